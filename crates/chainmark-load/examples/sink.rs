@@ -1,5 +1,5 @@
-//! A sink for load generators: answers every broadcast like a node, and writes when each transaction arrived and when
-//! it says it was made. Usage: `sink FILE`; prints its URL, and ends when standard input is closed.
+//! A sink for load generators: acknowledges every broadcast like a node, and writes the arrival time and the creation
+//! time of each transaction. Usage: `sink FILE`; prints its URL, and ends when standard input is closed.
 //!
 //! Each line of FILE: connection, arrival and payload time in wall nanoseconds.
 

@@ -1,4 +1,4 @@
-//! The errors of this crate: one sentence that names the offending thing, and a hint.
+//! The errors of this crate: one sentence that names the cause, and a hint.
 
 use thiserror::Error;
 
@@ -57,7 +57,7 @@ impl LoadError {
         }
     }
 
-    /// Whether it is the network's fault rather than an argument's.
+    /// Whether the network is the cause, and not an argument.
     pub fn is_connection(&self) -> bool {
         matches!(self, Self::Connect { .. } | Self::Subscribe { .. })
     }

@@ -100,7 +100,7 @@ impl Drop for EventObserver {
     fn drop(&mut self) {
         self.stop.send_replace(true);
         if let Some(thread) = lock(&self.thread).take() {
-            // A panic of the thread has already been printed, and nobody is left to be told.
+            // A panic of the thread has already been printed, and there is no receiver.
             let _ = thread.join();
         }
     }
@@ -125,7 +125,7 @@ impl Subscription {
             Ok(runtime) => runtime,
             Err(error) => {
                 let failure = LoadError::OperatingSystem { what: "event queue", reason: error.to_string() };
-                // A closed channel means that the owner is gone: there is nobody to report to.
+                // A closed channel means that the owner is gone: there is no receiver for reports.
                 let _ = report.send(Err(failure));
                 return Vec::new();
             }
@@ -176,7 +176,7 @@ impl Subscription {
         }
     }
 
-    /// Asks for the subscription and reads up to its confirmation; an event may come before that.
+    /// Sends the subscription and reads up to its confirmation; an event may arrive before that.
     async fn confirm(&mut self, socket: &mut Socket) -> Result<(), String> {
         let query = serde_json::Value::from(self.query.as_str());
         let id = SUBSCRIPTION_ID;
@@ -240,7 +240,7 @@ struct EventResult {
     data: Option<IgnoredAny>,
 }
 
-/// A confirmation has an empty result. What is not understood is kept as an event, for its reader to judge.
+/// A confirmation has an empty result. An unknown message is stored as an event, for its reader to judge.
 fn kind_of(message: &[u8]) -> Kind {
     match serde_json::from_slice(message) {
         Ok(Envelope { error: Some(error), .. }) => Kind::Error(error.to_string()),

@@ -24,7 +24,7 @@ pub enum Answer {
     Rejected,
     /// None in time.
     Missing,
-    /// Nobody was asked.
+    /// No request was sent.
     Unsent,
 }
 
@@ -40,7 +40,7 @@ impl Answer {
 }
 
 impl Class {
-    /// By the numbers that stand for them in [`Records::class`].
+    /// By their numbers in [`Records::class`].
     pub const ALL: [Self; 7] = [
         Self::Accepted,
         Self::MempoolFull,
@@ -85,9 +85,9 @@ pub struct Records {
     pub connection: Vec<u32>,
     pub sequence: Vec<u32>,
     pub due_ns: Vec<i64>,
-    /// When the socket had taken the whole transaction; −1 if unsent.
+    /// When the socket had accepted the whole transaction; −1 if unsent.
     pub sent_ns: Vec<i64>,
-    /// When the answer arrived; −1 if it did not arrive in time.
+    /// When the response arrived; −1 if it did not arrive in time.
     pub answered_ns: Vec<i64>,
     pub class: Vec<u8>,
     pub check_code: Vec<u32>,
@@ -126,16 +126,16 @@ impl Records {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LoadResult {
     pub records: Records,
-    /// CPU time of the generator's thread from the start of the schedule to the last answer.
+    /// CPU time of the generator's thread from the start of the schedule to the last response.
     pub cpu_s: f64,
     /// Wall time of the same span.
     pub wall_s: f64,
     pub reconnects: u64,
-    /// Answers that came after their transaction's time-out; those transactions stay in that class.
+    /// Responses that arrived after their transaction's time-out; those transactions stay in that class.
     pub late_answers: u64,
-    /// Messages that answer no transaction, or one that is answered already.
+    /// Messages for no transaction, or for one that already has its response.
     pub unmatched_answers: u64,
-    /// The texts of RPC errors, unmatched answers and lost connections, with their counts.
+    /// The texts of RPC errors, unmatched responses and lost connections, with their counts.
     pub errors: BTreeMap<String, u64>,
 }
 
@@ -202,7 +202,7 @@ impl ConnectionRecords {
         self.check_code[row] = check_code;
     }
 
-    /// Fixes the class of a transaction whose answer came too late, so that a second late one is told from it.
+    /// Fixes the class of a transaction whose response was late, so that a second late one is detected.
     pub fn record_timeout(&mut self, sequence: u32) {
         self.class[sequence as usize] = Some(Class::Timeout);
     }
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(records.connection, [6, 3, 3, 3, 3, 3]);
         assert_eq!(records.sequence, [0, 0, 1, 2, 3, 4]);
         assert_eq!(records.due_ns, [105, 110, 120, 130, 140, 150]);
-        // Who reads the records takes what is below 0 for "never".
+        // Readers of the records interpret values below 0 as "never".
         assert_eq!(records.sent_ns, [-1, 1_000, 1_001, 1_002, 1_003, -1]);
         assert_eq!(records.answered_ns, [-1, 2_000, -1, 2_002, -1, -1]);
         let ends = [Class::Unsent, Class::Accepted, Class::Timeout, Class::CheckFailed, Class::Timeout, Class::Unsent];

@@ -1,4 +1,4 @@
-//! How long a thread has waited for a processor, as the kernel tells it.
+//! How long a thread has waited for a CPU, as the kernel reports it.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -15,7 +15,7 @@ impl RunQueue {
         Self(File::open("/proc/thread-self/schedstat").ok())
     }
 
-    /// Nanoseconds since the thread began; None where this kernel does not tell.
+    /// Nanoseconds since the thread began; None if this kernel does not report them.
     pub fn waited_ns(&self) -> Option<i64> {
         let mut text = [0; LONGEST];
         let length = self.0.as_ref()?.read_at(&mut text, 0).ok()?;
@@ -23,7 +23,7 @@ impl RunQueue {
     }
 }
 
-/// Of "ran waited slices": a kernel that keeps no such account says that the thread never ran.
+/// Of "ran waited slices": a kernel without this accounting reports that the thread never ran.
 fn waited_ns(text: &str) -> Option<i64> {
     let mut numbers = text.split_ascii_whitespace().map(|number| number.parse::<i64>());
     let (ran_ns, waited_ns) = (numbers.next()?.ok()?, numbers.next()?.ok()?);

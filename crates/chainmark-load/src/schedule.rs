@@ -19,7 +19,7 @@ pub enum ScheduleKind {
     Even,
     /// Exponential gaps.
     Poisson,
-    /// Once a second all transactions of that second at once, as the original load tool does.
+    /// Once per second all transactions of that second at once, like the original load tool.
     Burst,
 }
 
@@ -85,7 +85,7 @@ impl Schedule {
         (i128::from(self.rate_per_connection) * i128::from(self.duration_ns) / i128::from(NS_PER_S)) as i64
     }
 
-    /// The connections take turns, so that the gaps of all together are equal too.
+    /// The connections are used in turn, so that the gaps of all together are equal too.
     fn even(&self, connection: u32) -> Vec<i64> {
         let total_rate = i128::from(self.connections) * i128::from(self.rate_per_connection);
         let due = |index: i64| {
@@ -113,7 +113,7 @@ impl Schedule {
         }
     }
 
-    /// The batch of a second is due at its start; single nanoseconds only tell its transactions apart.
+    /// The batch of a second is due at its start; single nanoseconds only distinguish its transactions.
     fn burst(&self, connection: u32) -> Vec<i64> {
         let rate = i64::from(self.rate_per_connection);
         let due = |index: i64| {

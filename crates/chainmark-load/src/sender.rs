@@ -34,7 +34,7 @@ pub struct LoadConfig {
     pub method: BroadcastMethod,
     pub schedule: ScheduleKind,
     pub seed: u64,
-    /// How long after its sending a transaction may be answered.
+    /// Maximum time between sending a transaction and its response.
     pub answer_timeout_ns: i64,
     /// How long after the end of the schedule late transactions are still sent.
     pub send_grace_ns: i64,
@@ -81,11 +81,11 @@ struct Counters {
     accepted: AtomicU64,
 }
 
-/// What the owner of a load wants of its thread.
+/// The owner's request to the thread of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Command {
     Run,
-    /// Send nothing more; wait for the answers from this monotonic time on.
+    /// Send nothing more; wait for responses from this monotonic time on.
     Stop(i64),
     /// End at once.
     Abort,
@@ -183,12 +183,12 @@ impl TransactionLoad {
         }
     }
 
-    /// Whether the load still sends or waits for answers.
+    /// Whether the load still sends or waits for responses.
     pub fn is_running(&self) -> bool {
         self.running.load(Acquire)
     }
 
-    /// Ends the schedule now. What is not sent yet stays unsent; answers are still waited for.
+    /// Ends the schedule now. Unsent transactions stay unsent; responses are still awaited.
     pub fn stop(&self) {
         self.command.send_if_modified(|command| {
             let modified = *command == Command::Run;
@@ -215,13 +215,13 @@ impl Drop for TransactionLoad {
     fn drop(&mut self) {
         self.command.send_replace(Command::Abort);
         if let Some(thread) = lock(&self.thread).take() {
-            // A panic of the thread has already been printed, and nobody is left to be told.
+            // A panic of the thread has already been printed, and there is no receiver.
             let _ = thread.join();
         }
     }
 }
 
-/// The lock is only ever held to put a handle in or take it out, so a poisoned one is sound.
+/// The lock is only held to insert or remove a handle, so a poisoned one is consistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -247,13 +247,13 @@ impl Generator {
         let result = match runtime {
             Ok(runtime) => {
                 let result = runtime.block_on(LocalSet::new().run_until(self.drive(started)));
-                // A name that is still being resolved must not hold the end up.
+                // A name that is still being resolved must not delay the end.
                 runtime.shutdown_background();
                 result
             }
             Err(error) => Err(refused("event queue", &error)),
         };
-        // A closed channel means that the owner is gone: there is nobody to report to.
+        // A closed channel means that the owner is gone: there is no receiver for reports.
         result.unwrap_or_else(|error| {
             let _ = started.send(Err(error));
             LoadResult::default()

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Whether something that was sent has not been acknowledged; false where the kernel does not say.
+/// Whether sent data have not been acknowledged; false if the kernel does not report it.
 pub(crate) fn has_unacknowledged(socket: impl AsFd) -> bool {
     let mut bytes: libc::c_int = 0;
     // SAFETY: the descriptor is open as long as it is borrowed, and the request writes one integer to `bytes`.

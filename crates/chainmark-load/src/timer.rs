@@ -14,7 +14,7 @@ impl Timer {
     /// # Errors
     /// The process has too many open files. Must be called inside a runtime.
     pub fn new() -> io::Result<Self> {
-        // SAFETY: no pointers; a returned descriptor is new and owned by nobody else.
+        // SAFETY: no pointers; a returned descriptor is new and has no other owner.
         let file = unsafe {
             match libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC) {
                 -1 => return Err(io::Error::last_os_error()),
@@ -46,7 +46,7 @@ impl Timer {
         let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let once = libc::timespec { tv_sec: time_ns / NS_PER_S, tv_nsec: time_ns % NS_PER_S };
         let setting = libc::itimerspec { it_interval: never, it_value: once };
-        // SAFETY: the descriptor is open, `setting` outlives the call, and the old setting is not asked for.
+        // SAFETY: the descriptor is open, `setting` outlives the call, and the old setting is not requested.
         let status = unsafe {
             libc::timerfd_settime(
                 self.file.as_raw_fd(),

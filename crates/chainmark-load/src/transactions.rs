@@ -19,7 +19,7 @@ pub enum Transactions {
 
 impl Transactions {
     /// # Errors
-    /// Transactions that are not for so many connections, or of an impossible size.
+    /// Transactions for another number of connections, or of an invalid size.
     pub(crate) fn check(&self, connections: usize, rate: u32) -> Result<(), LoadError> {
         let made_for = match self {
             Self::Payload { size_bytes, .. } => {
@@ -35,7 +35,7 @@ impl Transactions {
         Err(LoadError::Argument { name, value: made_for.to_string(), condition })
     }
 
-    /// Of a transaction that is not sent: what was wanted of it.
+    /// The request for a transaction that is not sent.
     pub(crate) fn size_bytes(&self) -> u32 {
         match self {
             Self::Payload { size_bytes, .. } => *size_bytes,
@@ -77,8 +77,8 @@ impl Maker {
         }
     }
 
-    /// The transaction of that number, due at that wall time; `None` if there is none. Until it is noted as sent, it
-    /// may be asked for again.
+    /// The transaction with that number, due at that wall time; `None` if there is none. Until it is noted as sent, it
+    /// may be requested again.
     pub fn make(&self, number: u32, time_ns: i64) -> Option<Vec<u8>> {
         match self {
             Self::Payload { payload, seed } => {
@@ -96,7 +96,7 @@ impl Maker {
         }
     }
 
-    /// Takes note of an answer. One that is in the node's cache was accepted before.
+    /// Records a response. A transaction in the node's cache was accepted before.
     pub fn answered(&mut self, number: u32, class: Class, reason: &str) {
         if let (Self::Turns(turns), Class::MempoolFull | Class::CheckFailed | Class::RpcError) = (self, class) {
             turns.refused(number, reason);

@@ -8,7 +8,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_conf
 
 pub(crate) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// Answers are short; the library's own default would clear 128 KiB for each read.
+/// Responses are short; the library's own default would clear 128 KiB for each read.
 const READ_BUFFER_BYTES: usize = 16 * 1024;
 
 /// # Errors
@@ -16,7 +16,7 @@ const READ_BUFFER_BYTES: usize = 16 * 1024;
 pub(crate) async fn dial(url: &str, timeout: Duration) -> Result<Socket, LoadError> {
     let failed = |reason: String| LoadError::Connect { url: url.to_owned(), reason };
     let config = WebSocketConfig::default().read_buffer_size(READ_BUFFER_BYTES);
-    // Nagle's algorithm would hold a transaction back until the one before it is acknowledged.
+    // Nagle's algorithm would delay a transaction until the previous one is acknowledged.
     let dialling = connect_async_with_config(url, Some(config), true);
     match tokio::time::timeout(timeout, dialling).await {
         Ok(Ok((socket, _))) => Ok(socket),

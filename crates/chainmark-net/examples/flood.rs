@@ -1,8 +1,9 @@
-//! Datagrams through the switch at a fixed rate, and how late each came against what was intended.
+//! Sends datagrams through the switch at a fixed rate, and measures how late each arrives relative to the intended
+//! time.
 //!
 //! `flood PACKETS_PER_S SECONDS PAYLOAD_BYTES DELAY_MS NODES` prints figures as JSON. One thread sends and receives on
-//! core 0, the switch has core 1. Each packet carries its moment of sending, so the error of the path holds everything
-//! on the way: the devices' queues, the switch, and the time until the receiver looks.
+//! core 0, the switch has core 1. Each packet carries its send time, so the error of the path includes everything on
+//! it: the devices' queues, the switch, and the time until the receiver reads.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -50,7 +51,7 @@ fn pin(core: usize) {
     sched_setaffinity(None, &cores).ok();
 }
 
-/// Receive what is there; sequence numbers must grow within each pair.
+/// Receive the available packets; sequence numbers must grow within each pair.
 fn receive(sockets: &[UdpSocket], order: &Order, begin: Instant, seen: &mut Seen) {
     let mut buffer = [0; 2048];
     for (to, socket) in sockets.iter().enumerate() {
@@ -69,8 +70,8 @@ fn receive(sockets: &[UdpSocket], order: &Order, begin: Instant, seen: &mut Seen
     }
 }
 
-/// Send to every ordered pair in turn, evenly spaced, and receive in between; what is late is sent at once. The packets
-/// that were sent, and the seconds that it took.
+/// Send to every ordered pair in turn, evenly spaced, and receive in between; late packets are sent at once. Returns
+/// the number of sent packets, and the seconds that it took.
 fn exchange(sockets: &[UdpSocket], order: &Order, seen: &mut Seen) -> (u64, f64) {
     let nodes = order.nodes;
     let addresses: Vec<_> = sockets.iter().map(|socket| socket.local_addr().expect("it is bound")).collect();

@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 
-/// The longest error that is told apart; a longer one counts as this.
+/// Maximum error of the histogram; a longer one counts as this.
 const ERROR_MAX_NS: u64 = 60_000_000_000;
 
 /// Packets by what became of them. Every packet that was read is in exactly one class.
@@ -16,13 +16,13 @@ pub struct PacketCounts {
     pub lost: u64,
     /// For an address that no port has.
     pub no_route: u64,
-    /// Between ports that are cut from one another; also what was under way when the cut came.
+    /// Between ports that are cut from one another, including packets in flight when the cut began.
     pub cut: u64,
     pub queue_full: u64,
-    /// The device of the destination did not take it.
+    /// The device of the destination did not accept it.
     pub write_failed: u64,
     pub not_ipv4: u64,
-    /// Under way: read, and not yet due.
+    /// In flight: read, and not yet due.
     pub queued: u64,
     /// Resets that the switch made itself; in none of the sums.
     pub resets: u64,
@@ -63,7 +63,7 @@ impl AddedError {
     }
 }
 
-/// The added error over all delayed packets that were delivered; zeros where there were none.
+/// The added error over all delayed packets that were delivered; zeros if there were none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ErrorSummary {
     pub packets: u64,

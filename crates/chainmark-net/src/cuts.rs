@@ -2,7 +2,7 @@
 
 use crate::fabric::LineCut;
 
-/// Ports that are cut off alone, and a partition into groups; a line is cut if either says so.
+/// Ports that are cut off alone, and a partition into groups; a line is cut by either.
 #[derive(Debug, Clone)]
 pub struct Cuts {
     ports: Vec<LineCut>,
@@ -30,7 +30,7 @@ impl Cuts {
         self.between_groups = LineCut::None;
     }
 
-    /// How the line between two ports is cut: the strongest of what holds for it.
+    /// How the line between two ports is cut: the strongest applicable cut.
     pub fn between(&self, from: usize, to: usize) -> LineCut {
         if self.spared.is_some_and(|port| port == from || port == to) {
             return LineCut::None;

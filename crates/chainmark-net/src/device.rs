@@ -12,10 +12,10 @@ use crate::system;
 
 /// Packets that may wait for the switch: half a second of a busy node while the machine does something else.
 const QUEUE_PACKETS: u16 = 10_000;
-/// Where /proc/net/dev has the count of packets that were dropped on their way to the reader.
+/// The column of /proc/net/dev with the number of packets that were dropped before the reader.
 const DROPPED_FIELD: usize = 11;
 
-/// One device, up, with an address; it lives as long as this.
+/// One device, up, with an address; it exists as long as this value.
 #[derive(Debug)]
 pub struct Device {
     name: String,
@@ -28,7 +28,7 @@ impl Device {
     /// Make the device `name` in a namespace (None: the caller's) with an address of a network of `prefix_bits`.
     ///
     /// # Errors
-    /// [`NetError::NoTun`] or [`NetError::Device`], where the machine does not permit it.
+    /// [`NetError::NoTun`] or [`NetError::Device`], if the machine does not permit it.
     pub fn new(
         namespace: Option<&Namespace>,
         name: &str,
@@ -46,7 +46,7 @@ impl Device {
                 .map_err(|source| NetError::NoTun { source })?;
             system::attach_tun(&file, name).map_err(failed("made"))?;
             let socket = any_socket()?;
-            // The host's own setting must not make its end speak IPv6; refused, such packets are counted.
+            // The host's own setting must not make this end use IPv6; refused, such packets are counted.
             std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1").ok();
             system::set_mtu(&socket, name, mtu).map_err(failed("given a packet size"))?;
             system::set_queue(&socket, name, QUEUE_PACKETS).map_err(failed("given a queue"))?;
@@ -69,12 +69,12 @@ impl Device {
         }
     }
 
-    /// Hand over one packet; false if the kernel did not take it.
+    /// Hand over one packet; false if the kernel did not accept it.
     pub fn write(&self, packet: &[u8]) -> bool {
         (&self.file).write(packet).is_ok_and(|bytes| bytes == packet.len())
     }
 
-    /// Packets that were dropped because nobody read them in time; 0 if the kernel does not tell.
+    /// Packets that were dropped because they were not read in time; 0 if the kernel does not report it.
     pub fn unread(&self) -> u64 {
         let mut text = String::new();
         let mut table = &self.table;

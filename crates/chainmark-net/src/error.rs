@@ -1,4 +1,4 @@
-//! The errors of this crate: one sentence that names the offending thing, and a hint.
+//! The errors of this crate: one sentence that names the cause, and a hint.
 
 use std::io;
 
@@ -36,7 +36,7 @@ impl NetError {
         }
     }
 
-    /// Whether it is an argument's fault rather than the machine's.
+    /// Whether an argument is the cause, and not the machine.
     pub fn is_argument(&self) -> bool {
         matches!(self, Self::Argument { .. })
     }

@@ -8,13 +8,14 @@ use crate::accounting::{AddedError, PacketCounts};
 use crate::line::{Line, LineSettings};
 use crate::packet::{Ipv4, resets};
 
-/// Packets that may be under way on one line, and bytes on all of them: what a machine can hold without harm.
+/// Maximum number of packets in flight on one line, and of bytes on all of them: an amount that a machine can hold
+/// safely.
 pub const LINE_PACKETS_MAX: usize = 65_536;
 pub const BYTES_MAX: usize = 512 << 20;
 
 /// Where packets go, and what time it is.
 pub trait Output {
-    /// Hand a packet to a port; false if it was not taken.
+    /// Hand a packet to a port; false if it was not accepted.
     fn write(&mut self, port: usize, packet: &[u8]) -> bool;
     /// Monotonic time in nanoseconds.
     fn now_ns(&mut self) -> u64;
@@ -42,11 +43,11 @@ struct Lane {
     is_direct: bool,
     cut: LineCut,
     queue: VecDeque<Packet>,
-    /// The due time under which the lane stands in the schedule; an entry with another one is out of date.
+    /// The due time of the lane's entry in the schedule; an entry with another one is out of date.
     scheduled_ns: Option<u64>,
 }
 
-/// Ports, the lines between every ordered pair of them, and the books.
+/// Ports, the lines between every ordered pair of them, and the accounting.
 pub struct Fabric {
     ports: usize,
     /// The port of each address of the network, by the address's last byte.
@@ -155,7 +156,7 @@ impl Fabric {
 
     fn enqueue(&mut self, index: usize, bytes: &[u8], now_ns: u64) {
         let lane = &mut self.lanes[index];
-        // A full queue is seen before the line is: a packet that finds no room takes no time on the wire.
+        // A full queue is checked before the line: a packet that does not fit uses no time on the wire.
         if lane.queue.len() >= LINE_PACKETS_MAX || self.queued_bytes + bytes.len() > BYTES_MAX {
             self.books.queue_full += 1;
             return;
@@ -203,7 +204,7 @@ impl Fabric {
         false
     }
 
-    /// Set how every line is cut; what is under way on a line that is newly cut is dropped and counted.
+    /// Set how every line is cut; packets in flight on a newly cut line are dropped and counted.
     pub fn set_cuts(&mut self, cut: impl Fn(usize, usize) -> LineCut) {
         for index in 0..self.lanes.len() {
             let lane = &mut self.lanes[index];
@@ -383,7 +384,7 @@ mod tests {
                 fabric.deliver_due(if number % 3 == 0 { 2 } else { usize::MAX }, &mut output);
                 let books = fabric.books();
                 prop_assert!(books.balanced(), "{:?}", books);
-                // Counted without the books: what came, what stands in the queues, what was handed over.
+                // Counted independently of the accounting: received, queued, and delivered packets.
                 let queued: usize = fabric.lanes.iter().map(|lane| lane.queue.len()).sum();
                 let delivered = output.written.len() as u64 - books.resets;
                 prop_assert_eq!([books.read, books.queued, books.delivered], [arrived, queued as u64, delivered]);

@@ -1,9 +1,9 @@
-//! Links between network namespaces as they are between data centres: one-way delay, jitter, loss and bandwidth per
-//! ordered pair of nodes, by a user-space switch on TUN devices, for kernels without netem.
+//! Wide-area links between network namespaces: one-way delay, jitter, loss and bandwidth per ordered pair of nodes, by
+//! a user-space switch on TUN devices, for kernels without netem.
 //!
 //! A packet of a pair never overtakes another of the same pair, and every packet that the switch reads ends in exactly
-//! one counted class. Namespaces and devices are held by file descriptors alone: they go when the process goes, however
-//! it ends.
+//! one counted class. Namespaces and devices are held by file descriptors alone: they disappear when the process ends,
+//! however it ends.
 
 pub mod accounting;
 mod cuts;

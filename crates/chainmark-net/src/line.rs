@@ -6,7 +6,7 @@ use crate::error::NetError;
 
 const NS_PER_S: f64 = 1e9;
 const BITS_PER_BYTE: f64 = 8.0;
-/// The longest delay: an hour. What is longer is a mistake in units.
+/// The maximum delay: an hour. A longer one is a mistake in units.
 const DELAY_MAX_NS: u64 = 3_600_000_000_000;
 
 /// What a line does to packets.
@@ -23,10 +23,10 @@ pub struct LineSettings {
 }
 
 impl LineSettings {
-    /// Whether the figures make sense.
+    /// Check the figures.
     ///
     /// # Errors
-    /// [`NetError::Argument`] names the one that does not.
+    /// [`NetError::Argument`] names the invalid one.
     pub fn check(&self) -> Result<(), NetError> {
         let refused = |name, value: String, condition| Err(NetError::Argument { name, value, condition });
         if self.delay_ns > DELAY_MAX_NS {
@@ -44,7 +44,7 @@ impl LineSettings {
         Ok(())
     }
 
-    /// Whether a packet comes out when it enters.
+    /// Whether a packet is delivered when it enters.
     pub fn is_direct(&self) -> bool {
         self.delay_ns == 0 && self.loss == 0.0 && self.bandwidth_bps.is_none()
     }
@@ -59,14 +59,14 @@ pub struct Line {
 }
 
 impl Line {
-    /// `stream` tells the lines of one seed apart.
+    /// `stream` distinguishes the lines of one seed.
     pub fn new(settings: LineSettings, seed: u64, stream: u64) -> Self {
         Self { settings, random: Normal::new(SplitMix64::new(seed, stream)), last_due_ns: 0 }
     }
 
     /// When a packet of `bytes` that enters at `now_ns` leaves, or None if it is lost.
     ///
-    /// A packet leaves no earlier than the one before it plus its own time on the wire, so none overtakes another, and
+    /// A packet leaves no earlier than the previous one plus its own time on the wire, so none overtakes another, and
     /// the line never carries more than its bandwidth. Without a bandwidth the time on the wire is 0.
     pub fn enter(&mut self, now_ns: u64, bytes: usize) -> Option<u64> {
         if self.settings.loss > 0.0 && self.random.uniform().next_unit() <= self.settings.loss {
@@ -93,7 +93,7 @@ impl Line {
         (delay_ns as f64 * (1.0 + jitter_share * self.random.next_value())) as u64
     }
 
-    /// The time that a packet takes to be sent, in whole nanoseconds, rounded up.
+    /// The transmission time of a packet, in whole nanoseconds, rounded up.
     fn wire_ns(&self, bytes: usize) -> u64 {
         let Some(bandwidth_bps) = self.settings.bandwidth_bps else { return 0 };
         (bytes as f64 * BITS_PER_BYTE * NS_PER_S / bandwidth_bps as f64).ceil() as u64

@@ -23,13 +23,13 @@ impl Namespace {
     /// Make a namespace.
     ///
     /// # Errors
-    /// [`NetError::Namespace`] where that is not permitted.
+    /// [`NetError::Namespace`] if that is not permitted.
     pub fn new() -> Result<Self, NetError> {
         on_thread(|| {
             system::unshare_network().map_err(|source| NetError::Namespace { source })?;
             let file = File::open(OWN_NAMESPACE).map_err(|source| NetError::Namespace { source })?;
-            // Without it devices would send router solicitations of their own. Where it cannot be set they are counted
-            // as packets that are not IPv4.
+            // Without it devices would send their own router solicitations. If it cannot be set they are counted as
+            // packets that are not IPv4.
             for scope in ["all", "default"] {
                 fs::write(format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6"), "1").ok();
             }
@@ -48,10 +48,10 @@ impl Namespace {
         self.file.as_raw_fd()
     }
 
-    /// Run `work` on a thread in the namespace. Sockets and devices that it opens belong to it for ever.
+    /// Run `work` on a thread in the namespace. Sockets and devices that it opens stay in it permanently.
     ///
     /// # Errors
-    /// Those of `work`; [`NetError::Enter`] where the namespace may not be entered.
+    /// Those of `work`; [`NetError::Enter`] if the namespace cannot be entered.
     pub fn enter<T: Send>(&self, work: impl FnOnce() -> Result<T, NetError> + Send) -> Result<T, NetError> {
         on_thread(|| {
             move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network))
@@ -61,7 +61,7 @@ impl Namespace {
     }
 }
 
-/// Run `work` in the namespace, or where the caller is if there is none.
+/// Run `work` in the namespace, or in the caller's if there is none.
 ///
 /// # Errors
 /// As [`Namespace::enter`].

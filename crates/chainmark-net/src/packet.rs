@@ -1,5 +1,5 @@
-//! What the switch must understand of a packet: where it goes, and for a connection that is cut, which reset each end
-//! will believe.
+//! The parts of a packet that the switch needs: its destination, and for a cut connection, the reset that each end
+//! accepts.
 
 use std::net::Ipv4Addr;
 
@@ -29,7 +29,7 @@ fn address_at(bytes: &[u8], at: usize) -> Ipv4Addr {
     Ipv4Addr::new(bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3])
 }
 
-/// An IPv4 packet whose header is whole.
+/// An IPv4 packet with a complete header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ipv4<'a> {
     header: &'a [u8],
@@ -95,7 +95,7 @@ impl Tcp {
         self.flags & flag != 0
     }
 
-    /// The sequence number after this segment: SYN and FIN take one each.
+    /// The sequence number after this segment: SYN and FIN count as one each.
     fn next_sequence(&self) -> u32 {
         let control = u32::from(self.has(SYN)) + u32::from(self.has(FIN));
         self.sequence.wrapping_add(self.data_bytes).wrapping_add(control)
@@ -109,12 +109,12 @@ pub struct Resets {
     pub to_receiver: [u8; RESET_BYTES],
 }
 
-/// The resets for a segment that met a cut; None where there is no connection to end.
+/// The resets for a segment that met a cut; None if there is no connection to end.
 ///
-/// An end believes a reset whose sequence number is exactly the one it expects next (RFC 5961, section 3.2). The sender
-/// said in its acknowledgement which that is. The receiver expects what the sender sent here, if nothing before it was
-/// lost; otherwise it asks back (a challenge), and the reset that answers the question is exact. A reset is not
-/// answered, and neither is the first packet of a new connection: a cable that is out refuses nothing.
+/// An end accepts a reset whose sequence number is exactly the one it expects next (RFC 5961, section 3.2). The
+/// sender's acknowledgement contains that number. The receiver expects the sequence number of this segment, if nothing
+/// before it was lost; otherwise it sends a challenge, and the reset in response to the challenge is exact. A reset
+/// causes no reset, and neither does the first packet of a new connection: an unplugged cable refuses nothing.
 pub fn resets(packet: &Ipv4) -> Option<Resets> {
     let segment = packet.tcp()?;
     if segment.has(RST) || (segment.has(SYN) && !segment.has(ACK)) {
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Byte by byte in one's complement with an end-around carry at each step: another way to the same sum.
+    /// Byte by byte in one's complement with an end-around carry at each step: an independent computation of the sum.
     fn independent_checksum(bytes: &[u8]) -> u16 {
         let mut sum: u16 = 0;
         for (index, &byte) in bytes.iter().enumerate() {

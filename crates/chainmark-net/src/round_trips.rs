@@ -1,4 +1,4 @@
-//! Round-trip times between namespaces, measured by datagrams that every end answers.
+//! Round-trip times between namespaces, measured with datagrams that every end returns.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -34,16 +34,16 @@ pub struct Measurement {
     pub pings: u32,
     /// Pings per second, over all pairs: few enough that they do not wait for one another.
     pub rate_per_s: u32,
-    /// How long to wait for the last answers.
+    /// How long to wait for the last replies.
     pub patience: Duration,
 }
 
-/// Round-trip times in nanoseconds of every ordered pair of different ends, row by row. A ping that was not answered
-/// has no entry. The measuring thread has real-time priority where that is permitted: it is to see the links, not what
-/// else the machine does.
+/// Round-trip times in nanoseconds of every ordered pair of different ends, row by row. A ping without a reply has no
+/// entry. The measuring thread has real-time priority if permitted, so that it measures the links and not the machine's
+/// other load.
 ///
 /// # Errors
-/// [`NetError::OperatingSystem`] or [`NetError::Enter`], where sockets cannot be had.
+/// [`NetError::OperatingSystem`] or [`NetError::Enter`], if sockets cannot be opened.
 pub fn measure(ends: &[End], measurement: Measurement) -> Result<Vec<Vec<u64>>, NetError> {
     on_thread(|| {
         block_signals();
@@ -109,13 +109,13 @@ impl Field {
         Ok(Self { sockets, addresses, epoll, round_trips: vec![Vec::new(); pairs], answered: 0 })
     }
 
-    /// Send a ping; one that the kernel refuses has no answer.
+    /// Send a ping; one that the kernel refuses has no reply.
     fn ping(&mut self, pair: usize, (from, to): (usize, usize), begin: Instant) {
         let message = write(PING, pair as u32, begin.elapsed().as_nanos() as u64);
         self.sockets[from].send_to(&message, self.addresses[to]).ok();
     }
 
-    /// Answer pings and note answers until there is nothing more, at most a tick long if nothing comes.
+    /// Reply to pings and record replies until there is nothing more, at most for a tick if nothing arrives.
     fn answer(&mut self, begin: Instant) {
         let blank = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
         let mut events = [blank; EVENTS];
@@ -149,7 +149,7 @@ fn write(kind: u32, pair: u32, sent_ns: u64) -> [u8; MESSAGE_BYTES] {
     message
 }
 
-/// Kind, pair and moment of sending; None for a message of somebody else.
+/// Kind, pair and send time; None for a foreign message.
 fn read(message: &[u8]) -> Option<(u32, u32, u64)> {
     let message: &[u8; MESSAGE_BYTES] = message.try_into().ok()?;
     let word = |at: usize| u32::from_be_bytes([message[at], message[at + 1], message[at + 2], message[at + 3]]);

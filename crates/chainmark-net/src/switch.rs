@@ -34,7 +34,7 @@ const WAKE: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Where one end of the links is to be.
+/// The position of one end of the links.
 #[derive(Debug, Clone, Copy)]
 pub struct Port<'a> {
     /// None for the caller's own namespace.
@@ -49,7 +49,7 @@ pub struct SwitchConfig<'a> {
     pub ports: Vec<Port<'a>>,
     /// The line of every ordered pair of ports, row by row; those from a port to itself are not used.
     pub lines: Vec<LineSettings>,
-    /// A port that no cut concerns: whoever watches the experiment.
+    /// A port that no cut affects: that of the host.
     pub spared: Option<usize>,
     pub mtu: u16,
     pub seed: u64,
@@ -142,10 +142,10 @@ impl DelaySwitch {
         Ok(Self { ports, cuts, commands: sender, wake, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Cut a port off from all others. When this returns, no packet of the port passes any more.
+    /// Cut a port off from all others. When this returns, no further packet of the port passes.
     ///
     /// # Errors
-    /// [`NetError::Argument`] for a port that is none; [`NetError::Ended`] after a stop.
+    /// [`NetError::Argument`] for an invalid port; [`NetError::Ended`] after a stop.
     pub fn cut(&self, port: usize, cut: Cut) -> Result<(), NetError> {
         self.check_port(port)?;
         self.change(|cuts| cuts.cut_port(port, cut.into()))
@@ -194,7 +194,8 @@ impl DelaySwitch {
         answer.recv().map_err(|_| NetError::Ended)
     }
 
-    /// End: the devices go, and with them what was under way. The last state; packets under way stay in their class.
+    /// End: the devices disappear, with all packets in flight. Returns the last state; packets in flight stay in their
+    /// class.
     ///
     /// # Errors
     /// [`NetError::Ended`] if it has ended before.
@@ -293,7 +294,7 @@ impl Worker {
 
     fn run(mut self) -> Stats {
         block_signals();
-        // Nodes that take all processors must not make delays longer than they should be.
+        // Nodes that use all CPUs must not increase the delays.
         self.realtime = become_realtime();
         let blank = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
         let mut events = [blank; EVENTS];
@@ -301,7 +302,7 @@ impl Worker {
             let more = self.fabric.deliver_due(WRITE_BATCH, &mut self.wires);
             self.arm();
             let timeout = more.then(Timespec::default);
-            // Nothing can fail here but an interruption, and the loop asks again.
+            // Only an interruption can fail here, and the loop retries.
             let count = epoll::wait(&self.epoll, &mut events, timeout.as_ref()).unwrap_or(0);
             for event in &events[..count] {
                 match event.data.u64() {
@@ -341,7 +342,7 @@ impl Worker {
                 Ok(Some(bytes)) => self.fabric.arrive(port, &self.buffer[..bytes], &mut self.wires),
                 Ok(None) => return,
                 Err(_) => {
-                    // Somebody removed the device; it would be reported as readable for ever.
+                    // The device was removed; it would otherwise be reported as readable permanently.
                     epoll::delete(&self.epoll, &self.wires.devices[port]).ok();
                     return;
                 }
@@ -349,7 +350,7 @@ impl Worker {
         }
     }
 
-    /// Carry out what was asked; true if that was to end.
+    /// Carry out a request; true if it ends the switch.
     fn obey(&mut self) -> bool {
         let mut count = [0; 8];
         io::Read::read(&mut self.wake, &mut count).ok();

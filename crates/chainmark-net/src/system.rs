@@ -15,16 +15,17 @@ pub fn unshare_network() -> io::Result<()> {
     Ok(())
 }
 
-/// Give the calling thread, and no other, the lowest real-time priority; false where that is not permitted.
+/// Give only the calling thread the lowest real-time priority; false if that is not permitted.
 pub fn become_realtime() -> bool {
     let parameters = libc::sched_param { sched_priority: 1 };
-    // SAFETY: `parameters` is valid for the call, which only reads it. 0 stands for the calling thread.
+    // SAFETY: `parameters` is valid for the call, which only reads it. 0 means the calling thread.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) == 0 }
 }
 
-/// Keep every signal that can be kept from the calling thread: they are for the program, whose other threads take them.
+/// Block every signal that can be blocked in the calling thread: they are for the program, whose other threads handle
+/// them.
 pub fn block_signals() {
-    // SAFETY: sigfillset makes `all` a whole set, and pthread_sigmask only reads it; the old mask is not asked for.
+    // SAFETY: sigfillset initialises `all`, and pthread_sigmask only reads it; the old mask is not requested.
     unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut all);
@@ -32,7 +33,7 @@ pub fn block_signals() {
     }
 }
 
-/// An order to the kernel about the device `name`.
+/// A request to the kernel about the device `name`.
 ///
 /// # Errors
 /// A name that is empty or longer than the kernel permits.
@@ -54,7 +55,7 @@ fn order(file: &impl AsFd, number: libc::Ioctl, request: &mut libc::ifreq) -> io
     if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Make the layer-3 device `name` in the namespace in which `tun` was opened; it lives as long as the file.
+/// Make the layer-3 device `name` in the namespace in which `tun` was opened; it exists as long as the file.
 pub fn attach_tun(tun: &File, name: &str) -> io::Result<()> {
     let mut request = request(name)?;
     request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
@@ -76,7 +77,7 @@ pub fn set_queue(socket: &impl AsFd, name: &str, packets: u16) -> io::Result<()>
     order(socket, libc::SIOCSIFTXQLEN as libc::Ioctl, &mut request)
 }
 
-/// Set the device's address and the network that lies behind it.
+/// Set the device's address and the network behind it.
 pub fn set_address(socket: &impl AsFd, name: &str, address: Ipv4Addr, prefix_bits: u8) -> io::Result<()> {
     let mask = Ipv4Addr::from_bits(u32::MAX.checked_shl(32 - u32::from(prefix_bits)).unwrap_or(0));
     for (number, value) in [(libc::SIOCSIFADDR, address), (libc::SIOCSIFNETMASK, mask)] {

@@ -19,7 +19,7 @@ struct Net {
 }
 
 impl Net {
-    /// `third` keeps tests that run at once apart. None, with a reason on stderr, where the machine does not permit it.
+    /// `third` separates concurrent tests. None, with a reason on stderr, if the machine does not permit it.
     fn new(third: u8, nodes: usize, line: impl Fn(usize, usize) -> LineSettings) -> Option<Self> {
         match Self::try_new(third, nodes, line) {
             Ok(net) => Some(net),
@@ -186,8 +186,8 @@ fn a_cut_that_resets_ends_both_sockets_of_a_connection_that_sends_and_mending_le
 
 #[test]
 fn packets_lost_before_the_cut_do_not_save_the_far_socket() {
-    // What was under way is dropped by the cut, so the far end expects an older number than the next segment has: it
-    // asks back, and only the answer to that ends it.
+    // The cut drops packets in flight, so the far end expects an older number than the next segment has: it sends a
+    // challenge, and only the reset in response ends it.
     let Some(net) = Net::new(5, 2, |_, _| delayed(200 * MS)) else { return };
     let (mut near, mut far) = net.connection(0, 1);
     near.write_all(b"never arrives").unwrap();

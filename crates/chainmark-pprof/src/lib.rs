@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
             let mut own: Vec<_> =
                 location.line.iter().filter_map(|line| names.get(&line.function_id).cloned()).collect();
             if own.is_empty() {
-                own.push(format!("{:#x}", location.address)); // nobody knows what is there
+                own.push(format!("{:#x}", location.address)); // unknown
             }
             let functions = &mut self.found.functions;
             let at = own.into_iter().map(|name| {

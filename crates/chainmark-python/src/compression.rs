@@ -13,7 +13,7 @@ const LEVEL: i32 = 3;
 /// Files of `zstd --long` need more than the usual window.
 const WINDOW_LOG_MAX: u32 = 31;
 
-/// A file that is compressed as it is written.
+/// A file that is compressed while it is written.
 #[pyclass(module = "chainmark._native")]
 pub struct ZstdWriter {
     path: PathBuf,

@@ -130,7 +130,7 @@ impl BankSends {
     }
 }
 
-/// What is sent: bank sends, or bytes that were given, or else the load tool's payload.
+/// The payload: bank sends, given bytes, or otherwise the load tool's.
 fn transactions_of(
     sends: Option<&BankSends>,
     given: Option<Vec<Vec<Vec<u8>>>>,

@@ -26,7 +26,7 @@ fn to_addresses(texts: &[String]) -> PyResult<Vec<Ipv4Addr>> {
     texts.iter().map(|text| to_address(text)).collect()
 }
 
-/// Seconds to whole nanoseconds; what is negative or none becomes the largest, which the crate refuses.
+/// Seconds to whole nanoseconds; negative values and NaN become the largest, which the crate refuses.
 fn to_ns(value_s: f64) -> u64 {
     if value_s >= 0.0 { (value_s * 1e9).round() as u64 } else { u64::MAX }
 }

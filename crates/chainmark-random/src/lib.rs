@@ -1,5 +1,5 @@
 //! Random numbers by a fixed algorithm, so that a recorded seed gives the same load, delays and clusters with every
-//! later release. Random crates are free to change theirs.
+//! later release. Random crates may change theirs.
 
 use std::f64::consts::TAU;
 

@@ -1,14 +1,15 @@
-//! Where the nearest-rank quantiles of resamples stand among the ascending values of a sample of which some are known.
+//! The ranks of the nearest-rank quantiles of resamples among the ascending values of a sample, some of which are
+//! known.
 
-/// Ranks from 0, fraction by fraction, of every resample; -1 where a resample has no value.
+/// Ranks from 0, fraction by fraction, of every resample; -1 if a resample has no value.
 ///
-/// Between two known values a resample is taken to hold the sample's values in their proportions.
+/// Between two known values a resample is assumed to hold the sample's values in their proportions.
 ///
 /// # Arguments
 ///
-/// * `at_or_below` - how many of the sample's values are at or below each known one; the last is their number
+/// * `at_or_below` - number of the sample's values at or below each known one; the last is their total number
 /// * `counts` - the same of every resample, resample by resample
-/// * `fractions` - 0 to 1; ascending ones take the least time
+/// * `fractions` - 0 to 1; ascending ones are fastest
 pub fn resampled_ranks(at_or_below: &[i64], counts: &[i64], fractions: &[f64]) -> Vec<i64> {
     let points = at_or_below.len().max(1);
     let resamples = counts.len() / points;
@@ -29,7 +30,7 @@ pub fn resampled_ranks(at_or_below: &[i64], counts: &[i64], fractions: &[f64]) -
             }
             let (low, start) = if place > 0 { (known[place - 1], at_or_below[place - 1]) } else { (0, 0) };
             let step = at_or_below[place] - start;
-            // Most known values are single ones: a division takes longer than all else.
+            // Most known values are single ones: a division would dominate the time.
             row[resample] = if step == 1 { start } else { start + (rank - low) * step / (known[place] - low) };
         }
     }

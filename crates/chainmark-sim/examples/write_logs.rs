@@ -1,4 +1,4 @@
-//! Speed of the log writer: lines per second, and the memory that it takes.
+//! Speed of the log writer: lines per second, and its memory use.
 //!
 //! `cargo run --release --example write_logs -- SLOTS HOSTS THREADS FOLDER [COMPRESSION]`
 

@@ -1,4 +1,4 @@
-//! A network that lives: leaders are drawn slot by slot, hosts select chains, some of them fail.
+//! A running network: leaders are drawn slot by slot, hosts select chains, some of them fail.
 //!
 //! Rules: the longer chain wins, of two equally long ones that with the smaller leader VRF. Blocks that extend the
 //! chain are announced before they are validated (pipelining); a chain that a host switches to, after. A header whose
@@ -21,12 +21,12 @@ use crate::transport::Transport;
 const HANDSHAKE_NS: u64 = 50_000_000;
 /// Headers of a catch-up follow each other so closely.
 const CATCH_UP_STEP_NS: u64 = 50_000;
-/// Only so many bytes of host states are kept for old blocks.
+/// Maximum memory, in bytes, of host states for old blocks.
 const RETAINED_BYTES: usize = 256 << 20;
 const RETAINED_MAX: usize = 4096;
 const RETAINED_MIN: usize = 64;
 
-/// A time in which a host is not there, or hears nothing. `until_ns` of `u64::MAX`: for ever.
+/// A period in which a host is down, or receives nothing. `until_ns` of `u64::MAX`: permanently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Absence {
     pub host: u32,
@@ -34,7 +34,7 @@ pub struct Absence {
     pub until_ns: u64,
 }
 
-/// What goes wrong in the network itself.
+/// The faults in the network itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disturbances {
     /// Hosts that neither forge, receive nor serve; on return they fetch what they missed.
@@ -45,7 +45,7 @@ pub struct Disturbances {
     pub forced_leaders: Vec<(u64, u32)>,
 }
 
-/// How long the network lives.
+/// The duration of the network.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChainConfig {
     pub slots: u64,
@@ -85,7 +85,7 @@ enum Kind {
         from: BlockNumber,
     },
     Announce,
-    /// A host is back, or hears again.
+    /// A host is up again, or receives again.
     Return,
     CatchUp {
         place: u32,
@@ -100,13 +100,13 @@ struct HostState {
     last_decision_ns: Option<u64>,
     /// By place of the upstream peer: the last header it sent.
     heard: Vec<BlockNumber>,
-    /// The end of the chain that downstream peers were told of.
+    /// The end of the chain that downstream peers know of.
     told: BlockNumber,
     /// Bodies whose ancestors are missing.
     waiting: Vec<BlockNumber>,
 }
 
-/// A living network. `advance` moves it on and tells a listener what happens.
+/// A running network. `advance` runs it and reports its events to a listener.
 pub struct ChainRun {
     cluster: Cluster,
     timing: Timing,
@@ -128,7 +128,7 @@ impl ChainRun {
     /// A network at its genesis.
     ///
     /// # Errors
-    /// The scenario or the cluster is impossible, or a disturbance names a host that is not there.
+    /// The scenario or the cluster is invalid, or a disturbance names a host that does not exist.
     pub fn new(scenario: &Scenario, order: &ChainConfig) -> Result<Self> {
         scenario.check()?;
         let cluster = Cluster::build(&scenario.cluster)?;
@@ -171,7 +171,7 @@ impl ChainRun {
         &self.cluster
     }
 
-    /// A block that is still remembered: any of the last few thousand (fewer in very large networks).
+    /// A block in memory: any of the last few thousand (fewer in very large networks).
     pub fn block(&self, number: BlockNumber) -> &Block {
         self.ring.block(number)
     }
@@ -195,7 +195,7 @@ impl ChainRun {
         self.ring.descends(self.best, number)
     }
 
-    /// Whether nothing will happen any more.
+    /// Whether no further event will happen.
     pub fn finished(&self) -> bool {
         self.queue.next_time_ns().is_none()
     }
@@ -204,7 +204,7 @@ impl ChainRun {
         (slot as f64 * self.slot_ns) as u64
     }
 
-    /// Whether a host leads in a slot, drawn or forced; it forges only if it is there.
+    /// Whether a host leads in a slot, drawn or forced; it forges only if it is up.
     pub fn is_leader(&self, slot: u64, host: u32) -> bool {
         let number = self.cluster.numbers[host as usize];
         let draws = Draws::new(self.scenario.seed, slot);
@@ -363,7 +363,7 @@ impl ChainRun {
         }
     }
 
-    /// Ask a peer for everything that is missing up to the last header it sent.
+    /// Request everything that is missing up to a peer's last header.
     fn request(&mut self, now: u64, host: u32, place: u32, block: BlockNumber, observer: &mut impl Observer) {
         let link = self.upstream(host, place);
         let heard = self.hosts[host as usize].heard[place as usize];
@@ -430,7 +430,7 @@ impl ChainRun {
         self.ask_again(now, host, block);
     }
 
-    /// Plan a decision about a block among all peers that are known to have it.
+    /// Plan a decision about a block among all peers known to have it.
     fn ask_again(&mut self, now: u64, host: u32, block: BlockNumber) {
         let mut candidates = 0;
         for (place, &heard) in self.hosts[host as usize].heard.iter().enumerate() {
@@ -611,7 +611,7 @@ impl ChainRun {
 
     // ---- absences ----------------------------------------------------------------------------------------------
 
-    /// A host that was away forgets what was under way and hears from all its peers what it missed.
+    /// A host that was down discards pending work and learns from all its peers what it missed.
     fn return_of(&mut self, host: u32, now: u64) {
         let was_offline = self.order.disturbances.offline.iter().any(|a| a.host == host && a.until_ns == now);
         if !was_offline {

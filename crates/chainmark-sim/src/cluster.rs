@@ -1,4 +1,4 @@
-//! Who is connected to whom, and how far away.
+//! The connections between hosts, and their distances.
 
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,7 @@ fn one() -> u32 {
 pub enum Topology {
     /// Per region a ring with two chords, and one host of every other region.
     TorusDense,
-    /// So many random hosts of the own region and of every other one.
+    /// This number of random hosts of the own region and of every other one.
     Random { in_region: usize, per_other_region: usize },
     /// As a file lists it.
     Listed { hosts: Vec<ListedHost> },
@@ -71,7 +71,7 @@ pub struct ClusterConfig {
     pub lost_regions: Vec<String>,
 }
 
-/// A fetch from request to body: so many times as long, and so much longer; never shorter than nothing.
+/// A fetch from request to body: a factor and an additional time; never below zero.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct FetchChange {
@@ -110,7 +110,7 @@ pub struct Cluster {
     pub numbers: Vec<u32>,
     pub regions: Vec<Region>,
     pub region_of: Vec<usize>,
-    /// Ascending by round trip: the order in which a host asks.
+    /// Ascending by round trip: the order in which a host requests.
     pub upstream: Vec<Vec<Upstream>>,
     pub downstream: Vec<Vec<Downstream>>,
     /// As the topology lists them, for files that describe it.
@@ -124,8 +124,8 @@ impl Cluster {
     /// Build the cluster; the same order always gives the same network.
     ///
     /// # Errors
-    /// No hosts, an unknown region, a negative or missing round trip, a host that knows itself or a stranger, more
-    /// than 64 upstream peers, or a host that blocks cannot reach.
+    /// No hosts, an unknown region, a negative or missing round trip, a host that has itself or an unknown host as a
+    /// peer, more than 64 upstream peers, or a host that blocks cannot reach.
     pub fn build(order: &ClusterConfig) -> Result<Self> {
         check_regions(order)?;
         let places = match &order.topology {
@@ -232,7 +232,7 @@ fn first_unreached(n: usize, neighbours: &dyn Fn(usize) -> Vec<usize>) -> Option
     seen.iter().position(|reached| !reached)
 }
 
-/// Hosts, their regions and whom they fetch from, before distances are known.
+/// Hosts, their regions and their upstream peers, before distances are known.
 struct Places {
     names: Vec<String>,
     numbers: Vec<u32>,
@@ -347,8 +347,8 @@ fn torus_peers(host: usize, members: &[Vec<u32>]) -> Vec<u32> {
     unique
 }
 
-/// By host: the one before it on a random round through its region. Were all peers drawn freely, one host in 400 would
-/// be chosen by nobody and its blocks would be lost.
+/// By host: the previous one on a random round through its region. If all peers were drawn freely, one host in 400
+/// would have no downstream peer and its blocks would be lost.
 fn cyclic_predecessors(members: &[Vec<u32>]) -> Vec<u32> {
     let draws = Draws::new(NETWORK_SEED, 0);
     let mut before = vec![0; members.iter().map(Vec::len).sum()];

@@ -1,6 +1,6 @@
-//! What can be wrong with an order to simulate: every message names the offending thing.
+//! Errors of a simulation request: every message names the cause.
 
-/// An input from which no network can be simulated, or a place where nothing can be written.
+/// An input from which no network can be simulated, or a path that cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulationError {
     /// The scenario contradicts itself or nature. The second part says what to write instead.
@@ -12,7 +12,7 @@ pub enum SimulationError {
     /// A file could not be read or written.
     #[error("{path}: {source}")]
     Storage { path: String, source: std::io::Error },
-    /// The work was cancelled by whoever ordered it.
+    /// The caller cancelled the work.
     #[error("cancelled")]
     Cancelled,
 }

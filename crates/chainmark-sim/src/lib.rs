@@ -1,9 +1,9 @@
 //! Seeded discrete-event simulation of how blocks spread through a network.
 //!
-//! `cluster` says who is connected to whom, `model` how long everything takes, `timing` draws the durations and
-//! `transport` the rounds of TCP. Two drivers move time: `propagation` for averages over independent blocks
-//! (`prediction`), `chain` for a network that draws its leaders and selects its chains, whose listener
-//! (`trace::Observer`) hears what happens: `logs` writes what its hosts' logs would say.
+//! `cluster` defines the connections, `model` the mean durations, `timing` draws the durations and `transport` the
+//! rounds of TCP. Two drivers advance time: `propagation` for averages over independent blocks (`prediction`), `chain`
+//! for a network that draws its leaders and selects its chains, whose listener (`trace::Observer`) receives its events:
+//! `logs` writes the logs that its hosts would write.
 
 pub mod chain;
 pub mod cluster;

@@ -1,4 +1,5 @@
-//! What is simulated: the cluster, how long each stage takes, and the constants of transport and scheduling.
+//! The input of the simulation: the cluster, the durations of the stages, and the constants of transport and
+//! scheduling.
 
 use serde::{Deserialize, Serialize};
 
@@ -41,13 +42,13 @@ pub struct Stages {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Parameters {
-    /// Serving and validating a header, besides half a round trip.
+    /// Serving and validating a header, without half a round trip.
     pub header_service_s: f64,
-    /// Reading, sending and receiving a body, besides the round trips.
+    /// Reading, sending and receiving a body, without the round trips.
     pub body_service_s: f64,
     /// The part of the body's service that the server spends before it sends.
     pub server_share: f64,
-    /// Every fetch, from the request to the body, lasts so many times as long: the rest is spent after the last byte.
+    /// Every fetch, from the request to the body, is multiplied by this factor: the rest is spent after the last byte.
     pub fetch_factor: f64,
     pub segment_bytes: f64,
     pub segment_bytes_in_region: f64,
@@ -110,7 +111,7 @@ impl Default for Parameters {
 }
 
 /// A network under a workload. `block_bytes` is the mean size, `block_bytes_variation` its coefficient of variation,
-/// where no shape is known.
+/// used if no shape is known.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -122,7 +123,7 @@ pub struct Scenario {
     pub block_bytes: f64,
     #[serde(default)]
     pub block_bytes_variation: f64,
-    /// Sizes over their mean at evenly spaced shares of the blocks, ascending; where known, they are drawn from.
+    /// Sizes over their mean at evenly spaced shares of the blocks, ascending; if known, sizes are drawn from them.
     #[serde(default)]
     pub block_bytes_shape: Vec<f64>,
     /// Mean time between blocks.
@@ -140,10 +141,10 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Refuse what cannot be: negative times, empty blocks, probabilities outside 0 … 1.
+    /// Reject invalid values: negative times, empty blocks, probabilities outside 0 … 1.
     ///
     /// # Errors
-    /// The first key whose value is impossible.
+    /// The first key with an invalid value.
     pub fn check(&self) -> Result<()> {
         let s = &self.stages;
         let p = &self.parameters;

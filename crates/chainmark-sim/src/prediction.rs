@@ -22,7 +22,7 @@ pub const CENTILES: [(&str, f64); 8] = [
     ("p100", 1.00),
 ];
 const CURVE_POINTS: usize = 40;
-/// Slow blocks are a stratum of their own, with so many times fewer blocks.
+/// Slow blocks are a separate stratum, with this factor fewer blocks.
 const SLOW_SHARE: usize = 4;
 /// Set apart from the numbers of ordinary blocks, so that the two strata share no draws.
 const SLOW_OFFSET: u64 = 1 << 40;
@@ -58,7 +58,7 @@ const STAGE_FIGURES: [&str; 28] = [
     "block_size_bytes",
 ];
 const OTHER_FIGURES: [&str; 3] = ["rounds_mean", "inter_region_share", "requests_per_block"];
-/// Where the other figures begin, and behind them the fetch durations by pair of regions.
+/// The first of the other figures, followed by the fetch durations by pair of regions.
 const OTHERS: usize = STAGE_FIGURES.len() + CURVE_POINTS + STAGES.len() * CENTILES.len();
 const FETCHES: usize = OTHERS + OTHER_FIGURES.len();
 
@@ -94,7 +94,7 @@ pub struct BatchRequest {
     pub threads: usize,
 }
 
-/// The figures of some batches; `[batch][figure]`, not a number where there was nothing to measure.
+/// The figures of some batches; `[batch][figure]`, NaN if there was nothing to measure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batches {
     pub figures: Vec<String>,
@@ -153,12 +153,12 @@ fn stratum(s: &Scenario, cluster: &Cluster, timing: &Timing, first: u64, size: u
     sums
 }
 
-/// Consecutive blocks of which every region forges its share; within them the order is random, as leaders are.
+/// Number of consecutive blocks in which every region forges its share; within them the order is random, like leaders.
 const BALANCED_BLOCKS: usize = 48;
 
-/// Who forges which block: rounds in which every pool forges once, in random order. Any longer stretch of blocks is
-/// balanced over the regions, which takes the largest sampling noise away, but neighbours are independent: whether a
-/// link was used by the block before decides how large its window still is.
+/// The forger of each block: rounds in which every pool forges once, in random order. Any longer sequence of blocks is
+/// balanced over the regions, which removes the largest sampling noise, but neighbours are independent: whether the
+/// previous block used a link decides the size of its window.
 struct Forgers<'a> {
     cluster: &'a Cluster,
     seed: u64,

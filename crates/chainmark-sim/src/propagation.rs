@@ -37,12 +37,12 @@ pub struct HostBlock {
     pub announced_ns: u64,
     pub sent_ns: u64,
     pub adopted_ns: u64,
-    /// Upstream peers, by place in the list, whose header came and who were not asked yet.
+    /// Upstream peers, by index in the list, whose header arrived and who received no request yet.
     candidates: u64,
     in_flight: u32,
     deciding: bool,
     pub requests: u32,
-    /// The peer whose copy came first, by place in the list.
+    /// The peer whose copy arrived first, by index in the list.
     pub source: u32,
     /// TCP rounds of that copy.
     pub rounds: u32,
@@ -94,7 +94,7 @@ enum Kind {
     Announce,
 }
 
-/// One block to forge: key of its draws, when and by whom.
+/// One block to forge: key of its draws, time and forger.
 #[derive(Debug, Clone, Copy)]
 pub struct Forge {
     pub draws: Draws,
@@ -132,7 +132,7 @@ impl<'a> Propagation<'a> {
         }
     }
 
-    /// Forge these blocks, ascending by time, and tell of each when every host has it.
+    /// Forge these blocks, ascending by time, and report each when every host has it.
     pub fn run(&mut self, blocks: impl Iterator<Item = Forge>, mut spread: impl FnMut(&Spread<'_>)) {
         for forge in blocks {
             while self.queue.next_time_ns().is_some_and(|time| time < forge.slot_start_ns) {
@@ -239,7 +239,7 @@ impl<'a> Propagation<'a> {
         let draws = self.blocks[block as usize].draws;
         let number = cluster.numbers[host as usize];
         for (k, peer) in cluster.downstream[host as usize].iter().enumerate() {
-            // A peer that has the body already hears the header, too, but nothing follows from it.
+            // A peer that already has the body receives the header, too, without any effect.
             if self.blocks[block as usize].hosts[peer.host as usize].fetched_ns != NEVER {
                 self.events += 1;
                 continue;
@@ -286,7 +286,7 @@ impl<'a> Propagation<'a> {
             if state.candidates == 0 {
                 return;
             }
-            // Upstream peers stand in the order of their round trips.
+            // Upstream peers are sorted by round trip.
             let place = state.candidates.trailing_zeros();
             state.candidates &= state.candidates - 1;
             state.in_flight += 1;

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use chainmark_random::{GAMMA, mix};
 
-/// What a draw is for. Draws of one purpose that happen several times at one host are told apart by `index`.
+/// The purpose of a draw. Repeated draws of one purpose at one host are distinguished by `index`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Purpose {

@@ -62,7 +62,7 @@ impl Ring {
         &mut self.known[number as usize % self.capacity * self.hosts + host as usize]
     }
 
-    /// Whether a host has the body; what is not remembered any more, everybody has.
+    /// Whether a host has the body; every host has those no longer in memory.
     pub fn has(&self, number: BlockNumber, host: u32) -> bool {
         number == GENESIS || !self.remembers(number) || self.known(number, host).body
     }
@@ -77,7 +77,7 @@ impl Ring {
         common_ancestor(a, b, |number| self.remembers(number).then(|| self.block(number).parent))
     }
 
-    /// Whether the chain that ends in `new` is preferred to that which ends in `old`.
+    /// Whether the chain that ends in `new` is preferred to the one that ends in `old`.
     pub fn prefers(&self, new: BlockNumber, old: BlockNumber) -> bool {
         if !self.remembers(old) {
             return true; // left behind long ago

@@ -14,7 +14,7 @@ const LEAST_SHIFTED: f64 = 0.05;
 /// The part of the fast blocks' gain that the fast ones are spared, and what the others pay for it.
 const FAST_GAIN: f64 = 0.8;
 
-/// What is drawn once for a whole block: which regime it is in.
+/// The draws for a whole block: its regime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Regime {
     pub fast: bool,
@@ -149,7 +149,7 @@ impl Timing {
         self.drawn(&self.announcement, self.fetched_to_announced_ns, bits)
     }
 
-    /// Header on its way from one host to the next, besides half a round trip.
+    /// Time of a header from one host to the next, without half a round trip.
     #[inline]
     pub fn header(&self, draws: Draws, number: u32, peer: u32) -> u64 {
         self.drawn(&self.header, self.header_ns, draws.bits(number, Purpose::HeaderService, peer))

@@ -1,4 +1,4 @@
-//! What a simulated network tells whoever listens: the events that a real host would write to its log.
+//! The events of a simulated network for its listener: those that a real host would write to its log.
 
 /// Number of a block, in the order of forging; 0 is the genesis block.
 pub type BlockNumber = u32;
@@ -42,9 +42,9 @@ impl Block {
     }
 }
 
-/// The last block that two chains share; the earlier one where the way to it is forgotten.
+/// The last block that two chains share; the earlier one if the path to it is no longer in memory.
 ///
-/// Args: `parent_of` is None for a block that is not remembered. Parents have smaller numbers than their children.
+/// Args: `parent_of` is None for a block that is no longer in memory. Parents have smaller numbers than their children.
 pub fn common_ancestor(
     mut a: BlockNumber,
     mut b: BlockNumber,
@@ -82,25 +82,25 @@ pub enum Selection {
     Stored,
 }
 
-/// A listener. Events of one host may be told out of order by up to a few seconds; `time_ns` is when each happens.
+/// A listener. Events of one host may be out of order by up to a few seconds; `time_ns` is when each happens.
 ///
-/// Everything has an empty default, so that a listener names only what it wants.
+/// All methods have an empty default, so that a listener implements only those it needs.
 #[allow(unused_variables, reason = "the names of the parameters document them")]
 pub trait Observer {
     /// A block was forged: `times` on the forger's loop.
     fn forged(&mut self, block: &Block, times: &LoopTimes) {}
     /// A header of `block` arrived at `host` from `peer`; one call for every upstream peer.
     fn header(&mut self, time_ns: u64, host: u32, peer: u32, block: &Block) {}
-    /// `host` asked `peer` for `length` bodies that end in `head`.
+    /// `host` requested `length` bodies that end in `head` from `peer`.
     fn requested(&mut self, time_ns: u64, host: u32, peer: u32, head: &Block, length: u32) {}
-    /// `peer` began to send the body to `host`. Told when it is asked for, so ahead of time.
+    /// `peer` began to send the body to `host`. Reported at the request, so ahead of time.
     fn sent(&mut self, time_ns: u64, peer: u32, host: u32, block: &Block) {}
     /// The body is at `host`; `first` of possibly several copies.
     fn fetched(&mut self, time_ns: u64, host: u32, peer: u32, block: &Block, first: bool) {}
-    /// `host` tells `peer`, which is downstream, of `block`. `rollback` is the common ancestor if its chain changed.
+    /// `host` announces `block` to `peer`, which is downstream. `rollback` is the common ancestor if its chain changed.
     fn announced(&mut self, time_ns: u64, host: u32, peer: u32, block: &Block, rollback: Option<&Block>) {}
     /// `host` decided about `block` (as forger or follower), at the end of its validation.
     fn selected(&mut self, time_ns: u64, host: u32, block: &Block, selection: Selection) {}
-    /// No event before this time will be told any more.
+    /// No earlier event will be reported.
     fn reached(&mut self, time_ns: u64) {}
 }

@@ -1,4 +1,4 @@
-//! Bodies on their way: rounds of a growing congestion window, which a link remembers for a while.
+//! Transport of bodies: rounds of a growing congestion window, which a link remembers for a while.
 
 use crate::cluster::{Cluster, Upstream};
 use crate::model::Parameters;
@@ -21,7 +21,7 @@ pub struct Transport {
     parameters: Parameters,
 }
 
-/// One body's way: rounds, and the time of its bytes on the wire besides round trips.
+/// The transport of one body: rounds, and the time of its bytes on the wire besides round trips.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Transfer {
     pub rounds: u32,

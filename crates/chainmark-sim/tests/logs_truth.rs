@@ -44,7 +44,7 @@ struct Written {
     folder: tempdir::Folder,
 }
 
-/// A folder that goes away with its test.
+/// A folder that is removed with its test.
 mod tempdir {
     use std::path::{Path, PathBuf};
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -201,7 +201,7 @@ const OF_BLOCKS: [&str; 8] =
     ["forged", "noticed", "requested", "fetched", "announced", "sent", "adopted", "self_adopted"];
 const OF_SLOTS: [&str; 5] = ["started", "block_context", "ledger_state", "ledger_view", "leadership"];
 
-/// Both ways: what the truth tells stands in the log, and what stands in the log the truth tells.
+/// In both directions: the truth's records are in the log, and the log's are in the truth.
 fn compare(written: &Written, hosts: usize) {
     let truth = written.truth();
     for host in (0..hosts).map(|host| format!("node-{host}")) {

@@ -1,4 +1,4 @@
-//! What must hold in every network that lives: causes come before effects, chains grow, battles are decided.
+//! Invariants of every simulated network: causes come before effects, chains grow, battles are decided.
 
 mod common;
 

@@ -6,10 +6,10 @@ use crate::newton::{invert, rough_normal_quantile};
 use crate::quadrature::area;
 use crate::tails::Tails;
 
-/// From here on the density is near enough to a normal one, and the fraction takes too many terms.
+/// From here on the density is near enough to a normal one, and the fraction needs too many terms.
 const SMOOTH_FROM: f64 = 1000.0;
 
-/// I_x(a, b) and its complement; a > 0, b > 0, and y is 1 - x, known to all its digits where it is small.
+/// I_x(a, b) and its complement; a > 0, b > 0, and y is 1 - x, with full precision where it is small.
 pub fn tails(a: f64, b: f64, x: f64, y: f64) -> Tails {
     if !(a > 0.0 && b > 0.0 && x >= 0.0 && y >= 0.0 && (a + b).is_finite()) {
         return Tails::UNKNOWN;
@@ -28,7 +28,7 @@ pub fn tails(a: f64, b: f64, x: f64, y: f64) -> Tails {
     }
 }
 
-/// The lower tail over x^a y^b / B(a, b), for an x that is not far above the mean.
+/// The lower tail over x^a y^b / B(a, b), for an x not far above the mean.
 fn lower_over_kernel(a: f64, b: f64, x: f64, y: f64) -> f64 {
     if a.min(b) < SMOOTH_FROM {
         return 1.0 / fraction_of(a, b, x, y);
@@ -52,7 +52,7 @@ fn fraction_of(a: f64, b: f64, x: f64, y: f64) -> f64 {
     })
 }
 
-/// The x at which I_x(a, b) is `lower`, and 1 - x; `upper` is 1 - lower, known to all its digits where it is small.
+/// The x at which I_x(a, b) is `lower`, and 1 - x; `upper` is 1 - lower, with full precision where it is small.
 pub fn quantile(a: f64, b: f64, lower: f64, upper: f64) -> (f64, f64) {
     if !(a > 0.0 && b > 0.0 && lower >= 0.0 && upper >= 0.0 && (a + b).is_finite()) {
         return (f64::NAN, f64::NAN);

@@ -18,7 +18,7 @@ const STIRLING: [f64; 8] = [
 
 /// u - ln(1 + u), u > -1.
 ///
-/// With r = u / (2 + u), ln(1 + u) is 2 artanh(r), whose first term is taken from u exactly: r u.
+/// With r = u / (2 + u), ln(1 + u) is 2 artanh(r), whose first term is computed from u exactly: r u.
 pub fn excess(u: f64) -> f64 {
     if u.abs() > 0.5 {
         return u - u.ln_1p();
@@ -50,7 +50,7 @@ fn misfit(count: f64, deviation: f64, share_over_likeliest: f64) -> f64 {
     if u.abs() > 0.5 { deviation - count * share_over_likeliest.ln() } else { count * excess(u) }
 }
 
-/// (a + b) x - a: how far x lies above the mean, from whichever of x and y = 1 - x is the smaller, as that is exact.
+/// (a + b) x - a: the distance of x above the mean, from the smaller one of x and y = 1 - x, as that is exact.
 pub fn beta_deviation(a: f64, b: f64, x: f64, y: f64) -> f64 {
     let sum = a + b;
     let lost = if a >= b { b - (sum - a) } else { a - (sum - b) };

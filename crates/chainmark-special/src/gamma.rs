@@ -6,7 +6,7 @@ use crate::newton::{invert, rough_normal_quantile};
 use crate::quadrature::area;
 use crate::tails::Tails;
 
-/// From here on the density is near enough to a normal one, and series and fraction take too many terms.
+/// From here on the density is near enough to a normal one, and series and fraction need too many terms.
 const SMOOTH_FROM: f64 = 1000.0;
 
 /// P(a, x) and Q(a, x); a > 0, x >= 0.
@@ -60,7 +60,8 @@ fn fraction_of(a: f64, x: f64) -> f64 {
     fraction::evaluate(x + 1.0 - a, |k| (-k * (k - a), x + 2.0 * k + 1.0 - a))
 }
 
-/// The x at which P(a, x) is `lower` and Q(a, x) is `upper`: each is 1 less the other, known where it is small.
+/// The x at which P(a, x) is `lower` and Q(a, x) is `upper`: each is 1 minus the other, with full precision where it is
+/// small.
 pub fn quantile(a: f64, lower: f64, upper: f64) -> f64 {
     if !(a > 0.0 && lower >= 0.0 && upper >= 0.0 && a.is_finite()) {
         return f64::NAN;

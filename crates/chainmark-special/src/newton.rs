@@ -6,10 +6,10 @@ const CLOSE: f64 = 1e-8;
 
 /// The point, on a scale of logarithms, at which a tail's logarithm is `wanted`, by Newton's method.
 ///
-/// The logarithm of a tail of a log-concave density is concave: from wherever it starts, Newton's method does not
-/// overshoot after its first step.
+/// The logarithm of a tail of a log-concave density is concave: from any start, Newton's method does not overshoot
+/// after its first step.
 ///
-/// Args: `at` gives the tail's logarithm and its slope at a positive value; `start` and the result are such values.
+/// Args: `at` returns the tail's logarithm and its slope at a positive value; `start` and the result are such values.
 pub fn invert(start: f64, wanted: f64, at: impl Fn(f64) -> (f64, f64)) -> f64 {
     let mut value = start;
     for _ in 0..STEPS_MAX {

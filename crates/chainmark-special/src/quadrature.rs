@@ -1,4 +1,4 @@
-//! Tails of densities that are nearly normal: the area beyond a point, whose cost does not grow with the parameters.
+//! Tails of nearly normal densities: the area beyond a point, at a cost that does not grow with the parameters.
 
 /// Positive nodes and their weights of the Gauss-Legendre rule of 12 points on (-1, 1).
 const NODES: [(f64, f64); 6] = [

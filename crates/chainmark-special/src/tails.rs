@@ -1,6 +1,6 @@
-//! Both tails of a distribution, of which the smaller one is known to all its digits.
+//! Both tails of a distribution, the smaller one with full precision.
 
-/// A tail by its logarithm, so that none is too small to be told; the other is what is missing to 1.
+/// A tail by its logarithm, so that none underflows; the other is 1 minus it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tails {
     known: f64,
@@ -18,7 +18,7 @@ impl Tails {
         Self { known, is_lower: false }
     }
 
-    /// What lies below and above everything, or nothing at all.
+    /// The tails below and above all values.
     pub const NOTHING_BELOW: Self = Self { known: f64::NEG_INFINITY, is_lower: true };
     pub const NOTHING_ABOVE: Self = Self { known: f64::NEG_INFINITY, is_lower: false };
     pub const UNKNOWN: Self = Self { known: f64::NAN, is_lower: true };

@@ -1,5 +1,5 @@
-//! Decodes log files as if they were one host's and says how fast: `decode_speed [--events OUT.parquet] FILE...`.
-//! With `--events`, all that an import makes of a host is made, and every event written.
+//! Decodes log files as one host's and prints the speed: `decode_speed [--events OUT.parquet] FILE...`. With
+//! `--events`, everything that an import computes of a host is computed, and every event written.
 
 use std::error::Error;
 use std::num::NonZeroUsize;

@@ -11,9 +11,9 @@ use crate::wrapper::Wrapper;
 pub const KEPT: usize = 5;
 /// Characters of a malformed line that are kept.
 pub const KEPT_TEXT: usize = 200;
-/// Distinct host names that are told apart.
+/// Maximum number of distinct host names.
 pub const MAX_NAMES: usize = 16;
-/// Distinct local addresses that are told apart.
+/// Maximum number of distinct local addresses.
 pub const MAX_ADDRESSES: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -61,7 +61,7 @@ pub struct HostCounts {
     /// Lines with a readable envelope, in the published reports "emitted".
     pub objects: u64,
     /// Lines that became events, "analysed". Among them `SwitchedToAFork` and the renamed ledger snapshot, which the
-    /// published analysis does not know; `decoded_by_message` tells how many they are.
+    /// published analysis does not know; `decoded_by_message` has their numbers.
     pub decoded: u64,
     pub ignored: u64,
     /// Lines that do not begin with a brace, pieces of lines that a wrapper cut, and objects of other programs in a
@@ -95,7 +95,7 @@ pub struct HostCounts {
     pub node_revision: Option<String>,
     pub compiler_version: Option<String>,
     pub network_magic: Option<String>,
-    /// The host's own addresses as its connections tell them.
+    /// The host's own addresses by its connections.
     pub local_addresses: BTreeMap<String, u64>,
 }
 
@@ -110,7 +110,7 @@ impl HostCounts {
         self.last_but_one_ns = self.last_ns.replace(at_ns);
     }
 
-    /// A log neither begins nor ends with a lone line whose time is far from that of the line next to it.
+    /// A log neither begins nor ends with a single line whose time is far from that of its neighbour.
     pub(crate) fn correct_ends(&mut self, limit_ns: i64) {
         let is_far = |a: i64, b: i64| a.abs_diff(b) > limit_ns.unsigned_abs();
         let [Some(first), Some(second)] = [self.first_ns, self.second_ns] else { return };
@@ -142,7 +142,7 @@ impl HostCounts {
     }
 }
 
-/// Counts by name, at most so many names.
+/// Counts by name, up to a maximum number of names.
 pub(crate) fn count_name(counts: &mut BTreeMap<String, u64>, name: &str, most: usize) {
     if let Some(count) = counts.get_mut(name) {
         *count += 1;

@@ -1,6 +1,6 @@
 //! Tables as Parquet files, written in groups of rows, so that memory does not grow with them.
 //!
-//! A file is written beside its place and renamed when it is whole. The same rows give the same bytes.
+//! A file is written under a temporary name and renamed when it is complete. The same rows give the same bytes.
 
 use std::fs::{self, File};
 use std::io;
@@ -128,7 +128,7 @@ struct Column {
 }
 
 impl Column {
-    /// Puts the column into the page that is being made.
+    /// Appends the column to the current page.
     fn code(&self, rows: usize, page: &mut Vec<u8>) -> Coded {
         if !self.required {
             pages::levels(&self.present, self.values.len(), rows, page);
@@ -281,7 +281,7 @@ impl Table {
         if self.rows < self.group_rows { Ok(()) } else { self.end_group() }
     }
 
-    /// Write what is left and put the file in its place.
+    /// Write the rest and rename the file to its final name.
     ///
     /// # Errors
     /// The file cannot be written.

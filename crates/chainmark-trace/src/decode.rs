@@ -40,7 +40,7 @@ pub const MAX_LINE: usize = 16 << 20;
 pub enum Line<'a> {
     Event(Event<'a>),
     Ignored,
-    /// An announcement that is none.
+    /// A message that is not an announcement.
     Skipped,
     NotObject,
     Malformed(Problem),
@@ -152,7 +152,7 @@ impl Decoder {
         core.payload_line(wrapper, outer, Some(inner))
     }
 
-    /// The class of a line whose last piece never came; to be called until there is none.
+    /// The class of a line whose last piece is missing; to be called until there is none.
     pub fn end(&mut self) -> Option<Line<'_>> {
         let Self { core, payloads: [outer, inner], pending, .. } = self;
         let wrapper;
@@ -206,7 +206,7 @@ struct Core {
     clock: Clock,
     routes: Routes,
     opening: Opening,
-    /// A namespace that is told in segments, joined.
+    /// A namespace given in segments, joined.
     ns: Vec<u8>,
     peers: Peers,
     /// Lines of the last line's host, and how they are written.
@@ -214,9 +214,9 @@ struct Core {
     shapes: Shapes,
     tally: HostCounts,
     decoded: [u64; Message::ALL.len()],
-    /// Where the last readable line went.
+    /// The class of the last readable line.
     routed: Routed,
-    /// The last line's host, and how often it was told since it was last counted.
+    /// The last line's host, and its number of lines since it was last counted.
     last_name: (String, u64),
     latest_ns: i64,
     behind_ns: i64,
@@ -243,7 +243,7 @@ impl Default for Core {
 }
 
 impl Core {
-    /// The class of the line in `payload`, which may be wrapped once more if there is room for what is `inside`.
+    /// The class of the line in `payload`, which may be wrapped once more if `inside` allows it.
     fn payload_line(
         &mut self,
         wrapper: Wrapper,
@@ -275,7 +275,7 @@ impl Core {
         }
     }
 
-    /// Whether what looks like an object has nothing by which a node's could be known, not even a time.
+    /// Whether an object has no property of a node's, not even a time.
     fn is_of_another_program(&mut self, opened: &Opened, text: &Text<'_>, end: usize) -> bool {
         match opened {
             Opened::Trace => !self.opening.is_log_object(),
@@ -290,7 +290,7 @@ impl Core {
         self.tally.pieces += 1;
     }
 
-    /// The last piece of a line stands for the whole.
+    /// The last piece of a line represents the whole line.
     fn recall_piece(&mut self) {
         self.tally.raw_lines -= 1;
         self.tally.not_objects -= 1;
@@ -320,7 +320,7 @@ impl Core {
         if repeated.is_some() { repeated } else { self.of_shape(text, start, rest) }
     }
 
-    /// The class of a line that is equal, behind its time, to one that was scanned: the time is all there is to read.
+    /// The class of a line that equals, after its time, one that was scanned: only the time must be parsed.
     #[inline(always)]
     fn repeated(&mut self, text: &Text<'_>, start: usize, rest: Rest) -> Option<Line<'static>> {
         let (routed, said) = self.repeats.find(text, rest)?;
@@ -375,7 +375,7 @@ impl Core {
         Some(Line::Event(Event { at_ns, fact }))
     }
 
-    /// What stands behind the time of a line that begins with it.
+    /// The text after the time of a line that begins with it.
     #[inline(always)]
     fn rest_of(&mut self, text: &Text<'_>, start: usize, end: usize) -> Option<Rest> {
         if text.word(start) & (u64::MAX >> 8) != const { word_of(br#"{"at":""#) } {
@@ -450,7 +450,7 @@ impl Core {
         }
     }
 
-    /// Reads what every log object has: its time, and what is to be done with it.
+    /// Reads the common part of log objects: the time, and how to process the object.
     #[inline(always)]
     fn envelope(&mut self, text: &Text<'_>, end: usize) -> Result<(i64, Routed), Problem> {
         let wanted = |key, wanted| Problem::Envelope { key, wanted };
@@ -478,7 +478,7 @@ impl Core {
             let credentials = members.get(text, key::CREDENTIALS);
             let value = members.get(text, key::VAL);
             if credentials.lead(text) == b'"' && value.lead(text) == b'{' {
-                // The members of `data.val` stand for those of `data`; it was scanned before and has no fault.
+                // The members of `data.val` replace those of `data`; it was scanned before and is valid.
                 let _ = Scanner { text, end }.members(value.start(), 2, members, key::OF_DATA);
                 kind = members.string(text, members.get(text, key::KIND)).unwrap_or_default();
             }

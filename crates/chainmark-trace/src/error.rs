@@ -9,7 +9,7 @@ use thiserror::Error;
 pub enum ReadError {
     #[error("{} cannot be read or written: {source}", path.display())]
     Storage { path: PathBuf, source: io::Error },
-    /// A compressed file that ends early or is no such file.
+    /// A compressed file that ends early or is invalid.
     #[error("{} is damaged: {message}", path.display())]
     Damaged { path: PathBuf, message: String },
     #[error("the reading was interrupted")]

@@ -1,4 +1,4 @@
-//! What a log line tells, typed.
+//! The typed content of a log line.
 //!
 //! Times are nanoseconds since 1970-01-01 UTC, as printed. Slots and block numbers are those of the chain: the first
 //! block has number 0.
@@ -55,18 +55,18 @@ pub struct Peer<'a> {
     pub remote: Option<&'a str>,
 }
 
-/// What one line tells.
+/// The content of one line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fact<'a> {
     Resources(Resources),
-    /// The forge loop begins its round; old nodes tell the ledger's figures here.
+    /// The forge loop begins its round; old nodes log the ledger's figures here.
     LoopStart {
         slot: u64,
         utxo_entries: u64,
         density: f64,
     },
-    /// `block_no` is that of the line's tip less one, as the published analysis counts; that is the number of `tip`,
-    /// which is none at the chain's beginning.
+    /// `block_no` is that of the line's tip minus one, as the published analysis counts; that is the number of `tip`,
+    /// which is None at the chain's beginning.
     BlockContext {
         slot: u64,
         block_no: i64,
@@ -103,13 +103,13 @@ pub enum Fact<'a> {
         block: Hash,
         peer: Peer<'a>,
     },
-    /// `head` is the last block of the fragment that is asked for, `length` its number of blocks.
+    /// `head` is the last block of the requested fragment, `length` its number of blocks.
     Requested {
         head: Hash,
         length: u64,
         peer: Peer<'a>,
     },
-    /// Old nodes do not tell the size.
+    /// Old nodes do not log the size.
     Fetched {
         block: Hash,
         size_bytes: Option<u64>,
@@ -126,7 +126,7 @@ pub enum Fact<'a> {
         block: Hash,
         delta: u64,
     },
-    /// The forge loop's own message; the only one that tells a block's size.
+    /// The forge loop's own message; the only one with a block's size.
     SelfAdopted {
         slot: Option<u64>,
         block: Hash,
@@ -244,7 +244,7 @@ impl OwnedEvent {
     }
 }
 
-/// Where a line stands: the index of its file in time order, and its number in it, from 1.
+/// The position of a line: the index of its file in time order, and its number in it, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Place {
     pub file: u32,

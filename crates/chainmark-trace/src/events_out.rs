@@ -10,7 +10,7 @@ use crate::event::{Event, Fact, Peer, Place, Resources};
 
 /// Enough rows to compress well, few enough to hold.
 const GROUP_ROWS: usize = 65_536;
-/// Peers whose names are kept ready; a host has some dozens.
+/// Number of cached names of peers; a host has a few dozen.
 const READY_PEERS: usize = 4096;
 
 static MESSAGES: [&str; 26] = [
@@ -126,7 +126,7 @@ impl EventTable {
         self.table.end_row()
     }
 
-    /// Write what is left and put the file in its place.
+    /// Write the rest and rename the file to its final name.
     ///
     /// # Errors
     /// The file cannot be written.

@@ -1,4 +1,4 @@
-//! One host's logs, read once: its slot records, the lives of its blocks, what it tells of the chain and, if wanted,
+//! One host's logs, read once: its slot records, the lifecycles of its blocks, its record of the chain and, on request,
 //! every event, as Parquet.
 
 use std::num::NonZeroUsize;
@@ -20,13 +20,13 @@ use crate::time_filter::TimeFilter;
 use crate::timeline::{Clock, GROUP_ROWS, Timeline, TimelineSummary};
 use crate::usage::{Unused, Usage, Use};
 
-/// A silence of so many slots, and of so many seconds at least, makes a line's time one that others must confirm.
+/// After a silence of this many slots, and at least this many seconds, other lines must confirm a line's time.
 const QUIET_SLOTS: i64 = 10;
 const QUIET_NS: i64 = 10_000_000_000;
 /// No clock is so wrong, nor any host so late, that a slot's round begins this long before the slot.
 const EARLIEST_ROUND_NS: i64 = 3_600_000_000_000;
 
-/// What is to be read, by which clock and rules, and where it goes.
+/// The input, the clock and rules, and the output.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostRequest {
@@ -35,7 +35,7 @@ pub struct HostRequest {
     /// How many threads its files are divided among.
     #[serde(default = "one_thread")]
     pub threads: usize,
-    /// Whether the published analysis is followed where it errs.
+    /// Whether to follow the published analysis including its errors.
     pub published_rules: bool,
     pub system_start_ns: i64,
     pub slot_length_s: f64,
@@ -48,7 +48,7 @@ pub struct HostRequest {
     pub slots_group_rows: NonZeroUsize,
     pub lives_out: Option<PathBuf>,
     pub links_out: Option<PathBuf>,
-    /// The tables of slots and of lives once more, by the published analysis's rules, where the first ones are not.
+    /// The tables of slots and of lives by the published analysis's rules as well, if the first ones are not.
     pub published_slots_out: Option<PathBuf>,
     pub published_lives_out: Option<PathBuf>,
     pub events_out: Option<PathBuf>,
@@ -106,12 +106,12 @@ impl HostRequest {
     }
 }
 
-/// Steps in time up to this are none that a line must be asked about.
+/// Steps in time up to this need no confirmation.
 fn quiet_ns(clock: Clock) -> i64 {
     QUIET_NS.max(clock.slot_length_ns.saturating_mul(QUIET_SLOTS))
 }
 
-/// What the tables of a host do not tell.
+/// Facts about a host that its tables do not contain.
 #[derive(Debug, Serialize)]
 pub struct HostSummary {
     pub host: String,
@@ -187,7 +187,7 @@ struct Folds {
     failure: Option<ReadError>,
 }
 
-/// What one set of rules makes of a host's events.
+/// The result of one set of rules for a host's events.
 struct Tables {
     timeline: Timeline,
     lives: BlockLifecycles,
@@ -210,7 +210,7 @@ impl Tables {
     }
 }
 
-/// What is made of the events. Only the tables depend on the rules.
+/// The results from the events. Only the tables depend on the rules.
 struct Analysis {
     clock: Clock,
     tables: Tables,
@@ -223,7 +223,7 @@ struct Analysis {
     unused_offsets_ns: Vec<i64>,
 }
 
-/// Where the times that are believed begin and end, and those that are not.
+/// The bounds of the accepted times, and those of the rejected ones.
 #[derive(Default)]
 struct Range {
     believed_ns: Option<(i64, i64)>,
@@ -236,7 +236,7 @@ impl Range {
         range.get_or_insert((at_ns, at_ns)).1 = at_ns;
     }
 
-    /// A log neither begins nor ends with a line whose time is not believed.
+    /// A log neither begins nor ends with a line whose time is rejected.
     fn correct(&self, books: &mut HostCounts) {
         let (Some(believed), Some(disbelieved)) = (self.believed_ns, self.disbelieved_ns) else { return };
         if books.first_ns == Some(disbelieved.0) {
@@ -291,7 +291,7 @@ impl Folds {
 impl Analysis {
     fn listen(&mut self, event: &Event<'_>, place: Place, is_believed: bool) {
         self.range.count(event.at_ns, is_believed);
-        // Which block stands on which other does not depend on the time.
+        // Parent links do not depend on the time.
         self.links.listen(&event.fact);
         let use_ = if is_believed { self.fold(event, place) } else { Use::Unused(Unused::ImplausibleTime) };
         self.usage.count(use_);

@@ -15,11 +15,11 @@ use crate::error::{ReadError, Result};
 
 /// Compressed bytes that are read at once.
 const COMPRESSED: usize = 128 << 10;
-/// Text that is decompressed at once. What was made of it when damage is met is lost, so it is little; a block of zstd
-/// is a multiple of it.
+/// Amount of text that is decompressed at once. It is lost when damage is met, so it is small; a block of zstd is a
+/// multiple of it.
 const DECOMPRESSED: usize = 32 << 10;
 
-/// Memory that an xz file may ask for: what the widest window of zstd takes.
+/// Maximum memory of an xz file: that of zstd's widest window.
 const XZ_MEMORY: u64 = 2 << 30;
 
 /// How files of xz begin.
@@ -85,7 +85,7 @@ impl Read for Chained<'_> {
     }
 }
 
-/// What is known of a file at its end.
+/// Facts about a file at its end.
 pub struct Finished {
     pub stored_bytes: u64,
     /// In hex; empty when the file was not hashed.
@@ -97,7 +97,7 @@ pub struct Finished {
 pub struct Input<'a> {
     path: PathBuf,
     source: Source<'a>,
-    /// The first bytes of a plain file that nobody read yet.
+    /// The first bytes of a plain file, not read yet.
     head: Vec<u8>,
     /// Whether any text was read.
     begun: bool,
@@ -106,7 +106,7 @@ pub struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Opens a file. `whole` files are read to their end and hashed, their bytes told to `control`.
+    /// Opens a file. `whole` files are read to their end and hashed, and their bytes reported to `control`.
     pub fn open(path: &Path, control: &'a Control, whole: bool) -> Result<Self> {
         let failed = |error| ReadError::storage(path, error);
         let file = File::open(path).map_err(failed)?;
@@ -144,7 +144,7 @@ impl<'a> Input<'a> {
         Ok(Self { path: path.to_owned(), source, head: plain_head, begun: false, damage: None, container })
     }
 
-    /// Fills `buffer` as far as the text goes; less than all of it only at the end.
+    /// Fills `buffer` as far as there is text; it is only partly filled at the end.
     pub fn fill(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let filled = self.fill_any(buffer)?;
         if std::mem::replace(&mut self.begun, true) || !buffer[..filled].starts_with(BYTE_ORDER_MARK) {
@@ -169,7 +169,7 @@ impl<'a> Input<'a> {
                 Source::Xz(decoder) => {
                     let before = decoder.total_out();
                     let read = decoder.read(&mut rest[..little]);
-                    // It tells of damage at once, although it made text of what was before.
+                    // It reports damage at once, although it decoded the text before it.
                     filled += if read.is_err() { (decoder.total_out() - before) as usize } else { 0 };
                     read
                 }
@@ -187,8 +187,8 @@ impl<'a> Input<'a> {
         Ok(filled)
     }
 
-    /// Bytes to the next multiple of `block` in a plain file, which is hashed as it is read: whole blocks at their own
-    /// places are whole trees of BLAKE3, others leave pieces at both ends that take longer.
+    /// Bytes to the next multiple of `block` in a plain file, which is hashed while it is read: whole blocks at aligned
+    /// positions are whole trees of BLAKE3, others leave pieces at both ends that take longer.
     pub fn to_next(&self, block: usize) -> usize {
         match &self.source {
             Source::Plain(stored) => block - (stored.bytes as usize - self.head.len()) % block,

@@ -1,4 +1,4 @@
-//! A strict scanner of JSON (RFC 8259): says whether a text is an object, and where its members stand.
+//! A strict scanner of JSON (RFC 8259): whether a text is an object, and the positions of its members.
 //!
 //! Nothing is built from the text. Nesting is bounded and needs no stack of calls.
 
@@ -42,9 +42,9 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Bytes from `start` to before `end`. The default stands for an absent value, as no value begins a text.
+/// Bytes from `start` to before `end`. The default represents an absent value, as no value begins a text.
 ///
-/// One word, as copies of what was just stored in parts make the processor wait.
+/// One word, because copying what was just stored in parts stalls the processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Span(u64);
 
@@ -79,14 +79,14 @@ impl Span {
         &text.bytes[self.start()..self.end()]
     }
 
-    /// First byte of the value, which tells its type; 0 for none.
+    /// First byte of the value, which determines its type; 0 for none.
     #[inline(always)]
     pub fn lead(self, text: &Text<'_>) -> u8 {
         if self.present() { text.bytes[self.start()] } else { 0 }
     }
 }
 
-/// Bytes as they stand in the lowest part of a word.
+/// Bytes as in the lowest part of a word.
 pub(crate) const fn word_of(bytes: &[u8]) -> u64 {
     let (mut word, mut index) = (0, 0);
     while index < bytes.len() {
@@ -109,7 +109,7 @@ pub struct Scanner<'a> {
 type Scan<T> = Result<T, Fault>;
 
 impl<'a> Scanner<'a> {
-    /// Scans text that is one object and nothing else but white space.
+    /// Scans text that is one object and otherwise only white space.
     #[inline(always)]
     pub fn whole(self, start: usize, member: impl FnMut(Self, Member, usize) -> Scan<usize>) -> Scan<()> {
         if self.text.bytes[start] != b'{' {
@@ -119,8 +119,8 @@ impl<'a> Scanner<'a> {
         if self.space(after) == self.end { Ok(()) } else { Err(Fault::Trailing) }
     }
 
-    /// Scans the object that begins at `start`; `member` gets the key, and where the value begins, and returns where
-    /// it ends. Returns the position after the object.
+    /// Scans the object that begins at `start`; `member` receives the key and the start of the value, and returns the
+    /// end of the value. Returns the position after the object.
     #[inline(always)]
     pub fn object(self, start: usize, mut member: impl FnMut(Self, Member, usize) -> Scan<usize>) -> Scan<usize> {
         let bytes = self.text.bytes;
@@ -187,7 +187,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Where the value begins behind the key that ends with the quote at `quote`.
+    /// The start of the value after the key that ends with the quote at `quote`.
     #[inline(always)]
     fn colon(self, quote: usize) -> Scan<usize> {
         let word = self.text.word(quote);
@@ -198,7 +198,7 @@ impl<'a> Scanner<'a> {
         if self.text.bytes[colon] == b':' { Ok(self.space(colon + 1)) } else { Err(Fault::Character) }
     }
 
-    /// The position of the first byte at or after `at` that is no white space.
+    /// The position of the first byte at or after `at` that is not white space.
     #[inline(always)]
     fn space(self, at: usize) -> usize {
         if self.text.bytes[at] > b' ' { at } else { self.spaces(at) }
@@ -212,8 +212,8 @@ impl<'a> Scanner<'a> {
         at
     }
 
-    /// The position after an object without white space whose members are no objects or arrays; none if it is another
-    /// one, or none at all.
+    /// The position after an object without white space whose members are not objects or arrays; None if it is another
+    /// object, or not an object.
     #[inline(never)]
     fn flat(self, start: usize) -> Option<usize> {
         let mut at = start + 1;
@@ -286,7 +286,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A key with its colon; returns where the value begins.
+    /// A key with its colon; returns the start of the value.
     #[inline(always)]
     fn key(self, at: usize) -> Scan<usize> {
         if self.text.bytes[at] != b'"' {

@@ -1,4 +1,4 @@
-//! Keys of the members that the analysis asks for.
+//! Keys of the members that the analysis needs.
 
 use crate::json::Key;
 

@@ -1,4 +1,5 @@
-//! Logs of cardano-node: bytes to typed events, and one host's events to its slot records and the lives of its blocks.
+//! Logs of cardano-node: bytes to typed events, and one host's events to its slot records and the lifecycles of its
+//! blocks.
 
 pub mod accounting;
 pub mod columns;

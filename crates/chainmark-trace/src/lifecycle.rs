@@ -16,7 +16,7 @@ use crate::usage::{Unused, Use};
 const GROUP_ROWS: usize = 8192;
 /// Phases of the forge loop before the forge.
 const LOOP_PHASES: usize = PHASES.len() - 1;
-/// Rounds of the forge loop that are remembered: a line that stands in the wrong place is not further off.
+/// Number of remembered rounds of the forge loop: a misplaced line is not further off.
 const ROUNDS: usize = 64;
 
 /// Stages whose lines are kept.
@@ -61,7 +61,7 @@ impl Fault {
         }
     }
 
-    /// Whether the line that it lacks may still come, where lines stand in the wrong order.
+    /// Whether a missing line may still follow, if lines are out of order.
     const fn may_pass(self) -> bool {
         !matches!(self, Self::ForgedTwice | Self::ForgedAfterNotice | Self::RequestedByForger)
     }
@@ -84,7 +84,7 @@ impl Role {
     }
 }
 
-/// The first time of a stage, and where it stands.
+/// The first time of a stage, and the position of its line.
 #[derive(Debug, Clone, Copy)]
 struct Reached {
     at_ns: i64,
@@ -107,11 +107,11 @@ struct BlockLifecycle {
     stages: [Option<Reached>; STAGES.len()],
     noticed_from: Option<Box<str>>,
     fetched_from: Option<Box<str>>,
-    /// As the line of the fetch tells it.
+    /// As in the line of the fetch.
     fetched_bytes: Option<u64>,
-    /// When each peer was first asked for the block, until one of them sent it.
+    /// When the block was first requested from each peer, until one of them sent it.
     asked: Vec<(Box<str>, i64)>,
-    /// When the peer that sent the block first was asked for it first.
+    /// When it was first requested from the peer that sent the block first.
     answered_request_ns: Option<i64>,
     /// New messages that were not used because the block was unknown.
     withheld: u64,
@@ -140,7 +140,7 @@ impl BlockLifecycle {
         }
     }
 
-    /// The first time counts, also where its line stands behind that of a later one; true if this is it.
+    /// The first time counts, even if its line follows that of a later one; true if this is it.
     fn reach(&mut self, stage: Stage, at_ns: i64, place: Place) -> bool {
         let reached = &mut self.stages[stage as usize];
         let is_first = reached.is_none_or(|known| at_ns < known.at_ns);
@@ -155,12 +155,12 @@ impl BlockLifecycle {
         self.stages[stage as usize].is_none() && self.reach(stage, at_ns, place)
     }
 
-    /// Whether all that was told of it is of later times than this one.
+    /// Whether all its reported times are later than this one.
     fn is_later_than(&self, at_ns: i64) -> bool {
         self.stages.iter().flatten().all(|reached| reached.at_ns > at_ns)
     }
 
-    /// What a message was good for that tells something new, or not.
+    /// The use of a message, which depends on whether it contained new information.
     fn said(&mut self, is_new: bool) -> Use {
         if matches!(self.role, Role::Error(_)) {
             self.withheld += u64::from(is_new);
@@ -195,7 +195,7 @@ fn used_if(is_first: bool) -> Use {
     if is_first { Use::Used } else { REPETITION }
 }
 
-/// Counts of the lives of one host.
+/// Counts of the lifecycles of one host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct LivesSummary {
     pub entries: u64,
@@ -203,12 +203,12 @@ pub struct LivesSummary {
     pub errors: u64,
     /// Blocks that the host adopted by a change of its chain.
     pub switched_adoptions: u64,
-    /// Changes of the chain to blocks that the host's messages had not told of.
+    /// Changes of the chain to blocks that the host's earlier messages did not mention.
     pub switched_unknown: u64,
     pub errors_by: BTreeMap<&'static str, u64>,
 }
 
-/// The lives of one host's blocks, made from its events in the order of its files.
+/// The lifecycles of one host's blocks, from its events in the order of its files.
 pub struct BlockLifecycles {
     published: bool,
     by_block: FxHashMap<Hash, u32>,
@@ -216,7 +216,7 @@ pub struct BlockLifecycles {
     /// Slot and time of the last event of each phase of the forge loop, for the last rounds by their slots; the
     /// published analysis has one for all of them.
     loops: Vec<[(u64, i64); LOOP_PHASES]>,
-    /// Slots in which blocks were forged, and their lives.
+    /// Slots in which blocks were forged, and their lifecycles.
     forged_in: Vec<(u64, u32)>,
     switched_unknown: u64,
     recovered: u64,
@@ -240,7 +240,7 @@ impl BlockLifecycles {
         self.recovered
     }
 
-    /// Take an event in; none says that it is about no block.
+    /// Process an event; None means that it is not about a block.
     pub fn listen(&mut self, event: &Event<'_>, place: Place) -> Option<Use> {
         let at_ns = event.at_ns;
         let use_ = match &event.fact {
@@ -265,7 +265,7 @@ impl BlockLifecycles {
         Some(use_)
     }
 
-    /// Remember the forge loop's stages: a forged block takes them along.
+    /// Remember the forge loop's stages: a forged block gets them.
     fn follow_loop(&mut self, at_ns: i64, fact: &Fact<'_>) {
         let (phase, slot) = match fact {
             Fact::LoopStart { slot, .. } => (Phase::Started, slot),
@@ -288,7 +288,7 @@ impl BlockLifecycles {
         (slot % self.loops.len() as u64) as usize
     }
 
-    /// A phase that is told behind the forge of its round.
+    /// A phase reported after the forging of its round.
     fn complete_forge(&mut self, slot: u64, phase: Phase, at_ns: i64) {
         let Some(&(_, life)) = self.forged_in.iter().rev().find(|(of, _)| *of == slot) else { return };
         let told_ns = &mut self.lives[life as usize].loop_ns[phase as usize];
@@ -302,8 +302,8 @@ impl BlockLifecycles {
         self.lives.push(life);
     }
 
-    /// The life of a block that must have begun: otherwise one in error begins. One in error takes no more events,
-    /// unless the line that it lacks may still come.
+    /// The lifecycle of a block that must have begun: otherwise one with an error begins. One with an error accepts no
+    /// further events, unless the missing line may still follow.
     fn known(&mut self, block: Hash, fault: Fault) -> Option<&mut BlockLifecycle> {
         if !self.by_block.contains_key(&block) {
             self.insert(BlockLifecycle::new(block, Role::Error(fault)));
@@ -361,7 +361,7 @@ impl BlockLifecycles {
         let round = self.loops[self.round(slot)];
         let life = &mut self.lives[number as usize];
         (life.slot, life.block_no, life.parent) = (Some(slot), Some(block_no), Some(parent));
-        // The published analysis takes whatever it saw last, also from a round before.
+        // The published analysis uses the last value that it saw, even from an earlier round.
         life.loop_ns = round.map(|(reported, told_ns)| if reported == slot || !by_time { told_ns } else { NEVER });
         life.reach(Stage::Forged, at_ns, place);
         self.forged_in.push((slot, number));
@@ -482,7 +482,7 @@ impl BlockLifecycles {
         summary
     }
 
-    /// Write one row per block, by number, then hash; blocks whose number no line told come last.
+    /// Write one row per block, by number, then hash; blocks without a number in any line come last.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -508,7 +508,7 @@ fn write_row(table: &mut Table, life: &BlockLifecycle) -> Result<()> {
     if let Role::Error(fault) = life.role {
         table.text(ROLE + 1, Text::from(fault.words()));
         if fault.may_pass() {
-            // What it lacks did not come: what it was told counts for nothing.
+            // The missing line did not follow: the reported values do not count.
             return table.end_row();
         }
     }

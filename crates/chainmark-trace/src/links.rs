@@ -1,7 +1,7 @@
-//! What one host's lines tell of the chain itself: which block stands at which height, in which slot, on which other.
+//! One host's lines about the chain itself: the height, the slot and the parent of each block.
 //!
-//! A block's own forging and headers tell it first. That the forge loop builds on a block, and that the selected chain
-//! is extended from one block to the next, tells it again, so that the chain survives lines that were lost.
+//! A block's own forging and headers report it first. That the forge loop builds on a block, and that the selected
+//! chain is extended from one block to the next, confirms it, so that lost lines do not break the chain.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ const GROUP_ROWS: usize = 8192;
 /// What the node prints as the parent of the chain's first block.
 pub const NO_PARENT: &str = "GenesisHash";
 
-/// How a parent is known, the surest first.
+/// How a parent is known, the strongest evidence first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Evidence {
     /// By the line of the forge.
@@ -46,7 +46,7 @@ impl Link {
     }
 }
 
-/// What the table of a host's links does not tell.
+/// Facts that the table of a host's links does not contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct LinksSummary {
     pub blocks: u64,
@@ -54,7 +54,7 @@ pub struct LinksSummary {
     pub lowest_tip: Option<i64>,
 }
 
-/// The links that one host's messages tell, made from its events in the order of its files.
+/// The links in one host's messages, from its events in the order of its files.
 #[derive(Debug, Default)]
 pub struct Links {
     by_block: FxHashMap<Hash, Link>,
@@ -62,7 +62,7 @@ pub struct Links {
     context: Option<(u64, i64, Option<Point>)>,
     /// Slot of the last round that built a block, and what on.
     built_on: Option<(u64, Hash)>,
-    /// Where the selected chain ends.
+    /// The end of the selected chain.
     selected: Option<Hash>,
     lowest_tip: Option<i64>,
 }
@@ -205,7 +205,7 @@ mod tests {
         Fact::Added { block: block(number), delta: 1 }
     }
 
-    /// The parent of a block, and how it is known.
+    /// The parent of a block, and its evidence.
     fn parent(facts: &[Fact<'_>], of: u8) -> Option<(Evidence, Option<Hash>)> {
         let mut links = Links::default();
         facts.iter().for_each(|fact| links.listen(fact));

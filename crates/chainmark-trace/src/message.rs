@@ -1,10 +1,10 @@
-//! The messages that the analysis reads, by the names that nodes of all ages give them.
+//! The messages that the analysis reads, by their names in nodes of all versions.
 
 use std::hash::Hasher;
 
 use rustc_hash::FxHasher;
 
-/// What a message is called; empty where it has no name.
+/// The name of a message; empty if it has none.
 struct Names {
     message: Message,
     /// Namespace of the present tracing system.
@@ -71,7 +71,7 @@ impl Message {
     /// The name under which the message is counted: its present namespace.
     pub fn name(self) -> &'static str {
         match self {
-            // One message to whoever counts it, but for what the old nodes call the hash.
+            // One message for the counts, except for the old nodes' name of the hash.
             Self::AnnouncedLegacy => Self::Announced.name(),
             _ => NAMES[self as usize].present,
         }
@@ -93,12 +93,12 @@ impl Message {
     }
 }
 
-/// What is to be done with the lines of one namespace and kind.
+/// How to process the lines of one namespace and kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
     Decode(Message),
     Ignore,
-    /// Ignored by the analysis, but it tells of the node itself.
+    /// Ignored by the analysis, but it contains facts about the node itself.
     Note(Note),
 }
 
@@ -132,7 +132,7 @@ pub struct Routes {
     known: Vec<Known>,
     /// Open addressing: index into `known` plus one, by hash.
     slots: Box<[u16; Self::SLOTS]>,
-    /// Ignored lines of those that were too many to be told apart.
+    /// Ignored lines beyond the maximum number of pairs.
     other: u64,
 }
 
@@ -140,7 +140,7 @@ pub struct Routes {
 #[derive(Debug, Clone, Copy)]
 pub struct Routed {
     pub route: Route,
-    /// Where its name stands among those that were seen; none where they were too many.
+    /// The index of its name among the seen ones; None if there were too many.
     pub known: Option<u16>,
 }
 
@@ -152,7 +152,7 @@ impl Default for Routes {
 
 impl Routes {
     const SLOTS: usize = 8_192;
-    /// Distinct pairs that are told apart.
+    /// Maximum number of distinct pairs.
     const MAX_KNOWN: usize = 2_000;
     /// Longer names than this are not kept.
     const MAX_NAME: usize = 512;

@@ -1,8 +1,8 @@
-//! The values of a column as the pages of a Parquet file, one data page a group of rows.
+//! The values of a column as the pages of a Parquet file, one data page per group of rows.
 //!
-//! The library's column writer takes a level for every row of an optional column, a compressor of its own for every
-//! column of every group, and a pass for each thing that it counts: for tables whose columns are mostly empty, as those
-//! of events, that was most of the writing. Here the rows that have a value are bits, and the compressor is one.
+//! The library's column writer uses a level for every row of an optional column, a separate compressor for every column
+//! of every group, and a pass for each count: for mostly empty columns, as in tables of events, that was most of the
+//! writing time. Here the rows with a value are bits, and there is one compressor.
 
 use std::hash::Hash;
 
@@ -24,7 +24,7 @@ type Result<T> = std::result::Result<T, ParquetError>;
 const BLOCK: usize = 128;
 const MINIBLOCK: usize = 32;
 
-/// What stands in the data page, and before it.
+/// The data page's content, and its header.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Coded {
     pub encoding: Encoding,
@@ -47,7 +47,7 @@ impl Coded {
 /// Makes pages.
 pub struct Pages {
     compressor: Compressor<'static>,
-    /// The data page that is being made.
+    /// The current data page.
     pub page: Vec<u8>,
 }
 
@@ -59,10 +59,10 @@ impl Pages {
         Ok(Self { compressor, page: Vec::new() })
     }
 
-    /// The chunk of a column whose data page was made.
+    /// The chunk of a column whose data page is finished.
     ///
     /// # Errors
-    /// A page is longer than Parquet can say.
+    /// A page is longer than Parquet allows.
     pub fn chunk(&mut self, column: ColumnDescPtr, rows: usize, coded: Coded) -> Result<(Bytes, ColumnCloseResult)> {
         let Coded { encoding, dictionary, statistics } = coded;
         let mut sink = TrackedWrite::new(Vec::new());
@@ -195,7 +195,7 @@ pub fn by_name(names: &[&str], rows: &[u8], out: &mut Vec<u8>) -> Coded {
     of_places(rows.iter().map(|&place| u64::from(place)), Dictionary { page, values: names.len() as u32 }, out)
 }
 
-/// A text as it stands in a dictionary.
+/// A text as in a dictionary.
 pub fn text(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&(text.len() as u32).to_le_bytes());
     out.extend_from_slice(text);
@@ -213,7 +213,7 @@ fn of_places(places: impl ExactSizeIterator<Item = u64>, dictionary: Dictionary,
     Coded { encoding: Encoding::RLE_DICTIONARY, dictionary: Some(dictionary), statistics: None }
 }
 
-/// The same as `pack`, of a number of values that is known: words are put together beside the page.
+/// The same as `pack`, for a known number of values: words are assembled outside the page.
 fn pack_miniblock(values: &[u64; MINIBLOCK], width: u32, out: &mut Vec<u8>) {
     if width == 0 {
         return;

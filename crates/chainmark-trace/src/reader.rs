@@ -17,7 +17,7 @@ use crate::input::Input;
 use crate::text::{Text, TextBuffer};
 use crate::wrapper::Wrapper;
 
-/// Text that is read together; the second-level cache of a processor holds it and its bitmaps.
+/// Size of text that is read together; a processor's second-level cache holds it and its bitmaps.
 const CHUNK: usize = 256 << 10;
 /// Room for the beginning of a line before a chunk that ends it.
 const BEGUN: usize = 32 << 10;
@@ -26,13 +26,13 @@ const MOST_SCOUTS: usize = 2;
 /// Pieces that wait for each thread.
 const AHEAD: usize = 4;
 
-/// How the reading of one host is divided among threads. Nothing that is told depends on it.
+/// How the reading of one host is divided among threads. No result depends on it.
 #[derive(Debug, Clone, Copy)]
 pub struct Division {
     /// One does everything; of two, one reads ahead of the other; of more, one reads, others decode pieces of the file,
     /// and one puts together what they found.
     pub threads: usize,
-    /// Text that is read together. Files are divided where a line ends.
+    /// Size of text that is read together. Files are divided at line ends.
     pub piece_bytes: usize,
 }
 
@@ -46,8 +46,8 @@ impl Division {
     }
 }
 
-/// Reads the files of one host, in the order of the first time stamps in them, and tells `listen` every event in the
-/// order of the lines. The file of a place is an index into the books' files.
+/// Reads the files of one host, in the order of the first time stamps in them, and passes every event to `listen` in
+/// line order. The file of a position is an index into the accounting's files.
 pub fn read_host(
     files: &[PathBuf],
     division: Division,
@@ -93,7 +93,7 @@ fn in_time_order(files: &[PathBuf], control: &Control) -> Result<Vec<(Option<i64
     Ok(ordered)
 }
 
-/// What the decoder said of the lines, counted where it is heard: its own counts, by message and kind, must agree.
+/// The decoder's results for the lines, counted by the receiver: its own counts, by message and kind, must agree.
 #[derive(Default)]
 struct Told {
     decoded: u64,
@@ -159,7 +159,7 @@ impl HostReader<'_> {
         Ok(())
     }
 
-    /// Tells the lines whose last piece never came; they stand where the text ends.
+    /// Reports the lines whose last piece is missing, at the end of the text.
     fn end(&mut self) {
         let Some(file) = self.files.last() else { return };
         let place = Place { file: self.files.len() as u32 - 1, line: file.lines };
@@ -177,7 +177,7 @@ impl HostReader<'_> {
 }
 
 fn malformed(file: &str, place: Place, problem: Problem, text: &[u8]) -> Malformed {
-    // No character takes more than four bytes.
+    // No character is longer than four bytes.
     let text = String::from_utf8_lossy(&text[..text.len().min(4 * KEPT_TEXT)]);
     Malformed {
         file: file.to_owned(),
@@ -187,7 +187,7 @@ fn malformed(file: &str, place: Place, problem: Problem, text: &[u8]) -> Malform
     }
 }
 
-/// A line without its newline, or the beginning of one that is too long.
+/// A line without its newline, or the beginning of a too long one.
 enum Piece<'a> {
     Line {
         text: &'a Text<'a>,
@@ -217,7 +217,7 @@ impl<'a> Piece<'a> {
     fn bytes(&self) -> &'a [u8] {
         match *self {
             Self::Line { text, start, end } => &text.bytes[start..end],
-            // Whoever wants to see a line wants one that cannot be read.
+            // Only unreadable lines are worth showing.
             Self::Scouted(_) => &[],
             Self::TooLong { text } => &text.bytes[..text.len],
         }
@@ -242,7 +242,7 @@ impl<'a> Lines<'a> {
         self.pieces.piece_bytes = division.piece_bytes.max(1);
     }
 
-    /// Tells every line until there is none, or `tell` breaks off.
+    /// Reports every line until there is none, or `tell` stops.
     fn each(&mut self, control: &Control, mut tell: impl FnMut(Piece<'_>) -> ControlFlow<()>) -> Result<()> {
         if self.division.threads > 1 {
             return each_divided(&mut self.pieces, self.division.scouts(), control, &mut tell);
@@ -258,7 +258,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// A piece on its way. Room is used again: whoever frees what another thread took makes both wait.
+/// A piece in transit. Buffers are reused: freeing another thread's allocation makes both wait.
 struct Carried {
     buffer: TextBuffer,
     found: Found,
@@ -267,8 +267,8 @@ struct Carried {
     is_looked_through: bool,
 }
 
-/// Tells the lines that another thread reads, hashes, decompresses and marks meanwhile, and that others decode: each
-/// the next piece in turn, so that they are told one after the other, and nothing depends on the threads.
+/// Reports the lines that another thread reads, hashes, decompresses and marks meanwhile, and that others decode: each
+/// the next piece in turn, so that they are reported in order, and nothing depends on the threads.
 fn each_divided(
     pieces: &mut Pieces<'_>,
     scouts: usize,
@@ -299,7 +299,7 @@ fn each_divided(
             if piece.tell(names, control, tell).is_break() {
                 break;
             }
-            // One that is not wanted back is dropped.
+            // A buffer that is not needed any more is dropped.
             let _ = give_back.try_send(piece);
             turn = (turn + 1) % from_others.len();
         }
@@ -307,8 +307,8 @@ fn each_divided(
     })
 }
 
-/// Reads a file, and gives each of the others the next piece in turn, until the last one, or nobody takes what comes
-/// behind a line at which the reading was broken off.
+/// Reads a file, and passes the next piece to each of the others in turn, until the last one, or until the reading was
+/// stopped at an earlier line.
 fn read_through(
     pieces: &mut Pieces<'_>,
     to_others: &[SyncSender<Result<Carried>>],
@@ -356,7 +356,7 @@ impl Carried {
         }
     }
 
-    /// Tells the lines, in their order.
+    /// Reports the lines, in order.
     fn tell(
         &self,
         names: &[Name],
@@ -382,7 +382,7 @@ struct Pieces<'a> {
     input: Input<'a>,
     piece_bytes: usize,
     text_bytes: u64,
-    /// Whether the text until the next newline belongs to a line that was told as too long.
+    /// Whether the text until the next newline belongs to a line that was reported as too long.
     skipping: bool,
 }
 
@@ -391,9 +391,9 @@ struct Found {
     /// Where its last whole line ends; what follows begins the next piece.
     until: usize,
     is_last: bool,
-    /// Whether its first line is the end of one that was told as too long.
+    /// Whether its first line is the end of one that was reported as too long.
     skip_first: bool,
-    /// Whether all of it begins one line that cannot be read.
+    /// Whether all of it begins one unreadable line.
     too_long: bool,
 }
 
@@ -402,7 +402,7 @@ impl Pieces<'_> {
         TextBuffer::new(self.piece_bytes + BEGUN)
     }
 
-    /// Adds text to a buffer, which begins with what is left of the piece before, until a line ends in it.
+    /// Appends text to a buffer, which begins with the rest of the previous piece, until a line ends in it.
     fn next(&mut self, buffer: &mut TextBuffer, control: &Control) -> Result<Found> {
         loop {
             if control.is_cancelled() {
@@ -426,7 +426,7 @@ impl Pieces<'_> {
         }
     }
 
-    /// Adds text to a buffer and marks it; tells whether it is the file's last.
+    /// Appends text to a buffer and marks it; returns whether it is the file's last.
     fn read(&mut self, buffer: &mut TextBuffer) -> Result<bool> {
         let is_long = buffer.len() > BEGUN;
         let free = buffer.free();
@@ -440,7 +440,7 @@ impl Pieces<'_> {
 }
 
 impl Found {
-    /// Tells the lines in a buffer; the last one of a file need not end.
+    /// Reports the lines in a buffer; the last one of a file may lack its newline.
     fn tell(
         &self,
         buffer: &TextBuffer,
@@ -449,7 +449,7 @@ impl Found {
     ) -> ControlFlow<()> {
         let text = &buffer.text();
         if self.too_long {
-            // Nobody breaks off at a line that cannot be read.
+            // Reading does not stop at an unreadable line.
             let _ = tell(Piece::TooLong { text });
             return ControlFlow::Continue(());
         }
@@ -462,7 +462,7 @@ impl Found {
         ControlFlow::Continue(())
     }
 
-    /// Where the lines in a buffer begin and end.
+    /// The bounds of the lines in a buffer.
     fn lines(&self, text: &Text<'_>) -> impl Iterator<Item = (usize, usize)> {
         let until = if self.is_last { text.len } else { self.until };
         let mut start = if self.skip_first { text.next_newline(0) + 1 } else { 0 };
@@ -474,7 +474,7 @@ impl Found {
     }
 }
 
-/// What a file's first lines tell.
+/// The facts in a file's first lines.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Head {
     pub container: Container,
@@ -495,12 +495,12 @@ pub struct Head {
     pub network_magic: Option<String>,
     /// Why the first line that cannot be read cannot.
     pub problem: Option<String>,
-    /// Lines whose time is before that of the line before.
+    /// Lines with a time earlier than that of the previous line.
     pub backward: u64,
     pub damage: Option<String>,
 }
 
-/// Rounds of the forge loop that `scan_head` tells.
+/// Rounds of the forge loop that `scan_head` returns.
 const STARTS: usize = 20;
 
 /// Looks at a file's first lines.

@@ -1,4 +1,4 @@
-//! Which messages that tell no slot and no block were told before, to the time and the word.
+//! Messages without a slot or a block that were reported before, with the same time and content.
 
 use rustc_hash::FxHashSet;
 
@@ -21,8 +21,8 @@ pub struct Recent {
     latest_ns: Option<i64>,
 }
 
-/// Messages, each once. Lines of several threads are written in almost their order, so that nearly all messages find
-/// their place in a sorted row near its end; a table would cost more than all else that is done with such a message.
+/// Messages, each once. Lines of several threads are written almost in order, so that nearly all messages belong near
+/// the end of a sorted row; a table would cost more than all other processing of such a message.
 #[derive(Debug, Default)]
 struct Generation {
     row: Vec<Message>,
@@ -34,7 +34,7 @@ impl Generation {
         self.row.len() + self.late.len()
     }
 
-    /// How many of the row are not behind the message; none if that is far from its end.
+    /// Number of entries of the row that are not after the message; None if that is far from its end.
     fn place(&self, message: &Message) -> Option<usize> {
         let later = self.row.iter().rev().take(NEAR).take_while(|reported| *reported > message).count();
         (later < NEAR).then(|| self.row.len() - later)
@@ -65,7 +65,7 @@ impl Generation {
 }
 
 impl Recent {
-    /// Whether this very message was told before; it is remembered.
+    /// Whether this message was reported before; it is remembered.
     pub fn is_repeated(&mut self, event: &Event<'_>) -> bool {
         let at_ns = event.at_ns;
         let Some(said) = said(&event.fact).filter(|_| at_ns % ROUNDED_NS != 0) else { return false };
@@ -84,7 +84,7 @@ impl Recent {
     }
 }
 
-/// What a message says, as a number; none if it tells of a slot's round or of a block.
+/// A hash of a message's content; None for a slot's round or a block.
 fn said(fact: &Fact<'_>) -> Option<u64> {
     let (kind, count) = match *fact {
         Fact::TransactionsCollected { count } => (1, count),

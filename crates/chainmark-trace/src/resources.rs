@@ -20,10 +20,10 @@ pub const FIGURES: [&str; 15] = [
     "block_io_percent",
     "threads",
 ];
-/// Those of them that are of one sample alone: the published analysis puts 0 where it carries the others forward.
+/// Those that belong to one sample alone: the published analysis uses 0 where it carries the others forward.
 const PER_SAMPLE: [usize; 7] = [3, 4, 8, 9, 10, 11, 12];
 
-/// A sample that is told this late and more is no line in the wrong place: the clock was set back.
+/// A sample that is at least this late is not a misplaced line: the clock was set back.
 const LATE_NS: i64 = 10_000_000_000;
 
 /// NaN is "no value".
@@ -39,7 +39,7 @@ pub struct Accumulators {
     published: bool,
     last: Option<(i64, Resources)>,
     current: Figures,
-    /// When counters fell: the process was started anew.
+    /// When counters fell: the process was restarted.
     pub restarts_ns: Vec<i64>,
 }
 
@@ -48,7 +48,7 @@ impl Accumulators {
         Self { published, last: None, current: [0.0; FIGURES.len()], restarts_ns: Vec::new() }
     }
 
-    /// Take a sample and return its figures.
+    /// Process a sample and return its figures.
     pub fn sample(&mut self, at_ns: i64, new: &Resources) -> Figures {
         if self.is_late(at_ns) {
             return exact(None, new);
@@ -69,8 +69,8 @@ impl Accumulators {
         self.current
     }
 
-    /// Whether a sample was taken before the last one that was told: its gauges count, and the one after it told what
-    /// its counters had come to.
+    /// Whether a sample was taken before the last reported one: its gauges count, and the next one contained the values
+    /// of its counters.
     fn is_late(&self, at_ns: i64) -> bool {
         let behind_ns = self.last.map_or(0, |(last_ns, _)| last_ns.saturating_sub(at_ns));
         !self.published && (1..LATE_NS).contains(&behind_ns)
@@ -113,7 +113,7 @@ fn has_fallen(old: &Resources, new: &Resources) -> bool {
     counters(old).iter().zip(counters(new)).any(|(&old, new)| new < old)
 }
 
-/// Rates are known from a log's second sample on, and only where time went on; gauges always.
+/// Rates are known from a log's second sample on, and only if time advanced; gauges always.
 fn exact(last: Option<(i64, Resources)>, new: &Resources) -> Figures {
     let last = last.filter(|&(passed_ns, _)| passed_ns > 0);
     let counted = counters(new);

@@ -1,17 +1,17 @@
-//! Which rounds of the forge loop are of the slots that their lines name.
+//! Which rounds of the forge loop belong to the slots that their lines name.
 //!
 //! A node counts slots by its own clock, so that a round's time is about as far from its slot's start as that of the
-//! round before, or later. One whose slot lies ahead of that is not believed, unless the rounds after it say the same.
+//! previous round, or later. A round whose slot is ahead of that is rejected, unless the following rounds confirm it.
 
 /// Rounds in a row that say the same of the clock, so that it is believed.
 const WITNESSES: u32 = 3;
 
 pub struct Rounds {
-    /// Differences up to this are none that a round must be asked about.
+    /// Differences up to this need no confirmation.
     limit_ns: i64,
-    /// How far behind its slot's start the last round of the usual kind began; 0 also where it was late.
+    /// Distance of the last normal round from its slot's start; 0 also if it was late.
     usual_ns: Option<i64>,
-    /// The same of the last one that was far from it, and how many in a row said so.
+    /// The same of the last deviating one, and the number of consecutive ones that agree.
     other_ns: i64,
     witnesses: u32,
 }
@@ -21,7 +21,7 @@ impl Rounds {
         Self { limit_ns, usual_ns: None, other_ns: 0, witnesses: 0 }
     }
 
-    /// Whether a round that began so long after its slot is believed to be of that slot.
+    /// Whether a round that began this long after its slot is accepted as a round of that slot.
     pub fn believe(&mut self, offset_ns: i64) -> bool {
         // A late round says nothing of the clock.
         let offset_ns = offset_ns.min(0);

@@ -1,7 +1,7 @@
-//! Text in memory, with bitmaps of the bytes at which a reader of JSON or of lines has to look up.
+//! Text in memory, with bitmaps of the bytes at which a reader of JSON or of lines must stop.
 //!
-//! One pass over the bytes marks where a string cannot simply go on (quote, backslash, control character) and where
-//! lines end; afterwards a string is skipped by counting zeros in a word instead of looking at its bytes.
+//! One pass over the bytes marks where a string does not simply continue (quote, backslash, control character) and
+//! where lines end; afterwards a string is skipped by counting zeros in a word instead of reading its bytes.
 
 /// Bytes that are looked at together; also how many bytes beyond the end may be read, all of them 0.
 const BLOCK: usize = 64;
@@ -74,7 +74,7 @@ impl Text<'_> {
 #[derive(Clone, Copy)]
 struct Words<'a> {
     bytes: &'a [u8],
-    /// Where the last eight bytes begin.
+    /// The start of the last eight bytes.
     last: usize,
 }
 
@@ -83,8 +83,8 @@ impl<'a> Words<'a> {
         Self { bytes, last: bytes.len().checked_sub(8).expect("padded text is longer than a word") }
     }
 
-    /// The eight bytes from `at` as a number, the first one lowest. A slice would be asked for its bounds twice, which
-    /// is felt here.
+    /// The eight bytes from `at` as a number, the first one lowest. A slice would check its bounds twice, which is
+    /// measurable here.
     #[inline(always)]
     fn at(self, at: usize) -> u64 {
         assert!(at <= self.last);
@@ -93,7 +93,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Owns text and its bitmaps. Grows when asked, never shrinks by itself.
+/// Owns text and its bitmaps. Grows on request, never shrinks by itself.
 pub struct TextBuffer {
     bytes: Vec<u8>,
     len: usize,
@@ -122,7 +122,7 @@ impl TextBuffer {
         self.len == 0
     }
 
-    /// Makes room for at least `capacity` bytes of text; what is there stays.
+    /// Makes room for at least `capacity` bytes of text; the content stays.
     pub fn grow(&mut self, capacity: usize) {
         let blocks = capacity.div_ceil(BLOCK) + 2;
         if blocks * BLOCK > self.bytes.len() {
@@ -163,7 +163,7 @@ impl TextBuffer {
         &self.bytes[..self.len]
     }
 
-    /// Marks the text as it is now; what `text` tells is of the last marking.
+    /// Marks the current text; `text` returns the state of the last marking.
     pub fn index(&mut self) {
         let blocks = self.len / BLOCK + 2;
         self.bytes[self.len..blocks * BLOCK].fill(0);
@@ -187,7 +187,7 @@ impl TextBuffer {
 fn mark(bytes: &[u8], special: &mut [u8], newline: &mut [u8]) -> bool {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has AVX2, as was just asked.
+        // SAFETY: the processor has AVX2, as was just checked.
         return unsafe { x86::mark(bytes, special, newline) };
     }
     mark_portable(bytes, special, newline)

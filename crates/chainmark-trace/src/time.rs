@@ -6,10 +6,10 @@ use crate::text::Text;
 const SECOND_NS: i64 = 1_000_000_000;
 /// Bytes of "2026-02-05T18:52:17".
 const TO_SECONDS: usize = 19;
-/// More fractional digits than these are no time stamp.
+/// Maximum number of fractional digits of a time stamp.
 const MAX_FRACTION: usize = 12;
 
-/// Reads time stamps; remembers the last second, as most lines tell the same one.
+/// Parses time stamps; remembers the last second, as most lines have the same one.
 pub struct Clock {
     last: (u64, u64, u64),
     seconds: i64,
@@ -129,14 +129,14 @@ fn seconds(text: &[u8]) -> Option<i64> {
     Some(days_since_1970(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second)
 }
 
-/// Days of the Gregorian calendar. The year is taken to begin in March, so that a leap day is its last.
+/// Days of the Gregorian calendar. The year begins in March here, so that a leap day is its last.
 fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days_before_month = (153 * month + 2) / 5;
     365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + days_before_month + day - 719_469
 }
 
-/// The time in a line that is no JSON, for instance because it was cut off.
+/// The time in a line that is not JSON, for instance because it was cut off.
 pub fn textual(clock: &mut Clock, text: &Text<'_>, start: usize, end: usize) -> Option<i64> {
     let line = &text.bytes[start..end];
     [&b"\"at\":\""[..], b"\\\"at\\\":\\\""].iter().find_map(|lead| {

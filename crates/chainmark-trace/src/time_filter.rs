@@ -1,11 +1,11 @@
-//! Which lines' times are believed.
+//! Decides which lines' times are accepted.
 //!
-//! A line whose time is far from that of the line before waits for the lines after it. If they go on from there, as
-//! after a gap or a restart, it is believed; if they go back to where the time was, it is not.
+//! A line whose time is far from that of the previous line waits for the following lines. If they continue from there,
+//! as after a gap or a restart, it is accepted; if they return to the earlier time, it is not.
 
 use crate::event::{Event, OwnedEvent, Place};
 
-/// Messages that are asked at most whether they confirm a jump: a node prints as many in a second.
+/// Maximum number of messages that are checked for the confirmation of a jump: a node prints as many in a second.
 const WITNESSES: usize = 32;
 
 /// An event that waits.
@@ -20,9 +20,9 @@ impl Held {
     }
 }
 
-/// Tells of every event of a host, in the order of its lines, whether its time is believed.
+/// Decides for every event of a host, in line order, whether its time is accepted.
 pub struct TimeFilter {
-    /// Steps up to this are none that a line must be asked about.
+    /// Steps up to this need no confirmation.
     limit_ns: i64,
     last_ns: Option<i64>,
     held: Vec<Held>,
@@ -33,7 +33,7 @@ impl TimeFilter {
         Self { limit_ns, last_ns: None, held: Vec::new() }
     }
 
-    /// Take the next event; `tell` hears those that are decided.
+    /// Process the next event; `tell` receives the decided ones.
     #[inline]
     pub fn take(&mut self, event: &Event<'_>, place: Place, tell: &mut impl FnMut(&Event<'_>, Place, bool)) {
         if self.held.is_empty() && self.is_near(event.at_ns) {
@@ -44,7 +44,7 @@ impl TimeFilter {
         }
     }
 
-    /// The log ends: a jump that one line alone tells of is not believed.
+    /// The log ends: a jump in a single line is rejected.
     pub fn end(&mut self, tell: &mut impl FnMut(&Event<'_>, Place, bool)) {
         let believed = self.held.len() > 1 || self.last_ns.is_none();
         self.release(believed, tell);
@@ -58,7 +58,7 @@ impl TimeFilter {
         let (at_ns, limit_ns) = (event.at_ns, self.limit_ns);
         let floor_ns = self.last_ns.map_or(i64::MIN, |last_ns| last_ns.saturating_sub(limit_ns));
         if at_ns >= floor_ns {
-            // Time went on from where it was: it was not where these say, nor behind it.
+            // Time continued from the earlier one: it was neither at these times, nor after them.
             let ceiling_ns = at_ns.saturating_add(limit_ns);
             let is_outside = |held: &mut Held| held.event.at_ns > ceiling_ns || held.event.at_ns < floor_ns;
             for held in self.held.extract_if(.., is_outside) {
@@ -93,7 +93,7 @@ mod tests {
 
     const LIMIT: i64 = 10;
 
-    /// Of every line, in the order in which it is decided: its number and whether its time is believed.
+    /// Of every line, in the order of decision: its number and whether its time is accepted.
     fn decided(times: &[i64]) -> Vec<(u64, bool)> {
         let mut filter = TimeFilter::new(LIMIT);
         let mut result = Vec::new();

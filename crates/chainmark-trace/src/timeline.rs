@@ -1,7 +1,7 @@
-//! One host's slots: what the forge loop, the mempool, the ledger and the process told in each of them.
+//! One host's slots: the data of the forge loop, the mempool, the ledger and the process in each of them.
 //!
-//! Records stand for consecutive slots, from the one in which the host's first message falls. They are kept as columns;
-//! of a gap only its ends and what its records share are kept, so that memory grows with what was logged alone.
+//! Records represent consecutive slots, from that of the host's first message on. They are kept as columns; of a gap
+//! only its ends and its records' common values are kept, so that memory only grows with what was logged.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ const LONG_GAP: i64 = 1000;
 /// Rows of a group of the table: readers assemble hosts group by group.
 pub const GROUP_ROWS: usize = 8192;
 const SECOND_NS: f64 = 1e9;
-/// Messages that wait for the beginning of their slot's round, where lines stand in the wrong order.
+/// Messages that wait for the beginning of their slot's round, if lines are out of order.
 const WAITING: usize = 64;
 const REPETITION: Use = Use::Unused(Unused::Repetition);
 
@@ -144,7 +144,7 @@ impl Records {
         self.is_gap.insert(place, beginning.is_gap);
     }
 
-    /// The place of a slot's record, or where it would be.
+    /// The index of a slot's record, or its insertion point.
     fn find(&self, slot: i64) -> std::result::Result<usize, usize> {
         match self.slots.last() {
             Some(&last) if last == slot => Ok(self.len() - 1),
@@ -167,7 +167,7 @@ impl Records {
     }
 
     fn set_figures(&mut self, place: usize, figures: Figures) {
-        // A second sample that tells no rates, because no time had passed, leaves those of the first.
+        // A second sample without rates, because no time had passed, keeps those of the first.
         for (column, figure) in self.figures.iter_mut().zip(figures) {
             column[place] = if figure.is_nan() { column[place] } else { figure };
         }
@@ -175,7 +175,7 @@ impl Records {
         self.sampled[place] = true;
     }
 
-    /// How far a phase of a record is from the one before it: the first of `since` that has a time.
+    /// The distance of a phase of a record from the previous one: the first of `since` that has a time.
     fn passed_s(&self, place: usize, phase: Phase, since: &[Phase]) -> Option<f64> {
         let at_ns = |phase: Phase| Some(self.phases_ns[phase as usize][place]).filter(|&at_ns| at_ns != NEVER);
         let since_ns = since.iter().find_map(|&phase| at_ns(phase))?;
@@ -187,7 +187,7 @@ fn seconds(ns: i64) -> f64 {
     ns as f64 / SECOND_NS
 }
 
-/// Slots of which nothing was told.
+/// Slots without any line.
 #[derive(Debug, Clone)]
 struct Gap {
     first: i64,
@@ -203,13 +203,13 @@ impl Gap {
     }
 }
 
-/// Counts of what the records do not tell.
+/// Counts that the records do not contain.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct TimelineSummary {
     pub records: u64,
     pub first_slot: Option<i64>,
     pub last_slot: Option<i64>,
-    /// Records made because nothing was told of their slots.
+    /// Records made because their slots had no line.
     pub gaps: u64,
     /// First and last slot of every gap of 1000 slots or more.
     pub long_gaps: Vec<[i64; 2]>,
@@ -280,7 +280,7 @@ impl Timeline {
         self.recovered
     }
 
-    /// Take an event in; none says that it is about no slot.
+    /// Process an event; None means that it is not about a slot.
     pub fn listen(&mut self, event: &Event<'_>) -> Option<Use> {
         match event.fact {
             // The published analysis knows neither.
@@ -406,7 +406,7 @@ impl Timeline {
             return Use::Unused(Unused::SlotBeforeFirst);
         }
         let place = self.records.find(slot).unwrap_or_else(|place| {
-            // A late line tells of a slot within a gap.
+            // A late line belongs to a slot within a gap.
             let gap = &self.gaps[self.gaps.partition_point(|gap| gap.last < slot)];
             self.records.insert(place, slot, &gap.beginning_of(slot));
             place
@@ -433,7 +433,7 @@ impl Timeline {
         self.waiting.push(message);
     }
 
-    /// Take in what was told of a slot before the line that begins it, and after its time.
+    /// Process messages about a slot that came before the line that begins it, with a later time.
     fn take_waiting(&mut self, slot: u64, at_ns: i64) {
         let of_slot = |message: &Waiting| message.slot == slot && message.at_ns >= at_ns;
         let messages: Vec<Waiting> = self.waiting.extract_if(.., |message| of_slot(message)).collect();
@@ -483,7 +483,7 @@ impl Timeline {
         if use_ == Use::Unused(Unused::SlotNotBegun) {
             self.wait(Waiting { slot, at_ns, phase: Phase::BlockContext, counts: &[], block_no: Some(block_no) });
         }
-        // A round of the past tells nothing of now.
+        // A past round contains nothing about the current time.
         if use_ == Use::Used && !is_late {
             self.context_slot = to_i64(slot);
             let head = self.head();
@@ -496,7 +496,7 @@ impl Timeline {
         use_
     }
 
-    /// Messages that tell of now, whatever slot they name; false if it is none of them.
+    /// Messages about the current time, whatever slot they name; false if it is none of them.
     fn tell_head(&mut self, fact: &Fact<'_>) -> bool {
         let head = self.head();
         let records = &mut self.records;
@@ -552,7 +552,7 @@ impl Timeline {
         table.finish()
     }
 
-    /// Write the records of the slots from `first` to before `until`, of which nothing was told.
+    /// Write the records of the slots from `first` to before `until`, which had no line.
     fn write_gap<'a>(
         &self,
         table: &mut Table,

@@ -65,7 +65,7 @@ impl Usage {
         }
     }
 
-    /// Messages that could not be used when they came are, since a line that stands behind them tells what they lacked.
+    /// Messages that could not be used on arrival are used, since a later line contained what they lacked.
     pub fn recover(&mut self, why: Unused, count: u64) {
         let Some(unused) = self.unused.get_mut(why.reason()).filter(|unused| count > 0 && **unused >= count) else {
             return;

@@ -10,27 +10,28 @@ use crate::text::TextBuffer;
 #[serde(rename_all = "lowercase")]
 pub enum Wrapper {
     None,
-    /// `journalctl -o json`: the line is in `MESSAGE`, a string, or numbers where it is not all text.
+    /// `journalctl -o json`: the line is in `MESSAGE`, a string, or numbers if it is not all text.
     Journald,
     /// The line is in `log`, with its newline.
     Docker,
-    /// The line is in `message`, beside `level`, `process` and `replica`, or in Loki's `line`.
+    /// The line is in `message`, next to `level`, `process` and `replica`, or in Loki's `line`.
     Devnet,
     /// `journalctl`, as syslog writes: the line follows the time, the machine and the program, `cardano-node[7]: `, or
     /// `MESSAGE=` (`-o export`); or whatever else a collector puts before it, as `docker compose logs` and
     /// `kubectl logs --prefix` do.
     Syslog,
-    /// As containerd and CRI-O write: the line follows the time, the stream, and whether it goes on (`P`) or not (`F`).
+    /// As containerd and CRI-O write: the line follows the time, the stream, and whether it continues (`P`) or not
+    /// (`F`).
     Container,
 }
 
 /// A line's time, machine and program are no longer than this.
 const LONGEST_LEAD: usize = 300;
-/// What terminals are told to end a colour.
+/// The terminal code that ends a colour.
 const COLOUR_END: &[u8] = b"\x1b[0m";
 
-/// The object that follows a line's time, machine and program; none if there is none. What follows a lost beginning
-/// does not: it stands right behind other text.
+/// The object that follows a line's time, machine and program; None if there is none. The rest of a line with a lost
+/// beginning does not qualify: it directly follows other text.
 pub fn after_lead(line: &[u8]) -> Option<&[u8]> {
     let lead = &line[..line.len().min(LONGEST_LEAD)];
     let follows = |at: usize| match at.checked_sub(1).map(|before| lead[before]) {
@@ -45,7 +46,7 @@ pub fn after_lead(line: &[u8]) -> Option<&[u8]> {
     Some(object.strip_suffix(COLOUR_END).unwrap_or(object))
 }
 
-/// What a container's runtime says of a line: its stream, whether it goes on in a later one, and the text.
+/// A container runtime's data about a line: its stream, whether it continues in a later one, and the text.
 pub fn of_container(line: &[u8]) -> Option<(&[u8], bool, &[u8])> {
     let mut words = line.splitn(4, |&byte| byte == b' ');
     words.next().filter(|time| time.first().is_some_and(u8::is_ascii_digit) && time.contains(&b'T'))?;
@@ -57,7 +58,7 @@ pub fn of_container(line: &[u8]) -> Option<(&[u8], bool, &[u8])> {
 impl Wrapper {
     pub const ALL: [Self; 6] = [Self::None, Self::Journald, Self::Docker, Self::Devnet, Self::Syslog, Self::Container];
 
-    /// Whether lines of other programs than nodes are to be expected: objects of theirs are none of a node's.
+    /// Whether lines of other programs than nodes are expected: their objects are not a node's.
     pub fn has_other_programs(self) -> bool {
         matches!(self, Self::Journald | Self::Devnet | Self::Syslog)
     }
@@ -66,11 +67,11 @@ impl Wrapper {
 /// Docker cuts lines into pieces of this many bytes; only the last piece ends in a newline.
 const DOCKER_PIECE: usize = 16_384;
 
-/// Streams whose cut lines are kept apart; what more of them say is taken piece by piece.
+/// Streams whose cut lines are kept separately; of further streams each piece is processed by itself.
 const MAX_STREAMS: usize = 64;
 
-/// First pieces of lines whose last ones did not come yet. Programs write at the same time, so pieces of one's line
-/// stand between those of another's; a stream writes one line after the other.
+/// First pieces of lines whose last ones have not arrived yet. Programs write at the same time, so pieces of one's line
+/// are between those of another's; a stream writes one line after the other.
 #[derive(Default)]
 pub struct Pending {
     lines: Vec<Cut>,
@@ -110,7 +111,7 @@ impl Pending {
         *last = text;
     }
 
-    /// A line whose last piece never came.
+    /// A line whose last piece is missing.
     pub fn take(&mut self) -> Option<(Wrapper, TextBuffer)> {
         let Cut { wrapper, text, .. } = self.lines.pop()?;
         self.bytes -= text.len();
@@ -122,7 +123,7 @@ impl Pending {
     }
 }
 
-/// Puts the wrapped line into `out`; tells whether it goes on in a later line.
+/// Writes the wrapped line to `out`; returns whether it continues in a later line.
 pub fn unwrap(
     scanner: Scanner<'_>,
     wrapper: Wrapper,

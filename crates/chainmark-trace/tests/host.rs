@@ -1,4 +1,4 @@
-//! One host's logs read whole: what stands in its tables, and what is left when the reading ends early.
+//! One host's logs read completely: the content of its tables, and the state when the reading ends early.
 
 mod common;
 
@@ -99,7 +99,7 @@ fn one_reading_fills_the_tables_of_both_rules() {
     let own = read(&order.slots_out.unwrap());
     let published = read(&order.published_slots_out.unwrap());
     assert_eq!(column(&own, "started_s"), column(&published, "started_s"));
-    // A slot of which no line tells a density has none, or by the published rules 0.
+    // A slot without a density in any line has none, or by the published rules 0.
     assert_eq!(column(&own, "density"), [Value::Null, Value::Null, Value::Number(0.0481)]);
     assert_eq!(column(&published, "density"), [0.0, 0.0, 0.0481].map(Value::Number));
     assert_eq!(read(&order.lives_out.unwrap()).len(), read(&order.published_lives_out.unwrap()).len());
@@ -140,7 +140,7 @@ fn one_reading_fills_all_tables_in_the_order_of_time() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// A log of one line a second from slot 0 on, made of what each slot tells.
+/// A log with one line per second from slot 0 on, with the given content per slot.
 fn summary_of(lines: &[String]) -> (HostSummary, Vec<Row>, Vec<Row>) {
     let (folder, mut order) = order();
     order.files.truncate(1);
@@ -280,7 +280,7 @@ fn a_missing_log_and_a_missing_folder_are_named_and_leave_no_tables() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// A device that takes nothing: the failure to write must not be told as an interruption, nor as success.
+/// A device that accepts nothing: the write error must not be reported as an interruption, nor as success.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_told_as_such() {
@@ -294,7 +294,7 @@ fn a_full_disk_is_told_as_such() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Or a host whose clock is right was taken for one of another network.
+/// Otherwise a host with a correct clock would count as one of another network.
 #[test]
 fn rounds_of_slots_a_day_ahead_do_not_shift_those_that_are_used() {
     let (folder, order) = order();

@@ -1,4 +1,4 @@
-//! What becomes of a block's life, by every rule for every order of events; the rules differ only in the forge loop.
+//! A block's lifecycle, by every rule for every order of events; the rules differ only in the forge loop.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn fold_by(facts: &[Fact<'_>], published: bool) -> (Vec<Row>, LivesSummary) {
     (read(&path), lives.summary())
 }
 
-/// The one life that the events tell, the same by both rules.
+/// The only lifecycle in the events, the same by both rules.
 fn life(facts: &[Fact<'_>]) -> Row {
     let (mut rows, _) = fold_by(facts, false);
     assert_eq!(fold_by(facts, true).0, rows);
@@ -201,7 +201,7 @@ fn a_stage_that_the_forge_s_slot_lacks_is_missing_or_stale_by_the_published_rule
         let (rows, _) = fold_by(&facts, published);
         LOOP.map(|name| integer(&rows[0], name))
     };
-    // Not to lead is no leadership; the last two stages were not told in the slot.
+    // Without leading there is no leadership time; the last two stages were not reported in the slot.
     assert_eq!(times(false), [Some(8), Some(9), Some(10), Some(11), None, None, None]);
     assert_eq!(times(true), [Some(8), Some(9), Some(10), Some(11), Some(5), Some(6), Some(7)]);
 }
@@ -280,12 +280,12 @@ fn the_request_that_was_answered_is_told_with_the_size() {
         life(&[noticed(), asked("a:1"), asked("b:1"), asked("b:1"), fetched("b:1"), asked("c:1"), fetched("c:1")]);
     assert_eq!((integer(&row, "requested_ns"), integer(&row, "answered_request_ns")), (Some(2), Some(3)));
     assert_eq!((text(&row, "fetched_from"), integer(&row, "fetched_bytes")), (Some("b:1"), Some(900)));
-    // It came from a peer of which no request was told.
+    // It came from a peer without any reported request.
     let row = life(&[noticed(), asked("a:1"), fetched("z:1")]);
     assert_eq!((integer(&row, "requested_ns"), row["answered_request_ns"].clone()), (Some(2), Value::Null));
 }
 
-/// The life that the events tell in this order of their lines, each of its own time, and how many were of use late.
+/// The lifecycle in the events in this line order, each with its own time, and the number of events used late.
 fn displaced(facts: &[Fact<'_>], order: &[usize], published: bool) -> (Row, u64) {
     let mut lives = BlockLifecycles::new(published);
     for (place, &number) in (1..).zip(order) {
@@ -326,7 +326,7 @@ fn a_header_behind_what_came_of_it_makes_it_of_use_but_not_by_the_published_rule
     assert_eq!(integer(&row, "answered_request_ns"), Some(2));
     let (row, _) = displaced(&facts, &[1, 2, 0, 3], true);
     assert_eq!(text(&row, "error"), Some("request of an unknown block"));
-    // A header of a later time says nothing of what was lost.
+    // A header with a later time contains nothing about the lost lines.
     let late = [requested(1), fetched("10.0.0.2:3001"), noticed(), added(1)];
     assert_eq!(text(&displaced(&late, &[0, 1, 2, 3], false).0, "error"), Some("request of an unknown block"));
 }

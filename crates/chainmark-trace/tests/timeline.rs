@@ -34,7 +34,7 @@ fn fold(events: &[Event<'_>], clock: Clock, published: bool) -> (Vec<Row>, Timel
     (read(&path), timeline.summary())
 }
 
-/// An event so many seconds after the start of the chain.
+/// An event this many seconds after the start of the chain.
 fn at(seconds: f64, fact: Fact<'static>) -> Event<'static> {
     Event { at_ns: SYSTEM_START_NS + (seconds * 1e9).round() as i64, fact }
 }
@@ -137,7 +137,7 @@ fn stages_are_told_from_the_stage_before() {
         let expected = [0.125, 0.125, 0.25, 0.0625, 0.0625, 0.125, 0.0625, 0.0625].map(Value::Number);
         assert_eq!(deltas_s(&row), expected);
         assert_eq!(integers(&row, &["block_contexts", "leads", "checks", "forges"]), [1, 1, 1, 1]);
-        // Without the ledger's view, leadership is told from the start; without a snapshot, the forge from leadership.
+        // Without the ledger's view, leadership is relative to the start; without a snapshot, the forge to leadership.
         let row = record(&events, published, 5);
         let expected = [Some(0.0), None, None, None, Some(0.25), None, None, Some(0.25)].map(Value::from);
         assert_eq!(deltas_s(&row), expected);
@@ -441,7 +441,7 @@ impl Slow {
         let kept = (self.old, self.stamp, self.samples);
         self.figures(at_ns, new);
         if is_late {
-            // The counters of a line in the wrong place are older than those that were told.
+            // The counters of a misplaced line are older than the reported ones.
             (self.old, self.stamp, self.samples) = kept;
         }
     }
@@ -489,7 +489,7 @@ impl Slow {
         self.samples += 1;
     }
 
-    /// Whether the stage of the slot's round was told of this time before.
+    /// Whether the stage of the slot's round was reported with this time before.
     fn is_repeated(&mut self, slot: u64, name: &str, at: f64) -> bool {
         let record = i64::try_from(slot).ok().and_then(|slot| self.records.get(&slot));
         !self.published && record.is_some_and(|record| record.get(name) == Some(&at))
@@ -694,7 +694,7 @@ impl Slow {
     }
 }
 
-/// What happens next: how much time passes, which message, about which slot beside the time's, with which figures.
+/// The next step: the elapsed time, the message, its slot relative to the time's, and its figures.
 type Step = (i64, u8, i64, u64);
 
 fn step() -> impl Strategy<Value = Step> {
@@ -789,7 +789,7 @@ proptest! {
     }
 }
 
-/// A round in slot 5 of which one line stands where another one does, by their places in time.
+/// A round in slot 5 with one line in another's position, by their order in time.
 fn round_with(from: usize, to: usize) -> Vec<Event<'static>> {
     let mut events = vec![
         at(4.0, loop_start(4)),

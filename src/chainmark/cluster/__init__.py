@@ -1,4 +1,4 @@
-"""Other machines, as the workers of a Dask cluster: functions mapped over them, and what is measured of them.
+"""Other machines, as the workers of a Dask cluster: functions mapped over them, and measurements of them.
 
-Dask (the extra `chainmark[cluster]`) is imported when a cluster is asked for, and never before.
+Dask (the extra `chainmark[cluster]`) is imported only when a cluster is requested.
 """

@@ -1,4 +1,4 @@
-"""A connection to a Dask cluster, and its workers as machines over which functions are mapped."""
+"""A connection to a Dask cluster, with its workers as machines over which functions are mapped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 CONNECT_S = 20.0
-# A worker that died is started again within seconds, by its nanny or by what started the nanny.
+# A dead worker is restarted within seconds, by its nanny or by the process that started the nanny.
 LOST_S = 60.0
 LOOK_S = 1.0
 CLOSE_S = 2.0
@@ -57,7 +57,7 @@ def library() -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """What the engine would print of lost connections is said in an error of ours."""
+    """Suppress the engine's own messages about lost connections: an error of ours reports them."""
     names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]
     levels = {name: logging.getLogger(name).level for name in names}
     for name in names:
@@ -70,7 +70,7 @@ def _quiet() -> Iterator[None]:
 
 
 def check_address(address: str) -> None:
-    """That an address is that of a scheduler.
+    """Check that an address is that of a scheduler.
 
     Raises:
         UsageError: it is none.
@@ -90,7 +90,7 @@ def machine_of(address: str) -> str:
 
 
 def is_open(address: str) -> bool:
-    """Whether what passes over an address can be read and changed by others: another machine's, and no TLS."""
+    """Whether others can read and change traffic to an address: it is another machine's, without TLS."""
     parts = urlsplit(address)
     host = parts.hostname or ""
     try:
@@ -125,7 +125,7 @@ class Cluster:
 
     @property
     def threads(self) -> int:
-        """How many parts its workers work on at the same time."""
+        """The number of parts that its workers process at the same time."""
         return sum(worker.threads for worker in self.workers())
 
     @property
@@ -134,7 +134,7 @@ class Cluster:
         return self._client
 
     def workers(self) -> list[Worker]:
-        """The workers that are there now, by their machines and names.
+        """The current workers, by their machines and names.
 
         Raises:
             EnvironmentFailure: the scheduler is gone.
@@ -150,7 +150,7 @@ class Cluster:
         )
 
     def warnings(self) -> list[str]:
-        """What a user must know of the network between the machines, in sentences."""
+        """What a user must know about the network between the machines, in sentences."""
         addresses = [self.address, *(worker.address for worker in self.workers())]
         machines = sorted({machine_of(address) for address in addresses if is_open(address)})
         if not machines:
@@ -162,13 +162,13 @@ class Cluster:
         ]
 
     def run(self, function: Callable[..., Answer], workers: Sequence[str], **arguments: Any) -> dict[str, Any]:
-        """What a function returns on workers, at once and beside their work, by their addresses; or its exception."""
+        """The results, or exceptions, of a function that runs on workers in parallel to their work, by address."""
         with self._failures():
             results: dict[str, Any] = self._client.run(function, workers=list(workers), on_error="return", **arguments)
         return results
 
     def check_alike(self) -> None:
-        """That every worker has this version of chainmark, so that a part is the same wherever it is worked on.
+        """Check that every worker has this version of chainmark, so that a part is the same on any of them.
 
         Raises:
             EnvironmentFailure: there is no worker, or one is of another version.
@@ -244,12 +244,12 @@ class Cluster:
         try:
             yield
         finally:
-            with suppress(Exception):  # the scheduler may be gone, and then nobody reports
+            with suppress(Exception):  # the scheduler may be gone, and then there is no report
                 self._client.unsubscribe_topic(TOPIC)
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """What the engine raises, as errors of ours."""
+        """Convert the engine's exceptions to errors of ours."""
         distributed = library()
         try:
             yield
@@ -269,10 +269,10 @@ class Cluster:
 
 
 class _OnWorkers(Executor):
-    """Dask's own executor, with a key of each part's own and the machines that may work on it."""
+    """Dask's own executor, with a unique key per part and the machines that may process it."""
 
     def __init__(self, client: Client, prefix: str, at: Callable[[Any], Collection[str]]) -> None:
-        # Never taken from what an equal call returned before: the logs may have changed.
+        # Never reuse the result of an equal call: the logs may have changed.
         self._executor = client.get_executor(pure=False)
         self._prefix, self._at = prefix, at
 
@@ -285,7 +285,7 @@ class _OnWorkers(Executor):
 
 
 class _Lost:
-    """Notices parts for which no machine has been there for a while."""
+    """Detects parts for which no machine has been available for a while."""
 
     def __init__(self, cluster: Cluster, wanted: Sequence[frozenset[str]]) -> None:
         self._cluster = cluster
@@ -300,8 +300,10 @@ class _Lost:
         if now - self._looked < LOOK_S:
             return
         self._looked = now
-        there = {worker.machine for worker in self._cluster.workers()}
-        missing = [machines for machines in self._open.values() if not (machines & there if machines else there)]
+        available = {worker.machine for worker in self._cluster.workers()}
+        missing = [
+            machines for machines in self._open.values() if not (machines & available if machines else available)
+        ]
         if not missing:
             self._seen = now
         elif now - self._seen > LOST_S:
@@ -314,7 +316,7 @@ class _Lost:
 
 
 def _named(function: Callable[[Part], Result], numbered: tuple[int, Part]) -> Result:
-    """A part on its worker, whose machine an error names."""
+    """A part on its worker; an error names the worker's machine."""
     from distributed import get_worker  # noqa: PLC0415 - an extra, which every worker has
 
     try:
@@ -330,10 +332,10 @@ def _ask(function: Callable[[Part], Result], question: Part, _machine: str) -> R
 
 @contextmanager
 def connected(address: str) -> Iterator[Cluster]:
-    """A cluster as long as the context lasts.
+    """A cluster while the context lasts.
 
     Raises:
-        UsageError: the address is none, or Dask is not installed.
+        UsageError: the address is invalid, or Dask is not installed.
         EnvironmentFailure: the scheduler cannot be reached.
     """
     check_address(address)
@@ -346,23 +348,23 @@ def connected(address: str) -> Iterator[Cluster]:
         try:
             yield Cluster(address, client)
         finally:
-            with suppress(Exception):  # nothing is left of it to be closed where the scheduler is gone
+            with suppress(Exception):  # if the scheduler is gone there is nothing left to close
                 client.close(timeout=CLOSE_S)
 
 
 def _client(address: str) -> Client:
     try:
-        made: Client = library().Client(address, timeout=CONNECT_S, set_as_default=False, name="chainmark")
+        client: Client = library().Client(address, timeout=CONNECT_S, set_as_default=False, name="chainmark")
     except (OSError, TypeError, ValueError, RuntimeError) as error:
         hint = TLS_HINT if address.startswith(("tls:", "wss:")) else START_HINT
         raise EnvironmentFailure(
             f"the cluster's scheduler at {address} cannot be reached: {_reason(error)}", hint
         ) from error
-    return made
+    return client
 
 
 def _reason(error: BaseException) -> str:
-    """The innermost reason that the network gave, on one line."""
+    """The innermost reason from the network, on one line."""
     reasons = [error]
     while (inner := reasons[-1].__cause__ or reasons[-1].__context__) is not None:
         reasons.append(inner)

@@ -1,4 +1,4 @@
-"""What a worker is asked about itself and about the way to other workers; this code runs there."""
+"""Queries to a worker about itself and about the network to other workers; this code runs there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HASH_DIGITS = 12
 
 
 class About(TypedDict):
-    """Versions and means of a process."""
+    """Versions and resources of a process."""
 
     chainmark: str
     python: str
@@ -38,7 +38,7 @@ class Passed(TypedDict):
 
 
 def about() -> About:
-    """What this process is."""
+    """The description of this process."""
     core = Path(str(_native.__file__)).read_bytes()
     return About(
         chainmark=tool_version(),
@@ -51,7 +51,7 @@ def about() -> About:
 
 
 async def measure(targets: Sequence[str], exchanges: int, payload_bytes: int, dask_worker: Any) -> dict[str, Any]:
-    """Exchange times with other workers, one after the other, and send each some bytes; or why it cannot be done."""
+    """Exchange times with other workers, one after the other, and send each some bytes; or why that fails."""
     from distributed.protocol.pickle import dumps  # noqa: PLC0415 - an extra, which every worker has
 
     clock, size = dumps(time.time_ns), dumps(len)

@@ -1,4 +1,4 @@
-"""A cluster looked over before it is used: its workers, their clocks, and the ways between them."""
+"""Survey a cluster before it is used: its workers, their clocks, and the network between them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from chainmark.core.verdict import Verdict
 
 EXCHANGES = 30
 PAYLOAD_BYTES = 4 << 20
-# All ways between so many are measured; among more, each to the next one.
+# With this many workers, all connections are measured; with more, each to the next one.
 ALL_PAIRS_MAX = 12
 FREE_MIN_BYTES = 1 << 30
 THIS_MACHINE = "this machine"
-# By the two workers' addresses, what passed between them, or why nothing did.
+# By the two workers' addresses, the exchange between them, or why there is none.
 _Ways = dict[tuple[str, str], Passed | str]
 
 
 def survey(cluster: Cluster, nodes: dict[str, list[str]], progress: Progress) -> ClusterReport:
-    """Ask every worker, and measure.
+    """Query every worker, and measure.
 
     Args:
-        nodes: node binaries by machine, as far as they are known.
+        nodes: node binaries by machine, as far as known.
 
     Raises:
         EnvironmentFailure: the scheduler is gone.
@@ -45,8 +45,8 @@ def survey(cluster: Cluster, nodes: dict[str, list[str]], progress: Progress) ->
     passed: _Ways = {}
     for place, (source, targets) in enumerate(_ways(ends)):
         progress.update(place / len(ends), source)
-        asked = {"targets": targets, "exchanges": EXCHANGES, "payload_bytes": PAYLOAD_BYTES}
-        answer = cluster.run(measure, [source], **asked)[source]
+        parameters = {"targets": targets, "exchanges": EXCHANGES, "payload_bytes": PAYLOAD_BYTES}
+        answer = cluster.run(measure, [source], **parameters)[source]
         for target in targets:
             passed[source, target] = answer[target] if isinstance(answer, dict) else str(answer)
     unusable = [worker for worker in workers if worker.problems]
@@ -108,7 +108,7 @@ def _worker(worker: Worker, answer: About | Exception | None, own: About, nodes:
 
 
 def _differences(other: About, own: About) -> tuple[list[str], list[str]]:
-    """What keeps a worker from being used, and what may surprise."""
+    """Obstacles to using a worker, and surprises."""
     problems, remarks = [], []
     if other["chainmark"] != own["chainmark"]:
         problems.append(f"has chainmark {other['chainmark']}, and this is {own['chainmark']}")
@@ -124,7 +124,7 @@ def _differences(other: About, own: About) -> tuple[list[str], list[str]]:
 
 
 def _ends(workers: Sequence[Worker]) -> list[Worker]:
-    """One worker of every machine; on one machine all workers."""
+    """One worker per machine; on one machine all workers."""
     first: dict[str, Worker] = {}
     for worker in workers:
         first.setdefault(worker.machine, worker)
@@ -132,7 +132,7 @@ def _ends(workers: Sequence[Worker]) -> list[Worker]:
 
 
 def _ways(ends: Sequence[Worker]) -> list[tuple[str, list[str]]]:
-    """Whom each worker measures: all others, or the next one; and the first one all others, for their clocks."""
+    """The workers that each worker measures: all others, or the next one; and the first one all others, for clocks."""
     addresses = [worker.address for worker in ends]
     if len(addresses) <= ALL_PAIRS_MAX:
         return [
@@ -143,13 +143,13 @@ def _ways(ends: Sequence[Worker]) -> list[tuple[str, list[str]]]:
 
 
 def offset(times: Sequence[tuple[int, int, int]]) -> tuple[float, float]:
-    """How far the other clock is ahead, and the most by which that may be wrong, both in seconds.
+    """How far the other clock is ahead, and the maximum error of that, both in seconds.
 
-    The exchange with the shortest round trip counts: the other clock was read at some moment of it, so the middle is
-    wrong by half of it at most.
+    The exchange with the shortest round trip counts: the other clock was read at some moment of it, so the error of the
+    middle is at most half of it.
     """
-    sent, there, received = min(times, key=lambda time_item: time_item[2] - time_item[0])
-    return (2 * there - sent - received) / 2e9, (received - sent) / 2e9
+    sent, remote_ns, received = min(times, key=lambda time_item: time_item[2] - time_item[0])
+    return (2 * remote_ns - sent - received) / 2e9, (received - sent) / 2e9
 
 
 def _clocks(
@@ -165,11 +165,11 @@ def _clocks(
     times = []
     for _ in range(EXCHANGES):
         sent = time.time_ns()
-        there = cluster.run(time.time_ns, [reference.address])[reference.address]
-        times.append((sent, there, time.time_ns()))
-    # Seen from here; seen from there it is as far behind.
-    here = _clock(THIS_MACHINE, reference.machine, times)
-    return [*clocks, here.model_copy(update={"offset_s": -here.offset_s})]
+        remote_ns = cluster.run(time.time_ns, [reference.address])[reference.address]
+        times.append((sent, remote_ns, time.time_ns()))
+    # Seen from here; from there it is the negative.
+    own = _clock(THIS_MACHINE, reference.machine, times)
+    return [*clocks, own.model_copy(update={"offset_s": -own.offset_s})]
 
 
 def _clock(machine: str, reference: str, times: Sequence[tuple[int, int, int]]) -> ClusterClock:

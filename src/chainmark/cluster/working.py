@@ -1,4 +1,4 @@
-"""What a function does while it works on a worker: it reports how far it is, and stops when nobody wants its result."""
+"""A function's behaviour while it runs on a worker: it reports its progress, and stops when its result is unwanted."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-# Where workers report, and how often they do and look whether they are still wanted.
+# Where workers report, and how often they report and check whether they are still wanted.
 TOPIC = "chainmark-progress"
 PERIOD_S = 0.25
 
 
 @contextmanager
 def watched(cancel: Callable[[], None], report: Callable[[], Any]) -> Iterator[None]:
-    """Report from the worker that runs this as long as the context lasts; on any other machine do nothing.
+    """Report from the worker that runs this while the context lasts; on any other machine do nothing.
 
     Args:
         cancel: called once when the client has cancelled the work, or is gone.
-        report: how far the work is, as numbers; called by another thread.
+        report: the progress of the work, as numbers; called by another thread.
     """
     worker = _worker()
     if worker is None:

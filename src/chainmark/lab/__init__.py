@@ -1,1 +1,1 @@
-"""Where runs are made: what systems offer, one session a run, schedules of runs; knows no system."""
+"""Making runs: the systems' interfaces, one session per run, schedules of runs; independent of systems."""

@@ -1,4 +1,4 @@
-"""The runs of a search among revisions: visits of one revision after the other, each beside an end of the line."""
+"""The runs of a search among revisions: visits of one revision after the other, each with a run of an end."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ from chainmark.store.experiments import ExperimentFolder, experiment_folder, fin
 from chainmark.store.runs import SealedRun, Store
 
 KIND = "bisect"
-MOST_TRIES = 3  # of one run, while the instrument fails
-# So often may a revision fail its runs before it is left out, unless failing is what is looked for.
+MOST_TRIES = 3  # per run, while the instrument fails
+# Maximum number of failed runs of a revision before it is skipped, unless failures are what is searched for.
 MOST_FAILURES = 2
 GOOD = 0
 
 
 class Visit(BaseModel):
-    """Runs of one revision and of an end, one after the other; the first visit is of both ends."""
+    """Runs of one revision and of an end, consecutively; the first visit is of both ends."""
 
     place: int
     position: int  # of its first run
 
 
 class Built(BaseModel):
-    """A revision that can be run: what the system calls it from now on, and the hash of its program."""
+    """A revision that can be run: its name in the system from now on, and the hash of its program."""
 
     version: str
     sha256: str | None = None
 
 
 class BisectRequest(BaseModel):
-    """What is to be searched, and how.
+    """The parameters of a search.
 
     Attributes:
-        repo: the checkout whose commits the revisions are; None: they are published versions.
-        metric: to be followed, as it was named; None: the gating metric that is worse most clearly.
-        most_runs: after which the search ends in any case.
+        repo: the checkout of the revisions' commits; None: they are published versions.
+        metric: to be followed, as given; None: the gating metric that is worse most clearly.
+        most_runs: maximum number of runs.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -66,8 +66,8 @@ class BisectRecord(BaseModel):
 
     Attributes:
         listed: how the revisions were listed.
-        skipped: by place, why a revision cannot be measured.
-        builds: by place, what was built.
+        skipped: by index, why a revision cannot be measured.
+        builds: by index, the build.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -87,10 +87,10 @@ class BisectRecord(BaseModel):
 
 @dataclass
 class Bisection:
-    """A search that may go on.
+    """A search that can be resumed.
 
     Attributes:
-        runs: all that were made, by their positions.
+        runs: all runs so far, by position.
     """
 
     lab: Lab
@@ -102,22 +102,22 @@ class Bisection:
 
     @property
     def id(self) -> str:
-        """Under which its runs are found."""
+        """The ID under which its runs are found."""
         return self.folder.experiment_id
 
     @property
     def last(self) -> int:
-        """The place of the bad revision."""
+        """The index of the bad revision."""
         return len(self.record.revisions) - 1
 
     @property
     def equal(self) -> list[tuple[int, int]]:
-        """Places that turned out to be one program."""
+        """Indices that turned out to be one program."""
         builds = sorted((place, built.sha256) for place, built in self.record.builds.items() if built.sha256)
         return [(low, high) for low, build in builds for high, other in builds if low < high and build == other]
 
     def place_of(self, run: SealedRun) -> int:
-        """Of the revision that it is a run of."""
+        """The index of the run's revision."""
         place = run.manifest.experiment
         labels = [revision.label for revision in self.record.revisions]
         return labels.index(place.side) if place else GOOD
@@ -127,7 +127,7 @@ class Bisection:
         return sum(visit.position <= position for visit in self.record.visits) - 1
 
     def counted(self) -> list[tuple[int, SealedRun]]:
-        """The runs that say something of their subject, with their positions."""
+        """The runs that are valid evidence about their subject, with their positions."""
         return [(position, run) for position, run in sorted(self.runs.items()) if is_evidence(run.manifest)]
 
     def of(self, place: int, visit: int | None = None) -> list[SealedRun]:
@@ -139,14 +139,14 @@ class Bisection:
         ]
 
     def visit(self, place: int) -> None:
-        """Begin to measure a revision, unless it is the one that is being measured."""
+        """Begin to measure a revision, unless it is the current one."""
         if self.record.visits and self.record.visits[-1].place == place:
             return
         self.record.visits.append(Visit(place=place, position=self._next_position()))
         self.folder.write(self.record)
 
     def prepare(self, place: int) -> bool:
-        """Make sure that a revision can be run; if it cannot, it is left out from now on.
+        """Ensure that a revision can be run; if it cannot, it is skipped from now on.
 
         Raises:
             UsageError: it is an end of the line.
@@ -166,19 +166,19 @@ class Bisection:
         return True
 
     def skip(self, place: int, reason: str) -> None:
-        """Leave a revision out that is no end, and say why."""
+        """Skip a revision that is not an end, and record why."""
         self.record.skipped[place] = reason
         self.folder.write(self.record)
 
     def make(self, place: int, length: ExperimentLength | None = None) -> SealedRun:
-        """One run of a revision that is prepared; it says something of it.
+        """Make one run of a prepared revision that is valid evidence about it.
 
         Args:
             place: of the revision.
-            length: as planned, of the runs that both ends are compared by.
+            length: planned number of runs for the comparison of both ends.
 
         Raises:
-            InvalidRunError: the measurement failed again and again.
+            InvalidRunError: the measurement failed repeatedly.
         """
         for attempt in range(MOST_TRIES):
             if attempt:
@@ -199,7 +199,7 @@ class Bisection:
         )
 
     def fails_again(self, place: int) -> str:
-        """Why a revision says nothing but that it fails its runs; "" where it does not, or not often enough."""
+        """Why a revision only fails its runs; "" if it does not, or not often enough."""
         runs = [run.manifest for run in self.of(place) if is_evidence(run.manifest)]
         if len(runs) < MOST_FAILURES or any(run.status is Status.VALID for run in runs):
             return ""
@@ -210,19 +210,19 @@ class Bisection:
 
 
 def _whole(error: UsageError) -> str:
-    """The sentence, with the last of several lines that the hint quotes: what the compiler ended with."""
+    """The sentence, with the last line of a longer quotation in the hint: the compiler's final error."""
     _, *quoted = [line.strip() for line in (error.hint or "").splitlines() if line.strip()] or [""]
     return f"{error.message}: {quoted[-1]}" if quoted else error.message
 
 
 def is_evidence(manifest: Manifest) -> bool:
-    """Whether a run says something of its subject."""
+    """Whether a run is valid evidence about its subject."""
     return manifest.status is not Status.INVALID
 
 
 @dataclass(frozen=True)
 class Bisector:
-    """Begins searches of one system in one store, and goes on with them."""
+    """Begins and resumes searches of one system in one store."""
 
     store: Store
     system: LaunchableSystem
@@ -254,14 +254,14 @@ def _plain(profile: BaseModel) -> str:
 
 
 def read_search(store: Store, reference: str) -> tuple[ExperimentFolder, BisectRecord]:
-    """What was ordered, and how far it is.
+    """The request of a search, and its progress.
 
     Args:
         store: where it is.
-        reference: its id, or the beginning of it.
+        reference: its ID, or a prefix of it.
 
     Raises:
-        UsageError: there is none, or it is something else.
+        UsageError: there is none, or it is of another kind.
     """
     folder = find_experiment(store, reference)
     content = folder.read()

@@ -1,4 +1,4 @@
-"""Systems whose requests are sampled from a server, or taken from somebody's files, and kept for many load tests."""
+"""Systems whose requests are sampled from a server, or imported from users' files, and stored for many load tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chainmark.lab.protocols import ServiceRequest, System
 
 @dataclass(frozen=True)
 class WrongRequest:
-    """A request that is not answered rightly, and why."""
+    """A request without a correct response, and why."""
 
     endpoint: str
     body: str
@@ -25,13 +25,13 @@ class WrongRequest:
 
 @dataclass(frozen=True)
 class KeptCorpus:
-    """What a file of requests holds.
+    """The content of a file of requests.
 
     Attributes:
-        hash: of its content; two tests with the same one asked the same.
-        network: what it belongs to.
-        requests: by endpoint, how many of each kind.
-        refused: what was not taken in, because its answer was wrong.
+        hash: of its content; two tests with the same hash sent the same requests.
+        network: the network of the requests.
+        requests: by endpoint, the number of each kind.
+        refused: requests that were not added, because their response was incorrect.
         skipped: endpoints without requests, with the reason.
     """
 
@@ -47,15 +47,15 @@ class CorpusSystem(System, Protocol):
     """A system whose requests can be kept in a file."""
 
     def keep_corpus(self, profile: BaseModel, order: ServiceRequest, progress: Progress) -> KeptCorpus:
-        """Write requests that the order's target answers rightly to ``order.pinned``: sampled, or of ``order.corpus``.
+        """Write sampled requests, or those of ``order.corpus``, with correct responses to ``order.pinned``.
 
         Raises:
-            UsageError: it is no such server, or the files are not such as can be taken.
+            UsageError: the server is of another kind, or the files cannot be imported.
             EnvironmentFailure: it cannot be reached, or the file cannot be written.
         """
 
     def check_corpus(self, path: Path, target: Target, progress: Progress) -> tuple[KeptCorpus, list[WrongRequest]]:
-        """Ask a server every request of a kept file once; those that it does not answer rightly.
+        """Send every request of a stored file once to a server; returns those without a correct response.
 
         Raises:
             UsageError: there is no such file, or it belongs to another network.

@@ -1,4 +1,4 @@
-"""Experiments of two sides: rounds of one run per side until somebody says that it is enough."""
+"""Experiments of two sides: rounds of one run per side until the caller decides that it is enough."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_TRIES = 3
 
 
 class ArmRecord(BaseModel):
-    """One side as it was ordered."""
+    """One side as requested."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -39,8 +39,8 @@ class ExperimentRecord(BaseModel):
 
     Attributes:
         more: rounds that were added after the planned ones.
-        margins: by metric id, those to judge by instead of the catalogue's.
-        profiles: kinds to take in one further run per side.
+        margins: by metric ID, margins that replace the catalogue's.
+        profiles: kinds to record in one further run per side.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -59,16 +59,16 @@ class ExperimentRecord(BaseModel):
 
 
 def is_evidence(manifest: Manifest) -> bool:
-    """Whether a run counts: one in which the instrument failed, or of which profiles were taken, does not."""
+    """Whether a run counts: not if the instrument failed, or if profiles were recorded."""
     return manifest.status is not Status.INVALID and not manifest.profiles
 
 
 @dataclass
 class OpenExperiment:
-    """An experiment that may go on.
+    """An experiment that can be resumed.
 
     Attributes:
-        runs: all that were made, those in which the instrument failed among them, in their order.
+        runs: all runs so far in order, including those in which the instrument failed.
     """
 
     lab: Lab
@@ -80,17 +80,17 @@ class OpenExperiment:
 
     @property
     def id(self) -> str:
-        """Under which its runs are found."""
+        """The ID under which its runs are found."""
         return self.folder.experiment_id
 
     @property
     def rounds(self) -> int:
-        """Runs a side that say something of the subject."""
+        """Runs per side that are valid evidence about the subject."""
         return min(len(self._counted(arm.side)) for arm in self.arms)
 
     @property
     def most(self) -> int:
-        """Rounds after which it ends in any case."""
+        """The maximum number of rounds."""
         return self.record.length.most + self.record.more
 
     def sides(self) -> list[list[SealedRun]]:
@@ -98,7 +98,7 @@ class OpenExperiment:
         return [self._of_side(arm.side) for arm in self.arms]
 
     def next_round(self) -> bool:
-        """Make one more run per side, each second round in the reverse order; false if the instrument kept failing."""
+        """Make one more run per side, every second round in reverse order; false if the instrument kept failing."""
         number = self.rounds
         return all(self._one_more(arm, number) for arm in forth_and_back(self.arms, number))
 
@@ -152,7 +152,7 @@ class OpenExperiment:
 
 @dataclass(frozen=True)
 class Experimenter:
-    """Begins experiments of one system in one store, and goes on with them."""
+    """Begins and resumes experiments of one system in one store."""
 
     store: Store
     system: LaunchableSystem
@@ -185,12 +185,12 @@ class Experimenter:
         return OpenExperiment(Lab(self.store, self.system), folder, record, list(arms), listener)
 
     def resume(self, reference: str, more: int, listener: Listener) -> OpenExperiment:
-        """An experiment with the runs that it has.
+        """An existing experiment with its runs.
 
         Args:
-            reference: its id, or the beginning of it.
+            reference: its ID, or a prefix of it.
             more: rounds to add to those planned.
-            listener: who follows it.
+            listener: receives its progress.
 
         Raises:
             UsageError: there is no such experiment, or it is one of another kind.
@@ -206,7 +206,7 @@ class Experimenter:
 
 
 def read_record(folder: ExperimentFolder) -> ExperimentRecord:
-    """What was ordered.
+    """The request of the experiment.
 
     Raises:
         UsageError: it is not an experiment with two sides.

@@ -1,4 +1,4 @@
-"""Git, as a program: on the repository that is named, whatever the environment says of another."""
+"""Git, as a program: on the named repository, whatever the environment says about another."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def git(
     """Run git to its end.
 
     Args:
-        arguments: behind ``git``.
+        arguments: after ``git``.
         cwd: a folder of the repository.
         places: git's own variables for this run, such as ``GIT_DIR``.
 
     Raises:
-        EnvironmentFailure: there is no git, or it took too long.
+        EnvironmentFailure: git is not installed, or it took too long.
     """
     # Inside a hook, git's own variables name another repository.
     retained = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or "CONFIG" in name}

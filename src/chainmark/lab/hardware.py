@@ -1,4 +1,4 @@
-"""What reports say of machines: of the one that made a load, and of those that load-tested servers run on."""
+"""Reports' descriptions of machines: of the load generator, and of those of load-tested servers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOT_STATED = "not stated"
 
 
 def server_hardware(profile: LoadProfile, target: Target) -> Fact:
-    """The server's machine: what the profile says of it, or that it is this one; nothing else can be read from here."""
+    """The server's machine: from the profile, or that it is this one; it cannot be inspected from here."""
     stated = profile.hardware if isinstance(profile.hardware, str) else profile.hardware.get(target.name, "")
     if stated:
         return Fact(label=LABEL, value=f"{stated} (stated, not read)")
@@ -25,14 +25,14 @@ def server_hardware(profile: LoadProfile, target: Target) -> Fact:
 
 
 def hardware_words(profile: LoadProfile, target: Target) -> list[str]:
-    """What the server's machine is called, and the machine itself; the latter alone where it has no name."""
+    """The name of the server's machine, and the machine itself; the latter alone if it has no name."""
     stated = profile.hardware if isinstance(profile.hardware, str) else profile.hardware.get(target.name, "")
     machine = stated or server_hardware(profile, target).value
     return [profile.hardware_profile, machine] if profile.hardware_profile else [machine]
 
 
 def machine_facts(host: HostFacts) -> list[Fact]:
-    """The machine that made the load, as a report tells it."""
+    """The load generator's machine, as in a report."""
     return [
         Fact(label="Processor", value=f"{host.cpu_model} × {host.cores}"),
         Fact(label="Memory", value=f"{units.number(host.memory_bytes / 2**30, 0)} GiB"),

@@ -1,4 +1,4 @@
-"""Logs of any system into sealed runs: staged, read, summarised, sealed, and named after what was read."""
+"""Import logs of any system into sealed runs: staged, read, summarised, sealed, and named after their content."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from chainmark.lab.session import RunContent, RunOrigin, StagedSession
 from chainmark.stats.threads import at_most
 from chainmark.store.runs import SealedRun, Store
 
-# Of everything drawn at random: the same logs have the same standard errors.
+# For all random draws: the same logs have the same standard errors.
 SEED = 1
 
 
 class ImportedRun(NamedTuple):
-    """A run that was imported; ``is_new`` is false when the same import had been made before."""
+    """An imported run; ``is_new`` is false if the same import had been made before."""
 
     run: SealedRun
     is_new: bool
@@ -26,26 +26,26 @@ class ImportedRun(NamedTuple):
 
 @dataclass(frozen=True)
 class Importer:
-    """Takes logs of one system into one store."""
+    """Imports logs of one system into one store."""
 
     store: Store
     system: ImportableSystem
 
     def make_all(self, order: ImportRequest, progress: Progress) -> list[ImportedRun]:
-        """Make every run that the source holds, as :meth:`make` does one."""
+        """Make every run of the source, as :meth:`make` does one."""
         parts: list[str | None] = [order.part]
         if isinstance(self.system, PartedSystem):
             parts = list(self.system.parts(order)) or parts
         return [self.make(replace(order, part=part), progress) for part in parts]
 
     def make(self, order: ImportRequest, progress: Progress) -> ImportedRun:
-        """Make the run of these logs and seal it; whether it is valid stands in its manifest.
+        """Make the run of these logs and seal it; its manifest records whether it is valid.
 
-        There is no clock and no chance in it: the same logs and order give the same bytes under the same name,
-        however many threads read them.
+        It is deterministic: the same logs and request give the same bytes under the same name, for any number of
+        threads.
 
         Raises:
-            UsageError: the logs cannot be used, or a living process is importing the same.
+            UsageError: the logs cannot be used, or another process is importing the same.
             EnvironmentFailure: they cannot be read, or the store cannot be written.
         """
         staged = StagedSession.stage(self.store, self._decisive(order), source=str(order.source))
@@ -58,14 +58,14 @@ class Importer:
             return ImportedRun(session.seal(_content(imported), progress), session.is_new)
 
     def _known(self, imported: Imported) -> SealedRun | None:
-        """The run itself, if another report showed it before under all the names that this one gives it."""
+        """The existing run, if another report contained it under all the names that this one has for it."""
         names = {imported.subject.version, *imported.subject.aliases}
         runs = self.store.identified(imported.identity) if imported.identity else []
         subjects = [(run, run.manifest.subject) for run in runs]
         return next((run for run, subject in subjects if names <= {subject.version, *subject.aliases}), None)
 
     def _decisive(self, order: ImportRequest) -> dict[str, object]:
-        """What equal orders share; who reads the source changes nothing that is made."""
+        """The identity of equal requests; the reader of the source does not affect the result."""
         reported = {
             name: str(value.resolve()) if isinstance(value, Path) else value for name, value in vars(order).items()
         }

@@ -1,4 +1,4 @@
-"""Load tests of any system's servers: prepared, measured, summarised and sealed, a run for every server."""
+"""Load tests of any system's servers: prepared, measured, summarised and sealed, one run per server."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ from chainmark.store.runs import SealedRun, Store, UnfinishedRun
 
 REPORT = "load.json"
 CORPUS = "corpus.json"
-STANDARD = "standard"  # the scenario of which nothing is special
-PAGES = "metrics"  # of the server, as they came
+STANDARD = "standard"  # the default scenario
+PAGES = "metrics"  # of the server, as received
 _NO_VERSION = (
     "the server does not tell its version, so all its runs at one address count as repetitions of one build, whichever "
     "releases they were; name what you measure with `--as`"
@@ -81,7 +81,7 @@ _NO_VERSION = (
 
 @dataclass(frozen=True)
 class LoadTest:
-    """What was made: the document, and the run of every server."""
+    """The result of a load test: the document, and the run of every server."""
 
     report: LoadReport
     runs: list[SealedRun]
@@ -89,18 +89,18 @@ class LoadTest:
 
     @property
     def gone(self) -> str:
-        """That a server went away, as a sentence; "" if none did."""
+        """A sentence about a server that became unreachable; "" if none did."""
         return next((gone_text(target) for target in self.report.targets if target.gone), "")
 
 
 @dataclass(frozen=True)
 class Tester:
-    """Makes load tests of one system into one store.
+    """Makes load tests of one system and stores them.
 
     Attributes:
-        watching: what sees whether the generator and the server waited for a processor; None: nobody looks.
-        sources: what else is watched of the server, which is only one then.
-        generators: so many that make the load; of None as many as there should be.
+        watching: detects whether the generator and the server waited for a CPU; None: not detected.
+        sources: other data to read about the server, which must then be the only one.
+        generators: number of load generators; None: chosen automatically.
     """
 
     store: Store
@@ -119,18 +119,19 @@ class Tester:
         repetition: int = 1,
         place: ExperimentPlace | None = None,
     ) -> LoadTest:
-        """Test the servers side by side. Ctrl-C ends it early; what was measured is sealed as a part.
+        """Test the servers side by side. Ctrl-C ends it early; what was measured is sealed as partial.
 
         Args:
-            profile: of the system; orders: one a server.
+            profile: of the system; orders: one per server.
             seed: of everything drawn at random.
-            progress: who listens.
+            progress: receives progress messages.
             repetition: of the same test, from 1 on.
-            place: of the run of a single server in a larger experiment; None: the test is an experiment of its own.
+            place: the index of a single server's run in a larger experiment; None: the test is an experiment of its
+                own.
 
         Raises:
-            UsageError: a server is none of this system, or there is nothing to ask.
-            EnvironmentFailure: a server or what is watched of it cannot be reached, or the store cannot be written.
+            UsageError: a server is of another system, or there is nothing to request.
+            EnvironmentFailure: a server or one of its sources cannot be reached, or the store cannot be written.
         """
         load = self.system.load_profile(profile)
         pinned = next((path for order in orders for path in (order.pinned, order.corpus) if path), None)
@@ -215,7 +216,7 @@ class Tester:
         if result.watched.sources:
             run.write_events("server", watch_frame(result.watched, endpoints), WATCH_SCHEMA)
         write_bytes(run.raw / REPORT, json_bytes(test.report))
-        # Its own conditions as well: what else of its servers a comparison must know.
+        # Its own conditions as well: what else a comparison must know about its servers.
         drifts = {endpoint.endpoint.id: drifts_in(endpoint, result.watched) for endpoint in endpoints}
         catalogue = with_drifts(load_catalogue_of(self.system.name, self.system.title, endpoints), endpoints, drifts)
         catalogue = catalogue.model_copy(update={"conditions": self.system.catalogue().conditions})
@@ -238,7 +239,7 @@ class Tester:
 
 @contextmanager
 def _shown(progress: Progress, sessions: Sequence[Session], watches: Sequence[ServerWatch]) -> Iterator[Progress]:
-    """Show the test in its run's folder while it lasts; of servers side by side no figure belongs to one run alone."""
+    """Publish the progress in its run's folder; with servers side by side, no figure belongs to one run alone."""
     if len(sessions) > 1:
         yield progress
         return
@@ -251,7 +252,7 @@ def _speaking(load: LoadProfile, order: ServiceRequest) -> ServiceRequest:
 
 
 def _as_mixes(load: LoadProfile, services: list[Service]) -> tuple[LoadProfile, list[Service]]:
-    """Where the profile asks for a mix, every server has it as its only endpoint; of all servers the same one."""
+    """If the profile defines a mix, it is every server's only endpoint; the same mix for all servers."""
     text = ""
     if load.mix_from:
         result = learnt(Path(load.mix_from), services[0].endpoints)
@@ -285,7 +286,7 @@ def _made_by(generators: Generators, service: Service) -> Service:
 
 @dataclass(frozen=True)
 class _Test:
-    """What the runs of one load test share."""
+    """The common part of the runs of one load test."""
 
     profile: BaseModel
     load: LoadProfile
@@ -298,7 +299,7 @@ def _findings(test: _Test, service: Service, result: ServerResult) -> Findings:
     load = test.load
     return Findings(
         subject=service.subject,
-        # Two servers of one version are not one build: what differs between them is not noise.
+        # Two servers of one version are not one build: their difference is not noise.
         configuration=Configuration(effective={"target": {"url": service.target.url}}),
         conditions={
             "scenario": load.scenario or STANDARD,
@@ -320,13 +321,13 @@ def _findings(test: _Test, service: Service, result: ServerResult) -> Findings:
 
 
 def _through(service: Service) -> dict[str, str]:
-    """The proxy, whose time is in every latency."""
-    way = service.target.access.way
-    return {"proxy": way.url} if way else {}
+    """The proxy, which adds to every latency."""
+    proxy = service.target.access.way
+    return {"proxy": proxy.url} if proxy else {}
 
 
 def _labels(load: LoadProfile, service: Service, result: ServerResult) -> dict[str, list[str]]:
-    """By what the run is found: its cell, and the endpoints that were measured."""
+    """The search labels of the run: its cell, and the measured endpoints."""
     reported = {
         "scenario": [load.scenario or STANDARD],
         "hardware": hardware_words(load, service.target),
@@ -352,8 +353,8 @@ def _server_facts(load: LoadProfile, service: Service) -> list[Fact]:
     carried, hardware = service.target.access.described(), server_hardware(load, service.target)
     sent = [Fact(label="Sent with every request", value=carried)] if carried else []
     spoken = Fact(label="Protocol", value=described(service.target.http_version, load.steps.streams))
-    way = service.target.access.way
-    through = [Fact(label="Proxy", value=way.url)] if way else []
+    proxy = service.target.access.way
+    through = [Fact(label="Proxy", value=proxy.url)] if proxy else []
     return [*service.facts, *through, *([spoken] if load.steps.http_version != HTTP_1 else []), *sent, hardware]
 
 
@@ -385,7 +386,7 @@ def _endpoint_entry(service: Service, endpoint_result: EndpointResult, watched: 
 
 
 def _not_reached(load: LoadProfile, service: Service, result: ServerResult, whole: LoadTestResult) -> dict[str, str]:
-    """What the end of the test left unmeasured: whole endpoints, or one kind of load, and why."""
+    """What the end of the test left unmeasured: whole endpoints, or one kind of load, with the reason."""
     if not whole.interrupted:
         return {}
     why = "the test was interrupted"
@@ -403,16 +404,16 @@ def _not_reached(load: LoadProfile, service: Service, result: ServerResult, whol
 
 
 def _health_probe_fact(result: ServerResult) -> list[Fact]:
-    """How much was asked between the steps."""
-    books = sum((endpoint.looks.books for endpoint in result.found), start=NO_REQUESTS)
-    if not books.due:
+    """The number of requests between the steps."""
+    counts = sum((endpoint.looks.books for endpoint in result.found), start=NO_REQUESTS)
+    if not counts.due:
         return []
-    value = f"{units.plural(books.due, 'request')} of one client, {units.count(books.failed)} failed; in no figure"
+    value = f"{units.plural(counts.due, 'request')} of one client, {units.count(counts.failed)} failed; in no figure"
     return [Fact(label="Between the steps", value=value)]
 
 
 def _keep_corpus(pinned: Path | None, run: UnfinishedRun) -> None:
-    """The requests belong to the run: whoever wants to compare with it asks the same."""
+    """Store the requests with the run: a run to compare with it sends the same ones."""
     if pinned is not None and pinned.is_file() and pinned.suffix == ".json":
         target = run.raw / CORPUS
         with storage_errors(target):
@@ -420,7 +421,7 @@ def _keep_corpus(pinned: Path | None, run: UnfinishedRun) -> None:
 
 
 def _counts(result: ServerResult) -> dict[str, dict[str, int]]:
-    """The books of every endpoint, summed over its steps, and of the looks between them."""
+    """The accounting of every endpoint, summed over its steps, and of the requests between them."""
     counts = {}
     for endpoint in result.found:
         steps = sum((step.result.books for step in endpoint.steps()), start=NO_REQUESTS)
@@ -435,16 +436,16 @@ def _classes(request_counts: RequestCounts) -> dict[str, int]:
 
 
 def recorded_corpus(run: SealedRun) -> Path | None:
-    """The requests that a run kept, if its system keeps them."""
+    """The requests that a run stored, if its system stores them."""
     path = run.path / "raw" / CORPUS
     return path if path.is_file() else None
 
 
 def fixed_levels_of(run: SealedRun) -> dict[str, dict[str, list[float]]]:
-    """The levels at which a run measured its endpoints, as the section `fixed` of a profile gives them.
+    """The levels at which a run measured its endpoints, in the form of the section `fixed` of a profile.
 
     Returns:
-        `rates` and `clients`, each by the endpoint's id.
+        `rates` and `clients`, each by the endpoint's ID.
 
     Raises:
         UsageError: it is not a run of a load test.
@@ -459,18 +460,18 @@ def fixed_levels_of(run: SealedRun) -> dict[str, dict[str, list[float]]]:
 
 
 def at_levels_of(system: ServedSystem, profile: BaseModel, run: SealedRun) -> BaseModel:
-    """The same profile with the fixed levels of a former run."""
+    """The same profile with the fixed levels of an earlier run."""
     content = profile.model_dump(mode="json", by_alias=True, exclude_unset=True)
     content["fixed"] = {**content.get("fixed", {}), **fixed_levels_of(run)}
     return system.profile(content)
 
 
 def load_report_of(run: SealedRun) -> LoadReport:
-    """The document of the load test that a run is of.
+    """The document of a run's load test.
 
     Raises:
         UsageError: it is not a run of a load test.
-        InvalidRunError: what it keeps cannot be read.
+        InvalidRunError: its stored data cannot be read.
     """
     path = run.path / "raw" / REPORT
     if not path.is_file():

@@ -1,4 +1,4 @@
-"""One measurement at a time on one machine, whatever store it fills: two would measure each other."""
+"""Allow one measurement at a time on a machine, for all stores: two would disturb each other."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.progress import Progress
 
-# The same for every user and every environment, so neither a user's runtime folder nor $TMPDIR.
+# The same for every user and environment, so neither a user's runtime folder nor $TMPDIR.
 LOCK = Path("/tmp/chainmark.lock")  # noqa: S108 - opened without following links, and only locked
 USE = "CHAINMARK_MACHINE"
 LOOK_S = 0.25
-# Everybody may write who holds it; more than this of it is not shown.
+# Anybody may write the holder's description; only this much of it is shown.
 _MOST_SHOWN = 200
 
 
 class MachineUse(StrEnum):
-    """What `CHAINMARK_MACHINE` says of a machine on which somebody measures."""
+    """The policy in `CHAINMARK_MACHINE` for a machine with a measurement in progress."""
 
     WAIT = "wait"
     REFUSE = "refuse"
-    SHARED = "shared"  # for tests of behaviour, whose figures nobody reads
+    SHARED = "shared"  # for behavioural tests, whose figures are not used
 
 
 _mine: ContextVar[bool] = ContextVar("mine", default=False)
@@ -40,16 +40,16 @@ _mine: ContextVar[bool] = ContextVar("mine", default=False)
 
 @contextmanager
 def machine_to_itself(progress: Progress) -> Iterator[None]:
-    """Measure while nobody else does on this machine; within itself, and in copies of its context, it holds already.
+    """Measure while no other process does on this machine; reentrant, also in copies of its context.
 
-    The lock is the system's (flock), which frees it whatever becomes of the process.
+    The lock is the system's (flock), which is released even if the process dies.
 
     Args:
-        progress: told for whom it waits.
+        progress: receives the message that names the process it waits for.
 
     Raises:
-        UsageError: `CHAINMARK_MACHINE` is none of `MachineUse`.
-        EnvironmentFailure: somebody measures, and this is not to wait; or there can be no lock.
+        UsageError: `CHAINMARK_MACHINE` is not a `MachineUse`.
+        EnvironmentFailure: another process measures, and this one must not wait; or there can be no lock.
     """
     use = _use()
     if use is MachineUse.SHARED or _mine.get():
@@ -65,10 +65,10 @@ def machine_to_itself(progress: Progress) -> Iterator[None]:
 
 
 def is_shared() -> bool:
-    """Whether nobody reads the figures of this machine.
+    """Whether the figures of this machine are not used.
 
     Raises:
-        UsageError: `CHAINMARK_MACHINE` is none of `MachineUse`.
+        UsageError: `CHAINMARK_MACHINE` is not a `MachineUse`.
     """
     return _use() is MachineUse.SHARED
 
@@ -83,7 +83,7 @@ def _use() -> MachineUse:
 
 
 def _taken(use: MachineUse, progress: Progress) -> int:
-    """The descriptor that holds the lock, as soon as nobody else does."""
+    """The descriptor that holds the lock, as soon as it is free."""
     began, reported = time.monotonic(), ""
     while True:
         descriptor, holder = _tried()
@@ -102,7 +102,7 @@ def _taken(use: MachineUse, progress: Progress) -> int:
 
 
 def _tried() -> tuple[int | None, str]:
-    """The descriptor with the lock; or None, and who has it."""
+    """The descriptor with the lock; or None, and the holder."""
     try:
         descriptor = _opened()
     except OSError as error:
@@ -112,8 +112,8 @@ def _tried() -> tuple[int | None, str]:
         ) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Somebody may have cleared the folder since it was opened: then the next one locks another file.
-        if os.path.samestat(os.fstat(descriptor), os.stat(LOCK)):  # noqa: PTH116 - beside fstat
+        # The folder may have been cleared since the file was opened: then the next process locks another file.
+        if os.path.samestat(os.fstat(descriptor), os.stat(LOCK)):  # noqa: PTH116 - like fstat
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, _own_name().encode(), 0)
             return descriptor, ""
@@ -127,7 +127,7 @@ def _tried() -> tuple[int | None, str]:
 
 
 def _opened() -> int:
-    """The file of the lock; made for everybody where it is not there.
+    """The lock file; created for all users if it does not exist.
 
     In a folder like /tmp, Linux refuses to open another user's file with O_CREAT.
     """
@@ -139,7 +139,7 @@ def _opened() -> int:
     new = LOCK.with_name(f"{LOCK.name}.{secrets.token_hex(8)}")
     descriptor = os.open(new, flags | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        os.fchmod(descriptor, 0o666)  # whatever the umask is, before anybody can find it
+        os.fchmod(descriptor, 0o666)  # whatever the umask is, before any other process can find it
         os.link(new, LOCK)
     except FileExistsError:
         os.close(descriptor)
@@ -153,13 +153,13 @@ def _opened() -> int:
 
 
 def _own_name() -> str:
-    """The command without its options, which may hold what nobody else should read."""
+    """The command without its options, which may contain secrets."""
     program, *rest = sys.argv or ["python"]
     words = itertools.takewhile(lambda word: not word.startswith("-"), rest)
     return f"process {os.getpid()} ({shlex.join([Path(program).name, *words])})"
 
 
 def _name(content: bytes) -> str:
-    """What a holder wrote of itself, fit for a terminal."""
+    """The holder's description of itself, fit for a terminal."""
     line = content.decode(errors="replace").partition("\n")[0]
     return "".join(letter for letter in line if letter.isprintable()) or "another process"

@@ -1,4 +1,4 @@
-"""A plan of load tests, cell by cell: read, made into one experiment, and gone on with where it was broken off."""
+"""A plan of load tests, cell by cell: read, run as one experiment, and resumed after an interruption."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class _Record(BaseModel):
     """``experiment.json`` of a plan's tests.
 
     Attributes:
-        access: what lets the requests in, by server, as far as it is not secret.
-        missing: why cells could not be measured, by their places in the plan; ended: what that counts as.
+        access: authentication of the requests, by server, without secrets.
+        missing: why cells could not be measured, by their index in the plan; ended: the outcome that counts as.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -69,15 +69,15 @@ class _Record(BaseModel):
 
 @dataclass(frozen=True)
 class MatrixRequest:
-    """A plan to be made.
+    """A plan to be run.
 
     Attributes:
-        plan: with the URLs of its servers, as far as they are known.
-        settings: of all profiles, after those of the plan.
+        plan: with the URLs of its servers, as far as known.
+        settings: of all profiles, applied after those of the plan.
         endpoints: only these of every cell; none: those of the plan.
-        corpus: requests of all cells; None: those of a scenario are chosen at its first server, and asked of all.
-        like: a former experiment of a plan: cells that it has, too, are asked the same at its levels.
-        version: of all servers that say none, and of which the plan says none.
+        corpus: requests of all cells; None: those of a scenario are chosen at its first server, and sent to all.
+        like: an earlier experiment of a plan: cells that it also has get the same requests at its levels.
+        version: of all servers that report none, and for which the plan states none.
     """
 
     plan: MatrixPlan
@@ -92,7 +92,7 @@ class MatrixRequest:
 
 @dataclass(frozen=True)
 class MatrixMade:
-    """What was made: the document, and the run of every cell that was measured."""
+    """The result of a plan: the document, and the run of every measured cell."""
 
     experiment: str
     report: MatrixReport
@@ -111,7 +111,7 @@ def read_plan(reference: str) -> MatrixPlan:
     """A shipped plan, or one from a TOML file.
 
     Raises:
-        UsageError: there is none, or it cannot be used; the sentence names what is wrong.
+        UsageError: there is none, or it cannot be used; the message names the error.
     """
     source = _source(reference)
     try:
@@ -138,21 +138,21 @@ def _source(reference: str) -> Traversable:
 
 
 def with_targets(plan: MatrixPlan, targets: Mapping[str, str]) -> MatrixPlan:
-    """The plan with the URLs of its servers; a plan without servers has those that are named.
+    """The plan with the URLs of its servers; a plan without servers gets the given ones.
 
     Raises:
-        UsageError: a target is none of the plan's servers, or there is none at all.
+        UsageError: a target is not one of the plan's servers, or there is none at all.
     """
     if not plan.servers:
         if not targets:
             raise UsageError("there is no server to test", "`--target NAME=URL`, once for every server")
         servers = [MatrixServer(id=name, url=url) for name, url in targets.items()]
-        # What scenarios and cells say of servers is checked against those of the command.
+        # References to servers in scenarios and cells are checked against those of the command.
         return _checked(plan, servers)
     known = {server.id for server in plan.servers}
-    stranger = next((name for name in targets if name not in known), None)
-    if stranger is not None:
-        raise UsageError(f"`{stranger}` is not one of the plan's servers", f"they are {', '.join(sorted(known))}")
+    unknown = next((name for name in targets if name not in known), None)
+    if unknown is not None:
+        raise UsageError(f"`{unknown}` is not one of the plan's servers", f"they are {', '.join(sorted(known))}")
     servers = [server.model_copy(update={"url": targets.get(server.id, server.url)}) for server in plan.servers]
     if not any(server.url for server in servers):
         raise UsageError("no server of the plan has an address", f"`--target {servers[0].id}=http://…`")
@@ -169,7 +169,7 @@ def _checked(plan: MatrixPlan, servers: Sequence[MatrixServer]) -> MatrixPlan:
 
 @dataclass(frozen=True)
 class _Cell:
-    """One cell, ready to be measured; ``place`` counts all cells of the plan from 0."""
+    """One cell, ready to be measured; ``place`` is its index among all cells of the plan, from 0."""
 
     place: int
     scenario: MatrixScenario
@@ -183,8 +183,8 @@ class MatrixTester:
     """Makes the load tests of a plan, one cell after the other.
 
     Attributes:
-        access: what lets the requests in; accesses: the same of single servers, by their names. What is secret in it
-            is not stored.
+        access: authentication of the requests; accesses: the same for single servers, by their names. Secrets are not
+            stored.
     """
 
     tester: Tester
@@ -192,10 +192,10 @@ class MatrixTester:
     accesses: Mapping[str, Access] = field(default_factory=dict)
 
     def make(self, order: MatrixRequest, progress: Progress) -> MatrixMade:
-        """Begin a plan and make it to its end, or until it is interrupted.
+        """Begin a plan and run it to its end, or until it is interrupted.
 
         Raises:
-            UsageError: a profile or setting of some cell cannot be used; found before anything is asked.
+            UsageError: a profile or setting of some cell cannot be used; detected before any request.
         """
         experiment = new_experiment_id(self.tester.system.name, f"load-{order.plan.name}")
         record = _Record(
@@ -215,16 +215,16 @@ class MatrixTester:
         return self._execute(experiment_folder(self.tester.store, experiment), record, progress)
 
     def resume(self, reference: str, progress: Progress, targets: Mapping[str, str] = NO_TARGETS) -> MatrixMade:
-        """Go on with a plan: finished cells are kept; what was broken off, invalid or out of reach is measured again.
+        """Resume a plan: finished cells are kept; interrupted, invalid or unreachable ones are measured again.
 
         Args:
             reference: the experiment.
-            progress: who listens.
-            targets: URLs of servers that were given again, with the access that belongs to them.
+            progress: receives progress messages.
+            targets: URLs of servers that were given again, with the authentication for them.
 
         Raises:
-            UsageError: there is no such experiment, another process works on it, a target is none of its servers, or
-                what lets the requests in is neither stored nor given.
+            UsageError: there is no such experiment, another process works on it, a target is not one of its servers, or
+                a required authentication is neither stored nor given.
         """
         folder = find_experiment(self.tester.store, reference)
         content = folder.read()
@@ -232,10 +232,10 @@ class MatrixTester:
             raise UsageError(f"`{folder.experiment_id}` is not a load-test plan of `{self.tester.system.name}`")
         record = _Record.model_validate(content)
         urls = {server.id: server.url.rstrip("/") for server in MatrixPlan.model_validate(record.plan).servers}
-        stranger = next((name for name, url in targets.items() if urls.get(name) != url), None)
-        if stranger is not None:
+        unknown = next((name for name, url in targets.items() if urls.get(name) != url), None)
+        if unknown is not None:
             known = ", ".join(f"{name}={url}" for name, url in urls.items() if url)
-            raise UsageError(f"`{stranger}` with this URL is not one of the plan's servers", f"they are {known}")
+            raise UsageError(f"`{unknown}` with this URL is not one of the plan's servers", f"they are {known}")
         return self._execute(folder, record, progress)
 
     def _execute(self, folder: ExperimentFolder, record: _Record, progress: Progress) -> MatrixMade:
@@ -261,14 +261,14 @@ class MatrixTester:
         record: _Record,
         progress: Progress,
     ) -> bool:
-        """Measure the cells, each into `runs`; whether that was interrupted."""
+        """Measure the cells, each into `runs`; return whether that was interrupted."""
         try:
             for number, cell in enumerate(cells, start=1):
                 progress.stage(f"cell {number} of {len(cells)}: {cell.server.id}, {cell.scenario.name}")
-                made = self._measured(cell, folder, record, progress)
-                if made is not None:
-                    runs[cell.place] = made.runs[0]
-                if made is not None and made.interrupted and not made.gone:
+                measured = self._measured(cell, folder, record, progress)
+                if measured is not None:
+                    runs[cell.place] = measured.runs[0]
+                if measured is not None and measured.interrupted and not measured.gone:
                     return True
         except KeyboardInterrupt:
             return True
@@ -278,7 +278,7 @@ class MatrixTester:
         return self.accesses.get(server, self.access)
 
     def _restored(self, record: _Record, cells: Sequence[_Cell], folder: ExperimentFolder) -> dict[str, Access]:
-        """What lets the requests of these cells in, by server."""
+        """The authentication of the requests of these cells, by server."""
         servers = dict.fromkeys(cell.server.id for cell in cells)
         return {
             server: restored(record.access.get(server, KeptAccess()), self._access(server), folder.experiment_id)
@@ -286,7 +286,7 @@ class MatrixTester:
         }
 
     def _measured(self, cell: _Cell, folder: ExperimentFolder, record: _Record, progress: Progress) -> LoadTest | None:
-        """The load test of a cell; None where the record says why there is none."""
+        """The load test of a cell; None if the record says why there is none."""
         orders, seed = [self._order(cell, folder, record)], record.seed + cell.place
         try:
             return self.tester.make(cell.profile, orders, seed, progress, place=_place(folder, cell))
@@ -298,7 +298,7 @@ class MatrixTester:
         return None
 
     def _former(self, reference: str) -> str:
-        """The experiment of a plan that was made before.
+        """The experiment of an earlier plan.
 
         Raises:
             UsageError: there is none, or nothing was measured.
@@ -309,7 +309,7 @@ class MatrixTester:
         return experiment_id
 
     def _finished(self, experiment: str) -> dict[int, SealedRun]:
-        """The runs of cells that need not be measured again, by place."""
+        """The runs of cells that need not be measured again, by index."""
         result = {place: run for (_, place), run in finished_runs(self.tester.store, experiment).items()}
         return {place: run for place, run in result.items() if run.manifest.status is not Status.INVALID}
 
@@ -338,13 +338,13 @@ class MatrixTester:
         return _Cell(place, scenario, server, profile, own.skip)
 
     def _former_run(self, record: _Record, scenario: MatrixScenario, server: MatrixServer) -> SealedRun | None:
-        """The run of the same cell in the former experiment, if there is one."""
+        """The run of the same cell in the earlier experiment, if there is one."""
         runs = self.tester.store.members([record.like]) if record.like else []
         side = _side(scenario, server)
         return next((run for run in runs if run.manifest.experiment and run.manifest.experiment.side == side), None)
 
     def _order(self, cell: _Cell, folder: ExperimentFolder, record: _Record) -> ServiceRequest:
-        """What is asked: all servers of a scenario the same."""
+        """The requests: the same for all servers of a scenario."""
         pinned = folder.path / f"requests-{cell.scenario.id}.json"
         former = self._former_run(record, cell.scenario, cell.server)
         given = Path(record.corpus) if record.corpus else recorded_corpus(former) if former else None
@@ -384,7 +384,7 @@ def _report(
 ) -> MatrixReport:
     entries = [_entry(cell, runs.get(cell.place), record, interrupted=interrupted) for cell in cells]
     sentences = [text for entry in entries if entry.report for text in entry.report.caveats.sentences]
-    made = MatrixReport(
+    report = MatrixReport(
         tool_version=tool_version(),
         title=plan.title,
         subtitle=plan.description,
@@ -397,8 +397,8 @@ def _report(
         interrupted=interrupted,
         cells=entries,
     )
-    caveats = made.caveats.model_copy(update={"sentences": tuple(dict.fromkeys(sentences))})
-    return made.model_copy(update={"caveats": caveats})
+    caveats = report.caveats.model_copy(update={"sentences": tuple(dict.fromkeys(sentences))})
+    return report.model_copy(update={"caveats": caveats})
 
 
 def _entry(cell: _Cell, run: SealedRun | None, record: _Record, *, interrupted: bool) -> CellEntry:
@@ -419,7 +419,7 @@ def _entry(cell: _Cell, run: SealedRun | None, record: _Record, *, interrupted: 
 
 
 def _without_drawings(report: LoadReport) -> LoadReport:
-    """What a table needs; the run keeps the rest."""
+    """The part that a table needs; the run stores the rest."""
     return report.model_copy(update={"targets": [_plain(target) for target in report.targets]})
 
 

@@ -1,4 +1,4 @@
-"""Waiting until this machine's processors are free, after a run in which others had them."""
+"""Wait until this machine's processors are free, after a run during which other processes used them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from chainmark.lab.machine import is_shared
 from chainmark.network.run_queue import lost_share
 from chainmark.network.witness import Witness
 
-# Of two seconds of work on every processor, less than this may be lost, four times one after the other.
+# Maximum loss in two seconds of work on every processor, in four consecutive probes.
 LOST_MAX = 0.05
 PROBE_S, PAUSE_S, FREE_PROBES = 2.0, 3.0, 4
 LONGEST_WAIT_S = 600.0
-# Hashing this much lets other threads run meanwhile, and takes about a millisecond.
+# Hashing this much releases the interpreter lock, and takes about a millisecond.
 _BLOCK = bytes(1 << 20)
 
 
@@ -30,8 +30,8 @@ class Probing:
     """How the processors are probed.
 
     Attributes:
-        lost: works on every processor for a while; returns the share of their time that others had.
-        pause: waits so many seconds.
+        lost: works on every processor for a while; returns the share of their time that others used.
+        pause: waits this number of seconds.
         now_s: a clock.
     """
 
@@ -44,11 +44,11 @@ def wait_for_processors(progress: Progress, probing: Probing | None = None) -> b
     """Wait until work on all processors gets them, at most ten minutes.
 
     An idle machine does not show that its host gives the processors to other machines: only work on them does. So this
-    works on them from time to time.
+    function loads them from time to time.
 
     Args:
-        progress: receives how much is lost.
-        probing: by default, of this machine; nothing is probed where `CHAINMARK_MACHINE` is `shared`.
+        progress: receives the current loss.
+        probing: by default, of this machine; nothing is probed if `CHAINMARK_MACHINE` is `shared`.
 
     Returns:
         Whether the processors are free.
@@ -73,10 +73,10 @@ def wait_for_processors(progress: Progress, probing: Probing | None = None) -> b
 
 
 def probe(seconds: float = PROBE_S) -> float:
-    """Work on every processor, one thread each; return the share of the time that the host or other processes had."""
+    """Work on every processor, one thread each; return the share of the time that the host or other processes used."""
     witness, threads = Witness(lambda: {os.getpid()}), len(os.sched_getaffinity(0))
     with ThreadPoolExecutor(threads, "probe") as pool:
-        # Threads are watched from a reading on that has seen them.
+        # Threads are counted from the first reading that includes them.
         list(pool.map(_work, [PROBE_S / 100] * threads))
         witness.look()
         begin_ns = time.time_ns()

@@ -35,7 +35,8 @@ def read_profile(reference: str, settings: Iterable[str] = ()) -> dict[str, Any]
     """A profile's content, with ``settings`` ("load.rate=400") applied; checked later by its system.
 
     Raises:
-        UsageError: no such profile, not TOML, no ``system`` key, or a setting that is not ``key=value``.
+        UsageError: there is no such profile, it is not TOML or has no ``system`` key, or a setting is not
+            ``key=value``.
     """
     source = _find(reference)
     try:
@@ -62,7 +63,7 @@ def _find(reference: str) -> Traversable:
 
 
 def apply_setting(content: Mapping[str, Any], setting: str) -> dict[str, Any]:
-    """A copy of ``content`` with one ``dotted.key=value`` set; the value is TOML, or text where it is not.
+    """A copy of ``content`` with one ``dotted.key=value`` set; the value is TOML, otherwise text.
 
     Raises:
         UsageError: the setting has no ``=``, or a part of its key is a value and not a section.
@@ -92,7 +93,7 @@ def check_profile(model: type[Model], content: Mapping[str, Any]) -> Model:
     """Check ``content`` against a system's profile model.
 
     Raises:
-        UsageError: the first thing that is wrong, as a sentence with a hint.
+        UsageError: the first error, as a sentence with a hint.
     """
     try:
         return model.model_validate(content)
@@ -106,7 +107,7 @@ def _profile_error(model: type[BaseModel], error: ValidationError) -> UsageError
     key = ".".join(location)
     if first["type"] == "extra_forbidden":
         known = _keys(model)
-        # Of a list's entries, all have the same keys.
+        # All entries of a list have the same keys.
         plain = ".".join(part for part in location if not part.isdigit())
         close = difflib.get_close_matches(plain, known, n=1, cutoff=0.5)
         siblings = [name for name in known if name.rpartition(".")[0] == plain.rpartition(".")[0]]
@@ -136,7 +137,7 @@ def _section(annotation: Any) -> type[BaseModel] | None:
 
 
 def _keys(model: type[BaseModel], prefix: str = "", around: tuple[type[BaseModel], ...] = ()) -> list[str]:
-    """All dotted keys of a profile model; a section that may hold itself is told once."""
+    """All dotted keys of a profile model; a recursive section is listed once."""
     keys = []
     for name, field in model.model_fields.items():
         section = _section(field.annotation)
@@ -146,7 +147,7 @@ def _keys(model: type[BaseModel], prefix: str = "", around: tuple[type[BaseModel
 
 
 def _field(model: type[BaseModel], location: list[str]) -> FieldInfo | None:
-    """The field at a dotted place of a profile model, or None where there is no single one."""
+    """The field at a dotted path of a profile model, or None if there is no single one."""
     for index, name in enumerate(location):
         field = model.model_fields.get(name)
         if field is None:

@@ -1,9 +1,8 @@
-"""What a system gives the rest of the house.
+"""Protocols that connect a system to the rest of chainmark.
 
-Every system has metrics and profiles (:class:`System`). What else it can do stands in capabilities of their own: run
-real nodes (:class:`LaunchableSystem`), take in the logs of a cluster that somebody else ran
-(:class:`ImportableSystem`), answer requests whose load tests chainmark can make (:class:`ServedSystem`). Those that no
-run needs stand in `chainmark.systems.capabilities`.
+Every system has metrics and profiles (:class:`System`). Optional capabilities have protocols of their own: running real
+nodes (:class:`LaunchableSystem`), importing the logs of an external cluster (:class:`ImportableSystem`), and HTTP load
+tests (:class:`ServedSystem`). Capabilities that no run needs are in `chainmark.systems.capabilities`.
 """
 
 from __future__ import annotations
@@ -29,22 +28,22 @@ if TYPE_CHECKING:  # what loads a server is 20 MB, and comparing needs none of i
     from chainmark.capacity.model import Endpoint, Target
     from chainmark.capacity.profile import LoadProfile
 
-# The version of a server that does not tell its own, where nobody else did.
+# The version of a server that does not report one, if the caller did not state one either.
 UNVERSIONED = "unversioned"
 
 
 @dataclass(kw_only=True)
 class Findings:
-    """What whoever fills a run found out about it; the manifest tells all of it.
+    """Facts that the producer of a run collected; the manifest lists all of them.
 
     Attributes:
-        contradictions: of the warnings, those that say that the subject is not what it is called.
-        groups: by key of the samples, which of its values are held against each other.
-        synthetic: a simulation wrote what the run is made from.
+        contradictions: the warnings that contradict the label of the subject.
+        groups: by key of the samples, which of its values are compared with each other.
+        synthetic: the input of the run was simulated.
         printed: the figures were read from a published report.
-        identity: what tells a printed run from all others wherever it was read.
-        profiles: kinds of profiles that were taken of the nodes.
-        labels: words by which the run is found, by key; see `Manifest.labels`.
+        identity: identifies a printed run wherever it was read.
+        profiles: kinds of profiles that were recorded of the nodes.
+        labels: search labels of the run, by key; see `Manifest.labels`.
     """
 
     subject: Subject
@@ -66,18 +65,18 @@ class Findings:
 
 @dataclass(kw_only=True)
 class Execution(Findings):
-    """What one execution of a profile yields: its samples, and what is told of them."""
+    """The result of one execution of a profile: its samples and facts about them."""
 
     samples: dict[str, pl.DataFrame]
 
 
 @dataclass(frozen=True)
 class ExecutionRequest:
-    """One execution to make: which version, with which options, and which profiles to take of its nodes.
+    """One execution to make: the version, the options, and the profiles to record of its nodes.
 
     Attributes:
-        quiet: called before the load begins; returns as soon as nothing of chainmark's own would disturb it.
-        lane: which network of those that run at the same time it is, from 0; no two may meet.
+        quiet: called before the load begins; returns when no work of chainmark itself would disturb it.
+        lane: index from 0 of the network among those that run at the same time; unique among them.
         beside: what is measured at the same time; "" if nothing is.
     """
 
@@ -92,21 +91,21 @@ class ExecutionRequest:
 
 @dataclass(frozen=True)
 class ImportRequest:
-    """Which logs are to be taken in, and how.
+    """Which logs to import, and how.
 
     Attributes:
-        source: a folder of logs, or one log; or the URL of a server that has the measurements, as text.
-        version: what was measured, where the logs do not say or say it otherwise.
-        settings: of the analysis and of what the logs' documents would say, as `--set` takes them.
-        filters: names and expressions of filters; None leaves them to the logs' documents, an empty tuple is none.
-        exclude: hosts to leave out.
-        genesis, meta, topology: documents that do not lie beside the logs.
+        source: a folder of logs, or one log; or the URL of a server that has the measurements.
+        version: the measured version, if the logs do not state it or state another.
+        settings: of the analysis, and values that override the logs' documents, as for `--set`.
+        filters: names and expressions of filters; None uses those of the logs' documents, an empty tuple uses none.
+        exclude: hosts to exclude.
+        genesis, meta, topology: documents that are not next to the logs.
         threads: 0 means all cores. The run does not depend on it.
         keep_events: store every decoded event too.
-        published_rules: make the run's samples as the incumbent's published reports do, its quirks included.
-        part: which run of a source that holds several, as the system calls it.
-        begin_ns, end_ns: what to take of a server's measurements, ns since 1970-01-01 UTC; the end is not part of it.
-        machines: where the source is, if it is not here. The run does not depend on how many there are.
+        published_rules: compute the samples as the incumbent's published reports do, including their quirks.
+        part: name of the run, for a source that holds several.
+        begin_ns, end_ns: range of a server's measurements, ns since 1970-01-01 UTC; the end is exclusive.
+        machines: where the source is, if it is not on this machine. The run does not depend on their number.
     """
 
     source: Path | str
@@ -142,15 +141,15 @@ class ImportRequest:
 
 @dataclass(kw_only=True)
 class Imported(Findings):
-    """What an import yields besides the events and samples that it wrote into the run.
+    """The result of an import, besides the events and samples that it wrote into the run.
 
     Attributes:
-        profile: what was run and how it was analysed, as far as it is known; resolved and whole.
-        host: of a cluster that others ran only what was stated.
+        profile: what was run and how it was analysed, as far as known; resolved and complete.
+        host: only what was stated, for an external cluster.
         first_ns, last_ns: times of the first and of the last log line, ns since 1970-01-01 UTC.
         options: what else the result depends on, besides the sources and the profile.
         catalogue: the metrics under the rules of this import.
-        summaries: the figures themselves, where the source has no samples to make them of.
+        summaries: the figures themselves, if the source has no samples to compute them from.
     """
 
     profile_name: str
@@ -167,13 +166,13 @@ class Imported(Findings):
 
 @dataclass(frozen=True)
 class ServiceRequest:
-    """Which server is to be load-tested, and with what.
+    """The server to load-test, and the requests to use.
 
     Attributes:
-        version: what is measured, where the server does not say or says it otherwise.
+        version: the measured version, if the server does not report it or reports another.
         endpoints: only these, by id or path; empty: all.
-        corpus: requests that were pinned to a file before; None leaves them to the system.
-        pinned: where the system keeps the requests that it chose, for the next test.
+        corpus: file of requests that were pinned earlier; None lets the system choose.
+        pinned: file in which the system stores the requests that it chose, for the next test.
     """
 
     target: Target
@@ -189,14 +188,14 @@ class Service:
     """A server that is ready to be load-tested.
 
     Attributes:
-        strata: by endpoint, how many requests there are of each kind.
-        sizes: by endpoint and by what was counted ("bytes", "coins"), the least and the most of its requests' answers.
+        strata: by endpoint, the number of requests of each kind.
+        sizes: by endpoint and counted quantity ("bytes", "coins"), the minimum and maximum of its requests' responses.
         skipped: endpoints that are not measured, with the reason.
-        corpus_hash: of the requests; two tests with the same one asked the same.
-        facts: what a report says of the server, in its order.
-        contradictions: of the warnings, those that say that the subject is not what it is called.
-        conditions: facts by the catalogue's condition ids.
-        labels: words by which the run is found besides those of every load test; see `Manifest.labels`.
+        corpus_hash: hash of the requests; two tests with the same hash sent the same requests.
+        facts: facts about the server for a report, in display order.
+        contradictions: the warnings that contradict the label of the subject.
+        conditions: facts by the catalogue's condition IDs.
+        labels: search labels of the run in addition to those of every load test; see `Manifest.labels`.
     """
 
     subject: Subject
@@ -214,7 +213,7 @@ class Service:
 
 
 class System(Protocol):
-    """A kind of thing under test. Its folder under ``systems/`` is all that knows what it is."""
+    """A kind of system under test. Only its folder under ``systems/`` contains code specific to it."""
 
     name: str
     title: str
@@ -226,7 +225,7 @@ class System(Protocol):
         """Check a profile's content and fill in the defaults.
 
         Raises:
-            UsageError: a key is unknown or a value impossible; the hint says what to write.
+            UsageError: a key is unknown or a value invalid; the hint states what to write.
         """
 
 
@@ -235,16 +234,16 @@ class LaunchableSystem(System, Protocol):
     """A system whose nodes chainmark can install, run and load on this machine."""
 
     def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:
-        """What two runs of it must share to be comparable, flattened to dotted keys."""
+        """Properties that two runs must share to be comparable, flattened to dotted keys."""
 
     def install(self, version: str) -> Subject:
-        """Make sure that version can be run; quick when it is cached.
+        """Ensure that the version can be run; fast if it is cached.
 
         Args:
-            version: as `chainmark.lab.versions` reads it, as far as the system takes its forms.
+            version: as `chainmark.lab.versions` parses it, in the forms that the system supports.
 
         Returns:
-            Its subject, by whose version it is called from then on: that can be installed, too, and is the same build.
+            The subject. Its version can be passed to `install` as well and denotes the same build.
 
         Raises:
             UsageError: there is no such version, or it does not build.
@@ -255,34 +254,34 @@ class LaunchableSystem(System, Protocol):
         """The versions that are cached, with their binaries."""
 
     def execute(self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress) -> Execution:
-        """Run the profile once: raw material and events go into ``run``, samples are returned."""
+        """Run the profile once: raw data and events go into ``run``, samples are returned."""
 
 
 @runtime_checkable
 class StagedSystem(LaunchableSystem, Protocol):
-    """A launchable system that analyses what it collected after it has let go of the machine."""
+    """A launchable system that analyses the collected data after it has released the machine."""
 
     def measure(
         self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress
     ) -> Callable[[Progress], Execution]:
-        """Run the profile once, as `execute` does; what is returned analyses it, in any thread."""
+        """Run the profile once, as `execute` does; the returned object analyses it, in any thread."""
 
 
 @runtime_checkable
 class AdaptableSystem(LaunchableSystem, Protocol):
-    """A system whose profiles may say which program its versions are of."""
+    """A system whose profiles may name the program that its versions are versions of."""
 
     def install_for(self, version: str, profile: BaseModel) -> Subject:
-        """As `install`, where the profile is to be run.
+        """Like `install`, for a given profile.
 
         Raises:
-            UsageError: there is no such version, or it is another program than the profile's.
+            UsageError: there is no such version, or its program is not the profile's.
             EnvironmentFailure: it could not be built.
         """
 
 
 def installed_for(system: LaunchableSystem, version: str, profile: BaseModel) -> Subject:
-    """Make sure that a version of what a profile runs can be run.
+    """Ensure that a version of the profile's program can be run.
 
     Raises:
         UsageError: there is no such version, or it does not build.
@@ -293,10 +292,10 @@ def installed_for(system: LaunchableSystem, version: str, profile: BaseModel) ->
 
 @runtime_checkable
 class PinningSystem(LaunchableSystem, Protocol):
-    """A system whose profiles may name versions, beside the one that is tested."""
+    """A system whose profiles may name versions in addition to the tested one."""
 
     def pinned(self, profile: BaseModel) -> BaseModel:
-        """The same profile with these versions installed, each called as `install` calls it.
+        """The same profile with these versions installed, each named as `install` names it.
 
         Raises:
             UsageError: there is no such version, or it does not build.
@@ -305,16 +304,16 @@ class PinningSystem(LaunchableSystem, Protocol):
 
 
 def pinned(system: System, profile: BaseModel) -> BaseModel:
-    """A profile whose versions stay what they are, whatever becomes of a branch or a file."""
+    """A profile whose versions are pinned, even if a branch or file changes later."""
     return system.pinned(profile) if isinstance(system, PinningSystem) else profile
 
 
 @runtime_checkable
 class ProfiledSystem(LaunchableSystem, Protocol):
-    """A launchable system that can take profiles of its nodes.
+    """A launchable system that can record profiles of its nodes.
 
     Attributes:
-        profile_kinds: those of `chainmark.core.profiles` that it can take.
+        profile_kinds: the supported kinds of `chainmark.core.profiles`.
     """
 
     profile_kinds: Sequence[str]
@@ -322,12 +321,12 @@ class ProfiledSystem(LaunchableSystem, Protocol):
 
 @dataclass(frozen=True)
 class ExistingNetwork:
-    """A network that somebody else started, and that is to be loaded and observed as it is.
+    """An external network that is to be loaded and observed as it is.
 
     Attributes:
-        nodes: where its nodes are asked.
-        metrics: where their metrics pages are, one for each node; none: they are not known.
-        label: what the subject is called, where its own version says too little.
+        nodes: addresses of its nodes' RPC.
+        metrics: addresses of their metrics pages, one per node; empty if unknown.
+        label: name of the subject, if its reported version is not specific enough.
     """
 
     nodes: tuple[str, ...]
@@ -340,24 +339,24 @@ class AttachableSystem(System, Protocol):
     """A system whose running networks can be loaded and observed from outside."""
 
     def attached(self, profile: BaseModel, attachment: ExistingNetwork) -> LaunchableSystem:
-        """The same system on that network: its only version is the one that runs there, and nothing is launched.
+        """The same system bound to that network: its only version is the one that runs there, and nothing is launched.
 
         Raises:
-            UsageError: an address is no node's, the nodes are of several networks, or the profile asks for what cannot
-                be done to a network of somebody else.
-            EnvironmentFailure: a node does not answer.
+            UsageError: an address is not a node's, the nodes are of several networks, or the profile requires changes
+                to an external network.
+            EnvironmentFailure: a node does not respond.
         """
 
 
 @runtime_checkable
 class ImportableSystem(System, Protocol):
-    """A system whose clusters' logs chainmark can read, whoever ran them."""
+    """A system whose clusters' logs chainmark can read, whichever tool ran them."""
 
     def ingest(self, order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
-        """Read the logs: events and samples go into ``run``. Equal logs and orders give equal bytes.
+        """Read the logs: events and samples go into ``run``. The same logs and requests give the same bytes.
 
         Raises:
-            UsageError: these are no such logs, or something that they need is missing.
+            UsageError: the logs are of another kind, or required input is missing.
             EnvironmentFailure: they cannot be read, or the run cannot be written.
         """
 
@@ -367,7 +366,7 @@ class SpreadSystem(ImportableSystem, Protocol):
     """An importable system that can read a source on other machines."""
 
     def is_spread(self, order: ImportRequest) -> bool:
-        """Whether this source is one to be read there: where the order has machines, `ingest` uses them."""
+        """Whether this source is read remotely; if so and the request has machines, `ingest` uses them."""
 
 
 @runtime_checkable
@@ -375,33 +374,33 @@ class PartedSystem(ImportableSystem, Protocol):
     """An importable system whose sources may hold several runs, such as a page of published tables."""
 
     def parts(self, order: ImportRequest) -> list[str]:
-        """The names of the runs in the source; none: it is one run.
+        """The names of the runs in the source; empty if it is one run.
 
         Raises:
-            UsageError: the source is not what it should be.
+            UsageError: the source is invalid.
         """
 
 
 @runtime_checkable
 class ChoosingSystem(ImportableSystem, Protocol):
-    """An importable system that reads of some sources only what is of one kind."""
+    """An importable system that reads only one kind of content from some sources."""
 
     def left_out(self, order: ImportRequest) -> str:
-        """What lies in the source and was not read because it is of another kind, in a sentence; "" where all was."""
+        """What the source contains and was not read because it is of another kind, as a sentence; "" if nothing."""
 
 
 @runtime_checkable
 class ServedSystem(System, Protocol):
-    """A system that answers HTTP requests; its profiles are those of load tests."""
+    """A system that responds to HTTP requests; its profiles are load-test profiles."""
 
     def load_profile(self, profile: BaseModel) -> LoadProfile:
-        """The same profile, as what all load tests share."""
+        """The same profile, as the part that all load tests share."""
 
     def prepare(self, profile: BaseModel, order: ServiceRequest, progress: Progress) -> Service:
-        """Look at the server and choose what it is asked; every request is answered rightly once.
+        """Inspect the server and choose the requests; each must get a correct response once.
 
         Raises:
-            UsageError: it is no such server, or there is nothing to ask.
+            UsageError: the server is of another kind, or there is nothing to request.
             EnvironmentFailure: it cannot be reached.
         """
 
@@ -414,17 +413,17 @@ class SweptSystem(LaunchableSystem, Protocol):
         """The loads of a profile."""
 
     def load_of(self, plan: SweepPlan, per_s: int) -> SweepLoad:
-        """The load of an adaptive search at so much per second, a multiple of the plan's step."""
+        """The load of an adaptive search at this rate per second, a multiple of the plan's step."""
 
     def at_load(self, profile: BaseModel, load: SweepLoad) -> BaseModel:
         """The same profile at one load.
 
         Raises:
-            UsageError: it cannot be offered.
+            UsageError: this load cannot be offered.
         """
 
     def standings(self, runs: Sequence[SealedRun], tolerance: float) -> Sequence[Mapping[SweepLoad, Standing]]:
-        """Of one version's runs, which loads are kept up; by every measure, the first one first."""
+        """Which loads one version sustains in its runs, by every measure; the main one first."""
 
 
 @runtime_checkable
@@ -432,19 +431,19 @@ class QualifiableSystem(LaunchableSystem, Protocol):
     """A system with plans for the qualification of its releases."""
 
     def qa_plans(self) -> list[str]:
-        """The names of the shipped plans, the quickest first."""
+        """The names of the shipped plans, the fastest first."""
 
     def qa_plan(self, name: str) -> Mapping[str, object]:
-        """The content of a shipped plan, plots and all."""
+        """The content of a shipped plan, including plots."""
 
     def qa_plots(self) -> Sequence[Mapping[str, object]]:
-        """The plots that published reports show, for plans that bring none of their own."""
+        """The plots that published reports show, for plans that define none."""
 
     def lacking(self, need: str, versions: Sequence[str]) -> str:
-        """What of a need this machine or one of the versions that use it does not have, in a clause; "" if nothing."""
+        """What this machine or one of the versions lacks for a requirement, as a clause; "" if nothing."""
 
     def commit(self, version: str) -> str:
-        """The commit that a version was made of; "" where that is not known."""
+        """The commit that a version was built from; "" if unknown."""
 
     def expected_seconds(self, profile: BaseModel) -> float:
-        """About how long one run of a profile takes on an idle machine."""
+        """Approximate duration of one run of a profile on an idle machine."""

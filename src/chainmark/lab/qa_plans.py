@@ -1,4 +1,4 @@
-"""The plans by which releases are qualified, read and checked."""
+"""The plans for the qualification of releases, read and checked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def read_plan(system: QualifiableSystem, reference: str) -> QaPlan:
     """A shipped plan, or one from a TOML file.
 
     Raises:
-        UsageError: there is none, or it cannot be used; the sentence names what is wrong.
+        UsageError: there is none, or it cannot be used; the message names the error.
     """
     content = _content(system, reference)
     try:
@@ -34,7 +34,7 @@ def read_plan(system: QualifiableSystem, reference: str) -> QaPlan:
 
 
 def _content(system: QualifiableSystem, reference: str) -> dict[str, Any]:
-    """What a plan says, with its name and its plots."""
+    """The content of a plan, with its name and its plots."""
     path = Path(reference)
     shipped = reference in system.qa_plans()
     if shipped:
@@ -51,16 +51,16 @@ def _content(system: QualifiableSystem, reference: str) -> dict[str, Any]:
 
 
 def _require_measured(plan: QaPlan, system: QualifiableSystem) -> None:
-    """Refuse plots, headlines and margins of metrics that the system does not have."""
+    """Reject plots, headlines and margins of metrics that the system does not have."""
     metrics = {metric.id for metric in system.catalogue().metrics}
     plotted = [(f"the plot `{plot.id}` draws", plot.metric) for plot in plan.plots]
     messages = [
         (f"the scenario `{scenario.id}` is told by", name) for scenario in plan.scenarios for name in scenario.headline
     ]
     accepted = [("there is a margin of", name) for name in plan.margins]
-    stranger = next(((use, name) for use, name in [*plotted, *messages, *accepted] if name not in metrics), None)
-    if stranger is not None:
-        use, name = stranger
+    unknown = next(((use, name) for use, name in [*plotted, *messages, *accepted] if name not in metrics), None)
+    if unknown is not None:
+        use, name = unknown
         raise UsageError(
             f"{use} `{name}`, which `{system.name}` does not measure",
             f"`chainmark metrics {system.name}` shows what it measures",

@@ -1,4 +1,4 @@
-"""The qualification of a release by any system: the runs of its plan made one by one, and gone on with."""
+"""The qualification of a release of any system: makes the runs of its plan one by one, and can be resumed."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from chainmark.store.experiments import ExperimentFolder, experiment_folder, fin
 from chainmark.store.runs import SealedRun, Store
 
 EXPERIMENT_SCHEMA = 1
-# Whether more runs of the baseline and the candidate would change nothing, with so many at most planned of each.
+# Whether further runs of the baseline and the candidate would not change the result, given the maximum runs per side.
 IsSettled = Callable[[Sequence[SealedRun], Sequence[SealedRun], int], bool]
-# The kinds of profiles to take of the nodes in one further run per side, which explains what these runs show and is not
-# judged; none where there is nothing to explain.
+# The kinds of profiles to record of the nodes in one further run per side, which explains the results and is not
+# judged; empty if there is nothing to explain.
 Explains = Callable[[Sequence[SealedRun], Sequence[SealedRun]], Sequence[str]]
-# Behind the name of a scenario's experiment: that of the runs that explain it.
+# Suffix of a scenario's experiment name for the runs that explain it.
 EXPLAINING = "profiles"
-# Runs of scenarios that leave some of the machine.
+# Runs of scenarios that do not use the whole machine.
 AT_A_TIME = 2
 LOOK_S = 0.2
 
@@ -59,16 +59,16 @@ class _Record(BaseModel):
     settings: list[str] = []
     of_version: dict[Role, list[str]] = {}
     started_at: str
-    runs: dict[str, list[str]] = {}  # scenario → runs in the order in which they were made
-    failures: dict[str, dict[str, str]] = {}  # scenario → side → why it could not be made
+    runs: dict[str, list[str]] = {}  # scenario → runs in chronological order
+    failures: dict[str, dict[str, str]] = {}  # scenario → side → why it could not be run
     lacking: dict[str, list[str]] = {}
-    settled: dict[str, int] = {}  # scenario → rounds after which more would have changed nothing
+    settled: dict[str, int] = {}  # scenario → rounds after which further runs would not have changed the result
     finished: bool = False
 
 
 @dataclass(frozen=True)
 class QaMade:
-    """All that was made; with ``interrupted`` runs are missing."""
+    """All runs that were made; with ``interrupted`` some are missing."""
 
     experiment: str
     order: QaRequest
@@ -78,13 +78,13 @@ class QaMade:
 
 
 class QaListener(Listener, Protocol):
-    """Who follows a qualification."""
+    """Receives the progress of a qualification."""
 
     def scenario(self, scenario: ScenarioPlan, lacking: Sequence[str]) -> None:
         """A scenario begins, or cannot be run."""
 
     def again(self, step: PlannedRun, because: str) -> None:
-        """A run is made once more: it is invalid, or could not be made."""
+        """A run is repeated: it is invalid, or could not be made."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ class Qualifier:
     """Makes the runs of plans into one store.
 
     Attributes:
-        is_settled: asked after every round of a scenario that goes on until it is decided.
-        explains: asked after every scenario in which two sides are compared.
+        is_settled: called after every round of a scenario that continues until it is decided.
+        explains: called after every scenario that compares two sides.
     """
 
     store: Store
@@ -102,10 +102,10 @@ class Qualifier:
     explains: Explains = lambda baseline, candidate: ()
 
     def make(self, order: QaRequest, listener: QaListener) -> QaMade:
-        """Begin a qualification and make it to its end, or until it is interrupted.
+        """Begin a qualification and run it to its end, or until it is interrupted.
 
         Raises:
-            UsageError: a profile or setting of the plan cannot be used; found before anything is run.
+            UsageError: a profile or setting of the plan cannot be used; detected before anything is run.
         """
         experiment_id = new_experiment_id(self.system.name, f"qa-{order.plan.name}")
         record = _Record(
@@ -121,7 +121,7 @@ class Qualifier:
         return self._execute(experiment_folder(self.store, experiment_id), record, order, listener)
 
     def ordered(self, reference: str) -> QaRequest:
-        """What was ordered when an experiment began.
+        """The request with which an experiment began.
 
         Raises:
             UsageError: there is no such experiment.
@@ -129,7 +129,7 @@ class Qualifier:
         return _ordered(self._record(find_experiment(self.store, reference)))
 
     def resume(self, reference: str, listener: QaListener, *, keep_homes: bool = False) -> QaMade:
-        """Go on with a qualification: finished runs are kept, the missing ones made with their seeds and order.
+        """Resume a qualification: finished runs are kept, the missing ones are made with their seeds and order.
 
         Raises:
             UsageError: there is no such experiment, or another process works on it.
@@ -146,8 +146,8 @@ class Qualifier:
         return _Record.model_validate(content)
 
     def _execute(self, folder: ExperimentFolder, record: _Record, order: QaRequest, listener: QaListener) -> QaMade:
-        """Make what is missing."""
-        made = [prepared(self.system, order, scenario, folder.experiment_id) for scenario in order.plan.scenarios]
+        """Make the missing runs."""
+        scenarios = [prepared(self.system, order, scenario, folder.experiment_id) for scenario in order.plan.scenarios]
         subjects: dict[Role, Subject] = {
             "baseline": self.system.install(order.baseline),
             "candidate": self.system.install(order.candidate),
@@ -155,10 +155,10 @@ class Qualifier:
         with machine_to_itself(listener), folder.locked():
             remove_dead(self.store, f"{folder.experiment_id}-")
             record.failures, record.finished = {}, False
-            record.lacking = {scenario.plan.id: scenario.lacking for scenario in made if scenario.lacking}
+            record.lacking = {scenario.plan.id: scenario.lacking for scenario in scenarios if scenario.lacking}
             folder.write(record)
-            interrupted = _Work(self, folder, record, order, listener, made).run()
-        return QaMade(folder.experiment_id, order, subjects, made, interrupted)
+            interrupted = _Work(self, folder, record, order, listener, scenarios).run()
+        return QaMade(folder.experiment_id, order, subjects, scenarios, interrupted)
 
 
 def _ordered(record: _Record) -> QaRequest:
@@ -167,18 +167,18 @@ def _ordered(record: _Record) -> QaRequest:
 
 
 class Stoppable:
-    """A listener of a run in another thread, which ends it as Ctrl-C ends one in the main thread."""
+    """A listener of a run in another thread, which ends the run as Ctrl-C does in the main thread."""
 
     def __init__(self, stopped: threading.Event) -> None:
         self._stopped = stopped
 
     def stage(self, name: str) -> None:
-        """End the run if that was asked for."""
+        """End the run if requested."""
         if self._stopped.is_set():
             raise KeyboardInterrupt
 
     def update(self, fraction: float, detail: str = "") -> None:
-        """End the run if that was asked for."""
+        """End the run if requested."""
         self.stage("")
 
 
@@ -193,12 +193,12 @@ class _Open:
 
 @dataclass
 class _Work:
-    """One go at the missing runs of a plan.
+    """One pass over the missing runs of a plan.
 
     Attributes:
         open: the runs that are not sealed yet, in the order in which they were measured.
-        taken: expected and real seconds of the runs of this go.
-        told: of which scenario the listener was told last.
+        taken: expected and actual seconds of the runs of this pass.
+        told: the scenario that the listener was last informed of.
     """
 
     qualifier: Qualifier
@@ -211,10 +211,10 @@ class _Work:
     open: list[_Open] = field(default_factory=list)
     finisher: Finisher = field(default_factory=Finisher)
     told: str = ""
-    explaining: int = 0  # runs that explain what others showed; they are counted with all
+    explaining: int = 0  # runs that explain other results; they are counted with all
 
     def run(self) -> bool:
-        """Make everything that is missing; whether it was interrupted."""
+        """Make all missing runs; return whether it was interrupted."""
         finished = finished_runs(self.qualifier.store, *(item.experiment for item in self.made))
         for scenario in self.made:
             scenario.done = {
@@ -250,15 +250,15 @@ class _Work:
             self._explain(scenario)
 
     def _report_scenario(self, scenario: ScenarioMade) -> None:
-        """Say of which scenario what follows is, where that is another one than before."""
+        """Report the scenario of the following runs to the listener, if it has changed."""
         if self.told != scenario.plan.id:
             self.told = scenario.plan.id
             self.listener.scenario(scenario.plan, scenario.lacking)
 
     def _side_by_side(self, scenarios: Sequence[ScenarioMade]) -> None:
-        """Make the runs of scenarios two at a time, those of one scenario together as far as they go by twos.
+        """Make the runs of scenarios two at a time, in pairs of one scenario as far as possible.
 
-        What was not made of a pair, and what is repeated, has the machine to itself.
+        The rest of an incomplete pair, and every repetition, has the machine to itself.
         """
         steps = [(item, step) for item in scenarios for step in item.steps]
         for first in range(0, len(steps), AT_A_TIME):
@@ -273,16 +273,16 @@ class _Work:
             self._explain(scenario)
 
     def _pair(self, pair: Sequence[tuple[ScenarioMade, PlannedRun]]) -> None:
-        """Make runs at the same time; the sides change places from round to round, for that is their order."""
+        """Make runs at the same time; the sides alternate places from round to round as they alternate in order."""
         before, began = list(self.open), time.monotonic()
         stopped = threading.Event()
-        beside = f"{units.plural(len(pair) - 1, 'more network')} of this plan"
+        neighbours = f"{units.plural(len(pair) - 1, 'more network')} of this plan"
         futures: list[Future[Finish]] = []
         try:
             with ThreadPoolExecutor(len(pair), "measuring") as pool:
                 try:
                     for place, (scenario, step) in enumerate(pair):
-                        among = Among(self.finisher.quiet, place, beside)
+                        among = Among(self.finisher.quiet, place, neighbours)
                         series = self._announced(scenario, step, place)
                         work = partial(series.measure, step, Stoppable(stopped), among)
                         futures.append(pool.submit(copy_context().run, work))
@@ -307,14 +307,14 @@ class _Work:
         self._close(before)
 
     def _follow(self, futures: Sequence[Future[Finish]], expected_s: float) -> None:
-        """Tell how far runs are that are made at the same time."""
+        """Report the progress of runs that are made at the same time."""
         self.listener.stage(f"{len(futures)} networks in parallel")
         began = time.monotonic()
         while wait(futures, LOOK_S).not_done:
             self.listener.update(min(1.0, (time.monotonic() - began) / expected_s))
 
     def _scenario(self, scenario: ScenarioMade) -> None:
-        """Make the missing runs; where one side's network cannot be run, the other sides are made all the same."""
+        """Make the missing runs; if one side's network cannot be run, the other sides are still run."""
         if scenario.search is not None:
             self._search(scenario, scenario.search)
             return
@@ -327,23 +327,23 @@ class _Work:
                 self._look(scenario, step.repetition)
 
     def _search(self, scenario: ScenarioMade, search: Bisected) -> None:
-        """Make the runs that a search asks for; what was made before may be invalid, and have to be repeated."""
-        asked = [position for position in range(len(scenario.steps)) if position in scenario.done]
+        """Make the runs that a search requests; earlier ones may be invalid and need a repetition."""
+        positions = [position for position in range(len(scenario.steps)) if position in scenario.done]
         while True:
-            for position in asked:
+            for position in positions:
                 self._step(scenario, scenario.steps[position])
             self._close()
-            made = [
+            attempted = [
                 step.position
                 for step in scenario.steps
                 if step.position in scenario.done or step.side in scenario.failures
             ]
             runs = {self.order.version(side.version): scenario.of_side(side.id) for side in scenario.plan.sides}
-            if not (asked := search.asked(made, runs)):
+            if not (positions := search.asked(attempted, runs)):
                 return
 
     def _step(self, scenario: ScenarioMade, step: PlannedRun) -> None:
-        """Make a run, or note why it cannot be made; those before it are sealed while its network starts."""
+        """Make a run, or record why it cannot be made; earlier runs are sealed while its network starts."""
         before = list(self.open)
         with self._noting(scenario, step):
             if step.position in scenario.done:
@@ -357,7 +357,7 @@ class _Work:
 
     @contextmanager
     def _noting(self, scenario: ScenarioMade, step: PlannedRun) -> Iterator[None]:
-        """Where a run cannot be made, note why and go on."""
+        """If a run cannot be made, record why and continue."""
         try:
             yield
         except EnvironmentFailure as error:
@@ -366,7 +366,7 @@ class _Work:
             self._write()
 
     def _close(self, opened: Sequence[_Open] | None = None) -> None:
-        """Wait until runs are sealed (None: all that are open), and repeat what is invalid or could not be sealed."""
+        """Wait until runs are sealed (None: all open ones); repeat those that are invalid or not sealed."""
         for at in list(self.open) if opened is None else opened:
             self.open.remove(at)
             with self._noting(at.one, at.step):
@@ -378,7 +378,7 @@ class _Work:
                 self._judged(at.one, at.step)
 
     def _keep(self) -> None:
-        """Note what was sealed of the runs that nobody waited for any more."""
+        """Record runs that were sealed and no longer awaited."""
         while self.open:
             self._note(self.open.pop())
 
@@ -390,16 +390,16 @@ class _Work:
 
     def _judged(self, scenario: ScenarioMade, step: PlannedRun) -> None:
         run = scenario.done[step.position]
-        if run.manifest.status is Status.INVALID:  # what the subject failed is evidence, and stays
+        if run.manifest.status is Status.INVALID:  # failures of the subject are evidence, and stay
             self._again(scenario, step, run)
 
     def _look(self, scenario: ScenarioMade, rounds: int) -> None:
-        """After a round: note if more would change nothing. One that was gone on from was looked at then."""
+        """After a round: record if further runs would change nothing. A resumed round was checked then."""
         is_later = any(step.position in scenario.done for step in scenario.steps if step.repetition > rounds)
         if is_later or rounds < LEAST_ROUNDS or rounds == scenario.plan.planned_runs:
             return
         self._close()
-        # A side that cannot be made leaves the scenario undecided, whatever the other one shows.
+        # A side that cannot be run leaves the scenario undecided, whatever the other side shows.
         sides = scenario.of_side("baseline"), scenario.of_side("candidate")
         if scenario.failures or self.qualifier.is_settled(*sides, scenario.plan.planned_runs):
             scenario.rounds = rounds
@@ -408,7 +408,7 @@ class _Work:
             self._write()
 
     def _explain(self, scenario: ScenarioMade) -> None:
-        """Take profiles where the scenario asks for an explanation; what keeps them from being made is no failure."""
+        """Record profiles if the scenario requests an explanation; an obstacle to that is not a failure."""
         if scenario.plan.kind is not ScenarioKind.COMPARISON or scenario.lacking:
             return
         self._close()
@@ -435,7 +435,7 @@ class _Work:
         return RunSeries(lab, experiment, self.order.seed, self.order.keep_homes, self.listener, length, profiles)
 
     def _tried(self, scenario: ScenarioMade, step: PlannedRun) -> None:
-        """Begin the planned run, once more where it cannot be made at first: a machine may stumble once."""
+        """Begin the planned run; retry once if it cannot be made, since a machine may fail once."""
         try:
             self._begin(scenario, step)
         except EnvironmentFailure as error:
@@ -443,7 +443,7 @@ class _Work:
             self._begin(scenario, step)
 
     def _again(self, scenario: ScenarioMade, step: PlannedRun, run: SealedRun) -> None:
-        """Repeat an invalid run once; that it was is told in the report."""
+        """Repeat an invalid run once; the report mentions the repetition."""
         repeated = replace(step, position=len(scenario.steps) + step.position)
         if repeated.position not in scenario.done:
             gate = run.manifest.deciding_gates[0]
@@ -463,7 +463,7 @@ class _Work:
         self.taken.append((self._expected_s(step), max(1.0, time.monotonic() - began)))
 
     def _announced(self, scenario: ScenarioMade, step: PlannedRun, place: int = 0) -> RunSeries:
-        """What makes a run, which is told to begin; as the ``place``-th of those that begin together."""
+        """The job of a run that is about to begin, as the ``place``-th of those that begin together."""
         self._check_others(scenario, step)
         self._report_scenario(scenario)
         most = scenario.plan.planned_runs if scenario.plan.goes_on else None
@@ -472,7 +472,7 @@ class _Work:
         return self._series(scenario.experiment, ExperimentLength(most=most, stops_early=True) if most else None)
 
     def _check_others(self, scenario: ScenarioMade, step: PlannedRun) -> None:
-        """A finished run that was made of something else must not stand beside the missing ones."""
+        """A finished run of another subject or profile must not be combined with the missing runs."""
         for run in scenario.done.values():
             place, manifest = run.manifest.experiment, run.manifest
             if place is None or place.side != step.side:
@@ -488,7 +488,7 @@ class _Work:
         return sum(len(scenario.done) for scenario in self.made) + self.explaining
 
     def _total(self, number: int) -> Total:
-        """Planned runs, at most where a decision may end them sooner, and the repetitions and explanations needed."""
+        """Planned runs, an upper bound if a decision may end them sooner, plus repetitions and explanations."""
         repeated = sum(position >= len(scenario.steps) for scenario in self.made for position in scenario.done)
         may_end = any(scenario.may_end_sooner for scenario in self.made)
         runs = sum(len(scenario.wanted) for scenario in self.made) + repeated + self.explaining
@@ -498,7 +498,7 @@ class _Work:
         return self.qualifier.system.expected_seconds(step.profile)
 
     def _left_s(self) -> float:
-        """Seconds that the missing runs take, by what the system expects and how long those of this go took."""
+        """Seconds that the missing runs take, from the system's estimate and the actual durations of this pass."""
         begun = {(at.one.plan.id, at.step.position) for at in self.open}
         expected = sum(
             self._expected_s(step) / (AT_A_TIME if self._shares(scenario) else 1)

@@ -1,4 +1,4 @@
-"""Progress of one run, passed on to whoever listens, and shown in the run's folder meanwhile."""
+"""Progress of one run, forwarded to the listener, and published in the run's folder meanwhile."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from chainmark.store.live import LivePoint, LiveState, LiveStretch, remove_live,
 EVERY_S = 2.0
 _MOST_POINTS = 300
 _STRETCHES = 60
-_MOST_LOOKS = 6000  # that stretches are made of; of a longer load fewer are taken
+_MOST_LOOKS = 6000  # maximum number of readings; of a longer load fewer are kept
 
 
 class _Course:
-    """The looks at a load from its begin on, thinned out where there are very many, in stretches of one length."""
+    """The readings of a load since its begin, thinned out if there are very many, in periods of equal length."""
 
     def __init__(self) -> None:
         self._looks: list[LiveStretch] = []
         self._seen, self._each = 0, 1
 
     def add(self, look: LiveStretch) -> None:
-        """One look; those before the load has warmed up say nothing."""
+        """Add a reading; those during warm-up are ignored."""
         if look.p50_s is None and not self._looks:
             return
         if self._seen % self._each == 0:
@@ -40,7 +40,7 @@ class _Course:
             self._looks, self._each = self._looks[::2], 2 * self._each
 
     def stretches(self) -> list[LiveStretch]:
-        """At most so many, each whole: the looks of one that is not are left out."""
+        """At most this number of periods, each complete: readings of an incomplete one are omitted."""
         size = -(-len(self._looks) // _STRETCHES) or 1
         whole = len(self._looks) - len(self._looks) % size
         return [_middle(self._looks[begin : begin + size]) for begin in range(0, whole, size)]
@@ -55,13 +55,13 @@ def _middle(looks: Sequence[LiveStretch]) -> LiveStretch:
 
 
 class RunRecorder:
-    """Shows how a run goes as long as the context lasts.
+    """Publishes the progress of a run while the context lasts.
 
     Args:
-        progress: who listens besides.
+        progress: receives the messages as well.
         folder: of the run.
-        every_s: how often the figures of a load are looked at.
-        memory: the bytes that a server uses now, where somebody watches it.
+        every_s: interval between readings of a load's figures.
+        memory: the bytes that a server uses now, if it is monitored.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class RunRecorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """What is shown is for those who watch; nothing of it is kept."""
+        """Progress is only for live viewers; none of it is stored."""
         with self._lock:
             self._written = float("inf")
             remove_live(self._folder)
@@ -98,22 +98,22 @@ class RunRecorder:
         self._show(stage=name)
 
     def tell(self, text: str) -> None:
-        """What the steps so far have found."""
+        """The findings of the steps so far."""
         tell(self._progress, text)
 
     def say(self, text: str) -> None:
-        """Something that a reader must know now."""
+        """A message that a reader must see now."""
         if (method := getattr(self._progress, "say", None)) is not None:
             method(text)
 
     def update(self, fraction: float, detail: str = "") -> None:
-        """The stage stands at ``fraction``."""
+        """The stage's progress is ``fraction``."""
         self._progress.update(fraction, detail)
         self._show(fraction=fraction, detail=detail)
 
     @contextmanager
     def live(self, source: LiveSource) -> Iterator[None]:
-        """Look at figures now and then, and offer them to who listens besides."""
+        """Read figures at intervals, and forward them to the listener."""
         ended = threading.Event()
         watcher = threading.Thread(target=self._watch, args=(source, ended), name="showing", daemon=True)
         with live_figures(self._progress, source):

@@ -19,7 +19,7 @@ _STAT_WIDTH = "100"
 
 @dataclass(frozen=True)
 class RevisionLine:
-    """Revisions in the order of their history, the good one first, and how they were listed."""
+    """Revisions in historical order, the good one first, and how they were listed."""
 
     revisions: Sequence[Revision]
     order: str
@@ -28,16 +28,16 @@ class RevisionLine:
 def commits_between(repo: Path, good: str, bad: str) -> RevisionLine:
     """The commits from the good one to the bad one.
 
-    Those of the main line are taken (first parents), so that a merged branch is one revision. Where the good commit is
-    not on it, all commits that lead from it to the bad one are taken, in topological order.
+    Those of the main line are used (first parents), so that a merged branch is one revision. If the good commit is not
+    on it, all commits that lead from it to the bad one are used, in topological order.
 
     Args:
         repo: a checkout, or a folder in one.
-        good, bad: whatever names a commit.
+        good, bad: any name of a commit.
 
     Raises:
-        UsageError: that is no repository, it has no such commit, or the good one does not come before the bad one.
-        EnvironmentFailure: there is no git, or it failed.
+        UsageError: that is not a repository, it has no such commit, or the good one is not an ancestor of the bad one.
+        EnvironmentFailure: git is not installed, or it failed.
     """
     if _git(repo, "rev-parse", "--git-dir").returncode != 0:
         raise UsageError(f"{repo} is not a Git repository", "give the checkout: `--repo PATH`")
@@ -55,11 +55,11 @@ def commits_between(repo: Path, good: str, bad: str) -> RevisionLine:
 
 
 def diffstat(repo: Path, commit: str) -> list[str]:
-    """What a commit changed against its first parent, as ``git diff --stat`` prints it; nothing where that fails.
+    """The changes of a commit from its first parent, as ``git diff --stat`` prints them; "" if that fails.
 
     Args:
         repo: a checkout.
-        commit: its id.
+        commit: its ID.
     """
     item = _git(repo, "diff", f"--stat={_STAT_WIDTH}", f"{commit}^1", commit)
     return [line.strip() for line in item.stdout.splitlines()]
@@ -70,7 +70,7 @@ def versions_between(title: str, published: Sequence[str], good: str, bad: str) 
 
     Args:
         title: of the system.
-        published: all of them, in the order of their numbers.
+        published: all of them, sorted.
         good, bad: two of them.
 
     Raises:
@@ -92,7 +92,7 @@ def versions_between(title: str, published: Sequence[str], good: str, bad: str) 
 
 @dataclass(frozen=True)
 class _Told:
-    """What git said."""
+    """Git's error message."""
 
     returncode: int
     stdout: str

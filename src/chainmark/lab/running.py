@@ -1,4 +1,4 @@
-"""Runs of real networks: one, or all of an experiment in their order."""
+"""Runs of real networks: a single one, or all of an experiment in order."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from chainmark.store.runs import SealedRun, Store, UnfinishedRun
 
 
 class Listener(Progress, Protocol):
-    """Who follows runs that are made together."""
+    """Receives the progress of runs that are made together."""
 
     def begin(self, step: PlannedRun, number: int, total: Total, left_s: float | None = None) -> None:
-        """A run begins: the ``number``-th of ``total``, with about so many seconds left for all, if that is known."""
+        """A run begins: the ``number``-th of ``total``, with the estimated seconds left for all, if known."""
 
     def end(self, run: SealedRun) -> None:
         """A run was sealed."""
 
 
-# Analyses and seals a run that was measured.
+# Analyses and seals a measured run.
 Finish = Callable[[Progress], SealedRun]
 _LOWEST_PRIORITY = 19
 
 
 class Finisher:
-    """Analyses and seals runs, one at a time, while the network of the next one starts: never beside a load."""
+    """Analyses and seals runs, one at a time, while the network of the next one starts: never during a load."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, "finishing", _give_way)
@@ -52,22 +52,22 @@ class Finisher:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """What was measured is sealed, whatever ended the work."""
+        """Seal everything that was measured, however the work ended."""
         self._pool.shutdown()
 
     def submit(self, finish: Finish) -> Future[SealedRun]:
-        """Have a run finished."""
+        """Submit a run for analysis and sealing."""
         self._last = self._pool.submit(finish, Silent())
         return self._last
 
     def quiet(self) -> None:
-        """Wait until nothing is analysed or sealed; whether that succeeded, its own future tells."""
+        """Wait until nothing is analysed or sealed; the returned futures hold errors."""
         if self._last is not None:
             wait([self._last])
 
 
 def _give_way() -> None:
-    """Of Linux's threads each has a priority of its own."""
+    """On Linux each thread has its own priority."""
     os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOWEST_PRIORITY)
 
 
@@ -81,14 +81,14 @@ class Lab:
     def run(
         self, profile: BaseModel, order: ExecutionRequest, progress: Progress, place: ExperimentPlace | None = None
     ) -> SealedRun:
-        """Make one run and seal it; whether it is valid stands in its manifest."""
+        """Make one run and seal it; its manifest records whether it is valid."""
         with machine_to_itself(progress):
             return self.measure(profile, order, progress, place)(progress)
 
     def measure(
         self, profile: BaseModel, order: ExecutionRequest, progress: Progress, place: ExperimentPlace | None
     ) -> Finish:
-        """Make the part of a run that needs the machine; what is returned does the rest, and must be called."""
+        """Make the part of a run that needs the machine; the returned function does the rest, and must be called."""
         known = {"experiment": place.id} if place else {}
         with machine_to_itself(progress), ExitStack() as stack:
             session = stack.enter_context(
@@ -132,10 +132,10 @@ class Lab:
         profiles: tuple[str, ...] = (),
         tries: int = 1,
     ) -> list[SealedRun]:
-        """Make so many runs of one arm.
+        """Make this number of runs of one arm.
 
         Args:
-            tries: how many may be made for each, on average, where the instrument fails in some.
+            tries: average number of attempts allowed per run, if the instrument fails in some.
         """
         experiment_id = new_experiment_id(self.system.name, name_of(arm.profile))
         series = RunSeries(self, experiment_id, seed, keep_homes, listener, profiles=profiles)
@@ -164,7 +164,7 @@ def _measured(
 
 @dataclass(frozen=True)
 class Among:
-    """What goes on beside a run, as its `ExecutionRequest` says it."""
+    """What happens besides a run, as stated in its `ExecutionRequest`."""
 
     quiet: Callable[[], None]
     lane: int = 0
@@ -176,9 +176,9 @@ class RunSeries:
     """The runs of one experiment, made one by one.
 
     Attributes:
-        seed: a run's own one is this plus its position.
+        seed: a run's own seed is this plus its position.
         length: of an experiment of two sides, as planned.
-        profiles: kinds to take of the nodes; such runs are not judged.
+        profiles: kinds to record of the nodes; such runs are not judged.
     """
 
     lab: Lab
@@ -190,14 +190,14 @@ class RunSeries:
     profiles: tuple[str, ...] = ()
 
     def make(self, step: PlannedRun, number: int, total: Total, left_s: float | None = None) -> SealedRun:
-        """Make one run; it is told of as the ``number``-th of ``total``."""
+        """Make one run; it is reported as the ``number``-th of ``total``."""
         self.listener.begin(step, number, total, left_s)
         run = self.measure(step, self.listener)(self.listener)
         self.listener.end(run)
         return run
 
     def measure(self, step: PlannedRun, progress: Progress, among: Among | None = None) -> Finish:
-        """Make the part of a run that needs the machine; whoever does the rest says when it begins and ends."""
+        """Make the part of a run that needs the machine; the caller of the rest reports its begin and end."""
         place = ExperimentPlace(
             id=self.experiment_id,
             side=step.side,

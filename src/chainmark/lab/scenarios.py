@@ -1,4 +1,4 @@
-"""What a qualification asks for: every scenario with its profiles, what it lacks, and its runs in their order."""
+"""The contents of a qualification: every scenario with its profiles, unmet requirements, and runs in order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chainmark.lab.sweeping import Bisected
 from chainmark.network.host import host_facts
 from chainmark.store.runs import SealedRun
 
-# A single pair shows no noise of its own.
+# A single pair does not show its own noise.
 LEAST_ROUNDS = 2
 _CORES = "cores:"
 _MEMORY = "memory:"
@@ -40,24 +40,24 @@ class QaRequest:
     keep_homes: bool = False
 
     def version(self, role: Role) -> str:
-        """The version that plays a role."""
+        """The version with a role."""
         return self.baseline if role == "baseline" else self.candidate
 
 
 @dataclass
 class ScenarioMade:
-    """What was made of a scenario.
+    """The state of a scenario.
 
     Attributes:
-        lacking: clauses on what it needs and does not get; if there are any it was not run.
+        lacking: clauses on unmet requirements; if there are any it was not run.
         sides: the profile of each side.
-        steps: the runs to make, in their order; none where it lacks something. Where it goes on until it is decided,
-            as many as there may be at most; of a search by halves all that it may ask for.
-        search: which of the steps are made, where that follows from the results.
-        rounds: runs of each side after which it was decided; None: not before the last.
-        names: by side, what its runs' places call it; of a sweep, with the load.
-        done: the sealed runs by position; one that repeats an invalid run stands behind all that were planned.
-        failures: by side, why a run of it could not be made, not even at the second try.
+        steps: the runs to make, in order; none if a requirement is unmet. If it continues until it is decided, the
+            maximum; of a bisection all runs that it may need.
+        search: which of the steps are made, if that depends on the results.
+        rounds: runs per side after which it was decided; None: not before the last.
+        names: by side, its name in its runs' places; of a sweep, with the load.
+        done: the sealed runs by position; one that repeats an invalid run comes after all planned ones.
+        failures: by side, why a run of it could not be made, even at the second attempt.
     """
 
     plan: ScenarioPlan
@@ -73,7 +73,7 @@ class ScenarioMade:
 
     @property
     def wanted(self) -> list[PlannedRun]:
-        """The runs that are to be made, as far as is known."""
+        """The runs to be made, as far as known."""
         if self.search is not None:
             made = [step for step in self.steps if step.position in self.done]
             rest = [step for step in self.steps if step.position not in self.done]
@@ -82,7 +82,7 @@ class ScenarioMade:
 
     @property
     def may_end_sooner(self) -> bool:
-        """Whether a decision may make some of the wanted runs needless."""
+        """Whether a decision may make some of the planned runs unnecessary."""
         if self.search is not None:
             return sum(step.position in self.done for step in self.steps) < self.search.most
         if not self.steps or not self.plan.goes_on or self.rounds is not None:
@@ -92,12 +92,12 @@ class ScenarioMade:
 
     @property
     def runs(self) -> list[SealedRun]:
-        """Valid and invalid ones, in the order of their positions, repetitions of invalid ones last."""
+        """Valid and invalid ones, sorted by position, repetitions of invalid ones last."""
         return [run for _, run in sorted(self.done.items())]
 
     @property
     def repeats(self) -> dict[str, str]:
-        """By the id of a run that repeats an invalid one, the id of that one."""
+        """By the ID of a run that repeats an invalid one, the ID of that one."""
         planned = len(self.steps)
         return {
             run.run_id: self.done[position - planned].run_id
@@ -106,7 +106,7 @@ class ScenarioMade:
         }
 
     def of_round(self, repetition: int) -> list[PlannedRun]:
-        """The runs of a round, in their order."""
+        """The runs of a round, in order."""
         return [step for step in self.steps if step.repetition == repetition]
 
     def of_side(self, side: str) -> list[SealedRun]:
@@ -115,19 +115,19 @@ class ScenarioMade:
 
 
 def prepared(system: QualifiableSystem, order: QaRequest, scenario: ScenarioPlan, experiment_id: str) -> ScenarioMade:
-    """A scenario with its profiles checked, and what it lacks."""
+    """A scenario with its profiles checked, and its unmet requirements."""
     lacking = [text for need in scenario.needs if (text := _lack(system, need, order, scenario))]
     if scenario.kind is ScenarioKind.SWEEP and order.baseline == order.candidate:
         lacking.append("two different versions")
     sides = {} if lacking else {side.id: profile_of(system, order, scenario, side) for side in scenario.sides}
-    made = ScenarioMade(scenario, f"{experiment_id}-{scenario.id}", lacking, sides)
-    made.names = {side.id: {side.id} for side in scenario.sides}
+    scenario_made = ScenarioMade(scenario, f"{experiment_id}-{scenario.id}", lacking, sides)
+    scenario_made.names = {side.id: {side.id} for side in scenario.sides}
     if scenario.kind is ScenarioKind.SWEEP and not lacking:
-        _schedule_sweep(system, made, order)
+        _schedule_sweep(system, scenario_made, order)
     elif not lacking:
         arms = [Arm(side.id, order.version(side.version), sides[side.id]) for side in scenario.sides]
-        made.steps = interleaved(arms, scenario.planned_runs)
-    return made
+        scenario_made.steps = interleaved(arms, scenario.planned_runs)
+    return scenario_made
 
 
 def profile_of(system: QualifiableSystem, order: QaRequest, scenario: ScenarioPlan, side: SidePlan) -> BaseModel:
@@ -142,7 +142,7 @@ def profile_of(system: QualifiableSystem, order: QaRequest, scenario: ScenarioPl
 
 
 def _lack(system: QualifiableSystem, need: str, order: QaRequest, scenario: ScenarioPlan) -> str:
-    """What of a need is not there; "" if nothing."""
+    """The missing part of a requirement; "" if none."""
     host = host_facts()
     if need.startswith(_CORES):
         wanted = _amount(need, _CORES)

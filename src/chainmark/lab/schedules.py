@@ -1,4 +1,4 @@
-"""Which runs are made, and in which order: pure functions, so an order that was interrupted is found again."""
+"""Which runs are made, and in which order. Pure functions, so that an interrupted experiment gets the same order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 # On which side of the threshold a load is, by its value; "leans": its interval includes the threshold.
 Standing = Literal["kept up", "leans to kept up", "leans to lost", "lost", "no data"]
 KEPT: tuple[Standing, ...] = ("kept up", "leans to kept up")
-# The side of runs that were made without another subject to compare with.
+# The side of runs without another subject to compare with.
 LONE_SIDE = "subject"
 
 
@@ -46,11 +46,11 @@ NOT_JUDGED = "for profiles, not judged"
 
 @dataclass(frozen=True)
 class Total:
-    """How many runs there will be, and whether that is a plan, or all that is known of it.
+    """The number of runs, and whether it is a plan or only a bound.
 
     Attributes:
-        bound: "at most" where a decision may end them sooner, "at least" where a search may ask for more.
-        purpose: of a run that no verdict is made of: ``NOT_JUDGED``.
+        bound: "at most" if a decision may end them sooner, "at least" if a search may need more.
+        purpose: of a run without a verdict: ``NOT_JUDGED``.
     """
 
     runs: int
@@ -63,9 +63,9 @@ class SweepLoad:
     """One load of a sweep.
 
     Attributes:
-        key: what the system sets for it, in numbers; loads stand in its order.
-        name: as a part of a run's side.
-        per_s: what is offered per second in all.
+        key: the numbers that the system sets for it; loads are sorted by it.
+        name: its name within a run's side.
+        per_s: total offered rate per second.
     """
 
     key: tuple[int, ...]
@@ -88,15 +88,15 @@ class SweepRun:
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """What a profile says of the loads.
+    """The loads of a profile.
 
     Attributes:
         loads: of the grid.
-        search: whether all of them are run, or those that a search by halves asks for.
-        tolerance: a load is kept up if at least one minus this share of it is processed.
+        search: whether all of them are run, or only those that a bisection needs.
+        tolerance: a load is sustained if at least one minus this share of it is processed.
         step: an adaptive search's loads are multiples of it.
-        first_load, most_load: where it begins, and what it does not go beyond.
-        relative_gap: how near the two loads around the edge must come, as a share of the lower one.
+        first_load, most_load: the first and the maximum load.
+        relative_gap: maximum distance of the two loads around the edge, as a share of the lower one.
     """
 
     loads: tuple[SweepLoad, ...]
@@ -109,12 +109,12 @@ class SweepPlan:
 
 
 def forth_and_back(items: Sequence[Item], turn: int) -> list[Item]:
-    """The items in their order, and in the reverse one every second turn: a slow drift hits all of them alike."""
+    """The items in order, and in reverse order every second turn: a slow drift affects all of them equally."""
     return list(items) if turn % 2 == 0 else list(reversed(items))
 
 
 def interleaved(arms: Sequence[Arm], repetitions: int) -> list[PlannedRun]:
-    """The runs of an experiment's sides, forth and back: A B B A A B, or A B C C B A."""
+    """The runs of an experiment's sides in alternating order: A B B A A B, or A B C C B A."""
     order = [(arm, turn + 1) for turn in range(repetitions) for arm in forth_and_back(arms, turn)]
     return [
         PlannedRun(arm.side, arm.version, arm.profile, repetition, position)
@@ -123,7 +123,7 @@ def interleaved(arms: Sequence[Arm], repetitions: int) -> list[PlannedRun]:
 
 
 def grid_steps(loads: Sequence[SweepLoad], versions: Sequence[str], repetitions: int, seed: int) -> list[SweepRun]:
-    """Every load and version, so often, in an order that no drift can be taken for a difference in."""
+    """Every load and version, repeated, in an order in which a drift cannot look like a difference."""
     draw = random.Random(seed)  # noqa: S311 - an order, not a secret
     cells: list[SweepRun] = []
     for repetition in range(repetitions):
@@ -137,12 +137,12 @@ def grid_steps(loads: Sequence[SweepLoad], versions: Sequence[str], repetitions:
 
 
 def bisected_cells(loads: Sequence[SweepLoad], versions: Sequence[str], repetitions: int) -> list[SweepRun]:
-    """All that a search by halves may ask for, at places that no answer changes: one repetition more than planned.
+    """All runs that a bisection may need, with fixed positions: one repetition more than planned.
 
     Args:
         loads: of the grid.
         versions: each once.
-        repetitions: of a load that contradicts no other.
+        repetitions: of a load that contradicts no other load.
     """
     return [
         SweepRun(version, load, repetition + 1)
@@ -157,15 +157,15 @@ def asked_cells(
     made: Collection[SweepRun],
     versions: Mapping[str, Sequence[Mapping[SweepLoad, Standing]]],
 ) -> list[SweepRun]:
-    """What a search by halves runs next; nothing: every edge is known.
+    """The next runs of a bisection; empty if every edge is known.
 
     Loads that contradict each other are repeated; if they still do, there is no edge, and the rest of the grid is run.
-    A load that one version asks for is every version's, so that they are compared under the same loads in turn.
+    A load that one version needs is run with every version, so that versions are compared under the same loads in turn.
 
     Args:
         cells: those of `bisected_cells`.
-        made: those that were run, whatever came of them.
-        versions: of each by every measure, the first one first: where the loads stand that were run.
+        made: those that were run, whatever their outcome.
+        versions: per version and measure, the main one first: the standings of the loads that were run.
     """
     last = cells[-1].repetition
     loads = sorted({cell.load for cell in cells})
@@ -192,28 +192,28 @@ def asked_cells(
 
 
 def bisected_load(loads: Sequence[SweepLoad], standings: Mapping[SweepLoad, Standing]) -> SweepLoad | None:
-    """The load in the middle of what is open; None: nothing is.
+    """The middle one of the open loads; None if none is open.
 
-    Loads that differ in the last number of their keys alone are a line. Open in a line is what lies between the loads
-    that are clearly kept up and those that clearly are not, so that less or more than what was run could not change
-    what is sure. A line begins beside the edge of the one before it.
+    Loads that differ only in the last number of their keys form a line. The open loads of a line are those between the
+    clearly sustained and the clearly unsustained ones, so that a lower or higher load could not change what is certain.
+    A line begins next to the edge of the previous one.
 
     Args:
-        loads: in their order.
-        standings: where those stand that were run.
+        loads: sorted.
+        standings: those of the loads that were run.
     """
     edge: int | None = None
     for _, group in groupby(loads, key=lambda load: load.key[:-1]):
         line = _known(group, standings)
         if between := _open(line, standings):
-            beside = [] if edge is None else _beside(line, edge)
-            return next((load for load in beside if load in between), between[(len(between) - 1) // 2])
+            adjacent = [] if edge is None else _beside(line, edge)
+            return next((load for load in adjacent if load in between), between[(len(between) - 1) // 2])
         edge = max((load.per_s for load in line if standings.get(load) in KEPT), default=0)
     return None
 
 
 def _bounding_load(loads: Sequence[SweepLoad], standings: Mapping[SweepLoad, Standing]) -> SweepLoad | None:
-    """What shows up to which load all is kept up, or from which on nothing is, where the edges of the lines do not.
+    """Loads that bound the range of the edge if the edges of the lines do not.
 
     A load that is clearly lost in one line bounds nothing if a line with more connections is doubtful at the same load.
     """
@@ -232,11 +232,11 @@ def _bounding_load(loads: Sequence[SweepLoad], standings: Mapping[SweepLoad, Sta
 
 
 def most_asked(loads: Sequence[SweepLoad], findings: Iterable[Mapping[SweepLoad, Standing]]) -> int:
-    """How many loads a search by halves still asks for at most, if none contradicts another.
+    """The maximum number of loads that a bisection still needs, if no two contradict each other.
 
     Args:
         loads: of the grid.
-        findings: of every version by every measure: where those stand that were run.
+        findings: per version and measure: the standings of the loads that were run.
     """
     lines = [list(group) for _, group in groupby(sorted(set(loads)), key=lambda load: load.key[:-1])]
     findings = list(findings)
@@ -268,7 +268,7 @@ def _beside(line: Sequence[SweepLoad], edge: int) -> list[SweepLoad]:
 
 
 def contradicting(standings: Mapping[SweepLoad, Standing]) -> list[SweepLoad]:
-    """The loads that are not kept up although as much or more is, and those by which these are contradicted."""
+    """The loads that are not sustained although an equal or higher one is, and the loads that contradict them."""
     sweep_loads = [load for load, standing in standings.items() if standing in KEPT]
     lost = [load for load, standing in standings.items() if standing not in {*KEPT, "no data"}]
     least, most = (
@@ -281,10 +281,10 @@ def contradicting(standings: Mapping[SweepLoad, Standing]) -> list[SweepLoad]:
 
 
 def wanted_load(versions: Iterable[Iterable[Mapping[SweepLoad, Standing]]], plan: SweepPlan) -> int | None:
-    """The first load that some version's search asks for; every version gets it, so that all can be compared.
+    """The first load that any version's search needs; every version runs it, so that all can be compared.
 
     Args:
-        versions: of each by every measure, the first one first: where the loads stand that were run.
+        versions: per version and measure, the main one first: the standings of the loads that were run.
         plan: the search's limits.
     """
     for measures in versions:
@@ -296,10 +296,10 @@ def wanted_load(versions: Iterable[Iterable[Mapping[SweepLoad, Standing]]], plan
 
 
 def next_load(retained: Mapping[int, bool], plan: SweepPlan) -> int | None:
-    """What an adaptive search of one version asks for next; None: its edge is known as well as was asked for.
+    """The next load of one version's adaptive search; None if its edge is known with the requested precision.
 
     Args:
-        retained: by load, whether it is kept up.
+        retained: by load, whether it is sustained.
         plan: its limits.
     """
     step = plan.step
@@ -312,7 +312,7 @@ def next_load(retained: Mapping[int, bool], plan: SweepPlan) -> int | None:
     if failed[0] == lowest:
         return _whole(lowest // 2, step) if lowest >= 2 * step else None
     if failed[0] == highest and highest * 2 <= plan.most_load:
-        return highest * 2  # beyond the edge: that more load does not bring more
+        return highest * 2  # beyond the edge: that a higher load does not increase throughput
     low = max(load for load in retained if load < failed[0])
     middle = _whole((low + failed[0]) // 2, step)
     close = failed[0] - low <= plan.relative_gap * low

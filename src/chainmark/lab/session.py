@@ -1,4 +1,4 @@
-"""The one way to make a run, whatever fills it: create, fill, summarise, seal; and what is left of one that failed."""
+"""The single way to make a run, whatever fills it: create, fill, summarise, seal; and clean up after a failure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HASH_DIGITS = 8
 
 @dataclass(frozen=True)
 class RunOrigin:
-    """When and where a run was measured, and the files that it was made from."""
+    """When and where a run was measured, and its source files."""
 
     started_at: str
     ended_at: str
@@ -45,13 +45,13 @@ class RunOrigin:
 
 @dataclass(frozen=True, kw_only=True)
 class RunContent:
-    """What a run was filled with.
+    """The content of a run.
 
     Attributes:
-        samples: by population; None: they were written into the run already.
-        origin: None: measured on this machine, from the session's beginning until now, out of the run's raw material.
-        options: what else decides an import's result and so its name, besides its sources and its profile.
-        summaries: the figures, where there are no samples to make them of.
+        samples: by population; None: they are in the run already.
+        origin: None: measured on this machine, from the session's beginning until now, from the run's raw data.
+        options: other inputs that determine an import's result and so its name, besides its sources and its profile.
+        summaries: the figures, if there are no samples to compute them from.
     """
 
     profile_name: str
@@ -68,11 +68,11 @@ class RunContent:
 
 
 class Session:
-    """One run from its folder to its seal; whether it is valid stands in its manifest.
+    """One run from its folder to its seal; its manifest records whether it is valid.
 
-    As a context it decides what is left when the run is not sealed. An interruption (Ctrl-C) and a mistake of the user
-    remove the unfinished run, and so does a failure before anything was collected. Any other failure leaves it, with
-    all that was collected: it is listed as unfinished, never compared, and removed on request.
+    As a context it decides what is kept if the run is not sealed. An interruption (Ctrl-C) and a user error remove the
+    unfinished run, and so does a failure before any data were collected. Any other failure keeps it, with all collected
+    data: it is listed as unfinished, never compared, and removed on request.
     """
 
     def __init__(self, run: UnfinishedRun, started_at: str) -> None:
@@ -85,12 +85,12 @@ class Session:
         """Begin a run.
 
         Args:
-            store: where it is made.
+            store: the store of the run.
             system: its name.
-            profile_name: what is run.
-            version: of what.
-            known: what else is noted of it while it is unfinished: its ``experiment``, or that it ``started_at``
-                another time than now.
+            profile_name: the profile that is run.
+            version: the subject's.
+            known: further facts about it while it is unfinished: its ``experiment``, or that it ``started_at`` another
+                time than now.
         """
         state = {"pid": os.getpid(), "started_at": utc_now(), "version": version, "profile": profile_name, **known}
         return cls(store.create(system, profile_name, version, state), str(state["started_at"]))
@@ -108,7 +108,7 @@ class Session:
         return not isinstance(error, KeyboardInterrupt | UsageError) and not self.run.is_empty()
 
     def seal(self, content: RunContent, progress: Progress | None = None) -> SealedRun:
-        """Write what is not written yet, summarise it, and seal the run."""
+        """Write the remaining data, summarise the run, and seal it."""
         listener = progress or Silent()
         origin = content.origin or RunOrigin(self._started_at, utc_now(), host_facts(), self.run.sources())
         manifest = self._manifest(content, origin)
@@ -147,12 +147,12 @@ class Session:
 
 
 class StagedSession(Session):
-    """A run made of what is there already, and named after it: equal content has one run.
+    """A run made from existing data, and named after them: equal content has one run.
 
-    Whatever breaks it off leaves nothing but a folder that the next one removes: its sources are still there.
+    An interruption only leaves a folder that the next attempt removes: its sources still exist.
 
     Attributes:
-        is_new: false once it turned out that this very run had been made before.
+        is_new: false once this run turned out to exist already.
     """
 
     def __init__(self, run: StagedRun) -> None:
@@ -162,15 +162,15 @@ class StagedSession(Session):
 
     @classmethod
     def stage(cls, store: Store, order: Mapping[str, object], **known: str) -> Self:
-        """Begin it.
+        """Begin the run.
 
         Args:
-            store: where it is made.
-            order: all that decides the result; equal orders are not made at the same time.
-            known: what else is noted of it while it is unfinished.
+            store: the store of the run.
+            order: everything that determines the result; equal orders are not processed at the same time.
+            known: further facts about it while it is unfinished.
 
         Raises:
-            UsageError: a living process is making the same.
+            UsageError: another process is making the same run.
         """
         return cls(
             store.stage(_digest(order)[: 2 * HASH_DIGITS], {"pid": os.getpid(), "started_at": utc_now(), **known})
@@ -180,9 +180,9 @@ class StagedSession(Session):
         return False
 
     def _run_id(self, content: RunContent, origin: RunOrigin) -> str:
-        """``<system>-<profile>-<version>-<UTC time of the first line>-<8 digits of what decides the result>``."""
+        """``<system>-<profile>-<version>-<UTC time of the first line>-<8 digits of the hash of the inputs>``."""
         subject, system = content.findings.subject, content.catalogue.system
-        # A printed run is the same one in whatever report it is read.
+        # A printed run is the same one in any report.
         sources: object = content.findings.identity or [(source.path, source.blake3) for source in origin.sources]
         digest = _digest(
             {
@@ -208,7 +208,7 @@ def _digest(content: object) -> str:
 
 
 def name_of(profile: BaseModel) -> str:
-    """What a profile calls itself."""
+    """The name in a profile."""
     return str(getattr(profile, "name", "profile"))
 
 
@@ -224,7 +224,7 @@ def finished_runs(store: Store, *experiments: str) -> dict[tuple[str, int], Seal
 
 
 def remove_dead(store: Store, prefix: str) -> None:
-    """Remove what a killed process left half made of the experiments whose ids begin so."""
+    """Remove the unfinished runs of a killed process, of the experiments whose IDs have this prefix."""
     for run in store.unfinished():
         state = run.state()
         if str(state.get("experiment", "")).startswith(prefix) and run.maker() is None:

@@ -1,4 +1,4 @@
-"""The steps of a run's load test, for those who only look at what a run keeps: nothing that makes load is loaded."""
+"""The steps of a run's load test, for reading only: no code that generates load is imported."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from chainmark.store.runs import SealedRun
 
 
 def has_stages(run: SealedRun) -> bool:
-    """Whether it keeps the steps of a load test."""
+    """Whether it stores the steps of a load test."""
     return (run.path / "events" / "steps.parquet").is_file()
 
 
 def stages_of(run: SealedRun) -> pl.DataFrame:
-    """Every step of a run as a row for other tools: whose it is, then its level, books, latencies and judgement.
+    """Every step of a run as a row for other tools: its endpoint, then its level, counts, latencies and judgement.
 
     Raises:
         UsageError: it is not a run of a load test.
@@ -29,5 +29,5 @@ def stages_of(run: SealedRun) -> pl.DataFrame:
 
 
 def no_load_test(run: SealedRun) -> UsageError:
-    """Why nothing of a load test can be had of a run."""
+    """Why a run has no load-test data."""
     return UsageError(f"`{run.run_id}` is not a run of a load test", "`chainmark runs list` shows all runs")

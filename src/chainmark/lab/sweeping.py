@@ -1,4 +1,4 @@
-"""Saturation tests of any system: a sealed run for each load and version, in the order of their schedule."""
+"""Saturation tests of any system: a sealed run for each load and version, in scheduled order."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ BISECTED_ORDER = (
 
 
 def order_description(plan: SweepPlan, *, adaptive: bool = False) -> str:
-    """In which order the runs of a sweep are made, and why."""
+    """The order of the runs of a sweep, and its reason."""
     if adaptive:
         return ADAPTIVE_ORDER
     return BISECTED_ORDER if plan.search == "bisect" else GRID_ORDER
@@ -59,9 +59,9 @@ class SweepRequest:
 
     Attributes:
         versions: each once, the baseline first.
-        repetitions: runs at each load and version.
-        seed: of the order; a run's own seed is this plus its place.
-        adaptive: look for the edge beside the grid's loads, too, instead of running the grid.
+        repetitions: runs per load and version.
+        seed: of the order; a run's own seed is this plus its position.
+        adaptive: search for the edge, also at loads off the grid, instead of running the grid.
         resume: the experiment whose finished runs are kept.
     """
 
@@ -75,12 +75,12 @@ class SweepRequest:
 
 @dataclass(frozen=True)
 class SweepTest:
-    """What a document says of its test as a whole.
+    """The facts about a test as a whole for its document.
 
     Attributes:
-        title: "": the system's own.
-        tolerance: a load is kept up if the share is at least one minus this.
-        order: in which order the runs were made, and why.
+        title: "" uses the system's own.
+        tolerance: a load is sustained if the share is at least one minus this.
+        order: the order in which the runs were made, and why.
         machine: of the runs.
     """
 
@@ -100,24 +100,24 @@ class SweepTest:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What was made; with ``interrupted`` runs are missing."""
+    """All runs that were made; with ``interrupted`` some are missing."""
 
     experiment_id: str
     runs: dict[str, list[SealedRun]]
     interrupted: bool
 
     def all_runs(self) -> list[SealedRun]:
-        """In the order of their positions."""
+        """Sorted by position."""
         result = [run for runs in self.runs.values() for run in runs]
         return sorted(result, key=lambda run: run.manifest.experiment.position if run.manifest.experiment else 0)
 
 
 class Bisected:
-    """A search by halves among the loads of a grid.
+    """A bisection among the loads of a grid.
 
     Attributes:
-        cells: all that it may ask for, by position.
-        most: runs that it asks for in all at most, as far as is known and if no load contradicts another.
+        cells: all runs that it may need, by position.
+        most: maximum number of its runs, as far as known and if no load contradicts another.
     """
 
     def __init__(self, system: SweptSystem, plan: SweepPlan, versions: Sequence[str], repetitions: int) -> None:
@@ -128,10 +128,10 @@ class Bisected:
         self.most = most_asked(plan.loads, [{}]) * self._runs_a_load
 
     def asked(self, made: Collection[int], runs: Mapping[str, Sequence[SealedRun]]) -> list[int]:
-        """The positions of what is run next; nothing: it has ended.
+        """The positions of the next runs; empty: it has ended.
 
         Args:
-            made: positions of what was run, or could not be.
+            made: positions of the runs that were made, or could not be.
             runs: by version.
         """
         result = {version: self._system.standings(its, self._plan.tolerance) for version, its in runs.items()}
@@ -149,11 +149,11 @@ class Sweeper:
     system: SweptSystem
 
     def make(self, profile: BaseModel, order: SweepRequest, listener: Listener) -> Sweep:
-        """Make all runs. Ctrl-C ends it early; what was measured is kept, and can be resumed.
+        """Make all runs. Ctrl-C ends it early; finished runs are kept, and the test can be resumed.
 
         Raises:
             UsageError: a version is named twice, a load cannot be offered, or the experiment to be resumed is another.
-            EnvironmentFailure: a network could not be run; the hint says how to go on.
+            EnvironmentFailure: a network could not be run; the hint says how to continue.
         """
         twice = next((version for version in order.versions if order.versions.count(version) > 1), None)
         if twice is not None:
@@ -195,7 +195,7 @@ class Sweeper:
     def _cells(
         self, plan: SweepPlan, order: SweepRequest, runs: Mapping[str, Sequence[SealedRun]]
     ) -> Iterator[tuple[int, SweepRun, Total]]:
-        """What to run at which position, and how many runs there are as far as is known."""
+        """The runs by position, and their number as far as known."""
         if order.adaptive:
             yield from self._doubled(plan, order, runs)
         elif plan.search == "bisect":
@@ -208,22 +208,22 @@ class Sweeper:
         self, plan: SweepPlan, order: SweepRequest, runs: Mapping[str, Sequence[SealedRun]]
     ) -> Iterator[tuple[int, SweepRun, Total]]:
         search = Bisected(self.system, plan, order.versions, order.repetitions)
-        made: list[int] = []
-        while asked := search.asked(made, runs):
-            for position in asked:
+        attempted: list[int] = []
+        while positions := search.asked(attempted, runs):
+            for position in positions:
                 yield position, search.cells[position], Total(search.most, "at most")
-                made.append(position)
+                attempted.append(position)
 
     def _doubled(
         self, plan: SweepPlan, order: SweepRequest, runs: Mapping[str, Sequence[SealedRun]]
     ) -> Iterator[tuple[int, SweepRun, Total]]:
-        made = turn = position = 0
+        total = turn = position = 0
         while (load := self._wanted(plan, runs)) is not None:
-            made += order.repetitions * len(order.versions)
+            total += order.repetitions * len(order.versions)
             at = self.system.load_of(plan, load)
             for repetition in range(order.repetitions):
                 for version in forth_and_back(order.versions, turn):
-                    yield position, SweepRun(version, at, repetition + 1), Total(made, "at least")
+                    yield position, SweepRun(version, at, repetition + 1), Total(total, "at least")
                     position += 1
                 turn += 1
 
@@ -231,7 +231,7 @@ class Sweeper:
         return wanted_load((self.system.standings(run, plan.tolerance) for run in runs.values()), plan)
 
     def _done(self, experiment_id: str | None) -> dict[int, SealedRun]:
-        """The runs of the experiment that is resumed, by their places."""
+        """The runs of the resumed experiment, by position."""
         if experiment_id is None:
             return {}
         result = finished_runs(self.store, experiment_id)
@@ -241,7 +241,7 @@ class Sweeper:
 
 
 def _check(run: SealedRun, step: PlannedRun, order: SweepRequest) -> None:
-    """Whether a finished run is the one that would be made in its place."""
+    """Whether a finished run is the one that would be made at its position."""
     place, manifest = run.manifest.experiment, run.manifest
     profile, seed = step.profile.model_dump(mode="json"), order.seed + step.position
     if (place and place.side, manifest.profile, manifest.seed) != (step.side, profile, seed):

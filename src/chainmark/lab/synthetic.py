@@ -1,4 +1,4 @@
-"""Logs of a cluster that never ran: what a system needs that can make them, and how they are ordered."""
+"""Logs of a simulated cluster: the protocol of a system that can write them, and the request."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from chainmark.lab.protocols import System
 
 @dataclass(frozen=True)
 class SyntheticRequest:
-    """What logs are to be made.
+    """The logs to write.
 
     Attributes:
-        folder: where they go.
-        slots: how long the network lives.
-        profile: a profile's name or path; None takes the system's own.
+        folder: the output folder.
+        slots: duration of the network.
+        profile: a profile's name or path; None uses the system's own.
         settings: of the profile, as `--set` takes them.
-        hosts: how many; None leaves it to the profile.
-        topology: a rule's name or a file; None leaves it to the profile.
+        hosts: number of hosts; None uses the profile's.
+        topology: a rule's name or a file; None uses the profile's.
         formats: `FORMAT` for all hosts, or `FORMAT:HOST,HOST`; the last one that names a host counts.
         compression: "none", "gzip" or "zstd".
         rotation: a number of lines, or of bytes with a unit ("100MB"), after which a file ends; None: never.
         faults: as the system's :meth:`SyntheticSystem.fault_kinds` describes them.
-        system_start: when the network starts; None takes the system's own constant.
+        system_start: when the network starts; None uses the system's own constant.
         threads: 0 means all cores. The bytes do not depend on it.
         replace: whether a folder that already holds such logs may be replaced.
     """
@@ -51,7 +51,7 @@ class SyntheticRequest:
 
 
 class FaultKind(NamedTuple):
-    """A kind of fault that can be ordered."""
+    """A kind of fault that can be requested."""
 
     name: str
     meaning: str
@@ -59,11 +59,11 @@ class FaultKind(NamedTuple):
 
 
 class SyntheticFault(BaseModel):
-    """A fault that befell a host, and the lines that it took, added or damaged one by one.
+    """A fault of a host, and the number of lines that it removed, added or damaged individually.
 
     Attributes:
-        value: a probability where it has no unit; 0 where the kind takes none.
-        name: the value, where it is a name.
+        value: a probability if it has no unit; 0 if the kind has none.
+        name: the value, if it is a name.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -79,11 +79,11 @@ class SyntheticFault(BaseModel):
 
 
 class SyntheticLogs(BaseModel):
-    """What was made.
+    """The result.
 
     Attributes:
         blocks_forked: blocks that lost their battle.
-        lines_after_truth: lines about blocks that came after the truth about them was closed; expected to be none.
+        lines_after_truth: lines about blocks after the ground truth about them was closed; expected to be none.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -107,22 +107,22 @@ class SyntheticLogs(BaseModel):
 
 @runtime_checkable
 class SyntheticSystem(System, Protocol):
-    """A system of whose clusters chainmark can write logs without running them, with the truth beside them."""
+    """A system for whose clusters chainmark can write logs without running them, with the ground truth next to them."""
 
     def fault_kinds(self) -> list[FaultKind]:
-        """What can go wrong on request."""
+        """The available faults."""
 
     def synthesise(self, order: SyntheticRequest, progress: Progress) -> SyntheticLogs:
         """Write the logs; an interrupted or failed attempt leaves nothing behind.
 
         Raises:
-            UsageError: the order is impossible, or the folder is taken.
+            UsageError: the request is invalid, or the folder exists.
             EnvironmentFailure: the folder cannot be written.
         """
 
 
 def synthetic(system: System) -> SyntheticSystem:
-    """The same system as one whose logs can be made.
+    """The same system typed as one whose logs can be written.
 
     Raises:
         UsageError: they cannot.

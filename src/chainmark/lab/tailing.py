@@ -1,4 +1,4 @@
-"""A log that still grows, read to its end and on from there, whatever rotates it."""
+"""Read a growing log to its end and continue from there, across any rotation."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.storage import storage_errors
 
 CHUNK_BYTES = 1 << 20
-# A longer line is none of a node's; its pieces count as lines.
+# No node writes a longer line; its pieces count as lines.
 LONGEST_LINE = 16 << 20
 
 
 class FileTail:
-    """The whole lines of a file, as they are written.
+    """The complete lines of a file, as they are written.
 
-    A file that was renamed is read to its end before the one in its place; one that was cut is read from its start.
+    A renamed file is read to its end before the one that replaces it; a truncated one is read from its start.
     """
 
     def __init__(self, path: Path) -> None:
         """Open the file.
 
         Raises:
-            UsageError: there is no such file, or it is none that grows by lines.
+            UsageError: there is no such file, or it is not a regular file.
             EnvironmentFailure: it cannot be read.
         """
         if not path.is_file():
@@ -54,17 +54,17 @@ class FileTail:
             raise EnvironmentFailure(f"{self._path} cannot be read: {error.strerror}", "make it readable") from error
 
     def read(self) -> Iterator[bytes]:
-        """What was written since the last time, in pieces of whole lines."""
+        """The text written since the last call, in pieces of complete lines."""
         yield from self._to_end()
         while self._has_gone():
-            yield from self._to_end()  # what was written between the last reading and the renaming
+            yield from self._to_end()  # written between the last read and the renaming
             yield from self.rest()
             self._file.close()
             self._file = self._open()
             yield from self._to_end()
 
     def rest(self) -> Iterator[bytes]:
-        """A last line without an end."""
+        """A last line without a line break."""
         rest, self._rest = self._rest, b""
         if rest:
             yield rest + b"\n"
@@ -85,7 +85,7 @@ class FileTail:
                     yield from self.rest()
 
     def _has_gone(self) -> bool:
-        """Whether another file has the name now; between the two there may be none."""
+        """Whether another file has the name now; in between there may be none."""
         try:
             return not os.path.samestat(self._path.stat(), os.fstat(self._file.fileno()))
         except FileNotFoundError:

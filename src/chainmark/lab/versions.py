@@ -1,14 +1,14 @@
-"""What is under test, as it is written wherever a version is taken: a release, a binary, a checkout, a module.
+"""Parse a version as the user writes it: a release, a binary, a checkout, a module.
 
 ``v1.0.1``                              a release of the system's own module
 ``./build/node``, ``/opt/node``         a binary
-``git:PATH``                            a checkout or worktree as it is, with what is not committed
-``git:PATH@REF``                        a branch, tag or commit of it, without what is not committed
+``git:PATH``                            a checkout or worktree as it is, including uncommitted changes
+``git:PATH@REF``                        a branch, tag or commit of it, without uncommitted changes
 ``git:PATH@REF?replace=MODULE=TARGET``  the same with modules replaced by folders, or by others (``module@v1.2.3``)
 ``example.com/fork/module@v1.2.3``      another module, from the module proxy
-``main@4f2cb01``                        the name of a build that is in the cache, as reports and lists say it
+``main@4f2cb01``                        the name of a build in the cache, as in reports and lists
 
-What a system makes of it is the system's: it may know none of these but releases.
+The system interprets it: some systems only accept releases.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ FORMS = "`v1.0.1`, `./path/to/binary`, `git:PATH@REF`, or `example.com/fork/modu
 _RELEASE = re.compile(r"^v?\d[0-9A-Za-z.+-]*$")
 _MODULE = re.compile(r"^(?P<path>[a-z0-9-]+(\.[a-z0-9-]+)+(/[A-Za-z0-9._~-]+)+)@(?P<version>[^@\s]+)$")
 _PATH_STARTS = ("./", "../", "/", "~")
-# What may stand in a name: it is a part of run ids and of files' names, and must be one word in a shell.
+# Characters allowed in a name: it is part of run IDs and file names, and must be one word in a shell.
 _NAME_LENGTH_MAX = 64
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._+~-]+")
 
 
-class DoesNotBuild(UsageError):  # noqa: N818 - it is not an error of whoever searches among commits
-    """What was named is there, but no program can be made of it."""
+class DoesNotBuild(UsageError):  # noqa: N818 - not an error for a search among commits
+    """The named version exists, but no program can be built from it."""
 
 
 @dataclass(frozen=True)
 class Release:
-    """A release of the system's own module; ``version`` is as it was written."""
+    """A release of the system's own module; ``version`` is as written."""
 
     version: str
 
 
 @dataclass(frozen=True)
 class BinaryFile:
-    """A program that somebody built."""
+    """An existing binary."""
 
     path: Path
 
@@ -52,8 +52,8 @@ class Checkout:
     """A checkout or worktree of a repository, or a folder in one.
 
     Attributes:
-        ref: None: the working tree as it is.
-        replacements: by module, what stands for it: a folder's path, or "module@version".
+        ref: None: the working tree.
+        replacements: by module, its replacement: a folder's path, or "module@version".
     """
 
     path: Path
@@ -61,7 +61,7 @@ class Checkout:
     replacements: tuple[tuple[str, str], ...] = ()
 
     def absolute(self) -> Checkout:
-        """The same, wherever it is asked for from."""
+        """The same with an absolute path."""
         replacements = tuple((module, absolute_target(target)) for module, target in self.replacements)
         return replace(self, path=self.path.absolute(), replacements=replacements)
 
@@ -76,7 +76,7 @@ class ModuleVersion:
 
 @dataclass(frozen=True)
 class Named:
-    """Neither of these by its form: the name of a build, or nothing."""
+    """None of these by its form: the name of a build, or invalid."""
 
     name: str
 
@@ -85,9 +85,9 @@ Target = Release | BinaryFile | Checkout | ModuleVersion | Named
 
 
 def parse_version(text: str) -> Target:
-    """What a version names.
+    """The meaning of a version.
 
-    Folders and files are looked for where the text leaves open what it means: a path may contain an ``@``.
+    Folders and files are checked if the text is ambiguous: a path may contain an ``@``.
 
     Raises:
         UsageError: it is empty, or a part of a ``git:`` version is missing.
@@ -104,12 +104,12 @@ def parse_version(text: str) -> Target:
 
 
 def is_folder(target: str) -> bool:
-    """Whether what shall stand for a module is a folder, and no other module."""
+    """Whether the replacement of a module is a folder, and not another module."""
     return target.startswith((".", "/", "~")) or "@" not in target
 
 
 def absolute_target(target: str) -> str:
-    """What shall stand for a module, wherever it is asked for from."""
+    """The replacement of a module with an absolute path."""
     return str(Path(target).expanduser().absolute()) if is_folder(target) else target
 
 

@@ -1,1 +1,1 @@
-"""Real nodes of any system: processes, addresses and the sampling of what they use."""
+"""Real nodes of any system: processes, addresses and the sampling of their resource use."""

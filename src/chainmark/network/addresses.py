@@ -14,12 +14,12 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 LOOPBACK = ipaddress.ip_network("127.0.0.0/8")
 
 
-# Between the first addresses of networks that run at the same time.
+# Distance between the first addresses of networks that run at the same time.
 LANE_ADDRESSES = 1024
 
 
 def loopback_addresses(first: str, count: int, lane: int = 0) -> list[str]:
-    """``count`` consecutive addresses of 127.0.0.0/8, from ``first`` on; those of another lane are others.
+    """``count`` consecutive addresses of 127.0.0.0/8, from ``first`` on; different in each lane.
 
     Raises:
         UsageError: ``first`` is not a loopback address, or the range leaves the network.
@@ -35,9 +35,9 @@ def loopback_addresses(first: str, count: int, lane: int = 0) -> list[str]:
 
 
 def is_own(host: str) -> bool:
-    """Whether a host's name or address leads to this machine; False where it does not resolve.
+    """Whether a host's name or address is of this machine; False if it does not resolve.
 
-    A loopback address may be forwarded elsewhere (a tunnel, a container's port): that cannot be seen from here.
+    A loopback address may be forwarded elsewhere (a tunnel, a container's port): that cannot be detected from here.
     """
     try:
         results = {str(info[4][0]).partition("%")[0] for info in socket.getaddrinfo(host, None)}
@@ -51,7 +51,7 @@ def require_free_ports(addresses: Iterable[str], ports: Sequence[int]) -> None:
     """Check that every address and port can be listened on.
 
     Raises:
-        EnvironmentFailure: one cannot, naming it.
+        EnvironmentFailure: one cannot; the message names it.
     """
     for address in addresses:
         for port in ports:

@@ -18,11 +18,11 @@ from chainmark.core.errors import UsageError
 from chainmark.network.run_queue import PROC
 from chainmark.network.server_usage import group_of
 
-# Both answer `container inspect` with the same JSON.
+# Both return the same JSON for `container inspect`.
 ENGINES = ("docker", "podman")
 ENGINE_LONGEST_S = 20.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-# A process that began so near to its container's begin is its first one; clocks are set and machines sleep meanwhile.
+# A process that began so close to its container's begin is its first one; clocks are set and machines sleep meanwhile.
 _SAME_BEGIN_S = 60.0
 _OTHER = "or give its processes by `--server-pid`"
 
@@ -32,7 +32,7 @@ class Container:
     """A container that runs here.
 
     Attributes:
-        pid: its first process, as this machine counts.
+        pid: its first process, in this machine's PID namespace.
         group: its control group (version 2); None: it has none of its own.
     """
 
@@ -59,12 +59,12 @@ def container_called(name: str) -> Container:
             "its engine is elsewhere; run chainmark there, or monitor the server by `--scrape`",
         )
     groups = [folder for folder in _with_parents(group_of(pid)) if identifier in folder.name]
-    # What a container makes of groups for itself is below the group that is called after it.
+    # Groups that a container creates for itself are below the group with its name.
     return Container(pid, groups[-1] if groups else None)
 
 
 def _described(name: str) -> dict[str, Any]:
-    """What the first engine that has it says of it."""
+    """The description by the first engine that has it."""
     if not _NAME.fullmatch(name):
         raise UsageError(f"`{name}` is not the name of a container", "`docker ps` lists the names of those that run")
     engines = [engine for engine in ENGINES if shutil.which(engine)]
@@ -85,7 +85,7 @@ def _described(name: str) -> dict[str, Any]:
 
 
 def _asked(engine: str, name: str) -> tuple[dict[str, Any] | None, str]:
-    """What it says of the container, or why it does not."""
+    """Its description of the container, or why there is none."""
     try:
         answer = subprocess.run(
             [engine, "container", "inspect", name],
@@ -101,8 +101,8 @@ def _asked(engine: str, name: str) -> tuple[dict[str, Any] | None, str]:
     except OSError as error:
         return None, error.strerror or str(error)
     if answer.returncode:
-        said = answer.stderr.strip().splitlines() or [f"it ended with {answer.returncode}"]
-        return None, said[-1].removeprefix("Error: ").rstrip(".")
+        lines = answer.stderr.strip().splitlines() or [f"it ended with {answer.returncode}"]
+        return None, lines[-1].removeprefix("Error: ").rstrip(".")
     try:
         (result,) = json.loads(answer.stdout)
         int(result["State"]["Pid"]), result["State"]["Running"], result["State"]["StartedAt"], result["Id"]
@@ -112,7 +112,7 @@ def _asked(engine: str, name: str) -> tuple[dict[str, Any] | None, str]:
 
 
 def _is_here(identifier: str, pid: int, started_at: str) -> bool:
-    """Whether this process is the container's: of an engine on another machine, the number may be anybody's here."""
+    """Whether this process is the container's: for an engine on another machine, the ID may be any process here."""
     try:
         if identifier in (PROC / str(pid) / "cgroup").read_text():
             return True

@@ -1,8 +1,8 @@
-"""Links between nodes as they are between parts of the world, on one machine.
+"""Emulated wide-area links between nodes, on one machine.
 
-Each node has a network namespace and an address of its own. Every packet between two nodes takes the one-way delay of
-their zones, with jitter, loss and limited bandwidth where the plan says so. The host reaches every node without delay,
-also one that is cut off: load, scrapes and RPC do not take part in what is emulated.
+Each node has its own network namespace and address. Every packet between two nodes gets the one-way delay of their
+zones, with jitter, loss and limited bandwidth if the plan defines them. The host reaches every node without delay,
+including a disconnected one: load, scrapes and RPC are not emulated.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _HINT = (
 
 @dataclass(frozen=True)
 class EmulationPlan:
-    """What the links are to be like.
+    """The intended properties of the links.
 
-    ``zone_of`` and ``table`` come together; without them nothing is delayed. ``jitter_share`` is the standard deviation
-    of a delay as a share of it, ``loss`` the probability that a packet is lost, ``bandwidth_bps`` bits per second of
-    each ordered pair. The same seed gives the same delays to the same packets.
+    ``zone_of`` and ``table`` are given together; without them nothing is delayed. ``jitter_share`` is the standard
+    deviation of a delay as a share of it, ``loss`` the probability that a packet is lost, ``bandwidth_bps`` bits per
+    second of each ordered pair. The same seed gives the same delays to the same packets.
     """
 
     nodes: tuple[str, ...]
@@ -68,10 +68,10 @@ class EmulationPlan:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse a plan without sense.
+        """Reject an invalid plan.
 
         Raises:
-            UsageError: naming what is wrong.
+            UsageError: the message names the error.
         """
         for name, value in (("jitter_share", self.jitter_share), ("loss", self.loss)):
             if not 0 <= value <= 1:
@@ -110,7 +110,7 @@ class EmulationPlan:
 
 @dataclass(frozen=True)
 class Availability:
-    """What this machine can do: the backends that work here, the better one first; if none, what is needed."""
+    """The capabilities of this machine: the backends that work here, the better one first; if none, what is needed."""
 
     backends: tuple[str, ...]
     lacks: str | None = None
@@ -119,7 +119,7 @@ class Availability:
 
 @functools.cache
 def available() -> Availability:
-    """What this machine can do for this user, found out by trying."""
+    """The capabilities of this machine for this user, found by trial."""
     lacking = _lacking_capabilities()
     if lacking:
         return Availability((), f"network namespaces, and this user lacks {lacking}", _HINT)
@@ -151,8 +151,8 @@ def _netem_works() -> bool:
 
 
 def _lacking_capabilities() -> str:
-    """The capabilities that are missing here, or that a started program would not keep; "" if none is."""
-    # A program that root starts has all that root has; that of another user has the ambient ones alone.
+    """The capabilities that are missing here, or that a started program would lose; "" if none is."""
+    # A program that root starts has all of root's capabilities; another user's only has the ambient ones.
     field = "CapEff" if os.geteuid() == 0 else "CapAmb"
     bits = 0
     for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
@@ -162,7 +162,7 @@ def _lacking_capabilities() -> str:
 
 
 class EmulatedLinks:
-    """Links that are up. Made by :func:`emulated_links`."""
+    """Active links. Created by :func:`emulated_links`."""
 
     def __init__(self, plan: EmulationPlan, endpoints: Sequence[NodeAddress], fabric: Fabric, folder: Path) -> None:
         self.plan = plan
@@ -178,18 +178,18 @@ class EmulatedLinks:
 
     @property
     def backend(self) -> str:
-        """What makes the links: "netem" or "switch"."""
+        """The backend: "netem" or "switch"."""
         return "netem" if isinstance(self._fabric, netem.NetemFabric) else "switch"
 
     def command(self, name: str, argv: Sequence[str]) -> list[str]:
-        """The command that runs a program on a node; the process becomes the program and keeps its id."""
+        """The command that runs a program on a node; the process becomes the program and keeps its ID."""
         return self._fabric.namespaces[self._number(name)].command(argv)
 
     def measure(self, samples: int = 10) -> list[RoundTrip]:
-        """Measure the round trip of every ordered pair, and keep the figures in the folder.
+        """Measure the round trip of every ordered pair, and store the figures in the folder.
 
         Raises:
-            EnvironmentFailure: the machine refuses the sockets, or the file.
+            EnvironmentFailure: the machine does not allow the sockets, or the file.
         """
         names = [endpoint.name for endpoint in self.endpoints]
         measured = measured_round_trips(
@@ -241,13 +241,13 @@ class EmulatedLinks:
 
 @contextmanager
 def emulated_links(plan: EmulationPlan, folder: Path) -> Iterator[EmulatedLinks]:
-    """Namespaces for all nodes and the links between them, as long as the context lasts.
+    """Namespaces for all nodes and the links between them, while the context lasts.
 
-    ``folder`` keeps the measured round trips and, at the end, the counts of packets. End the nodes' processes before
-    the context. What an experiment that was killed may have left is removed first.
+    ``folder`` gets the measured round trips and, at the end, the counts of packets. End the nodes' processes before the
+    context. Leftovers of a killed experiment are removed first.
 
     Raises:
-        EnvironmentFailure: this machine or this user cannot have such links.
+        EnvironmentFailure: this machine does not allow this user such links.
     """
     backend = _chosen(plan.backend)
     remove_leftovers()
@@ -343,7 +343,7 @@ class SwitchFabric:
             self._switch.heal()
 
     def stats(self) -> LinkStats:
-        """The state now."""
+        """The current state."""
         with _native_errors():
             return _link_stats(self._switch.stats())
 

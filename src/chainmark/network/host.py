@@ -1,4 +1,4 @@
-"""Facts about the machine and the pressure it is under: a result without them is worthless."""
+"""Facts about the machine and its load: a result without them is worthless."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def host_facts() -> HostFacts:
 
 
 def pressure_total_us(resource: str) -> int | None:
-    """Microseconds since boot in which some task waited for "cpu", "io" or "memory"; None if it is not told."""
+    """Microseconds since boot in which some task waited for "cpu", "io" or "memory"; None if unknown."""
     try:
         first = (PRESSURE / resource).read_text(encoding="ascii").splitlines()[0]
         return int(first.rsplit("total=", 1)[1])
@@ -38,10 +38,10 @@ def pressure_total_us(resource: str) -> int | None:
 
 @dataclass(frozen=True)
 class PressureMark:
-    """A moment from which the pressure on the processors is taken.
+    """A starting point for the CPU pressure.
 
     Attributes:
-        total_us: of what :func:`pressure_total_us` told then.
+        total_us: the value of :func:`pressure_total_us` then.
         began_s: by the monotonic clock.
     """
 
@@ -54,7 +54,7 @@ class PressureMark:
         return cls(pressure_total_us("cpu"), time.monotonic())
 
     def share(self) -> float | None:
-        """Of the time since, that in which some task waited for a processor, at most 1; None if it is not told."""
+        """The share of the time since then in which some task waited for a CPU, at most 1; None if unknown."""
         total_us = pressure_total_us("cpu")
         if self.total_us is None or total_us is None:
             return None

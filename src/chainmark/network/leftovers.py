@@ -1,7 +1,7 @@
-"""What an experiment that was killed may have left: removed at the next start.
+"""Leftovers of a killed experiment: removed at the next start.
 
-The kernel removes namespaces, devices and processes with the process that made them. What could still be there is a
-process that was killed in the moment of starting another one, and what that one holds.
+The kernel removes namespaces, devices and processes with the process that made them. What may remain is a process whose
+parent was killed while starting it, and what that process holds.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _WAIT_S = 5.0
 
 
 def remove_leftovers() -> list[str]:
-    """End processes in namespaces whose owner is gone, and remove devices of networks that nobody claims.
+    """End processes in namespaces whose owner is gone, and remove devices of networks without a claim.
 
     Returns:
-        A sentence for each thing that was removed.
+        A sentence for each removed item.
 
     Raises:
-        EnvironmentFailure: something may not be removed.
+        EnvironmentFailure: an item cannot be removed.
     """
     return [*_end_orphans(), *_remove_devices()]
 
@@ -57,7 +57,7 @@ def _end_orphans() -> list[str]:
 
 
 def _is_running(owner: str) -> bool:
-    """Whether the process that ``OWNER_VARIABLE`` names still runs; what cannot be read is left alone."""
+    """Whether the process in ``OWNER_VARIABLE`` still runs; unreadable ones are left alone."""
     pid, _, ticks = owner.partition("-")
     if not (pid.isdigit() and ticks.isdigit()):
         return True

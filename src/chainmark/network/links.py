@@ -1,4 +1,4 @@
-"""What is said of links between nodes, whatever makes them."""
+"""The interface of links between nodes, for all backends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chainmark.network.namespaces import Namespace
 
 @dataclass(frozen=True)
 class NodeAddress:
-    """Where a node is reached, by the other nodes and by the host."""
+    """A node's address for the other nodes and for the host."""
 
     name: str
     address: str
@@ -19,13 +19,12 @@ class NodeAddress:
 
 @dataclass(frozen=True)
 class LinkStats:
-    """What became of the packets, and how far the links were from what was intended.
+    """The outcome of the packets, and the deviation of the links from their intended properties.
 
-    ``packets`` and ``bytes`` are those that the links were given; None where the backend counts only what
-    became of them.
-    Packets that were read are delivered, dropped (by class) or under way; ``unread`` are those that were dropped before
-    the links saw them. The added error is that of each delayed packet: the moment at which it was handed over, less the
-    moment at which it was due. None where the backend cannot tell.
+    ``packets`` and ``bytes`` are those that the links received; None if the backend only counts outcomes.
+    Packets that were read are delivered, dropped (by class) or in flight; ``unread`` are those that were dropped before
+    the links saw them. The added error is that of each delayed packet: the time of its delivery minus the time at which
+    it was due. None if the backend does not measure it.
     """
 
     packets: int | None
@@ -45,14 +44,14 @@ class LinkStats:
 
     @property
     def balanced(self) -> bool:
-        """Whether every packet is in exactly one class; true as well where nobody counted what the links were given."""
+        """Whether every packet is in exactly one class; true as well if the number of received packets is unknown."""
         if self.packets is None:
             return True
         return self.packets == self.delivered + sum(self.dropped.values()) + self.under_way
 
 
 class Fabric(Protocol):
-    """What makes the links: the delay switch, or the kernel. Nodes are numbered in the order of the plan."""
+    """The backend of the links: the delay switch, or the kernel. Nodes are numbered in the order of the plan."""
 
     @property
     def namespaces(self) -> Sequence[Namespace]:
@@ -71,7 +70,7 @@ class Fabric(Protocol):
         """Undo :meth:`partition`."""
 
     def stats(self) -> LinkStats:
-        """The state now."""
+        """The current state."""
 
     def close(self) -> LinkStats:
         """Remove the links; their last state."""

@@ -1,7 +1,7 @@
-"""Network namespaces without a name, and an address range that nobody else uses.
+"""Anonymous network namespaces, and an address range that no other process uses.
 
-A namespace is held by a file descriptor of this process alone, and by the processes that run in it, which the kernel
-kills with this one. So nothing is left however chainmark ends: no namespace, no device, no address.
+Only a file descriptor of this process refers to a namespace, and the processes that run in it, which the kernel kills
+with this one. So nothing is left however chainmark ends: no namespace, no device, no address.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PREFIX_BITS = 24
 HOST_NUMBER = 254
 NODES_MAX = HOST_NUMBER - 1
 DEVICE_PREFIX = "cm-"
-# In the environment of every process of ours in a namespace: who started it.
+# In the environment of every process of ours in a namespace: the process that started it.
 OWNER_VARIABLE = "CHAINMARK_LINKS_OWNER"
 _ROUTES = Path("/proc/net/route")
 
@@ -39,11 +39,11 @@ class Namespace:
 
     @property
     def path(self) -> str:
-        """A path by which any process of the same user finds it, as long as this object lives."""
+        """A path by which any process of the same user finds it, as long as this object exists."""
         return f"/proc/{os.getpid()}/fd/{self.native.descriptor()}"
 
     def command(self, arguments: Sequence[str]) -> list[str]:
-        """The command that runs ``arguments`` in the namespace; the process becomes the program, with the same id."""
+        """The command that runs ``arguments`` in the namespace; the process becomes the program, with the same ID."""
         enter = [required_tool("nsenter"), f"--net={self.path}", "--", *arguments]
         return [required_tool("env"), f"{OWNER_VARIABLE}={own_identity()}", *enter]
 
@@ -62,7 +62,7 @@ def required_tool(name: str) -> str:
 
 
 def own_identity() -> str:
-    """This process, told apart from any other that had or will have its id."""
+    """This process, distinguishable from any earlier or later one with its ID."""
     return f"{os.getpid()}-{start_ticks(os.getpid())}"
 
 
@@ -78,7 +78,7 @@ def start_ticks(pid: int) -> int | None:
 
 @contextmanager
 def claimed_network() -> Iterator[ipaddress.IPv4Network]:
-    """A /24 network of the range that no route of this host leads to, and that no other experiment takes meanwhile.
+    """A /24 network of the range that no route of this host leads to, and that no other experiment uses meanwhile.
 
     Raises:
         EnvironmentFailure: none is free.
@@ -100,7 +100,7 @@ def claimed_network() -> Iterator[ipaddress.IPv4Network]:
 def try_lock(network: ipaddress.IPv4Network) -> socket.socket | None:
     """Claim a network for as long as the socket is open; None if another process has.
 
-    The name lives in the host's network namespace, which is what the claim is about, and goes with the process.
+    The name is in the host's network namespace, which the claim is about, and disappears with the process.
     """
     lock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
@@ -128,7 +128,7 @@ def network_of_device(name: str) -> ipaddress.IPv4Network | None:
 
 
 def _routes() -> list[ipaddress.IPv4Network]:
-    """Where this host's routes lead, but for the default one."""
+    """The destinations of this host's routes, except the default one."""
     try:
         lines = _ROUTES.read_text(encoding="ascii").splitlines()[1:]
     except OSError:

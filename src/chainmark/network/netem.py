@@ -1,9 +1,9 @@
-"""Links by the kernel: a bridge in a namespace of its own, a veth pair to each node, and a tc tree in each node.
+"""Links by the kernel: a bridge in a separate namespace, a veth pair to each node, and a tc tree in each node.
 
-The tree of a node has one class for each other node, chosen by that node's own address, so each packet has exactly the
-delay of its pair. (CometBFT's shell script of v1.0.1 matched in each class the addresses of all zones but the intended
-one, and the first filter won: nearly every pair had the first zone's delay.) netem is given a rate even where none is
-asked for: with one it keeps the order of packets, without it jitter reorders them.
+The tree of a node has one class for each other node, selected by that node's own address, so each packet has exactly
+the delay of its pair. (CometBFT's shell script of v1.0.1 matched in each class the addresses of all zones but the
+intended one, and the first filter won: nearly every pair had the first zone's delay.) netem gets a rate even if none is
+requested: with one it keeps the order of packets, without it jitter reorders them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class LinkDirection:
 
 
 def tc_tree(lines: Sequence[LinkDirection], device: str = NODE_DEVICE) -> list[str]:
-    """The commands, one a line for ``tc -batch``, that give packets to each address their delay and leave all others.
+    """The commands, one per line for ``tc -batch``, that delay packets to each address and leave all others unchanged.
 
     Traffic to the host is among the others, as is ARP.
     """
@@ -61,13 +61,13 @@ def tc_tree(lines: Sequence[LinkDirection], device: str = NODE_DEVICE) -> list[s
 
 
 def tc_change(index: int, line: LinkDirection, device: str = NODE_DEVICE) -> str:
-    """The command that gives the line ``index`` of a tree other figures."""
+    """The command that changes the figures of line ``index`` of a tree."""
     minor = f"{_FIRST_CLASS + index:x}"
     return f"qdisc change dev {device} parent 1:{minor} handle {minor}: {netem(line)}"
 
 
 def netem(line: LinkDirection) -> str:
-    """A netem queue with the figures of one line, in the words of tc."""
+    """A netem queue with the figures of one line, in tc's syntax."""
     words = ["netem", f"limit {QUEUE_PACKETS}", f"delay {_microseconds(line.delay_s)}"]
     if line.delay_s and line.jitter_share:
         words.append(f"{_microseconds(line.delay_s * line.jitter_share)} distribution normal")
@@ -83,7 +83,7 @@ def _microseconds(value_s: float) -> str:
 
 @functools.cache
 def kernel_has_netem() -> bool:
-    """Whether the kernel takes a whole tree, tried in a namespace that is thrown away."""
+    """Whether the kernel supports a complete tree, tried in a temporary namespace."""
     line = LinkDirection("198.18.0.1", 0.01, 0.05, 0.01, None)
     return _batch(Namespace(), "tc", tc_tree([line], "lo")).returncode == 0
 
@@ -108,7 +108,7 @@ def _carry_out(namespace: Namespace | None, tool: str, commands: Sequence[str]) 
 class Bridge:
     """Namespaces joined by a bridge, and the host with them. Nothing is delayed.
 
-    The bridge lives in a namespace without processes, so that it goes with this process, and with it the host's end.
+    The bridge is in a namespace without processes, so that it disappears with this process, and with it the host's end.
     """
 
     def __init__(self, addresses: Sequence[str], host_address: str, host_device: str) -> None:
@@ -176,7 +176,7 @@ class NetemFabric:
         self._change(self._cut, [0] * self._nodes, reset=False)
 
     def stats(self) -> LinkStats:
-        """What the kernel counted at every node's lines to other nodes."""
+        """The kernel's counts at every node's lines to other nodes."""
         return queue_stats([self._queues(namespace) for namespace in self.namespaces])
 
     def close(self) -> LinkStats:
@@ -189,7 +189,7 @@ class NetemFabric:
         return [other for other in range(self._nodes) if other != node]
 
     def _change(self, cut: set[int], groups: Sequence[int], *, reset: bool) -> None:
-        """A line that is cut loses everything; all others are as they were."""
+        """A cut line loses everything; all others are unchanged."""
         before = {pair for pair in self._pairs() if self._is_cut(*pair)}
         self._cut, self._groups = cut, groups
         for node, namespace in enumerate(self.namespaces):
@@ -221,9 +221,9 @@ class NetemFabric:
 
 
 def queue_stats(answers: Sequence[str]) -> LinkStats:
-    """The sums over what ``tc -s -j qdisc show`` says of each node.
+    """The sums over the output of ``tc -s -j qdisc show`` of each node.
 
-    netem does not tell loss from a full queue, nor how many packets it was given.
+    netem does not distinguish loss from a full queue, and does not report how many packets it received.
     """
     queues = [queue for answer in answers for queue in json.loads(answer) if queue.get("kind") == "netem"]
     sent, dropped, waiting = (sum(queue.get(key, 0) for queue in queues) for key in ("packets", "drops", "qlen"))

@@ -1,7 +1,7 @@
 """The state of a running experiment as OpenMetrics, for a Prometheus server to scrape and a dashboard to show.
 
-Nothing is computed until somebody scrapes. Names follow the conventions of Prometheus: a prefix, the unit last,
-`_total` on what only grows; counts begin anew with each run, as counters of a process that was restarted do.
+Nothing is computed until a scrape. Names follow the conventions of Prometheus: a prefix, the unit last, `_total` for
+counters. Counts restart with each run, like the counters of a restarted process.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def parse_place(text: str) -> tuple[str, int]:
     """`127.0.0.1:9464`, `[::1]:9464`, or a port on this machine alone: `9464`.
 
     Raises:
-        UsageError: it is none of them.
+        UsageError: it is neither.
     """
     match = _PLACE.fullmatch(text)
     if match is None or int(match["port"]) > PORT_MAX:
@@ -45,7 +45,7 @@ def parse_place(text: str) -> tuple[str, int]:
 
 @dataclass(eq=False)
 class ExperimentState(Collector):
-    """Where an experiment stands; told by those who make it, read by those who scrape it, from any thread."""
+    """The progress of an experiment; written by its runner, read by scrapes, from any thread."""
 
     version: str
     stage_name: str = ""
@@ -67,7 +67,7 @@ class ExperimentState(Collector):
             self._last = LiveFigures()
 
     def end(self, status: str, gates: Mapping[str, int]) -> None:
-        """A run was sealed: valid or not, and how many of its gates passed, warned and failed."""
+        """A run was sealed: whether it is valid, and how many of its gates passed, warned and failed."""
         with self._lock:
             self.finished[status] = self.finished.get(status, 0) + 1
             for name, amount in gates.items():
@@ -79,25 +79,25 @@ class ExperimentState(Collector):
             self.stage_name, self.progress = name, 0.0
 
     def update(self, fraction: float) -> None:
-        """The stage stands at ``fraction``."""
+        """The stage's progress is ``fraction``."""
         with self._lock:
             self.progress = min(1.0, max(0.0, fraction))
 
     @contextmanager
     def live(self, source: LiveSource) -> Iterator[None]:
-        """Figures can be asked for as long as the context lasts; afterwards the last ones stand."""
+        """Serve the figures while the context lasts; afterwards keep the last ones."""
         with self._lock:
             self._sources.append(source)
         try:
             yield
         finally:
-            # Nobody may ask the load while it is taken down.
+            # No scrape may query the load while it is taken down.
             with self._lock:
                 self._last = source()
                 self._sources.remove(source)
 
     def collect(self) -> Iterator[Metric]:
-        """Everything, as it stands now."""
+        """The complete current state."""
         with self._lock:
             yield from self._where()
             figures = self._sources[-1]() if self._sources else self._last
@@ -105,7 +105,7 @@ class ExperimentState(Collector):
         yield from _host()
 
     def describe(self) -> list[Metric]:
-        """Nothing: so that the registry does not scrape in order to register."""
+        """Nothing: prevents a scrape by the registry at registration."""
         return []
 
     def _where(self) -> Iterator[Metric]:
@@ -140,7 +140,7 @@ def _labelled(
 
 
 def _load(figures: LiveFigures) -> Iterator[Metric]:
-    """What is not known is not told: a zero would be a claim."""
+    """Unknown values are omitted: a zero would be a claim."""
     counters = {
         "load_offered": ("Transactions or requests that were due so far in this run or step.", figures.offered),
         "load_sent": ("Those that were sent.", figures.sent),
@@ -176,13 +176,13 @@ def _host() -> Iterator[Metric]:
 
 @contextmanager
 def exposed(state: ExperimentState, place: str) -> Iterator[str]:
-    """Serve a state, and what this process uses, as long as the context lasts; the URL of the page.
+    """Serve a state and the resource use of this process while the context lasts; returns the URL of the page.
 
-    Scrapers that ask for OpenMetrics get it, others the older text format.
+    Scrapers that request OpenMetrics get it, others the older text format.
 
     Raises:
-        UsageError: ``place`` is no address.
-        EnvironmentFailure: nobody can listen there, as where somebody does already.
+        UsageError: ``place`` is not an address.
+        EnvironmentFailure: the address cannot be bound, for example because it is in use.
     """
     host, port = parse_place(place)
     registry = CollectorRegistry()

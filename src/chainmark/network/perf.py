@@ -1,7 +1,7 @@
-"""Where processes without pprof pages spend their processor time: by Linux's `perf`, where the kernel allows it.
+"""CPU time of processes without pprof pages: by Linux's `perf`, if the kernel allows it.
 
-Source: perf-record(1) and perf-script(1). Calls are followed by frame pointers, which Go's programs have; of a program
-that is built without them the innermost function is right, and those that called it may be missing.
+Source: perf-record(1) and perf-script(1). Calls are followed by frame pointers, which Go's programs have; for a program
+built without them the innermost function is correct, and its callers may be missing.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from threading import Event
 
 from chainmark.core.errors import EnvironmentFailure
 
-SAMPLES_PER_S = 99  # not in step with what a program does a hundred times a second
+SAMPLES_PER_S = 99  # not synchronous with activities at a hundred times per second
 _ENDING_TIMEOUT_S = 20.0
-# Samples by the machine's timer: the counters of the processor are not there on most virtual machines.
+# Samples by the machine's timer: most virtual machines lack the CPU's hardware counters.
 _RECORD = ("record", "--quiet", "--event", "cpu-clock", "--freq", str(SAMPLES_PER_S), "--call-graph", "fp")
 _SCRIPT = ("script", "--no-inline", "--fields", "comm,period,ip,sym,dso")
 _FRAME = re.compile(r"\s+[0-9a-f]+ (.*) \((.*)\)$")
-# What compilers add to the name of a part or a copy of a function.
+# Suffixes that compilers add to the name of a part or a copy of a function.
 _COMPILERS = re.compile(r"(\.(part|constprop|isra|cold|llvm)\b[\w.]*|\+0x[0-9a-f]+)$")
 
 
 def sample(pids: Sequence[int], seconds: float, stopped: Event) -> str:
-    """What `perf script` says of some processes, sampled until the time is over or all is stopped.
+    """The output of `perf script` for some processes, sampled until the time is over or sampling is stopped.
 
     Raises:
-        EnvironmentFailure: perf is not installed, or may not look at them.
+        EnvironmentFailure: perf is not installed, or lacks permission.
     """
     perf = shutil.which("perf")
     if perf is None:
@@ -43,18 +43,18 @@ def sample(pids: Sequence[int], seconds: float, stopped: Event) -> str:
             stopped.wait(seconds)
             recording.send_signal(signal.SIGINT)
             try:
-                _, said = recording.communicate(timeout=_ENDING_TIMEOUT_S)
+                _, errors = recording.communicate(timeout=_ENDING_TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 recording.kill()
-                said = "it did not end"
+                errors = "it did not end"
         if not data.is_file() or not data.stat().st_size:
-            raise EnvironmentFailure(f"`perf` recorded nothing: {' '.join(said.split())[:200] or 'it said nothing'}")
+            raise EnvironmentFailure(f"`perf` recorded nothing: {' '.join(errors.split())[:200] or 'it said nothing'}")
         shown = subprocess.run([perf, *_SCRIPT, "--input", data], capture_output=True, text=True, check=False)
     return shown.stdout
 
 
 def stacks(text: str) -> Iterator[tuple[list[str], float]]:
-    """Every sample of what `sample` returned: its functions, the outermost first, and its processor time in seconds."""
+    """Every sample in the output of `sample`: its functions, the outermost first, and its CPU time in seconds."""
     for block in text.split("\n\n"):
         head, *frames = block.strip("\n").split("\n")
         matches = [frame for line in frames if (frame := _FRAME.match(line))]
@@ -63,5 +63,5 @@ def stacks(text: str) -> Iterator[tuple[list[str], float]]:
 
 
 def _function(symbol: str, image: str) -> str:
-    """A function's name; what has none is called by the file that it is in."""
+    """A function's name; one without a name has that of its file."""
     return f"({Path(image).name})" if symbol == "[unknown]" else _COMPILERS.sub("", symbol)

@@ -1,7 +1,7 @@
-"""Profiles of programs: taken from their pprof pages while a load runs, and read as stacks of functions.
+"""Profiles of programs: fetched from their pprof pages while a load runs, and parsed as stacks of functions.
 
-The files are kept as the program gave them, so that `go tool pprof` opens them. Of processes that have no such pages
-`perf` samples the processor time.
+The files are stored as received, so that `go tool pprof` opens them. For processes without such pages `perf` samples
+the CPU time.
 
 Source: https://pkg.go.dev/net/http/pprof
 """
@@ -30,7 +30,7 @@ from chainmark.network import perf
 
 BEGIN, END = "begin", "end"
 ANSWER_TIMEOUT_S = 30.0
-# Unlike the stack, the owner names no function of Go's own library: it is whose work the library does.
+# Unlike the stack, the owner names no function of Go's own library: it is the caller of the library.
 PROFILE_SCHEMA: Mapping[str, type[pl.DataType] | pl.DataType] = {
     "kind": pl.String,
     "moment": pl.String,
@@ -43,7 +43,7 @@ PROFILE_SCHEMA: Mapping[str, type[pl.DataType] | pl.DataType] = {
 
 @dataclass(frozen=True)
 class _Page:
-    """Where a kind of profile is got, which of its values counts, and what that is in the unit of the kind."""
+    """The page of a kind of profile, which of its values counts, and its factor to the unit of the kind."""
 
     path: str
     value: str
@@ -62,21 +62,21 @@ _SAMPLED = f".{CPU}.perf.txt.gz"
 # Of "github.com/owner/name": what follows is a folder of the repository.
 _REPOSITORY_PARTS = 3
 _CLOSURE = re.compile(r"(\.func\d+|\.gowrap\d+|\.deferwrap\d+|-fm|-range\d+|(?<=\d)\.\d+)+$")
-# What Go's runtime counts since the program's start.
+# Values that Go's runtime counts since the program's start.
 _SINCE_START = frozenset({MUTEX, BLOCK})
 
 
 class ProfileTaker:
-    """Takes profiles of programs over the same stretch of time, each on a thread of its own.
+    """Records profiles of programs over the same period, each on its own thread.
 
-    A profile of the processor lasts from the beginning to the end; the others are taken at both.
+    A CPU profile lasts from the beginning to the end; the others are recorded at both.
 
     Args:
         places: by host, the address of its pprof pages: "127.1.0.1:6060".
-        kinds: to take.
-        folder: gets ``HOST.KIND.pb.gz``, and ``HOST.KIND.begin.pb.gz`` of what is taken at the beginning.
-        window_ns: the stretch, ns since 1970-01-01 UTC.
-        processes: without such pages, by what they are called: sampled if the processor's kind is taken, into
+        kinds: to record.
+        folder: gets ``HOST.KIND.pb.gz``, and ``HOST.KIND.begin.pb.gz`` for profiles at the beginning.
+        window_ns: the period, ns since 1970-01-01 UTC.
+        processes: those without such pages, by name: sampled if CPU profiles are recorded, into
             ``NAME.cpu.perf.txt.gz``.
     """
 
@@ -102,18 +102,18 @@ class ProfileTaker:
         ]
 
     def start(self) -> None:
-        """Begin to wait for the beginning."""
+        """Start waiting for the beginning."""
         with storage_errors(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """Take nothing more; what is being taken is not waited for."""
+        """Start no further profiles; running ones are not awaited."""
         self._stopped.set()
 
     def finish(self) -> list[str]:
-        """Wait until all are taken; what is missing, and why, a sentence for each host."""
+        """Wait until all are recorded; returns a sentence per host on what is missing, and why."""
         until = self._end_ns / NS - time.time() + ANSWER_TIMEOUT_S
         deadline = time.monotonic() + max(0.0, until)
         for host, thread in zip(self._missing, self._threads, strict=True):
@@ -148,16 +148,16 @@ class ProfileTaker:
             self._missing[name][CPU] = str(error) or type(error).__name__
 
     def _wait_until(self, moment_ns: int) -> bool:
-        """Whether it came before all was stopped."""
+        """Whether it was reached before everything was stopped."""
         return not self._stopped.wait(max(0.0, (moment_ns - time.time_ns()) / NS))
 
     def _take(self, client: httpx.Client, host: str, kind: str, name: str) -> None:
-        asked, timeout_s = {}, ANSWER_TIMEOUT_S
+        parameters, timeout_s = {}, ANSWER_TIMEOUT_S
         if kind == CPU:
             seconds = max(1, int((self._end_ns - time.time_ns()) / NS))
-            asked, timeout_s = {"seconds": str(seconds)}, seconds + ANSWER_TIMEOUT_S
+            parameters, timeout_s = {"seconds": str(seconds)}, seconds + ANSWER_TIMEOUT_S
         try:
-            answer = client.get(f"/{_PAGES[kind].path}", params=asked, timeout=timeout_s)
+            answer = client.get(f"/{_PAGES[kind].path}", params=parameters, timeout=timeout_s)
             if answer.is_error:
                 self._missing[host][kind] = f"its pprof page answers {answer.status_code}"
                 return
@@ -186,11 +186,11 @@ def read_profiles(folder: Path, kinds: Sequence[str]) -> pl.DataFrame:
 
     Args:
         folder: of the files.
-        kinds: those that were taken.
+        kinds: those that were recorded.
 
     Returns:
-        A row for each stack with a value: `PROFILE_SCHEMA`, values in the kind's unit. What is counted since the start
-        of a program is what was added between the beginning and the end.
+        A row for each stack with a value: `PROFILE_SCHEMA`, values in the kind's unit. For values counted since the
+        start of a program it is the growth between the beginning and the end.
     """
     parts = []
     for kind in kinds:
@@ -231,7 +231,7 @@ def _stacks(path: Path, kind: str, host: str, moment: str) -> pl.DataFrame:
 
 
 def _sampled(path: Path) -> pl.DataFrame:
-    """What `perf` saw of a process. Only names of Go say by themselves what is of a library."""
+    """The samples of a process from `perf`. Only names of Go show by themselves what is of a library."""
     host, rows = path.name.removesuffix(_SAMPLED), []
     for functions, seconds in perf.stacks(gzip.decompress(path.read_bytes()).decode(errors="replace")):
         names = [go_name(function) for function in functions]
@@ -249,12 +249,12 @@ def _summed(rows: Sequence[tuple[object, ...]]) -> pl.DataFrame:
 
 
 def _calls(stack: Sequence[int], names: Sequence[str]) -> list[str]:
-    """The stack by names; a function that calls itself, or a closure of its own, is one call."""
+    """The stack by names; a function that calls itself, or its own closure, is one call."""
     return [name for name, _ in groupby(names[at] for at in stack)]
 
 
 def _owner(stack: Sequence[int], names: Sequence[str], is_own: Sequence[bool]) -> str:
-    """The innermost function that is not of the library; of the library's own threads, the one they begin with."""
+    """The innermost function that is not of the library; for the library's own threads, their outermost one."""
     return names[next((at for at in reversed(stack) if is_own[at]), stack[0])]
 
 
@@ -266,11 +266,11 @@ def _is_of_library(function: str) -> bool:
 
 @lru_cache(maxsize=100_000)
 def go_name(function: str) -> str:
-    """A function's name as it is the same in most versions of its module.
+    """A function's name in a form that is stable over most versions of its module.
 
     Packages move within a repository, modules get a major version into their path, the parameters of a generic function
-    are no part of what it is, and the closures of a function are numbered anew whenever it is changed: they count as
-    the function itself.
+    do not identify it, and the closures of a function are renumbered whenever it changes: they count as the function
+    itself.
     """
     path, slash, rest = re.sub(r"\[.*\]", "", function).rpartition("/")
     package, _, name = rest.partition(".")
@@ -285,10 +285,10 @@ def go_name(function: str) -> str:
 def record_of(
     kinds: Sequence[str], frame: pl.DataFrame, missing: Sequence[str], **known: str | float
 ) -> ProfilesRecord:
-    """What a run knows of its profiles.
+    """The record of a run's profiles.
 
     Args:
-        kinds: that were asked for.
+        kinds: those requested.
         frame: of `read_profiles`.
         missing: of `ProfileTaker.finish`.
         known: the record's other fields.

@@ -1,4 +1,4 @@
-"""Node processes: started so that they cannot outlive chainmark, watched, and stopped by their ids.
+"""Node processes: started so that they cannot outlive chainmark, monitored, and stopped by their IDs.
 
 Every process runs in a session of its own (the terminal's Ctrl-C does not reach it: chainmark stops it in order) and
 asks the kernel to be killed when its parent dies, which covers even SIGKILL of chainmark. The kernel ties that request
@@ -27,17 +27,18 @@ STOP_TIMEOUT_S = 20.0
 LOG_TAIL_BYTES = 16_384
 LAST_WORDS = 200
 PANICS = ("panic: ", "fatal error: ")
-# Left out of a quoted line, or one error at two times would be two errors. CometBFT writes `E[2026-11-23|00:00:01.5]`.
+# Omitted from a quoted line, so that the same error at two times is one error. CometBFT writes
+# `E[2026-11-23|00:00:01.5]`.
 TIMESTAMP = re.compile(r"^([A-Z]?\[)?\d{4}[-/]\d\d[-/]\d\d[T |]\d\d:\d\d:\d\d[.,\d]*(Z|[+-]\d\d:?\d\d)?\]?\s+")
 
 
 @contextmanager
 def preferred_threads() -> Iterator[None]:
-    """Threads that are started within the context run before the nodes, where this user may have that (root may).
+    """Threads that are started within the context run before the nodes, if this user may set that (root may).
 
-    A load generator that waits for a processor behind the nodes it loads would measure its own delay. They get the
-    lowest real-time priority, because niceness does not count between sessions, and each node has one of its own.
-    Processes that are started later do not inherit it: it is the calling thread's only as long as the context lasts.
+    A load generator that waits for a CPU behind the nodes it loads would measure its own delay. It gets the lowest
+    real-time priority, because niceness has no effect between sessions, and each node has its own session. Processes
+    that are started later do not inherit it: the calling thread has it only while the context lasts.
     """
     policy, usual = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
@@ -67,23 +68,23 @@ class NodeProcess:
         return self.popen.pid
 
     def signal(self, number: signal.Signals, *, ends: bool = False) -> None:
-        """Send a signal; one that is meant to end the process makes its end no death."""
+        """Send a signal; after a signal that should end the process, its exit is not a death."""
         self.stopping = self.stopping or ends
         self.popen.send_signal(number)
 
     def ended(self) -> bool:
-        """Whether it runs no more."""
+        """Whether it has exited."""
         return self.popen.poll() is not None
 
     def death(self) -> str | None:
-        """How the process ended without being asked to, or None while it runs or was stopped by us."""
+        """How the process ended unexpectedly, or None while it runs or if chainmark stopped it."""
         code = self.popen.poll()
         if code is None or self.stopping:
             return None
         if code < 0:
             return f"{self.name} was killed by {signal.Signals(-code).name}"
         lines = [line for raw in self._end_of_log() or () if (line := TIMESTAMP.sub("", raw.strip()))]
-        # Of a panic the trace comes last, which tells nobody anything.
+        # A panic ends with the stack trace, which is not informative.
         last = [line for line in lines if line.startswith(PANICS)][:1] or lines[-1:]
         return f"{self.name} exited with code {code}" + "".join(f", saying `{line[:LAST_WORDS]}`" for line in last)
 
@@ -95,7 +96,7 @@ class NodeProcess:
         return "\n".join(f"  {self.name} | {line}" for line in lines[-count:]) or "  (its log is empty)"
 
     def _end_of_log(self) -> list[str] | None:
-        """Its last lines; None where there is no log."""
+        """Its last lines; None if there is no log."""
         try:
             with self.log_path.open("rb") as file:
                 file.seek(0, 2)
@@ -105,12 +106,12 @@ class NodeProcess:
             return None
 
 
-# The groups whose context lasts: a network beside another one of the same measurement is none of its strangers.
+# The groups whose context is active: another network of the same measurement is not a foreign process.
 _groups: dict[int, ProcessGroup] = {}
 
 
 def pids_of_all_networks() -> set[int]:
-    """The processes of all networks that this process of ours runs now."""
+    """The processes of all networks that this process runs now."""
     return {process.pid for group in list(_groups.values()) for process in list(group.processes)}
 
 
@@ -157,11 +158,11 @@ class ProcessGroup:
         return process
 
     def deaths(self) -> list[str]:
-        """A sentence for every process that ended without being asked to."""
+        """A sentence for every process that ended unexpectedly."""
         return [death for process in self.processes if (death := process.death())]
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> list[str]:
-        """SIGTERM to all, wait, SIGKILL to what is left.
+        """SIGTERM to all, wait, SIGKILL to the remaining ones.
 
         Returns:
             The names of the processes that had to be killed.
@@ -170,7 +171,7 @@ class ProcessGroup:
         for process in running:
             process.stopping = True
             process.popen.terminate()
-            process.popen.send_signal(signal.SIGCONT)  # one that is paused would not hear of it
+            process.popen.send_signal(signal.SIGCONT)  # a paused one would not receive it
         deadline = time.monotonic() + timeout_s
         killed = []
         for process in running:

@@ -1,8 +1,8 @@
-"""What a Prometheus server keeps, asked by its HTTP API; every answer is kept, and can be read again instead of asking.
+"""Data of a Prometheus server, queried over its HTTP API; responses are stored and can be replayed without the server.
 
 Written against Prometheus' documented API (`/api/v1/query`, `/api/v1/query_range`, `/api/v1/label/…/values`), which
-Thanos, Mimir and VictoriaMetrics answer too. Nothing partial passes silently: an error of the server is raised, and its
-warnings (that a store did not answer, that results were cut off) stand in :attr:`Prometheus.warnings`.
+Thanos, Mimir and VictoriaMetrics implement too. Partial results are never silent: an error of the server is raised, and
+its warnings (a store did not respond, results were truncated) are in :attr:`Prometheus.warnings`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from chainmark.core.storage import storage_errors
 from chainmark.core.times import NS
 
 TIMEOUT_S = 120.0
-# A server refuses to answer with more points than that for one series, so longer ranges are asked for in parts. Raw
-# samples have no such limit, but the same size of a part keeps answers small: at one scrape a second it is three hours.
+# A server refuses to return more points than this per series, so longer ranges are queried in parts. Raw samples have
+# no such limit, but the same part size keeps responses small: at one scrape per second it is three hours.
 POINTS_MAX = 11_000
 PART_NS_MIN = 60 * NS
 _MS = 1_000_000
@@ -35,7 +35,7 @@ Parameters = Mapping[str, str]
 
 
 class ServerError(EnvironmentFailure):
-    """The server answered that it cannot answer; ``kind`` is its own name for that."""
+    """The server reported an error; ``kind`` is its own name for the error."""
 
     def __init__(self, kind: str, told: str, place: str) -> None:
         super().__init__(f"the Prometheus server {place} could not answer ({kind}): {told}")
@@ -44,12 +44,12 @@ class ServerError(EnvironmentFailure):
 
 
 class PrometheusSource(Protocol):
-    """Who answers: a server, or answers that were kept."""
+    """A source of responses: a server, or stored responses."""
 
     place: str
 
     def ask(self, path: str, parameters: Parameters) -> dict[str, Any]:
-        """The whole answer, as the API's envelope of `status`, `data`, `warnings`."""
+        """The whole response, as the API's envelope of `status`, `data`, `warnings`."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class TimeSeries:
     """One time series: samples in the order of time.
 
     Attributes:
-        times_ns: shape (n,), when each was taken, ns since 1970-01-01 UTC, exact to the millisecond.
+        times_ns: shape (n,), time of each sample, ns since 1970-01-01 UTC, exact to the millisecond.
         values: shape (n,), in the metric's own unit.
     """
 
@@ -72,19 +72,19 @@ class TimeSeries:
 
 
 class LiveServer:
-    """A server, asked over HTTP; ``user:password@`` in the address is used, and kept nowhere."""
+    """A server, queried over HTTP; ``user:password@`` in the address is used and never stored."""
 
     def __init__(self, url: str) -> None:
         try:
             address = httpx.URL(url.rstrip("/") + "/")
-            # Neither a proxy of the environment nor a password of .netrc: what is asked goes where the address says.
+            # Neither a proxy of the environment nor a password of .netrc: requests go exactly where the address points.
             self._client = httpx.Client(base_url=address, timeout=TIMEOUT_S, follow_redirects=True, trust_env=False)
         except (httpx.InvalidURL, ValueError) as error:
             raise UsageError(f"`{url}` is not a valid server URL ({error})", _HINT) from error
         self.place = str(address.copy_with(username=None, password=None)).rstrip("/")
 
     def ask(self, path: str, parameters: Parameters) -> dict[str, Any]:
-        """One request; answers that say that the question failed are answers."""
+        """Send one request; error responses of the API are responses too."""
         try:
             response = self._client.get(path.lstrip("/"), params=dict(parameters))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -110,7 +110,7 @@ class LiveServer:
 
 @dataclass
 class KeptAnswers:
-    """Answers that :class:`Prometheus` kept in a folder, asked in the same words."""
+    """Responses that :class:`Prometheus` stored in a folder, looked up by the same query."""
 
     folder: Path
     place: str = ""
@@ -123,7 +123,7 @@ class KeptAnswers:
             self._answers[_key(content["path"], content["parameters"])] = content["answer"]
 
     def ask(self, path: str, parameters: Parameters) -> dict[str, Any]:
-        """The answer that was given then."""
+        """The stored response."""
         try:
             return self._answers[_key(path, parameters)]
         except KeyError:
@@ -135,10 +135,10 @@ class KeptAnswers:
 
 
 def read_recorded(path: Path) -> dict[str, Any]:
-    """One question with its answer, as they were kept.
+    """One stored query with its response.
 
     Raises:
-        UsageError: it is no such file.
+        UsageError: the file is of another kind.
     """
     try:
         with open_zstd(path) as file:
@@ -156,14 +156,14 @@ def _key(path: str, parameters: Parameters) -> str:
 
 @dataclass
 class Prometheus:
-    """A reader of what a server keeps.
+    """A reader of a server's data.
 
     Args:
-        source: who answers.
-        keep: a folder in which every answer is kept, with its question; None keeps none.
+        source: sends the queries.
+        keep: a folder in which every response is stored with its query; None stores nothing.
 
     Attributes:
-        warnings: what the server said beside its answers, once each.
+        warnings: warnings in the server's responses, each once.
     """
 
     source: PrometheusSource
@@ -186,15 +186,15 @@ class Prometheus:
         return sorted(str(value) for value in data)
 
     def samples(self, selector: str, begin_ns: int, end_ns: int) -> list[TimeSeries]:
-        """The samples of every series that a selector names, as they were scraped, at the times of their scrapes.
+        """The samples of every series that a selector matches, as scraped, with the times of their scrapes.
 
         Args:
-            selector: of PromQL, e.g. ``{__name__="up",job="node0"}``.
-            begin_ns: the range begins here, in ns since 1970-01-01 UTC.
-            end_ns: the range ends before this.
+            selector: in PromQL, e.g. ``{__name__="up",job="node0"}``.
+            begin_ns: start of the range, in ns since 1970-01-01 UTC.
+            end_ns: end of the range, exclusive.
 
         Raises:
-            ServerError: the server cannot answer, as for a selector that is none.
+            ServerError: the server reports an error, for example for an invalid selector.
         """
         all_series: dict[tuple[tuple[str, str], ...], TimeSeries] = {}
         for part_begin, part_end in _parts(begin_ns, end_ns, POINTS_MAX * NS):
@@ -205,7 +205,7 @@ class Prometheus:
     def query_range(self, expression: str, begin_ns: int, end_ns: int, step_ns: int) -> list[TimeSeries]:
         """The values of an expression at ``begin_ns``, and every ``step_ns`` after it before ``end_ns``.
 
-        As the server's graphs show it: a value stands until the next scrape, so a gap in the scrapes may go unseen.
+        As in the server's graphs, a value holds until the next scrape, so a gap in the scrapes may stay invisible.
         """
         all_series: dict[tuple[tuple[str, str], ...], TimeSeries] = {}
         for part_begin, part_end in _parts(begin_ns, end_ns, POINTS_MAX * step_ns):
@@ -278,7 +278,7 @@ def _append(all_series: dict[tuple[tuple[str, str], ...], TimeSeries], series: T
 
 
 def _write(path: Path, asked: str, parameters: Parameters, answer: Mapping[str, Any]) -> None:
-    """Series in the order of their labels: servers give them in any, and equal answers should be equal bytes."""
+    """Series sorted by their labels: servers return them in any order, and equal responses should give equal bytes."""
     retained = dict(answer)
     data = retained.get("data")
     if isinstance(data, dict) and isinstance(data.get("result"), list):
@@ -298,7 +298,7 @@ def _parts(begin_ns: int, end_ns: int, length_ns: int) -> Iterator[tuple[int, in
 
 
 def _seconds(time_ns: int) -> str:
-    """As the API takes times and steps: seconds, here with all digits that they have."""
+    """The API's format of times and steps: seconds with all significant digits."""
     text = f"{time_ns // NS}.{time_ns % NS:09d}".rstrip("0")
     return text.removesuffix(".")
 

@@ -1,4 +1,4 @@
-"""Round trips between nodes: measured before a run, kept beside what was intended, and judged."""
+"""Round trips between nodes: measured before a run, stored with the intended ones, and judged."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ GATE_ID = "round_trips"
 TOLERANCE_SHARE = 0.10
 TOLERANCE_S = 0.002
 # Few enough that pings do not wait for one another, and those of a pair so far apart that one hiccup of the machine
-# does not meet most of them.
+# does not affect most of them.
 RATE_MAX_PER_S = 4000
 PAIR_RATE_PER_S = 20
 PATIENCE_S = 2.0
-# A ping as a packet, with its headers.
+# A ping packet, with its headers.
 PING_BYTES = 48
 _NAMED = 3
 
@@ -40,7 +40,7 @@ ROUND_TRIP_SCHEMA: dict[str, type[pl.DataType]] = {
 
 @dataclass(frozen=True)
 class RoundTrip:
-    """One ordered pair: what a round trip was to take, and took over ``answered`` of ``sent`` pings, in seconds."""
+    """One ordered pair: its intended round trip, and that of ``answered`` of ``sent`` pings, in seconds."""
 
     source: str
     destination: str
@@ -52,12 +52,12 @@ class RoundTrip:
 
     @property
     def measured_s(self) -> float | None:
-        """What is judged: the median, as jitter makes the smallest of many smaller than intended."""
+        """The judged value: the median, as jitter makes the smallest of many smaller than intended."""
         return self.median_s
 
     @property
     def excess(self) -> float:
-        """The deviation as a multiple of what is tolerated; infinite if no ping was answered."""
+        """The deviation as a multiple of the tolerance; infinite if no ping returned."""
         if self.measured_s is None:
             return math.inf
         tolerance_s = max(TOLERANCE_SHARE * self.intended_s, TOLERANCE_S)
@@ -71,10 +71,10 @@ def measured_round_trips(
     intended_s: Callable[[str, str], float],
     samples: int,
 ) -> list[RoundTrip]:
-    """Measure every ordered pair with ``samples`` datagrams each, spread over the time that takes.
+    """Measure every ordered pair with ``samples`` datagrams each, spread over the required time.
 
     Raises:
-        EnvironmentFailure: the machine refuses the sockets.
+        EnvironmentFailure: the machine does not allow the sockets.
     """
     pairs = [(source, destination) for source in names for destination in names if source != destination]
     try:
@@ -108,7 +108,7 @@ def round_trip_frame(measured: Sequence[RoundTrip]) -> pl.DataFrame:
 
 
 def round_trip_gate(measured: Sequence[RoundTrip]) -> Gate:
-    """Whether every ordered pair's round trip is what was intended, within 10 % or 2 ms, whichever is more."""
+    """Whether every ordered pair's round trip is as intended, within 10 % or 2 ms, whichever is more."""
     beyond = sorted(
         (round_trip for round_trip in measured if round_trip.excess > 1), key=lambda round_trip: -round_trip.excess
     )

@@ -1,9 +1,9 @@
-"""Whether our own processes waited for a processor while others had it.
+"""Whether our own processes waited for a CPU while others had it.
 
-The kernel says of every thread how long it ran and how long it was ready to run and did not (`schedstat`). Threads also
-wait for each other, which is their own affair. So what counts as lost to others is at most the processor time that
-others had: not that of processes which give way (SCHED_IDLE, niceness from 10 on), because the scheduler gives them
-what is left. `docs/concepts/validity.md` has the measurements behind the constants.
+The kernel reports for every thread how long it ran and how long it was ready to run and did not (`schedstat`). Threads
+also wait for each other, which does not count. So the time lost to others is at most the CPU time that others had,
+without that of low-priority processes (SCHED_IDLE, niceness from 10 on), because the scheduler gives them only spare
+time. `docs/concepts/validity.md` has the measurements behind the constants.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import psutil
 
 PROC = Path("/proc")
 NS = 1e9
-# Who hardly runs loses little, whatever share of that it is: what is lost counts against this share of a processor at
-# least. A generator's thread wakes at least a hundred times a second; a tenth of this is half a millisecond each time,
-# and what single waits are longer is judged by how late it woke.
+# A thread that hardly runs loses little, whatever share of its time that is: the loss is relative to at least this
+# share of a CPU. A generator's thread wakes at least a hundred times a second; a tenth of this is half a millisecond
+# each time, and longer single waits are judged by how late it woke.
 LEAST_BUSY_SHARE = 0.5
 # A weight of a tenth of the usual one.
 YIELDING_NICE = 10
@@ -30,10 +30,10 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class RunQueue:
-    """How long the threads of some processes ran, and how long they waited for a processor, since the first reading.
+    """How long the threads of some processes ran, and how long they waited for a CPU, since the first reading.
 
     Args:
-        named: only threads whose names begin so.
+        named: only threads whose names have this prefix.
     """
 
     def __init__(self, named: str = "") -> None:
@@ -44,7 +44,7 @@ class RunQueue:
         self._before: dict[tuple[int, int], tuple[int, int]] | None = None
 
     def read(self, pids: Collection[int]) -> None:
-        """Add what happened since the last reading; a thread that ended in between is left out from then on."""
+        """Add the time since the last reading; a thread that ended in between is omitted from then on."""
         now = {(pid, thread): times for pid in pids for thread, times in self._threads(pid)}
         if self._before is not None:
             for thread, (ran_ns, waited_ns) in now.items():
@@ -64,7 +64,7 @@ class RunQueue:
                     continue
                 text = (thread / "schedstat").read_text()
             except (FileNotFoundError, ProcessLookupError):
-                # It has ended, or this kernel keeps no such account.
+                # It has ended, or this kernel has no such accounting.
                 self.known = self.known and (PROC / "self" / "schedstat").exists()
                 continue
             except OSError:
@@ -76,11 +76,11 @@ class RunQueue:
 
 @dataclass(frozen=True)
 class _Process:
-    """What /proc/PID/stat says of it.
+    """The content of /proc/PID/stat.
 
     Attributes:
-        ran_s: itself; reaped_s: its children that ended, and theirs.
-        began: in ticks since the machine's start; a number that is given again begins later.
+        ran_s: the process itself; reaped_s: its children that ended, and theirs.
+        began: in ticks since boot; a reused process ID has a later one.
     """
 
     parent: int
@@ -93,10 +93,10 @@ class _Process:
 
 
 class Contention:
-    """Processor time, in seconds since the first reading, of processes that are none of ours and do not give way.
+    """CPU time, in seconds since the first reading, of other processes with normal priority.
 
-    It is summed over the processes, whose accounts are exact. What the machine says of its processors may be counted
-    tick by tick: on an idle machine that was up to twice of what nodes used, which begin their work with a tick.
+    It is summed over the processes, whose accounting is exact. The machine's own CPU accounting may be per tick: on an
+    idle machine that was up to twice the use of nodes, which begin their work at a tick.
     """
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class Contention:
         self._before: tuple[dict[int, _Process], float] | None = None
 
     def read(self, ours: Collection[int]) -> None:
-        """Add what others had since the last reading."""
+        """Add the CPU time of others since the last reading."""
         times = psutil.cpu_times()
         busy_s = times.user + times.system + times.irq + times.softirq
         now = dict(_processes())
@@ -121,13 +121,13 @@ class Contention:
                 and not _gives_way(pid, now[pid], groups)
             )
             if not any(process.is_kernel for process in now.values()):
-                # In a container others are not seen: what is left of the machine's own account is theirs.
+                # In a container other processes are invisible: theirs is the rest of the machine's own accounting.
                 self.seconds += max(0.0, busy_s - busy_before_s - sum(took_s.values()))
         self._before = (now, busy_s)
 
 
 def _took(before: Mapping[int, _Process], now: Mapping[int, _Process]) -> dict[int, float]:
-    """Of every process the seconds that it had, with those of its children that ended since."""
+    """The CPU seconds of every process, including those of its children that ended since."""
     ended_s: dict[int, float] = {}
     for pid, process in before.items():
         if pid not in now or now[pid].began != process.began:
@@ -137,7 +137,7 @@ def _took(before: Mapping[int, _Process], now: Mapping[int, _Process]) -> dict[i
         known = before.get(pid)
         same = known if known and known.began == process.began else None
         own_s = process.ran_s - (same.ran_s if same else 0.0)
-        # What children had before the last reading was theirs then.
+        # Children's time before the last reading was counted as theirs then.
         reaped_s = process.reaped_s - (same.reaped_s if same else 0.0) - ended_s.get(pid, 0.0)
         result[pid] = own_s + max(0.0, reaped_s)
     return result
@@ -149,7 +149,7 @@ def _processes() -> Iterator[tuple[int, _Process]]:
             text = (PROC / str(pid) / "stat").read_text()
         except OSError:
             continue
-        # Its name stands in parentheses and may hold anything; proc(5) numbers what follows from 3 on.
+        # Its name is in parentheses and may contain anything; proc(5) numbers the following fields from 3 on.
         fields = [*map(int, text[text.rindex(")") + 2 :].split()[1:])]
         user, system, reaped_user, reaped_system = fields[10:14]
         is_kernel = _KERNEL_THREADS in {fields[0], pid}
@@ -158,10 +158,10 @@ def _processes() -> Iterator[tuple[int, _Process]]:
 
 
 def _gives_way(pid: int, process: _Process, groups: Collection[str]) -> bool:
-    """Whether the scheduler lets ours go first.
+    """Whether the scheduler prefers our processes.
 
-    Where sessions are scheduled as groups (autogroup), niceness counts among the processes of one session only; between
-    sessions it is the group's niceness that does.
+    If sessions are scheduled as groups (autogroup), niceness applies among the processes of one session only; between
+    sessions the group's niceness applies.
     """
     group, group_nice = _autogroup(pid)
     if group_nice >= YIELDING_NICE and group not in groups:
@@ -171,7 +171,7 @@ def _gives_way(pid: int, process: _Process, groups: Collection[str]) -> bool:
 
 
 def _autogroup(pid: int) -> tuple[str, int]:
-    """Its name and niceness; "" and 0 where processes are not grouped."""
+    """Its name and niceness; "" and 0 if processes are not grouped."""
     try:
         if (PROC / "sys/kernel/sched_autogroup_enabled").read_text().strip() != "1":
             return "", 0
@@ -182,12 +182,12 @@ def _autogroup(pid: int) -> tuple[str, int]:
 
 
 def lost_share(ran_s: float, waited_s: float, contended_s: float, over_s: float) -> float | None:
-    """Of the time in which processes wanted to run, the share in which others ran instead; None: not known.
+    """The share of the time in which processes wanted to run and others ran instead; None: unknown.
 
     Args:
         ran_s, waited_s: of their threads.
-        contended_s: what others had.
-        over_s: how long it was watched.
+        contended_s: CPU time of the others.
+        over_s: duration of the observation.
     """
     if not np.isfinite(ran_s + waited_s):
         return None

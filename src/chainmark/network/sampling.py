@@ -1,7 +1,7 @@
-"""Sampling each second: what every node's process uses, what the host is under, what every node reports.
+"""Sample each second: the resource use of every node's process and of the host, and every node's metrics page.
 
-Raw answers are kept as they came and parsed after the run: parsing beside the measurement would cost the processors
-that are being measured.
+Raw responses are stored as received and parsed after the run: parsing during the measurement would use CPU time of the
+processors under test.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from chainmark.network.run_queue import Contention, RunQueue
 
 INTERVAL_S = 1.0
 SCRAPE_TIMEOUT_S = 0.9
-# Threads of this process that make the load or see what becomes of it.
+# Threads of this process that generate the load or observe its result.
 MEASURING_THREADS = "chainmark-"
 SCRAPE_MARK = b"# scraped at ns: "
 
@@ -64,9 +64,9 @@ PRESSURE_SCHEMA: dict[str, type[pl.DataType]] = {
 
 
 class Ticker:
-    """Calls a function every second, or another interval, on a thread of its own and a fixed schedule, until stopped.
+    """Calls a function at a fixed interval, one second by default, on its own thread, until stopped.
 
-    An exception of the function ends the ticking and is raised by :meth:`stop`: a sampler must not die unnoticed.
+    An exception of the function ends the calls and is raised by :meth:`stop`: a sampler must not die unnoticed.
     """
 
     def __init__(self, action: Callable[[], None], name: str, interval_s: float = INTERVAL_S) -> None:
@@ -89,23 +89,23 @@ class Ticker:
             self._stop.wait(max(0.0, due - time.monotonic()))
 
     def stop(self) -> None:
-        """End the ticking, wait for the last call, and raise what went wrong, if anything did."""
+        """End the calls, wait for the last one, and raise its error, if any."""
         self._stop.set()
         self._thread.join()
         if self._error is not None:
             raise self._error
 
     def error(self) -> Exception | None:
-        """What ended the ticking early, if anything did."""
+        """The exception that ended the calls early, if any."""
         return self._error
 
 
 @dataclass
 class ResourceSampler:
-    """Samples the nodes' and the host's use of the machine.
+    """Samples the resource use of the nodes and of the host.
 
     Attributes:
-        pids: of a node's processes by its name, the node's own first; what they use is added up.
+        pids: process IDs of a node by its name, the node's own first; their use is summed.
     """
 
     pids: Mapping[str, Sequence[int]]
@@ -148,7 +148,7 @@ class ResourceSampler:
                 psutil.getloadavg()[0],
                 busy_s,
                 times.steal,
-                # A guest's time is in the user's already.
+                # Guest time is included in user time.
                 sum(times) - times.guest - times.guest_nice,
                 own.user + own.system,
                 psutil.virtual_memory().available,
@@ -168,7 +168,7 @@ class ResourceSampler:
 
 
 def _ran_and_waited(*queues: RunQueue) -> tuple[float | None, float | None]:
-    """Of all threads together; None where the kernel does not tell."""
+    """The sum of all threads; None if the kernel does not report it."""
     if not all(queue.known for queue in queues):
         return None, None
     return sum(queue.ran_s for queue in queues), sum(queue.waited_s for queue in queues)
@@ -179,7 +179,7 @@ def _processes(pids: Sequence[int]) -> list[psutil.Process]:
 
 
 def _row(processes: Sequence[psutil.Process]) -> tuple[float, ...] | None:
-    """What a node's processes use together; None when its own is gone."""
+    """The total use of a node's processes; None if its own is gone."""
     rows = [_process_row(process) for process in processes]
     if rows[0] is None:
         return None
@@ -187,7 +187,7 @@ def _row(processes: Sequence[psutil.Process]) -> tuple[float, ...] | None:
 
 
 def _process_row(process: psutil.Process) -> tuple[float, ...] | None:
-    """CPU seconds, RSS, open files, threads, bytes read and written; None when the process is gone."""
+    """CPU seconds, RSS, open files, threads, bytes read and written; None if the process is gone."""
     try:
         with process.oneshot():
             if process.status() == psutil.STATUS_ZOMBIE:
@@ -207,7 +207,7 @@ def _process_row(process: psutil.Process) -> tuple[float, ...] | None:
 
 
 class Scraper:
-    """Fetches each node's metrics page every second and keeps the pages, compressed, one file a node."""
+    """Fetches each node's metrics page every second and stores the pages, compressed, one file per node."""
 
     def __init__(
         self, urls: Mapping[str, str], folder: Path, *, timeout_s: float = SCRAPE_TIMEOUT_S, verify: bool = False
@@ -216,26 +216,26 @@ class Scraper:
         with storage_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        # Nodes' pages are plain HTTP on loopback, and no proxy of the environment may stand before any page.
+        # Nodes' pages are plain HTTP on loopback, and requests must not go through a proxy of the environment.
         self._client = httpx.Client(timeout=timeout_s, verify=verify, trust_env=False)
         self._pool = ThreadPoolExecutor(max_workers=max(1, min(16, len(self._urls))), thread_name_prefix="scrape")
         self._files = {name: ZstdWriter(folder / f"{name}.prom.zst") for name in self._urls}
         self.missed: dict[str, int] = dict.fromkeys(self._urls, 0)
         self.kept: dict[str, int] = dict.fromkeys(self._urls, 0)
-        # For whoever wants to know how things stand while they last; a page is some tens of kilobytes.
+        # The newest pages for live progress; a page is some tens of kilobytes.
         self.last_pages: dict[str, bytes] = {}
         self._silent: set[str] = set()
 
     def expect_silence(self, name: str) -> None:
-        """Do not ask that node until it is expected again: it was made silent on purpose, and misses nothing."""
+        """Do not query that node until further notice: it was silenced on purpose, and counts no miss."""
         self._silent.add(name)
 
     def expect_answers(self, name: str) -> None:
-        """Ask that node again."""
+        """Query that node again."""
         self._silent.discard(name)
 
     def scrape(self) -> None:
-        """Fetch every node's page once, in parallel; a page that does not come is counted as missed."""
+        """Fetch every node's page once, in parallel; a failed fetch is counted as missed."""
         list(self._pool.map(self._scrape_one, self._urls))
 
     def _scrape_one(self, name: str) -> None:
@@ -246,7 +246,7 @@ class Scraper:
             response = self._client.get(self._urls[name])
             response.raise_for_status()
         except httpx.HTTPError:
-            # It may have been made silent, or not yet be back, while it was asked.
+            # It may have been silenced, or not yet be back, during the query.
             self.missed[name] += name not in self._silent
             return
         with storage_errors(self._folder / f"{name}.prom.zst"):

@@ -1,4 +1,4 @@
-"""A PostgreSQL behind a server: its sessions, locks, what it reads and writes, and its costliest statements.
+"""The PostgreSQL database behind a server: sessions, locks, reads and writes, and its most expensive statements.
 
 Read with one connection of its own, once a second, from the database's statistics views; nothing is ever written to it.
 """
@@ -24,7 +24,7 @@ MOST_APPLICATIONS = 20
 _TEXT_LONGEST = 200
 _HIDDEN = "[hidden]"
 _FORM = "for example `--postgres 'host=127.0.0.1 dbname=app user=monitor'`, with the password in `PGPASSWORD`"
-# In every statement of ours, so that they are told from the server's.
+# In each of our statements, to separate them from the server's.
 _OURS = "/* chainmark */"
 _SESSIONS = """
 select /* chainmark */ application_name, state, wait_event_type, count(*) from pg_stat_activity
@@ -37,7 +37,7 @@ from pg_stat_database where datname = current_database()"""
 _LIMITS = """
 select /* chainmark */ current_setting('max_connections')::float8,
 current_setting('superuser_reserved_connections')::float8"""
-# The extension's schema may be any; without the extension there is no row.
+# The extension may be in any schema; without the extension there is no row.
 _FIND = """
 select /* chainmark */ set_config('search_path', 'pg_catalog, ' || quote_ident(nspname), false)
 from pg_extension join pg_namespace on pg_namespace.oid = extnamespace where extname = 'pg_stat_statements'"""
@@ -66,13 +66,13 @@ _LITERAL = re.compile(r"(?:[eEbBxXnN]|[uU]&)?'(?:[^'\\]|''|\\.)*'|\$(\w*)\$.*?\$
 
 
 class PostgresUsage:
-    """One database, watched by a connection of its own.
+    """One database, monitored over its own connection.
 
     Args:
-        dsn: a connection string or URI as libpq takes it; its password is used, and told nowhere.
+        dsn: a connection string or URI for libpq; its password is used, and never shown.
 
     Raises:
-        UsageError: it is none, or the library for PostgreSQL is not installed.
+        UsageError: it is invalid, or the library for PostgreSQL is not installed.
         EnvironmentFailure: the database cannot be reached.
     """
 
@@ -90,10 +90,10 @@ class PostgresUsage:
         self._texts: dict[str, str] = {}
 
     def read(self, recorder: SeriesRecorder) -> None:
-        """One reading of everything.
+        """One reading of all values.
 
         Raises:
-            Silent: it does not answer now; it is asked again a second later.
+            Silent: it does not respond now; the next query is a second later.
         """
         try:
             if self._connection.closed:
@@ -115,7 +115,7 @@ class PostgresUsage:
             self._read_statements(recorder)
 
     def _read_statements(self, recorder: SeriesRecorder) -> None:
-        """Numbers only; a text is asked for once."""
+        """Numbers only; a text is queried once."""
         rows = self._rows(_COSTS)
         time_ns = time.time_ns()
         unknown = [id_ for id_, _, _ in rows if id_ not in self._texts]
@@ -135,7 +135,7 @@ class PostgresUsage:
         self._connection.close()
 
     def resources(self, series: Collection[Readings]) -> Iterator[Resource]:
-        """What was read, with its limits: of an application's pool its size, where that can be seen."""
+        """The readings, with their limits: for an application's pool its size, if it can be determined."""
         read = by_name(series, POSTGRES)
         for name, reading_series in read.items():
             if name.startswith("in use by "):
@@ -158,7 +158,7 @@ class PostgresUsage:
                 yield Resource(label, read[name], self._limit if has_limit else None, limit_is)
 
     def statements(self, series: Collection[Readings]) -> Iterator[Statement]:
-        """The costliest, with their texts."""
+        """The most expensive statements, with their texts."""
         read = by_name(series, POSTGRES)
         for id_, text in sorted(self._texts.items()):
             seconds, calls = read.get(f"statement {id_} time"), read.get(f"statement {id_} calls")
@@ -172,20 +172,20 @@ class PostgresUsage:
         try:
             return dict(self._library.conninfo.conninfo_to_dict(dsn))
         except self._library.Error:
-            # What libpq says of it may repeat a part of the password.
+            # libpq's message may contain part of the password.
             raise UsageError("the value of `--postgres` is not a valid connection string", _FORM) from None
 
     def _connected(self) -> psycopg.Connection[tuple[Any, ...]]:
         options = f"{self._parameters.get('options') or ''} -c statement_timeout={STATEMENT_TIMEOUT_MS}".strip()
-        asked = {"connect_timeout": CONNECT_TIMEOUT_S, **self._parameters, "options": options}
+        settings = {"connect_timeout": CONNECT_TIMEOUT_S, **self._parameters, "options": options}
         try:
-            made: psycopg.Connection[tuple[Any, ...]]
-            made = self._library.connect(**{**asked, "application_name": "chainmark"}, autocommit=True)
-            self._has_statements = made.execute(_FIND.encode()).fetchone() is not None
+            connection: psycopg.Connection[tuple[Any, ...]]
+            connection = self._library.connect(**{**settings, "application_name": "chainmark"}, autocommit=True)
+            self._has_statements = connection.execute(_FIND.encode()).fetchone() is not None
         except self._library.Error as error:
             reported = self._hidden(str(error).strip().splitlines()[-1])
             raise EnvironmentFailure(f"the database of `--postgres` cannot be reached: {reported}", _FORM) from None
-        return made
+        return connection
 
     def _hidden(self, text: str) -> str:
         password = self._parameters.get("password")
@@ -211,7 +211,7 @@ def _name(series: str, unit: str = "") -> Name:
 
 
 def _of_sessions(rows: Collection[tuple[Any, ...]]) -> dict[Name, float]:
-    """Sessions by what they do, and the connections of each application: how many, and how many in use."""
+    """Sessions by state, and the connections of each application: total and in use."""
     result = dict.fromkeys([*map(_name, _GAUGES), _name("waiting for a lock")], 0.0)
     applications: dict[str, list[float]] = {}
     for application, row, wait, count in rows:
@@ -231,9 +231,9 @@ def _of_sessions(rows: Collection[tuple[Any, ...]]) -> dict[Name, float]:
 
 
 def _pool_size(pool: Readings | None) -> tuple[float | None, str]:
-    """As many connections as an application ever had, if it had so many most of the time: otherwise they grew.
+    """The maximum number of connections of an application, if it had that many most of the time: otherwise it grew.
 
-    None: not known.
+    None: unknown.
     """
     if pool is None or not len(pool.values):
         return None, ""
@@ -242,6 +242,6 @@ def _pool_size(pool: Readings | None) -> tuple[float | None, str]:
 
 
 def without_values(text: str) -> str:
-    """A statement on one line, without texts: PostgreSQL keeps those of statements that it does not normalise."""
+    """A statement on one line, without literals: PostgreSQL keeps those of statements that it does not normalise."""
     short = " ".join(_LITERAL.sub("?", text).split())
     return short if len(short) <= _TEXT_LONGEST else short[: _TEXT_LONGEST - 1] + "…"

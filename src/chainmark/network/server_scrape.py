@@ -1,4 +1,4 @@
-"""A server's own metrics, in the text format of Prometheus: fetched while it is loaded, and read afterwards."""
+"""A server's own metrics, in the text format of Prometheus: fetched during the load, and parsed afterwards."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from chainmark.network.sampling import Scraper, read_pages
 from chainmark.network.server_series import Name, Readings, Resource, SeriesRecorder, Sort
 from chainmark.network.server_usage import NoReading
 
-# A server under load may be slow to tell its metrics, too; a page that comes late is better than none.
+# A server under load may be slow to return its metrics, too; a late page is better than none.
 TIMEOUT_S = 5.0
 _FORM = "for example `--scrape pool=http://127.0.0.1:8080/metrics`"
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
-# Of a histogram or a summary the sum and the count are kept; buckets and centiles are many and are no gauges.
+# Of a histogram or a summary the sum and the count are kept; buckets and centiles are many and are not gauges.
 _LEFT_OUT = re.compile(r'^[^{\s]+_(?:bucket|created)[{\s]|[{,]quantile="')
-# What says in a gauge's name how much is in use, and in the same place of another name how much there is.
+# The word in a gauge's name for the amount in use, and its replacement in the name of the limit.
 _PAIRS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("in_use", ("max_open", "max", "limit", "size")),
     ("acquired", ("max_allocated", "max", "limit")),
@@ -35,7 +35,7 @@ _PAIRS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("open", ("max",)),
     ("usage", ("max", "limit")),
 )
-# Parts of a heap that are filled and emptied in turn: being full is their way of working.
+# Parts of a heap that are filled and emptied in turn: being full is normal for them.
 _EMPTIED = re.compile(r"eden|survivor|nursery", re.IGNORECASE)
 _WAITING = re.compile(r"(?:^|_)(?:pending|waiting|queued|queue_size|queue_length)(?:_|$)")
 _CORES = ("go_sched_gomaxprocs_threads", "system_cpu_count", "process_cpus_available")
@@ -43,10 +43,10 @@ _SHARES = ("process_cpu_usage", "nodejs_eventloop_utilization")
 
 
 def parse_scrape(text: str, taken: Collection[str]) -> tuple[str, str]:
-    """`NAME=URL`, or a URL, which is called by its host and port: the name and the URL.
+    """`NAME=URL`, or a URL, which is named by its host and port: the name and the URL.
 
     Raises:
-        UsageError: it is no address, or its name is taken.
+        UsageError: it is not an address, or its name is taken.
     """
     name, separator, url = text.partition("=")
     if not separator or "/" in name:
@@ -65,20 +65,20 @@ def parse_scrape(text: str, taken: Collection[str]) -> tuple[str, str]:
 
 
 def without_user(url: str) -> str:
-    """The address without a name and a password."""
+    """The address without credentials."""
     return re.sub(r"//[^/?#]*@", "//", url)
 
 
 class MetricsPage:
-    """A page of metrics, fetched once a second and kept as it came.
+    """A page of metrics, fetched once a second and stored as received.
 
     Args:
         name: of the source.
-        url: where the page is; ``user:password@`` in it is used, and kept nowhere.
-        folder: where the pages are kept.
+        url: address of the page; ``user:password@`` in it is used, and never stored.
+        folder: where the pages are stored.
 
     Raises:
-        EnvironmentFailure: nothing answers there, or it is no such page.
+        EnvironmentFailure: there is no response, or it is another kind of page.
     """
 
     glances = False
@@ -101,7 +101,7 @@ class MetricsPage:
         """Fetch the page.
 
         Raises:
-            Silent: it did not come.
+            Silent: the fetch failed.
         """
         missed = self._scraper.missed[self.source]
         self._scraper.scrape()
@@ -116,7 +116,7 @@ class MetricsPage:
         self._scraper.close()
 
     def parse(self, recorder: SeriesRecorder) -> None:
-        """Read the pages that were kept: gauges, and counters."""
+        """Parse the stored pages: gauges, and counters."""
         names: dict[tuple[str, tuple[tuple[str, str], ...]], Name] = {}
         for time_ns, text in read_pages(self._path):
             try:
@@ -127,11 +127,11 @@ class MetricsPage:
                     name = names[key]
                     recorder.add(time_ns, name, sample.value)
             except ValueError:
-                # A page that was cut off; what came before is told.
+                # A truncated page; its beginning is used.
                 continue
 
     def resources(self, series: Collection[Readings]) -> Iterator[Resource]:
-        """What was read, with its limits where others on the page say them."""
+        """The readings, with their limits if other metrics on the page state them."""
         return page_resources(
             {
                 reading_series.name.series: reading_series
@@ -168,7 +168,7 @@ def _series_name(sample: Sample) -> str:
 
 
 def _unit(name: str, sort: Sort) -> str:
-    """By the conventions of names."""
+    """By naming conventions."""
     base = name.removesuffix("_total").removesuffix("_sum")
     if base.endswith("cpu_seconds"):
         return "cores"
@@ -181,7 +181,7 @@ def _unit(name: str, sort: Sort) -> str:
 
 @dataclass(frozen=True)
 class _Series:
-    """A series' name in its parts."""
+    """The parts of a series' name."""
 
     name: str
     labels: str
@@ -193,7 +193,7 @@ class _Series:
 
 
 def page_resources(read: Mapping[str, Readings]) -> Iterator[Resource]:
-    """The resources of a page: pairs of gauges by their names first, what has no limit last.
+    """The resources of a page: pairs of gauges by their names first, those without a limit last.
 
     Args:
         read: by the series' names.
@@ -223,7 +223,7 @@ def page_resources(read: Mapping[str, Readings]) -> Iterator[Resource]:
 def _limit_of(
     part: _Series, reading_series: Readings, read: Mapping[str, Readings], parts: Mapping[str, _Series]
 ) -> Readings | None:
-    """The gauge that says how much there is of what this one says the use of."""
+    """The gauge with the limit of the resource whose use this one reports."""
     if reading_series.name.sort != "gauge" or _EMPTIED.search(part.labels):
         return None
     for used, others in _PAIRS:
@@ -237,7 +237,7 @@ def _limit_of(
 
 
 def _in_place(name: str, used: str, others: Collection[str]) -> Iterator[str]:
-    """The name with other words where it says how much is used."""
+    """The name with the word for the amount in use replaced."""
     for match in re.finditer(rf"(?:^|(?<=_)){used}(?=_|$)", name):
         for other in others:
             yield name[: match.start()] + other + name[match.end() :]
@@ -248,7 +248,7 @@ def _is_pool(series: str) -> bool:
 
 
 def _label(series: str) -> str:
-    """As a sentence calls it."""
+    """Its name in a sentence."""
     name = series.partition("{")[0]
     if "connections" in name:
         return f"the connection pool (`{series}`)"

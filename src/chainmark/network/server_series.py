@@ -1,4 +1,4 @@
-"""What was read of a server while it was loaded: series of values with their times, and the limits that they have."""
+"""The data read about a server under load: series of values with their times, and their limits."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import polars as pl
 
 from chainmark.network.run_queue import NS
 
-# A counter's rate over a stretch needs readings around most of it.
+# A counter's rate over a period needs readings around most of it.
 _COVERED_SHARE = 0.5
-# What a reading is: a value of its time; something that only grows, of which the rate is told; so many that wait.
+# Kinds of readings: a value at its time; a counter, reported as a rate; a number of waiting tasks.
 Sort = Literal["gauge", "counter", "waiting"]
 
 FloatArray = np.ndarray[tuple[int], np.dtype[np.float64]]
@@ -28,13 +28,13 @@ SERVER_SCHEMA: dict[str, type[pl.DataType]] = {
 
 @dataclass(frozen=True)
 class Name:
-    """Which series of which source.
+    """Identifies a series of a source.
 
     Attributes:
         source: "process", "cgroup", "postgres", or a scrape's name.
         series: its own name, with its labels.
-        unit: of the values that are told; of a counter that of its rate: "cores", "bytes/s", "fraction".
-        sort: what a reading is.
+        unit: of the reported values; for a counter that of its rate: "cores", "bytes/s", "fraction".
+        sort: the kind of reading.
     """
 
     source: str
@@ -45,11 +45,11 @@ class Name:
 
 @dataclass(frozen=True)
 class Readings:
-    """One series in the order of time.
+    """One series in chronological order.
 
     Attributes:
         times_ns: wall time, shape (n,).
-        values: shape (n,); of a counter since its first reading, so that they never fall.
+        values: shape (n,); for a counter since its first reading, so that they never fall.
     """
 
     name: Name
@@ -57,7 +57,7 @@ class Readings:
     values: FloatArray
 
     def mean(self, begin_ns: float, end_ns: float) -> float | None:
-        """Over a stretch of time: of a counter its rate per second; None where too little of it was read."""
+        """Over a period: for a counter its rate per second; None if too little of it was read."""
         if self.name.sort == "counter":
             known_ns = max(begin_ns, self.times_ns[0]), min(end_ns, self.times_ns[-1])
             return self._rate(*known_ns) if known_ns[1] - known_ns[0] >= _COVERED_SHARE * (end_ns - begin_ns) else None
@@ -65,7 +65,7 @@ class Readings:
         return float(inside.mean()) if len(inside) else None
 
     def highest(self, begin_ns: float, end_ns: float) -> float | None:
-        """Of a stretch of time: the greatest value, or the greatest rate between two readings."""
+        """Over a period: the maximum value, or the maximum rate between two readings."""
         if self.name.sort == "counter":
             times, values = self.rates()
             inside = values[(times >= begin_ns) & (times <= end_ns)]
@@ -74,7 +74,7 @@ class Readings:
         return float(inside.max()) if len(inside) else None
 
     def told(self) -> tuple[FloatArray, FloatArray]:
-        """Times and values as they are kept: of a counter the rates per second since the reading before."""
+        """Times and values as stored: for a counter the rates per second since the previous reading."""
         return self.rates() if self.name.sort == "counter" else (self.times_ns, self.values)
 
     def rates(self) -> tuple[FloatArray, FloatArray]:
@@ -94,7 +94,7 @@ class Readings:
 
 @dataclass
 class SeriesRecorder:
-    """Keeps readings as they come; may be told by several threads, each of its own source."""
+    """Stores readings as they arrive; several threads may add to it, each for its own source."""
 
     _rows: dict[Name, tuple[list[int], list[float]]] = field(default_factory=dict)
 
@@ -105,13 +105,13 @@ class SeriesRecorder:
         values.append(value)
 
     def last(self, source: str, series: str) -> float | None:
-        """What was read last of a series; from any thread."""
+        """The last reading of a series; from any thread."""
         rows = list(self._rows.items())
         known = [values for name, (_, values) in rows if (name.source, name.series) == (source, series)]
         return known[0][-1] if known and known[0] else None
 
     def series(self) -> list[Readings]:
-        """All that was read, by source and name; what is no number is left out, as is a counter read once."""
+        """All readings, by source and name; values that are not numbers are omitted, as is a counter read once."""
         reading_series = []
         for name, (times, values) in sorted(self._rows.items(), key=lambda row: (row[0].source, row[0].series)):
             numbers = np.array(values, dtype=np.float64)
@@ -125,7 +125,7 @@ class SeriesRecorder:
 
 
 def _since_the_first(values: FloatArray) -> FloatArray:
-    """What a counter has grown by; one that fell has begun anew."""
+    """The growth of a counter; one that fell has restarted."""
     if not len(values):
         return values
     steps = np.diff(values, prepend=values[0])
@@ -134,13 +134,13 @@ def _since_the_first(values: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Resource:
-    """Something that a server uses, with how much of it there is.
+    """A resource that a server uses, with its limit.
 
     Attributes:
-        label: as a sentence calls it: "the server's CPU".
-        limit: so much there is: a number, or what was read at the same time; None: not known.
-        limit_is: where the limit is from: "the cores that it may use".
-        is_cpu: processor time, of which others may have a part.
+        label: its name in a sentence: "the server's CPU".
+        limit: a number, or a series that was read at the same time; None: unknown.
+        limit_is: the origin of the limit: "the cores that it may use".
+        is_cpu: CPU time, which other processes may use as well.
     """
 
     label: str
@@ -150,18 +150,18 @@ class Resource:
     is_cpu: bool = False
 
     def limit_over(self, begin_ns: float, end_ns: float) -> float | None:
-        """How much there was over a stretch of time; None: not known."""
+        """The limit over a period; None: unknown."""
         limit = self.limit.mean(begin_ns, end_ns) if isinstance(self.limit, Readings) else self.limit
         return limit if limit is not None and limit > 0.0 else None
 
     def limited(self, limit: float, limit_is: str) -> Resource:
-        """The same with a limit that was learnt."""
+        """The same with a limit that became known later."""
         return replace(self, limit=limit, limit_is=limit_is)
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A database's statement: what it has cost so far, read by read, and its text without values."""
+    """A database's statement: its cost so far at each reading, and its text without values."""
 
     text: str
     seconds: Readings
@@ -170,7 +170,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class SourceState:
-    """One source: what it is, how often it was read, and how often it did not answer; ``why`` of the last time."""
+    """One source: its description, its numbers of readings and of failures; ``why`` is the last failure's reason."""
 
     name: str
     what: str
@@ -181,7 +181,7 @@ class SourceState:
 
 @dataclass(frozen=True)
 class Watched:
-    """All that was read of one server."""
+    """All readings of one server."""
 
     sources: tuple[SourceState, ...] = ()
     series: tuple[Readings, ...] = ()
@@ -189,7 +189,7 @@ class Watched:
     statements: tuple[Statement, ...] = ()
 
     def frame(self) -> pl.DataFrame:
-        """Everything as one table, in the order of time: see `SERVER_SCHEMA`."""
+        """All series as one table, in chronological order: see `SERVER_SCHEMA`."""
         frames = [_frame(reading_series) for reading_series in self.series]
         whole = pl.concat(frames) if frames else pl.DataFrame(schema=SERVER_SCHEMA)
         return whole.sort("time_ns", "source", "series")

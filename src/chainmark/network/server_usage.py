@@ -1,4 +1,4 @@
-"""What a server's processes, or its control group, use of this machine, read from the kernel's files."""
+"""The resource use of a server's processes or control group on this machine, read from the kernel's files."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from chainmark.network.witness import with_descendants
 CGROUPS = Path("/sys/fs/cgroup")
 PROCESS, CGROUP, MACHINE = "process", "cgroup", "machine"
 _LOOK_AGAIN_S = 3.0
-# Of a server with more threads than that their states are not looked at: it would cost the processors being measured.
+# Thread states are not read of a server with more threads: it would use CPU time of the processors under test.
 _MOST_THREADS = 256
 _THREADS_A_GLANCE = 64
 _US = 1e6
 _SECTOR_FREE = ("loop", "ram", "zram", "dm-", "md")
-# Name, unit and sort of what is read; the labels say it in a sentence.
+# Name, unit and kind of each series; the labels describe it in a sentence.
 _CPU: tuple[str, str, Sort] = ("cpu", "cores", "counter")
 MEMORY = "memory"
 _MEMORY: tuple[str, str, Sort] = (MEMORY, "bytes", "gauge")
@@ -40,13 +40,13 @@ _NETWORK: Mapping[str, tuple[str, str, Sort]] = {
 }
 
 
-class NoReading(Exception):  # noqa: N818 - a source that says nothing now, which is counted and no failure
-    """A source did not answer this time; its text says why."""
+class NoReading(Exception):  # noqa: N818 - a temporary failure of a source, which is counted and not an error
+    """A source did not respond this time; the message says why."""
 
 
 @dataclass(frozen=True)
 class ResourceLimits:
-    """How much there is of what is limited; None: not known."""
+    """The amount of a limited resource; None: unknown."""
 
     cores: float | None = None
     cores_are: str = ""
@@ -57,10 +57,10 @@ class ResourceLimits:
 
 
 class ProcessUsage:
-    """The processes of a server, added up, and those that they start.
+    """The sum of a server's processes and their children.
 
     Args:
-        pids: the first ones; those that they have started are looked up every few seconds.
+        pids: the initial ones; their children are looked up every few seconds.
 
     Raises:
         UsageError: one of them does not run.
@@ -88,7 +88,7 @@ class ProcessUsage:
         self.what = f"process {', '.join(map(str, self._first))} and what it started"
 
     def read(self, recorder: SeriesRecorder) -> None:
-        """One reading of everything.
+        """One reading of all values.
 
         Raises:
             Silent: none of the processes runs.
@@ -119,7 +119,7 @@ class ProcessUsage:
                 recorder.add(time_ns, self._names[kind[0]], value)
 
     def glance(self) -> None:
-        """Count the threads that wait for the disk now; the more there are, the more rarely."""
+        """Count the threads that wait for the disk now; the more there are, the less often."""
         if self._pause > 0:
             self._pause -= 1
             return
@@ -129,7 +129,7 @@ class ProcessUsage:
             self._waiting.add(states.count("D"))
 
     def resources(self, series: Collection[Readings]) -> Iterator[Resource]:
-        """What was read, with its limits."""
+        """The readings, with their limits."""
         return _resources(by_name(series, PROCESS), self.limits)
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class CgroupUsage:
     """A control group (version 2), read from its files.
 
     Raises:
-        UsageError: the folder is none.
+        UsageError: the folder is not a control group.
     """
 
     source = CGROUP
@@ -158,7 +158,7 @@ class CgroupUsage:
         self.what = f"the control group {folder}"
 
     def read(self, recorder: SeriesRecorder) -> None:
-        """One reading of everything.
+        """One reading of all values.
 
         Raises:
             Silent: it was removed.
@@ -184,10 +184,10 @@ class CgroupUsage:
                 recorder.add(time_ns, self._names[kind[0]], value)
 
     def glance(self) -> None:
-        """Nothing: the kernel tells how long the group waited for disks."""
+        """Nothing: the kernel reports how long the group waited for disks."""
 
     def resources(self, series: Collection[Readings]) -> Iterator[Resource]:
-        """What was read, with its limits."""
+        """The readings, with their limits."""
         return _resources(by_name(series, CGROUP), self.limits)
 
     def close(self) -> None:
@@ -195,7 +195,7 @@ class CgroupUsage:
 
 
 class DiskUsage:
-    """How busy the disks of this machine are, whoever makes them so."""
+    """The utilisation of this machine's disks, by all processes."""
 
     source = MACHINE
     glances = False
@@ -205,7 +205,7 @@ class DiskUsage:
         """One reading of every disk that was used at all.
 
         Raises:
-            Silent: this machine does not tell.
+            Silent: this machine does not report it.
         """
         time_ns = time.time_ns()
         try:
@@ -221,7 +221,7 @@ class DiskUsage:
         """Nothing more."""
 
     def resources(self, series: Collection[Readings]) -> Iterator[Resource]:
-        """Every disk: it is busy all of the time at the most."""
+        """Every disk: at most it is busy all of the time."""
         for name, reading_series in by_name(series, MACHINE).items():
             yield Resource(f"the {name.removesuffix(' busy')}", reading_series, 1.0, "all of the time")
 
@@ -238,7 +238,7 @@ def _process_rows() -> list[tuple[str, str, Sort]]:
 
 
 def _resources(read: Mapping[str, Readings], limits: ResourceLimits) -> Iterator[Resource]:
-    """In the order in which they are told; the first of two that are full from one level on is named."""
+    """Sorted by priority; the first of two that are full from one level on is named."""
     messages: list[tuple[str, str, float | None, str]] = [
         ("cpu", "the server's CPU", limits.cores, limits.cores_are),
         ("busiest thread", "the server's busiest thread", 1.0, "a thread runs on one core at a time"),
@@ -259,7 +259,7 @@ def _resources(read: Mapping[str, Readings], limits: ResourceLimits) -> Iterator
 
 @dataclass
 class _Average:
-    """Of what was counted since it was asked last."""
+    """The mean of the counts since the last call."""
 
     total: float = 0.0
     count: int = 0
@@ -268,7 +268,7 @@ class _Average:
         self.total, self.count = self.total + value, self.count + 1
 
     def taken(self) -> float | None:
-        """The mean, None without any; then it begins anew."""
+        """The mean, None without any; then it restarts."""
         mean = self.total / self.count if self.count else None
         self.total, self.count = 0.0, 0
         return mean
@@ -276,13 +276,13 @@ class _Average:
 
 @dataclass
 class _ThreadTimes:
-    """How long each thread ran."""
+    """The run time of each thread."""
 
     before: dict[int, int] = field(default_factory=dict)
     at_ns: int = 0
 
     def busiest(self, pids: Collection[int], time_ns: int) -> float | None:
-        """The largest share of the time since the last call that one thread ran; None: not known."""
+        """The largest share of the time since the last call that one thread ran; None: unknown."""
         now: dict[int, int] = {}
         for pid in pids:
             threads = _tasks(pid)
@@ -323,7 +323,7 @@ def _states(pids: Collection[int]) -> Iterator[str]:
 
 
 def _process_row(pid: int) -> tuple[float, ...] | None:
-    """CPU seconds, bytes read and written; RSS, open files, threads; None when it is gone or not ours to see."""
+    """CPU seconds, bytes read and written; RSS, open files, threads; None if it is gone or not readable."""
     try:
         process = psutil.Process(pid)
         with process.oneshot():
@@ -347,13 +347,16 @@ def _network(pid: int | None) -> dict[str, float]:
     try:
         lines = (PROC / str(pid) / "net" / "dev").read_text().splitlines()[2:]
         columns = [line.partition(":")[2].split() for line in lines]
-        return {way: float(sum(int(column[at]) for column in columns)) for way, at in (("received", 0), ("sent", 8))}
+        return {
+            direction: float(sum(int(column[at]) for column in columns))
+            for direction, at in (("received", 0), ("sent", 8))
+        }
     except (OSError, ValueError, IndexError):
         return {}
 
 
 def process_limits(pid: int) -> ResourceLimits:
-    """What this process may use: of its affinity, its control group, the machine."""
+    """The CPU limit of this process: of its affinity, its control group, the machine."""
     cores, cores_are = _cores(pid)
     try:
         files: float | None = float(psutil.Process(pid).rlimit(psutil.RLIMIT_NOFILE)[0])
@@ -380,7 +383,7 @@ def _cores(pid: int) -> tuple[float | None, str]:
 
 
 def cgroup_limits(folder: Path) -> ResourceLimits:
-    """What a control group may use, by its own files and those of the groups that it is in."""
+    """The limit of a control group, by its own files and those of its ancestors."""
     quota, memory = _quota_cores(folder), _least(folder, "memory.max")
     cores = (quota, "its quota") if quota is not None else (float(os.cpu_count() or 1), "the machine's cores")
     limits = (float(psutil.virtual_memory().total), "the machine's memory")
@@ -390,7 +393,7 @@ def cgroup_limits(folder: Path) -> ResourceLimits:
 
 
 def group_of(pid: int) -> Path | None:
-    """The folder of its control group, where this machine has version 2."""
+    """The folder of its control group, if this machine has version 2."""
     try:
         lines = (PROC / str(pid) / "cgroup").read_text().splitlines()
     except OSError:
@@ -408,7 +411,7 @@ def _upwards(folder: Path) -> Iterator[Path]:
 
 
 def _quota_cores(folder: Path) -> float | None:
-    """The least of its own and of those above it."""
+    """The minimum of its own and of its ancestors."""
     results = []
     for upward in _upwards(folder):
         try:
@@ -424,7 +427,7 @@ def _least(folder: Path, name: str) -> float | None:
 
 
 def _number(path: Path) -> float | None:
-    """A file's only figure; None where there is none, or no limit."""
+    """A file's only figure; None if there is none, or no limit."""
     try:
         return float(path.read_text().strip().replace("max", ""))
     except (OSError, ValueError):
@@ -457,7 +460,7 @@ def _pressure(path: Path) -> float | None:
 
 
 def _first_pid(folder: Path) -> int | None:
-    """Its own, or of a group below it: engines put a container's processes there."""
+    """Its own, or of a descendant: container engines put a container's processes there."""
     for path in (folder / "cgroup.procs", *folder.rglob("cgroup.procs")):
         try:
             return int(path.read_text().split()[0])

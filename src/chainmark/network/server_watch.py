@@ -1,4 +1,4 @@
-"""Watching a server while it is loaded: every source once a second, each on a thread of its own."""
+"""Monitor a server under load: read every source once a second, each on its own thread."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _NAMES = ("process", "cgroup", "machine", "postgres")
 
 @dataclass(frozen=True)
 class ServerSources:
-    """What is watched of a server while it is loaded.
+    """The sources that are read about a server under load.
 
-    Without any of it, a server that listens on this machine is found by its address.
+    By default, the processes of a server that listens on this machine are found by its address.
 
     Attributes:
-        pids: its processes; those that they start belong to them.
+        pids: its processes; their child processes are included.
         cgroup: the folder of its control group (version 2).
-        container: the name of its docker or podman container on this machine, instead of its group.
+        container: the name of its docker or podman container on this machine; replaces ``cgroup``.
         scrapes: pages of metrics in the format of Prometheus, ``URL`` or ``NAME=URL``.
-        postgres: the database behind it, as libpq takes it. Its password is used, and written nowhere.
+        postgres: the database behind it, as a libpq connection string. Its password is used, and never stored.
 
     Example:
         >>> sources = cm.ServerSources(scrapes=["pool=http://127.0.0.1:8080/metrics"])
@@ -52,20 +52,20 @@ class ServerSources:
 
     @property
     def is_given(self) -> bool:
-        """Whether anything was asked for."""
+        """Whether any source was given."""
         return bool(self.pids or self.cgroup or self.container or self.scrapes or self.postgres)
 
 
-# Nothing given: the server's processes, found by its address.
+# Default: the server's processes, found by its address.
 BY_ADDRESS = ServerSources()
 
 
 class UsageSource(Protocol):
-    """Something that is read once a second.
+    """A source that is read once a second.
 
     Attributes:
-        source: its name; what: that in words.
-        glances: whether it also wants to look in between.
+        source: its name; what: a description in words.
+        glances: whether it also needs short reads in between.
     """
 
     source: str
@@ -73,21 +73,21 @@ class UsageSource(Protocol):
     glances: bool
 
     def read(self, recorder: SeriesRecorder) -> None:
-        """One reading; raises `NoReading` where there is none this time."""
+        """One reading; raises `NoReading` if there is none this time."""
 
     def glance(self) -> None:
-        """A look that costs little, some times a second."""
+        """A cheap short read, several times a second."""
 
     def resources(self, series: Collection[Readings]) -> Iterator[Resource]:
-        """What was read, with its limits."""
+        """The readings, with their limits."""
 
     def close(self) -> None:
-        """End what is open."""
+        """Close what is open."""
 
 
 @dataclass
 class _Watcher:
-    """A source, and how often it answered."""
+    """A source, with the number of its successful readings."""
 
     source: UsageSource
     recorder: SeriesRecorder
@@ -108,15 +108,15 @@ class _Watcher:
 
 
 class ServerWatch:
-    """Watches one server from the moment it is entered until it is told to finish, or left.
+    """Watches one server from entering the context until `finish` is called or the context exits.
 
     Args:
-        sources: what is watched.
-        url: where the server listens, by which its processes are found where no other is given.
+        sources: what to read.
+        url: address of the server, by which its processes are found if no source is given.
 
     Raises:
-        UsageError: a process does not run, a folder is no control group, an address is none.
-        EnvironmentFailure: a page of metrics or a database does not answer.
+        UsageError: a process does not run, a folder is not a control group, or an address is invalid.
+        EnvironmentFailure: a page of metrics or a database does not respond.
     """
 
     def __init__(self, sources: ServerSources, url: str) -> None:
@@ -133,10 +133,10 @@ class ServerWatch:
     def _open(self, sources: ServerSources, url: str) -> None:
         for source in _of_this_machine(sources, url):
             self._add(source)
-        taken = set(_NAMES)
+        used_names = set(_NAMES)
         for text in sources.scrapes:
-            name, place = parse_scrape(text, taken)
-            taken.add(name)
+            name, place = parse_scrape(text, used_names)
+            used_names.add(name)
             self._add(MetricsPage(name, place, self._pages))
         if sources.postgres is not None:
             self._add(PostgresUsage(sources.postgres))
@@ -156,17 +156,17 @@ class ServerWatch:
         self.close()
 
     def close(self) -> None:
-        """End the watching, and forget what was seen."""
+        """End the watching, and discard the readings."""
         with self._folder, self._opened:
             self._ticking.close()
 
     def memory_bytes(self) -> float | None:
-        """What the server's control group, or its processes, use of the memory now; None where nobody knows."""
+        """The current memory use of the server's control group or processes; None if unknown."""
         result = (self._recorder.last(source, MEMORY) for source in (CGROUP, PROCESS))
         return next((value for value in result if value is not None), None)
 
     def finish(self, pages: Path) -> Watched:
-        """End the watching: all that was seen.
+        """End the watching and return all readings.
 
         Args:
             pages: the folder that gets the pages of metrics as they came; it is made if there are any.
@@ -199,13 +199,13 @@ class ServerWatch:
 
 
 def _of_this_machine(sources: ServerSources, url: str) -> list[UsageSource]:
-    """The server's processes or its control group, and the disks beside them."""
+    """The server's processes or its control group, and the machine's disks."""
     pids = set(sources.pids)
     if sources.container is not None:
         return [*_of_container(sources.container, sources), DiskUsage()]
     if not pids and sources.cgroup is None:
         listening = listening_processes(url)
-        # A server in the generator's own process cannot be told from the generator.
+        # A server in the generator's own process cannot be separated from the generator.
         pids = listening if os.getpid() not in listening else set()
     usage_sources: list[UsageSource] = [CgroupUsage(sources.cgroup)] if sources.cgroup is not None else []
     usage_sources += [ProcessUsage(pids)] if pids else []
@@ -213,7 +213,7 @@ def _of_this_machine(sources: ServerSources, url: str) -> list[UsageSource]:
 
 
 def _of_container(name: str, sources: ServerSources) -> list[UsageSource]:
-    """Its control group, or its processes where the engine gave it none that can be read."""
+    """Its control group, or its processes if the engine gave it no readable one."""
     if sources.cgroup is not None:
         raise UsageError("`--server-container` and `--server-cgroup` both name the server's group", "give one of them")
     container = container_called(name)

@@ -1,4 +1,4 @@
-"""Watching processes of this machine while something is measured: whether they waited for others."""
+"""Monitor processes of this machine during a measurement: whether they waited for others."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True)
 class PressureSeconds:
-    """What some processes and the machine did in each of a row of intervals, in seconds of processor time.
+    """The activity of some processes and the machine in consecutive intervals, in seconds of CPU time.
 
     Attributes:
-        ran, waited: of the watched processes' threads, together; NaN where that is not known.
-        contended: had by others that do not give way.
-        stolen: of all processors, by the hypervisor, as a share of their time.
+        ran, waited: sum over the watched processes' threads; NaN if unknown.
+        contended: used by others with normal priority.
+        stolen: by the hypervisor, as a share of the time of all CPUs.
     """
 
     ran: np.ndarray
@@ -40,12 +40,12 @@ class PressureSeconds:
 
 
 class Witness:
-    """Watches processes, and what else the machine does, every second. Use as a context manager.
+    """Monitors processes, and the machine's other activity, every second. Use as a context manager.
 
     Args:
-        pids: the processes that are watched.
-        behind: whom these work with (a server's node or database): not watched, and none of the others, whose processor
-            time is taken from ours.
+        pids: the watched processes.
+        behind: those that serve them (a server's node or database): not watched, and not counted among the others,
+            whose CPU time competes with ours.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Witness:
             self._rows.append((time.time_ns(), *known, self._contention.seconds, stolen_s))
 
     def between(self, edges_ns: np.ndarray) -> PressureSeconds:
-        """What happened between each two of these wall times, interpolated between readings."""
+        """The activity between each two of these wall times, interpolated between readings."""
         times_ns, ran, waited, contended, stolen = np.array(self._rows, dtype=float).T
         ran, waited, contended, stolen = (
             np.diff(np.interp(edges_ns, times_ns, column)) for column in (ran, waited, contended, stolen)
@@ -90,7 +90,7 @@ class Witness:
 
 
 def listening_processes(url: str) -> set[int]:
-    """The processes that listen at this address, and their descendants; none where it is not on this machine."""
+    """The processes that listen at this address, and their descendants; empty if it is not on this machine."""
     if url.startswith("unix:"):
         return with_descendants(_listening_at(url.removeprefix("unix:")))
     parts = urlsplit(url)
@@ -102,12 +102,12 @@ def listening_processes(url: str) -> set[int]:
         listening = psutil.net_connections("tcp")
     except (OSError, psutil.Error):
         return set()
-    here = (
+    local = (
         connection
         for connection in listening
         if connection.status == psutil.CONN_LISTEN and tuple(connection.laddr)[1:2] == (port,)
     )
-    return with_descendants(connection.pid for connection in here)
+    return with_descendants(connection.pid for connection in local)
 
 
 def _listening_at(socket_path: str) -> list[int | None]:
@@ -122,7 +122,7 @@ def _listening_at(socket_path: str) -> list[int | None]:
 
 
 def with_descendants(pids: Iterable[int | None]) -> set[int]:
-    """Those of these processes that are known, and all that they started."""
+    """The known ones of these processes, and all that they started."""
     results = {pid for pid in pids if pid}
     for pid in list(results):
         try:
@@ -133,10 +133,10 @@ def with_descendants(pids: Iterable[int | None]) -> set[int]:
 
 
 class Behind:
-    """The processes of this machine that a server's own connections lead to, and those behind them; looked up rarely.
+    """The processes of this machine that a server's own connections lead to, and those behind them; rarely updated.
 
-    What a load test makes them do is the server's work: a node beside its API on one machine does not disturb it.
-    Databases that are reached through sockets in the file system are not found.
+    The activity that a load test causes in them is the server's work: a node next to its API on one machine does not
+    disturb it. Databases that are reached through sockets in the file system are not found.
     """
 
     def __init__(self, pids: Callable[[], Collection[int]]) -> None:
@@ -145,7 +145,7 @@ class Behind:
         self._looked_s = -math.inf
 
     def __call__(self) -> frozenset[int]:
-        """Those known by now; who stopped listening meanwhile is still among them."""
+        """Those found so far, including those that have stopped listening."""
         if time.monotonic() - self._looked_s >= _LOOK_AGAIN_S:
             self._known |= processes_behind(self._pids())
             self._looked_s = time.monotonic()
@@ -153,7 +153,7 @@ class Behind:
 
 
 def processes_behind(pids: Collection[int]) -> frozenset[int]:
-    """The processes that listen where connections of these go out to, on this machine, and so on."""
+    """The processes on this machine that listen where these processes connect to, recursively."""
     try:
         connections = psutil.net_connections("tcp")
     except (OSError, psutil.Error):

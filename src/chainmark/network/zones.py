@@ -1,7 +1,7 @@
-"""Zones: parts of the world, and how long a packet takes from one to another.
+"""Zones: parts of the world, and the packet delays between them.
 
-A table is a TOML file: ``name``, ``source`` (where the figures come from), ``zones``, and under ``one_way_ms`` a row
-for each zone with its one-way delays in milliseconds to all zones, in the order of ``zones``.
+A table is a TOML file: ``name``, ``source`` (of the figures), ``zones``, and under ``one_way_ms`` a row for each zone
+with its one-way delays in milliseconds to all zones, in the order of ``zones``.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class ZoneTable:
     one_way_ms: Mapping[tuple[str, str], float]
 
     def assign_in_turn(self, names: Iterable[str]) -> dict[str, str]:
-        """A zone for each name, in the order of the table, again from its start when it is through."""
+        """A zone for each name, in the order of the table, which repeats from its start."""
         return dict(zip(names, itertools.cycle(self.zones), strict=False))
 
 
 class _File(BaseModel):
-    """A table as it is written."""
+    """The content of a table."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -47,15 +47,15 @@ class _File(BaseModel):
 
 
 def shipped_zone_tables() -> list[str]:
-    """The names of the tables that come with chainmark."""
+    """The names of the shipped tables."""
     return sorted(Path(entry.name).stem for entry in _shipped().iterdir() if entry.name.endswith(".toml"))
 
 
 def load_zone_table(reference: str) -> ZoneTable:
-    """A table that comes with chainmark, by its name ("aws"), or one of your own, by its path.
+    """A shipped table by its name ("aws"), or a user's own by its path.
 
     Raises:
-        UsageError: there is none, or it is not as it must be.
+        UsageError: there is none, or it is invalid.
     """
     if reference in shipped_zone_tables():
         text = (_shipped() / f"{reference}.toml").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The dashboard as an ASGI application: addresses, formats, and an answer to whatever goes wrong."""
+"""The dashboard as an ASGI application: routes, formats, and error responses."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def application(site: Site, names: frozenset[str], token: str) -> Starlette:
 
     Args:
         site: the pages.
-        names: by which the server may be asked.
-        token: what must be known to be let in; "" where nobody else can reach the server.
+        names: host names under which the server may be accessed.
+        token: token required for access; "" if only this machine can reach the server.
     """
 
     @asynccontextmanager
@@ -93,7 +93,7 @@ def application(site: Site, names: frozenset[str], token: str) -> Starlette:
 
 
 def _answer(request: Request, site: Site, make: Callable[..., Page]) -> Response:
-    """The page in the format that is asked for, or what hinders it; runs in a thread."""
+    """The page in the requested format, or the error; runs in a thread."""
     if len(request.url.query) > _MOST_QUERY:
         return _trouble(request, "this address is too long", "choose less", 414)
     try:
@@ -104,8 +104,8 @@ def _answer(request: Request, site: Site, make: Callable[..., Page]) -> Response
         return _trouble(request, error.message, error.hint or "", _STATUS.get(error.exit_code, 503))
     except Exception as error:
         traceback.print_exc(file=sys.stderr)
-        said = f"this page could not be made ({type(error).__name__})"
-        return _trouble(request, said, "the server's own output says more; another run may be readable", 500)
+        message = f"this page could not be made ({type(error).__name__})"
+        return _trouble(request, message, "the server's own output says more; another run may be readable", 500)
 
 
 def _asked(query: Query) -> Asked:
@@ -167,12 +167,12 @@ def _badge(request: Request, site: Site) -> Response:
     card = next((card for card in cards if card.system == system and card.profile == profile), None)
     if card is None:
         return Response(badge(profile, "unknown", ""), 404, media_type="image/svg+xml", headers=_SVG)
-    said = f"{card.newest} {card.word.lower() or 'measured'}"
-    return Response(badge(card.profile, said, card.tone), media_type="image/svg+xml", headers=_SVG)
+    text = f"{card.newest} {card.word.lower() or 'measured'}"
+    return Response(badge(card.profile, text, card.tone), media_type="image/svg+xml", headers=_SVG)
 
 
 def _trouble(request: Request, message: str, hint: str, status: int) -> Response:
-    """A page that says what hinders the one that was asked for."""
+    """A page with the error that prevents the requested one."""
     sentence = message[:1].upper() + message[1:]
     document = links_document(sentence, hint, [("Home", "/", "the lab at a glance"), ("Runs", "/runs", "all runs")], "")
     return _page(Page(document, status=status), request.url.path, [])

@@ -1,4 +1,4 @@
-"""Latency against load of all releases over one another, from the steps that runs of load tests keep."""
+"""Latency against load of all releases in one plot, from the steps that runs of load tests store."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from chainmark.serve.pages import own_document
 from chainmark.store.runs import SealedRun
 
 _CONFIRMED = "confirm"
-_WIDE_RATIO = 20.0  # of an axis, from which on it is logarithmic
+_WIDE_RATIO = 20.0  # ratio of an axis, from which on it is logarithmic
 _MOST_RELEASES = 8
-# Steps whose load changes while they run are at no one level.
+# Steps whose load changes while they run have no single level.
 _CHANGING = ("ramp", "spike")
 
 
 class Curves(BaseModel):
-    """``capacity.json``: the steps of the newest run of every release, as they were judged."""
+    """``capacity.json``: the steps of the newest run of every release, with their judgements."""
 
     schema_version: int = 1
     tool_version: str
@@ -36,7 +36,7 @@ class Curves(BaseModel):
 
 
 class CurveStep(BaseModel):
-    """A step of load: its level, the p99 of what ended, how it was judged, and whether it was confirmed."""
+    """A step of load: its level, the p99 of completed requests, its judgement, and whether it was confirmed."""
 
     run: str
     version: str

@@ -1,4 +1,4 @@
-"""Charts as pictures, drawn by a process of its own that is replaced before it has grown."""
+"""Charts as pictures, drawn by a separate process that is replaced before it uses too much memory."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from chainmark.report.content import Content
 from chainmark.report.drawing import Drawing, svg_of
 from chainmark.report.vega import screen_drawings
 
-_DRAWN_BY_ONE = 40  # the engine keeps some 2 MB of each drawing
-_MOST_CACHED = 150  # pictures, of some 30 kB each
+_DRAWN_BY_ONE = 40  # the engine leaks about 2 MB per drawing
+_MOST_CACHED = 150  # pictures, of about 30 kB each
 _PICTURE = Markup(
     '<div class="plot"><picture>'
     '<source media="(max-width: 40rem) and (prefers-color-scheme: dark)" srcset="{narrow_dark}">'
@@ -31,7 +31,7 @@ Query = list[tuple[str, str]]
 
 
 class Painter:
-    """Draws charts, one at a time; the last pictures are kept."""
+    """Draws charts, one at a time; the last pictures are cached."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -43,7 +43,7 @@ class Painter:
 
         Raises:
             UsageError: the document has no such chart.
-            EnvironmentFailure: the process that draws was ended.
+            EnvironmentFailure: the drawing process was ended.
         """
         key = (document.digest, chart_id, part, look)
         with self._lock:
@@ -71,7 +71,7 @@ class Painter:
             ) from error
 
     def close(self) -> None:
-        """End the process that draws."""
+        """End the drawing process."""
         with self._lock:
             if self._pool is not None:
                 self._pool.shutdown(wait=False, cancel_futures=True)
@@ -85,7 +85,7 @@ def _drawings(chart: Chart, look: str) -> list[Drawing]:
 
 
 def plot(chart: Chart, path: str, query: Query) -> Markup:
-    """A chart's pictures on the page at an address, which draws them when they are asked for."""
+    """A chart's pictures on the page at an address, drawn on demand."""
 
     def address(part: int, look: str) -> str:
         return f"{path}?{urlencode([*query, ('chart', chart.id), ('part', str(part)), ('look', look)])}"

@@ -1,4 +1,4 @@
-"""A comment for a pull request: the verdict and what it rests on, with the way to everything else."""
+"""A comment for a pull request: the verdict and its basis, with a link to everything else."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _SHOWN = ("verdict", "verdicts", "moved", "next", "judged")
 
 
 def comment(document: Document, address: str) -> str:
-    """The parts of a document that decide, as Markdown that ends with a link.
+    """The deciding parts of a document, as Markdown that ends with a link.
 
     Args:
         document: any.
-        address: of the page that shows all of it.
+        address: of the complete page.
     """
     chosen = [section for section in document.sections if section.id in _SHOWN]
     short = replace(document, sections=chosen or document.sections[:1], notes=[], is_page=False)

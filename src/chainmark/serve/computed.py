@@ -1,4 +1,4 @@
-"""How a figure was computed: from which events, by which rules, and the query that computes it again."""
+"""How a figure was computed: from which events, by which rules, and with a query that recomputes it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Computed(BaseModel):
 
 
 class ComputedRun(BaseModel):
-    """A figure of one run, and what it rests on."""
+    """A figure of one run, with its basis."""
 
     run: str
     samples: int
@@ -129,7 +129,7 @@ def _rules(metric: Metric, population: Population, statistic: str) -> list[str]:
 
 
 def query_of(metric: Metric, population: Population, statistic: str) -> str:
-    """SQL for DuckDB that computes a run's figure from its samples; nothing here runs it."""
+    """SQL for DuckDB that computes a run's figure from its samples; chainmark itself does not run it."""
     value, file = f'"{metric.id}"', f"'samples/{population.id}.parquet'"
     known = f"FROM {file} WHERE {value} IS NOT NULL"
     keys = ", ".join(f'"{key}"' for key in _grouped_by(population, statistic))
@@ -152,7 +152,7 @@ _AGGREGATES = {"mean": ("avg({0})", "avg({0})"), "min": ("min({0})", "min({0})")
 
 
 def _grouped_by(population: Population, statistic: str) -> list[str]:
-    """The keys whose values have a figure each before these are taken together; none: of all samples."""
+    """The keys with a figure per value before these are combined; empty: one figure over all samples."""
     if not population.average_over or statistic in {"min", "max"}:
         return []
     if statistic != "mean":

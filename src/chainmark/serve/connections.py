@@ -1,4 +1,4 @@
-"""Connections of which each has little time to say what it wants."""
+"""Connections with a short timeout for their request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ REQUEST_TIMEOUT_S = 5.0
 
 
 class TimedConnection(H11Protocol):
-    """Ends a connection whose request does not come whole within seconds, however it drips."""
+    """Ends a connection whose request is not complete within seconds, however slowly it arrives."""
 
     _deadline: asyncio.TimerHandle | None = None
 
@@ -20,7 +20,7 @@ class TimedConnection(H11Protocol):
         self._wait()
 
     def data_received(self, data: bytes) -> None:
-        """Wait on, unless the request is whole."""
+        """Keep waiting, unless the request is complete."""
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
             self._end_waiting()
@@ -28,7 +28,7 @@ class TimedConnection(H11Protocol):
             self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it."""
+        """Stop waiting."""
         self._end_waiting()
         super().connection_lost(exc)
 

@@ -1,4 +1,4 @@
-"""Small drawings that stand in a page itself: a figure over the releases, and a verdict as a badge."""
+"""Small inline drawings: a figure over the releases, and a verdict as a badge."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _TONES = {"pass": "#14713d", "fail": "#b3261e", "inconclusive": "#8a5a00", "inva
 
 def sparkline(values: Sequence[float | None], changes: Sequence[int], label: str) -> Markup:
     """Values from left to right, a point at the last one, a line where the level changed."""
-    said = [value for value in values if value is not None]
-    if len(said) < 2:
+    known = [value for value in values if value is not None]
+    if len(known) < 2:
         return Markup()
-    low, span = min(said), (max(said) - min(said)) or 1.0
+    low, span = min(known), (max(known) - min(known)) or 1.0
     step = (_WIDTH - 2 * _EDGE) / (len(values) - 1)
 
     def place(index: int, value: float) -> str:
@@ -39,7 +39,7 @@ def sparkline(values: Sequence[float | None], changes: Sequence[int], label: str
 
 @dataclass(frozen=True)
 class Dot:
-    """A value with what it is of: the same key is marked in every drawing of a page."""
+    """A value with the key of its item: the same key is marked in every drawing of a page."""
 
     key: str
     value: float | None
@@ -50,10 +50,10 @@ _DOTS_WIDTH, _ROW, _TEXT = 640, 24, 130
 
 def dots(label: str, rows: Sequence[tuple[str, Sequence[Dot]]], unit: str) -> Markup:
     """Values as dots on one axis, a row for each side."""
-    said = [dot.value for _, own in rows for dot in own if dot.value is not None]
-    if not said:
+    known = [dot.value for _, own in rows for dot in own if dot.value is not None]
+    if not known:
         return Markup()
-    low, high = min(said), max(said)
+    low, high = min(known), max(known)
     span, height = (high - low) or 1.0, _ROW * len(rows) + 18
     parts = []
     for place, (name, own) in enumerate(rows):
@@ -76,7 +76,7 @@ def dots(label: str, rows: Sequence[tuple[str, Sequence[Dot]]], unit: str) -> Ma
 
 
 def badge(left: str, right: str, tone: str) -> str:
-    """A badge as it stands in a README: what it is of, and the verdict."""
+    """A badge for a README: its subject, and the verdict."""
     widths = [round(len(text) * _LETTER + 2 * _MARGIN) for text in (left, right)]
     whole = sum(widths)
     title = escape(f"{left}: {right}")

@@ -1,4 +1,4 @@
-"""The verdicts of all workloads as an Atom feed: the newest release of each, an entry as soon as there is another."""
+"""The verdicts of all workloads as an Atom feed: an entry for the newest release of each."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ def atom(cards: Sequence[Card], base: str) -> str:
     """The feed.
 
     Args:
-        cards: those that have a verdict become entries.
-        base: the server's address, without a slash at its end.
+        cards: those with a verdict become entries.
+        base: the server's address, without a trailing slash.
     """
     ET.register_namespace("", _ATOM)
     feed = ET.Element(f"{{{_ATOM}}}feed")
-    said = [card for card in cards if card.sentence]
+    judged = [card for card in cards if card.sentence]
     _add(feed, "id", f"{base}/feed.atom")
     _add(feed, "title", "chainmark: verdicts")
-    _add(feed, "updated", max((card.started_at for card in said), default="1970-01-01T00:00:00Z"))
+    _add(feed, "updated", max((card.started_at for card in judged), default="1970-01-01T00:00:00Z"))
     ET.SubElement(_add(feed, "author", ""), f"{{{_ATOM}}}name").text = "chainmark"
-    for card in said:
+    for card in judged:
         entry = _add(feed, "entry", "")
         _add(entry, "id", f"{base}/runs/{card.newest_run}")
         _add(entry, "title", f"{card.word or 'MEASURED'}: {card.title} {card.newest}")
@@ -36,6 +36,6 @@ def atom(cards: Sequence[Card], base: str) -> str:
 
 
 def _add(parent: ET.Element, name: str, text: str) -> ET.Element:
-    made = ET.SubElement(parent, f"{{{_ATOM}}}{name}")
-    made.text = clean(text) or None
-    return made
+    element = ET.SubElement(parent, f"{{{_ATOM}}}{name}")
+    element.text = clean(text) or None
+    return element

@@ -1,4 +1,4 @@
-"""The runs of a store by facets: what there is of each, how often, and which runs are left."""
+"""The runs of a store by facets: the values of each, their frequencies, and the matching runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MEASURED = "measured"
 
 
 class ListedRun(BaseModel):
-    """A run as a list shows it."""
+    """A run in a list."""
 
     run_id: str
     system: str = ""
@@ -38,7 +38,7 @@ class ListedRun(BaseModel):
 
 
 class RunList(BaseModel):
-    """``runs.json``: the runs that are left by the facets, newest first, and how many there are."""
+    """``runs.json``: the runs that match the facets, newest first, and their number."""
 
     schema_version: int = 1
     tool_version: str
@@ -50,7 +50,7 @@ class RunList(BaseModel):
 
 @dataclass(frozen=True)
 class Choice:
-    """A value of a facet: how many runs would be left, and whether it is chosen."""
+    """A value of a facet: the number of runs that would match, and whether it is selected."""
 
     value: str
     count: int
@@ -77,7 +77,7 @@ FACETS: Mapping[str, tuple[str, Callable[[ListedRun], str]]] = {
 
 
 class MachineNames:
-    """What the processors of runs are called; each is read of one run, once."""
+    """The names of the runs' processors; each run is read once."""
 
     def __init__(self, store: ReadStore) -> None:
         self._store = store
@@ -95,7 +95,7 @@ class MachineNames:
 
 
 def all_runs(moment: Moment, machines: MachineNames) -> list[ListedRun]:
-    """Every folder of the store: the newest first, and before them what is not finished or cannot be read."""
+    """Every folder of the store, newest first, preceded by unfinished and unreadable ones."""
     broken = [ListedRun(run_id=name, status=UNFINISHED) for name in moment.unfinished]
     broken += [ListedRun(run_id=name, status=DAMAGED) for name in moment.damaged]
     return [*broken, *(_listed(entry, machines, moment.notes) for entry in reversed(moment.whole))]
@@ -139,7 +139,7 @@ def _has_words(run: ListedRun, words: Sequence[str]) -> bool:
 
 
 def run_list(runs: Sequence[ListedRun], asked: Mapping[str, Sequence[str]]) -> RunList:
-    """The runs that fit."""
+    """The matching runs."""
     listed_runs = [run for run in _with_words(runs, asked.get("q", ())) if _fits(run, asked)]
     retained = {name: list(values) for name, values in asked.items() if name in FACETS or name == "q"}
     return RunList(
@@ -148,8 +148,8 @@ def run_list(runs: Sequence[ListedRun], asked: Mapping[str, Sequence[str]]) -> R
 
 
 def facets(runs: Sequence[ListedRun], asked: Mapping[str, Sequence[str]]) -> list[Facet]:
-    """The facets with how many runs each value would leave beside what is chosen of the others."""
-    made = []
+    """The facets with the number of runs that each value would match, given the selection of the others."""
+    results = []
     worded = _with_words(runs, asked.get("q", ()))
     for name, (label, value_of) in FACETS.items():
         counts = Counter(value_of(run) for run in worded if _fits(run, asked, without=name))
@@ -157,5 +157,5 @@ def facets(runs: Sequence[ListedRun], asked: Mapping[str, Sequence[str]]) -> lis
         values = sorted({*counts, *chosen} - {""}, key=lambda value: (value not in chosen, -counts[value], value))
         choices = [Choice(value, counts[value], value in chosen) for value in values]
         if len(choices) > 1 or chosen:
-            made.append(Facet(name, label, choices))
-    return made
+            results.append(Facet(name, label, choices))
+    return results

@@ -1,4 +1,4 @@
-"""A run while it is made: its load, the signs that it goes wrong, and how far the decision of its experiment is."""
+"""A run in progress: its load, the signs of problems, and how close its experiment is to a decision."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from chainmark.store.live import LivePoint, LiveSearch, LiveState, LiveStep, Liv
 from chainmark.store.runs import SealedRun
 
 _LAG_S, _BACKLOG_S, _APART, _SILENT_S, _FAILED = 1.0, 10.0, 3, 15.0, 0.001
-_RECENT = 10  # points that a rate is taken over
+_RECENT = 10  # number of points for a rate
 _LIKELY = 0.5
 
 
 class Sign(BaseModel):
-    """Something of a running load that foretells a gate: amber while there is time to stop."""
+    """A sign in a running load that predicts a gate: amber while there is time to stop."""
 
     label: str
     now: str
@@ -35,13 +35,13 @@ class Sign(BaseModel):
 
 
 class Standing(BaseModel):
-    """How far the decision of an experiment is.
+    """How close an experiment is to a decision.
 
     Attributes:
         rounds: runs per side that count; ``most`` are planned.
         undecided: the gating metrics that keep the verdict open.
-        chances: by runs per side, the chance that it is decided by then.
-        expected_at: when that chance reaches one half, or the last planned run ends; "" where nobody knows.
+        chances: by runs per side, the probability that it is decided by then.
+        expected_at: when that probability reaches one half, or the last planned run ends; "" if unknown.
     """
 
     experiment: str
@@ -54,7 +54,7 @@ class Standing(BaseModel):
 
 
 def signs_of(state: LiveState, now: datetime) -> list[Sign]:
-    """What is known of the load, against the limits beyond which a run is likely to be lost."""
+    """The known facts about the load, with the limits beyond which a run is likely to be lost."""
     return [sign for sign in _signs(state, now) if sign is not None]
 
 
@@ -77,7 +77,7 @@ def _signs(state: LiveState, now: datetime) -> Iterator[Sign | None]:
 
 
 def _backlog(points: Sequence[LivePoint]) -> Sign | None:
-    """What waits to be committed, in seconds of the rate at which it is: the mean latency by Little's law."""
+    """The uncommitted transactions, in seconds of the commit rate: the mean latency by Little's law."""
     known = [point for point in points[-_RECENT:] if point.accepted is not None and point.committed is not None]
     if len(known) < 2:
         return None
@@ -85,9 +85,9 @@ def _backlog(points: Sequence[LivePoint]) -> Sign | None:
     rate = ((last.committed or 0) - (first.committed or 0)) / max(last.at_s - first.at_s, 1e-9)
     waiting = max((last.accepted or 0) - (last.committed or 0), 0)
     seconds = waiting / rate if rate > 0.0 else (float("inf") if waiting else 0.0)
-    said = f"{units.count(waiting)} wait, {units.tidy(rate, 3)} per s" if rate > 0.0 else f"{waiting} wait, none"
+    text = f"{units.count(waiting)} wait, {units.tidy(rate, 3)} per s" if rate > 0.0 else f"{waiting} wait, none"
     return Sign(label="committed (waiting ÷ rate = latency)",
-                now=f"{said}: {units.tidy(seconds, 2)} s" if seconds != float("inf") else f"{said} committed",
+                now=f"{text}: {units.tidy(seconds, 2)} s" if seconds != float("inf") else f"{text} committed",
                 limit=f"at most {units.duration(_BACKLOG_S)}", is_amber=seconds > _BACKLOG_S)  # fmt: skip
 
 
@@ -99,7 +99,7 @@ def _age_s(text: str, now: datetime) -> float:
 
 
 def standing(experiment: str, store: ReadStore) -> Standing | None:
-    """How far the decision of an experiment of two sides is; None of anything else."""
+    """How close an experiment of two sides is to a decision; None for anything else."""
     try:
         record = read_record(experiment_folder(store, experiment))
         runs = [run for run in store.members([experiment]) if is_evidence(run.manifest)]
@@ -124,7 +124,7 @@ def _side(run: SealedRun) -> str:
 
 
 def _expected(runs: Sequence[SealedRun], further: int) -> str:
-    """When so many further runs will have ended, if they take as long as those before."""
+    """When this number of further runs will have ended, if they take as long as the previous ones."""
     begun = sorted(datetime.fromisoformat(run.manifest.started_at) for run in runs)
     if len(begun) < 2 or further <= 0:
         return ""
@@ -157,7 +157,7 @@ def live_section(run_id: str, state: LiveState | None, signs: Sequence[Sign], de
 
 
 def _drift(run_id: str, stretches: Sequence[LiveStretch]) -> Table | None:
-    """How latency and memory changed since the load's begin; None while too little of it is over."""
+    """The change of latency and memory since the load's begin; None if it began too recently."""
     figures = (("latency, p50", "p50_s", "s"), ("latency, p99", "p99_s", "s"), ("memory", "memory_bytes", "B"))
     rows = []
     for label, name, unit in figures:
@@ -191,7 +191,7 @@ def _drift_row(label: str, values: Sequence[float], trend: Trend, unit: str) -> 
 
 
 def search_section(search: LiveSearch) -> Section:
-    """A search among revisions: what is tried, what is left, and what each step has shown."""
+    """A search among revisions: the current one, the remaining ones, and the result of each step."""
     facts = {
         "between": f"{search.good} and {search.bad}",
         "followed": search.followed or "not yet: whether the ends differ is being measured",

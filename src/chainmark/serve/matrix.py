@@ -1,4 +1,4 @@
-"""Every metric of a comparison against every side: one cell each, coloured by where its interval lies."""
+"""Every metric of a comparison against every side: one cell each, coloured by the position of its interval."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOOKS = {Outcome.WORSE: "worse", Outcome.BETTER: "better", Outcome.EQUAL: "with
 _MOST_RELEVANT = 99.0
 _STRONGEST = 3
 
-# What each tab shows, by the ids of sections; the last one shows what no other does.
+# The content of each tab, by the IDs of sections; the last one shows all remaining sections.
 TABS: tuple[tuple[str, str, frozenset[str]], ...] = (
     ("", "Overview", frozenset({"verdict", "verdicts", "validity"})),
     ("metrics", "All metrics", frozenset({"metrics"})),
@@ -34,8 +34,8 @@ class ComparedFigure:
     """One metric on one side.
 
     Attributes:
-        look: "worse", "better", "within" the margin, "moved" where neither direction is better, or "unknown".
-        strength: how many margins the change is, 0 to 3.
+        look: "worse", "better", "within" the margin, "moved" if neither direction is better, or "unknown".
+        strength: the change in margins, 0 to 3.
     """
 
     value: str
@@ -51,7 +51,7 @@ class MatrixRow:
     """One metric and statistic on all sides.
 
     Attributes:
-        how: where it is said how it was computed, of the first run of each side.
+        how: addresses of the pages on its computation, for the first run of each side.
         relevance: its largest change in margins.
     """
 
@@ -73,7 +73,7 @@ def comparisons_in(document: Document) -> list[Comparison]:
 
 
 def labels_of(document: Document) -> list[str]:
-    """What its sides are called, the baseline first."""
+    """The names of its sides, the baseline first."""
     result = document.result
     if isinstance(result, SideBySide):
         return result.labels
@@ -93,7 +93,7 @@ def matrix(comparisons: Sequence[Comparison]) -> list[MatrixRow]:
 
 
 def _first_runs(comparisons: Sequence[Comparison]) -> list[str]:
-    """Of every side the first run that counts."""
+    """The first run of every side that counts."""
     sides = [comparisons[0].baseline, *(comparison.candidate for comparison in comparisons)]
     firsts = (next((run.run_id for run in side.runs if run.excluded_because is None), "") for side in sides)
     return list(dict.fromkeys(filter(None, firsts)))
@@ -127,20 +127,20 @@ def _cell(judgement: Judgement, row: JudgedRow) -> ComparedFigure:
 
 
 def _margins(judgement: Judgement) -> float:
-    """The change in margins; 0 where either is not known."""
+    """The change in margins; 0 if either is unknown."""
     if judgement.change is None or not judgement.margin_high:
         return 0.0
     return min(abs(judgement.change) / judgement.margin_high, _MOST_RELEVANT)
 
 
 def tabs_of(document: Document) -> list[tuple[str, str]]:
-    """The tabs that have something to show: their names in addresses, and their titles."""
+    """The non-empty tabs: their names in addresses, and their titles."""
     shown = [(name, title) for name, title, _ in TABS if _sections(document, name)]
     return [*shown, (WHOLE, "Everything")]
 
 
 def tab_of(document: Document, tab: str) -> Document:
-    """What a tab shows of a document."""
+    """The content of a tab of a document."""
     return document if tab == WHOLE else replace(document, sections=_sections(document, tab), notes=[])
 
 

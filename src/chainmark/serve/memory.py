@@ -1,4 +1,4 @@
-"""What was made of the store once is not made twice: a small memory of results, filled by one thread at a time."""
+"""A small cache of results derived from the store, computed by one thread at a time."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 
 
 class Memory:
-    """Results by what they are of; the oldest are forgotten.
+    """Results by key; the oldest are evicted.
 
-    Results are made one after the other in a thread of their own: the machine may be measuring, and whoever asks for
-    the same thing meanwhile waits for that.
+    Results are computed one after the other in a separate thread, since the machine may be measuring; concurrent
+    requests for the same result wait for it.
 
     Args:
-        most: results that are kept.
+        most: maximum number of results.
     """
 
     def __init__(self, most: int) -> None:
@@ -26,7 +26,7 @@ class Memory:
         self._maker = ThreadPoolExecutor(1, thread_name_prefix="making")
 
     def later(self, key: Hashable, make: Callable[[], Any]) -> Future[Any]:
-        """The result once it is made; what failed is made again for the next who asks."""
+        """The result once it is computed; a failed one is computed again at the next request."""
         with self._lock:
             future = self._known.get(key)
             if future is None or (future.done() and future.exception() is not None):
@@ -38,9 +38,9 @@ class Memory:
             return future
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """The result, made now if nobody has asked for it."""
+        """The result, computed now if it is not cached."""
         return self.later(key, make).result()
 
     def close(self) -> None:
-        """Make nothing further."""
+        """Compute nothing further."""
         self._maker.shutdown(wait=False, cancel_futures=True)

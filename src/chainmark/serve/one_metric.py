@@ -43,7 +43,7 @@ class MetricView(BaseModel):
 
 
 def metric_document(document: Document, id_: str) -> Document:
-    """What a comparison says of one metric.
+    """A comparison's data on one metric.
 
     Args:
         document: the comparison's.

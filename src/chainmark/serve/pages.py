@@ -1,4 +1,4 @@
-"""The dashboard's own pages as documents: what the store holds at a glance, what runs now, what the metrics mean."""
+"""The dashboard's own pages as documents: an overview of the store, live runs, and the meaning of the metrics."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ from chainmark.store.runs import UnfinishedRun
 
 @dataclass(frozen=True)
 class Page:
-    """A document with what only a server's page has.
+    """A document with the parts that only a server's page has.
 
     Attributes:
-        here: which of the pages that every page leads to it is.
-        above: forms before the document's sections; ``instead`` stands in place of these.
-        refresh_s: after which the page is loaded again; 0: never.
-        live: what the page's rows are of; a page that asks with it is answered only when they changed. "": never asks.
-        status: of the answer.
-        shown: the part of the document that the page shows; None: all of it.
-        elsewhere: the address of the page that shows all of it, where links to what is left out lead.
+        here: which of the navigation's pages it is.
+        above: forms before the document's sections; ``instead`` replaces the sections.
+        refresh_s: interval after which the page is reloaded; 0: never.
+        live: state of the page's rows; a page that polls with it gets a response only after a change. "": does not
+            poll.
+        status: HTTP status of the response.
+        shown: the visible part of the document; None: all of it.
+        elsewhere: the address of the complete page, the target of links to hidden parts.
     """
 
     document: Document
@@ -59,8 +60,8 @@ class HomePage(BaseModel):
     """``home.json``: every workload with its newest verdict.
 
     Attributes:
-        pending: workloads that are still being read.
-        now: what is being measured.
+        pending: number of workloads that are still being read.
+        now: the current measurement.
     """
 
     schema_version: int = 1
@@ -73,13 +74,13 @@ class HomePage(BaseModel):
 
 
 class LiveRun(BaseModel):
-    """A folder without a seal: a run that is being made, or that was broken off.
+    """A folder without a seal: a run in progress, or an aborted one.
 
     Attributes:
-        is_alive: the process that makes it lives.
-        done: what is sealed of its experiment.
-        state: what it shows of itself; ``signs`` are what that foretells.
-        decision: how far its experiment is.
+        is_alive: its process is alive.
+        done: the sealed runs of its experiment.
+        state: the state that it publishes; ``signs`` are what that predicts.
+        decision: how close its experiment is to a decision.
     """
 
     run_id: str
@@ -96,7 +97,7 @@ class LiveRun(BaseModel):
 
 
 class Live(BaseModel):
-    """``live.json``: what is being measured."""
+    """``live.json``: the current measurements."""
 
     schema_version: int = 1
     tool_version: str
@@ -109,20 +110,22 @@ Live.model_rebuild()
 
 
 def caveats_of_moment(moment: Moment) -> Caveats:
-    """What cannot be read of the store."""
-    said = []
+    """The unreadable parts of the store."""
+    caveats = []
     if moment.damaged:
         some = ", ".join(moment.damaged[:3]) + (" …" if len(moment.damaged) > 3 else "")
-        said.append(f"{units.plural(len(moment.damaged), 'damaged run')} left out of every page but the list: {some}")
+        caveats.append(
+            f"{units.plural(len(moment.damaged), 'damaged run')} left out of every page but the list: {some}"
+        )
     if moment.trouble:
-        said.append(f"the notes cannot be read: {moment.trouble}")
-    return Caveats(sentences=tuple(said))
+        caveats.append(f"the notes cannot be read: {moment.trouble}")
+    return Caveats(sentences=tuple(caveats))
 
 
 def live_runs(moment: Moment, store: ReadStore) -> list[LiveRun]:
-    """The folders without a seal, those that a living process fills first."""
-    made = [_live(UnfinishedRun(store.root / "runs" / name), moment, store) for name in moment.unfinished]
-    return sorted(made, key=lambda live_run: (not live_run.is_alive, live_run.started_at, live_run.run_id))
+    """The folders without a seal, those of living processes first."""
+    runs = [_live(UnfinishedRun(store.root / "runs" / name), moment, store) for name in moment.unfinished]
+    return sorted(runs, key=lambda live_run: (not live_run.is_alive, live_run.started_at, live_run.run_id))
 
 
 def _live(run: UnfinishedRun, moment: Moment, store: ReadStore) -> LiveRun:
@@ -145,7 +148,7 @@ def _live(run: UnfinishedRun, moment: Moment, store: ReadStore) -> LiveRun:
 
 
 def _of_most(experiment: str, store: ReadStore) -> str:
-    """How many runs an experiment has at most, where its plan says so."""
+    """The maximum number of runs of an experiment, if its plan limits it."""
     try:
         plan = experiment_folder(store, experiment).read()
         rounds = plan["length"]["most"] + plan.get("more", 0)
@@ -177,7 +180,7 @@ def home_document(home: HomePage) -> Document:
 
 
 def live_document(live: Live) -> Document:
-    """What is being measured, and what was broken off."""
+    """The current measurements, and the aborted ones."""
     alive = sum(run.is_alive for run in live.runs)
     rows = [
         row_of(
@@ -221,19 +224,19 @@ def runs_document(run_list: RunList) -> Document:
 
 
 def run_address(run_id: str, status: str) -> str:
-    """The page of a run; of one that is not finished, what is being measured."""
+    """The page of a run; of an unfinished one, its progress."""
     return "/live" if status == UNFINISHED else f"/runs/{quote(run_id)}"
 
 
 def dictionary_document(catalogue: Catalogue) -> Document:
-    """Every metric of a system: what it is, how it is judged, where it comes from."""
+    """Every metric of a system: its meaning, how it is judged, its source."""
     section = Section("dictionary", "Metrics", [dictionary(catalogue)])
     amount = units.plural(len(catalogue.metrics), "metric")
     return own_document("metrics", catalogue.title, f"data dictionary · {amount}", [section], catalogue)
 
 
 class LinkedPage(BaseModel):
-    """A page that leads to others."""
+    """A page that links to others."""
 
     schema_version: int = 1
     tool_version: str
@@ -241,9 +244,9 @@ class LinkedPage(BaseModel):
 
 
 def links_document(title: str, subtitle: str, links: Sequence[tuple[str, str, str]], otherwise: str) -> Document:
-    """Names that lead somewhere, with what is said of each: why not, where one has no address.
+    """Links with a remark each; a name without an address has the reason as its remark.
 
-    ``otherwise`` stands there where there is none.
+    ``otherwise`` is shown if there is none.
     """
     rows = [row_of(phrased(Phrase(name, address=address)), text) for name, address, text in links]
     blocks: list[Block] = [Table("links", "", words("", ""), rows)] if rows else [Remarks("none", "", [otherwise])]
@@ -252,7 +255,7 @@ def links_document(title: str, subtitle: str, links: Sequence[tuple[str, str, st
 
 
 def own_document(kind: str, title: str, subtitle: str, sections: list[Section], result: BaseModel) -> Document:
-    """A document of the dashboard's own, which judges nothing."""
+    """A document of the dashboard's own, without a verdict."""
     return Document(
         kind=kind,
         title=title,
@@ -269,6 +272,6 @@ def own_document(kind: str, title: str, subtitle: str, sections: list[Section], 
 
 
 def addressed(path: str, asked: Mapping[str, Sequence[str]]) -> str:
-    """An address with what was asked."""
+    """An address with its query."""
     pairs = [(key, value) for key, values in asked.items() for value in values]
     return f"{path}?{urlencode(pairs)}" if pairs else path

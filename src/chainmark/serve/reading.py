@@ -1,4 +1,4 @@
-"""A store as the dashboard reads it: what is damaged is left out and named, and nothing is looked up twice a second."""
+"""The dashboard's view of a store: damaged runs are omitted and named, and lookups are cached for a second."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ from chainmark.store.notes import NOTES, Notes, read_notes
 from chainmark.store.runs import SealedRun, Store
 
 _FRESH_S = 1.0
-_MOST_OPEN = 200  # runs with all their figures, of some 160 kB each
+_MOST_OPEN = 200  # runs with all their figures, about 160 kB each
 _MOST_ARCHIVED = 5000  # runs as a history needs them, a third of that
 
 
 @dataclass(frozen=True)
 class Moment:
-    """What a store held at one moment.
+    """The content of a store at one moment.
 
     Attributes:
-        number: another one as soon as a run was sealed, removed or noted: what was made of the store then is made anew.
-        whole: the sealed runs whose manifests can be read.
+        number: changes when a run is sealed, removed or annotated: everything derived from the store is then
+            recomputed.
+        whole: the sealed runs with readable manifests.
         damaged: the names of the others.
         unfinished: folders without a seal.
-        notes: what is noted beside the runs; ``trouble`` says why that cannot be read.
+        notes: the notes on runs; ``trouble`` says why they cannot be read.
     """
 
     number: int
@@ -56,7 +57,7 @@ class ReadRun(SealedRun):
 
     @cached_property
     def catalogue(self) -> Catalogue:
-        """The metrics' definitions at the time of the run; hundreds of runs have the same."""
+        """The metrics' definitions at the time of the run; hundreds of runs share them."""
         try:
             digest = hashlib.sha256((self.path / "catalogue.json").read_bytes()).digest()
         except OSError:
@@ -66,16 +67,16 @@ class ReadRun(SealedRun):
         return self._catalogues[digest]
 
     def summaries(self) -> Mapping[str, MetricSummary]:
-        """The contents of ``metrics.json`` by metric id."""
+        """The contents of ``metrics.json`` by metric ID."""
         return self._summaries
 
     @cached_property
     def _summaries(self) -> dict[str, MetricSummary]:
-        return dict(super().summaries())  # all of them are looked at: a damaged one is known before a page begins
+        return dict(super().summaries())  # all of them are checked: a damaged one is detected before a page begins
 
 
 class HistoricRun(ReadRun):
-    """A run as a history needs it: values where its workload has an archive of them, and never centiles."""
+    """A run for a history: values if its workload has an archive of them, and never centiles."""
 
     def __init__(self, path: Path, catalogues: dict[bytes, Catalogue], archive: FigureArchive | None) -> None:
         super().__init__(path, catalogues)
@@ -83,18 +84,18 @@ class HistoricRun(ReadRun):
 
     @property
     def has_figures(self) -> bool:
-        """Whether an archive has its values, so that its ``metrics.json`` can be read."""
+        """Whether an archive has its values, so that its ``metrics.json`` was readable."""
         return self._figures is not None
 
     @cached_property
     def _figures(self) -> ArchivedFigures | None:
-        """Its values as the archive has them, which is let go of: it may have those of many others."""
+        """Its values from the archive, which is then released: it may hold those of many other runs."""
         figures = None if self._archive is None else self._archive.of(self.run_id)
         self._archive = None
         return figures
 
     def value(self, metric_id: str, statistic: str) -> float | None:
-        """The value of one statistic of one metric; None where the run has none."""
+        """The value of one statistic of one metric; None if the run has none."""
         if self._figures is None:
             return value_in(self.summaries(), metric_id, statistic)
         return self._figures.value(metric_id, statistic)
@@ -114,7 +115,7 @@ _R = TypeVar("_R", bound=ReadRun)
 
 
 class ReadStore(Store):
-    """A store in which a damaged run hinders nobody who asks for another one."""
+    """A store in which a damaged run does not affect requests for other runs."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
@@ -128,7 +129,7 @@ class ReadStore(Store):
         self._archive: OrderedDict[tuple[str, int], HistoricRun] = OrderedDict()
 
     def now(self) -> Moment:
-        """What the store holds, as it was within the last second."""
+        """The content of the store, at most one second old."""
         with self._lock:
             if self._moment is None or time.monotonic() - self._looked > _FRESH_S:
                 self._moment = self._look(self._moment)
@@ -136,12 +137,12 @@ class ReadStore(Store):
             return self._moment
 
     def selection(self) -> Selection:
-        """What references mean among the runs that can be read."""
+        """Resolve references among the readable runs."""
         moment = self.now()
         return self._held or Selection(Contents(moment.whole, moment.unfinished))
 
     def run(self, run_id: str) -> SealedRun:
-        """A run by its whole name; what was read of it is kept as long as its seal is the same, and there is room."""
+        """A run by its full name; it is cached as long as its seal is unchanged and there is room."""
         return self._cached(run_id, self._open, lambda path: ReadRun(path, self._catalogues), _MOST_OPEN)
 
     def _cached(
@@ -164,11 +165,11 @@ class ReadStore(Store):
         return [self.run(entry.run_id) for entry in entries]
 
     def alike(self, runs: Iterable[SealedRun]) -> list[SealedRun]:
-        """The runs that may show the noise between runs like these, those that can be read."""
+        """The readable runs that may show the noise between runs like these."""
         return self._archived(self.selection().alike([run.run_id for run in runs]))
 
     def series(self, runs: Iterable[SealedRun]) -> list[SealedRun]:
-        """The runs that may belong to the history of runs like these, those that can be read."""
+        """The readable runs that may belong to the history of runs like these."""
         return self._archived(self.selection().series([run.run_id for run in runs]))
 
     def _archived(self, entries: Sequence[Entry]) -> list[SealedRun]:
@@ -180,7 +181,7 @@ class ReadStore(Store):
         return self.readable(self._cached(entry.run_id, self._archive, made, _MOST_ARCHIVED) for entry in entries)
 
     def readable(self, runs: Iterable[SealedRun]) -> list[SealedRun]:
-        """The runs whose documents can be read; each is tried once as long as its seal is the same."""
+        """The runs whose documents can be read; each is tried once as long as its seal is unchanged."""
         return [run for run in runs if self._is_readable(run)]
 
     def _is_readable(self, run: SealedRun) -> bool:

@@ -1,4 +1,4 @@
-"""A page as bytes: the document engine's parts in the dashboard's frame, and hashes of all that may run in it."""
+"""A page as bytes: the document engine's parts in the dashboard's frame, and hashes of all scripts that may run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _script() -> Markup:
 
 @functools.cache
 def content_security_policy() -> str:
-    """What a page may do: show what lies in it and what this server has, and nothing else."""
+    """The permissions of a page: to show its own content and this server's, and nothing else."""
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (_style(), _script())]
     return (
         f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; img-src 'self' data:; "
@@ -53,21 +53,21 @@ def content_security_policy() -> str:
 def part(name: str, *arguments: Any) -> Markup:
     """One of the dashboard's own parts of a page."""
     module = environment(PACKAGE).get_template("bits.html.j2").module
-    made: Markup = getattr(module, name)(*arguments)
-    return made
+    markup: Markup = getattr(module, name)(*arguments)
+    return markup
 
 
 def load_templates() -> None:
-    """Compile every template, which takes half a second once."""
+    """Compile every template, which takes half a second, once."""
     part("chosen", [])
     html_of(Page(links_document("", "", [], "")), "/", [])
 
 
 def html_of(page: Page, path: str, query: Query) -> str:
     """The page at an address."""
-    asked: dict[str, list[str]] = {}
+    parameters: dict[str, list[str]] = {}
     for key, value in query:
-        asked.setdefault(key, []).append(value)
+        parameters.setdefault(key, []).append(value)
 
     def drawn(chart: Chart) -> Markup:
         return plot(chart, path, query)
@@ -76,7 +76,7 @@ def html_of(page: Page, path: str, query: Query) -> str:
         "page": page,
         "pages": list(PAGES.items()),
         "keys": list(KEYS.items()),
-        "exports": [(name, addressed(path, {**asked, "as": [suffix]})) for name, suffix in EXPORTS.items()],
+        "exports": [(name, addressed(path, {**parameters, "as": [suffix]})) for name, suffix in EXPORTS.items()],
         "bare_caveats": part("caveats", page.document),
         "css": _style(),
         "script": _script(),
@@ -86,7 +86,7 @@ def html_of(page: Page, path: str, query: Query) -> str:
 
 
 def _led_elsewhere(text: str, address: str) -> str:
-    """The page with links to what it does not show leading to the page that does."""
-    here = set(_ID.findall(text))
+    """The page, with links to hidden parts that lead to the page that shows them."""
+    ids = set(_ID.findall(text))
     whole = str(escape(address))
-    return _ANCHOR.sub(lambda link: link[0] if link[1] in here else f'href="{whole}#{link[1]}"', text)
+    return _ANCHOR.sub(lambda link: link[0] if link[1] in ids else f'href="{whole}#{link[1]}"', text)

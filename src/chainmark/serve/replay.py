@@ -21,7 +21,7 @@ _LONGEST_NAME = 22
 
 @dataclass(frozen=True)
 class _Event:
-    """A mark of the chart: when it was, s; in which lane; in which series it is, and as what number of them."""
+    """A mark of the chart: its time, s; its lane; its series, and its number within it."""
 
     at_s: float
     lane: str
@@ -30,7 +30,7 @@ class _Event:
 
 
 def replay(charts: Iterable[Chart]) -> Markup:
-    """The first chart that can be replayed, with its controls; nothing where there is none."""
+    """The first chart that can be replayed, with its controls; empty if there is none."""
     for chart in charts:
         layer = next((item for item in chart.layers if item.mark == "points"), None)
         if chart.unit_s > 0.0 and chart.y.names and layer is not None and (events := _events(chart, layer)):
@@ -43,8 +43,8 @@ def replay(charts: Iterable[Chart]) -> Markup:
 def _events(chart: Chart, layer: Layer) -> list[_Event]:
     labels = {label: place for place, label in enumerate(chart.series[layer.colour].labels)}
     rows = rows_of(chart.data[layer.data])
-    made = [_event(row, layer, labels, chart.unit_s) for row in rows if math.isfinite(row[str(layer.x)])]
-    return sorted(made, key=lambda event: (event.at_s, event.lane, event.look))
+    events = [_event(row, layer, labels, chart.unit_s) for row in rows if math.isfinite(row[str(layer.x)])]
+    return sorted(events, key=lambda event: (event.at_s, event.lane, event.look))
 
 
 def _event(row: Mapping[str, Any], layer: Layer, labels: Mapping[str, int], unit_s: float) -> _Event:
@@ -64,8 +64,8 @@ def _drawn(chart: Chart, events: list[_Event], first: float, last: float) -> Mar
     for name, y in lanes.items():
         parts.append(f'<text x="0" y="{y + 4}">{escape(name[:_LONGEST_NAME])}</text><path d="M{_TEXT} {y}H{_WIDTH}"/>')
     for event in events:
-        x, said = round(begin + (event.at_s - first) * scale, 1), f"{event.lane}: {event.series}"
-        reported = escape(f"{units.duration(event.at_s)} · {said}" if event.at_s >= 0.0 else f"before 0 · {said}")
+        x, series = round(begin + (event.at_s - first) * scale, 1), f"{event.lane}: {event.series}"
+        reported = escape(f"{units.duration(event.at_s)} · {series}" if event.at_s >= 0.0 else f"before 0 · {series}")
         parts.append(
             f'<circle class="look-{event.look}" data-at="{_rounded(event.at_s)}" cx="{x}" cy="{lanes[event.lane]}" '
             f'r="4"><title>{reported}</title></circle>'
@@ -79,7 +79,7 @@ def _drawn(chart: Chart, events: list[_Event], first: float, last: float) -> Mar
 
 
 def _legend(events: list[_Event]) -> str:
-    """The series, with their looks, in a line above the lanes."""
+    """The series, with their styles, in a line above the lanes."""
     parts, x = [], float(_TEXT)
     for look, series in sorted({(event.look, event.series) for event in events}):
         parts.append(f'<circle class="look-{look} lit" cx="{round(x + 6, 1)}" cy="11" r="4"/>')

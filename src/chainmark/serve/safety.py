@@ -1,4 +1,4 @@
-"""Who is let in: names by which this machine is asked, a token where others can reach it, limits of time and size."""
+"""Access control: host names of this machine, a token if others can reach it, limits of time and size."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NOTHING = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-ac
 
 
 def is_loopback(host: str) -> bool:
-    """Whether nobody but this machine reaches an address."""
+    """Whether only this machine can reach an address."""
     if host == "localhost":
         return True
     try:
@@ -40,18 +40,18 @@ def is_loopback(host: str) -> bool:
 
 
 def own_names(host: str, more: Collection[str]) -> frozenset[str]:
-    """The names, besides addresses, by which a server may be asked."""
+    """The host names, besides addresses, under which a server may be accessed."""
     return frozenset(name.casefold() for name in ("localhost", host, socket.gethostname(), *more))
 
 
 class Guard:
-    """Refuses what a page of another site could make a browser ask, and who does not know the token.
+    """Rejects requests that another site's page could make a browser send, and requests without the token.
 
     Args:
-        app: what is behind it.
-        names: by which the server may be asked; a name that another site made point here is none of them, and an
-            address needs no name.
-        token: what must be known; "" where nobody else can reach the server.
+        app: the protected application.
+        names: allowed host names; another site's name that resolves to this machine is not among them, and an address
+            needs no name.
+        token: required token; "" if only this machine can reach the server.
     """
 
     def __init__(self, app: ASGIApp, names: frozenset[str], token: str) -> None:
@@ -60,7 +60,7 @@ class Guard:
         self._token = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or pass it on, within a limited time."""
+        """Respond, or forward the request, within a limited time."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -69,7 +69,7 @@ class Guard:
             async with asyncio.timeout(_ANSWER_TIMEOUT_S):
                 await (refused or self._app)(scope, receive, _with_headers(send))
         except TimeoutError:
-            return  # the client reads too slowly, or nobody waits any more
+            return  # the client reads too slowly, or no longer waits
 
     def _refused(self, scope: Scope) -> ASGIApp | None:
         headers = Headers(scope=scope)

@@ -1,4 +1,4 @@
-"""A metric of one run over time, however many samples it has: a level of detail for what is looked at."""
+"""A metric of one run over time, however many samples it has: with a level of detail for the visible range."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class SeriesView(BaseModel):
     """``series.json``: spans of time, each with its samples, their mean and their range, in the metric's unit.
 
     Attributes:
-        begin_s, end_s: what is shown, in seconds since the window's start; the series goes from ``first_s`` to
+        begin_s, end_s: the visible range, in seconds since the window's start; the series is from ``first_s`` to
             ``last_s``.
-        samples: in what is shown; a span holds several where there are more than fit.
+        samples: number in the visible range; a span holds several if there are more than fit.
     """
 
     schema_version: int = 1

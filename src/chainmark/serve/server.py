@@ -1,4 +1,4 @@
-"""The dashboard on a socket: alone on this machine unless it is started otherwise."""
+"""The dashboard on a socket: by default reachable from this machine only."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from chainmark.serve.safety import MOST_HEADER_BYTES, is_loopback, own_names
 from chainmark.serve.site import Site
 
 _MOST_CONNECTIONS = 500
-_BEHIND_ALL_ELSE = 10  # niceness: whoever measures on this machine goes first
+_BEHIND_ALL_ELSE = 10  # niceness: measurements on this machine have priority
 _GRACE_S = 3
-_COLLECTED_AFTER = (50_000, 20, 50)  # new objects: thousands of runs stay, and need not be gone over at every page
+_COLLECTED_AFTER = (50_000, 20, 50)  # new objects: thousands of runs stay, and need no scan at every page
 
 
 def serve(
@@ -42,14 +42,14 @@ def serve(
         root: the store's folder.
         host: the address to listen on.
         port: 0 means a free one.
-        names: further ones by which the server may be asked.
-        token: what must be known where others reach the server; None: one is drawn.
+        names: further host names under which the server may be accessed.
+        token: token that others need to access it; None: a random one.
         may_write: notes may be written in the pages.
-        logs: the folders that runs were imported from, whose lines the pages of blocks open.
-        say: gets the lines for the user: where the server is.
+        logs: the folders that runs were imported from; the pages of blocks show their lines.
+        say: receives the messages for the user: the server's address.
 
     Raises:
-        EnvironmentFailure: nothing can listen there.
+        EnvironmentFailure: the address cannot be bound.
     """
     listener = _listening(host, port)
     needed = "" if is_loopback(host) else token or secrets.token_urlsafe(24)
@@ -57,7 +57,7 @@ def serve(
         os.nice(_BEHIND_ALL_ELSE)
     gc.set_threshold(*_COLLECTED_AFTER)
     site = Site(root, secrets.token_urlsafe(24) if may_write else "", logs)
-    html_of(site.home({}), "/", [])  # what the first page needs is loaded before somebody waits for it
+    html_of(site.home({}), "/", [])  # what the first page needs is loaded before the first request
     config = uvicorn.Config(
         application(site, own_names(host, names), needed),
         http=TimedConnection,

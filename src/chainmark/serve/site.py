@@ -1,4 +1,4 @@
-"""What stands at which address: every page is a document made of the store, once for everybody who asks for it."""
+"""The pages by address: every page is a document made from the store, computed once for all clients."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ from chainmark.systems.base import load_system, system_names
 from chainmark.systems.capabilities import FollowableSystem
 
 Asked = Mapping[str, Sequence[str]]
-_CARDS = 24  # on the first page: the workloads that were measured last
+_CARDS = 24  # on the first page: the workloads that were measured most recently
 _REFRESH_S = 2
 _MOST_DOCUMENTS = 12
 _MOST_SIDES = 8
-_MOST_RUNS = 40  # of a comparison, whose figures are listed one by one
+_MOST_RUNS = 40  # of a comparison whose figures are listed individually
 
 
 class Site:
@@ -63,14 +63,14 @@ class Site:
 
     Args:
         root: the store's folder.
-        form_token: what the forms that write hold; "" where nothing may be written.
-        logs: the folders that runs were imported from: lines of what is followed are shown, and nothing else of them.
+        form_token: token in the forms that write; "" if nothing may be written.
+        logs: the folders that runs were imported from: lines of a trace are shown, and nothing else of them.
     """
 
     def __init__(self, root: Path, form_token: str = "", logs: Sequence[Path] = ()) -> None:
         self.form_token = form_token
         self._logs = logs
-        self._began = time.time_ns()  # what another server called the same is not the same
+        self._began = time.time_ns()  # the same name on another server is another page
         self.store = ReadStore(root)
         self.painter = Painter()
         self._machines = MachineNames(self.store)
@@ -80,14 +80,14 @@ class Site:
         self._lists = Memory(2)
 
     def prepare(self) -> None:
-        """Load what the first page of each kind would wait for: the templates, and the systems of the store's runs."""
+        """Load what the first page of each kind needs: the templates, and the systems of the store's runs."""
         load_templates()
         for name in sorted({entry.system for entry in self.store.now().whole}):
             with suppress(ChainmarkError):
                 load_system(name)
 
     def close(self) -> None:
-        """Make nothing further."""
+        """Compute nothing further."""
         for memory in (self._cards, self._documents, self._views, self._lists):
             memory.close()
         self.painter.close()
@@ -96,22 +96,22 @@ class Site:
         document: Document = self._documents.get((self.store.now().number, *key), make)
         return document
 
-    # ---- at a glance ------------------------------------------------------------------------------------------------
+    # ---- overview ---------------------------------------------------------------------------------------------------
     def cards(self, *, wait: bool = False) -> tuple[list[Card], int]:
-        """The workloads, and how many of them are still being read: those are shown in brief."""
+        """The workloads, and the number of those still being read, which are shown in brief."""
         moment = self.store.now()
-        made, pending = [], 0
+        cards_made, pending = [], 0
         for workload in workloads_of(moment)[:_CARDS]:
             future = self._cards.later((_state(workload, moment), workload.key), _card_maker(workload, self.store))
             if wait or future.done():
-                made.append(future.result())
+                cards_made.append(future.result())
             else:
                 pending += 1
-                made.append(workload.brief())
-        return made, pending
+                cards_made.append(workload.brief())
+        return cards_made, pending
 
     def home(self, asked: Asked) -> Page:
-        """Every workload with its newest verdict, and what runs now."""
+        """Every workload with its newest verdict, and the current measurements."""
         del asked
         moment = self.store.now()
         cards, pending = self.cards()
@@ -125,7 +125,7 @@ class Site:
         return Page(pages.home_document(home), "Home", instead=shown, refresh_s=refresh)
 
     def live(self, asked: Asked) -> Page:
-        """What is being measured."""
+        """The current measurements."""
         del asked
         runs = [self._with_decision(run) for run in pages.live_runs(self.store.now(), self.store)]
         searches = live_searches(self.store.root / "experiments")
@@ -133,7 +133,7 @@ class Site:
         return Page(pages.live_document(live), "Live", refresh_s=_REFRESH_S)
 
     def _with_decision(self, run: pages.LiveRun) -> pages.LiveRun:
-        """A run that is being made, with how far its experiment is as soon as that is computed."""
+        """An unfinished run, with its experiment's progress as soon as that is computed."""
         if not run.is_alive or not run.experiment:
             return run
         sealed = tuple(entry.run_id for entry in self.store.now().whole if entry.experiment == run.experiment)
@@ -144,7 +144,7 @@ class Site:
 
     # ---- runs -------------------------------------------------------------------------------------------------------
     def runs(self, asked: Asked) -> Page:
-        """The runs that are left by the facets."""
+        """The runs that match the facets."""
         moment = self.store.now()
         key = (moment.number, tuple(moment.unfinished))
         everything: list[listing.ListedRun] = self._lists.get(key, lambda: listing.all_runs(moment, self._machines))
@@ -167,7 +167,7 @@ class Site:
         return Page(self._runs_document(run_list), "Runs", instead=shown, live=self.state())
 
     def state(self) -> str:
-        """What the store holds, in brief: another text as soon as a run begins, ends, is noted or removed."""
+        """A summary of the store's state: it changes when a run begins, ends, is annotated or removed."""
         moment = self.store.now()
         names = zlib.crc32("\n".join(moment.unfinished).encode("utf-8", "surrogateescape"))
         return f"{self._began:x}-{moment.number:x}-{names:x}"
@@ -201,7 +201,7 @@ class Site:
         return Page(document, "Runs", part("chosen", links) + self._trails(run_id) + form)
 
     def sealed(self, run_id: str) -> SealedRun:
-        """A run by its whole name: a name of the store's own list, and never a path."""
+        """A run by its full name: a name of the store's own list, and never a path."""
         moment = self.store.now()
         if run_id in moment.damaged or any(entry.run_id == run_id for entry in moment.whole):
             return self.store.run(run_id)
@@ -211,7 +211,7 @@ class Site:
 
     # ---- comparisons ------------------------------------------------------------------------------------------------
     def compare(self, asked: Asked) -> Page:
-        """Two sides, or more, compared; fewer: what can be chosen."""
+        """Compare two sides or more; with fewer: the choices."""
         sides = [text for side in asked.get("side", ()) if (text := " ".join(side.split()))]
         sides += self._repetitions(asked.get("run", ()))
         why = "why" in asked
@@ -225,7 +225,7 @@ class Site:
         return self._compare_page(document, {**asked, "side": sides}, form)
 
     def _compare_page(self, document: Document, asked: Asked, form: Markup) -> Page:
-        """One metric of a comparison, or a tab of it; what is exported is all of it."""
+        """One metric of a comparison, or a tab of it; an export contains all of it."""
         retained = {name: asked[name] for name in ("side", "why") if name in asked}
 
         def at(**more: str) -> str:
@@ -249,7 +249,7 @@ class Site:
 
     @staticmethod
     def _how(document: Document, metric: str) -> str:
-        """Where it is said how a metric of a comparison was computed."""
+        """The page about the computation of a comparison's metric."""
         view = view_of(document, metric)
         runs = [run for side in view.sides for run in side.runs]
         system = comparisons_in(document)[0].catalogue.system
@@ -260,7 +260,7 @@ class Site:
         return compared(chosen, self.store, How(why=why))
 
     def _repetitions(self, run_ids: Sequence[str]) -> list[str]:
-        """Runs that were chosen one by one: those of one version and one profile are one side."""
+        """Individually selected runs: those of one version and one profile are one side."""
         entries = {entry.run_id: entry for entry in self.store.now().whole}
         groups: dict[tuple[str, str, str], list[str]] = {}
         for entry in sorted(
@@ -279,19 +279,19 @@ class Site:
         return list(results)[:200]
 
     def _pairs(self) -> list[tuple[str, str, str]]:
-        """Of every workload the newest release and the one before."""
-        made = []
+        """The newest and the previous release of every workload."""
+        pairs = []
         for workload in workloads_of(self.store.now())[:_CARDS]:
             releases = workload.releases()
             if len(releases) > 1:
                 sides = [" ".join(entry.run_id for entry in group) for group in releases[-2:]]
                 names = f"{releases[-1][-1].version} against {releases[-2][-1].version}"
-                made.append((names, pages.addressed("/compare", {"side": sides}), workload.brief().title))
-        return made
+                pairs.append((names, pages.addressed("/compare", {"side": sides}), workload.brief().title))
+        return pairs
 
-    # ---- over the releases ------------------------------------------------------------------------------------------
+    # ---- history ----------------------------------------------------------------------------------------------------
     def history(self, asked: Asked) -> Page:
-        """Every figure of a workload over its releases; without one: which there are."""
+        """Every figure of a workload over its releases; without a workload: the list of them."""
         run_id = next(iter(asked.get("run", ())), "")
         if not run_id:
             workloads = [workload for workload in workloads_of(self.store.now()) if workload.has_history]
@@ -306,7 +306,7 @@ class Site:
         return Page(document, "History", part("chosen", [("The newest run", f"/runs/{quote(run_id)}")]))
 
     def capacity(self, asked: Asked) -> Page:
-        """Latency against load of a workload's releases; without one: which there are."""
+        """Latency against load of a workload's releases; without a workload: the list of them."""
         run_id = next(iter(asked.get("run", ())), "")
         workloads = workloads_of(self.store.now())
         if not run_id:
@@ -340,7 +340,7 @@ class Site:
         form = part("series_form", run_id, metric, document.result, span != (None, None))
         return Page(document, "Runs", part("chosen", links) + form)
 
-    # ---- what a model says ------------------------------------------------------------------------------------------
+    # ---- predictions ------------------------------------------------------------------------------------------------
     def what_if(self, asked: Asked) -> Page:
         """The model of a run's network, or of a profile's, under changes."""
         source = next(iter(asked.get("source", ())), "")
@@ -363,9 +363,9 @@ class Site:
         document = self._document(key, lambda: predicted(source, settings, self.store))
         return Page(document, "What if", part("what_if_form", source, settings))
 
-    # ---- what happened to one sample --------------------------------------------------------------------------------
+    # ---- traces -----------------------------------------------------------------------------------------------------
     def follow(self, asked: Asked) -> Page:
-        """The life of one block, or of anything else that can be followed in a run; without a key, the slowest."""
+        """The trace of one block or other item of a run; without a key, the slowest."""
         run_id, key, trail = (next(iter(asked.get(name, ())), "") for name in ("run", "key", "trail"))
         trail = trail or next(iter(self._followable(self.sealed(run_id))), "block")
         document = self._document(("follow", run_id, trail, key), lambda: self._followed(run_id, key or None, trail))
@@ -381,20 +381,20 @@ class Site:
         return block(run_id, key, trail=trail, store=self.store)
 
     def _trails(self, run_id: str) -> Markup:
-        """The form that asks for one of the things that can be followed in a run, and the way to the slowest."""
+        """The form to select an item of a run, and the link to the slowest."""
         trails = self._followable(self.store.run(run_id))
         slowest = [(f"Slowest {name}s", _slowest_address(run_id, name)) for name in trails]
         return part("trail_form", run_id, trails, slowest) if trails else Markup()
 
     @staticmethod
     def _followable(run: SealedRun) -> Sequence[str]:
-        """What can be followed in a run; nothing where its system is not installed, or reads its catalogue no more."""
+        """The traceable items of a run; empty if its system is not installed, or no longer reads its catalogue."""
         with suppress(ChainmarkError, ValueError):
             system = load_system(run.manifest.subject.system)
             return system.followed(run) if isinstance(system, FollowableSystem) else []
         return []
 
-    # ---- what the metrics are ---------------------------------------------------------------------------------------
+    # ---- metrics ----------------------------------------------------------------------------------------------------
     def metrics(self, asked: Asked) -> Page:
         """The systems with a data dictionary."""
         del asked
@@ -409,7 +409,7 @@ class Site:
         return Page(pages.dictionary_document(known), "Metrics", part("folded_links", "How each is computed", links))
 
     def computed(self, asked: Asked, system: str, metric: str) -> Page:
-        """How a figure was computed: of some runs, by the catalogue that they carry, or in general."""
+        """How a figure is computed: for some runs, by the catalogue that they contain, or in general."""
         runs = [self.sealed(run_id) for run_id in asked.get("run", ())[:_MOST_RUNS]]
         known = runs[0].catalogue if runs else catalogue(system)
         statistic = next(iter(asked.get("statistic", ())), "")
@@ -419,7 +419,7 @@ class Site:
         return Page(computed_document(known, metric, statistic, runs), "Metrics", part("chosen", links))
 
     def with_caveats(self, document: Document) -> Document:
-        """A document with what could not be read of the store, where its result has room for it."""
+        """A document with the unreadable parts of the store, if its result has a field for them."""
         caveats = pages.caveats_of_moment(self.store.now())
         if not caveats.sentences or not isinstance(getattr(document.result, "caveats", None), Caveats):
             return document
@@ -432,7 +432,7 @@ def _slowest_address(run_id: str, trail: str) -> str:
 
 
 def _dictionary_links(system: str, metric: str) -> list[tuple[str, str]]:
-    """The entry of a metric; the whole dictionary where it has none: a run may hold what is not installed any more."""
+    """The entry of a metric; the whole dictionary if it has none: a run may contain a metric that no longer exists."""
     if system not in system_names():
         return []
     address = f"/metrics/{quote(system)}"
@@ -442,7 +442,7 @@ def _dictionary_links(system: str, metric: str) -> list[tuple[str, str]]:
 
 
 def _state(workload: Workload, moment: Moment) -> tuple[Any, ...]:
-    """What a card is made of: its runs and the notes."""
+    """The input of a card: its runs and the notes."""
     return (*(entry.run_id for entry in workload.entries), moment.notes.model_dump_json())
 
 
@@ -451,8 +451,8 @@ def _card_maker(workload: Workload, store: ReadStore) -> Callable[[], Card]:
 
 
 def _drawn(figure: GatingFigure) -> Markup:
-    said = f"{figure.label} over {units.plural(len(figure.values), 'release')}"
-    return sparkline(figure.values, figure.changes, f"{said}; {figure.changed}" if figure.changed else said)
+    label = f"{figure.label} over {units.plural(len(figure.values), 'release')}"
+    return sparkline(figure.values, figure.changes, f"{label}; {figure.changed}" if figure.changed else label)
 
 
 def _figure(asked: Asked, name: str) -> float:

@@ -1,4 +1,4 @@
-"""What a model says a run's network would do under changes: a form of sliders, and the prediction as it is laid out."""
+"""A model's prediction of a run's network under changes: a form of sliders, and the prediction's layout."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from chainmark.serve.reading import ReadStore
 from chainmark.systems.capabilities import ModelledSystem
 from chainmark.systems.offered import ChangeOption, Slider, offers
 
-_BLOCKS = 48  # simulated per network: the answer is awaited
+_BLOCKS = 48  # simulated per network: a user waits for the result
 _MOST_RUNS = 50
 
 
 @dataclass(frozen=True)
 class Knob:
-    """A change that can be asked for: by a slider where it is one figure, else in words."""
+    """A change that can be made: with a slider if it is one figure, otherwise as text."""
 
     name: str
     help: str
@@ -30,14 +30,14 @@ class Knob:
 
 @dataclass(frozen=True)
 class OfferedSource:
-    """A run or profile that a model may be fitted to; ``hindrance`` says why it cannot, "" where it can."""
+    """A run or profile for a model fit; ``hindrance`` says why it is impossible, "" if it is possible."""
 
     name: str
     hindrance: str = ""
 
 
 def sources(store: ReadStore, profiles: Sequence[str]) -> list[OfferedSource]:
-    """What a model can be fitted to: runs, the newest first, and profiles; then the runs that lack something."""
+    """The possible inputs of a model fit: runs, the newest first, and profiles; then the runs that lack something."""
     known = {system.name: system for system in modelled_systems()}
     newest = [entry for entry in reversed(store.now().whole) if entry.system in known and not entry.profiles]
     runs = [
@@ -54,7 +54,7 @@ def _hindrance(system: ModelledSystem, run_id: str, store: ReadStore) -> str:
 
 
 def knobs(system: str, asked: Mapping[str, Sequence[str]]) -> list[Knob]:
-    """The changes that a system's model understands, as they are set."""
+    """The changes that a system's model supports, with their values."""
     options = [change for offer in offers() if offer.system == system for change in offer.changes]
     return [Knob(option.name, option.help, option.amount, option.slider, _set(option, asked)) for option in options]
 
@@ -65,25 +65,25 @@ def _set(option: ChangeOption, asked: Mapping[str, Sequence[str]]) -> str:
 
 
 def changes_of(settings: Sequence[Knob]) -> list[tuple[str, str]]:
-    """The changes that are not neutral, as the model takes them.
+    """The changes that are not neutral, in the model's format.
 
     Raises:
         UsageError: a slider's value is not a figure within its range.
     """
-    made = []
+    changes = []
     for knob in settings:
         if knob.slider is None:
-            made += [(knob.name, "" if knob.amount is None else knob.value)] if knob.value else []
+            changes += [(knob.name, "" if knob.amount is None else knob.value)] if knob.value else []
         elif (amount := _amount(knob, knob.slider)) is not None:
-            made.append((knob.name, amount))
-    return made
+            changes.append((knob.name, amount))
+    return changes
 
 
 def _amount(knob: Knob, slider: Slider) -> str | None:
     try:
         value = float(knob.value)
     except ValueError:
-        return knob.value  # in words, as the command takes it
+        return knob.value  # as text, in the command's syntax
     if not slider.low <= value <= slider.high:
         low, high = (units.tidy(end) for end in (slider.low, slider.high))
         raise UsageError(f"{knob.name} is {knob.value}", f"choose {low} to {high}")
@@ -93,5 +93,5 @@ def _amount(knob: Knob, slider: Slider) -> str | None:
 
 
 def predicted(source: str, settings: Sequence[Knob], store: ReadStore) -> Document:
-    """The network of a source as it is and with all changes at once, beside what was measured."""
+    """The network of a source unchanged and with all changes at once, next to the measured one."""
     return predict(source, changes_of(settings), together=True, blocks=_BLOCKS, threads=1, store=store)

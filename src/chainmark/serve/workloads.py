@@ -1,4 +1,4 @@
-"""Every workload of a store in a few lines: its newest release against the one before, and its gating figures."""
+"""A short summary of every workload of a store: the newest release against the previous one, and gating figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from chainmark.serve.reading import Moment, ReadStore
 from chainmark.store.index import Entry
 from chainmark.store.runs import SealedRun
 
-_MOST_RUNS = 10  # that the page of how a figure was computed lists one by one
+_MOST_RUNS = 10  # that the page on a figure's computation lists individually
 
 
 class GatingFigure(BaseModel):
@@ -31,11 +31,11 @@ class GatingFigure(BaseModel):
 
     Attributes:
         id: of the metric and its statistic.
-        label: what it is called, with its statistic.
-        how: where it is said how it was computed.
-        value, change, outcome, emphasis: as the comparison's document has them.
-        values: over the releases, oldest first; ``changes`` are the places where its level changed, and ``changed``
-            says so in words.
+        label: its name, with its statistic.
+        how: the address of the page on its computation.
+        value, change, outcome, emphasis: as in the comparison's document.
+        values: over the releases, oldest first; ``changes`` are the indices at which its level changed, and ``changed``
+            describes them in words.
     """
 
     id: str
@@ -54,10 +54,11 @@ class Card(BaseModel):
     """One workload on one kind of machine.
 
     Attributes:
-        address: of the newest release's comparison or, where it is the only one, of its run.
-        history: what its releases show one after the other.
-        noise: what the noise between runs rests on; ``alarms`` how often re-runs of one build were called moved.
-        trouble: why something could not be said.
+        address: of the newest release's comparison or, if it is the only one, of its run.
+        history: the summary of its releases' history.
+        noise: the source of the noise between runs; ``alarms`` the rate at which re-runs of one build were called
+            moved.
+        trouble: why some part could not be computed.
     """
 
     title: str
@@ -81,7 +82,7 @@ class Card(BaseModel):
 
 @dataclass(frozen=True)
 class Workload:
-    """The runs of one profile's workload on one kind of machine, oldest first; ``key`` tells it from the others."""
+    """The runs of one profile's workload on one kind of machine, oldest first; ``key`` identifies it."""
 
     key: tuple[str, str, str, str]
     entries: list[Entry]
@@ -93,11 +94,11 @@ class Workload:
 
     @property
     def has_history(self) -> bool:
-        """Whether it has enough releases to say what changed at which."""
+        """Whether it has enough releases to find changes."""
         return len({entry.version for entry in self.entries}) >= LEAST_RELEASES
 
     def releases(self) -> list[list[Entry]]:
-        """Its runs by version as each was last measured: the runs of one experiment's side, or single ones."""
+        """Its latest runs per version: the runs of one experiment's side, or single ones."""
         groups: dict[str, list[Entry]] = {}
         for entry in self.entries:
             groups.setdefault(entry.version, []).append(entry)
@@ -109,7 +110,7 @@ class Workload:
         return sorted(made, key=lambda group: group[-1].started_at)
 
     def brief(self) -> Card:
-        """What is known without opening a run."""
+        """The facts that are known without opening a run."""
         newest, versions = self.newest, len({entry.version for entry in self.entries})
         return Card(
             title=f"{newest.subject} · {newest.profile}",
@@ -124,18 +125,18 @@ class Workload:
 
 
 def workloads_of(moment: Moment) -> list[Workload]:
-    """All workloads, the one with the newest run first; runs with profiles are of none."""
+    """All workloads, the one with the newest run first; runs with profiles are excluded."""
     result: dict[tuple[str, str, str, str], list[Entry]] = {}
     for entry in moment.whole:
         if not entry.profiles:
             key = (entry.system, entry.profile, entry.workload, entry.machine)
             result.setdefault(key, []).append(entry)
-    made = [Workload(key, entries) for key, entries in result.items()]
-    return sorted(made, key=lambda workload: (workload.newest.started_at, workload.key), reverse=True)
+    workloads = [Workload(key, entries) for key, entries in result.items()]
+    return sorted(workloads, key=lambda workload: (workload.newest.started_at, workload.key), reverse=True)
 
 
 def card_of(workload: Workload, store: ReadStore) -> Card:
-    """What is said of a workload; what fails is said as well, and hinders no other."""
+    """The summary of a workload; a failure is reported as well, and affects no other."""
     card = workload.brief()
     try:
         return _with_history(_with_verdict(card, workload, store), workload, store)
@@ -170,7 +171,7 @@ def _with_verdict(card: Card, workload: Workload, store: ReadStore) -> Card:
 
 
 def _figures(comparison: Comparison, run_ids: Sequence[str]) -> list[GatingFigure]:
-    """The gating figures as the comparison's document has them."""
+    """The gating figures as in the comparison's document."""
     rows = zip(comparison.judgements, RowMaker(comparison).rows(), strict=True)
     return [
         GatingFigure(
@@ -194,7 +195,7 @@ def _opened(entries: Sequence[Entry], store: ReadStore) -> list[SealedRun]:
 
 
 def history_of(run_id: str, store: ReadStore) -> HistoryReport:
-    """The history that a run belongs to, without the runs that cannot be read.
+    """The history that a run belongs to, without unreadable runs.
 
     Raises:
         UsageError: there are fewer than four releases.

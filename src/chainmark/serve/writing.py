@@ -1,4 +1,4 @@
-"""What may be written, where the server was started so: notes beside runs. No run is ever touched."""
+"""Write access, if the server was started with it: notes on runs. Runs themselves are never changed."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _MOST_LETTERS = 500
 
 
 async def write_note(request: Request, site: Site) -> Response:
-    """Note what a form says: of a run, of its version, or a change of the set-up before it.
+    """Store the note of a form: on a run, on its version, or on a change of the set-up before it.
 
     Raises:
-        UsageError: the form is not this server's own, or says nothing.
+        UsageError: the form is not this server's own, or is empty.
     """
     form = await _form(request)
     if not (_is_same_origin(request) and hmac.compare_digest(form.get("form", "").encode(), site.form_token.encode())):

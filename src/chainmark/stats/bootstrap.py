@@ -22,13 +22,13 @@ RESAMPLES = 1000
 _CHUNK_ELEMENTS = 1_000_000  # of one multiplicity chunk: bounds the memory of a bootstrap to about 100 MB
 
 _LARGEST = np.iinfo(np.int32).max
-_ROUNDING = 1e-12  # of a mean: what adding the same samples in another order changes at most
+_ROUNDING = 1e-12  # of a mean: maximum effect of the order of summation
 
 Multiplicities = npt.NDArray[np.int32]
 
 
 def generator(seed: int, *purpose: str) -> np.random.Generator:
-    """A counter-based generator that depends on the seed and on what it is used for, and on nothing else.
+    """A counter-based generator that depends only on the seed and on its purpose.
 
     Args:
         seed: recorded in the run's manifest.
@@ -101,7 +101,7 @@ def _blocks(rng: np.random.Generator, n: int, rows: int, block_length: float) ->
     lengths = np.diff(ends, axis=1, prepend=0)
     first = rng.integers(0, n, size=lengths.shape)
     last = first + lengths
-    wraps = last > n  # the series is a circle: a block that runs past its end goes on at its start
+    wraps = last > n  # the series is a circle: a block that runs past its end continues at its start
     offset = np.arange(rows)[:, None] * (n + 1)
     size = rows * (n + 1)
     begins = np.bincount((first + offset).ravel(), minlength=size)
@@ -118,14 +118,14 @@ def multiplicities(
     resamples: int = RESAMPLES,
     chunk_elements: int | None = None,
 ) -> Iterator[Multiplicities]:
-    """How often each unit is drawn, resample by resample.
+    """The number of times that each unit is drawn, per resample.
 
     Args:
         rng: consumed in a fixed order, so the same generator gives the same resamples.
         n: number of units in time order, >= 1.
         block_length: mean of the geometric block lengths, in units; 1 draws independently.
         resamples: rows in total.
-        chunk_elements: how many multiplicities a chunk may hold; it decides the random stream too. None: a million.
+        chunk_elements: maximum number of multiplicities per chunk; it affects the random stream too. None: a million.
 
     Yields:
         Chunks of shape (rows, n); every row sums to n.
@@ -143,12 +143,12 @@ def resampled_means(factors: FloatArray, sums: FloatArray, counts: FloatArray) -
     """Means of resamples.
 
     Args:
-        factors: shape (rows, units), multiplicities as floats, which are made once for many metrics.
+        factors: shape (rows, units), multiplicities as floats, which are computed once for many metrics.
         sums: shape (units,), sum of the values in a unit, in the metric's unit.
         counts: shape (units,), number of values in a unit.
 
     Returns:
-        Shape (rows,), in the metric's unit; NaN where a resample holds no value.
+        Shape (rows,), in the metric's unit; NaN if a resample holds no value.
     """
     totals = (factors * counts).sum(axis=1)
     values = (factors * sums).sum(axis=1)
@@ -166,13 +166,13 @@ def resampled_centiles(weights: Multiplicities, sorted_values: FloatArray, fract
         fractions: 0 to 1.
 
     Returns:
-        Shape (rows, fractions), in the metric's unit; NaN where a resample holds no value.
+        Shape (rows, fractions), in the metric's unit; NaN if a resample holds no value.
     """
     rows, n = weights.shape
     result = np.full((rows, len(fractions)), np.nan)
     if weights.size == 0:
         return result
-    # All resamples as one ascending row of sums: each begins above the end of the one before it.
+    # All resamples as one ascending row of sums: each begins above the end of the previous one.
     sums = weights.cumsum(axis=1, dtype=np.int32)
     totals = sums[:, -1].astype(np.int64)
     starts = np.arange(rows)[:, None] * (totals.max() + 1)
@@ -189,7 +189,8 @@ def resampled_centiles(weights: Multiplicities, sorted_values: FloatArray, fract
 def standard_error(replicates: FloatArray) -> float | None:
     """Standard deviation of the finite replicates; None when fewer than two are finite.
 
-    Replicates of equal samples may differ in their last digits, by the order in which a processor adds: no error.
+    Replicates of equal samples may differ in their last digits, by the processor's order of summation: that counts as
+    zero.
 
     Args:
         replicates: shape (resamples,), the statistic in the metric's unit or its logarithm.

@@ -29,7 +29,7 @@ def centile_index(n: int, fraction: float) -> int:
         fraction: 0 to 1.
 
     Raises:
-        ValueError: n is below 1, or the fraction lies outside 0 to 1.
+        ValueError: n is below 1, or the fraction is outside 0 to 1.
 
     Source: docs/concepts/distributions.md, "Centiles".
     """
@@ -65,7 +65,7 @@ def centile(sorted_values: FloatArray, fraction: float) -> float:
         The element at `centile_index`, in the metric's unit.
 
     Raises:
-        ValueError: there are no values, or the fraction lies outside 0 to 1.
+        ValueError: there are no values, or the fraction is outside 0 to 1.
     """
     return float(sorted_values[centile_index(len(sorted_values), fraction)])
 
@@ -85,7 +85,7 @@ def centiles(sorted_values: FloatArray, fractions: FloatArray) -> FloatArray:
 
 
 def estimable_centile(sorted_values: FloatArray, fraction: float) -> float | None:
-    """The centile, or None where so few values have no such rank (:func:`.estimable.has_rank`).
+    """The centile, or None if so few values have no such rank (:func:`.estimable.has_rank`).
 
     Args:
         sorted_values: shape (n,), ascending, in the metric's unit; may be empty.
@@ -95,7 +95,7 @@ def estimable_centile(sorted_values: FloatArray, fraction: float) -> float | Non
 
 
 def centile_with_limits(sorted_values: FloatArray, n: int, fraction: float) -> tuple[float, float, float] | None:
-    """The centile of n values of which only the least are known, and its 95 % limits by order statistics.
+    """The centile of n values of which only the smallest are known, and its 95 % limits by order statistics.
 
     Args:
         sorted_values: shape (known,), ascending, in the metric's unit; those beyond them are greater.
@@ -104,7 +104,7 @@ def centile_with_limits(sorted_values: FloatArray, n: int, fraction: float) -> t
 
     Returns:
         The centile and its lower and upper limit; a limit beyond the greatest known value is that value. None: the
-        centile is not known.
+        centile is unknown.
     """
     place = math.ceil(fraction * n) - 1
     if place >= len(sorted_values):
@@ -116,7 +116,7 @@ def centile_with_limits(sorted_values: FloatArray, n: int, fraction: float) -> t
 
 
 def fraction_of(statistic: str) -> float | None:
-    """The fraction that a statistic's name stands for: ``min`` 0, ``p99.9`` 0.999, ``max`` 1; None for ``mean``."""
+    """The fraction of a statistic's name: ``min`` 0, ``p99.9`` 0.999, ``max`` 1; None for ``mean``."""
     if statistic == "mean":
         return None
     if statistic in {"min", "max"}:
@@ -125,7 +125,7 @@ def fraction_of(statistic: str) -> float | None:
 
 
 def finite(values: npt.ArrayLike) -> FloatArray:
-    """The finite values in their order: null, NaN and infinity all mean "no value" in a samples' column."""
+    """The finite values, sorted: null, NaN and infinity all mean "no value" in a samples' column."""
     array = np.asarray(values, dtype=np.float64)
     return array[np.isfinite(array)]
 
@@ -138,7 +138,7 @@ def distribution(
     Args:
         values: shape (n,), in the metric's unit, any order; values that are not finite count as null.
         n_null: further rows without a value.
-        fractions: the centiles wanted.
+        fractions: the requested centiles.
 
     Returns:
         The distribution, or None when no value is left.
@@ -159,9 +159,9 @@ def distribution_of_sorted(
     Args:
         sorted_values: shape (n,), ascending, in the metric's unit.
         n_null: rows without a value.
-        mean: where the samples do not count alike in it; None: the plain mean. The deviations of ``sd`` are from the
-            plain mean in any case.
-        fractions: the centiles wanted.
+        mean: the weighted mean, if the samples' weights differ; None: the plain mean. The deviations of ``sd`` are from
+            the plain mean in any case.
+        fractions: the requested centiles.
     """
     n = len(sorted_values)
     if n == 0:

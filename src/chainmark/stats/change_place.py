@@ -1,13 +1,12 @@
-"""In which of a row of revisions a metric changed, found by runs of some of them: noisy binary search.
+"""Find the revision in a sequence at which a metric changed, by runs of some of them: noisy binary search.
 
-All runs before the change share one level and all from it on another; both levels and the noise are unknown. What the
-levels and the noise may be is integrated over, so that the result is a probability for every place, and all runs of
-the search tell the noise. Runs that were made near each other in time share a deviation of unknown size, so that a
-machine that drifts does not decide.
+All runs before the change share one level and all runs from it on another; both levels and the noise are unknown. The
+levels and the noise are integrated out, so that the result is a probability for every place, and all runs of the search
+inform the noise. Runs made close in time share a deviation of unknown size, so that a drifting machine does not decide.
 
 Sources: Smith (1975), "A Bayesian approach to inference about a change-point in a sequence of random variables";
-Burnashev and Zigangirov (1974), "An interval estimation problem for controlled observations", for asking where the
-probability is halved and stopping by it.
+Burnashev and Zigangirov (1974), "An interval estimation problem for controlled observations", for measuring at the
+revision that halves the probability, and for the stopping rule.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ from chainmark.stats.intervals import Contrast, Spread, Working, from_standard_e
 from chainmark.stats.special import t_cdf
 
 ERROR = 0.05  # over the whole search
-# A revision is measured until this much is known of its side; those that are doubtful are measured again later.
+# A revision is measured until this much is known of its side; doubtful ones are measured again later.
 DOUBT = 0.05
-LEAST_RUNS = 2  # of both revisions that the answer is about
-# The variance that runs made together share, as multiples of that of one run.
+LEAST_RUNS = 2  # of both revisions of the result
+# The variance that runs of one visit share, as multiples of that of one run.
 _SHARED = (0.0, 0.25, 1.0, 4.0)
 _LEAST_SQUARES = 1e-18  # of equal values: no noise at all
 _SEED = 20_261_123
@@ -39,7 +38,7 @@ class SearchedRuns:
 
     Attributes:
         places: of each run, that of its revision: 0 is the good one.
-        visits: runs with the same number were made one after the other.
+        visits: runs with the same number were made consecutively.
         values: on a scale on which worse is up and noise is additive.
     """
 
@@ -57,15 +56,15 @@ class SearchedRuns:
 
 
 def chances(seen: SearchedRuns, last: int, archive: Spread | None = None) -> FloatArray:
-    """How likely it is that the change came with each revision.
+    """The probability that each revision introduced the change.
 
     Args:
-        seen: runs, those of both ends among them, three or more.
+        seen: three or more runs, including those of both ends.
         last: the place of the bad revision.
-        archive: what runs of other equal builds tell of the variance.
+        archive: runs of other equal builds, which inform the variance.
 
     Returns:
-        Shape (last,): of the places 1 to ``last``, with the sum 1.
+        Shape (last,): of the places 1 to ``last``; they sum to 1.
     """
     squares, freedom = (archive.squares, archive.degrees_of_freedom) if archive else (0.0, 0.0)
     is_after = (seen.places[None, :] >= np.arange(1, last + 1)[:, None]).astype(float)
@@ -101,7 +100,7 @@ def _evidence(seen: SearchedRuns, is_after: FloatArray, shared: float, squares: 
 
 
 def _without_shared(rows: FloatArray, visits: IntArray, shared: float) -> FloatArray:
-    """Rows of which the deviations that a visit shares are taken out, so that what is left is independent.
+    """Rows without the deviations that a visit shares, so that the rest is independent.
 
     Args:
         rows: shape (rows, runs).
@@ -115,11 +114,11 @@ def _without_shared(rows: FloatArray, visits: IntArray, shared: float) -> FloatA
 
 
 def chances_of_failing(places: IntArray, failed: FloatArray, last: int) -> FloatArray:
-    """The same where it is failing that changed: two shares of failing runs instead of two levels.
+    """The same if failures changed: two shares of failing runs instead of two levels.
 
     Args:
         places: of each run.
-        failed: 1 where it failed, else 0.
+        failed: 1 if it failed, otherwise 0.
         last: the place of the bad revision.
     """
     logs = []
@@ -131,19 +130,19 @@ def chances_of_failing(places: IntArray, failed: FloatArray, last: int) -> Float
 
 
 def _log_share(failed: int, runs: int) -> float:
-    """The logarithm of the chance of so many failures in this order, the share being Jeffreys' (½, ½)."""
+    """The logarithm of the probability of this number of failures in this order, with Jeffreys' prior (½, ½)."""
     retained = runs - failed
     return math.lgamma(failed + 0.5) + math.lgamma(retained + 0.5) - math.lgamma(runs + 1.0)
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Revisions between two that can be measured: the change came with one of them.
+    """Revisions between two measurable ones, one of which introduced the change.
 
     Attributes:
-        before: the place of the last revision before, which can be measured.
-        at: that of the last of them, which can be measured, too; those between cannot.
-        chance: that it did.
+        before: the place of the last measurable revision before.
+        at: the place of the last of them, which is measurable too; those between are not.
+        chance: the probability that the change is here.
     """
 
     before: int
@@ -156,11 +155,11 @@ class SearchedRevisions:
     """The revisions of a search.
 
     Attributes:
-        last: the place of the bad one; that of the good one is 0.
+        last: the place of the bad one; the good one is at 0.
         skipped: places that cannot be measured; never an end.
-        equal: pairs of places, the smaller first, that are one program, so that the change is not between them.
-        archive: what runs of other equal builds tell of the variance of a run.
-        fails: whether it is failing that changed, and the values are 1 for a failed run and 0 for any other.
+        equal: pairs of places, the smaller first, that are the same program, so that the change is not between them.
+        archive: runs of other equal builds, which inform the variance of a run.
+        fails: whether failures changed; the values are then 1 for a failed run and 0 for any other.
     """
 
     last: int
@@ -170,7 +169,7 @@ class SearchedRevisions:
     fails: bool = False
 
     def chances(self, seen: SearchedRuns) -> FloatArray:
-        """How likely it is that the change came with each revision, of the places 1 to ``last``."""
+        """The probability that each revision introduced the change, for the places 1 to ``last``."""
         if self.fails:
             result = chances_of_failing(seen.places, seen.values, self.last)
         else:
@@ -181,21 +180,21 @@ class SearchedRevisions:
 
     @property
     def measurable(self) -> list[int]:
-        """The places that can be measured."""
+        """The measurable places."""
         return [place for place in range(self.last + 1) if place not in self.skipped]
 
     def stretches(self, values: FloatArray) -> list[Stretch]:
-        """What can be told apart."""
+        """The distinguishable groups of revisions."""
         retained = self.measurable
         return [Stretch(before, at, float(values[before:at].sum())) for before, at in pairwise(retained)]
 
     def answer(self, values: FloatArray) -> Stretch | None:
-        """Where the change came in, if that is as sure as it must be."""
+        """Where the change is, if that is certain enough."""
         best = max(self.stretches(values), key=lambda stretch: stretch.chance)
         return best if best.chance >= 1.0 - ERROR else None
 
     def likely(self, values: FloatArray) -> Stretch:
-        """The shortest stretch of revisions in which the change is as surely."""
+        """The shortest range of revisions that contains the change with the required certainty."""
         retained, until = self.measurable, until_each(values)
         wide = [
             Stretch(before, at, float(until[at] - until[before]))
@@ -206,10 +205,10 @@ class SearchedRevisions:
         return min(sure, key=lambda stretch: (stretch.at - stretch.before, -stretch.chance))
 
     def turn(self, values: FloatArray, places: Sequence[int], current: int | None = None) -> int | None:
-        """The revision to measure next; None: nothing is left to be asked.
+        """The revision to measure next; None if nothing remains to be measured.
 
-        Once the answer is sure, both of its ends are measured until each has two runs, so that they can be compared.
-        Before, it is the current revision while it is in doubt, and else the one that halves the probability.
+        Once the result is certain, both of its ends are measured until each has two runs, so that they can be compared.
+        Before that, it is the current revision while it is in doubt, otherwise the one that halves the probability.
 
         Args:
             values: from `chances`.
@@ -227,34 +226,34 @@ class SearchedRevisions:
 
 
 def until_each(values: FloatArray) -> FloatArray:
-    """At each place from 0 on, the chance that it has the change, shape (last + 1,)."""
+    """The probability that each place from 0 on has the change, shape (last + 1,)."""
     return np.concatenate([[0.0], np.cumsum(values)])
 
 
 def pair_of(place: int, places: Sequence[int], last: int, turn: int) -> list[int]:
-    """A revision and an end to measure beside it, in their order, which changes from pair to pair.
+    """A revision and an end to measure with it, in an order that alternates from pair to pair.
 
-    Of the ends it is the one with fewer runs, so that both levels are known alike.
+    The end is the one with fewer runs, so that both levels are known equally well.
 
     Args:
-        place: of the revision, which is no end.
+        place: of the revision, which is not an end.
         places: of all runs so far.
         last: the place of the bad revision.
-        turn: pairs that were made before.
+        turn: number of earlier pairs.
     """
-    beside = 0 if places.count(0) <= places.count(last) else last
-    return [beside, place] if turn % 2 == 0 else [place, beside]
+    end = 0 if places.count(0) <= places.count(last) else last
+    return [end, place] if turn % 2 == 0 else [place, end]
 
 
 def changes(seen: SearchedRuns, archive: Spread | None = None) -> dict[int, Contrast]:
-    """Of every measured revision but the good one the change against it, with 90 % intervals.
+    """The change of every measured revision relative to the good one, with 90 % intervals.
 
-    Every revision has a level of its own; the noise is that of all runs, and what a visit's runs share is as large as
-    is likeliest.
+    Every revision has its own level; the noise is that of all runs, and the shared variance of a visit has its most
+    likely value.
 
     Args:
-        seen: runs; those of 0 among them.
-        archive: what runs of other equal builds tell of the variance.
+        seen: runs, including those of 0.
+        archive: runs of other equal builds, which inform the variance.
     """
     measured = sorted(set(seen.places.tolist()))
     is_of = (seen.places[None, :] == np.array(measured)[:, None]).astype(float)
@@ -264,11 +263,11 @@ def changes(seen: SearchedRuns, archive: Spread | None = None) -> dict[int, Cont
         return {}
     fits = [_levels(seen, is_of, shared, squares, known) for shared in _SHARED]
     _, levels, inverse, rest = max(fits, key=lambda fit: fit[0])
-    made = {}
+    contrasts = {}
     for row, place in enumerate(measured[1:], start=1):
         error = math.sqrt(rest / known * (inverse[0, 0] + inverse[row, row] - 2.0 * inverse[0, row]))
-        made[place] = from_standard_error(float(levels[row] - levels[0]), error, known, Working.DIFFERENCE)
-    return made
+        contrasts[place] = from_standard_error(float(levels[row] - levels[0]), error, known, Working.DIFFERENCE)
+    return contrasts
 
 
 def _levels(
@@ -287,27 +286,27 @@ def _levels(
 
 
 def runs_left(row: SearchedRevisions, seen: SearchedRuns, current: int | None, most: int, draws: int = 12) -> int:
-    """About how many more runs the search takes, if levels and noise are as the runs so far say: the median.
+    """The expected number of further runs of the search, with the levels and noise of the runs so far: the median.
 
     Args:
         row: the revisions.
         seen: runs so far.
         current: the revision that was measured last.
-        most: runs after which it ends in any case, those so far among them.
+        most: maximum number of runs, including those so far.
         draws: searches that are simulated to their ends.
     """
     result, generator = row.chances(seen), np.random.default_rng(_SEED)
-    taken = []
+    lengths = []
     for change in generator.choice(np.arange(1, row.last + 1), size=draws, p=result):
         ended = search(row, seen, _runs_like(row, seen, int(change), generator), most, current)
-        taken.append(len(ended.values) - len(seen.values))
-    return round(float(np.median(taken)))
+        lengths.append(len(ended.values) - len(seen.values))
+    return round(float(np.median(lengths)))
 
 
 def _runs_like(
     row: SearchedRevisions, seen: SearchedRuns, change: int, generator: np.random.Generator
 ) -> Callable[[int], float]:
-    """What makes up further runs like those so far, if the change came with that revision."""
+    """A generator of further runs like those so far, if that revision introduced the change."""
     sides = [seen.values[seen.places < change], seen.values[seen.places >= change]]
     levels = [float(side.mean()) for side in sides]
     rest = sum(float(np.square(side - side.mean()).sum()) for side in sides)
@@ -323,13 +322,13 @@ def _runs_like(
 def search(
     row: SearchedRevisions, seen: SearchedRuns, run: Callable[[int], float], most: int, current: int | None = None
 ) -> SearchedRuns:
-    """Go on with a search until its answer is sure; all runs that there are then.
+    """Continue a search until its result is certain; returns all runs.
 
     Args:
         row: the revisions.
         seen: runs so far.
-        run: makes a run of a revision; its value.
-        most: runs after which it ends in any case.
+        run: makes a run of a revision; returns its value.
+        most: maximum number of runs.
         current: the revision that was measured last.
     """
     turn, visit = 0, int(seen.visits.max())

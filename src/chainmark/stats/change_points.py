@@ -1,9 +1,9 @@
-"""Change points of a series: after which values its level is another one, with the size of each change.
+"""Change points of a series: the values at which its level changes, with the size of each change.
 
 Source: Matteson and James (2014), "A Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data",
 sections 2 and 3 (E-divisive: hierarchical bisection by the energy distance, tested by permutations within segments).
-Departures: values far outside the series are pulled in before, so that one outlier is no change, and a segment has at
-least two values, so that one value is none either.
+Departures: values far outside the series are pulled in before, so that one outlier is not a change, and a segment has
+at least two values, so that a single value is not one either.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from chainmark.stats.centiles import FloatArray
 from chainmark.stats.special import t_quantile
 
 LEVEL, PERMUTATIONS, CONFIDENCE = 0.05, 1999, 0.90
-ENOUGH = 40  # permuted series that are as good: a split is then surely none, and no more are tried
+ENOUGH = 40  # permuted series that are as good: the split is then certainly not significant, and no more are tried
 LEAST_SEGMENT = 2
 _FAR_DEVIATIONS = 4.0  # from the median, beyond which a value counts as an outlier
 # Of normal values, the median distance from the median and between two values, in standard deviations.
 _NORMAL_MAD, _NORMAL_PAIR = 0.674490, 0.953873
 _HODGES_LEHMANN_EFFICIENCY = 3.0 / math.pi
-_AT_FIRST = 199  # permutations, before which nobody asks whether they are enough
+_AT_FIRST = 199  # permutations before the first check whether they are enough
 _CHUNK_ELEMENTS = 2_000_000  # of permuted distances at a time: bounds the memory to about 100 MB
 
 Segment = tuple[int, int]
@@ -38,8 +38,8 @@ class ChangePoint:
 
     Attributes:
         index: of the first value after it.
-        change: the level after it less the level before it, up to the neighbouring change points.
-        low, high: the interval of the change; both None where no value has a neighbour in its segment to differ from.
+        change: the level after it minus the level before it, up to the neighbouring change points.
+        low, high: the interval of the change; both None if no value has a neighbour in its segment to compare with.
         p_value: of the permutation test that found it.
         is_gradual: whether a straight line through the whole epoch fits better than its steps.
     """
@@ -61,18 +61,18 @@ def change_points(
     permutations: int = PERMUTATIONS,
     seed: int = 0,
 ) -> list[ChangePoint]:
-    """Where the level of a series changes, in its order.
+    """Find the changes of the level of a series.
 
     Args:
-        values: n finite values in their order, equally trusted.
-        epochs: indices of the first values under another set-up; what changes there is the set-up's, never a change.
-        least_deviation: of the values, for instance by their rounding: intervals are never of less.
-        level: how often a series without any change may have one.
+        values: n finite values in order, equally reliable.
+        epochs: indices of the first values under another set-up; a change there is the set-up's and not reported.
+        least_deviation: minimum deviation of the values, for instance due to rounding; a lower bound for intervals.
+        level: the probability that a series without any change gets one.
         permutations: of each test; the least p-value is 1 / (permutations + 1).
         seed: of the permutations.
 
     Returns:
-        No change where no epoch has four values or more.
+        Empty if no epoch has four values or more.
     """
     series = np.asarray(values, dtype=np.float64)
     bounds = [0, *sorted({index for index in epochs if 0 < index < len(series)}), len(series)]
@@ -97,7 +97,7 @@ def _split(segments: Sequence[Segment], index: int) -> list[Segment]:
 
 
 def _without_outliers(series: FloatArray, epochs: Sequence[Segment]) -> FloatArray:
-    """Each epoch about its own median, with what lies far from it pulled in; a permutation changes nothing of that."""
+    """Each epoch relative to its own median, with outliers pulled in; a permutation does not change this."""
     tamed = series.copy()
     for first, last in epochs:
         part = series[first:last] - np.median(series[first:last])
@@ -112,7 +112,7 @@ def _distances(series: FloatArray) -> FloatArray:
 
 
 def _best_split(distances: FloatArray, segments: Sequence[Segment]) -> tuple[float, int] | None:
-    """The largest statistic over all segments and the index at which it lies; None where none can be split."""
+    """The largest statistic over all segments and its index; None if no segment can be split."""
     best = None
     for first, last in segments:
         if last - first < 2 * LEAST_SEGMENT:
@@ -132,7 +132,8 @@ def _statistics(distances: FloatArray) -> FloatArray:
         distances: (permutations, n, n), between all values of a segment.
 
     Returns:
-        (permutations, n - 3): by the place of the split, from 2 to n - 2, the largest over where the right part ends.
+        (permutations, n - 3): by the position of the split, from 2 to n - 2, the maximum over the end of the right
+        part.
 
     Source: Matteson and James (2014), formulas 5 to 7, with an exponent of 1.
     """
@@ -159,7 +160,7 @@ def _statistics(distances: FloatArray) -> FloatArray:
 def _p_value(
     series: FloatArray, segments: Sequence[Segment], result: float, permutations: int, random: np.random.Generator
 ) -> float:
-    """How often values in another order within their segments have a split that is as good.
+    """The probability that values in another order within their segments have a split that is as good.
 
     Source of the early end: Besag and Clifford (1991), "Sequential Monte Carlo p-values".
     """
@@ -178,12 +179,12 @@ def _p_value(
 def _permuted(
     series: FloatArray, segments: Sequence[Segment], permutations: int, random: np.random.Generator
 ) -> Iterator[FloatArray]:
-    """Series with the values of each segment in another order, some at a time."""
+    """Series with the values of each segment in another order, in batches."""
     at_once = max(1, min(_AT_FIRST, _CHUNK_ELEMENTS // len(series) ** 2))
-    made = 0
-    while made < permutations:
-        rows = np.tile(series, (min(at_once, permutations - made), 1))
-        made, at_once = made + len(rows), max(1, _CHUNK_ELEMENTS // len(series) ** 2)
+    done = 0
+    while done < permutations:
+        rows = np.tile(series, (min(at_once, permutations - done), 1))
+        done, at_once = done + len(rows), max(1, _CHUNK_ELEMENTS // len(series) ** 2)
         for first, last in segments:
             rows[:, first:last] = random.permuted(rows[:, first:last], axis=1)
         yield rows
@@ -195,7 +196,7 @@ class _Described:
 
     Attributes:
         epochs, segments: of the values; the segments divide the epochs.
-        least_deviation: that is believed.
+        least_deviation: the lower bound of the deviation.
     """
 
     series: FloatArray
@@ -204,9 +205,9 @@ class _Described:
     least_deviation: float
 
     def point(self, index: int, p_value: float) -> ChangePoint:
-        """The Hodges-Lehmann shift between the segments beside a change point, with an interval by Student's t.
+        """The Hodges-Lehmann shift between the segments at a change point, with an interval by Student's t.
 
-        Source: Hodges and Lehmann (1963); its variance is that of the means by 3 / pi. The deviation within segments
+        Source: Hodges and Lehmann (1963); its variance is that of the means times pi / 3. The deviation within segments
         is estimated from all of them by the median distance of two values.
         """
         before = next(self.series[first:last] for first, last in self.segments if last == index)
@@ -248,7 +249,7 @@ def _deviation(series: FloatArray, segments: Sequence[Segment]) -> tuple[float, 
 def _is_gradual(series: FloatArray, segments: Sequence[Segment]) -> bool:
     """Whether a straight line describes an epoch better than the steps between its segments.
 
-    Source: the criterion of Schwarz (1978); a step has a place and a level.
+    Source: the criterion of Schwarz (1978); a step has two parameters, a position and a level.
     """
     part = series[segments[0][0] : segments[-1][1]]
     places = np.arange(len(part), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Means of groups at equal conditions: what their samples' covariates explain is taken off by a linear regression."""
+"""Means of groups at equal conditions: a linear regression removes the effect of their samples' covariates."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 from chainmark.stats.centiles import FloatArray, IntArray
 
-_SMALLEST = 1e-9  # of a column's spread against its size; below it is constant
+_SMALLEST = 1e-9  # of a column's spread relative to its size; below it the column is constant
 
 
 @dataclass(frozen=True)
 class AdjustedMeans:
-    """Means of groups where the covariates have their means over all groups.
+    """Means of groups with the covariates at their overall means.
 
     Attributes:
         means: shape (groups,), in the values' unit.
@@ -38,12 +38,12 @@ def adjusted_means(
     Args:
         values: shape (n,), finite.
         groups: shape (n,), from 0 without a gap.
-        covariates: shape (n, k), finite; a column that never varies explains nothing and is left out.
-        clusters: shape (n,); samples of one cluster may depend on each other, those of two do not.
+        covariates: shape (n, k), finite; a constant column explains nothing and is omitted.
+        clusters: shape (n,); samples of one cluster may depend on each other, those of different clusters do not.
 
     Returns:
-        None where the covariates do not differ within the groups apart from how these differ, or where there are not
-        more clusters than coefficients: nothing then tells their effect from that of the group.
+        None if the covariates do not vary within the groups independently of the groups, or if there are not more
+        clusters than coefficients: then their effect cannot be separated from that of the group.
 
     Source: the cluster-robust covariance of Liang and Zeger (1986), with the correction G/(G-1) · (n-1)/(n-k).
     """

@@ -1,6 +1,6 @@
-"""What comparing and drawing need of a run's samples, in a few kilobytes a metric: a function of the run alone.
+"""The part of a run's samples that comparing and drawing need, in a few kilobytes per metric.
 
-Nothing here decides. Estimates and their errors are in ``metrics.json``.
+Nothing here decides: it is a function of the run alone. Estimates and their errors are in ``metrics.json``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from chainmark.stats.samples import OrderedSamples, SampleSource, ordered_source
 from chainmark.stats.threads import worker_threads
 from chainmark.stats.tracks import Dots, Track, dots_of, track_of
 
-LAYOUT = 2  # of the table, and of how its figures are made: raised with every change of either
+LAYOUT = 2  # of the table, and of how its figures are computed: raised with every change of either
 TAIL_SAMPLES = 5
 POOLED_POINTS = 398  # of a distribution's line, and the two of the tail
 RUN_POINTS = 198
@@ -45,11 +45,11 @@ DIGITS = 6  # of a coordinate: more than a screen or a page can show
 _BANDS = "bands"  # what resamples are drawn for
 _TAIL = (0.999, 1.0)
 _LARGE_ROWS = 1_000_000  # of a population: its metrics are described one after another, to hold the columns of one
-_FEW_ROWS = 512  # looked at first: most tails are of different things
+_FEW_ROWS = 512  # checked first: most tails are of different items
 
 
 def curve_fractions(points: int) -> FloatArray:
-    """The fractions at which a distribution's line of so many points is drawn, and those of the tail."""
+    """The fractions at which a distribution's line of this many points is drawn, and those of the tail."""
     return np.unique(np.concatenate([np.linspace(0.0, 1.0, points), _TAIL]))
 
 
@@ -65,7 +65,7 @@ _EXACT_FRACTIONS = np.concatenate(
 
 @dataclass(frozen=True)
 class Extreme:
-    """One of a metric's most extreme samples: of what thing, where, and its value in the metric's unit."""
+    """One of a metric's most extreme samples: its item, its place, and its value in the metric's unit."""
 
     key: str
     place: str
@@ -78,13 +78,13 @@ class MetricDescription:
 
     Attributes:
         rows: of the population, with and without a value.
-        mean: of the samples, each counting alike, in the metric's unit; 0 without samples.
+        mean: of the samples with equal weights, in the metric's unit; 0 without samples.
         squares: squared distances of the samples from that mean, summed.
         knots: the samples' distribution function.
-        replicates: those of its resamples; None where no distribution is drawn.
-        track, dots: the metric over time, where that is drawn; to six digits.
+        replicates: those of its resamples; None if no distribution is drawn.
+        track, dots: the metric over time, if that is drawn; to six digits.
         means: per key that it is broken down by, the means of the key's values.
-        tail: the most extreme samples, each of another thing, where they can be followed.
+        tail: the most extreme samples, each of another item, if they can be followed.
     """
 
     metric_id: str
@@ -124,7 +124,7 @@ def describe(
 def describe_population(
     catalogue: Catalogue, population: Population, metrics: Sequence[Metric], source: SampleSource, seed: int
 ) -> list[MetricDescription]:
-    """The same of some metrics of a population, either of which may be defined otherwise than in the catalogue."""
+    """The same of some metrics of a population, either of which may be defined differently from the catalogue."""
     own = [metric.id for metric in catalogue.metrics_of(population.id)]
     ordered = ordered_source(source).ordered(population, own)
     if ordered.height == 0:
@@ -142,7 +142,7 @@ def describe_population(
 
 
 class _Rows:
-    """The rows of a population, and what all its metrics share."""
+    """The rows of a population, and the data that all its metrics share."""
 
     def __init__(
         self,
@@ -173,13 +173,13 @@ class _Rows:
             self._places = keys.get_column(followed_by.place) if followed_by.place in keys.columns else None
 
     def describe(self, metric: Metric) -> MetricDescription:
-        """One metric, whose columns are let go of afterwards."""
+        """One metric, whose columns are released afterwards."""
         height = self._ordered.height
         values = self._ordered.column(metric.id)
         present = np.empty(0) if values is None else finite(values)
         if values is None or len(present) == 0:
             return MetricDescription(metric.id, height)
-        # Twice as fast as numpy's sort, whose vector instructions some processors carry out slowly.
+        # Twice as fast as numpy's sort, whose vector instructions are slow on some processors.
         ascending = pl.Series(present).sort(multithreaded=False).to_numpy()
         del present  # columns are large
         knots = knots_of(ascending, _EXACT_FRACTIONS)
@@ -218,12 +218,12 @@ class _Rows:
         return dots and Dots(rounded(dots.time), rounded(dots.value), dots.step)
 
     def _closely(self, metric: Metric, values: FloatArray) -> dict[str, Any]:
-        """In the order in which the run stores its rows: sums depend on it by their last bit."""
+        """In the order in which the run stores its rows: the last bit of sums depends on it."""
         if not metric.is_shown_closely:
             return {}
         if (self._coded or self._things) and not self._ordered.as_stored:
             stored = self._source.samples(self._population.id, [metric.id]).to_series()
-            values = stored.cast(pl.Float64).to_numpy()  # what has no value becomes NaN
+            values = stored.cast(pl.Float64).to_numpy()  # missing values become NaN
         return {
             "means": {key: means_of(column, values) for key, column in self._coded.items()},
             "tail": self._tail(values, lowest=metric.better is Better.HIGHER),
@@ -253,17 +253,17 @@ def _moments(ascending: FloatArray) -> tuple[float, float]:
 
 
 def joined_key(columns: Sequence[str], name: str) -> pl.Expr:
-    """What names a thing, as one text: "3", or "0-1234" of several columns."""
+    """An item's name as one text: "3", or "0-1234" from several columns."""
     return pl.concat_str([pl.col(column).cast(pl.String) for column in columns], separator="-").alias(name)
 
 
 def _tail_rows(values: FloatArray, things: Sequence[pl.Series], places: pl.Series | None, *, lowest: bool) -> list[int]:
-    """The most extreme rows, each of another thing; equal ones in the order of the things, then of the places.
+    """The most extreme rows, each of another item; equal ones in the order of the items, then of the places.
 
     Args:
-        values: shape (rows,), NaN where there is none.
-        things: the columns that together name one.
-        places: where; None: there is one place.
+        values: shape (rows,), NaN if there is none.
+        things: the columns that together identify an item.
+        places: of the rows; None: there is one place.
         lowest: whether small values are the extreme ones.
     """
     distances = np.where(np.isfinite(values), values if lowest else -values, np.inf)
@@ -281,7 +281,7 @@ def _tail_rows(values: FloatArray, things: Sequence[pl.Series], places: pl.Serie
 
 
 def _ranks(columns: Sequence[pl.Series], rows: IntArray) -> IntArray:
-    """Where rows stand in the order of the columns' texts; those without one are first."""
+    """The ranks of rows in the order of the columns' texts; those without one are first."""
     result = np.zeros(len(rows), dtype=np.int64)
     for column in columns:
         texts = column.gather(rows).cast(pl.String).fill_null("").to_numpy()
@@ -291,7 +291,7 @@ def _ranks(columns: Sequence[pl.Series], rows: IntArray) -> IntArray:
 
 
 def _first_of_each(distances: FloatArray, ranks: Sequence[IntArray], rows: IntArray) -> list[int]:
-    """The rows with the least distances, each of another first rank; of equal ones that of the lowest ranks."""
+    """The rows with the smallest distances, each of another first rank; of equal ones that of the lowest ranks."""
     results: list[int] = []
     while len(distances) and len(results) < TAIL_SAMPLES:
         first = np.flatnonzero(distances == distances.min())
@@ -313,11 +313,11 @@ SCHEMA: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "squares": pl.Float64,
     # Binary: as `chainmark.stats.packed` writes numbers.
     "knot": pl.Binary,  # values, ascending
-    "between": pl.Binary,  # samples between a knot and the one before it
+    "between": pl.Binary,  # samples between a knot and the previous one
     "equal": pl.Binary,  # samples at a knot
     "resampled_knot": pl.Binary,  # the knots, from 0, at which resamples are known: steps from one to the next
-    "resampled": pl.Binary,  # by such knot, then resample: samples between it and the one before, less the run's own
-    "bundle_rows": pl.Binary,  # instead of resamples, where it is less: how many samples each bundle has,
+    "resampled": pl.Binary,  # by such knot, then resample: samples between it and the previous one, minus the run's own
+    "bundle_rows": pl.Binary,  # instead of resamples, if it is smaller: the number of samples in each bundle,
     "bundle_cells": pl.Binary,  # sample by sample, the first such knot that it is at or below, or their number,
     "block_length": pl.Float64,  # and how many bundles are drawn together on average
     "resampled_bundles": pl.Boolean,
@@ -335,7 +335,7 @@ SCHEMA: Mapping[str, pl.DataType | type[pl.DataType]] = {
 
 
 def to_frame(described: Iterable[MetricDescription]) -> pl.DataFrame:
-    """One row a metric, of the columns in `SCHEMA`."""
+    """One row per metric, of the columns in `SCHEMA`."""
     return pl.DataFrame(
         [_to_row(metric_description) for metric_description in described], schema=dict(SCHEMA), orient="row"
     )
@@ -370,7 +370,7 @@ def _to_row(metric_description: MetricDescription) -> dict[str, Any]:
 
 
 def _resampled(replicates: Replicates, knots: Knots) -> dict[str, Any]:
-    """The resamples, or what they are made of."""
+    """The resamples, or their input."""
     row: dict[str, Any] = {
         "resampled_knot": packed(np.diff(replicates.places, prepend=0)),
         "resampled_bundles": replicates.coarse,
@@ -383,12 +383,12 @@ def _resampled(replicates: Replicates, knots: Knots) -> dict[str, Any]:
 
 
 def _own(places: IntArray, knots: Knots) -> IntArray:
-    """The run's own samples between each of some knots and the one before it."""
+    """The run's own samples between each of some knots and the previous one."""
     return np.diff(knots.at_or_below[places], prepend=0)
 
 
 class Descriptions:
-    """The descriptions of a run's metrics, each unpacked from the table when it is asked for.
+    """The descriptions of a run's metrics, each unpacked from the table on demand.
 
     Args:
         frame: as `to_frame` made it.
@@ -424,7 +424,7 @@ class Descriptions:
         )
 
     def tail(self, metric_id: str) -> list[Extreme]:
-        """The most extreme samples of a metric, without what else is described: its resamples take long to unpack."""
+        """The most extreme samples of a metric, without the rest of its description, which takes long to unpack."""
         return _tail(self._columns["tail"][self._row_of[metric_id]])
 
 

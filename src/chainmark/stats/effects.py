@@ -1,4 +1,4 @@
-"""How far two samples lie apart, in words that need no model."""
+"""Model-free measures of the difference between two samples."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from chainmark.stats.knots import Knots
 
 
 class TwoSamples:
-    """One sample beside another, by the distribution functions that their knots say.
+    """One sample compared with another, by the distribution functions at their knots.
 
-    Of samples that are whole all figures are exact. Of others each distribution function is off by less than 1 / 1,985
+    For whole samples all figures are exact. Otherwise each distribution function is off by less than 1 / 1,985
     between its knots: the gap by less than that, the probability by less than twice that.
 
     Source: docs/concepts/distributions.md, "What a comparison reads".
@@ -45,7 +45,7 @@ class TwoSamples:
         start = self._gaps[:-1]
         end = (self._candidate_below / self._m - self._below / self._n)[1:]
         both = np.abs(start) + np.abs(end)
-        # Between two knots the distance of the CDFs is linear; where it changes its sign, two triangles are left.
+        # Between two knots the distance of the CDFs is linear; if it changes its sign, the area is two triangles.
         crossed = np.divide(start * start + end * end, 2.0 * both, out=np.zeros(len(both)), where=both > 0.0)
         heights = np.where(start * end >= 0.0, 0.5 * both, crossed)
         return float((heights * np.diff(self._values)).sum())
@@ -62,6 +62,6 @@ class TwoSamples:
 
     @cached_property
     def _gaps(self) -> FloatArray:
-        """By how much more of the candidate than of the baseline is at or below each value."""
+        """The excess share of the candidate over the baseline at or below each value."""
         gaps: FloatArray = self._candidate_at_or_below / self._m - self._at_or_below / self._n
         return gaps

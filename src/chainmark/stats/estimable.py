@@ -1,14 +1,14 @@
-"""From how many samples a centile may be told: the one definition, by what is asked of it.
+"""The number of samples from which a centile may be reported: the only definition, by purpose.
 
-A nearest-rank value describes the samples themselves: it is told where at least one of them is expected beyond it (100
-for a p99), as published reports do. An upper bound says that the true centile is hardly larger, and needs more (299).
+A nearest-rank value describes the samples themselves: it is reported if at least one of them is expected beyond it (100
+for a p99), as in published reports. An upper bound means that the true centile is hardly larger, and needs more (299).
 """
 
 from __future__ import annotations
 
 import math
 
-# At most this chance that a bound is wrong.
+# Maximum probability that a bound is wrong.
 RISK = 0.05
 # Fractions are decimals (0.9), products are binary (10 * (1 - 0.9) is 0.9999999999999998): without this allowance the
 # p90 of 10 samples would have no rank.
@@ -16,7 +16,7 @@ _ROUNDING = 1e-9
 
 
 def has_rank(n: int, fraction: float) -> bool:
-    """Whether the nearest-rank centile may be told: at least one of n samples is expected on either side of it.
+    """Whether the nearest-rank centile may be reported: at least one of n samples is expected on either side of it.
 
     Args:
         n: number of samples.
@@ -30,7 +30,7 @@ def has_rank(n: int, fraction: float) -> bool:
 
 
 def has_upper_bound(n: int, fraction: float, risk: float = RISK) -> bool:
-    """Whether n samples bound the centile from above: all of them lie below it with a chance of at most the risk.
+    """Whether n samples bound the centile from above: the probability that all are below it is at most the risk.
 
     Args:
         n: number of samples.
@@ -41,7 +41,7 @@ def has_upper_bound(n: int, fraction: float, risk: float = RISK) -> bool:
 
 
 def fewest_for_upper_bound(fraction: float, risk: float = RISK) -> int:
-    """The least n of which `has_upper_bound` is true: 299 for a p99, 59 for a p95."""
+    """The smallest n for which `has_upper_bound` is true: 299 for a p99, 59 for a p95."""
     n = max(1, math.ceil(math.log(risk) / math.log(fraction)))
     # The quotient of the logarithms may miss a whole number by its last digit.
     while n > 1 and has_upper_bound(n - 1, fraction, risk):

@@ -7,14 +7,14 @@ from math import comb
 
 
 def fisher_more(failed: int, runs: int, other_failed: int, other_runs: int) -> float:
-    """How likely so many of the failures, or more, fall on the first side if both fail alike.
+    """The probability that at least this many of the failures are on the first side if both fail alike.
 
     Args:
-        failed, runs: of the side that is asked about, 0 <= failed <= runs.
+        failed, runs: of the first side, 0 <= failed <= runs.
         other_failed, other_runs: of the other one.
 
     Returns:
-        The one-sided p-value, 1 where nothing failed.
+        The one-sided p-value, 1 if nothing failed.
 
     Source: R. A. Fisher, "The Logic of Inductive Inference" (1935), the exact test of a 2 × 2 table.
     """

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from chainmark.core.times import NS
 
-# A range's edge nearer to a sample than that many mean steps is taken to be covered by the counter's growth.
+# If a range's edge is nearer to a sample than that many mean steps, the counter's growth is assumed to cover it.
 _REACH = 1.1
 
 
@@ -16,9 +16,9 @@ def extrapolated_rate(
 ) -> NDArray[np.float64]:
     """``rate(x[window])`` of PromQL at each of some moments.
 
-    The increase between the first and the last sample of the window, what was lost by falls to a new start added,
-    extrapolated to the window's edges but not beyond half a mean step where they lie further off, and not before the
-    moment at which the counter would have been zero (Prometheus, promql/functions.go, `extrapolatedRate`).
+    The increase between the first and the last sample of the window, plus the losses by counter resets, extrapolated to
+    the window's edges but not beyond half a mean step if they are further away, and not before the moment at which the
+    counter would have been zero (Prometheus, promql/functions.go, `extrapolatedRate`).
 
     Args:
         times_ns: shape (n,), of the samples, ascending.
@@ -27,7 +27,7 @@ def extrapolated_rate(
         window_ns: its length.
 
     Returns:
-        Shape (m,), per second; NaN where a window holds fewer than two samples.
+        Shape (m,), per second; NaN if a window holds fewer than two samples.
     """
     rates = np.full(len(at_ns), np.nan)
     falls = np.concatenate([[0.0], np.where(np.diff(values) < 0, values[:-1], 0.0)]) if len(values) else values

@@ -1,7 +1,7 @@
-"""Contrasts: how far a candidate lies from a baseline, with a 90 % interval and one-sided p-values.
+"""Contrasts: the difference between a candidate and a baseline, with a 90 % interval and one-sided p-values.
 
-Every constructor is a pure function of numbers. A contrast lives on a *working* scale: the logarithm of a ratio,
-a ratio minus one, or a plain difference. A 90 % interval is two one-sided tests at 5 %, which the verdict needs.
+Every constructor is a pure function of numbers. A contrast is on a *working* scale: the logarithm of a ratio, a ratio
+minus one, or a plain difference. A 90 % interval is two one-sided tests at 5 %, which the verdict needs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Contrast:
     """Candidate against baseline on a working scale.
 
     Attributes:
-        working: what the numbers are.
+        working: the scale of the numbers.
         change: the point estimate; positive means that the candidate's value is larger.
         low, high: the 90 % interval.
         p_above: one-sided p-value of "the change is at most this bound" against "it is larger".
@@ -76,7 +76,7 @@ def from_standard_error(
         change: on the working scale.
         standard_error: of the change, >= 0; 0 gives an interval of zero width and p-values of 0 or 1.
         degrees_of_freedom: None for a known standard error.
-        working: what the numbers are.
+        working: the scale of the numbers.
         level: error of the interval at each end.
     """
 
@@ -100,7 +100,7 @@ def from_standard_error(
 
 
 def mean_and_variance(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and sample variance; a spread at the level of rounding is none at all.
+    """Mean and sample variance; a spread at the level of rounding counts as zero.
 
     Args:
         values: at least one value; the variance of a single one is 0.
@@ -114,7 +114,7 @@ def mean_and_variance(values: Sequence[float]) -> tuple[float, float]:
 
 
 def difference_of(baseline: float, candidate: float) -> float:
-    """``candidate - baseline``, 0 where they differ by rounding only."""
+    """``candidate - baseline``, 0 if they differ by rounding only."""
     difference = candidate - baseline
     return 0.0 if abs(difference) <= 1e-12 * max(abs(baseline), abs(candidate)) else difference
 
@@ -131,7 +131,7 @@ def welch(baseline: Sequence[float], candidate: Sequence[float], working: Workin
     """Welch's t interval for the difference of the means of two sides' runs.
 
     Args:
-        baseline: one estimate a run, at least two; logarithms when the working scale is the logarithm of the ratio.
+        baseline: one estimate per run, at least two; logarithms when the working scale is the logarithm of the ratio.
         candidate: likewise.
         working: LOG or DIFFERENCE.
 
@@ -154,10 +154,10 @@ def pooled(
     """Student's t interval for the difference of the means of two sides' runs, with one variance for all of them.
 
     Args:
-        baseline: one estimate a run; logarithms when the working scale is the logarithm of the ratio.
+        baseline: one estimate per run; logarithms when the working scale is the logarithm of the ratio.
         candidate: likewise; without an archive one side has at least two.
         working: LOG or DIFFERENCE.
-        archive: what runs of other equal builds add to the variance.
+        archive: runs of other equal builds, which add to the variance.
         level: error of the interval at each end.
 
     Source: Student (1908); with equal numbers of runs its standard error is Welch's.
@@ -172,7 +172,7 @@ def pooled(
 
 @dataclass(frozen=True)
 class Spread:
-    """Squared deviations of runs from the means of their groups, and how many of them are independent."""
+    """Squared deviations of runs from the means of their groups, and their degrees of freedom."""
 
     squares: float
     degrees_of_freedom: float
@@ -205,7 +205,7 @@ def welch_ratio(baseline: Sequence[float], candidate: Sequence[float], level: fl
     """Welch's interval for the ratio of two means of raw values, minus one, by the delta method.
 
     Args:
-        baseline: one rate a run, at least two, with a mean above 0; single runs may be 0.
+        baseline: one rate per run, at least two, with a mean above 0; single runs may be 0.
         candidate: likewise; its mean may be 0.
         level: error of the interval at each end.
     """
@@ -220,7 +220,7 @@ def welch_ratio(baseline: Sequence[float], candidate: Sequence[float], level: fl
 
 
 def not_below_zero(contrast: Contrast) -> Contrast:
-    """A ratio's interval cut at a fall of 100 %: a rate is never negative, whatever a t interval says."""
+    """A ratio's interval cut at a fall of 100 %: a rate is never negative, whatever a t interval contains."""
     return replace(contrast, low=max(contrast.low, -1.0), high=max(contrast.high, -1.0))
 
 
@@ -246,7 +246,7 @@ def poisson_p_different(count_a: float, exposure_a: float, count_b: float, expos
 
 
 def _poisson_table(mean: float) -> tuple[FloatArray, FloatArray]:
-    """Counts of a Poisson variable and their probabilities; what is left out has less than 1e-13 on either side."""
+    """Counts of a Poisson variable and their probabilities; the omitted ones have less than 1e-13 on either side."""
     reach = 8.0 * math.sqrt(mean) + 40.0
     counts = np.arange(max(0.0, math.floor(mean - reach)), math.ceil(mean + reach) + 1.0)
     ln_factorials = np.array([math.lgamma(count + 1.0) for count in counts])
@@ -254,7 +254,7 @@ def _poisson_table(mean: float) -> tuple[FloatArray, FloatArray]:
 
 
 def _e_test(count_a: int, exposure_a: float, count_b: int, exposure_b: float) -> float:
-    """Chance of counts whose standardised difference is as large as the one found, if the pooled rate held for both."""
+    """Probability of counts with at least the observed standardised difference, if the pooled rate held for both."""
     rate = (count_a + count_b) / (exposure_a + exposure_b)
     (counts_a, chances_a), (counts_b, chances_b) = (
         _poisson_table(rate * exposure_a),

@@ -1,4 +1,4 @@
-"""The mean of a metric for every value of a key, host by host for instance."""
+"""The mean of a metric for every value of a key, per host for instance."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Means:
     freedom: int = 0
 
     def standard_error(self, name: str) -> float:
-        """Of a value's mean; 0 where every value has one sample.
+        """Of a value's mean; 0 if every value has one sample.
 
-        By the spread of its own samples, which one wild sample widens, or that of all values' where it is wider.
+        By the spread of its own samples, which one outlier widens, or of all values' samples if that is wider.
         """
         if self.freedom == 0:
             return 0.0
@@ -41,7 +41,7 @@ class Means:
 
 @dataclass(frozen=True)
 class Coded:
-    """A key's column as numbers: ``codes`` of shape (rows,), the number of names where it has no value."""
+    """A key's column as numbers: ``codes`` of shape (rows,), the number of names if it has no value."""
 
     names: list[str]
     codes: npt.NDArray[np.int32]
@@ -69,13 +69,13 @@ def coded(column: pl.Series) -> Coded:
 def means_of(column: Coded, values: FloatArray) -> Means:
     """The mean of each of a key's values that has samples.
 
-    Sums run in the order of the rows, so that no number of threads changes their last bit.
+    Sums are in row order, so that the number of threads does not change their last bit.
 
     Args:
         column: of the key.
-        values: shape (rows,), in the metric's unit, NaN where there is none.
+        values: shape (rows,), in the metric's unit, NaN if there is none.
     """
-    absent = len(column.names)  # the place of rows without a key
+    absent = len(column.names)  # the code of rows without a key
     valid = np.isfinite(values)
     codes = column.codes
     if not bool(valid.all()):

@@ -1,4 +1,4 @@
-"""The samples of every value of a key by themselves: what an incumbent makes a cluster's deviation and centiles of."""
+"""The samples of each value of a key, from which an incumbent computes a cluster's deviation and centiles."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from chainmark.stats.centiles import FloatArray, IntArray, centile
 
 @dataclass(frozen=True)
 class KeysApart:
-    """The samples of every key, each ascending, at least one of them with some.
+    """The samples of every key, each ascending, at least one of them not empty.
 
     Attributes:
-        silent: how many keys without a sample count as if all theirs were 0.
+        silent: number of keys without a sample, which count as if all theirs were 0.
     """
 
     samples: list[FloatArray]
     silent: int
 
     def centile(self, fraction: float) -> float:
-        """The median of the keys' centiles; of an even number of keys the upper one."""
+        """The median of the keys' centiles; for an even number of keys the upper one."""
         ordered = sorted([centile(sample, fraction) for sample in self.samples] + [0.0] * self.silent)
         return ordered[len(ordered) // 2]
 
     @property
     def sd(self) -> float:
-        """The largest of the keys' standard deviations; 0 where no key has two samples."""
+        """The largest of the keys' standard deviations; 0 if no key has two samples."""
         return max((float(np.std(sample, ddof=1)) for sample in self.samples if len(sample) > 1), default=0.0)
 
 
 def keys_apart(values: FloatArray, key_of_row: IntArray, *, silent_keys_are_zero: bool) -> KeysApart:
-    """Put the samples of every key together.
+    """Group the samples by key.
 
     Args:
-        values: shape (rows,), NaN where there is none; at least one is a number.
+        values: shape (rows,), NaN if there is none; at least one is a number.
         key_of_row: shape (rows,), the key's number.
         silent_keys_are_zero: a key without a sample counts as if all its samples were 0.
     """
@@ -50,7 +50,7 @@ def keys_apart(values: FloatArray, key_of_row: IntArray, *, silent_keys_are_zero
 
 
 def of_keys(pooled: Distribution, parts: KeysApart) -> Distribution:
-    """A distribution whose deviation and centiles are made of the keys', and whose range covers silent ones.
+    """A distribution whose deviation and centiles are computed from the keys', and whose range covers silent ones.
 
     Source: docs/concepts/cardano-analysis.md, "Where the published rules differ".
     """

@@ -1,4 +1,4 @@
-"""The knee of a curve: where going on costs more than it gives.
+"""The knee of a curve: the point beyond which the cost outweighs the gain.
 
 Source: Satopää, Albrecht, Irwin and Raghavan (2011), "Finding a 'Kneedle' in a Haystack: Detecting Knee Points in
 System Behavior", section III, without its smoothing: a curve of a load test has few points, and each is a mean already.
@@ -15,8 +15,8 @@ import numpy as np
 from chainmark.stats.bootstrap import RESAMPLES, generator
 from chainmark.stats.intervals import CONFIDENCE
 
-SENSITIVITY = 1.0  # the paper's own choice for curves that are known as a whole
-LEAST_POINTS = 4  # two ends, a knee, and something beside it
+SENSITIVITY = 1.0  # the paper's own choice for complete curves
+LEAST_POINTS = 4  # two ends, a knee, and one more
 DETECTOR = "Kneedle, sensitivity 1"
 
 Points = Sequence[tuple[float, float]]
@@ -24,12 +24,12 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class KneeRange:
-    """Where resampling the repetitions puts the knee.
+    """The knee in resamples of the repetitions.
 
     Attributes:
-        low, high: the 90 % interval, as places on the axis of the levels.
-        found: in how many of the resamples there was a knee.
-        resamples: how many were drawn.
+        low, high: the 90 % interval, as positions on the axis of the levels.
+        found: number of resamples with a knee.
+        resamples: number of resamples.
     """
 
     low: float
@@ -42,13 +42,13 @@ def convex_knee(points: Points, sensitivity: float = SENSITIVITY) -> int | None:
     """The point of a curve that turns upwards after which y rises faster than x.
 
     Args:
-        points: pairs (x, y) in the order of what was raised. Neither needs to rise all the time: beyond its capacity
-            a server may do less. They are finite.
-        sensitivity: by how many mean steps of x the difference must fall again before a maximum counts.
+        points: pairs (x, y) in the order of the raised quantity. Neither needs to rise all the time: beyond its
+            capacity a server may do less. They are finite.
+        sensitivity: the number of mean steps of x by which the difference must fall again before a maximum counts.
 
     Returns:
-        The knee's place among the points; None where there are fewer than 4 points, where x or y does not change at
-        all, or where the curve has no knee. Of several the most pronounced one, of equals the first.
+        The index of the knee among the points; None if there are fewer than 4 points, if x or y does not change at all,
+        or if the curve has no knee. Of several the most pronounced one, of equals the first.
     """
     if len(points) < LEAST_POINTS:
         return None
@@ -58,14 +58,14 @@ def convex_knee(points: Points, sensitivity: float = SENSITIVITY) -> int | None:
     if min(spans) <= 0.0 or not all(map(math.isfinite, spans)):
         return None
     x, y = (x - x.min()) / spans[0], (y - y.min()) / spans[1]
-    # A concave curve's knee is where y is furthest above x; turned round, a convex one's is where x is above y.
+    # A concave curve's knee is where y is furthest above x; inverted, a convex one's is where x is furthest above y.
     difference = x - y
     fall = sensitivity * float(np.abs(np.diff(x)).mean())
     return _confirmed(difference, fall)
 
 
 def _confirmed(difference: np.ndarray, fall: float) -> int | None:
-    """The highest local maximum from which the difference falls by so much before it rises above it again."""
+    """The highest local maximum from which the difference falls by this much before it rises above it again."""
     best: int | None = None
     for place in range(1, len(difference) - 1):
         top = difference[place]
@@ -88,13 +88,13 @@ def resampled_knee(
     """The interval of the knee from the spread between repetitions.
 
     Args:
-        levels: what was raised, ascending.
+        levels: the raised quantity, ascending.
         repetitions: for each level the pair (x, y) of every repetition, at least one.
         seed: decides every resample.
-        resamples: how often the repetitions of every level are drawn anew, with replacement.
+        resamples: number of times that the repetitions of every level are redrawn, with replacement.
 
     Returns:
-        None where some level has a single repetition, or where fewer than half of the resamples have a knee.
+        None if some level has a single repetition, or if fewer than half of the resamples have a knee.
     """
     if any(len(repetition) < 2 for repetition in repetitions) or len(levels) < LEAST_POINTS:
         return None

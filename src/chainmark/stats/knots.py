@@ -1,4 +1,4 @@
-"""A sample reduced to some of its values: its distribution function is known there, and nearly known between them."""
+"""A sample reduced to some of its values: its distribution function is exact there, and nearly exact between them."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import numpy as np
 
 from chainmark.stats.centiles import FloatArray, IntArray, centile_indices
 
-MOST_DISTINCT = 4000  # values: a sample with no more of them is kept whole
-EVEN_STEPS = 1985  # a larger sample has less than this part of its values between two knots; a multiple of the charts'
+MOST_DISTINCT = 4000  # maximum number of values of a sample that is kept whole
+EVEN_STEPS = 1985  # a larger sample has less than this share of its values between two knots; a multiple of the charts'
 _ENDS = 16  # lowest and highest values that are knots as well
-_BEYOND = 64  # and as many quantiles from there on: tails are long
+_BEYOND = 64  # and this many quantiles from there on: tails are long
 
 
 @dataclass(frozen=True)
 class Knots:
-    """Some distinct values of a sample, its extremes among them, and how many of its values lie below each.
+    """Some distinct values of a sample, including its extremes, with the number of values below each.
 
     Attributes:
         values: shape (knots,), ascending, in the metric's unit.
-        below: shape (knots,), how many of the sample's values are smaller than each.
-        at_or_below: shape (knots,), how many are not larger; the last is n.
+        below: shape (knots,), number of the sample's values that are smaller than each.
+        at_or_below: shape (knots,), number of values that are not larger; the last is n.
 
-    No value lies between two knots of a sample of at most 4,000 distinct values: what is said of it is exact. Of a
-    larger one, less than 1 / 1,985 of its values lie between two knots, taken to be spread evenly there. A distribution
+    No value is between two knots of a sample of at most 4,000 distinct values: its results are exact. Of a larger one,
+    less than 1 / 1,985 of its values are between two knots, and assumed to be spread evenly there. A distribution
     function is then off by less than 1 / 1,985 between knots, and exact at them.
     """
 
@@ -45,11 +45,11 @@ class Knots:
         return bool((self.below == np.append(0, self.at_or_below[:-1])).all())
 
     def ascending(self) -> FloatArray:
-        """All values, shape (n,), of a sample that is whole."""
+        """All values, shape (n,), of a whole sample."""
         return np.repeat(self.values, self.at_or_below - self.below)
 
     def at_ranks(self, ranks: IntArray) -> FloatArray:
-        """The values at some places of the ascending sample, places from 0."""
+        """The values at some ranks of the ascending sample, from 0."""
         upper = np.searchsorted(self.at_or_below, ranks, side="right")
         result: FloatArray = self.values[upper]
         between = np.flatnonzero(ranks < self.below[upper])
@@ -66,13 +66,13 @@ class Knots:
         return self.at_ranks(centile_indices(np.array([self.n]), fractions)[0])
 
     def shares(self, at: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """How many samples are below, and at or below, some values.
+        """The number of samples below, and at or below, some values.
 
         Args:
             at: shape (points,), in the metric's unit.
 
         Returns:
-            Two arrays of shape (points,): whole numbers but for values between two knots.
+            Two arrays of shape (points,): whole numbers except for values between two knots.
         """
         right = np.searchsorted(self.values, at)  # the first knot that is not smaller
         known = np.minimum(right, len(self.values) - 1)
@@ -91,7 +91,7 @@ def knots_of(ascending: FloatArray, fractions: FloatArray) -> Knots:
 
     Args:
         ascending: shape (n,), ascending, in the metric's unit; may be empty.
-        fractions: centiles that are to be exact, besides those of equal steps and both ends.
+        fractions: centiles that must be exact, besides those of equal steps and both ends.
     """
     n = len(ascending)
     is_last = np.append(ascending[1:] != ascending[:-1], True)[:n]
@@ -108,9 +108,9 @@ def knots_of(ascending: FloatArray, fractions: FloatArray) -> Knots:
 
 
 def _edges_of_gaps(ascending: FloatArray, values: FloatArray) -> FloatArray:
-    """The values at both ends of the widest gap between two knots, where it takes more than a third of their distance.
+    """The values at both ends of the widest gap between two knots, if it is more than a third of their distance.
 
-    Values that lie in heaps are not spread evenly.
+    Clustered values are not spread evenly.
     """
     gaps = np.diff(ascending)
     starts = np.searchsorted(ascending, values, side="right")[:-1] - 1
@@ -123,7 +123,7 @@ def _edges_of_gaps(ascending: FloatArray, values: FloatArray) -> FloatArray:
 
 
 def pooled(samples: Sequence[Knots]) -> Knots:
-    """Several samples as one, whose knots are those of all."""
+    """Several samples as one, with the knots of all."""
     present = [sample for sample in samples if sample.n]
     if len(present) == 1:
         return present[0]

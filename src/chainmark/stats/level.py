@@ -1,4 +1,4 @@
-"""The level of a series of runs at its end: what the last releases say together of where a metric stood."""
+"""The level of a series of runs at its end, estimated from the last releases together."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# A run this many standard deviations from what was expected begins a new level: the release changed the metric.
+# A run this many standard deviations from its expectation begins a new level: the release changed the metric.
 NEW_LEVEL = 3.0
-# Between two releases a level moves at least by this share of a run's variance: no release is exactly the one before.
+# Between two releases a level moves at least by this share of a run's variance: no release equals the previous one.
 LEAST_MOVE = 0.25
 
 
 @dataclass(frozen=True)
 class Level:
-    """A level with the variance of its error, and how many of the runs have a part in it."""
+    """A level with the variance of its error, and the number of runs that contribute to it."""
 
     value: float
     variance: float
@@ -27,8 +27,8 @@ def level_of(values: Sequence[float], noise: float, step: float) -> Level:
     Args:
         values: on the working scale, the oldest first, at least one.
         noise: the variance of one run.
-        step: the variance of one run that the steps between releases give; what it is more than the noise, twice over
-            because a step has two ends, is how far releases move the level.
+        step: the variance of one run by the steps between releases; its excess over the noise, doubled because a step
+            has two ends, is the movement of the level between releases.
 
     Returns:
         The level after the last run. A run far off begins a new one.

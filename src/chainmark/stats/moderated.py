@@ -1,8 +1,8 @@
-"""Variances of many metrics that few repetitions show, each drawn towards what a second source says of it.
+"""Variances of many metrics from few repetitions, each shrunk towards the value of a second source.
 
-The second source is biased (changes between releases are noise and change), so what the repetitions say of all metrics
-together decides how far it is believed, and for how many degrees of freedom it counts. Source: Smyth, "Linear models
-and empirical Bayes methods for assessing differential expression" (2004), with a prior variance for every metric.
+The second source is biased (differences between releases contain noise and change), so the repetitions of all metrics
+together decide its weight and its degrees of freedom. Source: Smyth, "Linear models and empirical Bayes methods for
+assessing differential expression" (2004), with a prior variance for every metric.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from dataclasses import dataclass
 import numpy as np
 
 _MAD_TO_SD = 1.4826  # of a normal distribution
-# Of n steps a median absolute value tells as much as 0.37 n squares (Huber, "Robust Statistics", 1981), and since
+# For n steps a median absolute value is as informative as 0.37 n squares (Huber, "Robust Statistics", 1981), and since
 # neighbouring steps share a run, the variance of a mean of their squares is half as large again.
 STEP_FREEDOM = 0.37 / 1.5
-FEWEST_METRICS = 3  # of which a ratio and its dispersion can be said
+FEWEST_METRICS = 3  # for which a ratio and its dispersion can be estimated
 _LARGE = 8.0  # from here on the asymptotic series are exact to a float
 
 
 @dataclass(frozen=True)
 class RepeatedMetric:
-    """What is seen of one metric.
+    """The observations of one metric.
 
     Attributes:
         squares: of the repetitions' deviations from their means, with the degrees of freedom ``freedom``.
         bound: the variance of one run that the second source gives.
-        bound_freedom: for how many degrees of freedom that could count at most.
+        bound_freedom: maximum degrees of freedom of that.
     """
 
     squares: float
@@ -58,7 +58,7 @@ def prior_of(seen: Sequence[RepeatedMetric]) -> Prior:
     """Fit the ratio of the repetitions' variances to the bounds, and its dispersion, over all metrics.
 
     Args:
-        seen: those without repetitions or without a bound say nothing.
+        seen: those without repetitions or without a bound are ignored.
 
     Returns:
         A ratio of at most 1, because the bound holds; with too few metrics the bound itself.
@@ -79,7 +79,7 @@ def prior_of(seen: Sequence[RepeatedMetric]) -> Prior:
 
 
 def moderated(metric: RepeatedMetric, prior: Prior) -> tuple[float, float]:
-    """The variance of one run, and its degrees of freedom; 0 and 0 where nothing tells it.
+    """The variance of one run, and its degrees of freedom; 0 and 0 if it is unknown.
 
     Args:
         metric: with a bound, repetitions, both, or neither: a figure that no release changed.
@@ -114,7 +114,7 @@ def trigamma(x: float) -> float:
 
 
 def inverse_trigamma(value: float) -> float:
-    """Where `trigamma` has a value > 0; it falls from infinity to 0, so halving an interval of exponents finds it."""
+    """The inverse of `trigamma` for a value > 0; it falls from infinity to 0, so exponents are bisected."""
     low, high = -40.0, 40.0
     for _ in range(80):
         middle = (low + high) / 2.0

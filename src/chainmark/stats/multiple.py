@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p-values that control the chance of any false alarm in a family.
+    """Adjusted p-values that control the probability of any false alarm in a family.
 
     Args:
         p_values: one per hypothesis, 0 to 1.
 
     Returns:
-        In the order given; reject what is at most the level.
+        In the given order; reject those that are at most the level.
 
     Source: Holm (1979), "A simple sequentially rejective multiple test procedure".
     """
@@ -27,13 +27,13 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p-values that control the share of false alarms among what is reported.
+    """Adjusted p-values that control the share of false alarms among the reported ones.
 
     Args:
         p_values: one per hypothesis, 0 to 1.
 
     Returns:
-        In the order given.
+        In the given order.
 
     Source: Benjamini and Hochberg (1995).
     """

@@ -1,7 +1,7 @@
-"""Whole numbers, and ascending floats, in few bytes, exactly.
+"""Lossless compact encoding of integers and ascending floats.
 
-Numbers are folded (0, -1, 1, -2 … as 0, 1, 2, 3 …) and stand as planes: all lowest bytes, then all next ones, as bytes
-of one place resemble each other. The first byte says how many planes there are.
+Numbers are folded (0, -1, 1, -2 … as 0, 1, 2, 3 …) and stored as planes: all lowest bytes, then all next ones, as bytes
+of the same significance resemble each other. The first byte is the number of planes.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import numpy as np
 from chainmark.stats.centiles import FloatArray, IntArray
 
 _BITS = 255  # instead of a number of decimals: the floats' own bits
-_MOST_DECIMALS = 9  # times are told in nanoseconds at best
+_MOST_DECIMALS = 9  # times have at most nanosecond precision
 
 
 def packed(values: IntArray) -> bytes:
-    """Whole numbers, shape (n,)."""
+    """Encode integers, shape (n,)."""
     numbers = values.astype(np.int64)
     folded = ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
     planes = max(1, (int(folded.max(initial=0)).bit_length() + 7) // 8)
@@ -23,7 +23,7 @@ def packed(values: IntArray) -> bytes:
 
 
 def unpacked(content: bytes) -> IntArray:
-    """The numbers again."""
+    """Decode integers."""
     planes = np.frombuffer(content, dtype=np.uint8, offset=1).reshape(content[0], -1)
     folded = np.zeros((planes.shape[1], 8), dtype=np.uint8)
     folded[:, : len(planes)] = planes.T
@@ -32,7 +32,7 @@ def unpacked(content: bytes) -> IntArray:
 
 
 def packed_floats(values: FloatArray) -> bytes:
-    """Finite floats, shape (n,), as steps from one to the next of decimals, or of their bits where they are none."""
+    """Encode finite floats, shape (n,), as steps between decimals, or between their bits if they are not decimals."""
     for decimals in range(_MOST_DECIMALS + 1):
         scaled = np.rint(values * 10.0**decimals)
         if np.abs(scaled).max(initial=0.0) >= 2**53:
@@ -47,7 +47,7 @@ def _steps(numbers: IntArray) -> IntArray:
 
 
 def unpacked_floats(content: bytes) -> FloatArray:
-    """The floats again."""
+    """Decode floats."""
     numbers = np.cumsum(unpacked(content[1:]))
     floats: FloatArray = numbers.view(np.float64) if content[0] == _BITS else numbers / 10.0 ** content[0]
     return floats

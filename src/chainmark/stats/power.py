@@ -1,4 +1,4 @@
-"""What a comparison could have found."""
+"""The smallest effect that a comparison can detect."""
 
 from __future__ import annotations
 

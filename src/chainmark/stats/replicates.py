@@ -1,6 +1,6 @@
-"""The distribution functions of a run's resamples: blocks of time drawn again, and what is at or below some values.
+"""The distribution functions of a run's resamples: blocks of time are redrawn, and values below some limits counted.
 
-Resampled are bundles of rows, all rows of a unit at least.
+Bundles of rows are resampled, at least all rows of a unit.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from chainmark.stats.units import Units, plain_units
 
 BAND_RESAMPLES = 200
 MOST_BUNDLES = 4096  # of units
-_MOST_EXACT = 400  # knots: a distribution of no more of them is resampled at all of them
-_EVEN = 64  # else at as many quantiles
-_ENDS = 8  # and at the lowest and highest values
-_BEYOND = 28  # and at as many quantiles between these and the middle: tails are long
-_CHUNK_ELEMENTS = 2_000_000  # held at a time: bounds the memory
-_FEW = 20  # rows of a bundle: so many are weighted one by one sooner than counted
+_MOST_EXACT = 400  # knots: a distribution with at most this many is resampled at all of them
+_EVEN = 64  # otherwise at this many quantiles
+_ENDS = 8  # and at this many of the lowest and highest values
+_BEYOND = 28  # and at this many quantiles between these and the middle: tails are long
+_CHUNK_ELEMENTS = 2_000_000  # maximum held at a time: bounds the memory
+_FEW = 20  # rows per bundle: so few are faster to weight one by one than to count
 _EXACT_IN_FLOAT32 = 2**24  # whole numbers up to it; the product takes half the time
-_FEW_ROWS = 128  # for each point: so many take less room than 200 resamples of them
-_MANY = 256  # rows of a bundle: so many are sorted sooner than looked up
+_FEW_ROWS = 128  # per point: so few take less space than 200 resamples of them
+_MANY = 256  # rows per bundle: so few are faster to sort than to look up
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Instants:
     rows: int
 
     def of(self, present: BoolArray) -> Instants:
-        """The same of those rows only, shape (rows,); an instant without one is left out."""
+        """The same of those rows only, shape (rows,); an instant without one is omitted."""
         absent = np.flatnonzero(~present)
         starts = self.starts - np.searchsorted(absent, self.starts)
         rows = self.rows - len(absent)
@@ -60,7 +60,7 @@ class Instants:
 
 
 def instants_of(times: FloatArray) -> Instants | None:
-    """The time values of rows in their order, shape (rows,); None where some row has none."""
+    """The time values of rows in order, shape (rows,); None if some row has none."""
     if not bool(np.isfinite(times).all()):
         return None
     starts = np.flatnonzero(np.diff(times, prepend=np.nan) != 0.0)
@@ -72,7 +72,7 @@ class Bundles:
     """Rows in bundles of neighbouring units.
 
     Attributes:
-        order: shape (rows,), the rows bundle by bundle; None where they lie so already.
+        order: shape (rows,), the rows bundle by bundle; None if they are in this order already.
         starts: shape (bundles + 1,), where each bundle begins, and the number of rows.
         ordered: whether neighbouring bundles are neighbours in time.
         coarse: whether a bundle holds more than one unit.
@@ -89,8 +89,8 @@ def bundles_of(samples: OrderedSamples, population: Population, instants: Instan
 
     Args:
         samples: of the population.
-        population: says what a unit is.
-        instants: of its rows; None where they have no time.
+        population: defines a unit.
+        instants: of its rows; None if they have no time.
     """
     if population.average_over and instants is not None and instants.rows:  # rows lie instant by instant
         size = math.ceil(len(instants.starts) / MOST_BUNDLES)
@@ -108,11 +108,12 @@ def _bundled(units: Units, *, coarse: bool) -> Bundles:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What was resampled, as far as resamples depend on it: in a small run that is less than its resamples.
+    """The resampled data, as far as resamples depend on them: in a small run they are smaller than its resamples.
 
     Attributes:
         rows: shape (bundles,), of each bundle.
-        cells: shape (rows,), bundle by bundle: the first point that a value is at or below; of no value, their number.
+        cells: shape (rows,), bundle by bundle: the index of the first point that a value is at or below; without a
+            value, the number of points.
         block_length: mean, in bundles.
     """
 
@@ -121,7 +122,7 @@ class Drawn:
     block_length: float
 
     def counts(self, points: int, rng: np.random.Generator) -> IntArray:
-        """Values of each resample at or below the points, shape (resamples, points), by the generator of then."""
+        """Counts of values of each resample at or below the points, shape (resamples, points); same generator."""
         weights = np.concatenate(list(multiplicities(rng, len(self.rows), self.block_length, BAND_RESAMPLES)))
         values = np.where(self.cells < points, self.cells, np.nan)
         return resampled_counts(
@@ -134,11 +135,11 @@ class Replicates:
     """The distribution functions of a run's resamples.
 
     Attributes:
-        places: shape (points,), the knots at which they are known, the last one among them.
-        counted: shape (resamples, points), values of each resample at or below these knots; or what counts them, which
-            is asked when they are first needed.
+        places: shape (points,), the indices of the knots at which they are known, including the last one.
+        counted: shape (resamples, points), values of each resample at or below these knots; or a function that counts
+            them, which is called when they are first needed.
         coarse: whether bundles of units were resampled.
-        drawn: what they are made of, where that is less to keep.
+        drawn: their input, if that is smaller to store.
     """
 
     places: IntArray
@@ -148,13 +149,13 @@ class Replicates:
 
     @cached_property
     def counts(self) -> IntArray:
-        """Values of each resample at or below the knots of ``places``, shape (resamples, points)."""
+        """Number of values of each resample at or below the knots of ``places``, shape (resamples, points)."""
         return self.counted() if callable(self.counted) else self.counted
 
     def at(self, knots: Knots, values: FloatArray) -> IntArray:
-        """Values of each resample at or below others than its knots, shape (resamples, len(values)).
+        """Number of values of each resample at or below other values than its knots, shape (resamples, len(values)).
 
-        Between two points a resample is taken to hold the run's values in their proportions.
+        Between two points a resample is assumed to hold the run's values in their proportions.
 
         Args:
             knots: of the run.
@@ -176,7 +177,7 @@ def replicates_of(values: FloatArray, knots: Knots, bundles: Bundles, rng: np.ra
     """Resample a run.
 
     Args:
-        values: shape (rows,), in total order, in the metric's unit, NaN where there is none.
+        values: shape (rows,), in total order, in the metric's unit, NaN if there is none.
         knots: of these values, of which there is at least one.
         bundles: of the rows.
         rng: consumed in a fixed order.
@@ -185,7 +186,7 @@ def replicates_of(values: FloatArray, knots: Knots, bundles: Bundles, rng: np.ra
     own = values if bundles.order is None else values[bundles.order]
     block_length, grid = _block_length(own, bundles), knots.values[places]
     if len(own) <= _FEW_ROWS * len(places):
-        drawn = Drawn(np.diff(bundles.starts), np.searchsorted(grid, own), block_length)  # NaN is behind all
+        drawn = Drawn(np.diff(bundles.starts), np.searchsorted(grid, own), block_length)  # NaN is after all others
         return Replicates(places, partial(drawn.counts, len(places), rng), bundles.coarse, drawn)
     chunks = multiplicities(rng, len(bundles.starts) - 1, block_length, BAND_RESAMPLES)
     counts = resampled_counts(np.concatenate(list(chunks)), own, bundles.starts, grid)
@@ -193,7 +194,7 @@ def replicates_of(values: FloatArray, knots: Knots, bundles: Bundles, rng: np.ra
 
 
 def _places(knots: Knots) -> IntArray:
-    """All knots where they are few; else those at quantiles, denser towards both ends."""
+    """All knots if they are few; otherwise those at quantiles, denser towards both ends."""
     if len(knots.values) <= _MOST_EXACT:
         return np.arange(len(knots.values))
     n = knots.n
@@ -205,18 +206,18 @@ def _places(knots: Knots) -> IntArray:
 
 
 def resampled_ranks(at_or_below: IntArray, counts: IntArray, fractions: FloatArray) -> IntArray:
-    """Where the nearest-rank quantiles of resamples stand among the sample's ascending values.
+    """The positions of the nearest-rank quantiles of resamples among the sample's ascending values.
 
-    Between two known values a resample is taken to hold the sample's values in their proportions. Where all distinct
+    Between two known values a resample is assumed to hold the sample's values in their proportions. If all distinct
     values are known, its quantiles are exact.
 
     Args:
-        at_or_below: shape (points,), how many of the sample's values are at or below each known value; the last is n.
+        at_or_below: shape (points,), number of the sample's values at or below each known value; the last is n.
         counts: shape (resamples, points), the same of every resample.
         fractions: shape (fractions,), 0 to 1.
 
     Returns:
-        Shape (resamples, fractions); -1 where a resample holds no value.
+        Shape (resamples, fractions); -1 if a resample holds no value.
     """
     ranks = np.empty((len(fractions), len(counts)), dtype=np.int64)
     _resampled_ranks(at_or_below, counts, fractions, ranks)
@@ -236,11 +237,11 @@ def _block_length(values: FloatArray, bundles: Bundles) -> float:
 
 
 def resampled_counts(weights: Multiplicities, values: FloatArray, starts: IntArray, grid: FloatArray) -> IntArray:
-    """How many values of each resample are at or below each value of the grid.
+    """The number of values of each resample at or below each value of the grid.
 
     Args:
         weights: shape (resamples, bundles), how often each bundle is drawn.
-        values: shape (rows,), bundle by bundle, in the metric's unit, NaN where there is none.
+        values: shape (rows,), bundle by bundle, in the metric's unit, NaN if there is none.
         starts: shape (bundles + 1,), where each bundle begins, and the number of rows.
         grid: shape (points,), ascending; the last value is not below any of the values.
 
@@ -271,7 +272,7 @@ def _weighted(weights: Multiplicities, values: FloatArray, starts: IntArray, gri
 
 
 def _at_or_below(values: FloatArray, starts: IntArray, grid: FloatArray, kind: np.dtype[Any]) -> npt.NDArray[Any]:
-    """How many values of each bundle are at or below each value of the grid, shape (bundles, points)."""
+    """The number of values of each bundle at or below each value of the grid, shape (bundles, points)."""
     bundles, points = len(starts) - 1, len(grid)
     table = np.empty((bundles, points), dtype=kind)
     if len(values) > _MANY * bundles:
@@ -282,7 +283,7 @@ def _at_or_below(values: FloatArray, starts: IntArray, grid: FloatArray, kind: n
     for first in range(0, bundles, rows):
         edges = starts[first : first + rows + 1]
         count = len(edges) - 1
-        cells = np.searchsorted(grid, values[edges[0] : edges[-1]])  # NaN has a cell of its own, the last one
+        cells = np.searchsorted(grid, values[edges[0] : edges[-1]])  # NaN has its own cell, the last one
         cells += np.repeat(np.arange(count) * (points + 1), np.diff(edges))
         counted = np.bincount(cells, minlength=count * (points + 1)).reshape(count, points + 1)
         table[first : first + rows] = counted[:, :-1].cumsum(axis=1)

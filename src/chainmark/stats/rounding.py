@@ -1,4 +1,4 @@
-"""What the digits of a printed figure leave open."""
+"""The uncertainty from the digits of a printed figure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from chainmark.core.distribution import Estimate, MetricSummary
 
-# A figure is rounded with no preference for any place in between.
+# Rounding errors are uniformly distributed.
 UNIFORM = math.sqrt(12.0)
 METHOD = "as printed: uniform over what the digits leave open"
 
@@ -23,12 +23,12 @@ def last_digit(text: str) -> float:
 
 
 def with_rounding(summaries: Iterable[MetricSummary], units: Mapping[str, float]) -> list[MetricSummary]:
-    """The same, each mean with the error that its digits leave open.
+    """The same, each mean with the error from its digits.
 
     Args:
-        summaries: of a run of which a single figure a metric is known.
-        units: of the last digit, by metric id, in the metric's unit; 0 for what was counted and is printed whole.
-            What is not in it stays.
+        summaries: of a run with a single known figure per metric.
+        units: of the last digit, by metric ID, in the metric's unit; 0 for a count that is printed exactly. Other
+            metrics are unchanged.
     """
     return [
         _rounded(summary, units[summary.metric_id]) if summary.metric_id in units else summary for summary in summaries

@@ -1,4 +1,4 @@
-"""Samples as statistics read them: one population at a time, one column at a time, in one total order."""
+"""Samples for statistics: one population at a time, one column at a time, in one total order."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import polars as pl
 from chainmark.core.metric import Population
 from chainmark.stats.centiles import FloatArray, IntArray
 
-_CHUNK_ROWS = 1 << 18  # compared at a time: bounds the memory
+_CHUNK_ROWS = 1 << 18  # number compared at a time: bounds the memory
 _CACHED_BYTES = 1 << 19  # of a compressed file that is kept in memory
 _PLACE = "place in the file"  # no column of samples has a blank in its name
 
 
 class SampleSource(Protocol):
-    """Where samples come from."""
+    """A source of samples."""
 
     def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """Those of the named columns (None: of all) that the population has, with all of its rows in their order.
+        """Those of the named columns (None: all) that the population has, with all of its rows in order.
 
         An empty frame when there is no such population.
         """
@@ -46,10 +46,10 @@ class FrameSamples:
 
 @dataclass(frozen=True)
 class ParquetSamples:
-    """Samples in a folder, ``<population>.parquet`` each, which nobody changes meanwhile.
+    """Samples in a folder, ``<population>.parquet`` each, which must not change meanwhile.
 
-    A column is read when it is asked for, and not kept: a hundred of them would not fit in memory. A small file is kept
-    whole, because opening it for every column costs more than its columns.
+    A column is read on demand, and not cached: a hundred of them would not fit in memory. A small file is cached
+    completely, because opening it for every column costs more than its columns.
     """
 
     folder: Path
@@ -69,7 +69,7 @@ class ParquetSamples:
 
 @dataclass(frozen=True)
 class OrderedSource:
-    """A source whose populations are put in order once, for all who take their samples in order."""
+    """A source whose populations are sorted once, for all consumers of sorted samples."""
 
     source: SampleSource
     _known: dict[str, OrderedSamples] = field(default_factory=dict, compare=False, repr=False)
@@ -79,14 +79,14 @@ class OrderedSource:
         return self.source.samples(population_id, columns)
 
     def ordered(self, population: Population, metric_ids: Sequence[str]) -> OrderedSamples:
-        """The samples of a population in order; of one name there is one population."""
+        """The sorted samples of a population; its name is unique."""
         if population.id not in self._known:
             self._known[population.id] = OrderedSamples(self.source, population, metric_ids)
         return self._known[population.id]
 
 
 def ordered_source(samples: Mapping[str, pl.DataFrame] | SampleSource) -> OrderedSource:
-    """Frames in memory, or any other source, as one that puts each population in order once."""
+    """Frames in memory, or any other source, as one that sorts each population once."""
     source = FrameSamples(samples) if isinstance(samples, Mapping) else samples
     return source if isinstance(source, OrderedSource) else OrderedSource(source)
 
@@ -99,7 +99,7 @@ def _read(path: Path, columns: Sequence[str] | None) -> pl.DataFrame:
 
 
 def _is_strictly_ascending(keys: pl.DataFrame) -> bool:
-    """Whether every row comes after the one before it by the columns in their order; rows with nulls never do."""
+    """Whether every row comes after the previous one by the columns in order; rows with nulls never do."""
     if any(series.null_count() for series in keys):
         return False
 
@@ -113,7 +113,7 @@ def _is_strictly_ascending(keys: pl.DataFrame) -> bool:
 
 
 def _tied(ordered: pl.DataFrame) -> IntArray:
-    """Places of the rows that equal the row before or after them in every column."""
+    """Indices of the rows that equal the previous or next row in every column."""
     same = ordered.select(pl.all_horizontal(pl.all().eq_missing(pl.all().shift(1)))).to_series().to_numpy().copy()
     same[:1] = False
     return np.flatnonzero(same | np.append(same[1:], False))
@@ -122,12 +122,12 @@ def _tied(ordered: pl.DataFrame) -> IntArray:
 class OrderedSamples:
     """The rows of one population by time, then keys, then values: any permutation of them gives the same columns.
 
-    Only the permutation is kept, and not even that where the rows already lie in their order.
+    Only the permutation is stored, and not even that if the rows are sorted already.
 
     Args:
         source: of the samples.
         population: its keys and time key.
-        metric_ids: the columns of values; they break ties between rows of equal keys.
+        metric_ids: the columns of values; they break ties between rows with equal keys.
     """
 
     def __init__(self, source: SampleSource, population: Population, metric_ids: Sequence[str]) -> None:
@@ -159,7 +159,7 @@ class OrderedSamples:
 
     @property
     def as_stored(self) -> bool:
-        """Whether the rows lie in their order already."""
+        """Whether the rows are sorted already."""
         return self._order is None
 
     def keys(self) -> pl.DataFrame:
@@ -167,18 +167,18 @@ class OrderedSamples:
         return self._read(self._by).select(self._by)
 
     def column(self, name: str) -> FloatArray | None:
-        """A column in total order, NaN where it has no finite value; None when the samples have no such column.
+        """A column in total order, NaN if it has no finite value; None when the samples have no such column.
 
         Args:
-            name: a metric's id, or a key that is a number.
+            name: a metric's ID, or a numeric key.
 
         Returns:
-            Shape (height,), in the metric's unit; not to be written to.
+            Shape (height,), in the metric's unit; read-only.
         """
         frame = self._source.samples(self._population_id, [name])
         if frame.width == 0:
             return None
-        # As it lies in memory, where it can: columns are large. What has no value becomes NaN.
+        # Without a copy, if possible: columns are large. Missing values become NaN.
         values: FloatArray = frame.to_series().cast(pl.Float64).to_numpy()
         if self._order is not None:
             values = values[self._order]

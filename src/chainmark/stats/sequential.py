@@ -1,4 +1,4 @@
-"""Decisions at several looks at a growing experiment, with the error of all looks together held at one level.
+"""Decisions at several interim analyses of an experiment, with the total error over all of them at one level.
 
 The runs of both sides and the archive's deviations between equal builds form one table: a row per run, a column per
 metric. If no change exceeds its margin, the rows around their mean are independent draws from one normal distribution,
@@ -8,7 +8,7 @@ give the joint distribution of all statistics at all looks, and no correlation h
 Sources: Langsrud (2005), "Rotation tests"; Lan and DeMets (1983), "Discrete sequential boundaries for clinical
 trials", for spending the error over looks that are not fixed in advance; Westfall and Young (1993), "Resampling-based
 multiple testing", for the step-down; Romano, Shaikh and Wolf (2014), "A practical two-step method for testing moment
-inequalities", for leaving out what surely is not worse; Jennison and Turnbull (2000), "Group sequential methods", for
+inequalities", for omitting what certainly is not worse; Jennison and Turnbull (2000), "Group sequential methods", for
 intervals that hold at every look.
 """
 
@@ -27,11 +27,11 @@ from chainmark.stats.intervals import LEVEL
 from chainmark.stats.special import t_quantile
 
 # The share of the error that is kept for looks after the last planned one: half of it for the first such look,
-# a quarter for the second, and so on, so that runs may be added for ever.
+# a quarter for the second, and so on, so that runs may be added indefinitely.
 RESERVED_FOR_ADDED = 0.04
 # The share of the error for "worse" that looks before the last planned one may spend.
 EARLY_WORSE = 0.85
-# The share of the error for "worse" for leaving out metrics that surely are not: they would only hide the others.
+# The share of the error for "worse" for omitting metrics that certainly are not: they would only hide the others.
 LEFT_OUT = 0.02
 FIRST_LOOK = 2  # runs per side
 DRAWS = 4_000
@@ -68,7 +68,7 @@ def spent(looks: Looks, *, worse: bool) -> list[float]:
 
     Args:
         looks: all so far.
-        worse: of the test for "worse", which keeps a part for the last planned look; false: of the one for "equal".
+        worse: for the test of "worse", which reserves a part for the last planned look; false: for that of "equal".
     """
     result, added = [], 0
     for runs in (min(pair) for pair in looks.runs):
@@ -155,7 +155,7 @@ def _t_values(
 
     Args:
         table: shape (draws, archive's rows + runs - 1, metrics).
-        archive: how many rows are the archive's.
+        archive: number of the archive's rows.
         contrasts, seen: from `_contrasts`.
         freedom: shape (looks,).
 
@@ -173,7 +173,7 @@ def _squares(rows: FloatArray) -> FloatArray:
 def _t_of_rows(
     rows: FloatArray, archive: FloatArray, contrasts: FloatArray, seen: Sequence[int], freedom: FloatArray
 ) -> FloatArray:
-    """The same of the runs' rows and the sums of squares of the archive's, which is all that these tell."""
+    """The same from the runs' rows and the sums of squares of the archive's, which are sufficient."""
     squares = archive[:, None] + np.cumsum(np.square(rows), axis=1)[:, [count - 1 for count in seen]]
     change = np.einsum("kr,drm->dkm", contrasts, rows)
     rest = np.maximum(squares - np.square(change), 0.0)
@@ -183,7 +183,7 @@ def _t_of_rows(
 
 
 def _rotated(table: FloatArray, draws: int) -> FloatArray:
-    """The table under so many random rotations, shape (draws, *table.shape)."""
+    """The table under this number of random rotations, shape (draws, *table.shape)."""
     generator = np.random.default_rng(_SEED)
     _, values, axes = np.linalg.svd(table, full_matrices=False)
     frames, triangle = np.linalg.qr(generator.standard_normal((draws, len(table), len(values))))
@@ -192,10 +192,10 @@ def _rotated(table: FloatArray, draws: int) -> FloatArray:
 
 
 def _thresholds(p_values: FloatArray, errors: Sequence[float]) -> FloatArray:
-    """Per look the p-value at or below which to stop, so that by every look the share ``errors`` of the draws has.
+    """Per look the p-value at or below which to stop, such that by every look the share ``errors`` of the draws stops.
 
     Args:
-        p_values: shape (draws, looks), of one statistic where nothing is to be found.
+        p_values: shape (draws, looks), of one statistic under the null hypothesis.
         errors: cumulative.
     """
     running = np.ones(len(p_values), dtype=bool)
@@ -210,17 +210,17 @@ def _thresholds(p_values: FloatArray, errors: Sequence[float]) -> FloatArray:
 
 
 def _ranked(null: FloatArray, values: FloatArray) -> FloatArray:
-    """The share of ``null`` that is at least as large as each value found, itself among them."""
+    """The share of ``null`` that is at least as large as each value found, including itself."""
     below = np.searchsorted(np.sort(null), values)
     return np.asarray((len(null) - below + 1.0) / (len(null) + 1.0))
 
 
 @lru_cache(maxsize=256)
 def lone_levels(looks: Looks, draws: int = _LONE_DRAWS) -> tuple[float, ...]:
-    """Per look the one-sided level of an interval, such that all looks together err with `LEVEL` at most.
+    """Per look the one-sided level of an interval, such that all looks together err at most with `LEVEL`.
 
-    They depend on the looks alone: Student's t of one metric has the same distribution whatever its noise. They are
-    found by simulation with a fixed seed, so that the error of all looks is `LEVEL` within about 0.001.
+    They depend on the looks alone: Student's t of one metric has the same distribution whatever its noise. They come
+    from a simulation with a fixed seed; the error of all looks is `LEVEL` within about 0.001.
     """
     errors = spent(looks, worse=False)
     if len(errors) == 1:
@@ -235,13 +235,13 @@ def lone_levels(looks: Looks, draws: int = _LONE_DRAWS) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class FamilyTest:
-    """Whether any metric of a family is worse than its margin, and which.
+    """Whether any metric of a family is worse than its margin, and which ones.
 
     Attributes:
         p_value: of "none is worse", at this look.
         level: what it is compared with at this look.
         adjusted: per metric, the p-value that accounts for the others (step-down); compare it with ``level``, too.
-        together: the metrics (indices) that stand out most, as one: if the family is worse and none alone.
+        together: the metrics (indices) that contribute most, jointly: if the family is worse and no single metric is.
     """
 
     p_value: float
@@ -271,10 +271,10 @@ def family_test(
 
     Args:
         baseline: shape (runs, metrics), in the order in which they were made, on a scale on which worse is up.
-        candidate: likewise, less the margin: what lies above the baseline is worse than accepted.
+        candidate: likewise, minus the margin: what is above the baseline is worse than accepted.
         archive: shape (degrees of freedom, metrics), from `deviations`.
-        looks: this one and all before.
-        limits: per metric, what another test of it allows its t to be at most; it can only make a failure harder.
+        looks: this one and all earlier ones.
+        limits: per metric, the maximum that another test allows for its t; it can only make a failure harder.
         draws: rotations.
     """
     table = np.concatenate(
@@ -303,19 +303,19 @@ def family_test(
 
 
 def _spent_on_worse(looks: Looks) -> list[float]:
-    """What is left for the family after `LEFT_OUT`."""
+    """The remaining error of the family after `LEFT_OUT`."""
     return [(1.0 - LEFT_OUT) * error for error in spent(looks, worse=True)]
 
 
 def _in_question(t: FloatArray, looks: Looks, limits: FloatArray | None = None) -> IntArray:
     """The metrics (indices) that may be worse at this look, at least one.
 
-    Left out is what lies so far below its margin that of all metrics that were exactly at theirs, at all looks
-    together, the share `LEFT_OUT` of the error would be left out. The others need not be compared with it.
+    Omitted are metrics so far below their margin that, if all metrics were exactly at their margins, the share
+    `LEFT_OUT` of the error would be omitted over all looks. The others need not be compared with them.
 
     Args:
         t: of every metric at this look.
-        looks: this one and all before.
+        looks: this one and all earlier ones.
         limits: as for `family_test`: another test of a metric has to agree.
     """
     before, now = [0.0, *spent(looks, worse=True)][-2:]
@@ -330,7 +330,7 @@ def _combined(null: FloatArray, observed: FloatArray) -> tuple[FloatArray, Float
     """The p-value of the better of both statistics, at every look.
 
     Args:
-        null: t values where nothing is to be found, shape (draws, looks, metrics).
+        null: t values under the null hypothesis, shape (draws, looks, metrics).
         observed: t values, shape (cases, looks, metrics).
 
     Returns:
@@ -362,16 +362,16 @@ def _step_down(null: FloatArray, values: FloatArray, order: IntArray) -> tuple[f
 
 @dataclass(frozen=True)
 class Forecast:
-    """How likely further runs are to decide, if change and noise are what the runs so far say.
+    """The probability that further runs decide, with the change and noise of the runs so far.
 
     Attributes:
-        decided: by runs per side, the chance that the decision has fallen by then.
+        decided: by runs per side, the probability that the decision has been made by then.
     """
 
     decided: dict[int, float]
 
     def enough(self, chance: float) -> int | None:
-        """The fewest runs per side that decide with this chance; None if none of those tried does."""
+        """The smallest number of runs per side that decides with this probability; None if none of the tried does."""
         return next((runs for runs, result in self.decided.items() if result >= chance), None)
 
 
@@ -384,13 +384,13 @@ def forecast(
     *,
     draws: int = 1_000,
 ) -> Forecast:
-    """Continue an undecided experiment many times, each time with other values of what is not known.
+    """Simulate the continuation of an undecided experiment, with other values of the unknowns each time.
 
     The sides' means are drawn around those found, with their errors, and the noise of future runs from all rows.
 
     Args:
         baseline, candidate, archive, looks: as for `family_test`, with at least one degree of freedom.
-        further: runs per side at every look that is still to come, growing.
+        further: runs per side at every future look, ascending.
         draws: continuations.
     """
     future = Looks((*looks.runs, *((runs, runs) for runs in further)), looks.planned, looks.archive)
@@ -406,14 +406,14 @@ def forecast(
 def chance_for_equal(
     baseline: FloatArray, candidate: FloatArray, archive: FloatArray, margins: FloatArray, runs: int
 ) -> float:
-    """How likely a new experiment of so many runs per side decides, if both sides are equal and as noisy as these runs.
+    """The probability that a new experiment of this size decides, if both sides are equal and as noisy as these runs.
 
-    It is looked at once, and these runs are in its archive.
+    It has one look, and its archive includes these runs.
 
     Args:
         baseline, candidate, archive: as for `family_test`.
-        margins: per metric, what was taken off the candidate's rows.
-        runs: of each side, at least 2.
+        margins: per metric, what was subtracted from the candidate's rows.
+        runs: per side, at least 2.
     """
     noise = _Noise.of(baseline, candidate, archive)
     future = Looks(((runs, runs),), runs, len(noise.rows))
@@ -448,7 +448,7 @@ def _decided(
 
 @dataclass(frozen=True)
 class _Noise:
-    """What further runs are drawn from: the deviations of all rows, of shape (degrees of freedom, metrics)."""
+    """The source of simulated runs: the deviations of all rows, of shape (degrees of freedom, metrics)."""
 
     rows: FloatArray
     archive: FloatArray
@@ -459,7 +459,7 @@ class _Noise:
     def of(cls, baseline: FloatArray, candidate: FloatArray, archive: FloatArray) -> Self:
         retained = archive.reshape(-1, baseline.shape[1])
         rows = np.concatenate([retained, _around_mean(baseline), _around_mean(candidate)])
-        # Of an archive of hundreds of runs a triangle says the same, in a hundredth of the numbers to draw.
+        # For an archive of hundreds of runs a triangle is equivalent, with a hundredth of the numbers to draw.
         factor = np.asarray(np.linalg.qr(rows, mode="r")) if len(rows) > _MANY_ROWS else rows
         return cls(rows, retained, np.random.default_rng(_SEED), factor / math.sqrt(len(rows)))
 
@@ -470,7 +470,7 @@ class _Noise:
     def beside_archive(self, draws: int, archive: int, runs: int) -> tuple[FloatArray, FloatArray]:
         """Rows of an archive, as their sums of squares, and of runs.
 
-        Of an archive of many rows the sums are drawn at once, not row by row: they are the diagonal of a matrix with
+        The sums of an archive of many rows are drawn at once, not row by row: they are the diagonal of a matrix with
         Wishart's distribution.
 
         Source: Bartlett (1933).
@@ -485,7 +485,7 @@ class _Noise:
         return _squares(triangle.transpose(0, 2, 1) @ self.factor), self.drawn(draws, runs)
 
     def continued(self, side: FloatArray, runs: int, draws: int) -> FloatArray:
-        """A side's runs and as many drawn ones as it lacks, shape (draws, runs, metrics)."""
+        """A side's runs, completed with drawn ones, shape (draws, runs, metrics)."""
         means = side.mean(axis=0) + self.drawn(draws, 1) / math.sqrt(len(side))
         known = np.broadcast_to(side, (draws, *side.shape))
         return np.concatenate([known, means + self.drawn(draws, runs - len(side))], axis=1)

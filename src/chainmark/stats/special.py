@@ -1,7 +1,7 @@
-"""Tails and quantiles of the distributions that tests and intervals are made of, of plain numbers.
+"""Tails and quantiles of the distributions that tests and intervals use, for plain numbers.
 
-The incomplete beta and gamma functions are the Rust core's (`crates/chainmark-special`): right to about 1e-14, in tails
-down to 1e-300, for parameters and counts up to 1e9. What lies outside of a distribution's range is NaN.
+The incomplete beta and gamma functions are the Rust core's (`crates/chainmark-special`): accurate to about 1e-14, in
+tails down to 1e-300, for parameters and counts up to 1e9. Outside of a distribution's range the result is NaN.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ _NORMAL = NormalDist()
 
 
 def normal_cdf(value: float) -> float:
-    """The chance of at most the value, under the standard normal distribution."""
+    """The probability of at most the value, under the standard normal distribution."""
     return math.erfc(-value / math.sqrt(2.0)) / 2.0
 
 
 def normal_sf(value: float) -> float:
-    """The chance of more than the value, under the standard normal distribution."""
+    """The probability of more than the value, under the standard normal distribution."""
     return normal_cdf(-value)
 
 
 def normal_quantile(probability: float) -> float:
-    """The value below which a standard normal variable lies with that probability, 0 to 1.
+    """The value below which a standard normal variable is with that probability, 0 to 1.
 
     Source: Wichura (1988), "Algorithm AS 241: The percentage points of the normal distribution", as the standard
     library has it.
@@ -37,7 +37,7 @@ def normal_quantile(probability: float) -> float:
 
 
 def t_cdf(value: float, degrees_of_freedom: float | None) -> float:
-    """The chance of at most the value, under Student's t distribution; under the normal one for None.
+    """The probability of at most the value, under Student's t distribution; under the normal one for None.
 
     Args:
         value: any number.
@@ -47,7 +47,7 @@ def t_cdf(value: float, degrees_of_freedom: float | None) -> float:
 
 
 def t_sf(value: float, degrees_of_freedom: float | None) -> float:
-    """The chance of more than the value, under Student's t distribution; under the normal one for None.
+    """The probability of more than the value, under Student's t distribution; under the normal one for None.
 
     Args:
         value: any number.
@@ -64,7 +64,7 @@ def t_sf(value: float, degrees_of_freedom: float | None) -> float:
 
 
 def _shares(value: float, degrees_of_freedom: float) -> tuple[float, float]:
-    """ν / (ν + t²) and t² / (ν + t²), where t² would be beyond what a float can hold, too."""
+    """ν / (ν + t²) and t² / (ν + t²), also if t² would overflow a float."""
     if value * value < degrees_of_freedom:
         odds = value * value / degrees_of_freedom
         return 1.0 / (1.0 + odds), odds / (1.0 + odds)
@@ -73,9 +73,9 @@ def _shares(value: float, degrees_of_freedom: float) -> tuple[float, float]:
 
 
 def t_quantile(probability: float, degrees_of_freedom: float | None) -> float:
-    """The value below which a variable of Student's t distribution lies with that probability; a normal one for None.
+    """The value below which a variable of Student's t distribution is with that probability; a normal one for None.
 
-    NaN, too, where the value is beyond about 1e150: it is not found.
+    NaN, too, if the value is beyond about 1e150: it is not found.
 
     Args:
         probability: 0 to 1.
@@ -92,7 +92,7 @@ def t_quantile(probability: float, degrees_of_freedom: float | None) -> float:
 
 
 def beta_quantile(probability: float, a: float, b: float) -> float:
-    """The share below which a variable of the beta distribution lies with that probability.
+    """The share below which a variable of the beta distribution is with that probability.
 
     Args:
         probability: 0 to 1.
@@ -105,12 +105,12 @@ def beta_quantile(probability: float, a: float, b: float) -> float:
 
 
 def binomial_cdf(count: float, trials: float, share: float) -> float:
-    """The chance of at most that many successes; fractions are those of the incomplete beta function.
+    """The probability of at most that many successes; fractional counts are those of the incomplete beta function.
 
     Args:
         count: from trials on it is certain.
         trials: > 0.
-        share: the chance of each, 0 to 1.
+        share: the probability of each, 0 to 1.
 
     Source: NIST Digital Library of Mathematical Functions, 8.17.5.
     """
@@ -118,12 +118,12 @@ def binomial_cdf(count: float, trials: float, share: float) -> float:
 
 
 def binomial_at_least(count: float, trials: float, share: float) -> float:
-    """The chance of at least that many successes; arguments and source as of `binomial_cdf`."""
+    """The probability of at least that many successes; arguments and source as of `binomial_cdf`."""
     return beta_tails(count, trials - count + 1.0, share, 1.0 - share)[0] if count > 0 else 1.0
 
 
 def poisson_mean_at_least(count: float, tail: float) -> float:
-    """The mean under which at least that many events have the chance `tail`: Garwood's lower limit.
+    """The mean under which at least that many events have the probability `tail`: Garwood's lower limit.
 
     Args:
         count: > 0.
@@ -135,7 +135,7 @@ def poisson_mean_at_least(count: float, tail: float) -> float:
 
 
 def poisson_mean_at_most(count: float, tail: float) -> float:
-    """The mean under which at most that many events have the chance `tail`: Garwood's upper limit.
+    """The mean under which at most that many events have the probability `tail`: Garwood's upper limit.
 
     Args:
         count: >= 0.

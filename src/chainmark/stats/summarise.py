@@ -29,7 +29,7 @@ from chainmark.stats.samples import OrderedSamples, OrderedSource, SampleSource,
 from chainmark.stats.threads import worker_threads
 from chainmark.stats.units import UnitMean, Units, block_length, unit_mean, units_of
 
-_CACHED_ELEMENTS = 300_000  # multiplicities of rows at a time: so many stay in a processor's own cache
+_CACHED_ELEMENTS = 300_000  # multiplicities of rows at a time: they fit a CPU's own cache
 
 # Per fraction, and None for the mean: the statistic of every resample.
 Replicates = Mapping[float | None, FloatArray]
@@ -37,12 +37,12 @@ Replicates = Mapping[float | None, FloatArray]
 
 @dataclass(frozen=True)
 class _Prepared:
-    """One metric of a population: what is said of its samples, and what its resamples need.
+    """One metric of a population: the summary of its samples, and the input of its resamples.
 
     Attributes:
         resampled: the fractions whose errors come from resamples.
-        sorted_values, sorted_units: shape (n,), ascending, with their units; None of a large population, whose
-            ``reduced`` stands for them.
+        sorted_values, sorted_units: shape (n,), ascending, with their units; None for a large population, which has
+            ``reduced`` instead.
     """
 
     metric: Metric
@@ -103,7 +103,7 @@ def _prepare(
 def _row_replicates(
     prepared: Sequence[_Prepared], units: Units, length: float, rng: np.random.Generator
 ) -> list[Replicates]:
-    """Every row resampled with its unit: exact, and too slow for a large population."""
+    """Resample every row with its unit: exact, and too slow for a large population."""
     parts: list[list[FloatArray]] = [[] for _ in prepared]
     rows = max((len(item.sorted_values) for item in prepared if item.sorted_values is not None), default=0)
     with worker_threads(rows) as pool:
@@ -139,7 +139,7 @@ def _estimate(prepared: _Prepared, statistic: str, replicates: Replicates | None
     if value is None:
         return Estimate(value=None, standard_error=None, method="not estimable: too few samples")
     if fraction in {0.0, 1.0}:
-        # A resample never reaches beyond the sample's own extreme, so its spread says nothing of the extreme's error.
+        # A resample never reaches beyond the sample's own extreme, so its spread does not show the extreme's error.
         return Estimate(value=value, standard_error=None, method="an extreme: resampling cannot estimate its error")
     if replicates is None:
         return Estimate(value=value, standard_error=None, method=method)
@@ -162,7 +162,7 @@ def _without_samples(metric: Metric) -> MetricSummary:
 def _resampled(
     prepared: Sequence[_Prepared], units: Units, rng: np.random.Generator
 ) -> tuple[Sequence[Replicates | None], str]:
-    """The resamples of a population's metrics, and how they were made."""
+    """The resamples of a population's metrics, and their method."""
     if units.count < 2 or not prepared:
         return [None] * len(prepared), "not estimable: a single unit"
     length = block_length([(item.mean.sums, item.mean.counts) for item in prepared], ordered=units.ordered)
@@ -217,10 +217,10 @@ def summarise(
 
     Args:
         catalogue: the metrics and their populations.
-        samples: per population id, its keys and one column per metric, named by the metric's id, in its unit; null,
-            NaN and infinity all mean that a row has no value. Frames in memory, or a source that reads column by
-            column, which is what large populations need.
-        seed: the run's seed; with the population's id it decides every resample.
+        samples: per population ID, its keys and one column per metric, named by the metric's ID, in its unit; null, NaN
+            and infinity all mean that a row has no value. Frames in memory, or a source that reads column by column,
+            which large populations need.
+        seed: the run's seed; with the population's ID it determines every resample.
 
     Returns:
         One summary per metric in the catalogue's order. Any permutation of the rows gives the same bytes.

@@ -1,4 +1,4 @@
-"""A metric over time, thinned to what can be drawn."""
+"""A metric over time, thinned to a drawable number of points."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Track:
     """Arrays of one length, ascending in time; ``low`` and ``high`` are the range that each value is the mean of.
 
     Attributes:
-        step: so many neighbours were averaged to one point.
+        step: number of neighbours that were averaged to one point.
     """
 
     time: FloatArray
@@ -31,7 +31,7 @@ class Track:
     def grouped(self, starts: IntArray) -> Track:
         """Means and ranges of consecutive groups, given by the index at which each one starts.
 
-        The sums run in the order of the rows: a parallel group-by would make the last bit depend on the threads.
+        The sums are in row order: with a parallel group-by the last bit would depend on the threads.
         """
         sizes = np.diff(np.append(starts, len(self.time)))
         return Track(
@@ -52,9 +52,9 @@ def track_of(values: FloatArray, times: FloatArray, instants: Instants | None, *
     """A metric over time, one value per time value and at most 1,000 points; None without samples.
 
     Args:
-        values: shape (rows,), in total order, in the metric's unit, NaN where there is none.
-        times: shape (rows,), NaN where there is none.
-        instants: of the rows; None where some row has no time.
+        values: shape (rows,), in total order, in the metric's unit, NaN if there is none.
+        times: shape (rows,), NaN if there is none.
+        instants: of the rows; None if some row has no time.
         averaged: whether the values of one time are averaged.
     """
     if averaged and instants is not None:
@@ -95,7 +95,7 @@ def _at_instants(values: FloatArray, instants: Instants) -> Track | None:
 
 @dataclass(frozen=True)
 class Dots:
-    """Times and values of samples; only every ``step``-th one is kept, and the extremes."""
+    """Times and values of samples; only every ``step``-th one and the extremes are kept."""
 
     time: FloatArray
     value: FloatArray

@@ -1,8 +1,8 @@
-"""Whether values that follow each other rise or fall: a slope that outliers do not move, with an interval.
+"""Whether consecutive values rise or fall: a slope that is robust to outliers, with an interval.
 
 Sources: Theil (1950) and Sen (1968), "Estimates of the regression coefficient based on Kendall's tau", for the slope
-and its interval; Matalas and Sankarasubramanian (2003), "Effect of persistence on trend detection via regression",
-for what the resemblance of neighbours takes from their number; Marriott and Pope (1954) for that resemblance's bias.
+and its interval; Matalas and Sankarasubramanian (2003), "Effect of persistence on trend detection via regression", for
+the effect of autocorrelation on the effective number of values; Marriott and Pope (1954) for its bias.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from chainmark.stats import special
 
-# Fewer values say nothing of a trend.
+# Fewer values show no trend.
 FEWEST = 10
-# Values that resemble each other more are hardly more than one.
+# Values with a higher autocorrelation are hardly more than one.
 _MOST_CORRELATION = 0.95
 
 _Values = npt.NDArray[np.float64]
@@ -66,7 +66,7 @@ def trend_of(values: Sequence[float], confidence: float = 0.95) -> Trend | None:
     slopes = np.sort((result[second] - result[first]) / (second - first))
     slope = float(np.median(slopes))
     half = special.normal_quantile(0.5 + confidence / 2.0) * math.sqrt(_variance(result, slope))
-    # So many of the sorted slopes lie outside at each end.
+    # Number of the sorted slopes outside the interval at each end.
     outside = max(1, math.floor((len(slopes) - half) / 2.0))
     low, high = float(slopes[outside - 1]), float(slopes[-outside])
     begin = float(np.median(result - slope * np.arange(n)))
@@ -74,16 +74,16 @@ def trend_of(values: Sequence[float], confidence: float = 0.95) -> Trend | None:
 
 
 def _variance(values: _Values, slope: float) -> float:
-    """Of Kendall's S: as of independent values, times what their resemblance makes of it; never less."""
+    """The variance of Kendall's S: as of independent values, multiplied for autocorrelation; never less."""
     n = len(values)
     independent = n * (n - 1) * (2 * n + 5) / 18.0
     return independent * max(1.0, _inflation(values - slope * np.arange(n)))
 
 
 def _inflation(rest: _Values) -> float:
-    """By how much neighbours resemble each other, as in a series of first order.
+    """The autocorrelation of neighbours, as in a series of first order.
 
-    What a fitted line leaves has a correlation that is too low, by (2 + 4 r) / n.
+    The residuals of a fitted line have a correlation that is too low, by (2 + 4 r) / n.
     """
     n = len(rest)
     ranks = np.argsort(np.argsort(rest, kind="stable"), kind="stable").astype(np.float64)

@@ -1,4 +1,4 @@
-"""What is resampled together: the units of a population, and what each of its metrics sums to in them."""
+"""The units of a population that are resampled together, and the sums of each of its metrics in them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from chainmark.stats.centiles import FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Units:
-    """What is resampled together, and what counts alike in the mean.
+    """The units that are resampled together, and the weights in the mean.
 
     Attributes:
         of_row: shape (rows,), the unit of every row; units are numbered in time order.
         count: number of units.
         ordered: whether neighbouring units are neighbours in time.
-        noun: what a unit is called in the method's description.
-        group_of_row: shape (rows,), rows that are averaged to one value; None when each row stands for itself.
+        noun: name of a unit in the method's description.
+        group_of_row: shape (rows,), rows that are averaged to one value; None when each row counts separately.
         of_group: shape (groups,), the unit of every group; None likewise.
-        key_of_row: shape (rows,), the number of the averaged keys' values, from 0; None unless they count alike.
+        key_of_row: shape (rows,), the number of the averaged keys' values, from 0; None unless they have equal weights.
     """
 
     of_row: IntArray
@@ -38,12 +38,12 @@ class Units:
     key_of_row: IntArray | None = None
 
     def without_rows(self) -> Units:
-        """The same units where only their number is needed: the arrays of a large population are large."""
+        """The same units if only their number is needed: the arrays of a large population are large."""
         nothing = np.empty(0, dtype=np.int64)
         return replace(self, of_row=nothing, group_of_row=None, of_group=None, key_of_row=None)
 
     def bundled(self, most: int) -> Units:
-        """The same rows in at most so many units: neighbours are put together, equally many in each bundle.
+        """The same rows in at most this many units: neighbours are bundled, equally many in each bundle.
 
         Blocks of bundles are blocks of time as well, so only the finest blocks become coarser.
         """
@@ -76,11 +76,11 @@ def _numbered(keys: pl.DataFrame, names: Sequence[str]) -> IntArray:
 
 
 def plain_units(keys: pl.DataFrame, population: Population) -> Units:
-    """What is resampled together, of rows in total order; what counts alike in the mean is left open.
+    """The units that are resampled together, of rows in total order; the weights in the mean remain open.
 
     Args:
         keys: the key columns in total order, as `OrderedSamples.keys` gives them.
-        population: says which keys are averaged, and which one is time.
+        population: defines which keys are averaged, and which one is time.
     """
     ordered = population.time_key is not None
     if not population.average_over:
@@ -102,7 +102,7 @@ def units_of(keys: pl.DataFrame, population: Population) -> Units:
 
     Args:
         keys: the key columns in total order, as `OrderedSamples.keys` gives them.
-        population: says which keys are averaged, which one is time, and what counts alike in the mean.
+        population: defines which keys are averaged, which one is time, and the weights in the mean.
     """
     plain = plain_units(keys, population)
     if not population.average_over or population.weighting is Weighting.SAMPLES:
@@ -121,7 +121,7 @@ def unit_sums(values: FloatArray, units: Units) -> tuple[FloatArray, FloatArray]
     """Sum and number of the values in every unit: of samples, or of the groups that are averaged first.
 
     Args:
-        values: shape (rows,), NaN where there is none.
+        values: shape (rows,), NaN if there is none.
         units: how rows are grouped.
 
     Returns:
@@ -168,10 +168,10 @@ def unit_mean(
     T units and the counts 1: their mean is θ, and their resampled means are the linearised ones.
 
     Args:
-        values: shape (rows,), NaN where there is none; at least one is a number.
+        values: shape (rows,), NaN if there is none; at least one is a number.
         units: of the rows.
-        lowest_means: only so many of the lowest m_h are averaged; which ones they are is taken as fixed.
-        silent_keys_are_zero: an h without samples has the mean 0; else it has none.
+        lowest_means: only this number of the lowest m_h are averaged; which ones they are is assumed to be fixed.
+        silent_keys_are_zero: an h without samples has the mean 0; otherwise it has none.
 
     Source: docs/concepts/distributions.md, "Means".
     """
@@ -196,7 +196,7 @@ def unit_mean(
 
 
 def block_length(series: Sequence[tuple[FloatArray, FloatArray]], *, ordered: bool) -> float:
-    """One block length for a population: the longest that any of its metrics asks for.
+    """One block length for a population: the longest that any of its metrics needs.
 
     A block that is too long costs a little precision of the standard error; one that is too short makes it too small.
 

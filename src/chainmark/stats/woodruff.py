@@ -31,7 +31,7 @@ MOST_UNITS = 131_072  # resampled one by one; beyond it neighbours are bundled
 _CHUNK_ELEMENTS = 2_000_000  # a larger chunk is quicker and takes more memory: some 120 MB
 _NEAR = 64  # ranks around a centile that are all kept; those further away are thinned to steps of 2 %
 _WHOLE_BITS = 52
-_STACKED_COLUMNS = 60  # multiplied at a time: a product with a few columns takes twice as long a column
+_STACKED_COLUMNS = 60  # multiplied at a time: a product with a few columns takes twice as long per column
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Share:
         index: of the centile among the n ascending values.
         n: number of values.
         at_or_below: number of values at or below the centile.
-        ranks, values: shape (points,), some of the ascending values and where they stand; the extremes among them.
+        ranks, values: shape (points,), some of the ascending values and their ranks; including the extremes.
     """
 
     index: int
@@ -58,7 +58,7 @@ class Share:
 
 
 def share_at(sorted_values: FloatArray, fraction: float) -> Share:
-    """What is kept of ascending values for the error of one centile.
+    """The part of ascending values needed for the error of one centile.
 
     Args:
         sorted_values: shape (n,), n >= 1, ascending, in the metric's unit.
@@ -75,7 +75,7 @@ def share_at(sorted_values: FloatArray, fraction: float) -> Share:
 
 @dataclass(frozen=True)
 class Reduced:
-    """One metric over units: all that its resamples need.
+    """One metric over units: the complete input of its resamples.
 
     Attributes:
         mean: its mean.
@@ -91,7 +91,7 @@ class Reduced:
     exponent: int
 
     def replicates(self, sums: FloatArray) -> dict[float | None, FloatArray]:
-        """Per fraction, and None for the mean, the statistic of every resample; NaN where one holds no value.
+        """Per fraction, and None for the mean, the statistic of every resample; NaN if one holds no value.
 
         Args:
             sums: shape (resamples, 3 + shares), of the columns.
@@ -123,11 +123,11 @@ def reduced(
     """One metric's columns of sums over units.
 
     Args:
-        values: shape (rows,), in the metric's unit, NaN where there is none.
+        values: shape (rows,), in the metric's unit, NaN if there is none.
         units: of the rows.
         mean: of these values and units.
         sorted_values: the finite values, ascending, at least one.
-        fractions: of the centiles whose errors are wanted.
+        fractions: of the centiles whose errors are needed.
     """
     shares = {fraction: share_at(sorted_values, fraction) for fraction in fractions}
     deviations, exponent = _whole(mean.sums - mean.value * mean.counts)
@@ -137,7 +137,7 @@ def reduced(
 
 
 def _at_or_below(values: FloatArray, units: Units, limits: Sequence[float]) -> IntArray:
-    """How many values of each unit are at or below each of the limits, in any order; shape (units, limits)."""
+    """The number of values of each unit at or below each of the limits, in any order; shape (units, limits)."""
     places = np.argsort(limits, kind="stable")
     cells = units.of_row * (len(limits) + 1)  # one for NaN, which is below no limit
     for place in places:
@@ -175,7 +175,7 @@ def replicates(
 
 
 def _stacked(metrics: Sequence[Reduced]) -> list[FloatArray]:
-    """The columns of all metrics beside each other, some metrics at a time."""
+    """The columns of all metrics side by side, some metrics at a time."""
     widths = np.cumsum([metric.columns.shape[1] for metric in metrics])
     groups = [list(group) for _, group in groupby(zip(widths, metrics, strict=True), key=_group)]
     return [np.concatenate([metric.columns for _, metric in group], axis=1) for group in groups]

@@ -1,1 +1,1 @@
-"""The systems under test: everything particular to one stands in its own folder here, found by entry point."""
+"""The systems under test: all code specific to one is in its own folder here, found by entry point."""

@@ -1,4 +1,4 @@
-"""How systems are found: by the entry points that their packages register."""
+"""Find systems by the entry points that their packages register."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ def load_system(name: str) -> System:
 
 @cache
 def _points() -> tuple[EntryPoint, ...]:
-    """All that are registered, looked up once: that reads a file of every installed package."""
+    """All registered systems, looked up once: that reads a file of every installed package."""
     return tuple(entry_points(group=ENTRY_POINT_GROUP))

@@ -1,7 +1,7 @@
-"""What a system can do beyond the making of runs, and the question whether it can.
+"""Optional capabilities of a system beyond making runs, and how to check for them.
 
-A system that has results of its own (:class:`ModelledSystem`, :class:`PublishingSystem`) lays them out itself: what
-crosses this boundary is a document.
+A system with results of its own (:class:`ModelledSystem`, :class:`PublishingSystem`) does their layout itself: only
+documents cross this boundary.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class WhatIf:
 
 @dataclass(frozen=True)
 class ModelSource:
-    """What a model is fitted to: a published report, a run, or a profile; exactly one of the three.
+    """The input of a model fit: a published report, a run, or a profile; exactly one of the three.
 
     Attributes:
-        label: how it is called in the results.
+        label: its name in the results.
         version: the column of a published report; None takes its last one.
     """
 
@@ -73,14 +73,14 @@ class ModelSource:
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """How a model is to be asked.
+    """The parameters of a prediction.
 
     Attributes:
         changes: the what-ifs.
         together: all changes as one scenario, instead of each alone and then all.
-        blocks: how many blocks to simulate per scenario; None leaves it to the system.
+        blocks: number of blocks to simulate per scenario; None uses the system's default.
         threads: 0 means all cores. The results do not depend on it.
-        machines: other machines that simulate instead of this one; the results do not depend on them either.
+        machines: other machines that simulate instead of this one; the results do not depend on them.
     """
 
     changes: tuple[WhatIf, ...] = ()
@@ -93,25 +93,25 @@ class ModelRequest:
 
 @runtime_checkable
 class ModelledSystem(System, Protocol):
-    """A system of which there is a model that predicts its metrics.
+    """A system with a model that predicts its metrics.
 
     All but the first two raise UsageError for a source or a change that cannot be used.
     """
 
     def hinders_model(self, run: SealedRun) -> str:
-        """Why no model can be fitted to a run, in a sentence; "" where one can. It is asked of every run of a list."""
+        """Why no model can be fitted to a run, as a sentence; "" if one can. Called for every run of a list."""
 
     def recognises_document(self, path: Path) -> bool:
-        """Whether a file is a published report of this system; false also for what cannot be read."""
+        """Whether a file is a published report of this system; false also for an unreadable file."""
 
     def predict(self, source: ModelSource, order: ModelRequest, progress: Progress) -> Document:
         """The source's network and every what-if, side by side."""
 
     def explain(self, source: ModelSource, order: ModelRequest, progress: Progress) -> Document:
-        """Whether the stages that a run or report tells explain the whole that it tells: the document's verdict."""
+        """Whether the reported stages of a run or report reproduce its reported total: the document's verdict."""
 
     def evidence(self, documents: Sequence[Path], order: ModelRequest, progress: Progress) -> Document:
-        """The model's record against many published reports."""
+        """The model's accuracy against many published reports."""
 
 
 @dataclass(frozen=True)
@@ -127,13 +127,13 @@ class PublishingSystem(System, Protocol):
     """A system whose benchmarks are published as reports that chainmark can read and make.
 
     Attributes:
-        styles: the styles that these reports have had, that of today first.
+        styles: the styles of these reports over time, the current one first.
     """
 
     styles: Sequence[str]
 
     def recognises_document(self, path: Path) -> bool:
-        """Whether a file is a published report of this system; false also for what cannot be read."""
+        """Whether a file is a published report of this system; false also for an unreadable file."""
 
     def columns(self, path: Path) -> list[str]:
         """The versions that a published report compares, the baseline first.
@@ -145,15 +145,15 @@ class PublishingSystem(System, Protocol):
     def published(
         self, parts: Sequence[Sequence[SealedRun] | PublishedFile], style: str | None, tool_version: str
     ) -> Document:
-        """Versions beside each other as the published reports show them; nothing is judged.
+        """Versions side by side as the published reports show them; nothing is judged.
 
         Args:
             parts: the runs of a version, or a published report with its versions; the first version is the baseline.
-            style: one of ``styles``; None takes that of the reports given, or today's.
+            style: one of ``styles``; None uses that of the given reports, or the current one.
             tool_version: recorded in the result.
 
         Raises:
-            UsageError: a file is not such a report, there is one version alone, or a part cannot be shown in the style.
+            UsageError: a file is not such a report, there is only one version, or a part cannot be shown in the style.
         """
 
     def published_part(
@@ -163,7 +163,7 @@ class PublishingSystem(System, Protocol):
 
         Args:
             sides: the runs of each version, the baseline's first.
-            days: by run, the day of its analysis where the run itself does not state it.
+            days: by run, the day of its analysis if the run itself does not state it.
             tool_version: recorded in the result.
         """
 
@@ -176,25 +176,25 @@ class PagedSystem(System, Protocol):
         """The page of these runs, measured and printed.
 
         Args:
-            runs: of load tests, and of pages that were read in.
-            stages: by run, where the file of all its steps lies, seen from the page.
+            runs: of load tests, and of imported pages.
+            stages: by run, the file of all its steps, relative to the page.
             tool_version: recorded in the result.
 
         Raises:
-            UsageError: the runs have nothing that could be published.
+            UsageError: the runs contain nothing to publish.
         """
 
 
 @dataclass(frozen=True)
 class FollowRequest:
-    """What is to be followed through a run, and what is to be shown of it.
+    """What to follow through a run, and what to show of it.
 
     Attributes:
-        key: names the thing, or is the beginning of its name, or its number; None: the slowest are listed.
-        trail: what it is, as the run's catalogue calls it.
-        hosts: to show; none means all.
+        key: the item's name, a prefix of it, or its number; None lists the slowest.
+        trail: the kind of item, by its name in the run's catalogue.
+        hosts: to show; empty means all.
         lines: the folder that the run's logs were imported from, to show the lines themselves.
-        most: how many of the slowest.
+        most: maximum number of the slowest.
     """
 
     key: str | None
@@ -206,42 +206,42 @@ class FollowRequest:
 
 @runtime_checkable
 class FollowableSystem(System, Protocol):
-    """A system that can follow a sample of its runs to what happened: a block through all hosts, a transaction."""
+    """A system that can trace a sample of its runs to its cause: a block through all hosts, a transaction."""
 
     def followed(self, run: SealedRun) -> Sequence[str]:
-        """What can be followed in a run, as its catalogue calls it."""
+        """What can be followed in a run, by its names in the catalogue."""
 
     def follow(self, run: SealedRun, order: FollowRequest) -> Document:
-        """What every host did with one thing of a run; without a key, the slowest things.
+        """What every host did with one item of a run; without a key, the slowest items.
 
         Raises:
-            UsageError: there is no such thing, host or file, or the run keeps nothing that could be followed.
+            UsageError: there is no such item, host or file, or the run stores nothing that can be followed.
         """
 
     def tails(self, sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Followed | None:
-        """What happened to the most extreme samples of a comparison; None where none can be followed."""
+        """What happened to the most extreme samples of a comparison; None if none can be followed."""
 
 
 @runtime_checkable
 class VerifiedSystem(System, Protocol):
-    """A system whose runs others analyse too: what they computed of the same run can be set beside ours."""
+    """A system whose runs other tools analyse too: their results for the same run can be compared with ours."""
 
     def verify(self, run: SealedRun, path: Path, tool_version: str) -> Document:
-        """Their figures beside those that the run has by the same rules: the document's verdict is whether they agree.
+        """Their figures next to those of the run by the same rules; the document's verdict is whether they agree.
 
         Args:
-            run: made from what they analysed.
-            path: what they wrote.
+            run: made from the same input.
+            path: their output.
             tool_version: recorded in the result.
 
         Raises:
-            UsageError: the file is none of theirs, or is of another run; or the run has no figures by their rules.
+            UsageError: the file is not one of theirs, or is of another run; or the run has no figures by their rules.
         """
 
 
 @runtime_checkable
 class HostSystem(System, Protocol):
-    """A system whose operators have one host's log, and want to know what it tells of their host."""
+    """A system whose operators have one host's log and want to know what it shows about their host."""
 
     def is_of_one_host(self, run: SealedRun) -> bool:
         """Whether :meth:`host` has a page about the run."""
@@ -251,11 +251,11 @@ class HostSystem(System, Protocol):
 
         Args:
             run: of one host.
-            against: what another tool wrote about the same host, to be set beside; its comparison decides the verdict.
+            against: another tool's output about the same host, for comparison; the comparison decides the verdict.
             samples: where to write the samples by the names of that tool.
 
         Raises:
-            UsageError: the run is not of one host, or a file is not what it should be.
+            UsageError: the run is not of one host, or a file is invalid.
         """
 
 
@@ -264,44 +264,44 @@ class GrowingLogSystem(ImportableSystem, Protocol):
     """A system whose logs can be followed while they are written.
 
     Attributes:
-        marks: of which one is in every line that :meth:`recent` needs.
+        marks: every line that :meth:`recent` needs contains one of them.
     """
 
     marks: Sequence[bytes]
 
     def to_follow(self, order: ImportRequest) -> ImportRequest:
-        """The order with every document that lies beside the log, since what is read of it is kept elsewhere.
+        """The request with every document next to the log, since what is read of the log is stored elsewhere.
 
         Raises:
             UsageError: the log cannot be followed, or a document is missing.
         """
 
     def recent(self, order: ImportRequest, window: Path) -> Table:
-        """What the last lines of a log tell, one row for each thing that they tell whole; its anchor is its key.
+        """The content of the last lines of a log, one row per item that they cover completely; its anchor is its key.
 
         Args:
-            order: of the whole log.
+            order: for the whole log.
             window: a file of the last lines that have a mark.
         """
 
 
 @runtime_checkable
 class SplittingSystem(System, Protocol):
-    """A system that knows what some of its metrics consist of, so that a change of them can be divided among causes."""
+    """A system with metrics that consist of known parts, so that a change can be attributed to causes."""
 
     def causes(self, sides: Sequence[SelectedRuns]) -> Parted | None:
-        """The parts of metrics on two sides, or why there are none; None where there is nothing to be said."""
+        """The parts of metrics on two sides, or why there are none; None if not applicable."""
 
 
 @runtime_checkable
 class VersionedSystem(LaunchableSystem, Protocol):
-    """A launchable system whose published versions can be listed, so that a search can go over them."""
+    """A launchable system whose published versions can be listed, so that a search can use them."""
 
     def published_versions(self, also: Sequence[str] = ()) -> list[str]:
-        """All of them, in the order of their numbers.
+        """All versions, sorted.
 
         Args:
-            also: versions that are among them even if nothing lists them; what cannot be a version is left out.
+            also: versions to include even if they are not listed; invalid ones are omitted.
 
         Raises:
             EnvironmentFailure: they cannot be listed now.
@@ -310,11 +310,11 @@ class VersionedSystem(LaunchableSystem, Protocol):
 
 @dataclass(frozen=True)
 class Capability(Generic[Capable]):
-    """Something that only some systems can do. Called with a system, it gives the same one as one that can.
+    """A capability that only some systems have. Called with a system, it returns it typed as one that has it.
 
     Attributes:
-        verb: what chainmark does with those that can.
-        commands: that work for those that can.
+        verb: what chainmark does with systems that have it.
+        commands: those that need it.
     """
 
     protocol: type[Any]
@@ -325,7 +325,7 @@ class Capability(Generic[Capable]):
         """The same system.
 
         Raises:
-            UsageError: it cannot; the hint names the commands that work.
+            UsageError: it does not have it; the hint names the commands that work.
         """
         if isinstance(system, self.protocol):
             return cast("Capable", system)
@@ -361,5 +361,5 @@ versioned: Capability[VersionedSystem] = Capability(
     VersionedSystem, "cannot list the published versions of {}: name a repository, `--repo PATH`"
 )
 
-# Those that a hint tells of.
+# Capabilities that a hint names.
 CAPABILITIES: tuple[Capability[Any], ...] = (launchable, importable, modelled, served)

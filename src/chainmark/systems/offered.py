@@ -1,4 +1,4 @@
-"""What a system adds to the commands: read from `commands.toml` in its folder, without loading the system's code."""
+"""A system's additions to the commands: read from `commands.toml` in its folder, without importing its code."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Slider:
 
     Attributes:
         low, high, step: of the range; at ``neutral`` nothing is changed.
-        unit: behind the figure.
-        behind: what the model wants behind the figure: "%".
-        is_change: the model wants a sign before it, too.
+        unit: after the figure.
+        behind: suffix of the figure for the model: "%".
+        is_change: whether the model needs a sign before it, too.
     """
 
     low: float
@@ -37,13 +37,13 @@ class Slider:
 
 @dataclass(frozen=True)
 class ChangeOption:
-    """A what-if that a system's model understands, as an option of `chainmark predict`.
+    """A what-if that a system's model supports, as an option of `chainmark predict`.
 
     Attributes:
-        name: of the option, without its dashes; what the model gets as the key of a `Change`.
+        name: of the option, without its dashes; the key of the model's `Change`.
         help: one sentence with examples.
-        amount: what stands for its value in the help; None for one that has no value.
-        slider: how the dashboard sets it, where one figure says it all.
+        amount: placeholder of its value in the help; None if it has no value.
+        slider: its slider in the dashboard, if it is a single figure.
     """
 
     name: str
@@ -54,7 +54,7 @@ class ChangeOption:
 
 @dataclass(frozen=True)
 class CorpusTexts:
-    """What the help of `chainmark corpus` says of a system's corpora.
+    """A system's additions to the help of `chainmark corpus`.
 
     Attributes:
         sample: what is sampled from a server, and how it is chosen.
@@ -67,7 +67,7 @@ class CorpusTexts:
 
 @dataclass(frozen=True)
 class Offer:
-    """What one system adds to the commands."""
+    """One system's additions to the commands."""
 
     system: str
     changes: tuple[ChangeOption, ...] = ()
@@ -76,14 +76,14 @@ class Offer:
 
 @cache
 def offers() -> tuple[Offer, ...]:
-    """What the installed systems add, by their names; a system without the file adds nothing."""
+    """The additions of the installed systems, by name; a system without the file adds nothing."""
     points = sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.name)
     files = ((point.name, path) for point in points if (path := _file(point.module)) is not None)
     return tuple(_offer(name, tomllib.loads(path.read_text(encoding="utf-8"))) for name, path in files)
 
 
 def _file(module: str) -> Path | None:
-    """The file beside a module; finding it runs the packages around the module, but not the module."""
+    """The file next to a module; finding it runs the packages around the module, but not the module."""
     try:
         spec: ModuleSpec | None = find_spec(module)
     except ImportError:

@@ -1,4 +1,4 @@
-"""Following the requests of a load test, for every system whose servers are load-tested."""
+"""Tracing the requests of a load test, for every system whose servers are load-tested."""
 
 from __future__ import annotations
 
@@ -54,22 +54,22 @@ REQUESTS = Trail(
 
 
 class FollowsRequests:
-    """The slowest requests of every step of a load test, and what took their time."""
+    """The slowest requests of every step of a load test, with the parts of their time."""
 
     def followed(self, run: SealedRun) -> Sequence[str]:
-        """Requests, where the run has the slowest of them: those of earlier versions have not."""
+        """Requests, if the run has the slowest of them: those of earlier versions have not."""
         return [REQUESTS.id] if _has_slowest(run) else []
 
     def follow(self, run: SealedRun, order: FollowRequest) -> Document:
-        """What happened to one request, or which were the slowest."""
-        from chainmark.systems.trails.following import followed  # noqa: PLC0415 - loads what is asked of it
+        """The trace of one request, or the slowest ones."""
+        from chainmark.systems.trails.following import followed  # noqa: PLC0415 - imported on demand
 
         trails = [REQUESTS] if _has_slowest(run) else []
         total = int(run.events("steps")["due"].sum()) if trails else None
         return followed(run, order, trails=trails, events_of=request_lifecycles, total=total)
 
     def tails(self, sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Followed | None:
-        """None: the samples of a load test are of steps, or do not say which request they are of."""
+        """None: the samples of a load test are of steps, or do not identify their request."""
         del sides, catalogue
         return None
 
@@ -79,7 +79,7 @@ def _has_slowest(run: SealedRun) -> bool:
 
 
 def request_lifecycles(run: SealedRun, trail: Trail) -> pl.LazyFrame | None:
-    """One row per request that is kept, with what is known of its step."""
+    """One row per stored request, with the known facts about its step."""
     is_rate, level = pl.col("kind") == LevelKind.RATE.value, pl.col("level").round(3)
     whole = pl.when(level == level.round()).then(level.cast(pl.Int64).cast(pl.String)).otherwise(level.cast(pl.String))
     unit = pl.when(is_rate).then(pl.lit("requests per second")).otherwise(pl.lit("clients"))

@@ -1,4 +1,4 @@
-"""What a system adds to a sweep and to a qualification: results of its own, kept and laid out by itself."""
+"""Interfaces for a system's own results of sweeps and qualifications, which it stores and lays out itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class SaturableSystem(SweptSystem, Protocol):
-    """A system that says what its sweep found. What it knows of a version is its own business."""
+    """A system with its own sweep results. The data of a version are opaque to the caller."""
 
     def swept_version(self, label: str, runs: Sequence[SealedRun]) -> Any:
         """All runs of one version."""
@@ -27,7 +27,7 @@ class SaturableSystem(SweptSystem, Protocol):
         """A published table of such a test, as a version.
 
         Raises:
-            UsageError: it is none.
+            UsageError: it is of another kind.
         """
 
     def saturation(self, test: SweepTest, versions: Sequence[Any]) -> Attachment:
@@ -36,7 +36,7 @@ class SaturableSystem(SweptSystem, Protocol):
 
 @runtime_checkable
 class SecondRuleSystem(System, Protocol):
-    """A system whose published reports judge by a rule of their own, which is shown beside ours."""
+    """A system whose published reports judge by their own rule, which is shown next to ours."""
 
     def second_rule(self) -> SecondRule:
         """The rule."""
@@ -46,5 +46,5 @@ saturable: Capability[SaturableSystem] = Capability(SaturableSystem, "cannot fin
 
 
 def second_rule_of(system: System) -> SecondRule | None:
-    """The rule of its published reports; None where it has none."""
+    """The rule of its published reports; None if it has none."""
     return system.second_rule() if isinstance(system, SecondRuleSystem) else None

@@ -1,4 +1,5 @@
-//! Any bytes as a server's answers: no panic, and how they are split does not matter. The first byte says where.
+//! Any bytes as a server's responses: no panic, and the result does not depend on how they are split. The first byte
+//! defines the split.
 //!
 //! In crates/chainmark-load: `cargo +nightly fuzz run answer -- -max_total_time=60`
 

@@ -1,17 +1,17 @@
-//! Reads a node's answer to a broadcast transaction.
+//! Parses a node's response to a broadcast transaction.
 
 use crate::record::Class;
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// What an answer says.
+/// The content of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// An answer to the request of that id. `message` is the node's error text for class
-    /// [`Class::RpcError`], and the application's, if it gave one, for [`Class::CheckFailed`].
+    /// A response to the request with that id. `message` is the node's error text for class [`Class::RpcError`], and
+    /// the application's, if it gave one, for [`Class::CheckFailed`].
     Matched { sequence: u32, class: Class, check_code: u32, message: Option<String> },
-    /// Not an answer to any request of ours; the text says what it is.
+    /// Not a response to any request of ours; the text is the message.
     Unmatched(String),
 }
 
@@ -44,7 +44,7 @@ struct RpcError<'a> {
     data: Value,
 }
 
-/// Reads one message from the node. Never fails: what cannot be understood is [`Answer::Unmatched`].
+/// Parses one message from the node. Never fails: unparsable messages are [`Answer::Unmatched`].
 pub fn parse(message: &[u8]) -> Answer {
     let envelope: Envelope = match serde_json::from_slice(message) {
         Ok(envelope) => envelope,
@@ -91,13 +91,13 @@ fn classify_error(error: &RpcError) -> (Class, u32, Option<String>) {
     (Class::RpcError, 0, Some(format!("{} {}{data}", error.code, error.message)))
 }
 
-/// Why the application refused a transaction, if it says so.
+/// Why the application refused a transaction, if it states a reason.
 fn refusal(code: u32, codespace: &str, log: &str) -> Option<String> {
     let space = if codespace.is_empty() { String::new() } else { format!(" of {codespace}") };
     (!log.is_empty()).then(|| format!("refused with code {code}{space}: {log}"))
 }
 
-/// What stands between `begin` and the last quotation mark before the next field, or the end.
+/// The text between `begin` and the last quotation mark before the next field, or the end.
 fn quoted<'a>(text: &'a str, begin: &str) -> &'a str {
     let tail = text.split_once(begin).map_or("", |(_, tail)| tail);
     let end = tail.find("', ").or_else(|| tail.rfind('\'')).unwrap_or(tail.len());

@@ -1,4 +1,4 @@
-//! What is particular to CometBFT: the load tool's transaction format and the RPC answers.
+//! The parts specific to CometBFT: the load tool's transaction format and the RPC responses.
 
 pub mod answer;
 pub mod payload;
@@ -31,7 +31,7 @@ impl BroadcastMethod {
     }
 }
 
-/// The JSON-RPC request that broadcasts a transaction; `sequence` is its id, by which the answer is matched.
+/// The JSON-RPC request that broadcasts a transaction; `sequence` is its id, by which the response is matched.
 pub fn broadcast_request(method: BroadcastMethod, sequence: u32, transaction: &[u8]) -> String {
     let mut request = String::with_capacity(transaction.len().div_ceil(3) * 4 + 112);
     request.push_str(r#"{"jsonrpc":"2.0","id":"#);

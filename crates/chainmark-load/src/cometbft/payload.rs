@@ -258,7 +258,7 @@ mod tests {
         let transaction = payload(1, 400, 160, 1_700_000_000_123_456_789).encode(1).unwrap();
         let head = "a=080110900318a001220b0880e2cfaa0610959aef3a2a10000102030405060708090a0b0c0d0e0f32";
         assert_eq!(std::str::from_utf8(&transaction[..head.len()]).unwrap(), head);
-        // 158 bytes with 37 bytes of padding would be the original tool's, 2 bytes less than what was asked of it.
+        // 158 bytes with 37 bytes of padding would be the original tool's, 2 bytes less than requested.
         assert_eq!(&transaction[head.len()..head.len() + 2], b"26");
         assert_eq!(transaction.len(), 160);
     }

@@ -29,7 +29,7 @@ impl Account {
         Self { secret, public_key, address }
     }
 
-    /// A signature of 64 bytes, with the low one of the two values for `s`: the chain takes no other.
+    /// A signature of 64 bytes, with the lower of the two values for `s`: the chain accepts no other.
     pub fn sign(&self, curve: &Secp256k1<All>, document: &[u8]) -> [u8; 64] {
         let digest: [u8; 32] = Sha256::digest(document).into();
         curve.sign_ecdsa(Message::from_digest(digest), &self.secret).serialize_compact()
@@ -37,7 +37,7 @@ impl Account {
 }
 
 /// # Errors
-/// It is not what bech32 takes as a prefix.
+/// It is not a valid bech32 prefix.
 pub fn prefix_of(text: &str) -> Result<Hrp, LoadError> {
     Hrp::parse(text).map_err(|_| LoadError::Argument {
         name: "the prefix of addresses",
@@ -47,7 +47,7 @@ pub fn prefix_of(text: &str) -> Result<Hrp, LoadError> {
 }
 
 fn secret_key(seed: u64, index: u64) -> SecretKey {
-    // A digest that is no key is as likely as guessing one.
+    // A digest that is not a key is as likely as guessing one.
     (0u64..)
         .find_map(|attempt| {
             let parts = [seed, index, attempt].map(u64::to_le_bytes);

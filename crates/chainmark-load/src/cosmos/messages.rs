@@ -86,7 +86,7 @@ pub struct AuthInfo {
     pub fee: Option<Fee>,
 }
 
-/// What is signed.
+/// The signed document.
 #[derive(Clone, PartialEq, Message)]
 pub struct SignDoc {
     #[prost(bytes = "vec", tag = "1")]
@@ -99,7 +99,7 @@ pub struct SignDoc {
     pub account_number: u64,
 }
 
-/// What is sent.
+/// The transaction as sent.
 #[derive(Clone, PartialEq, Message)]
 pub struct TxRaw {
     #[prost(bytes = "vec", tag = "1")]

@@ -20,7 +20,7 @@ const MAX_ACCOUNTS: u64 = 2_000_000;
 /// A longer memo is filled in steps, as lengths have lengths.
 const PADDING_ATTEMPTS: usize = 4;
 
-/// Which transactions, of which accounts.
+/// The transactions to make, and their accounts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SendConfig {
     pub chain_id: String,
@@ -33,7 +33,7 @@ pub struct SendConfig {
     /// Of each transaction, filled up with a memo; 0: as small as it is.
     pub size_bytes: u32,
     pub connections: u32,
-    /// Each connection has its own, which take turns.
+    /// Accounts per connection, used in turn.
     pub accounts_per_connection: u32,
     /// The chain's number of the first account; the others follow.
     pub first_account_number: u64,
@@ -93,7 +93,7 @@ impl BankSends {
         let mut memo = 0;
         if wanted > 0 {
             let mut bytes = self.unsigned_len(account, sequence, amount, 0);
-            // Lengths of lengths: where no memo meets the size, the transaction is a byte or two smaller.
+            // Lengths of lengths: if no memo gives the size, the transaction is a byte or two smaller.
             for _ in 0..PADDING_ATTEMPTS {
                 memo = (memo + wanted).saturating_sub(bytes);
                 bytes = self.unsigned_len(account, sequence, amount, memo);
@@ -164,7 +164,7 @@ impl BankSends {
     }
 }
 
-/// The accounts of one connection, which take turns, and the sequence number that each has next.
+/// The accounts of one connection, used in turn, with the next sequence number of each.
 pub(crate) struct Turns {
     sends: Arc<BankSends>,
     first: usize,
@@ -189,8 +189,8 @@ impl Turns {
         self.next_sequences[turn] += 1;
     }
 
-    /// Sequence numbers of refused transactions are not used up; where the chain says which one it expects, it knows
-    /// best.
+    /// Sequence numbers of refused transactions are not consumed; if the chain reports the number that it expects, that
+    /// is used.
     pub fn refused(&mut self, number: u32, reason: &str) {
         let turn = self.turn(number);
         let next = &mut self.next_sequences[turn];

@@ -1,21 +1,21 @@
-//! The bytes of an HTTP/1.1 answer, in whatever pieces they arrive, to its status and the pieces of its body.
+//! Parses the bytes of an HTTP/1.1 response, split anywhere, into its status and the pieces of its body.
 //!
-//! RFC 9112: framing by chunks, by length, or by the end of the connection; informational answers are skipped.
+//! RFC 9112: framing by chunks, by length, or by the end of the connection; informational responses are skipped.
 
 use super::coding::Coded;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use thiserror::Error;
 
-/// A head, or the trailers of a chunked body, that is longer than this is refused.
+/// Maximum length of a head, or of the trailers of a chunked body.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 const MAX_HEADERS: usize = 128;
-/// Of what a server calls itself.
+/// Maximum length of the server's name.
 pub(super) const MAX_NAME_BYTES: usize = 200;
 const SWITCHING_PROTOCOLS: u16 = 101;
 pub(super) const REDIRECTS: std::ops::RangeInclusive<u16> = 300..=399;
 
-/// Why bytes are no answer; after it the connection is of no use.
+/// Why bytes are not a response; the connection cannot be used afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Malformed {
     #[error("{0}")]
@@ -57,7 +57,7 @@ pub enum Piece {
     Head,
     /// These bytes of the input belong to the body.
     Body(Range<usize>),
-    /// The answer is complete; what follows in the input does not belong to it.
+    /// The response is complete; the rest of the input does not belong to it.
     Done,
     /// The input is used up.
     More,
@@ -77,7 +77,7 @@ enum State {
     Done,
 }
 
-/// Reads one answer after another.
+/// Parses one response after another.
 #[derive(Debug)]
 pub struct AnswerParser {
     state: State,
@@ -99,7 +99,7 @@ impl Default for AnswerParser {
 }
 
 impl AnswerParser {
-    /// Forgets the answer before.
+    /// Resets the parser for the next response.
     pub fn restart(&mut self) {
         self.state = State::Head;
         self.head.clear();
@@ -115,35 +115,35 @@ impl AnswerParser {
         self.coded
     }
 
-    /// Where a redirect leads to.
+    /// The target of a redirect.
     pub fn location(&self) -> Option<&str> {
         self.location.as_deref()
     }
 
-    /// What the server calls itself, from the first head that says so.
+    /// The server's name, from the first head that contains it.
     pub fn server(&self) -> Option<&str> {
         self.server.as_deref()
     }
 
-    /// Whether the server lets the connection be used again after this answer.
+    /// Whether the server allows the connection to be reused after this response.
     pub fn keep_alive(&self) -> bool {
         self.keep_alive
     }
 
-    /// Whether nothing of an answer has arrived.
+    /// Whether no byte of a response has arrived.
     pub fn is_untouched(&self) -> bool {
         self.state == State::Head && self.head.is_empty()
     }
 
-    /// Whether the end of the connection is the end of this answer.
+    /// Whether the end of the connection is the end of this response.
     pub fn ends_with_connection(&self) -> bool {
         self.state == State::UntilClose
     }
 
-    /// Finds the next piece of `input` from `at` on, and moves `at` behind it.
+    /// Finds the next piece of `input` from `at` on, and moves `at` past it.
     ///
     /// # Errors
-    /// The bytes are no answer.
+    /// The bytes are not a response.
     pub fn advance(&mut self, input: &[u8], at: &mut usize) -> Result<Piece, Malformed> {
         loop {
             match self.state {
@@ -175,7 +175,7 @@ impl AnswerParser {
         Piece::Body(begin..*at)
     }
 
-    /// One byte of what stands around the chunks. A lone line feed ends a line, too.
+    /// Consumes one byte of the framing around the chunks. A lone line feed ends a line, too.
     fn framing(&mut self, byte: u8) -> Result<(), Malformed> {
         self.state = match (self.state, byte) {
             (State::ChunkSize { size, digits }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') if digits < 15 => {
@@ -206,7 +206,7 @@ impl AnswerParser {
         Ok(())
     }
 
-    /// None: an informational answer was skipped.
+    /// None: an informational response was skipped.
     fn read_head(&mut self, input: &[u8], at: &mut usize) -> Result<Option<Piece>, Malformed> {
         if *at == input.len() {
             return Ok(Some(Piece::More));
@@ -305,7 +305,7 @@ impl Head {
             fields.read(header.name, header.value)?;
         }
         let framing = fields.framing();
-        // What has both is a trap for proxies: RFC 9112 §6.1 wants the connection closed afterwards.
+        // Both headers together are a request-smuggling risk: RFC 9112 §6.1 requires closing the connection afterwards.
         let ambiguous = fields.transfer_encoding.is_some() && fields.length.is_some();
         let keep_alive = !fields.close && !ambiguous && (response.version == Some(1) || fields.keep_alive);
         let status = response.code.unwrap_or(0);

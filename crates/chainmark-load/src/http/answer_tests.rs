@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// What one answer after another comes to: status, body, reusable; then an error, or whether the end was a whole one.
+/// The result for consecutive responses: status, body, reusable; then an error, or whether the end was a complete one.
 type Read = (Vec<(u16, Vec<u8>, bool)>, Result<bool, Malformed>);
 
 fn read(pieces: &[&[u8]]) -> Read {
@@ -114,7 +114,7 @@ fn an_answer_that_breaks_off_is_not_complete() {
     }
 }
 
-/// Answers that are right, and some that are not.
+/// Valid responses, and some invalid ones.
 fn answers() -> impl Strategy<Value = Vec<u8>> {
     let body = || prop::collection::vec(any::<u8>(), 0..40);
     let with_length = body().prop_map(|body| {

@@ -1,4 +1,4 @@
-//! Bodies that come in pieces, and how much memory all of them may take together.
+//! Bodies that arrive in pieces, and the total memory that they may use.
 
 use super::check::Expectation;
 use super::classes::Kind;
@@ -6,17 +6,17 @@ use super::failure::Failure;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// One body that is to be checked is kept up to this size.
+/// Maximum size of a body that is checked.
 const MAX_BODY_BYTES: usize = 64 << 20;
-/// Of an answer with another status than the expected ones only what it says of itself matters.
+/// Of a response with an unexpected status only its error description matters.
 const MAX_REFUSAL_BYTES: usize = 64 << 10;
-/// What a connection keeps between answers, and need not ask for.
+/// Memory that a connection keeps between responses without requesting it.
 const OWN_BYTES: usize = 64 << 10;
 const MAX_ROOM_BYTES: usize = 4 << 30;
 const LEAST_ROOM_BYTES: usize = 256 << 20;
 
-/// What the bodies of a load may take together beyond each connection's own bytes: a quarter of the machine's memory,
-/// from 256 MiB to 4 GiB.
+/// Total memory for the bodies of a load beyond each connection's own bytes: a quarter of the machine's memory, between
+/// 256 MiB and 4 GiB.
 #[derive(Debug, Clone)]
 pub(super) struct Room(Arc<AtomicUsize>);
 
@@ -66,7 +66,7 @@ impl Wanted {
 pub(super) struct Collected {
     bytes: Vec<u8>,
     room: Room,
-    /// Taken from the room.
+    /// Memory reserved from the room.
     taken: usize,
 }
 
@@ -79,7 +79,7 @@ impl Collected {
         &self.bytes
     }
 
-    /// Forgets the body, and gives back what it took.
+    /// Discards the body, and releases its memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         if self.taken > 0 {
@@ -89,7 +89,7 @@ impl Collected {
     }
 
     /// # Errors
-    /// The body is larger than what is checked, or all bodies together than what there is room for.
+    /// The body is larger than the checked maximum, or all bodies together exceed the room.
     pub fn add(&mut self, piece: &[u8], wanted: Wanted) -> Result<(), Failure> {
         let length = self.bytes.len() + piece.len();
         match wanted {

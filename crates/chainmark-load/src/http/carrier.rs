@@ -41,14 +41,14 @@ impl Carrier {
         }
     }
 
-    /// Takes the end of a complete answer.
+    /// Completes a response.
     pub fn answered(&mut self, slot: u32, reusable: bool) {
         if let Self::One(connections) = self {
             connections[slot as usize].answered(reusable);
         }
     }
 
-    /// Forgets what is left of a request that failed.
+    /// Discards the rest of a failed request.
     pub fn close(&mut self, slot: u32) {
         match self {
             Self::One(connections) => connections[slot as usize].close(),
@@ -56,7 +56,7 @@ impl Carrier {
         }
     }
 
-    /// Where a complete answer leads to, if it is a redirect.
+    /// The redirect target of a complete response, if any.
     pub fn location(&self, slot: u32) -> Option<&str> {
         match self {
             Self::One(connections) => connections[slot as usize].location(),
@@ -64,7 +64,7 @@ impl Carrier {
         }
     }
 
-    /// The body of a complete answer.
+    /// The body of a complete response.
     pub fn body<'b>(&'b self, slot: u32, body: &Body, buffers: &'b Buffers) -> &'b [u8] {
         match self {
             Self::One(connections) => connections[slot as usize].body(body, buffers),
@@ -72,7 +72,7 @@ impl Carrier {
         }
     }
 
-    /// Complete answers that the connection of a failed request had given.
+    /// Number of complete responses on the connection of a failed request.
     pub fn answers(&self, slot: u32) -> u32 {
         match self {
             Self::One(connections) => connections[slot as usize].answers,
@@ -80,7 +80,7 @@ impl Carrier {
         }
     }
 
-    /// Whether the failed request followed others on its connection, and nothing has come for it.
+    /// Whether the failed request followed others on its connection, and received no byte.
     pub fn is_kept_and_silent(&self, slot: u32) -> bool {
         match self {
             Self::One(connections) => connections[slot as usize].is_kept_and_silent(),
@@ -88,8 +88,8 @@ impl Carrier {
         }
     }
 
-    /// Whether the server's machine never took the whole request, as when its side was closed before: whoever reads a
-    /// request has acknowledged it.
+    /// Whether the server's machine never acknowledged the whole request, as when its side was closed before: a server
+    /// that read a request has acknowledged it.
     pub fn is_unacknowledged(&self, slot: u32) -> bool {
         match self {
             Self::One(connections) => connections[slot as usize].is_unacknowledged(),
@@ -97,7 +97,7 @@ impl Carrier {
         }
     }
 
-    /// What a request that is out of time was waiting for.
+    /// What a timed-out request was waiting for.
     pub fn waited_for(&self, slot: u32) -> &'static str {
         match self {
             Self::One(connections) => connections[slot as usize].waited_for(),
@@ -105,7 +105,7 @@ impl Carrier {
         }
     }
 
-    /// When the first byte of the answer to the last request was seen.
+    /// When the first byte of the response to the last request was seen.
     pub fn first_byte_ns(&self, slot: u32) -> Option<i64> {
         match self {
             Self::One(connections) => connections[slot as usize].first_byte_ns,

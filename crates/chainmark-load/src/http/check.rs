@@ -1,4 +1,4 @@
-//! Whether an answer is right.
+//! Whether a response is correct.
 
 use super::error::HttpError;
 use super::order::{CheckConfig, ExpectConfig, TypeName, check_pointer};
@@ -10,7 +10,7 @@ const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
 /// Longer values are cut in messages.
 const SHOWN_CHARACTERS: usize = 80;
 
-/// What is right as an answer to one request.
+/// The correct response to one request.
 #[derive(Debug)]
 pub(super) struct Expectation {
     statuses: Box<[u16]>,
@@ -19,13 +19,13 @@ pub(super) struct Expectation {
     contains: Option<Box<str>>,
 }
 
-/// What is wrong with a body.
+/// The error in a body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     NotJson {
         reason: String,
     },
-    /// `what` is the same for all answers that fail this check; `example` is of this answer.
+    /// `what` is the same for all responses that fail this check; `example` is of this response.
     Wrong {
         what: String,
         example: String,
@@ -77,7 +77,7 @@ impl Expectation {
         self.json || self.contains.is_some() || !self.checks.is_empty()
     }
 
-    /// The first thing that is wrong.
+    /// The first error.
     pub fn find_fault(&self, body: &[u8]) -> Option<Fault> {
         if let Some(text) = &self.contains
             && !holds(body, text.as_bytes())
@@ -99,7 +99,7 @@ fn not_json(body: &[u8], error: &serde_json::Error) -> String {
         return "the body is empty".into();
     }
     match error.classify() {
-        // serde_json goes 128 levels deep, and then calls it a fault of syntax.
+        // serde_json has a limit of 128 levels, and then reports a syntax error.
         Category::Syntax if error.to_string().starts_with("recursion limit") => {
             "the body is JSON of more than 128 levels, which is not read".into()
         }
@@ -145,7 +145,7 @@ impl Check {
         Ok(Self { pointer: order.pointer.as_str().into(), condition })
     }
 
-    /// `place` is where `value` stands in the answer.
+    /// `place` is the position of `value` in the response.
     fn find_fault(&self, value: &Value, place: &str) -> Option<Fault> {
         let result = value.pointer(&self.pointer);
         let fault = |what: &str, example: String| {

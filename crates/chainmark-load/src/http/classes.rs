@@ -1,10 +1,10 @@
-//! Kinds of failures, told apart by what the server said.
+//! Classes of failures, distinguished by the server's message.
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What is told apart at most; all others are counted by kind.
+/// Maximum number of classes; all others are counted by kind.
 const MAX_CLASSES: usize = 200;
 
 /// What went wrong with a request.
@@ -12,24 +12,24 @@ const MAX_CLASSES: usize = 200;
 pub(super) enum Kind {
     /// Another status than the expected ones.
     Status,
-    /// A body that is not of the expected form.
+    /// A body of another form than expected.
     Answer,
     /// No connection.
     Connect,
     Reset,
-    /// The server closed the connection before the answer was complete.
+    /// The server closed the connection before the response was complete.
     Closed,
     Timeout,
-    /// The bytes are no answer of the protocol.
+    /// The bytes are not a response of the protocol.
     Protocol,
     Tls,
     /// A failed check.
     WrongAnswer,
-    /// No connection, because this machine has no room for another one: the server was not asked.
+    /// No connection, because this machine lacks resources for another one: no request was sent.
     Generator,
-    /// The server closed a connection that rested between requests while the next one was on its way.
+    /// The server closed an idle connection while the next request was in flight.
     IdleClose,
-    /// HTTP/2: the server ended the request's stream before the answer was complete (`RST_STREAM`).
+    /// HTTP/2: the server ended the request's stream before the response was complete (`RST_STREAM`).
     StreamReset,
     /// HTTP/2: the server took no further stream (`RST_STREAM` with `REFUSED_STREAM`), and did nothing for the request.
     RefusedStream,
@@ -74,12 +74,12 @@ impl Kind {
         }
     }
 
-    /// Whether the server was asked, and could have answered: only then is the failure its own.
+    /// Whether the server received a request, and could have responded: only then is it the server's failure.
     pub fn is_of_server(self) -> bool {
         !matches!(self, Self::Generator | Self::IdleClose)
     }
 
-    /// Whether nothing of an answer shows that the server is still there.
+    /// Whether no part of a response shows that the server is still reachable.
     pub fn is_unanswered(self) -> bool {
         matches!(self, Self::Connect | Self::Tls | Self::Timeout | Self::Reset | Self::Closed)
     }
@@ -118,7 +118,7 @@ type Key = (Kind, Option<u16>, String, String);
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Classes {
     list: Vec<Class>,
-    /// Empty where it was read; only the list is merged.
+    /// Empty after parsing; only the list is merged.
     #[serde(skip)]
     numbers: FxHashMap<Key, u32>,
 }
@@ -181,7 +181,7 @@ impl Classes {
 
 const OTHERS: &str = "others";
 
-/// A class as a result tells it.
+/// A class in a result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClassTold {
     pub class: &'static str,

@@ -11,7 +11,7 @@ const BROTLI_BUFFER_BYTES: usize = 4096;
 const BROTLI_QUALITY: u32 = 4;
 const BROTLI_WINDOW: u32 = 22;
 
-/// A content coding that is understood.
+/// A supported content coding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Coding {
@@ -26,7 +26,7 @@ pub enum Coded {
     #[default]
     Plain,
     By(Coding),
-    /// One that is not understood, by its name where that is known, or several.
+    /// An unsupported coding, by its name if known, or several.
     Otherwise(&'static str),
 }
 
@@ -93,10 +93,10 @@ impl Coded {
     /// Of a body that has been through one coding after the other.
     pub const SEVERAL: Self = Self::Otherwise("several codings");
 
-    /// The body as the server meant it.
+    /// The decoded body.
     ///
     /// # Errors
-    /// A sentence on why it cannot be had.
+    /// A sentence on why it cannot be decoded.
     pub fn decoded<'b>(self, body: &'b [u8]) -> Result<Cow<'b, [u8]>, String> {
         match self {
             Self::Plain => Ok(Cow::Borrowed(body)),

@@ -24,12 +24,12 @@ use std::time::Duration;
 enum State {
     Closed,
     Connecting,
-    /// A request is under way.
+    /// A request is in flight.
     Busy,
     Idle,
 }
 
-/// Where a complete answer's body lies.
+/// The position of a complete response's body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Body {
     /// In the buffer of the last read.
@@ -38,7 +38,7 @@ pub(super) enum Body {
     Collected,
 }
 
-/// A complete answer.
+/// A complete response.
 #[derive(Debug)]
 pub(super) struct Answered {
     pub status: u16,
@@ -54,11 +54,11 @@ pub(super) type Outcome = Option<Result<Answered, Failure>>;
 /// One connection, which is opened again and again.
 pub(super) struct Connection {
     state: State,
-    /// The place in the order of the request under way.
+    /// The index in the order of the request in flight.
     request: usize,
-    /// Complete answers since it was opened.
+    /// Complete responses since it was opened.
     pub answers: u32,
-    /// Tells events of an earlier socket apart.
+    /// Distinguishes events from those of an earlier socket.
     pub generation: u32,
     socket: Option<OwnedFd>,
     tls: Option<Box<ClientConnection>>,
@@ -71,12 +71,12 @@ pub(super) struct Connection {
     piece: Option<Range<usize>>,
     collected: Collected,
     dial: Dial,
-    /// When the first byte of the answer was seen.
+    /// When the first byte of the response was seen.
     pub first_byte_ns: Option<i64>,
 }
 
 impl Connection {
-    /// `room`: for the bodies of its answers.
+    /// `room`: for the bodies of its responses.
     pub fn new(room: Room) -> Self {
         Self {
             state: State::Closed,
@@ -110,7 +110,7 @@ impl Connection {
         self.connect(slot, io).map(Err)
     }
 
-    /// Takes the end of a complete answer: the connection rests, or ends with it.
+    /// Completes a response: the connection becomes idle, or is closed.
     pub fn answered(&mut self, reusable: bool) {
         self.answers += 1;
         if reusable {
@@ -129,8 +129,8 @@ impl Connection {
         self.collected.clear();
     }
 
-    /// Ends a connection after an answer that is its last. Where the server has not yet closed it, a reset spares this
-    /// machine a port that would stay taken for a minute, of which it has only some 28,000.
+    /// Closes a connection after its last response. If the server has not closed it yet, a reset frees this machine's
+    /// port, which would otherwise stay in use for a minute; there are only about 28,000.
     fn abandon(&mut self) {
         if let Some(socket) = &self.socket {
             let _ = set_socket_linger(socket, Some(Duration::ZERO));
@@ -138,7 +138,7 @@ impl Connection {
         self.close();
     }
 
-    /// Where a complete answer leads to, if it is a redirect.
+    /// The redirect target of a complete response, if any.
     pub fn location(&self) -> Option<&str> {
         self.parser.location()
     }
@@ -148,7 +148,7 @@ impl Connection {
         self.parser.server()
     }
 
-    /// The body of a complete answer.
+    /// The body of a complete response.
     pub fn body<'b>(&'b self, body: &Body, buffers: &'b Buffers) -> &'b [u8] {
         match body {
             Body::Collected => self.collected.bytes(),
@@ -157,18 +157,18 @@ impl Connection {
         }
     }
 
-    /// Whether the request followed others on this connection, and nothing of its answer has come.
+    /// Whether the request followed others on this connection, and received no byte of its response.
     pub fn is_kept_and_silent(&self) -> bool {
         self.answers > 0 && self.parser.is_untouched()
     }
 
-    /// Whether the server's machine never took the whole request, as when its side was closed before: whoever reads a
-    /// request has acknowledged it.
+    /// Whether the server's machine never acknowledged the whole request, as when its side was closed before: a server
+    /// that read a request has acknowledged it.
     pub fn is_unacknowledged(&self) -> bool {
         self.socket.as_ref().is_some_and(has_unacknowledged)
     }
 
-    /// What a request that is out of time was waiting for.
+    /// What a timed-out request was waiting for.
     pub fn waited_for(&self) -> &'static str {
         match self.state {
             State::Connecting => "no connection in time",
@@ -178,7 +178,7 @@ impl Connection {
         }
     }
 
-    /// Takes an event. An idle connection that is closed or spoken to has had its time.
+    /// Handles an event. An idle connection that is closed or receives data is finished.
     pub fn event(&mut self, slot: u32, io: &mut Io, flags: EventFlags) -> Outcome {
         match self.state {
             State::Closed => None,
@@ -210,7 +210,7 @@ impl Connection {
         }
     }
 
-    /// TLS may have something to say between requests, such as another session ticket.
+    /// TLS may need to send data between requests, such as another session ticket.
     fn idle_event(&mut self, io: &mut Io) {
         let Some(tls) = &mut self.tls else { return self.close() };
         let Some(socket) = &self.socket else { return };
@@ -283,7 +283,7 @@ impl Connection {
         }
     }
 
-    /// Sends as much as the socket takes.
+    /// Sends as much as the socket accepts.
     fn send(&mut self, io: &mut Io) -> Option<Failure> {
         let socket = self.socket.as_ref()?;
         loop {
@@ -344,18 +344,18 @@ impl Connection {
         None
     }
 
-    /// By which the queue tells its events, and those of what was in its place before.
+    /// Identifies its events in the queue, as opposed to those of the slot's previous connection.
     fn token(&self, slot: u32) -> u64 {
         u64::from(self.generation) << 32 | u64::from(slot)
     }
 
-    /// A server that has closed its side, or has answered before it had read the request, takes no other request.
+    /// A server that has closed its side, or has responded before reading the request, accepts no further request.
     fn check_end(&self, io: &Io, answered: Answered, flags: EventFlags) -> Answered {
         let reusable = answered.reusable && !flags.intersects(HUNG_UP) && self.is_sent(io);
         Answered { reusable, ..answered }
     }
 
-    /// Gives `read` bytes of a buffer to the parser.
+    /// Passes `read` bytes of a buffer to the parser.
     fn feed(&mut self, io: &Io, buffer: impl Fn(&Buffers) -> &[u8], read: usize) -> Outcome {
         self.first_byte_ns.get_or_insert(io.looked_ns);
         let input = &buffer(&io.buffers)[..read];
@@ -444,7 +444,7 @@ impl Connection {
         }
     }
 
-    /// Gives what has been read to TLS, and what TLS makes of it to the parser.
+    /// Passes received bytes to TLS, and the decrypted ones to the parser.
     fn decrypt(&mut self, io: &mut Io, read: usize) -> Outcome {
         let mut tls = self.tls.take()?;
         let outcome = self.decrypt_with(&mut tls, io, read);
@@ -476,7 +476,7 @@ impl Connection {
                     _ => break,
                 }
             }
-            // What follows a complete answer spoils the connection, as it does without TLS.
+            // Bytes after a complete response make the connection unusable, as without TLS.
             if let Some(Ok(answered)) = &mut outcome {
                 answered.reusable &= tls.reader().fill_buf().is_err() && !state.peer_has_closed();
             }

@@ -37,7 +37,7 @@ impl Course {
         }
     }
 
-    /// When so many requests of a rate are due, in nanoseconds of the step.
+    /// The time at which this number of requests of a rate is due, in nanoseconds of the step.
     pub fn time_ns(&self, due: f64) -> f64 {
         let after = self.due.partition_point(|&before| before <= due).max(1);
         let (begin_ns, rate_per_s) = self.points[after - 1];

@@ -1,4 +1,4 @@
-//! Connecting to whichever of the target's addresses takes a connection.
+//! Connects to the first of the target's addresses that accepts a connection.
 
 use super::failure::{Failure, Refusals};
 use super::io::Io;
@@ -13,18 +13,18 @@ use std::os::fd::OwnedFd;
 
 const INTERESTS: EventFlags = EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP).union(EventFlags::ET);
 
-/// Has the queue tell of a socket again that was not read to its end: of what is there already it tells only once.
+/// Makes the queue report a socket again that was not read to its end: it reports existing data only once.
 pub(super) fn look_again(socket: &OwnedFd, token: u64, io: &Io) {
-    // It fails for no socket that is in the queue, and all are.
+    // It cannot fail for a socket in the queue, and all are in it.
     let _ = epoll::modify(&io.epoll, socket, EventData::new_u64(token), INTERESTS);
 }
 
 /// How far an attempt is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialled {
-    /// This address refused, and another one may be tried.
+    /// This address refused, and another one can be tried.
     Refused,
-    /// A proxy has not answered yet.
+    /// A proxy has not responded yet.
     Waiting,
     Connected,
 }
@@ -35,7 +35,7 @@ pub(super) struct Dial {
     tried: usize,
     refusals: Refusals,
     begun_ns: i64,
-    /// Of a proxy, a way to the server.
+    /// The tunnel through a proxy to the server.
     is_asking: bool,
 }
 
@@ -44,7 +44,7 @@ impl Dial {
         Self { begun_ns: monotonic_ns(), ..Self::default() }
     }
 
-    /// A socket that is connecting to the next address, from the one that worked last on.
+    /// A socket that connects to the next address, starting with the last one that worked.
     pub fn open(&mut self, token: u64, io: &mut Io) -> Result<OwnedFd, Failure> {
         let addresses = &io.plan.addresses;
         while self.tried < addresses.len() {
@@ -62,7 +62,7 @@ impl Dial {
         Err(self.refusals.failure(io.counts.opened > 0))
     }
 
-    /// Takes the end of connecting, and of a proxy its answer.
+    /// Handles the end of connecting, and a proxy's response.
     pub fn advance(&mut self, socket: &OwnedFd, io: &mut Io) -> Result<Dialled, Failure> {
         let tunnel = io.plan.tunnel.as_deref();
         if !self.is_asking {

@@ -1,4 +1,4 @@
-//! Why an HTTP load cannot be set up: one sentence that names the offending thing, and a hint.
+//! Why an HTTP load cannot be set up: one sentence that names the cause, and a hint.
 
 use thiserror::Error;
 
@@ -52,7 +52,7 @@ impl HttpError {
         }
     }
 
-    /// Whether it is the network's fault rather than the order's.
+    /// Whether the network is the cause, and not the order.
     pub fn is_connection(&self) -> bool {
         matches!(self, Self::Resolve { .. })
     }

@@ -1,4 +1,4 @@
-//! Why a request failed, in words: limits of this machine are told apart from refusals of the server.
+//! Why a request failed, in words: limits of this machine are distinguished from refusals of the server.
 
 use super::answer::Malformed;
 use super::classes::Kind;
@@ -35,7 +35,7 @@ pub(super) fn tls_reason(error: &rustls::Error) -> String {
     }
 }
 
-/// What is wrong with a certificate, as the rest of a sentence.
+/// The problem with a certificate, as the rest of a sentence.
 fn certificate_fault(error: &CertificateError) -> Cow<'static, str> {
     use CertificateError as E;
     match error {
@@ -130,7 +130,7 @@ mod tests {
     fn a_server_that_is_down_is_down_though_this_machine_has_no_ipv6() {
         for errors in [[Errno::ADDRNOTAVAIL, Errno::CONNREFUSED], [Errno::CONNREFUSED, Errno::ADDRNOTAVAIL]] {
             assert_eq!(failure(&errors, false).0, Kind::Connect);
-            // It has been up: one address has no port left, at the other nobody ever listened.
+            // It was up before: one address has no free port, and nothing ever listened at the other.
             assert_eq!(failure(&errors, true).0, Kind::Generator);
         }
     }

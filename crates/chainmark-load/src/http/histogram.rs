@@ -21,7 +21,7 @@ fn seconds(time_ns: u64) -> f64 {
     time_ns as f64 / NS_PER_S as f64
 }
 
-/// A histogram that can be stored, merged and asked. Times beyond 120 s count as 120 s.
+/// A histogram that can be stored, merged and queried. Times beyond 120 s count as 120 s.
 #[derive(Debug, Clone)]
 pub struct Histogram(Counts);
 
@@ -71,7 +71,7 @@ impl Histogram {
 
     /// The time that this share did not exceed, in seconds; None of an empty histogram.
     pub fn quantile(&self, share: f64) -> Option<f64> {
-        // The last bucket's upper end lies beyond what is recorded.
+        // The last bucket's upper end is beyond the recorded range.
         (!self.is_empty()).then(|| seconds(self.0.value_at_quantile(share).min(HIGHEST_NS)))
     }
 
@@ -128,7 +128,7 @@ impl Recorder {
         let n = self.histogram.len();
         let some = |value: f64| (n > 0).then_some(value);
         let quantile = |share| {
-            // The bucket's upper end may lie above what was seen.
+            // The bucket's upper end may be above the observed maximum.
             self.histogram.quantile(share).map(|time_s| time_s.min(seconds(self.max_ns)))
         };
         Times {
@@ -146,7 +146,7 @@ impl Recorder {
     }
 }
 
-/// What is told of a histogram; None where nothing was recorded.
+/// The summary of a histogram; None if nothing was recorded.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Times {
     pub n: u64,

@@ -5,10 +5,10 @@ use rustix::event::epoll::EventFlags;
 use serde::{Deserialize, Serialize};
 use std::os::fd::OwnedFd;
 
-/// One read takes a whole answer of the usual size.
+/// One read fits a whole response of the usual size.
 const WIRE_BYTES: usize = 64 * 1024;
-/// A server that sends faster than it is read keeps a thread no longer than so many reads from its clock and its other
-/// connections.
+/// Maximum number of consecutive reads from one server, so that a fast sender does not keep a thread from its timer and
+/// its other connections.
 pub(super) const READS_AT_ONCE: usize = 16;
 /// The server's side of the connection has ended.
 pub(super) const HUNG_UP: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
@@ -21,15 +21,15 @@ pub(super) struct Io<'p> {
     pub counts: IoCounts,
     /// Which address of the target the next connection tries first: the last that worked.
     pub address: usize,
-    /// The shortest time that connecting has taken.
+    /// The shortest connection time so far.
     pub round_trip_ns: i64,
-    /// When the events that are being taken were seen, in nanoseconds of the step.
+    /// When the current events were seen, in nanoseconds of the step.
     pub looked_ns: i64,
 }
 
 pub(super) struct Buffers {
     pub wire: Box<[u8]>,
-    /// What TLS makes of it.
+    /// The decrypted bytes.
     pub plain: Box<[u8]>,
 }
 
@@ -39,8 +39,7 @@ pub(super) struct IoCounts {
     pub failed: u64,
     pub bytes_in: u64,
     pub bytes_out: u64,
-    /// Connections that the server closed while they rested, or told to go away, and requests that were sent again for
-    /// it.
+    /// Idle connections that the server closed or told to go away, and requests that were sent again because of that.
     pub idle_closed: u64,
     pub told_to_go: u64,
     pub repeated: u64,

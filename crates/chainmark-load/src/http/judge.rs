@@ -1,4 +1,4 @@
-//! Judges answers; equal answers to one request once.
+//! Checks responses; equal responses to one request once.
 
 use super::check::{Expectation, Fault, first_line};
 use super::classes::{Class, Classes, Kind};
@@ -12,7 +12,7 @@ const MAX_VERDICTS: usize = 32_768;
 /// Number of no class.
 const RIGHT: u32 = u32::MAX;
 
-/// An answer as it came.
+/// A response as received.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Received<'a> {
     pub status: u16,
@@ -33,7 +33,7 @@ impl Judge {
         Self { error_pointers, verdicts: FxHashMap::default() }
     }
 
-    /// The class of a wrong answer to the request with this place in the order; None if it is right.
+    /// The class of a wrong response to the request with this index in the order; None if it is correct.
     pub fn judge(
         &mut self,
         request: u32,
@@ -58,7 +58,7 @@ impl Judge {
         (verdict != RIGHT).then_some(verdict)
     }
 
-    /// None: the answer is right.
+    /// None: the response is correct.
     fn class(&self, expectation: &Expectation, received: &Received, admitted: bool) -> Option<Class> {
         let status = received.status;
         match (received.coded.decoded(received.body), admitted) {
@@ -75,7 +75,8 @@ impl Judge {
         self.verdicts.insert(key, verdict);
     }
 
-    /// What the body of another status says: the members that tell errors apart, or else its first line.
+    /// The error description in the body of another status: the members that distinguish errors, otherwise its first
+    /// line.
     fn refusal(&self, received: &Received, body: &[u8]) -> Class {
         let mut class = Class::new(Kind::Status, Some(received.status), String::new());
         if let Some(location) = received.location {
@@ -90,7 +91,7 @@ impl Judge {
         class
     }
 
-    /// A wrong answer may be an error under a right status: then it says which, as another status would.
+    /// A wrong response may be an error with a correct status: then its class is that of the error.
     fn find_fault(&self, expectation: &Expectation, status: u16, body: &[u8]) -> Option<Class> {
         let fault = expectation.find_fault(body)?;
         Some(match fault {
@@ -110,7 +111,7 @@ impl Judge {
     }
 }
 
-/// Two answers of a load are taken for the same with a chance of 1 to 2⁶⁴.
+/// The probability that two different responses of a load are confused is 1 in 2⁶⁴.
 fn key(request: u32, received: &Received) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write(received.body);

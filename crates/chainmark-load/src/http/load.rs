@@ -78,8 +78,8 @@ impl HttpLoad {
     /// Resolves the host and begins the step.
     ///
     /// # Errors
-    /// The host has no address, or this machine has not enough threads or files. A server that does not answer is no
-    /// error here: its failures are counted.
+    /// The host has no address, or this machine lacks threads or files. A server that does not respond is not an error
+    /// here: its failures are counted.
     pub fn start(&self) -> Result<(), HttpError> {
         self.start_at(None)
     }
@@ -128,7 +128,7 @@ impl HttpLoad {
         self.state.threads.load(Acquire) > 0
     }
 
-    /// Ends the step early: nothing more starts, what is under way is waited for as long as draining may take.
+    /// Ends the step early: nothing more starts, requests in flight are awaited up to the drain timeout.
     pub fn stop(&self) {
         if let Some(running) = &*lock(&self.running) {
             running.shared.end_at(self.elapsed_ns(), End::Stopped);
@@ -224,7 +224,7 @@ impl Running {
     fn abort(self) {
         self.shared.abort.store(true, Relaxed);
         for thread in self.threads {
-            // A panic of the thread has already been printed, and nobody is left to be told.
+            // A panic of the thread has already been printed, and there is no receiver.
             let _ = thread.join();
         }
     }
@@ -292,7 +292,7 @@ impl Drop for Leaving {
     }
 }
 
-/// The locks are only held to put something in or take it out, so a poisoned one is sound.
+/// The locks are only held to insert or remove something, so a poisoned one is consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

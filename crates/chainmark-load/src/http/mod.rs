@@ -1,10 +1,10 @@
-//! Load on HTTP/1.1 and HTTP/2 servers, and what they make of it.
+//! Load on HTTP/1.1 and HTTP/2 servers, and its results.
 //!
-//! In a closed loop each of so many clients asks again as soon as it is answered. In an open loop requests are due by a
-//! schedule, whatever becomes of those before; latency is measured from the due time, and what was never sent is
+//! In a closed loop each client sends its next request as soon as it has its response. In an open loop requests are due
+//! by a schedule, whatever the outcome of earlier ones; latency is measured from the due time, and unsent requests are
 //! counted.
 //!
-//! One thread drives many connections by an event queue of its own; threads share nothing but a few counters.
+//! One thread drives many connections with its own event queue; threads share only a few counters.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What is to be loaded, how and for how long: the JSON that a load is made from.
+//! The target, the kind and the duration of a load: the JSON that defines it.
 
 use super::coding::Coding;
 use super::error::HttpError;
@@ -18,8 +18,7 @@ const MAX_GENERATORS: u32 = 64;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoadConfig {
-    /// `http://host:port` or `https://host:port`, with a path that stands before that of each request; or
-    /// `unix:/path/of/a/socket`.
+    /// `http://host:port` or `https://host:port`, with a path prefix for each request; or `unix:/path/of/a/socket`.
     pub url: String,
     /// Sent with every request that does not set them itself; their values are in no message.
     #[serde(default)]
@@ -38,8 +37,8 @@ pub struct LoadConfig {
     /// The part of the load that this generator makes; all members of an order are of the whole load.
     #[serde(default)]
     pub share: Share,
-    /// Seconds after the warm-up, and how many clients ask or requests are due per second then: linear between these
-    /// points, and never more than the mode says. Empty: always as many as the mode says.
+    /// Seconds after the warm-up, with the number of clients or the rate at that time: linear between these points, and
+    /// at most the mode's value. Empty: always the mode's value.
     #[serde(default)]
     pub course: Vec<(f64, f64)>,
     /// Requests that are due or start before this are kept apart.
@@ -50,7 +49,7 @@ pub struct LoadConfig {
     /// How long after the window requests in flight are waited for.
     #[serde(default = "default_drain_s")]
     pub drain_s: f64,
-    /// From the sending of a request, connecting included, to the last byte of its answer.
+    /// From the sending of a request, including the connection, to the last byte of its response.
     #[serde(default = "default_timeout_s")]
     pub timeout_s: f64,
     /// 0: as many as the server allows.
@@ -61,7 +60,7 @@ pub struct LoadConfig {
     /// HTTP/2: how many clients share a connection, each with a stream of its own.
     #[serde(default = "default_streams")]
     pub streams: u32,
-    /// JSON pointers of the members of an error's body that tell errors apart.
+    /// JSON pointers of the members of an error's body that distinguish errors.
     #[serde(default)]
     pub error_pointers: Vec<String>,
     #[serde(default)]
@@ -69,12 +68,12 @@ pub struct LoadConfig {
     /// How many measured requests are recorded one by one.
     #[serde(default)]
     pub max_records: u64,
-    /// How many of the slowest measured requests are recorded with their stages; each generator records so many.
+    /// Number of the slowest measured requests that are recorded with their stages; per generator.
     #[serde(default)]
     pub max_slowest: u32,
     #[serde(default)]
     pub tls: TlsSettings,
-    /// None: the target itself is connected to. Nothing else names a proxy, such as the environment.
+    /// None: connect directly to the target. No other setting defines a proxy, not even the environment.
     #[serde(default)]
     pub proxy: Option<ProxySettings>,
     /// 0: one, and more for many connections or a high rate.
@@ -96,13 +95,13 @@ fn default_streams() -> u32 {
     1
 }
 
-/// The version of HTTP that is spoken; nothing is negotiated during a load, so that all of it speaks the same.
+/// The version of HTTP; nothing is negotiated during a load, so that all connections use the same.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub enum Protocol {
     #[default]
     #[serde(rename = "1.1")]
     Http1,
-    /// With TLS the server must agree to it (ALPN); without it is known beforehand.
+    /// With TLS the server must agree to it (ALPN); without it is configured.
     #[serde(rename = "2")]
     Http2,
 }
@@ -117,7 +116,7 @@ impl Protocol {
     }
 }
 
-/// One request, and what is right as its answer.
+/// One request, and its correct response.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequestConfig {
@@ -127,7 +126,7 @@ pub struct RequestConfig {
     pub headers: Vec<(String, String)>,
     #[serde(default)]
     pub body: String,
-    /// Whether the server may be asked twice; None: as HTTP says of its method.
+    /// Whether the request may be sent twice; None: as HTTP defines for its method.
     #[serde(default)]
     pub repeatable: Option<bool>,
     #[serde(default)]
@@ -150,7 +149,7 @@ impl Default for Share {
 }
 
 impl Share {
-    /// This generator's part of so many.
+    /// This generator's share.
     pub fn of(self, whole: u64) -> u64 {
         let (index, count) = (u64::from(self.index), u64::from(self.count));
         whole / count + u64::from(index < whole % count)
@@ -161,13 +160,13 @@ impl Share {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PartConfig {
-    /// How often they are asked, in relation to the other parts' weights.
+    /// Relative frequency of its requests, compared with the other parts' weights.
     pub weight: f64,
     /// How many of them there are.
     pub requests: usize,
 }
 
-/// What is right as an answer.
+/// The correct response to a request.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectConfig {
@@ -206,7 +205,7 @@ fn even_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>
     Value::deserialize(deserializer).map(Some)
 }
 
-/// The types that a check can ask for.
+/// The types that a check can require.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TypeName {
@@ -215,7 +214,8 @@ pub enum TypeName {
     String,
     Number,
     Boolean,
-    /// A string of decimal digits, with a minus or without: how JSON APIs write what is too large for a number.
+    /// A string of decimal digits, with an optional minus: how JSON APIs write integers that are too large for a
+    /// number.
     IntegerText,
 }
 
@@ -233,30 +233,30 @@ pub enum Drawing {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// The answer before it.
+    /// The response before it.
     Closed(Closed),
     /// The schedule.
     Open(Open),
 }
 
-/// So many clients, each of which asks again when it is answered and has thought.
+/// A number of clients, each of which sends its next request after its response and a think time.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Closed {
     pub clients: u32,
-    /// Between an answer and the client's next request: exponential, this long on average.
+    /// Think time between a response and the client's next request: exponential with this mean.
     #[serde(default)]
     pub think_s: f64,
 }
 
-/// Requests that are due whatever becomes of those before.
+/// Requests that are due whatever the outcome of earlier ones.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Open {
     pub rate_per_s: f64,
     #[serde(default)]
     pub schedule: Arrivals,
-    /// At most so many; opened as they are needed.
+    /// Maximum number of connections; opened on demand.
     #[serde(default = "default_connections")]
     pub connections: u32,
 }
@@ -283,14 +283,14 @@ impl From<Arrivals> for ScheduleKind {
     }
 }
 
-/// A step that so many measured requests have already failed need not go on.
+/// Limits for the measured requests; a step that exceeds one ends early.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GiveUp {
     pub slow_s: f64,
-    /// End once so many were slower than `slow_s`; those that wait already longer count.
+    /// End once this number of requests was slower than `slow_s`; requests in flight for longer count.
     pub slow: u64,
-    /// End once so many failed.
+    /// End once this number failed.
     pub failed: u64,
 }
 

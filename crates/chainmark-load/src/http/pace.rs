@@ -10,7 +10,7 @@ use super::plan::Mix;
 use crate::clock::NS_PER_S;
 use crate::schedule::{ScheduleKind, exponential_gap_ns};
 
-/// Streams of the seed; the numbers are part of what a recorded seed means.
+/// Streams of the seed; recorded seeds depend on the numbers.
 const GAPS: u64 = 0x4854_5450_0001;
 const DRAWS: u64 = 0x4854_5450_0002;
 const THOUGHTS: u64 = 0x4854_5450_0003;
@@ -21,7 +21,7 @@ const THOUGHTS: u64 = 0x4854_5450_0003;
 pub(super) struct Pace {
     kind: ScheduleKind,
     mean_gap_ns: f64,
-    /// How the rate changes: then gaps are counted in requests, and this says when so many are due.
+    /// The course of the rate: gaps are then counted in requests, and this maps a count to its due time.
     course: Option<Arc<Course>>,
     random: SplitMix64,
     stride: u64,
@@ -32,7 +32,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// `rate_per_s` counts where there is no course.
+    /// `rate_per_s` is used if there is no course.
     pub fn new(
         course: Option<Arc<Course>>,
         kind: ScheduleKind,
@@ -77,7 +77,7 @@ impl Pace {
         self.time_ns = self.course.as_ref().map_or(self.sum, |course| course.time_ns(self.sum));
     }
 
-    /// Advances to the first request that is due at `time_ns` or later; returns how many were due before it.
+    /// Advances to the first request that is due at `time_ns` or later; returns the number of earlier ones.
     pub fn skip_until(&mut self, time_ns: i64) -> u64 {
         let mut skipped = 0;
         while self.due_ns() < time_ns {

@@ -1,6 +1,6 @@
-//! The bytes between a connection's socket and HTTP/2: what has come in and is not read, and what is to go out.
+//! The bytes between a connection's socket and HTTP/2: received and unread ones, and those to send.
 //!
-//! Nothing here waits or knows a socket, so that one thread can drive any number of connections by its own event queue.
+//! Independent of waiting and sockets, so that one thread can drive any number of connections with its own event queue.
 
 use std::cell::RefCell;
 use std::io;
@@ -42,7 +42,7 @@ impl Pipe {
 pub(super) struct Port(pub Rc<RefCell<Pipe>>);
 
 impl AsyncRead for Port {
-    /// Whoever fills the pipe lets HTTP/2 go on: no waker is needed.
+    /// The code that fills the pipe also polls HTTP/2: no waker is needed.
     fn poll_read(self: Pin<&mut Self>, _: &mut Context, buffer: &mut ReadBuf) -> Poll<io::Result<()>> {
         let mut pipe = self.0.borrow_mut();
         let unread = &pipe.incoming[pipe.read..];

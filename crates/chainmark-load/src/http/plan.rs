@@ -12,9 +12,9 @@ use crate::schedule::ScheduleKind;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::Arc;
 
-/// What a process has open besides connections, at most.
+/// Maximum number of files that a process has open besides connections.
 const OTHER_FILES: u64 = 256;
-/// One thread takes more, but then its answers wait for each other.
+/// A thread can handle more, but then responses wait for each other.
 const RATE_PER_THREAD: f64 = 50_000.0;
 const CLIENTS_PER_THREAD: usize = 64;
 
@@ -50,13 +50,13 @@ pub(super) struct Plan {
     pub target: Target,
     /// Connected to in the target's place.
     pub proxy: Option<Target>,
-    /// What the proxy is asked for, a way to a target with TLS, before anything else.
+    /// The CONNECT request to the proxy for a target with TLS.
     pub tunnel: Option<Vec<u8>>,
     /// Resolved when the load starts.
     pub addresses: Vec<Address>,
 }
 
-/// Which requests belong together, and how often each part is asked.
+/// Groups of requests, and the frequency of each.
 #[derive(Debug)]
 pub(super) struct Mix {
     /// The first request of each part, and how many there are.
@@ -92,7 +92,7 @@ impl Mix {
         self.parts[self.ends.partition_point(|&end| end <= random).min(self.parts.len() - 1)]
     }
 
-    /// The only part's requests, where there is only one.
+    /// The only part's requests, if there is only one.
     pub fn alone(&self) -> Option<usize> {
         if let [(_, count)] = self.parts[..] { Some(count) } else { None }
     }
@@ -214,12 +214,12 @@ impl Plan {
         })
     }
 
-    /// A thread's part of so many.
+    /// A thread's share.
     pub fn of_thread(&self, whole: usize, thread: usize) -> usize {
         whole / self.threads + usize::from(thread < whole % self.threads)
     }
 
-    /// How many clients of a thread ask at this time of the step.
+    /// The number of a thread's active clients at this time of the step.
     pub fn clients_at(&self, time_ns: i64, thread: usize) -> usize {
         let own = |course: &Arc<Course>| self.share.of(course.at(time_ns) as u64) as usize;
         self.of_thread(self.course.as_ref().map_or(self.load.connections(), own), thread)
@@ -230,12 +230,12 @@ impl Plan {
         u64::from(self.share.index) + u64::from(self.share.count) * thread as u64
     }
 
-    /// How far the numbers of a thread's requests lie apart.
+    /// The distance between the numbers of a thread's requests.
     pub fn stride(&self) -> u64 {
         u64::from(self.share.count) * self.threads as u64
     }
 
-    /// The phase of what is due or starts at this time: 0 warm-up, 1 window.
+    /// The phase of a request that is due or starts at this time: 0 warm-up, 1 window.
     pub fn phase(&self, time_ns: i64) -> usize {
         usize::from(time_ns >= self.warm_up_ns)
     }
@@ -256,7 +256,7 @@ fn proxy_of(order: &ProxySettings, target: &Target, protocol: Protocol) -> Resul
     Ok(proxy)
 }
 
-/// Makes room for so many open files.
+/// Raises the limit to this number of open files.
 pub(super) fn allow_connections(connections: usize) -> Result<(), HttpError> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = connections as u64 + OTHER_FILES;

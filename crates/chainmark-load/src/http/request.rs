@@ -12,7 +12,7 @@ use bytes::Bytes;
 pub(super) struct Request {
     form: Form,
     pub expectation: Expectation,
-    /// Whether the server may be asked twice.
+    /// Whether the request may be sent twice.
     pub repeatable: bool,
     /// The part of the mix that it belongs to.
     pub part: usize,
@@ -20,7 +20,7 @@ pub(super) struct Request {
 
 #[derive(Debug)]
 enum Form {
-    /// `close`: the same with `Connection: close`, empty where no connection has a last request.
+    /// `close`: the same with `Connection: close`, empty if no connection has a last request.
     Bytes {
         keep_alive: Box<[u8]>,
         close: Box<[u8]>,
@@ -52,7 +52,7 @@ impl Request {
         Ok(Self { form, expectation, repeatable, part: 0 })
     }
 
-    /// `last`: the server shall close the connection after the answer.
+    /// `last`: the server must close the connection after the response.
     pub fn bytes(&self, last: bool) -> &[u8] {
         match &self.form {
             Form::Bytes { close, .. } if last => close,
@@ -153,7 +153,7 @@ impl<'o> Content<'o> {
         bytes.into_boxed_slice()
     }
 
-    /// `Host` is a part of the address there. What is not repeated in an error may be a secret.
+    /// `Host` is part of the address there. Values that an error does not repeat may be secrets.
     fn frame(&self, index: usize) -> Result<Framed, HttpError> {
         let refuse = |member: &str, condition| {
             let name = format!("requests[{index}].{member}");
@@ -221,7 +221,7 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || punctuation.contains(&byte))
 }
 
-/// What a proxy is asked before the first byte to a server with TLS.
+/// The request to a proxy before the first byte to a server with TLS.
 pub(super) fn connect_question(target: &Target, proxy: &ProxySettings) -> Vec<u8> {
     let host = if target.host.contains(':') { format!("[{}]", target.host) } else { target.host.clone() };
     let authority = format!("{host}:{}", target.port);

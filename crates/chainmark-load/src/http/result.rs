@@ -22,11 +22,11 @@ pub struct HttpResult {
     pub window_s: f64,
     /// "time", "gave up" or "stopped".
     pub ended: &'static str,
-    /// Right answers of the window, from the due time in an open loop, from the start in a closed one.
+    /// Correct responses of the window, from the due time in an open loop, from the start in a closed one.
     pub latency: Times,
     /// And failures, with the time until they failed.
     pub latency_all: Times,
-    /// Right answers, from the sending.
+    /// Correct responses, from the sending.
     pub service: Times,
     /// Open loop: how late requests were sent though a connection was free. What a slow server makes requests wait is
     /// not the generator's fault, and not in here.
@@ -47,9 +47,9 @@ pub struct HttpResult {
     pub generators: Vec<Generator>,
     /// "HTTP/1.1" or "HTTP/2".
     pub protocol: &'static str,
-    /// What the server calls itself in the head of an answer.
+    /// The server's name in the head of a response.
     pub server: Option<String>,
-    /// The window's requests by the order's parts, where it has several.
+    /// The window's requests by the order's parts, if there are several.
     pub parts: Vec<PartTold>,
     #[serde(skip)]
     pub records: Option<Records>,
@@ -64,11 +64,11 @@ pub struct Generator {
     pub threads: usize,
     pub cpu_s: f64,
     pub wall_s: f64,
-    /// Why nothing is known of its requests; "": it made its part.
+    /// Why nothing is known about its requests; "": it completed its share.
     pub lost: String,
 }
 
-/// How a step went, beside its sums.
+/// The course of a step, besides its sums.
 pub(super) struct Course {
     /// Wall nanoseconds since 1970 of the step's begin.
     pub started_ns: i64,
@@ -97,7 +97,7 @@ fn seconds(time_ns: i64) -> f64 {
 #[derive(Debug, Clone, Serialize)]
 pub struct PartTold {
     pub books: RequestCounts,
-    /// Right answers.
+    /// Correct responses.
     pub latency: Times,
     /// By kind; only those that were met.
     pub errors: BTreeMap<&'static str, u64>,
@@ -121,7 +121,7 @@ pub struct Connections {
     pub idle_closed: u64,
     /// HTTP/2: ended by the server between requests as it had announced (`GOAWAY` without an error).
     pub told_to_go: u64,
-    /// Requests that were sent once more for either.
+    /// Requests that were sent again for either reason.
     pub repeated: u64,
 }
 

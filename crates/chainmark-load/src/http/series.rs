@@ -6,7 +6,7 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Two digits are enough for a chart, and keep a second small.
+/// Two digits are enough for a chart, and keep a second's data small.
 type SmallHistogram = hdrhistogram::Histogram<u32>;
 
 fn small() -> SmallHistogram {
@@ -44,7 +44,7 @@ pub(super) struct Second {
     pub in_flight: u64,
     pub queued: u64,
     failed: [u64; KINDS.len()],
-    /// Since the second before, in the run queue; not to be had from every kernel.
+    /// Time in the run queue since the previous second; not available from every kernel.
     pub waited_ns: i64,
     pub waits_unknown: bool,
     #[serde(with = "bytes")]
@@ -152,7 +152,7 @@ impl Second {
     }
 }
 
-/// A second that is over: small enough to keep a day of them.
+/// A finished second: small enough to keep a day of them.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Row {
     pub started: u64,
@@ -196,7 +196,7 @@ impl Series {
         self.written.as_deref().unwrap_or_default()
     }
 
-    /// A second of all.
+    /// A second of all threads.
     pub fn push(&mut self, second: &Second) {
         if let Some(written) = &mut self.written {
             written.push(serde_json::to_string(second).expect("numbers and lists can be written"));
@@ -204,7 +204,7 @@ impl Series {
         self.rows.push(second.row());
     }
 
-    /// Takes a thread's part of a second; each thread hands in its seconds in order and without gaps.
+    /// Adds a thread's part of a second; each thread submits its seconds in order and without gaps.
     pub fn add(&mut self, second: usize, part: &Second) {
         let (whole, parts) = self.open.entry(second).or_default();
         whole.add(part);
@@ -253,7 +253,7 @@ impl Series {
     }
 }
 
-/// The series as a result tells it: one value per second of the step, warm-up and draining included.
+/// The series in a result: one value per second of the step, including warm-up and draining.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Columns {
     pub second: Vec<usize>,
@@ -265,7 +265,7 @@ pub struct Columns {
     pub in_flight: Vec<u64>,
     /// Due, but not yet handed to a connection, at the second's end.
     pub queued: Vec<u64>,
-    /// Latency of what ended in the second, failed or not; None where nothing did.
+    /// Latency of requests that ended in the second, failed or not; None if there were none.
     pub p50_s: Vec<Option<f64>>,
     pub p99_s: Vec<Option<f64>>,
     pub max_s: Vec<Option<f64>>,
@@ -273,7 +273,7 @@ pub struct Columns {
     /// Of the generator's threads.
     pub cpu_s: Vec<f64>,
     pub lag_p99_s: Vec<Option<f64>>,
-    /// For how long the generator's threads waited for a processor; None where the kernel does not tell.
+    /// Time for which the generator's threads waited for a CPU; None if the kernel does not report it.
     pub waited_s: Vec<Option<f64>>,
     pub wake_p99_s: Vec<Option<f64>>,
     pub errors: BTreeMap<&'static str, Vec<u64>>,

@@ -22,11 +22,11 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// Of what a server may send unasked. What has come in is taken at once, so no memory stands behind it.
+/// Limit of unsolicited data from a server. Received data are consumed at once, so this reserves no memory.
 const STREAM_WINDOW_BYTES: u32 = 16 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 30;
 const MAX_HEAD_BYTES: u32 = 64 << 10;
-/// Until the server says how many streams it takes, it is asked for no second one, which it might refuse.
+/// Until the server states its number of streams, only one is opened, since it might refuse a second.
 const STREAMS_AT_FIRST: usize = 1;
 
 struct Speech {
@@ -38,22 +38,22 @@ struct Speech {
 pub(super) struct Session {
     /// Of clients that share it.
     pub group: usize,
-    /// Tells its events from those of others before it.
+    /// Distinguishes its events from those of earlier connections.
     pub generation: u32,
-    /// Clients whose requests wait until it is connected.
+    /// Clients whose requests wait for the connection.
     pub waiting: Vec<u32>,
-    /// Requests under way.
+    /// Requests in flight.
     pub active: usize,
-    /// Requests, and complete answers, since it was opened.
+    /// Requests, and complete responses, since it was opened.
     pub begun: u32,
     pub answers: u32,
-    /// How many times something has been heard of the server.
+    /// Number of times that data arrived from the server.
     pub heard: u64,
-    /// Nothing has been heard since it was at rest.
+    /// No data have arrived since it became idle.
     pub is_silent: bool,
     /// It gets no further request.
     pub is_retired: bool,
-    /// The server has told it to go away, which is counted.
+    /// The server has sent GOAWAY, which is counted.
     pub is_told: bool,
     /// It has something to send, or to be looked at.
     pub is_dirty: bool,
@@ -62,13 +62,13 @@ pub(super) struct Session {
     tls: Option<Box<ClientConnection>>,
     pipe: Port,
     speech: Option<Speech>,
-    /// What the socket has not taken: from `sent` on.
+    /// Data that the socket has not accepted: from `sent` on.
     unsent: Vec<u8>,
     sent: usize,
 }
 
 impl Session {
-    /// One that is connecting.
+    /// A connecting one.
     pub fn dial(group: usize, generation: u32, token: u64, io: &mut Io) -> Result<Self, Failure> {
         let mut dial = Dial::new();
         let socket = dial.open(token, io)?;
@@ -102,12 +102,12 @@ impl Session {
         self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
     }
 
-    /// Whether the server's machine never took all that was sent.
+    /// Whether the server's machine never acknowledged all sent data.
     pub fn is_unacknowledged(&self) -> bool {
         has_unacknowledged(&self.socket)
     }
 
-    /// Takes the end of connecting, or tries the next address; whether it may be spoken on.
+    /// Handles the end of connecting, or tries the next address; returns whether it can be used.
     pub fn connected(&mut self, token: u64, io: &mut Io) -> Result<bool, Failure> {
         match self.dial.advance(&self.socket, io)? {
             Dialled::Waiting => return Ok(false),
@@ -125,9 +125,9 @@ impl Session {
         Ok(true)
     }
 
-    /// Puts a request on its way, to be sent when the connection is polled. None: it takes no more.
+    /// Submits a request, to be sent when the connection is polled. None: it accepts no more.
     pub fn ask(&mut self, request: &Framed) -> Option<ResponseFuture> {
-        // Only a request that waits to be opened is in the way of the next one, and each has a sender of its own.
+        // Only a request that waits to be opened blocks the next one, and each has its own sender.
         let mut sender = self.speech.as_ref()?.sender.clone();
         let ends = request.body.is_empty();
         let (answer, mut body) = sender.send_request(request.head.clone(), ends).ok()?;
@@ -142,7 +142,7 @@ impl Session {
         Some(answer)
     }
 
-    /// Has HTTP/2 take what has come in, and say what is to go out; ready: it has nothing more to say.
+    /// Lets HTTP/2 process the received data, and produce data to send; ready: it has no more.
     pub fn poll(&mut self, context: &mut Context) -> Poll<Result<(), h2::Error>> {
         match &mut self.speech {
             Some(speech) => Pin::new(&mut speech.connection).poll(context),
@@ -150,7 +150,7 @@ impl Session {
         }
     }
 
-    /// Why the server ended the connection, if it said so before the end.
+    /// Why the server ended the connection, if it stated a reason before the end.
     pub fn last_words(&mut self) -> Option<Failure> {
         self.pipe.0.borrow_mut().has_ended = true;
         match self.poll(&mut Context::from_waker(std::task::Waker::noop())) {
@@ -159,12 +159,12 @@ impl Session {
         }
     }
 
-    /// Has what is left to be read come back with a later event.
+    /// Makes the rest of the data arrive with a later event.
     pub fn look_again(&self, token: u64, io: &Io) {
         look_again(&self.socket, token, io);
     }
 
-    /// Reads once; whether there may be more.
+    /// Reads once; returns whether there may be more.
     pub fn receive(&mut self, io: &mut Io, flags: EventFlags) -> Result<bool, Failure> {
         let read = match net::recv(&self.socket, &mut io.buffers.wire[..], RecvFlags::empty()) {
             Ok((0, _)) => return Err(self.closed()),
@@ -182,7 +182,7 @@ impl Session {
         Ok(read == io.buffers.wire.len() || flags.intersects(HUNG_UP))
     }
 
-    /// Gives what has been read to TLS, and what TLS makes of it to HTTP/2.
+    /// Passes received bytes to TLS, and the decrypted ones to HTTP/2.
     fn decrypt(&mut self, io: &mut Io, read: usize) -> Result<(), Failure> {
         let Some(mut tls) = self.tls.take() else { return Ok(()) };
         let mut wire = &io.buffers.wire[..read];
@@ -226,7 +226,7 @@ impl Session {
         Ok(())
     }
 
-    /// Sends as much as the socket takes; whether HTTP/2 has more that there is room for now.
+    /// Sends as much as the socket accepts; returns whether HTTP/2 has more than fits now.
     pub fn send(&mut self, io: &mut Io) -> Result<bool, Failure> {
         loop {
             if self.sent == self.unsent.len() {
@@ -262,7 +262,7 @@ impl Session {
         }
     }
 
-    /// Has the socket end by a reset, which spares this machine a port that would stay taken for a minute.
+    /// Ends the socket with a reset, which frees this machine's port, which would otherwise stay in use for a minute.
     pub fn abandon(&self) {
         let _ = set_socket_linger(&self.socket, Some(Duration::ZERO));
     }

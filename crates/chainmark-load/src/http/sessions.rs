@@ -23,7 +23,7 @@ impl Wake for Bell {
     }
 }
 
-/// Clients in groups; each group has at most one connection that takes requests, and maybe others that end.
+/// Clients in groups; each group has at most one connection that accepts requests, and possibly others that are ending.
 pub(super) struct Sessions {
     /// Clients that share a connection.
     group_size: usize,
@@ -96,7 +96,7 @@ impl Sessions {
                 }
                 return None;
             }
-            // The server has told this connection to go away, and the next one is being connected.
+            // The server has sent GOAWAY on this connection, and the next one is connecting.
             self.count_told(index, io);
             self.retire(index);
         }
@@ -114,7 +114,7 @@ impl Sessions {
         Ok(index)
     }
 
-    /// Puts a waiting client's request on its way; false: the connection takes no more.
+    /// Submits a waiting client's request; false: the connection accepts no more.
     fn ask(&mut self, slot: u32, io: &Io) -> bool {
         let stream = &mut self.streams[slot as usize];
         let index = stream.session;
@@ -141,7 +141,7 @@ impl Sessions {
         }
     }
 
-    /// Drives the connections that have something to send; whether there were any.
+    /// Drives the connections that have data to send; returns whether there were any.
     pub fn flush(&mut self, io: &mut Io) -> bool {
         let dirty = std::mem::take(&mut self.dirty);
         for &index in &dirty {
@@ -197,7 +197,7 @@ impl Sessions {
         }
     }
 
-    /// Has HTTP/2 and the clients take what has come in, and sends what is to go out, until nothing is left to do.
+    /// Lets HTTP/2 and the clients process received data, and sends data, until there is nothing left to do.
     fn drive(&mut self, index: usize, io: &mut Io) {
         loop {
             let Some(session) = &mut self.sessions[index] else { return };
@@ -223,7 +223,7 @@ impl Sessions {
         self.remove_if_over(index);
     }
 
-    /// Lets the clients of a connection that have news take them; whether there were any.
+    /// Lets the clients of a connection process their events; returns whether there were any.
     fn advance_woken(&mut self, index: usize, io: &mut Io) -> bool {
         let woken = std::mem::take(&mut *self.woken.lock().unwrap_or_else(PoisonError::into_inner));
         for &slot in &woken {
@@ -277,9 +277,9 @@ impl Sessions {
         }
     }
 
-    /// A connection is lost, and with it whatever is under way on it.
+    /// A connection is lost, with all its requests in flight.
     fn fail(&mut self, index: usize, failure: &Failure, io: &mut Io) {
-        // What has been told to single streams before is more than that all of them have ended.
+        // Errors of single streams are more specific than the end of all of them.
         self.advance_woken(index, io);
         let Some(mut session) = self.sessions[index].take() else { return };
         let last_words = session.last_words();
@@ -305,7 +305,7 @@ impl Sessions {
         }
     }
 
-    /// Forgets what is left of a client's request: it has had its time.
+    /// Discards the rest of a client's request: it timed out.
     pub fn close(&mut self, slot: u32) {
         let stream = &mut self.streams[slot as usize];
         if stream.is_resting() {
@@ -321,7 +321,7 @@ impl Sessions {
             }
             return;
         }
-        // Nobody may be there any more.
+        // The owner may be gone.
         if session.heard == heard_before {
             self.retire(index);
         }
@@ -345,7 +345,7 @@ impl Sessions {
         }
     }
 
-    /// What a request that is out of time was waiting for.
+    /// What a timed-out request was waiting for.
     pub fn waited_for(&self, slot: u32) -> &'static str {
         let stream = &self.streams[slot as usize];
         match &self.sessions[stream.session] {
@@ -361,7 +361,7 @@ fn token(generation: u32, index: usize) -> u64 {
     u64::from(generation) << 32 | index as u64
 }
 
-/// All streams are over, and the server has told the connection to go away.
+/// All streams have ended, and the server has sent GOAWAY on the connection.
 fn gone() -> Failure {
     Failure { is_unprocessed: true, ..Failure::new(Kind::GoAway, "GOAWAY with NO_ERROR") }
 }

@@ -48,7 +48,7 @@ impl Outcome {
     }
 
     /// # Errors
-    /// It is not what [`super::HttpLoad::finish_share`] gives, written as JSON, or a lost generator.
+    /// It is neither the JSON of [`super::HttpLoad::finish_share`] nor a lost generator.
     pub fn from_json(text: &str) -> Result<Self, HttpError> {
         serde_json::from_str(text).map_err(|error| HttpError::Share { reason: error.to_string() })
     }
@@ -56,12 +56,12 @@ impl Outcome {
 
 /// The result of all generators of an order, whose share is the whole.
 ///
-/// The part of a lost one is counted by the schedule in an open loop. In a closed loop it is what the generator was
-/// last seen to have started, at least one request of each of its clients. All of it has failed by the generator's
-/// fault.
+/// The share of a lost one is counted by the schedule in an open loop. In a closed loop it is the number of requests
+/// that the generator was last seen to have started, at least one per client. All of it has failed through the
+/// generator's fault.
 ///
 /// # Errors
-/// The order cannot be, or the counts do not add up.
+/// The order is invalid, or the counts do not add up.
 pub fn merge(order: &LoadConfig, begin_ns: i64, outcomes: Vec<Outcome>) -> Result<HttpResult, HttpError> {
     let plan = Plan::new(order)?;
     let count = outcomes.len();
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(details, [("generator", one), ("generator", two)]);
         assert_eq!(result.series.failed, [300]);
 
-        // Of a closed loop no schedule says what was due: at least what its three clients had under way.
+        // In a closed loop no schedule states what was due: at least what its three clients had in flight.
         let whole = order(&json!({"closed": {"clients": 6}}), &json!({"index": 0, "count": 1}), 1);
         let result = merge(&whole, 5, vec![lost(1), lost(2)]).unwrap();
         assert_eq!((result.warm_up.failed, result.books.failed), (4, 6));

@@ -1,4 +1,4 @@
-//! One client of an HTTP/2 connection: the request that it has under way, and what has come of the answer.
+//! One client of an HTTP/2 connection: its request in flight, and the received part of the response.
 
 use super::answer::{MAX_NAME_BYTES, REDIRECTS};
 use super::body::{Collected, Room, Wanted};
@@ -17,7 +17,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// The clients of a thread whose streams have news.
+/// The clients of a thread whose streams have events.
 pub(super) type Woken = Arc<Mutex<Vec<u32>>>;
 
 struct Bell {
@@ -39,10 +39,10 @@ enum State {
     Reading(RecvStream),
 }
 
-/// What is known of the connection when a request on it has failed.
+/// The state of the connection when a request on it failed.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Circumstances {
-    /// Complete answers before.
+    /// Number of earlier complete responses.
     pub answers: u32,
     /// The request found the connection at rest after others, and nothing has come since.
     pub is_kept_and_silent: bool,
@@ -54,7 +54,7 @@ pub(super) struct Stream {
     state: State,
     /// The connection that carries the request; of no meaning at rest.
     pub session: usize,
-    /// How much its connection had heard before the request.
+    /// The amount that its connection had received before the request.
     pub heard_before: u64,
     pub circumstances: Circumstances,
     request: usize,
@@ -66,7 +66,7 @@ pub(super) struct Stream {
     piece: Option<Bytes>,
     collected: Collected,
     waker: Waker,
-    /// When the head of the answer was seen.
+    /// When the head of the response was seen.
     pub first_byte_ns: Option<i64>,
 }
 
@@ -101,7 +101,7 @@ impl Stream {
         self.piece.as_deref().unwrap_or_else(|| self.collected.bytes())
     }
 
-    /// Takes up a request, which waits for its connection.
+    /// Accepts a request, which waits for its connection.
     pub fn begin(&mut self, session: usize, request: usize) {
         self.state = State::Waiting;
         (self.session, self.request) = (session, request);
@@ -110,13 +110,13 @@ impl Stream {
         self.collected.clear();
     }
 
-    /// The request is on its way. The first look at the answer has it told of news.
+    /// The request is being sent. The first poll of the response registers for events.
     pub fn asked(&mut self, answer: ResponseFuture) {
         self.state = State::Asked(answer);
         self.waker.wake_by_ref();
     }
 
-    /// Forgets the request; an answer that is under way is cancelled.
+    /// Discards the request; a response in flight is cancelled.
     pub fn end(&mut self) {
         self.state = State::Resting;
     }
@@ -129,12 +129,12 @@ impl Stream {
         matches!(self.state, State::Waiting)
     }
 
-    /// Whether nothing of an answer has come.
+    /// Whether no part of a response has arrived.
     pub fn is_untouched(&self) -> bool {
         self.status == 0
     }
 
-    /// Takes what has come of the answer by now. `server`: what the server calls itself, once it has.
+    /// Processes the received part of the response. `server`: the server's name, once known.
     pub fn advance(&mut self, plan: &Plan, now_ns: i64, server: &mut Option<String>) -> Outcome {
         let waker = self.waker.clone();
         let mut context = Context::from_waker(&waker);
@@ -156,7 +156,7 @@ impl Stream {
                     Poll::Ready(None) => return Some(Ok(self.answered())),
                     Poll::Ready(Some(Err(error))) => return Some(Err(failure(&error))),
                     Poll::Ready(Some(Ok(data))) => {
-                        // Only a stream that has ended takes nothing back.
+                        // Releasing capacity only fails on a stream that has ended.
                         let _ = body.flow_control().release_capacity(data.len());
                         if let Err(failure) = self.take_data(data) {
                             return Some(Err(failure));
@@ -202,7 +202,7 @@ impl Stream {
     }
 
     fn answered(&self) -> Answered {
-        // A stream is over with its answer; its connection goes on.
+        // A stream ends with its response; its connection remains.
         Answered { status: self.status, coded: self.coded, body: Body::Collected, reusable: true }
     }
 }

@@ -13,10 +13,10 @@ use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Class of a record whose request was never sent; 0 is right, then come the kinds of failures.
+/// Class of a record whose request was never sent; 0 is correct, followed by the kinds of failures.
 const UNSENT: u8 = KINDS.len() as u8 + 1;
 
-/// Where the requests of a phase have gone: `due = ok + failed + unsent`, `sent = ok + failed`.
+/// The outcome of the requests of a phase: `due = ok + failed + unsent`, `sent = ok + failed`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestCounts {
     pub due: u64,
@@ -79,7 +79,7 @@ impl Records {
     }
 }
 
-/// What became of a part's requests in the window; right answers' latencies.
+/// The outcome of a part's requests in the window; correct responses' latencies.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct PartTally {
     pub books: RequestCounts,
@@ -106,9 +106,9 @@ pub(super) struct Ended {
     pub due_ns: i64,
     pub start_ns: i64,
     pub end_ns: i64,
-    /// When the first byte of an answer was seen.
+    /// When the first byte of a response was seen.
     pub first_byte_ns: Option<i64>,
-    /// Of a complete answer.
+    /// Of a complete response.
     pub status: Option<u16>,
 }
 
@@ -128,16 +128,16 @@ pub struct SlowRequest {
     /// The request's place in the order.
     pub request: u32,
     pub sent_ns: i64,
-    /// When the first byte of an answer was seen; with HTTP/2, its head.
+    /// When the first byte of a response was seen; with HTTP/2, its head.
     pub first_byte_ns: Option<i64>,
     pub end_ns: i64,
-    /// Of a complete answer.
+    /// Of a complete response.
     pub status: Option<u16>,
     /// A place in [`record_classes`].
     pub class: u8,
 }
 
-/// The slowest requests so far, and never more than so many.
+/// The slowest requests so far, up to the maximum number.
 struct Slowest {
     most: usize,
     requests: BinaryHeap<Reverse<SlowRequest>>,
@@ -350,7 +350,7 @@ impl Tally {
     }
 }
 
-/// What stands at one moment.
+/// The state at one moment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Gauges {
     pub in_flight: u64,
@@ -451,7 +451,7 @@ impl Whole {
         other.records
     }
 
-    /// Counts a request of which nobody knows what became of it: as one that failed, in the second in which it was due.
+    /// Counts a request with unknown outcome: as failed, in the second in which it was due.
     pub fn lose(&mut self, ended: &Ended, class: u32, second: &mut Second) {
         let kind = self.classes.kind(class);
         let one = RequestCounts { due: 1, sent: 1, failed: 1, ..RequestCounts::default() };
@@ -472,7 +472,7 @@ impl Whole {
     }
 
     /// # Errors
-    /// A sum that is wrong, in release builds, too: a result whose books are wrong is none.
+    /// A sum does not balance; checked in release builds, too: a result with wrong counts is invalid.
     pub fn check(&self, latency: u64, latency_all: u64) -> Result<(), HttpError> {
         for (phase, books) in self.books.iter().enumerate() {
             let name = ["warm-up", "window"][phase];
@@ -514,7 +514,7 @@ mod tests {
 
     type Change = fn(&mut Whole);
 
-    /// In the warm-up one right answer; in the window seven, two failures and one that was never sent.
+    /// In the warm-up one correct response; in the window seven, two failures and one that was never sent.
     fn sound() -> Whole {
         let mut whole = Whole::default();
         whole.books[0] = RequestCounts { due: 1, sent: 1, ok: 1, failed: 0, unsent: 0 };

@@ -1,10 +1,10 @@
-//! Where the requests go.
+//! The target of the requests.
 
 use super::error::HttpError;
 use rustix::net::SocketAddrUnix;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// Where a connection goes.
+/// The endpoint of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     Ip(SocketAddr),
@@ -23,7 +23,7 @@ pub struct Target {
     pub port: u16,
     /// What the `Host` field says.
     pub authority: String,
-    /// Stands before the path of each request; no slash at its end.
+    /// Prefix of the path of each request; without a trailing slash.
     pub base_path: String,
     /// A socket in the file system instead of a host and a port.
     pub socket_path: Option<String>,

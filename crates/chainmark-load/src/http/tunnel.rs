@@ -1,4 +1,4 @@
-//! A way through a proxy, made before the first byte to the server (CONNECT).
+//! A tunnel through a proxy, opened before the first byte to the server (CONNECT).
 
 use super::classes::Kind;
 use super::failure::{Failure, reason};
@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 
 const HEAD_END: &[u8] = b"\r\n\r\n";
 
-/// Asks on a socket that has just been connected, and has room for it.
+/// Sends the request on a newly connected socket, whose buffer has room for it.
 pub(super) fn ask(socket: &OwnedFd, question: &[u8], io: &mut Io) -> Result<(), Failure> {
     match net::send(socket, question, SendFlags::NOSIGNAL) {
         Ok(count) if count == question.len() => {
@@ -21,7 +21,7 @@ pub(super) fn ask(socket: &OwnedFd, question: &[u8], io: &mut Io) -> Result<(), 
     }
 }
 
-/// Whether the proxy has opened the way. What follows its answer is the server's, and stays in the socket.
+/// Whether the proxy has opened the tunnel. Data after its response are the server's, and stay in the socket.
 pub(super) fn is_open(socket: &OwnedFd, io: &mut Io) -> Result<bool, Failure> {
     let wire = &mut io.buffers.wire[..];
     let there = match net::recv(socket, &mut *wire, RecvFlags::PEEK) {

@@ -25,11 +25,11 @@ use std::time::Duration;
 
 /// How often time-outs, resting connections and orders from outside are looked at.
 const TICK_NS: i64 = 10_000_000;
-/// How often requests that are under way are compared with the limit of giving up.
+/// Interval at which requests in flight are checked for a timeout.
 const PATIENCE_TICKS: u32 = 10;
 const FIRST_BACK_OFF_NS: i64 = 10_000_000;
 const LONGEST_BACK_OFF_NS: i64 = NS_PER_S;
-/// What a busy machine may add to the round trip that the end of a resting connection takes to be seen.
+/// The extra delay on a busy machine, beyond the round trip, until the end of an idle connection is seen.
 const IDLE_CLOSE_GRACE_NS: i64 = 1_000_000;
 /// A wait for events that took so long was a sleep.
 const ASLEEP_NS: i64 = 50_000;
@@ -58,7 +58,7 @@ pub(super) struct Shared {
     pub gauges: Vec<SharedGauges>,
 }
 
-/// What a thread shows of itself while it runs.
+/// A thread's published state while it runs.
 #[derive(Debug, Default)]
 pub(super) struct SharedGauges {
     pub started: AtomicU64,
@@ -107,7 +107,7 @@ impl Shared {
     }
 }
 
-/// A request under way.
+/// A request in flight.
 #[derive(Debug, Clone, Copy, Default)]
 struct Task {
     /// Its place in the order.
@@ -117,7 +117,7 @@ struct Task {
     start_ns: i64,
     /// 0 warm-up, 1 window.
     phase: usize,
-    /// It is on its way for the second time.
+    /// It was sent a second time.
     repeated: bool,
 }
 
@@ -150,7 +150,7 @@ pub(super) struct Worker<'p> {
     free_since_ns: i64,
     /// Slots that wait for their back-off to end.
     resting: Vec<u32>,
-    /// Slots below this ask now; others rest until the course of the load has them ask.
+    /// Slots below this are active; others are idle until the course of the load activates them.
     active: usize,
     parked: Vec<u32>,
     in_flight: usize,
@@ -169,14 +169,14 @@ pub(super) struct Worker<'p> {
     seen_since_ns: i64,
 }
 
-/// The schedule of an open loop at two places. What lies between them is due and waits for a connection.
+/// The schedule of an open loop at two positions. Requests between them are due and wait for a connection.
 struct OpenPace {
     next: Pace,
     due: Pace,
     queued: u64,
 }
 
-/// The descriptors of a thread, opened before the load starts so that their lack is told.
+/// The descriptors of a thread, opened before the load starts so that a shortage is reported.
 pub(super) struct Descriptors {
     epoll: OwnedFd,
     timer: OwnedFd,
@@ -238,13 +238,13 @@ impl<'p> Worker<'p> {
             seen_since_ns: 0,
         };
         if worker.thinking.is_some() {
-            // Clients come one after the other, as they will go on.
+            // Clients start one after the other, as they will continue.
             std::mem::take(&mut worker.free).into_iter().for_each(|slot| worker.think(slot, 0));
         }
         worker
     }
 
-    /// The client asks again when it has thought.
+    /// The client sends its next request after its think time.
     fn think(&mut self, slot: u32, now_ns: i64) {
         if let Some(thinking) = &mut self.thinking {
             self.thinkers.push(Reverse((now_ns + thinking.next_ns(), slot)));
@@ -266,7 +266,7 @@ impl<'p> Worker<'p> {
         }
     }
 
-    /// Whether the client is not to ask now; it rests then.
+    /// Whether the client must not send now; it becomes idle then.
     fn park(&mut self, slot: u32) -> bool {
         let is_active = (slot as usize) < self.active;
         if !is_active {
@@ -275,7 +275,7 @@ impl<'p> Worker<'p> {
         !is_active
     }
 
-    /// Has as many clients ask as the course of the load says.
+    /// Activates as many clients as the course of the load defines.
     fn follow_course(&mut self, now_ns: i64) {
         if self.pace.is_some() || self.plan.course.is_none() {
             return;
@@ -452,7 +452,7 @@ impl<'p> Worker<'p> {
         }
     }
 
-    /// Counts what has become of requests beside the one that an event was of.
+    /// Counts the outcomes of requests other than the one of the event.
     fn settle_ended(&mut self) {
         while let Some((slot, outcome)) = self.carrier.next_ended(&mut self.io) {
             self.settle(slot, outcome);
@@ -490,7 +490,7 @@ impl<'p> Worker<'p> {
         self.reuse(slot);
     }
 
-    /// The connection is free: whoever waits longest takes it.
+    /// The connection is free: the request that has waited longest gets it.
     fn reuse(&mut self, slot: u32) {
         if self.park(slot) {
             return;
@@ -533,9 +533,9 @@ impl<'p> Worker<'p> {
         }
     }
 
-    /// Whether the server ended a resting connection before it read the request: then it ends within a round trip of
-    /// the sending, as far as this thread can tell, or the request is never acknowledged. Another end may have been the
-    /// request's fault.
+    /// Whether the server ended an idle connection before it read the request: then it ends within a round trip of the
+    /// sending, as far as this thread can tell, or the request is never acknowledged. Another end may have been caused
+    /// by the request.
     ///
     /// Source: RFC 9112, 9.3.1.
     fn was_closed_idle(&self, slot: u32, kind: Kind) -> bool {
@@ -550,9 +550,9 @@ impl<'p> Worker<'p> {
         is_unread && self.carrier.is_kept_and_silent(slot)
     }
 
-    /// Sends a request once more, on a new connection; its time goes on. False: it may not be.
+    /// Sends a request again, on a new connection; its time continues. False: that is not allowed.
     ///
-    /// `is_unprocessed`: the server says that it did nothing for it, so that it may be whatever its method is.
+    /// `is_unprocessed`: the server states that it did not process it, so that it may be repeated for any method.
     ///
     /// Source: RFC 9113, 8.7.
     fn repeat(&mut self, slot: u32, is_unprocessed: bool) -> bool {
@@ -599,7 +599,7 @@ impl<'p> Worker<'p> {
         self.tally.failed(ended, class);
         let kind = self.tally.classes.kind(class);
         self.unanswered += u64::from(kind.is_unanswered());
-        // A server that could not be asked is not hopeless.
+        // If no request reached a server, it is not hopeless.
         if ended.phase == 1 && kind.is_of_server() {
             self.shared.failed.fetch_add(1, Relaxed);
         }
@@ -649,7 +649,7 @@ impl<'p> Worker<'p> {
         let end_ns = self.shared.end_ns();
         if let Some(pace) = &mut self.pace {
             pace.due.skip_until((now_ns + 1).min(end_ns));
-            // The numbers of a thread lie one stride apart.
+            // The numbers of a thread are one stride apart.
             let ahead = pace.due.number().saturating_sub(pace.next.number());
             pace.queued = ahead / self.plan.stride();
         }
@@ -698,7 +698,7 @@ impl<'p> Worker<'p> {
         gauges.queued.store(self.pace.as_ref().map_or(0, |pace| pace.queued), Relaxed);
     }
 
-    /// Draining is over: what is not answered has failed, what is not sent stays unsent.
+    /// Draining has ended: requests without a response have failed, unsent ones stay unsent.
     fn finish(mut self) -> Part {
         let now_ns = self.now_ns();
         for slot in 0..self.clients.len() as u32 {

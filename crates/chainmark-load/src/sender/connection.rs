@@ -1,4 +1,4 @@
-//! One connection of a load: sends what is due, reads answers, dials again after a loss.
+//! One connection of a load: sends what is due, reads responses, reconnects after a loss.
 
 use super::{Command, Plan};
 use crate::clock::monotonic_ns;
@@ -51,7 +51,7 @@ pub(super) struct Connection {
     messages: RefCell<MessageCounts>,
     /// The first sequence number that the current socket may carry.
     first_of_session: Cell<u32>,
-    /// Sent over the current socket and not answered.
+    /// Sent over the current socket and without a response.
     in_flight: Cell<u32>,
     all_answered: Notify,
     last_sent_ns: Cell<i64>,
@@ -100,7 +100,7 @@ impl Connection {
         }
     }
 
-    /// Uses one socket until the load's end. What was in flight on an earlier socket will never be answered.
+    /// Uses one socket until the load's end. What was in flight on an earlier socket will never get a response.
     async fn session(&self, socket: Socket) -> Result<(), Lost> {
         self.first_of_session.set(self.records.borrow().sent());
         self.in_flight.set(0);
@@ -115,7 +115,7 @@ impl Connection {
         }
     }
 
-    /// Sends every transaction at its due time, or as soon after it as the socket takes it.
+    /// Sends every transaction at its due time, or as soon after it as the socket accepts it.
     async fn send_due(&self, sink: &mut SplitSink<Socket, Message>) -> Result<(), Lost> {
         let last_chance_ns = self.schedule_end_ns() + self.plan.config.send_grace_ns;
         while let Some(prepared) = self.prepare_next() {
@@ -123,7 +123,7 @@ impl Connection {
                 return Ok(());
             }
             // A transaction that the socket has taken in part must be completed, or the node would read garbage. It is
-            // the only one whose fate is open at the end, and gets as long as an answer would.
+            // the only one with an open outcome at the end, and gets the response timeout.
             tokio::select! {
                 biased;
                 sent = sink.send(Message::text(prepared.request)) => sent.map_err(|error| Lost(error.to_string()))?,
@@ -187,7 +187,7 @@ impl Connection {
         }
     }
 
-    /// Whether it is the answer to a transaction of ours, late or not.
+    /// Whether it is the response to a transaction of ours, late or not.
     fn match_answer(&self, answered_ns: i64, sequence: u32, class: Class, check_code: u32) -> bool {
         let mut records = self.records.borrow_mut();
         let sent_ns = records.sent_ns(sequence).filter(|_| sequence >= self.first_of_session.get());
@@ -231,7 +231,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Passes when a transaction that was begun before the end has waited as long as for an answer.
+    /// Passes when a transaction that was begun before the end has waited for the response timeout.
     async fn answer_deadline(&self, last_chance_ns: i64) -> Result<(), Lost> {
         let timeout_ns = self.plan.config.answer_timeout_ns;
         if self.wait_until_or_command(last_chance_ns + timeout_ns).await? {
@@ -265,7 +265,8 @@ impl Connection {
         let _ = command.wait_for(|command| *command == Command::Abort).await;
     }
 
-    /// Dials once a second until the end of the schedule; `None` if nothing is left to send or all attempts failed.
+    /// Reconnects once a second until the end of the schedule; `None` if nothing is left to send or all attempts
+    /// failed.
     async fn redial(&self, mut dialled_ns: i64) -> Option<Socket> {
         self.records.borrow().next_unsent()?;
         let period_ns = REDIAL_PERIOD.as_nanos() as i64;

@@ -1,4 +1,4 @@
-//! Each way to fail is told apart, and all that is not a failure is none.
+//! Each kind of failure is distinguished, and no success is counted as a failure.
 
 use crate::server::{Server, read_request, reset, with_length, write, write_slowly};
 use crate::{classes, closed, make, open, order, post, run};
@@ -172,7 +172,7 @@ fn a_socket_in_the_file_system_is_loaded_as_a_port_is() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// Ends every connection after three answers without saying so, as a server does whose keep-alive time is over.
+/// Ends every connection after three responses without notice, like a server whose keep-alive time is over.
 fn closing_after_three() -> Server {
     Server::new(|_, stream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
@@ -202,7 +202,7 @@ fn what_may_not_be_asked_twice_is_not_and_has_a_class_of_its_own() {
     let server = closing_after_three();
     let result = run(&order(&server.url, closed(2), vec![post("/", json!({}))]));
     let detail = "before the answer, on a connection that had been kept alive";
-    // A server that takes a millisecond to close is seen as one that closed after it had been asked.
+    // A server that takes a millisecond to close looks like one that closed after it had received the request.
     assert!(result.classes.iter().all(|class| class.detail == detail), "{:?}", result.classes);
     assert!(result.classes.iter().any(|class| class.class == "idle close"), "{:?}", result.classes);
     assert_eq!((result.connections.repeated, result.connections.idle_closed > 0), (0, true));
@@ -218,7 +218,7 @@ fn a_generator_that_looks_late_still_tells_a_connection_that_ended_while_it_rest
             false
         }
     });
-    // To check the long answer takes a thread many milliseconds, in which it sees no connection end.
+    // Checking the long response takes a thread many milliseconds, in which it sees no connection end.
     let long = post("/long", json!({"checks": [{"pointer": "/0", "is": 1}]}));
     let mut order = order(&server.url, closed(8), vec![long, post("/short", json!({}))]);
     (order["duration_s"], order["threads"]) = (json!(1.5), json!(1));
@@ -320,7 +320,7 @@ fn a_server_that_never_answers_is_timed_out_and_what_waits_for_it_is_unsent() {
     (order["timeout_s"], order["drain_s"], order["max_records"]) = (json!(0.15), json!(0.2), json!(30));
     let result = run(&order);
     assert_eq!((result.books.due, result.books.ok), (40, 0));
-    // Each connection asks every 0.15 s for 0.6 s.
+    // Each connection sends every 0.15 s for 0.6 s.
     assert!((4..=10).contains(&result.books.failed), "{:?}", result.books);
     assert!(result.classes.iter().all(|class| class.class == "timeout"), "{:?}", result.classes);
     assert_eq!(result.latency_all.n, result.books.failed);
@@ -379,7 +379,7 @@ fn stopping_keeps_what_was_measured() {
 #[test]
 fn an_early_answer_to_a_request_that_is_not_read_ends_the_connection_and_not_the_load() {
     let server = Server::new(|_, mut stream| {
-        // As servers refuse what is too large.
+        // Like servers that refuse large requests.
         let _ = stream.write_all(b"HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
         std::thread::sleep(Duration::from_millis(20));
     });

@@ -33,7 +33,7 @@ fn as_a_child_with_few_files() {
     setrlimit(Resource::Nofile, limit).unwrap();
     let mut files: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
     files.truncate(files.len() - ROOM);
-    // The event queue and the timer take some of the room, connections the rest.
+    // The event queue and the timer use some of the descriptors, connections the rest.
     let mut order = order(&url, closed(8), vec![post("/", json!({}))]);
     order["give_up"] = json!({"slow_s": 1.0, "slow": 1, "failed": 1});
     let result = run(&order);

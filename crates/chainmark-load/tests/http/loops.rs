@@ -1,4 +1,4 @@
-//! Closed and open loops: what is due, when it is sent, and over which connections.
+//! Closed and open loops: the due requests, their send times, and their connections.
 
 use crate::server::{Server, read_request, with_length, write};
 use crate::{closed, make, open, order, post, run};
@@ -208,7 +208,7 @@ fn the_slowest_requests_are_told_with_their_stages_or_nobody_could_say_what_took
     assert!(run(&order).slowest.is_empty());
 }
 
-/// One of so many generators of an order.
+/// One of several generators of an order.
 fn sharing(order: &Value, index: usize, count: usize) -> HttpLoad {
     let mut own = order.clone();
     own["share"] = json!({"index": index, "count": count});

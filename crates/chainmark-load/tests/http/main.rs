@@ -9,7 +9,7 @@ mod server;
 use chainmark_load::http::{HttpLoad, HttpResult, LoadConfig};
 use serde_json::{Value, json};
 
-/// An order of short steps, to be changed where a test wants something else.
+/// An order of short steps, which tests may change.
 fn order(url: &str, mode: Value, requests: Vec<Value>) -> Value {
     json!({
         "url": url, "requests": requests, "mode": mode, "duration_s": 0.4, "drain_s": 2.0, "timeout_s": 5.0, "seed": 1,

@@ -12,8 +12,8 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
-/// Made when the tests run, so that no private key is ever in the sources: the server's configuration, and the files
-/// of two authorities, of which the first vouches for it.
+/// Made when the tests run, so that no private key is ever in the sources: the server's configuration, and the files of
+/// two authorities, the first of which signed it.
 static MADE: LazyLock<(Arc<ServerConfig>, [PathBuf; 2])> = LazyLock::new(|| {
     let authority = authority("right");
     let key = KeyPair::generate().unwrap();
@@ -47,7 +47,7 @@ fn config(certificate: &str, key: &str) -> Arc<ServerConfig> {
     Arc::new(builder.with_no_client_auth().with_single_cert(certificates, key).unwrap())
 }
 
-/// A body of 100 kB, so that an answer is several records.
+/// A body of 100 kB, so that a response is several records.
 fn serve(stream: TcpStream, config: Arc<ServerConfig>) {
     let stream = StreamOwned::new(ServerConnection::new(config).unwrap(), stream);
     let mut reader = BufReader::new(stream);

@@ -41,7 +41,7 @@ impl Server {
         Self { url, connections }
     }
 
-    /// Answers each request by what `answer` writes; the connection ends when it returns false.
+    /// Responds to each request with the output of `answer`; the connection ends when it returns false.
     pub fn answering(answer: impl Fn(&Request, &mut TcpStream) -> bool + Send + Sync + 'static) -> Self {
         Self::new(move |_, stream| {
             let mut reader = BufReader::new(stream.try_clone().unwrap());
@@ -74,7 +74,7 @@ pub fn read_request(reader: &mut impl BufRead) -> Option<Request> {
     Some(Request { path, head, body: String::from_utf8(body).unwrap() })
 }
 
-/// Whether the client still listens.
+/// Whether the client is still connected.
 pub fn write(stream: &mut impl Stream, text: &str) -> bool {
     stream.write_all(text.as_bytes()).is_ok()
 }

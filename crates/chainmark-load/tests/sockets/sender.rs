@@ -151,7 +151,7 @@ fn a_dropped_connection_loses_only_what_was_in_flight_and_is_dialled_again() {
     let url = serve(|number, mut socket| {
         async move {
             if number > 0 {
-                // What the first connection left open is not this one's to answer.
+                // Transactions that the first connection left open are not this one's.
                 socket.send(accepted(17)).await.unwrap();
                 return answer_all(socket).await;
             }
@@ -217,7 +217,7 @@ fn an_answer_after_the_time_out_is_counted_but_does_not_change_the_class() {
         }
         .boxed_local()
     });
-    // One more transaction after the late answers keeps the load alive until they have been read.
+    // One more transaction after the late responses keeps the load alive until they have been read.
     let result = run(LoadConfig { answer_timeout_ns: 400_000_000, ..config(&[&url], 11, 1000) });
     assert_eq!(result.records.class[0], Class::Timeout as u8);
     assert_eq!((result.late_answers, result.unmatched_answers), (1, 1));

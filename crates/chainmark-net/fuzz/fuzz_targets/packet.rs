@@ -1,4 +1,4 @@
-//! Any bytes as a packet: no panic, and a reset is itself a packet that goes to an end and that nobody answers.
+//! Any bytes as a packet: no panic, and a reset is itself a packet for an end that causes no further reset.
 //!
 //! In crates/chainmark-net: `cargo +nightly fuzz run packet -- -max_total_time=60`
 

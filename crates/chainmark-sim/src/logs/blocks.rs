@@ -17,7 +17,7 @@ pub struct BlockText {
     pub hash: [u8; 64],
     /// The tie breaker: of two, the smaller text is the smaller number.
     pub vrf: [u8; 128],
-    /// The number that nodes give it: the first block is 0.
+    /// The number in nodes' messages: the first block is 0.
     pub block_no: u64,
     /// The transactions in it: from the end of its parent's to this number.
     pub transactions_end: u64,
@@ -86,7 +86,7 @@ impl Blocks {
         }
     }
 
-    /// A block; the genesis block stands in for those that are not remembered.
+    /// A block; the genesis block replaces those no longer in memory.
     pub fn get(&self, number: BlockNumber) -> &BlockText {
         let place = number.checked_sub(self.oldest).map(|place| place as usize);
         place.and_then(|place| self.texts.get(place)?.as_deref()).unwrap_or(&self.genesis)
@@ -124,7 +124,7 @@ impl Blocks {
     }
 }
 
-/// Hexadecimal text that begins with `leading` and goes on with digits that follow from `key`.
+/// Hexadecimal text that begins with `leading` and continues with digits derived from `key`.
 pub fn hex_text<const N: usize>(key: u64, leading: &[u64]) -> [u8; N] {
     let mut text = [0; N];
     for (word, digits) in text.chunks_mut(16).enumerate() {

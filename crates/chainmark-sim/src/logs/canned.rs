@@ -8,7 +8,7 @@ use crate::trace::GENESIS;
 
 /// One line.
 pub enum Canned {
-    /// Text that is no JSON, without the newline.
+    /// Text that is not JSON, without the newline.
     Text(String),
     Object {
         namespace: &'static str,

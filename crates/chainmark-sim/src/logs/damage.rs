@@ -3,7 +3,7 @@
 use crate::logs::fault::{Fault, Kind};
 use crate::random::{Draws, Purpose};
 
-/// Lines of other programs in the same file: plain text, JSON that is no log object, nothing at all.
+/// Lines of other programs in the same file: plain text, JSON that is not a log object, empty lines.
 const FOREIGN: [&[u8]; 6] = [
     b"\n",
     b"[ 8123.400417] systemd[1]: Started Session 7 of user benchmark.\n",
@@ -18,7 +18,7 @@ const BINARY: [u8; 8] = [0xff, 0xfe, 0x00, 0x9c, 0x01, 0xc0, 0x80, 0x1b];
 /// Draws about all lines of a block have these indices.
 const WHOLE_BLOCK: u32 = 1 << 20;
 
-/// Where a line stands in its host's log, for the draws about it.
+/// The position of a line in its host's log, for the draws about it.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
     pub draws: Draws,
@@ -32,7 +32,7 @@ pub struct Damage {
     pub lines: Vec<u64>,
 }
 
-/// What a finished line is told by: its time, and the block that it is about if it tells of sending or announcing.
+/// The identity of a finished line: its time, and its block if it reports sending or announcing.
 #[derive(Debug, Clone, Copy)]
 pub struct Told {
     pub at_ns: i64,

@@ -31,7 +31,7 @@ impl Pen<'_> {
         self.text(if value { &b"true"[..] } else { b"false" })
     }
 
-    /// `hash@slot`, or what stands for the genesis block.
+    /// `hash@slot`, or the text for the genesis block.
     fn point(&mut self, block: &BlockText) -> &mut Self {
         if block.block.number == GENESIS {
             return self.text("genesis (origin)");
@@ -335,7 +335,7 @@ pub fn collection(pen: &mut Pen, kind: &str, block: &BlockText) {
     pen.text("}");
 }
 
-/// `took_ns` is told on the falling edge.
+/// `took_ns` is in the falling edge.
 pub fn took_snapshot(pen: &mut Pen, format: Format, block: &BlockText, took_ns: Option<i64>) {
     if format != Format::Legacy {
         pen.text("\"enclosedTime\":{");

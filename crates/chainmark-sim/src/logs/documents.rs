@@ -1,4 +1,4 @@
-//! The files beside the logs: genesis, topology, and the run's own description.
+//! The files next to the logs: genesis, topology, and the run's own description.
 
 use std::path::Path;
 

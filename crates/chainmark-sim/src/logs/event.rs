@@ -1,4 +1,4 @@
-//! What happens at a host: what the network told of it, and the lines that follow from it, in time.
+//! The events at a host: those of the network, and the resulting lines, in chronological order.
 
 use crate::logs::message::Message;
 use crate::trace::{Block, BlockNumber, LoopTimes, Observer, Selection};
@@ -23,7 +23,7 @@ pub enum Action {
     Start,
     End,
     Governor,
-    /// A core is busy for a while; `value` tells for what.
+    /// A core is busy for a while; `value` is the reason.
     Busy,
     RollBackRising,
     RollBackFalling,
@@ -31,7 +31,7 @@ pub enum Action {
     NonBlockingFalling,
 }
 
-/// One thing that a host does. What `value` means depends on the action: a slot, a count, a transaction.
+/// One action of a host. The meaning of `value` depends on the action: a slot, a count, a transaction.
 #[derive(Debug, Clone, Copy)]
 pub struct Event {
     pub at_ns: i64,
@@ -41,10 +41,10 @@ pub struct Event {
     pub action: Action,
 }
 
-/// Listens to the network: remembers what every host heard, and the blocks, until the hosts write it.
+/// Listens to the network: records what every host received, and the blocks, until the hosts write them.
 pub struct Listener<'a, F: FnMut(&Block, &LoopTimes)> {
     pub inboxes: &'a mut [Vec<Heard>],
-    /// Called for every new block, before anybody hears of it.
+    /// Called for every new block, before any host receives it.
     pub forged: F,
 }
 

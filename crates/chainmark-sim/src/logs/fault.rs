@@ -1,4 +1,4 @@
-//! What goes wrong on request: the kinds of faults, how a user writes them, and what they mean for one host.
+//! Faults on request: their kinds, their notation, and their effect on one host.
 
 use crate::chain::{Absence, Disturbances};
 use crate::cluster::Cluster;
@@ -39,7 +39,7 @@ pub enum Kind {
     ClockDrift,
 }
 
-/// Which times a kind takes.
+/// The times that a kind accepts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum When {
     /// None: it holds for the whole run.
@@ -50,12 +50,12 @@ enum When {
     Window(Option<f64>),
 }
 
-/// Which value a kind takes, and its default.
+/// The value that a kind accepts, and its default.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Takes {
     Nothing,
     Probability(f64),
-    /// In seconds, with a sign; drawn from ± the default when left out.
+    /// In seconds, signed; drawn from ± the default when omitted.
     Offset(f64),
     PartsPerMillion(f64),
     PerSecond(f64),
@@ -253,7 +253,7 @@ impl Kind {
     }
 }
 
-/// A fault of one host, with all that was left out drawn from the seed.
+/// A fault of one host, with omitted values drawn from the seed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fault {
     pub kind: Kind,
@@ -262,9 +262,9 @@ pub struct Fault {
     pub from_ns: i64,
     /// `i64::MAX`: to the end.
     pub until_ns: i64,
-    /// A probability, seconds, parts per million or a rate, by kind; 0 where there is none.
+    /// A probability, seconds, parts per million or a rate, by kind; 0 if there is none.
     pub value: f64,
-    /// The value as text, where it is a name.
+    /// The value as text, if it is a name.
     pub name: String,
 }
 
@@ -285,10 +285,11 @@ struct Written<'a> {
     value: Option<&'a str>,
 }
 
-/// Read all faults of an order; the result is sorted by host, and each host's in the order in which they were written.
+/// Parse all faults of an order; the result is sorted by host, and each host's are in the order in which they were
+/// written.
 ///
 /// # Errors
-/// An unknown kind or host, a time or value that is none.
+/// An unknown kind or host, an invalid time or value.
 pub fn read(order: &LogRequest, cluster: &Cluster) -> Result<Vec<Fault>> {
     let end_ns = order.slot_start_ns(order.slots);
     let mut faults = Vec::new();
@@ -458,7 +459,7 @@ pub fn disturbances(faults: &[Fault], order: &LogRequest) -> Disturbances {
         let absence = |from_ns: i64, until_ns: i64| Absence {
             host: fault.host,
             from_ns: from_ns as u64,
-            // Who is away at the end never comes back.
+            // A host that is down at the end stays down.
             until_ns: if until_ns >= end_ns { NEVER } else { until_ns as u64 },
         };
         match fault.kind {

@@ -70,7 +70,7 @@ pub struct Link {
     pub peer: u32,
     /// `"connectionId":"…"`, or the addresses of both ends in a legacy log; without the braces.
     pub connection: Box<[u8]>,
-    /// The older system's estimate of the way there, in seconds.
+    /// The older system's estimate of the one-way time, in seconds.
     pub one_way_s: f64,
     pub upstream: bool,
 }
@@ -82,7 +82,7 @@ pub fn address(cluster: &Cluster, host: u32) -> String {
     format!("10.{}.{}.{}", region + 1, number / 250, number % 250 + 4)
 }
 
-/// The peers of a host: whom it fetches from, then whom it serves.
+/// The peers of a host: upstream, then downstream.
 pub fn links(cluster: &Cluster, host: u32, format: Format) -> Vec<Link> {
     let own = address(cluster, host);
     let upstream = &cluster.upstream[host as usize];
@@ -160,7 +160,7 @@ impl Frames {
         &self.threads[NODE_THREADS.len() + link as usize * LINK_THREADS as usize + thread as usize]
     }
 
-    /// The same parts for a message that is none of `MESSAGES`.
+    /// The same parts for a message that is not in `MESSAGES`.
     pub fn other(&self, namespace: &str, legacy: &str, severity: &str) -> (Vec<u8>, Vec<u8>) {
         if self.format == Format::Legacy {
             let head = b"Z\",\"data\":{".to_vec();

@@ -1,4 +1,4 @@
-//! One host: when it runs, what is planned for it, and its state as its lines tell it.
+//! One host: when it runs, its planned actions, and its state in its lines.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ use crate::random::{Draws, Purpose};
 use crate::trace::{BlockNumber, GENESIS};
 
 const S: i64 = 1_000_000_000;
-/// A process needs so long from its start until it takes part.
+/// Time from a process's start until it takes part.
 pub const START_NS: i64 = 4_500_000_000;
 
 /// A time in which the process is down, then starting.
@@ -60,7 +60,7 @@ pub struct Host {
     pub damage: Damage,
     /// The host's own name, and the one that a fault gives it.
     pub frames: [Frames; 2],
-    // What is planned.
+    // Planned actions.
     pub inbox: Vec<Heard>,
     pub events: Vec<Event>,
     pub leading: Vec<(u64, BlockNumber)>,
@@ -73,7 +73,7 @@ pub struct Host {
     pub refills: bool,
     pub batch_end_ns: i64,
     pub miscounted: Option<(u64, u64)>,
-    // What the lines told so far.
+    // The state in the lines so far.
     pub tip: BlockNumber,
     pub tentative: BlockNumber,
     pub mempool: Mempool,
@@ -93,7 +93,7 @@ pub struct Host {
     pub rotation: Option<Rotation>,
     pub file_lines: u64,
     pub file_bytes: u64,
-    /// Where it is written to; lent back between chunks.
+    /// The output; returned between chunks.
     pub sink: Sink,
     pub lines: u64,
     pub bytes: u64,
@@ -185,7 +185,7 @@ impl Host {
         self.offline_until(at_ns).is_none()
     }
 
-    /// When the process is up again that is down at a time.
+    /// When a process that is down at a time is up again.
     pub fn down_until(&self, at_ns: i64) -> Option<i64> {
         self.outages.iter().find(|one| one.down_ns <= at_ns && at_ns < one.up_ns).map(|one| one.up_ns)
     }

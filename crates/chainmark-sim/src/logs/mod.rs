@@ -1,9 +1,9 @@
-//! Logs of a cluster as its nodes would have written them, and the truth beside them.
+//! Logs of a cluster as its nodes would have written them, and the ground truth next to them.
 //!
-//! `order` says what is wanted, `fault` what is to go wrong. `run` lets the network live a few minutes at a time; then
-//! every `host` plans (`plan`) and writes (`write`, `say`, `data`, `frame`) what it did in the order of its clock, many
-//! hosts at a time, each into its own files (`sink`). `truth` records what really happened; its documentation tells the
-//! columns. Nothing grows with the number of slots, and the bytes do not depend on the number of threads.
+//! `order` defines the request, `fault` the faults. `run` simulates the network a few minutes at a time; then every
+//! `host` plans (`plan`) and writes (`write`, `say`, `data`, `frame`) its actions in the order of its clock, many hosts
+//! at a time, each into its own files (`sink`). `truth` records the actual events; its documentation lists the columns.
+//! Memory does not grow with the number of slots, and the bytes do not depend on the number of threads.
 
 mod blocks;
 mod canned;

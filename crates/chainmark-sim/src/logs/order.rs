@@ -1,4 +1,4 @@
-//! What logs are ordered: the network, how long it lives, in which formats its hosts write, what goes wrong.
+//! The request for logs: the network, its duration, the formats of its hosts, the faults.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -177,10 +177,10 @@ impl LogRequest {
         Ok(())
     }
 
-    /// The format of every host, by its number; the last entry that names it counts.
+    /// The format of every host, by its number; the last entry that names it applies.
     ///
     /// # Errors
-    /// A host that is not there.
+    /// An unknown host.
     pub fn format_by_host(&self, cluster: &Cluster) -> Result<Vec<Format>> {
         let mut formats = vec![Format::V10_5; cluster.hosts()];
         for entry in &self.formats {

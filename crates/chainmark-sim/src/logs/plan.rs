@@ -25,7 +25,7 @@ const SAMPLE_AFTER_START_NS: i64 = 90 * MS;
 /// Where in a slot the ledger's figures are printed.
 const LEDGER_METRICS_AT: f64 = 0.7;
 const RESOURCES_PERIOD_NS: i64 = S;
-/// Nodes take a ledger snapshot so often.
+/// Interval of ledger snapshots.
 const LEDGER_SNAPSHOT_PERIOD_NS: i64 = 4_230 * S;
 /// Blocks are collected so long after they became immutable.
 const COLLECTION_AFTER_NS: i64 = 60 * S;
@@ -68,7 +68,7 @@ impl Host {
         }
     }
 
-    // ---- time goes by ------------------------------------------------------------------------------------------
+    // ---- the passing of time -----------------------------------------------------------------------------------
 
     /// Plan everything that comes with time alone: the slots given, samples and looks for peers up to a time.
     pub fn plan_slots(&mut self, slots: std::ops::Range<u64>, shared: &Shared) {
@@ -101,7 +101,7 @@ impl Host {
         self.plan_line(start_ns + in_slot as i64 + late_ns, Message::LedgerMetrics, slot);
     }
 
-    /// Whether a fault that befalls slots befalls this one; counts it.
+    /// Whether a fault of slots applies to this one; counts it.
     fn befallen(&mut self, kind: Kind, at_ns: i64, draws: Draws) -> bool {
         let Some(index) = self.damage.holding(kind, at_ns) else { return false };
         let hit = draws.unit(self.number, Purpose::Fault, index as u32) < self.damage.faults[index].value;
@@ -166,7 +166,7 @@ impl Host {
 
     // ---- blocks ------------------------------------------------------------------------------------------------
 
-    /// Plan the lines of what the network told.
+    /// Plan the lines about the network's events.
     pub fn plan_heard(&mut self, shared: &Shared) {
         let mut inbox = std::mem::take(&mut self.inbox);
         for heard in inbox.drain(..) {
@@ -344,7 +344,7 @@ impl Host {
                 if self.batch_end_ns >= until_ns {
                     return;
                 }
-                // A node that comes back asks for what the others' mempools hold then.
+                // A restarted node requests the content of the others' mempools.
                 self.next_transaction = shared.transactions.consumed();
                 (self.refills, self.miscounted) = (false, None);
             }
@@ -425,7 +425,7 @@ impl Host {
     }
 }
 
-/// So many microseconds after a time, give or take a few: no two lines follow each other by the same time.
+/// About this many microseconds after a time, with a small random offset: no two lines have the same distance in time.
 fn near(at_ns: i64, after_us: i64) -> i64 {
     at_ns + after_us * US + (mix(at_ns as u64 ^ after_us as u64) & 0xfff) as i64
 }

@@ -1,4 +1,5 @@
-//! What a host's process uses: counters that only grow while it lives, and gauges that move with its collections.
+//! The resource use of a host's process: counters that only grow while it runs, and gauges that change with its
+//! collections.
 
 use crate::logs::order::Workload;
 use crate::random::{Draws, Purpose};
@@ -13,11 +14,11 @@ const PROMOTED_MIB: f64 = 3.0;
 const MAJOR_AT: f64 = 1.45;
 const MINOR_CENTISECONDS: f64 = 0.22;
 const MAJOR_CENTISECONDS: f64 = 110.0;
-/// Memory of the process besides the heap.
+/// Memory of the process outside the heap.
 const BESIDES_HEAP_MIB: f64 = 62.0;
 const FILE_WRITES_KIB_PER_S: f64 = 250.0;
 const THREADS: u32 = 10;
-/// Part of the mutator's time that is spent in steady work; blocks take the rest.
+/// Share of the mutator's time for steady work; blocks use the rest.
 const STEADY: f64 = 0.65;
 /// Ledger snapshots and epoch borders keep a core busy so long.
 const BUSY_S: (f64, f64) = (6.0, 14.0);
@@ -44,7 +45,7 @@ pub struct Usage {
 #[derive(Debug, Clone)]
 pub struct Resources {
     workload: Workload,
-    /// Blocks that the host is expected to handle a second.
+    /// Expected number of blocks that the host handles per second.
     blocks_per_s: f64,
     host: u32,
     seed: u64,

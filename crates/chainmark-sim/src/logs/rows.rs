@@ -1,4 +1,4 @@
-//! What a host's lines tell of slots and blocks that are not over yet, row by row until they are closed.
+//! A host's lines about unfinished slots and blocks, row by row until they are closed.
 
 use std::collections::VecDeque;
 
@@ -26,7 +26,7 @@ impl SlotRows {
         self.rows.get_mut(slot.checked_sub(self.first)? as usize)?.as_mut()
     }
 
-    /// Take the rows of the slots before one, in their order.
+    /// Remove the rows of the slots before one, in order.
     pub fn take_before(&mut self, slot: u64) -> Vec<SlotRow> {
         let count = slot.saturating_sub(self.first).min(self.rows.len() as u64);
         self.first += count;
@@ -34,7 +34,7 @@ impl SlotRows {
     }
 }
 
-/// Rows about the blocks that may still be heard of.
+/// Rows about the blocks that may still be received.
 #[derive(Debug, Default)]
 pub struct BlockRows {
     first: BlockNumber,

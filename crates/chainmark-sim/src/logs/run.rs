@@ -1,4 +1,4 @@
-//! Makes all logs: the network lives a few minutes, then its hosts write what they did, many at a time.
+//! Makes all logs: the network runs for a few minutes, then its hosts write their actions, many at a time.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,7 +23,7 @@ use crate::random::{Draws, Purpose};
 use crate::trace::{BlockNumber, GENESIS, NEVER};
 
 const S: i64 = 1_000_000_000;
-/// What the network tells may lie so far in the past: forging takes this long at most.
+/// Maximum delay of the network's events: forging takes this long at most.
 const HOLD_NS: i64 = 10 * S;
 /// A chunk is as long as its events of all hosts fit into memory easily.
 const CHUNK_HOST_SECONDS: f64 = 10_400.0;
@@ -32,14 +32,14 @@ const CHUNK_S: (f64, f64) = (20.0, 200.0);
 const BLOCK_HORIZON_NS: i64 = 120 * S;
 /// Rows must be closed before their blocks are forgotten.
 const OPEN_BLOCKS_MAX: u32 = 3_500;
-/// What was under way when the last slot ended is over after this.
+/// Work in progress at the end of the last slot ends within this time.
 const AFTERMATH_NS: i64 = 600 * S;
 const END_SPREAD_NS: f64 = 4e9;
-/// Tells that a folder is ours and unfinished.
+/// Marks a folder as ours and unfinished.
 const MARKER: &str = "unfinished";
 const TRUTH: &str = "truth.parquet";
 
-/// How far the work is; may be asked from another thread.
+/// The progress of the work; may be read from another thread.
 #[derive(Debug, Default)]
 pub struct Progress {
     slots: AtomicU64,
@@ -70,7 +70,7 @@ pub struct FaultSummary {
     pub host: String,
     pub from_s: Option<f64>,
     pub until_s: Option<f64>,
-    /// A probability where it has no unit.
+    /// A probability if it has no unit.
     pub value: f64,
     pub unit: &'static str,
     pub name: String,
@@ -117,17 +117,17 @@ impl ClusterLogs {
     /// `threads` of 0 uses all cores. `replace` allows to replace a folder that holds such logs.
     ///
     /// # Errors
-    /// The order is impossible.
+    /// The order is invalid.
     pub fn new(order_json: &str, directory: &Path, threads: usize, replace: bool) -> Result<Self> {
         let order = LogRequest::from_json(order_json)?;
         Ok(Self { order, directory: directory.to_owned(), threads, replace, progress: Progress::default() })
     }
 
-    /// Write everything to a folder beside the one that was asked for, then rename it.
+    /// Write everything to a folder next to the requested one, then rename it.
     ///
     /// # Errors
-    /// The order is impossible, the folder is taken or cannot be written, or the work was cancelled. Then nothing is
-    /// left behind.
+    /// The order is invalid, the folder exists or cannot be written, or the work was cancelled. Then nothing is left
+    /// behind.
     pub fn run(&self) -> Result<Summary> {
         self.check_target()?;
         let part = self.part();
@@ -358,7 +358,7 @@ impl Scribe<'_> {
         self.close_blocks(end_ns)
     }
 
-    /// After the last slot: let what is under way come to its end, then shut the hosts down.
+    /// After the last slot: complete the work in progress, then shut the hosts down.
     fn end(&mut self) -> Result<()> {
         let slots_end_ns = self.order.slot_start_ns(self.order.slots);
         let mut until_ns = slots_end_ns + HOLD_NS;

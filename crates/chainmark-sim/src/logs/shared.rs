@@ -6,7 +6,7 @@ use crate::logs::order::LogRequest;
 use crate::logs::transactions::Transactions;
 use crate::random::Draws;
 
-/// Stands for the forge loop where a peer is expected.
+/// Denotes the forge loop in place of a peer.
 pub const FROM_FORGE: u16 = u16::MAX;
 
 /// What all hosts share while they plan and write.

@@ -1,4 +1,4 @@
-//! Where a host's log goes: one file, or several that follow each other, plain or compressed.
+//! The output of a host's log: one file, or several consecutive ones, plain or compressed.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use crate::logs::order::Compression;
 const GZIP_LEVEL: u32 = 4;
 const ZSTD_LEVEL: i32 = 3;
 
-/// Holds back what it has not encoded yet, and what is encoded until it is stored.
+/// Buffers data until they are encoded, and encoded data until they are stored.
 enum Encoder {
     Gzip(GzEncoder<Vec<u8>>),
     Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
@@ -59,7 +59,7 @@ pub struct Sink {
     /// The current file, without the suffix of its compression.
     name: String,
     encoder: Option<Encoder>,
-    /// Of a rotation, told at the next write.
+    /// The error of a rotation, returned by the next write.
     failed: Option<SimulationError>,
     /// Bytes in files.
     pub stored: u64,

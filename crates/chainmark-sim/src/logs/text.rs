@@ -113,7 +113,7 @@ fn civil_date(day: i64) -> (i64, u32, u32) {
 }
 
 /// Append a number of nanoseconds in seconds, as the nodes' JSON library prints an exact decimal: `0.475`, `2.2536e-2`,
-/// `1037437.527033868`, an integer where there is no fraction.
+/// `1037437.527033868`, an integer if there is no fraction.
 pub fn push_seconds(out: &mut Vec<u8>, ns: i64) {
     let mut digits = itoa::Buffer::new();
     push_decimal(out, ns < 0, digits.format(ns.unsigned_abs()).as_bytes(), -9);

@@ -1,8 +1,8 @@
-//! The stream of transactions: when each is submitted, how large it is, which block takes it.
+//! The stream of transactions: submission time, size, and block of each.
 //!
 //! Transactions are numbered. They are submitted at the offered rate as long as the mempools have room, which is for
-//! the transactions of two blocks; blocks take them in their order. So under a full load the mempools are full, and
-//! every block makes room for the next ones.
+//! the transactions of two blocks; blocks include them in order. So under a full load the mempools are full, and every
+//! block makes room for the next ones.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use chainmark_random::{GAMMA, mix};
 use crate::logs::order::Workload;
 
 const NS_PER_S: f64 = 1e9;
-/// Mempools hold the transactions of so many blocks.
+/// Mempools hold the transactions of this many blocks.
 const BLOCKS_IN_MEMPOOL: u64 = 2;
 /// A waiting generator sends its next transactions this fast when there is room again.
 const BURST_GAP_NS: i64 = 4_000_000;
@@ -59,7 +59,8 @@ impl Transactions {
         self.consumed_now
     }
 
-    /// When a transaction was submitted; None if it was not yet. Of what is forgotten, everybody knows.
+    /// When a transaction was submitted; None if it was not yet. Transactions no longer in memory are known to every
+    /// host.
     pub fn released_ns(&self, number: u64) -> Option<i64> {
         match number.checked_sub(self.first) {
             None => Some(i64::MIN),
@@ -94,7 +95,7 @@ impl Transactions {
         }
     }
 
-    /// Where the transactions of a new block end: they begin after those of its parent.
+    /// The last transaction of a new block: its first follows those of its parent.
     pub fn take(&mut self, parent_end: u64, snapshot_ns: i64) -> u64 {
         self.plan_until(snapshot_ns);
         let known = self.released_ns.partition_point(|&at| at + SPREAD_NS <= snapshot_ns) as u64;

@@ -1,9 +1,9 @@
-//! `truth.parquet`: what really happened, and what a perfect reader of the logs would see of it.
+//! `truth.parquet`: the actual events, and what a perfect reader of the logs would see of them.
 //!
-//! One table whose column `record` says what a row is about. All times are nanoseconds since 1970-01-01 UTC.
+//! One table; its column `record` states the kind of a row. All times are nanoseconds since 1970-01-01 UTC.
 //!
-//! **`block`**: one row for every block and every host that heard of it, in the order of the blocks' numbers, then of
-//! the hosts.
+//! **`block`**: one row for every block and every host that received news of it, in the order of the blocks' numbers,
+//! then of the hosts.
 //!
 //! | column | meaning |
 //! |---|---|
@@ -17,7 +17,7 @@
 //! | `adoption` | `extended`, `switched` (no message that the published analysis reads) or `stored` |
 //! | `fetch_length` | blocks of the first fetch request that ends in this block |
 //! | `<stage>_ns` | when the stage was reached, by a perfect clock: the first time it was |
-//! | `<stage>_printed_ns` | the time in the first line that tells it and was really written; null if there is none |
+//! | `<stage>_printed_ns` | the time in the first line of the stage that was actually written; null if there is none |
 //! | `<stage>_written` | whether the line of `<stage>_ns` was written, rather than lost to a fault |
 //!
 //! The stages are `started`, `block_context`, `ledger_state`, `ledger_view`, `leadership`, `ticked`, `snapshot`,
@@ -29,15 +29,15 @@
 //! | column | meaning |
 //! |---|---|
 //! | `started_…` to `leadership_…` | the forge loop's stages as above, but of its *last* pass in the slot |
-//! | `loop_starts` | lines that tell a loop start, as written |
+//! | `loop_starts` | number of lines of a loop start, as written |
 //! | `is_leader` | whether the host leads |
 //! | `density`, `utxo_entries` | the ledger's figures as written for the slot |
-//! | `mempool_transactions` | the mempool's size in the last line written during the slot that tells it |
+//! | `mempool_transactions` | the mempool's size in the last line with it that was written during the slot |
 //! | `resources_printed_ns`, `cpu_centiseconds` … `threads` | the last resource sample written during the slot |
 //!
 //! **`fault`**: one row for every fault and host: `fault` (its kind), `host`, `fault_from_ns`, `fault_until_ns` (null:
 //! from the beginning, to the end), `fault_value` (a probability, seconds, parts per million or a rate), `fault_name`,
-//! `fault_lines` (lines that it took, added or damaged one by one; 0 where it changes the host, its clock, or how all
+//! `fault_lines` (lines that it removed, added or damaged individually; 0 if it changes the host, its clock, or how all
 //! its lines read).
 
 use std::fs::File;
@@ -57,7 +57,7 @@ use crate::logs::fault::Fault;
 use crate::logs::resources::Usage;
 use crate::trace::GENESIS;
 
-/// Stages that are told by lines.
+/// Stages with lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     Started,
@@ -113,7 +113,7 @@ impl Default for Reached {
 }
 
 impl Reached {
-    /// A line told it; the first one counts.
+    /// A line reported it; the first one counts.
     pub fn first(&mut self, true_ns: i64, printed_ns: i64, written: bool) {
         if self.true_ns == NEVER {
             (self.true_ns, self.written) = (true_ns, written);
@@ -123,7 +123,7 @@ impl Reached {
         }
     }
 
-    /// A line told it; the last one counts.
+    /// A line reported it; the last one counts.
     pub fn last(&mut self, true_ns: i64, printed_ns: i64, written: bool) {
         (self.true_ns, self.written) = (true_ns, written);
         if written {
@@ -131,7 +131,7 @@ impl Reached {
         }
     }
 
-    /// A line that repeats it: it tells no new time, but may be the first that was written.
+    /// A line that repeats it: it has no new time, but may be the first one that was written.
     pub fn repeated(&mut self, printed_ns: i64, written: bool) {
         if self.true_ns != NEVER && self.printed_ns == NEVER && written {
             self.printed_ns = printed_ns;
@@ -243,7 +243,7 @@ enum Values {
     Texts(Vec<ByteArray>),
 }
 
-/// A column of the group that is being filled. Levels behind the last value are added when the group is written.
+/// A column of the current group. Levels after the last value are added when the group is written.
 struct Column {
     levels: Vec<i16>,
     values: Values,
@@ -414,7 +414,7 @@ impl TruthWriter {
         self.end_row()
     }
 
-    /// Write what is left and close the file.
+    /// Write the rest and close the file.
     ///
     /// # Errors
     /// The file cannot be written.

@@ -175,7 +175,7 @@ impl Host {
         self.after(event, message, shared, copies);
     }
 
-    /// What changes before a line is written; false if there is nothing to tell.
+    /// The changes before a line is written; false if there is nothing to report.
     fn before(&mut self, event: &Event, message: Message, shared: &Shared) -> bool {
         match message {
             Message::TryAdd => shared.blocks.get(event.block).block.parent == self.tip,
@@ -223,7 +223,7 @@ impl Host {
         true
     }
 
-    /// Append a line; how often it can be read, or None where the format has no such message.
+    /// Append a line; returns how often it can be read, or None if the format has no such message.
     fn line(&mut self, event: &Event, message: Message, shared: &Shared) -> Option<u32> {
         let wrong = !self.damage.faults.is_empty() && self.damage.holding(Kind::WrongHost, event.at_ns).is_some();
         self.frames[usize::from(wrong)].head(message)?;
@@ -272,7 +272,7 @@ impl Host {
         (self.file_lines, self.file_bytes) = (0, 0);
     }
 
-    /// Damage the finished line as the faults want it; how often it can be read.
+    /// Damage the finished line by the faults; returns how often it can be read.
     fn end_line(&mut self, start: usize, event: &Event, message: Option<Message>, shared: &Shared) -> u32 {
         self.line_number += 1;
         let (mut lines, mut copies) = (1, 1);
@@ -397,7 +397,7 @@ impl Host {
             Message::CompletedFetch => Stage::Fetched,
             Message::AnnounceRising => Stage::Announced,
             Message::AnnounceFalling => {
-                // Without the key that tells it, a falling edge counts as an announcement like any other.
+                // Without its key, a falling edge counts as an announcement like any other.
                 let silent = self.damage.holding(Kind::FallingEdges, event.at_ns).is_none();
                 if let Some(row) = self.blocks.of(event.block).filter(|_| silent) {
                     row.reached[Stage::Announced as usize].repeated(printed_ns, written);

@@ -1,4 +1,4 @@
-//! What each message tells, read from the members of its `data`.
+//! The content of each message, read from the members of its `data`.
 
 use crate::decode::fields::{Body, Fields};
 use crate::decode::peers::Peers;
@@ -8,7 +8,7 @@ use crate::json::{Key, Span, string};
 use crate::key;
 use crate::message::Message;
 
-/// The class of a line of `message` with what it tells.
+/// The class of a line of `message` with its content.
 #[inline(always)]
 pub(super) fn line_of<'a>(message: Message, at_ns: i64, fields: Fields<'_>, peers: &'a mut Peers) -> Body<Line<'a>> {
     if let Some((name, value)) = only_number(message, fields) {
@@ -38,14 +38,14 @@ pub(super) fn line_of<'a>(message: Message, at_ns: i64, fields: Fields<'_>, peer
     Ok(Line::Event(Event { at_ns, fact }))
 }
 
-/// What a message tells, where that is one number and nothing else: its name, and where it stands.
+/// A message whose content is only one number: its name, and the position of the number.
 #[inline(always)]
 pub(super) fn only_number(message: Message, fields: Fields<'_>) -> Option<(&'static str, Span)> {
     let key = match message {
         Message::LedgerState | Message::LedgerView | Message::Leads | Message::LeadsNot | Message::MempoolSnapshot => {
             key::SLOT
         }
-        // Old nodes tell more.
+        // Old nodes log more.
         Message::LoopStart if !fields.get(key::UTXO_SIZE).present() && !fields.get(key::CHAIN_DENSITY).present() => {
             key::SLOT
         }
@@ -59,7 +59,7 @@ pub(super) fn only_number(message: Message, fields: Fields<'_>) -> Option<(&'sta
     Some((key.name, fields.get(key)))
 }
 
-/// What a message tells with its only number.
+/// The content of a message from its only number.
 #[inline(always)]
 pub(super) fn fact_of_number(message: Message, number: u64) -> Fact<'static> {
     match message {
@@ -75,7 +75,7 @@ pub(super) fn fact_of_number(message: Message, number: u64) -> Fact<'static> {
     }
 }
 
-/// What comes once a second, once a block, or less often.
+/// Messages once per second, once per block, or less often.
 fn rare_line_of<'a>(message: Message, at_ns: i64, fields: Fields<'_>, peers: &'a mut Peers) -> Body<Line<'a>> {
     let fact = match message {
         Message::Resources => Fact::Resources(resources(fields)?),

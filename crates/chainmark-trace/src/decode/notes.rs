@@ -1,4 +1,4 @@
-//! What lines tell of the node itself, beside the events: its name, its version, its network.
+//! Facts in lines about the node itself, besides the events: its name, its version, its network.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use crate::json::{Key, string};
 use crate::key;
 use crate::message::Note;
 
-/// Counts the host that was told until now, and begins to count another one.
+/// Counts the previous host, and begins to count another one.
 #[cold]
 pub(super) fn count_host(names: &mut BTreeMap<String, u64>, last: &mut (String, u64), host: &[u8]) {
     if let Some(count) = names.get_mut(&last.0) {
@@ -24,7 +24,7 @@ pub(super) fn count_host(names: &mut BTreeMap<String, u64>, last: &mut (String, 
 }
 
 impl HostCounts {
-    /// A fetch tells the host's own end of the connection.
+    /// A fetch line contains the host's own end of the connection.
     #[inline(always)]
     pub(super) fn count_address(&mut self, fact: &Fact<'_>) {
         if let Fact::Fetched { peer: Peer { local: Some(local), .. }, .. } = fact {
@@ -57,7 +57,7 @@ impl HostCounts {
         }
     }
 
-    /// Old nodes tell version and revision in every line: "8.1.1:ea2c0".
+    /// Old nodes log version and revision in every line: "8.1.1:ea2c0".
     #[cold]
     pub(super) fn note_environment(&mut self, told: Option<Cow<'_, [u8]>>) {
         let Some(told) = told else { return };

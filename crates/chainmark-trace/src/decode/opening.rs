@@ -1,4 +1,4 @@
-//! The first look at a line: whether it is an object, what it is wrapped in, and where its members stand.
+//! The first pass over a line: whether it is an object, its wrapper, and the positions of its members.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ pub(super) struct Envelope {
     pub plain: bool,
 }
 
-/// The members of what a log object is wrapped in.
+/// The members of the wrapper of a log object.
 #[derive(Clone, Copy, Default)]
 struct Wrapping {
     journald: Span,
@@ -40,7 +40,7 @@ pub(super) enum Opened {
     Bad(Problem),
 }
 
-/// Finds where a line's members stand, and keeps it until the next line.
+/// Finds the positions of a line's members, and keeps them until the next line.
 #[derive(Default)]
 pub(super) struct Opening {
     pub envelope: Envelope,
@@ -126,7 +126,7 @@ impl Opening {
         result
     }
 
-    /// Where the wrapped line is, and what tells that it goes on.
+    /// The position of the wrapped line, and the mark of its continuation.
     pub fn payload(&self, wrapper: Wrapper) -> (Span, Span) {
         let wrapping = &self.wrapping;
         let payload = match wrapper {
@@ -138,13 +138,13 @@ impl Opening {
         (payload, wrapping.line_break)
     }
 
-    /// By which the pieces of a wrapped line are told from those of others: docker's name of a stream, journald's
-    /// number of one, or that of the process.
+    /// Identifies the pieces of a wrapped line among others: docker's name of a stream, journald's number of one, or
+    /// that of the process.
     pub fn stream(&self) -> Span {
         if self.wrapping.stream.present() { self.wrapping.stream } else { self.wrapping.process }
     }
 
-    /// Whether an object that is not wrapped has anything of a log object.
+    /// Whether an unwrapped object has any property of a log object.
     pub fn is_log_object(&self) -> bool {
         self.envelope.at.present() || self.envelope.ns.present() || self.envelope.data.present()
     }
@@ -155,8 +155,8 @@ pub(super) fn is_utf8(text: &Text<'_>, start: usize, end: usize) -> bool {
     text.ascii || std::str::from_utf8(&text.bytes[start..end]).is_ok()
 }
 
-/// Scans a log object of today's nodes: the members `at`, `ns`, `data`, `sev`, `thread`, `host`, without white
-/// space or escapes outside of `data`. None if it is no such object, or none at all.
+/// Scans a log object of current nodes: the members `at`, `ns`, `data`, `sev`, `thread`, `host`, without white space or
+/// escapes outside of `data`. None if it is another object, or not an object.
 #[inline(always)]
 fn usual(scanner: Scanner<'_>, start: usize, members: &mut Members) -> Option<[Span; 5]> {
     let Scanner { text, end } = scanner;

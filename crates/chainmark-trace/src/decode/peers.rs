@@ -1,4 +1,4 @@
-//! The ends of a connection, however a message tells them.
+//! The ends of a connection, in any message format.
 
 use std::ops::Range;
 

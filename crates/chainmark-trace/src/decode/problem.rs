@@ -25,7 +25,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// Whether the line is no JSON, or no text at all.
+    /// Whether the line is not JSON, or not text.
     pub fn is_syntax(&self) -> bool {
         matches!(self, Self::Json(_) | Self::Utf8)
     }

@@ -1,7 +1,7 @@
-//! Lines that say again, behind their time stamps, what earlier ones said.
+//! Lines that repeat earlier ones after their time stamps.
 //!
-//! Half of a node's log and more is such lines: a peer that has no transaction to offer says so thousands of times. The
-//! same bytes say the same, so a line that is equal to one that was scanned needs no scan of its own: it is compared.
+//! At least half of a node's log is such lines: a peer without a transaction to offer logs that thousands of times. The
+//! same bytes have the same content, so a line that equals a scanned one needs no scan of its own: it is compared.
 
 use crate::event::Fact;
 use crate::message::Routed;
@@ -14,8 +14,8 @@ const LENGTHS: std::ops::RangeInclusive<usize> = BLOCK..=512;
 /// Bytes that are mixed together.
 const BLOCK: usize = 64;
 
-/// What a line said beside its time. Of events only those that are nothing but a count: others tell a slot, a block or
-/// the time, and hardly ever the same again.
+/// The content of a line besides its time. Of events only those that are only counted: others contain a slot, a block
+/// or the time, and hardly ever repeat.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Said {
     Ignored,
@@ -34,7 +34,7 @@ impl Said {
     }
 }
 
-/// What stands behind a line's time stamp, from its closing quote to the line's end.
+/// The text after a line's time stamp, from its closing quote to the line's end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rest {
     pub start: usize,
@@ -51,18 +51,18 @@ impl Rest {
 
 const SECRETS: [u64; 4] = [0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03, 0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db];
 
-/// Mixes all bytes. What it gives is told nowhere, and may differ between processors.
+/// Hashes all bytes. The hash is internal, and may differ between processors.
 #[inline(always)]
 fn hash(bytes: &[u8]) -> u64 {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has AVX2, as was just asked.
+        // SAFETY: the processor has AVX2, as was just checked.
         return unsafe { x86::hash(bytes) };
     }
     hash_portable(bytes)
 }
 
-/// Every block, the last one at the end, however many of its bytes were told before.
+/// Every block, the last one at the end, even if it overlaps the previous one.
 #[inline(always)]
 fn each_block(bytes: &[u8], mut tell: impl FnMut(&[u8; BLOCK])) {
     let mut rest = bytes;
@@ -135,7 +135,7 @@ mod x86 {
     fn mix(state: __m256i, value: __m256i, secret: __m256i) -> __m256i {
         let keyed = _mm256_xor_si256(value, secret);
         let product = _mm256_mul_epu32(keyed, _mm256_srli_epi64::<32>(keyed));
-        // The value itself, too: a half word of zeros takes nothing from it.
+        // The value itself, too: a half word of zeros does not change it.
         _mm256_add_epi64(_mm256_add_epi64(state, product), _mm256_shuffle_epi32::<0b01_00_11_10>(value))
     }
 
@@ -169,18 +169,18 @@ fn named(text: &Text<'_>, start: usize) -> usize {
     (text.word(start + 8).wrapping_mul(SECRETS[0]) >> 58) as usize % Repeats::NAMES
 }
 
-/// After so many lines of some namespaces of which none was kept, no more of them are looked up.
+/// After this many consecutive misses of some namespaces, they are no longer looked up.
 const IN_VAIN: u16 = 4_096;
 
 /// The lines that repeat.
 pub(super) struct Repeats {
     kept: Vec<Kept>,
-    /// Index into `kept` plus one, by hash; one that finds its place taken is not kept.
+    /// Index into `kept` plus one, by hash; a line whose slot is taken is not kept.
     places: Box<[u16; Self::PLACES]>,
-    /// Parts of the hashes of lines that came once: what never comes again is not worth a copy.
+    /// Parts of the hashes of lines that were seen once: a line is copied only when it repeats.
     once: Box<[u16; Self::PLACES]>,
-    /// Lines in a row that were looked up in vain, by how their namespace begins. Those that tell a slot, a block or a
-    /// transaction never come again. It runs over, so that now and then they are tried again.
+    /// Consecutive misses, by how their namespace begins. Lines with a slot, a block or a transaction never repeat. It
+    /// overflows, so that they are tried again now and then.
     in_vain: [u16; Self::NAMES],
 }
 
@@ -200,7 +200,7 @@ impl Repeats {
     const PLACES: usize = 4_096;
     const NAMES: usize = 64;
 
-    /// What is to be looked up of a line, unless it is too short or too long to be kept, or hardly comes again.
+    /// The part of a line to look up, unless it is too short or too long to be kept, or hardly ever repeats.
     #[inline(always)]
     pub fn rest(&mut self, text: &Text<'_>, start: usize, end: usize) -> Rest {
         if !LENGTHS.contains(&end.wrapping_sub(start)) {

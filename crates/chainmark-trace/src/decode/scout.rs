@@ -1,9 +1,9 @@
 //! Lines decoded by another thread than the one that counts them.
 //!
-//! Whoever decodes a piece of a file knows nothing of the lines before it. So a scout tells only what a line says by
-//! itself, and only of lines as nodes write them; all others (wrapped or cut ones, damaged ones, those that tell of the
-//! node itself) are left to the decoder, which takes everything in the order of the lines. What it counts, and which
-//! names it sees first, is therefore the same however many scouts there are.
+//! A thread that decodes a piece of a file does not know the preceding lines. So a scout only reports the content of a
+//! line by itself, and only of lines as nodes write them; all others (wrapped or cut ones, damaged ones, those about
+//! the node itself) are left to the decoder, which processes everything in line order. Its counts, and the order in
+//! which it sees names, are therefore the same for any number of scouts.
 
 use std::cell::Cell;
 
@@ -16,9 +16,9 @@ use crate::text::Text;
 /// Decodes pieces of files, and counts nothing.
 #[derive(Default)]
 pub struct Scout {
-    /// Its counts are nobody's.
+    /// Its counts are not used.
     core: Core,
-    /// Names that it has told.
+    /// Names that it has reported.
     names_told: usize,
 }
 
@@ -40,7 +40,7 @@ struct Finding {
     at_ns: i64,
     start: u32,
     end: u32,
-    /// Its place among the names that the scout has told.
+    /// Its index among the names that the scout has reported.
     name: u16,
     class: Class,
 }
@@ -53,14 +53,14 @@ enum Class {
     Event,
 }
 
-/// A namespace and kind, as a scout tells it, and where its lines go.
+/// A namespace and kind, as a scout reports it, and the class of its lines.
 pub struct Name {
     ns: Box<[u8]>,
     kind: Box<[u8]>,
     routed: Cell<Option<Routed>>,
 }
 
-/// A line, as a scout tells it.
+/// A line, as a scout reports it.
 pub struct Scouted<'a> {
     at_ns: i64,
     host: &'a [u8],
@@ -70,7 +70,7 @@ pub struct Scouted<'a> {
 }
 
 impl Scout {
-    /// Decodes the lines of a piece, of which `lines` tells begin and end, in the place of what was found in another.
+    /// Decodes the lines of a piece, whose bounds are in `lines`, reusing the findings of another.
     pub fn look(&mut self, text: &Text<'_>, lines: impl Iterator<Item = (usize, usize)>, found: &mut Findings) {
         found.clear();
         for (start, end) in lines {
@@ -119,12 +119,12 @@ impl Findings {
         self.names.clear();
     }
 
-    /// Takes the names out that the scout met for the first time; they follow those of its pieces before.
+    /// Removes the names that the scout met for the first time; they follow those of its earlier pieces.
     pub fn take_names(&mut self) -> impl Iterator<Item = Name> + '_ {
         self.names.drain(..).map(|(ns, kind)| Name { ns, kind, routed: Cell::new(None) })
     }
 
-    /// Every line: where it begins and ends, and what the scout tells of it; none is for the decoder.
+    /// Every line: its bounds, and the scout's result; None is for the decoder.
     pub fn lines<'a>(&'a self, names: &'a [Name]) -> impl Iterator<Item = (usize, usize, Option<Scouted<'a>>)> {
         let mut events = self.events.iter();
         let mut hosts = self.hosts.iter().peekable();

@@ -1,8 +1,8 @@
-//! Lines that differ from an earlier one in numbers and texts alone.
+//! Lines that differ from an earlier one only in numbers and texts.
 //!
-//! A node writes every message with the same members in the same order. What stands between the values of such a line
-//! is compared with that of an earlier one, which was scanned, and the values are stepped over: what follows from the
-//! rest (that it is an object, which message it is, which value is the one that is asked for) was seen there.
+//! A node writes every message with the same members in the same order. The text between the values of such a line is
+//! compared with that of an earlier one, which was scanned, and the values are skipped: the consequences of the rest
+//! (that it is an object, which message it is, which value is needed) were found there.
 
 use crate::json::{Scanner, Span};
 use crate::message::{Message, Routed};
@@ -11,25 +11,25 @@ use crate::text::Text;
 /// Lines with more values than this are no shape, nor are longer ones: lists, mostly, which are never alike.
 const MOST_VALUES: usize = 24;
 const LONGEST: usize = 512;
-/// Members whose texts say what a line is, or that are asked about in every line.
+/// Members whose texts identify a line, or that are needed of every line.
 const SAYING: [&[u8]; 4] = [b"kind", b"ns", b"sev", b"host"];
 
-/// What a line of a shape says beside its time.
+/// The content of a line of a shape besides its time.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Says {
     Ignored,
-    /// The number that this message tells.
+    /// The number in this message.
     Number(Message),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Number,
-    /// What stands between the quotes.
+    /// The text between the quotes.
     Text,
 }
 
-/// What stands before a value, and the value's kind.
+/// The text before a value, and the value's kind.
 struct Step {
     literal: Box<[u8]>,
     kind: Kind,
@@ -37,22 +37,22 @@ struct Step {
 
 struct Shape {
     steps: Vec<Step>,
-    /// What stands behind the last value.
+    /// The text after the last value.
     end: Box<[u8]>,
-    /// Which value is asked for.
+    /// The needed value.
     asked: usize,
     routed: Routed,
     says: Says,
 }
 
-/// Whether a text goes on with these bytes.
+/// Whether a text continues with these bytes.
 #[inline(always)]
 fn goes_on(text: &Text<'_>, at: usize, literal: &[u8]) -> bool {
     text.bytes.get(at..at + literal.len()) == Some(literal)
 }
 
 impl Shape {
-    /// The shape of the line whose time ends at `start`; it was scanned, and has no fault.
+    /// The shape of the line whose time ends at `start`; it was scanned, and is valid.
     fn of(scanner: Scanner<'_>, start: usize, asked: Span, routed: Routed, says: Says) -> Option<Self> {
         let Scanner { text, end } = scanner;
         let (mut steps, mut asked_at) = (Vec::new(), None);
@@ -81,7 +81,7 @@ impl Shape {
                     at = scanner.number(at).ok()?;
                     (from, at, Kind::Number)
                 }
-                // Where white space may stand, a key is not known by the colon behind it.
+                // Where white space is allowed, a key is not recognised by the colon after it.
                 0..=b' ' => return None,
                 _ => {
                     at += 1;
@@ -99,7 +99,7 @@ impl Shape {
         (steps.len() <= MOST_VALUES).then_some(Self { steps, end, asked, routed, says })
     }
 
-    /// The value that is asked for, if the line whose time ends at `start` is of this shape.
+    /// The needed value, if the line whose time ends at `start` is of this shape.
     #[inline(always)]
     fn value(&self, scanner: Scanner<'_>, start: usize) -> Option<Span> {
         let text = scanner.text;
@@ -125,7 +125,7 @@ impl Shape {
 #[derive(Default)]
 struct Place {
     shape: Option<Shape>,
-    /// Lines that were of no shape. It runs over, so that now and then another one is tried.
+    /// Lines without a shape. It overflows, so that another one is tried now and then.
     in_vain: u16,
 }
 
@@ -153,7 +153,7 @@ impl Shapes {
         (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize % Self::PLACES
     }
 
-    /// What a line says that is of a known shape, and the value that is asked for.
+    /// The content of a line of a known shape, and the needed value.
     #[inline(always)]
     pub fn find(&self, scanner: Scanner<'_>, start: usize) -> Option<(Routed, Says, Span)> {
         let shape = self.places[Self::place(scanner.text, start)].shape.as_ref()?;

@@ -1,10 +1,10 @@
-//! Values as an instance of Haskell's `Show` prints them, where a message does not give them as JSON.
+//! Values as an instance of Haskell's `Show` prints them, in messages that do not use JSON for them.
 
-/// The integer of `"5"`, `"SlotNo 5"`, `"Just (BlockNo 5)"`, `"NetworkMagic {unNetworkMagic = 42}"`: the only one that
-/// stands by itself. None if there is none, or several.
+/// The integer of `"5"`, `"SlotNo 5"`, `"Just (BlockNo 5)"`, `"NetworkMagic {unNetworkMagic = 42}"`: the only separate
+/// one. None if there is none, or several.
 pub(super) fn integer(text: &[u8]) -> Option<i128> {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-':%".contains(byte);
-    // What begins with a letter is a name, such as that of the type Word64.
+    // A word that begins with a letter is a name, such as that of the type Word64.
     let is_number = |word: &&[u8]| word.iter().any(u8::is_ascii_digit) && !word[0].is_ascii_alphabetic();
     let mut numbers = text.split(|byte| !is_part(byte)).filter(is_number);
     let number = std::str::from_utf8(numbers.next()?).ok()?.parse().ok()?;

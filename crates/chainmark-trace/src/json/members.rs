@@ -1,4 +1,4 @@
-//! Members of an object: noted in one pass, then asked for by their keys.
+//! Members of an object: recorded in one pass, then looked up by key.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ impl Member {
     }
 }
 
-/// A key that is asked for, prepared to be compared.
+/// A key to look up, prepared for comparison.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
     pub name: &'static str,
@@ -64,15 +64,15 @@ fn is_escaped_key(text: &Text<'_>, member: Member, key: Key) -> bool {
     unescape(member.key.of(text)).as_ref() == key.name.as_bytes()
 }
 
-/// Objects with more members than this keep those that somebody may ask for.
+/// Objects with more members than this only keep those that may be looked up.
 const MANY: usize = 64;
 
-/// Members of one object. Later ones stand for earlier ones of the same key.
+/// Members of one object. Later ones replace earlier ones with the same key.
 pub struct Members {
     first: [Member; MANY],
     count: usize,
     more: Vec<Member>,
-    /// Whether no value that is a string has escapes, nor any key.
+    /// Whether no string value has escapes, nor any key.
     plain: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Numbers: where they end, and the integers that they say.
+//! Numbers: their ends, and their integer values.
 
 use crate::json::{Fault, Scan, Scanner, Span, word_of};
 use crate::text::Text;
@@ -47,7 +47,7 @@ impl Scanner<'_> {
     }
 }
 
-/// The highest bit of the first byte that is no ASCII digit, and perhaps of bytes after it.
+/// The highest bit of the first byte that is not an ASCII digit, and possibly of later bytes.
 #[inline(always)]
 pub fn not_digits(word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 255;

@@ -1,4 +1,4 @@
-//! Strings: where they end, and what their escapes say.
+//! Strings: their ends, and their escapes.
 
 use std::borrow::Cow;
 
@@ -57,7 +57,7 @@ pub fn unescape(inside: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// Gives the text of a string, part by part.
+/// Emits the text of a string, part by part.
 pub fn unescape_into(mut inside: &[u8], mut put: impl FnMut(&[u8])) {
     while let Some(backslash) = memchr::memchr(b'\\', inside) {
         put(&inside[..backslash]);

@@ -1,5 +1,5 @@
-//! A file divided among threads at its lines tells what it tells undivided: the same events in the same order, the same
-//! classes of lines, names, addresses, times and hash.
+//! A file divided among threads at its lines gives the same result as an undivided one: the same events in the same
+//! order, the same classes of lines, names, addresses, times and hash.
 
 use chainmark_trace::reader::Division;
 use proptest::prelude::*;
@@ -67,7 +67,7 @@ proptest! {
     }
 }
 
-/// What is kept of the first so many only is that of the file's first, whichever thread met them first.
+/// Items kept up to a maximum number are the file's first ones, whichever thread met them first.
 #[test]
 fn where_there_are_too_many_names_the_first_of_the_file_are_kept() {
     let name = |number: u32| line("Net.Name", &format!(r#"{{"kind":"K{}"}}"#, number * 7 % 5_000));

@@ -131,7 +131,7 @@ fn pieces_of_cut_lines_are_joined() {
     let (events, books) = read_text(text.join("\n").as_bytes());
     assert_eq!((events.len(), books.raw_lines, books.pieces), (1, 2, 1));
 
-    // Pieces of other programs stand between; without a stream's number its process tells them apart.
+    // Pieces of other programs are in between; without a stream's number its process distinguishes them.
     for id in ["_STREAM_ID", "_PID"] {
         let of = |piece: &str, stream: &str, more: &str| journal(piece, &format!(r#","{id}":"{stream}"{more}"#));
         let goes_on = r#","_LINE_BREAK":"line-max""#;
@@ -336,7 +336,7 @@ fn the_head_of_a_file() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
 
-    /// However a text is cut into files and compressed, it tells the same.
+    /// However a text is cut into files and compressed, the result is the same.
     #[test]
     fn cuts_and_containers_do_not_matter(
         count in 1_u64..200,
@@ -366,8 +366,8 @@ proptest! {
         prop_assert_eq!(facts(&files), told(0..count));
     }
 
-    /// Members that were cut off, or that something was written behind, tell what can be unpacked of them: no event
-    /// that the log did not have, every line in one class, and damage where the file is not what its packer wrote.
+    /// Members that were truncated, or followed by other data, give what can be unpacked of them: no event that the log
+    /// did not have, every line in one class, and damage if the file is not the compressor's output.
     #[test]
     fn broken_members_are_read_as_far_as_they_go(
         count in 1_u64..400,

@@ -1,4 +1,4 @@
-//! Any bytes: nothing panics, every line is counted once, and JSON is what others take for JSON.
+//! Any bytes: nothing panics, every line is counted once, and JSON is recognised as by other parsers.
 
 use crate::log_lines::{HASH, legacy, line, quoted, read_text};
 use chainmark_trace::decode::{Decoder, Line};
@@ -25,7 +25,7 @@ fn samples() -> Vec<String> {
     ]
 }
 
-/// Whether the decoder takes the line for JSON.
+/// Whether the decoder accepts the line as JSON.
 fn is_json(line: &[u8]) -> bool {
     let mut buffer = TextBuffer::new(0);
     buffer.append(line);
@@ -38,7 +38,7 @@ fn is_json(line: &[u8]) -> bool {
     }
 }
 
-/// A line with some of its bytes changed, taken out, doubled or put in.
+/// A line with some of its bytes changed, removed, duplicated or inserted.
 fn mutated() -> impl Strategy<Value = Vec<u8>> {
     let bytes = prop_oneof![
         3 => prop::sample::select(b"{}[]\",:\\ \t\r\n0123456789.eE+-truefalsn/u\x00\x1f\x7f".to_vec()),
@@ -80,14 +80,14 @@ fn sums_hold(text: &[u8]) {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1_000) })]
 
-    /// serde_json's scanner looks at lone surrogates as little as this one, but takes bytes in strings that are no
-    /// UTF-8 and does not say so for what it ignores; and it takes what is no object.
+    /// serde_json's scanner checks lone surrogates as little as this one, but accepts strings with invalid UTF-8 in
+    /// ignored values; and it accepts values that are not objects.
     #[test]
     fn json_is_what_serde_takes_for_json(line in mutated()) {
         let object = line.first() == Some(&b'{');
         let is_text = std::str::from_utf8(&line).is_ok();
         let theirs = object && is_text && serde_json::from_slice::<IgnoredAny>(&line).is_ok();
-        // What is in a wrapper is another text.
+        // The content of a wrapper is another text.
         let wrapper = line.starts_with(b"{\"__") || line.starts_with(b"{\"log");
         prop_assume!(!wrapper);
         prop_assert_eq!(is_json(&line), theirs, "{}", String::from_utf8_lossy(&line));

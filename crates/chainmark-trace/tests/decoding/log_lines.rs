@@ -32,7 +32,7 @@ pub fn quoted(text: &str) -> String {
     serde_json::to_string(text).expect("strings are JSON")
 }
 
-/// A folder that goes when the test ends.
+/// A folder that is removed when the test ends.
 pub struct Folder(PathBuf);
 
 impl Folder {
@@ -85,14 +85,14 @@ pub fn read_divided(files: &[PathBuf], division: Division) -> (Vec<(String, Plac
     (events, books)
 }
 
-/// What `text` tells as a file of its own.
+/// The result for `text` as a file of its own.
 pub fn read_text(text: &[u8]) -> (Vec<String>, HostCounts) {
     let folder = Folder::new();
     let (events, books) = read(&[folder.write("log", text)]);
     (events.into_iter().map(|(event, _)| event).collect(), books)
 }
 
-/// What a line tells as a `Fact`, in the words of its debug form; none if it tells none.
+/// The content of a line as a `Fact`, in its debug form; None if it has none.
 pub fn fact(line: &str) -> Option<String> {
     let (events, _) = read_text(line.as_bytes());
     assert!(events.len() <= 1);

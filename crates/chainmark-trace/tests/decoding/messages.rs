@@ -1,4 +1,4 @@
-//! What lines of all documented shapes tell.
+//! The content of lines in all documented formats.
 
 use crate::log_lines::{HASH, PARENT, fact, legacy, line, problem, quoted, read_text};
 
@@ -122,7 +122,7 @@ fn legacy_credentials_are_unwrapped() {
         &format!("Forged {{ slot: 9, block_no: 8, block: {HASH}, parent: Some({PARENT}) }}"),
         &legacy("cardano.node.Forge", &format!(r#"{{"credentials":"Cardano","val":{forged}}}"#)),
     );
-    // With a kind beside it, `val` is nothing.
+    // With a kind next to it, `val` is ignored.
     let both =
         r#"{"kind":"TraceNodeIsLeader","credentials":"Cardano","val":{"kind":"TraceNodeNotLeader","slot":1},"slot":2}"#;
     told("Leadership { slot: 2, leads: true }", &legacy("cardano.node.Forge", both));
@@ -303,7 +303,7 @@ fn the_last_of_equal_keys_counts_and_escapes_are_text() {
     told("LedgerState { slot: 2 }", &line(r"Forge.Loop.\u004cedgerState", r#"{"slot":2}"#));
     let twice = line("Forge.Loop.LedgerState", r#"{"slot":1},"data":{"slot":3}"#);
     told("LedgerState { slot: 3 }", &twice);
-    // Also where there are more members than anybody tells.
+    // Also with more members than any node writes.
     let many: String = (0..500).map(|number| format!(r#""k{number}":0,"slot":{number},"#)).collect();
     told("LedgerState { slot: 7 }", &line("Forge.Loop.LedgerState", &format!(r#"{{"slot":1,{many}"slot":7}}"#)));
     told("LedgerState { slot: 499 }", &line("Forge.Loop.LedgerState", &format!("{{{many}\"x\":0}}")));

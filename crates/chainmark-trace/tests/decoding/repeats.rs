@@ -1,4 +1,4 @@
-//! Lines that repeat are compared instead of scanned: what is told of them must be what a scan tells.
+//! Repeated lines are compared instead of scanned: the result must equal that of a scan.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ const COLLECTED: &str = r#"{"count":2,"kind":"C","peer":{"connectionId":"a:1 b:2
 const ADDED: &str = r#"{"kind":"TraceMempoolAddedTx","mempoolSize":{"bytes":369,"numTxs":1},"tx":{"txid":"7ab40e09"}}"#;
 const CHURN: &str = r#"{"kind":"Churn","count":2}"#;
 
-/// What stands behind the time of a usual line.
+/// The text after the time of a usual line.
 fn usual(ns: &str, data: &str) -> String {
     format!(r#"","ns":"{ns}","data":{data},"sev":"Debug","thread":"82","host":"node-0"}}"#)
 }
 
-/// What can stand behind a line's time: usual lines, and such as are easily taken for them.
+/// Possible texts after a line's time: usual lines, and similar ones.
 fn rests() -> Vec<String> {
     let (collected, churn) = (usual("TxSubmission.TxInbound.Collected", COLLECTED), usual("Net.Churn", CHURN));
     let processed = usual("TxSubmission.TxInbound.Processed", r#"{"accepted":2,"kind":"P","rejected":-1}"#);

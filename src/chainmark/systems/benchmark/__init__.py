@@ -1,4 +1,4 @@
-"""Any command as a system under test: how long it takes, and how much of the processor and of the memory."""
+"""Any command as a system under test: its duration, CPU time and memory."""
 
 from chainmark.systems.benchmark.system import SYSTEM
 

@@ -1,7 +1,7 @@
-"""Versions of a command: a file, or a checkout that is built as the profile says; both kept in the cache.
+"""Versions of a command: a file, or a checkout that is built as the profile defines; both stored in the cache.
 
-Below the cache's folder ``builds/<key>/`` has what was made of equal content, and ``names/<scope>/<name>/`` what is
-called so in reports. A checkout is built where it stays, because what is built may contain its own path.
+Below the cache's folder, ``builds/<key>/`` holds the result for equal content, and ``names/<scope>/<name>/`` the
+version with that name in reports. A checkout is built in its final folder, because the result may contain its own path.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ FORMS = "`./path/to/program`, `git:PATH` or `git:PATH@REF`"
 FILES = "files"  # the scope of the names of versions that are files
 _KEY_DIGITS = 20
 _RECORD, _CHANGES = "build.json", "changes.diff"
-# Written last: a folder without it was left by a build that was broken off.
+# Written last: a folder without it was left by an aborted build.
 _BUILT = "built"
 _LINES_SHOWN = 12
 
 
 class BuildRecord(BaseModel):
-    """What is called by a name.
+    """A named version.
 
     Attributes:
-        key: of what was made.
+        key: of the result.
         file: of a version that is a file, its name.
-        identity: SHA-256 of the file, or of all that decides a build.
+        identity: SHA-256 of the file, or of everything that determines a build.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -54,7 +54,7 @@ class BuildRecord(BaseModel):
     file: str = ""
 
     def subject(self, system: str, title: str) -> Subject:
-        """Who is measured."""
+        """The subject of the measurement."""
         build = self.build
         return Subject(
             system=system,
@@ -73,15 +73,15 @@ class Builds:
 
     @classmethod
     def cached(cls) -> Builds:
-        """Where this user's are."""
+        """This user's cache."""
         return cls(cache_directory() / "benchmark")
 
     def make(self, version: str, command: Command | None) -> BuildRecord:
-        """Make sure that a version can be executed.
+        """Ensure that a version can be executed.
 
         Args:
-            version: as it was asked for.
-            command: how a checkout is built; None: not known.
+            version: as requested.
+            command: how a checkout is built; None: unknown.
 
         Raises:
             UsageError: there is no such version, or it cannot be one of a command.
@@ -109,10 +109,10 @@ class Builds:
         return self._built(target, version, command)
 
     def find(self, name: str, command: Command | None) -> BuildRecord:
-        """What is called so.
+        """The version with that name.
 
         Raises:
-            UsageError: nothing is.
+            UsageError: there is none.
         """
         for scope in (FILES, *([] if command is None else [_scope(command)])):
             path = self._names / scope / name / _RECORD
@@ -121,22 +121,22 @@ class Builds:
         raise UsageError(f"`{name}` is not a version of a command", f"a version is {FORMS}, or a name seen in a report")
 
     def all(self) -> list[BuildRecord]:
-        """All that have a name, by name."""
+        """All named versions, by name."""
         paths = sorted(self._names.glob(f"*/*/{_RECORD}"), key=lambda path: (path.parent.name, path))
         build_records = [BuildRecord.model_validate_json(path.read_bytes()) for path in paths]
         return [record for record in build_records if self.is_complete(record)]
 
     def is_complete(self, record: BuildRecord) -> bool:
-        """Whether what was made is still there."""
+        """Whether the result still exists."""
         return (self._place(record.key) / _BUILT).is_file()
 
     def folder(self, record: BuildRecord) -> Path:
-        """Where the checkout was built, or the file was copied to."""
+        """The folder in which the checkout was built, or to which the file was copied."""
         prefix = "" if record.file else record.build.settings.get("folder", "")
         return self._place(record.key) / "source" / prefix
 
     def changes(self, record: BuildRecord, command: Command) -> Path | None:
-        """What was not committed of what it was built of."""
+        """The uncommitted changes in its sources."""
         path = self._names / _scope(command) / record.version / _CHANGES
         return path if path.is_file() else None
 
@@ -148,7 +148,7 @@ class Builds:
         return self.root / "builds" / key
 
     def _taken(self, path: Path, ordered: str) -> BuildRecord:
-        """Copy a file, so that what is measured stays what it was when somebody builds it anew."""
+        """Copy a file, so that rebuilding it does not change what is measured."""
         if not path.is_file():
             raise UsageError(f"there is no file {path}", f"a version is {FORMS}")
         if not os.access(path, os.X_OK | os.R_OK):
@@ -213,7 +213,7 @@ class Builds:
         (self._place(key) / _BUILT).touch()
 
     def _emptied(self, key: str) -> Path:
-        """The folder for a build, which is not there yet; what a build that was broken off left of it is removed."""
+        """The folder for a new build; the leftovers of an aborted build are removed."""
         place = self._place(key)
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)

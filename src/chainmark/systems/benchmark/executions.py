@@ -1,4 +1,4 @@
-"""Executions of a command, one after the other, each by a launcher of its own; and the samples that they give."""
+"""Executions of a command, one after the other, each by its own launcher; and the resulting samples."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from chainmark.store.files import write_bytes
 from chainmark.systems.benchmark.launcher import FIELDS
 from chainmark.systems.benchmark.profile import CommandWorkload
 
-# A process that holds hardly more than its launcher cannot be told from it: the kernel's counts are rounded.
+# A process with little more memory than its launcher cannot be distinguished from it: the kernel's counts are rounded.
 _OWN_SHARE = 1.1
 _MOST_OUTPUT = 1 << 20
 _KIB = 1024
@@ -43,8 +43,8 @@ class Invocation:
     Attributes:
         words: the program by its path, then its arguments.
         environment: all of it.
-        folder: in which it runs; None: a new one for each execution.
-        exit_codes: with which it may end.
+        folder: working directory; None: a new one for each execution.
+        exit_codes: the accepted exit codes.
     """
 
     words: Sequence[str]
@@ -55,7 +55,7 @@ class Invocation:
 
 @dataclass(frozen=True)
 class CommandExecution:
-    """What one execution took.
+    """The measurements of one execution.
 
     Attributes:
         began_s: since the first measured one began.
@@ -77,8 +77,8 @@ class Executed:
     """All measured executions of a run.
 
     Attributes:
-        other_share: of all processors, what other programs used meanwhile.
-        failure: of the execution that ended the run, warm-up included; "" where all ended well.
+        other_share: CPU use of other programs meanwhile, as a share of all CPUs.
+        failure: of the execution that ended the run, including warm-up; "" if all succeeded.
     """
 
     executions: Sequence[CommandExecution]
@@ -86,7 +86,7 @@ class Executed:
     failure: str = ""
 
     def samples(self) -> pl.DataFrame:
-        """A row for each; without the column of the memory where no execution's could be told."""
+        """One row each; without the column of the memory if it is unknown for all executions."""
         rows = [
             [
                 index,
@@ -108,18 +108,18 @@ class Executed:
 
 
 def execute_all(command: Invocation, work: CommandWorkload, raw: Path, progress: Progress) -> Executed:
-    """Execute a command as often as the workload says; the first failure ends it, because the rest would fail alike.
+    """Execute a command as often as the workload states; the first failure ends it, because the rest would fail alike.
 
     Args:
-        command: what is started.
-        work: how often.
-        raw: where what the command printed is kept: of the last execution, or of that which failed.
-        progress: told each execution.
+        command: the command to start.
+        work: the number of executions.
+        raw: folder for the command's output: of the last execution, or of the failed one.
+        progress: receives a message per execution.
 
     Raises:
         EnvironmentFailure: the launcher cannot run.
     """
-    made: list[CommandExecution] = []
+    executions: list[CommandExecution] = []
     began_s, mark = time.monotonic(), _Mark.now()
     total = work.warm_up + work.executions
     progress.stage("executing the command")
@@ -129,10 +129,10 @@ def execute_all(command: Invocation, work: CommandWorkload, raw: Path, progress:
         progress.update(number / total, f"execution {number + 1} of {total}")
         command_execution = _execute(command, work.timeout_s, began_s, raw)
         if failure := _failure(command_execution, command, work):
-            return Executed(made, mark.share_of_others(), f"execution {number + 1} of {total} {failure}")
+            return Executed(executions, mark.share_of_others(), f"execution {number + 1} of {total} {failure}")
         if number >= work.warm_up:
-            made.append(command_execution)
-    return Executed(made, mark.share_of_others())
+            executions.append(command_execution)
+    return Executed(executions, mark.share_of_others())
 
 
 def _failure(command_execution: CommandExecution, command: Invocation, work: CommandWorkload) -> str:
@@ -206,7 +206,7 @@ def _launched(command: Invocation, timeout_s: float, folder: Path, outputs: tupl
 
 @dataclass(frozen=True)
 class _Mark:
-    """A moment from which the processors' use is taken."""
+    """A starting point for the CPU use."""
 
     at_s: float
     busy_s: float
@@ -223,7 +223,7 @@ class _Mark:
         return cls(time.monotonic(), ticks / os.sysconf("SC_CLK_TCK"), own_s)
 
     def share_of_others(self) -> float:
-        """Of all processors since, what neither chainmark nor the command used."""
+        """The share of all CPUs since then that neither chainmark nor the command used."""
         now = _Mark.now()
         others_s = (now.busy_s - self.busy_s) - (now.own_s - self.own_s)
         processors_s = (now.at_s - self.at_s) * (os.cpu_count() or 1)

@@ -1,7 +1,7 @@
-"""Runs one command and reports what it took: a program of its own, small, so that its memory hides little.
+"""Runs one command and reports its resource use: a separate small program, so that its memory hides little.
 
 `python -I -S launcher.py FD TIMEOUT_S PROGRAM ARGUMENT…` writes the values of `FIELDS` to the descriptor. It
-imports as little as it can: what the kernel counts as a process's peak memory begins with that of its launcher.
+imports as little as possible: the kernel's count of a process's peak memory begins with that of its launcher.
 """
 
 import ctypes
@@ -28,14 +28,14 @@ PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
 
 
 class ProcessTree:
-    """The processes that descend from this one. Whose parent ends becomes this one's child: none can get away."""
+    """The descendants of this process. A child whose parent ends becomes this process's child: none can escape."""
 
     def __init__(self) -> None:
         self.root = os.getpid()
         self.strangers = set(map(int, filter(str.isdigit, os.listdir("/proc"))))  # noqa: PTH208 - pathlib is not small
 
     def alive(self) -> list[int]:
-        """Those that have not ended; of a process that is known not to belong to them nothing is read again."""
+        """Those that have not ended; processes known not to belong to them are not read again."""
         parents: dict[int, int] = {}
         for name in os.listdir("/proc"):  # noqa: PTH208
             if name.isdigit() and (pid := int(name)) not in self.strangers:
@@ -49,7 +49,7 @@ class ProcessTree:
         return sorted(results - {self.root})
 
     def resident_kib(self) -> int:
-        """Their resident memory together."""
+        """Their total resident memory."""
         return sum(map(_resident_kib, self.alive()))
 
 
@@ -88,13 +88,13 @@ def _stop(number: int, frame: object) -> None:
 
 
 class CommandUsage:
-    """What all ended processes used."""
+    """The total use of all ended processes."""
 
     def __init__(self) -> None:
         self.cpu_us = self.largest_kib = self.preempted = 0
 
     def wait_for(self, pid: int) -> int:
-        """Wait for a process, or any (-1), and count it; its status."""
+        """Wait for a process, or any (-1), and count it; returns its status."""
         _, status, used = os.wait4(pid, 0)
         self.cpu_us += round((used.ru_utime + used.ru_stime) * 1e6)
         self.largest_kib = max(self.largest_kib, used.ru_maxrss)
@@ -102,7 +102,7 @@ class CommandUsage:
         return status
 
     def wait_for_all(self) -> None:
-        """Wait for whatever still is a child of this process."""
+        """Wait for all remaining children of this process."""
         try:
             while True:
                 self.wait_for(-1)
@@ -115,7 +115,7 @@ def measure(command: list[str], timeout_s: float) -> dict[str, int]:
     tree, usage, together_kib, timed_out = ProcessTree(), CommandUsage(), 0, False
     try:
         own_kib, began_ns = _own_peak_kib(), time.monotonic_ns()
-        # Python ignores these two; a command expects the system's own ways.
+        # Python ignores these two signals; a command expects the system's default actions.
         pid = os.posix_spawn(command[0], command, os.environ, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ])
         ending = select.poll()
         ending.register(os.pidfd_open(pid), select.POLLIN)

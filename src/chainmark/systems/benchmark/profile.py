@@ -64,7 +64,7 @@ class CommandWorkload(BaseModel):
 
 
 class CommandGates(BaseModel):
-    """What must hold for the figures to mean anything.
+    """Preconditions of valid figures.
 
     Attributes:
         other_work_max: largest share of all processors that other programs may use during the measurement.
@@ -96,7 +96,7 @@ class BenchmarkProfile(BaseModel):
     gates: CommandGates = CommandGates()
 
     def shared(self) -> dict[str, Scalar | list[Scalar]]:
-        """What two runs must have in common to be comparable."""
+        """The properties that two runs must share to be comparable."""
         command, work = self.command, self.workload
         return {
             "command.arguments": list(command.arguments),

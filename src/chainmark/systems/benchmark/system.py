@@ -1,4 +1,4 @@
-"""The system `benchmark`: a command is executed again and again, and each execution measured."""
+"""The system `benchmark`: a command is executed repeatedly, and each execution is measured."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Benchmark:
     name = "benchmark"
     title = "Command"
 
-    @cache  # noqa: B019 - there is one object of this class, and it lives as long as the program
+    @cache  # noqa: B019 - there is one object of this class, and it exists as long as the program
     def catalogue(self) -> Catalogue:
         """The metrics of ``catalogue.toml``."""
         return load_catalogue(Path(__file__).with_name("catalogue.toml"))
@@ -45,7 +45,7 @@ class Benchmark:
         return check_profile(BenchmarkProfile, content)
 
     def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:
-        """The command and how often it is executed."""
+        """The command and its number of executions."""
         return cast(BenchmarkProfile, profile).shared()
 
     def install(self, version: str) -> Subject:
@@ -53,20 +53,20 @@ class Benchmark:
         return Builds.cached().make(version, None).subject(self.name, "")
 
     def install_for(self, version: str, profile: BaseModel) -> Subject:
-        """Copy a program's file, or build a checkout as the profile says."""
+        """Copy a program's file, or build a checkout as the profile defines."""
         benchmark = cast(BenchmarkProfile, profile)
         builds = Builds.cached()
         record = builds.make(version, benchmark.command)
-        _program(builds, record, benchmark.command)  # what cannot be executed is an error before the first run
+        _program(builds, record, benchmark.command)  # an unusable command is an error before the first run
         return record.subject(self.name, _title(benchmark))
 
     def installed(self) -> list[tuple[Subject, Path]]:
-        """What is in the cache."""
+        """The cached versions."""
         builds = Builds.cached()
         return [(record.subject(self.name, ""), builds.folder(record) / record.file) for record in builds.all()]
 
     def execute(self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress) -> Execution:
-        """Execute the command as often as the profile says."""
+        """Execute the command as often as the profile states."""
         benchmark = cast(BenchmarkProfile, profile)
         builds, command = Builds.cached(), benchmark.command
         record = builds.find(order.version, command)
@@ -97,10 +97,10 @@ def _invocation(builds: Builds, record: BuildRecord, command: Command) -> Invoca
 
 
 def _program(builds: Builds, record: BuildRecord, command: Command) -> str:
-    """The path of what is executed.
+    """The path of the executed program.
 
     Raises:
-        UsageError: it is not there, or cannot be executed.
+        UsageError: it does not exist, or cannot be executed.
     """
     if record.file:
         if command.program == PYTHON:
@@ -122,16 +122,16 @@ def _program(builds: Builds, record: BuildRecord, command: Command) -> str:
 
 
 def _result(subject: Subject, executed: Executed, profile: BenchmarkProfile) -> Execution:
-    made = executed.executions
-    missing = profile.workload.executions - len(made)
+    executions = executed.executions
+    missing = profile.workload.executions - len(executions)
     return Execution(
         subject=subject,
-        samples={"execution": executed.samples()} if made else {},
+        samples={"execution": executed.samples()} if executions else {},
         configuration=Configuration(),
         conditions={},
-        counts={"executions": {"measured": len(made), "failed or not made": missing}},
+        counts={"executions": {"measured": len(executions), "failed or not made": missing}},
         gates=_gates(executed, profile),
-        warnings=[] if executed.has_memory or not made else [_NO_MEMORY],
+        warnings=[] if executed.has_memory or not executions else [_NO_MEMORY],
     )
 
 

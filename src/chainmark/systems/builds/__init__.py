@@ -1,4 +1,4 @@
-"""Programs under test that are made or found on this machine: checkouts, Go builds, binaries, and their cache.
+"""Programs under test that are built or found on this machine: checkouts, Go builds, binaries, and their cache.
 
-Nothing here knows a system: which program a build must give is said by a :class:`.program.Program`.
+This package is independent of systems: a :class:`.program.Program` defines what a build must produce.
 """

@@ -1,8 +1,8 @@
-"""The cache of programs that were built of sources or found as binaries: by content, and under the names of reports.
+"""The cache of programs built from sources or given as binaries: by content, and by the names in reports.
 
-Below the cache's folder ``builds/<key>/`` has a program, and ``names/<name>/`` what is called so: whose key, and what
-is known of it. A key stands for the sources, the toolchain and the flags, so that equal sources are built once,
-whatever they are called.
+Below the cache's folder, ``builds/<key>/`` holds a program, and ``names/<name>/`` the key and the facts of the build
+with that name. A key identifies the sources, the toolchain and the flags, so that equal sources are built once,
+whatever their name.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ from chainmark.systems.builds.sources import Sources, from_checkout, from_module
 
 COMPILER_LINES = 12
 _KEY_DIGITS = 20
-# Followed by the number of the process that works in it: what a killed one left is removed by the next.
+# Followed by the ID of the process that works in it: the next process removes what a killed one left.
 _SCRATCH = ".making-"
 _RECORD = "build.json"
 _CHANGES = "changes.diff"
 
 
 class CacheRecord(BaseModel):
-    """What is called by a name: a program and what is known of it.
+    """A named build: a program and its facts.
 
     Attributes:
-        checkout: that it was built of, by its absolute path.
+        checkout: absolute path of the checkout that it was built from.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -69,8 +69,8 @@ class Cache:
 
     Attributes:
         root: its folder.
-        system: the system's id.
-        program: what is built, or must be found.
+        system: the system's ID.
+        program: the program to build or find.
     """
 
     root: Path
@@ -78,14 +78,14 @@ class Cache:
     program: Program
 
     def make(self, target: BinaryFile | Checkout | ModuleVersion, ordered: str) -> CacheRecord:
-        """Make sure that a program is in the cache, and name it.
+        """Ensure that a program is in the cache, and name it.
 
         Args:
-            target: what is asked for.
+            target: the requested program.
             ordered: the same, as it was written.
 
         Raises:
-            UsageError: it is not there, or not this program.
+            UsageError: it does not exist, or is another program.
             DoesNotBuild: the compiler refuses it; the hint has its last lines.
             EnvironmentFailure: the machine or the network failed.
         """
@@ -98,7 +98,7 @@ class Cache:
             return self._built(from_module(target, ordered, scratch, self.program), scratch)
 
     def tool(self, record: CacheRecord, package: str, name: str) -> Path:
-        """Make sure that another program of the same sources is in the cache, too.
+        """Ensure that another program of the same sources is in the cache, too.
 
         Args:
             record: of the sources.
@@ -106,7 +106,7 @@ class Cache:
             name: of the cached file.
 
         Raises:
-            UsageError: there is nothing but a binary, or the sources have no such package.
+            UsageError: it is a binary without sources, or the sources have no such package.
             EnvironmentFailure: the machine or the network failed.
         """
         path = self._builds / record.key / name
@@ -120,22 +120,22 @@ class Cache:
             )
         with scratch_in(self.root) as scratch:
             sources = self._sources_again(target, record, scratch)
-            made = scratch / name
-            self._compile(sources, [*BUILD_FLAGS, *sources.flags], made, package)
-            made.replace(path)
+            binary = scratch / name
+            self._compile(sources, [*BUILD_FLAGS, *sources.flags], binary, package)
+            binary.replace(path)
         return path
 
     def _sources_again(self, target: Checkout | ModuleVersion, record: CacheRecord, scratch: Path) -> Sources:
-        """The sources as they were built, though the branch or the worktree may have moved on."""
+        """The sources as they were built, even if the branch or the worktree has changed since."""
         if isinstance(target, ModuleVersion):
-            then_version = record.subject.version.rpartition("@")[2]  # it may have been ordered as "latest"
+            then_version = record.subject.version.rpartition("@")[2]  # it may have been requested as "latest"
             return from_module(replace(target, version=then_version), record.build.ordered, scratch, self.program)
         then = replace(target, ref=record.build.commit)
         changes = self.changes(record)
         return from_checkout(then, record.build.ordered, scratch, b"" if changes is None else changes.read_bytes())
 
     def find(self, name: str) -> CacheRecord | None:
-        """What is called so.
+        """The build with that name.
 
         Raises:
             EnvironmentFailure: its program was changed since.
@@ -155,16 +155,16 @@ class Cache:
         return record
 
     def binary(self, record: CacheRecord) -> Path:
-        """Where a program is."""
+        """The path of a program."""
         return self._builds / record.key / self.program.name
 
     def changes(self, record: CacheRecord) -> Path | None:
-        """What was not committed of what it was built of."""
+        """The uncommitted changes in its sources."""
         path = self._names / record.subject.version / _CHANGES
         return path if path.is_file() else None
 
     def all(self) -> list[CacheRecord]:
-        """All that have a name, by name."""
+        """All named builds, by name."""
         paths = sorted(self._names.glob(f"*/{_RECORD}"))
         cache_records = [CacheRecord.model_validate_json(path.read_text(encoding="utf-8")) for path in paths]
         return [record for record in cache_records if self.binary(record).is_file()]
@@ -178,7 +178,7 @@ class Cache:
         return self.root / "names"
 
     def _taken(self, path: Path, ordered: str, scratch: Path) -> CacheRecord:
-        """Copy a binary, so that what is measured stays what it was when somebody builds it anew."""
+        """Copy a binary, so that rebuilding it does not change what is measured."""
         inspect(path, self.program)  # before it is copied: its errors name the user's path
         copy = scratch / self.program.name
         with storage_errors(copy):
@@ -193,7 +193,7 @@ class Cache:
             return self._name(name, key, result, build, revision=_revision(result.info))
 
     def _built(self, sources: Sources, scratch: Path) -> CacheRecord:
-        """Build sources, unless equal ones were built so before."""
+        """Build sources, unless equal ones were built before."""
         environment = deciding_environment(sources.folder, sources.environment)
         flags = [*BUILD_FLAGS, *sources.flags]
         reported = json.dumps([sources.content, self.program.package, flags, environment], sort_keys=True)
@@ -201,13 +201,13 @@ class Cache:
         program = self._builds / key / self.program.name
         with locked(self._builds / f".{key}.lock"):
             if not program.is_file():
-                made = scratch / self.program.name
-                self._compile(sources, flags, made, self.program.package)
-                inspect(made, self.program)
-                self._keep(made, key)
+                binary = scratch / self.program.name
+                self._compile(sources, flags, binary, self.program.package)
+                inspect(binary, self.program)
+                self._keep(binary, key)
             result = inspect(program, self.program)
-            said = [f"{name}={value}" for name, value in environment.items() if name != "GOVERSION"]
-            build = _described(sources.build.model_copy(update={"flags": [*flags, *said]}), result)
+            settings = [f"{name}={value}" for name, value in environment.items() if name != "GOVERSION"]
+            build = _described(sources.build.model_copy(update={"flags": [*flags, *settings]}), result)
             return self._name(
                 sources.name,
                 key,
@@ -269,7 +269,7 @@ class Cache:
 
 @contextmanager
 def scratch_in(root: Path) -> Iterator[Path]:
-    """A folder that is gone afterwards, on the cache's own file system."""
+    """A temporary folder on the cache's own file system."""
     with storage_errors(root):
         root.mkdir(parents=True, exist_ok=True)
         for left in root.glob(f"{_SCRATCH}*"):
@@ -282,10 +282,10 @@ def scratch_in(root: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Alone with a build: whoever wants the same waits, and finds it. The system frees a killed process's lock.
+    """Exclusive access to a build: a second process waits, and finds it built. The system frees a dead process's lock.
 
     Args:
-        path: of the lock's file.
+        path: of the lock file.
     """
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -298,13 +298,13 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def _described(build: Build, result: Inspected) -> Build:
-    """With what the program says of itself."""
+    """With what the program reports about itself."""
     info = result.info
     return build.model_copy(update={"reported": result.reported, **({} if info is None else described(info))})
 
 
 def described(info: BuildInfo) -> dict[str, object]:
-    """What a binary says of its build, as fields of a :class:`Build`."""
+    """A binary's build information, as fields of a :class:`Build`."""
     return {"toolchain": info.toolchain, "settings": dict(info.settings), "modules": dict(info.modules)}
 
 

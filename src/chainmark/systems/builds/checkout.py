@@ -1,4 +1,4 @@
-"""Sources out of a git checkout, which stays as it is: no file, index or object of it is written."""
+"""Sources from a git checkout, which is not modified: no file, index or object of it is written."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.lab.git import git
 from chainmark.lab.versions import plain_name
 
-# So much of a commit's history is kept with a run: 300 commits are some 40 KiB.
+# Maximum length of a commit's history that a run stores: 300 commits are about 40 KiB.
 MOST_COMMITS = 300
-# So many digits of a hash stand in a build's name.
+# Number of hash digits in a build's name.
 SHORT = 7
 _SEPARATOR = "\x1f"
 _HASH = re.compile(r"^[0-9a-f]{4,64}$")
@@ -39,18 +39,18 @@ class Repository:
 
     @property
     def name(self) -> str:
-        """What it is called, by its folder."""
+        """Its name, by its folder."""
         return (self.top or self.git_folder).name.removesuffix(".git")
 
 
 @dataclass(frozen=True)
 class SourceTree:
-    """Sources as they stand in a repository.
+    """Sources in a repository.
 
     Attributes:
-        ref: a name of the commit; "" where it was named by its hash.
+        ref: a name of the commit; "" if it was given by its hash.
         tree: the hash of all files' contents.
-        changes: from the commit to the tree, as git writes them.
+        changes: from the commit to the tree, in git's format.
         objects: a folder with objects that are not in the repository; None: all are.
     """
 
@@ -62,12 +62,12 @@ class SourceTree:
     objects: Path | None = None
 
     def export(self, folder: Path, scratch: Path, changes: bytes = b"") -> Path:
-        """Write all files to a folder; where the module's are among them.
+        """Write all files to a folder; returns the folder of the module's.
 
         Args:
             folder: to be made.
-            scratch: for files of git's own.
-            changes: to be made to the files, as git writes them.
+            scratch: for git's own files.
+            changes: to apply to the files, in git's format.
         """
         folder.mkdir()
         index = scratch / "export.index"
@@ -81,7 +81,7 @@ class SourceTree:
         return folder / self.repository.prefix
 
     def name(self) -> str:
-        """What its build is called: "main@4f2cb01", with a hash of what was not committed."""
+        """The name of its build: "main@4f2cb01", with a hash of uncommitted changes."""
         folder = Path(self.repository.prefix).name
         ref = self.ref or ("" if folder else self.repository.name)
         name = "-".join(plain_name(part) for part in (folder, ref) if part)
@@ -89,15 +89,15 @@ class SourceTree:
         return f"{name}@{self.short()}{dirty}"
 
     def short(self) -> str:
-        """The commit's hash, as short as it is unique."""
+        """The shortest unique prefix of the commit's hash."""
         return _Git(self.repository).read("rev-parse", "--short=7", self.commit)
 
     def ancestry(self) -> int:
-        """How many commits lead to it, itself among them."""
+        """The number of commits that lead to it, including itself."""
         return int(_Git(self.repository).read("rev-list", "--count", self.commit))
 
     def history(self) -> list[Commit]:
-        """The commit and those before it, as many as are kept."""
+        """The commit and its ancestors, up to the stored maximum."""
         form = f"--format=%H{_SEPARATOR}%P{_SEPARATOR}%s"
         git = _Git(self.repository)
         reported = git.read(
@@ -111,8 +111,8 @@ def repository_of(path: Path) -> Repository:
     """The repository that a folder is in.
 
     Raises:
-        UsageError: there is no such folder, or it is in none.
-        EnvironmentFailure: there is no git.
+        UsageError: there is no such folder, or it is not in a repository.
+        EnvironmentFailure: git is not installed.
     """
     if not path.is_dir():
         raise UsageError(f"there is no folder {path}", "name a checkout or worktree: `git:PATH@REF`")
@@ -130,7 +130,7 @@ def repository_of(path: Path) -> Repository:
 
 
 def tree_at(repository: Repository, ref: str) -> SourceTree:
-    """What a branch, tag or commit holds.
+    """The content of a branch, tag or commit.
 
     Raises:
         UsageError: there is none of that name.
@@ -145,11 +145,11 @@ def tree_at(repository: Repository, ref: str) -> SourceTree:
 
 
 def working_tree(repository: Repository, scratch: Path) -> SourceTree:
-    """What stands in the worktree now, with files that git does not know and would not ignore.
+    """The current content of the worktree, including untracked files that are not ignored.
 
     Args:
         repository: with a worktree.
-        scratch: a folder that outlives the tree's export, for what git writes.
+        scratch: a folder for git's output that must outlive the tree's export.
 
     Raises:
         UsageError: it has no worktree, or no commit yet.
@@ -161,7 +161,7 @@ def working_tree(repository: Repository, scratch: Path) -> SourceTree:
     objects.mkdir()
     own_index = Path(_Git(repository).read("rev-parse", "--git-path", "index"))
     if own_index.is_file():
-        shutil.copyfile(own_index, index)  # what it knows of unchanged files need not be read again
+        shutil.copyfile(own_index, index)  # git need not read unchanged files again
     git = _Git(repository, index=index, objects=objects)
     git.read("add", "--all")
     tree = git.read("write-tree")
@@ -184,12 +184,12 @@ def sha256_of(path: Path) -> str:
 
 
 class _GitError(EnvironmentFailure):
-    """Git did not do what it was asked for; the message is its own last line."""
+    """A git command failed; the message is its own last line."""
 
 
 @dataclass(frozen=True)
 class _Git:
-    """Git on a repository, with an index, a store of new objects and a worktree of its own where these are given."""
+    """Git on a repository, with its own index, store of new objects and worktree if these are given."""
 
     repository: Repository
     index: Path | None = None
@@ -197,11 +197,11 @@ class _Git:
     work_tree: Path | None = None
 
     def read(self, *arguments: str) -> str:
-        """What it says, without the last line break."""
+        """Its output, without the last line break."""
         return self.read_bytes(*arguments).decode("utf-8", "replace").rstrip("\n")
 
     def read_bytes(self, *arguments: str) -> bytes:
-        """What it says."""
+        """Its output."""
         places = {"GIT_DIR": self.repository.git_folder, "GIT_INDEX_FILE": self.index}
         places["GIT_WORK_TREE"] = self.work_tree or self.repository.top
         if self.objects is not None:

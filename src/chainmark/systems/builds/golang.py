@@ -1,4 +1,4 @@
-"""The Go tool: what it builds a program with, what it says of a binary, and its errors as sentences."""
+"""The Go tool: the inputs of a build, the build information in a binary, and its errors as sentences."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure
 
 BUILD_TIMEOUT_S = 1_800
-# -trimpath and no stamp of the repository: equal sources give equal bytes, wherever they lie and whatever commit
-# they are of.
+# -trimpath and no stamp of the repository: equal sources give equal bytes, independent of their folder and commit.
 BUILD_FLAGS = ("-trimpath", "-buildvcs=false")
-# What of the environment decides what a build gives.
+# The environment variables that affect a build.
 _DECIDING = (
     "GOVERSION",
     "GOOS",
@@ -30,17 +29,17 @@ _DECIDING = (
     "GOEXPERIMENT",
     "CGO_CFLAGS",
 )
-# How Go says that it is the network, and not the sources.
+# Go's messages for failures of the network, and not of the sources.
 _NETWORK = re.compile(r"dial tcp|no such host|proxyconnect|connection refused|i/o timeout|TLS handshake|\b50[234]\b")
 
 
 @dataclass(frozen=True)
 class BuildInfo:
-    """What a Go binary says of its build.
+    """The build information in a Go binary.
 
     Attributes:
         package: of the command.
-        modules: by module, its version and what replaced it; the main module among them.
+        modules: by module, its version and its replacement; including the main module.
     """
 
     toolchain: str
@@ -61,12 +60,12 @@ def go(
 
     Args:
         arguments: the command and its own.
-        cwd: the default is in nobody's module.
-        timeout_s: after which it is ended, s.
-        environment: changes of this process's.
+        cwd: the default is outside any module.
+        timeout_s: after which it is killed, s.
+        environment: changes to this process's.
 
     Raises:
-        EnvironmentFailure: it is not there, or did not end in time.
+        EnvironmentFailure: it is not installed, or did not end in time.
     """
     try:
         return subprocess.run(
@@ -87,25 +86,25 @@ def go(
 
 
 def missing_go() -> EnvironmentFailure:
-    """That there is no Go."""
+    """The error that Go is not installed."""
     return EnvironmentFailure("`go` was not found", "install Go 1.23 or newer; node binaries are built with it")
 
 
 def require_go() -> None:
-    """Raise EnvironmentFailure where there is no Go."""
+    """Raise EnvironmentFailure if Go is not installed."""
     if shutil.which("go") is None:
         raise missing_go()
 
 
 def deciding_environment(folder: Path, changes: Mapping[str, str]) -> dict[str, str]:
-    """What decides what is built in a module's folder; the toolchain is the one that its ``go.mod`` asks for.
+    """The inputs of a build in a module's folder; the toolchain is the one that its ``go.mod`` requires.
 
     Args:
         folder: the module's.
-        changes: of this process's environment, with which it is built.
+        changes: to this process's environment, for the build.
 
     Raises:
-        EnvironmentFailure: Go cannot say it, for instance because it cannot fetch that toolchain.
+        EnvironmentFailure: Go cannot report it, for instance because it cannot fetch that toolchain.
     """
     ended = go(["env", "-json", *_DECIDING], cwd=folder, environment=changes)
     if ended.returncode != 0:
@@ -122,13 +121,13 @@ def is_network_failure(output: str) -> bool:
 
 
 def last_lines(output: str, count: int) -> str:
-    """The end of what a program said."""
+    """The last lines of a program's output."""
     lines = [line.rstrip() for line in output.splitlines() if line.strip()]
     return "\n".join(lines[-count:]) or "no output"
 
 
 def build_info(binary: Path) -> BuildInfo | None:
-    """What a binary says of its build; None where it is not Go's, or there is no Go to read it with."""
+    """The build information in a binary; None if it is not Go's, or if Go is not installed."""
     if shutil.which("go") is None:
         return None
     ended = go(["version", "-m", str(binary.absolute())], timeout_s=60)

@@ -1,4 +1,4 @@
-"""Which program a system's nodes are, and how a binary is found to be it."""
+"""The program of a system's nodes, and how a binary is identified as it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Program:
 
     Attributes:
         name: of the file.
-        title: as people say it.
-        module: whose releases are the versions of the system.
+        title: its usual name.
+        module: its releases are the versions of the system.
         package: of the command, below the module.
-        version_arguments: make it print its version.
-        version_pattern: of what it prints; the group ``version`` is the version.
-        of_a_chain: it is any package that is called like the file, and may say no version, as what was built without
-            the linker's flags does: then that of its module is taken.
+        version_arguments: arguments that print its version.
+        version_pattern: of the output; the group ``version`` is the version.
+        of_a_chain: it is any package with the name of the file, and may not report a version, like a build without the
+            linker's flags: then that of its module is used.
     """
 
     name: str
@@ -52,17 +52,17 @@ class Program:
 
 @dataclass(frozen=True)
 class Inspected:
-    """What a binary says of itself."""
+    """The build information in a binary."""
 
     reported: str
     info: BuildInfo | None
 
 
 def inspect(path: Path, program: Program) -> Inspected:
-    """Find out whether a file is that program and runs here, and which version it is.
+    """Check that a file is that program and runs here, and find its version.
 
     Raises:
-        UsageError: it is no file, not executable, of another machine or another program, or says no version.
+        UsageError: it is not a file, not executable, for another machine, another program, or without a version.
     """
     _require_executable(path)
     _require_machine(path)
@@ -72,17 +72,17 @@ def inspect(path: Path, program: Program) -> Inspected:
             f"{path} is `{info.package}`, and not {program.title}",
             f"name a binary that was built from `{program.package or program.name}`",
         )
-    said = _said(path, program)
-    match = re.search(program.version_pattern, said.strip(), re.MULTILINE)
+    output = _said(path, program)
+    match = re.search(program.version_pattern, output.strip(), re.MULTILINE)
     if match is None and program.of_a_chain:
         return Inspected(_module_version(info), info)
     if match is None:
-        raise _not_it(path, program, f"`{said.strip().splitlines()[0][:80]}`" if said.strip() else "nothing")
+        raise _not_it(path, program, f"`{output.strip().splitlines()[0][:80]}`" if output.strip() else "nothing")
     return Inspected(match["version"], info)
 
 
 def _module_version(info: BuildInfo | None) -> str:
-    """The version of a binary's own module; of sources that are no release, none."""
+    """The version of a binary's own module; empty for sources that are not a release."""
     version = "" if info is None else info.modules.get(info.main_module, "")
     return version.removeprefix("v").partition(" ")[0].strip("()") or "unversioned"
 
@@ -100,15 +100,15 @@ def _require_machine(path: Path) -> None:
     with path.open("rb") as file:
         head = file.read(20)
     if len(head) < 20 or head[:4] != b"\x7fELF":
-        return  # a script, or of another system: starting it tells
+        return  # a script, or for another system: starting it shows
     (number,) = struct.unpack("<H" if head[5] == 1 else ">H", head[18:20])
-    machine, here = _ELF_MACHINES.get(number, f"machine {number}"), platform.machine()
-    if machine != _SAME_MACHINE.get(here, here):
-        raise UsageError(f"{path} is built for {machine}, but this machine is {here}", "build it on or for this one")
+    machine, own = _ELF_MACHINES.get(number, f"machine {number}"), platform.machine()
+    if machine != _SAME_MACHINE.get(own, own):
+        raise UsageError(f"{path} is built for {machine}, but this machine is {own}", "build it on or for this one")
 
 
 def _said(path: Path, program: Program) -> str:
-    """What it prints when asked for its version."""
+    """Its output of the version."""
     command = " ".join([path.name, *program.version_arguments])
     try:
         process = subprocess.Popen(
@@ -122,7 +122,7 @@ def _said(path: Path, program: Program) -> str:
         )
         output, errors = process.communicate(timeout=VERSION_TIMEOUT_S)
     except subprocess.TimeoutExpired as error:
-        os.killpg(process.pid, signal.SIGKILL)  # a script may have started something that would go on
+        os.killpg(process.pid, signal.SIGKILL)  # a script may have started a process that would continue
         process.communicate()
         raise UsageError(
             f"`{command}` did not end within {units.duration(VERSION_TIMEOUT_S)}, so {path} is not {program.title}",

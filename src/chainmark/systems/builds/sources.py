@@ -1,4 +1,4 @@
-"""Go sources ready to be built: exported into a folder of their own, with modules replaced."""
+"""Go sources ready to build: exported into a separate folder, with modules replaced."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Sources:
     """A Go module's sources in a folder.
 
     Attributes:
-        name: of the build, as reports say it.
+        name: of the build, as in reports.
         folder: of the module.
-        content: all that decides what the sources are.
+        content: everything that determines the sources.
         revision: the commit, or the module's sum.
-        build: what is known before it is built.
-        changes: what was not committed.
-        checkout: that they are of, by its absolute path.
-        workspace: the ``go.work`` under which they are built, as whoever has the checkout builds them.
-        flags: of the command, beside those of every build.
+        build: facts known before the build.
+        changes: uncommitted changes.
+        checkout: absolute path of the checkout that they come from.
+        workspace: the ``go.work`` of the checkout, under which they are built.
+        flags: of the command, in addition to those of every build.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Sources:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What Go must be told: a workspace above the cache is nothing to these sources."""
+        """Environment for Go: a workspace above the cache must not apply to these sources."""
         return {"GOWORK": "off" if self.workspace is None else str(self.workspace)}
 
 
@@ -54,13 +54,13 @@ def from_checkout(target: Checkout, ordered: str, scratch: Path, changes: bytes 
     """Export a checkout.
 
     Args:
-        target: which, at which commit.
-        ordered: as it was asked for.
+        target: the checkout and its commit.
+        ordered: as requested.
         scratch: an empty folder.
-        changes: to be made to the commit, as git writes them.
+        changes: patch to apply to the commit, in git's format.
 
     Raises:
-        UsageError: it is no repository, has no such commit, or a replacement is none.
+        UsageError: it is not a repository, has no such commit, or a replacement is invalid.
     """
     repository = repository_of(target.path)
     tree = working_tree(repository, scratch) if target.ref is None else tree_at(repository, target.ref)
@@ -87,13 +87,13 @@ def from_checkout(target: Checkout, ordered: str, scratch: Path, changes: bytes 
         changes=tree.changes,
         checkout=target.absolute(),
         workspace=workspace,
-        # Sums of what stands for a module may not be in `go.sum`; a workspace has a file of its own for them.
+        # Checksums of a replacement may be missing in `go.sum`; a workspace has its own file for them.
         flags=("-mod=mod",) if replaced and workspace is None else (),
     )
 
 
 def from_module(target: ModuleVersion, ordered: str, scratch: Path, program: Program) -> Sources:
-    """Fetch a module from its proxy. It is built by itself, so that a fork may keep the path of what it forked.
+    """Fetch a module from its proxy. It is built on its own, so that a fork may keep the original's module path.
 
     Raises:
         UsageError: there is no such module or version.
@@ -140,7 +140,7 @@ def _name(tree: SourceTree, replaced: Sequence[tuple[str, str]]) -> str:
 
 
 def _workspace(folder: Path, top: Path) -> Path | None:
-    """The workspace that a module is in, unless a part of it is not there: a module's published sources lack others."""
+    """The module's workspace, unless part of it is missing: a module's published sources lack other modules."""
     for place in (folder, *folder.parents):
         file = place / "go.work"
         if file.is_file():
@@ -155,10 +155,10 @@ def _workspace(folder: Path, top: Path) -> Path | None:
 def _replace(
     folder: Path, workspace: Path | None, replacements: Sequence[tuple[str, str]], scratch: Path
 ) -> list[tuple[str, str]]:
-    """Replace modules; of each, what stands for it: a hash of its content, or another module's version.
+    """Replace modules; returns each one's replacement: a hash of its content, or another module's version.
 
     Raises:
-        UsageError: the module is not one that these sources need, or what shall stand for it is no module.
+        UsageError: these sources do not need the module, or the replacement is not a module.
     """
     if not replacements:
         return []
@@ -182,7 +182,7 @@ def _replace(
 
 
 def _up_to(scratch: Path, folder: Path) -> str:
-    """The relative way up: binaries name it, and it must be the same wherever the cache is."""
+    """The relative path to the root: binaries contain it, and it must not depend on the location of the cache."""
     return "../" * len(folder.relative_to(scratch).parts)
 
 

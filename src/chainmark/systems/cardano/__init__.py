@@ -1,4 +1,4 @@
-"""Cardano: clusters of block producers, their published reports, and a model of how blocks spread among them."""
+"""Cardano: clusters of block producers, their published reports, and a model of block propagation."""
 
 from chainmark.systems.cardano.system import SYSTEM
 

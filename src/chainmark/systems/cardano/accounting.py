@@ -1,4 +1,4 @@
-"""The decoder's accounts of a file's beginning and of a host: all that it tells beside its tables, each read once."""
+"""The decoder's accounting of a file's beginning and of a host: its output besides the tables, each read once."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from chainmark.core.errors import EnvironmentFailure
 
-# What this code does not know must not be passed over: the compiled core may be of another version.
+# Unknown keys must not be ignored: the compiled core may be of another version.
 _READ = ConfigDict(frozen=True, extra="forbid")
 
 
 class Head(BaseModel):
-    """What the first lines of a file tell.
+    """The facts in the first lines of a file.
 
     Attributes:
-        lines: that were looked at.
+        lines: number of lines read.
         objects: those with a readable envelope: trace messages.
         starts: (slot, ns since 1970-01-01 UTC) of the forge loop's first rounds.
-        names: of hosts that the lines give, and how many lines give each.
-        node_version: where the node tells it.
-        problem: why the first line that cannot be read cannot.
-        backward: lines whose time is before that of the line before.
+        names: host names in the lines, with the number of lines per name.
+        node_version: if the node reports it.
+        problem: why the first unreadable line is unreadable.
+        backward: lines with a time earlier than that of the previous line.
     """
 
     model_config = _READ
@@ -47,12 +47,12 @@ class Head(BaseModel):
 
     @property
     def runs_backwards(self) -> bool:
-        """Whether its lines stand the newest first, as log stores print them."""
+        """Whether its lines are newest first, as log stores print them."""
         return self.backward > self.objects / 2 and self.objects > 2
 
 
 class FileCounts(BaseModel):
-    """One file, in the order of time among its host's; ``damage`` says why its end could not be read, if so."""
+    """One file, sorted by time among its host's; ``damage`` says why its end could not be read, if so."""
 
     model_config = _READ
 
@@ -83,12 +83,12 @@ class LineCounts(BaseModel):
 
     Attributes:
         objects: lines with a readable envelope.
-        skipped: announcements that tell nothing new: falling edges, reads that do not wait, rollbacks.
-        not_objects: lines that are no JSON object at all.
+        skipped: announcements without new information: falling edges, non-blocking reads, rollbacks.
+        not_objects: lines that are not JSON objects.
         pieces: of these, pieces of cut lines, without the last one of each.
         seconds_before_order: the largest step back in time from one line to the next.
-        names: the names of hosts that the lines give, and how many lines give each.
-        local_addresses: the host's own addresses by its connections, and how many lines give each.
+        names: host names in the lines, with the number of lines per name.
+        local_addresses: the host's own addresses by its connections, with the number of lines per address.
     """
 
     model_config = _READ
@@ -124,7 +124,7 @@ class LineCounts(BaseModel):
 
     @property
     def imbalances(self) -> list[str]:
-        """The sums that do not come out; always none unless the decoder is wrong."""
+        """The sums that do not balance; empty unless the decoder has an error."""
         sums = {
             "lines": (self.raw_lines, self.decoded + self.ignored + self.skipped + self.malformed + self.not_objects),
             "lines of files": (self.raw_lines, sum(file.lines for file in self.files)),
@@ -140,7 +140,7 @@ class Timeline(BaseModel):
     """The slots of one host.
 
     Attributes:
-        gaps: slots of which no line told.
+        gaps: slots without any line.
         restarts: when the process's counters began again, ns since 1970-01-01 UTC.
         before_start: messages from before the network's start.
     """
@@ -164,7 +164,7 @@ class BlockCounts(BaseModel):
 
     Attributes:
         switched_adoptions: blocks that it adopted by a change of its chain.
-        switched_unknown: changes of the chain to blocks of which no message had told.
+        switched_unknown: changes of the chain to blocks that no earlier message mentioned.
     """
 
     model_config = _READ
@@ -178,11 +178,11 @@ class BlockCounts(BaseModel):
 
 
 class ChainLinks(BaseModel):
-    """What one host's lines tell of the chain.
+    """What one host's lines record of the chain.
 
     Attributes:
-        blocks: of which any line tells.
-        lowest_tip: the lowest number of a tip that the forge loop found; -1 is the chain's beginning.
+        blocks: those in any line.
+        lowest_tip: the lowest block number of a tip in the forge loop; -1 is the chain's beginning.
     """
 
     model_config = _READ
@@ -195,7 +195,7 @@ class MessageCounts(BaseModel):
     """Every decoded message of a host in one class.
 
     Attributes:
-        unused: by the reason.
+        unused: by reason.
     """
 
     model_config = _READ
@@ -205,10 +205,10 @@ class MessageCounts(BaseModel):
 
 
 class HostSummary(BaseModel):
-    """What the decoder says of one host.
+    """The decoder's summary of one host.
 
     Attributes:
-        usage: what became of the decoded messages.
+        usage: the use of the decoded messages.
         loop_offsets_s: lowest, median and highest distance of the forge loop's rounds from their slots' starts.
         bytes: stored bytes of all files.
     """
@@ -226,7 +226,7 @@ class HostSummary(BaseModel):
 
     @property
     def imbalances(self) -> list[str]:
-        """The sums of lines and of messages that do not come out; always none unless the decoder is wrong."""
+        """The sums of lines and of messages that do not balance; empty unless the decoder has an error."""
         decoded, parts = self.books.decoded, self.usage.used + sum(self.usage.unused.values())
         use = [] if decoded == parts else [f"{decoded} decoded messages in {parts} uses"]
         return self.books.imbalances + use
@@ -236,7 +236,7 @@ _Account = TypeVar("_Account", Head, HostSummary)
 
 
 def read_head(path: str, text: str) -> Head:
-    """What a file's first lines tell, checked.
+    """The facts in a file's first lines, checked.
 
     Raises:
         EnvironmentFailure: it is of another version than this code.
@@ -248,7 +248,7 @@ def read_summary(host: str, text: str) -> HostSummary:
     """The decoder's summary, checked.
 
     Raises:
-        EnvironmentFailure: its sums do not come out, or it is of another version than this code.
+        EnvironmentFailure: its sums do not balance, or it is of another version than this code.
     """
     summary = _read(HostSummary, host, text)
     if summary.imbalances:

@@ -1,4 +1,4 @@
-"""Decoded hosts to samples: the chain, the filters, the blocks, the slots."""
+"""Turn decoded hosts into samples: the chain, the filters, the blocks, the slots."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ TIP_LEFT_OUT = "the tip of the chain is left out"
 
 @dataclass(frozen=True)
 class HostTrace:
-    """What was decoded of one host.
+    """The decoded data of one host.
 
     Attributes:
-        slots: one row per slot record; None when the host has none.
+        slots: one row per slot record; None if the host has none.
         lives: one row per block that the host knew.
-        links: one row per block of which its lines tell.
-        local_addresses: its own addresses by its connections, and how many lines give each.
-        lowest_tip: the lowest number of a tip that its forge loop found; -1 is the chain's beginning.
+        links: one row per block that its lines mention.
+        local_addresses: its own addresses by its connections, with the number of lines per address.
+        lowest_tip: the lowest block number of a tip in its forge loop; -1 is the chain's beginning.
     """
 
     name: str
@@ -62,14 +62,14 @@ class HostTrace:
 
 @dataclass(frozen=True)
 class HostResult:
-    """What the analysis says of one host.
+    """The analysis of one host.
 
     Attributes:
         region: None without a topology.
         slot_records, kept_slots: before and after the conditions on slots.
         first_slot, last_slot: of the kept records; None without any.
-        forged, chained, accepted: the blocks that it forged, over the whole log.
-        errors: blocks of which its log tells an impossible story; they enter nothing.
+        forged, chained, accepted: number of blocks that it forged, over the whole log.
+        errors: number of blocks with contradictory lines in its log; they are excluded everywhere.
     """
 
     name: str
@@ -86,26 +86,26 @@ class HostResult:
 
 @dataclass(frozen=True)
 class AnalysisResult:
-    """What the analysis found, besides the samples that it wrote.
+    """The result of the analysis, besides the samples that it wrote.
 
     Attributes:
         conditions: number of filter conditions.
         tip: None when no block is known.
-        first_height: of the chain as far as the logs could tell of it; None without a tip.
-        heights_passed: from there to before the tip; chain_blocks and those of which no line tells.
+        first_height: of the chain as far back as the logs reach; None without a tip.
+        heights_passed: from there to before the tip; chain_blocks plus the heights that no line mentions.
         bridged: number and hash of the chain's blocks whose forger no log names.
-        chain_blocks: blocks of the main chain, the tip left out; accepted + rejected.
-        rejected_by: per reason the rejected blocks that it speaks against; a block counts once per reason.
-        forged: forged blocks known, on whatever chain.
-        battles: other blocks at the heights of the main chain's.
-        unadopted: accepted blocks that nobody adopted.
-        observations: of accepted blocks by hosts other than the forger, by what became of them.
+        chain_blocks: number of blocks of the main chain without the tip; accepted + rejected.
+        rejected_by: per reason the number of blocks rejected for it; a block counts once per reason.
+        forged: number of known forged blocks, on any chain.
+        battles: number of other blocks at the heights of the main chain's.
+        unadopted: number of accepted blocks that no host adopted.
+        observations: number of observations of accepted blocks by hosts other than the forger, by class.
         slots_analysed: floor of the mean over hosts of (last kept slot - first kept slot); None without any.
         analysed_duration_s: from the first to the last slot that any host kept; None without any.
-        hosts: in their order.
+        hosts: in the given order.
         contradictions: hosts whose clocks contradict each other.
         written: rows per population.
-        received: of one host alone, the blocks that it knew by what became of them.
+        received: for a single host, the number of blocks that it knew by outcome.
     """
 
     conditions: int
@@ -130,12 +130,12 @@ class AnalysisResult:
 
     @property
     def coverage(self) -> float | None:
-        """The share of the heights passed at which a block is known; None where none was passed."""
+        """The share of the heights passed at which a block is known; None if none was passed."""
         return self.chain_blocks / self.heights_passed if self.heights_passed else None
 
     @property
     def imbalances(self) -> list[str]:
-        """The sums that do not come out; always none unless the analysis is wrong."""
+        """The sums that do not balance; empty unless the analysis has an error."""
         sums = {
             "blocks of the chain": (self.chain_blocks, self.accepted + self.rejected),
             "blocks of the chain by forger": (
@@ -150,7 +150,7 @@ class AnalysisResult:
 
     @property
     def hosts_without_slots(self) -> list[str]:
-        """The hosts of which no slot was kept: left out of the cluster's metrics."""
+        """The hosts without any kept slot; the cluster's metrics exclude them."""
         return [host.name for host in self.hosts if host.kept_slots == 0]
 
 
@@ -168,14 +168,14 @@ def analyse(
     """Rebuild the chain, apply the conditions, write `events/lives.parquet` and all samples into the run.
 
     Args:
-        hosts: the decoded hosts; the order of their names is that of every tie.
+        hosts: the decoded hosts; the order of their names breaks ties.
         genesis: the chain's constants.
-        conditions: all must hold for a block, those on slots also for a slot record.
-        rules: the right ones, or those of the published reports.
+        conditions: all must hold for a block; those on slots also for a slot record.
+        rules: the correct ones, or those of the published reports.
         regions: the region of every host; None without a topology.
-        told: what the hosts' lines tell of the chain.
-        run: takes what is made.
-        progress: is told.
+        told: what the hosts' lines record of the chain.
+        run: receives the results.
+        progress: receives progress messages.
     """
     ordered = sorted(hosts, key=lambda host: host.name)
     progress.stage("rebuilding the chain")
@@ -228,11 +228,11 @@ def _duration_s(domains: Sequence[tuple[int, int]], genesis: Genesis) -> int | N
 
 
 class ToldChain:
-    """What every host's lines tell of the chain, which is the same by any rules.
+    """The chain as every host's lines record it; independent of the rules.
 
     Attributes:
         links: one row per host and block, the hosts in the order of their names.
-        known: where the blocks stand by these.
+        known: the positions of the blocks according to these.
     """
 
     def __init__(self, hosts: Sequence[HostTrace]) -> None:
@@ -241,7 +241,7 @@ class ToldChain:
 
 
 class Blocks:
-    """Everything that follows from the hosts' accounts of the blocks.
+    """Everything that follows from the hosts' records of the blocks.
 
     Attributes:
         lives: one row per host and block, with adoptions.
@@ -297,8 +297,8 @@ class Blocks:
     def samples_of_blocks(self) -> dict[str, pl.DataFrame]:
         """The samples of the accepted blocks, of the observers' parts in them, and of their forgers."""
         peers = propagation.with_links(self._observed, self.regions, self._owners)
-        made = [propagation.block_samples(self.table.lazy()), propagation.block_peer_samples(peers)]
-        block, block_peer = pl.collect_all(made)
+        frames = [propagation.block_samples(self.table.lazy()), propagation.block_peer_samples(peers)]
+        block, block_peer = pl.collect_all(frames)
         chained, accepted = self._forged_of_the_chain()
         host = propagation.host_samples(self.names, self._roles["forger"], chained, accepted)
         return {"block": block, "block_peer": block_peer, "host": host}
@@ -327,11 +327,11 @@ class Blocks:
         )
 
     def observation_counts(self) -> dict[str, int]:
-        """Of the observers of accepted blocks, how many were of use, and why the others were not."""
+        """Number of observers of accepted blocks that were usable, and of the others by reason."""
         return observation_classes(self._observed.filter("accepted"))
 
     def events(self) -> pl.DataFrame:
-        """The life of every block on every host, with what became of the block."""
+        """The lifecycle of every block on every host, with the block's outcome."""
         chained = self.table.lazy().select("block", "accepted", "rejected_because", on_chain=pl.lit(value=True))
         tip = self.chain.tip.block if self.chain.tip else None
         reason = (
@@ -341,9 +341,9 @@ class Blocks:
         )
         front = ["block", "block_no", "slot", "slot_start_ns", "host", "region", "role", "error"]
         frame = propagation.with_fetched_host(self.lives.drop("adoption_ns", "chain_delta"), self._owners)
-        made = frame.lazy().join(chained, on="block", how="left")
+        joined = frame.lazy().join(chained, on="block", how="left")
         return (
-            made.with_columns(
+            joined.with_columns(
                 pl.col("host").cast(pl.String),
                 pl.col("on_chain", "accepted").fill_null(value=False),
                 rejected_because=reason,
@@ -360,7 +360,7 @@ class Blocks:
         )
 
     def host_results(self, slots: Sequence[HostSlots]) -> list[HostResult]:
-        """Host by host."""
+        """The analysis per host."""
         forged, errors = self._roles["forger"], self._roles["error"]
         chained, accepted = self._forged_of_the_chain()
         of_host = {host.name: host for host in slots}
@@ -385,7 +385,7 @@ class Blocks:
 
 
 def read_block_timelines(hosts: Sequence[HostTrace], genesis: Genesis, regions: Mapping[str, str]) -> pl.DataFrame:
-    """What every host knew of every block, the hosts one after the other, with their regions and the slots' starts."""
+    """What every host knew of every block, all hosts concatenated, with their regions and the slots' start times."""
     names = pl.Enum([host.name for host in hosts])
     slot_ns = round(genesis.slot_length_s * NS)
     frames = [
@@ -400,7 +400,7 @@ def read_block_timelines(hosts: Sequence[HostTrace], genesis: Genesis, regions: 
 
 
 def read_links(hosts: Sequence[HostTrace]) -> pl.DataFrame:
-    """What every host's lines tell of the chain, the hosts one after the other."""
+    """What every host's lines record of the chain, all hosts concatenated."""
     names = pl.Enum([host.name for host in hosts])
     messages = [
         scan_links_table(host.links, host.name).with_columns(host=pl.lit(host.name, dtype=names)) for host in hosts
@@ -411,12 +411,12 @@ def read_links(hosts: Sequence[HostTrace]) -> pl.DataFrame:
 def catalogue_for(catalogue: Catalogue, rules: Rules, hosts: int) -> Catalogue:
     """The catalogue to store with a run made by these rules.
 
-    The published reports take the mean of a slot metric over hosts from as many of the lowest host means as there are
-    standard centiles, which leaves out the highest ones of a larger cluster. A host without samples has the mean 0. The
-    standard deviation is the largest of the hosts', and a centile the median of theirs.
+    The published reports compute the mean of a slot metric over hosts from as many of the lowest host means as there
+    are standard centiles, which excludes the highest ones of a larger cluster. A host without samples has the mean 0.
+    The standard deviation is the largest of the hosts', and a centile is the median of theirs.
 
     Args:
-        hosts: of which slots were kept.
+        hosts: those with kept slots.
     """
     limit = len(STANDARD_CENTILES)
     if not rules.published:

@@ -1,4 +1,4 @@
-"""What one block costs a host: the runtime's figures split by forging, by adopting a block, and by everything else."""
+"""The cost of one block to a host: the runtime's figures split by forging, by adopting a block, and by the rest."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from chainmark.systems.cardano.documents import Genesis
 from chainmark.systems.cardano.filters import FilterCondition, slot_test
 from chainmark.systems.cardano.slots import HostSlots
 
-# A block's work is in the sample of its own slot or in one of the next: a sample covers the second before it.
+# A block's work is in the sample of its own slot or in one of the next: a sample covers the preceding second.
 LAGS = 3
-# Fewer blocks tell nothing of their mean; with fewer samples than this share of the slots, none belongs to one slot.
+# Fewer blocks give no usable mean; with fewer samples than this share of the slots, no sample belongs to one slot.
 LEAST_BLOCKS = 5
 LEAST_SAMPLED = 0.8
 PERCENT = 100.0
 EVENTS = ("forging", "adopted_block")
-# Metric by event, the column of the slot records, and what brings a slot's value to the metric's unit for 1 s slots.
+# Metric by event, the column of the slot records, and the factor from a slot's value to the metric's unit for 1 s
+# slots.
 FIGURES = {
     "allocated_per_{}_mib": ("alloc_mib", 1.0),
     "gc_cpu_per_{}_s": ("gc_percent", 1.0 / PERCENT),
@@ -32,15 +33,15 @@ METRICS = tuple(name.format(event) for event in EVENTS for name in FIGURES)
 def block_work(
     hosts: Sequence[HostSlots], conditions: Sequence[FilterCondition], data_frame: pl.DataFrame, genesis: Genesis
 ) -> pl.DataFrame:
-    """What forging a block and adopting one of another host cost each host, beyond what an idle slot costs.
+    """The cost of forging a block and of adopting another host's to each host, in excess of an idle slot.
 
     Args:
         hosts: those with slot records.
-        conditions: of the analysis; slots that they leave out are left out here.
+        conditions: of the analysis; slots that they exclude are excluded here.
         data_frame: every block on every host, with `role`, `adoption_ns` and the slot.
 
     Returns:
-        One row per host of ``hosts``: `host` and ``METRICS``, f64, null where too few blocks or samples tell it.
+        One row per host of ``hosts``: `host` and ``METRICS``, f64, null if there are too few blocks or samples.
     """
     adopted = (
         data_frame.lazy()
@@ -61,16 +62,16 @@ def block_work(
 
 
 def work_per_event(values: FloatArray, events: FloatArray) -> FloatArray | None:
-    """What one event of each kind adds to the values, over its own slot and the ``LAGS - 1`` after it.
+    """The amount that one event of each kind adds to the values, over its own slot and the ``LAGS - 1`` after it.
 
     Args:
-        values: shape (n,), one per slot; NaN where it is not known.
-        events: shape (n, kinds), how many began in each slot; the slots follow each other without a gap.
+        values: shape (n,), one per slot; NaN if unknown.
+        events: shape (n, kinds), number of events that began in each slot; the slots are consecutive.
 
     Returns:
-        Shape (kinds,), in the values' unit; None where the kinds cannot be told from each other or from the rest.
+        Shape (kinds,), in the values' unit; None if the kinds cannot be separated from each other or from the rest.
 
-    Source: ordinary least squares of the values on the events of the slot and of those before it.
+    Source: ordinary least squares of the values on the events of the slot and of the preceding ones.
     """
     count, kinds = events.shape
     lagged = [np.vstack([np.zeros((lag, kinds)), events[: count - lag]]) for lag in range(LAGS)]
@@ -89,8 +90,8 @@ class _Slots:
     """Every slot from a host's first to its last.
 
     Attributes:
-        events: shape (slots, kinds), how many of ``EVENTS`` began in each.
-        values: by column of ``FIGURES``, shape (slots,); NaN where no sample is the slot's own.
+        events: shape (slots, kinds), number of ``EVENTS`` that began in each.
+        values: by column of ``FIGURES``, shape (slots,); NaN if no sample is the slot's own.
     """
 
     events: FloatArray
@@ -98,10 +99,10 @@ class _Slots:
 
 
 def _slots(host: HostSlots, conditions: Sequence[FilterCondition], adopted: pl.DataFrame | None) -> _Slots:
-    """What happened in the slots of a host; of several records of a slot the last one counts.
+    """The events in the slots of a host; of several records of a slot the last one counts.
 
     Args:
-        adopted: how many blocks of others it `adopted` in which `slot`; None where there is none.
+        adopted: number of other hosts' blocks that it `adopted` per `slot`; None if there is none.
     """
     own = slot_test(conditions) & pl.col("sampled")
     figures = [column for column, _ in FIGURES.values()]

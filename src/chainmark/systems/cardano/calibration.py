@@ -1,14 +1,14 @@
-"""Fitting the model to one measured run, by the run's own stages; its adoption centiles are never looked at.
+"""Fit the model to one measured run, by the run's own stages; its adoption centiles are not used.
 
-What no table tells is inferred from what it does tell, in a few steps with common random numbers:
+What no table states is inferred from what it does state, in a few steps with common random numbers:
 
 - the header's service from the first peer's notice after the announcement;
-- the body's service from the first peer's fetch after that notice, and the server's part of it from when the forger
-  began to send;
-- the round trips between regions from the mean fetch duration, which is mostly round trips: where a run tells it by
-  pair of regions, each pair's from its own; else by how much it is off what is expected goes to the longest link, and a
-  third of it to all links. Where no host has a peer in its own region, a first fetch is a round trip, too, so that the
-  body's service cannot be told apart from it, and is taken to be what published runs had.
+- the body's service from the first peer's fetch after that notice, and the server's part of it from the time at
+which the forger began to send;
+- the round trips between regions from the mean fetch duration, which is mostly round trips: if a run reports it by
+pair of regions, each pair's from its own; otherwise the longest link gets the deviation from the expectation, and all
+links get a third of it. If no host has a peer in its own region, a first fetch is a round trip too. Then the body's
+service cannot be separated from it, and is taken from published runs.
 """
 
 from __future__ import annotations
@@ -37,33 +37,33 @@ STEPS = 5
 # The first fetch is the smallest of several, so it moves a little less than the service's mean.
 SERVICE_GAIN = 1.15
 # Runs of one version under the two workloads, a day apart, imply round trips that differ by 9 to 10 ms (standard
-# deviation): what the model does not know of a run is worth 7 ms of each.
+# deviation): the unmodelled part of a run is 7 ms of each.
 KNOWN_ERROR_S = 0.007
 # The same as a share of a round trip of 250 ms, which those were.
 KNOWN_ERROR = 0.028
-# By how much a mean fetch between two regions grows with their round trip, as a part of its rounds: a body that comes
-# from there may have been asked for elsewhere first.
+# Growth of a mean fetch duration between two regions per round trip, as a share of its rounds: a body that comes from
+# there may have been requested from another peer first.
 FETCH_SLOPE = 0.5
-# So many blocks tell how long fetches between two regions last.
+# Number of blocks needed to infer the duration of fetches between two regions.
 FETCHES_LEAST = 10
 # Peers that are no farther than this are neighbours.
 NEAR_S = 0.002
 ROUND_TRIP_MAX_S = 60.0
-# A round trip is said to differ when it does so by this many standard errors.
+# A round trip is reported as different if it differs by this many standard errors.
 CLEARLY = 3.0
 # Slow blocks became half as frequent with this release.
 FEWER_SLOW_BLOCKS_FROM = (11,)
 SERVICE_MIN_S, SERVICE_MAX_S = 1e-5, 60.0
 ROUND_TRIP_FACTOR_MAX = 4.0
 CLOSE_ENOUGH_S = 2e-5
-# The part of an unexpected fetch duration that is put down to all links alike, and not to the longest one: routing
-# changes one link, load and loss change all. One mean per run cannot tell them apart; a third is what the adoption
-# times of the runs up to 10.2 want, under both workloads.
+# The share of an unexpected fetch duration that is attributed to all links, and not to the longest one: routing changes
+# one link, load and loss change all. One mean per run cannot separate them; a third fits the adoption times of the runs
+# up to 10.2, under both workloads.
 SHARED = 1.0 / 3.0
-# The step by which the slope of the fetch duration is measured, as a part of the round trip.
+# The step with which the slope of the fetch duration is measured, as a share of the round trip.
 SLOPE_STEP = 0.03
 LEAST_SLOPE = 0.05
-# From this part of the shortest way round on, some bodies come over that.
+# From this share of the shortest detour on, some bodies take the detour.
 NEAR_DETOUR = 0.97
 
 
@@ -79,22 +79,22 @@ class FarLink:
 
 
 def differs(inferred: Modelled, ping_s: float) -> bool:
-    """Whether an inferred round trip is clearly not the pinged one; never where there was no ping."""
+    """Whether an inferred round trip clearly differs from the pinged one; false without a ping."""
     return abs(inferred.value - ping_s) > CLEARLY * inferred.standard_error
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """A run's scenario with everything inferred.
+    """A run's scenario with all inferred values.
 
     Attributes:
         simulated: the figures of that scenario.
-        link: the pair whose round trip was inferred; None where all hosts are in one region.
-        round_trip: it, with its standard error, as if this link alone were to blame for the whole difference; the
-            scenario puts a third of the difference down to all links.
+        link: the pair whose round trip was inferred; None if all hosts are in one region.
+        round_trip: its value with its standard error, if this link alone caused the whole difference; the scenario
+            attributes a third of the difference to all links.
         expected: the cluster with the round trips that the fit began with.
-        round_trips: every pair of regions whose round trip was inferred, by its places.
-        server_share_inferred: whether the run told when its forgers began to send.
+        round_trips: every pair of regions whose round trip was inferred, by index.
+        server_share_inferred: whether the run reported when its forgers began to send.
     """
 
     scenario: Scenario
@@ -107,21 +107,21 @@ class Calibration:
 
     @property
     def round_trip_differs(self) -> bool:
-        """Whether the inferred round trip is clearly not that of the pings."""
+        """Whether the inferred round trip clearly differs from the pings."""
         if self.link is None or self.round_trip is None:
             return False
         return differs(self.round_trip, self.link.measured_s)
 
     @property
     def detour_s(self) -> float | None:
-        """The way round by a third region, where it is about as short: no fetch tells then how long the link is."""
+        """The detour by a third region, if it is about as short: then no fetch shows how long the link is."""
         if self.link is None or self.round_trip is None:
             return None
         rtt, cluster = self.expected.rtt_s, self.expected
-        ways = [
+        detours = [
             rtt[self.link.a][c] + rtt[c][self.link.b] for c in cluster.counts() if c not in (self.link.a, self.link.b)
         ]
-        shortest = min(ways, default=math.inf)
+        shortest = min(detours, default=math.inf)
         return shortest if self.round_trip.value > NEAR_DETOUR * shortest else None
 
 
@@ -137,13 +137,12 @@ def calibrate(
     """Fit the model to a run.
 
     Args:
-        start: the run's network, with its stages and block size, the round trips that are expected of it, and the
-            model's constants.
+        start: the run's network, with its stages and block size, the expected round trips, and the model's constants.
         pings_s: round trips that pings measured, region by region; None: those of ``start``.
-        doubt_s: standard deviations of what is expected of each round trip; None: nothing is known of them.
+        doubt_s: standard deviations of the expected round trips; None: unknown.
 
     Raises:
-        UsageError: the network or a stage is impossible.
+        UsageError: the network or a stage is invalid.
     """
     link = far_link(start.cluster, pings_s)
     scenario = start.model_copy(update={"parameters": _first_guess(figures, start.parameters)})
@@ -158,7 +157,7 @@ def calibrate(
         scenario = better
         simulated = simulator.run(scenario)
     round_trip = None
-    trips = {pair: _own_round_trip(scenario, simulated, pair, told_of) for pair, told_of in pairs.items()}
+    trips = {pair: _own_round_trip(scenario, simulated, pair, known) for pair, known in pairs.items()}
     if link is not None and pairs:
         round_trip = trips.get((link.a, link.b))
     elif link is not None and FETCH in figures.values:
@@ -209,10 +208,10 @@ def _step(scenario: Scenario, simulated: Simulated, figures: Figures, link: FarL
     reported, mean, old = figures.values, simulated.mean, scenario.parameters
     ratio, missing = 1.0, 0.0
     if FIRST_NOTICE in reported:
-        # What is not the way there is the header's service.
-        way = _first_way_s(scenario.cluster)
-        wanted = reported[FIRST_NOTICE] - reported[ANNOUNCED] - way
-        had = mean(FIRST_NOTICE) - mean(ANNOUNCED) - way
+        # The rest, apart from the path, is the header's service.
+        path_s = _first_way_s(scenario.cluster)
+        wanted = reported[FIRST_NOTICE] - reported[ANNOUNCED] - path_s
+        had = mean(FIRST_NOTICE) - mean(ANNOUNCED) - path_s
         ratio = min(4.0, max(0.25, wanted / had)) if had > 0.0 else 1.0
     if FIRST_NOTICE in reported and FIRST_FETCH in reported and _has_neighbours(scenario.cluster):
         missing = (reported[FIRST_FETCH] - reported[FIRST_NOTICE]) - (mean(FIRST_FETCH) - mean(FIRST_NOTICE))
@@ -238,10 +237,10 @@ def _step(scenario: Scenario, simulated: Simulated, figures: Figures, link: FarL
 
 @dataclass(frozen=True)
 class _Told:
-    """What is known of the round trip between two regions: what was expected of it, and what the run's fetches say.
+    """The round trip between two regions: the expectation, and what the run's fetches show.
 
     Attributes:
-        expected_s: with the standard deviation ``doubt_s``, which is infinite where it is a guess.
+        expected_s: with the standard deviation ``doubt_s``, which is infinite if it is a guess.
         fetch: the mean fetch duration between them.
     """
 
@@ -250,13 +249,13 @@ class _Told:
     fetch: Mean
 
     def weight(self, rounds: float) -> float:
-        """How much the fetches count against what was expected, 0 to 1."""
+        """The weight of the fetches against the expectation, 0 to 1."""
         if math.isinf(self.doubt_s):
             return 1.0
         return self.doubt_s**2 / (self.doubt_s**2 + self.error_s(rounds) ** 2)
 
     def error_s(self, rounds: float) -> float:
-        """How far the fetches leave the round trip open."""
+        """The standard error of the round trip by the fetches."""
         return self.fetch.standard_error / (FETCH_SLOPE * rounds)
 
 
@@ -264,7 +263,7 @@ Pairs = Mapping[tuple[int, int], _Told]
 
 
 def _known_pairs(figures: Figures, cluster: ClusterRequest, doubt_s: Matrix | None) -> Pairs:
-    """The pairs of different regions between which the run tells how long fetches lasted."""
+    """The pairs of different regions for which the run reports fetch durations."""
     regions = cluster.regions
     result = {}
     for a in range(len(regions)):
@@ -277,7 +276,7 @@ def _known_pairs(figures: Figures, cluster: ClusterRequest, doubt_s: Matrix | No
 
 
 def _with_own_round_trips(scenario: Scenario, simulated: Simulated, pairs: Pairs) -> Scenario:
-    """Every pair's round trip from its own fetches, so far as they tell it better than what was expected."""
+    """Every pair's round trip from its own fetches, weighted with the expectation."""
     matrix = [list(row) for row in scenario.cluster.rtt_s]
     rounds = _rounds(simulated)
     for (a, b), pair in pairs.items():
@@ -307,7 +306,7 @@ def _rounds(simulated: Simulated) -> float:
 
 
 def _first_way_s(cluster: ClusterRequest) -> float:
-    """Half the round trip from a forger to its nearest peer, on average; none where it has one in its region."""
+    """Half the mean round trip from a forger to its nearest peer; zero if it has one in its region."""
     if not isinstance(cluster.topology, ListedTopology):
         return 0.0
     place = {host.name: cluster.region_number(host.region) or 0 for host in cluster.topology.hosts}
@@ -315,15 +314,15 @@ def _first_way_s(cluster: ClusterRequest) -> float:
     for host in cluster.topology.hosts:
         for peer in host.producers:
             a, b = place[peer], place[host.name]
-            way = 0.0 if a == b else cluster.rtt_s[a][b] / 2.0
-            nearest[peer] = min(way, nearest.get(peer, math.inf))
+            half_s = 0.0 if a == b else cluster.rtt_s[a][b] / 2.0
+            nearest[peer] = min(half_s, nearest.get(peer, math.inf))
     pools = {host.name: host.pools for host in cluster.topology.hosts if host.name in nearest}
     total = sum(pools.values())
     return sum(nearest[name] * pools[name] for name in pools) / total if total else 0.0
 
 
 def _has_neighbours(cluster: ClusterRequest) -> bool:
-    """Whether forgers have peers in their own regions, so that a first fetch is no long round trip."""
+    """Whether forgers have peers in their own regions, so that a first fetch is not a long round trip."""
     return _first_way_s(cluster) < NEAR_S
 
 
@@ -345,7 +344,7 @@ def _with_round_trip(scenario: Scenario, simulated: Simulated, missing_s: float,
 
 
 def _far_alone_s(start: ClusterRequest, fitted: ClusterRequest, link: FarLink) -> float:
-    """The longest link's round trip, were it alone to blame for all that differs from what was expected."""
+    """The longest link's round trip, if it alone caused the whole deviation from the expectation."""
     extra_s = _mean_round_trip_s(fitted) - _mean_round_trip_s(start)
     return start.rtt_s[link.a][link.b] + extra_s / link.observers
 
@@ -356,7 +355,7 @@ def _expected_travel_s(simulated: Simulated, cluster: ClusterRequest) -> float:
 
 
 def _mean_round_trip_s(cluster: ClusterRequest) -> float:
-    """The mean over all pairs of hosts; within a region it counts as none."""
+    """The mean over all pairs of hosts; a pair within a region counts as zero."""
     counts = cluster.counts()
     n = sum(counts.values())
     pairs = [(a, b) for a in counts for b in counts if a < b]
@@ -364,7 +363,7 @@ def _mean_round_trip_s(cluster: ClusterRequest) -> float:
 
 
 def _moved(scenario: Scenario, link: FarLink, by_s: float) -> Scenario:
-    """The scenario with another round trip of the link, within what a link can have."""
+    """The scenario with another round trip of the link, limited to possible values."""
     matrix = [list(row) for row in scenario.cluster.rtt_s]
     low, high = link.measured_s / ROUND_TRIP_FACTOR_MAX, link.measured_s * ROUND_TRIP_FACTOR_MAX
     matrix[link.a][link.b] = matrix[link.b][link.a] = min(high, max(low, matrix[link.a][link.b] + by_s))
@@ -372,20 +371,20 @@ def _moved(scenario: Scenario, link: FarLink, by_s: float) -> Scenario:
 
 
 def _expected_slope(simulated: Simulated, link: FarLink) -> float:
-    """By how much the mean fetch duration grows with the round trip of the link: observers across it × rounds."""
+    """The growth of the mean fetch duration per round trip of the link: observers across it × rounds."""
     rounds = simulated.mean("rounds_mean")
     return link.observers * rounds if math.isfinite(rounds) else 0.0
 
 
 def _measured_slope(scenario: Scenario, simulated: Simulated, simulator: Simulator, link: FarLink) -> float:
-    """The same as the model shows it: far less where another way round is as short, so that bodies come over that."""
+    """The same slope by simulation: much smaller if a detour is as short, so that bodies take it."""
     less = simulator.run(_moved(scenario, link, -SLOPE_STEP * scenario.cluster.rtt_s[link.a][link.b]))
     step_s = SLOPE_STEP * scenario.cluster.rtt_s[link.a][link.b]
     return simulated.difference(less, FETCH).value / step_s
 
 
 def _close(old: Scenario, new: Scenario) -> bool:
-    """Whether the step was too small to be worth another simulation."""
+    """Whether the step was too small for another simulation."""
     pairs = [
         (old.parameters.header_service_s, new.parameters.header_service_s),
         (old.parameters.body_service_s, new.parameters.body_service_s),
@@ -401,11 +400,11 @@ def _server_s(parameters: Parameters) -> float:
 
 
 def _round_trip(scenario: Scenario, simulated: Simulated, figures: Figures, slope: float, link: FarLink) -> Modelled:
-    """The inferred round trip, with everything that makes it uncertain.
+    """The inferred round trip, with its total uncertainty.
 
-    The mean fetch duration is uncertain by the model's Monte Carlo error; by the sampling and rounding of the measured
-    mean; and, where the sampling is not known, by how many blocks it was taken over: their spread, and which regions
-    happened to forge them. All of that over the slope, and what the model is known to miss.
+    The uncertainty of the mean fetch duration comes from the model's Monte Carlo error, and from the sampling and
+    rounding of the measured mean. If the sampling is unknown, it comes from the number of blocks: their spread, and
+    which regions happened to forge them. All of that is divided by the slope, and the known model error is added.
     """
     value = scenario.cluster.rtt_s[link.a][link.b]
     errors = [simulated.modelled(FETCH).standard_error, figures.standard_errors.get(FETCH, 0.0)]
@@ -414,7 +413,7 @@ def _round_trip(scenario: Scenario, simulated: Simulated, figures: Figures, slop
         by_forger = rounds * _forger_spread_s(scenario.cluster) if math.isfinite(rounds) else 0.0
         errors.append(math.hypot(simulated.block_sd(FETCH), by_forger) / math.sqrt(figures.blocks))
     expected = _expected_slope(simulated, link)
-    # A slope near 0 says that the fetch durations tell nothing of this link.
+    # A slope near 0 means that the fetch durations contain no information about this link.
     known = max(slope, LEAST_SLOPE * expected, 1e-6)
     missed = KNOWN_ERROR_S * max(1.0, expected / known)
     return Modelled(value=value, standard_error=math.hypot(missed, *(error / known for error in errors)))
@@ -432,7 +431,7 @@ def _forger_spread_s(cluster: ClusterRequest) -> float:
 
 
 def far_link(cluster: ClusterRequest, pings_s: Matrix | None = None) -> FarLink | None:
-    """The pair of regions with the longest round trip, or None where all hosts are in one region."""
+    """The pair of regions with the longest round trip, or None if all hosts are in one region."""
     counts = cluster.counts()
     pairs = [(a, b) for a in counts for b in counts if a < b]
     if not pairs:

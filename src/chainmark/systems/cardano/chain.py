@@ -1,7 +1,7 @@
-"""From what every host knew of every block to the blocks of the main chain and their propagation.
+"""Combine what every host recorded of every block into the blocks of the main chain and their propagation.
 
-`lives` stands for one row per host and block that it knew, as the decoder leaves them, with `host` (an Enum in the
-hosts' order) and `slot_start_ns`. Times are ns since 1970-01-01 UTC, deltas are seconds.
+`lives` has one row per host and block that it knew, as the decoder leaves them, with `host` (an Enum in the hosts'
+order) and `slot_start_ns`. Times are ns since 1970-01-01 UTC, deltas are seconds.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from chainmark.systems.cardano.rules import Rules
 
 NS = 1_000_000_000
 INCOMPLETE = "incomplete forging data"
-# Reasons against a block whose forger no log names.
+# Reasons for rejecting a block whose forger no log names.
 UNREPORTED = "no host tells when it came"
 SIZELESS = "its size is in no log"
-# What the published figures put where the forger told nothing.
+# What the published figures use if the forger reported nothing.
 SUBSTITUTE_S = 0.01
 SUBSTITUTED = ("forge_announced_s", "slot_to_announced_s", "forge_sending_s", "forge_self_adopted_s")
 FORGE_TIMINGS = (
@@ -37,10 +37,10 @@ FORGE_TIMINGS = (
     "forge_forged_s",
     *SUBSTITUTED,
 )
-# Without one of these four an observation is of no use, nor with a negative one.
+# An observation is unusable if one of these four is missing or negative.
 CRITICAL = ("peer_notice_s", "peer_request_s", "peer_fetch_s", "peer_adopted_s")
 PEER_TIMINGS = (*CRITICAL, "peer_announced_s", "peer_sending_s")
-# What the observers' rows are needed for; there are many, and they are wide.
+# The needed columns of the observers' rows, which are many and wide.
 OBSERVED = (
     *("block", "host", "region", "role", "fetched_from", "slot_start_ns", "adoption_ns", "chain_delta"),
     *(f"{stage}_ns" for stage in ("noticed", "requested", "fetched", "announced", "sent")),
@@ -55,7 +55,7 @@ def seconds(later: str | pl.Expr, earlier: str | pl.Expr) -> pl.Expr:
 def with_seconds(frame: pl.DataFrame, **spans: tuple[str | pl.Expr, str | pl.Expr]) -> pl.DataFrame:
     """Add the seconds between many pairs of times, the later one first, as `seconds` gives each.
 
-    In one query: a call of Python from within it waits for the interpreter, each of them anew.
+    One query, because each Python call from within a query waits for the interpreter.
     """
     differences = frame.select(**{name: _column(later) - _column(earlier) for name, (later, earlier) in spans.items()})
     return frame.hstack([_in_seconds(difference) for difference in differences])
@@ -73,20 +73,20 @@ def _in_seconds(nanoseconds: pl.Series) -> pl.Series:
 def with_adoptions(data_frame: pl.DataFrame, rules: Rules) -> pl.DataFrame:
     """Add when each host adopted each block (`adoption_ns`) and by how many blocks its chain then grew.
 
-    A block's `chain_delta` is that growth; on an observer it is at least the length of the request that it came by.
+    A block's `chain_delta` is that growth; on an observer it is at least the length of the request that fetched it.
     """
     known = pl.col("role") != "error"
     switched = pl.lit(value=False)
     if rules.switches_count:
-        # Of two adoptions at the same time the ordinary one counts.
+        # Of two simultaneous adoptions the ordinary one counts.
         switched = pl.col("switched_ns").is_not_null() & (pl.col("switched_ns") < pl.col("adopted_ns")).fill_null(
             value=True
         )
     grown = pl.when(switched).then("switched_delta").otherwise("adopted_delta").fill_null(0)
-    asked = pl.when(pl.col("role") == "observer").then("request_length").fill_null(0)
+    requested = pl.when(pl.col("role") == "observer").then("request_length").fill_null(0)
     return data_frame.with_columns(
         adoption_ns=pl.when(known).then(pl.when(switched).then("switched_ns").otherwise("adopted_ns")),
-        chain_delta=pl.when(known).then(pl.max_horizontal(grown, asked)),
+        chain_delta=pl.when(known).then(pl.max_horizontal(grown, requested)),
     )
 
 
@@ -94,7 +94,7 @@ def with_adoptions(data_frame: pl.DataFrame, rules: Rules) -> pl.DataFrame:
 
 
 def forgers_of(data_frame: pl.DataFrame) -> pl.DataFrame:
-    """The forger's row of every block whose forger is known; of several the first host's."""
+    """The forger's row of every block with a known forger; of several the first host's."""
     return (
         data_frame.lazy()
         .filter(pl.col("role") == "forger")
@@ -114,9 +114,9 @@ def chain_blocks(
     genesis: Genesis,
     rules: Rules,
 ) -> pl.DataFrame:
-    """One row per block of the chain in its order: what its forger did, who adopted it when, what stood beside it.
+    """One row per block of the chain in order: what its forger did, who adopted it when, and competing blocks.
 
-    A block whose forger no log names has neither host nor forging, but all that others tell of it.
+    A block whose forger no log names has neither host nor forging, but all that other hosts report about it.
 
     Args:
         data_frame: with adoptions.
@@ -143,9 +143,9 @@ def chain_blocks(
 
 
 def _order(chain: MainChain, known: KnownBlocks, genesis: Genesis) -> pl.LazyFrame:
-    """The chain's blocks with what is known of each whoever forged it."""
-    made = {"block": chain.blocks, "block_no": chain.heights}
-    order = pl.LazyFrame(made, schema={"block": pl.String, "block_no": pl.Int64}).with_row_index("place")
+    """The chain's blocks with the facts that do not depend on the forger."""
+    columns = {"block": chain.blocks, "block_no": chain.heights}
+    order = pl.LazyFrame(columns, schema={"block": pl.String, "block_no": pl.Int64}).with_row_index("place")
     frame = known.table.lazy().select("block", "slot", "size_bytes")
     slot_ns = round(genesis.slot_length_s * NS)
     return order.join(frame, on="block", how="left", maintain_order="left").with_columns(
@@ -154,7 +154,7 @@ def _order(chain: MainChain, known: KnownBlocks, genesis: Genesis) -> pl.LazyFra
 
 
 def _with_forgers(order: pl.LazyFrame, forgers: pl.LazyFrame) -> pl.LazyFrame:
-    """Add the forgers' rows; what the forger tells of its block goes before what others tell."""
+    """Add the forgers' rows; the forger's record of its block takes precedence over others'."""
     shared = ("block_no", "slot", "size_bytes", "slot_start_ns")
     blocks = order.join(forgers, on="block", how="left", maintain_order="left", suffix="_forger")
     unknown = pl.col("host").is_null()
@@ -163,14 +163,14 @@ def _with_forgers(order: pl.LazyFrame, forgers: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _battles(data_frame: pl.DataFrame, blocks: pl.LazyFrame) -> pl.LazyFrame:
-    """Per place in the chain how many other blocks stand at its height (`block_battles`)."""
+    """Per position in the chain the number of other blocks at its height (`block_battles`)."""
     heights = data_frame.lazy().filter(pl.col("role") != "error").select("block_no", beside="block").unique()
-    beside = blocks.join(heights, on="block_no", how="left")
-    return beside.group_by("place").agg(block_battles=(pl.col("beside") != pl.col("block")).sum().cast(pl.Int64))
+    competing = blocks.join(heights, on="block_no", how="left")
+    return competing.group_by("place").agg(block_battles=(pl.col("beside") != pl.col("block")).sum().cast(pl.Int64))
 
 
 def with_forge_timings(blocks: pl.DataFrame, rules: Rules) -> pl.DataFrame:
-    """Add what a forger did, each step from the one before, and the whole from slot start to announcement."""
+    """Add the forger's steps, each relative to the previous one, and the total from slot start to announcement."""
     timed = with_seconds(
         blocks,
         forge_started_s=("started_ns", "slot_start_ns"),
@@ -193,10 +193,10 @@ def with_forge_timings(blocks: pl.DataFrame, rules: Rules) -> pl.DataFrame:
 
 
 def observations(data_frame: pl.DataFrame) -> pl.DataFrame:
-    """What every host other than the forger did with every block, and what becomes of that observation.
+    """Every block on every host other than the forger, with the class of that observation.
 
     `seen`: it noticed, requested and fetched the block, which makes it an observation. `valid`: none of its critical
-    times is missing or negative, one block was asked for and the chain grew by it alone.
+    times is missing or negative, one block was requested and the chain grew by it alone.
 
     Args:
         data_frame: with adoptions.
@@ -220,7 +220,7 @@ def observations(data_frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def observation_classes(observed: pl.DataFrame) -> dict[str, int]:
-    """How many observers are in each class; every one is in exactly one.
+    """The number of observers in each class; every observer is in exactly one.
 
     Args:
         observed: as `observations` leaves them.
@@ -241,7 +241,7 @@ def observation_classes(observed: pl.DataFrame) -> dict[str, int]:
 
 
 def _observed(observed: pl.DataFrame, blocks: pl.LazyFrame) -> pl.LazyFrame:
-    """Per place in the chain, what its observations come to; blocks without any are absent."""
+    """Per position in the chain, the aggregate of its observations; blocks without any are absent."""
     timings = [pl.col(name) for name in PEER_TIMINGS]
     valid = pl.col("valid")
     seen = observed.lazy().filter("seen").join(blocks.select("place", "block"), on="block", how="inner")
@@ -256,7 +256,7 @@ def _observed(observed: pl.DataFrame, blocks: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _with_adoption(data_frame: pl.DataFrame, blocks: pl.DataFrame) -> pl.DataFrame:
-    """Add `adopters` and, from slot start, the times at which the shares of them had adopted."""
+    """Add `adopters` and the times, from slot start, at which each share of them had adopted."""
     starts = blocks.lazy().select("block", "place", start_ns="slot_start_ns")
     adopted = (
         data_frame.lazy()
@@ -276,8 +276,8 @@ def _with_adoption(data_frame: pl.DataFrame, blocks: pl.DataFrame) -> pl.DataFra
 def centiles(ordered: np.ndarray, counts: np.ndarray, fractions: Sequence[float]) -> np.ndarray:
     """Centiles of many groups at once, by the published rule: the element at min(n - 1, floor(n × fraction)).
 
-    The product is that of doubles, with no allowance for 0.94 not being exact: this rule decides which host's adoption
-    counts, and the published figures are made by it.
+    The product is that of doubles, without correcting that 0.94 is inexact: this rule decides which host's adoption
+    counts, and the published figures are computed with it.
 
     Args:
         ordered: the groups' values one after the other, ascending within a group.
@@ -294,13 +294,13 @@ def centiles(ordered: np.ndarray, counts: np.ndarray, fractions: Sequence[float]
     return result
 
 
-# --- which of them are admitted ------------------------------------------------------------------------------------
+# --- which of them are accepted ------------------------------------------------------------------------------------
 
 
 def admitted(
     blocks: pl.DataFrame, conditions: Sequence[FilterCondition], genesis: Genesis, rules: Rules
 ) -> pl.DataFrame:
-    """Add `accepted` and `rejected_because`, which names all that speaks against a block (null: nothing does)."""
+    """Add `accepted` and `rejected_because`, which lists all reasons against a block (null: none)."""
     forged = pl.col("host").is_not_null()
     lacks_forging = pl.any_horizontal(pl.col("size_bytes", "started_ns", "leadership_ns").is_null())
     failed = {INCOMPLETE: forged & lacks_forging}
@@ -311,21 +311,21 @@ def admitted(
     reasons = pl.concat_str(
         [pl.when(test).then(pl.lit(name)) for name, test in failed.items()], separator="; ", ignore_nulls=True
     )
-    # An unknown size is no answer to a condition, but makes the block incomplete.
+    # An unknown size does not decide a condition, but makes the block incomplete.
     because = pl.when(pl.any_horizontal(*failed.values())).then(reasons)
     return blocks.with_columns(rejected_because=because, accepted=because.is_null())
 
 
 def _without_forger(conditions: Sequence[FilterCondition]) -> dict[str, pl.Expr]:
-    """What speaks against a block whose forger is unknown: that there is nothing to measure, or to judge it by."""
+    """Reasons against a block whose forger is unknown: there is nothing to measure, or to apply a condition to."""
     unknown = pl.col("host").is_null()
-    untold = pl.col("slot").is_null() | ((pl.col("adopters") == 0) & (pl.col("observations") == 0))
+    unreported = pl.col("slot").is_null() | ((pl.col("adopters") == 0) & (pl.col("observations") == 0))
     sizeless = pl.col("size_bytes").is_null() if asks_for_size(conditions) else pl.lit(value=False)
-    return {UNREPORTED: unknown & untold, SIZELESS: unknown & sizeless}
+    return {UNREPORTED: unknown & unreported, SIZELESS: unknown & sizeless}
 
 
 def rejections(blocks: pl.DataFrame, conditions: Sequence[FilterCondition]) -> dict[str, int]:
-    """Per reason the rejected blocks that it speaks against; a block counts once for each of its reasons."""
+    """Per reason the number of blocks rejected for it; a block counts once for each of its reasons."""
     counted = Counter(reason for text in blocks["rejected_because"] if text for reason in text.split("; "))
     named = [INCOMPLETE, UNREPORTED, SIZELESS, *map(str, conditions)]
     return {name: counted[name] for name in named if counted[name] or name not in (UNREPORTED, SIZELESS)}

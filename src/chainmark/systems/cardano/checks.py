@@ -1,4 +1,4 @@
-"""What logs must be before anything is measured: complete enough, of this genesis, of one network."""
+"""Preconditions on logs: complete enough, of this genesis, of one network."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from chainmark.systems.cardano.documents import GENESIS_HINT, Genesis
 from chainmark.systems.cardano.logs import SHAPE_HINT, UNPACK_HINT, ClusterLogs, HostLogs, listed
 from chainmark.systems.cardano.mixing import check_one_run, check_shared_names, exclude_hint, slot_length_s
 
-# The forge loop's round follows its slot's start at once, by the host's own clock. No host of a network whose hosts
-# accept each other's blocks is further off than this; but one that hung may begin its first rounds so late.
+# The forge loop's round begins right after its slot, by the host's own clock. No host of a network whose hosts accept
+# each other's blocks deviates more than this; but after a hang its first rounds may begin this late.
 HOST_MISFIT_S = 3600.0
-# A clock may be wrong, not all of them: a genesis that fits no host any better is another one.
+# One clock may be wrong, but not all of them: a genesis that fits no host any better is the wrong one.
 CLUSTER_MISFIT_S = 30.0
 _FOREIGN_NETWORK_HINT = "import each network by itself: `--exclude {}` leaves a host out, and may be repeated"
 
 
 def check_heads(cluster: ClusterLogs, genesis: Genesis) -> None:
-    """What the beginnings of the logs can tell, before all of them are read.
+    """Checks on the beginnings of the logs, before all of them are read.
 
     Raises:
-        UsageError: a host has no log, or no host's slots fit the genesis, or only some hosts' do.
+        UsageError: a host has no log, no host's slots match the genesis, or only some hosts' do.
     """
     for host in cluster.hosts:
         _check_not_empty(host, cluster)
     _check_order(cluster)
-    told_s = slot_length_s(cluster)
-    if told_s is not None and abs(told_s - genesis.slot_length_s) < 0.02 * told_s:
+    logged_s = slot_length_s(cluster)
+    if logged_s is not None and abs(logged_s - genesis.slot_length_s) < 0.02 * logged_s:
         check_one_run(cluster, genesis.slot_length_s, within_hosts=True)
     misfits = {host.name: _misfit_s(host, genesis) for host in cluster.hosts}
     start = implied_start(cluster, genesis.slot_length_s)
@@ -43,11 +43,11 @@ def check_heads(cluster: ClusterLogs, genesis: Genesis) -> None:
 
 
 def _check_fit(misfits: Mapping[str, float], genesis: Genesis, start: str | None) -> None:
-    """That slots began when the genesis says.
+    """Check that slots began when the genesis states.
 
     Args:
-        misfits: per host that tells, how much later than its slot's start the forge loop begins its rounds.
-        start: when slot 0 began, by the logs.
+        misfits: per host with a forge loop, the delay between its slot's start and the loop's rounds.
+        start: time of slot 0 according to the logs.
     """
     if not misfits:
         return
@@ -60,32 +60,32 @@ def _check_fit(misfits: Mapping[str, float], genesis: Genesis, start: str | None
             f"{_text(genesis.system_start_ns)}, but the logs' slots begin {_apart(best)} than they would then",
             "give their own with `--genesis FILE`" + (stated if start else ""),
         )
-    strangers = [name for name, value in misfits.items() if abs(value) > HOST_MISFIT_S]
-    if strangers:
-        worst = max((misfits[name] for name in strangers), key=abs)
+    misfitting = [name for name, value in misfits.items() if abs(value) > HOST_MISFIT_S]
+    if misfitting:
+        worst = max((misfits[name] for name in misfitting), key=abs)
         raise UsageError(
-            f"logs of two different networks: the slots of {listed(strangers)} begin {_apart(worst)} than those "
+            f"logs of two different networks: the slots of {listed(misfitting)} begin {_apart(worst)} than those "
             f"of the genesis, which the other hosts' fit",
-            _FOREIGN_NETWORK_HINT.format(strangers[0]),
+            _FOREIGN_NETWORK_HINT.format(misfitting[0]),
         )
 
 
 def _check_not_empty(host: HostLogs, cluster: ClusterLogs) -> None:
     if host.files and any(file.stored_bytes for file in host.files):
         return
-    there = [unread for unread in cluster.unread if unread.name.startswith(f"{host.name}/")]
+    unread_files = [unread for unread in cluster.unread if unread.name.startswith(f"{host.name}/")]
     if host.files:
-        what = f"{listed([file.name for file in host.files])} is empty"
-    elif there:
-        what = "not read: " + listed([f"{unread.name} ({unread.reason})" for unread in there])
+        problem = f"{listed([file.name for file in host.files])} is empty"
+    elif unread_files:
+        problem = "not read: " + listed([f"{unread.name} ({unread.reason})" for unread in unread_files])
     else:
-        what = "its folder has no log in it"
+        problem = "its folder has no log in it"
     hint = exclude_hint(host.name)
-    raise UsageError(f"{host.name} has no log lines: {what}", f"{UNPACK_HINT}; {hint}" if there else hint)
+    raise UsageError(f"{host.name} has no log lines: {problem}", f"{UNPACK_HINT}; {hint}" if unread_files else hint)
 
 
 def _check_order(cluster: ClusterLogs) -> None:
-    """That no log stands on its head: what a block or a slot lacks is looked for in the lines before."""
+    """Check that no log is in reverse order: missing parts of a block or slot are expected in the preceding lines."""
     backwards = [file.name for file in cluster.files if file.head.runs_backwards]
     if backwards:
         raise UsageError(
@@ -95,31 +95,31 @@ def _check_order(cluster: ClusterLogs) -> None:
 
 
 def check_any(cluster: ClusterLogs) -> None:
-    """That there is a log at all; whoever has none needs no genesis either.
+    """Check that there is a log at all; without one, a genesis is not needed either.
 
     Raises:
-        UsageError: no file has a trace message in its beginning.
+        UsageError: no file has a trace message at its beginning.
     """
     files = cluster.files
     if any(file.head.objects for file in files):
         return
-    what = "not one line" if not any(file.stored_bytes for file in files) else "no line that cardano-node prints"
+    found = "not one line" if not any(file.stored_bytes for file in files) else "no line that cardano-node prints"
     problem = next((file.head.problem for file in files if file.head.problem), None)
-    what += f" ({problem})" if problem else ""
+    found += f" ({problem})" if problem else ""
     begin = (
         "its name is that of a log, but it has" if len(files) == 1 else "their names are those of logs, but they have"
     )
-    raise UsageError(f"no logs: {listed([file.name for file in files])}: {begin} {what}", SHAPE_HINT)
+    raise UsageError(f"no logs: {listed([file.name for file in files])}: {begin} {found}", SHAPE_HINT)
 
 
 def _misfit_s(host: HostLogs, genesis: Genesis) -> float | None:
-    """How much later than its slot's start the forge loop begins its rounds, in the median; None without a loop."""
+    """The median delay between a slot's start and the forge loop's round; None without a loop."""
     starts = host.loop_starts
     return median((at - genesis.slot_start_ns(slot)) / 1e9 for slot, at in starts) if starts else None
 
 
 def _apart(seconds: float) -> str:
-    """A distance in time of a second or more as people say it: "3.2 hours later"."""
+    """A difference in time of at least a second, in words: "3.2 hours later"."""
     sizes = ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
     size, name = next(item for item in sizes if abs(seconds) >= item[0])
     return f"{units.number(abs(seconds) / size, 1)} {name} {'later' if seconds > 0 else 'earlier'}"
@@ -130,7 +130,7 @@ def _text(time_ns: int) -> str:
 
 
 def implied_start(cluster: ClusterLogs, slot_length_s: float) -> str | None:
-    """When slot 0 began if slots are this long, by the logs alone, to the second; None if no forge loop tells."""
+    """Time of slot 0 for this slot length, by the logs alone, to the second; None without a forge loop."""
     starts = [start for host in cluster.hosts for start in host.loop_starts]
     if not starts:
         return None
@@ -139,10 +139,10 @@ def implied_start(cluster: ClusterLogs, slot_length_s: float) -> str | None:
 
 
 def genesis_hint(cluster: ClusterLogs) -> str:
-    """What to do when there is no genesis; where the logs tell when their slots began, with that.
+    """What to do without a genesis; includes the slots' start times if the logs show them.
 
     Raises:
-        UsageError: they are of several runs, which have no genesis together.
+        UsageError: they are of several runs, which cannot share a genesis.
     """
     length_s = slot_length_s(cluster) or 1.0
     check_one_run(cluster, length_s, within_hosts=False)
@@ -157,17 +157,17 @@ def genesis_hint(cluster: ClusterLogs) -> str:
 
 
 def check_read(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
-    """What only the whole logs can tell.
+    """Checks that need the complete logs.
 
     Raises:
-        UsageError: a host's lines cannot be read at all, none tells anything of use, or a network is another one.
+        UsageError: a host's lines cannot be read at all, none is usable, or a network is another one.
     """
     for name, summary in summaries.items():
-        books = summary.books
-        if books.raw_lines == 0:
+        accounting = summary.books
+        if accounting.raw_lines == 0:
             raise UsageError(f"{name} has no log lines", exclude_hint(name))
-        if books.objects == 0:
-            malformed_line = next((line for line in books.malformed_kept), None)
+        if accounting.objects == 0:
+            malformed_line = next((line for line in accounting.malformed_kept), None)
             why = (
                 f"; line {units.count(malformed_line.line)} of {Path(malformed_line.file).name}: "
                 f"{malformed_line.reason}"
@@ -175,7 +175,7 @@ def check_read(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
                 else ""
             )
             raise UsageError(
-                f"none of the {units.count(books.raw_lines)} lines of {name} can be read as a trace message{why}",
+                f"none of the {units.count(accounting.raw_lines)} lines of {name} can be read as a trace message{why}",
                 f"logs are JSON lines as cardano-node, docker or `journalctl -o json` print them; {exclude_hint(name)}",
             )
     if not any(summary.books.decoded for summary in summaries.values()):
@@ -191,7 +191,7 @@ def check_read(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
 
 
 def _check_begun(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
-    """That the logs do not end before the chain begins: all that they tell would be left out."""
+    """Check that the logs do not end before the chain begins: their whole content would be excluded."""
     last_ns = max(
         (summary.books.last_ns for summary in summaries.values() if summary.books.last_ns is not None), default=None
     )
@@ -206,51 +206,51 @@ def _check_begun(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None
 def _check_magic(magics: Mapping[str, str | None], genesis: Genesis) -> None:
     reported = {name: number for name, magic in magics.items() if (number := _number(magic)) is not None}
     expected = genesis.network_magic if genesis.network_magic is not None else next(iter(reported.values()), None)
-    strangers = [name for name, magic in reported.items() if magic != expected]
-    if strangers and len(strangers) == len(reported):
+    foreign = [name for name, magic in reported.items() if magic != expected]
+    if foreign and len(foreign) == len(reported):
         raise UsageError(
-            f"these logs are not of the genesis: their network's magic is {reported[strangers[0]]}, its is {expected}",
+            f"these logs are not of the genesis: their network's magic is {reported[foreign[0]]}, its is {expected}",
             "give their own with `--genesis FILE`",
         )
-    if strangers:
+    if foreign:
         raise UsageError(
-            f"logs of two different networks: the magic of {listed(strangers)} is {reported[strangers[0]]}, "
+            f"logs of two different networks: the magic of {listed(foreign)} is {reported[foreign[0]]}, "
             f"that of the others {expected}",
-            _FOREIGN_NETWORK_HINT.format(strangers[0]),
+            _FOREIGN_NETWORK_HINT.format(foreign[0]),
         )
 
 
 def _number(magic: str | None) -> int | None:
-    """The number of a magic: "42" or "NetworkMagic {unNetworkMagic = 42}"; None where none can be read."""
+    """The number of a magic: "42" or "NetworkMagic {unNetworkMagic = 42}"; None if it cannot be parsed."""
     numbers = re.findall(r"(?<![\w.-])\d+(?![\w.])", magic or "")
     return int(numbers[0]) if len(numbers) == 1 else None
 
 
 def check_one_network(blocks: Mapping[str, Path]) -> list[str]:
-    """That hosts know each other's blocks.
+    """Check that hosts know each other's blocks.
 
     Args:
         blocks: per host, the table of the blocks that it knew.
 
     Returns:
-        Hosts that share no block with the others because they were never told of any: they know only their own.
+        Hosts that share no block with the others because they received none: they know only their own.
 
     Raises:
-        UsageError: hosts were told of blocks, but no block connects them with the others.
+        UsageError: hosts received blocks, but no block connects them with the others.
     """
     groups = _groups({name: _blocks(path) for name, path in blocks.items()})
     if len(groups) < 2:
         return []
     main = max(groups, key=len)
     others = [group for group in groups if group is not main]
-    lonely = [group[0] for group in others if len(group) == 1 and not _has_times(blocks[group[0]])]
-    strangers = [group for group in others if group[0] not in lonely]
-    if strangers:
+    isolated = [group[0] for group in others if len(group) == 1 and not _has_times(blocks[group[0]])]
+    foreign = [group for group in others if group[0] not in isolated]
+    if foreign:
         raise UsageError(
-            f"logs of two different networks: {listed(main)} and {listed(strangers[0])} share no block",
-            _FOREIGN_NETWORK_HINT.format(strangers[0][0]),
+            f"logs of two different networks: {listed(main)} and {listed(foreign[0])} share no block",
+            _FOREIGN_NETWORK_HINT.format(foreign[0][0]),
         )
-    return lonely
+    return isolated
 
 
 def _blocks(path: Path) -> list[str]:
@@ -265,7 +265,7 @@ def _has_times(path: Path) -> bool:
 
 
 def _groups(blocks: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    """Hosts connected by blocks that they share; those who know none are in no group."""
+    """Hosts connected by shared blocks; those that know none are in no group."""
     leader: dict[str, str] = {}
 
     def find(name: str) -> str:

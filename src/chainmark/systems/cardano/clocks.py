@@ -1,4 +1,4 @@
-"""Whose clock is wrong, as far as the logs contradict each other: nobody has a block's header before it is forged."""
+"""Hosts with a wrong clock, by contradictions between logs: no host has a block's header before it is forged."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ class Suspect:
 
 
 def contradictions(data_frame: pl.DataFrame, forgers: pl.DataFrame) -> list[Contradiction]:
-    """Per forger and observer the worst case, by their names.
+    """Per forger and observer the worst case, by name.
 
     Args:
         data_frame: one row per host and block: `host`, `block`, `role`, `noticed_ns`.
         forgers: one row per block: `host`, `block`, `forged_ns`.
     """
     frame = data_frame.lazy().select("block", "noticed_ns", "role", observer=pl.col("host").cast(pl.String))
-    made = forgers.lazy().select("block", "forged_ns", forger=pl.col("host").cast(pl.String))
+    forged = forgers.lazy().select("block", "forged_ns", forger=pl.col("host").cast(pl.String))
     early = (
         frame.filter(pl.col("role") == "observer")
-        .join(made, on="block", how="inner")
+        .join(forged, on="block", how="inner")
         .filter(pl.col("noticed_ns") < pl.col("forged_ns"))
         .group_by("forger", "observer")
         .agg(by_ns=(pl.col("forged_ns") - pl.col("noticed_ns")).max())
@@ -65,7 +65,7 @@ def contradictions(data_frame: pl.DataFrame, forgers: pl.DataFrame) -> list[Cont
 
 
 def suspects(result: Sequence[Contradiction]) -> list[Suspect]:
-    """The fewest hosts that explain all contradictions, taken greedily: first the one that contradicts most others.
+    """The smallest set of hosts that explains all contradictions, found greedily: most contradicted hosts first.
 
     A host ahead of the others forges too late by their clocks, one behind notices too early.
     """

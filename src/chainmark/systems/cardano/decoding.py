@@ -28,7 +28,7 @@ from chainmark.systems.cardano.logs import ClusterLogs, HostLogs
 from chainmark.systems.cardano.rules import Rules
 
 _LONGEST_STEM, _STEM_LENGTH = 200, 40
-# Why no message of a host that was left out is used.
+# Why no message of an excluded host is used.
 HOST_EXCLUDED = "host excluded"
 
 Told = TypeVar("Told")
@@ -36,12 +36,12 @@ Told = TypeVar("Told")
 
 @dataclass(frozen=True)
 class Reading:
-    """How logs are read, and where their tables go.
+    """How logs are read, and where the tables are written.
 
     Attributes:
         folder: of the tables.
-        events: the folder of all decoded events; None drops them.
-        slots_group_rows: rows of a group of the tables of slots.
+        events: the folder of all decoded events; None discards them.
+        slots_group_rows: rows per row group of the tables of slots.
     """
 
     genesis: Genesis
@@ -59,18 +59,18 @@ class Reading:
         return self.folder / f"{_stem(host)}.lives.parquet"
 
     def links(self, host: str) -> Path:
-        """The table of what a host's lines tell of the chain."""
+        """The table of the chain as a host's lines record it."""
         return self.folder / f"{_stem(host)}.links.parquet"
 
     def published(self, host: str) -> tuple[Path, Path]:
-        """The tables of slots and blocks by the published rules: the same ones where the logs are read by those."""
+        """The tables of slots and blocks by the published rules: the same if the logs are read by those."""
         if self.rules.published:
             return self.slots(host), self.lives(host)
         stem = _stem(host)
         return self.folder / f"{stem}.published-slots.parquet", self.folder / f"{stem}.published-lives.parquet"
 
     def order(self, host: HostLogs, threads: int) -> dict[str, Any]:
-        """What the decoder reads, as crates/chainmark-trace/src/host.rs describes it."""
+        """The decoder's request, as crates/chainmark-trace/src/host.rs describes it."""
         slots, lives = (None, None) if self.rules.published else map(str, self.published(host.name))
         return {
             "host": host.name,
@@ -93,7 +93,7 @@ class Reading:
 
 
 def _stem(host: str) -> str:
-    """A host's name as that of a file, which may not be as long as a folder's."""
+    """A host's name as a file name, which may not be as long as a folder's."""
     if len(host.encode()) <= _LONGEST_STEM:
         return host
     return f"{host[:_STEM_LENGTH]}-{hashlib.blake2b(host.encode(), digest_size=8).hexdigest()}"
@@ -101,7 +101,7 @@ def _stem(host: str) -> str:
 
 @dataclass(frozen=True)
 class HostPart:
-    """One host: the decoder's order as JSON, how much there is to read, and the machines that can read it."""
+    """One host: the decoder's request as JSON, the amount to read, and the machines that can read it."""
 
     host: str
     order: str
@@ -111,11 +111,11 @@ class HostPart:
 
 @dataclass(frozen=True)
 class Decoded:
-    """What another machine made of a host's logs.
+    """Another machine's result for a host's logs.
 
     Attributes:
-        account: the host's account as JSON, or why its logs cannot be read; None if the reading was stopped.
-        tables: the content of each table, by its key in the order.
+        account: the host's accounting as JSON, or why its logs cannot be read; None if the reading was stopped.
+        tables: the content of each table, by its key in the request.
     """
 
     account: str | ChainmarkError | None
@@ -128,11 +128,11 @@ def decode(
     """Read every host's logs once, ``threads`` hosts at a time (0: one per core), or on other machines.
 
     Returns:
-        The decoded hosts by the rules of the reading and by the published ones, and the accounts of them, in the hosts'
+        The decoded hosts by the rules of the reading and by the published ones, and their accounting, in the hosts'
         order.
 
     Raises:
-        UsageError: an order is impossible.
+        UsageError: a request is invalid.
         EnvironmentFailure: logs cannot be read, or tables cannot be written.
     """
     if reading.events is not None:
@@ -162,18 +162,18 @@ def decode(
         )
         traces.append(trace)
         slots, lives = reading.published(part.host)
-        # What the lines tell of the chain is the same by any rules.
+        # The chain in the lines is the same by any rules.
         published.append(replace(trace, slots=slots, lives=lives))
     return traces, published, summaries
 
 
 @dataclass(frozen=True)
 class Excluded:
-    """What hosts that were left out on request told, so that the sums hold over everything that was given.
+    """The accounting of excluded hosts, so that the sums cover all input.
 
     Attributes:
-        summaries: per host, what was counted; none of its messages is used.
-        unreadable: per host whose logs cannot be read, why; it may be what the host was left out for.
+        summaries: per host, the counts; none of its messages is used.
+        unreadable: per host whose logs cannot be read, why; it may be the reason for the exclusion.
     """
 
     summaries: dict[str, HostSummary] = field(default_factory=dict)
@@ -183,7 +183,7 @@ class Excluded:
 def count_excluded(
     cluster: ClusterLogs, reading: Reading, threads: int, progress: Progress, machines: Machines | None = None
 ) -> Excluded:
-    """Count the lines and messages of the hosts that were left out; no table is written of them."""
+    """Count the lines and messages of the excluded hosts; no table is written for them."""
     excluded = Excluded()
     threads = _threads(threads, machines)
     parts = _parts([host for host in cluster.excluded if host.files], reading, threads, tables=False)
@@ -212,7 +212,7 @@ def _threads(wanted: int, machines: Machines | None) -> int:
 
 
 def _parts(hosts: Sequence[HostLogs], reading: Reading, threads: int, *, tables: bool = True) -> list[HostPart]:
-    # Hosts fill the threads; where there are fewer, the files of each are divided among those that it has.
+    # Hosts fill the threads; if there are fewer hosts, each host's files are divided among its threads.
     each = max(1, threads // max(1, len(hosts)))
     parts = []
     for host in hosts:
@@ -245,7 +245,7 @@ def _map(
 def _map_elsewhere(
     decode_one: Callable[[HostPart], Decoded], parts: Sequence[HostPart], machines: Machines, progress: Progress
 ) -> list[Any]:
-    """The accounts of hosts that other machines read; their tables are written here as each arrives."""
+    """The accounting of hosts that other machines read; their tables are written here as each arrives."""
     show = _shown(parts, progress)
     return machines.map(
         decode_one,
@@ -267,10 +267,10 @@ def _written(part: HostPart, decoded: Decoded) -> str | ChainmarkError | None:
 
 
 def decode_there(part: HostPart) -> Decoded:
-    """What :meth:`Decoders.decode` does, on the machine of a worker, which has a folder of its own for the tables.
+    """The work of :meth:`Decoders.decode` on a worker's machine, with a separate folder for the tables.
 
     Raises:
-        UsageError: the order is impossible.
+        UsageError: the request is invalid.
         EnvironmentFailure: the files cannot be read, or the tables cannot be written.
     """
     with TemporaryDirectory(prefix="chainmark-") as folder:
@@ -296,7 +296,7 @@ def make_decoder(order: str) -> TraceDecoder:
     """A decoder of one host.
 
     Raises:
-        UsageError: the order is impossible.
+        UsageError: the request is invalid.
     """
     try:
         return TraceDecoder(order)
@@ -305,10 +305,10 @@ def make_decoder(order: str) -> TraceDecoder:
 
 
 def run_decoder(decoder: TraceDecoder, part: HostPart) -> str | None:
-    """One host's account as JSON, once its tables are written; None if it was stopped.
+    """One host's accounting as JSON, once its tables are written; None if it was stopped.
 
     Raises:
-        UsageError: the order is impossible.
+        UsageError: the request is invalid.
         EnvironmentFailure: its files cannot be read, or its tables cannot be written.
     """
     try:
@@ -325,12 +325,12 @@ def run_decoder(decoder: TraceDecoder, part: HostPart) -> str | None:
             raise
 
 
-# How many stored bytes and how many lines each decoder has read.
+# The number of stored bytes and of lines that each decoder has read.
 Reports = Sequence[tuple[int, int]]
 
 
 def _shown(parts: Sequence[HostPart], progress: Progress) -> Callable[[Reports], None]:
-    """What shows how far the decoders are."""
+    """Shows the progress of the decoders."""
     total_bytes = max(sum(part.stored_bytes for part in parts), 1)
     begun = time.monotonic()
 
@@ -338,14 +338,14 @@ def _shown(parts: Sequence[HostPart], progress: Progress) -> Callable[[Reports],
         done = sum(stored for stored, _ in reports)
         rate = done / max(time.monotonic() - begun, 1e-3)
         lines = sum(count for _, count in reports) / 1e6
-        said = f"{units.byte_size(done)}, {units.number(lines, 1)} M lines, {units.byte_size(round(rate))}/s"
-        progress.update(done / total_bytes, said)
+        text = f"{units.byte_size(done)}, {units.number(lines, 1)} M lines, {units.byte_size(round(rate))}/s"
+        progress.update(done / total_bytes, text)
 
     return show
 
 
 class Decoders:
-    """The decoders at work on this machine: how far they are, and a way to stop them."""
+    """The running decoders on this machine: their progress, and a way to stop them."""
 
     def __init__(self, show: Callable[[Reports], None]) -> None:
         self._show = show
@@ -373,13 +373,13 @@ class Decoders:
         return decoder
 
     def watch(self) -> None:
-        """Show how far they are."""
+        """Show their progress."""
         with self._lock:
             reports = [decoder.progress() for decoder in self._made]
         self._show(reports)
 
     def cancel(self) -> None:
-        """Stop all of them, and those that begin hereafter."""
+        """Stop all of them, and those that begin later."""
         with self._lock:
             self._is_cancelled = True
             for decoder in self._made:

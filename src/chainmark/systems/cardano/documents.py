@@ -1,4 +1,4 @@
-"""What lies beside a cluster's logs: the genesis, the benchmark run's description, the topology."""
+"""The documents next to a cluster's logs: the genesis, the benchmark run's description, the topology."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 GENESIS_FILES = ("genesis/genesis.shelley.json", "genesis-shelley.json", "genesis/shelley-genesis.json")
 META_FILE = "meta.json"
 TOPOLOGY_FILE = "topology.json"
-# As the benchmarks' published pings are called: one row a ping, milliseconds.
+# File names of the benchmarks' published pings: one row per ping, milliseconds.
 PING_FILES = ("latency.csv", "latency.csv.gz")
-# No chain has shorter or longer slots, nor counts that a signed word of 64 bits does not hold.
+# No chain has shorter or longer slots, or counts beyond a signed 64-bit integer.
 SlotLength = Annotated[float, Field(ge=1e-3, le=3600, description="(seconds)")]
 Count = Annotated[int, Field(ge=1, lt=2**63)]
 # cardano-tracer names a node's folder after its address.
@@ -33,7 +33,7 @@ _PORT = re.compile(r"_\d{1,5}$")
 STATED_START = "--set genesis.system_start=2026-02-05T18:52:16Z"
 GENESIS_HINT = f"give it with `--genesis FILE`, or state what is known of it: `{STATED_START}`"
 UNKNOWN = "unknown"
-# What synthetic logs say of the node in their description, and the file that lies beside them.
+# The node's name in the description of synthetic logs, and the file next to them.
 SYNTHETIC_STATUS = "synthetic"
 TRUTH_FILE = "truth.parquet"
 # The packages whose versions the published reports show, in their order.
@@ -46,7 +46,7 @@ PACKAGES = (
     "cardano-crypto",
     "cardano-prelude",
 )
-# What descriptions of old runs, which give only commits, call some of them.
+# Package names for some commits in descriptions of old runs, which state only commits.
 _FORMER_NAMES = {
     "ouroboros-consensus": "ouroboros-network",
     "cardano-ledger-core": "cardano-ledger",
@@ -56,12 +56,12 @@ _FORMER_NAMES = {
 
 @dataclass(frozen=True)
 class PublicNetwork:
-    """A network that everybody can join.
+    """A public network.
 
     Attributes:
         start_s: its genesis's system start, s since 1970-01-01 UTC.
-        slot_zero_s: when slot 0 would have begun if all slots had lasted 1 s.
-        first_slot: the first one that lasted 1 s; an epoch began with it.
+        slot_zero_s: when slot 0 would have begun if all slots had been 1 s long.
+        first_slot: the first one that was 1 s long; an epoch began with it.
     """
 
     name: str
@@ -86,7 +86,7 @@ PUBLIC_NETWORKS = {
 
 @dataclass(frozen=True)
 class Genesis:
-    """The constants of the chain that the logs are about.
+    """The constants of the logs' chain.
 
     Attributes:
         system_start_ns: when slot 0 began, ns since 1970-01-01 UTC.
@@ -113,7 +113,7 @@ class Genesis:
 
 
 class StatedGenesis(BaseModel):
-    """A genesis as a user states it, whole or in part; the defaults are those of the benchmark clusters."""
+    """A genesis as a user states it, completely or in part; the defaults are those of the benchmark clusters."""
 
     model_config = _STATED
 
@@ -128,7 +128,7 @@ class StatedGenesis(BaseModel):
 
     @property
     def assumed(self) -> dict[str, object]:
-        """What nobody stated, with the value that is taken for it."""
+        """The values that were not stated, with their defaults."""
         left = [name for name in type(self).model_fields if name not in self.model_fields_set]
         return {name: getattr(self, name) for name in left if getattr(self, name) is not None}
 
@@ -140,7 +140,7 @@ class _ProtocolParameters(BaseModel):
 
 
 class _ShelleyGenesis(BaseModel):
-    """The part of a Shelley genesis that matters here."""
+    """The relevant part of a Shelley genesis."""
 
     model_config = _READ
 
@@ -160,7 +160,7 @@ def since_epoch_ns(time: datetime) -> int:
 
 
 def find_genesis(folder: Path, given: Path | None) -> Path | None:
-    """The genesis file that was given, or the one that lies beside the logs."""
+    """The given genesis file, or the one next to the logs."""
     if given is not None:
         return given
     return next((path for name in GENESIS_FILES if _is_file(path := folder / name)), None)
@@ -170,7 +170,7 @@ def read_genesis(path: Path) -> Genesis:
     """A Shelley genesis file.
 
     Raises:
-        UsageError: it cannot be read, or is not one.
+        UsageError: it cannot be read, or is not a genesis.
     """
     content = _read_json(path, "genesis", "give the network's own Shelley genesis with `--genesis FILE`")
     try:
@@ -194,10 +194,10 @@ def read_genesis(path: Path) -> Genesis:
 
 
 def resolve_genesis(path: Path | None, stated: StatedGenesis) -> tuple[Genesis, list[str]]:
-    """The genesis from a file, from what was stated, or from both: what was stated counts.
+    """The genesis from a file, from stated values, or from both: stated values take precedence.
 
     Returns:
-        The genesis, and a sentence about what was assumed, if anything was.
+        The genesis, and a sentence about the assumptions, if there are any.
 
     Raises:
         UsageError: there is none.
@@ -230,7 +230,7 @@ def _public(network: PublicNetwork) -> Genesis:
 
 
 def _on_todays_slots(read: Genesis) -> tuple[Genesis, list[str]]:
-    """Of a network that began with slots of 20 s, the genesis by which the slots of today are numbered."""
+    """For a network that began with slots of 20 s, the genesis with which current slots are numbered."""
     network = next((item for item in PUBLIC_NETWORKS.values() if item.magic == read.network_magic), None)
     if network is None or read.system_start_ns != network.start_s * 10**9 or network.start_s == network.slot_zero_s:
         return read, []
@@ -239,7 +239,7 @@ def _on_todays_slots(read: Genesis) -> tuple[Genesis, list[str]]:
 
 
 def epoch_slot(genesis: Genesis, slot: pl.Expr) -> pl.Expr:
-    """The slot's place in its epoch, from 0."""
+    """The slot's index in its epoch, from 0."""
     network = next((item for item in PUBLIC_NETWORKS.values() if item.magic == genesis.network_magic), None)
     return (slot - (network.first_slot if network else 0)) % genesis.epoch_slots
 
@@ -253,7 +253,7 @@ def _with(read: Genesis, stated: StatedGenesis) -> Genesis:
 
 
 class Package(BaseModel):
-    """A component of the node that was measured."""
+    """A component of the measured node."""
 
     model_config = _READ
 
@@ -315,7 +315,7 @@ class _Content(BaseModel):
 
 
 class Meta(BaseModel):
-    """What a benchmark run says of itself; without such a file nothing of it is known."""
+    """The description of a benchmark run; without such a file nothing of it is known."""
 
     model_config = _READ
 
@@ -331,50 +331,50 @@ class Meta(BaseModel):
     @field_validator("manifest", mode="before")
     @classmethod
     def _only_commits(cls, value: Any) -> Any:
-        """Old descriptions give a commit where later ones give a package."""
+        """Old descriptions state a commit where later ones state a package."""
         if not isinstance(value, dict):
             return value
         return {name: {"commit": item} if isinstance(item, str) else item for name, item in value.items()}
 
     def package(self, name: str) -> Package:
-        """A component, by the name of today."""
+        """A component, by its current name."""
         return self.manifest.get(name) or self.manifest.get(_FORMER_NAMES.get(name, name)) or Package()
 
     @property
     def is_synthetic(self) -> bool:
-        """Whether it describes logs that a simulation wrote."""
+        """Whether it describes simulated logs."""
         return self.package(PACKAGES[0]).status == SYNTHETIC_STATUS
 
     @property
     def era_name(self) -> str | None:
-        """The ledger's era, from wherever it is told."""
+        """The ledger's era, from any source that states it."""
         return self.era or self.profile_content.era or self.profile_content.generator.era
 
     @property
     def identifier(self) -> str | None:
-        """How the benchmarkers call what was measured: by default the node's version."""
+        """The label of the subject in the benchmarks: by default the node's version."""
         return self.ident or self.node_version
 
     @property
     def node_version(self) -> str | None:
-        """The node's version, where it is known."""
+        """The node's version, if known."""
         version = self.package(PACKAGES[0]).version
         return None if version == UNKNOWN else version
 
 
 def find_meta(folder: Path, given: Path | None) -> Path | None:
-    """The description that was given, or the one that lies beside the logs."""
+    """The given description, or the one next to the logs."""
     if given is not None:
         return given
-    beside = folder / META_FILE
-    return beside if _is_file(beside) else None
+    path = folder / META_FILE
+    return path if _is_file(path) else None
 
 
 def read_meta(path: Path) -> Meta:
     """A benchmark run's description.
 
     Raises:
-        UsageError: it cannot be read, or is not one.
+        UsageError: it cannot be read, or is not a description.
     """
     hint = 'it is a JSON object with one key "meta"; `--meta FILE` names another'
     content = _read_json(path, "description", hint)
@@ -388,15 +388,15 @@ def read_meta(path: Path) -> Meta:
 
 
 def find_pings(folder: Path) -> Path | None:
-    """The pings between hosts that lie beside the logs."""
+    """The pings between hosts next to the logs."""
     return next((path for name in PING_FILES if _is_file(path := folder / name)), None)
 
 
 def read_topology(folder: Path, given: Path | None) -> tuple[Path | None, ListedTopology | None]:
-    """The topology's path and its hosts; None where there is no topology.
+    """The topology's path and its hosts; None if there is no topology.
 
     Raises:
-        UsageError: a file was given that is no topology.
+        UsageError: the given file is not a topology.
     """
     path = given if given is not None else folder / TOPOLOGY_FILE
     if given is None and not _is_file(path):
@@ -410,7 +410,7 @@ def read_topology(folder: Path, given: Path | None) -> tuple[Path | None, Listed
 def named_as_logged(hosts: Iterable[str], topology: ListedTopology) -> ListedTopology:
     """The topology by the names of the hosts: "node-0_30001", as cardano-tracer calls a folder, is the host "node-0".
 
-    A host that the topology lists keeps its name, and one whose name is not the only one of its kind is not listed.
+    A host that the topology lists keeps its name, and a host with an ambiguous name is not listed.
     """
     names = list(hosts)
     listed = {host.name for host in topology.hosts}
@@ -439,7 +439,7 @@ def _is_file(path: Path) -> bool:
 def _read_json(path: Path, what: str, hint: str) -> Any:
     try:
         content = json.loads(path.read_text(encoding="utf-8-sig"))
-        # JSON can hold halves of characters, which nothing can be written with.
+        # JSON can hold lone surrogates, which cannot be encoded.
         json.dumps(content, ensure_ascii=False).encode()
     except PermissionError as error:
         raise EnvironmentFailure(f"the {what} {path} may not be read", "make it readable, or give another") from error

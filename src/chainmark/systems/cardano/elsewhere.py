@@ -1,7 +1,7 @@
-"""Logs on other machines: listed where they lie, with what is read of their beginnings and the documents beside them.
+"""Logs on other machines: listed there, with their beginnings and the documents next to them read.
 
-Of the logs themselves nothing passes over the network: a machine that can open a host's logs decodes them. Machines
-that see the same logs share a storage; machines that see the logs of different hosts make one cluster together.
+The logs themselves are not transferred over the network: a machine that can open a host's logs decodes them. Machines
+that see the same logs share a storage; machines that see the logs of different hosts form one cluster.
 """
 
 from __future__ import annotations
@@ -44,10 +44,11 @@ class Here:
 
 @dataclass(frozen=True)
 class RemoteSource:
-    """What a machine has of a source.
+    """The part of a source on one machine.
 
     Attributes:
-        documents: those beside the logs, by their paths in the folder; of the truth about synthetic logs only the name.
+        documents: those next to the logs, by their paths in the folder; for the truth about synthetic logs only the
+            name.
     """
 
     cluster: ClusterLogs
@@ -56,10 +57,10 @@ class RemoteSource:
 
 
 def list_logs(source: Path) -> RemoteSource | UsageError:
-    """What this machine has of a source; why it has nothing of it, if so.
+    """The part of a source on this machine; or why there is none.
 
     Raises:
-        EnvironmentFailure: it may not be read.
+        EnvironmentFailure: it cannot be read.
     """
     try:
         cluster = find_logs(source)
@@ -77,7 +78,7 @@ class Elsewhere:
 
     Args:
         source: their path there.
-        copies: a folder of this machine for the documents beside them.
+        copies: a folder of this machine for the documents next to them.
     """
 
     def __init__(self, source: Path, machines: Machines, copies: Path) -> None:
@@ -86,11 +87,11 @@ class Elsewhere:
         self._owners: dict[str, HostLogs] = {}
 
     def find(self) -> ClusterLogs:
-        """The logs of all machines as those of one cluster, and copies of the documents beside them.
+        """The logs of all machines as those of one cluster, and copies of the documents next to them.
 
         Raises:
             UsageError: no machine has such logs, or two have different ones under the same name.
-            EnvironmentFailure: they may not be read.
+            EnvironmentFailure: they cannot be read.
         """
         answers = self._machines.ask_each(list_logs, self._source)
         result = {machine: answer for machine, answer in answers.items() if isinstance(answer, RemoteSource)}
@@ -107,12 +108,12 @@ class Elsewhere:
         return merged
 
     def text_hash(self, file: LogFile) -> str:
-        """The hash of a log's text, made on a machine that has it."""
+        """The hash of a log's text, computed on a machine that has it."""
         results: list[str] = self._machines.map(
             text_hash,
             [file],
             at=lambda _: self._owners[file.name].at,
-            take=lambda _, made: made,
+            take=lambda _, digest: digest,
             weight=lambda _: 0.0,
             watch=lambda _: None,
         )
@@ -126,8 +127,8 @@ def _same(documents: Mapping[str, Mapping[str, bytes]]) -> Iterator[tuple[str, b
         UsageError: two machines have different ones.
     """
     first: dict[str, tuple[str, bytes]] = {}
-    for machine, beside in documents.items():
-        for name, content in beside.items():
+    for machine, contents in documents.items():
+        for name, content in contents.items():
             other, known = first.setdefault(name, (machine, content))
             if known != content:
                 raise UsageError(
@@ -138,7 +139,7 @@ def _same(documents: Mapping[str, Mapping[str, bytes]]) -> Iterator[tuple[str, b
 
 
 def _merged(clusters: Mapping[str, ClusterLogs]) -> ClusterLogs:
-    """What several machines have, as one cluster.
+    """The parts on several machines, as one cluster.
 
     Raises:
         UsageError: two machines have different logs of one host.
@@ -159,20 +160,20 @@ def _merged(clusters: Mapping[str, ClusterLogs]) -> ClusterLogs:
 
 
 def _one_host(name: str, places: Mapping[str, HostLogs]) -> HostLogs:
-    """A host and the machines that have its logs: an empty folder of its name on another one says nothing."""
+    """A host and the machines with its logs: an empty folder of its name on another machine is ignored."""
     having = {machine: host for machine, host in places.items() if host.files} or places
     first = next(iter(having))
-    stranger = next((machine for machine, host in having.items() if _described(host) != _described(having[first])), "")
-    if stranger:
+    differing = next((machine for machine, host in having.items() if _described(host) != _described(having[first])), "")
+    if differing:
         raise UsageError(
-            f"the logs of {name} on {stranger} are not those on {first}",
+            f"the logs of {name} on {differing} are not those on {first}",
             "leave a host's logs on one machine, or on a storage that all of them share",
         )
     return replace(having[first], at=tuple(having))
 
 
 def _described(host: HostLogs) -> list[tuple[str, int, str]]:
-    """What tells whether two machines have the same logs, without reading them whole."""
+    """A signature for whether two machines have the same logs, without reading them completely."""
     return [(file.name, file.stored_bytes, file.head.model_dump_json()) for file in host.files]
 
 

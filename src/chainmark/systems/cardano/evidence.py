@@ -1,4 +1,4 @@
-"""The model's record: its errors against every published run, beside simpler methods."""
+"""The model's record: its errors against every published run, compared with simpler methods."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from chainmark.systems.cardano.sources import benchmark_scenario
 # The model's constants and the formula were fitted to runs before this day, releases up to 10.2.
 FITTED_UNTIL = "2025-02-28"
 FITTED_RELEASE = (10, 2)
-# A run is one of many here, so half the blocks do: their error is a fifth of the model's.
+# A run is one of many here, so half the blocks are enough: their error is a fifth of the model's.
 BLOCKS_PER_RUN = 1664
 MODEL, LATE, FORMULA, PREVIOUS = "model", "with its release's late hosts", "formula", "previous run"
-# Shares of (block, host) that are late, between which the one that a release had is looked for.
+# Shares of late (block, host) pairs, between which that of a release is searched.
 LATE_SHARES = (0.0, 0.003, 0.006, 0.012, 0.024)
 # [share of late hosts][adoption centile]
 Errors = NDArray[np.float64]
@@ -95,7 +95,7 @@ def evidence(
 
 
 def distinct_runs(documents: Sequence[Path], catalogue: Catalogue) -> list[Figures]:
-    """Every run of the reports once, by workload and start; of two reports that show a run the first counts."""
+    """Every run of the reports once, by workload and start; of duplicates the first report's counts."""
     figure_sets: dict[tuple[str, str], Figures] = {}
     for path in documents:
         report = ReportFigures(path, catalogue)
@@ -122,10 +122,10 @@ def _by_share(run: Figures, scenario: Scenario, simulator: Simulator) -> Errors:
 
 
 def _with_late_hosts(number: int, runs: Sequence[Figures], tried: Sequence[Errors], model: _Judged) -> _Judged:
-    """The model's errors with as many late hosts as the *other* runs of the same release and workload had.
+    """The model's errors with the share of late hosts of the *other* runs of the same release and workload.
 
-    Their share is the one at which the mean error of the others' last centile is least; the run's own adoption is not
-    looked at. A run that is alone with its release keeps the model's share.
+    The share is the one that minimises the mean error of the others' last centile; the run's own adoption is not used.
+    A run that is the only one of its release keeps the model's share.
     """
     run = runs[number]
     line = (run.workload, run.release[:2])
@@ -163,7 +163,7 @@ def _formula(run: Figures) -> _Judged | None:
 
 
 def _previous(runs: Sequence[Figures]) -> list[_Judged]:
-    """What "the same as last time" would have said of each run but the first of a workload."""
+    """The prediction "the same as last time" for each run but the first of a workload."""
     return [_simple(run, PREVIOUS, before.values) for before, run in pairwise(runs) if before.workload == run.workload]
 
 

@@ -1,4 +1,4 @@
-"""Explanations: do the stages that a run tells give the adoption times that it tells?"""
+"""Explanations: whether the reported stages of a run reproduce its reported adoption times."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ NOTES = (
 def explain(
     source: ModelSource, order: ModelRequest, progress: Progress, catalogue: Catalogue, simulate: Simulate | None = None
 ) -> Explanation:
-    """Fit the model to a run's stages and compare what it says of adoption with what was measured.
+    """Fit the model to a run's stages and compare its adoption times with the measured ones.
 
     Raises:
-        UsageError: the source has no figures of its own, or cannot be used.
+        UsageError: the source has no own figures, or cannot be used.
     """
     given = read_source(source, order.seed, catalogue)
     if given.figures is None:
@@ -104,7 +104,7 @@ def explain(
 
 
 def _against(source: ModelSource, figures: Figures, catalogue: Catalogue) -> Splits | None:
-    """What of the changes against a published report's baseline is the network; nothing of other sources."""
+    """The network's part of the changes against a published report's baseline; nothing for other sources."""
     if source.document is None:
         return None
     report = ReportFigures(source.document, catalogue)
@@ -117,15 +117,15 @@ def _against(source: ModelSource, figures: Figures, catalogue: Catalogue) -> Spl
 
 
 def _shares(source: ModelSource, figures: Figures, calibration: Calibration) -> list[ShareRow]:
-    """What network and nodes are of a run's adoptions by its own logs, where they tell."""
+    """The parts of network and nodes in a run's adoptions by its own logs, if they contain them."""
     ways = ways_of(LoadedRun(source.run)) if source.run is not None else None
     return shares(ways, calibration.simulated, figures) if ways is not None and not lacks(ways) else []
 
 
 def limits(figures: Figures) -> dict[str, float]:
-    """The largest |error| per adoption centile that the model's own record allows, and the run's few blocks.
+    """The maximum |error| per adoption centile from the model's own record, and from the run's number of blocks.
 
-    Twice the standard error of a measured mean joins what the record allows, where the run knows it.
+    Twice the standard error of a measured mean is added to the record's limit, if the run has it.
     """
     by_record = allowed(figures.block_bytes)
     sampling = {
@@ -136,7 +136,7 @@ def limits(figures: Figures) -> dict[str, float]:
 
 
 def whole_rows(figures: Figures, calibration: Calibration) -> list[WholeRow]:
-    """Every adoption centile that the run tells."""
+    """Every adoption centile that the run reports."""
     limit = limits(figures)
     formula = formula_for(figures.block_bytes) if is_benchmark(calibration.scenario) else None
     opinion = formula.adoption_s(figures.values) if formula is not None and FETCH in figures.values else {}
@@ -165,7 +165,7 @@ def _parts(figures: Figures, calibration: Calibration, catalogue: Catalogue) -> 
     if calibration.server_share_inferred:
         inferred.add(SENDING)
     if any(STAGE_METRICS[stage] not in figures.values for stage in FORGING_STAGES):
-        inferred.add(ANNOUNCED)  # the stages that are missing take what it leaves
+        inferred.add(ANNOUNCED)  # the missing stages get the remainder
     calibrated = {*STAGE_METRICS.values(), BLOCK_SIZE, *inferred}
     simulated = calibration.simulated
     return [
@@ -193,13 +193,13 @@ def _round_trips(calibration: Calibration, pings_s: Sequence[Sequence[float]]) -
         ping_s, inferred = pings_s[pair[0]][pair[1]], calibration.round_trips.get(pair)
         if inferred is None and math.isnan(ping_s):
             continue
-        taken = inferred or Modelled(value=ping_s, standard_error=0.0)
+        assumed = inferred or Modelled(value=ping_s, standard_error=0.0)
         rows.append(
             RoundTripRow(
                 link=cluster.link_name(*pair),
                 measured_s=None if math.isnan(ping_s) else ping_s,
-                inferred_s=taken.value,
-                standard_error_s=taken.standard_error,
+                inferred_s=assumed.value,
+                standard_error_s=assumed.standard_error,
                 inferred=inferred is not None,
                 differs=inferred is not None and differs(inferred, ping_s),
             )
@@ -208,7 +208,7 @@ def _round_trips(calibration: Calibration, pings_s: Sequence[Sequence[float]]) -
 
 
 def network_doubts(notes: Sequence[str]) -> list[str]:
-    """What to do where the network may not be the one that was measured."""
+    """What to do if the network may differ from the measured one."""
     doubts = []
     if WITHOUT_TOPOLOGY in notes:
         doubts.append("import the run with its topology, which is assumed to be the benchmark's")
@@ -218,7 +218,7 @@ def network_doubts(notes: Sequence[str]) -> list[str]:
 
 
 def _sentence(whole: Sequence[WholeRow], calibration: Calibration, catalogue: Catalogue, doubts: Sequence[str]) -> str:
-    """Which hosts adopted otherwise than the stages explain, by how much, and where to look."""
+    """The hosts whose adoptions deviate from the stages' prediction, the deviation, and where to look."""
     flagged = [row for row in whole if row.flagged]
     routing = _routing(calibration)
     if not flagged:
@@ -245,7 +245,7 @@ def _error(row: WholeRow) -> str:
 
 
 def _routing(calibration: Calibration) -> str:
-    """What the inferred round trip says about the network, where it is clearly not that of the pings."""
+    """What the inferred round trip shows about the network, if it clearly differs from that of the pings."""
     link, trip = calibration.link, calibration.round_trip
     if link is None or trip is None or not calibration.round_trip_differs:
         return ""

@@ -1,4 +1,4 @@
-"""What a manifest says of a cluster's run: the rows of the published reports, the workload, the books."""
+"""The manifest's facts about a cluster's run: the rows of the published reports, the workload, the accounting."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TEXT_WIDTH = 32
 # Messages that are decoded here and that the published analysis does not know.
 _NOT_PUBLISHED = ("ChainDB.AddBlockEvent.SwitchedToAFork", "ChainDB.LedgerEvent.Snapshot.TookSnapshot")
 _NO_SCRIPT = "—"
-# Ignored kinds of messages that are counted one by one in the manifest.
+# Ignored kinds of messages that are counted individually in the manifest.
 _IGNORED_KINDS = 40
 _SCRIPTS = {
     "Loop": "plutus",
@@ -36,13 +36,13 @@ _SCRIPTS = {
 
 @dataclass(frozen=True)
 class Subjects:
-    """All that is known of what was measured.
+    """All known facts about the subject.
 
     Attributes:
-        summaries: per host, what was read; hosts in their order.
-        excluded: what is counted of the hosts that were left out, and nothing else.
+        summaries: per host, the decoder's summary; hosts in order.
+        excluded: the counts of the excluded hosts.
         node: version, revision and compiler of the node.
-        cluster: the logs as they were found.
+        cluster: the logs as found.
     """
 
     genesis: Genesis
@@ -57,17 +57,17 @@ class Subjects:
 
     @property
     def books(self) -> list[LineCounts]:
-        """The books of all hosts."""
+        """The accounting of all hosts."""
         return [summary.books for summary in self.summaries.values()]
 
 
 @dataclass(frozen=True)
 class MeasuredNode:
-    """The node that was measured; None is not known.
+    """The measured node; None means unknown.
 
     Attributes:
-        version: what it is called.
-        told: the version that all logs tell, or their description.
+        version: its label.
+        told: the version that all logs report, or their description.
     """
 
     version: str
@@ -102,7 +102,7 @@ def _of(value: object) -> str:
 def facts(known: Subjects) -> list[Fact]:
     """The rows of the published reports' manifest, in their order.
 
-    There is no clock in a run: its "Analysis date" is the day of the last log line.
+    A run stores no clock time: its "Analysis date" is the day of the last log line.
 
     Source: the published reports' table "Manifest".
     """
@@ -129,7 +129,7 @@ def _identity_rows(known: Subjects) -> Iterable[tuple[str, str]]:
 
 
 def _packages(known: Subjects) -> dict[str, tuple[str, str]]:
-    """Version and commit of every package; the node says its own where no description does."""
+    """Version and commit of every package; the node reports its own if no description does."""
     reported = {name: (known.meta.package(name).version, known.meta.package(name).commit) for name in PACKAGES}
     version, commit = reported[PACKAGES[0]]
     revision = known.node.revision
@@ -145,7 +145,7 @@ def _workload_rows(known: Subjects) -> Iterable[tuple[str, str]]:
     generator = content.generator
     yield "Delegation map size", _of(content.genesis.delegators)
     yield "Stuffed UTxO size", _of(content.genesis.utxo)
-    # A description that does not mention them is of a time that did not know them.
+    # A description that does not mention them predates them.
     dreps = 0 if content.genesis.dreps is None and content.genesis.utxo is not None else content.genesis.dreps
     yield "DRep count", _of(dreps)
     yield "Extra tx payload", _of(generator.add_tx_size)
@@ -157,17 +157,17 @@ def _workload_rows(known: Subjects) -> Iterable[tuple[str, str]]:
 
 
 def _log_rows(known: Subjects) -> Iterable[tuple[str, str]]:
-    books = known.books
-    hosts = len(books)
-    spans = [(item.last_ns or 0) - (item.first_ns or 0) for item in books]
-    analysed = [analysed_messages(item, known.rules) for item in books]
-    begin, end = log_range(books)
+    accounting = known.books
+    hosts = len(accounting)
+    spans = [(item.last_ns or 0) - (item.first_ns or 0) for item in accounting]
+    analysed = [analysed_messages(item, known.rules) for item in accounting]
+    begin, end = log_range(accounting)
     yield "Machines", str(hosts)
     yield "Number of filters applied", str(len(known.conditions))
-    yield "Log objects emitted per host", cut_number(Fraction(sum(item.objects for item in books), hosts), 12)
+    yield "Log objects emitted per host", cut_number(Fraction(sum(item.objects for item in accounting), hosts), 12)
     yield "Log objects analysed per host", cut_number(Fraction(sum(analysed), hosts), 12)
     yield "Host run time, s", cut_duration(sum(spans) * 1000 // hosts, 7)
-    rates = [item.raw_lines / (span // 10**9) for item, span in zip(books, spans, strict=True) if span >= 10**9]
+    rates = [item.raw_lines / (span // 10**9) for item, span in zip(accounting, spans, strict=True) if span >= 10**9]
     yield "Host log line rate, Hz", cut_number(sum(rates) / len(rates), 6) if rates else UNKNOWN
     yield "Total log objects analysed", str(sum(analysed))
     yield "Run time, s", str(round(Fraction(end - begin, 10**9)))
@@ -202,7 +202,7 @@ def log_range(line_countses: Sequence[LineCounts]) -> tuple[int, int]:
 
 
 def workload_name(meta: Meta) -> str | None:
-    """How the published reports call a run's workload; None where nothing tells of it."""
+    """The published reports' name of a run's workload; None if it is unknown."""
     generator = meta.profile_content.generator
     script = generator.plutus_script
     if script is None:
@@ -211,12 +211,12 @@ def workload_name(meta: Meta) -> str | None:
 
 
 def workload_of_script(script: str) -> str:
-    """How the published reports call a workload of Plutus scripts."""
+    """The published reports' name of a workload of Plutus scripts."""
     return next((name for start, name in _SCRIPTS.items() if script.startswith(start)), "plutus-other")
 
 
 def workload(known: Subjects) -> dict[str, Scalar | list[Scalar]]:
-    """What two runs must share to be comparable, as far as it is told; a run without a description tells less."""
+    """What two runs must share to be comparable, as far as known; a run without a description has less."""
     generator, ledger = known.meta.profile_content.generator, known.meta.profile_content.genesis
     genesis = known.genesis
     scalars: dict[str, Scalar | list[Scalar]] = {
@@ -242,7 +242,7 @@ def workload(known: Subjects) -> dict[str, Scalar | list[Scalar]]:
 
 
 def profile(known: Subjects, name: str) -> dict[str, object]:
-    """What was run and how it was analysed, in the shape of a profile; of the network only what is known."""
+    """What was run and how it was analysed, in the form of a profile; the network only as far as known."""
     genesis = known.genesis
     chain = ChainConstants(
         slot_length_s=genesis.slot_length_s,
@@ -262,7 +262,7 @@ def profile(known: Subjects, name: str) -> dict[str, object]:
 
 
 def conditions(known: Subjects) -> dict[str, str]:
-    """What the runs of two sides should share, by the catalogue's condition ids."""
+    """Properties that the runs of two sides should share, by the catalogue's condition IDs."""
     reported = {"era": known.meta.era_name, "compiler": known.node.compiler}
     return {key: value for key, value in reported.items() if value is not None}
 
@@ -277,9 +277,9 @@ def configuration(known: Subjects) -> Configuration:
 
 
 def counts(known: Subjects) -> dict[str, dict[str, int]]:
-    """The books: every line, message and block in one class; the decoder's sums have been checked.
+    """The accounting: every line, message and block in one class; the decoder's sums have been checked.
 
-    Lines and messages are those of all hosts, also of those that were left out.
+    Lines and messages are those of all hosts, including the excluded ones.
     """
     analysis = known.analysis
     counted = {**known.summaries, **known.excluded.summaries}
@@ -338,7 +338,7 @@ def counts(known: Subjects) -> dict[str, dict[str, int]]:
 
 
 def _of_excluded(known: Subjects) -> dict[str, int]:
-    """The logs of hosts that were left out; what cannot be read of them is in no account of lines."""
+    """The logs of excluded hosts; their unreadable parts are in no count of lines."""
     logs = {host.name: len(host.files) for host in known.cluster.excluded}
     unreadable = sum(logs[name] for name in known.excluded.unreadable)
     classes = {"of hosts left out on request": sum(logs.values()) - unreadable} if logs else {}

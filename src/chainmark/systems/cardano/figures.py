@@ -1,4 +1,4 @@
-"""The figures of one measured run that the model is calibrated to and judged by."""
+"""The figures of one measured run that the model is calibrated to and checked against."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CENTILES = ("p50", "p80", "p90", "p92", "p94", "p96", "p98", "p100")
 FRACTIONS = (0.50, 0.80, 0.90, 0.92, 0.94, 0.96, 0.98, 1.00)
 ADOPTION = tuple(f"adoption_{centile}_s" for centile in CENTILES)
 BLOCK_SIZE = "block_size_bytes"
-# Which metric gives which stage of the model.
+# The metric of each stage of the model.
 STAGE_METRICS: Mapping[str, str] = {
     "started_s": "forge_started_s",
     "block_context_s": "forge_block_context_s",
@@ -31,7 +31,7 @@ STAGE_METRICS: Mapping[str, str] = {
     "fetched_to_announced_s": "peer_announced_s",
     "adopted_s": "peer_adopted_s",
 }
-# What calibration needs besides the stages.
+# What calibration needs in addition to the stages.
 ANNOUNCED, FIRST_NOTICE, FIRST_FETCH, FETCH = (
     "slot_to_announced_s",
     "peer_notice_first_s",
@@ -43,26 +43,26 @@ CHECKED = ("peer_sending_s",)
 USED = (*STAGE_METRICS.values(), ANNOUNCED, FIRST_NOTICE, FIRST_FETCH, FETCH, BLOCK_SIZE)
 KNOWN = frozenset({*USED, SENDING, *CHECKED, *ADOPTION})
 ADOPTED = "peer_adopted_s"
-# Without these there is nothing to model; any other stage may be one that a node does not have, or does not tell.
+# Without these nothing can be modelled; any other stage may be absent from a node or its logs.
 NEEDED = (ANNOUNCED, ADOPTED, BLOCK_SIZE)
-# The stages that a forger goes through up to its announcement: together they are as long as ``ANNOUNCED``.
+# The forger's stages up to its announcement: their sum is ``ANNOUNCED``.
 FORGING_STAGES = tuple(
     stage
     for stage in STAGE_METRICS
     if stage not in {"self_adopted_s", "request_s", "fetched_to_announced_s", "adopted_s"}
 )
-# Without the last of them, nothing says how long a forger took.
+# Without the last of them, the forger's total time is unknown.
 FORGED = STAGE_METRICS["forged_s"]
-# Two threads tell the two moments, so a mean below zero is possible.
+# Two threads report the two moments, so a mean below zero is possible.
 SIGNED = ("forge_announced_s", "forge_sending_s", "peer_announced_s", "peer_sending_s")
 LONGEST_S = 600.0
 LARGEST_BYTES = 1e9
 
 
 def with_announced(values: Mapping[str, float]) -> dict[str, float]:
-    """Figures with the time from slot start to announcement: where no node logs it, the forger's stages together.
+    """Figures with the time from slot start to announcement: if no node logs it, the sum of the forger's stages.
 
-    What lies between the forged block and its announcement is then not in it; headers' way has it.
+    The time between the forged block and its announcement is then part of the headers' path.
     """
     if ANNOUNCED in values or FORGED not in values:
         return dict(values)
@@ -72,7 +72,7 @@ def with_announced(values: Mapping[str, float]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Mean:
-    """A measured mean, its standard error, and over how many blocks it was taken."""
+    """A measured mean, its standard error, and the number of its blocks."""
 
     value: float
     standard_error: float
@@ -84,8 +84,8 @@ class Lateness:
     """How often blocks are slow everywhere and single hosts late, and by how much on average.
 
     Attributes:
-        slow_share: of the blocks. slow_s: by how much; None where too few were slow to tell.
-        late_share: of (block, host), slow blocks left out. late_s: as above.
+        slow_share: of the blocks. slow_s: by how much; None if too few were slow to estimate it.
+        late_share: of (block, host), without slow blocks. late_s: as above.
     """
 
     slow_share: float
@@ -99,20 +99,20 @@ class Figures:
     """A run's figures of this model's metrics by id, each a mean in the metric's unit.
 
     Attributes:
-        label: how the run is called: "10.6.2, value-only".
-        standard_errors: what is known of the figures' own uncertainty (sampling, or digits that were not printed).
-        sampling_known: whether they contain the error of having measured only so many blocks.
-        blocks: how many blocks the means were taken over, where that is known.
+        label: name of the run: "10.6.2, value-only".
+        standard_errors: the known uncertainty of the figures (sampling, or digits that were not printed).
+        sampling_known: whether they contain the sampling error of a limited number of blocks.
+        blocks: number of blocks of the means, if known.
         hosts: how many hosts the cluster had.
         started: when the cluster started, as "2025-01-29 09:04:31"; empty when unknown. Two reports that show the
             same run agree in it.
-        caveats: of the run, where it is one of ours.
-        fetches: the mean fetch duration between two regions, either way, by their names, where it is known, s.
-        block_bytes_shape: sizes over their mean at evenly spaced shares of the blocks, where they are known.
-        lateness: of blocks and hosts, where every host's own stages are known.
+        caveats: of the run, if it is one of ours.
+        fetches: the mean fetch duration between two regions, either way, by their names, if known, s.
+        block_bytes_shape: sizes over their mean at evenly spaced shares of the blocks, if known.
+        lateness: of blocks and hosts, if every host's own stages are known.
 
     Raises:
-        UsageError: a figure is impossible.
+        UsageError: a figure is invalid.
     """
 
     label: str
@@ -149,35 +149,35 @@ class Figures:
 
     @property
     def release(self) -> tuple[int, ...]:
-        """The numbers that the version begins with: (10, 6, 2); empty when it begins with none."""
+        """The numbers at the start of the version: (10, 6, 2); empty if it starts with none."""
         match = re.match(r"v?(\d+(?:\.\d+)*)", self.version)
         return tuple(int(part) for part in match[1].split(".")) if match else ()
 
     def stages(self) -> Stages:
-        """The stages' durations. A mean below zero is taken as none.
+        """The stages' durations. A mean below zero counts as zero.
 
-        What a forger's untold stages took is in the first of them; a forger of which it is not told adopts its block
-        as long after it as the others do; another untold stage takes no time of its own.
+        The time of a forger's unreported stages is in its first stage; a forger without an adoption time adopts its
+        block as long after the forging as the others do; any other unreported stage takes no time.
         """
         reported = {
             stage: max(0.0, self.values[metric]) for stage, metric in STAGE_METRICS.items() if metric in self.values
         }
         forging = sum(reported.get(stage, 0.0) for stage in FORGING_STAGES)
-        untold = {stage: 0.0 for stage in STAGE_METRICS if stage not in reported}
-        first = next((stage for stage in FORGING_STAGES if stage in untold), None)
+        missing = {stage: 0.0 for stage in STAGE_METRICS if stage not in reported}
+        first = next((stage for stage in FORGING_STAGES if stage in missing), None)
         if first is not None:
-            untold[first] = max(0.0, self.values[ANNOUNCED] - forging)
-        if "self_adopted_s" in untold:
-            untold["self_adopted_s"] = reported["adopted_s"]
-        return Stages(**reported, **untold)
+            missing[first] = max(0.0, self.values[ANNOUNCED] - forging)
+        if "self_adopted_s" in missing:
+            missing["self_adopted_s"] = reported["adopted_s"]
+        return Stages(**reported, **missing)
 
     @property
     def untold(self) -> list[str]:
-        """The metrics of this model that the run does not tell, and that it can be modelled without."""
+        """The metrics of this model that the run does not report and that are optional."""
         return [metric for metric in USED if metric not in self.values]
 
     def fetch_between(self, item: Region, other: Region) -> Mean | None:
-        """The mean fetch duration between two regions, or within one; None where it is not known."""
+        """The mean fetch duration between two regions, or within one; None if unknown."""
         names = [{region.name, *region.aliases} for region in (item, other)]
         for (a, b), mean in self.fetches.items():
             if (a in names[0] and b in names[1]) or (b in names[0] and a in names[1]):
@@ -185,10 +185,10 @@ class Figures:
         return None
 
     def adoption(self) -> dict[str, float]:
-        """The adoption centiles that the run tells, in their order.
+        """The adoption centiles that the run reports, in order.
 
         Raises:
-            UsageError: it tells none.
+            UsageError: it reports none.
         """
         reported = {metric: self.values[metric] for metric in ADOPTION if metric in self.values}
         if not reported:

@@ -1,4 +1,4 @@
-"""The conditions that admit blocks and slots to the analysis: their names, their sets, what they ask."""
+"""The conditions that select blocks and slots for the analysis: their names, their sets, their meaning."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from chainmark.core.errors import UsageError
 from chainmark.systems.cardano.documents import Genesis
 from chainmark.systems.cardano.rules import Rules
 
-# What a condition takes: nothing, a share, a whole number.
+# The value of a condition: none, a share, a whole number.
 _PLAIN = frozenset({"BUnitaryChainDelta", "BNonNegatives", "SlotHasLeaders"})
 _SHARES = frozenset({"BFullnessGEq", "BFullnessLEq"})
 _WHOLE = frozenset({"BSizeGEq", "BSizeLEq", "BMinimumAdoptions"})
-# Conditions on slots: the column that they look at.
+# Conditions on slots: the column that they check.
 _SLOT_COLUMNS = {
     "Slot": "slot",
     "Epoch": "epoch",
@@ -29,9 +29,9 @@ _SLOT_COLUMNS = {
 _BOUNDS = {f"{name}{bound}": (column, bound) for name, column in _SLOT_COLUMNS.items() for bound in ("GEq", "LEq")}
 CONDITIONS = tuple(sorted([*_PLAIN, *_SHARES, *_WHOLE, *_BOUNDS]))
 
-# Without a number it asks for all hosts but the forger.
+# Without a number it requires all hosts but the forger.
 MINIMUM_ADOPTIONS = "BMinimumAdoptions"
-# The benchmarks' sets by the names of their files, then the two that their release runs are analysed by.
+# The benchmarks' sets by the names of their files, then the two that their release runs are analysed with.
 SETS: Mapping[str, tuple[str, ...]] = {
     "unitary": ("BUnitaryChainDelta",),
     "epoch3+": ("EpochGEq=2",),
@@ -59,14 +59,14 @@ _HINT = (
 
 @dataclass(frozen=True)
 class FilterCondition:
-    """One condition: its name and, where it takes one, its value (a share of the largest body, bytes, a number)."""
+    """One condition: its name and, if it has one, its value (a share of the largest body, bytes, a number)."""
 
     name: str
     value: float | int | None = None
 
     @property
     def is_on_slots(self) -> bool:
-        """Whether slot records are held against it too, and not only blocks."""
+        """Whether it also applies to slot records, and not only to blocks."""
         return self.name in _BOUNDS or self.name == "SlotHasLeaders"
 
     def __str__(self) -> str:
@@ -79,12 +79,12 @@ def parse_conditions(
     """Conditions from names and from expressions, in that order, each once.
 
     Args:
-        names: of sets: "value", "plutus", "size-full", "epoch3+" … or what an expression may be.
-        expressions: JSON, as text or as read, one or a list; or the short form ``BMinimumAdoptions=51``.
-        hosts: hosts of the cluster; ``BMinimumAdoptions`` without a number asks for all but the forger.
+        names: of sets: "value", "plutus", "size-full", "epoch3+" …, or anything that an expression may be.
+        expressions: JSON, as text or parsed, one or a list; or the short form ``BMinimumAdoptions=51``.
+        hosts: hosts of the cluster; ``BMinimumAdoptions`` without a number requires all but the forger.
 
     Raises:
-        UsageError: a set or condition is unknown, or its value is impossible.
+        UsageError: a set or condition is unknown, or its value is invalid.
     """
     return list(dict.fromkeys(condition for item in (*names, *expressions) for condition in _conditions(item, hosts)))
 
@@ -108,7 +108,7 @@ def _json(text: str) -> Any:
 
 
 def _tagged(entry: Any, hosts: int) -> FilterCondition:
-    """A condition as the benchmarks write it: what it is on, then which one with its value."""
+    """A condition in the benchmarks' notation: its subject, then its name with its value."""
     shown = json.dumps(entry, ensure_ascii=False, default=str)
     inner = entry.get("contents") if isinstance(entry, dict) else None
     kind = entry.get("tag") if isinstance(entry, dict) else None
@@ -151,9 +151,9 @@ def _checked(name: str, value: Any, hosts: int) -> FilterCondition:
 
 
 def block_test(condition: FilterCondition, genesis: Genesis, rules: Rules) -> pl.Expr:
-    """Whether a block meets a condition; null where what it asks for is unknown.
+    """Whether a block meets a condition; null if the required data are unknown.
 
-    The frame needs `slot`, `epoch`, `epoch_slot`, `safe_interval`, `size_bytes`, `chain_delta` (0 where the forger did
+    The frame needs `slot`, `epoch`, `epoch_slot`, `safe_interval`, `size_bytes`, `chain_delta` (0 if the forger did
     not adopt it), `adopted_observations` (hosts that noticed, requested, fetched and adopted), and `negatives` and
     `non_negatives` (numbers of the forger's and the observers' timings below 0, and not below).
     """
@@ -161,13 +161,13 @@ def block_test(condition: FilterCondition, genesis: Genesis, rules: Rules) -> pl
     largest = math.floor(genesis.max_block_body_bytes * float(value))
     tests = {
         "BUnitaryChainDelta": pl.col("chain_delta") == 1,
-        # Neither bound of fullness lies within it.
+        # Both bounds of fullness are exclusive.
         "BFullnessGEq": pl.col("size_bytes") > largest,
         "BFullnessLEq": pl.col("size_bytes") < largest,
         "BSizeGEq": pl.col("size_bytes") >= value,
         "BSizeLEq": pl.col("size_bytes") <= value,
         "BMinimumAdoptions": pl.col("adopted_observations") >= value,
-        # The published rule is the wrong way round: it passes a block none of whose timings is 0 or more.
+        # The published rule is inverted: it accepts a block none of whose timings is 0 or more.
         "BNonNegatives": (pl.col("non_negatives") if rules.published else pl.col("negatives")) == 0,
         "SlotHasLeaders": pl.lit(value=True),
     }
@@ -175,12 +175,12 @@ def block_test(condition: FilterCondition, genesis: Genesis, rules: Rules) -> pl
 
 
 def asks_for_size(conditions: Iterable[FilterCondition]) -> bool:
-    """Whether a block's size decides."""
+    """Whether it depends on a block's size."""
     return any(condition.name.startswith(("BFullness", "BSize")) for condition in conditions)
 
 
 def slot_test(conditions: Iterable[FilterCondition]) -> pl.Expr:
-    """Whether a slot record meets all conditions on slots; conditions on blocks do not concern it.
+    """Whether a slot record meets all conditions on slots; conditions on blocks do not apply to it.
 
     The frame needs `slot`, `epoch`, `epoch_slot`, `safe_interval`, `leads`.
     """
@@ -199,10 +199,10 @@ def _bound(condition: FilterCondition) -> pl.Expr:
 def with_slot_places(frame: pl.DataFrame, genesis: Genesis) -> pl.DataFrame:
     """The epoch of every `slot`, the slot within it, and the safe interval, of which an epoch has about ten.
 
-    All are null where the slot is.
+    All are null if the slot is.
     """
     place = (frame["slot"] % genesis.epoch_slots).cast(pl.Int64)
-    # In doubles and in this order, as the published figures are; Polars would multiply by the reciprocal.
+    # In doubles and in this order, like the published figures; Polars would multiply by the reciprocal.
     interval = np.floor(place.to_numpy() / float(genesis.security_parameter) * genesis.active_slots_coefficient)
     return frame.with_columns(
         epoch=pl.col("slot") // genesis.epoch_slots,

@@ -1,8 +1,8 @@
-"""The closed formula of adoption: a second opinion that takes no simulation.
+"""The closed formula of adoption: a second opinion that needs no simulation.
 
-For a centile c, ``adoption_c = slot_to_announced + fetched_to_adopted + k_c · fetch_duration + constant_c``: what every
-block waits for at the forger and at the last host, and a number k_c of fetches one after the other. Its coefficients
-are fitted to one cluster and one size of blocks, so it knows nothing of other networks.
+For a centile c, ``adoption_c = slot_to_announced + fetched_to_adopted + k_c · fetch_duration + constant_c``: the wait
+of every block at the forger and at the last host, and a number k_c of consecutive fetches. Its coefficients are fitted
+to one cluster and one size of blocks, so it does not apply to other networks.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pydantic import BaseModel, ConfigDict
 
 from chainmark.systems.cardano.figures import ADOPTED, ADOPTION, ANNOUNCED, BLOCK_SIZE, FETCH
 
-# A block within this share of the fitted size is of that workload: published means vary by less than 1 %.
+# A block within this share of the fitted size belongs to that workload: published means vary by less than 1 %.
 SAME_SIZE = 0.05
-# Fetch durations that differ by less, as a share of their mean, show nothing of what a longer one does.
+# If fetch durations differ by less, as a share of their mean, the effect of a longer one cannot be estimated.
 LEAST_RANGE = 0.01
 
 
@@ -29,7 +29,7 @@ class Formula(BaseModel):
 
     Attributes:
         k_error: the standard errors of ``k``.
-        step_error_s: by how much the formula is off the step from one run to the next, root mean square.
+        step_error_s: error of the formula for the step from one run to the next, root mean square.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -53,11 +53,11 @@ class Formula(BaseModel):
 
 
 def fit_formula(workload: str, runs: Sequence[Mapping[str, float]]) -> Formula:
-    """Least squares over measured runs, each given by its figures, in the order in which they were made.
+    """Least squares over measured runs, each given by its figures, in chronological order.
 
     Raises:
-        ValueError: there are fewer than three runs, so nothing would be left to fit, or their fetch durations are
-            all alike, so that nothing shows what a longer one does.
+        ValueError: there are fewer than three runs, so nothing would be left to fit, or their fetch durations are all
+            equal, so that the effect of a longer one cannot be estimated.
     """
     if len(runs) < 3:
         raise ValueError(f"a formula cannot be fitted to {len(runs)} runs")
@@ -96,5 +96,5 @@ def formulas() -> tuple[Formula, ...]:
 
 
 def formula_for(block_bytes: float) -> Formula | None:
-    """The formula for blocks of that size, or None where none was fitted."""
+    """The formula for blocks of that size, or None if none was fitted."""
     return next((formula for formula in formulas() if formula.applies(block_bytes)), None)

@@ -1,4 +1,4 @@
-"""Whether a cluster's run may be judged, and what happened in it that a reader must know."""
+"""Whether a cluster's run may be judged, and the incidents that a reader must know."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from chainmark.systems.cardano.logs import ClusterLogs, listed
 
 # The benchmarks' own limit for the spread of the first and of the last log lines.
 SPREAD_LIMIT_S = 120.0
-# A slot of which no line tells is common where the forge loop missed it; ten in a row are a silence.
+# A slot without any line is common if the forge loop missed it; ten consecutive ones are a silence.
 SILENCE_SLOTS = 10
 MALFORMED_LIMIT = 0.001
-# Shares of the chain's heights at which a block must be known: below the first it is said, below the second the figures
-# are of too few of the blocks to stand for all.
+# Shares of the chain's heights at which a block must be known: below the first it is reported, below the second the
+# figures cover too few blocks to be representative.
 COVERAGE_WARN = 0.99
 COVERAGE_FAIL = 0.95
-# Reasons for which a decoded message is not used that no sound log has many of; others are how nodes are made.
+# Reasons for unused decoded messages of which no healthy log has many; others are normal for nodes.
 _EXCEPTIONAL = (
     "implausible time",
     "slot not begun",
     "slot ahead of its line",
     "more than a million slots ahead",
 )
-# Hosts hear of a block no earlier than its forger made it, by more than clocks under NTP differ.
+# A host receives a block no earlier than its forger made it, within the difference of clocks under NTP.
 CLOCK_LIMIT_S = 0.010
 # Lines of several threads are written in almost their order.
 ORDER_LIMIT_S = 1.0
@@ -43,7 +43,7 @@ _TEXT = 80
 
 @dataclass
 class GateFindings:
-    """Gates, incidents in time order, and warnings."""
+    """Gates, incidents in chronological order, and warnings."""
 
     gates: list[Gate] = field(default_factory=list)
     incidents: list[Incident] = field(default_factory=list)
@@ -60,7 +60,7 @@ class GateFindings:
         detail: str,
         kind: GateKind = GateKind.INSTRUMENT,
     ) -> None:
-        """Add a gate that can only warn: what the rest of the logs supports is measured all the same."""
+        """Add a gate that can only warn: figures that the logs support are still measured."""
         self.gates.append(
             Gate(
                 id=gate_id,
@@ -76,13 +76,13 @@ class GateFindings:
 
 @dataclass(frozen=True)
 class GateInputs:
-    """What the findings are made from.
+    """The input of the findings.
 
     Attributes:
         slots: per host, its table of slots.
         lonely: hosts that share no block with the others.
         missing: sentences about messages that hosts never emit.
-        cluster: the logs as they were found.
+        cluster: the logs as found.
     """
 
     summaries: Mapping[str, HostSummary]
@@ -116,7 +116,7 @@ def find(judged: GateInputs) -> GateFindings:
 
 
 def _sources(judged: GateInputs, findings: GateFindings) -> None:
-    """Nobody knows whether something that looks like a log would have been a host, or half of one."""
+    """It is unknown whether something that looks like a log would have been a host, or part of one."""
     unread = judged.cluster.unread
     reasons: dict[str, list[str]] = {}
     for item in unread:
@@ -191,7 +191,7 @@ def _restarts(judged: GateInputs, findings: GateFindings) -> None:
 
 
 def silences(slots: Path) -> list[tuple[int, int]]:
-    """First and last slot of every run of at least :data:`SILENCE_SLOTS` slots of which no line told."""
+    """First and last slot of every run of at least :data:`SILENCE_SLOTS` slots without any line."""
     gaps = pl.scan_parquet(slots).filter("is_gap").select("slot").collect().get_column("slot")
     if gaps.is_empty():
         return []
@@ -258,7 +258,7 @@ def _readability(judged: GateInputs, findings: GateFindings) -> None:
 
 
 def _clocks(judged: GateInputs, findings: GateFindings) -> None:
-    """Two signs of wrong clocks: rounds of the forge loop far from slots' starts, and headers before their blocks."""
+    """Two signs of wrong clocks: forge-loop rounds far from slots' starts, and headers earlier than their blocks."""
     length = judged.genesis.slot_length_s
     offsets = {name: summary.loop_offsets_s for name, summary in judged.summaries.items() if summary.loop_offsets_s}
     off = {name: offset[1] for name, offset in offsets.items() if not -CLOCK_LIMIT_S <= offset[1] <= length}
@@ -283,7 +283,7 @@ def _clocks(judged: GateInputs, findings: GateFindings) -> None:
 
 
 def coverage_status(coverage: float | None) -> GateStatus:
-    """What it means to know blocks at that share of the heights passed; None where none was passed."""
+    """The consequence of knowing blocks at this share of the heights passed; None if none was passed."""
     if coverage is None or coverage >= COVERAGE_WARN:
         return GateStatus.PASS
     return GateStatus.WARN if coverage >= COVERAGE_FAIL else GateStatus.FAIL
@@ -325,7 +325,7 @@ def _chain(judged: GateInputs, findings: GateFindings) -> None:
 
 
 def _made_elsewhere(count: int) -> str:
-    """Of one host's log that is the rule, and no block needs a name."""
+    """Normal for one host's log, and no block needs a name."""
     was = "block of the chain was" if count == 1 else "blocks of the chain were"
     return f"{units.count(count)} {was} forged by other hosts: the forging metrics are of this host's own blocks"
 
@@ -341,7 +341,7 @@ def _bridged(blocks: Sequence[tuple[int, str]]) -> str:
 
 
 def _unused_messages(judged: GateInputs, findings: GateFindings) -> None:
-    """Messages that a sound log has none of, and that enter no figure."""
+    """Messages that no healthy log contains, and that no figure uses."""
     for reason in _EXCEPTIONAL:
         counts = {
             name: summary.usage.unused[reason]
@@ -355,10 +355,12 @@ def _unused_messages(judged: GateInputs, findings: GateFindings) -> None:
 
 
 def _too_few_hosts(judged: GateInputs) -> str:
-    """Why no block passes a condition that asks for more adoptions than there are hosts; "" where it does not."""
+    """Why no block meets a condition that needs more adoptions than there are hosts; "" if it can be met."""
     hosts = len(judged.summaries)
-    asked = [int(name.split()[1]) for name in judged.analysis.rejected_by if name.startswith(f"{MINIMUM_ADOPTIONS} ")]
-    if max(asked, default=0) < hosts:
+    required = [
+        int(name.split()[1]) for name in judged.analysis.rejected_by if name.startswith(f"{MINIMUM_ADOPTIONS} ")
+    ]
+    if max(required, default=0) < hosts:
         return ""
     others = f"of {units.plural(hosts, 'host')} at most {hosts - 1} adopt another's block"
     return f"; {others}, so state other conditions with `--filter`"

@@ -1,4 +1,4 @@
-"""A cluster's logs into a run: found, checked, decoded host by host, analysed, and judged for what is missing."""
+"""Import a cluster's logs into a run: found, checked, decoded per host, analysed, and checked for missing parts."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ NAMELESS_PROFILE = "cardano/import"
 
 
 class StatedNetwork(BaseModel):
-    """What is stated of the network: round trips by link, "EU-AP"."""
+    """The stated properties of the network: round trips by link, "EU-AP"."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -71,7 +71,7 @@ class StatedNetwork(BaseModel):
 
 
 class IngestSettings(BaseModel):
-    """What `--set` may state of an import."""
+    """The keys of `--set` for an import."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -82,7 +82,7 @@ class IngestSettings(BaseModel):
 
 @dataclass(frozen=True)
 class Documents:
-    """What lies beside the logs, or was given or stated instead.
+    """The documents next to the logs, or those given or stated instead.
 
     Attributes:
         files: those that were read.
@@ -105,7 +105,7 @@ def ingest(order: ImportRequest, run: UnfinishedRun, progress: Progress, catalog
     """Read a cluster's logs into a run.
 
     Raises:
-        UsageError: these are no such logs, something that they need is missing, or they are of two networks.
+        UsageError: the logs are of another kind, required input is missing, or they are of two networks.
         EnvironmentFailure: they cannot be read, or the run cannot be written.
     """
     with TemporaryDirectory(prefix="chainmark-") as copies:
@@ -125,11 +125,11 @@ def _ingest(
     cluster = logs.find().without(order.exclude)
     check_any(cluster)
     cluster = without_copies(cluster, logs.text_hash)
-    # Whoever gives one file may call it as they like.
+    # A file that is given explicitly may have any name.
     names = check_names(cluster) if logs.is_folder else []
     documents = read_documents(order, settings, cluster)
     check_heads(cluster, documents.genesis)
-    # A node says its version first of all: who must say it instead should not wait for the whole logs to be read.
+    # A node logs its version first: a user who must state it should not wait until all logs are read.
     resolve_version(order.version, documents.meta, {host.name: host.node_version for host in cluster.hosts})
     conditions = resolve_conditions(order, settings, documents.meta, len(cluster.hosts))
     rules = Rules(
@@ -141,17 +141,17 @@ def _ingest(
         reading = Reading(documents.genesis, rules, folder, events, rows_at_a_time(len(cluster.hosts)))
         traces, published, summaries = decode(cluster, reading, order.threads, progress, order.machines)
         check_read(summaries, documents.genesis)
-        lonely = check_one_network({trace.name: trace.lives for trace in traces})
+        isolated = check_one_network({trace.name: trace.lives for trace in traces})
         excluded = count_excluded(cluster, reading, order.threads, progress, order.machines)
-        told = ToldChain(traces)
+        chain = ToldChain(traces)
         genesis, regions = documents.genesis, documents.regions
-        analysis = analyse(traces, genesis, conditions, rules, regions, told=told, run=run, progress=progress)
+        analysis = analyse(traces, genesis, conditions, rules, regions, told=chain, run=run, progress=progress)
         if analysis.imbalances:
             raise InternalError(f"the blocks were not all counted: {analysis.imbalances[0]}")
         slots = {trace.name: trace.slots for trace in traces}
         load_stated = bool(documents.meta.profile_content.generator.tps)
         missing = missing_messages(summaries, slots, load_stated)
-        judged = gates.GateInputs(summaries, slots, documents.genesis, analysis, lonely, missing, cluster)
+        judged = gates.GateInputs(summaries, slots, documents.genesis, analysis, isolated, missing, cluster)
         findings = gates.find(judged)
         node, node_notes, contradictions = resolve_node(order.version, documents.meta, summaries)
         known = facts.Subjects(
@@ -166,7 +166,7 @@ def _ingest(
             cluster=cluster,
         )
         progress.stage("computing the figures by the published rules")
-        keep_published(run, published, told, known, catalogue)
+        keep_published(run, published, chain, known, catalogue)
     notes = [*contradictions, *_cluster_notes(order, cluster, documents, analysis, excluded), *names]
     notes += [*documents.notes, *node_notes]
     findings.warnings[:0] = notes if conditions else [*notes, "no filters: the warm-up is analysed too"]
@@ -179,20 +179,20 @@ def _ingest(
         run.write_document(DOCUMENT, documents.network)
         imported.options[DOCUMENT] = documents.network.model_dump(mode="json")
     if documents.regions:
-        # The far region is no host's fault. A block's forger is a host, too.
+        # The distance of a region is not a host's fault. A block's forger is a host, too.
         region = Grouping(label="region", of=documents.regions)
         imported.groups = {"host": region, "forger": region}
     if documents.meta.is_synthetic or (cluster.documents / TRUTH_FILE).is_file():
         imported.synthetic = True
-        imported.options["synthetic"] = True  # such a run is another one than that of the same logs taken for real
+        imported.options["synthetic"] = True  # such a run differs from one of the same logs taken as real
     return imported
 
 
 def read_settings(settings: Sequence[str]) -> IngestSettings:
-    """What was stated.
+    """The stated values.
 
     Raises:
-        UsageError: a key is unknown or a value impossible.
+        UsageError: a key is unknown or a value invalid.
     """
     content: dict[str, Any] = {}
     for setting in settings:
@@ -201,11 +201,11 @@ def read_settings(settings: Sequence[str]) -> IngestSettings:
 
 
 def read_documents(order: ImportRequest, settings: IngestSettings, cluster: ClusterLogs) -> Documents:
-    """The documents beside the logs, those given instead, and what was stated.
+    """The documents next to the logs, those given instead, and the stated values.
 
     Raises:
-        UsageError: there is no genesis, or a document is not what it should be.
-        EnvironmentFailure: a document may not be read.
+        UsageError: there is no genesis, or a document is invalid.
+        EnvironmentFailure: a document cannot be read.
     """
     genesis_file = find_genesis(cluster.documents, order.genesis)
     if genesis_file is None and settings.genesis.system_start is None and settings.genesis.network is None:
@@ -233,23 +233,23 @@ def read_documents(order: ImportRequest, settings: IngestSettings, cluster: Clus
 
 
 def resolve_conditions(order: ImportRequest, settings: IngestSettings, meta: Meta, hosts: int) -> list[FilterCondition]:
-    """The filters: as ordered, else as stated, else as the benchmark run describes itself, else none.
+    """The filters: as requested, otherwise as stated, otherwise as the benchmark run is described, otherwise none.
 
     Raises:
-        UsageError: a filter is unknown, or its value impossible.
+        UsageError: a filter is unknown, or its value invalid.
     """
-    asked: Sequence[str] | None = order.filters
-    if asked is None and "filters" in settings.analysis.model_fields_set:
-        asked = settings.analysis.filters
-    if asked is None:
+    requested: Sequence[str] | None = order.filters
+    if requested is None and "filters" in settings.analysis.model_fields_set:
+        requested = settings.analysis.filters
+    if requested is None:
         described = meta.profile_content.analysis
         return parse_conditions(described.filters, described.filter_exprs, hosts)
-    return parse_conditions(asked, [], hosts)
+    return parse_conditions(requested, [], hosts)
 
 
 @contextmanager
 def _scratch(run: UnfinishedRun) -> Iterator[Path]:
-    """A folder in the run for what is needed only until the samples are written."""
+    """A folder in the run for temporary data until the samples are written."""
     folder = run.path / DECODED
     with storage_errors(folder):
         folder.mkdir()
@@ -258,14 +258,14 @@ def _scratch(run: UnfinishedRun) -> Iterator[Path]:
 
 
 def resolve_version(version: str | None, meta: Meta, reported: Mapping[str, str | None]) -> str:
-    """The version that was measured: as ordered, else as described, else as the logs say.
+    """The measured version: as requested, otherwise as described, otherwise as the logs report.
 
     Args:
-        version: as ordered.
-        reported: per host, what its logs say.
+        version: as requested.
+        reported: per host, the version in its logs.
 
     Raises:
-        UsageError: nothing tells it, or the logs tell several.
+        UsageError: nothing states it, or the logs report several.
     """
     chosen = version or meta.identifier
     if chosen is not None:
@@ -286,10 +286,10 @@ def resolve_version(version: str | None, meta: Meta, reported: Mapping[str, str 
 def resolve_node(
     version: str | None, meta: Meta, summaries: Mapping[str, HostSummary]
 ) -> tuple[facts.MeasuredNode, list[str], list[str]]:
-    """The node that was measured, and a sentence wherever the logs disagree with what was said of it.
+    """The measured node, and a sentence for every contradiction between the logs and the description.
 
     Returns:
-        The node; then the sentences on what is merely called otherwise, and those on what names another version.
+        The node; then the sentences on differing labels, and those on other versions.
     """
     reported = {name: summary.books.node_version for name, summary in summaries.items()}
     chosen = resolve_version(version, meta, reported)
@@ -310,9 +310,9 @@ def resolve_node(
         contradictions.append(f"the description of the logs is of version {expected}, not {chosen}")
     versions: list[str | None] = [*hosts] or [meta.node_version]
     described = meta.package(PACKAGES[0]).commit
-    books = [summary.books for summary in summaries.values()]
-    revision = next((counts.node_revision for counts in books if counts.node_revision), None)
-    compiler = next((counts.compiler_version for counts in books if counts.compiler_version), None)
+    accounting = [summary.books for summary in summaries.values()]
+    revision = next((counts.node_revision for counts in accounting if counts.node_revision), None)
+    compiler = next((counts.compiler_version for counts in accounting if counts.compiler_version), None)
     node = facts.MeasuredNode(
         version=chosen,
         revision=revision if described == UNKNOWN else described,
@@ -342,7 +342,7 @@ def _cluster_notes(
 
 
 def _excluded(hosts: Sequence[HostLogs], excluded: Excluded) -> list[str]:
-    """Who was left out, and how far that is in the accounts of lines and messages."""
+    """The excluded hosts, and their share of the counts of lines and messages."""
     files = sum(len(host.files) for host in hosts)
     size = units.byte_size(sum(host.stored_bytes for host in hosts))
     lines = sum(summary.books.raw_lines for summary in excluded.summaries.values())
@@ -358,9 +358,9 @@ def _sources(cluster: ClusterLogs, documents: Documents, summaries: Mapping[str,
     sources = []
     for host in cluster.hosts:
         names = {str(file.path): file.name for file in host.files}
-        for book in summaries[host.name].books.files:
-            name, size = names[book.path], book.stored_bytes
-            sources.append(Source(path=name, size_bytes=size, blake3=book.blake3, place=host.name))
+        for counted in summaries[host.name].books.files:
+            name, size = names[counted.path], counted.stored_bytes
+            sources.append(Source(path=name, size_bytes=size, blake3=counted.blake3, place=host.name))
     for path in documents.files:
         inside = path.is_relative_to(cluster.documents)
         name = path.relative_to(cluster.documents).as_posix() if inside else path.name

@@ -1,7 +1,7 @@
-"""Late hosts and late blocks of a run, from how long each host took to adopt each block that it had fetched.
+"""Late hosts and late blocks of a run, from the time in which each host adopted each block after fetching it.
 
-No mean of a stage tells of them, and they decide when the last host has a block. They are read off the stage *fetched
-to adopted* alone, host by host; adoption times since the slot began are not looked at.
+No mean of a stage shows them, and they decide when the last host has a block. They are estimated from the stage
+*fetched to adopted* alone, host by host; adoption times since the slot began are not used.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ import polars as pl
 
 from chainmark.systems.cardano.figures import ADOPTED, Lateness
 
-# A block of so few observers does not tell whether the block was late or each of them.
+# With so few observers it is unknown whether the block was late or each of them.
 OBSERVERS_LEAST = 5
 BLOCKS_LEAST = 50
-# A block is slow where half of its observers are later than usual by this; a host is late where it is later than half
-# of the block's observers by that: some ten times the usual spread.
+# A block is slow if half of its observers are later than usual by this; a host is late if it is later than half of the
+# block's observers by that: about ten times the usual spread.
 SLOW_S = 0.25
 LATE_S = 0.05
-# So many late ones tell how late they are.
+# The number of late ones needed to estimate how late they are.
 LATE_LEAST = 5
 LATENESS_MAX_S = 60.0
 
 
 def lateness(observed: pl.DataFrame, usual_late_s: float) -> Lateness | None:
-    """What the stage of each host says; None where there is too little of it.
+    """Lateness from each host's stage; None if there are too few data.
 
-    Beyond a threshold an exponential lateness is as long again as it was, so that its mean is that of what exceeds the
-    threshold, and its share what exceeds it over the probability to do so.
+    The excess of an exponential lateness over a threshold has the same distribution. So its mean is the mean excess
+    over the threshold, and its share is the share above the threshold divided by the probability to exceed it.
 
     Args:
-        observed: columns `block` and `peer_adopted_s`, one row a block and host.
-        usual_late_s: by how much single hosts are late, where the run has too few of them to tell.
+        observed: columns `block` and `peer_adopted_s`, one row per block and host.
+        usual_late_s: lateness of single hosts, used if the run has too few of them to estimate it.
     """
     known = observed.drop_nulls(ADOPTED).with_columns(
         median=pl.col(ADOPTED).median().over("block"), n=pl.len().over("block")

@@ -1,9 +1,9 @@
-"""Where a cluster's logs lie: which hosts a folder holds, and which files are whose.
+"""Find a cluster's logs: which hosts a folder holds, and which files belong to each.
 
-Three shapes are known. A benchmark run has a folder ``node-…`` for every host, with ``stdout…`` or other logs in it,
-beside configuration that is none. A cardano-tracer has a folder for every node with ``node-<time>.json`` in it.
-Anything else is logs that lie side by side, each named after its host. What is a log is decided by its content, and
-what looks like one and is none of a host's is named.
+Three layouts are known. A benchmark run has a folder ``node-…`` for every host, with ``stdout…`` or other logs in it,
+next to configuration files. A cardano-tracer has a folder for every node with ``node-<time>.json`` in it. In any other
+layout logs are side by side, each named after its host. The content decides whether a file is a log; files that look
+like logs but belong to no host are reported.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.systems.cardano.accounting import Head, read_head
 from chainmark.systems.cardano.unread import HOST_FOLDER, LOG_LIKE, NO_HOST, Unread, find_unread, readable_name, refusal
 
-# Lines of a file's beginning that are looked at; nodes tell their configuration in some hundred lines first.
+# Number of lines read at a file's beginning; nodes log their configuration in the first few hundred lines.
 HEAD_LINES = 4000
 _LISTED = 8
-# Machines of a benchmark run that are no hosts of its network.
+# Machines of a benchmark run that are not hosts of its network.
 _OTHER_FOLDERS = re.compile(r"(explorer|generator|tracer|analysis|genesis|cdf).*")
 _TRACER_LEVELS = ("", "logs", "tracer/logs")
-# Of what may be a log by its name, these are taken for logs even if nothing in them can be read: their lines
-# count as malformed. The others are configuration unless they begin as a log does.
+# Files with these names are treated as logs even if nothing in them can be read: their lines count as malformed. The
+# others are configuration unless they begin like a log.
 _LOG_NAME = re.compile(r"stdout.*|.*\.log\b.*")
 _COMPRESSION = re.compile(r"\.(gz|zst|zstd|xz)$")
 _NUMBER = re.compile(r"(\.(?:log|jsonl?|ndjson|txt|out)|^stdout)[.-]\d+$")
@@ -58,7 +58,7 @@ class LogFile:
 
     @cached_property
     def head(self) -> Head:
-        """What its beginning tells.
+        """The facts in its first lines.
 
         Raises:
             EnvironmentFailure: it cannot be read.
@@ -78,10 +78,10 @@ class LogFile:
 
 @dataclass(frozen=True)
 class HostLogs:
-    """The logs of one host, in the order of their names; the decoder puts them into that of their times.
+    """The logs of one host, sorted by name; the decoder sorts them by time.
 
     Attributes:
-        at: the machines that can open them, by their addresses; none: this one.
+        at: addresses of the machines that can open them; none: this one.
     """
 
     name: str
@@ -95,7 +95,7 @@ class HostLogs:
 
     @property
     def node_version(self) -> str | None:
-        """What a node tells of itself when it starts."""
+        """What a node reports about itself when it starts."""
         return next((file.head.node_version for file in self.files if file.head.node_version), None)
 
     @property
@@ -106,7 +106,7 @@ class HostLogs:
 
 @dataclass(frozen=True)
 class RepeatedLog:
-    """A log that is there a second time: ``name`` was left out, ``of`` was read."""
+    """A duplicate log: ``name`` was omitted, ``of`` was read."""
 
     name: str
     of: str
@@ -117,13 +117,13 @@ class ClusterLogs:
     """The logs of a cluster.
 
     Attributes:
-        folder: where the logs lie.
-        copied: where copies of the documents beside the logs are, if the folder is on other machines.
+        folder: that holds the logs.
+        copied: folder of the copies of the documents next to the logs, if the logs are on other machines.
         hosts: in lexicographic order of their names.
-        left_out: folders that hold logs but are no hosts of the network.
-        unread: what else looks like a log.
-        repeated: copies within a host's logs.
-        excluded: hosts left out on request, whose logs are not read.
+        left_out: folders that hold logs but are not hosts of the network.
+        unread: other files that look like logs.
+        repeated: duplicates within a host's logs.
+        excluded: hosts excluded on request, whose logs are not read.
     """
 
     folder: Path
@@ -136,7 +136,7 @@ class ClusterLogs:
 
     @property
     def documents(self) -> Path:
-        """Where the documents beside the logs are read."""
+        """The folder from which the documents next to the logs are read."""
         return self.copied or self.folder
 
     def without(self, names: Sequence[str]) -> ClusterLogs:
@@ -146,9 +146,9 @@ class ClusterLogs:
             UsageError: there is no such host, or none is left.
         """
         known = [host.name for host in self.hosts]
-        stranger = next((name for name in names if name not in known), None)
-        if stranger is not None:
-            raise UsageError(f"there is no host `{stranger}` to exclude", f"the hosts are {listed(known)}")
+        unknown = next((name for name in names if name not in known), None)
+        if unknown is not None:
+            raise UsageError(f"there is no host `{unknown}` to exclude", f"the hosts are {listed(known)}")
         host_logs = tuple(host for host in self.hosts if host.name not in names)
         if not host_logs:
             raise UsageError(f"with {listed(list(names))} excluded, no host remains", "exclude fewer hosts")
@@ -161,7 +161,7 @@ class ClusterLogs:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names in a sentence; of many the first ones and how many more there are."""
+    """Names in a sentence; a long list is shortened to the first ones and the number of the others."""
     if len(names) > _LISTED:
         return f"{', '.join(names[:_LISTED])} and {len(names) - _LISTED} more"
     return ", ".join(names[:-1]) + f" and {names[-1]}" if len(names) > 1 else "".join(names)
@@ -195,18 +195,18 @@ def _cluster(source: Path) -> ClusterLogs:
 
 
 def _where_else(unread: Sequence[Unread]) -> str:
-    """Where logs may be meant to lie, in a sentence that says that there are none."""
+    """The expected locations of logs, in a sentence that states that there are none."""
     return f"; not read: {listed([f'{item.name} ({item.reason})' for item in unread])}" if unread else ""
 
 
 @dataclass(frozen=True)
 class _Shape:
-    """How a folder holds logs.
+    """The layout of logs in a folder.
 
     Attributes:
-        folders: those of hosts, by their names; none where logs lie side by side.
-        links: what is left out because it is only another name of a log that is read.
-        no_hosts: folders of machines that are no hosts of the network.
+        folders: those of hosts, by their names; empty if logs are side by side.
+        links: files omitted because they are only another name of a log that is read.
+        no_hosts: folders of machines that are not hosts of the network.
     """
 
     hosts: Sequence[HostLogs]
@@ -215,7 +215,7 @@ class _Shape:
     no_hosts: Sequence[str] = ()
 
     def cluster(self, source: Path) -> ClusterLogs:
-        """The cluster, with what was not read of the folder."""
+        """The cluster, including what was not read of the folder."""
         read = {os.path.realpath(file.path) for host in self.hosts for file in host.files}
         unread = find_unread(source, self.folders, read)
         left_out = sorted({item.name.split("/")[0] for item in unread if item.reason == NO_HOST} & set(self.no_hosts))
@@ -229,12 +229,12 @@ class _Shape:
 
 
 def _shape_of(folder: Path) -> _Shape:
-    """The first shape that fits."""
+    """The first layout that fits."""
     folders = sorted(path for path in folder.iterdir() if path.is_dir())
     others = [path.name for path in folders if _OTHER_FOLDERS.fullmatch(path.name)]
     benchmark = [path for path in folders if HOST_FOLDER.fullmatch(path.name) and not _is_foreign(path)]
     if hosts := _folders(benchmark, folder):
-        # A host whose folder is there and holds no log is one that was lost; whoever checks the hosts will name it.
+        # A host whose folder has no log is one that was lost; the check of the hosts will report it.
         return _Shape(hosts, benchmark, no_hosts=others)
     for level in _TRACER_LEVELS:
         base = folder / level
@@ -249,7 +249,7 @@ def _shape_of(folder: Path) -> _Shape:
 
 
 def _is_foreign(folder: Path) -> bool:
-    """Whether a folder's name is no text, so that no host can be named after it."""
+    """Whether a folder's name is not valid text, so that no host can be named after it."""
     return readable_name(folder.name) != folder.name
 
 
@@ -269,7 +269,7 @@ def _families(paths: Sequence[Path], base: Path) -> list[HostLogs]:
 
 
 def _family(path: Path) -> str:
-    """The host that a file is named after: "node-0" of ``node-0.log.1.gz``; that of its folder if it says none."""
+    """The host that a file is named after: "node-0" of ``node-0.log.1.gz``; otherwise the name of its folder."""
     name = _COMPRESSION.sub("", path.name)
     shorter = None
     while shorter != name:
@@ -278,12 +278,12 @@ def _family(path: Path) -> str:
 
 
 def _candidates(folder: Path) -> list[Path]:
-    """Files that may be logs, by their names and by the form of their content."""
+    """Files that may be logs, by their names and by the format of their content."""
     return sorted(path for path in folder.iterdir() if LOG_LIKE.fullmatch(path.name) and refusal(path) is None)
 
 
 def _once(paths: Sequence[Path]) -> tuple[list[Path], list[tuple[Path, Path]]]:
-    """Every file once, and the links to files that are there anyway, as cardano-tracer makes them."""
+    """Every file once, and the links to files that are included anyway, as cardano-tracer creates them."""
     seen: dict[str, Path] = {}
     links = []
     for path in sorted(paths, key=lambda path: (path.is_symlink(), path)):

@@ -1,7 +1,7 @@
-"""The main chain, rebuilt from all that the hosts' lines tell of which block stands on which.
+"""The main chain, rebuilt from the parent links in the hosts' lines.
 
-A block's place is told by its forging, by every header of it, by the forge loops that found it as the tip or built on
-it, and by the chains that it extended. So a lost line costs the chain nothing as long as another one tells the same.
+A block's position is recorded by its forging, by every header of it, by the forge loops that found it as the tip or
+built on it, and by the chains that it extended. So a lost line has no effect if another one records the same.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from functools import cached_property
 
 import polars as pl
 
-# What the first block names as its parent.
+# The parent that the first block names.
 AT_GENESIS = "GenesisHash"
-# Of the kinds of evidence of a parent (crates/chainmark-trace/src/links.rs), the last one that cannot be mistaken: the
-# forging itself, and what the forge loop of the same slot built on.
+# Of the kinds of evidence of a parent (crates/chainmark-trace/src/links.rs), the last unambiguous one: the forging
+# itself, and what the forge loop of the same slot built on.
 _SURE = 1
-# A block of a later slot may stand lower, on another fork; forks are no longer than this.
+# A block of a later slot may have a lower number, on another fork; forks are no longer than this.
 _FORK = 10
 
 
 @dataclass(frozen=True)
 class Tip:
-    """The entry that the main chain was found from; it is not on that chain, since its propagation is incomplete."""
+    """The entry from which the main chain was found; it is not on that chain, since its propagation is incomplete."""
 
     block: str
     block_no: int
@@ -37,9 +37,9 @@ class MainChain:
     """The main chain, oldest block first.
 
     Attributes:
-        tip: None where no block is known.
-        blocks, heights: of the blocks that any line tells of; heights ascend and may leave some out.
-        first_height: the lowest that the logs could tell of: 0 if a host saw the chain begin; None without a tip.
+        tip: None if no block is known.
+        blocks, heights: of the blocks in any line; heights ascend and may have gaps.
+        first_height: the lowest height in the logs: 0 if a host saw the chain begin; None without a tip.
     """
 
     tip: Tip | None
@@ -49,20 +49,20 @@ class MainChain:
 
     @property
     def heights_passed(self) -> int:
-        """How many heights lie between the first one and the tip, the first one included."""
+        """The number of heights between the first one and the tip, including the first one."""
         return 0 if self.tip is None or self.first_height is None else max(0, self.tip.block_no - self.first_height)
 
 
 class KnownBlocks:
-    """Where blocks stand, and on which others.
+    """The positions and parents of the known blocks.
 
     Attributes:
-        table: one row per block: `block`, `block_no`, `slot`, `size_bytes` (each null where no line tells), `witnesses`
-            (hosts that know it).
+        table: one row per block: `block`, `block_no`, `slot`, `size_bytes` (each null if no line states it),
+            `witnesses` (number of hosts that know it).
     """
 
     def __init__(self, links: pl.DataFrame, kept: pl.DataFrame | None = None) -> None:
-        """Join what the hosts know; where they tell different numbers, what most of them tell, else the first one.
+        """Join what the hosts recorded; if numbers differ, use the most frequent one, otherwise the first one.
 
         Args:
             links: one row per host and block, hosts in their order: the decoder's columns (`tables.LINKS`) and `host`.
@@ -89,7 +89,7 @@ class KnownBlocks:
         self._kept = kept
 
     def keeping(self, kept: pl.DataFrame) -> KnownBlocks:
-        """The same blocks by what other rules say the hosts adopted last, one row per host and height."""
+        """The same blocks with the hosts' last adoptions by other rules, one row per host and height."""
         known = copy(self)
         known._kept = kept
         known.__dict__.pop("_by_number", None)
@@ -98,13 +98,13 @@ class KnownBlocks:
     @cached_property
     def _by_number(self) -> dict[int, str]:
         """Per height the block that most hosts kept there: the loser of a battle is known to as many."""
-        keepers = pl.LazyFrame(schema={"block": pl.String, "keepers": pl.UInt32})
+        kept = pl.LazyFrame(schema={"block": pl.String, "keepers": pl.UInt32})
         if self._kept is not None:
-            keepers = self._kept.lazy().group_by("block").agg(keepers=pl.len())
+            kept = self._kept.lazy().group_by("block").agg(keepers=pl.len())
         best = (
             self.table.lazy()
             .drop_nulls("block_no")
-            .join(keepers, on="block", how="left")
+            .join(kept, on="block", how="left")
             .with_columns(pl.col("keepers").fill_null(0))
             .sort("block_no", "keepers", "witnesses", "block", descending=[False, True, True, False])
             .unique("block_no", keep="first", maintain_order=True)
@@ -114,11 +114,11 @@ class KnownBlocks:
 
     @property
     def lowest(self) -> int | None:
-        """The lowest number that a line gives a block."""
+        """The lowest number that a line states for a block."""
         return self._heights[0] if self._heights else None
 
     def down_from(self, block: str, number: int) -> Iterator[tuple[str, int]]:
-        """The block's ancestors with their numbers; where none is known at a height, the next lower one that is."""
+        """The block's ancestors with their numbers; if none is known at a height, the next lower known one."""
         while True:
             parent = self._parent(block, number)
             if parent == AT_GENESIS or number <= 0:
@@ -134,7 +134,7 @@ class KnownBlocks:
             yield block, number
 
     def _parent(self, block: str, number: int) -> str | None:
-        """The parent by the surest evidence that fits the numbers; None where there is none."""
+        """The parent by the strongest evidence that fits the numbers; None if there is none."""
         for evidence, parent in self._parents.get(block, ()):
             known = AT_GENESIS if parent == AT_GENESIS else self._numbers.get(parent)
             if known in (AT_GENESIS, number - 1) or (known is None and evidence <= _SURE):
@@ -143,11 +143,11 @@ class KnownBlocks:
 
 
 def _misread(table: pl.DataFrame) -> list[str]:
-    """Blocks whose numbers cannot be right: no chain grows by more than its slots, and those around them agree."""
+    """Blocks whose numbers are impossible: no chain grows by more than its slots, and the neighbours agree."""
     ordered = table.lazy().select("block", "block_no", "slot").drop_nulls(["block_no", "slot"])
 
     def follows(later: int, earlier: int) -> pl.Expr:
-        """Whether the block so many places further on may stand where it does; null beyond the ends."""
+        """Whether the block at this distance allows the block's position; null beyond the ends."""
         grown = pl.col("block_no").shift(-later) - pl.col("block_no").shift(-earlier)
         return (grown >= -_FORK) & (grown <= pl.col("slot").shift(-later) - pl.col("slot").shift(-earlier))
 
@@ -159,7 +159,7 @@ def _misread(table: pl.DataFrame) -> list[str]:
 
 
 def _parents(links: pl.DataFrame) -> dict[str, list[tuple[int, str]]]:
-    """Per block what it may stand on, the surest first; of equal evidence what most hosts tell."""
+    """Per block its possible parents, strongest evidence first; for equal evidence those of most hosts."""
     frame = links.lazy().drop_nulls("parent").group_by("block", "parent_evidence", "parent").agg(hosts=pl.len())
     order = frame.sort("block", "parent_evidence", "hosts", "parent", descending=[False, False, True, False])
     results: dict[str, list[tuple[int, str]]] = {}
@@ -169,7 +169,7 @@ def _parents(links: pl.DataFrame) -> dict[str, list[tuple[int, str]]]:
 
 
 def last_adopted(data_frame: pl.DataFrame) -> pl.DataFrame:
-    """Per host and height the block that it adopted there last, by whatever way.
+    """Per host and height the block that it adopted there last, in any way.
 
     Args:
         data_frame: one row per host and block: `block`, `block_no`, `host`, `adopted_ns`, `switched_ns`.
@@ -194,8 +194,8 @@ def main_chain(data_frame: pl.DataFrame, links: pl.DataFrame, known: KnownBlocks
     Args:
         data_frame: one row per host and block: `block`, `block_no`, `host`, `role`.
         links: as for :class:`KnownBlocks`.
-        known: made of them.
-        lowest_tip: the lowest number of a tip that any forge loop found; -1 is the chain's beginning.
+        known: built from them.
+        lowest_tip: the lowest block number of a tip in any forge loop; -1 is the chain's beginning.
     """
     entries = data_frame.lazy().select("block", "block_no", "host", "role").filter(pl.col("role") != "error")
     frame = links.lazy().select("block", "block_no", "host", role=pl.lit("observer"))

@@ -1,4 +1,4 @@
-"""Which messages the analysis needs of which host, and what is missing where a host never emits one."""
+"""The messages that the analysis needs of each host, and the effect if a host never emits one."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Emitted:
     """The messages of one host.
 
     Attributes:
-        counts: how often each was emitted.
-        tells_density: whether some message tells the chain's density: old nodes do so when the forge loop starts.
+        counts: number of messages of each kind.
+        tells_density: whether some message reports the chain's density: old nodes do so when the forge loop starts.
         under_load: whether transactions were submitted to the cluster.
     """
 
@@ -62,10 +62,10 @@ class NeededMessage:
     """A message that the analysis needs.
 
     Attributes:
-        alternatives: others that do as well.
-        feeds: what cannot be measured without it.
+        alternatives: others that serve as well.
+        feeds: the metrics that need it.
         severity: at which the node emits it.
-        of: whether a host is asked for it.
+        of: whether it is expected of a host.
     """
 
     message: str
@@ -121,9 +121,9 @@ def missing_messages(
     """Sentences about messages that hosts never emit, hosts that lack the same one together.
 
     Args:
-        summaries: per host, what was read.
+        summaries: per host, the decoder's summary.
         slots: per host, its table of slots.
-        load_stated: whether the run's description says that transactions were submitted.
+        load_stated: whether the run's description states that transactions were submitted.
     """
     under_load = load_stated or any(
         summary.books.decoded_by_message.get(message, 0) for summary in summaries.values() for message in _LOAD
@@ -140,18 +140,18 @@ def missing_messages(
     }
     sentences = []
     for need in NEEDS:
-        asked = [name for name, host in emitted.items() if need.of(host)]
-        lacking = [name for name in asked if not emitted[name].has(need.message, *need.alternatives)]
+        expected = [name for name, host in emitted.items() if need.of(host)]
+        lacking = [name for name in expected if not emitted[name].has(need.message, *need.alternatives)]
         if lacking:
-            sentences.append(_sentence(need, lacking, asked, len(emitted)))
+            sentences.append(_sentence(need, lacking, expected, len(emitted)))
     return sentences
 
 
 def _sentence(need: NeededMessage, lacking: list[str], asked: list[str], hosts: int) -> str:
     enable = f"enable {need.message} at {need.severity}"
     if lacking == asked and len(asked) > 1:
-        who = "no host" if len(asked) == hosts else "no host that should"
-        return f"{who} emits {need.message}: {need.feeds} have no data; {enable}"
+        subject = "no host" if len(asked) == hosts else "no host that should"
+        return f"{subject} emits {need.message}: {need.feeds} have no data; {enable}"
     if len(lacking) == 1:
         return f"{lacking[0]} emits no {need.message}: {need.feeds} lack this host; {enable}"
     return f"{listed(lacking)} emit no {need.message}: {need.feeds} lack these hosts; {enable}"

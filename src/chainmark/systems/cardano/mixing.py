@@ -1,4 +1,4 @@
-"""Logs that were mixed up while they were collected: copied, put into the wrong folder, left over from another run."""
+"""Detect logs that were mixed up when they were collected: copied, put into the wrong folder, or of another run."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from chainmark.systems.cardano.logs import ClusterLogs, LogFile, RepeatedLog, li
 # Two files whose slots began further apart than this are of two runs; clocks of one network are not so wrong.
 RUN_MISFIT_S = 30.0
 _PIECE_BYTES = 1 << 20
-# Old nodes print so much of a host's name, cardano-tracer adds a port.
+# Old nodes print at most this much of a host's name, cardano-tracer adds a port.
 _SHORT_NAME = 8
 _RUNS_SAID = 3
 _PORT = re.compile(r"_\d{1,5}$")
 
 
 def exclude_hint(host: str) -> str:
-    """The way out where one host is in the way of all."""
+    """The hint if one host is the obstacle for all."""
     return f"`--exclude {host}` leaves it out"
 
 
 def text_hash(file: LogFile) -> str:
-    """Of all that can be unpacked; a log that was cut off is no copy of the whole one."""
+    """The hash of the complete text that can be unpacked; a truncated log is not a copy of the complete one."""
     hasher = hashlib.blake2b()
     with storage_errors(file.path), file.path.open("rb") as raw:
         try:
@@ -46,12 +46,12 @@ def text_hash(file: LogFile) -> str:
 
 
 def without_copies(cluster: ClusterLogs, hash_of: Callable[[LogFile], str] = text_hash) -> ClusterLogs:
-    """The cluster with every log once: a copy beside the log of the same host is left out, and noted.
+    """The cluster with every log once: a copy next to the log of the same host is omitted, and recorded.
 
-    Two logs are copies of each other if their texts are the same, however they are packed.
+    Two logs are copies of each other if their texts are the same, however they are compressed.
 
     Args:
-        hash_of: hashes the text of a log where the log is.
+        hash_of: hashes the text of a log on the machine that holds the log.
 
     Raises:
         UsageError: two hosts have the same log.
@@ -92,7 +92,7 @@ def _check_links(cluster: ClusterLogs) -> None:
 
 
 def _alike(files: Sequence[LogFile]) -> list[list[LogFile]]:
-    """Files whose beginnings tell the same; only these are worth to be compared whole."""
+    """Files whose beginnings are equal; only these need a full comparison."""
     groups: dict[Hashable, list[LogFile]] = defaultdict(list)
     for file in files:
         head = file.head
@@ -103,10 +103,10 @@ def _alike(files: Sequence[LogFile]) -> list[list[LogFile]]:
 
 
 def check_names(cluster: ClusterLogs) -> list[str]:
-    """That every host's lines are its own, as far as the names in them tell.
+    """Check that every host's lines are its own, as far as the names in them show.
 
-    All nodes of one machine may give its name in their lines, so a name that several hosts share and that is none of
-    theirs says nothing.
+    All nodes of one machine may have its name in their lines, so a name that several hosts share and that is no host's
+    own proves nothing.
 
     Returns:
         A sentence about hosts whose lines name another one, if there are such.
@@ -135,16 +135,16 @@ def check_names(cluster: ClusterLogs) -> list[str]:
 
 
 def check_shared_names(summaries: Mapping[str, HostSummary]) -> None:
-    """That hosts whose lines give one and the same name ran at the same time, as nodes of one machine do.
+    """Check that hosts whose lines have the same name ran at the same time, as nodes of one machine do.
 
     Raises:
         UsageError: one's log ends before the other's begins: they are parts of one host's log.
     """
     sharing: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
     for host, summary in summaries.items():
-        books = summary.books
-        if len(books.names) == 1 and books.first_ns is not None and books.last_ns is not None:
-            sharing[next(iter(books.names))].append((books.first_ns, books.last_ns, host))
+        accounting = summary.books
+        if len(accounting.names) == 1 and accounting.first_ns is not None and accounting.last_ns is not None:
+            sharing[next(iter(accounting.names))].append((accounting.first_ns, accounting.last_ns, host))
     for name, spans in sharing.items():
         spans.sort()
         for (_, end_ns, item), (begin_ns, _, other) in pairwise(spans):
@@ -162,19 +162,19 @@ def _only_name(file: LogFile) -> str | None:
 
 
 def _is_own(host: str, name: str) -> bool:
-    """Whether a name in the lines is that of the folder or file, perhaps with a port behind it."""
+    """Whether a name in the lines is that of the folder or file, possibly followed by a port."""
     return name.lower() in (host.lower(), _PORT.sub("", host).lower())
 
 
 def _may_be(host: str, name: str) -> bool:
-    """The same of a name that is given with a domain, or without, or cut as old nodes do."""
+    """The same for a name with or without a domain, or truncated as by old nodes."""
     bare, reported = _PORT.sub("", host).lower(), name.lower()
     with_domain = reported.split(".")[0] == bare or bare.split(".")[0] == reported
     return _is_own(host, name) or with_domain or (len(reported) == _SHORT_NAME and bare.startswith(reported))
 
 
 def slot_length_s(cluster: ClusterLogs) -> float | None:
-    """How long slots last by the rounds of the forge loops, to the millisecond; None if none tells."""
+    """The slot length by the rounds of the forge loops, to the millisecond; None without any."""
     lengths = [
         (at_ns - before_ns) / (slot - before) / 1e9
         for file in cluster.files
@@ -190,12 +190,12 @@ def slot_length_s(cluster: ClusterLogs) -> float | None:
 
 
 def check_one_run(cluster: ClusterLogs, length_s: float, *, within_hosts: bool) -> None:
-    """That all logs are of one run: that slot 0 began at the same time by all of them, if slots are this long.
+    """Check that all logs are of one run: the same start of slot 0 by all of them, for slots of this length.
 
     Args:
-        cluster: whose files are held against each other.
+        cluster: the files to compare with each other.
         length_s: of a slot.
-        within_hosts: only the files of one host; a genesis says which hosts are strangers.
+        within_hosts: only compare the files of one host; a genesis shows which hosts are foreign.
 
     Raises:
         UsageError: files disagree; the sentence names them.
@@ -203,16 +203,16 @@ def check_one_run(cluster: ClusterLogs, length_s: float, *, within_hosts: bool) 
     for files in [host.files for host in cluster.hosts] if within_hosts else [cluster.files]:
         runs = _runs(files, length_s)
         if len(runs) > 1:
-            said = "; ".join(f"{utc_text(start_ns)} by {listed(names)}" for start_ns, names in runs[:_RUNS_SAID])
+            starts = "; ".join(f"{utc_text(start_ns)} by {listed(names)}" for start_ns, names in runs[:_RUNS_SAID])
             more = f"; and {len(runs) - _RUNS_SAID} more" if len(runs) > _RUNS_SAID else ""
             raise UsageError(
-                f"these are logs of {len(runs)} runs, whose slot 0 began at {said}{more}",
+                f"these are logs of {len(runs)} runs, whose slot 0 began at {starts}{more}",
                 "import each run from a folder of its own: take away what is left over from another one",
             )
 
 
 def _runs(files: Sequence[LogFile], length_s: float) -> list[tuple[int, list[str]]]:
-    """When slot 0 began, and the files by which it did; files that tell no slot are left out."""
+    """The start of slot 0, with the files that imply it; files without slots are omitted."""
     length_ns = round(length_s * 1e9)
     runs: list[tuple[int, list[str]]] = []
     messages = [
@@ -221,7 +221,7 @@ def _runs(files: Sequence[LogFile], length_s: float) -> list[tuple[int, list[str
     last_ns = 0.0
     for start_ns, file in sorted(messages, key=lambda item: (item[0], item[1].name)):
         if not runs or start_ns - last_ns > RUN_MISFIT_S * 1e9:
-            # To the second, as a genesis gives it.
+            # Rounded to seconds, as in a genesis.
             runs.append((int(start_ns) // 10**9 * 10**9, []))
         runs[-1][1].append(file.name)
         last_ns = start_ns

@@ -1,4 +1,4 @@
-"""The network of an imported run: what was kept of it at the import, and the cluster that it is modelled as."""
+"""The network of an imported run: what the import stored of it, and the cluster that models it."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ from chainmark.systems.cardano.trips import MeasuredTrip
 
 DOCUMENT = "network"
 LOGS_MISSING = "the run has no logs"
-# Hosts of one region, where nothing tells: those of the benchmark cluster are 0.15 to 0.25 ms apart.
+# Round trip between hosts of one region, if unknown: those of the benchmark cluster are 0.15 to 0.25 ms apart.
 IN_REGION_S = 0.0002
-# A link over which nothing was ever fetched, where nothing tells how long it is.
+# A link without any fetch, if its length is unknown.
 UNKNOWN_S = 0.1
 SEGMENT_BYTES, INITIAL_WINDOW = 1448.0, 10.0
 LEAST_ROUND_TRIP_S = 1e-4
-# Who forged is taken from the run itself only as far as so many blocks: beyond that rounding does no harm.
+# The number of blocks per forger is taken from the run only up to this many blocks: beyond that rounding is harmless.
 FORGED_MOST = 3000
-# Standard deviations of a round trip from what it is taken to be, as shares: of the benchmark's two nearer links, which
-# needed no change in 70 published runs, and of its longest, whose routing went from 0.234 to 0.288 s.
+# Standard deviations of an assumed round trip, as shares: of the benchmark's two nearer links, which needed no change
+# in 70 published runs, and of its longest, whose routing went from 0.234 to 0.288 s.
 PINGED_DOUBT, ROUTED_DOUBT = 0.02, 0.06
-# Into how many parts the sizes of a run's blocks are cut.
+# The number of parts into which the sizes of a run's blocks are divided.
 SHAPE_POINTS = 65
 
 
 class KnownNetwork(BaseModel):
-    """What is known of a cluster besides its logs, by the names that its hosts have there.
+    """Facts about a cluster besides its logs, by its own host names.
 
     Attributes:
         hosts: as the topology lists them.
@@ -67,9 +67,9 @@ class OwnCluster:
     """A run's own cluster.
 
     Attributes:
-        pings_s: round trips between its regions as pinged, there or on the reference; not a number where nobody did.
-        pinged: whether all are the cluster's own.
-        doubt_s: standard deviations of what is taken of each; infinite where it is a guess.
+        pings_s: round trips between its regions as pinged, on it or on the reference cluster; NaN if unknown.
+        pinged: whether all are from the cluster itself.
+        doubt_s: standard deviations of the assumed round trips; infinite for a guess.
         notes: what was assumed.
     """
 
@@ -81,10 +81,10 @@ class OwnCluster:
 
 
 def own_cluster(run: SealedRun, figures: Figures) -> OwnCluster | None:
-    """The cluster that an imported run was measured on; None where nothing tells who its hosts were.
+    """The cluster that an imported run was measured on; None if its hosts are unknown.
 
     Raises:
-        InvalidRunError: what was kept of it cannot be read.
+        InvalidRunError: the stored facts cannot be read.
     """
     known = known_network(run)
     if known is None:
@@ -101,7 +101,7 @@ def _unlogged(listed: int, logged: int) -> list[str]:
 
 
 def with_own_samples(figures: Figures, run: SealedRun) -> Figures:
-    """The figures with what only the samples of an imported run tell: fetches between regions, sizes, late hosts.
+    """Add figures that only an imported run's samples contain: fetches between regions, sizes, late hosts.
 
     Raises:
         InvalidRunError: its samples cannot be read.
@@ -113,7 +113,7 @@ def with_own_samples(figures: Figures, run: SealedRun) -> Figures:
 
 
 def _fetches(run: SealedRun) -> dict[tuple[str, str], Mean]:
-    """Mean fetch durations by pair of regions; the spread is that of blocks, whose hosts fetch at one time."""
+    """Mean fetch durations by pair of regions; the spread is that of blocks, whose hosts fetch at the same time."""
     fetched = run.samples("block_peer", ["block", "link", FETCH]).drop_nulls()
     ends = fetched["link"].str.split_exact("→", 1).struct.rename_fields(["a", "b"]).struct.unnest()
     pairs = fetched.with_columns(a=pl.min_horizontal(ends["a"], ends["b"]), b=pl.max_horizontal(ends["a"], ends["b"]))
@@ -128,20 +128,20 @@ def _fetches(run: SealedRun) -> dict[tuple[str, str], Mean]:
 
 
 def size_shape(sizes: pl.Series) -> tuple[float, ...]:
-    """Sizes over their mean at evenly spaced shares of the blocks; empty where they are all alike."""
+    """Sizes over their mean at evenly spaced shares of the blocks; empty if they are all equal."""
     if sizes.is_empty() or sizes.min() == sizes.max():
         return ()
     values = np.quantile(sizes.to_numpy(), np.linspace(0.0, 1.0, SHAPE_POINTS))
-    # The mean of what is drawn from them, on straight lines from point to point.
+    # The mean of a draw from them, by linear interpolation.
     mean = float(np.mean((values[1:] + values[:-1]) / 2.0))
     return tuple(float(value) for value in values / mean)
 
 
 def known_network(run: SealedRun) -> KnownNetwork | None:
-    """What was kept of a run's cluster; None where nothing was.
+    """The stored facts of a run's cluster; None if there are none.
 
     Raises:
-        InvalidRunError: it cannot be read.
+        InvalidRunError: they cannot be read.
     """
     content = run.document(DOCUMENT)
     if content is None:
@@ -156,7 +156,7 @@ def known_network(run: SealedRun) -> KnownNetwork | None:
 
 
 def _assumed(run: SealedRun, figures: Figures) -> OwnCluster | None:
-    """Hosts without a topology: in the regions that an older run kept of them, else as the benchmark's rule has it."""
+    """Hosts without a topology: in the regions that an older run stored, otherwise by the benchmark's rule."""
     grouping = run.manifest.groups.get("host")
     if grouping is None:
         return None
@@ -172,14 +172,14 @@ def _assumed(run: SealedRun, figures: Figures) -> OwnCluster | None:
 
 
 def dense_torus(regions: Mapping[str, str]) -> list[ListedHost]:
-    """Hosts connected by the benchmark's rule: a ring with two chords a region, and one host of every other region."""
+    """Hosts connected by the benchmark's rule: a ring with two chords per region, and one host of each other region."""
     members: dict[str, list[str]] = {}
     for host, region in regions.items():
         members.setdefault(region, []).append(host)
     listed_hosts = []
     for region, own in members.items():
         for place, host in enumerate(own):
-            others = [there[place % len(there)] for name, there in members.items() if name != region]
+            others = [targets[place % len(targets)] for name, targets in members.items() if name != region]
             n = len(own)
             ring = [own[(place + step) % n] for step in (1, n - 1, n // 3, 2 * n // 3)]
             producers = [peer for peer in dict.fromkeys([*others, *ring]) if peer != host]
@@ -204,7 +204,7 @@ def _forged(run: SealedRun) -> Counter[str]:
 
 
 def _forging(hosts: Sequence[ListedHost], forged: Mapping[str, int]) -> tuple[list[ListedHost], list[str]]:
-    """The hosts, each forging as often as it did in the run; as their pools say where the run does not tell."""
+    """The hosts, each forging as often as it did in the run; by their pools if the run does not report it."""
     reported = {host.name: forged.get(host.name, 0) for host in hosts}
     if not any(reported.values()):
         return list(hosts), ["who forged is not known of this run: hosts forge as often as they have pools"]
@@ -221,11 +221,11 @@ def _forging(hosts: Sequence[ListedHost], forged: Mapping[str, int]) -> tuple[li
 def _placed(
     hosts: list[ListedHost], trips: Sequence[MeasuredTrip], figures: Figures, notes: Sequence[str]
 ) -> OwnCluster:
-    """The hosts at the distances that are known: pinged or stated, of the reference, or by the run's own fetches."""
+    """The hosts at the known distances: pinged or stated, of the reference, or by the run's own fetches."""
     regions = known_regions(host.region for host in hosts)
     n = len(regions)
     rtt, spread, pings, doubts = ([[0.0] * n for _ in range(n)] for _ in range(4))
-    taken: dict[str, list[str]] = {}
+    origins: dict[str, list[str]] = {}
     links = _links(hosts, regions)
     for a in range(n):
         for b in range(a, n):
@@ -234,15 +234,15 @@ def _placed(
             for matrix, value in zip((rtt, spread, pings, doubts), values, strict=True):
                 matrix[a][b] = matrix[b][a] = value
             if (a, b) in links and a != b:
-                taken.setdefault(distance.origin, []).append(f"{regions[a].name}–{regions[b].name}")
+                origins.setdefault(distance.origin, []).append(f"{regions[a].name}–{regions[b].name}")
     order = ClusterRequest(
         hosts=len(hosts), topology=ListedTopology(hosts=hosts), regions=regions, rtt_s=rtt, rtt_spread_s=spread
     )
-    messages = [f"round trips {', '.join(names)}: {origin}" for origin, names in taken.items()]
+    messages = [f"round trips {', '.join(names)}: {origin}" for origin, names in origins.items()]
     return OwnCluster(
         order=order,
         pings_s=pings,
-        pinged=bool(taken) and set(taken) == {PINGED},
+        pinged=bool(origins) and set(origins) == {PINGED},
         doubt_s=doubts,
         notes=(_network_note(hosts, regions), *notes, *messages),
     )

@@ -36,7 +36,7 @@ from chainmark.systems.cardano.topology import RandomPeers
 from chainmark.systems.cardano.whatif import Edit, FetchMean, apply_edits, parse_change
 
 CURVE_FRACTIONS = tuple(round(0.025 * place, 3) for place in range(1, 41))
-# The stages that an adoption time is made of, as the simulator names them, in words.
+# The stages of an adoption time, by the simulator's names, in words.
 PARTS = {
     "forging": "forging",
     "announcement": "announcing",
@@ -89,7 +89,7 @@ def predict(
     """
     simulate = simulate or simulator_on(order.machines)
     given = read_source(source, order.seed, catalogue)
-    # Every change is tried before any time is spent.
+    # Every change is tried before the simulation.
     arms(given.start, order)
     base, calibration = _fitted(given, order, progress, simulate)
     simulator = Simulator(order.blocks, order.threads, simulate=simulate)
@@ -147,7 +147,7 @@ def _fitted(
 
 
 def _fetch_mean(simulated: Simulated, link: tuple[int, int] | None) -> float | None:
-    """How long fetches last, of all or between two regions."""
+    """The fetch durations, of all or between two regions."""
     if link is None:
         return simulated.mean(FETCH)
     result = simulated.fetch_between(*link)
@@ -155,9 +155,9 @@ def _fetch_mean(simulated: Simulated, link: tuple[int, int] | None) -> float | N
 
 
 def arms(base: Scenario, order: ModelRequest, fetch_mean: FetchMean | None = None) -> list[SimulatedNetwork]:
-    """The networks to simulate: the base, each change alone unless only all together are wanted, and all together.
+    """The networks to simulate: the base, each change alone unless only all together are requested, and all together.
 
-    Changes of the same thing exclude each other: they are a sweep, and each of them goes together with the others.
+    Changes of the same target exclude each other: they are a sweep, and each of them is combined with the others.
 
     Raises:
         UsageError: a change cannot be used, or there are too many networks.
@@ -208,9 +208,9 @@ def _rows(
 
 
 def _formula(given: Input, base: Scenario, changed: Scenario, simulated: Simulated) -> dict[str, float]:
-    """The formula's adoption centiles; empty where it does not apply.
+    """The formula's adoption centiles; empty if it does not apply.
 
-    It knows one cluster and two sizes of blocks, and of all that can be changed there only the stages that it names.
+    It is valid for one cluster and two sizes of blocks, and of the possible changes only for those of its stages.
     """
     formula = formula_for(changed.block_bytes)
     same_network = changed.model_copy(update={"stages": base.stages}) == base
@@ -226,7 +226,7 @@ def _formula(given: Input, base: Scenario, changed: Scenario, simulated: Simulat
 
 
 def is_benchmark(scenario: Scenario) -> bool:
-    """Whether it is the kind of cluster that the published runs had."""
+    """Whether it is like the cluster of the published runs."""
     cluster = scenario.cluster
     counts = sorted(cluster.counts().values())
     return (
@@ -250,7 +250,7 @@ def curve(scenario: int, simulated: Simulated) -> AdoptionCurve:
 
 
 def contributions(scenario: int, simulated: Simulated) -> Iterator[Contribution]:
-    """What each stage adds to each adoption centile; they sum to it."""
+    """The contribution of each stage to each adoption centile; they sum to it."""
     for name, words in PARTS.items():
         values = [simulated.mean(f"part_{name}_{centile}") for centile in CENTILES]
         yield Contribution(scenario=scenario, stage=words, values=values)
@@ -282,7 +282,7 @@ def known_size(size_bytes: float) -> bool:
 
 
 def fitted_note(calibration: Calibration, *, pinged: bool = False) -> str:
-    """What was inferred, in a sentence; ``pinged``: beside pings of the very cluster."""
+    """The inferred values, in a sentence; ``pinged``: compared with pings of the cluster itself."""
     parameters = calibration.scenario.parameters
     text = (
         f"inferred from the measured stages, not from adoption: {_ms(parameters.header_service_s)} to send and check a "
@@ -295,8 +295,8 @@ def fitted_note(calibration: Calibration, *, pinged: bool = False) -> str:
             f"{units.quantity_with_error(trip.value, trip.standard_error, 's')}"
         )
         if not math.isnan(calibration.link.measured_s):
-            whose = "pings" if pinged else "pings of the reference"
-            text += f" ({whose}: {units.duration(calibration.link.measured_s)})"
+            source = "pings" if pinged else "pings of the reference"
+            text += f" ({source}: {units.duration(calibration.link.measured_s)})"
     if calibration.detour_s is not None:
         text += (
             f"; it may be longer: the way round by a third region is {units.duration(calibration.detour_s)}, and no "

@@ -22,12 +22,12 @@ from chainmark.systems.cardano.scenario import (
 from chainmark.systems.cardano.topology import TORUS_DENSE, ListedTopology, parse_topology
 
 _SECTION = ConfigDict(extra="forbid", frozen=True)
-# A round trip longer than this is no network.
+# A longer round trip is invalid.
 ROUND_TRIP_MAX_S = 60.0
 
 
 class ClusterNetwork(BaseModel):
-    """The hosts, who fetches from whom, and how far they are apart.
+    """The hosts, their connections, and their distances.
 
     Attributes:
         hosts: number of hosts; the default is that of the published benchmarks' cluster.
@@ -79,10 +79,10 @@ class ClusterNetwork(BaseModel):
                     )
 
     def _check_listed(self, topology: ListedTopology, regions: set[str]) -> None:
-        stranger = next((host for host in topology.hosts if host.region not in regions), None)
-        if stranger is not None:
+        misplaced = next((host for host in topology.hosts if host.region not in regions), None)
+        if misplaced is not None:
             raise UsageError(
-                f"the topology's {stranger.name} is in the unknown region `{stranger.region}`",
+                f"the topology's {misplaced.name} is in the unknown region `{misplaced.region}`",
                 f"`network.regions` knows {', '.join(sorted(regions))}; add an alias there",
             )
         if "hosts" in self.model_fields_set and self.hosts != len(topology.hosts):
@@ -195,10 +195,10 @@ class CardanoProfile(BaseModel):
         return self
 
     def scenario(self, seed: int) -> Scenario:
-        """What the simulator reads.
+        """The simulator's input.
 
         Raises:
-            UsageError: the topology file is gone, or is not one any more.
+            UsageError: the topology file no longer exists, or is no longer valid.
         """
         return Scenario(
             seed=seed,

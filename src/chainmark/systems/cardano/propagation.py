@@ -1,4 +1,4 @@
-"""Samples of the blocks: of each block, of each host's part in it, of regions, of forgers, of the whole chain."""
+"""Samples of the blocks: per block, per host and block, per region, per forger, and of the whole chain."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ REGION_FRACTIONS = (0.50, 1.00)
 
 
 def peer_hosts(local_addresses: Mapping[str, Mapping[str, int]]) -> dict[str, str]:
-    """Whose an address is: every "ip:port" and every bare ip that only one host calls its own.
+    """The owners of addresses: every "ip:port" and every bare IP that only one host reports as its own.
 
     Args:
-        local_addresses: per host the addresses at which it says it received blocks, with how often.
+        local_addresses: per host the addresses at which it reports to have received blocks, with their frequency.
     """
     owners: dict[str, set[str]] = {}
     for host, addresses in local_addresses.items():
@@ -30,12 +30,12 @@ def peer_hosts(local_addresses: Mapping[str, Mapping[str, int]]) -> dict[str, st
 
 
 def host_of(address: str, owners: Mapping[str, str]) -> str | None:
-    """Whose an address is; None where that is not known. A port that nobody calls its own leaves the ip."""
+    """The owner of an address; None if unknown. For a port without an owner the IP decides."""
     return owners.get(address) or owners.get(address.rpartition(":")[0])
 
 
 def with_fetched_host(data_frame: pl.DataFrame, owners: Mapping[str, str]) -> pl.DataFrame:
-    """Add `fetched_host`: whose address `fetched_from` is."""
+    """Add `fetched_host`: the owner of the address `fetched_from`."""
     addresses = [address for address in data_frame["fetched_from"].unique().to_list() if address is not None]
     known = {address: host for address in addresses if (host := host_of(address, owners)) is not None}
     column = data_frame["fetched_from"].replace_strict(known, default=None, return_dtype=pl.String)
@@ -45,8 +45,8 @@ def with_fetched_host(data_frame: pl.DataFrame, owners: Mapping[str, str]) -> pl
 def with_links(observed: pl.DataFrame, regions: Mapping[str, str], owners: Mapping[str, str]) -> pl.LazyFrame:
     """Add `route` and `link`, both "FROM→TO" by regions.
 
-    A route leads from the block's forger to the host, over however many others; a link from the peer that the host
-    fetched the block from, null where that peer is unknown.
+    A route is from the block's forger to the host, over any number of others; a link from the peer that the host
+    fetched the block from, null if that peer is unknown.
 
     Args:
         observed: with `region` of the host, `forger_region` and `fetched_from`.
@@ -117,26 +117,26 @@ def block_region_samples(adoptions: pl.DataFrame) -> pl.DataFrame:
 
 
 def chained_samples(blocks: pl.LazyFrame) -> pl.LazyFrame:
-    """One row per block of the main chain whose slot is known, admitted or not.
+    """One row per block of the main chain with a known slot, accepted or not.
 
-    Intervals lead from one forging to the next, by the forgers' clocks.
+    Intervals are from one forging to the next, by the forgers' clocks.
 
     Args:
         blocks: in the chain's order.
     """
     follows = pl.col("block_no") == pl.col("block_no").shift(1) + 1
-    made = blocks.select(
+    samples = blocks.select(
         "block",
         "time_s",
         chained_interval_s=pl.when(follows).then(seconds("forged_ns", pl.col("forged_ns").shift(1))),
         chained_size_bytes=pl.col("size_bytes").cast(pl.Float64),
         chained_battles=pl.col("block_battles").cast(pl.Float64),
     )
-    return made.drop_nulls("time_s").sort("time_s", "block")
+    return samples.drop_nulls("time_s").sort("time_s", "block")
 
 
 def host_samples(hosts: list[str], forged: Counter[str], chained: Counter[str], accepted: Counter[str]) -> pl.DataFrame:
-    """One row per host: the blocks that it forged over the whole log, and what became of them."""
+    """One row per host: the blocks that it forged over the whole log, and their outcomes."""
     return pl.DataFrame(
         {
             "host": hosts,

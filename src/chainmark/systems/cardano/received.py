@@ -1,8 +1,8 @@
 """The blocks that one host received, by the definitions of blockperf: no forger's log is needed.
 
-A block is a sample if the host's lines tell its first header, a request to the peer that then sent it, the end of that
-fetch and the adoption, and if its size and every delay are within the limits by which blockperf discards what a node
-printed while it caught up with the chain.
+A block is a sample if the host's lines contain its first header, a request to the peer that then sent it, the end of
+that fetch and the adoption, and if its size and every delay are within the limits by which blockperf discards what a
+node logged while it caught up with the chain.
 
 Source: docs/concepts/cardano-analysis.md, "One host".
 """
@@ -15,10 +15,10 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.systems.cardano.chain import seconds
 from chainmark.systems.cardano.documents import Genesis, epoch_slot
 
-# Delays and sizes outside of these are discarded; the limits themselves are, too.
+# Delays and sizes outside of these are discarded, including the limits themselves.
 SHORTEST_NS, LONGEST_NS = -6_000 * 10**6, 600_000 * 10**6
 LARGEST_BYTES = 10_000_000
-# So long an epoch's change, and what it costs every host, counts as its beginning; of a short epoch a twentieth.
+# Duration of an epoch's beginning, with the cost of the change to every host; of a short epoch a twentieth.
 _BEGINNING_S = 1800.0
 _BEGINNING_SHARE = 0.05
 RECEIVED = "received"
@@ -27,18 +27,18 @@ KEYS = ("block", "host", "header_from", "fetched_from", "day_s", "epoch_begins",
 DELAYS = ("header_delay_s", "request_delay_s", "fetch_delay_s", "adopt_delay_s")
 SUMS = ("header_to_adopted_s", "received_adopted_s")
 ABOUT = ("received_size_bytes", "received_battles", "received_switches")
-# What else is judged of one host: what it used.
+# Further judged metrics of one host: its resource use.
 _OF_SLOTS = ("slot_host", "span")
 
 
 def received_blocks(data_frame: pl.DataFrame, genesis: Genesis) -> pl.DataFrame:
-    """What became of every block that the host knew.
+    """The outcome of every block that the host knew.
 
     Args:
         data_frame: of one host, the decoder's columns with `host` and `slot_start_ns`.
 
     Returns:
-        One row per block, by its height: `class`, which is :data:`SAMPLE` or why it is none, the keys and metrics of
+        One row per block, by its height: `class`, which is :data:`SAMPLE` or why it is not one, the keys and metrics of
         the population `received`, and `block_no`, `slot`, the times of its stages.
     """
     switched = pl.col("switched_ns").is_not_null() & (
@@ -77,19 +77,19 @@ def received_samples(blocks: pl.DataFrame) -> pl.DataFrame:
 
 
 def received_counts(blocks: pl.DataFrame) -> dict[str, int]:
-    """How many blocks are in each class; every one is in exactly one."""
+    """The number of blocks in each class; every block is in exactly one."""
     counted = blocks.group_by("class").agg(count=pl.len()).sort("class")
     return dict(zip(counted["class"], counted["count"], strict=True))
 
 
 def of_a_cluster(catalogue: Catalogue) -> Catalogue:
-    """The catalogue without what only one host's logs have."""
+    """The catalogue without metrics that only one host's logs have."""
     others = [population.id for population in catalogue.populations if population.id != RECEIVED]
     return catalogue.sampled({name: {metric.id for metric in catalogue.metrics_of(name)} for name in others})
 
 
 def of_one_host(catalogue: Catalogue) -> Catalogue:
-    """What is judged of one host: how it received blocks, and what it used; not how blocks spread over a cluster."""
+    """The judged metrics of one host: its receipt of blocks, and its resource use; not a cluster's propagation."""
     metrics = [
         metric if metric.population in (RECEIVED, *_OF_SLOTS) else metric.model_copy(update={"gating": False})
         for metric in catalogue.metrics
@@ -107,9 +107,9 @@ def _beginning_slots(genesis: Genesis) -> float:
 
 
 def block_class() -> pl.Expr:
-    """The first of the reasons that speak against a block; none makes it a sample.
+    """The first reason for rejecting a block; none makes it a sample.
 
-    Of the decoder's columns and `slot_start_ns`.
+    From the decoder's columns and `slot_start_ns`.
     """
     adoption_ns, size_bytes = pl.min_horizontal("adopted_ns", "switched_ns"), pl.col("fetched_bytes")
     spans = [

@@ -1,4 +1,4 @@
-"""By whose rules a cluster's logs are analysed: the right ones, or those of the published reports."""
+"""The rules by which a cluster's logs are analysed: the correct ones, or those of the published reports."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Rules:
-    """What decides wherever the two differ.
+    """The differences between the two.
 
     Attributes:
-        published: reproduce the published reports, quirks included.
+        published: reproduce the published reports, including their quirks.
         count_switches: a block that a host adopts by switching to another fork counts as adopted. The published
             reports do not see such adoptions.
     """

@@ -1,6 +1,6 @@
-"""What is simulated: the cluster, how long each stage takes, the constants of transport and scheduling.
+"""The input of the simulation: the cluster, the stages' durations, the constants of transport and scheduling.
 
-This mirrors, field by field, what the simulator in Rust reads.
+This mirrors, field by field, the input of the simulator in Rust.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Matrix = Sequence[Sequence[float]]
 
 
 def link_of(regions: Sequence[Region], text: str) -> tuple[int, int] | None:
-    """A pair of regions by their places: "EU-AP", "EU–AP", "eu-central-1-ap-southeast-2"; None where it is none."""
+    """A pair of regions by index: "EU-AP", "EU–AP", "eu-central-1-ap-southeast-2"; None if it is invalid."""
     plain = text.replace("–", "-")
     numbers = {name: index for index, region in enumerate(regions) for name in (region.name, *region.aliases)}
     for place, character in enumerate(plain):
@@ -72,7 +72,7 @@ PINGS_SPREAD_S = [
 
 
 class Stages(BaseModel):
-    """Mean durations of the stages in seconds, by what each is measured from.
+    """Mean durations of the stages in seconds, by their starting points.
 
     The defaults are those of release 10.6.2 under full blocks of simple payments, from its published report.
 
@@ -110,7 +110,7 @@ class Stages(BaseModel):
 
 
 class Parameters(BaseModel):
-    """The constants of the model; docs/concepts/simulation.md says where each comes from.
+    """The constants of the model; docs/concepts/simulation.md has the source of each.
 
     Attributes:
         header_service_s: time to serve and validate a header, without the round trip (seconds).
@@ -123,7 +123,7 @@ class Parameters(BaseModel):
         window_limit_segments: largest congestion window (segments).
         window_memory_s: time in which a grown congestion window halves on an idle connection (seconds).
         bandwidth_bytes_per_s: bandwidth of a link (bytes per second).
-        fetch_concurrency: maximum number of peers that a host asks for a body at the same time.
+        fetch_concurrency: maximum number of peers from which a host requests a body at the same time.
         decision_interval_s: shortest interval between two decisions of a host on what to fetch (seconds).
         pipelining: whether a host announces a body before it has validated it.
         fast_block_probability: probability that the ledger is already ticked when a block is forged.
@@ -172,7 +172,7 @@ class Parameters(BaseModel):
 
 
 class FetchChange(BaseModel):
-    """Fetches, from request to body, last ``factor`` times as long and ``more_s`` longer; none less than nothing."""
+    """Fetches, from request to body, last ``factor`` times as long plus ``more_s``; never less than zero."""
 
     model_config = _FROZEN
 
@@ -181,12 +181,12 @@ class FetchChange(BaseModel):
 
 
 class ClusterRequest(BaseModel):
-    """A cluster as it is ordered.
+    """A cluster as the simulator reads it.
 
     Attributes:
         rtt_s: mean round trip from region a to region b.
         rtt_spread_s: standard deviation of that mean from link to link.
-        fetches: what a fetch between two regions lasts otherwise than the rest of the model says; None: nothing.
+        fetches: deviations of the fetch durations between two regions from the rest of the model; None: none.
         lost_regions: regions whose hosts do not take part.
     """
 
@@ -201,17 +201,17 @@ class ClusterRequest(BaseModel):
     lost_regions: list[str] = []
 
     def region_number(self, name: str) -> int | None:
-        """The place of the region of that name or alias, or None."""
+        """The index of the region with that name or alias, or None."""
         return next(
             (index for index, region in enumerate(self.regions) if name in (region.name, *region.aliases)), None
         )
 
     def link_name(self, a: int, b: int) -> str:
-        """A pair of regions as people write it: "EU–AP"."""
+        """A pair of regions in text: "EU–AP"."""
         return f"{self.regions[a].name}–{self.regions[b].name}"
 
     def counts(self) -> dict[int, int]:
-        """How many hosts take part in each region that has any, by the region's place in the order."""
+        """The number of participating hosts in each region that has any, by the region's index."""
         lost = {self.region_number(name) for name in self.lost_regions}
         if isinstance(self.topology, ListedTopology):
             regions = [self.region_number(host.region) for host in self.topology.hosts]
@@ -222,7 +222,7 @@ class ClusterRequest(BaseModel):
 
     @property
     def round_blocks(self) -> int | None:
-        """In how many blocks every host forges as often as it does; None: each of them once."""
+        """The number of blocks in which every host forges its share; None: each of them once."""
         if not isinstance(self.topology, ListedTopology):
             return None
         lost = {self.region_number(name) for name in self.lost_regions}
@@ -231,7 +231,7 @@ class ClusterRequest(BaseModel):
 
     @property
     def host_count(self) -> int:
-        """How many hosts take part."""
+        """The number of participating hosts."""
         return sum(self.counts().values())
 
 
@@ -240,7 +240,7 @@ class Scenario(BaseModel):
 
     Attributes:
         block_bytes: mean size of a block.
-        block_bytes_variation: the sizes' standard deviation over their mean, where no shape is known.
+        block_bytes_variation: the sizes' standard deviation over their mean, if no shape is known.
         block_bytes_shape: sizes over their mean at evenly spaced shares of the blocks, ascending.
         block_interval_s: mean time between blocks.
     """
@@ -257,5 +257,5 @@ class Scenario(BaseModel):
     block_interval_s: float = 20.0
 
     def json_text(self) -> str:
-        """The form in which the simulator reads it."""
+        """The format that the simulator reads."""
         return self.model_dump_json(exclude_none=True)

@@ -1,7 +1,7 @@
 """Simulated figures: means over batches of blocks, with their Monte Carlo errors.
 
 A batch is a function of the scenario, its number and its size alone. A what-if keeps the numbers and the seed, so that
-both sides see the same draws and a difference is taken batch by batch: most of the noise is then on both sides.
+both sides use the same draws and a difference is computed batch by batch, which cancels most of the noise.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from chainmark.systems.cardano.model.results import Modelled
 from chainmark.systems.cardano.scenario import Scenario
 
 BATCHES = 32
-# Two rounds a batch in which each of 52 hosts forges once: the error of an adoption centile is then below 2 ms.
+# Two rounds per batch in which each of 52 hosts forges once: the error of an adoption centile is then below 2 ms.
 DEFAULT_BLOCKS = 3328
-# A block costs about 11 events a host: this many host-blocks are a few seconds' work on one core.
+# A block causes about 11 events per host: this many host-blocks are a few seconds' work on one core.
 HOST_BLOCKS_MAX = 1_000_000
 HOSTS_MANY = 300
 BLOCKS_MIN = 64
 
 
 class Batches(Protocol):
-    """What a simulator returns: ``[batch][figure]``, means over ordinary blocks and over the slow stratum."""
+    """The result of a simulator: ``[batch][figure]``, means over ordinary blocks and over the slow stratum."""
 
     @property
     def figures(self) -> list[str]:
@@ -67,7 +67,7 @@ class Portion:
 
 @dataclass(frozen=True)
 class SimulatedMeans:
-    """What machines simulated, as `Batches`."""
+    """The results of machines, as `Batches`."""
 
     figures: list[str]
     normal: list[list[float]]
@@ -78,14 +78,14 @@ def simulate_there(portion: Portion) -> SimulatedMeans:
     """One batch, on the machine of a worker, by one thread.
 
     Raises:
-        ValueError: the scenario is impossible.
+        ValueError: the scenario is invalid.
     """
-    made = native(portion.scenario, portion.blocks, portion.batch, 1, 1)
-    return SimulatedMeans(made.figures, made.normal, made.slow)
+    batch = native(portion.scenario, portion.blocks, portion.batch, 1, 1)
+    return SimulatedMeans(batch.figures, batch.normal, batch.slow)
 
 
 def simulator_on(machines: Machines | None) -> Simulate:
-    """The simulator in Rust, on other machines where there are some: each batch is wherever there is room."""
+    """The simulator in Rust, on other machines if there are some: each batch runs on any free one."""
     if machines is None:
         return native
 
@@ -120,7 +120,7 @@ class Simulated:
 
     @property
     def blocks(self) -> int:
-        """Ordinary blocks that were simulated; the slow stratum has a quarter as many."""
+        """Simulated ordinary blocks; the slow stratum has a quarter as many."""
         return self.blocks_per_batch * len(self.values)
 
     def mean(self, name: str) -> float:
@@ -132,7 +132,7 @@ class Simulated:
         return _estimate(self.values[:, self.names[name]])
 
     def fetch_between(self, a: int, b: int) -> Modelled | None:
-        """The mean fetch duration between two regions, either way; None where nothing was fetched between them."""
+        """The mean fetch duration between two regions, either way; None if nothing was fetched between them."""
         name = f"fetch_{min(a, b)}_{max(a, b)}_s"
         result = self.modelled(name) if name in self.names else None
         return result if result is not None and math.isfinite(result.value) else None
@@ -148,7 +148,7 @@ class Simulated:
 
 
 def _estimate(values: NDArray[np.float64]) -> Modelled:
-    """Of the batches that show the figure: in a batch of few blocks there may be nothing to measure."""
+    """Of the batches that have the figure: a batch of few blocks may have nothing to measure."""
     if np.isnan(values).any() and not np.isnan(values).all():
         values = values[~np.isnan(values)]
     n = len(values)
@@ -161,7 +161,8 @@ class Simulator:
     """Simulates scenarios.
 
     Attributes:
-        blocks: about how many ordinary blocks to simulate per scenario; None leaves it to the number of hosts.
+        blocks: approximate number of ordinary blocks to simulate per scenario; None derives it from the number of
+            hosts.
         threads: 0 for all cores. The figures do not depend on it.
     """
 
@@ -171,10 +172,10 @@ class Simulator:
     simulate: Simulate = native
 
     def blocks_per_batch(self, hosts: int, round_blocks: int | None = None) -> int:
-        """Whole rounds in which every host forges its share, where that many blocks were ordered.
+        """Whole rounds in which every host forges its share, if that number of blocks was requested.
 
-        Who forged is the largest source of noise, and there is none of it in whole rounds: of each batch, or, where a
-        round is longer than a batch, of all of them together.
+        The distribution of forgers is the largest source of noise, and whole rounds have none: in each batch, or, if a
+        round is longer than a batch, in all of them together.
 
         Args:
             round_blocks: blocks of a round; None: each host forges one.
@@ -188,10 +189,10 @@ class Simulator:
         return math.ceil(whole * item / self.batches) if round_blocks is not None and whole >= 1 else max(1, wanted)
 
     def run(self, scenario: Scenario, on_progress: OnProgress | None = None) -> Simulated:
-        """Simulate all batches, in portions between which progress is told and an interruption is heard.
+        """Simulate all batches, in portions; progress is reported and interruptions are handled in between.
 
         Raises:
-            UsageError: the scenario is impossible.
+            UsageError: the scenario is invalid.
         """
         text = scenario.json_text()
         size = self.blocks_per_batch(scenario.cluster.host_count, scenario.cluster.round_blocks)
@@ -209,7 +210,7 @@ class Simulator:
         q = scenario.parameters.slow_block_probability
         normal, slow = (np.array([row for part in parts for row in rows(part)]) for rows in (_normal, _slow))
         names = {name: index for index, name in enumerate(parts[0].figures)}
-        # Where no slow block showed a figure at all, the others tell it.
+        # If no slow block has a figure, the others provide it.
         slow = np.where(np.isnan(slow), normal, slow)
         return Simulated(names, (1.0 - q) * normal + q * slow, size)
 
@@ -223,7 +224,7 @@ def _slow(part: Batches) -> list[list[float]]:
 
 
 def default_blocks(hosts: int) -> int:
-    """How many blocks answer in seconds: at least a round a batch up to 300 hosts, then fewer."""
+    """The number of blocks that takes seconds: at least a round per batch up to 300 hosts, then fewer."""
     if hosts <= HOSTS_MANY:
         return max(DEFAULT_BLOCKS, BATCHES * hosts)
     return max(BLOCKS_MIN, min(DEFAULT_BLOCKS, HOST_BLOCKS_MAX // hosts))

@@ -1,7 +1,7 @@
-"""Samples of the slots: what every host did and used in every slot that the conditions admit.
+"""Samples of the slots: what every host did and used in every accepted slot.
 
-A run of 64,000 slots on 52 hosts has 3.3 million of them, so they are put together some thousand slots at a time and
-never stand in memory as a whole.
+A run of 64,000 slots on 52 hosts has 3.3 million of them, so they are assembled some thousand slots at a time and are
+never all in memory.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from chainmark.systems.cardano.filters import FilterCondition, slot_test
 from chainmark.systems.cardano.rules import Rules
 from chainmark.systems.cardano.tables import check_slots_table
 
-# Records of all hosts that wait to be put in order, 100 MB, and of one host at most and at least.
+# Records of all hosts that wait to be sorted, 100 MB, and the minimum and maximum per host.
 WAITING_ROWS = 52 * 8192
 MOST_ROWS, LEAST_ROWS = 8192, 256
-# Rows that are put in order at a time, and held several times meanwhile.
+# Number of rows that are sorted at a time; several copies of them exist meanwhile.
 CHUNK_ROWS = 52 * 1024
 ROW_GROUP_ROWS = 32_768
 # Metrics that are a column of the slot records as the decoder leaves them under either rules.
@@ -50,15 +50,15 @@ COPIED: Mapping[str, str] = {
     "slot_leadership_s": "leadership_s",
     "block_io_percent": "block_io_percent",
 }
-# Metrics that the ledger tells once a slot, if it does.
+# Metrics that the ledger reports once per slot, if it does.
 LEDGER: Mapping[str, str] = {"chain_density": "density", "utxo_entries": "utxo_entries"}
-# Metrics that hold from the slot on in which the host first told them, by what tells it.
+# Metrics that are valid from the slot on in which the host first reported them, by their source.
 REPORTED_BY: Mapping[str, pl.Expr] = {
     "block_gap_slots": pl.col("block_contexts") > 0,
     "mempool_transactions": pl.col("mempool_told"),
     "mempool_rejected_transactions": pl.col("mempool_told"),
 }
-# Metrics that are known in every slot, and 0 in most, if the host tells any of what they count.
+# Metrics that are known in every slot, and 0 in most, if the host reports anything that they count.
 COUNTED_BY: Mapping[str, pl.Expr] = {
     "transactions_collected": pl.col("transactions_collected") != 0,
     "transactions_accepted": (pl.col("transactions_accepted") != 0) | (pl.col("transactions_rejected") != 0),
@@ -68,19 +68,19 @@ COUNTED_COLUMNS = {"mempool_rejected_transactions": "rejected_transactions"}
 
 
 def rows_at_a_time(hosts: int) -> int:
-    """Records of each of so many hosts that are read at a time; the decoder writes as many, so none is read twice."""
+    """Number of records of each host that are read at a time; the decoder writes as many, so none is read twice."""
     return max(LEAST_ROWS, min(MOST_ROWS, WAITING_ROWS // max(1, hosts)))
 
 
 @dataclass(frozen=True)
 class HostSlots:
-    """A host's slot records in short.
+    """A summary of a host's slot records.
 
     Attributes:
         records, kept: before and after the conditions.
-        first, last: the kept slots' ends; None without any.
-        told_from: by metric the first slot from which it is known; absent where it never is.
-        counted: the metrics that count something the host tells of.
+        first, last: the first and last kept slot; None without any.
+        told_from: by metric the first slot from which it is known; absent if it never is.
+        counted: the metrics that count something that the host reports.
     """
 
     name: str
@@ -94,7 +94,7 @@ class HostSlots:
 
 
 def survey(name: str, path: Path, conditions: Sequence[FilterCondition]) -> HostSlots:
-    """Read what must be known of a whole host before its slots are taken piece by piece."""
+    """Read what must be known of a whole host before its slots are processed in batches."""
     check_slots_table(path, name)
     expression = slot_test(conditions)
     slot = pl.col("slot")
@@ -126,8 +126,7 @@ def survey(name: str, path: Path, conditions: Sequence[FilterCondition]) -> Host
 def metrics_of(host: HostSlots, rules: Rules) -> dict[str, pl.Expr]:
     """Every slot metric of one host, f64.
 
-    The right rules leave empty what is not known; the published ones take 0 for it, save for resources, which are left
-    out.
+    The correct rules leave unknown values empty; the published ones use 0, except for resources, which are omitted.
     """
     result = {metric: pl.col(column) for metric, column in COPIED.items()}
     result |= {metric: pl.col(COUNTED_COLUMNS.get(metric, metric)) for metric in (*REPORTED_BY, *COUNTED_BY)}
@@ -157,7 +156,7 @@ def write_slot_samples(
     """Write the kept slots of all hosts as one Parquet file, by slot, then host; returns the number of rows.
 
     Args:
-        hosts: in their order.
+        hosts: in order.
         path: of the file.
     """
     names = pl.Enum([host.name for host in hosts])
@@ -167,7 +166,7 @@ def write_slot_samples(
         rows, total = 0, max(1, sum(host.kept for host in hosts))
         at_a_time = rows_at_a_time(len(hosts))
         readers = [_Reader(host, conditions, _selection(host, genesis, rules, names), at_a_time) for host in hosts]
-        # A file without rows first, so that there is one.
+        # A file without rows first, so that the file exists.
         files = [parts / "0.parquet"]
         _no_rows(names).write_parquet(files[0])
         for number, chunk in enumerate(_in_order(readers), start=1):
@@ -186,8 +185,8 @@ class _Reader:
     """The kept slots of one host, read some thousand at a time.
 
     Attributes:
-        unread: kept slots that still stand in the file.
-        waiting: those that were read and not yet given away, ascending.
+        unread: number of kept slots that are still in the file.
+        waiting: those that were read and not yet emitted, ascending.
     """
 
     def __init__(
@@ -200,17 +199,17 @@ class _Reader:
 
     @property
     def is_dry(self) -> bool:
-        """Whether nothing waits."""
+        """Whether no slot waits."""
         return self.waiting.is_empty()
 
     @property
     def first(self) -> int:
-        """The first slot that waits, of some."""
+        """The first waiting slot, if any."""
         return int(self.waiting["slot"][0])
 
     @property
     def last(self) -> int:
-        """The last slot that waits, of some."""
+        """The last waiting slot, if any."""
         return int(self.waiting["slot"][-1])
 
     def piece(self) -> pl.LazyFrame:
@@ -220,12 +219,12 @@ class _Reader:
         return piece.filter(self._test).select(self._columns)
 
     def take(self, piece: pl.DataFrame) -> None:
-        """Let what was read wait."""
+        """Add records to the waiting ones."""
         self.unread -= piece.height
         self.waiting = piece
 
     def give(self, until: int) -> pl.DataFrame:
-        """Give away what waits up to a slot."""
+        """Emit the waiting slots up to a slot."""
         count = int(self.waiting["slot"].search_sorted(until, side="right"))
         given, self.waiting = self.waiting[:count], self.waiting[count:]
         return given
@@ -241,7 +240,7 @@ def _in_order(readers: Sequence[_Reader]) -> Iterator[pl.DataFrame]:
         ready = [reader for reader in readers if not reader.is_dry]
         if not ready:
             return
-        # Beyond the last slot that waits of a host with more to read, its rows are not known yet.
+        # Beyond the last waiting slot of a host with more to read, its rows are not known yet.
         reached = min((reader.last for reader in ready if reader.unread), default=max(reader.last for reader in ready))
         while ready and (low := min(reader.first for reader in ready)) <= reached:
             until = min(low + chunk_slots - 1, reached)

@@ -1,4 +1,4 @@
-"""Where the model's inputs come from: a published report, a run, or a profile."""
+"""The sources of the model's inputs: a published report, a run, or a profile."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ WITHOUT_TOPOLOGY = (
 
 @dataclass(frozen=True)
 class Input:
-    """What a source gives the model.
+    """A source's input for the model.
 
     Attributes:
-        figures: the run's own figures; None for a profile, which is used as it is.
-        start: the network to begin with.
-        pings_s: round trips between its regions as they were pinged.
-        doubt_s: standard deviations of the round trips that the network begins with; None: not known.
-        pinged: whether these are of the very cluster, and not of the reference.
-        title: what the source is about: "10.6.2, value-only".
+        figures: the run's own figures; None for a profile, which is used as is.
+        start: the initial network.
+        pings_s: round trips between its regions as pinged.
+        doubt_s: standard deviations of the initial network's round trips; None: unknown.
+        pinged: whether these are of the cluster itself, and not of the reference.
+        title: its subject: "10.6.2, value-only".
     """
 
     title: str
@@ -55,7 +55,7 @@ def read_source(source: ModelSource, seed: int, catalogue: Catalogue) -> Input:
     """Read a source.
 
     Raises:
-        UsageError: it cannot be used; the sentence names the file, run or row.
+        UsageError: it cannot be used; the message names the file, run or row.
     """
     if source.profile is not None:
         if source.version is not None:
@@ -82,10 +82,10 @@ def read_source(source: ModelSource, seed: int, catalogue: Catalogue) -> Input:
 
 
 def _imported(run: SealedRun, figures: Figures, seed: int, catalogue: Catalogue) -> Input:
-    """A run whose logs were imported: on its own cluster, as far as that is known."""
+    """A run from imported logs: on its own cluster, as far as that is known."""
     figures = with_own_samples(figures, run)
     own = own_cluster(run, figures)
-    untold = _unknown_metrics(figures, catalogue)
+    missing = _unknown_metrics(figures, catalogue)
     if own is None:
         assumed = _benchmark(figures, seed, catalogue)
         return replace(assumed, start=_at_chain(assumed.start, run), notes=(*assumed.notes, WITHOUT_TOPOLOGY))
@@ -101,14 +101,14 @@ def _imported(run: SealedRun, figures: Figures, seed: int, catalogue: Catalogue)
         figures=figures,
         start=_at_chain(scenario, run),
         pings_s=own.pings_s,
-        notes=(*own.notes, *untold),
+        notes=(*own.notes, *missing),
         pinged=own.pinged,
         doubt_s=own.doubt_s,
     )
 
 
 def _at_chain(scenario: Scenario, run: SealedRun) -> Scenario:
-    """The scenario with the run's own time between blocks, where its chain is known."""
+    """The scenario with the run's own time between blocks, if its chain is known."""
     section = run.manifest.profile.get("chain")
     length = section.get("slot_length_s") if isinstance(section, dict) else None
     share = section.get("active_slots_coefficient") if isinstance(section, dict) else None
@@ -118,7 +118,7 @@ def _at_chain(scenario: Scenario, run: SealedRun) -> Scenario:
 
 
 def _unknown_metrics(figures: Figures, catalogue: Catalogue) -> tuple[str, ...]:
-    """What the run does not tell, in a sentence."""
+    """The missing data of the run, in a sentence."""
     labels = [f"`{catalogue.metric(metric).label}`" for metric in figures.untold]
     return (
         (f"missing in the run, so without a duration of its own in the model: {enumerated(labels)}",) if labels else ()
@@ -126,7 +126,7 @@ def _unknown_metrics(figures: Figures, catalogue: Catalogue) -> tuple[str, ...]:
 
 
 def _benchmark(figures: Figures, seed: int, catalogue: Catalogue) -> Input:
-    """A run of which only the figures are known."""
+    """A run with known figures only."""
     notes = (BENCHMARK_NOTE.format(figures.hosts), *_unknown_metrics(figures, catalogue))
     return Input(figures.label, figures, benchmark_scenario(figures, seed), PINGS_S, notes)
 
@@ -143,12 +143,12 @@ def benchmark_scenario(figures: Figures, seed: int) -> Scenario:
 
 
 def with_figures(scenario: Scenario, figures: Figures) -> Scenario:
-    """A network as it is, under what a run measured."""
+    """An unchanged network, under a run's measured load."""
     return scenario.model_copy(update={"stages": figures.stages(), "block_bytes": figures.block_bytes})
 
 
 def _profile(content: Mapping[str, object]) -> CardanoProfile | None:
-    """A run's profile, where it describes a network; an imported cluster's may not."""
+    """A run's profile, if it describes a network; an imported cluster's may not."""
     try:
         return CardanoProfile.model_validate(content) if "network" in content else None
     except (ValidationError, UsageError):

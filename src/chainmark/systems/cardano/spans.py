@@ -1,4 +1,4 @@
-"""Spans of slots in which a host's processor was busy."""
+"""Spans of slots in which a host's CPU was busy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chainmark.systems.cardano.rules import Rules
 from chainmark.systems.cardano.slots import HostSlots
 
 BUSY_PERCENT = 85.0
-# A span is at an epoch's boundary if this slot of the epoch lies within it: by then the boundary's work has begun.
+# A span is at an epoch's boundary if it contains this slot of the epoch: by then the boundary's work has begun.
 BOUNDARY_SLOT = 3
 SCHEMA = {
     "host": pl.String,
@@ -45,11 +45,11 @@ def span_samples(
 
 
 def measured_spans(data_frame: pl.DataFrame, epoch_slots: int) -> pl.DataFrame:
-    """Maximal runs of slots in which a busy processor was measured; the length is the number of slots.
+    """Maximal runs of slots in which a busy CPU was measured; the length is the number of slots.
 
-    A slot without a sample neither ends a span nor begins one: the next sample tells the time since the one before,
-    so between two busy ones it counts. A missing slot ends a span, and so does a sample that tells no usage, because it
-    is the first of a process. A span is at an epoch's boundary also if it began in the epoch before.
+    A slot without a sample neither ends a span nor begins one: the next sample covers the time since the previous one,
+    so between two busy ones it counts. A missing slot ends a span, and so does a sample without usage, because it is
+    the first of a process. A span is at an epoch's boundary also if it began in the previous epoch.
 
     Args:
         data_frame: ascending `slot`, `cpu_percent` (null: not measured), `sampled`.
@@ -62,13 +62,13 @@ def measured_spans(data_frame: pl.DataFrame, epoch_slots: int) -> pl.DataFrame:
     part = np.cumsum(broken)[known]
     begins, ends = _runs(usage[known] >= BUSY_PERCENT, part)
     first, last = slot[known][begins], slot[known][ends]
-    # The last slot with that place in an epoch before the span's end.
+    # The last slot with that index in an epoch before the span's end.
     boundary = last - 1 - (last - 1 - BOUNDARY_SLOT) % epoch_slots
     return _spans(first, last - first + 1, first < boundary, last - first + 1)
 
 
 def _runs(busy: BoolArray, part: IntArray) -> tuple[IntArray, IntArray]:
-    """The places of the first and the last of all busy rows that follow each other in one part."""
+    """The indices of the first and the last of each run of consecutive busy rows in one part."""
     changes = np.flatnonzero((np.diff(busy) != 0) | (np.diff(part) != 0)) + 1
     begins = np.append(0, changes)[: len(busy)]
     ends = np.append(changes, len(busy))[: len(busy)] - 1
@@ -90,7 +90,7 @@ def _spans(slot: IntArray, length: IntArray, at_boundary: BoolArray, epoch_lengt
 
 
 def published_spans(data_frame: pl.DataFrame) -> pl.DataFrame:
-    """The spans of the published figures: a span of one slot has length 0, unknown usage is busy, gaps go unnoticed.
+    """The spans of the published figures: a span of one slot has length 0, unknown usage is busy, gaps are ignored.
 
     A host without any has a row without a value: its mean counts as 0.
 

@@ -1,11 +1,11 @@
-"""Logs of a Cardano cluster that never ran, as a benchmark run's folder, with the truth beside them.
+"""Logs of a simulated Cardano cluster, as a benchmark run's folder, with the ground truth next to them.
 
 The folder holds `node-N/stdout…` for every host, `genesis/genesis.shelley.json`, `topology.json`, `meta.json` and
-`truth.parquet`. The truth is one table; its column `record` says what a row is about. All times are nanoseconds since
-1970-01-01 UTC: `<stage>_ns` by a perfect clock, `<stage>_printed_ns` as a perfect reader of the lines that were really
-written would find it (null: no such line), `<stage>_written` whether the line that tells `<stage>_ns` was written.
+`truth.parquet`. The truth is one table; its column `record` states the kind of a row. All times are nanoseconds since
+1970-01-01 UTC: `<stage>_ns` by a perfect clock, `<stage>_printed_ns` as a perfect reader of the actual lines would find
+it (null: no such line), `<stage>_written` whether the line of `<stage>_ns` was written.
 
-`record` = "block", one row for every block and every host that heard of it:
+`record` = "block", one row for every block and every host that received news of it:
 
 - `host`, `slot`, `block` (hash), `parent`, `block_no` (the first block has 0), `forger`, `role` ("forger" or
   "observer"), `on_chain` (an ancestor of the best tip at the end, or that tip itself), `block_bytes`;
@@ -16,15 +16,15 @@ written would find it (null: no such line), `<stage>_written` whether the line t
 
 `record` = "slot", one row for every slot and every host that ran in it:
 
-- `started` to `leadership` as above, but of the last pass of the forge loop; `loop_starts`: lines that tell one;
-- `is_leader`; `density` and `utxo_entries` as written for the slot; `mempool_transactions` in the last line that tells;
+- `started` to `leadership` as above, but of the last pass of the forge loop; `loop_starts`: number of its lines;
+- `is_leader`; `density` and `utxo_entries` as written for the slot; `mempool_transactions` in the last line with it;
 - `resources_printed_ns` and the sample's counters and gauges: `cpu_centiseconds`, `gc_centiseconds`,
   `mutator_centiseconds`, `major_collections`, `minor_collections`, `allocated_bytes`, `live_bytes`, `heap_bytes`,
   `rss_bytes`, `file_written_bytes`, `threads`.
 
 `record` = "fault", one row for every fault and host: `fault`, `host`, `fault_from_ns` and `fault_until_ns` (null: from
-the beginning, to the end), `fault_value`, `fault_name`, `fault_lines` (lines that it took, added or
-damaged one by one; 0 where it changes the host, its clock, or how all its lines read).
+the beginning, to the end), `fault_value`, `fault_name`, `fault_lines` (lines that it removed, added or
+damaged individually; 0 if it changes the host, its clock, or how all its lines read).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from chainmark.systems.cardano.documents import SYNTHETIC_STATUS
 from chainmark.systems.cardano.profile import CardanoProfile
 
 DEFAULT_PROFILE = "cardano/value"
-# A constant, so that the same order gives the same bytes on any day.
+# A constant, so that the same request gives the same bytes on any day.
 SYSTEM_START = datetime(2026, 2, 5, 18, 52, 16, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 COMPRESSIONS = ("none", "gzip", "zstd")
@@ -74,7 +74,7 @@ FULL_BLOCK_BYTES = 20_000
 PAYMENT_BYTES = 368
 SCRIPT_TRANSACTIONS = 4
 BLOCK_BYTES_BESIDES = 900
-# What the published reports of 10.6.2 say of a host: mutator in percent of a core, allocation in MiB/s, heap and live
+# A host's figures in the published reports of 10.6.2: mutator in percent of a core, allocation in MiB/s, heap and live
 # data in MiB.
 PAYMENTS_USAGE = {"mutator_percent": 5.16, "allocation_mib_per_s": 21.4, "heap_mib": 6540.0, "live_mib": 2850.0}
 SCRIPTS_USAGE = {"mutator_percent": 3.74, "allocation_mib_per_s": 10.5, "heap_mib": 6397.0, "live_mib": 2340.0}
@@ -90,15 +90,15 @@ _BYTE_UNITS = {"kB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
 def fault_kinds() -> list[FaultKind]:
-    """What can go wrong on request."""
+    """Faults on request."""
     return [FaultKind(*kind) for kind in native_fault_kinds()]
 
 
 def synthesise(order: SyntheticRequest, progress: Progress) -> SyntheticLogs:
-    """Write the logs that were ordered.
+    """Write the requested logs.
 
     Raises:
-        UsageError: the order is impossible, or the folder is taken.
+        UsageError: the request is invalid, or the folder exists.
         EnvironmentFailure: the folder cannot be written.
     """
     profile = resolve(order)
@@ -114,7 +114,7 @@ def synthesise(order: SyntheticRequest, progress: Progress) -> SyntheticLogs:
 
 
 def _run(logs: ClusterLogs, progress: Progress) -> str:
-    """Let another thread do the work, so that this one can tell of it and hear Ctrl-C."""
+    """Run the work in another thread, so that this one can report progress and receive Ctrl-C."""
     done: list[str | None] = []
     failed: list[BaseException] = []
 
@@ -144,10 +144,10 @@ def _run(logs: ClusterLogs, progress: Progress) -> str:
 
 
 def resolve(order: SyntheticRequest) -> CardanoProfile:
-    """The profile with what the order changes about it.
+    """The profile with the changes of the request.
 
     Raises:
-        UsageError: there is no such profile, or a value is impossible.
+        UsageError: there is no such profile, or a value is invalid.
     """
     settings = [*order.settings]
     if order.topology is not None:
@@ -158,10 +158,10 @@ def resolve(order: SyntheticRequest) -> CardanoProfile:
 
 
 def log_order(profile: CardanoProfile, order: SyntheticRequest) -> dict[str, Any]:
-    """What the writer reads, as crates/chainmark-sim/src/logs/order.rs describes it.
+    """The writer's input, as crates/chainmark-sim/src/logs/order.rs describes it.
 
     Raises:
-        UsageError: a format, a compression or a rotation is none.
+        UsageError: a format, a compression or a rotation is unknown.
     """
     if order.compression not in COMPRESSIONS:
         raise UsageError(
@@ -234,7 +234,7 @@ def _workload(profile: CardanoProfile) -> dict[str, float]:
 
 
 def _meta(profile: CardanoProfile, order: SyntheticRequest, main_format: str) -> dict[str, Any]:
-    """What describes a benchmark run. Every package but the node itself is unknown: none was built."""
+    """The description of a benchmark run. Every package but the node itself is unknown: none was built."""
     version, compiler = FORMATS[main_format]
     full = _full_blocks(profile)
     filters = ["size-full"] if full else ["size-small"]

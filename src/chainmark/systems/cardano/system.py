@@ -13,7 +13,7 @@ from chainmark.lab.profiles import check_profile
 from chainmark.store.files import write_bytes
 from chainmark.systems.cardano.published.results import ReportStyle
 
-# Most of what this system can do is needed by one command: it is loaded when it is asked for.
+# Most features of this system are needed by one command each: they are imported on demand.
 if TYPE_CHECKING:
     from chainmark.compare.sides import SelectedRuns
     from chainmark.compare.split import Parted
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 
 class Cardano:
-    """The system `cardano`, found by entry point. Its nodes are run by others; here their figures are understood."""
+    """The system `cardano`, found by entry point. Other tools run its nodes; chainmark evaluates their logs."""
 
     name = "cardano"
     title = "Cardano"
     styles = tuple(ReportStyle)
 
-    @cache  # noqa: B019 - there is one object of this class, and it lives as long as the program
+    @cache  # noqa: B019 - there is one object of this class, and it exists as long as the program
     def catalogue(self) -> Catalogue:
         """The metrics of ``catalogue.toml``."""
         from chainmark.systems.cardano.published.entries import checked
@@ -51,7 +51,7 @@ class Cardano:
         return check_profile(CardanoProfile, content)
 
     def parts(self, order: ImportRequest) -> list[str]:
-        """The runs that published reports show; none: the source is a cluster's logs."""
+        """The runs in published reports; none: the source is a cluster's logs."""
         from chainmark.systems.cardano.printed.runs import parts_of
 
         if order.machines is not None:
@@ -59,7 +59,7 @@ class Cardano:
         return parts_of(order, self.catalogue())
 
     def is_spread(self, order: ImportRequest) -> bool:
-        """Logs are; published reports are small, and lie here."""
+        """Logs are read remotely; published reports are small, and local."""
         return isinstance(order.source, Path) and not (order.path.exists() and self.parts(order))
 
     def left_out(self, order: ImportRequest) -> str:
@@ -94,7 +94,7 @@ class Cardano:
     def published(
         self, parts: Sequence[Sequence[SealedRun] | PublishedFile], style: str | None, tool_version: str
     ) -> Document:
-        """Versions beside each other as the published reports of the benchmarks show them."""
+        """Versions side by side as the published reports of the benchmarks show them."""
         from chainmark.systems.cardano.published.document import published_document
         from chainmark.systems.cardano.published.report import published_report
 
@@ -109,7 +109,7 @@ class Cardano:
         return cardano_part(sides, days, self.catalogue(), tool_version)
 
     def verify(self, run: SealedRun, path: Path, tool_version: str) -> Document:
-        """What others computed of a run's logs (of one host's: blockperf), beside the run's own figures."""
+        """Another tool's figures of a run's logs (of one host's: blockperf), next to the run's own."""
         from chainmark.systems.cardano.host.report import is_of_one_host
         from chainmark.systems.cardano.host.sample_files import is_samples
         from chainmark.systems.cardano.verified.document import verification_document
@@ -120,7 +120,7 @@ class Cardano:
         return verification_document(verify(run, path, self.catalogue(), tool_version))
 
     def hinders_model(self, run: SealedRun) -> str:
-        """What the run lacks that the model needs."""
+        """The figures that the model needs and the run lacks."""
         from chainmark.systems.cardano.published.reader import run_figures
 
         try:
@@ -137,7 +137,7 @@ class Cardano:
         return prediction_document(predict(source, order, progress, self.catalogue()))
 
     def explain(self, source: ModelSource, order: ModelRequest, progress: Progress) -> Document:
-        """Whether the stages of a run or report give its adoption times."""
+        """Whether the stages of a run or report reproduce its adoption times."""
         from chainmark.systems.cardano.explain import explain
         from chainmark.systems.cardano.model.explanation_document import explanation_document
 
@@ -151,7 +151,7 @@ class Cardano:
         return evidence_document(evidence(documents, order, progress, self.catalogue()))
 
     def followed(self, run: SealedRun) -> Sequence[str]:
-        """Blocks, where the run was made from logs."""
+        """Blocks, if the run was made from logs."""
         from chainmark.systems.trails.trail import trails_of
 
         return [trail.id for trail in trails_of(run.catalogue)]
@@ -165,7 +165,7 @@ class Cardano:
         return followed(run, order, trips=known.round_trips if known else [])
 
     def tails(self, sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Followed | None:
-        """The blocks in the tails of a comparison, and the lives of some of them."""
+        """The blocks in the tails of a comparison, and the traces of some of them."""
         from chainmark.systems.trails.tails import tails_of
 
         return tails_of(sides, catalogue)
@@ -178,7 +178,7 @@ class Cardano:
         return MARKS
 
     def to_follow(self, order: ImportRequest) -> ImportRequest:
-        """The order with the genesis that lies beside the log."""
+        """The request with the genesis next to the log."""
         from chainmark.systems.cardano.host.recent import to_follow
         from chainmark.systems.cardano.ingest import read_settings
 
@@ -198,7 +198,7 @@ class Cardano:
         return is_of_one_host(run)
 
     def host(self, run: SealedRun, against: Path | None, samples: Path | None) -> Document:
-        """What the log of one host shows its operator."""
+        """The page about one host's log for its operator."""
         from chainmark.systems.cardano.host.document import host_document
         from chainmark.systems.cardano.host.report import host_report
         from chainmark.systems.cardano.host.sample_files import written
@@ -209,19 +209,19 @@ class Cardano:
         return host_document(report)
 
     def causes(self, sides: Sequence[SelectedRuns]) -> Parted | None:
-        """How much of a change of adoption is the network between regions, and how much the nodes."""
+        """The parts of a change of adoption that come from the network between regions and from the nodes."""
         from chainmark.systems.cardano.split.parted import causes_of
 
         return causes_of(sides)
 
     def fault_kinds(self) -> list[FaultKind]:
-        """What can go wrong in synthetic logs."""
+        """The faults that synthetic logs can have."""
         from chainmark.systems.cardano.synth import fault_kinds
 
         return fault_kinds()
 
     def synthesise(self, order: SyntheticRequest, progress: Progress) -> SyntheticLogs:
-        """Write the logs of a cluster that never ran, with the truth beside them."""
+        """Write the logs of a simulated cluster, with the ground truth next to them."""
         from chainmark.systems.cardano.synth import synthesise
 
         return synthesise(order, progress)

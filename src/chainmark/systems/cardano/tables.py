@@ -1,4 +1,4 @@
-"""The tables that the decoder (crates/chainmark-trace) writes, as they are read here."""
+"""The schemas of the tables that the decoder (crates/chainmark-trace) writes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ LIVES: Schema = {
     "adopted_delta": pl.Int64,
     "switched_delta": pl.Int64,
     **{f"{stage}_ns": pl.Int64 for stage in (*PHASES, *STAGES)},
-    # As the line of the fetch tells it; and when the peer that sent the block was first asked for it.
+    # As in the line of the fetch; and when the block was first requested from the peer that sent it.
     "fetched_bytes": pl.Int64,
     "answered_request_ns": pl.Int64,
     "fetched_from": pl.String,
     "noticed_from": pl.String,
     **{f"{stage}_{part}": kind for stage in STAGES for part, kind in (("file", pl.Int32), ("line", pl.Int64))},
 }
-# What a host's lines tell of the chain; the lower `parent_evidence`, the surer the parent.
+# The chain as a host's lines record it; the lower `parent_evidence`, the more reliable the parent.
 LINKS: Schema = {
     "block": pl.String,
     "block_no": pl.Int64,
@@ -63,8 +63,8 @@ SLOTS: Schema = {
     **dict.fromkeys(FIGURES, pl.Float64),
     "is_gap": pl.Boolean,
 }
-# ``events/lives.parquet``: what the hosts know, with what became of the block, and from which host its body came: null
-# where the address is of no host of the cluster, or of several.
+# ``events/lives.parquet``: the hosts' records, with the block's outcome, and the host that sent its body: null if the
+# address is not of a host of the cluster, or of several.
 LIFE_EVENTS: Schema = {
     **LIVES,
     "fetched_host": pl.String,
@@ -81,24 +81,24 @@ def scan_block_table(path: Path, host: str) -> pl.LazyFrame:
     """The blocks that a host knew.
 
     Raises:
-        InternalError: the decoder writes other columns than are read here.
+        InternalError: the decoder writes other columns than expected here.
     """
     check_schema(f"blocks that {host} knew", pl.read_parquet_schema(path), LIVES)
     return pl.scan_parquet(path)
 
 
 def scan_links_table(path: Path, host: str) -> pl.LazyFrame:
-    """What a host's lines tell of the chain.
+    """The chain as a host's lines record it.
 
     Raises:
-        InternalError: the decoder writes other columns than are read here.
+        InternalError: the decoder writes other columns than expected here.
     """
     check_schema(f"links of the chain by {host}", pl.read_parquet_schema(path), LINKS)
     return pl.scan_parquet(path)
 
 
 def check_slots_table(path: Path, host: str) -> None:
-    """The slot records of a host are those that are read here, piece by piece.
+    """Check the columns of a host's slot records, which are read in batches.
 
     Raises:
         InternalError: the decoder writes other columns.

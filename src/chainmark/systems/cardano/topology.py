@@ -1,4 +1,4 @@
-"""Who fetches from whom: a rule by its name, or a benchmark's topology file."""
+"""Connections between hosts: by the name of a rule, or a benchmark's topology file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TorusDense(BaseModel):
 
 
 class RandomPeers(BaseModel):
-    """So many random hosts of the own region and of every other one."""
+    """This number of random hosts of the own region and of every other one."""
 
     model_config = _FROZEN
 
@@ -38,7 +38,7 @@ class RandomPeers(BaseModel):
 class ListedHost(BaseModel):
     """One host of a file; ``producers`` are the hosts that it fetches from.
 
-    ``pools`` is how many blocks it forges for one of a host with one pool: a relay forges none.
+    ``pools`` is the number of blocks that it forges per block of a host with one pool: a relay forges none.
     """
 
     model_config = _FROZEN
@@ -50,7 +50,7 @@ class ListedHost(BaseModel):
 
 
 class ListedTopology(BaseModel):
-    """As a file lists it."""
+    """Its form in a file."""
 
     model_config = _FROZEN
 
@@ -69,20 +69,20 @@ class _Node(BaseModel):
     stakePool: bool | None = None  # noqa: N815 - the file's own key
 
     def host(self, *, forges: bool = True) -> ListedHost:
-        """It as a host; a node of which the file does not say how many pools it has has one."""
+        """The host; a node without a number of pools in the file has one."""
         pools = 1 if self.pools is None else self.pools
         is_pool = forges and self.stakePool is not False
         return ListedHost(name=self.name, region=self.region, producers=self.producers, pools=pools if is_pool else 0)
 
 
 class _TopologyFile(BaseModel):
-    """The part of a benchmark's topology file that matters here; an explorer is no host of the cluster."""
+    """The relevant part of a benchmark's topology file; an explorer is not a host of the cluster."""
 
     coreNodes: list[_Node]  # noqa: N815 - the file's own key
     relayNodes: list[_Node] = []  # noqa: N815
 
     def hosts(self) -> list[ListedHost]:
-        """The hosts of the cluster, by their numbers; relays forge nothing."""
+        """The hosts of the cluster, by number; relays forge nothing."""
         relays = [node.host(forges=False) for node in self.relayNodes if not node.name.startswith(EXPLORER)]
         return sorted([*(node.host() for node in self.coreNodes), *relays], key=_number)
 

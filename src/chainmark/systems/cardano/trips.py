@@ -1,4 +1,4 @@
-"""Round trips between a cluster's regions: as pings beside its logs measured them, or as a user states them."""
+"""Round trips between a cluster's regions: as the pings next to its logs measured them, or as a user states them."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def read_pings(path: Path, topology: ListedTopology) -> list[MeasuredTrip]:
         raise UsageError(f"{path} does not hold pings: {error}", PING_HINT) from error
     regions = {host.name: host.region for host in topology.hosts}
     results: dict[tuple[str, str], list[float]] = {}
-    for source, dest, seconds in links.sort("source", "dest").iter_rows():
-        if source in regions and dest in regions:
-            a, b = sorted((regions[source], regions[dest]))
+    for source, destination, seconds in links.sort("source", "dest").iter_rows():
+        if source in regions and destination in regions:
+            a, b = sorted((regions[source], regions[destination]))
             results.setdefault((a, b), []).append(seconds)
     if not results:
         raise UsageError(f"{path} holds no ping between hosts of the topology", PING_HINT)

@@ -1,4 +1,4 @@
-"""What lies in a folder of logs, looks like a log and was not read: named, with the reason."""
+"""Report what looks like a log in a folder of logs and was not read, with the reason."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from chainmark.systems.cardano.accounting import read_head
 
 # A host's folder in a benchmark run.
 HOST_FOLDER = re.compile(r"node-.+")
-# What may be a log by its name.
+# File names of possible logs.
 LOG_LIKE = re.compile(r"(stdout.*|.*\.(log|jsonl?|ndjson|txt|out)\b.*)")
 _ARCHIVE = re.compile(r".*\.(tar|tar\.\w+|tgz|tbz2?|txz|tzst|zip|7z|rar)", re.IGNORECASE)
-# Folders below the one that is imported; a node's database lies deeper, or has no text in it.
+# Maximum depth below the imported folder; a node's database is deeper, or contains no text.
 _DEPTH = 3
 _PEEKED = 64 << 10
 _PEEKED_OF_OTHERS = 4 << 10
 _PEEKED_LINES = 400
-# A trace message, also inside of what journald or docker put around it.
+# A trace message, also inside a journald or docker envelope.
 _AT, _NAMESPACE = re.compile(rb'\\?"at\\?"\s*:'), re.compile(rb'\\?"ns\\?"\s*:')
 _READ_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zX")
 _OTHER_FORMS = (
@@ -54,14 +54,14 @@ DANGLING = "a link to nothing"
 
 @dataclass(frozen=True)
 class Unread:
-    """Something that looks like a log and was not read; ``name`` is its path from the folder that is imported."""
+    """A file that looks like a log and was not read; ``name`` is its path below the imported folder."""
 
     name: str
     reason: str
 
 
 def readable_name(path: Path | str) -> str:
-    """A path as text on one line, also where its bytes are none."""
+    """A path as text on one line, also if its bytes are not valid text."""
     name = os.fsencode(path).decode("utf-8", errors="backslashreplace")
     return "".join(item if item.isprintable() else item.encode("unicode_escape").decode() for item in name)
 
@@ -70,7 +70,7 @@ def refusal(path: Path) -> str | None:
     """Why something that is named like a log cannot be read as one; None if it can. Pipes are never opened.
 
     Raises:
-        PermissionError: it may not be read.
+        PermissionError: it cannot be read.
     """
     if (other := _no_file(path)) is not None:
         return other
@@ -84,14 +84,14 @@ def refusal(path: Path) -> str | None:
     except PermissionError:
         raise
     except OSError:
-        return None  # whoever reads it will say what is wrong with it
+        return None  # its reader will report the error
     if start[_TAR_AT:] == _TAR:
         return ARCHIVE
     return next((form for magic, form in _OTHER_FORMS if start.startswith(magic)), None)
 
 
 def _no_file(path: Path) -> str | None:
-    """What a path is that is no regular file; None if it is one."""
+    """The kind of a path that is not a regular file; None if it is one."""
     try:
         mode = path.stat().st_mode
     except PermissionError:
@@ -111,12 +111,12 @@ def _is_utf8(path: Path) -> bool:
 
 
 def find_unread(folder: Path, hosts: Collection[Path], read: Collection[str]) -> list[Unread]:
-    """Everything down to three folders below that looks like a log and was not read, in the order of the names.
+    """Everything down to three folders below that looks like a log and was not read, sorted by name.
 
     Args:
-        folder: that is imported.
-        hosts: the folders of hosts; none where logs lie side by side.
-        read: the real paths of what was read.
+        folder: the imported folder.
+        hosts: the folders of hosts; none if logs are side by side.
+        read: the real paths of the read files.
     """
     unreads = []
     for path in _walk(folder, _DEPTH, {os.path.realpath(folder)}):
@@ -132,7 +132,7 @@ def find_unread(folder: Path, hosts: Collection[Path], read: Collection[str]) ->
 
 
 def _walk(folder: Path, depth: int, seen: set[str]) -> Iterator[Path]:
-    """All that is no folder, in the order of names; a folder that is linked in a circle is entered once."""
+    """Everything that is not a folder, sorted by name; a folder in a cycle of links is entered once."""
     try:
         entries = sorted(folder.iterdir())
     except OSError:
@@ -165,7 +165,7 @@ def _reason(path: Path, folder: Path, hosts: Collection[Path]) -> str | None:
 
 
 def _place(path: Path, folder: Path, hosts: Collection[Path]) -> str:
-    """Why a log is none of a host's."""
+    """Why a log does not belong to a host."""
     if path.parent in (hosts or [folder]):
         return NO_LOG_NAME
     if not hosts:
@@ -174,10 +174,10 @@ def _place(path: Path, folder: Path, hosts: Collection[Path]) -> str:
 
 
 def holds_messages(path: Path, size_bytes: int = _PEEKED) -> bool:
-    """Whether a file's beginning has a trace message in it; a packed file is unpacked so far.
+    """Whether a file's beginning contains a trace message; a compressed file is decompressed that far.
 
     Raises:
-        PermissionError: it may not be read.
+        PermissionError: it cannot be read.
     """
     try:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""What-ifs: a change as the user wrote it, made in a scenario."""
+"""What-ifs: a change as the user wrote it, applied to a scenario."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FOREVER_S = 1e9
 DURATION_MAX_S = 600.0
 FETCH_FACTOR_MAX = 100.0
 SCALE_CPU = "scale-cpu"
-# What a stage may be called; each may also be called by its metric's id.
+# The names of a stage; its metric's ID is a name, too.
 STAGE_NAMES: Mapping[str, str] = {
     "started": "started_s",
     "block-context": "block_context_s",
@@ -70,29 +70,29 @@ SERVICE_NAMES: Mapping[str, str] = {"header-service": "header_service_s", "body-
 
 @dataclass(frozen=True)
 class Edit:
-    """A change that is understood: how it acts on a scenario, and what a reader must know of it."""
+    """A parsed change: its effect on a scenario, and what a reader must know about it."""
 
     label: str
     apply: Callable[[Scenario], Scenario]
     notes: tuple[str, ...] = ()
-    # Changes of the topology come first: a number of hosts has a meaning only under a rule.
+    # Changes of the topology come first: a number of hosts only makes sense under a rule.
     rank: int = 1
-    # What it acts on: of two changes of the same, only one can be.
+    # Its target: only one change per target is possible.
     target: str = ""
 
 
-# The mean fetch duration between two regions, by their places; of all regions under None; s.
+# The mean fetch duration between two regions, by index; of all regions under None; s.
 FetchMean = Callable[[tuple[int, int] | None], float | None]
 
 
 def parse_change(change: WhatIf, base: Scenario, fetch_mean: FetchMean | None = None) -> Edit:
-    """Understand a change and try it on the base scenario.
+    """Parse a change and try it on the base scenario.
 
     Args:
-        fetch_mean: how long the base scenario's fetches last; None where it was not simulated yet.
+        fetch_mean: the base scenario's fetch durations; None if it was not simulated yet.
 
     Raises:
-        UsageError: the key or the value cannot be used; the hint says what to write.
+        UsageError: the key or the value cannot be used; the hint states what to write.
     """
     parsers: dict[str, Callable[[WhatIf, Scenario], Edit]] = {**KEYS, FETCH: partial(_fetch, fetch_mean=fetch_mean)}
     known = parsers.get(change.key)
@@ -105,10 +105,10 @@ def parse_change(change: WhatIf, base: Scenario, fetch_mean: FetchMean | None = 
 
 
 def apply_edits(scenario: Scenario, edits: Sequence[Edit]) -> Scenario:
-    """The scenario with all edits made, in the order given but the topology's first.
+    """The scenario with all edits applied, the topology's first, the others in the given order.
 
     Raises:
-        UsageError: two of them do not go together.
+        UsageError: two of them exclude each other.
     """
     for edit in sorted(edits, key=lambda edit: edit.rank):
         scenario = edit.apply(scenario)
@@ -116,7 +116,7 @@ def apply_edits(scenario: Scenario, edits: Sequence[Edit]) -> Scenario:
 
 
 def _with(model: _Model, **changes: object) -> _Model:
-    """A copy with some fields changed, and checked again."""
+    """A copy with some fields changed, and validated again."""
     return type(model).model_validate({**{name: getattr(model, name) for name in type(model).model_fields}, **changes})
 
 
@@ -133,7 +133,7 @@ def _parameters(scenario: Scenario, **changes: object) -> Scenario:
 
 @dataclass(frozen=True)
 class Amount:
-    """A new value, a difference, or a factor. ``act`` gives the new value of an old one."""
+    """A new value, a difference, or a factor. ``act`` returns the new value for an old one."""
 
     kind: str  # "set", "add" or "scale"
     value: float
@@ -149,7 +149,7 @@ def parse_amount(text: str, units: Mapping[str, float], change: WhatIf, hint: st
     """``+20%``, ``x1.2``, ``1.2x``; with a unit ``+20ms`` (more) or ``250ms`` (the new value).
 
     Raises:
-        UsageError: it is none of these, or the factor is not more than 0.
+        UsageError: it is none of these, or the factor is not positive.
     """
     wrong = UsageError(f"`{change}`: `{text}` is not an amount", hint)
     number = r"(\d+(?:\.\d*)?|\.\d+)"
@@ -187,7 +187,7 @@ def _rtt(change: WhatIf, base: Scenario) -> Edit:
         n = len(cluster.regions)
         for a in range(n):
             for b in range(n):
-                # In a region there is next to no distance to add to.
+                # Within a region there is next to no distance to add to.
                 chosen = {a, b} == set(link) if link is not None else a != b or amount.kind == "scale"
                 if not chosen:
                     continue
@@ -206,7 +206,7 @@ def _rtt(change: WhatIf, base: Scenario) -> Edit:
 
 
 def _on(key: str, link: tuple[int, int] | None) -> str:
-    """What a change of one link, or of all, acts on."""
+    """The target of a change of one link, or of all."""
     return key if link is None else f"{key} {min(link)}-{max(link)}"
 
 
@@ -313,11 +313,11 @@ def _lose_region(change: WhatIf, base: Scenario) -> Edit:
 # --- blocks and stages -------------------------------------------------------------------------------------------
 
 SIZE_HINT = f"for example `2x`, `120kB`, `+50%`; `2x:{SCALE_CPU}` scales the stages that work on every byte, too"
-# What grows with the size of a block where it is asked for.
+# Stages that grow with the size of a block, where requested.
 SIZE_STAGES = ("ticked_s", "snapshot_s", "self_adopted_s", "adopted_s")
 BLOCK_BYTES_MAX = 1e9
-# How much the sizes of other blocks vary where a source does not tell how much its own do: between full blocks, which
-# are all alike, and blocks that take what came since the one before, whose spread is 100 %.
+# The variation of the sizes of other blocks if a source does not report its own: between full blocks, which are all
+# equal, and blocks with everything since the previous one, whose spread is 100 %.
 ASSUMED_SPREAD = 0.25
 
 
@@ -374,7 +374,7 @@ def _block_size_spread(change: WhatIf, base: Scenario) -> Edit:
     def apply(scenario: Scenario) -> Scenario:
         return _with(scenario, block_bytes_shape=[], block_bytes_variation=spread)
 
-    # Behind a change of the size, which may assume a spread.
+    # Suffix for a change of the size, which may assume a spread.
     return Edit(str(change), apply, rank=2)
 
 

@@ -1,8 +1,8 @@
 """Events to samples, one function per population.
 
-The window is the load after its warm-up. Transactions belong to it by their due time, blocks by the moment their
-commit was seen (the header's time, where it was not), everything else by the second in which it was sampled. A
-column's name is the id of its metric in the catalogue.
+The window is the load after its warm-up. Transactions belong to it by their due time, blocks by the moment their commit
+was seen (or the header's time, if it was not seen), everything else by the second in which it was sampled. A column's
+name is the ID of its metric in the catalogue.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Window:
         return int((self.end_ns - self.start_ns) // NS)
 
     def contains(self, column: str) -> pl.Expr:
-        """Whether a time lies in the window."""
+        """Whether a time is in the window."""
         return (pl.col(column) >= self.start_ns) & (pl.col(column) < self.end_ns)
 
     def time_s(self, column: str) -> pl.Expr:
@@ -53,7 +53,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Sampled:
-    """What was sampled each second, processes and host; and what was done beside the load, where anything was.
+    """The samples of each second, of processes and host; and the activities besides the load, if any.
 
     ``perturbations``, ``joiners`` and ``heights`` are the frames of :mod:`.disturb` and :mod:`.rotating`.
     """
@@ -84,7 +84,7 @@ _ABOUT_BLOCKS = {
 def samples(events: Events, sampled: Sampled, window: Window, start_up_s: dict[str, float]) -> dict[str, pl.DataFrame]:
     """The samples of every population of this system that the run has.
 
-    Without blocks, because no node was left to tell them, nothing is said of what was committed and when.
+    Without blocks, because no node was left to read them from, there are no figures of commits.
     """
     joining = [] if sampled.joiners is None else sampled.joiners["host"].to_list()
     steady = sampled.processes.filter(~pl.col("host").is_in(joining))
@@ -202,13 +202,13 @@ def committed_per_second(blocks: pl.DataFrame, edges_ns: np.ndarray) -> np.ndarr
 
 @dataclass(frozen=True)
 class CountCurve:
-    """A count that grows over time, even between the times at which it is known, and still before and after them."""
+    """A count that grows over time, interpolated between the times at which it is known, and constant outside them."""
 
     times_ns: np.ndarray
     totals: np.ndarray
 
     def at(self, times_ns: np.ndarray) -> np.ndarray:
-        """The count at those times; 0 where it is known at no time."""
+        """The count at those times; 0 if it is never known."""
         if not len(self.times_ns):
             return np.zeros(len(times_ns))
         result: np.ndarray = np.interp(times_ns, self.times_ns, self.totals)
@@ -222,7 +222,7 @@ def committed_until(blocks: pl.DataFrame) -> CountCurve:
 
 
 def growth(values: np.ndarray) -> np.ndarray:
-    """From sample to sample of a counter; one that fell began anew at zero."""
+    """The growth of a counter from sample to sample; one that fell restarted at zero."""
     steps = np.diff(values)
     return np.where(steps < 0, values[1:], steps)
 
@@ -252,7 +252,7 @@ STEPS: Mapping[str, str] = {
 def step_samples(scrapes: pl.DataFrame, window: Window) -> pl.DataFrame:
     """One row per node: the mean duration of each step of consensus that ended in the window, s.
 
-    From the sums and counts of the node's own histogram. Null where no such step ended, or the node started anew.
+    From the sums and counts of the node's own histogram. Null if no such step ended, or if the node restarted.
 
     Args:
         scrapes: time_ns, host, metric and value.
@@ -279,7 +279,7 @@ def cpu_per_transaction(processes: pl.DataFrame, committed: CountCurve, window: 
 
     The time is that of the process's own counter between the window's edges, not a sum of rounded shares of seconds.
     A process that was first or last seen within the window counts from or until then, with what was committed
-    meanwhile. Null where that is less than half of the window, and where nothing was committed.
+    meanwhile. Null if that is less than half of the window, or if nothing was committed.
 
     Args:
         processes: time_ns, host and cpu_s, a counter of seconds.
@@ -305,19 +305,19 @@ def _by_second(frame: pl.DataFrame, window: Window, *keys: str) -> pl.DataFrame:
 
 
 def _rate(column: str, *over: str) -> pl.Expr:
-    """Increase per second of a counter since the sample before; null where it fell (the process started anew)."""
+    """Increase per second of a counter since the previous sample; null if it fell (the process restarted)."""
     step = pl.col(column).diff().over(over) if over else pl.col(column).diff()
     seconds = (pl.col("time_ns").diff().over(over) if over else pl.col("time_ns").diff()) / NS
     return pl.when(step >= 0).then(step / seconds)
 
 
 def _waiting_share(column: str) -> pl.Expr:
-    """The share of the time since the sample before; a sampler that must wait may read its two clocks apart."""
+    """The share of the time since the previous sample; a delayed sampler may read its two clocks at different times."""
     return (_rate(column) / 1e6).clip(upper_bound=1.0)
 
 
 def _lost_share(ran: str, waited: str, *over: str) -> pl.Expr:
-    """As :func:`.run_queue.lost_share`, of the time since the sample before; null where a counter fell."""
+    """As :func:`.run_queue.lost_share`, of the time since the previous sample; null if a counter fell."""
     ran_s, waited_s, contended_s = (_rate(column, *over) for column in (ran, waited, "contended_s"))
     wanted_s = pl.max_horizontal(ran_s + waited_s, LEAST_BUSY_SHARE)
     return pl.when(ran_s.is_not_null() & waited_s.is_not_null()).then(
@@ -380,7 +380,7 @@ def host_second_samples(scrapes: pl.DataFrame, processes: pl.DataFrame, window: 
 
 
 def _column(wide: pl.DataFrame, family: str) -> pl.Expr:
-    """A family's column, or nulls where no page had it."""
+    """A family's column, or nulls if no page had it."""
     return pl.col(family) if family in wide.columns else pl.lit(None, dtype=pl.Float64)
 
 
@@ -391,7 +391,7 @@ def _counter(wide: pl.DataFrame, family: str) -> pl.Expr:
 def perturbation_samples(perturbations: pl.DataFrame, window: Window) -> pl.DataFrame:
     """One row per perturbation and node: the recovery in the column of its kind, and how many blocks it missed.
 
-    A kind that was not used has no column. Who did not recover has no value.
+    An unused kind has no column. A node that did not recover has no value.
     """
     kinds = perturbations["kind"].unique(maintain_order=True).to_list()
     recovery_s = _seconds("recovered_ns", "undone_ns")
@@ -424,7 +424,7 @@ def joiner_samples(joiners: pl.DataFrame, processes: pl.DataFrame, window: Windo
 
 
 def joiner_second_samples(heights: pl.DataFrame, window: Window) -> pl.DataFrame:
-    """One row per joining node and second in which it was looked at: its height, and that of the network."""
+    """One row per joining node and second in which it was observed: its height, and that of the network."""
     return (
         _by_second(heights, window, "host")
         .select(

@@ -1,4 +1,4 @@
-"""What became of transactions that were sent: the load generator's classes, by the names that it gives them."""
+"""The outcomes of sent transactions: the load generator's classes, by name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from chainmark._native import transaction_classes
 from chainmark.core.errors import InternalError
 
 _CLASSES = transaction_classes()
-# By the numbers that stand for them in records.
+# By their numbers in records.
 ANSWERS = tuple(name for name, _ in _CLASSES)
 
 
@@ -43,7 +43,7 @@ def answer_names(numbers: bytes) -> list[str]:
     """The classes of transactions by their names.
 
     Raises:
-        InternalError: a number stands for no class.
+        InternalError: a number has no class.
     """
     if numbers and max(numbers) >= len(ANSWERS):
         raise InternalError(f"the load generator has no class of answers with the number {max(numbers)}")

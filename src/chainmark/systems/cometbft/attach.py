@@ -1,4 +1,4 @@
-"""A network that somebody else started, from outside: who its nodes are, and what can be seen of them."""
+"""An external network that is already running: identify its nodes and what can be observed of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from chainmark.systems.cometbft.shape import Role
 PROBE_TIMEOUT_S = 5.0
 # Every metrics page of a node has it.
 _OWN_FAMILY = "cometbft_consensus_height"
-# What the Go runtime tells of the node's process on the same page, by the sampler's columns.
+# Go runtime metrics of the node's process on the same page, by the sampler's columns.
 _PROCESS_FAMILIES = {
     "process_cpu_seconds_total": "cpu_s",
     "process_resident_memory_bytes": "rss_bytes",
@@ -36,7 +36,7 @@ _PROCESS_FAMILIES = {
 
 @dataclass(frozen=True)
 class NodeStatus:
-    """What a node says of itself."""
+    """What a node reports about itself."""
 
     place: str  # host and port
     node_id: str
@@ -48,7 +48,7 @@ class NodeStatus:
 
 @dataclass
 class AttachedNode(CometNode):
-    """A node of somebody else; its address has a port, and there is no process of ours."""
+    """A node of an external network; its address has a port, and chainmark has no process of it."""
 
     page: str = ""
 
@@ -59,56 +59,56 @@ class AttachedNode(CometNode):
 
     @property
     def metrics_url(self) -> str:
-        """Where the node's metrics page is; "" where that is not known."""
+        """The address of the node's metrics page; "" if unknown."""
         return self.page
 
 
 @dataclass
 class AttachedNetwork(CometNetwork):
-    """A network of somebody else: all its nodes are taken to run, and those that do not answer are found by asking."""
+    """An external network: all its nodes are assumed to run; queries find those that do not respond."""
 
     silent_at_end: list[str] = field(default_factory=list)
 
     @property
     def started(self) -> list[CometNode]:
-        """All of them."""
+        """All nodes."""
         return self.members
 
     @property
     def nodes(self) -> list[CometNode]:
-        """All of them."""
+        """All nodes."""
         return self.members
 
     def alive(self) -> list[CometNode]:
-        """All of them: whoever asks finds out who answers."""
+        """All nodes: a query shows which of them respond."""
         return self.members
 
     def pids(self) -> dict[str, list[int]]:
-        """None is ours."""
+        """Empty: chainmark started none."""
         return {}
 
     def pages(self) -> dict[str, str]:
-        """The metrics pages that are known."""
+        """The known metrics pages."""
         return {node.name: node.metrics_url for node in self.members if node.metrics_url}
 
     def logs(self) -> dict[str, Path]:
-        """None is ours."""
+        """Empty: chainmark has none."""
         return {}
 
     def height_of(self, pages: Mapping[str, bytes]) -> int:
-        """As the pages tell; without them the nodes are asked."""
+        """As the metrics pages report; without them, by RPC."""
         return super().height_of(pages) if pages else max(self._heights(), default=-1)
 
     def _heights(self) -> list[int]:
         return [height for node in self.members if (height := height_at(node.address)) is not None]
 
     def silent(self) -> list[str]:
-        """The nodes that do not answer now."""
+        """The nodes that do not respond now."""
         return [node.name for node in self.members if height_at(node.address) is None]
 
 
 def height_at(place: str) -> int | None:
-    """The height of the node there; None where it does not answer."""
+    """The height of that node; None if it does not respond."""
     try:
         with RpcClient(place, timeout_s=2.0) as client:
             return client.height()
@@ -117,12 +117,12 @@ def height_at(place: str) -> int | None:
 
 
 def require_observable(profile: CometBFTProfile, nodes: int) -> None:
-    """Refuse a profile that asks for what cannot be done to a network of somebody else.
+    """Reject a profile that requires changes to an external network.
 
     Raises:
-        UsageError: it changes the nodes or their links, or names targets that are not there.
+        UsageError: it changes the nodes or their links, or names targets that do not exist.
     """
-    asked = {
+    requested = {
         "perturbation": bool(profile.perturbation),
         "rotating": profile.rotating != Rotating(),
         "application": bool(profile.application.command) or profile.application.vote_extension_size_bytes is not None,
@@ -131,7 +131,7 @@ def require_observable(profile: CometBFTProfile, nodes: int) -> None:
         "network.links": profile.network.in_namespaces,
         "network.other_version": profile.network.other_version != NodeNetwork().other_version,
     }
-    wrong = next((name for name, is_asked in asked.items() if is_asked), None)
+    wrong = next((name for name, is_requested in requested.items() if is_requested), None)
     if wrong:
         raise UsageError(
             f"the profile `{profile.name}` has `{wrong}`, which is not possible with `--attach`",
@@ -151,11 +151,11 @@ def require_observable(profile: CometBFTProfile, nodes: int) -> None:
 
 
 def reach(addresses: Sequence[str]) -> list[NodeStatus]:
-    """Ask the nodes who they are.
+    """Query the identity of the nodes.
 
     Raises:
-        UsageError: an address is no node's, a node is named twice, or they are of several networks.
-        EnvironmentFailure: one does not answer.
+        UsageError: an address is not a node's, a node is named twice, or they are of several networks.
+        EnvironmentFailure: one does not respond.
     """
     if not addresses:
         raise UsageError("there is no node to attach to", "name their RPC addresses: `--attach host:26657,…`")
@@ -209,7 +209,7 @@ def read_place(address: str) -> str:
     """An address as host and port: "tcp://10.0.0.1:26657" is "10.0.0.1:26657".
 
     Raises:
-        UsageError: it is none, or needs what the load generator does not speak.
+        UsageError: it is invalid, or requires a protocol that the load generator does not support.
     """
     parts = urlsplit(address if "://" in address else f"http://{address}")
     try:
@@ -225,11 +225,11 @@ def read_place(address: str) -> str:
 
 
 def check_pages(pages: Sequence[str], nodes: int) -> list[str]:
-    """The metrics pages' whole addresses.
+    """The complete addresses of the metrics pages.
 
     Raises:
-        UsageError: there is not one for each node, or one is no page of a node.
-        EnvironmentFailure: one does not answer.
+        UsageError: there is not exactly one per node, or one is not a node's page.
+        EnvironmentFailure: one does not respond.
     """
     if pages and len(pages) != nodes:
         raise UsageError(
@@ -257,9 +257,9 @@ def network_of(
     """The nodes as a network to be measured, with the transactions of its application.
 
     Args:
-        seen: who they are.
-        pages: their metrics pages, or none.
-        profile: what they are loaded with.
+        seen: the identities of the nodes.
+        pages: their metrics pages, or empty.
+        profile: defines the load.
         seed: of the transactions.
         folder: of the run.
 
@@ -286,7 +286,7 @@ def network_of(
 
 
 def process_frame(files: Mapping[str, Path]) -> pl.DataFrame:
-    """What the nodes' pages tell of their processes, as the sampler of our own would."""
+    """The nodes' processes according to their metrics pages, in the format of our own sampler."""
     rows = [
         {"time_ns": time_ns, "host": host, **_process_values(page)}
         for host, path in files.items()

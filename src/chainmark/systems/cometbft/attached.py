@@ -1,4 +1,4 @@
-"""CometBFT on a network that somebody else started: loaded and observed; what cannot be known is said to be unknown."""
+"""CometBFT on an external network: loaded and observed; what cannot be observed is reported as unknown."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ from chainmark.systems.cometbft.rpc import RpcClient
 from chainmark.systems.cometbft.workload import LoadRequest, Measurement, measure
 
 NOT_KNOWN = "not known from outside"
-# Of this machine's own samples those that say something of the measurement; the others would be taken for the nodes'.
+# Those of this machine's own samples that concern the measurement; the others would be mistaken for the nodes'.
 _OF_THIS_MACHINE = ("machine_", "nodes_", "harness_")
 _KEPT_OF_THIS_MACHINE = "machine_steal_share"
 _MEMPOOLS = ("mempool_mean_transactions", "mempool_max_transactions")
-# What no metrics page tells of a process.
+# Properties of a process that no metrics page has.
 _NOT_ON_PAGES = (
     "start_up_s",
     "node_run_queue_share",
@@ -56,11 +56,11 @@ _NOT_ON_PAGES = (
 
 
 class AttachedCometBft(Described):
-    """One network of somebody else.
+    """One external network.
 
     Raises:
-        UsageError: an address is no node's, the nodes are of several networks, or the profile asks for too much.
-        EnvironmentFailure: a node does not answer.
+        UsageError: an address is not a node's, the nodes are of several networks, or the profile requires too much.
+        EnvironmentFailure: a node does not respond.
     """
 
     def __init__(self, profile: CometBFTProfile, attachment: ExistingNetwork) -> None:
@@ -68,34 +68,34 @@ class AttachedCometBft(Described):
         self._seen = reach(attachment.nodes)
         self._pages = check_pages(attachment.metrics, len(self._seen))
         self._validators = _validators(self._seen[0].place)
-        # Nodes that were built of one release with whatever patch all say the release's version.
+        # Nodes built from one release with any patch all report the release's version.
         version = attachment.label or self._seen[profile.load.targets[0]].version
         self._subject = Subject(system=self.name, name=self.title, version=version, is_untold=True)
 
     def install(self, version: str) -> Subject:
-        """What runs there; there is no other."""
+        """The version that runs there; there is no other."""
         if version not in {"", self._subject.version}:
             raise UsageError(f"the network runs {self._subject.version}, and not `{version}`")
         return self._subject
 
     def installed(self) -> list[tuple[Subject, Path]]:
-        """Nothing is, here."""
+        """Nothing can be installed here."""
         return []
 
     def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:
-        """The load, and of the network what it says itself: it is not the profile's."""
+        """The load, and the network's own properties: they are not the profile's."""
         flat = super().workload(profile)
         load = {key: value for key, value in flat.items() if key.startswith(("load.", "application."))}
         return {**load, "network.attached": True, "network.validators": self._validators}
 
     def execute(self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress) -> Execution:
-        """Load the network, observe it, and turn what was collected into samples."""
+        """Load the network, observe it, and turn the collected data into samples."""
         comet = cast(CometBFTProfile, profile)
         network = network_of(self._seen, self._pages, comet, order.seed, run.path)
         experiment_id = uuid.uuid5(uuid.NAMESPACE_URL, run.run_id).bytes
         measurement = measure(network, LoadRequest(comet, order.seed, experiment_id), run.raw, progress)
         network.silent_at_end = network.silent()
-        # Which application it is cannot be seen, nor whether it may fail what it took.
+        # Neither the application nor whether it may fail accepted transactions can be observed.
         reading = ChainReading(experiment_id, has_results=True, by_hash=network.prepared is not None)
         events = collect(measurement, reading, progress)
         progress.stage("analysing")
@@ -103,18 +103,18 @@ class AttachedCometBft(Described):
         sampled = Sampled(processes=process_frame(measurement.scrape_files), pressure=measurement.sampler.pressure())
         window = Window.of_load(measurement.start_ns, comet.load)
         result = samples(events, sampled, window, {})
-        books = balance(events, measurement, comet.load.offered_for_certain)
+        accounting = balance(events, measurement, comet.load.offered_for_certain)
         return Execution(
             subject=self._subject,
             samples=_known(result, has_pages=bool(self._pages)),
             configuration=Configuration(),
             conditions=_conditions(self._seen),
-            counts=books.counts,
+            counts=accounting.counts,
             gates=[
                 *_recorded_findings(
-                    run_gates(comet, measurement, events, books, result),
+                    run_gates(comet, measurement, events, accounting, result),
                     network,
-                    books,
+                    accounting,
                     measurement,
                     _own_pressure(result["second"], comet.gates.waited_share_max),
                 ),
@@ -122,7 +122,7 @@ class AttachedCometBft(Described):
             ],
             facts=_facts(self._seen),
             incidents=measurement.incidents,
-            warnings=[*_warnings(self._seen, books, measurement), *failure_reasons(events)],
+            warnings=[*_warnings(self._seen, accounting, measurement), *failure_reasons(events)],
         )
 
 
@@ -132,7 +132,7 @@ def _validators(place: str) -> int:
 
 
 def _known(data_frames: Mapping[str, pl.DataFrame], *, has_pages: bool) -> dict[str, pl.DataFrame]:
-    """The samples of what can be seen from outside: what cannot has no column, rather than an empty one."""
+    """The samples that can be observed from outside: anything else has no column, rather than an empty one."""
     retained = dict(data_frames)
     if not has_pages:
         del retained["host_second"], retained["host"]
@@ -156,15 +156,15 @@ def _recorded_findings(
     measurement: Measurement,
     pressure: Gate,
 ) -> list[Gate]:
-    """The gates of a run, with those that are asked otherwise from outside."""
+    """The gates of a run, with different checks where only outside observation is possible."""
     ours_left = transaction_counts.counts["transactions"].get("pending", 0) + transaction_counts.unsure
-    asked = {
+    replaced = {
         "nodes_alive": _alive(network.silent_at_end),
         "nodes_steady": None if network.pages() else _unknown("nodes_steady", "no node started anew", _RESTARTS),
         "drained": None if measurement.drained or ours_left else _drained(measurement),
         "pressure": pressure,
     }
-    return [asked.get(gate.id) or gate for gate in gates]
+    return [replaced.get(gate.id) or gate for gate in gates]
 
 
 _RESTARTS = "a node's metrics page tells when it started: name the pages with `--metrics`"
@@ -193,10 +193,12 @@ def _drained(measurement: Measurement) -> Gate:
 
 
 def _own_pressure(seconds: pl.DataFrame, limit: float) -> Gate:
-    """As far as it concerns the processes that are ours."""
+    """As far as it concerns our own processes."""
     columns = {"generator and observer": "generator_run_queue_share", "stolen": _KEPT_OF_THIS_MACHINE}
-    shares = {whose: value for whose, name in columns.items() if isinstance(value := seconds[name].mean(), int | float)}
-    text = ", ".join(f"{whose} {units.plain_percent(float(share), decimals=1)}" for whose, share in shares.items())
+    shares = {
+        source: value for source, name in columns.items() if isinstance(value := seconds[name].mean(), int | float)
+    }
+    text = ", ".join(f"{source} {units.plain_percent(float(share), decimals=1)}" for source, share in shares.items())
     worst = max(shares.values(), default=None)
     status = GateStatus.UNKNOWN if worst is None else GateStatus.PASS if worst <= limit else GateStatus.FAIL
     return Gate(
@@ -222,7 +224,7 @@ def _unknown(gate_id: str, label: str, why: str) -> Gate:
 
 
 def _conditions(seen: Sequence[NodeStatus]) -> dict[str, str]:
-    """Which versions the nodes run, where it is not one."""
+    """The versions that the nodes run, if there are several."""
     versions = Counter(node_status.version for node_status in seen)
     return {"versions": ", ".join(f"{count} × {name}" for name, count in versions.items())} if len(versions) > 1 else {}
 

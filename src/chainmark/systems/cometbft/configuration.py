@@ -1,4 +1,4 @@
-"""CometBFT's configuration: changed by the profile, and its difference from the version's own defaults."""
+"""CometBFT's configuration: changed by the profile, and compared with the version's own defaults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chainmark.core.errors import UsageError
 from chainmark.core.manifest import ConfigChange, Configuration, Scalar
 
 Flat = dict[str, Scalar | list[Scalar]]
-# Made anew for every network, so two runs always differ in them and nobody learns anything from it.
+# Generated for every network, so two runs always differ in them without any meaning.
 _GENESIS_IDENTITY = {"genesis_time", "chain_id", "app_hash"}
 
 
@@ -39,13 +39,13 @@ def read_config(home: Path) -> Flat:
 
 
 def read_genesis(home: Path) -> Flat:
-    """A node's ``genesis.json``, flattened, without what is made anew for every network."""
+    """A node's ``genesis.json``, flattened, without values that are generated for every network."""
     flat = flatten(json.loads((home / "config" / "genesis.json").read_text(encoding="utf-8")))
     return {key: value for key, value in flat.items() if key not in _GENESIS_IDENTITY}
 
 
 def change_config(home: Path, changes: Mapping[str, Scalar | list[Scalar]], version: str) -> None:
-    """Set keys of a node's ``config.toml`` in place; the order stays.
+    """Set keys of a node's ``config.toml`` in place; the order is kept.
 
     Raises:
         UsageError: this version's configuration has no such key.
@@ -54,16 +54,16 @@ def change_config(home: Path, changes: Mapping[str, Scalar | list[Scalar]], vers
 
 
 def change_toml(path: Path, changes: Mapping[str, Scalar | list[Scalar]], place: str, setting: str) -> None:
-    """Set keys of a node's TOML file in place; its comments go, because to parse them takes longer than all the rest.
+    """Set keys of a node's TOML file in place; its comments are lost, because parsing them would dominate the run time.
 
     Args:
         path: of the file.
         changes: by section and key.
-        place: what the file is called in an error.
-        setting: in which of the profile's sections its keys stand.
+        place: the file's name in an error.
+        setting: the profile's section with its keys.
 
     Raises:
-        UsageError: the file has no such key, or there is none.
+        UsageError: the file has no such key, or does not exist.
     """
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -125,7 +125,7 @@ def _unknown_key(key: str, known: Mapping[str, object], place: str, section: str
 
 
 def describe(homes: Mapping[str, Path], defaults: Path) -> Configuration:
-    """Every node's configuration against ``cometbft init``'s: what all nodes share, what they changed, what differs.
+    """Every node's configuration compared with ``cometbft init``'s: shared values, changed values, differences.
 
     Args:
         homes: the nodes' homes by name.

@@ -1,7 +1,7 @@
-"""Connections between nodes that broke, and consensus that ended: told by the nodes' logs, and by nothing else.
+"""Broken connections between nodes, and failed consensus: only the nodes' logs report them.
 
-A node that drops a peer dials it again at once, so that the number of peers looks right every second while votes and
-transactions are lost between: two versions that do not understand each other do this for ever.
+A node that drops a peer redials it at once, so that the number of peers looks correct every second while votes and
+transactions are lost in between. Two incompatible versions repeat this indefinitely.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from chainmark.core import units
 from chainmark.core.storage import storage_errors
 
 _BROKEN = re.compile(r'Stopping peer for error .*\berr=(?:"(?P<quoted>[^"]*)"|(?P<plain>\S+))')
-# What a node writes once before its consensus ends; a console's colours may stand around the key.
+# A node writes this once before its consensus ends; a console's colours may surround the key.
 _FAILURE = re.compile(
     r'CONSENSUS FAILURE!!!.*?(?:\x1b\[\d+m|\b)err=(?:\x1b\[\d+m)*(?:"(?P<quoted>[^"]*)"|(?P<plain>\S+))'
 )
 REASON_CHARACTERS = 200
 _ADDRESSES = re.compile(r"\b(\d+\.){3}\d+:\d+(->)?")
 REASONS_SHOWN = 3
-# How the other end says goodbye: to a connection too many, or because it is a seed that has told what it knows. Whoever
-# breaks a connection for a reason of its own says that reason.
+# The normal reasons of the other end for closing: a surplus connection, or a seed that has sent its addresses. A node
+# that breaks a connection for its own reason logs that reason.
 _GOODBYES = ("EOF", "unexpected EOF", "connection reset by peer", "use of closed network connection", "broken pipe")
 
 
 def broken_connections(logs: Mapping[str, Path]) -> dict[str, Counter[str]]:
-    """By node, how often it dropped a peer, by reason with addresses left out; both ends of a connection tell it.
+    """By node, how often it dropped a peer, by reason without addresses; both ends of a connection report it.
 
     Args:
         logs: of the nodes, by name.
@@ -42,7 +42,7 @@ def broken_connections(logs: Mapping[str, Path]) -> dict[str, Counter[str]]:
 
 
 def consensus_failures(logs: Mapping[str, Path]) -> dict[str, str]:
-    """By node, why its consensus stopped for ever although its process goes on; none where it did not.
+    """By node, why its consensus stopped permanently although its process runs; empty if none did.
 
     Args:
         logs: of the nodes, by name.
@@ -57,7 +57,7 @@ def consensus_failures(logs: Mapping[str, Path]) -> dict[str, str]:
 
 
 def disconnection_warnings(broken: Mapping[str, Counter[str]]) -> list[str]:
-    """A warning with the numbers and the reasons, the most frequent first; none where nodes only said goodbye."""
+    """A warning with the numbers and the reasons, the most frequent first; empty if all closings were normal."""
     total: Counter[str] = Counter()
     for reasons in broken.values():
         total.update(reasons)

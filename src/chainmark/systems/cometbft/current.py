@@ -1,4 +1,4 @@
-"""How a running load and the nodes under it stand at this moment, for whoever looks while they last."""
+"""The current state of a running load and its nodes, for live display."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _FAMILIES = (_HEIGHT, _MEMPOOL, _TOTAL)
 
 
 def current_figures(load: TransactionLoad, rate_per_s: float, pages: Mapping[str, bytes]) -> LiveFigures:
-    """The load's own counts, and what the nodes said in their last pages.
+    """The load's own counts, and figures of the nodes' last pages.
 
     Args:
-        load: that was started.
-        rate_per_s: of all its connections.
-        pages: by node, as they were scraped last.
+        load: the running load.
+        rate_per_s: total of all its connections.
+        pages: the last scraped page by node.
     """
     counts = load.progress()
     reported = {node: _values(page) for node, page in sorted(pages.items())}
@@ -45,14 +45,14 @@ def current_figures(load: TransactionLoad, rate_per_s: float, pages: Mapping[str
 
 
 def heights(pages: Mapping[str, bytes]) -> dict[str, int]:
-    """Of every node whose last page tells it, the height of its newest block."""
+    """By node, the height of its newest block, if its last page reports it."""
     reported = {node: _values(page) for node, page in pages.items()}
     return {node: values[_HEIGHT] for node, values in reported.items() if _HEIGHT in values}
 
 
 def _values(page: bytes) -> dict[str, int]:
-    """The families of a page that are asked for, which have one series each."""
-    # Most of a page's lines are histogram buckets, and parsing them would cost the processors that are measured.
+    """The needed families of a page, which have one series each."""
+    # Most of a page's lines are histogram buckets, and parsing them would use CPU time of the processors under test.
     lines = [line for line in page.decode().splitlines() if line.startswith(_FAMILIES)]
     families = text_string_to_metric_families("\n".join(lines) + "\n")
     return {

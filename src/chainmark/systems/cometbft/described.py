@@ -1,4 +1,4 @@
-"""What is said of CometBFT before anything runs: its metrics, its profiles, and what two runs must share."""
+"""The description of CometBFT before any run: its metrics, its profiles, and what two runs must share."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from chainmark.systems.trails.trail import with_trails
 
 
 class Described:
-    """CometBFT, whoever runs its nodes."""
+    """CometBFT, independent of who runs its nodes."""
 
     name = "cometbft"
     title = "CometBFT"
 
-    @cache  # noqa: B019 - there is one object of this class, and it lives as long as the program
+    @cache  # noqa: B019 - there is one object of this class, and it exists as long as the program
     def catalogue(self) -> Catalogue:
         """The metrics of ``catalogue.toml``."""
         return with_trails(load_catalogue(Path(__file__).with_name("catalogue.toml")))

@@ -1,8 +1,8 @@
-"""Perturbations: what a profile has done to nodes while the load runs, undone in time, and the recovery measured.
+"""Perturbations: applied to nodes while the load runs and undone in time, with the recovery measured.
 
-A node has recovered when it has the height that the network had at the moment of undoing, and says that it does not
-catch up any more. Nodes that were partitioned all have that height at once if the chain halted: they have recovered
-when each has one block more.
+A node has recovered when it has the network's height at the moment of undoing, and reports that it no longer catches
+up. Partitioned nodes all have that height at once if the chain halted: they have recovered when each has one block
+more.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class CuttableLinks(Protocol):
 
 @dataclass
 class Disturbance:
-    """One perturbation with what became of it."""
+    """One perturbation with its outcome."""
 
     number: int
     plan: Perturbation
@@ -84,7 +84,7 @@ class Disturbance:
 
     @property
     def finished(self) -> bool:
-        """Whether all of its nodes have recovered, or are waited for no longer."""
+        """Whether all of its nodes have recovered, or are no longer waited for."""
         return self.given_up or (self.undone_ns is not None and len(self.recovered_ns) == len(self.waiting_for))
 
     @property
@@ -126,7 +126,7 @@ class Disturber:
         return Disturbance(number, plan, nodes, network.nodes if plan.kind == "partition" else nodes, begin_ns, end_ns)
 
     def step(self) -> None:
-        """Begin what is due, undo what has lasted long enough, look who has recovered."""
+        """Begin what is due, undo what has lasted long enough, check which nodes have recovered."""
         for disturbance in self.disturbances:
             if disturbance.finished:
                 continue
@@ -141,7 +141,7 @@ class Disturber:
                 self._look(disturbance)
 
     def rest_s(self) -> float:
-        """Until the next thing is due, but no longer than the load may be left alone."""
+        """Until the next step is due, but no longer than the load may be unattended."""
         now_ns = time.time_ns()
         rests = [IDLE_S]
         for disturbance in self.disturbances:
@@ -154,14 +154,14 @@ class Disturber:
         return max(0.0, min(rests))
 
     def load_ended(self) -> None:
-        """All begin within the load, as the profile was checked for."""
+        """All begin within the load, which the profile's validation ensures."""
 
     def finished(self) -> bool:
         """Whether all of them are over."""
         return all(disturbance.finished for disturbance in self.disturbances)
 
     def frame(self) -> pl.DataFrame:
-        """What became of every perturbation on every node."""
+        """The outcome of every perturbation on every node."""
         rows = [row for disturbance in self.disturbances for row in disturbance.rows()]
         return pl.DataFrame(rows, schema=PERTURBATION_SCHEMA, orient="row")
 
@@ -174,7 +174,7 @@ class Disturber:
         ]
 
     def _others(self, disturbance: Disturbance) -> list[CometNode]:
-        """Who knows the network's height while it lasts; nobody is apart from a partition."""
+        """The nodes that know the network's height meanwhile: those outside the partition."""
         alive = self._instruments.network.alive()
         return (
             alive if disturbance.plan.kind == "partition" else [node for node in alive if node not in disturbance.nodes]
@@ -189,7 +189,7 @@ class Disturber:
             side = [node.name for node in disturbance.nodes]
             rest = [node.name for node in self._instruments.network.started if node.name not in side]
             self._require_links().partition([side, rest])
-        # Asked before, a busy machine made blocks until then that nobody missed.
+        # Queried earlier, a busy machine would have made blocks in between that no node missed.
         disturbance.height_begun = self._instruments.height(self._others(disturbance))
         names = ", ".join(node.name for node in disturbance.nodes)
         disturbance.begun_ns = self._instruments.note(f"{names} {_SAID[disturbance.plan.kind]}", planned=True)
@@ -227,7 +227,7 @@ class Disturber:
         disturbance.undone_ns = self._instruments.note(f"{names} {done}{with_version}", planned=True)
 
     def _ended(self, disturbance: Disturbance) -> bool:
-        """Whether the processes are gone; one that does not heed its signal is killed."""
+        """Whether the processes have exited; one that ignores its signal is killed."""
         late = time.time_ns() - (disturbance.begun_ns or 0) > STOP_TIMEOUT_S * NS
         for node in disturbance.nodes:
             if late and not node.process.ended():
@@ -260,5 +260,5 @@ class Disturber:
 
 
 def planned_starts(plans: Sequence[Perturbation]) -> Counter[str]:
-    """How often each node is started anew by plan."""
+    """The planned number of restarts of each node."""
     return Counter(f"node{index}" for plan in plans if plan.kind in RESTARTING for index in plan.nodes)

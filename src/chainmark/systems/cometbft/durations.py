@@ -21,10 +21,10 @@ _LARGEST_NS = 2**63 - 1
 
 
 def go_duration_ns(text: str) -> int:
-    """A duration in ns, as Go's ``time.ParseDuration`` reads it: what is below a nanosecond is cut off.
+    """A duration in ns, as Go's ``time.ParseDuration`` parses it: fractions of a nanosecond are cut off.
 
     Raises:
-        UsageError: it is no duration, or longer than Go's 290 years.
+        UsageError: it is not a duration, or longer than Go's 290 years.
 
     Source: https://pkg.go.dev/time#ParseDuration
     """

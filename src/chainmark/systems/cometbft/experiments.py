@@ -12,7 +12,7 @@ from chainmark.core.manifest import Subject
 from chainmark.lab.protocols import ImportRequest
 from chainmark.systems.cometbft.saturation.results import CellRun, LatencyEntry, RunFigure, VersionRuns
 
-# Of 90 s of one batch a second the last batch coincides with the end, and is normally not sent.
+# Of 90 s of one batch per second the last batch coincides with the end, and is normally not sent.
 LOAD_S = 89
 NAME = "CometBFT"
 UNSTATED = "not stated"
@@ -33,7 +33,7 @@ class LoadExperiment:
 
     Attributes:
         id: its UUID, as printed.
-        connections, rate, size_bytes: transactions per second of each connection, of so many bytes.
+        connections, rate, size_bytes: transactions per second and connection, of this size.
     """
 
     id: str
@@ -43,12 +43,12 @@ class LoadExperiment:
 
     @property
     def part(self) -> str:
-        """As a part of its source: c1-r200-93024f38."""
+        """Its name as part of its source: c1-r200-93024f38."""
         return f"c{self.connections}-r{self.rate}-{self.id[:8]}"
 
     @property
     def expected(self) -> int:
-        """Transactions that the load tool means to send."""
+        """Number of transactions that the load tool plans to send."""
         return self.connections * self.rate * LOAD_S
 
     def cell(self, committed: int, throughput_per_s: float, latency: LatencyEntry) -> CellRun:
@@ -82,7 +82,7 @@ def parts_of_source(path: Path, experiments: Sequence[LoadExperiment]) -> list[s
 
 
 def ordered_experiment(order: ImportRequest, experiments: Sequence[Experiment]) -> Experiment:
-    """The experiment that an import asks for.
+    """The experiment that an import requests.
 
     Raises:
         UsageError: there is no such one.
@@ -99,9 +99,9 @@ def published_runs(
     """The loads of a file as one version of a saturation test.
 
     Args:
-        version: as it is called.
-        source: the file, and what it holds.
-        throughput_is: how its throughput is meant.
+        version: its label.
+        source: the file, and its content.
+        throughput_is: the definition of its throughput.
         runs: its loads.
         notes: on its figures.
     """
@@ -112,7 +112,7 @@ def published_runs(
         source=source,
         expected=f"connections × rate × {LOAD_S} s: of 90 s the last batch coincides with the end and is not sent",
         latency_is=LATENCY_IS,
-        latency_kind="",  # under which block time is not told
+        latency_kind="",  # below this, block time is not reported
         throughput_is=throughput_is,
         runs=list(runs),
         conditions={"block_time": UNSTATED},

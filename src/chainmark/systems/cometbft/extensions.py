@@ -1,8 +1,8 @@
-"""Vote extensions: the application of the network's own end-to-end tests, which extends votes by as much as it is told.
+"""Vote extensions: the application of the network's own end-to-end tests, which extends votes by a configured size.
 
-The node's built-in ``kvstore`` extends no vote. The module's package ``test/e2e/node`` is a node with another
-application built in: it puts all extensions of a block, in hexadecimal, into the first transaction of the next one, and
-has every validator check it.
+The node's built-in ``kvstore`` does not extend votes. The module's package ``test/e2e/node`` is a node with another
+built-in application: it puts all extensions of a block, in hexadecimal, into the first transaction of the next one, and
+every validator checks it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from chainmark.systems.cometbft.configuration import Flat, read_genesis
 
 PACKAGE = "test/e2e/node"
 BINARY = "e2e-node"
-# How the application's configuration calls the size; the name stands in every binary that knows it.
+# The application's configuration key of the size; every binary that supports it contains the name.
 _SIZE_KEY = "vote_extension_size"
-# Where the genesis has the height from which votes are extended: from v1, and before.
+# The genesis key of the height from which votes are extended: from v1 on, and before.
 _ENABLE_KEYS = (
     "consensus_params.feature.vote_extensions_enable_height",
     "consensus_params.abci.vote_extensions_enable_height",
@@ -34,14 +34,14 @@ _ENABLE_KEYS = (
 
 @dataclass(frozen=True)
 class ExtendingApplication:
-    """The node with that application. ``size_bytes`` 0 stands for a number of up to 8 bytes."""
+    """The node with that application. ``size_bytes`` 0 means a number of up to 8 bytes."""
 
     binary: Path
     version: str
     size_bytes: int
 
     def genesis_changes(self, home: Path) -> dict[str, Scalar | list[Scalar]]:
-        """What makes votes be extended from the first block on.
+        """The genesis changes that extend votes from the first block on.
 
         Raises:
             UsageError: this version has no vote extensions.
@@ -62,7 +62,7 @@ class ExtendingApplication:
             "persist_interval": 1,
             "snapshot_interval": 0,
             "vote_extensions_enable_height": 1,
-            "vote_extensions_update_height": -1,  # the genesis says it
+            "vote_extensions_update_height": -1,  # the genesis contains it
             **({_SIZE_KEY: self.size_bytes} if self.size_bytes else {}),
         }
         with storage_errors(home):
@@ -70,11 +70,11 @@ class ExtendingApplication:
             _configuration(home).write_text(tomlkit.dumps(content), encoding="utf-8")
 
     def command(self, home: Path) -> list[str]:
-        """How a node is started on that home."""
+        """The command that starts a node on that home."""
         return [str(self.binary), str(_configuration(home))]
 
     def environment(self, home: Path) -> Mapping[str, str]:
-        """What it must find in its environment."""
+        """Its environment variables."""
         return {"CMTHOME": str(home)}
 
     def __str__(self) -> str:
@@ -87,14 +87,14 @@ def _configuration(home: Path) -> Path:
 
 
 def install(version: str, size_bytes: int) -> ExtendingApplication:
-    """Make sure that the node with the extending application is cached.
+    """Ensure that the node with the extending application is cached.
 
     Args:
         version: of CometBFT.
         size_bytes: of each vote's extension; 0: a number of up to 8 bytes.
 
     Raises:
-        UsageError: that version's application cannot do that.
+        UsageError: that version's application does not support it.
         EnvironmentFailure: it could not be built.
     """
     binary = nodes.install_tool(version, PACKAGE, BINARY)

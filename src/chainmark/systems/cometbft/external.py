@@ -1,4 +1,4 @@
-"""An application of the user's own, which the nodes reach over a socket: one process for each node, beside it."""
+"""A user's own application, which the nodes reach over a socket: one process per node."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class ExternalApplication:
     parts: tuple[str, ...]
 
     def address(self, host: str) -> str:
-        """Where the node at that host finds it, as CometBFT names it."""
+        """Its address for the node at that host, in CometBFT's notation."""
         return f"tcp://{host}:{PORT}"
 
     def command(self, node: str, host: str, home: Path) -> list[str]:
-        """How it is started for one node."""
+        """The command that starts it for one node."""
         places = {"{address}": self.address(host), "{node}": node, "{home}": str(home)}
         return [_filled(part, places) for part in self.parts]
 
@@ -41,7 +41,7 @@ def application_of(command: Sequence[str]) -> ExternalApplication | None:
     """The application of a profile's `application.command`, if it has one.
 
     Raises:
-        UsageError: there is no such program, or it is not told where to listen.
+        UsageError: there is no such program, or its command lacks the address.
     """
     if not command:
         return None

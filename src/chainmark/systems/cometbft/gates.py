@@ -1,4 +1,4 @@
-"""The gates of a CometBFT run: what must hold before its figures mean anything, and what the network must not fail."""
+"""The gates of a CometBFT run: preconditions of valid figures, and requirements on the network."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from chainmark.systems.cometbft.launch import NetworkFailure
 from chainmark.systems.cometbft.profile import CometBFTProfile
 from chainmark.systems.cometbft.workload import Measurement
 
-# Sent so late, a transaction was held up; answered so long after it was sent, by a node that reads slowly. An idle
-# node answers within a millisecond, one that is held up takes seconds.
+# A transaction sent this late was held up; one with a response this late was sent to a node that reads slowly. An idle
+# node responds within a millisecond, one that is held up takes seconds.
 LATE_NS, HELD_UP_NS = 500_000_000, 100_000_000
 START_PRESSURE_MAX = 0.8
 
@@ -31,11 +31,11 @@ def run_gates(
     transaction_counts: TransactionCounts,
     samples: dict[str, pl.DataFrame],
 ) -> list[Gate]:
-    """All gates of a run, in the order in which a reader asks for them.
+    """All gates of a run, in display order.
 
-    Those that ask for the chain are left out where no node was left to read it from.
+    Those that need the chain are omitted if no node was left to read it from.
     """
-    halted = bool(measurement.broken_off)  # which ended the load, too
+    halted = bool(measurement.broken_off)  # which ended the load too
     held_up = halted or is_held_up(events.transactions)
     gates = [*_node_gates(profile, measurement, events), *_accounting_gates(profile, transaction_counts)]
     gates += _load_gates(profile, measurement, samples["transaction"], held_up=held_up)
@@ -50,7 +50,7 @@ def run_gates(
 
 
 def start_gate(failures: Sequence[Incident]) -> Gate:
-    """Whether every node started at once; one that needed several tries is told, and fails nothing by it."""
+    """Whether every node started at the first attempt; retries are reported and do not fail the gate."""
     gate = _subjects("started", "every node started at the first try", not failures, _named(failures), "no failed try")
     return gate.model_copy(update={"status": GateStatus.WARN}) if failures else gate
 
@@ -62,11 +62,11 @@ def failed_gate(failure: NetworkFailure) -> Gate:
 
 
 def start_pressure_gate(pressure: float | None, profile: CometBFTProfile) -> Gate:
-    """Of a network that did not start: whether the machine was so full that this says nothing of its nodes.
+    """For a network that did not start: whether the machine was so busy that this proves nothing about its nodes.
 
     Args:
-        pressure: the share of the time in which something on the machine waited for a processor; None: not known.
-        profile: where waiting is no reason against a run, neither is this.
+        pressure: the share of the time in which a process waited for a CPU; None: unknown.
+        profile: if waiting does not invalidate a run, it does not count here either.
     """
     limit = 1.0 if profile.gates.waited_share_max >= 1.0 else START_PRESSURE_MAX
     gate = _at_most(
@@ -83,8 +83,8 @@ def start_pressure_gate(pressure: float | None, profile: CometBFTProfile) -> Gat
 
 def _named(failures: Sequence[Incident]) -> str:
     counts = Counter(failure.what for failure in failures)
-    said = [what if count == 1 else f"{what}, {units.count(count)} times" for what, count in counts.items()]
-    return "; ".join(said) or "all at the first try"
+    texts = [what if count == 1 else f"{what}, {units.count(count)} times" for what, count in counts.items()]
+    return "; ".join(texts) or "all at the first try"
 
 
 def _node_gates(profile: CometBFTProfile, measurement: Measurement, events: Events) -> list[Gate]:
@@ -101,7 +101,7 @@ def _node_gates(profile: CometBFTProfile, measurement: Measurement, events: Even
 
 
 def _following_gate(measurement: Measurement) -> Gate:
-    """Whether every living node had the chain in the end: one that stopped leaves the others' figures sound."""
+    """Whether every living node had the chain at the end; the figures of the others stay valid."""
     stopped = measurement.stopped
     text = "; ".join(f"{name} stopped: {why}" for name, why in sorted(stopped.items()))
     return _conclusive("following", "every node followed the chain", not stopped, text or "all", "all")
@@ -112,7 +112,7 @@ def _anew(restarts: Sequence[str]) -> str:
 
 
 def _accounting_gates(profile: CometBFTProfile, transaction_counts: TransactionCounts) -> list[Gate]:
-    """Whether all was counted, and whether the nodes kept what they had answered."""
+    """Whether the accounting is complete, and whether the nodes kept their accepted transactions."""
     wrong = transaction_counts.contradictions
     label = "no answer was wrong"
     gates = [
@@ -125,14 +125,14 @@ def _accounting_gates(profile: CometBFTProfile, transaction_counts: TransactionC
         ),
         _conclusive("answers", label, not wrong, "; ".join(wrong) or "none", "none"),
     ]
-    # Sent without waiting for a check, a transaction was received and not accepted: nothing was promised.
+    # Sent without waiting for a check, a transaction was received but not accepted: nothing was promised.
     if transaction_counts.lost is not None and profile.load.method == "sync":
         gates.append(_lost_gate(transaction_counts.lost, transaction_counts.unsure))
     return gates
 
 
 def _lost_gate(lost: int, unsure: int) -> Gate:
-    """Fails by what is lost for certain; what may as well wait in a mempool that lists only a part is not known."""
+    """Fails for certain losses only; transactions that a truncated mempool list may contain are unknown."""
     result = units.plural(lost + unsure, "accepted transaction")
     reported = f"between {units.count(lost)} and {result}" if unsure else result
     gate = _conclusive("lost", "no accepted transaction was lost", lost == 0, f"{reported} lost", "0 lost")
@@ -146,9 +146,9 @@ def _lost_gate(lost: int, unsure: int) -> Gate:
 def _load_gates(
     profile: CometBFTProfile, measurement: Measurement, transactions: pl.DataFrame, *, held_up: bool
 ) -> list[Gate]:
-    """Whether the load was offered as it was planned; what the nodes held up is theirs, and else the generator's."""
+    """Whether the load was offered as planned; delays by the nodes are theirs, others the generator's."""
     limits = profile.gates
-    whose = GateKind.SUBJECT if held_up else GateKind.INSTRUMENT
+    kind = GateKind.SUBJECT if held_up else GateKind.INSTRUMENT
     sent_share = _share(transactions["tx_schedule_lag_s"].is_not_null())
     lag_s = _p99(transactions["tx_schedule_lag_s"])
     cores = measurement.records["cpu_s"] / max(measurement.records["wall_s"], 1e-9)
@@ -166,11 +166,11 @@ def _load_gates(
     generator = _at_most(
         "generator", label, cores, limits.generator_cpu_max_cores, lambda value: f"{units.number(value, 2)} cores"
     )
-    return [*(gate.model_copy(update={"kind": whose}) for gate in gates), generator]
+    return [*(gate.model_copy(update={"kind": kind}) for gate in gates), generator]
 
 
 def _chain_gates(profile: CometBFTProfile, measurement: Measurement, samples: Mapping[str, pl.DataFrame]) -> list[Gate]:
-    """Whether what was offered was committed, and how much was seen of it."""
+    """Whether the offered transactions were committed, and how much of that was observed."""
     limits, blocks = profile.gates, samples["block"]
     share = _mean(samples["transaction"]["tx_committed_share"])
     least = limits.committed_share_min
@@ -179,12 +179,12 @@ def _chain_gates(profile: CometBFTProfile, measurement: Measurement, samples: Ma
     )
     left = f"{units.count(measurement.waiting.fullest)} left"
     drained = _gate("drained", "the mempools ran empty", measurement.drained, left, "0 left")
-    # Where saturation is the point, what still waits in a network that goes on means that draining ended too early.
-    whose = GateKind.SUBJECT if least > 0.0 or measurement.broken_off else GateKind.INSTRUMENT
+    # At saturation, waiting transactions in a network that still makes blocks mean that draining ended too early.
+    kind = GateKind.SUBJECT if least > 0.0 or measurement.broken_off else GateKind.INSTRUMENT
     unseen = unseen_commits(blocks)
     return [
         committed.model_copy(update={"kind": GateKind.SUBJECT}),
-        drained.model_copy(update={"kind": whose}),
+        drained.model_copy(update={"kind": kind}),
         _blocks_gate(blocks.height, limits.blocks_min),
         _gate("observed", "every commit was seen", unseen == 0, f"{unseen} of {blocks.height} unseen", "0 unseen"),
         *rounds_gate(blocks, limits.extra_rounds_max),
@@ -192,7 +192,7 @@ def _chain_gates(profile: CometBFTProfile, measurement: Measurement, samples: Ma
 
 
 def _blocks_gate(blocks: int, least: int) -> Gate:
-    """Few blocks are what a slow network makes, so that their interval is judged; none at all is a failure."""
+    """A slow network makes few blocks, so that their interval is judged; none at all is a failure."""
     gate = _subjects("blocks", "enough blocks", blocks >= least, units.plural(blocks, "block"), f"≥ {least} blocks")
     if not 0 < blocks < least:
         return gate
@@ -207,10 +207,10 @@ def _machine_gates(
 
 
 def is_held_up(transactions: pl.DataFrame) -> bool:
-    """Whether the nodes kept transactions from being sent, and not the generator.
+    """Whether the nodes delayed sending, and not the generator.
 
-    A node that does not keep up refuses transactions, or reads its connections slowly: then what waits in them is
-    answered late. A generator that is late itself finds its transactions answered at once.
+    A node that does not keep up refuses transactions, or reads its connections slowly: then responses are late. A
+    generator that is late itself gets its responses at once.
 
     Args:
         transactions: one row each, with due_ns, sent_ns, answered_ns and answer.
@@ -222,11 +222,11 @@ def is_held_up(transactions: pl.DataFrame) -> bool:
 
 
 def unsent_gate(transactions: pl.DataFrame, limit: float, *, halted: bool = False) -> list[Gate]:
-    """Where saturation is the point: what was not sent must have been held up by the nodes, not by the generator.
+    """At saturation: unsent transactions must have been held up by the nodes, not by the generator.
 
     Args:
         transactions: as of :func:`is_held_up`.
-        limit: of the share that the generator may owe; 1 asks for nothing.
+        limit: maximum share that the generator may cause; 1 disables the check.
         halted: whether the load was ended because the network had stopped.
     """
     if limit >= 1.0:
@@ -241,7 +241,7 @@ def unsent_gate(transactions: pl.DataFrame, limit: float, *, halted: bool = Fals
 
 
 def _companions_gates(measurement: Measurement) -> list[Gate]:
-    """Of what was done beside the load, if anything was."""
+    """The gates of activities besides the load, if there were any."""
     gates = []
     if (disturber := measurement.disturber) is not None:
         problems = disturber.problems()
@@ -257,7 +257,7 @@ def _companions_gates(measurement: Measurement) -> list[Gate]:
     return gates
 
 
-# Whose time it is, by the column of the seconds.
+# The consumer of CPU time, by the column of the seconds.
 _WAITERS = {
     "nodes_run_queue_share": "nodes",
     "generator_run_queue_share": "generator and observer",
@@ -266,21 +266,21 @@ _WAITERS = {
 
 
 def waited_gate(seconds: pl.DataFrame, limit: float) -> Gate:
-    """Of the time in which our processes wanted to run, what others had: what else the machine does is its own affair.
+    """The time that others had while our processes wanted to run; other load of the machine is irrelevant.
 
-    A kernel without such accounts cannot say that the machine was overloaded, which a reader must know.
+    A kernel without this accounting cannot show that the machine was overloaded, which a reader must know.
     """
     label = "waits for a processor, our processes"
-    shares = {whose: share for name, whose in _WAITERS.items() if (share := _mean(seconds[name])) is not None}
+    shares = {consumer: share for name, consumer in _WAITERS.items() if (share := _mean(seconds[name])) is not None}
     gate = _at_most("pressure", label, max(shares.values(), default=None), limit, partial(units.share_beside, limit))
     if "nodes" in shares:
-        text = ", ".join(f"{whose} {units.share_beside(limit, share)}" for whose, share in shares.items())
+        text = ", ".join(f"{consumer} {units.share_beside(limit, share)}" for consumer, share in shares.items())
         return gate.model_copy(update={"measured": f"{text} of the time"})
     return gate.model_copy(update={"status": GateStatus.UNKNOWN, "measured": "this kernel does not tell"})
 
 
 def rounds_gate(blocks: pl.DataFrame, limit: int | None) -> list[Gate]:
-    """Whether the machine was fast enough for every block's first round, where the profile asks for that."""
+    """Whether the machine was fast enough for every block's first round, if the profile requires that."""
     if limit is None:
         return []
     rounds = blocks["block_extra_rounds"].drop_nulls()
@@ -290,7 +290,7 @@ def rounds_gate(blocks: pl.DataFrame, limit: int | None) -> list[Gate]:
 
 
 def restarted_nodes(scrapes: pl.DataFrame, planned: Mapping[str, int] | None = None) -> list[str]:
-    """Nodes whose process reported more start times than one, and one more for each start that was planned."""
+    """Nodes with more start times of their process than 1 plus the planned starts."""
     starts = scrapes.filter(pl.col("metric") == "process_start_time_seconds")
     frame = starts.group_by("host").agg(pl.col("value").n_unique())
     return sorted(host for host, count in frame.iter_rows() if count > 1 + (planned or {}).get(host, 0))
@@ -298,7 +298,7 @@ def restarted_nodes(scrapes: pl.DataFrame, planned: Mapping[str, int] | None = N
 
 def unseen_commits(blocks: pl.DataFrame) -> int:
     """Blocks of the window whose commit event did not reach the load machine."""
-    # The first row may lack its interval because the block before it is not part of what was read.
+    # The first row may lack its interval because the previous block was not read.
     return int(blocks["block_interval_observed_s"].tail(max(0, blocks.height - 1)).null_count())
 
 
@@ -338,6 +338,6 @@ def _share(column: pl.Series) -> float | None:
 
 
 def _p99(column: pl.Series) -> float | None:
-    """The centile; of so few values that they have none, the largest, which is no less."""
+    """The centile; for too few values the largest, which is not lower."""
     value = column.quantile(0.99, "lower") if has_rank(column.count(), 0.99) else column.max()
     return float(value) if isinstance(value, int | float) else None

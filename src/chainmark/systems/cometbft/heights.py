@@ -1,4 +1,4 @@
-"""Blocks as the nodes' metrics pages show them: heights that grow from scrape to scrape."""
+"""Blocks according to the nodes' metrics pages: heights that grow from scrape to scrape."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import polars as pl
 from chainmark.core.times import NS
 from chainmark.systems.cometbft.analyse import Window
 
-# The height that a node works on, and the last one that it committed, which is told together with that block's figures.
+# The height in progress of a node, and the last one that it committed, which appears together with that block's
+# figures.
 HEIGHT = "cometbft_consensus_height"
 LAST_HEIGHT = "cometbft_consensus_latest_block_height"
-# Gauges of a node that speak of the block that it committed last, by the metric's id.
+# Gauges of a node about the block that it committed last, by the metric's ID.
 LAST_BLOCK = {
     "block_transactions": "cometbft_consensus_num_txs",
     "block_size_bytes": "cometbft_consensus_block_size_bytes",
@@ -20,7 +21,7 @@ LAST_BLOCK = {
 
 
 def last_heights(scrapes: pl.DataFrame) -> pl.DataFrame:
-    """The last block that each scrape told: time_ns, host, height; where it is not told, the one below the next."""
+    """The last block in each scrape: time_ns, host, height; if it is not reported, the one below the next."""
     frame = scrapes.filter(pl.col("metric").is_in([HEIGHT, LAST_HEIGHT]))
     last = pl.col("value") - (pl.col("metric") == HEIGHT).cast(pl.Float64)
     rows = frame.with_columns(height=last.cast(pl.Int64)).sort("metric", descending=True)
@@ -30,8 +31,8 @@ def last_heights(scrapes: pl.DataFrame) -> pl.DataFrame:
 def first_sights(scrapes: pl.DataFrame) -> pl.DataFrame:
     """When each height was first seen on any node.
 
-    Heights that were jumped over are spread evenly between the two that were seen. The lowest height has none: it was
-    there before anybody looked.
+    Skipped heights are spread evenly between the two that were seen. The lowest height has no time: it existed before
+    the first scrape.
 
     Args:
         scrapes: time_ns, host, metric, value.
@@ -59,7 +60,7 @@ def first_sights(scrapes: pl.DataFrame) -> pl.DataFrame:
 
 
 def block_samples(scrapes: pl.DataFrame, window: Window) -> pl.DataFrame:
-    """One row per height that was first seen in the window; what a page tells of a block where one told it."""
+    """One row per height that was first seen in the window; with a page's figures of the block if there are any."""
     frame = first_sights(scrapes).filter(window.contains("seen_ns"))
     for name, values in last_block_values(scrapes).items():
         frame = frame.join(values.rename({"value": name}), on="height", how="left")
@@ -69,10 +70,10 @@ def block_samples(scrapes: pl.DataFrame, window: Window) -> pl.DataFrame:
 
 
 def last_block_values(scrapes: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Of each gauge of the last block: height, value. The middle one of what the nodes said in their last scrapes.
+    """Of each gauge of the last block: height, value. The median of the nodes' last scrapes of the height.
 
-    A page is not written in one moment, so a node may show the new height beside the old block's figures: the last
-    scrape of a height is surely whole, unless it is the only one, and then the other nodes outvote it.
+    A page is not written atomically, so a node may show the new height next to the previous block's figures. The last
+    scrape of a height is certainly consistent, unless it is the only one, and then the other nodes outvote it.
     """
     heights = last_heights(scrapes)
     result = {}

@@ -1,6 +1,6 @@
-"""What measurements of CometBFT networks that others ran can be taken in, and which reader is for which source.
+"""Importable measurements of external CometBFT networks, and the reader of each kind of source.
 
-A server is asked as a Prometheus; a file or folder is given to the first reader that recognises its content.
+A URL is queried as a Prometheus server; a file or folder is read by the first reader that recognises its content.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Reader:
     """One kind of source.
 
     Attributes:
-        title: what it reads, as it is told to somebody whose source nobody recognises.
-        recognises: whether a file or folder is of this kind, by its content; false also for what cannot be read.
+        title: what it reads, for the error message if no reader recognises a source.
+        recognises: whether a file or folder is of this kind, by its content; false also for an unreadable one.
         ingest: see :meth:`chainmark.lab.protocols.ImportableSystem.ingest`.
         parts: see :meth:`chainmark.lab.protocols.PartedSystem.parts`.
     """
@@ -40,7 +40,7 @@ class Reader:
     parts: Callable[[ImportRequest], list[str]] = _no_parts
 
 
-# In the order in which they are asked.
+# In the order in which they are tried.
 READERS: tuple[Reader, ...] = (
     Reader(
         "answers of a Prometheus server that an import kept (`raw/prometheus` of its run)",
@@ -59,10 +59,10 @@ SERVER = Reader("a Prometheus server", lambda _path: False, prometheus.ingest_se
 
 
 def reader_of(order: ImportRequest) -> Reader:
-    """Who reads this source.
+    """The reader of this source.
 
     Raises:
-        UsageError: nobody does.
+        UsageError: there is none.
     """
     if isinstance(order.source, str):
         return SERVER
@@ -77,7 +77,7 @@ def reader_of(order: ImportRequest) -> Reader:
 
 
 def parts_of(order: ImportRequest) -> list[str]:
-    """The runs that the source holds; none: it is one."""
+    """The runs of the source; none: it is one."""
     return reader_of(order).parts(order)
 
 

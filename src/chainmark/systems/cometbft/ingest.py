@@ -1,4 +1,4 @@
-"""Raw material to typed events: transactions matched to blocks by hash, blocks, scrapes; and the books that prove it.
+"""Turn raw data into typed events: transactions matched to blocks by hash, blocks, scrapes; with full accounting.
 
 Every frame below is written to ``events/``. Times are nanoseconds since the epoch, by the load machine's clock unless
 they come from a header.
@@ -41,19 +41,19 @@ BLOCK_SCHEMA: Schema = {
     "height": pl.Int64, "time_ns": pl.Int64, "observed_ns": pl.Int64, "proposer": pl.String, "round": pl.Int64,
     "missing_votes": pl.Int64, "transactions": pl.Int64, "header_transactions": pl.Int64, "size_bytes": pl.Int64,
 }  # fmt: skip
-# Transactions of ours that stand in a block and were not executed.
+# Our transactions that are in a block and were not executed.
 FAILED_SCHEMA: Schema = {
     "hash": pl.Binary, "height": pl.Int64, "index_in_block": pl.Int64, "code": pl.Int64, "codespace": pl.String,
     "log": pl.String,
 }  # fmt: skip
 SCRAPE_SCHEMA: Schema = {"time_ns": pl.Int64, "host": pl.String, "metric": pl.String, "value": pl.Float64}
 
-# Of the histogram of the steps of consensus, whose buckets are too wide for anything but the mean.
+# Of the histogram of the consensus steps, whose buckets are too wide for anything but the mean.
 STEP_SUM, STEP_COUNT = STEP_TOTALS = (
     "cometbft_consensus_step_duration_seconds_sum",
     "cometbft_consensus_step_duration_seconds_count",
 )
-# Families of the nodes' metrics pages that the analysis or the diagnostics use; the pages themselves are kept whole.
+# Families of the nodes' metrics pages that the analysis or the diagnostics use; complete pages are stored as well.
 SCRAPED_FAMILIES = (
     "cometbft_mempool_size",
     "cometbft_p2p_peers",
@@ -70,7 +70,7 @@ SCRAPED_FAMILIES = (
 
 @dataclass(frozen=True)
 class Events:
-    """The typed events of one run; without blocks where no node was left to read the chain from."""
+    """The typed events of one run; without blocks if no node was left to read the chain from."""
 
     transactions: pl.DataFrame
     blocks: pl.DataFrame
@@ -79,10 +79,10 @@ class Events:
     foreign_transactions: int
     duplicates: int
     undecodable: int
-    failed: pl.DataFrame | None = None  # None: nobody was asked
+    failed: pl.DataFrame | None = None  # None: not queried
 
     def write(self, run: UnfinishedRun) -> None:
-        """Keep them with the run."""
+        """Store them with the run."""
         run.write_events("transactions", self.transactions, TRANSACTION_SCHEMA)
         run.write_events("blocks", self.blocks, BLOCK_SCHEMA)
         if self.failed is not None:
@@ -95,9 +95,9 @@ class ChainReading:
     """How a chain is read.
 
     Attributes:
-        experiment_id: that transactions of ours carry.
-        has_results: whether to ask which transactions of a block the application failed to execute.
-        by_hash: whether transactions of ours are told by their hash, as they carry no id.
+        experiment_id: the ID in our transactions.
+        has_results: whether to query which transactions of a block the application failed to execute.
+        by_hash: whether our transactions are identified by hash, as they carry no ID.
     """
 
     experiment_id: bytes
@@ -106,13 +106,13 @@ class ChainReading:
 
 
 def collect(measurement: Measurement, reading: ChainReading, progress: Progress) -> Events:
-    """Read the chain over RPC and turn all that was collected into events."""
+    """Read the chain over RPC and turn all collected data into events."""
     progress.stage("reading the chain")
     blocks, sizes = _read_blocks(measurement, progress)
     observed = observed_commits(measurement.observed)
     places, counts = _places(blocks, _recogniser(reading, measurement.records["hash"]))
     failed = _failed(measurement, blocks, places) if reading.has_results else None
-    # What failed is in a block, and nevertheless not committed.
+    # A failed transaction is in a block, but not committed.
     for digest in [] if failed is None else failed["hash"]:
         del places[digest]
     progress.stage("decoding the scrapes")
@@ -130,7 +130,7 @@ def collect(measurement: Measurement, reading: ChainReading, progress: Progress)
 
 
 def _failed(measurement: Measurement, blocks: list[Block], places: Mapping[bytes, tuple[int, int]]) -> pl.DataFrame:
-    """Ours that the application failed to execute, in the order of their blocks."""
+    """Our transactions that the application failed to execute, in block order."""
     rows: list[tuple[bytes, int, int, int, str, str]] = []
     if measurement.reader is not None:
         with RpcClient(measurement.reader.address, timeout_s=60.0) as client:
@@ -146,7 +146,7 @@ def _failed(measurement: Measurement, blocks: list[Block], places: Mapping[bytes
 
 
 def failure_reasons(events: Events) -> list[str]:
-    """For every reason for which transactions failed in a block, how many did."""
+    """The number of transactions that failed in a block, by reason."""
     if events.failed is None:
         return []
     by_code = events.failed.group_by("code", "codespace").agg(pl.len(), pl.col("log").first()).sort("codespace", "code")
@@ -158,7 +158,7 @@ def failure_reasons(events: Events) -> list[str]:
 
 
 def _recogniser(reading: ChainReading, hashes: bytes) -> Callable[[bytes, bytes], str]:
-    """What a transaction of a block is, by its bytes and its hash: "ours", "foreign" or "undecodable"."""
+    """The class of a transaction in a block, by its bytes and its hash: "ours", "foreign" or "undecodable"."""
     if reading.by_hash:
         sent = set(_digests(hashes))
         return lambda _, digest: "ours" if digest in sent else "foreign"
@@ -202,7 +202,7 @@ def observed_commits(messages: list[tuple[int, bytes]]) -> dict[int, int]:
 def _places(
     blocks: list[Block], what: Callable[[bytes, bytes], str]
 ) -> tuple[dict[bytes, tuple[int, int]], dict[str, int]]:
-    """Where each of our transactions stands first: hash → (height, index); and what else was found."""
+    """The first position of each of our transactions: hash → (height, index); and the other findings."""
     places: dict[bytes, tuple[int, int]] = {}
     counts = {"foreign": 0, "duplicates": 0, "undecodable": 0}
     for block in blocks:
@@ -236,14 +236,14 @@ def _transactions(records: LoadResult, places: Mapping[bytes, tuple[int, int]]) 
             "index_in_block": pl.Series([place and place[1] for place in results], dtype=pl.Int64),
         }
     )
-    # Below 0 says "never".
+    # Below 0 means "never".
     return frame.with_columns(
         pl.when(pl.col(name) >= 0).then(pl.col(name)) for name in ("sent_ns", "answered_ns")
     ).sort("connection", "sequence")
 
 
 def _blocks(blocks: list[Block], sizes: Mapping[int, tuple[int, int]], observed: Mapping[int, int]) -> pl.DataFrame:
-    """One row per block. Its round and missing votes stand in the next block's commit, so the last one has none."""
+    """One row per block. Its round and missing votes are in the next block's commit, so the last one has none."""
     following = {block.height - 1: block for block in blocks}
 
     def commit(height: int, name: str) -> int | None:
@@ -281,9 +281,9 @@ def read_scrapes(files: Mapping[str, Path]) -> tuple[pl.DataFrame, dict[str, int
 
 
 def read_page(page: str) -> tuple[dict[str, float], int, int]:
-    """The chosen families of one page, and lines with a value, and how many of them count.
+    """The chosen families of one page, its number of lines with a value, and how many of them count.
 
-    A family is summed over its labels, but for the steps of consensus, which are apart: "NAME:Propose".
+    A family is summed over its labels, except for the consensus steps, which are separate: "NAME:Propose".
     """
     lines = [line for line in page.splitlines() if line and not line.startswith("#")]
     # The parser reads a page in milliseconds, but there are hundreds, and most of their lines are histogram buckets.
@@ -303,14 +303,14 @@ def read_page(page: str) -> tuple[dict[str, float], int, int]:
 
 @dataclass(frozen=True)
 class TransactionCounts:
-    """Where every transaction ended, and what cannot be.
+    """The outcome of every transaction, and inconsistencies.
 
     Attributes:
-        counts: by account, its classes.
-        problems: sums that do not add up (none, if all is well): a mistake in what was collected.
-        contradictions: what the nodes did against their own answers: transactions refused, and committed all the same.
-        lost: transactions that were accepted and are in no block and in no mempool; None where that is not known.
-        unsure: more of them that are in no block, and lost unless they are among what the mempools did not list.
+        counts: by account, the number per class.
+        problems: sums that do not balance: an error in the collected data; empty if there is none.
+        contradictions: behaviour that contradicts the nodes' own responses: transactions refused, yet committed.
+        lost: number of transactions that were accepted and are in no block and in no mempool; None if unknown.
+        unsure: number of further ones in no block, which are lost unless they are among the unlisted ones in mempools.
     """
 
     counts: dict[str, dict[str, int]]
@@ -323,13 +323,13 @@ class TransactionCounts:
 def balance(events: Events, measurement: Measurement, offered_by_profile: int | None) -> TransactionCounts:
     """Account for every transaction: offered = unsent + rejected + accepted; accepted = committed + pending + lost.
 
-    Where the application may fail what it took, accepted = committed + failed + pending + lost.
+    If the application may fail accepted transactions, accepted = committed + failed + pending + lost.
 
-    Every class is counted by itself, so that the sums can fail: answers by the load generator, committed from the
-    blocks, pending from the mempools, and lost by hash: accepted, in no block and in no living node's mempool when
-    draining ended. A transaction that was sent but never answered counts as accepted when it is in a block or in a
-    mempool, else as rejected. Where mempools hold more than their nodes list, lost is only what has no place among
-    that, and the rest is a class of its own, "pending or lost".
+    Every class is counted independently, so that the check of the sums is meaningful: responses by the load generator,
+    committed from the blocks, pending from the mempools, and lost by hash: accepted, in no block and in no living
+    node's mempool when draining ended. A transaction without a response counts as accepted when it is in a block or in
+    a mempool, otherwise as rejected. If mempools hold more than their nodes list, lost is only the number that exceeds
+    the unlisted ones, and the rest is a class of its own, "pending or lost".
     """
     failed = frozenset() if events.failed is None else frozenset(events.failed["hash"])
     table = _with_ends(events.transactions, measurement.waiting.hashes, failed)
@@ -370,7 +370,7 @@ def balance(events: Events, measurement: Measurement, offered_by_profile: int | 
 
 
 def _with_ends(transactions: pl.DataFrame, waiting: frozenset[bytes], failed: frozenset[bytes]) -> pl.DataFrame:
-    """The transactions with where each is: ``committed``, ``failed`` in a block, or, in a mempool only, ``waiting``."""
+    """The transactions with their state: ``committed``, ``failed`` in a block, or, in a mempool only, ``waiting``."""
     committed = transactions["height"].is_not_null()
     held, refused = (
         pl.Series([digest in hashes for digest in transactions["hash"]], dtype=pl.Boolean)
@@ -381,7 +381,7 @@ def _with_ends(transactions: pl.DataFrame, waiting: frozenset[bytes], failed: fr
 
 @dataclass(frozen=True)
 class _Found:
-    """Transactions counted one way each: by where they are, and by what was answered."""
+    """Counts of transactions by their state and by their response."""
 
     in_blocks: int
     committed: int  # and not refused

@@ -1,4 +1,4 @@
-"""What happened to every transaction of a run: its record, its block, and how it ended, in one row."""
+"""The lifecycle of every transaction of a run: its record, its block, and its outcome, in one row."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _KEYS = ["connection", "sequence"]
 
 
 def trails(run: SealedRun, catalogue: Catalogue) -> list[Trail]:
-    """How the transactions of a run are followed: as its catalogue has it, or as that of today for an older run."""
+    """How the transactions of a run are followed: by its own catalogue, or by the current one for an older run."""
     return (trails_of(run.catalogue) or trails_of(catalogue)) if _are_recorded(run) else []
 
 
 def transaction_lifecycles(run: SealedRun, trail: Trail) -> pl.LazyFrame | None:
-    """One row per transaction: the columns that the catalogue's trail names; None where the run has none."""
+    """One row per transaction: the columns that the catalogue's trail names; None if the run has none."""
     if not _are_recorded(run):
         return None
     transactions = run.scan_events(trail.events)
@@ -36,7 +36,7 @@ def transaction_lifecycles(run: SealedRun, trail: Trail) -> pl.LazyFrame | None:
     if blocks is not None:
         in_blocks = _with_blocks(in_blocks, blocks)
     outcome = _outcome(run.manifest, has_blocks=has_blocks)
-    # Of what was not sent there are no bytes.
+    # Unsent transactions have no bytes.
     digest = pl.when(~pl.col("answer").is_in(UNSENT)).then(pl.col("hash").bin.encode("hex").str.to_uppercase())
     rows = in_blocks.with_columns(digest.alias("hash"), outcome=outcome)
     return _in_window(run, rows)
@@ -49,7 +49,7 @@ def _are_recorded(run: SealedRun) -> bool:
     try:
         return set(TRANSACTION_SCHEMA) <= set(run.scan_events(EVENTS).collect_schema().names())
     except InvalidRunError:
-        return True  # whoever asks for one of them is told what is damaged
+        return True  # a request for one of them reports the damage
 
 
 def _has(run: SealedRun, events: str) -> bool:
@@ -57,7 +57,7 @@ def _has(run: SealedRun, events: str) -> bool:
 
 
 def _with_failed(run: SealedRun, transactions: pl.LazyFrame) -> pl.LazyFrame:
-    """With the block of those that failed in one, which the record does not call theirs."""
+    """With the block of those that failed in one, which the record does not assign to them."""
     committed = pl.col("height").is_not_null()
     if not _has(run, "failed"):
         return transactions.with_columns(committed=committed, failure=pl.lit(None, dtype=pl.String))
@@ -80,7 +80,7 @@ def _with_failed(run: SealedRun, transactions: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _with_blocks(transactions: pl.LazyFrame, blocks: pl.LazyFrame) -> pl.LazyFrame:
-    """With what is known of the block that a transaction is in, and of those that it was not in."""
+    """With the facts about a transaction's block, and about those that it missed."""
     ours = transactions.drop_nulls("height").group_by("height").agg(block_ours=pl.len())
     known = blocks.sort("height").select(
         "height",
@@ -110,7 +110,7 @@ def _with_blocks(transactions: pl.LazyFrame, blocks: pl.LazyFrame) -> pl.LazyFra
 
 
 def _outcome(manifest: Manifest, *, has_blocks: bool) -> pl.Expr:
-    """How a transaction ended, in the words of the run's counts."""
+    """A transaction's outcome, in the terms of the run's counts."""
     answer, code = pl.col("answer"), pl.col("check_code")
     refusal = pl.when(code > 0).then(pl.format("rejected: {} {}", answer, code)).otherwise(
         pl.format("rejected: {}", answer))  # fmt: skip
@@ -132,7 +132,7 @@ def _outcome(manifest: Manifest, *, has_blocks: bool) -> pl.Expr:
 
 
 def _open_end(counts: Mapping[str, int]) -> str:
-    """What became of transactions that were accepted and are in no block: the run's counts know of all together."""
+    """The outcome of accepted transactions in no block: the run's counts only have their total."""
     if not counts.get(PENDING_OR_LOST):
         if not counts.get("pending"):
             return "lost"
@@ -142,7 +142,7 @@ def _open_end(counts: Mapping[str, int]) -> str:
 
 
 def _in_window(run: SealedRun, rows: pl.LazyFrame) -> pl.LazyFrame:
-    """With whether a transaction is in the analysed window, and whether it counts: of that, those committed."""
+    """With whether a transaction is in the analysed window, and whether it counts: if it is also committed."""
     if not run.keeps(f"samples/{POPULATION}.parquet"):
         return rows.with_columns(in_window=pl.lit(value=True), counts="committed")
     window = run.scan_samples(POPULATION).select(*_KEYS, in_window=pl.lit(value=True))

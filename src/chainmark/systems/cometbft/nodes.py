@@ -1,4 +1,4 @@
-"""CometBFT node binaries: releases from the Go module proxy, and all else that a version may name."""
+"""CometBFT node binaries: releases from the Go module proxy, and the other forms of a version."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ MODULE = "github.com/cometbft/cometbft"
 PROGRAM = Program(name="cometbft", title="CometBFT", module=MODULE, package="cmd/cometbft")
 VERSION_PATTERN = re.compile(r"^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$")
 
-# How Go and its module proxies say that there is no such version; anything else is the machine's or the network's.
+# How Go and its module proxies report an unknown version; anything else is an error of the machine or the network.
 UNKNOWN_VERSION = re.compile(
     r"unknown revision|invalid version|no matching versions|not found|not available|\b(404|410)\b", re.IGNORECASE
 )
 
 
 def nodes_directory() -> Path:
-    """Where the binaries are cached, a folder per version."""
+    """The cache folder of the binaries, one folder per version."""
     return cache_directory() / "nodes" / "cometbft"
 
 
 def builds() -> Cache:
-    """The binaries that are no releases of the module."""
+    """The binaries that are not releases of the module."""
     return Cache(nodes_directory(), "cometbft", PROGRAM)
 
 
@@ -47,7 +47,7 @@ def binary_path(version: str) -> Path:
     """The node's binary of an installed version, by the name under which it was installed.
 
     Raises:
-        UsageError: it is no release, and nothing in the cache is called so.
+        UsageError: it is not a release, and the cache has no such name.
     """
     if VERSION_PATTERN.match(version):
         return nodes_directory() / version / "cometbft"
@@ -62,14 +62,14 @@ def installed() -> list[tuple[Subject, Path]]:
 
 
 def install(version: str) -> Subject:
-    """Make sure that a version's binary is cached and is what it was when it was built.
+    """Ensure that a version's binary is cached and unchanged since it was built.
 
     Args:
-        version: as :func:`~chainmark.lab.versions.parse_version` reads it. What it returns is called by the subject's
-            version from then on, whatever becomes of the branch or the file: installing that name is quick.
+        version: as :func:`~chainmark.lab.versions.parse_version` parses it. The result has the subject's version from
+            then on, even if the branch or the file changes: installing that name is fast.
 
     Raises:
-        UsageError: there is no such thing, it does not build, or it is another program.
+        UsageError: it does not exist, does not build, or is another program.
         EnvironmentFailure: Go is missing, the build failed, or the cached binary was changed.
     """
     target = parse_version(version)
@@ -82,16 +82,16 @@ def install(version: str) -> Subject:
 
 
 def build_of(version: str) -> Build:
-    """How an installed version's binary came to be."""
+    """How an installed version's binary was built."""
     if not VERSION_PATTERN.match(version):
         return _named(version).build
     info = build_info(binary_path(version))
-    said = {} if info is None else described(info)
-    return Build.model_validate({"ordered": version, "reported": version.removeprefix("v"), **said})
+    facts = {} if info is None else described(info)
+    return Build.model_validate({"ordered": version, "reported": version.removeprefix("v"), **facts})
 
 
 def changes_of(version: str) -> Path | None:
-    """What was not committed of an installed version's sources."""
+    """The uncommitted changes in an installed version's sources."""
     return None if VERSION_PATTERN.match(version) else builds().changes(_named(version))
 
 
@@ -136,7 +136,7 @@ def _build(version: str) -> Subject:
 
 
 def install_tool(version: str, package: str, name: str) -> Path:
-    """Make sure that another program of the same module is cached beside the node's binary, as it was built.
+    """Ensure that another program of the same module is cached next to the node's binary, as it was built.
 
     Args:
         version: of CometBFT, whose node is installed.
@@ -168,7 +168,7 @@ def install_tool(version: str, package: str, name: str) -> Path:
 
 
 def _build_error(version: str, output: str, package: str = "cmd/cometbft") -> UsageError | EnvironmentFailure:
-    """One sentence out of Go's many lines: is it the version, or is it the machine?"""
+    """One sentence from Go's many lines: whether the version or the machine is the cause."""
     if UNKNOWN_VERSION.search(output):
         return UsageError(f"CometBFT has no version `{version}`", _version_hint(version))
     lines = [line.strip() for line in output.splitlines() if line.strip()]
@@ -179,13 +179,13 @@ def _build_error(version: str, output: str, package: str = "cmd/cometbft") -> Us
 
 
 def published(also: Sequence[str] = ()) -> list[str]:
-    """All published versions, in the order of their numbers.
+    """All published versions, sorted.
 
     Args:
-        also: releases that are among them whether the module proxy lists them or not: a mirror lists only some.
+        also: releases to include even if the module proxy does not list them: a mirror lists only some.
 
     Raises:
-        EnvironmentFailure: Go is missing, or the module proxy does not answer.
+        EnvironmentFailure: Go is missing, or the module proxy does not respond.
     """
     known = _known_versions()
     if not known:
@@ -197,7 +197,7 @@ def published(also: Sequence[str] = ()) -> list[str]:
 
 
 def _order(version: str) -> tuple[list[int], bool, list[tuple[bool, int, str]]]:
-    """By its numbers; those before a release come before it: v1.0.0-rc2, v1.0.0-rc10, v1.0.0."""
+    """By its numbers; pre-releases come before their release: v1.0.0-rc2, v1.0.0-rc10, v1.0.0."""
     numbers, _, before = version.removeprefix("v").partition("+")[0].partition("-")
     parts = [
         (not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.findall(r"\d+|[^\d.]+", before)
@@ -218,11 +218,11 @@ def _version_hint(version: str) -> str:
     known = _known_versions()
     if not known:
         return f"a version is {FORMS}"
-    # A slip is rather in the last number than in the first: the longest common beginning decides.
-    alike = difflib.get_close_matches(version, known, n=len(known), cutoff=0.75)
-    if not alike:
+    # A typing error is more likely in the last number than in the first: the longest common prefix decides.
+    similar = difflib.get_close_matches(version, known, n=len(known), cutoff=0.75)
+    if not similar:
         return f"the newest versions are {', '.join(known[-3:])}"
-    return f"did you mean `{max(alike, key=lambda item: _common_beginning(item, version))}`?"
+    return f"did you mean `{max(similar, key=lambda item: _common_beginning(item, version))}`?"
 
 
 def _common_beginning(item: str, other: str) -> int:
@@ -230,9 +230,9 @@ def _common_beginning(item: str, other: str) -> int:
 
 
 def _require_version(binary: Path, version: str) -> None:
-    said = subprocess.run([binary, "version"], capture_output=True, text=True, timeout=30, check=False).stdout.strip()
-    if said.split("+")[0] != version.removeprefix("v"):
-        raise EnvironmentFailure(f"the binary built for CometBFT {version} says it is `{said}`")
+    output = subprocess.run([binary, "version"], capture_output=True, text=True, timeout=30, check=False).stdout.strip()
+    if output.split("+")[0] != version.removeprefix("v"):
+        raise EnvironmentFailure(f"the binary built for CometBFT {version} says it is `{output}`")
 
 
 def _describe(binary: Path, version: str) -> Subject:

@@ -13,19 +13,19 @@ from chainmark.core.manifest import Scalar
 from chainmark.systems.cometbft.applications.adapter import Adapter, adapter_of
 
 _SECTION = ConfigDict(extra="forbid", frozen=True)
-# A mempool of one node takes 5,000 transactions; beyond some 50,000/s no generator thread of this design keeps up.
+# A mempool of one node holds 5,000 transactions; beyond some 50,000/s no generator thread of this design keeps up.
 MAX_RATE = 50_000
 # The node's default cache (10,000 transactions) lets old transactions come back under load.
 CONFIG: Mapping[str, Mapping[str, Any]] = {"mempool": {"cache_size": 200_000}}
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
-# Of the network, what every run states; anything else only where it was changed, so that what a later version of
-# chainmark can do besides does not keep its runs from being compared with earlier ones.
+# The part of the network that every run states. Other settings are stated only if they were changed, so that new
+# settings of later versions of chainmark do not make their runs incomparable with earlier ones.
 _NETWORK_ALWAYS = {"validators", "full_nodes", "topology", "peers_per_node"}
 _NOT_WORKLOAD = {"emulation", "first_address", "start_timeout_s", "check_capacity", "allow_halt"}
 
 
 def _on_top_of_our_own(changes: dict[str, Any]) -> dict[str, Any]:
-    """Changing one key must not undo what every profile changes; naming that key does."""
+    """Merge tables, so that changing one key keeps the other changes of every profile."""
     merged = {section: dict(keys) for section, keys in CONFIG.items()}
     for section, keys in changes.items():
         merged[section] = {**merged.get(section, {}), **keys} if isinstance(keys, dict) else keys
@@ -38,7 +38,7 @@ class NodeNetwork(BaseModel):
     Attributes:
         validators: number of validators.
         full_nodes: number of nodes that follow the chain without voting.
-        seeds: number of nodes that only tell others which peers to dial; needs `topology = "seeds"`.
+        seeds: number of nodes that only send others the addresses of peers to dial; needs `topology = "seeds"`.
         topology: "full_mesh": every node dials all others; "random": each dials `peers_per_node` others;
             "seeds": nodes learn their peers from the seeds.
         peers_per_node: number of peers that each node dials; only with `topology = "random"`.
@@ -53,7 +53,7 @@ class NodeNetwork(BaseModel):
         jitter_share: standard deviation of a packet's delay, divided by the delay.
         loss: share of packets that are dropped; needs namespaces.
         bandwidth_bps: bandwidth between each ordered pair of nodes (bit/s); 0: not limited. Needs namespaces.
-        emulation: "netem": the kernel delays packets; "switch": chainmark does; "auto": the kernel where it
+        emulation: "netem": the kernel delays packets; "switch": chainmark does; "auto": the kernel if it
             can.
         other_version: second version of a mixed network, run by `other_share` of the nodes; empty: all nodes
             run one version.
@@ -98,7 +98,7 @@ class NodeNetwork(BaseModel):
 
     @property
     def first_absent(self) -> int:
-        """The number of the first validator that is not started, or that of the first full node."""
+        """The number of the first validator that is offline, or that of the first full node."""
         return self.validators - self.absent_validators
 
     @property
@@ -108,7 +108,7 @@ class NodeNetwork(BaseModel):
 
     @property
     def power_share_present(self) -> Fraction:
-        """The share of the voting power whose validators are started."""
+        """The share of the voting power of the started validators."""
         powers = self.voting_powers or [1] * self.validators
         return Fraction(sum(powers[: max(0, self.first_absent)]), sum(powers))
 
@@ -163,7 +163,7 @@ class Load(BaseModel):
         rate: transactions per second and connection.
         size_bytes: size of a transaction (bytes).
         method: "sync": the node responds after it has checked the transaction; "async": before.
-        schedule: "even": equal intervals; "poisson": random ones; "burst": all transactions of a second at its
+        schedule: "even": equal intervals; "poisson": random ones; "burst": all transactions of each second at its
             start.
         warm_up_s: load (seconds) before the measured window.
         duration_s: length of the measured window (seconds).
@@ -183,7 +183,7 @@ class Load(BaseModel):
     # The first blocks after the start are small and irregular; 10 s are about seven blocks.
     warm_up_s: Seconds = 10.0
     duration_s: Annotated[float, Field(ge=1, le=86_400)] = 30.0
-    # The node's own limit for a broadcast answer is 10 s.
+    # The node's own limit for a broadcast response is 10 s.
     answer_timeout_s: Annotated[float, Field(gt=0, le=600)] = 10.0
     send_grace_s: Seconds = 1.0
     drain_timeout_s: Seconds = 60.0
@@ -200,12 +200,12 @@ class Load(BaseModel):
 
     @property
     def offered(self) -> int:
-        """How many transactions the schedules ``even`` and ``burst`` hold (``poisson``: on average)."""
+        """The number of transactions in the schedules ``even`` and ``burst`` (``poisson``: on average)."""
         return int(self.rate * (self.warm_up_s + self.duration_s) + 1e-9) * self.total_connections
 
     @property
     def offered_for_certain(self) -> int | None:
-        """The same; None where chance decides."""
+        """The same; None if it is random."""
         return None if self.schedule == "poisson" else self.offered
 
 
@@ -228,7 +228,7 @@ class NodeConfig(BaseModel):
 
 
 class Perturbation(BaseModel):
-    """One thing that is done to nodes while the load runs, and undone.
+    """One perturbation of nodes while the load runs, which is undone.
 
     Attributes:
         kind: what is done to the nodes.
@@ -248,7 +248,7 @@ class Perturbation(BaseModel):
 
     @property
     def end_s(self) -> float:
-        """When it is undone, in seconds into the window."""
+        """The end of the perturbation, in seconds into the window."""
         return self.at_s + self.for_s
 
     @model_validator(mode="after")
@@ -282,11 +282,11 @@ def _adapter(given: object) -> Adapter | None:
 
 
 class Application(BaseModel):
-    """Another application than the node's own, for what that cannot do.
+    """Another application than the node's own, for features that the node's lacks.
 
     Attributes:
         vote_extension_size_bytes: size (bytes) of the extension of every vote; 0: a number of up to 8 bytes.
-            Left out: the node's own application, without extensions.
+            Omitted: the node's own application, without extensions.
         command: program that speaks ABCI over a socket, one process per node, instead of `node.app`.
             `{address}` is where it must listen, `{node}` the node's name, `{home}` the node's folder.
         adapter: how nodes of another program are made, started and loaded: the name of a shipped adapter, the
@@ -329,7 +329,7 @@ class RunGates(BaseModel):
         generator_cpu_max_cores: largest number of cores that the generator used.
         waited_share_max: largest share of the time in which nodes, generator or observer wanted to run but
             other programs had the processors. Waiting of one machine's nodes for each other does not count.
-        extra_rounds_max: largest number of consensus rounds beyond the first of each block; left out: not
+        extra_rounds_max: largest number of consensus rounds beyond the first of each block; omitted: not
             limited.
         blocks_min: number of blocks in the window below which the run is judged by its block interval; a
             network without any block has failed.
@@ -358,7 +358,7 @@ class SaturationSearch(BaseModel):
     Attributes:
         connections: connections of the grid (c).
         rates: transactions per second and connection of the grid (r).
-        tolerance: a load is kept up with if at least one minus this share of what was offered is committed.
+        tolerance: a load is sustained if at least one minus this share of the offered transactions is committed.
         search: "grid": run all loads; "bisect": only those that a bisection needs to find the same load.
         first_load: transactions per second at which `--adaptive` begins.
         most_load: transactions per second at which `--adaptive` ends.
@@ -378,7 +378,7 @@ class SaturationSearch(BaseModel):
 
 
 class CometBFTProfile(BaseModel):
-    """A CometBFT profile, resolved and whole.
+    """A CometBFT profile, resolved and complete.
 
     Attributes:
         system: `cometbft`.
@@ -417,9 +417,9 @@ class CometBFTProfile(BaseModel):
     def _perturbations_are_possible(self) -> CometBFTProfile:
         for index, item in enumerate(self.perturbation):
             name = f"perturbation {index + 1} ({item.kind})"
-            strangers = [node for node in item.nodes if node not in self.network.started_nodes]
-            if strangers:
-                raise ValueError(f"{name} names node {strangers[0]}, which is not started")
+            unstarted = [node for node in item.nodes if node not in self.network.started_nodes]
+            if unstarted:
+                raise ValueError(f"{name} names node {unstarted[0]}, which is not started")
             loaded = sorted(set(item.nodes) & set(self.load.targets))
             if loaded and item.kind != "partition":
                 raise ValueError(f"{name} names node {loaded[0]}, which the load is sent to; perturb another one")
@@ -446,12 +446,12 @@ class CometBFTProfile(BaseModel):
 
     @property
     def other_versions(self) -> list[str]:
-        """The versions that nodes run besides the subject's."""
+        """The versions that nodes run in addition to the subject's."""
         upgraded = [item.version for item in self.perturbation if item.version]
         return list(dict.fromkeys(version for version in [self.network.other_version, *upgraded] if version))
 
     def with_versions(self, names: Mapping[str, str]) -> CometBFTProfile:
-        """The same profile with these versions called by other names."""
+        """The same profile with these versions renamed."""
         network = {"other_version": names.get(self.network.other_version, "")}
         perturbation = [item.model_copy(update={"version": names.get(item.version, "")}) for item in self.perturbation]
         return self.model_copy(
@@ -459,7 +459,7 @@ class CometBFTProfile(BaseModel):
         )
 
     def workload(self) -> dict[str, Scalar | list[Scalar]]:
-        """What two runs must share: the load and the network, not the nodes' configuration (it is the subject's)."""
+        """Properties that two runs must share: the load and the network, not the subject's node configuration."""
         flat: dict[str, Scalar | list[Scalar]] = {f"load.{key}": value for key, value in self.load.model_dump().items()}
         flat |= {
             f"network.{key}": value

@@ -1,4 +1,4 @@
-"""The nodes' program: CometBFT's own, or that of an application's adapter, found or built and cached by its version."""
+"""The nodes' program: CometBFT's own, or an application adapter's, found or built and cached by its version."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from chainmark.systems.builds.program import Program
 from chainmark.systems.cometbft import nodes
 from chainmark.systems.cometbft.applications.adapter import Adapter, ProgramOf
 
-# Where the cache keeps applications' programs, by their names.
+# The cache folder of applications' programs, by name.
 _OF_APPLICATIONS = "cometbft-"
 
 
 def install(version: str, adapter: Adapter | None) -> Subject:
-    """Make sure that a version's program is cached, and is the adapter's where there is one.
+    """Ensure that a version's program is cached, and is the adapter's if there is one.
 
     Raises:
-        UsageError: there is no such thing, it does not build, or it is another program.
+        UsageError: it does not exist, does not build, or is another program.
         EnvironmentFailure: the build failed, or the cached binary was changed.
     """
     if adapter is None or adapter.program is None:
@@ -42,7 +42,7 @@ def install(version: str, adapter: Adapter | None) -> Subject:
 
 
 def installed() -> list[tuple[Subject, Path]]:
-    """What is cached of CometBFT's own program, then of applications' programs, each by name."""
+    """The cached versions of CometBFT's own program, then of applications' programs, each by name."""
     result = nodes.installed()
     for root in sorted((cache_directory() / "nodes").glob(f"{_OF_APPLICATIONS}*")):
         name = root.name.removeprefix(_OF_APPLICATIONS)
@@ -60,14 +60,14 @@ def binary_path(version: str, adapter: Adapter | None) -> Path:
 
 
 def build_of(version: str, adapter: Adapter | None) -> Build:
-    """How an installed version's program came to be."""
+    """How an installed version's program was built."""
     if adapter is None or adapter.program is None:
         return nodes.build_of(version)
     return _named(_cache(adapter, adapter.program), version, adapter).build
 
 
 def changes_of(version: str, adapter: Adapter | None) -> Path | None:
-    """What was not committed of an installed version's sources."""
+    """The uncommitted changes in an installed version's sources."""
     if adapter is None or adapter.program is None:
         return nodes.changes_of(version)
     cache = _cache(adapter, adapter.program)

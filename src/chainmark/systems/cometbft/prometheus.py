@@ -1,6 +1,6 @@
-"""A range of a Prometheus server's data about a CometBFT network, as a run.
+"""Import a range of a Prometheus server's data about a CometBFT network as a run.
 
-What our own scrapes and samplers give is taken from the same families; what no metrics page tells (the transactions'
+The data of our own scrapes and samplers come from the same families; what no metrics page reports (the transactions'
 latencies, missing votes, disk use) has no data. A node is a target (job and instance) that exposes the consensus height
 under `cometbft_` or, as Tendermint did, `tendermint_`.
 """
@@ -50,41 +50,41 @@ ORDERED = "import.json"
 
 
 def recognises(path: Path) -> bool:
-    """Whether a folder holds the answers that an import kept, as `raw/prometheus` of its run does."""
+    """Whether a folder holds the responses that an import stored, as `raw/prometheus` of its run does."""
     return (path / ORDERED).is_file()
 
 
 def ingest_server(order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
-    """A range of a server's data into a run.
+    """Import a range of a server's data into a run.
 
     Raises:
         UsageError: there is no version or range, or nothing of CometBFT in it.
-        EnvironmentFailure: the server cannot be asked, or does not answer.
+        EnvironmentFailure: the server cannot be reached, or does not respond.
     """
     _refuse_what_means_nothing(order)
     if order.begin_ns is None or order.end_ns is None:
         raise UsageError("no time range was given", "for example `--from 2026-01-01T10:00:00Z --duration 90s`")
-    asked = Range(order.begin_ns, order.end_ns, _settings(order.settings))
-    return _ingest(order.version, asked, LiveServer(str(order.source)), run, progress)
+    requested = Range(order.begin_ns, order.end_ns, _settings(order.settings))
+    return _ingest(order.version, requested, LiveServer(str(order.source)), run, progress)
 
 
 def ingest_recorded(order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
-    """The same from the answers that such an import kept.
+    """The same from the stored responses of such an import.
 
     Raises:
-        UsageError: they were changed, or other ones are needed.
+        UsageError: they were changed, or others are needed.
     """
     _refuse_what_means_nothing(order)
     folder = order.path
     content = _read_order(folder / ORDERED)
     settings = _settings(order.settings, content["settings"])
-    asked = Range(content["begin_ns"], content["end_ns"], settings)
+    requested = Range(content["begin_ns"], content["end_ns"], settings)
     source = KeptAnswers(folder, content["server"])
-    return _ingest(order.version or content["version"], asked, source, run, progress)
+    return _ingest(order.version or content["version"], requested, source, run, progress)
 
 
 def _refuse_what_means_nothing(order: ImportRequest) -> None:
-    """Options of other imports: whoever gives one wants something that would not happen."""
+    """Options of other imports: they are rejected because they would have no effect."""
     given = {
         "--genesis": order.genesis,
         "--meta": order.meta,
@@ -156,7 +156,7 @@ def _ingest(
 
 @dataclass(frozen=True)
 class ImportedSamples:
-    """What an import found: its samples, and what the server said beside them."""
+    """The result of an import: its samples, and the server's warnings."""
 
     samples: Mapping[str, pl.DataFrame]
     warnings: Sequence[str]
@@ -211,10 +211,10 @@ def _imported(
 
 
 def contradictions(versions: Mapping[str, Sequence[str]], label: str) -> list[str]:
-    """Which nodes are labelled as another version than the run is called.
+    """The nodes that are labelled as another version than the run.
 
     Args:
-        versions: by version, the nodes that are labelled so.
+        versions: by version, the nodes with that label.
         label: the run's.
     """
     return [
@@ -230,7 +230,7 @@ def _counts(fetched: Fetched) -> dict[str, int]:
 
 
 def _missing(fetched: Fetched) -> list[str]:
-    """Families that some node does not tell, which leaves metrics without data."""
+    """Families that some node does not expose, which leaves metrics without data."""
     wanted = [f"{NAMESPACES[0]}_{name}" for name in NODE_FAMILIES if not name.startswith("blocksync")]
     results = []
     for family in [*wanted, *PROCESS_FAMILIES]:
@@ -243,7 +243,7 @@ def _missing(fetched: Fetched) -> list[str]:
 
 
 def catalogue_of_import() -> Catalogue:
-    """The metrics, saying how those are found that our own runs read from blocks."""
+    """The metrics, with the source of those that our own runs read from blocks."""
     own = load_catalogue(Path(__file__).with_name("catalogue.toml"))
     changed = [
         metric.model_copy(update={"description": _FOUND[metric.id][0], "source": [_FOUND[metric.id][1]]})

@@ -1,4 +1,4 @@
-"""What must hold before figures from a Prometheus server mean anything: whole answers, whole scrapes, steady nodes."""
+"""Preconditions of valid figures from a Prometheus server: complete responses, complete scrapes, steady nodes."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from chainmark.systems.cometbft.analyse import Window
 
 HEIGHT = "cometbft_consensus_height"
 START = "process_start_time_seconds"
-# A node that was silent for longer than so many scrape intervals was not scraped in between.
+# A node that was silent for more than this many scrape intervals was not scraped in between.
 GAP = 2.5
 _NAMED = 3
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How whole the scrapes of a window are.
+    """The completeness of the scrapes of a window.
 
     Attributes:
-        shares: by node, scrapes that are there of those that the window has room for, at most 1.
+        shares: by node, scrapes as a share of those that the window should have, at most 1.
         gaps: node, begin and end of every silence, ns since 1970-01-01 UTC.
-        restarts: node and time of every new start, in the order of time.
+        restarts: node and time of every restart, in chronological order.
     """
 
     shares: Mapping[str, float]
@@ -37,7 +37,7 @@ class Coverage:
 
     @classmethod
     def of(cls, scrapes: pl.DataFrame, window: Window, interval_s: float) -> Self:
-        """Look at all nodes."""
+        """Check all nodes."""
         inside = scrapes.filter((pl.col("metric") == HEIGHT) & window.contains("time_ns")).sort("time_ns")
         expected = max(1.0, (window.end_ns - window.start_ns) / NS / interval_s) if interval_s > 0 else 1.0
         shares, gaps = {}, []
@@ -50,17 +50,17 @@ class Coverage:
         return cls(shares, tuple(gaps), tuple(_restarts(scrapes, window)))
 
     def incidents(self) -> list[Incident]:
-        """Silences and new starts, as a reader must know them."""
+        """Silences and restarts, as a reader must know them."""
         silent = [
             Incident(time_ns=begin_ns, what=f"{host} was not scraped for {units.number((end_ns - begin_ns) / NS, 1)} s")
             for host, begin_ns, end_ns in self.gaps
         ]
-        anew = [Incident(time_ns=time_ns, what=f"{host} started anew") for host, time_ns in self.restarts]
-        return sorted([*silent, *anew], key=lambda incident: (incident.time_ns, incident.what))
+        restarts = [Incident(time_ns=time_ns, what=f"{host} started anew") for host, time_ns in self.restarts]
+        return sorted([*silent, *restarts], key=lambda incident: (incident.time_ns, incident.what))
 
 
 def _restarts(scrapes: pl.DataFrame, window: Window) -> list[tuple[str, int]]:
-    """A process that tells another start time than before, or a height that fell."""
+    """A process with a new start time, or a height that fell."""
     ordered = scrapes.filter(pl.col("metric").is_in([HEIGHT, START])).sort("time_ns")
     step = pl.col("value").diff().over("metric", "host")
     moved = ((pl.col("metric") == START) & (step != 0)) | ((pl.col("metric") == HEIGHT) & (step < 0))
@@ -72,7 +72,7 @@ def _restarts(scrapes: pl.DataFrame, window: Window) -> list[tuple[str, int]]:
 
 @dataclass(frozen=True)
 class GateLimits:
-    """What is demanded."""
+    """The limits of the gates."""
 
     complete_min: float
     blocks_min: int
@@ -80,7 +80,7 @@ class GateLimits:
 
 @dataclass(frozen=True)
 class PrometheusGateInputs:
-    """What the gates look at."""
+    """The input of the gates."""
 
     coverage: Coverage
     limits: GateLimits
@@ -89,7 +89,7 @@ class PrometheusGateInputs:
 
 
 def find_gates(judged: PrometheusGateInputs) -> list[Gate]:
-    """All gates of an import, in the order in which a reader asks for them."""
+    """All gates of an import, in display order."""
     coverage, limits = judged.coverage, judged.limits
     worst = min(coverage.shares, key=lambda host: (coverage.shares[host], host))
     least = coverage.shares[worst]
@@ -110,7 +110,7 @@ def find_gates(judged: PrometheusGateInputs) -> list[Gate]:
             f"≥ {units.plain_percent(limits.complete_min, decimals=1)} of every node",
             passed=least >= limits.complete_min,
         ),
-        # Whether somebody asked for it is not known here, so that the run says nothing rather than too much.
+        # It is unknown here whether this was requested, so that the run reports nothing.
         _gate("nodes_steady", "no node started anew", named or "none", "none", passed=not restarted),
         _gate(
             "blocks",

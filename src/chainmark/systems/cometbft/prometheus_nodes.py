@@ -1,4 +1,4 @@
-"""The nodes of a CometBFT network in a Prometheus server: which series are theirs, under which names.
+"""The nodes of a CometBFT network in a Prometheus server: their series, and their names.
 
 A node is a target (job and instance) that exposes the consensus height under `cometbft_` or, as Tendermint did,
 `tendermint_`.
@@ -25,7 +25,8 @@ HEIGHT = "cometbft_consensus_height"
 TOTAL = "cometbft_consensus_total_txs"
 START = "process_start_time_seconds"
 LOAD = "node_load1"
-# No release of CometBFT tells its version on its metrics page (v0.34 to v1.0); who scrapes it may, by a target's label.
+# No release of CometBFT has its version on its metrics page (v0.34 to v1.0); the scraper may add it as a target's
+# label.
 VERSION_LABEL = "version"
 # Families of the node, without their namespace and without `_total`.
 NODE_FAMILIES = (
@@ -71,14 +72,14 @@ class PrometheusSettings(BaseModel):
 
 @dataclass(frozen=True)
 class Range:
-    """What is asked for: the run, and before it what rates need."""
+    """The query range: the run, and before it what rates need."""
 
     begin_ns: int
     end_ns: int
     settings: PrometheusSettings
 
     def series(self, prometheus: Prometheus, selector: str) -> list[TimeSeries]:
-        """The samples of what a selector names, the lead before the range included."""
+        """The samples of a selector, including the lead before the range."""
         if self.settings.step_s:
             step_ns = round(self.settings.step_s * NS)
             lead_ns = -(-LEAD_NS // step_ns) * step_ns
@@ -88,13 +89,13 @@ class Range:
 
 @dataclass(frozen=True)
 class Fetched:
-    """What the server has, by node, the lead before the range included.
+    """The server's data by node, including the lead before the range.
 
     Attributes:
         scrapes: time_ns, host, metric, value; every family under its name at `cometbft_`, labels summed up.
         load: likewise, of the machines' load average.
         interval_s: the median time between two scrapes of a node.
-        versions: by what the nodes' series are labelled as their version, the nodes; a node's own pages tell none.
+        versions: by the version label of the nodes' series, the nodes; a node's own pages have none.
     """
 
     scrapes: pl.DataFrame
@@ -107,7 +108,7 @@ class Fetched:
 
 
 def fetch(prometheus: Prometheus, asked: Range, progress: Progress) -> Fetched:
-    """Ask for everything, and find the nodes in it.
+    """Query everything, and identify the nodes in it.
 
     Raises:
         UsageError: there is no node, or there are two networks.
@@ -162,13 +163,13 @@ def _versions(heights: Sequence[TimeSeries], hosts: Mapping[str, Target]) -> dic
 
 
 def name_hosts(labels: Sequence[Mapping[str, str]], host_label: str) -> dict[str, Target]:
-    """A name for every node, by which its series are found: host → (job, instance).
+    """A name for every node, with the key of its series: host → (job, instance).
 
-    With `auto` it is the job where every node is a job of its own, as in the QA's own configuration; else the instance;
-    else both.
+    With `auto` it is the job if every node has its own job, as in the QA's own configuration; otherwise the instance;
+    otherwise both.
 
     Raises:
-        UsageError: the label that was asked for does not tell the nodes apart.
+        UsageError: the selected label does not distinguish the nodes.
     """
     targets = sorted({(item.get("job", ""), item.get("instance", "")) for item in labels})
     if host_label == "auto":
@@ -190,7 +191,7 @@ def name_hosts(labels: Sequence[Mapping[str, str]], host_label: str) -> dict[str
 
 
 def _family(name: str) -> str:
-    """A family's name without `_total`, and under the namespace of today."""
+    """A family's name without `_total`, and with the current namespace."""
     plain = name.removesuffix("_total")
     old = f"{NAMESPACES[1]}_"
     return f"{NAMESPACES[0]}_{plain.removeprefix(old)}" if plain.startswith(old) else plain
@@ -231,14 +232,14 @@ def _frame(series: Iterable[TimeSeries], hosts: Mapping[str, Target]) -> pl.Data
 
 
 def _load_frame(series: Sequence[TimeSeries], hosts: Mapping[str, Target]) -> pl.DataFrame:
-    """The load average of each node's machine: of its job, where a job is one node, else at its address."""
+    """The load average of each node's machine: of its job, if a job is one node, otherwise at its address."""
     jobs = [job for job, _ in hosts.values()]
     by_job = len(set(jobs)) == len(jobs)
     frames = []
     for host, (job, instance) in hosts.items():
         for item in series:
-            told_job, told_instance = _target(item)
-            if (by_job and told_job == job) or _address(told_instance) == _address(instance):
+            item_job, item_instance = _target(item)
+            if (by_job and item_job == job) or _address(item_instance) == _address(instance):
                 frames.append(
                     pl.DataFrame(
                         {"time_ns": item.times_ns, "host": host, "metric": LOAD, "value": item.values},

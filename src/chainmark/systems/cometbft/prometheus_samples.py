@@ -1,4 +1,4 @@
-"""The samples of what a Prometheus server keeps of a network, by the catalogue's metrics."""
+"""The samples from a Prometheus server's data of a network, by the catalogue's metrics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chainmark.systems.cometbft.prometheus_nodes import HEIGHT, TOTAL, Fetched
 
 MEMPOOL = "cometbft_mempool_size"
 RATE_WINDOW_NS = 20 * NS
-# A sample that is older than this many scrape intervals says nothing about now.
+# A sample older than this many scrape intervals is stale.
 STALE = 1.5
 RATE_SCHEMA: Schema = {
     "time_ns": pl.Int64,
@@ -28,7 +28,7 @@ RATE_SCHEMA: Schema = {
 
 
 def samples_of(fetched: Fetched, window: Window) -> dict[str, pl.DataFrame]:
-    """The samples of every population of which a metrics page tells anything."""
+    """The samples of every population that metrics pages cover."""
     processes = _processes(fetched.scrapes)
     per_second = second_samples(fetched, window)
     return {
@@ -41,13 +41,13 @@ def samples_of(fetched: Fetched, window: Window) -> dict[str, pl.DataFrame]:
 
 
 def _committed_until(per_second: pl.Series, window: Window) -> CountCurve:
-    """The transactions committed since the window's start; seconds of which no node told anything add none."""
+    """The transactions committed since the window's start; seconds without any node's data add none."""
     edges_ns = window.start_ns + NS * np.arange(window.seconds + 1)
     return CountCurve(edges_ns, np.concatenate([[0.0], np.cumsum(per_second.fill_null(0.0).to_numpy())]))
 
 
 def _processes(scrapes: pl.DataFrame) -> pl.DataFrame:
-    """What the processes say of themselves, in the columns of what we sample of our own; a row for every scrape."""
+    """The processes' own figures, in the columns of our own samples; a row for every scrape."""
     wide = scrapes.pivot(on="metric", index=["time_ns", "host"], values="value").sort("host", "time_ns")
     reported = {
         "cpu_s": "process_cpu_seconds",
@@ -63,7 +63,7 @@ def _processes(scrapes: pl.DataFrame) -> pl.DataFrame:
 
 
 def second_samples(fetched: Fetched, window: Window) -> pl.DataFrame:
-    """One row per second of the window; the mempools and the load once per scrape interval, when each was told anew."""
+    """One row per second of the window; the mempools and the load once per scrape interval, when each was updated."""
     seconds = np.arange(window.seconds)
     edges_ns = window.start_ns + NS * np.arange(window.seconds + 1)
     step = max(1, round(fetched.interval_s)) if np.isfinite(fetched.interval_s) else 1
@@ -86,7 +86,7 @@ def second_samples(fetched: Fetched, window: Window) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class _Latest:
-    """Over the nodes, of what each had said last; NaN where nobody had said anything lately."""
+    """Over the nodes, of each one's last value; NaN if there is no recent one."""
 
     mean: np.ndarray
     max: np.ndarray
@@ -107,8 +107,8 @@ def _latest(frame: pl.DataFrame, at_ns: np.ndarray, stale_ns: int) -> _Latest:
         total[fresh] += values[place[fresh]]
         count += fresh
         most[fresh] = np.maximum(most[fresh], values[place[fresh]])
-    nobody = count == 0
-    return _Latest(np.where(nobody, np.nan, total / np.maximum(count, 1)), np.where(nobody, np.nan, most))
+    empty = count == 0
+    return _Latest(np.where(empty, np.nan, total / np.maximum(count, 1)), np.where(empty, np.nan, most))
 
 
 def _committed(scrapes: pl.DataFrame, edges_ns: np.ndarray) -> np.ndarray:
@@ -129,7 +129,7 @@ def rates(scrapes: pl.DataFrame, window: Window) -> pl.DataFrame:
     """Blocks and transactions per minute of every node, each second: ``rate(…[20s]) * 60``, as the QA reports plot it.
 
     Returns:
-        time_ns, host, blocks_per_minute, transactions_per_minute; null where the window holds fewer than two scrapes.
+        time_ns, host, blocks_per_minute, transactions_per_minute; null if the window holds fewer than two scrapes.
     """
     at_ns = window.start_ns + NS * np.arange(window.seconds, dtype=np.int64)
     data_frames: dict[str, list[pl.DataFrame]] = {"blocks_per_minute": [], "transactions_per_minute": []}

@@ -1,6 +1,6 @@
-"""Reports of CometBFT's own load tests: the text of its report tool, and the tables made of it for each release.
+"""Reports of CometBFT's own load tests: the text of its report tool, and the tables derived from it per release.
 
-A table is the same text with the experiments of one rate beside each other, their columns parted by spaces or by a
+A table is the same text with the experiments of one rate side by side, their columns separated by spaces or by a
 vertical line (U+2502).
 """
 
@@ -27,7 +27,7 @@ _COUNTS = ("Connections", "Rate", "Size", "Total Valid Tx", "Total Negative Late
 _DURATIONS = ("Minimum Latency", "Maximum Latency", "Average Latency", "Standard Deviation")
 _FIELDS = (*_COUNTS, *_DURATIONS)
 _LONGEST_HEAD = 64 << 10
-# Read off the published plots of sweeps that were repeated: qa-infra's saturation-plotter-LE.py, c=1 and r=400.
+# From the published plots of sweeps that were repeated: qa-infra's saturation-plotter-LE.py, c=1 and r=400.
 NOISE_NOTE = (
     "There is one run at each load. Where the published sweeps were repeated, three runs at c=1, r=400 processed "
     "25,400, 28,800 and 35,600 transactions: near saturation the noise is larger than the 3 % assumed here."
@@ -39,9 +39,9 @@ class PublishedExperiment(LoadExperiment):
     """One experiment of a report.
 
     Attributes:
-        valid: transactions processed; negative: of them with a latency below 0.
+        valid: transactions processed; negative: number of them with a latency below 0.
         min_ns, max_ns, mean_ns, sd_ns: of the latencies.
-        line: the first line of it, from 1.
+        line: its first line, from 1.
     """
 
     valid: int
@@ -58,8 +58,8 @@ class PublishedQaReport:
     """A whole report: every line of it is in one class of ``lines``.
 
     Attributes:
-        invalid: transactions that were no payload; None where the report does not say.
-        lines: how many lines there are of each class.
+        invalid: transactions that were not payload; None if the report does not state it.
+        lines: number of lines of each class.
     """
 
     experiments: tuple[PublishedExperiment, ...]
@@ -69,7 +69,7 @@ class PublishedQaReport:
 
 @dataclass
 class _Group:
-    """Experiments beside each other, being read."""
+    """Experiments side by side, being parsed."""
 
     line: int
     ids: list[str]
@@ -77,7 +77,7 @@ class _Group:
 
 
 def recognises_report(path: Path) -> bool:
-    """Whether a file is such a report or table, by its beginning; false also for what cannot be read."""
+    """Whether a file is such a report or table, by its beginning; false also for an unreadable file."""
     try:
         with path.open("rb") as file:
             head = file.read(_LONGEST_HEAD)
@@ -91,7 +91,7 @@ def read_report(path: Path) -> PublishedQaReport:
     """Read a report or table.
 
     Raises:
-        UsageError: a line is not what it must be; the sentence names it.
+        UsageError: a line is malformed; the message names it.
         EnvironmentFailure: the file cannot be read.
     """
     with storage_errors(path):
@@ -105,11 +105,11 @@ def read_report(path: Path) -> PublishedQaReport:
 
 
 def parse_report(text: str, name: str) -> PublishedQaReport:
-    """The experiments of a text, in its order.
+    """The experiments of a text, in order.
 
     Args:
         text: of the report or table.
-        name: of it, for errors.
+        name: its name, for errors.
     """
     lines = {"fields": 0, "blank": 0}
     groups: list[_Group] = []
@@ -142,7 +142,7 @@ def parse_report(text: str, name: str) -> PublishedQaReport:
 
 
 def _cells(line: str) -> list[str]:
-    """The columns of a line; none of a blank line or a spacer."""
+    """The columns of a line; empty for a blank line or a spacer."""
     if _LINE in line:
         return [cell for part in line.split(_LINE) if (cell := part.strip())]
     return [cell.strip() for cell in _BETWEEN.split(line.strip()) if cell.strip()]
@@ -225,10 +225,10 @@ def published_version(path: Path, label: str | None) -> VersionRuns:
 
     Args:
         path: the file.
-        label: of the version; None takes what the file is called.
+        label: of the version; None uses the file's name.
 
     Raises:
-        UsageError: it is no such file.
+        UsageError: the file is of another kind.
     """
     report = read_report(path)
     notes = [NOISE_NOTE]

@@ -41,7 +41,7 @@ BLOCK_TIME = SharedFact(
     explanation="Published latencies end at the header time of the next block, which under proposer-based timestamps "
     "is about timeout_commit later than under BFT time. The reports do not say which was used.",
 )
-# id: label, unit, what is better, description.
+# id: label, unit, better direction, description.
 _METRICS: Mapping[str, tuple[str, str, Better, str]] = {
     "published_transactions": (
         "processed", "tx", Better.HIGHER, "Transactions of the experiment that stand in blocks (Total Valid Tx).",
@@ -60,16 +60,16 @@ _METRICS: Mapping[str, tuple[str, str, Better, str]] = {
 }  # fmt: skip
 # Printed as Go prints durations, to the nanosecond; all other figures are counts.
 _IN_NS = tuple(id_ for id_, (_, unit, _, _) in _METRICS.items() if unit == "s")
-# What a release is judged by where there is only a table: how much it takes, and how soon.
+# The metrics by which a release is judged if there is only a table: its throughput, and its latency.
 _GATING = ("published_per_s", "published_latency_mean_s")
 
 
 @dataclass(frozen=True)
 class PublishedLoad:
-    """One experiment as an import tells it.
+    """One experiment of an import.
 
     Attributes:
-        first_ns, last_ns: when it was, ns since 1970-01-01 UTC; 0 where nobody says.
+        first_ns, last_ns: its period, ns since 1970-01-01 UTC; 0 if unknown.
     """
 
     experiment: LoadExperiment
@@ -83,25 +83,25 @@ def report_parts(order: ImportRequest) -> list[str]:
     """The names of the experiments, in the file's order: c1-r200-93024f38.
 
     Raises:
-        UsageError: the file is no such report, or two experiments would have one name.
+        UsageError: the file is of another kind, or two experiments would have one name.
     """
     return parts_of_source(order.path, read_report(order.path).experiments)
 
 
 def ingest_report(order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
-    """One experiment of the report into a run.
+    """Import one experiment of the report into a run.
 
     Raises:
-        UsageError: there is no such experiment, or nothing says which version it was of.
+        UsageError: there is no such experiment, or its version is unknown.
     """
     progress.stage(f"reading {order.part}")
     report = read_report(order.path)
     experiment = ordered_experiment(order, report.experiments)
     samples = _samples(experiment)
     run.write_samples(EXPERIMENTS, samples)
-    books = {"expected": experiment.expected, "processed": experiment.valid}
+    accounting = {"expected": experiment.expected, "processed": experiment.valid}
     counts = {
-        "transactions, as published": books,
+        "transactions, as published": accounting,
         "lines of the report": dict(report.lines),
         "experiments of the report": {"read": len(report.experiments)},
     }
@@ -136,7 +136,7 @@ def _samples(experiment: PublishedExperiment) -> pl.DataFrame:
 
 
 def published_metrics() -> list[Metric]:
-    """What a report says of an experiment."""
+    """A report's figures of an experiment."""
     return [
         Metric(
             id=id_,
@@ -158,10 +158,10 @@ def published_metrics() -> list[Metric]:
 
 
 def imported(order: ImportRequest, load: PublishedLoad, catalogue: Catalogue) -> Imported:
-    """What every import of a published experiment says of its run.
+    """The facts about a run that every import of a published experiment records.
 
     Raises:
-        UsageError: nothing says which version it was of.
+        UsageError: its version is unknown.
     """
     if order.version is None:
         raise UsageError("the measured version is unknown", "`--as v1.0.0-alpha.2`")

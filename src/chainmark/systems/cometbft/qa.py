@@ -1,4 +1,4 @@
-"""How a release of CometBFT is qualified: the shipped plans, and what they need."""
+"""The qualification of a release of CometBFT: the shipped plans, and their requirements."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from chainmark.systems.cometbft.profile import CometBFTProfile
 
 PLANS = ("quick", "standard", "full")
 _FOLDER = Path(__file__).with_name("qa_plans")
-# Measured with four nodes: until all answer, until all mempools are empty and two blocks more are made, and until the
-# network has stopped; each further node takes some of that again. The next network starts while all is analysed.
+# Measured with four nodes: until all respond, until all mempools are empty and two more blocks are made, and until the
+# network has stopped; each further node adds some of that again. The next network starts during the analysis.
 _AROUND_LOAD_S = 7.0
 _PER_NODE_S = 0.7
 _LINKS_S = 15.0  # round trips are measured before the network starts
@@ -42,7 +42,7 @@ def plots() -> Sequence[Mapping[str, object]]:
 
 
 def lacking(need: str, versions: Sequence[str]) -> str:
-    """What of a need is not there; "" if nothing."""
+    """The missing part of a requirement; "" if none."""
     if need == "namespaces":
         return _lacking_namespaces()
     if need == "vote-extensions":
@@ -56,7 +56,7 @@ def _lacking_namespaces() -> str:
 
 
 def _lacking_extensions(versions: Sequence[str]) -> str:
-    """Whether there is an application that extends votes by a chosen size; the first time it is built."""
+    """Whether there is an application that extends votes by a selected size; the first time it is built."""
     for version in versions:
         try:
             extensions.install(version, 1)
@@ -66,7 +66,7 @@ def _lacking_extensions(versions: Sequence[str]) -> str:
 
 
 def commit(version: str) -> str:
-    """The commit of a version, of a release as the module proxy told it when it was fetched; "" where nobody did."""
+    """The commit of a version, for a release as the module proxy reported it when it was fetched; "" if unknown."""
     if not VERSION_PATTERN.match(version):
         return build_of(version).commit or ""
     root = os.environ.get("GOMODCACHE") or str(Path(os.environ.get("GOPATH") or Path.home() / "go") / "pkg" / "mod")
@@ -79,7 +79,7 @@ def commit(version: str) -> str:
 
 
 def expected_seconds(profile: CometBFTProfile) -> float:
-    """How long one run takes on an idle machine, about."""
+    """Approximate duration of one run on an idle machine."""
     load, network = profile.load, profile.network
     links = _LINKS_S if network.in_namespaces else 0.0
     return load.warm_up_s + load.duration_s + _AROUND_LOAD_S + links + _PER_NODE_S * (network.nodes + network.seeds)

@@ -1,7 +1,7 @@
 """The `raw.csv` of CometBFT's report tool as runs: every transaction of every experiment with its latency.
 
-Its rows come in no order, because the tool decodes in parallel. Files have millions of rows: they are read as a stream,
-and one experiment at a time is held.
+Its rows are unordered, because the tool decodes in parallel. Files have millions of rows: they are streamed, and one
+experiment at a time is in memory.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ TRANSACTIONS = Population(
 
 @dataclass(frozen=True)
 class RawExperiment(LoadExperiment):
-    """What the rows of one experiment have in common."""
+    """The common data of one experiment's rows."""
 
     rows: int
 
@@ -77,12 +77,12 @@ class RawIndex:
 
 @dataclass(frozen=True)
 class RawFigures:
-    """An experiment's figures as CometBFT's `latency_throughput.py` computes them, and what it does not count.
+    """An experiment's figures as CometBFT's `latency_throughput.py` computes them, and the rows that it does not count.
 
     Attributes:
         mean_s: of the latencies.
-        throughput_per_s: rows over the time from when the first block's first transaction was made to the last
-            block's time; None where that is no time at all.
+        throughput_per_s: rows over the time from the creation of the first block's first transaction to the last
+            block's time; None if that is not positive.
     """
 
     mean_s: float
@@ -92,7 +92,7 @@ class RawFigures:
 
 
 def recognises_raw(path: Path) -> bool:
-    """Whether a file begins with the heading of `raw.csv`; false also for what cannot be read."""
+    """Whether a file begins with the heading of `raw.csv`; false also for an unreadable file."""
     return _heading(path) == list(COLUMNS)
 
 
@@ -107,7 +107,7 @@ def _heading(path: Path) -> list[str]:
 
 
 def _scan(path: Path) -> pl.LazyFrame:
-    """Every row with its place; what is no number is null."""
+    """Every row with its index; values that are not numbers are null."""
     texts = pl.scan_csv(path, schema=dict.fromkeys(COLUMNS, pl.String), row_index_name="row", encoding="utf8-lossy")
     return texts.with_columns(pl.col(name).str.strip_chars().cast(pl.Int64, strict=False) for name in _NUMBERS)
 
@@ -116,10 +116,10 @@ _MALFORMED = pl.any_horizontal(pl.col(name).is_null() for name in COLUMNS)
 
 
 def read_index(path: Path) -> RawIndex:
-    """The experiments of a file, by connections, rate and id.
+    """The experiments of a file, by connections, rate and ID.
 
     Raises:
-        UsageError: it is no such file, or an experiment has several loads.
+        UsageError: it is another kind of file, or an experiment has several loads.
         EnvironmentFailure: it cannot be read.
     """
     with storage_errors(path):
@@ -129,7 +129,7 @@ def read_index(path: Path) -> RawIndex:
 
 @lru_cache(maxsize=4)
 def _index(path: Path, _size: int, _changed_ns: int) -> RawIndex:
-    """The same, remembered until the file changes: every experiment is imported by itself, and asks anew."""
+    """The same, cached until the file changes: every experiment is imported separately, and requests it again."""
     heading = _heading(path)
     if heading != list(COLUMNS):
         raise UsageError(
@@ -166,7 +166,7 @@ def read_experiment(path: Path, experiment: RawExperiment) -> pl.DataFrame:
 
 
 def figures_of(rows: pl.DataFrame) -> RawFigures:
-    """The figures of one experiment's rows, in the file's order: which row of the first block comes first matters."""
+    """The figures of one experiment's rows, in the file's order: the order of the first block's rows matters."""
     times, durations = rows["block_time"].to_numpy(), rows["duration_ns"].to_numpy()
     start_ns = int(times.min()) - int(durations[int(np.argmin(times))])
     span_ns = int(times.max()) - start_ns
@@ -182,16 +182,16 @@ def raw_parts(order: ImportRequest) -> list[str]:
     """The names of the experiments: c1-r200-93024f38.
 
     Raises:
-        UsageError: the file is none, or two experiments would have one name.
+        UsageError: the file is of another kind, or two experiments would have one name.
     """
     return parts_of_source(order.path, read_index(order.path).experiments)
 
 
 def ingest_raw(order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
-    """One experiment into a run: its transactions' latencies, and the figures of the published plots.
+    """Import one experiment into a run: its transactions' latencies, and the figures of the published plots.
 
     Raises:
-        UsageError: there is no such experiment, or nothing says which version it was of.
+        UsageError: there is no such experiment, or its version is unknown.
     """
     progress.stage(f"reading {order.part}")
     index = read_index(order.path)
@@ -294,7 +294,7 @@ def raw_version(path: Path, label: str | None) -> VersionRuns:
     """A `raw.csv` as one version of a saturation test.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is of another kind.
     """
     index = read_index(path)
     malformed = f"{units.count(index.malformed)} rows of {path.name} are malformed and left out."

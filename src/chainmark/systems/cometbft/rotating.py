@@ -1,7 +1,7 @@
 """Full nodes that join one after another, without any data, while the load runs, and must catch up with the network.
 
-The network goes on while a node catches up: its height is read again at every look, before the joining node's, and a
-node has caught up when it has at least that height and says that it does not catch up any more.
+The network continues while a node catches up: at every check its height is read again, before the joining node's. A
+node has caught up when it has at least that height and reports that it no longer catches up.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ HEIGHT_SCHEMA: dict[str, type[pl.DataType]] = {
 
 @dataclass
 class Joiner:
-    """One joining node with what became of it."""
+    """One joining node with its outcome."""
 
     node: CometNode
     started_ns: int | None = None
@@ -66,7 +66,7 @@ class Rotation:
         self.joiners = [Joiner(node) for node in members if node.role is Role.JOINER]
 
     def step(self) -> None:
-        """Start the next one, or look how far the present one is."""
+        """Start the next one, or check the height of the current one."""
         current = next((joiner for joiner in self.joiners if not joiner.over), None)
         if current is None:
             return
@@ -103,19 +103,19 @@ class Rotation:
             joiner.node.process.signal(signal.SIGKILL, ends=True)
 
     def rest_s(self) -> float:
-        """Often while one catches up, for a time to be measured."""
+        """Short while one catches up, so that a time can be measured."""
         return IDLE_S if self.finished() else LOOK_S
 
     def load_ended(self) -> None:
-        """Who has not joined by now does not join under load."""
+        """A node that has not joined by now does not join under load."""
         self._loaded = False
 
     def finished(self) -> bool:
-        """Whether all have come and gone."""
+        """Whether all have joined and left."""
         return all(joiner.over for joiner in self.joiners)
 
     def frame(self) -> pl.DataFrame:
-        """What became of every joining node."""
+        """The outcome of every joining node."""
         rows = [
             (
                 joiner.node.name,
@@ -130,11 +130,11 @@ class Rotation:
         return pl.DataFrame(rows, schema=JOINER_SCHEMA, orient="row")
 
     def heights(self) -> pl.DataFrame:
-        """Every look: the joining node's height and that of the network just before."""
+        """Every check: the joining node's height and that of the network just before."""
         return pl.DataFrame(self._heights, schema=HEIGHT_SCHEMA, orient="row")
 
     def failed(self) -> bool:
-        """Whether a node that was started did not catch up; that none was started may be the load's doing."""
+        """Whether a started node did not catch up; if none was started, the load may be the cause."""
         return any(joiner.started_ns is not None and joiner.caught_up_ns is None for joiner in self.joiners)
 
     def problems(self) -> list[str]:

@@ -20,18 +20,18 @@ RPC_PORT = 26657
 PORT_AT_END = re.compile(r"[^:]:\d+$|\]:\d+$")
 COMMIT_FLAG = 2
 METAS_PER_CALL = 20
-MEMPOOL_LISTED = 100  # a node lists no more, whatever it is asked for
+MEMPOOL_LISTED = 100  # the maximum that a node lists
 
 
 class RpcError(EnvironmentFailure):
-    """A node did not answer an RPC call as it must."""
+    """A node did not respond correctly to an RPC call."""
 
 
 def parse_time(text: str) -> int:
     """RFC 3339 with zero to nine digits of fraction as nanoseconds since the epoch.
 
     Raises:
-        RpcError: it is not such a time.
+        RpcError: it is not a time in this format.
     """
     match = _TIME.match(text)
     if match is None:
@@ -43,7 +43,7 @@ def parse_time(text: str) -> int:
 
 @dataclass(frozen=True)
 class Block:
-    """A block as the analysis needs it. ``last_*`` speak of the commit for the block before."""
+    """A block as the analysis needs it. ``last_*`` refer to the commit of the previous block."""
 
     height: int
     time_ns: int
@@ -53,7 +53,7 @@ class Block:
     transactions: list[bytes] = field(repr=False)
 
     def hashes(self) -> list[bytes]:
-        """The transactions' SHA-256 hashes, by which they are known."""
+        """The transactions' SHA-256 hashes, which identify them."""
         return [hashlib.sha256(transaction).digest() for transaction in self.transactions]
 
 
@@ -68,20 +68,20 @@ class Failure:
 
 @dataclass(frozen=True)
 class SyncState:
-    """How far a node is."""
+    """The height of a node."""
 
     height: int
     catching_up: bool
 
 
 class RpcClient:
-    """A client of one node, at its host's name or address, with a port where it is not the usual one."""
+    """A client of one node, at its host's name or address, with a port if it is not the usual one."""
 
     def __init__(self, address: str, timeout_s: float = 10.0) -> None:
         self.address = address
         # Loading certificates takes 35 ms, and there is nothing to verify on plain HTTP.
         place = address if PORT_AT_END.search(address) else f"{address}:{RPC_PORT}"
-        # Nor is a proxy of the environment one that knows the nodes, and its time is not theirs.
+        # A proxy of the environment does not know the nodes, and would add to their response times.
         self._client = httpx.Client(
             base_url=f"http://{place}",
             timeout=timeout_s,
@@ -101,7 +101,7 @@ class RpcClient:
         """One call; its ``result``.
 
         Raises:
-            RpcError: no answer, or an error in it.
+            RpcError: no response, or an error in it.
         """
         try:
             response = self._client.get(f"/{method}", params=parameters)
@@ -129,7 +129,7 @@ class RpcClient:
         return int(self.call("num_unconfirmed_txs")["n_txs"])
 
     def mempool(self) -> tuple[list[bytes], int]:
-        """The hashes of the transactions waiting in the node's mempool, of which it lists so many, and their number."""
+        """The hashes of the transactions waiting in the node's mempool, up to the listed maximum, and their number."""
         result = self.call("unconfirmed_txs", limit=MEMPOOL_LISTED)
         listed = [base64.b64decode(text) for text in result["txs"] or []]
         return [hashlib.sha256(transaction).digest() for transaction in listed], int(result["total"])
@@ -149,7 +149,7 @@ class RpcClient:
         )
 
     def failures(self, height: int) -> dict[int, Failure]:
-        """The transactions that the application did not execute, by their place in the block of that height."""
+        """The transactions that the application did not execute, by their index in the block of that height."""
         results = self.call("block_results", height=height)["txs_results"] or []
         return {
             index: Failure(int(result["code"]), str(result.get("codespace") or ""), str(result.get("log") or ""))

@@ -1,7 +1,7 @@
-"""The shape of a network: who its nodes are, which version each runs, whom each dials, and what that needs.
+"""The shape of a network: its nodes, their versions, their connections, and the resources that they need.
 
-Validators and full nodes are called ``node0`` …, seeds ``seed0`` …, nodes that join later ``joiner0`` …; addresses are
-given in that order.
+Validators and full nodes are named ``node0`` …, seeds ``seed0`` …, nodes that join later ``joiner0`` …; addresses are
+assigned in that order.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure
 from chainmark.systems.cometbft.profile import CometBFTProfile, NodeNetwork
 
-# What a node needs to keep going, measured on networks of 4 to 50 nodes with 2 to 10 links each, up to 200 tx/s: cores
-# per link, cores per link and tx/s, and resident bytes. A network that is offered more falls behind, which may be the
-# point; so no more is counted.
+# The resources of a node that keeps up, measured on networks of 4 to 50 nodes with 2 to 10 links each, up to 200 tx/s:
+# cores per link, cores per link and tx/s, and resident bytes. A network under a higher load falls behind, which may be
+# intended; so a higher load is not counted.
 CORES_PER_LINK = 0.0035
 CORES_PER_LINK_AND_RATE = 0.000028
 COUNTED_RATE_PER_S = 200
 NODE_BYTES = 150 << 20
 # With peer exchange, a node keeps 10 outbound peers, and is the peer of as many others.
 PEX_OUTBOUND = 10
-# A joining node dials so many nodes at most: each of them sends it the whole chain's blocks in turn.
+# Maximum number of nodes that a joining node dials: each of them sends it the whole chain's blocks.
 JOINERS_PEERS = 10
 
 
 class Role(StrEnum):
-    """What a node does."""
+    """The role of a node."""
 
     VALIDATOR = "validator"
     FULL = "full node"
@@ -39,15 +39,15 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class Member:
-    """One node of a network as it is planned.
+    """One planned node of a network.
 
     Attributes:
         generated: the name that the node's own tool gives its home.
         version: what it runs.
-        peers: the names of those that it dials and stays connected to.
-        seeds: the names of the seeds that it asks for peers.
+        peers: the names of the nodes that it dials and stays connected to.
+        seeds: the names of the seeds from which it gets peers.
         pex: whether it exchanges addresses with its peers.
-        starts: False for an absent validator.
+        starts: False for an offline validator.
     """
 
     name: str
@@ -64,7 +64,7 @@ def members_of(profile: CometBFTProfile, version: str, seed: int) -> list[Member
     """All nodes of a network, in the order of their addresses.
 
     Args:
-        profile: what network it is.
+        profile: defines the network.
         version: of the subject.
         seed: random topologies are drawn from it.
     """
@@ -93,10 +93,10 @@ def members_of(profile: CometBFTProfile, version: str, seed: int) -> list[Member
         others = tuple(other for other in seeds if other != name)
         members.append(Member(name, Role.SEED, f"node{network.nodes + index}", version, others, (), pex=True))
     first_joiner = network.nodes + len(seeds)
-    there = tuple(names[index] for index in network.started_nodes)
+    started = tuple(names[index] for index in network.started_nodes)
     for index in range(profile.rotating.joiners):
-        # It knows everybody, as the published test's joining nodes know all seeds; nobody knows it.
-        peers = () if seeds else there[:JOINERS_PEERS]
+        # It knows all others, as the published test's joining nodes know all seeds; no other node knows it.
+        peers = () if seeds else started[:JOINERS_PEERS]
         name, generated = f"joiner{index}", f"node{first_joiner + index}"
         members.append(
             Member(name, Role.JOINER, generated, version, peers, tuple(seeds), pex=bool(seeds), starts=False)
@@ -105,13 +105,13 @@ def members_of(profile: CometBFTProfile, version: str, seed: int) -> list[Member
 
 
 def runs_other(index: int, share: float) -> bool:
-    """Whether the node of that number is of the other version, these being spread evenly and the first none of them."""
-    # A share that was written with few digits, 0.3333 for a third, is meant to reach the next whole node.
+    """Whether the node of that number has the other version; those are spread evenly, and the first is not one."""
+    # A share with few digits, 0.3333 for a third, is rounded up to the next whole node.
     return int((index + 1) * share + 0.01) > int(index * share + 0.01)
 
 
 def peer_choice(network: NodeNetwork, seed: int) -> list[list[int]]:
-    """Whom each node dials, by number. Random graphs are drawn again until they are connected."""
+    """The nodes that each node dials, by number. Random graphs are drawn again until they are connected."""
     others = [[peer for peer in range(network.nodes) if peer != node] for node in range(network.nodes)]
     if network.topology == "full_mesh":
         return others
@@ -125,7 +125,7 @@ def peer_choice(network: NodeNetwork, seed: int) -> list[list[int]]:
 
 
 def _connected(dialled: Sequence[Sequence[int]], there: set[int]) -> bool:
-    """Whether those that are there reach each other without the others."""
+    """Whether the online nodes reach each other without the others."""
     neighbours: list[set[int]] = [set(peers) & there for peers in dialled]
     for node in there:
         for peer in set(dialled[node]) & there:
@@ -141,7 +141,7 @@ def _connected(dialled: Sequence[Sequence[int]], there: set[int]) -> bool:
 
 @dataclass(frozen=True)
 class MachineNeed:
-    """What a network needs of a machine merely to keep going."""
+    """The resources of a network that just keeps up."""
 
     nodes: int
     cores: float
@@ -163,15 +163,15 @@ def need_of(profile: CometBFTProfile) -> MachineNeed:
 
 
 def require_capacity(profile: CometBFTProfile, cores: int, memory_bytes: int) -> None:
-    """Refuse a network that this machine cannot keep going: its figures would be those of a starved machine.
+    """Refuse a network that is too large for this machine: its figures would be those of an overloaded machine.
 
     Args:
-        profile: says whether to check at all.
+        profile: states whether to check at all.
         cores: of this machine.
-        memory_bytes: that are available.
+        memory_bytes: available memory.
 
     Raises:
-        EnvironmentFailure: it cannot.
+        EnvironmentFailure: it is too large.
     """
     need = need_of(profile)
     if not profile.network.check_capacity or (need.cores <= cores and need.memory_bytes <= memory_bytes):

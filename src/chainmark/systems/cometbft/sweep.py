@@ -1,4 +1,4 @@
-"""Saturation tests of CometBFT: its loads, and what a run says of the load that it was given."""
+"""Saturation tests of CometBFT: its loads, and a run's result for its load."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from chainmark.systems.cometbft.saturation.results import (
 
 COMMITTED, THROUGHPUT, LATENCY = "tx_committed_share", "committed_per_s", "tx_latency_s"
 NO_ANSWER = "no answer"
-# From so much on of what the machine has, or of what was offered, a reader must know of it.
+# From this share on of the machine's capacity, or of the offered load, a reader must know of it.
 BUSY_SHARE = 0.9
 UNSENT_SHARE = 0.02
 SATURATED_MARGIN = 0.1
@@ -65,20 +65,20 @@ def load_of(connections: int, rate_per_s: int) -> SweepLoad:
 
 
 def metrics_of(catalogue: Catalogue) -> SaturationMetrics:
-    """What versions are compared by.
+    """The metrics by which versions are compared.
 
-    Beyond saturation most of a load may be refused, on purpose: of what gets through all the same, 10 % is the margin,
-    as in the published tests. The catalogue's own margin is that of a load that every network must keep up with.
+    Beyond saturation most of a load may be refused, on purpose: for the committed rest, 10 % is the margin, as in the
+    published tests. The catalogue's own margin is that of a load that every network must sustain.
     """
     committed = catalogue.metric(COMMITTED).model_copy(update={"margin": SATURATED_MARGIN})
     return SaturationMetrics(committed, catalogue.metric(THROUGHPUT), catalogue.metric(LATENCY))
 
 
 def cell_of(run: SealedRun) -> CellRun:
-    """What one run says of its load: the books of the whole load, and figures of the window after its warm-up."""
+    """A run's result for its load: the counts of the whole load, and figures of the window after its warm-up."""
     manifest = run.manifest
     summaries = run.summaries()
-    account = Counter(manifest.counts.get("transactions", {}))  # a network that failed may have none
+    account = Counter(manifest.counts.get("transactions", {}))  # a failed network may have none
     answers = Counter(manifest.counts.get("answers", {}))
     load = manifest.workload
     refused = {name: answers[name] for name in REJECTED}
@@ -108,7 +108,7 @@ def cell_of(run: SealedRun) -> CellRun:
 
 
 def _ends(account: Mapping[str, int]) -> dict[str, int | None]:
-    """Pending and lost; neither where the mempools held more than their nodes list."""
+    """Pending and lost; neither if the mempools held more than their nodes list."""
     is_known = PENDING_OR_LOST not in account
     return {name: account[name] if is_known else None for name in ("pending", "lost")}
 
@@ -141,7 +141,7 @@ def version_of(label: str, runs: Sequence[SealedRun]) -> VersionRuns:
 
 
 def _load_s(manifest: Manifest) -> float:
-    """Seconds for which the load was offered, its warm-up included."""
+    """Seconds for which the load was offered, including its warm-up."""
     load = manifest.workload
     return _seconds(load, "load.warm_up_s") + _seconds(load, "load.duration_s")
 
@@ -156,7 +156,7 @@ def _whole(workload: Mapping[str, object], key: str) -> int:
 
 
 def _mempool_notes(manifest: Manifest, load_s: float) -> list[str]:
-    """What a short load hides."""
+    """Effects that a short load hides."""
     size = manifest.configuration.effective.get("config.toml", {}).get("mempool.size")
     if not isinstance(size, int) or load_s <= 0.0:
         return []
@@ -200,7 +200,7 @@ def _latency(summaries: Mapping[str, MetricSummary]) -> LatencyEntry | None:
 
 
 def _limits(manifest: Manifest, summaries: Mapping[str, MetricSummary]) -> list[str]:
-    """What else than the network may have limited a run."""
+    """Factors other than the network that may have limited a run."""
     results = []
     cores = _figure(summaries, "machine_cpu_cores", "mean")
     if cores is not None and manifest.host.cores and cores.value >= BUSY_SHARE * manifest.host.cores:

@@ -72,11 +72,11 @@ if TYPE_CHECKING:
     from chainmark.report.document import Document
     from chainmark.systems.cometbft.saturation.document import SaturationReport
 
-# A transaction stands in the block store, the state's events, the consensus log and the mempool's log of each node.
+# A transaction is in the block store, the state's events, the consensus log and the mempool's log of each node.
 COPIES_PER_NODE = 4
-# Empty databases and logs of a node, measured: 20 MiB; and what the run itself keeps.
+# Empty databases and logs of a node, measured: 20 MiB; plus what the run itself stores.
 BASE_BYTES = 64 << 20
-# Of all packets between nodes, 99 % must be no later than this beyond their emulated delay, or it is told.
+# 99 % of the packets between nodes must not exceed their emulated delay by more than this; otherwise it is reported.
 ADDED_DELAY_MAX_S = 0.005
 
 
@@ -102,11 +102,11 @@ class CometBft(Described):
         return qa.lacking(need, versions)
 
     def commit(self, version: str) -> str:
-        """As the module proxy says."""
+        """As the module proxy reports."""
         return qa.commit(version)
 
     def expected_seconds(self, profile: BaseModel) -> float:
-        """The load and what is around it."""
+        """The load and its environment."""
         return qa.expected_seconds(cast(CometBFTProfile, profile))
 
     def install(self, version: str) -> Subject:
@@ -118,7 +118,7 @@ class CometBft(Described):
         return programs.install(version, cast(CometBFTProfile, profile).application.adapter)
 
     def pinned(self, profile: BaseModel) -> CometBFTProfile:
-        """With what the other versions of its network are called once they are installed."""
+        """The same profile with the installed names of the other versions of its network."""
         comet = cast(CometBFTProfile, profile)
         adapter = comet.application.adapter
         return comet.with_versions(
@@ -130,11 +130,11 @@ class CometBft(Described):
         return programs.installed()
 
     def published_versions(self, also: Sequence[str] = ()) -> list[str]:
-        """As the module proxy lists them, with those named."""
+        """Those that the module proxy lists, plus the named ones."""
         return nodes.published(also)
 
     def execute(self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress) -> Execution:
-        """Start a network, load it, drain it, stop it, and turn what was collected into samples."""
+        """Start a network, load it, drain it, stop it, and turn the collected data into samples."""
         return self.measure(profile, order, run, progress)(progress)
 
     def measure(
@@ -142,7 +142,7 @@ class CometBft(Described):
     ) -> Callable[[Progress], Execution]:
         """Start a network, load it, drain it, and stop it.
 
-        A network that failed so that nothing could be measured is told by its gates, and has no samples.
+        A network that failed so that nothing could be measured has failed gates and no samples.
         """
         comet = cast(CometBFTProfile, profile)
         require_capacity(comet, len(os.sched_getaffinity(0)), psutil.virtual_memory().available)
@@ -164,23 +164,23 @@ class CometBft(Described):
         return partial(_analysed, network, measurement, events, subject=subject, comet=comet, order=order, run=run)
 
     def attached(self, profile: BaseModel, attachment: ExistingNetwork) -> LaunchableSystem:
-        """A network that somebody else started."""
+        """An external network."""
         return AttachedCometBft(cast(CometBFTProfile, profile), attachment)
 
     def parts(self, order: ImportRequest) -> list[str]:
-        """The runs that a source holds, where it holds several."""
+        """The runs of a source, if it holds several."""
         return parts_of(order)
 
     def ingest(self, order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
-        """Measurements of a network that others ran: a Prometheus server's, or files that :mod:`.imports` knows."""
+        """Measurements of an external network: a Prometheus server's, or files that :mod:`.imports` recognises."""
         return ingest_any(order, run, progress)
 
     def followed(self, run: SealedRun) -> Sequence[str]:
-        """Transactions, where the run has each of them."""
+        """Transactions, if the run has each of them."""
         return [trail.id for trail in lifecycle.trails(run, self.catalogue())]
 
     def follow(self, run: SealedRun, order: FollowRequest) -> Document:
-        """What happened to one transaction, or which were the slowest."""
+        """The trace of one transaction, or the slowest ones."""
         from chainmark.systems.trails.following import followed
 
         return followed(
@@ -188,7 +188,7 @@ class CometBft(Described):
         )
 
     def tails(self, sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Followed | None:
-        """The transactions in the tails of a comparison, and what happened to some of them."""
+        """The transactions in the tails of a comparison, and the traces of some of them."""
         from chainmark.systems.trails.tails import tails_of
 
         return tails_of(sides, catalogue, lifecycle.transaction_lifecycles)
@@ -198,7 +198,7 @@ class CometBft(Described):
         return sweep.plan_of(cast(CometBFTProfile, profile))
 
     def load_of(self, plan: SweepPlan, per_s: int) -> SweepLoad:
-        """So many transactions per second over the search's connections."""
+        """This number of transactions per second over the search's connections."""
         return sweep.load_of(plan.step, per_s // plan.step)
 
     def at_load(self, profile: BaseModel, load: SweepLoad) -> CometBFTProfile:
@@ -209,7 +209,7 @@ class CometBft(Described):
         return self.profile(content)
 
     def standings(self, runs: Sequence[SealedRun], tolerance: float) -> Sequence[Mapping[SweepLoad, Standing]]:
-        """By what is committed in the end, and by what is committed within the window."""
+        """By the final number of commits, and by the number of commits within the window."""
         from chainmark.systems.cometbft.saturation.evaluation import cells_of, standings
 
         return standings(cells_of(map(sweep.cell_of, runs), tolerance), sweep.load_of)
@@ -219,11 +219,11 @@ class CometBft(Described):
         return sweep.version_of(label, runs)
 
     def saturation(self, test: SweepTest, versions: Sequence[VersionRuns]) -> SaturationReport:
-        """Where every version stops keeping up, and how they compare at equal loads."""
+        """The saturation of every version, and comparisons at equal loads."""
         from chainmark.systems.cometbft.saturation.evaluation import saturation_report
 
-        made = replace(test, notes=[*test.notes, sweep.FRESH_NETWORKS]) if test.experiment else test
-        return saturation_report(made, versions, sweep.metrics_of(self.catalogue()))
+        noted = replace(test, notes=[*test.notes, sweep.FRESH_NETWORKS]) if test.experiment else test
+        return saturation_report(noted, versions, sweep.metrics_of(self.catalogue()))
 
     def second_rule(self) -> SecondRule:
         """That of the published reports: a difference over 10 % is a regression."""
@@ -247,7 +247,7 @@ def _analysed(
     order: ExecutionRequest,
     run: UnfinishedRun,
 ) -> Execution:
-    """What was collected of a network that is stopped, as samples."""
+    """The collected data of a stopped network, as samples."""
     progress.stage("analysing")
     _keep_raw(network, run, order.keep_homes)
     _keep_build(order.version, comet.application.adapter, run)
@@ -262,16 +262,16 @@ def _analysed(
     result = samples(events, sampled, window, _start_up(network))
     if order.profiles:
         _keep_profiles(order.profiles, measurement, events, window, run)
-    books = balance(events, measurement, comet.load.offered_for_certain)
+    accounting = balance(events, measurement, comet.load.offered_for_certain)
     return Execution(
         subject=subject,
         samples=result,
         configuration=network.configuration,
         conditions=conditions(network) | _run_conditions(comet, order, network),
-        counts=books.counts | _dropped_peers(measurement) | _packets(measurement),
+        counts=accounting.counts | _dropped_peers(measurement) | _packets(measurement),
         gates=[
             start_gate(network.start_failures),
-            *run_gates(comet, measurement, events, books, result),
+            *run_gates(comet, measurement, events, accounting, result),
             *([round_trip_gate(network.round_trips)] if network.round_trips else []),
         ],
         incidents=[*network.start_failures, *measurement.incidents],
@@ -282,20 +282,20 @@ def _analysed(
 
 
 def _chain_reading(network: CometNetwork, experiment_id: bytes) -> ChainReading:
-    """CometBFT's own application never fails a transaction that it takes, so it need not be asked."""
+    """CometBFT's own application never fails an accepted transaction, so it need not be queried."""
     own = network.external is None and network.adapter is None
     return ChainReading(experiment_id, has_results=not own, by_hash=network.prepared is not None)
 
 
 def _keep_build(version: str, adapter: Adapter | None, run: UnfinishedRun) -> None:
-    """Keep what the subject was built of, and what of it was not committed."""
+    """Store the subject's build facts and uncommitted changes."""
     run.write_document(BUILD_DOCUMENT, programs.build_of(version, adapter))
     if (changes := programs.changes_of(version, adapter)) is not None:
         write_bytes(run.raw / "build" / changes.name, changes.read_bytes())
 
 
 def _plan(profile: CometBFTProfile, order: ExecutionRequest, run: UnfinishedRun) -> NetworkPlan:
-    """What network to make, with all that it needs installed."""
+    """The network to make, with everything it needs installed."""
     size_bytes = profile.application.vote_extension_size_bytes
     application = None if size_bytes is None else extensions.install(order.version, size_bytes)
     external = application_of(profile.application.command)
@@ -322,7 +322,7 @@ def _plan(profile: CometBFTProfile, order: ExecutionRequest, run: UnfinishedRun)
 def _keep_profiles(
     kinds: Sequence[str], measurement: Measurement, events: Events, window: Window, run: UnfinishedRun
 ) -> None:
-    """The profiles' stacks, and what the network did while they were taken."""
+    """The profiles' stacks, and the network's activity while they were recorded."""
     frame = read_profiles(run.raw / "profiles", kinds)
     run.write_events(EVENTS, frame, PROFILE_SCHEMA)
     begin, end = committed_until(events.blocks).at(np.array([window.start_ns, window.end_ns]))
@@ -340,7 +340,7 @@ def _keep_profiles(
 def _failed(
     failure: NetworkFailure, subject: Subject, profile: CometBFTProfile, order: ExecutionRequest, pressure: float | None
 ) -> Execution:
-    """What is told of a network with which nothing could be measured."""
+    """The facts about a network with which nothing could be measured."""
     network = failure.network
     return Execution(
         subject=subject,
@@ -355,7 +355,7 @@ def _failed(
 
 
 def conditions(network: CometNetwork) -> dict[str, str]:
-    """The facts by the catalogue's condition ids; where nodes differ in one, every value of it."""
+    """The facts by the catalogue's condition IDs; if nodes differ, every value."""
     config = network.configuration.effective["config.toml"]
     genesis = network.configuration.effective["genesis.json"]
     pbts_height = str(genesis.get("consensus_params.feature.pbts_enable_height", "0"))
@@ -367,13 +367,13 @@ def conditions(network: CometNetwork) -> dict[str, str]:
 
 
 def zones(links: EmulatedLinks | None) -> dict[str, Grouping]:
-    """The zone of every node, where there are zones: a node in a far one is not slow for being there."""
+    """The zone of every node, if there are zones: a node in a remote one is not slow because of that."""
     of = links.plan.zone_of if links is not None else None
     return {"host": Grouping(label="zone", of=dict(of))} if of else {}
 
 
 def _run_conditions(profile: CometBFTProfile, order: ExecutionRequest, network: CometNetwork) -> dict[str, str]:
-    """Conditions that do not stand in the nodes' configuration."""
+    """Conditions that are not in the nodes' configuration."""
     application = (
         {}
         if (extending_application := network.application or network.external or network.adapter) is None
@@ -383,7 +383,7 @@ def _run_conditions(profile: CometBFTProfile, order: ExecutionRequest, network: 
 
 
 def _versions(profile: CometBFTProfile, order: ExecutionRequest) -> dict[str, str]:
-    """How many nodes run which version, where it is not one; the subject's first."""
+    """The number of nodes per version, if there are several; the subject's first."""
     if not profile.network.other_version:
         return {}
     running = [member.version for member in members_of(profile, order.version, order.seed) if member.starts]
@@ -416,7 +416,7 @@ def _start_up(network: CometNetwork) -> dict[str, float]:
 
 
 def _keep_raw(network: CometNetwork, run: UnfinishedRun, keep_homes: bool) -> None:
-    """Keep every node's log and configuration; its home only on request."""
+    """Store every node's log and configuration; its home only on request."""
     # With its accounts, a genesis is as large as all else; it is the same on all nodes.
     has_accounts = network.prepared is not None
     if has_accounts:
@@ -462,7 +462,7 @@ def _link_warnings(measurement: Measurement) -> list[str]:
 
 
 def _packets(measurement: Measurement) -> dict[str, dict[str, int]]:
-    """Where every packet between the nodes ended, until the load was over; nothing where no links were emulated."""
+    """The outcome of every packet between the nodes, until the end of the load; nothing without emulated links."""
     stats = measurement.links
     if stats is None:
         return {}
@@ -484,7 +484,7 @@ def _emulation(profile: CometBFTProfile, network: CometNetwork) -> str:
 
 
 def _dropped_peers(measurement: Measurement) -> dict[str, dict[str, int]]:
-    """By node, how often it dropped a peer because of an error; nothing where none did."""
+    """By node, how often it dropped a peer because of an error; nothing if none did."""
     dropped = {name: reasons.total() for name, reasons in measurement.broken_connections.items()}
     return {"dropped peers": dropped} if any(dropped.values()) else {}
 

@@ -1,4 +1,4 @@
-"""One measurement of a running network: load, observation, sampling, and draining until nothing is left to happen."""
+"""One measurement of a running network: load, observation, sampling, and draining until all activity has ended."""
 
 from __future__ import annotations
 
@@ -35,26 +35,27 @@ from chainmark.systems.cometbft.rpc import RpcClient, RpcError
 if TYPE_CHECKING:
     from chainmark._native import LoadResult
 
-# NewBlockHeader is published right after NewBlock, in the same call, without the block's transactions: the node need
-# not encode megabytes of JSON per block for us, which would change what is measured.
+# NewBlockHeader is published right after NewBlock, in the same call, without the block's transactions. So the node need
+# not encode megabytes of JSON per block for us, which would change the measurement.
 COMMIT_QUERY = "tm.event='NewBlockHeader'"
 POLL_S = 0.2
 STALL_LOOK_S = 1.0  # pages are scraped no more often
 BLOCKS_AFTER_DRAIN = 2
-# A node may be a block behind when it is asked.
+# A node may be a block behind when it is queried.
 STOPPED_BLOCKS = 3
-# Below this a node's next block may not fit, and what was measured so far could not be kept.
+# Below this a node's next block may not fit, and the measurement so far could not be stored.
 FREE_BYTES_MIN = 64 << 20
 
 
 @dataclass(frozen=True)
 class PendingTransactions:
-    """What the mempools of the nodes that answered held when draining ended.
+    """The content of the mempools of the responding nodes when draining ended.
 
     Attributes:
-        hashes: of all transactions that were listed; a node lists no more than the first hundred, and has no pages.
+        hashes: of all transactions that were listed; a node lists at most the first hundred, without paging.
         fullest: transactions in the fullest mempool.
-        unseen: how many in all of them were not listed, copies too; None where a living node did not answer.
+        unseen: number of unlisted transactions in all of them, including duplicates; None if a living node did not
+            respond.
     """
 
     hashes: frozenset[bytes] = frozenset()
@@ -64,12 +65,12 @@ class PendingTransactions:
 
 @dataclass
 class Measurement:
-    """What was collected while the network ran; not yet interpreted.
+    """The data collected while the network ran; not yet interpreted.
 
     Attributes:
-        broken_off: why nothing more was waited for: the network had stopped. "" where it ran to its end.
-        stopped: living nodes that did not follow the chain any more in the end, by name, and how that is known.
-        reader: the living node that is furthest; None where no node answered any more, and the chain is not known.
+        broken_off: why the run ended early: the network had stopped. "" if it ran to its end.
+        stopped: living nodes that no longer followed the chain at the end, by name, with the evidence.
+        reader: the living node with the greatest height; None if no node responded any more, and the chain is unknown.
     """
 
     start_ns: int
@@ -97,9 +98,9 @@ class Measurement:
 
 @dataclass(frozen=True)
 class LoadRequest:
-    """The load of one run: what to offer, from which seed, under which id; the profile says what else happens.
+    """The load of one run: what to offer, the seed, and the ID; the profile defines everything else.
 
-    ``profiles`` are the kinds to take of the nodes over the window.
+    ``profiles`` are the kinds to record of the nodes over the window.
     """
 
     profile: CometBFTProfile
@@ -119,7 +120,7 @@ def measure(network: CometNetwork, order: LoadRequest, raw: Path, progress: Prog
 
     Raises:
         UsageError: the transaction size cannot be reached by the payload's encoding.
-        NetworkFailure: a node died before anything was offered, or the load's node cannot be reached.
+        NetworkFailure: a node died before the load began, or the load's node cannot be reached.
         EnvironmentFailure: the disk is full.
     """
     if deaths := network.processes.deaths():
@@ -146,7 +147,7 @@ def measure(network: CometNetwork, order: LoadRequest, raw: Path, progress: Prog
             before = heights_of(network)
             progress.stage("draining the mempools")
             drained = _drain(watch, order.load.drain_timeout_s, progress)
-        # In this order: what leaves a mempool in the meantime stands in a block that is read.
+        # In this order: what leaves a mempool in the meantime is in a block that is read.
         waiting = _waiting(network)
         reached = heights_of(network)
         last_height, reader = _furthest(network, reached)
@@ -181,7 +182,7 @@ def measure(network: CometNetwork, order: LoadRequest, raw: Path, progress: Prog
 def _companions(
     instruments: Instruments, order: LoadRequest, start_ns: int
 ) -> tuple[Disturber | None, Rotation | None]:
-    """What else happens while the load runs, if anything does."""
+    """Other activities while the load runs, if there are any."""
     profile = order.profile
     window_start_ns = start_ns + round(order.load.warm_up_s * 1e9)
     disturber = rotation = None
@@ -224,7 +225,7 @@ def _start(network: CometNetwork, load: TransactionLoad) -> int:
 
 
 def _unreachable(network: CometNetwork, error: ConnectionError) -> NetworkFailure:
-    """The nodes were healthy a moment ago."""
+    """The nodes were healthy just before."""
     environment_failure = EnvironmentFailure.from_native(error)
     deaths = network.processes.deaths()
     return NetworkFailure(
@@ -247,7 +248,7 @@ def _ticking(sampler: ResourceSampler, scraper: Scraper) -> Iterator[list[Ticker
 
 @contextmanager
 def _observing(network: CometNetwork, observer: EventObserver) -> Iterator[list[tuple[int, bytes]]]:
-    """The list is filled when the context is left."""
+    """The list is filled when the context exits."""
     messages: list[tuple[int, bytes]] = []
     try:
         with preferred_threads():
@@ -262,16 +263,16 @@ def _observing(network: CometNetwork, observer: EventObserver) -> Iterator[list[
 
 @contextmanager
 def _profiling(network: CometNetwork, order: LoadRequest, folder: Path, start_ns: int) -> Iterator[list[str]]:
-    """Take the profiles that are ordered, over the window; the list says afterwards what is missing."""
+    """Record the requested profiles over the window; afterwards the list states what is missing."""
     missing: list[str] = []
     if not order.profiles:
         yield missing
         return
     begin_ns = start_ns + round(order.load.warm_up_s * NS)
     places = {node.name: node.pprof_address for node in network.nodes}
-    beside = {f"{node.name} application": [node.beside.pid] for node in network.nodes if node.beside is not None}
+    processes = {f"{node.name} application": [node.beside.pid] for node in network.nodes if node.beside is not None}
     window_ns = (begin_ns, begin_ns + round(order.load.duration_s * NS))
-    taker = ProfileTaker(places, order.profiles, folder, window_ns, beside)
+    taker = ProfileTaker(places, order.profiles, folder, window_ns, processes)
     taker.start()
     try:
         yield missing
@@ -281,7 +282,7 @@ def _profiling(network: CometNetwork, order: LoadRequest, folder: Path, start_ns
 
 
 class Stall:
-    """Whether the network has stopped making blocks: told by the nodes' metrics pages, without asking them more."""
+    """Whether the network has stopped making blocks, by the nodes' metrics pages, without further queries."""
 
     def __init__(self, limit_s: float, height_of: Callable[[Mapping[str, bytes]], int]) -> None:
         self._limit_s = limit_s
@@ -290,11 +291,11 @@ class Stall:
         self._since = self._looked = time.monotonic()
 
     def look(self, pages: Mapping[str, bytes], *, meant: bool) -> str:
-        """Why the run need not go on, or "".
+        """Why the run should end, or "".
 
         Args:
-            pages: by node, as they were scraped last.
-            meant: whether something is done to the nodes, which may halt the chain on purpose.
+            pages: the last scraped page by node.
+            meant: whether the profile disturbs the nodes, which may halt the chain on purpose.
         """
         now = time.monotonic()
         if now - self._looked < STALL_LOOK_S:
@@ -309,9 +310,9 @@ class Stall:
 
 
 class _Watch:
-    """Looks at what must not go unnoticed while a run lasts: dead nodes, a dead sampler, a full disk, a halted chain.
+    """Watches a run for dead nodes, a dead sampler, a full disk, and a halted chain.
 
-    It also makes the companions take their next steps.
+    It also triggers the next steps of the companions.
     """
 
     def __init__(
@@ -332,10 +333,10 @@ class _Watch:
         self._stalled = stalled
 
     def look(self) -> bool:
-        """Note what happened since the last look; whether there is anything left to wait for.
+        """Record what happened since the last check; return whether there is anything left to wait for.
 
         Raises:
-            EnvironmentFailure: the run cannot go on, and not for the network's sake.
+            EnvironmentFailure: the run cannot continue, and the network is not the cause.
         """
         for death in self.network.processes.deaths():
             if death not in self.deaths:
@@ -361,11 +362,11 @@ class _Watch:
         return True
 
     def rest(self) -> None:
-        """Wait until it is time to look again."""
+        """Wait until the next check is due."""
         time.sleep(min([POLL_S, *(companion.rest_s() for companion in self.companions)]))
 
     def finished(self) -> bool:
-        """Whether nothing more is to be done beside the load."""
+        """Whether all activities besides the load are done."""
         return all(companion.finished() for companion in self.companions)
 
 
@@ -394,7 +395,7 @@ def _stopped(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, s
 
 
 def furthest(network: CometNetwork) -> tuple[int, CometNode | None]:
-    """The greatest height that a living node has, and which node that is; 0 and None where none answers."""
+    """The greatest height of the living nodes, and its node; 0 and None if none responds."""
     return _furthest(network, heights_of(network))
 
 
@@ -404,19 +405,19 @@ def _furthest(network: CometNetwork, reached: Mapping[str, int]) -> tuple[int, C
 
 
 def heights_of(network: CometNetwork) -> dict[str, int]:
-    """The heights of the living nodes, as far as they answer."""
+    """The heights of the living nodes, as far as they respond."""
     result = {}
     for node in network.alive():
         try:
             with RpcClient(node.address, timeout_s=2.0) as client:
                 result[node.name] = client.height()
         except RpcError:
-            continue  # it died between two looks, which the watch notes, or hangs
+            continue  # it died between two checks, which the watch records, or hangs
     return result
 
 
 def _waiting(network: CometNetwork) -> PendingTransactions:
-    """What the living nodes' mempools hold now, by hash as far as they list it."""
+    """The current content of the living nodes' mempools, by hash as far as they list it."""
     hashes: set[bytes] = set()
     sizes: list[int] = []
     unseen: int | None = 0
@@ -434,12 +435,12 @@ def _waiting(network: CometNetwork) -> PendingTransactions:
 
 
 def _drain(watch: _Watch, timeout_s: float, progress: Progress) -> bool:
-    """Wait until all mempools are empty and stay so for two more blocks, and nothing is done any more beside the load.
+    """Wait until all mempools stay empty for two more blocks, and no activity besides the load remains.
 
-    The limit is for the transactions: two blocks take as long as the network takes for them, unless it stops.
+    The limit is for the transactions: two blocks take as long as the network needs for them, unless it stops.
 
     Returns:
-        Whether that was reached.
+        Whether that state was reached.
     """
     began = time.monotonic()
     empty_at: int | None = None
@@ -470,12 +471,12 @@ def _mempools(network: CometNetwork) -> tuple[int, int]:
                 sizes.append(client.mempool_size())
                 reached.append(client.height())
         except RpcError:
-            continue  # it died between two looks; the watch notes it
+            continue  # it died between two checks; the watch records it
     return max(sizes), min(reached, default=0)
 
 
 def _write_observed(path: Path, observed: list[tuple[int, bytes]]) -> None:
-    """Keep the events as they came: the time of arrival in ns, a tab, the message."""
+    """Store the events as received: the time of arrival in ns, a tab, the message."""
     with storage_errors(path), ZstdWriter(path) as file:
         for received_ns, message in observed:
             file.write(str(received_ns).encode() + b"\t" + message + b"\n")

@@ -1,4 +1,4 @@
-"""Any HTTP API: what is asked, and what a right answer is, stands in the profile."""
+"""Any HTTP API: the profile defines the requests and the correct responses."""
 
 from chainmark.systems.http.system import SYSTEM
 

@@ -20,7 +20,7 @@ Cell = str | int | float | bool
 
 
 class Check(BaseModel):
-    """One thing that must be right in a JSON answer. Exactly one of `is`, `type`, `absent`, `each` is given.
+    """One value that must be correct in a JSON response. Exactly one of `is`, `type`, `absent`, `each` is given.
 
     Attributes:
         pointer: JSON pointer to the checked value, such as "/result/height".
@@ -40,10 +40,10 @@ class Check(BaseModel):
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Check:
-        said = [name for name in ("is_", "type", "absent", "each") if name in self.model_fields_set]
-        if len(said) != 1:
+        given = [name for name in ("is_", "type", "absent", "each") if name in self.model_fields_set]
+        if len(given) != 1:
             raise UsageError(
-                f"the check of `{self.pointer or '(the whole answer)'}` says {len(said)} things, not one",
+                f"the check of `{self.pointer or '(the whole answer)'}` says {len(given)} things, not one",
                 'for example `{ pointer = "/result/ok", is = true }`; others: `type`, `absent`, `each`',
             )
         return self
@@ -69,7 +69,7 @@ class RequestEntry(BaseModel):
         checks: further checks of a response.
         contains: text that a correct response contains.
         repeatable: whether a request may be sent again if the server closed an idle connection while it was on its
-            way; left out: as HTTP defines for the method (not for POST).
+            way; omitted: as HTTP defines for the method (not for POST).
         rows: data of the templates, as tables.
         label: name of the endpoint in reports; empty: its ID.
         method: HTTP method.
@@ -108,7 +108,7 @@ class HttpProfile(LoadProfile):
     Attributes:
         title: name of the API in reports.
         version: version of the server; `--as` overrides it.
-        error_pointers: JSON pointers to the members of an error response by which errors are told apart.
+        error_pointers: JSON pointers to the members of an error response by which errors are distinguished.
     """
 
     title: str = "HTTP API"
@@ -119,9 +119,9 @@ class HttpProfile(LoadProfile):
     @model_validator(mode="after")
     def _agreements_are_of_endpoints(self) -> HttpProfile:
         known = {entry.endpoint for entry in self.request}
-        stranger = next((name for name in self.mix if name not in known), None)
-        if stranger is not None:
-            raise UsageError(f"`mix` names `{stranger}`, which no request has", f"endpoints: {_list(known)}")
+        unknown = next((name for name in self.mix if name not in known), None)
+        if unknown is not None:
+            raise UsageError(f"`mix` names `{unknown}`, which no request has", f"endpoints: {_list(known)}")
         if self.mix or self.mix_from:
             known.add(MIX)
         named: dict[str, Mapping[str, object]] = {
@@ -135,9 +135,9 @@ class HttpProfile(LoadProfile):
             "spike.clients": self.spike.clients,
         }
         for section, names in named.items():
-            stranger = next((name for name in names if name not in known), None)
-            if stranger is not None:
-                raise UsageError(f"`{section}` names `{stranger}`, which no request has", f"endpoints: {_list(known)}")
+            unknown = next((name for name in names if name not in known), None)
+            if unknown is not None:
+                raise UsageError(f"`{section}` names `{unknown}`, which no request has", f"endpoints: {_list(known)}")
         return self
 
 

@@ -1,4 +1,4 @@
-"""The system `http`: requests from a profile, asked once, then under load."""
+"""The system `http`: requests from a profile, sent once and then under load."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class HttpApi(FollowsRequests):
         return profile
 
     def load_profile(self, profile: BaseModel) -> LoadProfile:
-        """It is one."""
+        """Always true."""
         return cast(HttpProfile, profile)
 
     def prepare(self, profile: BaseModel, order: ServiceRequest, progress: Progress) -> Service:
-        """Ask every request once."""
+        """Send every request once."""
         http = cast(HttpProfile, profile)
         endpoints = chosen(endpoints_of(http), order.endpoints)
         check = Checked(http.timeout_s, http.steps.request_coding)
@@ -84,7 +84,7 @@ def endpoints_of(profile: HttpProfile) -> tuple[Endpoint, ...]:
     """The profile's endpoints, in the order in which it names them first.
 
     Raises:
-        UsageError: a template or a file of data is not as it must be.
+        UsageError: a template or a data file is invalid.
     """
     requests: dict[str, list[Request]] = {}
     labels: dict[str, str] = {}
@@ -139,14 +139,14 @@ def _rows(entry: RequestEntry) -> Sequence[dict[str, Cell]]:
 
 
 def _whole(row: Mapping[Any, Any], path: Path, line: int) -> dict[str, Cell]:
-    """The reader marks what is missing, and what is too much, with None."""
+    """The reader marks missing and surplus columns with None."""
     if None in row or None in row.values():
         raise UsageError(f"line {line} of {path} does not have as many values as the header has names")
     return dict(row)
 
 
 def chosen(endpoints: Sequence[Endpoint], wanted: Sequence[str]) -> tuple[Endpoint, ...]:
-    """Those that were asked for, by id or label; all if none was.
+    """The selected endpoints, by ID or label; all if none was selected.
 
     Raises:
         UsageError: there is none of that name.
@@ -160,24 +160,24 @@ def chosen(endpoints: Sequence[Endpoint], wanted: Sequence[str]) -> tuple[Endpoi
 
 
 def corpus_hash(endpoints: Sequence[Endpoint]) -> str:
-    """BLAKE3 of what is asked and expected."""
-    asked = [asdict(endpoint) for endpoint in endpoints]
-    for item in asked:
+    """BLAKE3 of the requests and expected responses."""
+    requests = [asdict(endpoint) for endpoint in endpoints]
+    for item in requests:
         for request in item["requests"]:
-            # It says nothing of what is asked, only how often.
+            # It does not affect the requests, only their rate.
             del request["repeatable"]
-        # Nor do these: how often an endpoint is asked stands beside the hash.
+        # Nor do these: the report shows the rate of an endpoint next to the hash.
         del item["parts"], item["templates"]
-    text = json.dumps(asked, sort_keys=True, ensure_ascii=False)
+    text = json.dumps(requests, sort_keys=True, ensure_ascii=False)
     return blake3.blake3(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Checked:
-    """How requests are asked before the load.
+    """How requests are sent before the load.
 
     Attributes:
-        timeout_s: how long an answer is waited for, by the endpoint's id.
+        timeout_s: response timeout by the endpoint's ID.
         coding: how bodies are compressed.
     """
 
@@ -186,14 +186,14 @@ class Checked:
 
 
 def check_right(target: Target, endpoints: Sequence[Endpoint], progress: Progress, how: Checked) -> str | None:
-    """Ask every request once, by the engine that will ask it under load.
+    """Send every request once, with the same engine as under load.
 
     Returns:
-        What the server calls itself.
+        The server's name from its responses.
 
     Raises:
-        UsageError: an answer is not what the profile says is right.
-        EnvironmentFailure: the server does not answer.
+        UsageError: a response is not correct by the profile.
+        EnvironmentFailure: the server does not respond.
     """
     progress.stage(f"sending each request once to {target.url}")
     named: str | None = None
@@ -245,7 +245,7 @@ def _ask_once(target: Target, endpoint: Endpoint, how: Checked) -> str | None:
 
 
 def _why_unanswered(target: Target, error: ErrorClass, timeout_s: float) -> tuple[str, str]:
-    """Why nothing that is an answer came, and what to do about it."""
+    """Why no response arrived, and what to do about it."""
     detail = error.detail or error.kind
     if error.kind == "tls" and HTTP_2_REFUSED in detail:
         return detail, "leave out `--http2`, or let the server choose: `--set steps.http_version=auto`"
@@ -262,15 +262,15 @@ def _why_unanswered(target: Target, error: ErrorClass, timeout_s: float) -> tupl
 
 
 def contradictions(header: str, title: str, version: str) -> tuple[str, ...]:
-    """Whether a `Server` header tells another version than the API is called.
+    """Whether a `Server` header reports another version than the API's label.
 
-    What answers may be a proxy or a framework, whose version is not the API's. So only a product counts that the API's
-    title names: "nginx/1.25.3" against "nginx, small files".
+    The header may be that of a proxy or a framework, whose version is not the API's. So only a product that the API's
+    title names counts: "nginx/1.25.3" against "nginx, small files".
 
     Args:
-        header: products with their versions, as RFC 9110 has them; others are passed over.
-        title: what the API is called.
-        version: how it is labelled.
+        header: products with their versions, as in RFC 9110; others are ignored.
+        title: name of the API.
+        version: its label.
     """
     words = set(re.findall(r"[\w.-]+", title.lower()))
     return tuple(

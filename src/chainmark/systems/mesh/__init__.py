@@ -1,4 +1,4 @@
-"""Mesh (Rosetta) APIs: what a server offers, what it can be asked, what is right, what others have published."""
+"""Mesh (Rosetta) APIs: a server's endpoints, the requests, the correct responses, and published load tests."""
 
 from chainmark.systems.mesh.system import SYSTEM
 

@@ -1,4 +1,4 @@
-"""Accounts one by one, for tests of the heavy ones: how much is behind each, and what each is called."""
+"""Accounts one by one, for tests of heavy ones: the size of each, and its name."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Mapping, Sequence
 
 from chainmark.core import units
 
-# What makes an account heavy, the surest sign first: a server may tell none but the last.
+# What makes an account heavy, the most reliable measure first: a server may only report the last.
 SIGNS = ("total_count", "coins", "balances", "seen")
 _WORDS = {"total_count": "transaction", "coins": "coin", "balances": "balance", "seen": "operation"}
 _BEGIN, _END = 10, 6
 
 
 def weight(facts: Mapping[str, int]) -> tuple[int, ...]:
-    """To order accounts by: transactions, then coins, then balances, then how often it was seen in blocks."""
+    """Sort key of accounts: transactions, then coins, then balances, then occurrences in blocks."""
     return tuple(facts.get(sign, -1) for sign in SIGNS)
 
 
 def in_words(facts: Mapping[str, int]) -> str:
-    """What was counted when it was asked: "373,012 transactions, 4 coins, 12 operations in the blocks looked at"."""
+    """The counts from its request: "373,012 transactions, 4 coins, 12 operations in the blocks looked at"."""
     messages = [units.plural(facts[sign], _WORDS[sign]) for sign in SIGNS if sign in facts]
     return ", ".join(messages) + (" in the blocks looked at" if "seen" in facts else "")
 
 
 def distinct_names(addresses: Sequence[str]) -> list[str]:
-    """Short names, as unlike as the addresses are: "addr1q9xyz…k4w2aa"; a second one of the same letters has a 2."""
+    """Unique short names: "addr1q9xyz…k4w2aa"; a second one with the same letters gets a 2."""
     taken: dict[str, int] = {}
     names = []
     for address in addresses:

@@ -1,6 +1,6 @@
-"""What is asked: the body of each Mesh endpoint, and the endpoints by id, path and label.
+"""The requests: the body of each Mesh endpoint, and the endpoints by ID, path and label.
 
-Fields as in mesh-specifications 1.5.1; ``network`` is a whole `network_identifier`, with its sub-network if it has one.
+Fields as in mesh-specifications 1.5.1; ``network`` is a complete `network_identifier`, with its sub-network if any.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class ReadEndpoint:
-    """One way of reading from a Mesh server: two share a path where they ask it differently."""
+    """One way of reading from a Mesh server: two share a path if their bodies differ."""
 
     id: str
     path: str
@@ -27,12 +27,12 @@ class ReadEndpoint:
 
     @property
     def label(self) -> str:
-        """As reports name it: `/search/transactions (by hash)`."""
+        """Its name in reports: `/search/transactions (by hash)`."""
         return f"{self.path} ({self.variant})" if self.variant else self.path
 
     @property
     def names(self) -> frozenset[str]:
-        """What it may be called by: id, label, path."""
+        """The names that select it: ID, label, path."""
         return frozenset({self.id, self.label, self.path})
 
 
@@ -49,7 +49,7 @@ EVENTS_BLOCKS = ReadEndpoint("events_blocks", "/events/blocks")
 MEMPOOL = ReadEndpoint("mempool", "/mempool")
 CONSTRUCTION_METADATA = ReadEndpoint("construction_metadata", "/construction/metadata")
 
-# In the order of the published tables; then what they leave out.
+# In the order of the published tables; then those that they omit.
 READS = (
     NETWORK_STATUS,
     ACCOUNT_BALANCE,
@@ -68,7 +68,7 @@ READS_BY_ID = {endpoint.id: endpoint for endpoint in READS}
 
 
 def canonical(body: Mapping[str, Any]) -> str:
-    """A body as it is sent: sorted keys, no spaces, UTF-8; equal content gives equal text."""
+    """A body as sent: sorted keys, no spaces, UTF-8; equal content gives equal text."""
     return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -118,5 +118,5 @@ def events_blocks(network: Json, limit: int = 10) -> Body:
 
 
 def construction_metadata(network: Json, options: Json) -> Body:
-    """`/construction/metadata`; ``options`` are the implementation's own."""
+    """`/construction/metadata`; ``options`` depend on the implementation."""
     return {"network_identifier": network, "options": options}

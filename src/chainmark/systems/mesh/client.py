@@ -1,4 +1,4 @@
-"""One request at a time to a Mesh server, and every way in which that goes wrong told apart."""
+"""A client of a Mesh server that sends one request at a time and distinguishes every kind of failure."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from chainmark.systems.mesh.bodies import HEADERS, canonical
 
 DEFAULT_TIMEOUT_S = 10.0
 SHOWN_CHARACTERS = 80
-# A server that has let so many requests in turn wait for nothing answers nothing more.
+# A server that kept so many consecutive requests waiting is considered dead.
 MOST_UNANSWERED = 3
 
 
 class Unreachable(EnvironmentFailure):
-    """No conversation with the server is possible."""
+    """Communication with the server is impossible."""
 
 
 class ServerDown(Unreachable):
-    """Nobody accepts connections there."""
+    """Connections are refused."""
 
 
 class NameNotResolved(Unreachable):
@@ -42,20 +42,20 @@ class NameNotResolved(Unreachable):
 
 
 class WrongCertificate(Unreachable):
-    """The server's TLS certificate is not one that may be trusted, or it speaks no TLS."""
+    """The server's TLS certificate is not trusted, or the server does not use TLS."""
 
 
 class NoAnswer(EnvironmentFailure):
-    """The server took the request and did not answer it in time, closed the connection, or sent no valid HTTP."""
+    """The server accepted the request and did not respond in time, closed the connection, or sent invalid HTTP."""
 
 
 class NotMeshError(UsageError):
-    """Something answers, but not as a Mesh server does."""
+    """The server does not respond as a Mesh server does."""
 
 
 @dataclass(frozen=True)
 class ToldError:
-    """An error as Mesh servers tell it."""
+    """An error in the Mesh format."""
 
     code: int
     message: str
@@ -67,10 +67,10 @@ class ToldError:
 
 @dataclass(frozen=True)
 class MeshResponse:
-    """An answer; ``document`` is None where the body is no JSON, ``size_bytes`` that of the body.
+    """A response; ``document`` is None if the body is not JSON, ``size_bytes`` is the size of the body.
 
     Attributes:
-        obstacle: why the body says nothing, such as a redirect; "" where it may.
+        obstacle: why the body cannot be used, such as a redirect; "" if it can.
     """
 
     status: int
@@ -93,7 +93,7 @@ class MeshResponse:
         return ToldError(code, message, retriable if isinstance(retriable, bool) else None)
 
     def in_words(self) -> str:
-        """The answer in short: `500 code 12 “invalid hash”`, `404 text/plain “404 page not found”`."""
+        """A summary of the response: `500 code 12 “invalid hash”`, `404 text/plain “404 page not found”`."""
         if (reported := self.body_error) is not None:
             return f"{self.status} {reported}"
         if self.obstacle:
@@ -107,16 +107,16 @@ class MeshClient:
     """A client of one server; use it as a context manager.
 
     Args:
-        url: where the server's paths begin: `http://127.0.0.1:8082`, `https://host/rosetta`.
-        timeout_s: for a whole request, connecting included.
+        url: base of the server's paths: `http://127.0.0.1:8082`, `https://host/rosetta`.
+        timeout_s: for a whole request, including the connection.
         ca_file: certificates to trust instead of the machine's.
         verify: False accepts any certificate.
-        server_name: what the certificate must be of, where that is not the URL's host.
-        access: what lets the requests in; its secrets are in no answer that this returns.
-        http_version: what it is asked in.
+        server_name: name on the certificate, if it is not the URL's host.
+        access: authentication of the requests; its secrets are in no response that this returns.
+        http_version: HTTP version of the requests.
 
     Raises:
-        UsageError: ``url`` is none that can be asked, or ``ca_file`` holds no certificate.
+        UsageError: ``url`` is invalid, or ``ca_file`` holds no certificate.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class MeshClient:
         tls = Tls(str(ca_file) if ca_file else None, verify, server_name)
         self._target = Target("server", self.url, tls, access, http_version)
         self._timeout_s = timeout_s
-        # By path and body, of the last answer to each: what is asked under load was asked here before.
+        # The last response to each path and body: every request under load was sent here before.
         self.answer_bytes: dict[tuple[str, str], int] = {}
         self._unanswered = 0
         self._prober = Prober(self._target, timeout_s)
@@ -163,18 +163,18 @@ class MeshClient:
         self._prober.__exit__(kind, error, trace)
 
     def post(self, path: str, body: Mapping[str, Any] | str) -> MeshResponse:
-        """Ask once; any HTTP status is an answer.
+        """Send a request once; a response with any HTTP status is returned.
 
         Raises:
-            ServerDown, NameNotResolved, WrongCertificate: there is nobody to ask, or nobody who answers any more.
-            NoAnswer: the request was taken and no answer came back.
+            ServerDown, NameNotResolved, WrongCertificate: the server cannot be reached.
+            NoAnswer: the request was accepted and no response arrived.
         """
         content = body if isinstance(body, str) else canonical(body)
         started = time.perf_counter()
         try:
             probed = self._prober.ask("POST", path, content.encode(), dict(HEADERS))
         except httpx.HTTPError as error:
-            # Who ends connections over single requests answers others, and takes nobody's time.
+            # A server that closes the connection on single requests still handles others and costs no waiting time.
             self._unanswered = self._unanswered + 1 if isinstance(error, httpx.TimeoutException) else 0
             raise self._proxy_error(error) or self._error(path, error) from error
         self._unanswered = 0
@@ -182,7 +182,7 @@ class MeshClient:
         return _answer(probed, time.perf_counter() - started, self._target.access)
 
     def _proxy_error(self, error: httpx.HTTPError) -> EnvironmentFailure | None:
-        """Where nothing goes through the proxy; None: it is not that."""
+        """Why no request gets through the proxy; None if the proxy is not the cause."""
         way = self._target.access.way
         if way is None or not isinstance(error, httpx.ProxyError | httpx.ConnectError) or _is_of_tls(error):
             return None
@@ -232,15 +232,15 @@ def _checked_url(url: str) -> str:
 
 
 def _broken(error: httpx.HTTPError) -> tuple[str, str]:
-    """Why there is no answer, and what to do about it."""
-    said = str(error)
+    """Why there is no response, and what to do about it."""
+    message = str(error)
     if isinstance(error, TooLong):
-        return said, "is it the server that you mean?"
-    if said.startswith("illegal"):
-        return f"what it sends is no HTTP/1.1: {said}", "does the server want TLS (`https://`), or HTTP/2 alone?"
+        return message, "is it the server that you mean?"
+    if message.startswith("illegal"):
+        return f"what it sends is no HTTP/1.1: {message}", "does the server want TLS (`https://`), or HTTP/2 alone?"
     if isinstance(error, httpx.DecodingError):
-        return f"its body is not as its Content-Encoding says: {said}", "the server's log may say why"
-    return said, "the server's log may say why"
+        return f"its body is not as its Content-Encoding says: {message}", "the server's log may say why"
+    return message, "the server's log may say why"
 
 
 def _answer(probed: Probed, seconds: float, access: Access) -> MeshResponse:

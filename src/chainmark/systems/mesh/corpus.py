@@ -1,7 +1,7 @@
-"""Sample a corpus from the server that is to be measured, so that it holds what this server, as pruned as it is, has.
+"""Sample a corpus from the server under test, so that it matches the data that this server, however pruned, has.
 
-Blocks are drawn from the newest and from the older ones; their transactions and accounts follow. Every item is asked
-once and enters only with a right answer. The same seed and the same state of the server give the same corpus.
+Blocks are drawn from the newest and from the older ones; their transactions and accounts follow. Every item is
+requested once and added only with a correct response. The same seed and server state give the same corpus.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ COUNTS = ("few", "some", "many")
 ALL = Stratum(name="all", description="the one request that there is")
 AGES = {"recent": "newest blocks", "old": "older blocks"}
 
-# What an account is asked for, and what its entries are called in the answer.
+# The endpoints of an account, and the names of its entries in the response.
 _ACCOUNT_READS = {
     bodies.ACCOUNT_BALANCE: (expectations.account_balance(), "balances"),
     bodies.ACCOUNT_COINS: (expectations.account_coins(), "coins"),
@@ -56,7 +56,7 @@ class CorpusRequest(BaseModel):
         seed: random seed of the sample.
         blocks, transactions, accounts: how many to examine.
         per_stratum: how many items of each stratum are kept.
-        settled_blocks: number of newest blocks to leave out, because other blocks may still replace them.
+        settled_blocks: number of newest blocks to exclude, because other blocks may still replace them.
         recent_blocks: number of blocks that count as recent, at most half of the available ones.
         newest_index: last block that may be drawn, so that a growing chain gives the same corpus again.
         largest: keep only this many accounts, those with the most data, each a stratum; 0: sample all strata.
@@ -81,15 +81,15 @@ def sample(server: DiscoveredServer, client: MeshClient, order: CorpusRequest, p
     """Sample a corpus of every endpoint that the server offers.
 
     Raises:
-        UsageError: no block may be drawn: the chain is too short, or no block can be had.
-        Unreachable: the server went away.
+        UsageError: no block may be drawn: the chain is too short, or no block can be fetched.
+        Unreachable: the server became unreachable.
     """
     return _Sampler(server, client, order, progress).corpus()
 
 
 @dataclass
 class _Candidate:
-    """An item that was answered rightly; ``measure`` is what its stratum is decided by."""
+    """An item with a correct response; ``measure`` decides its stratum."""
 
     body: Body
     expect: Expectation
@@ -101,7 +101,7 @@ class _Candidate:
 
 @dataclass
 class _Transaction:
-    """A transaction seen in a block; how many operations it has is unknown where only its hash is listed."""
+    """A transaction seen in a block; its number of operations is unknown if only its hash is listed."""
 
     block: BlockIdentifier
     hash: str
@@ -150,7 +150,7 @@ class _Sampler:
         return Unmeasured(endpoint=read.id, state=Offering.REFUSED, reason=refused.reason)
 
     def _range(self) -> tuple[int, int]:
-        """The blocks that may be drawn: settled ones, from the first that is really answered on."""
+        """The blocks that may be drawn: settled ones, from the first available one on."""
         first, last = self._server.first_index, self._server.current.index - self._order.settled_blocks
         if self._order.newest_index is not None:
             last = min(last, self._order.newest_index)
@@ -162,7 +162,7 @@ class _Sampler:
         return self._floor(first, last), last
 
     def _floor(self, first: int, last: int) -> int:
-        """The first block that is answered: a pruned server may not say that it is one."""
+        """The first available block: a pruned server may not report it."""
         result = first_answered(self._server, self._client, first, last)
         if result is None:
             reason = ask_block(self._server, self._client, last).reason
@@ -173,7 +173,7 @@ class _Sampler:
         return result
 
     def _source(self, name: str) -> random.Random:
-        """Random numbers of one purpose: looking at more blocks must not change which accounts are drawn."""
+        """Random numbers of one purpose: the number of examined blocks must not change which accounts are drawn."""
         return random.Random(f"{self._order.seed}/{name}")  # noqa: S311 - a sample, not a secret
 
     # -- blocks ------------------------------------------------------------------------------------------------------
@@ -184,11 +184,11 @@ class _Sampler:
         transactions: list[_Transaction] = []
         drawn = self._drawn_blocks(first, last)
         for number, (index, age) in enumerate(drawn, 1):
-            asked = ask_block(self._server, self._client, index)
-            if asked.reason is not None or asked.answer is None:
-                self._refuse(bodies.BLOCK, bodies.block(self._network, {"index": index}), asked.reason)
+            probed = ask_block(self._server, self._client, index)
+            if probed.reason is not None or probed.answer is None:
+                self._refuse(bodies.BLOCK, bodies.block(self._network, {"index": index}), probed.reason)
             else:
-                self._take_block(asked.answer.document, age, candidates, transactions)
+                self._take_block(probed.answer.document, age, candidates, transactions)
             self._progress.update(number / len(drawn), f"block {index}")
         self._enter(bodies.BLOCK, candidates, SIZES, "bytes")
         return transactions
@@ -210,19 +210,19 @@ class _Sampler:
     def _take_block(
         self, document: Mapping[str, Any], age: str, candidates: list[_Candidate], transactions: list[_Transaction]
     ) -> None:
-        """Pin a block by index and hash, and ask again as it will be asked under load."""
+        """Pin a block by index and hash, and repeat the request in its form under load."""
         block = document["block"]
         identifier, parent, inline = block["block_identifier"], block["parent_block_identifier"], block["transactions"]
         others = other_hashes(document)
         identifier = {"index": identifier["index"], "hash": identifier["hash"]}
         body = bodies.block(self._network, identifier)
         expected = expectations.block(identifier, parent, len(inline))
-        asked = ask(self._client, bodies.BLOCK, body, expected)
-        reason = asked.reason or self._wrong_parent(identifier["index"], parent["index"])
-        if reason is not None or asked.answer is None:
+        probed = ask(self._client, bodies.BLOCK, body, expected)
+        reason = probed.reason or self._wrong_parent(identifier["index"], parent["index"])
+        if reason is not None or probed.answer is None:
             self._refuse(bodies.BLOCK, body, reason)
             return
-        size = asked.answer.size_bytes
+        size = probed.answer.size_bytes
         facts = {"bytes": size, "transactions": len(inline) + len(others)}
         candidates.append(_Candidate(body, expected, size, age, facts=facts))
         where = BlockIdentifier(identifier["index"], identifier["hash"])
@@ -278,8 +278,6 @@ class _Sampler:
         candidates.append(_Candidate(body, expected, operations, facts={"operations": operations}))
         return operations
 
-    # -- accounts ----------------------------------------------------------------------------------------------------
-
     def _of_accounts(self) -> None:
         self._progress.stage("sampling accounts")
         chosen = self._chosen_accounts()
@@ -313,7 +311,7 @@ class _Sampler:
         return [(text, self._accounts[text]) for text in named]
 
     def _enter_each(self, read_endpoints: Mapping[ReadEndpoint, Sequence[_Candidate]]) -> None:
-        """The named accounts, or the heaviest, each as a stratum; every endpoint is asked for the same ones."""
+        """The named accounts, or those with the most data, each as a stratum; every endpoint uses the same ones."""
         facts: dict[str, dict[str, int]] = {}
         for candidates in read_endpoints.values():
             for candidate in candidates:
@@ -353,7 +351,7 @@ class _Sampler:
         )
 
     def _require_named(self, read_endpoints: Mapping[ReadEndpoint, Sequence[_Candidate]]) -> None:
-        """Who names an address wants it measured: without an answer for it there is nothing to go on with."""
+        """A named address must be measured: without a response for it, sampling fails."""
         for read, candidates in read_endpoints.items():
             for address in self._order.addresses:
                 account = {"address": address}
@@ -376,7 +374,7 @@ class _Sampler:
             return bodies.search_by_address(self._network, account)
         return bodies.account_balance(self._network, account)
 
-    # -- endpoints that can be asked in one way only -----------------------------------------------------------------
+    # -- endpoints with a single form of request --------------------------------------------------------------------
 
     def _single(self) -> None:
         self._progress.stage("querying the remaining endpoints")
@@ -409,12 +407,12 @@ class _Sampler:
         return [*ranked[:top], *draw(ranked[top:], count - top, self._source(name))]
 
     def _ask(self, read: ReadEndpoint, body: Body, expected: Expectation) -> Mapping[str, Any] | None:
-        """The answer to a candidate, if it is right."""
-        asked = ask(self._client, read, body, expected)
-        if asked.reason is not None or asked.answer is None:
-            self._refuse(read, body, asked.reason)
+        """The response to a candidate, if it is correct."""
+        probed = ask(self._client, read, body, expected)
+        if probed.reason is not None or probed.answer is None:
+            self._refuse(read, body, probed.reason)
             return None
-        document: Mapping[str, Any] = asked.answer.document
+        document: Mapping[str, Any] = probed.answer.document
         return document
 
     def _refuse(self, read: ReadEndpoint, body: Body, reason: str | None) -> None:
@@ -423,7 +421,7 @@ class _Sampler:
     def _enter(
         self, read: ReadEndpoint, candidates: Sequence[_Candidate], names: tuple[str, str, str], unit: str
     ) -> None:
-        """Sort what was answered rightly into strata and keep some of each."""
+        """Sort items with correct responses into strata and keep some of each."""
         if not candidates:
             return
         levels = Levels.of([candidate.measure for candidate in candidates], names, unit)

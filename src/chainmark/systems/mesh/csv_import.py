@@ -1,8 +1,8 @@
 """Corpora from the CSV files of cardano-rosetta-java's own load tests, of both generations.
 
-The first generation has one file of six columns, a row being one whole set of requests; every row is used. The second
-has a folder of files by dimension and level (`addresses/utxo_count_10.csv`) beside `dimensions.json`; a dimension's
-level becomes a stratum. Both are unchecked until :meth:`Corpus.validated_by` has asked a server.
+The first generation has one file of six columns, each row being one complete set of requests; every row is used. The
+second has a folder of files by dimension and level (`addresses/utxo_count_10.csv`) next to `dimensions.json`; a
+dimension's level becomes a stratum. Both are unchecked until :meth:`Corpus.validated_by` has queried a server.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ class _Dimensions(BaseModel):
 
 
 def from_csv(path: Path, network: Mapping[str, Any] | None = None, *, include_mempool: bool = True) -> Corpus:
-    """A corpus of a file or folder as those load tests have them.
+    """A corpus from a file or folder of those load tests.
 
     Args:
         path: a CSV file of six columns, a folder of such files, or a folder with `dimensions.json`.
-        network: the `network_identifier`; needed where no `dimensions.json` names the network.
-        include_mempool: what `/account/coins` is asked with; theirs ask with True.
+        network: the `network_identifier`; required if no `dimensions.json` names the network.
+        include_mempool: parameter of `/account/coins`; theirs is True.
 
     Raises:
-        UsageError: it is none of these, a row is not as it must be, or the network is unknown or another one.
+        UsageError: it is none of these, a row is invalid, or the network is unknown or another one.
     """
     if path.is_dir() and (path / DIMENSIONS).is_file():
         return _by_dimension(path, network, include_mempool=include_mempool)
@@ -88,7 +88,7 @@ _HINT = f"wanted: a CSV file with the columns {', '.join(ROW_COLUMNS)}, or a fol
 
 @dataclass
 class _Gathered:
-    """Items by endpoint, in the order of their rows, each body once a stratum."""
+    """Items by endpoint, in the order of their rows, each body once per stratum."""
 
     source: Path
     network: dict[str, Any]
@@ -99,7 +99,7 @@ class _Gathered:
     asked: dict[str, int] = field(default_factory=dict)
 
     def add(self, question: Question) -> None:
-        """Take one request into the current stratum."""
+        """Add one request to the current stratum."""
         read, body, expect = question
         item = Item(body=body, expect=expect, stratum=self.stratum.name)
         self.items.setdefault(read.id, {}).setdefault((self.stratum.name, canonical(body)), item)
@@ -118,7 +118,7 @@ class _Gathered:
         self.add((bodies.CONSTRUCTION_METADATA, body, expectations.construction_metadata()))
 
     def question(self, read: ReadEndpoint, row: Row, where: str) -> Question:
-        """What one endpoint is asked with a row."""
+        """The request of one endpoint for a row."""
         network = self.network
         if read in {bodies.BLOCK, bodies.BLOCK_TRANSACTION}:
             identifier = {"index": _integer(row, "block_index", where), "hash": row["block_hash"]}
@@ -138,14 +138,16 @@ class _Gathered:
         return read, bodies.account_balance(network, account), expectations.account_balance()
 
     def corpus(self, order: dict[str, Any]) -> Corpus:
-        """The corpus, in the order of the known reads; repeated rows are counted as left out."""
+        """The corpus, in the order of the known reads; repeated rows are counted as omitted."""
         endpoints = []
         for read in bodies.READS:
             if read.id in self.items:
-                items, asked = list(self.items[read.id].values()), self.asked[read.id]
+                items, candidates = list(self.items[read.id].values()), self.asked[read.id]
                 strata = list(self.strata[read.id].values())
-                left_out = asked - len(items)
-                endpoints.append(CorpusEndpoint(id=read.id, strata=strata, items=items, asked=asked, left_out=left_out))
+                left_out = candidates - len(items)
+                endpoints.append(
+                    CorpusEndpoint(id=read.id, strata=strata, items=items, asked=candidates, left_out=left_out)
+                )
         if not endpoints:
             raise UsageError(f"{self.source} holds no row", _HINT)
         reason = "the imported files hold nothing for it"
@@ -205,7 +207,7 @@ def _dimensions(path: Path) -> _Dimensions:
 
 
 def _read_of(dimension: str, endpoint: str, data_type: str) -> ReadEndpoint:
-    """A search is by what the rows hold: an address in one file, a transaction in another."""
+    """The search depends on the content of the rows: an address in one file, a transaction in another."""
     if data_type not in LEVEL_COLUMNS:
         raise UsageError(f"the dimension `{dimension}` has rows of `{data_type}`", f"known: {', '.join(LEVEL_COLUMNS)}")
     by_type = {

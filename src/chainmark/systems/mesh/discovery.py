@@ -1,4 +1,4 @@
-"""What a Mesh server is and offers: asked of the server itself, once, before anything is measured."""
+"""Discover what a Mesh server is and offers: queried from the server itself, once, before the measurement."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from chainmark.systems.mesh.expectations import Expectation
 
 Network = Mapping[str, Any]
 
-# How servers say that they do not know a path, whatever they write below it.
+# How servers report an unknown path, whatever the message says.
 UNKNOWN_PATH = frozenset({404, 405, 501})
 BLOCKS_LOOKED_AT = 24
-# What cardano-rosetta-java's own load tests ask with: a transaction of ordinary size.
+# The size that cardano-rosetta-java's own load tests use: a transaction of ordinary size.
 CARDANO_OPTIONS = {"transaction_size": 296, "relative_ttl": 1000}
 
 
@@ -27,9 +27,9 @@ class Offering(StrEnum):
     """Whether an endpoint can be measured."""
 
     OFFERED = "offered"
-    REFUSED = "refused"  # the path is there, the request was answered with an error or a wrong answer
+    REFUSED = "refused"  # the path exists, the request got an error or an incorrect response
     NOT_OFFERED = "not offered"
-    NOT_ASKED = "not asked"  # nothing was found to ask it with
+    NOT_ASKED = "not asked"  # no request parameters were found
 
 
 @dataclass(frozen=True)
@@ -49,21 +49,21 @@ class BlockIdentifier:
     hash: str
 
     def as_json(self) -> dict[str, Any]:
-        """As it stands in requests."""
+        """Its form in requests."""
         return {"index": self.index, "hash": self.hash}
 
 
 @dataclass(frozen=True)
 class DiscoveredServer:
-    """A server at the time of asking.
+    """A server at the time of discovery.
 
     Attributes:
-        network: its `network_identifier`, whole.
+        network: its complete `network_identifier`.
         versions: by the standard's names: `rosetta_version`, `node_version`, maybe `middleware_version`.
         errors: code, message and retriable of the errors that it declares.
-        oldest: the first block that can be asked for, where the server says so.
-        include_mempool: what `/account/coins` is asked with.
-        metadata_options: what `/construction/metadata` is asked with; None where that was refused.
+        oldest: the first available block, if the server reports it.
+        include_mempool: parameter of `/account/coins`.
+        metadata_options: options of `/construction/metadata`; None if they were refused.
     """
 
     url: str
@@ -82,16 +82,16 @@ class DiscoveredServer:
 
     @property
     def network_name(self) -> str:
-        """`blockchain/network`, and the sub-network if there is one."""
+        """`blockchain/network`, with the sub-network if there is one."""
         return network_name(self.network)
 
     @property
     def first_index(self) -> int:
-        """The first block that can be asked for."""
+        """The first available block."""
         return (self.oldest or self.genesis).index
 
     def offer(self, endpoint: ReadEndpoint) -> OfferedEndpoint:
-        """What was found out about an endpoint."""
+        """The result of probing an endpoint."""
         return next(offer for offer in self.offers if offer.endpoint == endpoint)
 
     def offered(self, endpoint: ReadEndpoint) -> bool:
@@ -101,7 +101,7 @@ class DiscoveredServer:
 
 @dataclass(frozen=True)
 class Asked:
-    """An item's first answer, what is wrong with it in words (None: nothing), and what to do about that."""
+    """An item's first response, its error in words (None: correct), and how to fix it."""
 
     answer: MeshResponse | None
     reason: str | None
@@ -109,24 +109,24 @@ class Asked:
 
     @property
     def unknown_path(self) -> bool:
-        """Whether the answer means that the server does not have this endpoint."""
+        """Whether the response means that the server does not have this endpoint."""
         if self.answer is None or self.answer.body_error is not None:
             return False
         return self.answer.status in UNKNOWN_PATH or (self.answer.status != 200 and self.answer.document is None)
 
 
 def network_name(network: Network) -> str:
-    """`blockchain/network`, and the sub-network if there is one."""
+    """`blockchain/network`, with the sub-network if there is one."""
     sub = network.get("sub_network_identifier")
     names = [network["blockchain"], network["network"], *([sub.get("network")] if isinstance(sub, Mapping) else [])]
     return "/".join(map(str, names))
 
 
 def ask(client: MeshClient, endpoint: ReadEndpoint, body: Body, expected: Expectation) -> Asked:
-    """Ask once and check the answer.
+    """Send a request once and check the response.
 
     Raises:
-        Unreachable: there is nobody to ask any more.
+        Unreachable: the server no longer responds.
     """
     try:
         answer = client.post(endpoint.path, body)
@@ -138,17 +138,17 @@ def ask(client: MeshClient, endpoint: ReadEndpoint, body: Body, expected: Expect
 def discover(
     client: MeshClient, network: str | None = None, *, metadata_options: Mapping[str, Any] | None = None
 ) -> DiscoveredServer:
-    """Ask a server what it is and which of the known reads it answers rightly.
+    """Query the identity of a server and which of the known reads it answers correctly.
 
     Args:
         client: of the server.
-        network: `network` or `blockchain/network`, wanted where a server has several.
-        metadata_options: what `/construction/metadata` is to be asked with; implementations differ.
+        network: `network` or `blockchain/network`, required if a server has several.
+        metadata_options: the options of `/construction/metadata`; implementations differ.
 
     Raises:
-        NotMeshError: something answers there, but not as a Mesh server does.
-        UsageError: the network is not among the server's, or is needed and was not named.
-        EnvironmentFailure: there is no server, or it cannot say where its chain stands.
+        NotMeshError: the server does not respond as a Mesh server.
+        UsageError: the network is not among the server's, or is required and missing.
+        EnvironmentFailure: there is no server, or it does not report its chain tip.
     """
     chosen = _choose(_networks(client), network, client.url)
     options = _required(client, bodies.NETWORK_OPTIONS, bodies.of_network(chosen), expectations.network_options())
@@ -158,7 +158,7 @@ def discover(
         url=client.url,
         network=chosen,
         versions={name: text for name, text in sorted(options["version"].items()) if isinstance(text, str)},
-        # Sorted: some servers list them in another order each time.
+        # Sorted: some servers list them in a different order each time.
         operation_types=tuple(sorted(map(str, allow["operation_types"]))),
         errors=tuple(sorted(map(_declared_error, allow["errors"]), key=bodies.canonical)),
         historical_balance_lookup=bool(allow.get("historical_balance_lookup")),
@@ -171,18 +171,18 @@ def discover(
 
 
 def _networks(client: MeshClient) -> list[Network]:
-    asked = ask(client, bodies.NETWORK_LIST, bodies.network_list(), expectations.network_list())
-    if asked.answer is None:
-        raise EnvironmentFailure(f"{asked.reason}", asked.hint)
-    if asked.reason is not None:
-        document = asked.answer.document
+    probed = ask(client, bodies.NETWORK_LIST, bodies.network_list(), expectations.network_list())
+    if probed.answer is None:
+        raise EnvironmentFailure(f"{probed.reason}", probed.hint)
+    if probed.reason is not None:
+        document = probed.answer.document
         if isinstance(document, Mapping) and document.get("network_identifiers") == []:
             raise NotMeshError(f"{client.url} serves no network", "is its node configured and running?")
         raise NotMeshError(
-            f"{client.url} is not a Mesh server: /network/list answered {asked.answer.in_words()}",
-            hint_of_status(asked.answer.status, asked.answer.in_words()),
+            f"{client.url} is not a Mesh server: /network/list answered {probed.answer.in_words()}",
+            hint_of_status(probed.answer.status, probed.answer.in_words()),
         )
-    networks: list[Network] = asked.answer.document["network_identifiers"]
+    networks: list[Network] = probed.answer.document["network_identifiers"]
     return networks
 
 
@@ -207,13 +207,13 @@ def _choose(networks: list[Network], wanted: str | None, url: str) -> Network:
 
 
 def _required(client: MeshClient, endpoint: ReadEndpoint, body: Body, expected: Expectation) -> Mapping[str, Any]:
-    asked = ask(client, endpoint, body, expected)
-    if asked.answer is None or asked.reason is not None:
+    probed = ask(client, endpoint, body, expected)
+    if probed.answer is None or probed.reason is not None:
         raise EnvironmentFailure(
-            f"{endpoint.path} of {client.url} cannot be used: {asked.reason}",
+            f"{endpoint.path} of {client.url} cannot be used: {probed.reason}",
             "is the node behind it running, and not in offline mode?",
         )
-    document: Mapping[str, Any] = asked.answer.document
+    document: Mapping[str, Any] = probed.answer.document
     return document
 
 
@@ -227,7 +227,7 @@ def _identifier(document: Mapping[str, Any]) -> BlockIdentifier:
 
 @dataclass
 class Material:
-    """Something to ask with, from the newest blocks that have it."""
+    """Request parameters, taken from the newest blocks that contain them."""
 
     block: BlockIdentifier
     transaction_hash: str | None = None
@@ -235,11 +235,11 @@ class Material:
 
     @property
     def complete(self) -> bool:
-        """Whether every endpoint can be asked."""
+        """Whether parameters of every endpoint are known."""
         return self.transaction_hash is not None and self.account is not None
 
     def take(self, identifier: BlockIdentifier, document: Mapping[str, Any]) -> None:
-        """Take what a block has, where it has more than what was found before."""
+        """Use a block's content if it has more than what was found before."""
         others = other_hashes(document)
         inline = document["block"]["transactions"]
         hashes = [*others, *(item["transaction_identifier"]["hash"] for item in inline)]
@@ -252,13 +252,13 @@ class Material:
 
 
 def other_hashes(document: Mapping[str, Any]) -> list[str]:
-    """The transactions that a block's answer names without showing them."""
+    """The transactions that a block response names without their content."""
     others = document.get("other_transactions") or []
     return [other["hash"] for other in others if isinstance(other, Mapping) and isinstance(other.get("hash"), str)]
 
 
 def accounts_of(transaction: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The account identifiers in a transaction's operations, in order, repeated as they are."""
+    """The account identifiers in a transaction's operations, in order, with repetitions."""
     for operation in transaction.get("operations") or []:
         account = operation.get("account") if isinstance(operation, Mapping) else None
         if isinstance(account, Mapping) and isinstance(account.get("address"), str):
@@ -266,7 +266,7 @@ def accounts_of(transaction: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 class _Probing:
-    """Asks every known read once."""
+    """Probes every known read once."""
 
     def __init__(
         self, client: MeshClient, server: DiscoveredServer, metadata_options: Mapping[str, Any] | None
@@ -297,15 +297,15 @@ class _Probing:
         )
 
     def _blocks(self, material: Material) -> OfferedEndpoint:
-        """Look back, in doubling steps, for a block with a transaction and an account."""
+        """Search backwards, in doubling steps, for a block with a transaction and an account."""
         offer = None
         for index in _backwards(self._server.current.index, self._server.first_index):
             body = bodies.block(self._network, {"index": index})
-            asked = ask(self._client, bodies.BLOCK, body, expectations.block({"index": index}))
-            offer = offer or _offer(bodies.BLOCK, asked)
-            if asked.reason is None and asked.answer is not None:
+            probed = ask(self._client, bodies.BLOCK, body, expectations.block({"index": index}))
+            offer = offer or _offer(bodies.BLOCK, probed)
+            if probed.reason is None and probed.answer is not None:
                 offer = OfferedEndpoint(bodies.BLOCK, Offering.OFFERED)
-                self._take(material, asked.answer.document)
+                self._take(material, probed.answer.document)
             if material.complete or offer.state is Offering.NOT_OFFERED:
                 break
         return offer or OfferedEndpoint(bodies.BLOCK, Offering.NOT_ASKED, "the chain has no block")
@@ -314,10 +314,10 @@ class _Probing:
         identifier = _identifier(document["block"]["block_identifier"])
         material.take(identifier, document)
         if material.account is None and material.block == identifier and material.transaction_hash is not None:
-            # A server that lists its transactions only by hash shows accounts when a transaction is asked for.
-            asked = self._transaction(material)
-            if asked.reason is None and asked.answer is not None:
-                material.take(identifier, {"block": {"transactions": [asked.answer.document["transaction"]]}})
+            # A server that lists transactions only by hash shows accounts only when a transaction is requested.
+            probed = self._transaction(material)
+            if probed.reason is None and probed.answer is not None:
+                material.take(identifier, {"block": {"transactions": [probed.answer.document["transaction"]]}})
 
     def _transaction(self, material: Material) -> Asked:
         text = material.transaction_hash or ""
@@ -358,7 +358,7 @@ class _Probing:
         return questions.get(endpoint)
 
     def _coins(self, account: Mapping[str, Any]) -> OfferedEndpoint:
-        """The mempool's coins as the server says it can; the other way where that is refused."""
+        """The coins including the mempool if the server supports it; without it otherwise."""
         reasons = []
         for include in (self._server.mempool_coins, not self._server.mempool_coins):
             body = bodies.account_coins(self._network, account, include_mempool=include)
@@ -372,13 +372,13 @@ class _Probing:
     def _metadata(self) -> OfferedEndpoint:
         options = self._chosen_options()
         body = bodies.construction_metadata(self._network, options)
-        asked = ask(self._client, bodies.CONSTRUCTION_METADATA, body, expectations.construction_metadata())
-        offer = _offer(bodies.CONSTRUCTION_METADATA, asked)
+        probed = ask(self._client, bodies.CONSTRUCTION_METADATA, body, expectations.construction_metadata())
+        offer = _offer(bodies.CONSTRUCTION_METADATA, probed)
         self._metadata_options = options if offer.state is Offering.OFFERED else None
         return offer
 
     def _chosen_options(self) -> Mapping[str, Any]:
-        """What the caller knows, since every implementation has options of its own."""
+        """The options from the caller, since every implementation has its own."""
         if self._metadata_options is not None:
             return self._metadata_options
         return CARDANO_OPTIONS if self._network["blockchain"] == "cardano" else {}
@@ -394,7 +394,7 @@ def _offer(endpoint: ReadEndpoint, asked: Asked) -> OfferedEndpoint:
 
 
 def _backwards(newest: int, oldest: int) -> Iterator[int]:
-    """The newest block, the ones 1, 2, 4, … below it, and the oldest."""
+    """The newest block, the blocks 1, 2, 4, … below it, and the oldest."""
     for step in range(BLOCKS_LOOKED_AT - 1):
         index = newest - ((1 << step) >> 1)
         if index <= oldest:

@@ -1,7 +1,7 @@
-"""What a right answer to each Mesh endpoint is, as checks that the load engine runs on every answer.
+"""The correct response of each Mesh endpoint, as checks that the load engine runs on every response.
 
-Only what stays true is expected: identifiers asked for, the form of values, how many transactions a settled block has.
-Timestamps, balances, the mempool and the current block move, and are not compared.
+Only stable properties are checked: requested identifiers, the form of values, the number of transactions of a settled
+block. Timestamps, balances, the mempool and the current block change, and are not compared.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 
 
 def expectation(checks: Sequence[Check]) -> Expectation:
-    """An answer with status 200, a JSON body, and these checks."""
+    """A response with status 200, a JSON body, and these checks."""
     return {"status": [200], "json": True, "checks": list(checks)}
 
 
@@ -48,7 +48,7 @@ def network_options() -> Expectation:
 
 
 def network_status(genesis: Mapping[str, Any] | None) -> Expectation:
-    """A current block; the genesis block, which is always the same where it is known."""
+    """A current block; the genesis block, which must match if it is known."""
     checks = [*_identifier("/current_block_identifier"), _type("/current_block_timestamp", "number")]
     return expectation([*checks, *_identifier("/genesis_block_identifier", genesis)])
 
@@ -56,7 +56,7 @@ def network_status(genesis: Mapping[str, Any] | None) -> Expectation:
 def block(
     identifier: Mapping[str, Any], parent: Mapping[str, Any] | None = None, transactions: int | None = None
 ) -> Expectation:
-    """The block that was asked for, with that parent and so many transactions inline, where these are known."""
+    """The requested block, with its parent and number of inline transactions, if these are known."""
     return expectation(
         [
             *_identifier("/block/block_identifier", identifier),
@@ -71,7 +71,7 @@ def block(
 
 
 def block_transaction(transaction_hash: str, operations: int | None = None) -> Expectation:
-    """The transaction that was asked for, with so many operations."""
+    """The requested transaction, with its number of operations."""
     return expectation(
         [
             {"pointer": "/transaction/transaction_identifier/hash", "is": transaction_hash},
@@ -83,7 +83,7 @@ def block_transaction(transaction_hash: str, operations: int | None = None) -> E
 
 
 def account_balance() -> Expectation:
-    """The block that the balances are of, and integers as text."""
+    """The block of the balances, and integers as text."""
     return expectation(
         [
             *_identifier("/block_identifier"),
@@ -95,7 +95,7 @@ def account_balance() -> Expectation:
 
 
 def account_coins() -> Expectation:
-    """The block that the coins are of, each with its identifier and an integer as text."""
+    """The block of the coins, each with its identifier and an integer as text."""
     return expectation(
         [
             *_identifier("/block_identifier"),
@@ -130,14 +130,14 @@ def mempool() -> Expectation:
 
 
 def construction_metadata() -> Expectation:
-    """Some metadata; what is in them is the implementation's own."""
+    """Some metadata; their content depends on the implementation."""
     return expectation([_type("/metadata", "object")])
 
 
 def failed(expected: Mapping[str, Any], answer: MeshResponse) -> str | None:
-    """What is wrong with an answer, in words; None where nothing is.
+    """The error in a response, in words; None if it is correct.
 
-    The same expectations are checked by the engine under load: this is how an item is checked before it gets there.
+    The load engine checks the same expectations: this checks an item before the load.
     """
     if answer.status not in expected.get("status", [200]) or (expected.get("json") and answer.document is None):
         return answer.in_words()
@@ -145,7 +145,7 @@ def failed(expected: Mapping[str, Any], answer: MeshResponse) -> str | None:
         return f"the answer does not contain “{expected['contains']}”"
     for check in expected.get("checks", []):
         if (reason := _failed_check(check, answer.document)) is not None:
-            # An error in the body of a 200 says more than that the wanted member is not there.
+            # An error in the body of a 200 is more informative than that the required member is missing.
             return f"{answer.in_words()}" if answer.body_error else reason
     return None
 
@@ -208,7 +208,7 @@ def _each(pointer: str, check: Check) -> Check:
 
 
 def _identifier(pointer: str, known: Mapping[str, Any] | None = None) -> list[Check]:
-    """A block identifier: the values that are known, the form of the others."""
+    """A block identifier: the known values, and the form of the others."""
     known = known or {}
     return [
         {"pointer": f"{pointer}/{name}", "is": known[name]} if name in known else _type(f"{pointer}/{name}", kind)
@@ -217,7 +217,7 @@ def _identifier(pointer: str, known: Mapping[str, Any] | None = None) -> list[Ch
 
 
 def _length(pointer: str, length: int | None) -> list[Check]:
-    """Exactly so many elements: the last is there, the one after it is not."""
+    """Exactly this number of elements: the last exists, the next one does not."""
     if length is None:
         return []
     last = [_type(f"{pointer}/{length - 1}", "object")] if length else []

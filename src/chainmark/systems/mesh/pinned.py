@@ -1,4 +1,4 @@
-"""A corpus pinned to a file: what is asked under load, what a right answer is, and a hash that says it is still that.
+"""A corpus pinned to a file: the requests of a load test, the expected responses, and a hash that detects changes.
 
 A corpus is bound to a network, not to a server: the same file is replayed on another version or another server.
 """
@@ -33,9 +33,9 @@ class Item(_Strict):
     """One request.
 
     Attributes:
-        body: as it is sent, before it is written as canonical JSON.
-        expect: what a right answer is, as the load engine checks it.
-        facts: what was counted when it was sampled: bytes, operations, entries, how often seen.
+        body: the body before it is written as canonical JSON.
+        expect: the definition of a correct response, as the load engine checks it.
+        facts: counts from the sampling: bytes, operations, entries, times seen.
     """
 
     body: dict[str, Any]
@@ -45,7 +45,7 @@ class Item(_Strict):
 
 
 class Stratum(_Strict):
-    """Items that are alike; ``description`` tells how: "recent blocks of more than 2,502 bytes"."""
+    """Similar items; ``description`` defines them: "recent blocks of more than 2,502 bytes"."""
 
     name: str
     description: str
@@ -55,7 +55,7 @@ class CorpusEndpoint(_Strict):
     """One endpoint's items.
 
     Attributes:
-        asked: how many candidates there were: items, refused ones, and right ones that were not drawn.
+        asked: number of candidates: items, refused ones, and correct ones that were not drawn.
     """
 
     id: str
@@ -82,7 +82,7 @@ class CorpusEndpoint(_Strict):
 
 
 class Refusal(_Strict):
-    """A candidate whose answer was not right, and why."""
+    """A candidate whose response was incorrect, with the reason."""
 
     endpoint: str
     body: dict[str, Any]
@@ -90,7 +90,7 @@ class Refusal(_Strict):
 
 
 class Unmeasured(_Strict):
-    """An endpoint without items, and why."""
+    """An endpoint without items, with the reason."""
 
     endpoint: str
     state: Offering
@@ -98,14 +98,14 @@ class Unmeasured(_Strict):
 
 
 class Corpus(_Strict):
-    """What is asked under load.
+    """The requests of a load test.
 
     Attributes:
-        origin: whether it was sampled from a server or imported from somebody's files.
-        validated: whether every item's answer was checked; an import is not, until :meth:`validated_by` was called.
+        origin: whether it was sampled from a server or imported from a user's files.
+        validated: whether every item's response was checked; for an import only after :meth:`validated_by`.
         network: the `network_identifier`.
-        server: what the sampled server said about itself: versions, operation types, errors.
-        order: how it was sampled, seed included; or what was imported.
+        server: what the sampled server reported about itself: versions, operation types, errors.
+        order: how it was sampled, including the seed; or what was imported.
         blocks: the first and last block that could be drawn.
     """
 
@@ -141,10 +141,10 @@ class Corpus(_Strict):
 
     @classmethod
     def load(cls, path: Path) -> Corpus:
-        """Read a corpus and check that it is what was written.
+        """Read a corpus and check that it is unchanged.
 
         Raises:
-            UsageError: there is none, it is of another schema, or its content is not that of its hash.
+            UsageError: there is none, it has another schema, or its content does not match its hash.
         """
         content = _read(path)
         reported = content.pop("blake3", None)
@@ -165,13 +165,13 @@ class Corpus(_Strict):
         return corpus
 
     def endpoint(self, endpoint_id: str) -> CorpusEndpoint | None:
-        """The items of an endpoint; None where it has none."""
+        """The items of an endpoint; None if it has none."""
         return next((item for item in self.endpoints if item.id == endpoint_id), None)
 
     def load_endpoints(
         self, names: Sequence[str] = (), *, strata: Sequence[str] | None = None, by_stratum: bool = False
     ) -> tuple[Endpoint, ...]:
-        """What the load test measures.
+        """The endpoints for the load test.
 
         Args:
             names: which endpoints, by id, label or path; none: all.
@@ -185,11 +185,11 @@ class Corpus(_Strict):
             if not any(name in item.read.names for item in self.endpoints):
                 raise UsageError(f"the corpus has no endpoint `{name}`", self._why_missing(name))
         chosen = [item for item in self.endpoints if not names or item.read.names & set(names)]
-        made = tuple(endpoint for item in chosen for endpoint in _endpoints(item, strata, by_stratum=by_stratum))
-        if not made:
+        endpoints = tuple(endpoint for item in chosen for endpoint in _endpoints(item, strata, by_stratum=by_stratum))
+        if not endpoints:
             known = sorted({stratum.name for item in chosen for stratum in item.strata})
             raise UsageError(f"no item is in {', '.join(map(repr, strata or ()))}", f"strata: {', '.join(known)}")
-        return made
+        return endpoints
 
     def strata_counts(self) -> dict[str, dict[str, int]]:
         """How many items of each stratum, by endpoint id."""
@@ -201,10 +201,10 @@ class Corpus(_Strict):
     def ranges(
         self, answer_bytes: Mapping[tuple[str, str], int], strata: Sequence[str] | None = None
     ) -> dict[str, dict[str, tuple[int, int]]]:
-        """The least and the most of what was counted in the items, by endpoint id and by what was counted.
+        """The minimum and maximum of the counts of the items, by endpoint ID and kind of count.
 
         Args:
-            answer_bytes: of the answers of this server, by path and body; what was not asked is left out.
+            answer_bytes: response sizes of this server, by path and body; requests that were not sent are omitted.
             strata: only items of these; None: all.
         """
         results: dict[str, dict[str, tuple[int, int]]] = {}
@@ -221,7 +221,7 @@ class Corpus(_Strict):
         return results
 
     def addresses(self) -> set[str]:
-        """Of the accounts that are asked for."""
+        """Of the requested accounts."""
         accounts = [item.body.get("account_identifier") for _, item in self._items()]
         return {account["address"] for account in accounts if account}
 
@@ -236,7 +236,7 @@ class Corpus(_Strict):
         return f"it has {', '.join(entry.id for entry in self.endpoints)}"
 
     def check_against(self, server: DiscoveredServer, client: MeshClient, progress: Progress) -> list[Refusal]:
-        """Ask every item once of a server; those whose answer is no longer right.
+        """Send every item once to a server; return those whose response is no longer correct.
 
         Raises:
             UsageError: the server has another network.
@@ -246,17 +246,17 @@ class Corpus(_Strict):
         total = sum(len(member.items) for member in self.endpoints)
         refusals = []
         for number, (entry, item) in enumerate(self._items(), 1):
-            asked = ask(client, entry.read, item.body, item.expect)
-            if asked.reason is not None:
-                refusals.append(Refusal(endpoint=entry.id, body=item.body, reason=asked.reason))
+            probed = ask(client, entry.read, item.body, item.expect)
+            if probed.reason is not None:
+                refusals.append(Refusal(endpoint=entry.id, body=item.body, reason=probed.reason))
             progress.update(number / total, entry.read.label)
         return refusals
 
     def validated_by(self, server: DiscoveredServer, client: MeshClient, progress: Progress) -> Corpus:
-        """The same with only those items that a server answers rightly; the others are listed as refused.
+        """The same with only the items that a server answers correctly; the others are listed as refused.
 
         Raises:
-            UsageError: the server has another network, or answers nothing rightly.
+            UsageError: the server has another network, or answers no item correctly.
         """
         refused = self.check_against(server, client, progress)
         wrong = {(refusal.endpoint, canonical(refusal.body)) for refusal in refused}
@@ -339,7 +339,7 @@ def _request(read: ReadEndpoint, item: Item) -> Request:
 
 
 def server_facts(server: DiscoveredServer) -> Mapping[str, Any]:
-    """What a corpus keeps of the server that it was sampled from."""
+    """What a corpus stores of the server that it was sampled from."""
     return {
         "versions": dict(server.versions),
         "operation_types": list(server.operation_types),

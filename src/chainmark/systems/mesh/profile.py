@@ -13,7 +13,7 @@ from chainmark.systems.mesh.corpus import CorpusRequest
 
 
 class Mesh(BaseModel):
-    """What is asked of the server.
+    """The requests to the server.
 
     Attributes:
         network: "network" or "blockchain/network", if the server has several.
@@ -36,9 +36,9 @@ class Mesh(BaseModel):
 
     @model_validator(mode="after")
     def _endpoints_are_known(self) -> Mesh:
-        stranger = next((name for name in self.endpoints if name not in READS_BY_ID), None)
-        if stranger is not None:
-            raise UsageError(f"`mesh.endpoints` names `{stranger}`", f"endpoints: {', '.join(READS_BY_ID)}")
+        unknown = next((name for name in self.endpoints if name not in READS_BY_ID), None)
+        if unknown is not None:
+            raise UsageError(f"`mesh.endpoints` names `{unknown}`", f"endpoints: {', '.join(READS_BY_ID)}")
         return self
 
 

@@ -1,4 +1,4 @@
-"""Whether a server is pruned, and from which block on it still answers: read from the server, never typed."""
+"""Whether a server is pruned, and its first available block: read from the server, never typed."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ NOT_STATED = "not stated"
 
 @dataclass(frozen=True)
 class Pruning:
-    """What a server keeps of its chain's blocks; what else it may have dropped, no Mesh server tells.
+    """The blocks that a server stores; no Mesh server reports what else it may have dropped.
 
     Attributes:
-        pruned: None where it neither says so nor answers for any block.
-        oldest: the first block that is answered; kept: how many there are from it to the newest.
+        pruned: None if it neither reports it nor returns any block.
+        oldest: the first available block; kept: number of blocks from it to the newest.
         told: whether `/network/status` names that block.
     """
 
@@ -42,7 +42,7 @@ class Pruning:
 
     @property
     def condition(self) -> str:
-        """For comparisons: the blocks that are kept, in round numbers, since the window of a server moves.
+        """For comparisons: the number of stored blocks, rounded, since the window of a server moves.
 
         The rounding is to one digit: a week's blocks and a month's differ, two tests of one server do not.
         """
@@ -52,7 +52,7 @@ class Pruning:
 
     @property
     def words(self) -> str:
-        """For a report: exactly, with where it was read."""
+        """For a report: the exact value with its source."""
         if self.pruned is None:
             return NOT_STATED
         by = "`oldest_block_identifier` says" if self.told else "the first block that is answered"
@@ -62,14 +62,14 @@ class Pruning:
 
 
 def pruning_words(*stated: str) -> list[str]:
-    """By what a run is found whose pruning of spent outputs is stated: "pruning enabled, 7 days", and shorter."""
+    """The search labels of a run with a stated pruning of spent outputs: "pruning enabled, 7 days", and shorter."""
     return list(dict.fromkeys([f"pruning {stated[0]}", *stated])) if stated[0] else []
 
 
 def read_pruning(server: DiscoveredServer, client: MeshClient) -> Pruning:
-    """Ask for the oldest block; where it is refused, search the first one that is answered.
+    """Request the oldest block; if that is refused, search for the first available one.
 
-    A server whose very first block cannot be asked for is not pruned: some have no block for their genesis.
+    A server that only lacks the very first block is not pruned: some have no block for their genesis.
     """
     if server.offer(bodies.BLOCK).state is not Offering.OFFERED:
         return Pruning(None) if server.oldest is None else _pruning(server, server.oldest.index)
@@ -83,7 +83,7 @@ def _pruning(server: DiscoveredServer, oldest: int) -> Pruning:
 
 
 def first_answered(server: DiscoveredServer, client: MeshClient, first: int, last: int) -> int | None:
-    """The first block from ``first`` to ``last`` that is answered, by bisection; None where the last is not."""
+    """The first available block from ``first`` to ``last``, by bisection; None if the last is unavailable."""
     if ask_block(server, client, first).reason is None:
         return first
     if ask_block(server, client, last).reason is not None:
@@ -99,12 +99,12 @@ def first_answered(server: DiscoveredServer, client: MeshClient, first: int, las
 
 
 def ask_block(server: DiscoveredServer, client: MeshClient, index: int) -> Asked:
-    """Ask for a block by its index alone."""
+    """Request a block by its index alone."""
     body = bodies.block(server.network, {"index": index})
     return ask(client, bodies.BLOCK, body, expectations.block({"index": index}))
 
 
 def _rounded(count: int) -> int:
-    """To one digit."""
+    """Rounded to one digit."""
     power = 10 ** math.floor(math.log10(count))
     return int(round(count / power) * power)

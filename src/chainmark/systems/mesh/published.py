@@ -1,8 +1,8 @@
-"""The page on which cardano-rosetta-java publishes its load tests, read whole.
+"""Parse the complete page on which cardano-rosetta-java publishes its load tests.
 
-The page is a web page turned into text: headings without marks, tabs as a list of their names before the content of
-all of them, tables as lines with bars. A line is a heading, a tab, a fact about the hardware, part of a table, or a
-note; only the repeated second half of a pruning heading is passed over. Rows are counted again to be sure of them.
+The page is a web page turned into text: headings without marks, tabs as a list of their names before the content of all
+of them, tables as lines with bars. A line is a heading, a tab, a fact about the hardware, part of a table, or a note;
+only the repeated second half of a pruning heading is ignored. Rows are counted again as a check.
 
     v1.2.9 (Jun 11, 2025)                                a release
     Mid-level Hardware Profile                           a hardware section (newer pages)
@@ -70,10 +70,10 @@ class _Strict(BaseModel):
 
 
 class EndpointRow(_Strict):
-    """One endpoint's line; None where the table has no such column.
+    """One endpoint's line; None if the table has no such column.
 
     A concurrency of 0 means that the first level failed. ``last_digits`` are the units of the last digits, by column,
-    in the column's unit, of what is no count.
+    in the column's unit, of values that are not counts.
     """
 
     id: int
@@ -88,13 +88,13 @@ class EndpointRow(_Strict):
 
 
 class PublishedScenario(_Strict):
-    """One table with what the page says about it.
+    """One table with the page's facts about it.
 
     Attributes:
-        profile: the hardware profile's name: "mid", "advanced"; machine: the machine as the page words it.
-        pruning: None where the page does not say; retained_days, retained_blocks: how much spent output is kept.
+        profile: the hardware profile's name: "mid", "advanced"; machine: the machine in the page's words.
+        pruning: None if the page does not state it; retained_days, retained_blocks: how much spent output is kept.
         deployment: "Docker Compose", "Single Docker"; None under a tab that names another variant only.
-        address_transactions: of the huge address that is asked for; None for the standard data.
+        address_transactions: of the huge address in the requests; None for the standard data.
         sla_s: the p99 that had to be met.
         notes: the sentences above the table.
     """
@@ -122,7 +122,7 @@ class PublishedRelease(_Strict):
 
 
 class EndpointTable(_Strict):
-    """One table with where it stands on its page; ``place`` counts all tables of the page from 0."""
+    """One table with its position; ``place`` counts all tables of the page from 0."""
 
     title: str
     introduction: tuple[str, ...]
@@ -134,7 +134,7 @@ class EndpointTable(_Strict):
 
 
 class PublishedPage(_Strict):
-    """The whole page, newest release first as printed; ``introduction`` is what stands before the first release."""
+    """The whole page, newest release first as printed; ``introduction`` is the text before the first release."""
 
     title: str
     introduction: tuple[str, ...]
@@ -150,7 +150,7 @@ def read_published_page(path: Path) -> PublishedPage:
     """Read the page from a file.
 
     Raises:
-        UsageError: it cannot be read, or is not that page.
+        UsageError: it cannot be read, or is another page.
     """
     try:
         return parse_published_page(path.read_text(encoding="utf-8"), str(path))
@@ -164,7 +164,8 @@ def parse_published_page(text: str, name: str = "the page") -> PublishedPage:
     """Read the page.
 
     Raises:
-        UsageError: no release is found, a table is malformed, or tables and tabs do not match; naming the line.
+        UsageError: no release is found, a table is malformed, or tables and tabs do not match; the message names the
+            line.
     """
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     starts = [position for position, (_, line) in enumerate(lines) if _RELEASE.match(line)]
@@ -243,10 +244,10 @@ class _Reader:
             self._tabs_open = False
             _add_note(self._notes, line)
 
-    # -- what stands around tables -----------------------------------------------------------------------------------
+    # -- text around tables ------------------------------------------------------------------------------------------
 
     def _heading(self, number: int, line: str) -> bool:
-        """Take a line that changes what the next tables are about."""
+        """Parse a line that changes the context of the next tables."""
         if match := _SECTION.match(line):
             self._end_tabs(number)
             self._profile, self._machine, self._pruning = match[1].lower(), None, None
@@ -262,7 +263,7 @@ class _Reader:
         return True
 
     def _list_line(self, number: int, line: str, text: str) -> None:
-        """A list holds a tab's name, or a fact about the hardware."""
+        """A list item is a tab's name, or a fact about the hardware."""
         if match := _PROFILE.match(line):
             self._tabs_open = False
             self._profile = match[1].lower()
@@ -351,7 +352,7 @@ class _Reader:
 
 
 def _add_note(notes: list[str], line: str) -> None:
-    """Keep a sentence; the page breaks some where a word is set in another type."""
+    """Keep a sentence; the page breaks some at a change of font."""
     if notes and _CONTINUED.match(line):
         notes[-1] += line if line[0] in ",.;:)" else f" {line}"
     else:
@@ -363,7 +364,7 @@ def _transactions(match: re.Match[str]) -> int:
 
 
 def _text(name: str, cell: str) -> str:
-    """A cell without what is glued on: `218ms`, `0.30%`.
+    """A cell without its suffix: `218ms`, `0.30%`.
 
     Raises:
         ValueError: it is not of its column's kind.
@@ -379,7 +380,7 @@ def _text(name: str, cell: str) -> str:
 
 
 def tables(page: PublishedPage) -> Iterator[EndpointTable]:
-    """All tables, each with all that the page says around it."""
+    """All tables, each with the page's facts about it."""
     for place, (release, scenario) in enumerate(scenarios(page)):
         yield EndpointTable(
             title=page.title,

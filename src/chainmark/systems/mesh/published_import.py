@@ -51,7 +51,7 @@ _FIGURES = {
     "error_share": ("non-2xx share at the most clients", "fraction", Better.LOWER),
     "answered_per_s": ("answered at the most clients", "req/s", Better.HIGHER),
 }
-# Of each the page's column, and what its unit is in ours.
+# The page's column of each, and the factor from its unit to ours.
 _COLUMNS = {
     "p95_s": ("p95_ms", 1e-3),
     "p99_s": ("p99_ms", 1e-3),
@@ -64,7 +64,7 @@ def parts_of(order: ImportRequest) -> list[str]:
     """The names of the page's tables: "v1.2.9/mid/pruning enabled, 7 days/Docker Compose".
 
     Raises:
-        UsageError: the file is no such page, or has no table of the version that was asked for.
+        UsageError: the file is another kind of page, or has no table of the requested version.
     """
     results = [name for table, name in _tables(order) if order.version in {None, table.version}]
     if not results:
@@ -74,7 +74,7 @@ def parts_of(order: ImportRequest) -> list[str]:
 
 
 def ingest_published(order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
-    """One table of the page into a run.
+    """Import one table of the page into a run.
 
     Raises:
         UsageError: the page has no such table.
@@ -98,12 +98,12 @@ def _tables(order: ImportRequest) -> Iterator[tuple[EndpointTable, str]]:
 
 
 def scenario_words(scenario: PublishedScenario) -> list[str]:
-    """What makes a scenario another one, in words."""
+    """The distinguishing properties of a scenario, in words."""
     return list(_stated(scenario).values())
 
 
 def _stated(scenario: PublishedScenario) -> dict[str, str]:
-    """What the page states of a scenario, by key of the workload; of older releases it states less."""
+    """The page's facts about a scenario, by key of the workload; of older releases it states less."""
     pruning = f"pruning {_pruning(scenario)}" if scenario.pruning else None
     words = {"scenario.profile": scenario.profile, "scenario.pruning": pruning, "scenario.variant": scenario.variant}
     return {key: word for key, word in words.items() if word}
@@ -115,7 +115,7 @@ def _pruning(scenario: PublishedScenario) -> str:
 
 
 def labels_of(scenario: PublishedScenario) -> dict[str, list[str]]:
-    """By what a run of the table is found, as those that are measured; see `Manifest.labels`."""
+    """The search labels of a run of the table, as of measured ones; see `Manifest.labels`."""
     is_huge = scenario.address_transactions is not None
     reported = {
         "scenario": [scenario.variant, "huge address"] if is_huge else [STANDARD],
@@ -128,7 +128,7 @@ def labels_of(scenario: PublishedScenario) -> dict[str, list[str]]:
 
 
 def endpoint_id(label: str) -> str:
-    """The id under which the same endpoint is measured here."""
+    """The ID of the same endpoint in chainmark."""
     same = next((read.id for read in READS if label in {read.label, read.path}), None)
     return same or re.sub(r"[^a-z0-9]+", "_", label.lower()).strip("_")
 
@@ -155,7 +155,7 @@ def _samples(scenario: PublishedScenario) -> pl.DataFrame:
 
 
 def _summaries(scenario: PublishedScenario, catalogue: Catalogue, samples: pl.DataFrame) -> list[MetricSummary]:
-    """The figures with what their digits leave open; a number of clients is a count."""
+    """The figures with the uncertainty of their digits; a number of clients is a count."""
     digits: dict[str, float] = {}
     for row in scenario.rows:
         id_ = endpoint_id(row.endpoint)

@@ -1,4 +1,4 @@
-"""The system `mesh`: Mesh (Rosetta) servers, looked at, sampled, and asked under load."""
+"""The system `mesh`: Mesh (Rosetta) servers, discovered, sampled, and load-tested."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from chainmark.systems.requests import FollowsRequests
 
 NODE_VERSION = "node_version"
 _MIDDLEWARE = "middleware_version"
-# What was counted in a request's answer, as a report calls it.
+# Report labels of the counts of a response.
 _COUNTED = {"total_count": "transactions in all", "seen": "times seen in blocks"}
 
 
@@ -58,23 +58,23 @@ class MeshApi(FollowsRequests):
         return check_profile(MeshProfile, content)
 
     def parts(self, order: ImportRequest) -> list[str]:
-        """The tables of the published page, of one release if one was asked for."""
+        """The tables of the published page, of one release if requested."""
         return parts_of(order)
 
     def ingest(self, order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
-        """One of them into a run."""
+        """Import one of them into a run."""
         return ingest_published(order, run, progress)
 
     def page(self, runs: Sequence[SealedRun], stages: Mapping[str, str], tool_version: str) -> Document:
-        """The page on which the team of a server publishes its load tests."""
+        """The page on which the developers of a server publish its load tests."""
         return page_document(page_of(runs, stages, tool_version))
 
     def load_profile(self, profile: BaseModel) -> LoadProfile:
-        """It is one."""
+        """Always true."""
         return cast(MeshProfile, profile)
 
     def prepare(self, profile: BaseModel, order: ServiceRequest, progress: Progress) -> Service:
-        """Ask the server what it is, and take or sample what it is to be asked."""
+        """Discover the server, and load or sample its requests."""
         mesh = cast(MeshProfile, profile)
         strata = mesh.mesh.strata or None
         with MeshClient.of(order.target, _timeout_s(mesh)) as client:
@@ -85,7 +85,7 @@ class MeshApi(FollowsRequests):
         if order.pinned is not None:
             corpus.save(order.pinned)
         skipped = _skipped(server, corpus)
-        # What a profile names is measured as far as it is there; what the command names must be there.
+        # Endpoints from a profile are measured if available; those from the command must be available.
         names = order.endpoints or [name for name in mesh.mesh.endpoints if corpus.endpoint(name) is not None]
         if mesh.mesh.endpoints and not names:
             endpoints: tuple[Endpoint, ...] = ()
@@ -107,7 +107,7 @@ class MeshApi(FollowsRequests):
         )
 
     def keep_corpus(self, profile: BaseModel, order: ServiceRequest, progress: Progress) -> KeptCorpus:
-        """Sample requests, or take those of CSV files, and write what the server answers rightly."""
+        """Sample requests, or take those of CSV files, and write those that the server answers correctly."""
         mesh = cast(MeshProfile, profile)
         with MeshClient.of(order.target, _timeout_s(mesh)) as client:
             server = discover(client, mesh.mesh.network or None, metadata_options=mesh.mesh.metadata_options or None)
@@ -117,7 +117,7 @@ class MeshApi(FollowsRequests):
         return _corpus_record(corpus)
 
     def check_corpus(self, path: Path, target: Target, progress: Progress) -> tuple[KeptCorpus, list[WrongRequest]]:
-        """Ask every request once."""
+        """Send every request once."""
         corpus = Corpus.load(path)
         with MeshClient.of(target) as client:
             server = discover(client, corpus.network_name)
@@ -125,12 +125,12 @@ class MeshApi(FollowsRequests):
 
 
 def _stated(mesh: MeshProfile) -> dict[str, str]:
-    """What the profile says of the server because the server says nothing of it."""
+    """The profile's statements about the server, for what the server does not report."""
     return {SPENT.id: mesh.mesh.pruning} if mesh.mesh.pruning else {}
 
 
 def _timeout_s(profile: MeshProfile) -> float:
-    """As long as under load: a heavy account may need longer than others are given."""
+    """The same timeout as under load: a request for a heavy account may need longer than others may take."""
     return profile.timeout_s()
 
 
@@ -154,7 +154,7 @@ def _wrong(refusals: Sequence[Refusal]) -> list[WrongRequest]:
 def _corpus(
     mesh: MeshProfile, order: ServiceRequest, server: DiscoveredServer, client: MeshClient, progress: Progress
 ) -> tuple[Corpus, list[Refusal]]:
-    """The requests, and those of a pinned file that this server does not answer rightly any more."""
+    """The requests, and those of a pinned file that this server no longer answers correctly."""
     if order.corpus is None:
         progress.stage(f"sampling requests from {server.url}")
         return sample(server, client, mesh.corpus, progress), []
@@ -181,7 +181,7 @@ def read_corpus(path: Path, server: DiscoveredServer) -> Corpus:
     """A pinned corpus, or the CSV files of other load tests.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: the file is neither.
     """
     if path.is_dir() or path.suffix.lower() == ".csv":
         return from_csv(path, server.network, include_mempool=server.include_mempool)
@@ -197,7 +197,7 @@ def _subject(server: DiscoveredServer, version: str | None) -> Subject:
 
 
 def _contradictions(server: DiscoveredServer, version: str | None) -> tuple[str, ...]:
-    """Whether the server tells another version than it is called; the label may mean its middleware or its node."""
+    """Whether the server reports another version than its label; the label may mean its middleware or its node."""
     messages = [item for key in (_MIDDLEWARE, NODE_VERSION) if (item := server.versions.get(key))]
     if version is None or not messages or not all(contradicts(version, entry) for entry in messages):
         return ()
@@ -214,7 +214,7 @@ def _skipped(server: DiscoveredServer, corpus: Corpus) -> dict[str, str]:
 
 
 def _asked_for(skipped: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
-    """Who chose endpoints need not hear of the others."""
+    """A user who selected endpoints is not informed of the others."""
     wanted = {READS_BY_ID[name].label if name in READS_BY_ID else name for name in names}
     return {
         label: reason

@@ -1,4 +1,4 @@
-"""A story as a document: what the thing is, when each place did what, and which log lines say so."""
+"""A trace as a document: what the item is, when each place did what, and the log lines that show it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from chainmark.systems.trails.trace import Neighbour, Trace, follow_command, sho
 
 UNSTATED, NOT_REACHED, NOT_OBSERVED = "not logged", "not reached", "not observed"
 _LONGEST = "max"
-_LONG_FACT = 32  # what a table has room for; what is longer is told below it
+_LONG_FACT = 32  # limit of a table; longer content is listed below it
 _NAMED = 8
 
 
 def trail_document(trace: Trace) -> Document:
-    """Lay out a story."""
+    """Lay out a trace."""
     listing: list[Block] = [_listing(trace)] if trace.log_lines else []
     if trace.place_label:
         stages: list[Block] = [*_usual_table(trace)]
@@ -49,7 +49,7 @@ def trail_document(trace: Trace) -> Document:
 
 
 def sentence(trace: Trace) -> str:
-    """Who was last, by how much, what took longest there, and which log line to read."""
+    """The last place, its delay, its longest step, and the log line to read."""
     if not trace.place_label:
         return _whole_sentence(trace)
     axis = times_of(trace)
@@ -82,7 +82,7 @@ def sentence(trace: Trace) -> str:
 
 
 def _whole_sentence(trace: Trace) -> str:
-    """Of a thing without places: when it got to the end, or to which stage it got, and what took longest."""
+    """For an item without places: when it reached the end, or its last stage, and its longest step."""
     axis, place, usual = times_of(trace), trace.places[0], usual_of(trace, trace.last)
     second = place.seconds[trace.last] or 0.0
     when = f"{axis.with_unit(second)} after its {trace.base_label}"
@@ -90,31 +90,31 @@ def _whole_sentence(trace: Trace) -> str:
         return first_sentence(
             f"{trace.name} ended as “{trace.outcome}”; it got to “{trace.stages[trace.last]}”, {when}"
         )
-    beside = "" if usual is None else f", {difference(axis, second - usual)} the median {trace.label}"
+    comparison = "" if usual is None else f", {difference(axis, second - usual)} the median {trace.label}"
     waited = waited_for(trace)
     longest = f"it waited longest, {axis.with_unit(waited[0])}, for “{trace.stages[waited[1]]}”" if waited else ""
-    return first_sentence(f"{trace.name} was {trace.stages[trace.last]} {when}{beside}", longest)
+    return first_sentence(f"{trace.name} was {trace.stages[trace.last]} {when}{comparison}", longest)
 
 
 def usual_of(trace: Trace, stage: int) -> float | None:
-    """The median of a stage over all such things; None where it is not known."""
+    """The median of a stage over all such items; None if unknown."""
     return trace.usual_s[stage] if stage < len(trace.usual_s) else None
 
 
 def difference(axis: Times, seconds: float) -> str:
-    """How much later or sooner than another time."""
+    """The difference from another time, in words."""
     return f"{axis.with_unit(abs(seconds))} {'later' if seconds >= 0.0 else 'sooner'} than"
 
 
 def waited_for(trace: Trace) -> tuple[float, int] | None:
-    """The longest step of a thing without places, s, and its stage; None where no step took time."""
+    """The longest step of an item without places, s, and its stage; None if no step took time."""
     steps = [(step, stage) for stage, step in enumerate(trace.places[0].steps) if step is not None and step > 0.0]
     return max(steps, default=None)
 
 
 def stages_table(trace: Trace, id_: str = "stages") -> Table:
-    """Every stage of a thing without places, beside the median of all such things where that is known."""
-    # A step of some µs is seen next to one of seconds.
+    """Every stage of an item without places, next to the median of all such items if known."""
+    # A step of some µs must be visible next to one of seconds.
     axis = Times(units.DisplayUnit("ms", 1e3), 3, f"ms after {trace.base_label}")
     place, longest = trace.places[0], waited_for(trace)
     rows = []
@@ -134,7 +134,7 @@ def stages_table(trace: Trace, id_: str = "stages") -> Table:
 
 
 def _beside_usual(trace: Trace, axis: Times, stage: int) -> list[str]:
-    """The median of a stage over all such things, and how far this one is from it; nothing where no median is known."""
+    """The median of a stage over all such items, and the difference from it; empty if no median is known."""
     if not trace.usual_s:
         return []
     second, usual = trace.places[0].seconds[stage], usual_of(trace, stage)
@@ -143,7 +143,7 @@ def _beside_usual(trace: Trace, axis: Times, stage: int) -> list[str]:
 
 
 def facts_table(trace: Trace) -> Table:
-    """What is known of the thing."""
+    """The facts about the item."""
     facts = [(fact.label, fact.value) for fact in trace.facts]
     if trace.number is not None:
         facts.insert(0, (trace.number_label or "number", str(trace.number)))
@@ -155,16 +155,16 @@ def facts_table(trace: Trace) -> Table:
 
 
 def _usual_table(trace: Trace) -> list[Table]:
-    """When the half of the places had told each stage, beside the median of all such things."""
+    """When half of the places had reported each stage, next to the median of all such items."""
     axis = times_of(trace)
     rows = []
     for stage in reported_stages(trace):
         usual = trace.usual_s[stage] if stage < len(trace.usual_s) else None
         own = [second for place in trace.places if (second := place.seconds[stage]) is not None]
         if usual is not None and own:
-            here = median(own)
-            difference = axis.text(here - usual, signed=True)
-            rows.append(row_of(trace.stages[stage], axis.text(here), axis.text(usual), difference))
+            value = median(own)
+            difference = axis.text(value - usual, signed=True)
+            rows.append(row_of(trace.stages[stage], axis.text(value), axis.text(usual), difference))
     if not rows:
         return []
     columns = [*words("stage"), *map(Column, (f"this {trace.label}", f"median {trace.label}", "difference"))]
@@ -173,7 +173,7 @@ def _usual_table(trace: Trace) -> list[Table]:
 
 
 def places_table(trace: Trace, id_: str = "places", *, sortable: bool = True) -> Table:
-    """Every stage's time at every place, with the time since the stage before."""
+    """Every stage's time at every place, with the time since the previous stage."""
     axis = times_of(trace)
     stages = reported_stages(trace)
     has_roles = any(place.role for place in trace.places)
@@ -236,7 +236,7 @@ def _listing(trace: Trace) -> Listing:
 
 
 def missing(trace: Trace) -> list[str]:
-    """What the story lacks, who else has its number, and how to see it again."""
+    """What the trace lacks, the others with its number, and how to show it again."""
     notes = []
     places = f"{trace.place_label}s"
     if trace.shown:

@@ -1,4 +1,4 @@
-"""What a comparison's report says of its tails: the blocks in them, and the life of some of these blocks."""
+"""The tails in a comparison's report: the blocks in them, and the traces of some of these blocks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _TAILS_ON_TERMINAL = 3
 
 @dataclass(frozen=True)
 class TailItem:
-    """One sample of a tail. ``anchor`` is where its story stands in the HTML report; "" where it has none there."""
+    """One sample of a tail. ``anchor`` is its trace's anchor in the HTML report; "" if it is not included."""
 
     text: str
     anchor: str
@@ -56,24 +56,24 @@ class TailRow:
 
 
 class Tails(Followed):
-    """All tails in the report's order, and the stories of the most telling of their samples."""
+    """All tails in the report's order, and the traces of the most informative of their samples."""
 
     tails: list[Tail]
     stories: list[Trace]
 
     def closing(self, comparison: Comparison) -> list[Remark]:
         """The worst of the candidate's samples, and how to follow them."""
-        telling = [tail for tail in self.rows(comparison) if tail.gating and tail.is_candidate]
-        worst = [(tail, tail.items[0]) for tail in telling[:_TAILS_ON_TERMINAL]]
+        tails = [tail for tail in self.rows(comparison) if tail.gating and tail.is_candidate]
+        worst = [(tail, tail.items[0]) for tail in tails[:_TAILS_ON_TERMINAL]]
         return [Remark(f"{tail.metric}, {tail.lead}: {item.text}: {item.command}") for tail, item in worst]
 
     def leads(self, comparison: Comparison, metric_id: str) -> list[Phrases]:
-        """The tails of a metric as sentences that lead to the stories: "slowest in 10.6.2: block 1234 (1.31 s), …"."""
+        """The tails of a metric as sentences that link to the traces: "slowest in 10.6.2: block 1234 (1.31 s), …"."""
         tails = [self._row(comparison, tail) for tail in self.tails if tail.metric_id == metric_id]
         return [(Phrase(f"{tail.lead}: "), *_samples(tail)) for tail in tails]
 
     def tail(self, comparison: Comparison, metric_id: str) -> list[tuple[str, float, str, str]]:
-        """The samples of a metric's tails whose stories stand in the report."""
+        """The samples of a metric's tails whose traces are in the report."""
         sides = {"baseline": comparison.labels[0], "candidate": comparison.labels[1]}
         return [
             (sides[tail.side], sample.value, item.text, item.anchor)
@@ -88,7 +88,7 @@ class Tails(Followed):
         title, rows = "From the tails to what happened", self.rows(comparison)
         table = _tails_table(rows, IN_FULL)
         whole = Details("tails-details", "The most extreme samples of every metric", [table])
-        timelines = [_timeline(story, _anchor(index)) for index, story in enumerate(self.stories)]
+        timelines = [_timeline(trace, _anchor(index)) for index, trace in enumerate(self.stories)]
         return [
             Section("lives", title, [whole, *timelines], closed=True, media=HTML),
             Section("tails-on-paper", title, [table], media=PDF),
@@ -103,9 +103,11 @@ class Tails(Followed):
         metric = comparison.catalogue.metric(tail.metric_id)
         is_candidate = tail.side == "candidate"
         label = comparison.candidate.label if is_candidate else comparison.baseline.label
-        beside = [sample.value for other in self.tails if other.metric_id == tail.metric_id for sample in other.samples]
-        unit = units.display_unit(metric.unit, beside)
-        decimals = units.decimals_for([unit.of(value) for value in beside])
+        compared = [
+            sample.value for other in self.tails if other.metric_id == tail.metric_id for sample in other.samples
+        ]
+        unit = units.display_unit(metric.unit, compared)
+        decimals = units.decimals_for([unit.of(value) for value in compared])
 
         def item(sample: TailSample) -> TailItem:
             name = f"{tail.label} {short_key(sample.key) if sample.number is None else sample.number}"
@@ -120,7 +122,7 @@ class Tails(Followed):
 
 
 def _anchor(trace: int) -> str:
-    """Where a story stands in the HTML report."""
+    """The anchor of a trace in the HTML report."""
     return f"life-{trace}"
 
 

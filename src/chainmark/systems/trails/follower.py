@@ -1,4 +1,4 @@
-"""From a block's hash to its story: a run's events, filtered to one thing and put in order."""
+"""From a block's hash to its trace: a run's events, filtered to one item and sorted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from chainmark.systems.trails.trace import (
 from chainmark.systems.trails.trail import Trail
 
 _NS_PER_S = 1_000_000_000
-_MOST_DIGITS = 18  # of a number that a column of 64 bits can hold
+_MOST_DIGITS = 18  # of a number that fits a 64-bit column
 _NAMED = 3
 _FEWEST_USUAL = 3
 _COUNT = "things"
@@ -38,15 +38,15 @@ Row = dict[str, Any]
 
 
 class Follower:
-    """Follows the things of one trail through one run.
+    """Follows the items of one trail through one run.
 
     Args:
-        events: the trail's events, one row per thing and place; only what is needed of them is read.
-        trail: says what the columns mean.
+        events: the trail's events, one row per item and place; only the needed columns are read.
+        trail: defines the columns.
         manifest: of the run.
 
     Raises:
-        InvalidRunError: the events have no column that names the thing, or none that names the place.
+        InvalidRunError: the events lack the column that names the item, or the one that names the place.
     """
 
     def __init__(self, events: pl.LazyFrame, trail: Trail, manifest: Manifest) -> None:
@@ -67,21 +67,21 @@ class Follower:
 
     @property
     def subject(self) -> str:
-        """Whose run it is: "Cardano 10.6.2"."""
+        """The subject of the run: "Cardano 10.6.2"."""
         return f"{self._manifest.subject.name} {self._manifest.subject.version}"
 
     @property
     def has_places(self) -> bool:
-        """Whether what happened to a thing is told for several places."""
+        """Whether an item is reported by several places."""
         return self._trail.place is not None
 
     def find(self, reference: str) -> str:
-        """The key of the thing with that key, that number, or a key or alias that begins like that.
+        """The key of the item with that key or number, or with a key or alias that begins with the text.
 
-        Of several with one number it is the main one, or else the one that most places know.
+        Of several with one number it is the main one, otherwise the one that most places know.
 
         Raises:
-            UsageError: there is none, or several begin like that.
+            UsageError: there is none, or several match.
         """
         key = pl.col(self._key)
         if self._keys(key == reference):
@@ -103,11 +103,11 @@ class Follower:
         return result[0]
 
     def story(self, key: str) -> Trace:
-        """The story of a thing that is there."""
+        """The trace of an existing item."""
         return self.stories([key])[key]
 
     def stories(self, keys: Iterable[str]) -> dict[str, Trace]:
-        """The stories of those of the keys that are there, in two readings of the events however many they are."""
+        """The traces of the existing ones of the keys, in two scans of the events however many they are."""
         wanted = sorted(set(keys))
         where = pl.col(self._key).is_in(wanted)
         if self._number_column:
@@ -117,16 +117,16 @@ class Follower:
         return {key: self._trace(key, by_key) for key in wanted if key in by_key}
 
     def of_places(self, key: str, column: str | None) -> dict[str, str]:
-        """What a column says of the places of a thing, where it says something."""
+        """The values of a column at the places of an item, where there are any."""
         if column is None or column not in self._columns:
             return {}
         rows = self._events.filter(pl.col(self._key) == key, pl.col(column).is_not_null())
         return dict(rows.select(self._place_column, pl.col(column).cast(pl.String)).collect().rows())
 
     def usual_s(self) -> list[float | None]:
-        """When each stage is, s after the base: the median over all things that count of their medians over places.
+        """Time of each stage, s after the base: the median over all counted items of their medians over places.
 
-        Empty where there are fewer than three, or nothing is known that the times could be counted from.
+        Empty if there are fewer than three, or if the base is unknown.
         """
         base = self._known(self._trail.base)
         if base is None or self._trail.only_slowest:
@@ -146,9 +146,9 @@ class Follower:
         return [None if row.get(name) is None else row[name] / _NS_PER_S for name in stages]
 
     def slowest(self, most: int) -> list[str]:
-        """The keys of the things that took longest from the base to the last stage that most reach, the slowest first.
+        """The keys of the items with the longest time from the base to the last stage that most reach, slowest first.
 
-        A thing of several places takes as long as the last of them.
+        The time of an item with several places is that of the last of them.
         """
         base, end = self._known(self._trail.base), self._usual_end()
         if base is None or end is None:
@@ -162,7 +162,7 @@ class Follower:
         return list(known.head(most).collect()[self._key])
 
     def others(self, most: int) -> list[str]:
-        """The keys of the first things that did not end as they should."""
+        """The keys of the first items that did not end normally."""
         outcome, base = self._known(self._trail.outcome), self._known(self._trail.base)
         if outcome is None or base is None:
             return []
@@ -170,30 +170,30 @@ class Follower:
         return list(rows.select(self._key).unique(maintain_order=True).head(most).collect()[self._key])
 
     def outcomes(self) -> dict[str, int]:
-        """How many things ended how, the usual end first; nothing where the run does not say."""
+        """The number of items per outcome, the normal one first; empty if the run does not record outcomes."""
         if (outcome := self._known(self._trail.outcome)) is None:
             return {}
         counts = dict(self._events.group_by(outcome).agg(self._things()).collect().rows())
         return dict(sorted(counts.items(), key=lambda item: (item[0] != self._trail.done, -item[1], item[0])))
 
     def size(self) -> tuple[int, int]:
-        """How many things there are, and how many of them count."""
+        """The number of items, and of counted ones."""
         total, counted = (
             int(events.select(self._things()).collect().item()) for events in (self._events, self._counted())
         )
         return total, counted
 
     def _things(self) -> pl.Expr:
-        """How many things there are among rows."""
+        """The number of items among rows."""
         return pl.len() if self._trail.place is None else pl.col(self._key).n_unique()
 
     def _counted(self) -> pl.LazyFrame:
-        """The events of the things that count."""
+        """The events of the counted items."""
         main = self._known(self._trail.main)
         return self._events if main is None else self._events.filter(pl.col(main))
 
     def _usual_end(self) -> str | None:
-        """The last stage that at least half of the rows of the things that count tell."""
+        """The last stage that at least half of the rows of the counted items report."""
         stages = [stage.time for stage in self._trail.stages if stage.time in self._columns]
         counts = self._counted().select(pl.len().alias(_COUNT), *(pl.col(name).count() for name in stages))
         (row,) = counts.collect().to_dicts()
@@ -220,14 +220,14 @@ class Follower:
         return sorted(results)
 
     def _begins(self, reference: str) -> pl.Expr:
-        """Whether a thing's key begins like that, or its alias, which is a hash: in letters of either case."""
+        """Whether an item's key begins with the text, or its alias, which is a hash: case-insensitive."""
         alias = self._known(self._trail.alias)
         begins = pl.col(self._key).str.starts_with(reference)
         if alias is None:
             return begins
         digits = reference.lower().removeprefix(_HASH_PREFIX)
         is_alias = pl.col(alias).str.to_lowercase().str.starts_with(digits) if digits else pl.lit(value=False)
-        # "0-1" is the first of "0-10" and "0-11", which nobody means by it.
+        # "0-1" is a prefix of "0-10" and "0-11", which is not what a user means.
         return is_alias if len(self._trail.key_columns) > 1 else begins | is_alias
 
     def _read(self, where: pl.Expr) -> list[Row]:
@@ -239,7 +239,7 @@ class Follower:
         return self._events.filter(where).select(*columns).collect().sort(self._key, self._place_column).to_dicts()
 
     def _ranked(self, rows: Sequence[Row]) -> list[str]:
-        """Keys with the main thing first, then those that more places know."""
+        """Keys sorted: the main item first, then those that more places know."""
         by_key = _grouped(rows, self._key)
 
         def rank(key: str) -> tuple[bool, int, str]:
@@ -276,7 +276,7 @@ class Follower:
         places = [self._place(row, base_ns, list(place_facts), files) for row in rows]
         places.sort(key=lambda place: _order(place, end))
         known = {place.place for place in places}
-        told_s = [seconds for place in places if (seconds := place.seconds[end]) is not None]
+        end_s = [seconds for place in places if (seconds := place.seconds[end]) is not None]
         others = [
             other for other in by_key if other != key and number is not None and number == self._number(by_key[other])
         ]
@@ -298,7 +298,7 @@ class Follower:
             base_ns=base_ns,
             stages=[stage.label for stage in trail.stages],
             end=end,
-            median_s=median(told_s) if len(told_s) > 2 else None,
+            median_s=median(end_s) if len(end_s) > 2 else None,
             facts=facts,
             place_facts=list(place_facts.values()),
             files=files.names,
@@ -315,7 +315,7 @@ class Follower:
         return _first(rows, self._number_column)
 
     def _base(self, rows: Sequence[Row]) -> tuple[int | None, str]:
-        """The time that all others are counted from: where it is not known, the first that was told."""
+        """The reference time of all others: if it is unknown, the first reported time."""
         messages = [row[self._trail.base] for row in rows if row.get(self._trail.base) is not None]
         if messages:
             return min(messages), self._trail.base_label
@@ -323,9 +323,9 @@ class Follower:
         return min((time for time in times if time is not None), default=None), _FIRST_EVENT
 
     def _facts(self, rows: Sequence[Row]) -> tuple[list[Fact], dict[str, str]]:
-        """What is the same wherever it is told, and the columns (with their labels) of what differs by place.
+        """Facts that are the same at every place, and the columns (with labels) of those that differ.
 
-        What few tell is of the thing only if the place where it began does: an error of one place is not.
+        A fact that few places report belongs to the item only if its origin reports it; an error of one place does not.
         """
         facts = self._lone_roles(rows)
         origin = self._origin(rows)
@@ -339,7 +339,7 @@ class Follower:
         return facts, differing
 
     def _origin(self, rows: Sequence[Row]) -> Row:
-        """The row with the first time of all."""
+        """The row with the earliest time."""
 
         def first(row: Row) -> tuple[bool, int, str]:
             times = [time for stage in self._trail.stages if (time := row.get(stage.time)) is not None]
@@ -377,7 +377,7 @@ class Follower:
 
 @dataclass
 class _Files:
-    """The files of a story's log lines, by their index."""
+    """The files of a trace's log lines, by their index."""
 
     manifest: Manifest
 
@@ -408,7 +408,7 @@ class _Files:
 
 
 def _is_of(path: PurePosixPath, place: str) -> bool:
-    """Whether a place's log lies there: in a folder of its name, or under its name."""
+    """Whether a file is of a place's log: in a folder of its name, or named after it."""
     return place in path.parts[:-1] or path.name.startswith((f"{place}.", f"{place}-", f"{place}_"))
 
 
@@ -436,10 +436,10 @@ def _text(value: object) -> str:
 
 
 def _before(times: Sequence[int | float | None], stage: int) -> int | None:
-    """The stage that a stage's step is counted from: the nearest earlier one that was told and had come by then.
+    """The reference stage of a step: the nearest earlier stage that was reported and had occurred by then.
 
-    Where none had come by then, the nearest earlier one that was told, so that a step back in time is seen; None where
-    none was told.
+    If none had occurred by then, the nearest earlier reported one, so that a step back in time is visible; None if none
+    was reported.
     """
     time = times[stage]
     messages = [other for other in range(stage) if times[other] is not None]
@@ -450,7 +450,7 @@ def _before(times: Sequence[int | float | None], stage: int) -> int | None:
 
 
 def _steps(times: Sequence[int | None]) -> list[float | None]:
-    """Seconds since the stage before; None where there is none."""
+    """Seconds since the reference stage; None if there is none."""
     steps: list[float | None] = []
     for stage, time in enumerate(times):
         before = _before(times, stage)
@@ -460,7 +460,7 @@ def _steps(times: Sequence[int | None]) -> list[float | None]:
 
 
 def _end_stage(times: Sequence[Sequence[int | None]]) -> int:
-    """The last stage that at least half of the places told; failing that, the last that any told."""
+    """The last stage that at least half of the places reported; otherwise the last that any reported."""
     stages = len(times[0]) if times else 0
     messages = [sum(row[stage] is not None for row in times) for stage in range(stages)]
     usual = [stage for stage in range(stages) if 2 * messages[stage] >= len(times)]
@@ -474,16 +474,16 @@ def _order(place: TracePlace, end: int) -> tuple[bool, float, float, str]:
 
 
 def _slowest(places: Sequence[TracePlace], stage: int) -> int | None:
-    """The place with the longest step to a stage, among the most that took that step from the same stage.
+    """The place with the longest step to a stage, within the largest group with the same reference stage.
 
-    None where fewer than three can be compared, or several took as long.
+    None if fewer than three can be compared, or several are equally slow.
     """
-    alike: dict[int, list[tuple[float, int]]] = {}
+    by_reference: dict[int, list[tuple[float, int]]] = {}
     for index, place in enumerate(places):
         step, before = place.steps[stage], _before(place.seconds, stage)
         if step is not None and before is not None:
-            alike.setdefault(before, []).append((step, index))
-    steps = max(alike.values(), key=len, default=[])
+            by_reference.setdefault(before, []).append((step, index))
+    steps = max(by_reference.values(), key=len, default=[])
     if len(steps) < 3:
         return None
     longest, where = max(steps)
@@ -491,7 +491,7 @@ def _slowest(places: Sequence[TracePlace], stage: int) -> int | None:
 
 
 def _missing_stages(places: Sequence[TracePlace], stages: int) -> list[MissingStage]:
-    """Per stage, the places that did not tell it although at least half of those in their role did."""
+    """Per stage, the places that did not report it although at least half of those in their role did."""
     missing_stages = []
     for stage in range(stages):
         silent = []

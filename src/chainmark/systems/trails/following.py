@@ -1,4 +1,4 @@
-"""Following one thing of a run, such as a block: what every host did with it, and which log lines say so."""
+"""Trace one item of a run, such as a block: what every host did with it, and which log lines show it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SLOWEST = 3
 _LISTED = 3
 
 EventsOf = Callable[[SealedRun, Trail], pl.LazyFrame | None]
-"""The rows of a trail, of one run; None where it has none."""
+"""The rows of a trail of one run; None if it has none."""
 
 
 def sealed_events(run: SealedRun, trail: Trail) -> pl.LazyFrame | None:
@@ -41,18 +41,18 @@ def followed(
     trips: Sequence[RegionTrip] = (),
     total: int | None = None,
 ) -> Document:
-    """The story of one thing of a run, or its slowest things, as a document.
+    """The trace of one item of a run, or its slowest items, as a document.
 
     Args:
-        run: it is of.
-        order: what is asked for.
-        trails: that the run has; None: those of its catalogue.
-        events_of: gives the rows of a trail.
+        run: the run.
+        order: what to follow and show.
+        trails: those of the run; None: those of its catalogue.
+        events_of: returns the rows of a trail.
         trips: round trips between the regions of its hosts.
-        total: how many things the run had, where the rows are of the slowest alone.
+        total: number of items in the run, if the rows are of the slowest alone.
 
     Raises:
-        UsageError: there is no such thing, host or file, or the run keeps nothing that could be followed.
+        UsageError: there is no such item, host or file, or the run stores nothing that can be followed.
     """
     trail = _trail(run, trails_of(run.catalogue) if trails is None else trails, order.trail)
     events = events_of(run, trail)
@@ -66,10 +66,10 @@ def followed(
 
 def _slowest(run: SealedRun, trail: Trail, follower: Follower, most: int, total: int | None) -> SlowestTraces:
     slowest, others = follower.slowest(most), [] if trail.only_slowest else follower.others(most)
-    stories = follower.stories([*slowest, *others])
+    traces = follower.stories([*slowest, *others])
     usual = follower.usual_s()
-    for story in stories.values():
-        story.usual_s = usual
+    for trace in traces.values():
+        trace.usual_s = usual
     size, counted = follower.size() if total is None else (total, total)
     return SlowestTraces(
         run_id=run.run_id,
@@ -81,8 +81,8 @@ def _slowest(run: SealedRun, trail: Trail, follower: Follower, most: int, total:
         counted_label=trail.main_label,
         outcomes={} if trail.only_slowest else follower.outcomes(),
         done=trail.done,
-        slowest=[stories[key] for key in slowest],
-        others=[stories[key] for key in others],
+        slowest=[traces[key] for key in slowest],
+        others=[traces[key] for key in others],
         listed=[trail.facts[column] for column in trail.listed if column in trail.facts],
         command=follow_command(trail.id, run.run_id),
         caveats=caveats_of([run.manifest]),
@@ -90,16 +90,16 @@ def _slowest(run: SealedRun, trail: Trail, follower: Follower, most: int, total:
 
 
 def _story(trail: Trail, follower: Follower, order: FollowRequest, trips: Sequence[RegionTrip]) -> Trace:
-    story = follower.story(follower.find(order.key or ""))
+    trace = follower.story(follower.find(order.key or ""))
     if trail.place is not None:
-        regions, senders = (follower.of_places(story.key, column) for column in (trail.region, trail.sender))
-        story.region_map, story.no_map = region_map(story, regions, senders, trips)
-    story.usual_s = follower.usual_s()
-    asked = _asked(story, order.hosts)
-    story.shown = [place.place for place in asked]
+        regions, senders = (follower.of_places(trace.key, column) for column in (trail.region, trail.sender))
+        trace.region_map, trace.no_map = region_map(trace, regions, senders, trips)
+    trace.usual_s = follower.usual_s()
+    selected = _asked(trace, order.hosts)
+    trace.shown = [place.place for place in selected]
     if order.lines is not None:
-        story.log_lines = _log_lines(story, asked or _telling(story), order.lines)
-    return story
+        trace.log_lines = _log_lines(trace, selected or _telling(trace), order.lines)
+    return trace
 
 
 def _trail(run: SealedRun, trails: Sequence[Trail], trail_id: str) -> Trail:
@@ -138,7 +138,7 @@ def _known_hint(trace: Trace) -> str:
 
 
 def _telling(trace: Trace) -> list[TracePlace]:
-    """The places whose lines say most: those in a role of their own, and the last ones to get to the end."""
+    """The most informative places: those with a unique role, and the last ones to reach the end."""
     roles = [place.role for place in trace.places]
     ended = [place for place in trace.places if place.seconds[trace.end] is not None]
     last = [place.place for place in ended[-_SLOWEST:]]
@@ -148,7 +148,7 @@ def _telling(trace: Trace) -> list[TracePlace]:
 
 
 def _log_lines(trace: Trace, places: Sequence[TracePlace], folder: Path) -> list[LogLine]:
-    """The lines of those places, read from the files and checked to be of this thing."""
+    """The lines of those places, read from the files and checked to be of this item."""
     wanted = [
         (place, stage, trace.files[file], line)
         for place in places
@@ -174,7 +174,7 @@ def _log_lines(trace: Trace, places: Sequence[TracePlace], folder: Path) -> list
 
 
 def _line_text(trace: Trace, line: int, texts: dict[int, str] | None) -> tuple[str, str]:
-    """A line of a file, and why it is not what it was, if so; no texts: the file is not there."""
+    """A line of a file, and why it has changed, if so; no texts: the file does not exist."""
     if texts is None:
         return "", "this file is not there"
     if line not in texts:

@@ -1,4 +1,4 @@
-"""The way of one thing from region to region: which hops it took, how long each was, and a map of them."""
+"""The path of one item from region to region: its hops, their durations, and a map of them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from chainmark.report.chart import QUIET, Axis, Chart, Layer, columns_of
 from chainmark.systems.trails.timeline import times_of
 from chainmark.systems.trails.trace import RegionHop, RegionMap, RegionOfMap, Trace
 
-_NAMED_HOPS = 12  # on the map: more would lie over one another; the table has all
-_SIDE = 0.05  # how far a hop lies beside the straight line, so that the way back is seen, too
+_NAMED_HOPS = 12  # on the map: more would overlap; the table has all
+_SIDE = 0.05  # distance of a hop from the straight line, so that both directions are visible
 _NEAR_END = 0.62
-_ROOM, _WIDE = 1.5, 1.7  # names stand beside the outermost
+_ROOM, _WIDE = 1.5, 1.7  # names are placed next to the outermost
 Point = tuple[float, float]
 
 
@@ -36,18 +36,18 @@ class RegionTrip(Protocol):
 
     @property
     def mean_s(self) -> float:
-        """How long it takes."""
+        """Its duration."""
 
 
 def region_map(
     trace: Trace, regions: Mapping[str, str], senders: Mapping[str, str], trips: Sequence[RegionTrip]
 ) -> tuple[RegionMap | None, str]:
-    """The hops of a story, or why there are none.
+    """The hops of a trace, or why there are none.
 
     Args:
-        trace: of one thing.
-        regions: of its places, those that are known.
-        senders: from which place each place got the thing, where that is known.
+        trace: of one item.
+        regions: of its places, as far as known.
+        senders: by place, the place from which it received the item, if known.
         trips: measured or stated round trips between regions.
     """
     names = sorted(set(regions.values()))
@@ -58,13 +58,13 @@ def region_map(
     times = {place.place: place.seconds[trace.end] for place in trace.places}
     hops: dict[tuple[str, str], list[float]] = {}
     for place, sender in senders.items():
-        here, there = times.get(place), times.get(sender)
-        if here is not None and there is not None and place in regions and sender in regions:
-            hops.setdefault((regions[sender], regions[place]), []).append(here - there)
+        arrived, sent = times.get(place), times.get(sender)
+        if arrived is not None and sent is not None and place in regions and sender in regions:
+            hops.setdefault((regions[sender], regions[place]), []).append(arrived - sent)
     if not hops:
         return None, f"no log says from which {trace.place_label} another one got the {trace.label}"
     known = {frozenset((trip.a, trip.b)): trip.mean_s for trip in trips}
-    made = [
+    legs = [
         RegionHop(origin=pair[0], region=pair[1], places=len(seconds), median_s=median(seconds),
                   longest_s=max(seconds), round_trip_s=known.get(frozenset(pair)))
         for pair, seconds in sorted(hops.items())
@@ -72,14 +72,14 @@ def region_map(
     reported = len({place for place, seconds in times.items() if seconds is not None})
     result = RegionMap(
         regions=[_region(trace, name, regions) for name in names],
-        hops=made,
-        unknown=max(0, reported - sum(hop.places for hop in made) - len(_first(trace))),
+        hops=legs,
+        unknown=max(0, reported - sum(hop.places for hop in legs) - len(_first(trace))),
     )
     return result, ""
 
 
 def _first(trace: Trace) -> list[str]:
-    """Where the thing began: no other place sent it there."""
+    """The origin of the item: no other place sent it there."""
     return [place.place for place in trace.places if place.seconds and place.seconds[0] is not None]
 
 
@@ -90,7 +90,7 @@ def _region(trace: Trace, name: str, regions: Mapping[str, str]) -> RegionOfMap:
 
 
 def regions_section(trace: Trace) -> Section:
-    """The map and the table of all hops; empty where there are none."""
+    """The map and the table of all hops; empty if there are none."""
     if trace.region_map is None:
         return Section("regions", "From region to region", [])
     blocks: list[Block] = [_chart(trace, trace.region_map), _table(trace, trace.region_map)]
@@ -128,12 +128,12 @@ def _chart(trace: Trace, result: RegionMap) -> Chart:
         (x, y), (x2, y2) = _beside(places[hop.origin], places[hop.region])
         edges.append({"x": x, "y": y, "x2": x2, "y2": y2})
         if rank < _NAMED_HOPS:
-            said = f"{hop.origin} → {hop.region}: {axis.with_unit(hop.median_s)}"
-            texts.append({"x": x + _NEAR_END * (x2 - x), "y": y + _NEAR_END * (y2 - y), "text": said})
+            text = f"{hop.origin} → {hop.region}: {axis.with_unit(hop.median_s)}"
+            texts.append({"x": x + _NEAR_END * (x2 - x), "y": y + _NEAR_END * (y2 - y), "text": text})
     within = {hop.region: hop for hop in result.hops if hop.origin == hop.region}
     nodes = [_node(trace, region, places[region.name], within.get(region.name)) for region in result.regions]
     tall = 1.0 if any(abs(y) > 0.1 for _, y in places.values()) else 0.4  # regions in one line need no height
-    way = "Distances follow the round trips" if is_measured else "Places on the map mean nothing"
+    layout = "Distances follow the round trips" if is_measured else "Places on the map mean nothing"
     return Chart(
         id="regions-map",
         title=f"Map of regions, hop times, {axis.unit.symbol}",
@@ -153,7 +153,7 @@ def _chart(trace: Trace, result: RegionMap) -> Chart:
             "nodes": columns_of(nodes),
             "edges-named": columns_of(texts) or {"x": [], "y": [], "text": []},
         },
-        note=f"Medians over the {trace.place_label}s of a hop. {way}.",
+        note=f"Medians over the {trace.place_label}s of a hop. {layout}.",
         wide=True,
         height=round(340 * tall),
     )
@@ -172,7 +172,7 @@ def _node(trace: Trace, region: RegionOfMap, place: Point, within: RegionHop | N
 
 
 def _beside(start: Point, end: Point) -> tuple[Point, Point]:
-    """The line from one point to another, a little to its left."""
+    """The curve from one point to another, slightly to its left."""
     dx, dy = end[0] - start[0], end[1] - start[1]
     length = math.hypot(dx, dy) or 1.0
     x, y = -dy / length * _SIDE, dx / length * _SIDE
@@ -180,7 +180,7 @@ def _beside(start: Point, end: Point) -> tuple[Point, Point]:
 
 
 def _layout(result: RegionMap) -> tuple[dict[str, Point], bool]:
-    """Where the regions are drawn: as far apart as their round trips, where all are known; else on a circle."""
+    """The positions of the regions: as far apart as their round trips, if all are known; otherwise on a circle."""
     names = [region.name for region in result.regions]
     known = {frozenset((hop.origin, hop.region)): hop.round_trip_s for hop in result.hops}
     pairs = [(a, b) for a, b in combinations(range(len(names)), 2)]

@@ -9,10 +9,10 @@ class TailSample(BaseModel):
     """One of a metric's most extreme samples, and how to follow it.
 
     Attributes:
-        key: of what was sampled, a block for instance; ``number`` finds it, too.
-        place: where it was sampled, in a population with places; "" else.
+        key: of the sampled item, a block for instance; ``number`` finds it, too.
+        place: where it was sampled, in a population with places; otherwise "".
         value: in the metric's unit.
-        story: index into the comparison's stories; None where the command alone tells it.
+        story: index into the comparison's traces; None if only the command shows it.
         command: shows what happened.
     """
 
@@ -26,9 +26,9 @@ class TailSample(BaseModel):
 
 
 class Tail(BaseModel):
-    """The most extreme samples of one metric on one side, the most extreme first, each of another thing.
+    """The most extreme samples of one metric on one side, the most extreme first, each of another item.
 
-    ``label`` says what the things are ("block"), ``extreme`` what is extreme in them ("slowest").
+    ``label`` is the noun for the items ("block"), ``extreme`` what is extreme about them ("slowest").
     """
 
     metric_id: str

@@ -1,4 +1,4 @@
-"""The slowest things of a run as a document: from the tail of a distribution to what is in it."""
+"""The slowest items of a run as a document: from the tail of a distribution to the items in it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from chainmark.systems.trails.trace import SlowestTraces, Trace, follow_address,
 
 
 def slowest_document(result: SlowestTraces) -> Document:
-    """Lay out the slowest things, and those that did not get to the end."""
-    said = _sentence(result)
+    """Lay out the slowest items, and those that did not reach the end."""
+    sentence = _sentence(result)
     title = f"Slowest {result.label}s of {result.subject}"
     outcomes: list[Block] = [_outcomes_table(result)] if result.outcomes else []
     others: list[Block] = [_others_table(result)] if result.others else []
@@ -31,8 +31,8 @@ def slowest_document(result: SlowestTraces) -> Document:
         subtitle=one_line([f"run {result.run_id}"]),
         verdict=Verdict.INFORMATIONAL,
         word=f"SLOWEST {result.label.upper()}S",
-        sentence=said,
-        suites=[shown(title, [said])],
+        sentence=sentence,
+        suites=[shown(title, [sentence])],
         sections=[section for section in sections if section.blocks],
         notes=[f"To see what happened to one: {example.command}"] if example else [],
         result=result,
@@ -50,25 +50,25 @@ def _sentence(result: SlowestTraces) -> str:
     axis, slowest = _axis(result), result.slowest[0]
     end = _end(slowest)
     usual = _usual(slowest)
-    beside = "" if usual is None else f", {difference(axis, end - usual)} the median"
+    comparison = "" if usual is None else f", {difference(axis, end - usual)} the median"
     text = f"the slowest of {counted}, {slowest.key if slowest.number is None else slowest.number}, was"
     when = f"{slowest.stages[_stage(slowest)]} {axis.with_unit(end)} after its {slowest.base_label}"
-    return first_sentence(f"{text} {when}{beside}", ends,
+    return first_sentence(f"{text} {when}{comparison}", ends,
                           next_step=f"see {follow_command(result.trail_id, result.run_id, slowest.key)}")  # fmt: skip
 
 
 def _stage(trace: Trace) -> int:
-    """The stage by which things are compared: that of most places."""
+    """The stage by which items are compared: that of most places."""
     return trace.end if trace.place_label else trace.last
 
 
 def _usual(trace: Trace) -> float | None:
-    """The median of that stage; None for things with places, where it is of medians and not of the last places."""
+    """The median of that stage; None for items with places, where it is of medians and not of the last places."""
     return None if trace.place_label else usual_of(trace, trace.last)
 
 
 def _end(trace: Trace) -> float:
-    """When the last place got to the end, s."""
+    """The time at which the last place reached the end, s."""
     return max((second for place in trace.places if (second := place.seconds[_stage(trace)]) is not None), default=0.0)
 
 
@@ -116,7 +116,7 @@ def _slowest_table(result: SlowestTraces) -> Table:
 
 
 def _longest(trace: Trace) -> tuple[float, int, int] | None:
-    """At the place that got to the end last: its longest step, s, the stage, and the place."""
+    """At the place that reached the end last: its longest step, s, the stage, and the place."""
     end = _stage(trace)
     reached = [(second, index) for index, place in enumerate(trace.places)
                if (second := place.seconds[end]) is not None]  # fmt: skip

@@ -1,4 +1,4 @@
-"""From the tail of a distribution to the blocks in it, and to what happened to them."""
+"""From the tail of a distribution to the blocks in it, and to their traces."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from chainmark.systems.trails.results import Tail, TailSample
 from chainmark.systems.trails.trace import Trace, follow_command
 from chainmark.systems.trails.trail import Trail, trails_of
 
-MOST_STORIES = 12  # of a comparison: one of a cluster of 52 hosts takes 20 kB
+MOST_STORIES = 12  # maximum per comparison: one of a cluster of 52 hosts takes 20 kB
 
 
 @dataclass(frozen=True)
 class _Found:
-    """One sample of a tail, before its number and its story are known."""
+    """One sample of a tail, before its number and its trace are known."""
 
     run: LoadedRun
     trail: Trail
@@ -44,17 +44,17 @@ class _FoundTail:
 
 
 def tails_of(sides: Sequence[SelectedRuns], catalogue: Catalogue, events_of: EventsOf = sealed_events) -> Tails | None:
-    """The most extreme samples of every metric whose samples can be followed, and the stories of the most telling.
+    """The most extreme samples of every traceable metric, and the traces of the most informative ones.
 
-    None where no sample can be followed.
+    None if no sample can be followed.
 
-    Stories go to the first of every tail before the second of any, to gating metrics before others, and to the
-    candidate before the baseline.
+    The first of every tail gets a trace before the second of any, gating metrics before others, and the candidate
+    before the baseline.
 
     Args:
         sides: baseline and candidate.
         catalogue: of the comparison.
-        events_of: gives the rows of a trail.
+        events_of: returns the rows of a trail.
     """
     metrics = [metric for metric in catalogue.ordered() if metric.is_shown_closely]
     found_tails = [_tail(metric, catalogue.population(metric.population), side) for metric in metrics for side in sides]
@@ -63,21 +63,21 @@ def tails_of(sides: Sequence[SelectedRuns], catalogue: Catalogue, events_of: Eve
         return None
     followers = _followers(tails, events_of)
     chosen = _chosen(tails)
-    stories: list[Trace] = []
+    traces: list[Trace] = []
     place_of: dict[tuple[str, str, str], int] = {}
     for (run_id, trail_id), follower in followers.items():
         reported = follower.stories([key for run, trail, key in chosen if (run, trail) == (run_id, trail_id)])
         usual = follower.usual_s() if reported and not follower.has_places else []
-        for key, story in reported.items():
-            story.usual_s = usual
-            place_of[run_id, trail_id, key] = len(stories)
-            stories.append(story)
+        for key, trace in reported.items():
+            trace.usual_s = usual
+            place_of[run_id, trail_id, key] = len(traces)
+            traces.append(trace)
     order = [thing for thing in chosen if thing in place_of]
     numbers = _numbers(tails, followers)
     index = {thing: position for position, thing in enumerate(order)}
     return Tails(
         tails=[_written(tail, numbers, index) for tail in tails],
-        stories=[stories[place_of[thing]] for thing in order],
+        stories=[traces[place_of[thing]] for thing in order],
     )
 
 
@@ -93,7 +93,7 @@ def _tail(metric: Metric, population: Population, side: SelectedRuns) -> _FoundT
 
 
 def _samples(run: LoadedRun, metric: Metric, population: Population) -> list[_Found]:
-    """A run's most extreme samples, each of another thing."""
+    """A run's most extreme samples, each of another item."""
     trail = _trail_of(run, metric)
     if trail is None or _are_alike(run, metric):
         return []
@@ -102,23 +102,23 @@ def _samples(run: LoadedRun, metric: Metric, population: Population) -> list[_Fo
 
 
 def _are_alike(run: LoadedRun, metric: Metric) -> bool:
-    """Whether all samples have one value, so that none is extreme: the share of a run that committed everything."""
+    """Whether all samples have one value, so that none is extreme: as of a run that committed everything."""
     summary = run.summary(metric.id)
     whole = summary.distribution if summary else None
     return whole is not None and whole.min == whole.max
 
 
 def _followers(tails: Sequence[_FoundTail], events_of: EventsOf) -> dict[tuple[str, str], Follower]:
-    """Per run and trail, what finds its stories; runs without events have none."""
+    """Per run and trail, the follower that finds its traces; runs without events have none."""
     followers: dict[tuple[str, str], Follower] = {}
     for tail in tails:
         for sample in tail.samples:
-            which = (sample.run.run_id, sample.trail.id)
+            key = (sample.run.run_id, sample.trail.id)
             run = sample.run.data
-            if which in followers or not isinstance(run, SealedRun):
+            if key in followers or not isinstance(run, SealedRun):
                 continue
             if (events := events_of(run, sample.trail)) is not None:
-                followers[which] = Follower(events, sample.trail, sample.run.manifest)
+                followers[key] = Follower(events, sample.trail, sample.run.manifest)
     return followers
 
 

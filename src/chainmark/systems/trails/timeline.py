@@ -1,4 +1,4 @@
-"""The timeline of a story: a row a place, a mark a stage, a thin line from the first to the last."""
+"""The timeline of a trace: a row per place, a mark per stage, a thin line from the first to the last."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from chainmark.systems.trails.trace import Trace, TracePlace
 
 MARKS_DATA, SPANS_DATA = "marks", "spans"
 _ROW_PX = 15
-_ROWS_ON_PAPER = 64  # what a page has room for
+_ROWS_ON_PAPER = 64  # limit of a page
 
 
 @dataclass(frozen=True)
 class Times:
-    """What the times of a story are shown in."""
+    """The unit and precision of a trace's times."""
 
     unit: units.DisplayUnit
     decimals: int
@@ -36,7 +36,7 @@ class Times:
 
 
 def times_of(trace: Trace) -> Times:
-    """One unit and one number of decimals for all times of a story."""
+    """One unit and one number of decimals for all times of a trace."""
     messages = [second for place in trace.places for second in place.seconds if second is not None]
     unit = units.display_unit("s", messages)
     decimals = min(3, units.decimals_for([unit.of(second) for second in messages]))
@@ -44,7 +44,7 @@ def times_of(trace: Trace) -> Times:
 
 
 def place_labels(trace: Trace) -> list[str]:
-    """The places' names; those with a role of their own say so."""
+    """The places' names; those with a unique role include it."""
     roles = [place.role for place in trace.places]
     lone = {role for role in roles if role and roles.count(role) == 1 and len(roles) > 1}
     return [f"{place.place} · {place.role}" if place.role in lone else place.place for place in trace.places]
@@ -58,7 +58,7 @@ def _domain(trace: Trace) -> tuple[float, float]:
 
 
 def log_place(trace: Trace, place: int, stage: int) -> str:
-    """The file and the line that tell a stage: "node-3/log.json:17"; "" where that is not known."""
+    """The file and the line that report a stage: "node-3/log.json:17"; "" if unknown."""
     trace_place = trace.places[place]
     if stage >= len(trace_place.lines) or (line := trace_place.lines[stage]) is None:
         return ""
@@ -120,7 +120,7 @@ def timeline_chart(trace: Trace) -> Chart:
 
 
 def _beside_median(trace: Trace) -> Trace:
-    """What has no places as a lane with its name, and the median of all such things as another one."""
+    """An item without places as a lane with its name, and the median of all such items as another lane."""
     own = trace.places[0].model_copy(update={"place": trace.name})
     lanes = [own]
     if any(second is not None for second in trace.usual_s):
@@ -130,7 +130,7 @@ def _beside_median(trace: Trace) -> Trace:
 
 
 def reported_stages(trace: Trace) -> Sequence[int]:
-    """The stages that any place told."""
+    """The stages that any place reported."""
     return [
         stage for stage in range(len(trace.stages)) if any(place.seconds[stage] is not None for place in trace.places)
     ]

@@ -1,4 +1,4 @@
-"""The story of one thing, such as a block: what happened to it at every place, and which log lines say so."""
+"""The trace of one item, such as a block: what happened to it at every place, with the log lines as evidence."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _OWN_COMMANDS = ("block", "transaction", "request")
 
 
 class TracePlace(BaseModel):
-    """What happened at one place. Every list follows the story's stages.
+    """What happened at one place. Every list follows the trace's stages.
 
-    Attributes:
-        role: what the place did: "forger", "observer"; "" where that is not known.
-        seconds: when the stage was told, s after the story's base; None: not told.
-        steps: s since the stage before, the nearest earlier one that the place told and that had come by then; negative
-            where none had; None for the first one.
-        files: index into the story's files; None: no line is known.
+    role: role of the place: "forger", "observer"; "" if unknown.
+        role: role of the place: "forger", "observer"; "" if unknown.
+        seconds: time of the stage, s after the trace's base; None if not reported.
+        steps: s since the nearest earlier stage that the place reported and that had occurred by then; negative where
+            none had; None for the first one.
+        files: index into the trace's files; None if no line is known.
         lines: line of that file, from 1.
-        facts: one value for each of the story's place facts; "" where there is none.
+        facts: one value per place fact of the trace; "" if there is none.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -39,7 +39,7 @@ class TracePlace(BaseModel):
 
 
 class MissingStage(BaseModel):
-    """A stage that some places did not tell although others in the same role did."""
+    """A stage that some places did not report although others in the same role did."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -48,7 +48,7 @@ class MissingStage(BaseModel):
 
 
 class Neighbour(BaseModel):
-    """Another thing with the same number: the other side of a fork."""
+    """Another item with the same number: the other side of a fork."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -58,7 +58,7 @@ class Neighbour(BaseModel):
 
 
 class LogLine(BaseModel):
-    """A line of a log that tells a stage. ``problem`` says why it may not be what was read; "" if all is well."""
+    """A log line that reports a stage. ``problem`` says why it may not be the line that was read; "" if it is."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -71,7 +71,7 @@ class LogLine(BaseModel):
 
 
 class RegionOfMap(BaseModel):
-    """A region: how many places it has, and when the first of them told the story's last stage."""
+    """A region: its number of places, and when the first of them reported the trace's last stage."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -81,11 +81,11 @@ class RegionOfMap(BaseModel):
 
 
 class RegionHop(BaseModel):
-    """How long the thing took from the places of one region to those of another, s.
+    """How long the item took from the places of one region to those of another, s.
 
     Attributes:
-        places: that got it over this hop.
-        round_trip_s: between the regions, as measured or stated; None where nobody did.
+        places: number of places that received it over this hop.
+        round_trip_s: between the regions, as measured or stated; None if unknown.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -99,7 +99,7 @@ class RegionHop(BaseModel):
 
 
 class RegionMap(BaseModel):
-    """The thing's way over the regions. ``unknown`` places got it from nobody knows whom."""
+    """The path of the item over the regions. ``unknown`` is the number of places whose sender is unknown."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -109,30 +109,31 @@ class RegionMap(BaseModel):
 
 
 class Trace(BaseModel):
-    """One thing's way through a run. What is not of several places has one without a name and no ``place_label``.
+    """The path of one item through a run. An item without places has one unnamed place and no ``place_label``.
 
     Attributes:
-        subject: whose run it is: "Cardano 10.6.2".
-        label: what such a thing is called: "block".
-        key: names the thing; ``number`` finds it, too, but several things may share one.
-        base_label: what the times are counted from; ``base_ns`` is when that was, ns since the epoch, None if unknown.
-        stages: their labels, in the order in which they happen.
-        end: index of the stage that the places are ordered by, the last that most of them told.
-        median_s: of the times at which places told that stage, s after the base; None where fewer than three did.
-        alias: what also finds it: its hash.
-        outcome: how it ended; ``is_done`` where it got to the end, or the run does not say.
-        usual_s: per stage, s after the base, the median over the run's things (that count) of their medians over
-            places; empty where there are fewer than three of them. ``counted_label`` says which count.
-        facts: of the thing; ``place_facts`` are the labels of what differs from place to place.
+        subject: subject of the run: "Cardano 10.6.2".
+        label: noun for such an item: "block".
+        key: identifies the item; ``number`` finds it too, but several items may share one.
+        base_label: what the times are relative to; ``base_ns`` is its time, ns since the epoch, None if unknown.
+        stages: their labels, in chronological order.
+        end: index of the stage that the places are sorted by, the last that most of them reported.
+        median_s: median over places of the time of that stage, s after the base; None if fewer than three reported it.
+        alias: a second identifier: its hash.
+        outcome: how it ended; ``is_done`` if it reached the end, or if the run does not record outcomes.
+        usual_s: per stage, s after the base, the median over the run's counted items of their medians over places;
+            empty if there are fewer than three. ``counted_label`` says which items are counted.
+        facts: of the item; ``place_facts`` are the labels of the facts that differ between places.
         files: of the places' log lines, relative to the folder that was imported.
-        places: in the order of their last stage, those that did not tell it at the end.
-        slowest: indices into ``places``: for every stage the place with the longest step, None where none is longest.
-        shown: the places that were asked for; empty: all of them are shown.
-        absent: places of the run that say nothing of the thing.
-        log_lines: the lines themselves, where they were asked for.
-        region_map: the way over the regions; None where it is not known or was not asked for.
+        places: sorted by their last stage, those that did not report it at the end.
+        slowest: indices into ``places``: for every stage the place with the longest step, None if there is no unique
+            one.
+        shown: the selected places; empty: all of them are shown.
+        absent: places of the run without any record of the item.
+        log_lines: the lines themselves, if requested.
+        region_map: the path over the regions; None if it is unknown or was not requested.
         no_map: why there is no map.
-        command: shows this story again.
+        command: shows this trace again.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -173,14 +174,14 @@ class Trace(BaseModel):
 
     @property
     def name(self) -> str:
-        """What it is called: "block 1234"; without a number, by the beginning of its key."""
+        """The item's title: "block 1234"; without a number, the first characters of its key."""
         return f"{self.label} {short_key(self.key) if self.number is None else self.number}"
 
     @property
     def last(self) -> int:
-        """The stage that the thing got to: the last one that any place told."""
-        told = [stage for place in self.places for stage, second in enumerate(place.seconds) if second is not None]
-        return max(told, default=0)
+        """The last stage that any place reported."""
+        reported = [stage for place in self.places for stage, second in enumerate(place.seconds) if second is not None]
+        return max(reported, default=0)
 
     @property
     def rows(self) -> list[int]:
@@ -189,21 +190,22 @@ class Trace(BaseModel):
 
 
 def short_key(key: str) -> str:
-    """The beginning of a long key: enough to tell it from all others of a run."""
+    """A prefix of a long key that is unique within a run."""
     return key if len(key) <= 20 else key[:16]
 
 
 class SlowestTraces(BaseModel):
-    """The things of a run that took longest to the end, and some of those that did not get there.
+    """The slowest items of a run, and some of those that did not reach the end.
 
     Attributes:
-        total: how many things the run has.
-        outcomes: how many of them ended how; empty where the run does not say. ``done`` is that of those that got to
-            the end.
-        counted: how many count, of which the slowest are chosen; ``counted_label`` says what they are.
-        slowest: the slowest first, each with the medians of the run.
-        others: the first ones that ended in another way.
-        listed: labels of the facts that are listed with them.
+        total: number of items in the run.
+        outcomes: number of items per outcome; empty if the run does not record outcomes. ``done`` is the outcome of the
+            items that reached the end.
+        counted: number of counted items, among which the slowest are chosen; ``counted_label`` says which items are
+            counted.
+        slowest: slowest first, each with the medians of the run.
+        others: the first items with another outcome.
+        listed: labels of the facts in the list.
         command: shows this again.
     """
 
@@ -227,11 +229,11 @@ class SlowestTraces(BaseModel):
 
 
 def follow_command(trail_id: str, run_id: str, key: str = "") -> str:
-    """The command that shows the story of a thing; without one, the slowest."""
+    """The command that shows the trace of an item; by default the slowest."""
     order = f"{trail_id} {run_id}" if trail_id in _OWN_COMMANDS else f"trail {run_id} {trail_id}"
     return f"chainmark {order} {shlex.quote(short_key(key))}" if key else f"chainmark {order}"
 
 
 def follow_address(trail_id: str, run_id: str, key: str = "") -> str:
-    """The dashboard's page of a thing; without one, of the slowest."""
+    """The dashboard's page of an item; by default the slowest."""
     return f"/follow?{urlencode({'run': run_id, 'trail': trail_id} | ({'key': key} if key else {}))}"

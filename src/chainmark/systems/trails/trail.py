@@ -1,4 +1,4 @@
-"""What the catalogue says of trails: how a sample can be followed to what happened."""
+"""Trails in the catalogue: how a sample can be traced to its cause."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from chainmark.core.catalogue import Catalogue
 
 
 class TrailStage(BaseModel):
-    """One stage of a sample's way, and the columns of the events' file that tell when and on which line it was told.
+    """One stage of a sample's path, with the event columns of its time and log line.
 
     Attributes:
-        time: the column of its time, ns since the epoch; null where it was not told.
-        file, line: the columns of the log file and of the line in it; None where no line is known. The file is its
-            path below the folder that was imported, or its number among the place's files in their order.
+        time: the column of its time, ns since the epoch; null if it was not reported.
+        file, line: the columns of the log file and of the line in it; None if no line is known. The file is its path
+            below the imported folder, or its index among the place's files.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -26,30 +26,30 @@ class TrailStage(BaseModel):
 
 
 class Trail(BaseModel):
-    """How a sample can be followed to what happened: from a block's adoption time to its life on every host.
+    """How a sample can be traced to its cause: from a block's adoption time to its lifecycle on every host.
 
-    The events have one row per thing (``key``) and place, e.g. per block and host. A system may join them of several
+    The events have one row per item (``key``) and place, e.g. per block and host. A system may join them from several
     files; the columns are then those of the joined rows.
 
     Attributes:
-        id: what is followed, as the command calls it: "block".
-        label: of one such thing: "block".
+        id: the kind of item, as the command names it: "block".
+        label: noun for one item: "block".
         populations: whose samples have ``key`` among their keys.
         events: the name of the events' file.
-        key: the column that names the thing, or the columns that do so together, as "0-1234".
-        alias: a column of texts that also finds it, such as its hash.
-        number: a column that also finds it, by a number; several things may share one.
-        main: a column of booleans: of several things that share a number, the one that counts (is on the main chain);
-            ``main_label`` says of them what they are: "on the main chain".
-        place: the column of the place, None where each thing has one; ``place_label`` says what it is: "host".
-        role: a column that says what the place did: "forger", "observer".
-        region: the column of the place's region; ``sender`` that of the place from which it got the thing.
-        outcome: a column that says how a thing ended; ``done`` is what it says of those that got to the end.
-        only_slowest: the rows are of the slowest things alone, so that no median is known.
-        base: the column of the time that all others are shown against; ``base_label`` says what it is.
-        facts: further columns that say something of the thing or of the place, with their labels.
-        listed: those of the facts' columns that a list of things shows.
-        stages: in the order in which they happen.
+        key: the column that names the item, or the columns that do so together, as "0-1234".
+        alias: a text column that also identifies it, such as its hash.
+        number: a numeric column that also finds it; several items may share one number.
+        main: a boolean column: of several items with the same number, the one that counts (is on the main chain);
+            ``main_label`` describes it: "on the main chain".
+        place: the column of the place, None if each item has one; ``place_label`` is its noun: "host".
+        role: a column with the role of the place: "forger", "observer".
+        region: the column of the place's region; ``sender`` that of the place from which it received the item.
+        outcome: a column with an item's outcome; ``done`` is the outcome of those that reached the end.
+        only_slowest: the rows are of the slowest items alone, so that no median is known.
+        base: the column of the reference time; ``base_label`` describes it.
+        facts: further columns about the item or the place, with their labels.
+        listed: those of the facts' columns that a list of items shows.
+        stages: in chronological order.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -88,21 +88,21 @@ def trails_of(catalogue: Catalogue) -> list[Trail]:
     """The trails of a catalogue.
 
     Raises:
-        ValueError: one is not sound, or names a population that the catalogue does not have.
+        ValueError: one is invalid, or names a population that the catalogue does not have.
     """
     trails = [Trail.model_validate(trail) for trail in catalogue.trails]
     populations = {population.id for population in catalogue.populations}
     for trail in trails:
-        stranger = next((name for name in trail.populations if name not in populations), None)
-        if stranger is not None:
-            raise ValueError(f"trail `{trail.id}` names the unknown population `{stranger}`")
+        unknown = next((name for name in trail.populations if name not in populations), None)
+        if unknown is not None:
+            raise ValueError(f"trail `{trail.id}` names the unknown population `{unknown}`")
     return trails
 
 
 def with_trails(catalogue: Catalogue) -> Catalogue:
-    """The same catalogue, with all that its trails leave out written out.
+    """The same catalogue, with all defaults of its trails written out.
 
     Raises:
-        ValueError: a trail is not sound.
+        ValueError: a trail is invalid.
     """
     return catalogue.model_copy(update={"trails": [trail.model_dump() for trail in trails_of(catalogue)]})

@@ -1,1 +1,1 @@
-"""One host's run: how it received blocks, as a page for its operator, beside the figures of blockperf."""
+"""One host's run: how it received blocks, as a page for its operator, next to the figures of blockperf."""

@@ -1,4 +1,4 @@
-"""Our samples of blocks beside those that blockperf or openblockperf wrote, figure by figure."""
+"""Compare our samples of blocks with those of blockperf or openblockperf, figure by figure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chainmark.systems.cardano.host.sample_files import BlockSample
 _EXACT = ("block_number", "slot", "block_size")
 _DELTAS = ("header_delta", "block_request_delta", "block_response_delta", "block_adopt_delta")
 _PEERS = (("header_remote_addr", "header_remote_port"), ("block_remote_addr", "block_remote_port"))
-# They cut times to microseconds and delays, which they hold as binary fractions of a second, to milliseconds.
+# They cut times to microseconds and delays, stored as binary fractions of a second, to milliseconds.
 _TOLERANCE_MS = 1
 
 
@@ -23,18 +23,18 @@ def set_beside(
 
     Args:
         ours, theirs: samples.
-        data_frame: what the host knew of every block, with its `class`, which says why one is no sample here.
-        file: how theirs are called.
+        data_frame: the host's data on every block, with its `class`, which says why one is not a sample here.
+        file: name of theirs.
     """
     known = {item.block_hash: item for item in ours}
     others = {item.block_hash.strip('"'): item for item in theirs}
     common = [name for name in known if name in others]
-    heard = dict(zip(data_frame["block"], data_frame["class"], strict=True))
+    classes = dict(zip(data_frame["block"], data_frame["class"], strict=True))
     alone = [sample for name, sample in others.items() if name not in known]
-    unheard = [sample.block_number for sample in alone if sample.block_hash.strip('"') not in heard]
+    unknown = [sample.block_number for sample in alone if sample.block_hash.strip('"') not in classes]
     heights: list[int] = data_frame["block_no"].drop_nulls().to_list()
     low, high = min(heights, default=0), max(heights, default=0)
-    inside = [height for height in unheard if low < height < high]
+    inside = [height for height in unknown if low < height < high]
     return Beside(
         file=file,
         common=len(common),
@@ -42,10 +42,12 @@ def set_beside(
         differences=[difference for name in common for difference in _differences(known[name], others[name])],
         only_ours=sorted(sample.block_number for name, sample in known.items() if name not in others),
         only_theirs=sorted(
-            (sample.block_number, heard[name]) for sample in alone if (name := sample.block_hash.strip('"')) in heard
+            (sample.block_number, classes[name])
+            for sample in alone
+            if (name := sample.block_hash.strip('"')) in classes
         ),
         not_in_log=sorted(inside),
-        outside=len(unheard) - len(inside),
+        outside=len(unknown) - len(inside),
         masked=sum(_peer(known[name], pair) != _peer(others[name], pair) for name in common for pair in _PEERS),
     )
 

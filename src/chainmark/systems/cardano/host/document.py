@@ -1,4 +1,4 @@
-"""One host's run as a page: how late blocks come, whose time that is, what the host used, and what follows from it."""
+"""One host's run as a page: the delays of blocks, their causes, the host's resource use, and the consequences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chainmark.systems.cardano.host.results import Beside, HostReport, SeenBlock
 from chainmark.systems.cardano.host.sample_files import BLOCKPERF_NAMES
 from chainmark.systems.cardano.received import SAMPLE
 
-# Metric, openblockperf's name of it, and whose time it is.
+# Metric, openblockperf's name of it, and its cause.
 _DELAYS = (
     ("header_delay_s", "header_delta", "the network's"),
     ("request_delay_s", "block_request_delta", "this host's, choosing a peer"),
@@ -103,7 +103,7 @@ def _value(report: HostReport, metric_id: str, statistic: str) -> float | None:
 
 
 def _headline(report: HostReport) -> str:
-    """What the word is about first: beside another tool's samples, how many figures differ."""
+    """The headline: with another tool's samples, the number of figures that differ."""
     return f"{_beside_sentence(report.beside)}. {_sentence(report)}" if report.beside else _sentence(report)
 
 
@@ -157,7 +157,7 @@ def _scaled(unit: str, values: Sequence[float | None]) -> list[TableCell]:
 
 
 def _chart(blocks: Sequence[SeenBlock]) -> list[Block]:
-    """The share of blocks over time since their slot: header here, and adopted."""
+    """The share of blocks over time since their slot: header received, and adopted."""
     if not blocks:
         return []
     headers = np.array([block.sample.header_delta / 1e3 for block in blocks])
@@ -189,7 +189,7 @@ def _chart(blocks: Sequence[SeenBlock]) -> list[Block]:
 
 
 def _curve(values: np.ndarray, edge_s: float) -> list[tuple[float, float]]:
-    """At most so many points of the distribution, up to the plot's right edge."""
+    """At most this number of points of the distribution, up to the plot's right edge."""
     ordered = np.sort(values[values <= edge_s])
     places = np.unique(np.linspace(0, len(ordered) - 1, min(_POINTS, len(ordered))).astype(int))
     return [(max(0.0, float(ordered[place])), (place + 1) / len(values)) for place in places]
@@ -221,7 +221,7 @@ def _chain_table(report: HostReport) -> Table:
 
 
 def _resources(report: HostReport) -> dict[str, str]:
-    """What the node used, by the metrics' labels."""
+    """The node's resource use, by the metrics' labels."""
     facts = {}
     for metric_id in _RESOURCES:
         metric = report.catalogue.metric(metric_id)

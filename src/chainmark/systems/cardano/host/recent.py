@@ -1,4 +1,4 @@
-"""The last blocks of one host's log while it is written."""
+"""The last blocks of one host's log while it is being written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from chainmark.systems.cardano.received import DELAYS, SAMPLE, received_blocks
 from chainmark.systems.cardano.rules import Rules
 from chainmark.systems.cardano.slots import rows_at_a_time
 
-# Lines without one of these tell nothing of how a block came.
+# Lines without one of these contain nothing about the arrival of a block.
 MARKS = (
     b"DownloadedHeader",
     b"SendFetchRequest",
@@ -34,7 +34,7 @@ MARKS = (
 
 
 def to_follow(order: ImportRequest, stated: StatedGenesis) -> ImportRequest:
-    """The order with the genesis that lies beside the log.
+    """The request with the genesis next to the log.
 
     Raises:
         UsageError: it is a folder, or there is no genesis.
@@ -47,7 +47,7 @@ def to_follow(order: ImportRequest, stated: StatedGenesis) -> ImportRequest:
 
 
 def genesis_of(order: ImportRequest, stated: StatedGenesis) -> Genesis:
-    """The genesis of a log that is followed: needed from its first block on.
+    """The genesis of a followed log: needed from its first block on.
 
     Raises:
         UsageError: there is none.
@@ -56,10 +56,10 @@ def genesis_of(order: ImportRequest, stated: StatedGenesis) -> Genesis:
 
 
 def recent_blocks(window: Path, genesis: Genesis) -> Table:
-    """The blocks that a stretch of a log tells whole, oldest first; each row's anchor is its block.
+    """The blocks that a part of a log covers completely, oldest first; each row's anchor is its block.
 
     Args:
-        window: lines of the log, of which the first may lack what came before.
+        window: lines of the log, of which the first may lack their predecessors.
         genesis: of the network.
     """
     lives = _block_timelines(window, genesis)
@@ -71,8 +71,8 @@ def recent_blocks(window: Path, genesis: Genesis) -> Table:
 def _row(row: dict[str, object]) -> TableRow:
     figures = [units.quantity(float(str(row[name])), "s") for name in (*DELAYS, "received_adopted_s")]
     start = units.utc_clock(utc_text(int(str(row["slot_start_ns"]))))
-    made = row_of(units.count(int(str(row["block_no"]))), start, *figures, str(row["fetched_from"]))
-    return TableRow(made.cells, anchor=str(row["block"]))
+    table_row = row_of(units.count(int(str(row["block_no"]))), start, *figures, str(row["fetched_from"]))
+    return TableRow(table_row.cells, anchor=str(row["block"]))
 
 
 def _block_timelines(window: Path, genesis: Genesis) -> pl.DataFrame:

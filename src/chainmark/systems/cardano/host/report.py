@@ -1,4 +1,4 @@
-"""From a sealed run of one host to what its operator wants to know."""
+"""From a sealed run of one host to the report for its operator."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ CLASSES = "blocks that the host knew"
 
 
 def host_report(run: SealedRun, against: Path | None) -> HostReport:
-    """What one host's run tells, and another tool's samples beside it.
+    """The data of one host's run, with another tool's samples for comparison.
 
     Raises:
-        UsageError: the run is of several hosts, or was imported before one host alone was looked at; the file holds no
+        UsageError: the run is of several hosts, or was imported before single hosts were supported; the file holds no
             samples.
     """
     if not is_of_one_host(run):
@@ -32,10 +32,10 @@ def host_report(run: SealedRun, against: Path | None) -> HostReport:
         )
     lives = run.events("lives")
     blocks = seen_blocks(run, lives)
-    beside = None
+    comparison = None
     if against is not None:
         classed = lives.with_columns(block_class().alias("class"))
-        beside = set_beside([block.sample for block in blocks], read_samples(against), classed, against.name)
+        comparison = set_beside([block.sample for block in blocks], read_samples(against), classed, against.name)
     host = lives["host"].first()
     return HostReport(
         host="the host" if host is None else str(host),
@@ -46,7 +46,7 @@ def host_report(run: SealedRun, against: Path | None) -> HostReport:
         peers=_peers(run),
         blocks=blocks,
         slowest=sorted(blocks, key=lambda block: (-block.adopted_s, block.sample.block_number))[:_SLOWEST],
-        beside=beside,
+        beside=comparison,
         caveats=caveats_of([run.manifest]),
     )
 
@@ -57,7 +57,7 @@ def is_of_one_host(run: SealedRun) -> bool:
 
 
 def seen_blocks(run: SealedRun, data_frame: pl.DataFrame) -> list[SeenBlock]:
-    """The run's samples as the other tools give them, the oldest first."""
+    """The run's samples in the other tools' format, the oldest first."""
     frame = run.samples(RECEIVED).select("block", "received_adopted_s", "received_switches")
     joined = frame.join(data_frame, on="block", how="inner", maintain_order="left")
     spans = {
@@ -104,7 +104,7 @@ def _chain(run: SealedRun, data_frame: pl.DataFrame) -> ObservedChain:
     heights = sound.drop_nulls("block_no").group_by("block_no").len()
     forged = sound.filter(pl.col("role") == "forger")
     top = sound["block_no"].max()
-    # What became of the highest block is not known yet.
+    # The outcome of the highest block is not known yet.
     lost = forged.filter(~pl.col("on_chain") & (pl.col("block_no") != top))
     loop, missed = _forge_loop(run)
     return ObservedChain(
@@ -140,5 +140,5 @@ def _peers(run: SealedRun) -> list[PeerRow]:
 
 
 def sampled(classes: dict[str, int]) -> tuple[int, int]:
-    """Blocks that are samples, and all that others forged."""
+    """Blocks that are samples, and all that other hosts forged."""
     return classes.get(SAMPLE, 0), sum(classes.values()) - classes.get("forged here", 0)

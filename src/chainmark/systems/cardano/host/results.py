@@ -1,4 +1,4 @@
-"""What is told of one host's run."""
+"""The results for one host's run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chainmark.systems.cardano.host.sample_files import BlockSample
 
 
 class SeenBlock(BaseModel):
-    """A sample with what the delays of blockperf add up to.
+    """A sample with the sums of blockperf's delays.
 
     Attributes:
         adopted_s: from slot start to the adoption.
@@ -28,12 +28,12 @@ class SeenBlock(BaseModel):
 
 
 class PeerRow(BaseModel):
-    """What came from one peer.
+    """The blocks from one peer.
 
     Attributes:
         headers: blocks whose first header it sent.
         blocks: blocks that it sent first.
-        fetch_p50_s: None where it sent none.
+        fetch_p50_s: None if it sent none.
     """
 
     peer: str
@@ -43,14 +43,14 @@ class PeerRow(BaseModel):
 
 
 class ObservedChain(BaseModel):
-    """What the host saw of the chain, and its own part in it.
+    """The chain as the host saw it, and the host's part in it.
 
     Attributes:
-        battles: heights of which it heard of several blocks.
+        battles: number of heights with several blocks.
         switches: changes of its chain to another fork.
-        forged, forged_lost: its own blocks; of them those that its log does not show on the chain.
-        loop_slots, missed_slots: slots in which the forge loop should have begun; of them those in which it did not.
-            None where no forge loop was logged.
+        forged, forged_lost: its own blocks; those of them that its log does not show on the chain.
+        loop_slots, missed_slots: slots in which the forge loop should have begun; those of them in which it did not.
+            None if no forge loop was logged.
     """
 
     classes: dict[str, int]
@@ -63,7 +63,7 @@ class ObservedChain(BaseModel):
 
 
 class SampleDifference(BaseModel):
-    """A figure in which another tool's sample is not ours."""
+    """A figure in which another tool's sample differs from ours."""
 
     block_number: int
     block_hash: str
@@ -73,15 +73,15 @@ class SampleDifference(BaseModel):
 
 
 class Beside(BaseModel):
-    """Our samples beside those of another tool, block by block.
+    """Our samples next to those of another tool, block by block.
 
     Attributes:
         common: blocks in both.
-        figures: compared in these.
-        only_ours, only_theirs: numbers of blocks; of theirs with why it is no sample here.
-        not_in_log: numbers of theirs of which the log says nothing although it tells of lower and of higher ones.
-        outside: how many of theirs are lower or higher than all of the log.
-        masked: peers that differ: they may be hidden in what the other tool writes.
+        figures: those compared.
+        only_ours, only_theirs: numbers of blocks; for theirs with the reason why it is not a sample here.
+        not_in_log: numbers of theirs that the log lacks although it has lower and higher ones.
+        outside: number of theirs that are lower or higher than all in the log.
+        masked: number of differing peers: they may be hidden in the other tool's output.
     """
 
     file: str
@@ -96,7 +96,7 @@ class Beside(BaseModel):
 
     @property
     def agrees(self) -> bool:
-        """Whether there is something in common, nothing in it differs, and no block is missing here unexplained."""
+        """Whether there are common blocks, none of them differs, and no block is missing here without a reason."""
         return self.common > 0 and not self.differences and not self.not_in_log
 
 
@@ -104,8 +104,8 @@ class HostReport(BaseModel):
     """A run of one host.
 
     Attributes:
-        blocks: its samples, the oldest first; many, so they are files of their own and not in the JSON.
-        slowest: those that took longest from their slot to the adoption.
+        blocks: its samples, the oldest first; many, so they are separate files and not in the JSON.
+        slowest: those with the longest time from their slot to the adoption.
     """
 
     host: str

@@ -1,7 +1,7 @@
-"""Block samples as blockperf and openblockperf name them: written from a run, and read from their own output.
+"""Block samples in the formats of blockperf and openblockperf: written from a run, and read from their output.
 
 Both give delays in whole milliseconds, cut towards zero. blockperf shows an adoption before the end of the fetch as 0;
-openblockperf keeps it negative, as is done here.
+openblockperf keeps it negative, like chainmark.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class BlockSample(BaseModel):
     block_remote_port: Port = _named("block_remote_port", "blockRemotePort")
 
 
-# What blockperf calls the fields above, which are named as openblockperf names them.
+# blockperf's names of the fields above, which have openblockperf's names.
 BLOCKPERF_NAMES: Mapping[str, str] = {
     name: str(field.validation_alias.choices[1])
     for name, field in BlockSample.model_fields.items()
@@ -63,10 +63,10 @@ BLOCKPERF_NAMES: Mapping[str, str] = {
 
 
 def read_samples(path: Path) -> list[BlockSample]:
-    """The samples of a file that blockperf or openblockperf wrote; of a block told twice the first one.
+    """The samples of a file that blockperf or openblockperf wrote; for a duplicate block the first one.
 
     Raises:
-        UsageError: it is not such a file.
+        UsageError: it is another kind of file.
         EnvironmentFailure: it cannot be read.
     """
     with storage_errors(path):
@@ -88,7 +88,7 @@ def read_samples(path: Path) -> list[BlockSample]:
 
 
 def is_samples(path: Path) -> bool:
-    """Whether a file is one of blockperf's or openblockperf's; false also for what cannot be read."""
+    """Whether a file is one of blockperf's or openblockperf's; false also for an unreadable file."""
     try:
         return bool(read_samples(path))
     except ChainmarkError:
@@ -111,7 +111,7 @@ def written(samples: Iterable[BlockSample], suffix: str) -> bytes:
     """Samples as a file: ``.csv`` by blockperf's names, ``.jsonl`` by openblockperf's.
 
     Raises:
-        UsageError: the suffix is another one.
+        UsageError: the suffix is unknown.
     """
     rows = [sample.model_dump() for sample in samples]
     if suffix == ".jsonl":

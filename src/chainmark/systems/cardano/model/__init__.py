@@ -1,1 +1,1 @@
-"""What the model of the network says, laid out as documents."""
+"""The results of the network model, laid out as documents."""

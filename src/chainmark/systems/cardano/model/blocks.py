@@ -1,4 +1,4 @@
-"""Blocks that predictions and explanations share: the adoption curves, and what a figure is made of."""
+"""Blocks that predictions and explanations share: the adoption curves, and the parts of a figure."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Parts = dict[int, list[float]]  # scenario → one value per stage
 def measured_points(
     entries: Sequence[tuple[str, float | None]], fractions: Mapping[str, float]
 ) -> list[tuple[float, float]]:
-    """Measured figures, by metric id, as points of the curve: the value, and the fraction that it belongs to."""
+    """Measured figures, by metric ID, as points of the curve: the value and its fraction."""
     return [(value, fractions[name]) for name, value in entries if value is not None and name in fractions]
 
 
 def curve_charts(
     curves: Sequence[AdoptionCurve], labels: Sequence[str], measured: Sequence[tuple[float, float]]
 ) -> list[Chart]:
-    """The adoption curves; nothing where there is none."""
+    """The adoption curves; empty if there are none."""
     if not curves:
         return []
     shown = units.display_unit("s", [value for curve in curves for value in curve.values])
@@ -42,13 +42,13 @@ def curve_charts(
 def parts_chart(
     labels: Sequence[str], stages: Sequence[str], entries: Sequence[tuple[Metric, Parts]], ends: Sequence[int]
 ) -> Chart:
-    """A bar a scenario for every metric, one metric at a time; of one scenario alone, a bar a metric.
+    """One bar per scenario for every metric, one metric at a time; for a single scenario, one bar per metric.
 
     Args:
         labels: the scenarios' names.
         stages: the parts' names.
         entries: metrics with the parts of each scenario.
-        ends: which of the metrics are shown on paper, where nobody can choose.
+        ends: the metrics that are shown on paper, which has no selection.
     """
     unit = units.display_unit(entries[0][0].unit, [sum(values) for _, parts in entries for values in parts.values()])
     names = [f"{index + 1} {stage}" for index, stage in enumerate(stages)]
@@ -74,19 +74,19 @@ def parts_tables(
     entries: Sequence[tuple[Metric, Parts]],
     errors: Mapping[str, float],
 ) -> list[Table]:
-    """Stage by stage, scenario by scenario, to the digits to which the whole is known (``errors`` by metric)."""
-    beside = [sum(values) for _, parts in entries for values in parts.values()]
+    """Stage by stage, scenario by scenario, with the precision of the total (``errors`` by metric)."""
+    totals = [sum(values) for _, parts in entries for values in parts.values()]
     tables = []
     for metric, parts in entries:
         columns = {labels[scenario]: values for scenario, values in parts.items()}
-        scale = _scale(metric, columns, errors.get(metric.id, 0.0), beside)
+        scale = _scale(metric, columns, errors.get(metric.id, 0.0), totals)
         title = scale.label(f"What {metric.label} is made of")
         tables.append(_matrix(f"parts-{metric.id}", title, stages, columns, scale))
     return tables
 
 
 def matrix_table(metrics: Sequence[Metric], stages: Sequence[str], parts: Sequence[list[float]], error: float) -> Table:
-    """Stage by stage, metric by metric, of one scenario alone."""
+    """Stage by stage, metric by metric, for a single scenario."""
     shorts, shared = short_labels([metric.label for metric in metrics])
     columns = dict(zip(shorts, parts, strict=True))
     scale = _scale(metrics[0], columns, error)

@@ -1,6 +1,6 @@
-"""Charts of what a model says: adoption curves, what they are made of, errors against limits.
+"""Charts of a model's results: adoption curves, their components, errors against limits.
 
-Looks follow the scenarios, so that each can be told from the others without colour as well.
+Line styles follow the scenarios, so that each can be distinguished without colour as well.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class ErrorPoint:
 
 
 def _diamonds(data: str, place: str, tips: Sequence[Tooltip], y: str = "label") -> Layer:
-    """The mark of what is not the simulation: measured, or of a formula."""
+    """The mark of results that are not simulated: measured, or from a formula."""
     return Layer("points", data, place, y, colour=QUIET, style="diamond", size=60, hollow=True, tips=tips)
 
 
 def curve_chart(lines: Sequence[CurveLine], measured: Sequence[tuple[float, float]], unit: str) -> Chart:
-    """How many hosts adopted, over time; what was measured as diamonds."""
+    """The number of hosts that adopted, over time; measured values as diamonds."""
     rows = [
         {"label": line.label, "x": x, "y": y, "low": low, "high": high}
         for line in lines
@@ -116,12 +116,12 @@ def _ink(index: int) -> str:
 
 
 def part_chart(rows: Sequence[dict[str, Any]], names: Sequence[str], axis: str, pages: Sequence[str]) -> Chart:
-    """Stacked bars of what a figure is made of, one bar a label.
+    """Stacked bars of a figure's components, one bar per label.
 
     Args:
-        rows: of ``part_rows``. Where they have a ``choice``, a reader chooses among them on the screen.
+        rows: of ``part_rows``. If they have a ``choice``, a reader selects among them on the screen.
         names: of the parts.
-        axis: what stands at the figures.
+        axis: label of the figures' axis.
         pages: the choices that are shown on paper.
     """
     longest = max((row["end"] for row in rows), default=1.0)
@@ -153,7 +153,7 @@ def part_chart(rows: Sequence[dict[str, Any]], names: Sequence[str], axis: str, 
 
 
 def error_chart(points: Sequence[ErrorPoint]) -> Chart:
-    """Every error with its interval, before the band that the model's own record allows."""
+    """Every error with its interval, in front of the band that the model's own record allows."""
     rows = [
         {"label": p.label, "error": p.error, "low": p.low, "high": p.high, "floor": -p.limit, "ceiling": p.limit,
          "state": "beyond the limit" if p.flagged else "within the limit"}
@@ -187,7 +187,7 @@ def error_chart(points: Sequence[ErrorPoint]) -> Chart:
 
 
 def link_chart(rows: Sequence[dict[str, Any]], unit: str) -> Chart:
-    """What was measured and what was inferred, link by link.
+    """The measured and the inferred values, link by link.
 
     Args:
         rows: label, measured, inferred, low, high (of the inferred), state.
@@ -215,13 +215,13 @@ def link_chart(rows: Sequence[dict[str, Any]], unit: str) -> Chart:
 def method_chart(
     id_: str, title: str, rows: Sequence[dict[str, Any]], columns: Sequence[str], methods: Sequence[str]
 ) -> Chart:
-    """How far each method was off, centile by centile.
+    """The error of each method, centile by centile.
 
     Args:
         id_, title: of the chart.
         rows: method, column, error (a fraction).
-        columns: in their order along the axis.
-        methods: in their order in the legend.
+        columns: in order along the axis.
+        methods: in order in the legend.
     """
     tips = [Tooltip("method", "method"), Tooltip("of", "column"), Tooltip("error", "error", ".2%")]
     return Chart(
@@ -245,12 +245,12 @@ def strip_chart(id_: str, title: str, rows: Sequence[dict[str, Any]], columns: S
     Args:
         id_, title: of the chart.
         rows: label, column, error, low, high (fractions).
-        columns: in their order along the axis.
+        columns: in order along the axis.
     """
     tips = [Tooltip("run", "label"), Tooltip("of", "column"), Tooltip("error", "error", "+.2%"),
             Tooltip("interval", "low", "+.2%", until="high")]  # fmt: skip
     colour = LINE_COLOURS[1]
-    # The runs of one centile stand side by side, in their own order.
+    # The runs of one centile are side by side, in their own order.
     return Chart(
         id=id_,
         title=title,

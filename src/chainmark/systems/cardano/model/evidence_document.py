@@ -1,4 +1,4 @@
-"""A model's record as a document: how far each method was off, group by group, and run by run."""
+"""A model's record as a document: the errors of each method, group by group, and run by run."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def evidence_document(evidence: ModelRecord) -> Document:
 
 
 def _case(row: EvidenceRow) -> Case:
-    """One method's error over the runs of a group; nothing of a record is judged."""
+    """One method's error over the runs of a group; a record is not judged."""
     label = f"{row.method}, {row.group}"
     return Case(label, label, Verdict.INFORMATIONAL, gates=False, figures={"overall": row.overall})
 
 
 def _sentence(evidence: ModelRecord, groups: Sequence[str], methods: Sequence[str]) -> str:
-    """How far the first method is off, in the usual case and at worst, and what that means for a prediction."""
+    """The errors of the first method, typical and worst, and their meaning for a prediction."""
     runs = f"{units.plural(len(evidence.runs), 'run')} in {units.plural(len(groups), 'group')}"
     rows = [row for row in evidence.rows if methods and row.method == methods[0]]
     if not rows:

@@ -1,4 +1,4 @@
-"""An explanation as a document: whether the parts explain the whole, and if not, where they do not."""
+"""An explanation as a document: whether the parts explain the whole, and where they do not."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def _whole(explanation: Explanation) -> list[Block]:
     formula = any(row.formula is not None for row in explanation.whole)
     columns = [*words("metric"), Column("measured"), Column("modelled"), Column("error"), Column("limit"), *words("")]
     columns += [Column("limit", kind="bar"), *([Column("by formula")] if formula else [])]
-    beside = [value for row in explanation.whole for value in (row.measured, row.modelled.value)]
-    rows = [_whole_row(explanation.catalogue.metric(row.metric_id), row, beside) for row in explanation.whole]
+    values = [value for row in explanation.whole for value in (row.measured, row.modelled.value)]
+    rows = [_whole_row(explanation.catalogue.metric(row.metric_id), row, values) for row in explanation.whole]
     notes = [
         modelled.ERRORS_ARE,
         f"limit: the largest error that the model's own record allows. {EXPLAINED}: within it, {NOT_EXPLAINED}: beyond "
@@ -200,8 +200,8 @@ def _round_trips(explanation: Explanation) -> list[Block]:
         "tell; else as by pings."
     )
     table = Table("round-trips", "Round trips between regions", columns, rows, [note])
-    beside = [row for row in trips if row.inferred and row.measured_s is not None]
-    return [table, _round_trip_figure(beside)] if beside else [table]
+    pinged = [row for row in trips if row.inferred and row.measured_s is not None]
+    return [table, _round_trip_figure(pinged)] if pinged else [table]
 
 
 def _round_trip_row(row: RoundTripRow) -> TableRow:

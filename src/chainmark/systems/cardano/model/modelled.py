@@ -1,4 +1,4 @@
-"""Modelled figures in print: with their standard error, and no difference where there is none to be seen."""
+"""Modelled figures in print: with their standard error, and without differences that are not significant."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_DIFFERENCE = "≈ 0"
 _MOST_DECIMALS = 9
 ERRORS_ARE = "±: one standard error of the simulation."
 JOINED_ERRORS_ARE = "±: one standard error of the simulation, of adoption joined with the model's own record."
-_LEAST_SHOWN = 0.0005  # a change that prints as 0.0 % is none to a reader, however surely it can be told from none
+_LEAST_SHOWN = 0.0005  # a change that prints as 0.0 % is not a change to a reader, however significant it is
 NO_DIFFERENCE_IS = (
     f"{NO_DIFFERENCE}: no difference can be seen, it is within {units.tidy(SIGNIFICANT_STANDARD_ERRORS)} standard "
     f"errors, or below {units.tidy(_LEAST_SHOWN * 100.0)} %."
@@ -26,13 +26,13 @@ NO_DIFFERENCE_IS = (
 
 @dataclass(frozen=True)
 class RowScale:
-    """How the figures of one row are printed: one unit, one number of decimals."""
+    """The format of the figures of one row: one unit, one number of decimals."""
 
     unit: units.DisplayUnit
     decimals: int
 
     def figure(self, value: float | None, emphasis: Emphasis = "plain") -> TableCell:
-        """A figure without an error of its own: measured, or of a formula."""
+        """A figure without its own error: measured, or from a formula."""
         if value is None:
             return TableCell()
         return TableCell(units.number(self.unit.of(value), self.decimals), emphasis=emphasis)
@@ -50,24 +50,24 @@ class RowScale:
 def row_scale(
     unit: str, values: Iterable[float | None], errors: Iterable[float], beside: Iterable[float | None] = ()
 ) -> RowScale:
-    """The scale on which all values of a row can be read, to the first digit of the smallest standard error.
+    """The scale on which all values of a row are readable, to the first digit of the smallest standard error.
 
     Args:
         unit: the metric's own unit.
-        values: everything that the row prints, in that unit.
+        values: all printed values of the row, in that unit.
         errors: their standard errors.
-        beside: values of other rows that are to be printed in the same unit.
+        beside: values of other rows that must have the same unit.
     """
     known = list(values)
     shown = units.display_unit(unit, [*known, *beside])
     uncertain = [scaled for error in errors if (scaled := shown.of(error))]
-    # ``decimals_for`` keeps two digits of an uncertainty: of an interval's, which is wider than a standard error.
+    # ``decimals_for`` keeps two digits of an uncertainty: that of an interval, which is wider than a standard error.
     uncertainty = 10.0 * min(uncertain) if uncertain else None
     return RowScale(shown, units.decimals_for([shown.of(value) for value in known], uncertainty))
 
 
 def spread(error: float | None, decimals: int) -> str:
-    """A standard error behind its figure: "± 0.003", or "± <0.001" where it is smaller than the last digit."""
+    """A standard error after its figure: "± 0.003", or "± <0.001" if it is smaller than the last digit."""
     if error is None:
         return "± ?"
     if error == 0.0:
@@ -78,7 +78,7 @@ def spread(error: float | None, decimals: int) -> str:
 
 
 def change_cell(cell: ScenarioFigure, base: Modelled, metric: Metric, scale: RowScale) -> TableCell:
-    """The change of one figure against the base scenario; words where it cannot be told from none."""
+    """The change of one figure against the base scenario; words if it is not significant."""
     change = cell.change
     if change is None or not math.isfinite(change.value) or not math.isfinite(change.standard_error):
         return TableCell(NOT_COMPARED, emphasis="quiet")
@@ -96,7 +96,7 @@ def change_cell(cell: ScenarioFigure, base: Modelled, metric: Metric, scale: Row
 
 
 def _decimals_of(size: float | None) -> int:
-    """As many decimals as show the first digit: what exceeds its error is not printed as 0."""
+    """The number of decimals that shows the first digit: a value larger than its error is not printed as 0."""
     if not size or not math.isfinite(size):
         return 0
     return min(_MOST_DECIMALS, max(0, -math.floor(math.log10(abs(size)))))
@@ -116,7 +116,7 @@ def percent_cell(change: Modelled, emphasis: Emphasis = "plain") -> TableCell:
 
 
 def difference_cell(measured: float, modelled: Modelled, metric: Metric, scale: RowScale) -> TableCell:
-    """How far the model is from what was measured."""
+    """The model's error relative to the measured value."""
     cell = ScenarioFigure(
         modelled=modelled, change=Modelled(value=modelled.value - measured, standard_error=modelled.standard_error)
     )

@@ -1,4 +1,4 @@
-"""A prediction as a document: the whole first, then what it is made of, then every stage."""
+"""A prediction as a document: the total first, then its parts, then every stage."""
 
 from __future__ import annotations
 
@@ -65,19 +65,19 @@ def prediction_document(prediction: Prediction) -> Document:
 
 
 def _case(prediction: Prediction, index: int) -> Case:
-    """One scenario with its figures; nothing of a prediction is judged."""
+    """One scenario with its figures; a prediction is not judged."""
     figures: dict[str, float | str] = {row.metric_id: row.cells[index].modelled.value for row in prediction.rows}
     label = prediction.scenarios[index].label
     return Case(label, label, Verdict.INFORMATIONAL, gates=False, figures=figures)
 
 
 def network(scenario: ScenarioEntry) -> str:
-    """What was simulated."""
+    """The simulation's parameters."""
     return f"{units.plural(scenario.hosts, 'host')} · {units.plural(scenario.blocks, 'block')} simulated"
 
 
 def _sentence(prediction: Prediction) -> str:
-    """Which scenario moves the whole most, by how much and how surely; without scenarios, what the network does."""
+    """The scenario with the largest effect on the total, with its certainty; without scenarios, the network's share."""
     rows = {row.metric_id: row for row in prediction.rows}
     ids = [id_ for id_ in prediction.contribution_metric_ids if id_ in rows]
     base = prediction.scenarios[0].label
@@ -119,45 +119,45 @@ def _with_interval(prediction: Prediction, id_: str, figure: Modelled, scale: mo
 
 
 def scenario_names(scenarios: Sequence[ScenarioEntry]) -> list[str]:
-    """What the scenarios are called in headings and legends: their labels, or how many changes they are of.
+    """The names of the scenarios in headings and legends: their labels, or their number of changes.
 
-    No two have the same name, so that no column or line is taken for another.
+    All names are unique, so that columns and lines are not confused.
     """
     names: list[str] = []
     for scenario in scenarios:
         long = len(scenario.label) > _SHORT_LABEL and len(scenario.changes) > 1
         name = f"{len(scenario.changes)} changes together" if long else scenario.label
-        alike = sum(other == name or other.startswith(f"{name} (") for other in names)
-        names.append(f"{name} ({alike + 1})" if alike else name)
+        duplicates = sum(other == name or other.startswith(f"{name} (") for other in names)
+        names.append(f"{name} ({duplicates + 1})" if duplicates else name)
     return names
 
 
 def _scenarios(prediction: Prediction, names: Sequence[str]) -> list[Table]:
-    """What was changed and simulated, where the scenarios' names do not say all of it."""
+    """The changes and the simulation, if the scenarios' names do not contain all of it."""
     scenarios = prediction.scenarios
     facts = {
         "hosts": [units.count(scenario.hosts) for scenario in scenarios],
         "blocks simulated": [units.count(scenario.blocks) for scenario in scenarios],
     }
     differing = [name for name, texts in facts.items() if len(set(texts)) > 1]
-    untold = [_unnamed_changes(scenario, name) for scenario, name in zip(scenarios, names, strict=True)]
-    if not differing and not any(untold) and all(len(name) <= _SHORT_LABEL for name in names):
+    unnamed = [_unnamed_changes(scenario, name) for scenario, name in zip(scenarios, names, strict=True)]
+    if not differing and not any(unnamed) and all(len(name) <= _SHORT_LABEL for name in names):
         return []
     rows = []
     for index, name in enumerate(names):
         rows.append(row_of(name, *(facts[fact][index] for fact in differing)))
-        rows += [TableRow([TableCell(text), *(TableCell() for _ in differing)], second=True) for text in untold[index]]
+        rows += [TableRow([TableCell(text), *(TableCell() for _ in differing)], second=True) for text in unnamed[index]]
     return [Table("scenarios", "Scenarios", [*words("scenario"), *map(Column, differing)], rows)]
 
 
 def _unnamed_changes(scenario: ScenarioEntry, name: str) -> list[str]:
-    """The changes that a scenario's name does not tell."""
+    """The changes that a scenario's name does not contain."""
     reported = (", ".join(scenario.changes), " and ".join(scenario.changes))
     return [] if not scenario.changes or name in reported else scenario.changes
 
 
 def scale_of(row: ScenarioRow, metric: Metric, beside: Sequence[ScenarioRow] = ()) -> modelled.RowScale:
-    """One unit and one number of decimals for all that a row prints, in the unit of the rows ``beside`` it."""
+    """One unit and one number of decimals for all values of a row, in the unit of the rows ``beside`` it."""
     errors = [cell.modelled.standard_error for cell in row.cells]
     return modelled.row_scale(metric.unit, _values(row), errors, [v for other in beside for v in _values(other)])
 
@@ -167,7 +167,7 @@ def _values(row: ScenarioRow) -> list[float | None]:
 
 
 def _tables(prediction: Prediction, names: Sequence[str]) -> list[tuple[Table, list[str]]]:
-    """The catalogue's tables with their metrics' ids: those of the whole first, then the others, in its order."""
+    """The catalogue's tables with their metrics' IDs: those of the total first, then the others, in order."""
     rows = {row.metric_id: row for row in prediction.rows}
     results = []
     for group in prediction.catalogue.tables:
@@ -188,7 +188,7 @@ def _table(
     for label in others:
         columns += [Column(label, group=label, spare_tail=True), Column("change", group=label)]
     rows = []
-    # The figures of the whole are compared with each other, so they share their unit; stages differ by far.
+    # The figures of the total are compared with each other, so they share their unit; stages differ widely.
     ids = set(prediction.contribution_metric_ids)
     together = [row for metric, row in entries if metric.id in ids]
     for metric, row in entries:
@@ -201,7 +201,7 @@ def _table(
 
 
 def _rows(metric: Metric, row: ScenarioRow, scale: modelled.RowScale, *, measured: bool) -> list[TableRow]:
-    """A metric's row, and the formula's below it where it has one."""
+    """A metric's row, followed by the formula's if it has one."""
     base, *others = row.cells
     cells = [TableCell(scale.label(metric.label))]
     if measured:
@@ -221,7 +221,7 @@ def _rows(metric: Metric, row: ScenarioRow, scale: modelled.RowScale, *, measure
 
 
 def _formula_change(cell: ScenarioFigure, base: ScenarioFigure, metric: Metric) -> TableCell:
-    """A formula draws nothing at random: its change has no standard error, only the digits that it is printed to."""
+    """A formula has no random draws: its change has no standard error, only its printed precision."""
     if cell.formula is None or base.formula is None or not modelled.is_relative(metric, base.formula):
         return TableCell()
     change = cell.formula / base.formula - 1.0
@@ -238,7 +238,7 @@ def _measured(prediction: Prediction) -> list[tuple[float, float]]:
 
 
 def _contributions(prediction: Prediction, names: Sequence[str]) -> list[Block]:
-    """What the first and the last figure of the whole are made of, and a chart of all of them."""
+    """The parts of the first and the last figure of the total, and a chart of all of them."""
     if not prediction.contributions:
         return []
     stages = list(dict.fromkeys(item.stage for item in prediction.contributions))
@@ -254,7 +254,7 @@ def _contributions(prediction: Prediction, names: Sequence[str]) -> list[Block]:
 
 
 def _splits(prediction: Prediction, names: Sequence[str]) -> list[Block]:
-    """Of every scenario's changes, what the network and the nodes are."""
+    """The network's and the nodes' part of every scenario's changes."""
     tables: list[Block] = []
     for split in prediction.splits:
         if not split.splits:

@@ -1,4 +1,4 @@
-"""What a model of a network says: predictions with their uncertainty, and whether the parts explain the whole.
+"""The results of a network model: predictions with their uncertainty, and whether the parts explain the whole.
 
 These documents are the only source of every rendering of them, as ``comparison.py`` is for comparisons.
 """
@@ -12,7 +12,7 @@ from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.comparison import Split, Splits
 
 PREDICTION_SCHEMA = 1
-# Below this many standard errors a difference is not printed as one.
+# Below this many standard errors a difference is not printed as such.
 SIGNIFICANT_STANDARD_ERRORS = 2.0
 
 
@@ -49,9 +49,9 @@ class ScenarioFigure(BaseModel):
 
     Attributes:
         modelled: the prediction.
-        change: the difference to the base scenario, with the standard error of that (paired) difference; None for
-            the base scenario itself and where the two cannot be compared.
-        formula: the second opinion of a closed formula, where there is one.
+        change: the difference to the base scenario, with the standard error of that (paired) difference; None for the
+            base scenario itself and if the two cannot be compared.
+        formula: the second opinion of a closed formula, if there is one.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -77,7 +77,7 @@ class ScenarioRow(BaseModel):
 
 
 class ScenarioEntry(BaseModel):
-    """One network that was simulated. ``changes`` are what was changed, as the user wrote it; the base has none."""
+    """One simulated network. ``changes`` are the changes as the user wrote them; the base has none."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -105,7 +105,7 @@ class AdoptionCurve(BaseModel):
 
 
 class Contribution(BaseModel):
-    """What one stage adds, under one scenario, to the metrics ``metric_ids``; the stages add up to the metric.
+    """The contribution of one stage, under one scenario, to ``metric_ids``; the stages add up to the metric.
 
     ``values[i]`` belongs to ``metric_ids[i]``, in that metric's unit.
     """
@@ -127,7 +127,7 @@ class ScenarioSplits(BaseModel):
 
 
 class ShareRow(BaseModel):
-    """What a part is of a metric, in its unit: by the run's own logs, and simulated."""
+    """A part's share of a metric, in its unit: by the run's own logs, and simulated."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -140,7 +140,7 @@ class ShareRow(BaseModel):
 class Prediction(BaseModel):
     """A base scenario and what-ifs, side by side.
 
-    ``fractions`` says, by metric id, which share of the hosts a metric waits for: where it lies on the curves.
+    ``fractions`` gives, by metric ID, the share of the hosts that a metric waits for: its position on the curves.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -162,11 +162,11 @@ class Prediction(BaseModel):
 
 
 class WholeRow(BaseModel):
-    """One figure of the whole: measured, and what the parts give.
+    """One figure of the whole: measured, and by the sum of the parts.
 
     Attributes:
         error: modelled / measured − 1.
-        limit: the largest |error| that the model's own record allows.
+        limit: the maximum |error| that the model's own record allows.
         flagged: the parts do not explain this figure.
         formula: the second opinion.
     """
@@ -194,7 +194,7 @@ class WholeRow(BaseModel):
 
 
 class PartRow(BaseModel):
-    """One stage that the model was calibrated to, or checked against."""
+    """One stage that the model was calibrated to, or compared with."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -207,7 +207,7 @@ class PartRow(BaseModel):
 class RoundTripRow(BaseModel):
     """The round trip between two regions: ``measured_s`` by pings (of the reference), ``inferred_s`` from the run.
 
-    Nobody may have pinged: ``measured_s`` is None then.
+    ``measured_s`` is None without pings.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -226,7 +226,7 @@ class RoundTripRow(BaseModel):
 
     @property
     def change(self) -> Modelled | None:
-        """How far it is from the one by pings, as a fraction; None where no difference can be seen."""
+        """Its relative difference from the one by pings; None if the difference is not significant."""
         if self.measured_s is None:
             return None
         result = Modelled(value=self.inferred_s - self.measured_s, standard_error=self.standard_error_s)
@@ -234,11 +234,11 @@ class RoundTripRow(BaseModel):
 
 
 class Explanation(BaseModel):
-    """Do the parts explain the whole? ``fractions`` as in a prediction.
+    """Whether the parts explain the whole. ``fractions`` as in a prediction.
 
     Attributes:
-        shares: network and node of every centile; empty where the run's logs do not tell.
-        split: the changes against the baseline of the same published report, divided; None where there is none.
+        shares: network and node of every centile; empty if the run's logs do not contain them.
+        split: the changes against the baseline of the same published report, divided; None if there is none.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -265,7 +265,7 @@ class Explanation(BaseModel):
 
 
 class EvidenceRow(BaseModel):
-    """How far one method was off for one group of runs.
+    """The errors of one method for one group of runs.
 
     ``mean``, ``root_mean_square`` and ``largest`` are relative errors (modelled / measured − 1) per metric, in the
     order of the evidence's ``metric_ids``; ``overall`` is the root mean square over all of them.

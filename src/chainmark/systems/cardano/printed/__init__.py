@@ -1,1 +1,1 @@
-"""Published reports as sealed runs: their text, their columns, and what is known of each run behind one."""
+"""Published reports as sealed runs: their text, their columns, and the known facts about the run of each."""

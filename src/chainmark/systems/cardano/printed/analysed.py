@@ -1,7 +1,7 @@
-"""A run from the files that the published analysis wrote of it.
+"""A run from the files of the published analysis.
 
 These are `summary.json` with `blockprop.json` and `clusterperf.json`: the same run as a column of a report, but with
-all digits. What a fact is called follows the reports' table "Manifest".
+all digits. Names of facts are those of the reports' table "Manifest".
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from chainmark.systems.cardano.verified.statistics import AVERAGE, Statistic
 
 SUMMARY_FILE, FIGURE_FILES = "summary.json", {"blockprop.json": BLOCKS, "clusterperf.json": SLOTS}
 _AVERAGE = Statistic("", AVERAGE)
-# Rows of the table by the place of what they state.
+# Rows of the table by the JSON path of their values.
 _STATED = {
     "Run batch": ("sumMeta", "batch"),
     "GHC version": ("sumMeta", "node_ghc_version"),
@@ -44,19 +44,19 @@ _STATED = {
 
 
 def summary_at(source: Path) -> Path | None:
-    """The summary of an analysis at a place: its folder, or one of its files; None where there is none.
+    """The summary of an analysis at a path: its folder, or one of its files; None if there is none.
 
-    Folders below the place are not looked into: that of a cluster's logs may hold an analysis of them.
+    Subfolders are not searched: a folder of a cluster's logs may contain an analysis of them.
 
     Raises:
-        UsageError: one of its files is named, and the summary beside it cannot be read.
+        UsageError: one of its files is named, and the summary next to it cannot be read.
     """
     if not source.is_dir():
         named = source.name in {SUMMARY_FILE, *FIGURE_FILES}
         return _summary(source.with_name(SUMMARY_FILE)) if named else None
     try:
         return _summary(source / SUMMARY_FILE)
-    except UsageError:  # a folder may hold anything: what it is instead is found out by who reads logs
+    except UsageError:  # a folder may hold anything: the reader of logs reports what it is instead
         return None
 
 
@@ -68,7 +68,7 @@ def analysed_column(summary: Path, catalogue: Catalogue) -> PrintedRun:
     """The run that an analysis is of.
 
     Raises:
-        UsageError: the summary does not say which run it is of, or no file of figures lies beside it.
+        UsageError: the summary does not identify its run, or no file of figures is next to it.
     """
     reported: dict[str, Any] = json.loads(summary.read_text(encoding="utf-8"))
     files = [path for name in FIGURE_FILES if (path := summary.with_name(name)).is_file()]
@@ -134,7 +134,7 @@ def _script(reported: Mapping[str, Any]) -> str:
 
 
 def _cells(files: list[Path], catalogue: Catalogue) -> dict[str, PrintedFigure]:
-    """The averages that the reports show, with all digits."""
+    """The averages in the reports, with all digits."""
     metrics = {metric.published_id: metric.id for metric in catalogue.metrics if metric.published_id}
     figures = {name: figure for path in files for name, figure in read_theirs(path).figures.items()}
     values = {

@@ -24,7 +24,7 @@ START_HINT = "a run is known by the rows `Cluster system start date`, `Cluster s
 
 @dataclass(frozen=True)
 class PrintedFigure:
-    """A metric's figure as printed, and the width of the range of averages that are printed so."""
+    """A metric's printed figure, and the width of the range of averages with this printed value."""
 
     text: str
     unit: float
@@ -35,10 +35,10 @@ class PrintedRun:
     """One run as one or more reports print it.
 
     Attributes:
-        names: what the reports call its version, that of the oldest report first.
+        names: its version's names in the reports, that of the oldest report first.
         facts: the rows of the table "Manifest", as far as any of the reports has them.
-        cells: by metric id; of several reports the one that prints more digits.
-        files: where it stands; unread: rows of these that could not be understood.
+        cells: by metric ID; of several reports the one with more digits.
+        files: the reports; unread: their rows that could not be parsed.
     """
 
     names: tuple[str, ...]
@@ -55,11 +55,11 @@ class PrintedRun:
 
     @property
     def identity(self) -> str:
-        """What no other run shares: the start of its cluster, and the commit that the nodes were built from."""
+        """Its identity: the start of its cluster, and the commit that the nodes were built from."""
         return f"{self.started} {self.facts.get(REVISION, '')}"
 
     def joined(self, other: PrintedRun) -> PrintedRun:
-        """The same run with what another report adds."""
+        """The same run with another report's additional data."""
         better = {
             metric: cell
             for metric, cell in other.cells.items()
@@ -76,9 +76,9 @@ class PrintedRun:
 
 
 def report_files(source: Path, catalogue: Catalogue) -> list[Path]:
-    """The published reports at a place: the file itself, or those of a folder; none where there are none."""
+    """The published reports at a path: the file itself, or those of a folder; empty if there are none."""
     if source.is_file():
-        # Of a PDF it is said why it is no report; any other file may be a log.
+        # For a PDF the error states why it is not a report; any other file may be a log.
         return [source] if source.suffix.lower() == ".pdf" or _is_report(source, catalogue) else []
     paths = (path for path in source.rglob("*") if path.suffix.lower() in SUFFIXES)
     return sorted(path for path in paths if path.is_file() and _is_report(path, catalogue))
@@ -98,7 +98,7 @@ def columns_of(files: Sequence[Path], catalogue: Catalogue) -> list[PrintedRun]:
     """The runs of reports, the oldest first, each once.
 
     Raises:
-        UsageError: a file is no such report, or does not say which runs its columns are.
+        UsageError: a file is of another kind, or does not identify the runs of its columns.
     """
     contents = [(path, read_content(path, catalogue)) for path in files]
     contents.sort(key=lambda item: (_newest_day(item[1]), item[0].name))

@@ -1,4 +1,4 @@
-"""A column of a published report as a sealed run: one estimate per metric, and what the report states of the run."""
+"""A column of a published report as a sealed run: one estimate per metric, and the report's facts about the run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from chainmark.systems.cardano.unread import LOG_LIKE, readable_name
 NOT_STATED = "not stated"
 PROFILE = "cardano/published"
 _NAMED_MOST = 3
-# What the reports call a workload, and what their runs' descriptions do.
+# The reports' names of workloads, and those in their runs' descriptions.
 _WORKLOADS = {
     "value-only": "value-only",
     "Plutus countdown loop": "plutus",
@@ -51,10 +51,10 @@ _STATED = {
 
 
 def parts_of(order: ImportRequest, catalogue: Catalogue) -> list[str]:
-    """The names of the runs in published reports, the oldest first; none where the source is no such report.
+    """The names of the runs in published reports, the oldest first; empty if the source is another kind of file.
 
     Raises:
-        UsageError: a report cannot be read, or has no column of the version that was asked for.
+        UsageError: a report cannot be read, or has no column of the requested version.
     """
     if not isinstance(order.source, Path) or not (columns := _columns(order.source, catalogue)):
         return []
@@ -67,7 +67,7 @@ def parts_of(order: ImportRequest, catalogue: Catalogue) -> list[str]:
 
 
 def _columns(source: Path, catalogue: Catalogue) -> list[PrintedRun]:
-    """The runs in published reports, and in the files of the analysis that they are made by."""
+    """The runs in published reports, and in the analysis files that they are made from."""
     summary = summary_at(source)
     if summary is not None:
         return [analysed_column(summary, catalogue)]
@@ -75,9 +75,9 @@ def _columns(source: Path, catalogue: Catalogue) -> list[PrintedRun]:
 
 
 def left_beside_reports(order: ImportRequest, catalogue: Catalogue) -> str:
-    """Which files of a folder were not read because it holds published reports, in a sentence; "" where there are none.
+    """The files of a folder that were not read because it holds published reports, in a sentence; "" if there are none.
 
-    Logs beside reports would otherwise be taken for imported.
+    Logs next to reports would otherwise be assumed to be imported.
     """
     if not isinstance(order.source, Path) or not order.source.is_dir() or summary_at(order.source) is not None:
         return ""
@@ -98,7 +98,7 @@ def left_beside_reports(order: ImportRequest, catalogue: Catalogue) -> str:
 
 
 def _check_options(order: ImportRequest) -> None:
-    """Refuse what says something of logs.
+    """Reject options that concern logs.
 
     Raises:
         UsageError: such an option was given.
@@ -157,13 +157,13 @@ def _number(text: str) -> Scalar:
 
 
 def _stated(facts: Mapping[str, str], label: str) -> str | None:
-    """What a row says; None where it says that it is not known."""
+    """A row's value; None if it states that it is unknown."""
     value = facts.get(label)
     return None if value in {None, "", UNKNOWN} else value
 
 
 def _samples(facts: Mapping[str, str]) -> dict[str, int]:
-    """How many samples there were of each population, as far as the reports say."""
+    """The number of samples of each population, as far as the reports state it."""
     blocks, hosts, slots = (_whole(facts.get(label)) for label in ("Blocks analysed", "Machines", "Slots analysed"))
     result = {
         "block": blocks,

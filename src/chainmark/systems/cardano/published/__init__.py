@@ -1,1 +1,1 @@
-"""The reports that the benchmarks are published as: read, made of runs, and laid out in both styles they have had."""
+"""The published reports of the benchmarks: read, made from runs, and laid out in both of their styles."""

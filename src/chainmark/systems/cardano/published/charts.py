@@ -13,7 +13,7 @@ from chainmark.report.chart import Axis, Layer, LegendSeries, Tooltip, columns_o
 class VersionLine:
     """One version's distribution: ``fractions[i]`` of the samples are at most ``values[i]``.
 
-    ``low`` and ``high`` are a band around the values, where there is one.
+    ``low`` and ``high`` are a band around the values, if there is one.
     """
 
     label: str
@@ -28,7 +28,7 @@ class DistributionAxes:
     """How versions' distributions are drawn.
 
     Attributes:
-        values, fractions: the axes; on a logarithmic one only what is positive can be drawn.
+        values, fractions: the axes; only positive values can be drawn on a logarithmic one.
         upwards: the values on the vertical axis instead of the horizontal one.
         points: marks at every point of a line.
     """
@@ -40,23 +40,23 @@ class DistributionAxes:
 
     @property
     def logarithmic(self) -> bool:
-        """Whether the axis of the values is to be logarithmic in any case."""
+        """Whether the axis of the values must be logarithmic in any case."""
         return self.values.log_beyond == 1.0
 
     def hidden(self, line: VersionLine) -> int:
-        """How many points of a line cannot be drawn: on a logarithmic scale, those that are not positive."""
+        """The number of points of a line that cannot be drawn: on a logarithmic scale, those that are not positive."""
         return sum(value <= 0.0 for value in line.values) if self.logarithmic else 0
 
 
 def distribution_layers(
     lines: Sequence[VersionLine], axes: DistributionAxes, labels: Sequence[str]
 ) -> dict[str, Any]:  # fmt: skip
-    """What a ``Chart`` of versions' distributions is made of besides its name and its place.
+    """The parameters of a ``Chart`` of versions' distributions, except its name and its position.
 
     Args:
-        lines: one a version that has samples.
+        lines: one per version with samples.
         axes: how they are drawn.
-        labels: of all versions, so that each keeps its look where another one has no samples.
+        labels: of all versions, so that each keeps its style if another one has no samples.
     """
     rows = [row for line in lines for row in _points(line, axes)]
     along, across = ("y", "x") if axes.upwards else ("x", "y")

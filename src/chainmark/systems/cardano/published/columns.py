@@ -1,8 +1,8 @@
 """Runs as the columns of a report in the published style.
 
-Values are means, by the published rules where the runs keep those figures, else by the rules that the runs were made
-by. Several runs of one version are combined as those reports combine them: the mean of the runs' means, and chart by
-chart, at every centile, the mean of the runs' values weighted by their samples.
+Values are means, by the published rules if the runs store those figures, otherwise by the runs' own rules. Several runs
+of one version are combined as those reports combine them: the mean of the runs' means, and chart by chart, at every
+centile, the mean of the runs' values weighted by their samples.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ def published_column(
     """One version's runs as a report of one column.
 
     Args:
-        runs: one or more of one version; a run with a failed gate is left out as long as another one is left.
-        style: of the report that the column is for: it decides labels, units and which charts are drawn.
+        runs: one or more of one version; a run with a failed gate is omitted as long as another one remains.
+        style: of the report with the column: it decides labels, units and which charts are drawn.
         tool_version: recorded in the result.
-        label: what stands above the column; None takes the version.
-        published_rules: take the figures by the published rules, if all of these runs have them.
+        label: heading of the column; None uses the version.
+        published_rules: use the figures by the published rules, if all of these runs have them.
 
     Raises:
         UsageError: there are no runs, they are of several versions, or their system publishes no such reports.
@@ -104,7 +104,7 @@ def published_column(
 
 
 def workload_name(catalogue: Catalogue, manifest: Manifest) -> str:
-    """What the run's workload is called: by the key that the catalogue names, else by its profile."""
+    """The name of the run's workload: by the key in the catalogue, otherwise by its profile."""
     reports = reports_of(catalogue)
     key = reports.workload if reports is not None else "workload.name"
     result = manifest.workload.get(key)
@@ -112,7 +112,7 @@ def workload_name(catalogue: Catalogue, manifest: Manifest) -> str:
 
 
 def _at(tree: Mapping[str, object], key: str) -> object:
-    """The value of a dotted key; None where there is none."""
+    """The value of a dotted key; None if there is none."""
     result: object = tree
     for part in key.split("."):
         result = result.get(part) if isinstance(result, Mapping) else None
@@ -120,7 +120,7 @@ def _at(tree: Mapping[str, object], key: str) -> object:
 
 
 def rules_of(catalogue: Catalogue, manifest: Manifest) -> str:
-    """By which rules a run's own values were made, in a sentence."""
+    """The rules of a run's own values, in a sentence."""
     if not _is_by_published_rules(catalogue, manifest):
         return "values by chainmark's own rules, so they may differ from those of a published report of the same run"
     return f"values by the rules of the published reports{_lowest(_limit(catalogue))}"
@@ -131,7 +131,7 @@ def _is_by_published_rules(catalogue: Catalogue, manifest: Manifest) -> bool:
 
 
 def _limit(catalogue: Catalogue) -> int | None:
-    """Of how many of the lowest means a mean is made; None: of all."""
+    """The number of lowest means over which a mean is computed; None: all."""
     return min((item.lowest_means for item in catalogue.populations if item.lowest_means is not None), default=None)
 
 
@@ -140,12 +140,12 @@ def _lowest(limit: int | None) -> str:
 
 
 def has_published(run: LoadedRun) -> bool:
-    """Whether there are figures of a run by the published rules: kept beside its own, or its own are by them."""
+    """Whether a run has figures by the published rules: stored next to its own, or its own are by them."""
     return run.figures(FIGURES) is not None or _is_by_published_rules(run.catalogue, run.manifest)
 
 
 class _Values:
-    """The figures of one version's runs: by the published rules where all of the runs have them, else their own."""
+    """The figures of one version's runs: by the published rules if all of the runs have them, otherwise their own."""
 
     def __init__(self, runs: Sequence[LoadedRun], *, published_rules: bool) -> None:
         self._runs = runs
@@ -155,7 +155,7 @@ class _Values:
             self._kept = []
 
     def rules(self) -> str:
-        """By which rules they were made, in a sentence."""
+        """Their rules, in a sentence."""
         if not self._kept:
             return rules_of(self._runs[0].catalogue, self._runs[0].manifest)
         hosts = [
@@ -174,7 +174,7 @@ class _Values:
         return [[(fact.label, fact.value) for fact in run.manifest.facts] for run in self._runs]
 
     def average(self, metric: Metric) -> float | None:
-        """What a report shows of a metric; None where no run has it."""
+        """The value of a metric in a report; None if no run has it."""
         result = self._figures(metric)
         if not self._kept or result is None:
             return _average(self._runs, metric, self._runs[0].catalogue.population(metric.population))
@@ -183,14 +183,14 @@ class _Values:
         return sum(means) / len(means)
 
     def value(self, metric: Metric) -> PublishedValue:
-        """The same; of one printed run as today's reports print it, as nobody knows more digits."""
+        """The same; for one printed run in the format of current reports, as no more digits are known."""
         average, width = self.average(metric), published_of(metric).width
         if average is None or width is None or len(self._runs) > 1 or not self._runs[0].manifest.printed:
             return PublishedValue(value=average)
         return PublishedValue(printed=typst_value(average, width))
 
     def samples(self, metric: Metric) -> int:
-        """How many samples all runs have of a metric."""
+        """The total number of samples of a metric in all runs."""
         return sum(n for n, _ in self._distributions(metric))
 
     def line(self, metric: Metric, name: str) -> PublishedLine:
@@ -209,7 +209,7 @@ class _Values:
         ]
 
     def _figures(self, metric: Metric) -> list[Figure] | None:
-        """A metric's figures by the published rules; None where a run has none of it."""
+        """A metric's figures by the published rules; None if a run has none of it."""
         name = metric.published_id or ""
         cdfs = [
             published_figures.figures[name] for published_figures in self._kept if name in published_figures.figures
@@ -225,7 +225,7 @@ def _beside(catalogue: Catalogue, facts: Sequence[FactRow]) -> str:
 
 
 def _facts(reported: Sequence[Sequence[tuple[str, str]]]) -> list[FactRow]:
-    """The runs' facts; of several runs the median of what is a number in all of them, else the first run's."""
+    """The runs' facts; of several runs the median if it is a number in all of them, otherwise the first run's."""
     rows = []
     for label, value in reported[0]:
         texts = [text for item in reported for name, text in item if name == label]
@@ -253,7 +253,7 @@ def _run_notes(name: str, selected: SelectedRuns) -> list[str]:
 
 
 def _published_tables(catalogue: Catalogue) -> list[tuple[str, str, list[Metric]]]:
-    """Id, title and metrics of every table that the published reports have, in their order."""
+    """ID, title and metrics of every table of the published reports, in their order."""
     reports = reports_of(catalogue)
     order = reports.tables if reports is not None else [t.id for t in catalogue.tables]
     titles = {table.id: table.title for table in catalogue.tables}
@@ -284,16 +284,16 @@ def _tables(catalogue: Catalogue, values: _Values, style: ReportStyle) -> list[P
 
 
 def _sample_count(total: int) -> str:
-    """How many samples the first metric of a table has: cut after three digits where there are more than four."""
+    """The number of samples of a table's first metric: cut after three digits if there are more than four."""
     text = str(total)
     return f"({text if len(text) <= _SAMPLES_SHOWN else text[: _SAMPLES_SHOWN - 1] + '>'})"
 
 
 def _average(runs: Sequence[LoadedRun], metric: Metric, population: Population) -> float | None:
-    """The mean of the runs' own means; None where no run has one.
+    """The mean of the runs' own means; None if no run has one.
 
     A mean of only the lowest means of some keys is that of single runs. Of several runs the published reports average
-    the means over all keys, so these are taken from the samples.
+    the means over all keys, so these are computed from the samples.
     """
     means = []
     for run in runs:
@@ -333,7 +333,7 @@ def _figures(catalogue: Catalogue, values: _Values, style: ReportStyle, name: st
 
 
 def _drawn(catalogue: Catalogue, style: ReportStyle) -> list[tuple[PublishedFigure, Metric]]:
-    """The charts of a style in their order, without lines, and what each is of."""
+    """The charts of a style in their order, without lines, and the metric of each."""
     drawn = [
         metric
         for metric in catalogue.metrics
@@ -357,10 +357,10 @@ def _drawn(catalogue: Catalogue, style: ReportStyle) -> list[tuple[PublishedFigu
 
 
 def in_published_order(report: PublishedReport, catalogue: Catalogue) -> PublishedReport:
-    """The report with the rows and charts where the published reports have them, those without data in their places.
+    """The report with rows and charts in the published order, those without data in their places.
 
     Args:
-        report: of versions of which some may lack metrics, as printed runs do.
+        report: of versions, some of which may lack metrics, as printed runs do.
         catalogue: the system's own, which has all.
     """
     places = {metric.id: place for place, metric in enumerate(catalogue.ordered())}
@@ -385,7 +385,7 @@ def _line(reported: Sequence[tuple[int, Mapping[float, float]]], name: str) -> P
 
 
 def workload_notes(sides: Sequence[Sequence[RunData]]) -> list[str]:
-    """In a sentence each, the workload's keys on which versions differ from the first one.
+    """One sentence per key of the workload in which a version differs from the first one.
 
     Args:
         sides: the runs of every version, the baseline's first.

@@ -1,4 +1,4 @@
-"""A published report as its figures are printed, whatever file they are read from."""
+"""The printed figures of a published report, independent of its file format."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.metric import Metric
 from chainmark.systems.cardano.published.entries import published_of
 
-# Rows that some reports call otherwise than the catalogue.
+# Rows with another name in some reports than in the catalogue.
 LABEL_VARIANTS = {
     "RTS live GC dataset": "RTS live GC dateset",
     "RTS live GC dateset": "RTS live GC dataset",
@@ -26,7 +26,7 @@ SAMPLE_COUNT = "Sample count"
 
 
 class RowContent(BaseModel):
-    """A row as the JSON has it: values one a version, changes one a further version."""
+    """A row as in the JSON: one value per version, one change per further version."""
 
     label: str
     metric: str | None = None
@@ -37,13 +37,13 @@ class RowContent(BaseModel):
 
 
 class TableContent(BaseModel):
-    """A table as the JSON has it."""
+    """A table as in the JSON."""
 
     rows: list[RowContent]
 
 
 class ReportContent(BaseModel):
-    """A report as the JSON has it; ``unread`` are rows of a text that could not be understood."""
+    """A report as in the JSON; ``unread`` are rows of a text that could not be parsed."""
 
     versions: list[str]
     title: str = ""
@@ -62,7 +62,7 @@ def row_name(row: RowContent) -> str:
 
 
 def metrics_by_label(catalogue: Catalogue) -> dict[str, Metric]:
-    """The metrics by every label that a report may give them; those that stand in the reports' tables come first."""
+    """The metrics by every possible label in a report; those in the reports' tables come first."""
     metrics: dict[str, Metric] = {}
     for metric in sorted(catalogue.metrics, key=lambda item: published_of(item).width is None):
         published = published_of(metric)

@@ -1,6 +1,6 @@
-"""What the digits that a published report did not print could have been, and whether they decide a change.
+"""The possible values of the digits that a published report did not print, and whether they decide a change.
 
-Only the typst style needs this: its changes are formed from averages of which a report prints the first digits.
+Only the typst style needs this: its changes are computed from averages of which a report prints the first digits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from chainmark.systems.cardano.published.values import (
 
 _ZERO_BELOW = Fraction(1, 10**5)
 _NO_CHANGE_BELOW = Fraction(1, 10**4)
-_SCIENTIFIC_BELOW = Fraction(1, 10**4)  # percent: such a change is printed in another form
+_SCIENTIFIC_BELOW = Fraction(1, 10**4)  # percent: such a change is printed in another format
 _HALF = Fraction(1, 2)
 Point = tuple[Fraction, Fraction]  # base, value
 HalfPlane = tuple[Fraction, Fraction, Fraction]  # (a, b, c): a · base + b · value + c >= 0
@@ -26,32 +26,32 @@ HalfPlane = tuple[Fraction, Fraction, Fraction]  # (a, b, c): a · base + b · v
 
 @dataclass(frozen=True)
 class Interval:
-    """All numbers between two, both included."""
+    """All numbers between two, inclusive."""
 
     low: Fraction
     high: Fraction
 
     def within(self, other: Interval) -> bool:
-        """Whether all of this lies between the other's ends: at an end, a half may be rounded either way."""
+        """Whether all of this is strictly inside the other: at an end, a half may be rounded either way."""
         return other.low < self.low and self.high < other.high
 
     def holds(self, value: Fraction) -> bool:
-        """Whether a number lies in it."""
+        """Whether it contains a number."""
         return self.low <= value <= self.high
 
 
 def exactly(value: float) -> Interval:
-    """An average that is known."""
+    """A known average."""
     return Interval(Fraction(value), Fraction(value))
 
 
 def hidden_value(printed: str, width: int | None) -> Interval:
-    """Every average that is printed so in the typst style.
+    """Every average with this printed value in the typst style.
 
     Args:
         printed: a value of a table.
-        width: the characters that the reports leave for the metric; None where nobody knows: then zeros may have been
-            left out behind every digit, and the interval is the widest of all.
+        width: the number of characters of the metric in the reports; None if unknown: then zeros may have been omitted
+            after every digit, and the interval is the widest of all.
     """
     negative, size = printed.startswith("-"), printed.lstrip("-")
     interval = _around(Fraction(size), _shown_decimals(size)) if width is None else _hidden_size(size, width + 1)
@@ -80,7 +80,7 @@ def _hidden_size(printed: str, precision: int) -> Interval:
 
 
 def _shown_decimals(printed: str) -> int:
-    """Decimals up to the last digit that is shown; negative powers of ten count."""
+    """Decimals up to the last printed digit; negative powers of ten count."""
     mantissa, _, exponent = printed.lower().partition("e")
     return len(mantissa.partition(".")[2]) - int(exponent or 0)
 
@@ -91,7 +91,7 @@ def _around(number: Fraction, decimals: int) -> Interval:
 
 
 def is_determined(base: Interval, value: Interval) -> bool:
-    """Whether every pair of averages in the two intervals prints the same change.
+    """Whether every pair of averages in the two intervals gives the same printed change.
 
     Args:
         base: of the baseline.
@@ -115,7 +115,7 @@ def is_determined(base: Interval, value: Interval) -> bool:
 
 
 def is_possible(base: Interval, value: Interval, change: PrintedChange) -> bool:
-    """Whether some pair of averages in the two intervals prints this change.
+    """Whether some pair of averages in the two intervals gives this printed change.
 
     Args:
         base: of the baseline.
@@ -146,7 +146,7 @@ def is_possible(base: Interval, value: Interval, change: PrintedChange) -> bool:
 
 
 def _delta_cell(printed: str) -> Interval:
-    """Every difference that is printed so, to three decimals."""
+    """Every difference with this printed value, to three decimals."""
     number = Fraction(printed)
     reach = _HALF / 1000
     if number == 0:
@@ -155,7 +155,7 @@ def _delta_cell(printed: str) -> Interval:
 
 
 def _percent_cell(printed: str) -> Interval:
-    """Every relative change, in percent, that is printed so: to one decimal below 1 %, else to whole percents."""
+    """Every relative change, in percent, with this printed value: to one decimal below 1 %, else to whole percents."""
     number = Fraction(printed)
     if "e" in printed.lower():
         reach = Fraction(1, 20) * Fraction(10) ** int(printed.lower().partition("e")[2])
@@ -173,7 +173,7 @@ def _percent_cell(printed: str) -> Interval:
 
 
 def _clipped(corners: list[Point], limits: list[HalfPlane]) -> list[Point]:
-    """The corners of a convex polygon cut off by half planes (Sutherland and Hodgman, 1974); none if all is cut off."""
+    """The corners of a convex polygon cut by half planes (Sutherland and Hodgman, 1974); empty if all is cut off."""
     for a, b, c in limits:
         points: list[Point] = []
         for index, end in enumerate(corners):

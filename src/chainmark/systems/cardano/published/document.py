@@ -1,4 +1,4 @@
-"""A report in the published style as a document: what its readers have known for years, in the same order."""
+"""A report in the published style as a document: the content that its readers know, in the same order."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ CENTILE = "Centile, fraction of sample population"
 UNDECIDED = "≈"
 _NOT_PRINTED = "No charts: a published report's values are known, its distributions are not."
 _PAPER = (520, 250)
-# A stretch of the axis is drawn without the outermost share of each line, where all would be so many times as long.
+# The axis is cut without the outermost share of each line, if it would otherwise be this many times as long.
 _OUTERMOST, _MOST_EMPTY = 0.02, 2.0
-_ROOM = 0.05  # of the stretch, beside it
+_ROOM = 0.05  # of the range, as a margin
 
 
 def published_document(report: PublishedReport) -> Document:
@@ -75,13 +75,13 @@ def table_blocks(report: PublishedReport) -> list[Block]:
 
 
 def figure_blocks(report: PublishedReport) -> list[Block]:
-    """The charts that have data; each has the number of its place among all, so that a number names one figure."""
+    """The charts that have data; each has the number of its position among all, so that it identifies a figure."""
     numbered = enumerate(report.figures, start=1)
     return [_figure(report, figure, number) for number, figure in numbered if figure.lines]
 
 
 def dictionary_blocks(report: PublishedReport) -> list[Block]:
-    """The lists of what the figures are."""
+    """The lists of the figures' meanings."""
     return [_dictionary(part, index) for index, part in enumerate(report.dictionary)]
 
 
@@ -118,7 +118,7 @@ def _axes(report: PublishedReport, figure: PublishedFigure) -> DistributionAxes:
 
 
 def _stretch(figure: PublishedFigure) -> tuple[float, float] | None:
-    """Where all but the outermost fiftieths lie, where these would take most of the axis; None: the whole of it."""
+    """The range of all but the outermost fiftieths, if these would use most of the axis; None: the whole range."""
     points = [point for line in figure.lines for point in zip(line.fractions, line.values, strict=True)]
     inner = [value for fraction, value in points if _OUTERMOST <= fraction <= 1.0 - _OUTERMOST]
     if not inner or max(inner) <= min(inner):
@@ -132,7 +132,7 @@ def _stretch(figure: PublishedFigure) -> tuple[float, float] | None:
 
 
 def _left_out(figure: PublishedFigure, stretch: tuple[float, float] | None) -> str:
-    """What lies beyond the axis, version by version; "" where nothing does."""
+    """What is beyond the axis, version by version; "" if nothing is."""
     if stretch is None:
         return ""
     ends = [
@@ -177,7 +177,7 @@ def _dictionary(part: PublishedDictionary, index: int) -> Definitions:
 
 
 def notes_of(report: PublishedReport) -> list[str]:
-    """How the figures came about, and which of them are not known to the digit."""
+    """How the figures were computed, and which of them are not exact."""
     notes = [*_notes_on_changes(report), *_notes_on_columns(report)]
     if not any(figure.lines for figure in report.figures):
         notes.append(_NOT_PRINTED)
@@ -208,7 +208,7 @@ def _notes_on_changes(report: PublishedReport) -> list[str]:
 
 
 def _notes_on_columns(report: PublishedReport) -> list[str]:
-    """How the values of each version came about; versions of which the same is true are named together."""
+    """How the values of each version were computed; versions with the same statement are named together."""
     together: dict[str, list[str]] = {}
     for column in report.columns:
         if column.rules:

@@ -1,4 +1,4 @@
-"""What a catalogue's entries say of published reports: how these are composed, and how they show a metric."""
+"""A catalogue's entries about published reports: their composition, and how they show a metric."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class DictionaryPart(BaseModel):
 
 
 class PublishedReports(BaseModel):
-    """How the reports that people know are composed.
+    """The composition of the published reports.
 
     Attributes:
-        tables: the ids of their tables, in their order.
-        dictionary: the lists of their data dictionary, in their order.
-        beside_version: the label of the fact that stands in brackets behind a version in their first sentence.
+        tables: the IDs of their tables, in order.
+        dictionary: the lists of their data dictionary, in order.
+        beside_version: the label of the fact in brackets after a version in their first sentence.
         workload: the dotted key of a run's workload or profile that names the workload.
     """
 
@@ -38,15 +38,15 @@ class PublishedReports(BaseModel):
 
 
 class Published(BaseModel):
-    """How the reports that people know show a metric, where that differs from its label and unit here.
+    """How the published reports show a metric, if that differs from its label and unit here.
 
     Attributes:
         label, unit: as those reports print them.
-        org_label, org_unit: as the earlier ones of the org style printed them, where that differs.
-        width: the characters that they leave for a value; None: the metric stands in no table of theirs.
-        chart: the place of its chart among theirs; None: they draw none.
+        org_label, org_unit: as the earlier ones of the org style printed them, if that differs.
+        width: the number of characters of a value; None: the metric is in none of their tables.
+        chart: the index of its chart; None: they draw none.
         chart_style: the style of the reports that draw it ("typst", "org"); None: both.
-        logarithmic: whether the values of their charts of the org style stand on a logarithmic axis.
+        logarithmic: whether the charts of the org style have a logarithmic axis for its values.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -62,10 +62,10 @@ class Published(BaseModel):
 
 
 def checked(catalogue: Catalogue) -> Catalogue:
-    """The same catalogue, with all that its entries leave out of published reports written out.
+    """The same catalogue, with all defaults of its entries about published reports written out.
 
     Raises:
-        ValidationError: an entry says something else of them.
+        ValidationError: an entry has other keys about them.
     """
     metrics = [
         metric.model_copy(update={"published": published_of(metric).model_dump() if metric.published else None})
@@ -76,10 +76,10 @@ def checked(catalogue: Catalogue) -> Catalogue:
 
 
 def published_of(metric: Metric) -> Published:
-    """How the reports show a metric; one that they do not know has neither a width nor a chart."""
+    """How the reports show a metric; an unknown one has neither a width nor a chart."""
     return Published.model_validate(metric.published or {})
 
 
 def reports_of(catalogue: Catalogue) -> PublishedReports | None:
-    """How the reports are composed; None where the catalogue does not say."""
+    """The composition of the reports; None if the catalogue does not state it."""
     return None if catalogue.published is None else PublishedReports.model_validate(catalogue.published)

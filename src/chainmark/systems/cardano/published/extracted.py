@@ -1,7 +1,7 @@
-"""A published report out of the text of its pages: of a PDF, or of what another tool extracted from one.
+"""Parse a published report from the text of its pages: of a PDF, or as extracted from one by another tool.
 
-A text is read row by row: a row begins with a label that is known, whatever stands around the tables. Cells are parted
-by tabs, or by the spaces that a layout leaves between columns.
+A text is parsed row by row: a row begins with a known label, whatever surrounds the tables. Cells are separated by
+tabs, or by the spaces that a layout leaves between columns.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from chainmark.systems.cardano.published.content import SAMPLE_COUNT, ReportCont
 from chainmark.systems.cardano.published.pages import text_of_pdf
 
 PDF, TEXT = ".pdf", ".txt"
-# Every label that a row may have, with the metric's id and the id of its table.
+# Every possible label of a row, with the metric's ID and the ID of its table.
 Labels = tuple[tuple[str, str, str], ...]
-# Stands before a change that the printed digits do not decide, in reports that were made here.
+# Prefix of a change that the printed digits do not decide, in reports made by chainmark.
 UNDECIDED = "≈"
 _FIRST_ROW = "Analysis date"
 _DATE = re.compile(r"20\d\d-[01]\d-[0-3]\d")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|\(\d+>?\)", re.IGNORECASE)
-# What markup another tool may leave around a text: of Markdown, and of formulas.
+# Markup that another tool may leave in a text: of Markdown, and of formulas.
 _MARKUP = re.compile(r"\*\*|\$|</?b>|^#+\s+")
 _ESCAPED = re.compile(r"\\([%#_&])")
 _STATEMENT = re.compile(r"We compare .+?\bunder (?P<workload>.+?) workload\b\.?", re.DOTALL)
@@ -50,7 +50,7 @@ def text_of(path: Path) -> str:
     """The text of a PDF, laid out as on its pages, or of a text file.
 
     Raises:
-        UsageError: it is no PDF that can be read.
+        UsageError: it is not a readable PDF.
         OSError: it cannot be read.
     """
     if path.suffix.lower() == PDF:
@@ -68,7 +68,7 @@ def extracted_content(text: str, name: str, labels: Labels, titles: Mapping[str,
         titles: of the tables by their ids.
 
     Raises:
-        UsageError: it is no such report.
+        UsageError: it is another kind of text.
     """
     lines = [_plain(line) for line in text.splitlines()]
     first = next((place for place, line in enumerate(lines) if line.startswith(_FIRST_ROW)), None)
@@ -105,14 +105,14 @@ def _title(lines: Sequence[str]) -> str:
 
 
 def _cells(line: str, wanted: int) -> list[str]:
-    """The cells of a line by its tabs, else by wide gaps, else by every gap; the first way that gives the number."""
-    ways = [[part.strip() for part in line.split("\t")], re.split(r"\s{2,}|\t", line), line.split()]
-    results = [[cell for cell in way if cell] for way in ways]
+    """The cells of a line by its tabs, otherwise by wide gaps, otherwise by every gap; the first way that fits."""
+    splits = [[part.strip() for part in line.split("\t")], re.split(r"\s{2,}|\t", line), line.split()]
+    results = [[cell for cell in way if cell] for way in splits]
     return next((cells for cells in results if len(cells) == wanted), results[-1])
 
 
 def _facts(lines: Sequence[str], columns: int) -> tuple[dict[str, list[str]], list[str]]:
-    """The rows of the table "Manifest", and the lines of it that have another number of cells."""
+    """The rows of the table "Manifest", and its lines with another number of cells."""
     results: dict[str, list[str]] = {}
     unread = []
     by_length = sorted(FACT_ROWS, key=len, reverse=True)
@@ -131,7 +131,7 @@ def _facts(lines: Sequence[str], columns: int) -> tuple[dict[str, list[str]], li
 def _tables(
     lines: Sequence[str], columns: int, labels: Labels, titles: Mapping[str, str]
 ) -> tuple[dict[str, TableContent], list[str]]:
-    """The rows of metrics by the title of their table, and the lines that begin as one and could not be read."""
+    """The rows of metrics by the title of their table, and the lines that begin like one and could not be parsed."""
     known = {label: (metric, titles[table]) for label, metric, table in labels}
     by_length = sorted(known, key=len, reverse=True)
     pattern = re.compile(rf"({'|'.join(map(re.escape, by_length))}),\s*(\S+)\s+(\S.*)")
@@ -154,7 +154,7 @@ def _tables(
 
 
 def _row(label: str, unit: str, rest: str, columns: int) -> RowContent | None:
-    """A row: the baseline's value, then for every further version its value, and mostly the change and the percents."""
+    """A row: the baseline's value, then per further version its value, and usually the change and the percentage."""
     cells = rest.replace(UNDECIDED, " ").split()
     if not all(_NUMBER.fullmatch(cell) for cell in cells):
         return None

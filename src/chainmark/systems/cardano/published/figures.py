@@ -1,7 +1,7 @@
-"""The figures that the published analysis gives of a run, kept with the run beside its own.
+"""The published analysis's figures of a run, stored with the run next to its own.
 
-A figure of blocks or of hosts is one distribution. A figure of slots is one distribution a host, and all that the
-reports show of it follows from those.
+A figure of blocks or of hosts is one distribution. A figure of slots is one distribution per host, and everything that
+the reports show of it follows from those.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from chainmark.store.schema import Schema, check_schema
 if TYPE_CHECKING:  # an import compares nothing
     from chainmark.compare.inputs import KeepsFigures
 
-FIGURES, FACTS = "published", "published_facts"  # what the run calls the two tables
+FIGURES, FACTS = "published", "published_facts"  # the names of the two tables in the run
 FIGURES_SCHEMA: Schema = {
     "figure": pl.String,
     "host": pl.String,
@@ -34,17 +34,17 @@ FIGURES_SCHEMA: Schema = {
 FACTS_SCHEMA: Schema = {"label": pl.String, "value": pl.String}
 _FRACTIONS = np.array(STANDARD_CENTILES)
 _MEDIAN = STANDARD_CENTILES.index(0.5)
-# Of fewer hosts the published analysis takes the places of so many, and so some hosts twice.
+# With fewer hosts the published analysis uses the positions for this many, and so some hosts twice.
 _FEWEST_PLACES = 7
 
 
 @dataclass(frozen=True)
 class Cdf:
-    """A distribution as the published analysis keeps it: all 0 without samples.
+    """A distribution as the published analysis stores it: all 0 without samples.
 
     Attributes:
         sd: with n - 1; 0 of one sample.
-        centiles: at the 29 standard fractions, or at those that were asked for.
+        centiles: at the 29 standard fractions, or at the requested ones.
     """
 
     n: int
@@ -54,12 +54,12 @@ class Cdf:
 
     @property
     def low(self) -> float:
-        """The least sample."""
+        """The smallest sample."""
         return self.centiles[0]
 
     @property
     def high(self) -> float:
-        """The greatest sample."""
+        """The largest sample."""
         return self.centiles[-1]
 
     @property
@@ -69,7 +69,7 @@ class Cdf:
 
 
 def cdf_of(values: FloatArray | Sequence[float]) -> Cdf:
-    """The distribution of some values, none of which is missing; their order does not matter."""
+    """The distribution of some values without missing ones, in any order."""
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     n = len(ordered)
     if n == 0:
@@ -81,7 +81,7 @@ def cdf_of(values: FloatArray | Sequence[float]) -> Cdf:
 
 @dataclass(frozen=True)
 class OverHosts:
-    """A figure of slots: one distribution a host, and what the published analysis makes of them.
+    """A figure of slots: one distribution per host, and the published analysis's aggregates of them.
 
     Attributes:
         hosts: by their names, at least one; a host without samples is all 0.
@@ -119,12 +119,12 @@ class OverHosts:
 
     @property
     def low(self) -> float:
-        """The least sample of any host."""
+        """The smallest sample of any host."""
         return min(host.low for host in self.hosts.values())
 
     @property
     def high(self) -> float:
-        """The greatest sample of any host."""
+        """The largest sample of any host."""
         return max(host.high for host in self.hosts.values())
 
     @property
@@ -134,7 +134,7 @@ class OverHosts:
 
     @cached_property
     def centiles(self) -> tuple[float, ...]:
-        """At every standard fraction the median of the hosts' centiles: of an even number the upper one."""
+        """At every standard fraction the median of the hosts' centiles: for an even number the upper one."""
         return tuple(ordered[len(ordered) // 2] for ordered in self.at_fractions)
 
     @cached_property
@@ -156,20 +156,20 @@ class PublishedFigures:
     """All figures of a run by the published rules.
 
     Attributes:
-        figures: by the names that the published analysis gives them.
-        facts: the rows of the reports' manifest, in their order.
+        figures: by the published analysis's names.
+        facts: the rows of the reports' manifest, in order.
     """
 
     figures: Mapping[str, Figure]
     facts: Sequence[tuple[str, str]] = field(default=())
 
     def frame(self) -> pl.DataFrame:
-        """One row a distribution; the host is null where there is one for all."""
+        """One row per distribution; the host is null if there is one for all."""
         rows = [row for name, figure in sorted(self.figures.items()) for row in _rows(name, figure)]
         return pl.DataFrame(rows, schema=dict(FIGURES_SCHEMA), orient="row")
 
     def facts_frame(self) -> pl.DataFrame:
-        """The facts, a row each."""
+        """The facts, one row each."""
         return pl.DataFrame(list(self.facts), schema=dict(FACTS_SCHEMA), orient="row")
 
 
@@ -180,7 +180,7 @@ def _rows(name: str, figure: Figure) -> Iterable[tuple[object, ...]]:
 
 
 def figures_of(run: KeepsFigures) -> PublishedFigures | None:
-    """What a run keeps by the published rules; None of a run that was made before they were kept, or made in memory."""
+    """The stored figures by the published rules; None for a run that predates them, or is in memory."""
     frame = run.figures(FIGURES)
     if frame is None:
         return None

@@ -1,4 +1,4 @@
-"""The files that published reports are read from: JSON, PDF, and text that was extracted from a PDF."""
+"""The file formats of published reports: JSON, PDF, and text that was extracted from a PDF."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chainmark.systems.cardano.published.extracted import PDF, TEXT, Labels, ext
 DOCUMENT_HINT = "a published report has `versions`, a `workload` and `tables` whose rows have a `label` and `values`"
 JSON = ".json"
 SUFFIXES = (JSON, PDF, TEXT)
-LARGEST_BYTES = 32 << 20  # a report is some hundred kilobytes, with its charts some megabytes
+LARGEST_BYTES = 32 << 20  # a report is a few hundred kilobytes, with its charts a few megabytes
 
 
 def read_content(path: Path, catalogue: Catalogue) -> ReportContent:
@@ -49,7 +49,7 @@ def read_content(path: Path, catalogue: Catalogue) -> ReportContent:
 def _read_text(
     path: Path, stamp: tuple[int, int], labels: Labels, titles: tuple[tuple[str, str], ...]
 ) -> ReportContent:
-    """The content of a text; a file that is as it was is laid out once, because a report is asked for every column."""
+    """The content of a text; cached per unchanged file, because a report is read for every column."""
     return extracted_content(text_of(path), str(path), labels, dict(titles))
 
 

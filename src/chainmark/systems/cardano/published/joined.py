@@ -1,4 +1,4 @@
-"""Reports in the published style as one: their columns beside each other, the first one as the baseline."""
+"""Join reports in the published style: their columns side by side, the first one as the baseline."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def compare_published(
     Raises:
         UsageError: there is one version alone, or a part cannot be shown in this style.
     """
-    # Beside runs that have no figures by the published rules, the others' own ones match.
+    # Next to runs without figures by the published rules, the others' own ones match.
     runs = [LoadedRun(run) for part in parts if not isinstance(part, PublishedReport) for run in part]
     is_published = any(isinstance(part, PublishedReport) for part in parts) or all(has_published(run) for run in runs)
     reports = [
@@ -50,10 +50,10 @@ def compare_published(
 
 
 def restyled(report: PublishedReport, style: ReportStyle) -> PublishedReport:
-    """A printed report for a whole of another style.
+    """A printed report as part of one in another style.
 
-    The org style forms its changes of printed values, so these are enough for it. The typst style needs averages with
-    more digits than the org style has left.
+    The org style computes its changes from printed values, so these are enough for it. The typst style needs averages
+    with more digits than the org style has left.
 
     Raises:
         UsageError: the digits that the style needs were not printed.
@@ -76,10 +76,10 @@ def restyled(report: PublishedReport, style: ReportStyle) -> PublishedReport:
 
 
 def joined(reports: Sequence[PublishedReport]) -> PublishedReport:
-    """Reports as one: all their columns, the first one as the baseline.
+    """Join reports: all their columns, the first one as the baseline.
 
-    A version that an earlier report has already, with the same manifest and the same values, is not shown twice. A
-    change that a report prints is kept only where its baseline is that of the whole.
+    A version that an earlier report already has, with the same manifest and the same values, is not shown twice. A
+    printed change is kept only if its baseline is that of the joined report.
 
     Args:
         reports: of one style, in the order of their columns.
@@ -117,7 +117,7 @@ def _statement(report: PublishedReport) -> str:
 
 
 def _is_known(result: PublishedReport, report: PublishedReport, index: int) -> bool:
-    """Whether a column is there already: the same version with the same facts and the same values."""
+    """Whether a column exists already: the same version with the same facts and the same values."""
     for place, column in enumerate(result.columns):
         if column.label == report.columns[index].label and column.runs == report.columns[index].runs:
             known = {row.label: row.values[place] for row in result.facts}
@@ -133,7 +133,7 @@ def _key(row: PublishedRow) -> str:
 
 
 def _append(result: PublishedReport, report: PublishedReport) -> None:
-    """Put a report's columns behind those of another; what either lacks is empty there."""
+    """Append a report's columns to those of another; what either lacks is empty there."""
     before, more = len(result.columns), len(report.columns)
     result.columns += report.columns
     reported = {fact.label: fact.values for fact in report.facts}
@@ -170,7 +170,7 @@ def _append_rows(table: PublishedTable, other: PublishedTable | None, before: in
 
 
 def _named_apart(report: PublishedReport, taken: Sequence[str]) -> PublishedReport:
-    """The same report with a number behind every version whose name is taken, so that no two columns look alike."""
+    """The same report with a number after every version whose name is taken, so that all columns are distinct."""
     result = report.model_copy(deep=True)
     used = list(taken)
     names: dict[str, str] = {}

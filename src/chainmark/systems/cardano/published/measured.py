@@ -1,4 +1,4 @@
-"""From decoded hosts to the figures that the published analysis gives of them, whatever rules the run itself is by."""
+"""From decoded hosts to the published analysis's figures, independent of the rules of the run itself."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from chainmark.systems.cardano.slots import HostSlots, metrics_of, survey
 from chainmark.systems.cardano.spans import span_samples
 
 PUBLISHED = Rules(published=True)
-# What the published analysis keeps and shows in no report: its name by our metric's, and by the decoder's column.
+# Figures of the published analysis that no report shows: its name by our metric's, and by the decoder's column.
 _UNSHOWN = {"block_io_percent": "CentiBlkIO", "utxo_entries": "cdfUtxo"}
 _COLUMNS = {"leads": "cdfLeads", "threads": "Threads"}
 
@@ -43,11 +43,11 @@ def keep_published(
     """Write the figures by the published rules into the run.
 
     Args:
-        run: that the hosts are of.
+        run: of the hosts.
         hosts: as decoded by the published rules.
-        told: what their lines tell of the chain.
-        known: what the run is known by under its own rules.
-        catalogue: how the published analysis calls the metrics.
+        told: the chain as their lines record it.
+        known: the blocks by the run's own rules.
+        catalogue: the published analysis's names of the metrics.
     """
     published_figures = measured_figures(hosts, told, known, catalogue)
     run.write_figures(FIGURES, published_figures.frame(), FIGURES_SCHEMA)
@@ -57,7 +57,7 @@ def keep_published(
 def measured_figures(
     hosts: Sequence[HostTrace], told: ToldChain, known: facts.Subjects, catalogue: Catalogue
 ) -> PublishedFigures:
-    """The same, without a run to write them into."""
+    """The same, without writing to a run."""
     genesis, conditions = known.genesis, known.conditions
     ordered = sorted(hosts, key=lambda host: host.name)
     blocks = Blocks(ordered, genesis, conditions, PUBLISHED, {}, told=told)
@@ -113,7 +113,7 @@ def _over_hosts(
 
 
 def _log_figures(line_countses: Sequence[LineCounts]) -> dict[str, Figure]:
-    """What the logs hold: one sample per host."""
+    """The content of the logs: one sample per host."""
     spans = [(counts.last_ns or 0) - (counts.first_ns or 0) for counts in line_countses]
     analysed = [facts.analysed_messages(counts, PUBLISHED) for counts in line_countses]
     rates = [
@@ -132,12 +132,12 @@ def _log_figures(line_countses: Sequence[LineCounts]) -> dict[str, Figure]:
 
 @dataclass(frozen=True)
 class _Domain:
-    """From where to where the run goes, before and after the filters: in blocks, in slots, in time.
+    """The extent of the run before and after the filters: in blocks, in slots, in time.
 
     Attributes:
         table: the blocks of the main chain.
-        hosts: of which slots were kept.
-        books: of hosts whose logs hold a message.
+        hosts: those with kept slots.
+        books: the accounting of hosts whose logs hold a message.
     """
 
     table: pl.DataFrame
@@ -147,7 +147,7 @@ class _Domain:
 
     @property
     def accepted(self) -> int:
-        """The blocks that the filters admit."""
+        """The blocks that the filters accept."""
         return int(self.table["accepted"].sum())
 
     @property
@@ -157,7 +157,7 @@ class _Domain:
 
     @property
     def slots_analysed(self) -> int | None:
-        """Floor of the mean over hosts of the last kept slot less the first."""
+        """Floor of the mean over hosts of the last kept slot minus the first."""
         return sum(last - first for first, last in self.ends) // len(self.hosts) if self.hosts else None
 
     @property
@@ -169,19 +169,19 @@ class _Domain:
         return round(slots * self.genesis.slot_length_s)
 
     def slots_of_hosts(self) -> dict[str, pl.Series]:
-        """The kept slots' ends and lengths, a sample a host."""
+        """The kept slots' ends and lengths, one sample per host."""
         firsts, lasts = (pl.Series([end[place] for end in self.ends], dtype=pl.Int64) for place in (0, 1))
         return {"ddFiltered.low": firsts, "ddFiltered.high": lasts, "ddFilteredCount": lasts - firsts}
 
     def scalars(self) -> dict[str, float]:
-        """What the published analysis tells of the run as single numbers, by their places in its files."""
+        """The published analysis's scalars of the run, by their places in its files."""
         result = {"sumBlocksRejected": float(self.table.height - self.accepted)}
         for part, rows in (("Raw", self.table), ("Filtered", self.table.filter("accepted"))):
             if rows.height:
                 numbers = rows["block_no"]
                 for name in ("bpDomainBlocks", "bpDomainCDFBlocks", "sumDomainBlocks"):
                     result |= _interval(name, part, numbers[0], numbers[-1], rows.height)
-            # Of a block that is known by a hash alone, no log tells the slot.
+            # If a block is known by a hash alone, no log has its slot.
             slots = rows["slot"].drop_nulls()
             if len(slots):
                 for name in ("bpDomainSlots", "bpDomainCDFSlots"):

@@ -1,6 +1,6 @@
-"""The text of a PDF as it stands on its pages: line by line, with wide gaps between the columns of a table.
+"""The text of a PDF by its layout: line by line, with wide gaps between the columns of a table.
 
-PDFium says where every piece of text stands; a page description does not order pieces by lines.
+PDFium gives the position of every piece of text; a page description does not order pieces by lines.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pypdfium2  # type: ignore[import-untyped]
 
 _MOST_PAGES = 200
-_BREAK = "\u200b"  # where a line may be broken: it is not to be seen
+_BREAK = "\u200b"  # soft hyphen: invisible
 _SAME_LINE = 0.4  # of the height of a line's tallest piece, from the middle of one piece to that of another
 # Between two pieces, of the height of the line: more than between two words, and more than within a word.
 _GAP, _SPACE = 0.6, 0.12
@@ -37,10 +37,10 @@ def text_of_pdf(path: Path) -> str:
     """The text of all pages.
 
     Raises:
-        UsageError: it is no PDF that can be read, or has more pages than a report.
+        UsageError: it is not a readable PDF, or has more pages than a report.
         OSError: the file cannot be read.
     """
-    import pypdfium2  # noqa: PLC0415 - 8 MB, which nobody needs who reads no PDF
+    import pypdfium2  # noqa: PLC0415 - 8 MB, which only reading a PDF needs
 
     content = path.read_bytes()
     try:
@@ -64,7 +64,7 @@ def _pieces(page: pypdfium2.PdfPage) -> Iterator[_Piece]:
 
 
 def _lines(pieces: Iterable[_Piece]) -> Iterator[str]:
-    """Pieces whose middles are about as high are a line, from the top down."""
+    """Pieces whose middles have about the same height form a line, from the top down."""
     line: list[_Piece] = []
     for piece in sorted(pieces, key=lambda item: (-item.middle, item.left)):
         if line and line[0].middle - piece.middle > _SAME_LINE * max(item.height for item in [*line, piece]):

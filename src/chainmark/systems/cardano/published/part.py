@@ -1,4 +1,4 @@
-"""One workload of a release page: its runs as the published reports show them, without what says nothing."""
+"""One workload of a release page: its runs as the published reports show them, without uninformative rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from chainmark.systems.cardano.published.results import PublishedReport, Publish
 from chainmark.systems.cardano.published.text import worded
 
 _ZEROS = frozenset("-0.")
-# Of the settings that a sentence names: how it says each.
+# The phrase for each setting that a sentence names.
 _SAID = (
     ("TPS", "{} transactions per second"),
     ("Tx inputs", "inputs of a transaction: {}"),
@@ -41,7 +41,7 @@ class CardanoPart(PublishedPart):
     """One workload.
 
     Attributes:
-        report: of the style of today, worded.
+        report: of the current style, worded.
         hosts: by version the hosts of each region; without regions under "". A printed run lists none.
     """
 
@@ -49,11 +49,11 @@ class CardanoPart(PublishedPart):
     hosts: dict[str, dict[str, list[str]]]
 
     def workload(self) -> str:
-        """As the reports call it."""
+        """Its name in the reports."""
         return self.report.workload
 
     def setting(self) -> str:
-        """The candidate's load and network, as far as they are stated."""
+        """The candidate's load and network, as far as stated."""
         stated = {fact.label: fact.values for fact in self.report.facts}
         stated |= {row.label: row.shown for table in self.report.tables for row in table.rows}
         messages = []
@@ -64,7 +64,7 @@ class CardanoPart(PublishedPart):
         return f"{capitalised(self.report.workload)} workload: {', '.join(messages)}." if messages else ""
 
     def parameters(self) -> Sequence[Block]:
-        """What the manifests state, and the hosts."""
+        """The facts in the manifests, and the hosts."""
         labels = [column.label for column in self.report.columns]
         return [manifest_table(self.report.facts, labels), *self._hosts()]
 
@@ -79,16 +79,16 @@ class CardanoPart(PublishedPart):
         return [Table("hosts", "Hosts", words("version", "hosts", "names"), rows)]
 
     def tables(self) -> Sequence[Block]:
-        """The figures, and how they came about."""
+        """The figures, and how they were computed."""
         notes = notes_of(self.report)
         return [*table_blocks(self.report), *([Remarks("figures-notes", "About the figures", notes)] if notes else [])]
 
     def charts(self) -> Sequence[Block]:
-        """The distributions that are known."""
+        """The known distributions."""
         return figure_blocks(self.report)
 
     def dictionary(self) -> Sequence[Block]:
-        """What the figures are."""
+        """The meaning of the figures."""
         return dictionary_blocks(self.report)
 
 
@@ -100,11 +100,11 @@ def cardano_part(
     Args:
         sides: the runs of each version, the baseline's first.
         days: by run, the day of its analysis; a printed run states its own.
-        catalogue: the system's own: it says where rows and charts stand.
+        catalogue: the system's own: it defines the positions of rows and charts.
         tool_version: recorded in the result.
     """
-    made = compare_published(sides, ReportStyle.TYPST, tool_version=tool_version)
-    report = in_published_order(made, catalogue)
+    compared = compare_published(sides, ReportStyle.TYPST, tool_version=tool_version)
+    report = in_published_order(compared, catalogue)
     report.facts = [_dated(report, fact, days) for fact in report.facts]
     report = worded(report)
     report.tables = [published_table for table in report.tables if (published_table := _without_zeros(table)).rows]
@@ -114,7 +114,7 @@ def cardano_part(
 
 
 def _dated(report: PublishedReport, fact: FactRow, days: Mapping[str, str]) -> FactRow:
-    """The day of the analysis, where the manifest has that of the last log line."""
+    """The day of the analysis, if the manifest has that of the last log line."""
     if fact.label != ANALYSIS_DATE:
         return fact
     messages = [[days[run] for run in column.runs if run in days] for column in report.columns]
@@ -123,7 +123,7 @@ def _dated(report: PublishedReport, fact: FactRow, days: Mapping[str, str]) -> F
 
 
 def _without_zeros(table: PublishedTable) -> PublishedTable:
-    """The table without the rows in which every version has nothing but zero."""
+    """The table without rows that are zero or empty in every version."""
     rows = [row for row in table.rows if not all(_is_zero(text) for text in row.shown)]
     return table.model_copy(update={"rows": rows})
 
@@ -146,6 +146,6 @@ def _hosts_of(runs: Sequence[RunData]) -> dict[str, list[str]]:
 
 
 def _natural(name: str) -> tuple[str, int]:
-    """Names in the order in which people count: node-2 before node-10."""
+    """Names in natural order: node-2 before node-10."""
     stem = name.rstrip("0123456789")
     return stem, int(name[len(stem) :] or 0)

@@ -43,7 +43,7 @@ def printed_report(path: Path, catalogue: Catalogue, tool_version: str) -> Publi
         tool_version: recorded in the result.
 
     Raises:
-        UsageError: the file cannot be read, is not such a report, or a row has not one number for each version.
+        UsageError: the file cannot be read, is of another kind, or a row does not have one number for each version.
     """
     content = read_content(path, catalogue)
     rows = [row for table in content.tables.values() for row in table.rows]
@@ -103,10 +103,10 @@ def _row(path: Path, content: ReportContent, row: RowContent, known: dict[str, M
     if len(row.values) != len(content.versions):
         raise _ragged(path, row.label, len(row.values), content)
     texts = [str(value).strip() for value in row.values]
-    stranger = next((text for text in texts if NUMBER.fullmatch(text) is None or not any(map(str.isdigit, text))), None)
-    if stranger is not None:
+    invalid = next((text for text in texts if NUMBER.fullmatch(text) is None or not any(map(str.isdigit, text))), None)
+    if invalid is not None:
         raise UsageError(
-            f"{path} says `{stranger}` for `{row.label}`, which is not a number",
+            f"{path} says `{invalid}` for `{row.label}`, which is not a number",
             "figures are decimal numbers such as 0.01234 or 7.7e-5",
         )
     name = row_name(row)

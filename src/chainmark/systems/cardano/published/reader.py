@@ -45,10 +45,10 @@ class ReportFigures:
         return self._report.versions
 
     def figures(self, version: str | None = None) -> Figures:
-        """The figures of one version; None takes the last one, which is the release that the report is about.
+        """The figures of one version; None uses the last one, which is the release that the report is about.
 
         Raises:
-            UsageError: no such version, a stage without a row, or text where a number must be.
+            UsageError: there is no such version, a stage has no row, or a cell is not a number.
         """
         column = self._column(version)
         texts = {metric: row.values[column] for metric, row in self._rows() if column < len(row.values)}
@@ -94,7 +94,7 @@ class ReportFigures:
         return str(values[column]) if column < len(values) else ""
 
     def _number(self, metric: str, text: str, column: int) -> tuple[float, float]:
-        """A printed number, and the standard error that lies in the digits that were not printed."""
+        """A printed number, and the standard error from the digits that were not printed."""
         match = NUMBER.fullmatch(text.strip())
         try:
             value = float(text)
@@ -114,7 +114,7 @@ def _whole(text: str) -> int | None:
 
 
 def is_report(path: Path, catalogue: Catalogue) -> bool:
-    """Whether a file is a published report, be it without a row that is of use: its reader says what it lacks."""
+    """Whether a file is a published report, even without a usable row: its reader reports what it lacks."""
     try:
         ReportFigures(path, catalogue)
     except UsageError:

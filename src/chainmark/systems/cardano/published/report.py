@@ -1,4 +1,4 @@
-"""A report in the published style, of runs and of published reports alike."""
+"""A report in the published style, from runs and from published reports alike."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def published_report(
 
     Args:
         parts: the runs of a version, or a published report with its versions; the first version is the baseline.
-        style: None takes that of the reports given, or today's.
+        style: None uses that of the given reports, or the current one.
         catalogue: the metrics, found in printed reports by their labels.
         tool_version: recorded in the result.
 
     Raises:
-        UsageError: there is no such style, a file is not such a report, there is one version alone, or a part cannot
-            be shown in the style.
+        UsageError: there is no such style, a file is not such a report, there is only one version, or a part cannot be
+            shown in the style.
     """
     read = [_read(part, catalogue, tool_version) if isinstance(part, PublishedFile) else part for part in parts]
     return worded(compare_published(read, _style(style, read), tool_version=tool_version))

@@ -1,7 +1,7 @@
-"""A comparison in the published style: what the reports that people know show, in their order.
+"""A comparison in the published style: the content of the well-known reports, in their order.
 
-Made from runs it holds full averages; made from a published report it holds what that report printed. Every rendering
-is made from it.
+Made from runs it holds full averages; made from a published report it holds the printed values. All renderings are made
+from it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class ReportStyle(StrEnum):
     """The two styles that published reports have had, named after what they were set with."""
 
     TYPST = "typst"  # values rounded, changes of full averages
-    ORG = "org"  # values cut to six characters, changes of what is left
+    ORG = "org"  # values cut to six characters, changes of the cut values
 
 
 class PublishedValue(BaseModel):
-    """One figure: the full average where it is known, and how a report printed it where one did; or neither."""
+    """One figure: the full average if known, and the printed text if a report has one; or neither."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -41,10 +41,10 @@ class PublishedChange(BaseModel):
     """A change as printed.
 
     Attributes:
-        delta: the difference; percent: the same in percent of the baseline. Empty where there is none.
-        decided: whether it follows from the values; False where a report printed too few digits of them.
-        told: whether a report printed this very change.
-        agrees: False where the report's change cannot be that of the values that it prints.
+        delta: the difference; percent: the same in percent of the baseline. Empty if there is none.
+        decided: whether it follows from the values; False if a report printed too few digits of them.
+        told: whether a report printed this change.
+        agrees: False if the report's change is inconsistent with the values that it prints.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -60,11 +60,11 @@ class PublishedRow(BaseModel):
     """One metric in every version.
 
     Attributes:
-        metric_id: None for a row of a report that the catalogue does not know.
+        metric_id: None for a row of a report that is not in the catalogue.
         label, unit: as the style prints them.
-        width: the characters that the reports leave for a value; None where nobody knows.
-        values: one a column.
-        told: the changes that a report prints, one a further column; empty where none does.
+        width: the number of characters of a value in the reports; None if unknown.
+        values: one per column.
+        told: the changes that a report prints, one per further column; empty if it prints none.
         shown, changes: values and changes as this style prints them; computed from the others.
     """
 
@@ -79,7 +79,7 @@ class PublishedRow(BaseModel):
 
 
 class PublishedTable(BaseModel):
-    """One table; ``sample_counts`` as printed, one a column, of the style that has such a row."""
+    """One table; ``sample_counts`` as printed, one per column, in the style that has such a row."""
 
     id: str
     title: str
@@ -91,10 +91,10 @@ class PublishedColumn(BaseModel):
     """One version.
 
     Attributes:
-        label: what stands above its column.
-        beside: what stands in brackets behind it in the first sentence.
-        runs: the runs that its values are of; empty for a column of a published report.
-        rules: how its values came about, in a sentence.
+        label: heading of its column.
+        beside: text in brackets after it in the first sentence.
+        runs: the runs of its values; empty for a column of a published report.
+        rules: how its values were computed, in a sentence.
     """
 
     label: str
@@ -199,7 +199,7 @@ def data_dictionary(catalogue: Catalogue, style: ReportStyle) -> list[PublishedD
 
 
 def find_version(report: PublishedReport, version: str) -> int:
-    """The place of a version's column.
+    """The index of a version's column.
 
     Raises:
         UsageError: the report has no such version.
@@ -213,11 +213,11 @@ def find_version(report: PublishedReport, version: str) -> int:
 
 
 def chosen(report: PublishedReport, retained: Sequence[int]) -> PublishedReport:
-    """Some columns of a report. The changes that it prints stay as long as their baseline does.
+    """Some columns of a report. The printed changes are kept as long as their baseline is.
 
     Args:
-        report: whose columns.
-        retained: their places, the new baseline's first.
+        report: the source of the columns.
+        retained: their indices, the new baseline's first.
     """
     result = report.model_copy(deep=True)
     result.columns = [result.columns[index] for index in retained]

@@ -15,7 +15,7 @@ from chainmark.systems.cardano.published.results import (
 )
 from chainmark.systems.cardano.published.values import PrintedChange, org_change, org_value, typst_change, typst_value
 
-_USUAL_WIDTH = 5  # characters, where a catalogue does not say
+_USUAL_WIDTH = 5  # characters, if a catalogue does not state it
 
 
 def worded(report: PublishedReport) -> PublishedReport:
@@ -40,7 +40,7 @@ def shown(value: PublishedValue, row: PublishedRow, style: ReportStyle) -> str:
 
 
 def _change(row: PublishedRow, index: int, style: ReportStyle) -> PublishedChange:
-    """The change that a report prints, or the one that follows from the values; the likeliest where several may."""
+    """The printed change of a report, or the one that follows from the values; the likeliest of several."""
     base, value = row.values[0], row.values[index]
     published_change = row.told[index - 1] if index <= len(row.told) and row.told[index - 1].told else None
     if _is_empty(base) or _is_empty(value):

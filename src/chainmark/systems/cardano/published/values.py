@@ -1,8 +1,8 @@
-"""Values and changes as published reports print them, exactly, in both styles that they have had.
+"""Values and changes as published reports print them, exactly, in both of their styles.
 
 The *typst* style rounds every figure from the full average; a change is that of the averages. The *org* style cuts the
-average to six characters, reads it back, and forms the change of what is left, so that its relative change is that of
-a difference already rounded. Source of both rules: the reports themselves (tests/oracle/test_published_style.py).
+average to six characters, parses it again, and computes the change from the result, so that its relative change is that
+of a difference already rounded. Source of both rules: the reports themselves (tests/oracle/test_published_style.py).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from fractions import Fraction
 
 _ZERO_BELOW = 1e-5  # printed as zero
 _SCIENTIFIC_BELOW = 1e-4
-_NO_CHANGE_BELOW = 0.0001  # a difference below has no relative change
+_NO_CHANGE_BELOW = 0.0001  # a smaller difference has no relative change
 _CHANGE_DECIMALS = 3
 _CUT = 6  # characters of a value in the org style
 _MANTISSA_DECIMALS = 1
-_CONTEXT = Context(prec=400, rounding=ROUND_HALF_EVEN)  # no double has more digits before and after its point together
-# The number of decimals where a column leaves room for more than five, by the size of the value.
+_CONTEXT = Context(prec=400, rounding=ROUND_HALF_EVEN)  # maximum total number of digits of a double
+# The number of decimals if a column has room for more than five, by the size of the value.
 DECIMALS_BY_SIZE = ((10_000.0, 0), (1_000.0, 1), (100.0, 2), (10.0, 3), (0.0, 4))
 MOST_FIXED_DECIMALS = 5
 NOT_A_NUMBER = "NaN"
@@ -39,15 +39,15 @@ def typst_value(value: float, width: int) -> str:
 
     Args:
         value: the full average, finite.
-        width: the characters that the reports leave for the metric.
+        width: the number of characters of the metric in the reports.
     """
     return typst_figure(value, width + 1)
 
 
 def typst_figure(value: float, precision: int) -> str:
-    """A figure with so many decimals or, from four on, so many places without useless zeros at its end.
+    """A figure with this number of decimals or, from four on, this number of places without trailing zeros.
 
-    The shortest digits that tell the double from its neighbours are rounded, halves to the even digit.
+    The shortest unique digits of the double are rounded, halves to the even digit.
 
     Args:
         value: finite.
@@ -67,7 +67,7 @@ def typst_figure(value: float, precision: int) -> str:
 
 
 def decimals_of(size: float, precision: int) -> int:
-    """How many decimals a figure of this size is rounded to."""
+    """The number of decimals to which a figure of this size is rounded."""
     if precision <= MOST_FIXED_DECIMALS:
         return precision
     return next(decimals for least, decimals in DECIMALS_BY_SIZE if size >= least)
@@ -99,10 +99,10 @@ def typst_change(base: float, value: float) -> PrintedChange:
 
 
 def org_value(value: float) -> str:
-    """A value of a table in the org style: all its digits cut to six characters, and what is left read as a number.
+    """A value of a table in the org style: all its digits cut to six characters, and the rest parsed as a number.
 
-    A zero before the point takes no room. What has no digit left behind its point is a whole number from then on. A
-    figure of more than six digits before its point is not cut there: it would be another figure.
+    A zero before the point does not count. A value without digits after its point is a whole number from then on. A
+    figure with more than six digits before its point is not cut there, which would change its magnitude.
 
     Args:
         value: the full average, finite.
@@ -137,6 +137,6 @@ def org_change(base: str, value: str) -> PrintedChange:
 
 
 def _nearest(value: Fraction) -> int:
-    """The nearest whole number; halves go away from zero."""
+    """The nearest whole number; halves are rounded away from zero."""
     whole = math.floor(abs(value) + Fraction(1, 2))
     return whole if value >= 0 else -whole

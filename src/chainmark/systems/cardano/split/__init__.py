@@ -1,1 +1,1 @@
-"""How much of a change of adoption is the network between regions, and how much the nodes."""
+"""The parts of the network between regions and of the nodes in a change of adoption."""

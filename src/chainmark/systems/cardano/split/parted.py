@@ -1,4 +1,4 @@
-"""How much of a comparison's changes of adoption is the network, and how much the nodes: from logs, or from means."""
+"""The network's and the nodes' parts of a comparison's changes of adoption: from logs, or from means."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ WITHIN_RUNS = (
 
 
 def causes_of(sides: Sequence[SelectedRuns]) -> Parted | None:
-    """The parts of adoption on two sides; None where one has no run that is judged.
+    """The parts of adoption on two sides; None if one has no run that is judged.
 
-    Where logs do not tell, and the cluster has as many hosts as those that the formula was fitted to, by the stages.
+    Without logs, if the cluster has as many hosts as those that the formula was fitted to, by the stages.
     """
     runs = [side.included for side in sides]
     if not all(runs):
@@ -51,7 +51,7 @@ def causes_of(sides: Sequence[SelectedRuns]) -> Parted | None:
 
 
 def ways_of(run: LoadedRun) -> Ways | None:
-    """The ways that a run's events tell; None where it keeps none, or of an earlier kind."""
+    """The paths in a run's events; None if it has none, or of an earlier format."""
     try:
         events = run.scan_events("lives")
     except InvalidRunError:  # made from figures alone
@@ -63,7 +63,7 @@ def ways_of(run: LoadedRun) -> Ways | None:
 
 
 def lacks(ways: Ways | None) -> str:
-    """Why nothing can be divided by a run's ways, in a clause; "" where it can."""
+    """Why a run's paths cannot be used, as a clause; "" if they can."""
     if ways is None:
         return "a run has no events that show which host each body came from: import its logs again"
     untraced = f"only {units.plain_percent(ways.traced / max(1, ways.blocks))} of a run's blocks can be traced back"
@@ -119,7 +119,7 @@ def _hosts(run: LoadedRun) -> int | None:
 
 
 def _means(runs: Sequence[LoadedRun]) -> Mapping[str, float]:
-    """The means of the runs' means of what all of them tell."""
+    """The means over runs of the means that all of them have."""
     messages = []
     for run in runs:
         summaries = {metric: summary for metric in KNOWN if (summary := run.summary(metric)) is not None}

@@ -1,4 +1,4 @@
-"""The parts of a change of adoption, as they are called in every report."""
+"""The parts of a change of adoption, by their names in every report."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ HOPS = MetricPart("hops", "header, request and body of a hop", NODE.id)
 PASSING = MetricPart("passing", "fetched to announced", NODE.id)
 ADOPTING = MetricPart("adopting", "fetched to adopted", NODE.id)
 UNREPORTED = MetricPart("untold", "what no stage tells", NODE.id)
-# From logs; those that others are not parts of stand in the order of `Ways.parts`.
+# From logs; those that are not sums of others are in the order of `Ways.parts`.
 OF_PATHS = (NETWORK, DISTANCE, LENGTH, NODE, FORGING, HOPS, PASSING, ADOPTING)

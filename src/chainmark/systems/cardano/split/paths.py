@@ -1,16 +1,16 @@
-"""What each adoption consists of: the way of a block's body from its forger to one host, step by step.
+"""The parts of each adoption: the path of a block's body from its forger to one host, step by step.
 
-A host's adoption time is a sum of steps that its own log and those of the hosts before it tell:
+A host's adoption time is a sum of steps in its own log and in those of the hosts before it on the path:
 
     slot start → announced by the forger
-      → body fetched by a host → announced by that host     (once per host on the way)
+      → body fetched by a host → announced by that host     (once per host on the path)
       → adopted by the last one
 
-The way leads back over the peers that the body came from, so that waiting for a copy that another peer delivered sooner
-is no step of it. Nothing is left out and nothing is fitted: the steps of a way add up to the adoption that it ends in.
+The path is traced back over the peers that sent the body, so that waiting for a copy while another peer delivered it
+sooner is not a step of it. Nothing is omitted and nothing is fitted: the steps of a path add up to its adoption.
 
-A hop, from the announcement by one host to the body at the next (header, request, body), takes what the two nodes need
-for it: that is what a hop within a region takes. What a hop between two regions takes beyond that is the network.
+A hop, from the announcement by one host to the body at the next (header, request, body), has the two nodes' own time:
+that of a hop within a region. The rest of a hop between two regions is the network.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COLUMNS = (
     *("block", "slot", "slot_start_ns", "host", "region", "role", "accepted", "fetched_host"),
     *("fetched_ns", "announced_ns", "adopted_ns", "switched_ns"),
 )
-# The steps of a way, in the order of their columns.
+# The steps of a path, in the order of their columns.
 BETWEEN, WITHIN, FORGING, PASSING, ADOPTING = range(5)
 STEPS = 5
 
@@ -39,16 +39,16 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Ways:
-    """The ways to the hosts whose adoptions are the centiles, of the blocks that can be traced, in order of time.
+    """The paths to the hosts whose adoptions are the centiles, of the traceable blocks, in chronological order.
 
     Attributes:
-        steps: [fraction][block][step], s; the steps of a way add up to its adoption.
-        hops: [fraction][block], all hops of the way; far_hops: those between regions.
-        within: [block], summed durations, s, of all the block's hops within regions, on whatever way.
-        within_counts: [block], how many these are.
+        steps: [fraction][block][step], s; the steps of a path add up to its adoption.
+        hops: [fraction][block], all hops of the path; far_hops: those between regions.
+        within: [block], summed durations, s, of all the block's hops within regions, on any path.
+        within_counts: [block], the number of these.
         blocks: accepted ones with an adoption, traced or not.
-        regions: in which there are hosts.
-        known: whether it is known of any host where its bodies came from.
+        regions: those with hosts.
+        known: whether the sender of its bodies is known for any host.
     """
 
     steps: FloatArray
@@ -62,29 +62,29 @@ class Ways:
 
     @property
     def traced(self) -> int:
-        """Blocks all of whose ways are known."""
+        """Blocks all of whose paths are known."""
         return int(self.steps.shape[1])
 
     @property
     def within_mean_s(self) -> float:
-        """What a hop within a region takes on average."""
+        """The mean duration of a hop within a region."""
         return float(self.within.sum() / self.within_counts.sum())
 
     def parts(self, fraction: int, hop_s: float) -> FloatArray:
-        """Per block [part] what the centile's adoption consists of, s, in the order of `PARTS`.
+        """Per block [part] the parts of the centile's adoption, s, in the order of `PARTS`.
 
-        A hop between regions takes the nodes as long as one within a region: their mean m. It is an estimate, too; each
-        block carries what it does to it, to first order, so that the spread over blocks shows the whole error, while
-        the mean over blocks is what it is without:
+        The nodes' time of a hop between regions is that of a hop within a region: their mean m. It is an estimate, too;
+        each block carries its influence on it, to first order, so that the spread over blocks shows the whole error,
+        while the mean over blocks is unchanged:
 
             nodes' time of block b = n_b · m + n̄ · (within_b − m · count_b) / mean count,    n̄ the mean of n_b
 
-        How many hops a way has follows from the distances: each counts with the network as ``hop_s``, and with the
-        nodes by what it took beyond that. With one ``hop_s`` for two runs, Δ(n · m) comes apart as m Δn + n Δm.
+        The number of hops of a path follows from the distances: for the network each counts as ``hop_s``, and for the
+        nodes as its excess over that. With one ``hop_s`` for two runs, Δ(n · m) splits into m Δn + n Δm.
 
         Args:
-            fraction: the place of the centile.
-            hop_s: the nodes' time of a hop that both sides are held against.
+            fraction: of the centile.
+            hop_s: the nodes' time of a hop that both sides are compared with.
 
         Returns:
             Shape (blocks, parts); rows add up to the adoption.
@@ -110,7 +110,7 @@ def trace(data_frame: pl.DataFrame, *, switches_count: bool) -> Ways:
     rows = _Rows(known)
     steps, hops, far_hops, complete = rows.ways()
     chosen, blocks = _adopters(known)
-    # Where a step is not told, no centile of the block is used, so that all centiles are of the same blocks.
+    # If a step is missing, no centile of the block is used, so that all centiles are of the same blocks.
     picked = chosen[complete[chosen].all(axis=1)].T
     numbers = rows.block[picked[0]]
     near = rows.is_near
@@ -140,7 +140,7 @@ class _Rows:
 
     Attributes:
         block: the number of each row's block; blocks: how many there are.
-        hop_s: from the announcement by the host that the body came from to the body, s.
+        hop_s: from the announcement by the host that sent the body to the body, s.
         is_near: whether that host is known to be in the same region.
     """
 
@@ -162,7 +162,7 @@ class _Rows:
         self._is_far = np.isfinite(self.hop_s) & ~same
 
     def ways(self) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
-        """Per row the [step]s of the way to its adoption, its hops, those between regions, and if all is told."""
+        """Per row the [step]s of the path to its adoption, its hops, those between regions, and if all are known."""
         steps = np.zeros((len(self.block), STEPS))
         steps[self._forger, FORGING] = self._announced[self._forger]
         steps[self._is_far, BETWEEN] = self.hop_s[self._is_far]
@@ -188,7 +188,7 @@ class _Rows:
 
 
 def _rows_of(known: pl.DataFrame, column: str) -> IntArray:
-    """Per row, the row of the same block at the host that a column names; -1 where there is none."""
+    """Per row, the row of the same block at the host that a column names; -1 if there is none."""
     places = known.select("block", "slot", pl.col("host").alias(column), place=pl.int_range(pl.len()))
     keys = ["block", "slot", column]
     frame = known.select(keys).join(places, on=keys, how="left", maintain_order="left")

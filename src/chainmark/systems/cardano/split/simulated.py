@@ -1,4 +1,4 @@
-"""Network and node of what a simulation changes, and of what a run's adoptions consist of beside the simulated ones."""
+"""Network and node parts of a simulated change, and of a run's adoptions next to the simulated ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chainmark.systems.cardano.simulation import Simulated
 from chainmark.systems.cardano.split.parts import NETWORK, NODE
 from chainmark.systems.cardano.split.paths import Ways
 
-# What the simulator's parts of an adoption belong to.
+# The side of the simulator's parts of an adoption.
 SIMULATED = {
     NETWORK: ("round_trips", "extra_rounds"),
     NODE: ("forging", "announcement", "header", "request", "body", "adoption", "tails"),
@@ -41,7 +41,7 @@ def simulated_splits(base: Simulated, other: Simulated, block_bytes: float) -> l
 
 
 def shares(ways: Ways, simulated: Simulated, figures: Figures) -> list[ShareRow]:
-    """What network and nodes are of every adoption centile that a run tells: by its logs, and simulated."""
+    """The network's and the nodes' part of every adoption centile of a run: by its logs, and simulated."""
     rows = []
     for place, (metric, centile) in enumerate(zip(ADOPTION, CENTILES, strict=True)):
         if metric not in figures.values:

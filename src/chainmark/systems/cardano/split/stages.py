@@ -1,9 +1,9 @@
-"""Network and node of a change that only means are known of: a published table, or a run that was made from one.
+"""Network and node parts of a change with known means only: a published table, or a run that was made from one.
 
-The closed formula of adoption says what each part is to a centile: the forger's stages and adoption count once,
-fetching k times. What a first fetch needs beyond the notice and the request is the nodes' part of fetching (reading,
-sending and receiving a body within a region); the rest of the mean fetch duration is the network. What the formula does
-not give counts with the node, and widens the interval of both.
+The closed formula of adoption gives each part's contribution to a centile: the forger's stages and adoption count once,
+fetching k times. The time of a first fetch beyond the notice and the request is the nodes' part of fetching (reading,
+sending and receiving a body within a region); the rest of the mean fetch duration is the network. The remainder that
+the formula does not cover counts with the node, and widens the interval of both.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ HOSTS = 52  # of the cluster that the formula was fitted to
 def stage_split(
     baseline: Mapping[str, float], candidate: Mapping[str, float], runs: tuple[int, int] = (1, 1)
 ) -> list[PartedChange]:
-    """The parts of every adoption centile that both sides tell; none where no formula is of blocks of this size.
+    """The parts of every adoption centile that both sides have; empty if no formula is for blocks of this size.
 
     Args:
         baseline: means by metric id, in the metrics' units.
         candidate: likewise.
-        runs: how many each is the mean of.
+        runs: number of runs of each mean.
     """
     if not all(metric in side for metric in NEEDED for side in (baseline, candidate)):
         return []
@@ -75,7 +75,7 @@ def _effects(
     served = formula.k_error[metric] * (own[1] - own[0])
     freedom = float(formula.runs - 2)
     parts = [(NETWORK, network, error), (NODE, node, error)]
-    # The stages are printed figures, which add nothing to the error worth naming.
+    # The stages are printed figures, whose error is negligible.
     errors = {FORGING: 0.0, HOPS: abs(served), ADOPTING: 0.0}
     parts += [(part, values, errors[part]) for part, values in stages.items() if part is not HOPS or serves]
     parts.append((UNREPORTED, rest, error))
@@ -83,5 +83,5 @@ def _effects(
 
 
 def _service_s(side: Mapping[str, float]) -> float:
-    """What a first fetch took from its request: it is mostly one within the forger's region."""
+    """The duration of a first fetch from its request: usually one within the forger's region."""
     return side[FIRST_FETCH] - side[FIRST_NOTICE] - side[REQUEST]

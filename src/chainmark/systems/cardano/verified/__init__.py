@@ -1,1 +1,1 @@
-"""Figures of a run beside those that the published analysis itself computed of the same logs."""
+"""Figures of a run compared with those that the published analysis itself computed from the same logs."""

@@ -1,4 +1,4 @@
-"""Their figures beside ours as a document: what differs first, then every figure, then what one side lacks."""
+"""Their figures next to ours as a document: differences first, then every figure, then what one side lacks."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from chainmark.report.document import Document
 from chainmark.systems.cardano.verified.results import FigureTally, Verification, VerifiedFigure
 
 AGREES, DIFFERS = "✓", "✗"
-_DIGITS = 9  # of a figure: what a rounding of one part in 10⁹ can tell apart
+_DIGITS = 9  # of a figure: enough to show a rounding of one part in 10⁹
 _COARSE = 2  # of a difference and of a rounding
 _NAMED = 6
 _SHOWN_DIFFERENCES = 200  # a file of another run differs everywhere
 
 
 def verification_document(verification: Verification) -> Document:
-    """Lay out what the comparison came to."""
+    """Lay out the result of the comparison."""
     differing = [figure for figure in verification.figures if figure.agrees is False]
     lacking = [figure for figure in verification.figures if figure.agrees is None]
     own = [figure for figure in verification.figures if not figure.group]
@@ -127,7 +127,7 @@ def _differences(differing: list[VerifiedFigure]) -> list[Block]:
 
 
 def _lacking(lacking: list[VerifiedFigure]) -> list[Block]:
-    """Figure by figure what one side alone tells of it."""
+    """Figure by figure the statistics that only one side has."""
     reported: dict[tuple[str, str], list[str]] = {}
     for figure in lacking:
         side = "the run" if figure.ours is None else "the file"

@@ -38,10 +38,10 @@ HINT = (
     "`cdf/METRIC.cdf`"
 )
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-# Of a figure of blocks, of slots, of logs: how their names begin where they are no distribution.
+# Prefixes of figures that are not distributions: of blocks, of slots, of logs.
 BLOCKS, SLOTS, SUMMARY, SINGLE = "blockprop", "clusterperf", "summary", "CDF"
 _KINDS = {"bp": BLOCKS, "mp": SLOTS, "sum": SUMMARY}
-# What tells of the analysis and not of the run; `sumMeta` and the like are held against the run apart.
+# Keys about the analysis and not about the run; `sumMeta` and the like are compared separately.
 _UNMEASURED = {
     "bpVersion",
     "mpVersion",
@@ -68,7 +68,7 @@ class _Range(BaseModel):
 
 
 class _Plain(BaseModel):
-    """A first-order distribution; files of older versions tell no median."""
+    """A first-order distribution; files of older versions have no median."""
 
     model_config = _STRICT
 
@@ -81,7 +81,7 @@ class _Plain(BaseModel):
 
 
 class _Nested(BaseModel):
-    """A distribution of distributions, one a host."""
+    """A distribution of distributions, one per host."""
 
     model_config = _STRICT
 
@@ -95,14 +95,14 @@ class _Nested(BaseModel):
 
 @dataclass(frozen=True)
 class Theirs:
-    """What a file tells.
+    """The content of a file.
 
     Attributes:
-        kind: which of their files it is.
+        kind: the kind of file.
         figures: by name, the statistics of each.
-        stated: what it says of the run and its workload.
-        hosts: how many it is of, where that follows from it.
-        printed: per figure one unit of the last digit, where the file prints fewer than it knew.
+        stated: its facts about the run and its workload.
+        hosts: the number of hosts, if it follows from the file.
+        printed: per figure one unit of the last digit, if the file prints fewer digits than were known.
     """
 
     path: Path
@@ -117,7 +117,7 @@ def read_theirs(path: Path) -> Theirs:
     """Read one of their files.
 
     Raises:
-        UsageError: it cannot be read, is none of theirs, or is of several runs.
+        UsageError: it cannot be read, is not one of theirs, or is of several runs.
     """
     if path.suffix == ".cdf":
         return _printed_cdf(path)
@@ -148,7 +148,7 @@ def _content(path: Path) -> Any:
 
 
 def _kinds(content: Mapping[str, Any]) -> list[str]:
-    """Which of their files have such fields."""
+    """The kind of file with such fields."""
     if "cdfSize" in content:
         return [SINGLE]
     return [kind for start, kind in _KINDS.items() if any(_begins(name, start) for name in content)]
@@ -200,7 +200,7 @@ def _microseconds(text: str) -> str:
 
 
 def _domain(path: Path, name: str, value: Any) -> Iterator[tuple[str, dict[Statistic, float]]]:
-    """From where to where something goes; one a host is told elsewhere as a distribution."""
+    """The bounds of a range; one per host is reported elsewhere as a distribution."""
     if isinstance(value, list):
         return
     fields = {"ddRaw", "ddFiltered", "ddRawCount", "ddFilteredCount"}
@@ -275,7 +275,7 @@ def _hosts_of(content: Mapping[str, Any]) -> int | None:
 
 
 def _hosts(kind: str, figures: Mapping[str, Mapping[Statistic, float]]) -> int | None:
-    """How many hosts a file is of."""
+    """The number of hosts of a file."""
     places = {
         BLOCKS: ("cdfBlocksPerHost", Statistic("", SIZE)),
         SLOTS: ("cdfStarts", Statistic(MEANS, SIZE)),
@@ -291,7 +291,7 @@ def _malformed(path: Path, name: str, reason: str) -> UsageError:
 
 
 def _printed_cdf(path: Path) -> Theirs:
-    """The chart data of one figure: a centile a line, with its value or, over hosts, with median, minimum, maximum.
+    """The chart data of one figure: one centile per line, with its value or, over hosts, with median, minimum, maximum.
 
     Values are cut to a width, so they are known to one unit of their last digit.
     """

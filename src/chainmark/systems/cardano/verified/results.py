@@ -1,4 +1,4 @@
-"""What setting their figures beside ours came to."""
+"""The result of the comparison of their figures with ours."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ VERIFICATION_SCHEMA = 1
 
 
 class VerifiedFigure(BaseModel):
-    """One statistic of one figure, as they tell it and as the run keeps it by the same rules.
+    """One statistic of one figure, from their file and from the run by the same rules.
 
     Attributes:
-        figure: what the published analysis calls it; ``label``, ``unit``: what it is called here.
-        group: "" is the figure itself; else how the hosts lie in it.
+        figure: the published analysis's name of it; ``label``, ``unit``: the names here.
+        group: "" is the figure itself; otherwise the distribution over hosts.
         theirs, ours: in the figure's unit; None on the side that lacks it.
-        difference: ours less theirs.
-        rounding: by how much the two may differ and still agree, in the figure's unit.
-        agrees: None where one side lacks it.
+        difference: ours minus theirs.
+        rounding: the tolerance within which the two agree, in the figure's unit.
+        agrees: None if one side lacks it.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -36,7 +36,7 @@ class VerifiedFigure(BaseModel):
 
 
 class FigureTally(BaseModel):
-    """One figure in short: how many of its statistics both sides have, and how many agree."""
+    """A summary of one figure: how many of its statistics both sides have, and how many agree."""
 
     figure: str
     label: str
@@ -51,11 +51,11 @@ class Verification(BaseModel):
     """The whole result.
 
     Attributes:
-        file: as it was given; ``kind``: which of the files of the published analysis it is.
-        rules: by which the run's figures were made, in a sentence.
-        rounding: what is taken for rounding, in a sentence each.
-        tallies: every figure that either side has.
-        figures: every figure's own statistics, and of those of the hosts in it all that differ or that one side lacks.
+        file: as given; ``kind``: which of the published analysis's files it is.
+        rules: the rules of the run's figures, in a sentence.
+        rounding: the tolerances, in a sentence each.
+        tallies: every figure of either side.
+        figures: every figure's own statistics, and those over its hosts that differ or that one side lacks.
     """
 
     model_config = ConfigDict(extra="forbid")

@@ -1,4 +1,4 @@
-"""A figure as statistics by their names, the same names for what a file tells and for what a run keeps."""
+"""A figure as statistics with names, the same for those of a file and those of a run."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MEANS = "hosts' means"
 
 
 class Statistic(NamedTuple):
-    """Which statistic of a figure.
+    """Identifies a statistic of a figure.
 
     Attributes:
-        group: of what: "" is the whole figure, else how the hosts lie at a centile, or their means.
+        group: "" is the whole figure, otherwise the distribution over hosts at a centile, or of their means.
         name: "average", "median", "0.99".
     """
 
@@ -34,22 +34,22 @@ Statistics = Mapping[Statistic, float]
 
 
 def fraction_name(fraction: float) -> str:
-    """What a centile is called."""
+    """The name of a centile."""
     return repr(float(fraction))
 
 
 def group_name(fraction: float) -> str:
-    """What the hosts' values at a centile are called."""
+    """The group of the hosts' values at a centile."""
     return f"hosts at {fraction_name(fraction)}"
 
 
 def place_name(place: int, places: int) -> str:
-    """What one of the hosts' values in ascending order is called."""
+    """The name of one of the hosts' values in ascending order."""
     return f"place {place} of {places}"
 
 
 def statistics_of(figure: Figure) -> dict[Statistic, float]:
-    """All that the published analysis tells of a figure."""
+    """The published analysis's statistics of a figure."""
     result = dict(_whole(figure))
     if isinstance(figure, OverHosts):
         result[Statistic("", AVERAGE_OF_MEANS)] = figure.mean_of_means
@@ -80,9 +80,9 @@ def _moments(figure: Figure, group: str) -> Iterator[tuple[Statistic, float]]:
 
 
 def _among(group: str, ordered: Sequence[float], figure: OverHosts) -> dict[Statistic, float]:
-    """One value per host, ascending, and what they come to."""
+    """One value per host, ascending, and their aggregates."""
     result = dict(_moments(cdf_of(ordered), group))
-    # The file tells the hosts' means each once, their centiles at the places that few hosts fill twice.
+    # The file has each of the hosts' means once, and their centiles at positions that a small number of hosts repeats.
     values = ordered if group == MEANS else figure.places(ordered)
     return result | {
         Statistic(group, place_name(place, len(values))): value for place, value in enumerate(values, start=1)
@@ -90,7 +90,7 @@ def _among(group: str, ordered: Sequence[float], figure: OverHosts) -> dict[Stat
 
 
 def shown_average(sizes: Sequence[float], means: Sequence[float]) -> float:
-    """The average that the reports show of a figure of slots, from what a file tells.
+    """The average that the reports show of a figure of slots, from a file's values.
 
     Args:
         sizes: of the hosts' values at every centile of the file.

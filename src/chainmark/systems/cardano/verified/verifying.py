@@ -1,4 +1,4 @@
-"""Their figures beside ours: which agree, by how much the others differ, and what one side lacks."""
+"""Compare their figures with ours: which agree, by how much the others differ, and what one side lacks."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from chainmark.systems.cardano.verified.statistics import (
 
 # Their databases keep times as seconds in doubles, which today are 2^-22 s apart: a difference of two is off by that.
 CLOCK_S = 2.0**-22
-# Of means and deviations that are summed in another order.
+# Of means and standard deviations that are summed in another order.
 SUMMED = 1e-9
-# Of a figure's largest value: a mean may be off by so much, and so may the deviation of values that are all but equal.
+# As a share of a figure's largest value: the tolerance of a mean, and of the standard deviation of nearly equal values.
 CANCELLED = 1e-12
 RULES = "by the rules of the published analysis"
 ROUNDING = [
@@ -49,17 +49,17 @@ _INGEST_AGAIN = "`chainmark ingest` its logs again: what it makes today keeps th
 
 
 def verify(run: SealedRun, path: Path, catalogue: Catalogue, tool_version: str) -> Verification:
-    """Set the figures of a file of the published analysis beside those that a run keeps by the same rules.
+    """Compare the figures of a file of the published analysis with those of a run by the same rules.
 
     Args:
         run: made from the same logs.
         path: the file.
-        catalogue: what the figures are called here, and their units.
+        catalogue: the labels and units of the figures.
         tool_version: recorded in the result.
 
     Raises:
-        UsageError: the file is not one of theirs, is of another run or workload, tells no figure that the run has; or
-            the run keeps no such figures.
+        UsageError: the file is not one of theirs, is of another run or workload, or has no figure that the run has; or
+            the run has no such figures.
     """
     figures = figures_of(run)
     if figures is None:
@@ -89,13 +89,13 @@ def verify(run: SealedRun, path: Path, catalogue: Catalogue, tool_version: str) 
 
 
 class _Names:
-    """What figures are called here."""
+    """The catalogue's figures."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._metrics = {metric.published_id: metric for metric in catalogue.metrics if metric.published_id}
 
     def label(self, figure: str) -> str:
-        """Its label, or else their name."""
+        """Its label here, otherwise their name."""
         metric = self._metrics.get(figure)
         return published_of(metric).label or metric.label if metric else figure
 
@@ -107,7 +107,7 @@ class _Names:
 
 
 def _laid_out(theirs: Theirs, published_figures: PublishedFigures, names: _Names) -> Iterator[VerifiedFigure]:
-    """Every statistic that either side has, in the file's order, then what the run has besides."""
+    """Every statistic of either side, in the file's order, then the run's additional ones."""
     ours = {name: figure for name, figure in published_figures.figures.items() if _belongs(name, figure, theirs)}
     for name in [*theirs.figures, *(name for name in ours if name not in theirs.figures)]:
         reported = theirs.figures.get(name, {})
@@ -122,7 +122,7 @@ def _laid_out(theirs: Theirs, published_figures: PublishedFigures, names: _Names
 
 
 def _belongs(name: str, figure: Cdf | OverHosts, theirs: Theirs) -> bool:
-    """Whether a figure of the run is one that a file of theirs of this kind tells, unless it is told anyway."""
+    """Whether a file of this kind usually has this figure of the run, unless it is present anyway."""
     if name in theirs.figures:
         return True
     is_of_logs = name.startswith(("sum", "cdfLog")) or name == "cdfRuntime"
@@ -144,12 +144,12 @@ def _own(figure: Cdf | OverHosts | None, statistics: Statistics) -> Statistics:
 
 
 def _is_finer(statistic: Statistic, statistics: Statistics, theirs: Theirs) -> bool:
-    """Chart data tell centiles alone, and older files no medians: what they never tell, they do not lack."""
+    """Chart data contain only centiles, and older files no medians: statistics that they never have are not missing."""
     return bool(theirs.printed) or bool(statistic.group) or (bool(statistics) and statistic.name == MEDIAN)
 
 
 def _cancelled(own: Statistics, group: str) -> float:
-    """By how much a mean or a deviation of a group's values may be off, however small it is itself."""
+    """The tolerance of a mean or standard deviation of a group's values, however small it is itself."""
     return max(abs(own.get(Statistic(group, name), 0.0)) for name in (LOW, HIGH)) * CANCELLED
 
 
@@ -191,7 +191,7 @@ def _tallies(verified_figures: list[VerifiedFigure]) -> list[FigureTally]:
     ]
 
 
-# --- whether it is the same run at all ------------------------------------------------------------------------------
+# --- whether it is the same run --------------------------------------------------------------------------------------
 
 _GENERATOR = {
     "workload.tps": "tps",
@@ -208,7 +208,7 @@ _ANOTHER = "give the file of the analysis of these very logs"
 
 
 def check_same_run(theirs: Theirs, manifest: Manifest) -> None:
-    """Hold what a file says of its run against ours, as far as either tells.
+    """Compare a file's facts about its run with ours, as far as both have them.
 
     Raises:
         UsageError: it is of another cluster, workload, chain or choice of filters.

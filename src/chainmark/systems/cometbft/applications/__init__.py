@@ -1,1 +1,1 @@
-"""Applications that are not CometBFT's own: how their nodes are made and started, and how they are loaded."""
+"""Applications other than CometBFT's own: how their nodes are created, started, and loaded."""

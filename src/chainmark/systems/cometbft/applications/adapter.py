@@ -1,7 +1,7 @@
-"""What chainmark must know of an application to run and load its nodes: a TOML file, checked, or one that ships.
+"""What chainmark must know about an application to run and load its nodes: a checked TOML file, or a shipped one.
 
-An installed package offers adapters by entry points: each stands for a table as a TOML file would hold it, or for a
-function that returns one.
+An installed package offers adapters by entry points: each refers to a table with the content of such a TOML file, or to
+a function that returns one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from chainmark.core.manifest import Scalar
 _SECTION = ConfigDict(extra="forbid", frozen=True)
 EXTENDS = "extends"
 ENTRY_POINT_GROUP = "chainmark.cometbft.applications"
-# So long after its last transaction an account may send again without having to wait for its turn in a block.
+# After this time since its last transaction an account may send again without waiting for a block.
 REUSE_S = 10.0
 Words = list[str]
 
@@ -47,7 +47,7 @@ class ProgramOf(BaseModel):
 
 
 class ChainNames(BaseModel):
-    """What the chain calls things.
+    """The chain's names.
 
     Attributes:
         id: chain ID.
@@ -79,15 +79,15 @@ class Validator(BaseModel):
     """How a validator comes into the genesis. Each command is run on the home of each validator.
 
     Attributes:
-        group: word that newer versions need before these commands (`genesis`); left out where the program does
+        group: word that newer versions need before these commands (`genesis`); omitted if the program does
             not know it.
         key: command that makes the operator's key.
-        address: command that prints the operator's address, which `{operator}` stands for in the commands
+        address: command that prints the operator's address, the value of `{operator}` in the commands
             below.
         fund: command that gives the operator an account with `{balance}`; also run on the first home for each
             operator.
         join: command that writes the transaction that makes it a validator with `{stake}`.
-        joined: folder below the home in which that transaction lies.
+        joined: folder below the home that contains that transaction.
         collect: command that is run once on the first home, when the transactions of all validators lie in its
             folder.
         stake: amount per unit of voting power, in the chain's denomination.
@@ -130,7 +130,7 @@ class Accounts(BaseModel):
         genesis: "cosmos-sdk": the accounts are added to the genesis of the Cosmos SDK; "none": there are no
             accounts.
         balance: balance of each account, in the chain's denomination.
-        per_connection: accounts per connection; 0: so many that none sends twice within 10 s.
+        per_connection: accounts per connection; 0: enough that none sends twice within 10 s.
     """
 
     model_config = _SECTION
@@ -148,7 +148,7 @@ class Transaction(BaseModel):
             signed transfer; "python": what the function `make` returns.
         fee: fee of each transaction, in the chain's denomination.
         gas: gas limit of each transaction.
-        make: "FILE.py:FUNCTION" or "MODULE:FUNCTION"; a file is looked for beside the adapter.
+        make: "FILE.py:FUNCTION" or "MODULE:FUNCTION"; a relative file path starts at the adapter's folder.
     """
 
     model_config = _SECTION
@@ -160,15 +160,15 @@ class Transaction(BaseModel):
 
 
 class Adapter(BaseModel):
-    """All that is particular to an application.
+    """All properties that are specific to an application.
 
-    In commands and values stand for: ``{node}`` a node's name, ``{home}`` its folder, ``{address}`` its IP address,
+    Placeholders in commands and values: ``{node}`` a node's name, ``{home}`` its folder, ``{address}`` its IP address,
     ``{chain_id}``, ``{denom}``, ``{group}``, ``{operator}``, ``{balance}`` and ``{stake}`` with denomination. A word
-    that is empty once they are filled in is left out.
+    that is empty once they are filled in is omitted.
 
     Attributes:
         name: name of the application, which reports show.
-        program: which program the nodes run; left out: CometBFT's own, with the profile's `node.app` or
+        program: which program the nodes run; omitted: CometBFT's own, with the profile's `node.app` or
             `application.command`.
         files: values of TOML files, by path below a node's home, section and key.
     """
@@ -218,7 +218,7 @@ class Adapter(BaseModel):
         return self.accounts.per_connection or max(1, int(rate * min(REUSE_S, duration_s)))
 
     def workload(self) -> dict[str, Scalar | list[Scalar]]:
-        """What two runs must share."""
+        """Properties that two runs must share."""
         reported = {"application": self.name, **self._parts("accounts"), **self._parts("transaction")}
         return {key: value for key, value in reported.items() if key != "transaction.make"}
 
@@ -241,7 +241,7 @@ def adapter_of(given: object) -> Adapter:
     """An adapter by its name or its file's path, or a table with its content.
 
     Raises:
-        UsageError: there is none, or something in it is wrong: with its line where it stands in a file.
+        UsageError: there is none, or it has an error: with its line if it is in a file.
     """
     if isinstance(given, Adapter):
         return given
@@ -251,7 +251,7 @@ def adapter_of(given: object) -> Adapter:
         base = given.get(EXTENDS)
         own = {key: value for key, value in given.items() if key != EXTENDS}
         merged = _merged(_read(_name(base, "application.adapter")), own) if base else own
-        # Where nothing but a file's content is given, the file's lines can be told.
+        # Line numbers are known only if the content is that of one file.
         place, text = _text_of(base) if isinstance(base, str) and not own else ("", "")
         return _checked(merged, place, text)
     raise UsageError(f"`application.adapter` is {given!r}, and no application", _hint())
@@ -264,7 +264,7 @@ def _name(value: object, place: str) -> str:
 
 
 def _text_of(reference: str) -> tuple[str, str]:
-    """What an adapter is called in messages, and its text: "" where it is a package's."""
+    """An adapter's name in messages, and its text: "" if it is from a package."""
     if reference in shipped_adapters():
         source = files("chainmark.systems.cometbft") / "applications" / f"{reference}.toml"
         return f"the adapter `{reference}`", source.read_text(encoding="utf-8")
@@ -304,7 +304,7 @@ def _content_of_package(name: str, place: str) -> dict[str, Any]:
 
 
 def _read(reference: str, seen: tuple[str, ...] = ()) -> dict[str, Any]:
-    """An adapter's content on top of what it extends."""
+    """An adapter's content merged into the one that it extends."""
     place, text = _text_of(reference)
     try:
         content = _content_of_package(reference, place) if _is_installed(reference) else tomllib.loads(text)
@@ -324,7 +324,7 @@ def _read(reference: str, seen: tuple[str, ...] = ()) -> dict[str, Any]:
 
 
 def _make_absolute(content: Mapping[str, Any], folder: Path) -> None:
-    """Find the file of a function beside the adapter, wherever chainmark is started."""
+    """Find the file of a function next to the adapter, independent of the working directory."""
     section = content.get("transaction")
     make = section.get("make") if isinstance(section, dict) else None
     if isinstance(section, dict) and isinstance(make, str) and ".py:" in make:
@@ -332,7 +332,7 @@ def _make_absolute(content: Mapping[str, Any], folder: Path) -> None:
 
 
 def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables key by key, everything else as the adapter itself says."""
+    """Merge tables key by key; other values come from the adapter itself."""
     merged = dict(base)
     for key, value in own.items():
         old = merged.get(key)
@@ -348,7 +348,7 @@ def _checked(content: Mapping[str, Any], place: str, text: str) -> Adapter:
 
 
 def _error(error: ValidationError, place: str, text: str) -> UsageError:
-    """The first thing that is wrong: file, line and key, where they are known."""
+    """The first error: file, line and key, if known."""
     first = error.errors()[0]
     location = tuple(str(part) for part in first["loc"])
     line = line_of(text, location)
@@ -363,8 +363,8 @@ def _error(error: ValidationError, place: str, text: str) -> UsageError:
         return UsageError(f"{where}`{key}` is missing", "an adapter that differs little from another one `extends` it")
     if first["type"] == "value_error":
         return UsageError(f"{where}{first['ctx']['error']}")
-    said = first["msg"].removeprefix("Input should be ")
-    return UsageError(f"{where}`{key}` is {first['input']!r}, but must be {said}")
+    requirement = first["msg"].removeprefix("Input should be ")
+    return UsageError(f"{where}`{key}` is {first['input']!r}, but must be {requirement}")
 
 
 def _known_keys(section: tuple[str, ...]) -> list[str]:
@@ -377,7 +377,7 @@ def _known_keys(section: tuple[str, ...]) -> list[str]:
 
 
 def line_of(text: str, location: tuple[str, ...]) -> int | None:
-    """The line on which a TOML file sets a key, or begins its section; None where it does neither."""
+    """The line on which a TOML file sets a key, or begins its section; None if it does neither."""
     section: tuple[str, ...] = ()
     begins: int | None = None
     for number, line in enumerate(text.splitlines(), 1):

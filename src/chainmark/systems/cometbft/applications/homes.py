@@ -1,4 +1,4 @@
-"""Homes and genesis of an application's own nodes: made by its program's commands, as the adapter names them."""
+"""Homes and genesis of an application's own nodes: created with its program's commands, as the adapter names them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GENESIS = Path("config") / "genesis.json"
 
 @dataclass(frozen=True)
 class NodeHome:
-    """A node's home to be made. ``power`` is its voting power, 0 for a node that is no validator."""
+    """A node's home to be created. ``power`` is its voting power, 0 for a node that is not a validator."""
 
     name: str
     folder: Path
@@ -31,7 +31,7 @@ class NodeHome:
 
 
 def make_homes(adapter: Adapter, nodes: Sequence[NodeHome]) -> None:
-    """Make the homes of all nodes, with one genesis that has the validators and no other accounts.
+    """Create the homes of all nodes, with one genesis that has the validators and no other accounts.
 
     Raises:
         EnvironmentFailure: one of the program's commands failed; the hint has its last lines.
@@ -49,7 +49,7 @@ def make_homes(adapter: Adapter, nodes: Sequence[NodeHome]) -> None:
 
 
 def make_home(adapter: Adapter, node: NodeHome) -> None:
-    """Make one home, with a genesis of its own."""
+    """Create one home, with its own genesis."""
     if adapter.home is None:
         raise InternalError(f"the adapter {adapter.name} does not say how a home is made")
     run(node, adapter.home.init, _places(adapter, node))
@@ -63,7 +63,7 @@ def make_home(adapter: Adapter, node: NodeHome) -> None:
 
 
 def _stake_with(genesis_path: Path, denom: str) -> None:
-    """Let a Cosmos SDK chain's stake, and what it mints, be of that denomination; `init` may have written another."""
+    """Set the denomination of a Cosmos SDK chain's stake and of what it mints; `init` may have written another."""
     genesis = json.loads(genesis_path.read_text(encoding="utf-8"))
     state = genesis.get("app_state") or {}
     for module, key in (("staking", "bond_denom"), ("mint", "mint_denom")):
@@ -97,13 +97,13 @@ def _collect(source: Path, target: Path) -> None:
 
 
 def _knows(node: NodeHome, group: str) -> bool:
-    """Whether a program has a subcommand: of one that it does not know, it says so, or gives help on itself."""
-    own, asked = _ended(node, ["--help"]), _ended(node, [group, "--help"])
-    return asked.returncode == 0 and asked.stdout != own.stdout
+    """Whether a program has a subcommand: for an unknown one it prints an error, or its general help."""
+    own, output = _ended(node, ["--help"]), _ended(node, [group, "--help"])
+    return output.returncode == 0 and output.stdout != own.stdout
 
 
 def _places(adapter: Adapter, node: NodeHome) -> dict[str, str]:
-    """What stands for what in the commands and values of one node."""
+    """The values of the placeholders in the commands and values of one node."""
     denom = adapter.chain.denom
     stake = adapter.validator.stake * node.power
     return {
@@ -112,14 +112,14 @@ def _places(adapter: Adapter, node: NodeHome) -> dict[str, str]:
         "{address}": node.address,
         "{chain_id}": adapter.chain.id,
         "{denom}": denom,
-        # The stake, and as much again to pay with.
+        # The stake, and the same amount to pay with.
         "{balance}": f"{2 * stake}{denom}",
         "{stake}": f"{stake}{denom}",
     }
 
 
 def filled(word: str, places: Mapping[str, str]) -> str:
-    """A word with what stands for its places."""
+    """A word with its placeholders replaced."""
     for place, value in places.items():
         word = word.replace(place, value)
     return word
@@ -135,7 +135,7 @@ def file_values(adapter: Adapter, node: NodeHome) -> dict[str, dict[str, Any]]:
 
 
 def start_command(adapter: Adapter, node: NodeHome) -> list[str]:
-    """How a node is started."""
+    """The command that starts a node."""
     if adapter.start is None:
         raise InternalError(f"the adapter {adapter.name} does not say how a node is started")
     places = _places(adapter, node)
@@ -144,7 +144,7 @@ def start_command(adapter: Adapter, node: NodeHome) -> list[str]:
 
 
 def run(node: NodeHome, words: Sequence[str], places: Mapping[str, str]) -> str:
-    """The output of one of the program's commands; nothing for no command.
+    """The output of one of the program's commands; "" without a command.
 
     Raises:
         EnvironmentFailure: it failed; the hint has its last lines.
@@ -183,22 +183,22 @@ def _ended(node: NodeHome, words: Sequence[str]) -> subprocess.CompletedProcess[
 
 
 def _last_word(text: str) -> str:
-    """What a command printed last: some programs print warnings before it."""
+    """The last output of a command: some programs print warnings before it."""
     words = text.split()
     return words[-1] if words else ""
 
 
 def fund_accounts(genesis_path: Path, addresses: Sequence[str], adapter: Adapter, size_bytes: int) -> bytes:
-    """The genesis of a Cosmos SDK chain with more accounts, numbered after those that it has.
+    """The genesis of a Cosmos SDK chain with further accounts, numbered after the existing ones.
 
     Args:
         genesis_path: of the genesis without them.
         addresses: of the accounts.
-        adapter: says what each has.
+        adapter: defines each account's balance.
         size_bytes: of the transactions, whose memos must be allowed.
 
     Raises:
-        EnvironmentFailure: it has no accounts or balances where the SDK's modules have them.
+        EnvironmentFailure: it lacks the accounts or balances of the SDK's modules.
     """
     genesis = json.loads(genesis_path.read_text(encoding="utf-8"))
     balance, denom = adapter.accounts.balance, adapter.chain.denom
@@ -230,7 +230,7 @@ def _base_account(address: str, number: int) -> dict[str, Any]:
 
 
 def accounts_in(genesis_path: Path) -> int:
-    """How many accounts the genesis of a Cosmos SDK chain has."""
+    """The number of accounts in the genesis of a Cosmos SDK chain."""
     genesis = json.loads(genesis_path.read_text(encoding="utf-8"))
     try:
         return len(genesis["app_state"]["auth"]["accounts"])
@@ -246,7 +246,7 @@ def _not_sdk(path: Path) -> EnvironmentFailure:
 
 
 def write_genesis(folders: Sequence[Path], content: bytes) -> None:
-    """Give all homes the same genesis."""
+    """Copy one genesis to all homes."""
     for folder in folders:
         _write(folder / GENESIS, content)
 

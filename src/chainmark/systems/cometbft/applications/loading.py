@@ -1,4 +1,4 @@
-"""The transactions of an application, made by the load generator or by a function of the user's."""
+"""The transactions of an application, made by the load generator or by a user's function."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from chainmark.systems.cometbft.applications.adapter import Adapter
 if TYPE_CHECKING:
     from chainmark.systems.cometbft.profile import Load
 
-# What all transactions that a function makes may take in memory together, bytes.
+# Maximum total size of the transactions that a function makes, bytes.
 GIVEN_BYTES_MAX = 2 << 30
 
 
 @dataclass(frozen=True)
 class TransactionRequest:
-    """What a function is asked for: for each connection so many transactions, in the order in which they are sent.
+    """The request to a function: a number of transactions per connection, in the order in which they are sent.
 
     Attributes:
-        connections: how many lists.
-        per_connection: how many transactions in each; those that are missing are not sent, and counted as that.
-        size_bytes: of each, as the profile has it.
+        connections: number of lists.
+        per_connection: number of transactions in each; missing ones are not sent, and counted as unsent.
+        size_bytes: of each, from the profile.
         seed: of everything drawn at random: equal seeds must give equal transactions.
         chain_id: of the genesis.
     """
@@ -42,7 +42,7 @@ class TransactionRequest:
 
 @dataclass(frozen=True)
 class Prepared:
-    """Transactions for the load generator: one of the two, or neither, which is the load tool's own."""
+    """Transactions for the load generator: one of the two, or neither for the load tool's own."""
 
     bank_sends: BankSends | None = None
     given: list[list[bytes]] | None = None
@@ -70,10 +70,10 @@ def prepared(adapter: Adapter, load: Load, seed: int, first_account_number: int 
 
 
 def check_transactions(adapter: Adapter, load: Load) -> None:
-    """Refuse what cannot be made, before anything is started.
+    """Reject what cannot be made, before anything is started.
 
     Raises:
-        UsageError: the size is too small, the prefix impossible, or the function is not there.
+        UsageError: the size is too small, the prefix invalid, or the function does not exist.
     """
     if adapter.transaction.kind == "bank-send":
         item = adapter.model_copy(update={"accounts": adapter.accounts.model_copy(update={"per_connection": 1})})
@@ -111,24 +111,24 @@ def _given(adapter: Adapter, load: Load, seed: int) -> list[list[bytes]]:
         chain_id=adapter.chain.id,
     )
     try:
-        made = _function(make)(order)
+        transactions = _function(make)(order)
     except UsageError:
         raise
     except Exception as error:
         raise UsageError(
             f"`{make}` failed: {type(error).__name__}: {error}", "try it by itself, as the guide shows"
         ) from error
-    return _checked(made, make, order)
+    return _checked(transactions, make, order)
 
 
 def _checked(made: Any, make: str, order: TransactionRequest) -> list[list[bytes]]:
-    """What a function gave, if it is transactions."""
+    """The result of a function, if it consists of transactions."""
     wanted = f"it must return {units.plural(order.connections, 'list')} of bytes, one for each connection"
     if not isinstance(made, Sequence) or len(made) != order.connections:
         raise UsageError(f"`{make}` returned {type(made).__name__}, and no transactions", wanted)
     lists = [list(item) for item in made]
-    if stranger := next((item for part in lists for item in part if not isinstance(item, bytes) or not item), None):
-        raise UsageError(f"`{make}` returned {stranger!r} as a transaction", wanted)
+    if invalid := next((item for part in lists for item in part if not isinstance(item, bytes) or not item), None):
+        raise UsageError(f"`{make}` returned {invalid!r} as a transaction", wanted)
     total = sum(len(item) for part in lists for item in part)
     if total > GIVEN_BYTES_MAX:
         raise UsageError(
@@ -140,7 +140,7 @@ def _checked(made: Any, make: str, order: TransactionRequest) -> list[list[bytes
 
 
 def _function(make: str) -> Callable[[TransactionRequest], Any]:
-    """The function that a name stands for.
+    """The function with this name.
 
     Raises:
         UsageError: there is none.

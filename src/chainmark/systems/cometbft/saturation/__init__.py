@@ -1,1 +1,1 @@
-"""Saturation tests of CometBFT: connections × rate, processed against offered, and where a version stops keeping up."""
+"""Saturation tests of CometBFT: connections × rate, processed against offered, and a version's saturation load."""

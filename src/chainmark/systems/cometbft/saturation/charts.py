@@ -1,6 +1,6 @@
 """Charts of a saturation test: processed against offered, the share processed, latency against throughput.
 
-Colours are versions; dashes and shapes are connections, so that each line can be told without colour.
+Colours are versions; dashes and shapes are connections, so that each line can be distinguished without colour.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _rows(report: SaturationResult, row_of: Callable[[SaturationVersion, LoadCel
 
 
 def _bar(figure: CellFigure, names: tuple[str, str], factor: float = 1.0) -> Row:
-    """An error bar, where the figure rests on several runs; one that reaches 0 has no place on a logarithmic axis."""
+    """An error bar, if the figure is from several runs; one that reaches 0 cannot be drawn on a logarithmic axis."""
     if figure.runs < 2 or figure.low is None or figure.high is None:
         return {}
     low = max(figure.low, figure.value / 100.0)
@@ -126,7 +126,7 @@ def _share(report: SaturationResult) -> Chart | None:
 
 
 def _shares(report: SaturationResult, load: float) -> str:
-    """What each version processed of a load: "100.0, 98.2 / 97.1 %" where the first one bore it in two ways."""
+    """The processed share of a load per version: "100.0, 98.2 / 97.1 %" if the first one has two results for it."""
     cells = [[cell.efficiency for cell in version.cells if cell.load_per_s == load] for version in report.versions]
     messages = [", ".join(units.number(100.0 * share.value, 1) for share in cell if share) for cell in cells]
     return f"{' / '.join(text or units.UNSET for text in messages)} %"
@@ -196,7 +196,7 @@ def _chart(
     after: Sequence[Layer] = (),
     **rest: Any,
 ) -> Chart:
-    """Lines, dots and error bars. Rows: version, connections, series, order, x, y and maybe low, high, left, right."""
+    """Lines, dots and error bars. Rows: version, connections, series, order, x, y; optional: low, high, left, right."""
     versions, connections = _labels(report)
     layers = [*before]
     if any("low" in row for row in rows):

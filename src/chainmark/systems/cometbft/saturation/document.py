@@ -1,4 +1,4 @@
-"""A saturation test: the load that is kept up, the tables and the plot of the published reports, and why."""
+"""A saturation test: the sustained load, the tables and the plot of the published reports, and the reasons."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def saturation_document(report: SaturationResult) -> Document:
 
 
 def saturation_blocks(report: SaturationResult) -> list[Block]:
-    """A saturation test as a part of another report: what was found, the plots, the published tables."""
+    """A saturation test as a part of another report: the results, the plots, the published tables."""
     why = Remarks("why", "Why these loads", text.reasons(report))
     return [
         saturation_table(report),
@@ -85,7 +85,7 @@ def saturation_blocks(report: SaturationResult) -> list[Block]:
 
 
 def _suites(report: SaturationResult) -> list[Suite]:
-    """A case for each version's load, and one for each version that is held against the first."""
+    """A case for each version's load, and one for each version that is compared with the first."""
     versions = report.measured
     cases = [
         Case(
@@ -138,7 +138,7 @@ def _conditions(report: SaturationResult) -> list[Block]:
 
 
 def _versions(report: SaturationResult) -> Table:
-    """What the versions' figures are of, beside each other."""
+    """The definitions of the versions' figures, side by side."""
     columns = [_facts(version) for version in report.versions]
     labels = list(dict.fromkeys(fact.label for facts in columns for fact in facts))
     rows = []

@@ -43,7 +43,7 @@ _AS_SWEPT: Mapping[Standing, SweepStanding] = {
     "saturated": "lost",
     "no data": "no data",
 }
-# Between single runs of a cell: the published tables have one run each, and call a load kept up by it.
+# Between single runs of a cell: the published tables have one run each, and call a load sustained by it.
 ASSUMED_NOISE = 0.03
 
 
@@ -55,7 +55,7 @@ def cells_of(runs: Iterable[CellRun], tolerance: float) -> list[LoadCell]:
 
     Args:
         runs: of one version, in any order.
-        tolerance: a load is kept up if the share is at least one minus this.
+        tolerance: a load is sustained if the share is at least one minus this.
     """
     by_load: dict[tuple[int, int], list[CellRun]] = {}
     for run in sorted(runs, key=lambda item: (item.connections, item.rate_per_s, item.position or 0, item.origin)):
@@ -87,7 +87,7 @@ def _cell(runs: list[CellRun], threshold: float) -> LoadCell:
 def standings(
     cells: Sequence[LoadCell], load_of: Callable[[int, int], SweepLoad]
 ) -> list[dict[SweepLoad, SweepStanding]]:
-    """By every measure that is known, the one that chooses first: on which side of the threshold each load is."""
+    """By every known measure, the deciding one first: on which side of the threshold each load is."""
     loads = [load_of(cell.connections, cell.rate_per_s) for cell in cells]
     measures = [[cell.standing for cell in cells]]
     if any(cell.pace is not None for cell in cells):
@@ -111,7 +111,7 @@ def _share_figure(runs: Sequence[CellRun]) -> CellFigure | None:
     committed, offered = sum(run.committed for run in runs), sum(run.offered for run in runs)
     low, high = between.low, between.high
     basis = between.basis
-    # More may be processed than was offered only where a source counts wrongly; then counts have no such interval.
+    # More may be processed than was offered only if a source counts wrongly; then counts have no such interval.
     if offered > 0 and committed <= offered:
         wilson_low, wilson_high = wilson_limits(committed, offered, t_quantile(_ONE_SIDED, None))
         if low is None or high is None or wilson_high - wilson_low > high - low:
@@ -136,8 +136,8 @@ def _between(values: Sequence[float], within: float = 0.0) -> CellFigure:
     """Mean and 90 % interval: Student's t over the runs, or, of one run, an assumed noise between runs.
 
     Args:
-        values: one a run.
-        within: a run's own standard error: the interval of a single run rests on no less.
+        values: one per run.
+        within: a run's own standard error: a lower limit for that of a single run.
     """
     mean, variance = mean_and_variance(values)
     if len(values) > 1:
@@ -167,12 +167,12 @@ class _Diagonal:
 
     @property
     def kept(self) -> bool:
-        """By the values alone, whether every cell keeps up."""
+        """By the values alone, whether every cell sustains its load."""
         return all(standing in KEPT for standing in self.standings)
 
     @property
     def saturated(self) -> bool:
-        """By the values alone, whether no cell keeps up."""
+        """By the values alone, whether no cell sustains its load."""
         return not any(standing in KEPT for standing in self.standings)
 
     @property
@@ -196,12 +196,12 @@ def _diagonals(cells: Sequence[LoadCell], standing: Callable[[LoadCell], Standin
 
 
 def _run_up(diagonals: Sequence[_Diagonal], meets: Callable[[_Diagonal], bool]) -> int:
-    """How many of them, from the first on, meet a condition without a gap."""
+    """The number of them, from the first on, that meet a condition without a gap."""
     return next((place for place, diagonal in enumerate(diagonals) if not meets(diagonal)), len(diagonals))
 
 
 def saturation_of(cells: Sequence[LoadCell], tolerance: float, measure: Measure) -> Saturation:
-    """The saturation load by a numeric rule, and what the intervals and contradictions leave open.
+    """The saturation load by a numeric rule, and the uncertainty from intervals and contradictions.
 
     The saturation load is the largest tested load which, like every smaller one, is processed by at least one minus
     the tolerance in each of its cells, while every cell of every larger load is below. Cells of equal connections ×
@@ -210,7 +210,7 @@ def saturation_of(cells: Sequence[LoadCell], tolerance: float, measure: Measure)
     Args:
         cells: of one version.
         tolerance: as above.
-        measure: by which share.
+        measure: the share.
     """
     diagonals = _diagonals(
         cells, (lambda cell: cell.standing) if measure == "committed" else lambda cell: cell.pace_standing
@@ -253,13 +253,13 @@ def saturation_of(cells: Sequence[LoadCell], tolerance: float, measure: Measure)
 
 
 def reconciled(findings: Sequence[Saturation]) -> list[Saturation]:
-    """The findings by all measures, where none chooses a load that another one clearly refutes.
+    """The findings by all measures; a load that another measure clearly refutes is not selected.
 
-    Of a short load, the mempools may take what is too much, and it is processed after the end: all that was offered is
-    committed, and yet the network did not keep up. Then no load is found.
+    With a short load, the excess may fit the mempools, and is processed after the end: everything offered is committed,
+    although the network did not keep up. Then no load is found.
 
     Args:
-        findings: the first one chooses the load.
+        findings: the first one selects the load.
     """
     first, *others = findings
     for other in others:
@@ -333,7 +333,7 @@ def knee_of(cells: Sequence[LoadCell], seed: int) -> Knee:
 
     Args:
         cells: of one version.
-        seed: decides the resamples.
+        seed: determines the resamples.
     """
     by_load: dict[int, list[list[tuple[float, float]]]] = {}
     for cell in cells:
@@ -385,16 +385,16 @@ def evaluated(version: VersionRuns, tolerance: float, seed: int) -> SaturationVe
 
     Args:
         version: its runs.
-        tolerance: a load is kept up if the share is at least one minus this.
-        seed: decides the resamples.
+        tolerance: a load is sustained if the share is at least one minus this.
+        seed: determines the resamples.
     """
     cells = cells_of(version.runs, tolerance)
     measures: list[Measure] = ["committed"]
     if any(cell.pace is not None for cell in cells):
         measures.append("pace")
-    said = {name: value for name, value in vars(version).items() if name != "runs"}
+    fields = {name: value for name, value in vars(version).items() if name != "runs"}
     saturations = reconciled([saturation_of(cells, tolerance, measure) for measure in measures])
-    return SaturationVersion(**said, cells=cells, saturations=saturations, knee=knee_of(cells, seed))
+    return SaturationVersion(**fields, cells=cells, saturations=saturations, knee=knee_of(cells, seed))
 
 
 _Read = Callable[[CellRun], RunFigure | None]
@@ -413,7 +413,7 @@ def _questions(metrics: SaturationMetrics) -> list[tuple[Metric, str, _Read]]:
 def compare_versions(
     baseline: SaturationVersion, candidate: SaturationVersion, metrics: SaturationMetrics
 ) -> VersionComparison:
-    """Two versions at the loads that both were given, each figure with its interval and outcome."""
+    """Two versions at their common loads, each figure with its interval and outcome."""
     left = {(cell.connections, cell.rate_per_s): cell for cell in baseline.cells}
     right = {(cell.connections, cell.rate_per_s): cell for cell in candidate.cells}
     same = bool(baseline.latency_kind) and baseline.latency_kind == candidate.latency_kind
@@ -470,8 +470,8 @@ def saturation_report(test: SweepTest, versions: Sequence[VersionRuns], metrics:
     Args:
         test: as a whole.
         versions: in the order of the report; the first measured one is the baseline of the others, and the first
-            published one of the other published ones. What was published is not compared with what was measured:
-            the machines differ.
+            published one of the other published ones. Published data are not compared with measured data: the machines
+            differ.
         metrics: of the comparisons.
     """
     saturation_versions = [evaluated(version, test.tolerance, test.seed) for version in versions]
@@ -481,5 +481,5 @@ def saturation_report(test: SweepTest, versions: Sequence[VersionRuns], metrics:
     comparisons = [compare_versions(side[0], other, metrics) for side in sides for other in side[1:]]
     measured = [version for version in versions if not version.published] or versions
     names = " and ".join(f"{version_runs.subject.name} {version_runs.subject.version}" for version_runs in measured)
-    said = vars(test) | {"title": test.title or f"Saturation of {names}"}
-    return SaturationReport(**said, versions=saturation_versions, comparisons=comparisons, metrics=metrics.all())
+    fields = vars(test) | {"title": test.title or f"Saturation of {names}"}
+    return SaturationReport(**fields, versions=saturation_versions, comparisons=comparisons, metrics=metrics.all())

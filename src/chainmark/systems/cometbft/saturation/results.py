@@ -1,7 +1,7 @@
-"""What a saturation test found: how much of each offered load a version processes, and where it stops keeping up.
+"""The result of a saturation test: the processed share of each load, and the load at which a version saturates.
 
-The document of one test over one or more versions, made from its runs and from published tables. It is the only source
-of every rendering of it.
+The document of one test over one or more versions, made from its runs and from published tables. All renderings are
+made from it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from chainmark.core.verdict import Verdict, worst
 
 SATURATION_SCHEMA = 2
 Measure = Literal["committed", "pace"]
-# "kept up" and "saturated" are clear of the threshold with their whole interval.
+# The whole interval of "kept up" and "saturated" is clear of the threshold.
 Standing = Literal["kept up", "leans to kept up", "leans to saturated", "saturated", "no data"]
 State = Literal["found", "leaning", "contradictory", "lower bound", "nothing kept up", "no data"]
 
@@ -31,7 +31,7 @@ class _Part(BaseModel):
 
 
 class RunFigure(_Part):
-    """One figure of one run with its error within the run; None where that is not known."""
+    """One figure of one run with its error within the run; None if unknown."""
 
     value: float
     standard_error: float | None = None
@@ -43,7 +43,7 @@ class LatencyEntry(_Part):
 
     Attributes:
         n: how many transactions.
-        p99: None where it is not told, or not estimable from n.
+        p99: None if it is not reported, or not estimable from n.
     """
 
     n: int
@@ -56,22 +56,22 @@ class LatencyEntry(_Part):
 
 
 class CellRun(_Part):
-    """One run at one load: its books.
+    """One run at one load: its accounting.
 
     Attributes:
-        origin: the run's id, or where the source has it.
-        repetition, position: its place in the test; None of what was published.
+        origin: the run's ID, or the place in the source.
+        repetition, position: its place in the test; None for published data.
         connections, rate_per_s: the load; the rate is that of each connection.
         load_s: seconds for which the load was offered.
-        offered: transactions that the load's schedule holds.
-        unsent: of them never sent; None, here and below, where the source does not tell.
+        offered: number of transactions in the load's schedule.
+        unsent: number of them that were never sent; None, here and below, if the source does not report it.
         rejected: by class.
-        committed: transactions processed, whenever.
+        committed: number of transactions processed at any time.
         throughput_per_s: committed per second.
-        pace: committed in the window for each that was due in it.
+        pace: committed in the window per transaction due in it.
         latency: of the committed ones.
-        excluded: why the run does not count; empty: it does.
-        limits: what else than the network may have limited it.
+        excluded: why the run does not count; empty: it counts.
+        limits: factors other than the network that may have limited it.
     """
 
     origin: str
@@ -95,22 +95,22 @@ class CellRun(_Part):
 
     @property
     def efficiency(self) -> float:
-        """Committed for each that was offered."""
+        """Committed per offered transaction."""
         return self.committed / self.offered if self.offered else 0.0
 
 
 class _Version(_Part):
-    """What is known of one version beside its runs.
+    """The facts about one version besides its runs.
 
     Attributes:
-        label: what it is called, unique in the document.
+        label: its name, unique in the document.
         published: whether it is from a published table.
-        source: where it is from.
+        source: where it comes from.
         expected: how the offered transactions were counted.
-        latency_is: from when to when latencies run.
-        latency_kind: latencies of equal kinds can be compared; "": with none, for it is not known what they are.
-        throughput_is: what is divided by what.
-        conditions, facts: what a reader must know beside the figures.
+        latency_is: the start and end of latencies.
+        latency_kind: only latencies of equal kinds can be compared; "": not comparable, since the kind is unknown.
+        throughput_is: the numerator and denominator of the throughput.
+        conditions, facts: what a reader must know to interpret the figures.
     """
 
     label: str
@@ -126,7 +126,7 @@ class _Version(_Part):
 
 
 class VersionRuns(_Version):
-    """All that one version did, before anything is concluded from it."""
+    """All data of one version, before any conclusion."""
 
     runs: list[CellRun]
     notes: list[str] = []
@@ -134,7 +134,7 @@ class VersionRuns(_Version):
 
 @dataclass(frozen=True)
 class SaturationMetrics:
-    """What versions are compared by: a catalogue's own metrics, so that margins and directions are theirs.
+    """The metrics by which versions are compared: a catalogue's own, with its margins and directions.
 
     Attributes:
         committed: a proportion of the offered transactions.
@@ -152,7 +152,7 @@ class SaturationMetrics:
 
 
 class CellFigure(_Part):
-    """A figure over the runs of a cell with its 90 % interval; ``basis`` says where that comes from."""
+    """A figure over the runs of a cell with its 90 % interval; ``basis`` states the interval's origin."""
 
     value: float
     low: float | None
@@ -167,7 +167,7 @@ class _AtLoad(_Part):
 
     @property
     def name(self) -> str:
-        """As reports write it: c=2, r=200."""
+        """In the notation of reports: c=2, r=200."""
         return f"c={self.connections}, r={self.rate_per_s}"
 
 
@@ -175,9 +175,9 @@ class LoadCell(_AtLoad):
     """All runs at one load.
 
     Attributes:
-        used: how many of the runs count.
+        used: number of runs that count.
         committed: transactions, the mean of the runs that count; None without any.
-        efficiency: committed for each that was offered; pace: the same within the window.
+        efficiency: committed per offered transaction; pace: the same within the window.
         standing: on which side of the threshold, by efficiency; pace_standing by pace.
     """
 
@@ -200,16 +200,16 @@ class LoadCell(_AtLoad):
 
 
 class Saturation(_Part):
-    """Where one version stops keeping up.
+    """The load at which one version saturates.
 
     Attributes:
-        measure: by what share: of all that was offered, or of what was due in the window.
-        load_per_s: the largest load that is kept up, like all smaller ones, while no larger one is; by values alone.
-        low_per_s: all loads up to it are clearly kept up; 0 if none is.
+        measure: the share: of all offered transactions, or of those due in the window.
+        load_per_s: the largest load that is sustained, like all smaller ones, while no larger one is; by values alone.
+        low_per_s: all loads up to it are clearly sustained; 0 if none is.
         high_per_s: all loads from it on are clearly saturated; None if none is.
-        connections, rate_per_s: of the cells at that load the one with the fewest connections; where no load is
-            found, of the largest load up to which all are kept up.
-        reason: what decides, in a sentence.
+        connections, rate_per_s: of the cells at that load the one with the fewest connections; if no load is found, of
+            the largest load up to which all are sustained.
+        reason: the deciding fact, in a sentence.
     """
 
     measure: Measure
@@ -223,7 +223,7 @@ class Saturation(_Part):
     reason: str
 
 
-# What a version's finding says by itself, without another version to be held against.
+# A version's own finding, without a comparison with another version.
 _OF_STATE: dict[State, Verdict] = {
     "found": Verdict.PASS,
     "lower bound": Verdict.INFORMATIONAL,
@@ -235,10 +235,10 @@ _OF_STATE: dict[State, Verdict] = {
 
 
 def candidate_verdict(baseline: Saturation, candidate: Saturation) -> Verdict:
-    """Whether a candidate keeps up with what the baseline keeps up with.
+    """Whether a candidate sustains what the baseline sustains.
 
-    It fails if the baseline clearly keeps up with a load that the candidate is clearly saturated by, and passes if it
-    clearly keeps up with every load that the baseline keeps up with; "clearly" with the whole interval.
+    It fails if a load clearly saturates the candidate that the baseline clearly sustains, and passes if it clearly
+    sustains every load that the baseline sustains; "clearly" means with the whole interval.
     """
     reach = max(baseline.load_per_s or 0, baseline.low_per_s)
     if "no data" in {baseline.state, candidate.state}:
@@ -249,12 +249,12 @@ def candidate_verdict(baseline: Saturation, candidate: Saturation) -> Verdict:
 
 
 class Knee(_Part):
-    """The knee of the curve of mean latency over throughput, loads in their order.
+    """The knee of the curve of mean latency over throughput, sorted by load.
 
     Attributes:
-        load_per_s: None where the curve has none.
-        low_per_s, high_per_s: the 90 % interval from the repetitions; None where there is none.
-        basis: how it was found, and what the interval rests on.
+        load_per_s: None if the curve has none.
+        low_per_s, high_per_s: the 90 % interval from the repetitions; None if there is none.
+        basis: how it was found, and the origin of the interval.
     """
 
     load_per_s: int | None
@@ -266,7 +266,7 @@ class Knee(_Part):
 
 
 class SaturationVersion(_Version):
-    """One version with what was found of it; the first one of its findings chooses the load."""
+    """One version with its findings; the first finding determines the load."""
 
     cells: list[LoadCell]
     saturations: list[Saturation]
@@ -275,7 +275,7 @@ class SaturationVersion(_Version):
 
     @property
     def chosen(self) -> Saturation:
-        """The finding that chooses the load."""
+        """The finding that determines the load."""
         return self.saturations[0]
 
     @property
@@ -303,9 +303,9 @@ class SaturationResult(Attachment):
     """One saturation test.
 
     Attributes:
-        experiment: of its runs; "" where only published tables are shown.
-        tolerance: a load is kept up if the share is at least one minus this.
-        order: in which order the runs were made, and why.
+        experiment: of its runs; "" if only published tables are shown.
+        tolerance: a load is sustained if the share is at least one minus this.
+        order: the order in which the runs were made, and why.
         machine: of the runs.
         metrics: those of the comparisons.
         interrupted: whether runs are missing.
@@ -333,18 +333,18 @@ class SaturationResult(Attachment):
 
     @property
     def measured(self) -> list[SaturationVersion]:
-        """The versions that were run, the baseline first."""
+        """The versions with runs, the baseline first."""
         return [version for version in self.versions if not version.published]
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of what was found of each version, and of each one held against the first."""
+        """The worst finding of each version, and of each comparison with the first."""
         versions = self.measured
         against = [candidate_verdict(versions[0].chosen, other.chosen) for other in versions[1:]]
         return worst([*(version.verdict for version in versions), *against])
 
     def finding(self) -> Finding:
-        """Whether the second version keeps up with what the first one keeps up with."""
+        """Whether the second version sustains what the first one sustains."""
         base, other = (version.chosen for version in self.versions)
         names = [version.label for version in self.versions]
         reasons = [f"{name}: {saturation.reason}" for name, saturation in zip(names, (base, other), strict=True)]

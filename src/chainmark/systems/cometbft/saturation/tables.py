@@ -1,4 +1,4 @@
-"""The tables of a saturation test: what was found, the tables of the published reports, every cell, every run."""
+"""The tables of a saturation test: the results, the tables of the published reports, every cell, every run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _INTERVALS = "In brackets: 90 % intervals; of one run the noise between runs is 
 
 
 def saturation_table(report: SaturationResult) -> Table:
-    """The answer: one row per version, and below it the same by the other measure."""
+    """The result: one row per version, and below it the same by the other measure."""
     columns = [*words("version"), Column("sustains"), *words("certain", "configuration"),
                Column("knee", spare_tail=True), *words("state"), Column("runs")]  # fmt: skip
     rows = []
@@ -90,7 +90,7 @@ def _processed_table(version: SaturationVersion, number: int) -> Table:
 
 
 def diagonal_table(report: SaturationResult) -> Table:
-    """Cells of equal connections × rate beside each other, version by version."""
+    """Cells of equal connections × rate side by side, version by version."""
     loads = sorted({cell.load_per_s for version in report.versions for cell in version.cells})
     rows = []
     for load in loads:
@@ -228,7 +228,7 @@ def _change_cells(judgement: Judgement | None) -> list[TableCell]:
 
 
 def run_table(report: SaturationResult) -> Table | None:
-    """Every run in the order in which it was made, with what must be known of it."""
+    """Every run in chronological order, with its remarks."""
     runs = sorted(
         ((run, version.label) for version in report.versions for cell in version.cells for run in cell.runs
          if run.position is not None),

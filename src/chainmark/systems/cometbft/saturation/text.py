@@ -1,4 +1,4 @@
-"""The words of a saturation test, once for all of its tables and renderings."""
+"""The texts of a saturation test, shared by all of its tables and renderings."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ QUIET = TableCell(units.UNSET, emphasis="quiet")
 
 
 def state_of(report: SaturationResult) -> State:
-    """The worst state of the versions that were measured, or, if none was, of all."""
+    """The worst state of the measured versions, or of all if none was measured."""
     measured = report.measured or report.versions
     states = {version.chosen.state for version in measured}
     return next((state for state in _WORST if state in states), "no data")
@@ -67,19 +67,19 @@ def between(saturation: Saturation) -> str:
 
 
 def configuration(saturation: Saturation) -> str:
-    """The connections and rate chosen: "c=1, r=400"."""
+    """The selected connections and rate: "c=1, r=400"."""
     return units.UNSET if saturation.connections is None else f"c={saturation.connections}, r={saturation.rate_per_s}"
 
 
 def saturation_text(saturation: Saturation) -> str:
-    """The load, or why there is none, in few words."""
+    """The load, or why there is none, briefly."""
     if saturation.load_per_s is not None:
         return per_s(saturation.load_per_s)
     return {"lower bound": "beyond the test", "contradictory": "undecided"}.get(saturation.state, "none")
 
 
 def sentence(report: SaturationResult) -> str:
-    """Up to which load each version processes its transactions, how sure that is, and what to do next."""
+    """Up to which load each version processes its transactions, how certain that is, and what to do next."""
     versions = [f"{version.label} {_clause(version.chosen)}" for version in report.versions]
     if not versions:
         return first_sentence("Nothing was measured", next_step="run the test again")
@@ -100,7 +100,7 @@ def _against(report: SaturationResult) -> list[str]:
 
 
 def _clause(saturation: Saturation) -> str:
-    """What becomes of the transactions of one version, and how sure that is."""
+    """The outcome of the transactions of one version, and how certain that is."""
     loads = f"{per_s(saturation.load_per_s)} ({configuration(saturation)})"
     if saturation.state == "found":
         surely = (
@@ -117,7 +117,7 @@ def _clause(saturation: Saturation) -> str:
 
 
 def _next_step(report: SaturationResult) -> str:
-    """What would tell more, of the version that is known worst."""
+    """What would improve the result, for the least certain version."""
     measured = report.measured
     if not measured:
         return ""
@@ -148,7 +148,7 @@ def _runs_per_cell(version: SaturationVersion) -> int:
 
 
 def reasons(report: SaturationResult) -> list[str]:
-    """Why, version by version and measure by measure."""
+    """The reasons, version by version and measure by measure."""
     return [
         f"{version.label}, {MEASURES[saturation.measure]}: {saturation_text(saturation)}: {saturation.reason}."
         for version in report.versions
@@ -157,7 +157,7 @@ def reasons(report: SaturationResult) -> list[str]:
 
 
 def rule(report: SaturationResult) -> str:
-    """The rule that chooses the load."""
+    """The rule that selects the load."""
     return (
         "The saturation load is the largest connections × rate for which it and every smaller tested load have "
         f"processed at least {units.plain_percent(1.0 - report.tolerance)} of what was offered, in each cell of equal "
@@ -168,7 +168,7 @@ def rule(report: SaturationResult) -> str:
 
 
 def count_of(cell: LoadCell) -> TableCell:
-    """Processed transactions, a mean over the runs, with the share of what was offered."""
+    """Processed transactions, a mean over the runs, with their share of the offered ones."""
     if cell.committed is None or cell.efficiency is None:
         return QUIET
     share = units.plain_percent(cell.efficiency.value, decimals=1)
@@ -192,7 +192,7 @@ def decimals(figures: Sequence[CellFigure | None]) -> int:
 
 
 def total(cell: LoadCell, read: str) -> str:
-    """A sum of the books over the runs that count; unset where a source does not tell."""
+    """A sum of the counts over the runs that count; unset if a source does not report it."""
     values = [getattr(run, read) for run in cell.runs if not run.excluded]
     if not values or any(value is None for value in values):
         return units.UNSET
@@ -200,7 +200,7 @@ def total(cell: LoadCell, read: str) -> str:
 
 
 def runs_of(version: SaturationVersion) -> str:
-    """How many runs count."""
+    """The number of runs that count."""
     made = sum(len(cell.runs) for cell in version.cells)
     used = sum(cell.used for cell in version.cells)
     return units.plural(made, "run") if made == used else f"{used} of {units.plural(made, 'run')}"

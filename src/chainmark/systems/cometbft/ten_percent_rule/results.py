@@ -1,4 +1,4 @@
-"""What the rule of the published reports says of each figure."""
+"""The verdict of the published reports' rule on each figure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chainmark.core.attachment import OpinionRow
 
 
 class RuleConcordance(StrEnum):
-    """How the rule of the published reports and ours speak of one metric."""
+    """How the verdicts of the published reports' rule and ours on one metric relate."""
 
     BOTH_PASS = "both pass"  # noqa: S105 - not a password
     BOTH_FAIL = "both fail"
@@ -22,7 +22,7 @@ class RuleConcordance(StrEnum):
     NO_DATA = "no data"
 
 
-# Not worth a row beside the metrics.
+# Not important enough for a row next to the metrics.
 QUIET = {RuleConcordance.BOTH_PASS, RuleConcordance.UNDECIDED, RuleConcordance.NO_DATA, RuleConcordance.NOT_JUDGED}
 
 
@@ -30,9 +30,9 @@ class TenPercentRow(OpinionRow):
     """One judged metric by the rule of the published reports: a difference of more than 10 % is a regression.
 
     Attributes:
-        change: candidate / baseline - 1; None where there is no ratio.
-        old_fails: None where the rule can say nothing.
-        why: what makes the difference where both disagree; else "".
+        change: candidate / baseline - 1; None if there is no ratio.
+        old_fails: None if the rule does not apply.
+        why: the reason if the rules disagree; otherwise "".
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,4 +1,4 @@
-"""The verdict rule of the published reports, computed beside ours: any difference of more than 10 % is a regression."""
+"""The published reports' verdict rule, computed next to ours: any difference of more than 10 % is a regression."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ OLD_MARGIN = 0.10
 
 
 class TenPerCent:
-    """The rule, as a qualification asks it."""
+    """The rule, as used by a qualification."""
 
     def rows(self, comparison: Comparison) -> list[TenPercentRow]:
         """Every judged metric by it and by ours."""
         return ten_percent_rows(comparison)
 
     def verdict(self, rows: Sequence[OpinionRow]) -> TenPercentVerdict:
-        """What it says of all of them together."""
+        """Its verdict over all of them."""
         return ten_percent_verdict([row for row in rows if isinstance(row, TenPercentRow)])
 
 
 def relative_change(judgement: Judgement) -> float | None:
-    """Candidate / baseline - 1; None where a side has no value or the baseline is 0."""
+    """Candidate / baseline - 1; None if a side has no value or the baseline is 0."""
     base, other = judgement.baseline.value, judgement.candidate.value
     if base is None or other is None or base == 0.0:
         return None
@@ -52,11 +52,11 @@ def _row(item: Judgement, catalogue: Catalogue, excused: Mapping[str, str]) -> T
     old_fails = _old_fails(item, change)
     ours = is_failure(item) or (item.outcome is Outcome.WORSE and item.metric_id not in excused)
     undecided = item.outcome is Outcome.INCONCLUSIVE and metric.better is not Better.NEITHER
-    agreement = _agreement(old_fails, ours=ours, undecided=undecided)
-    if agreement is not RuleConcordance.NO_DATA and item.metric_id in excused:
-        agreement = RuleConcordance.NOT_COMPARABLE
-    elif agreement is not RuleConcordance.NO_DATA and item.change is None:
-        agreement = RuleConcordance.NOT_JUDGED
+    concordance = _agreement(old_fails, ours=ours, undecided=undecided)
+    if concordance is not RuleConcordance.NO_DATA and item.metric_id in excused:
+        concordance = RuleConcordance.NOT_COMPARABLE
+    elif concordance is not RuleConcordance.NO_DATA and item.change is None:
+        concordance = RuleConcordance.NOT_JUDGED
     return TenPercentRow(
         metric_id=item.metric_id,
         statistic=item.statistic,
@@ -69,13 +69,13 @@ def _row(item: Judgement, catalogue: Catalogue, excused: Mapping[str, str]) -> T
         old_fails=old_fails,
         outcome=item.outcome.value,
         ours_fails=ours,
-        agreement=agreement,
-        why=_why(item, metric, agreement, excused),
+        agreement=concordance,
+        why=_why(item, metric, concordance, excused),
     )
 
 
 def _old_fails(item: Judgement, change: float | None) -> bool | None:
-    """By the letter: a difference is one in either direction. From 0 to something is more than any percentage."""
+    """Literally: a difference counts in either direction. From 0 to something is more than any percentage."""
     if change is not None:
         return abs(change) > OLD_MARGIN
     base, other = item.baseline.value, item.candidate.value
@@ -95,7 +95,7 @@ def _agreement(old_fails: bool | None, *, ours: bool, undecided: bool) -> RuleCo
 
 
 def _why(item: Judgement, metric: Metric, agreement: RuleConcordance, excused: Mapping[str, str]) -> str:
-    """What makes the difference where the rules do not say the same."""
+    """The reason if the rules disagree."""
     if agreement is RuleConcordance.NOT_COMPARABLE:
         return f"not comparable: {excused[metric.id]}"
     if agreement is RuleConcordance.ONLY_OURS_FAILS:
@@ -106,7 +106,7 @@ def _why(item: Judgement, metric: Metric, agreement: RuleConcordance, excused: M
 
 
 def _why_not(item: Judgement, metric: Metric) -> str:
-    """Why a difference of more than 10 % is none that the candidate could fail by."""
+    """Why a difference of more than 10 % cannot fail the candidate."""
     base, other = item.baseline.value or 0.0, item.candidate.value or 0.0
     if metric.better is Better.NEITHER:
         return "neither direction is better: a difference alone is no regression"
@@ -131,7 +131,7 @@ def _noise(item: Judgement, metric: Metric) -> str:
 
 
 def ten_percent_verdict(rows: Sequence[TenPercentRow]) -> TenPercentVerdict:
-    """What the old rule says of all rows together, and on how many it disagrees with ours."""
+    """The old rule's verdict over all rows together, and the number of disagreements with ours."""
     judged = [row for row in rows if row.old_fails is not None]
     differing = [row for row in judged if row.old_fails]
     disagreed = [

@@ -1,4 +1,4 @@
-"""What the rule of the published reports says of all figures, and how that is shown beside our rule."""
+"""The published reports' rule applied to all figures, displayed next to our rule."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _AGREEMENT_LOOKS: dict[RuleConcordance, Emphasis] = {
 
 
 class TenPercentVerdict(Opinion):
-    """What the rule of the published reports says of the whole.
+    """The verdict of the published reports' rule as a whole.
 
     Attributes:
-        differing: how many of the judged metrics differ by more than 10 %, of ``judged`` with a ratio.
-        disagreements: on how many both rules disagree.
+        differing: number of judged metrics that differ by more than 10 %, of ``judged`` with a ratio.
+        disagreements: number of metrics on which the rules disagree.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -56,7 +56,7 @@ class TenPercentVerdict(Opinion):
         return old_rule_table(_own(rows), id_, title) if rows else None
 
     def short_table(self, rows: Sequence[OpinionRow], id_: str, title: str) -> Table | None:
-        """The figures on which both do not agree."""
+        """The figures on which the rules disagree."""
         note = f"{len(rows)} judged figures; all of them are in the JSON."
         differing = [row for row in _own(rows) if row.agreement not in QUIET]
         return old_rule_table(differing, id_, title, note) if differing else None
@@ -67,7 +67,7 @@ def _own(rows: Sequence[OpinionRow]) -> Sequence[TenPercentRow]:
 
 
 def old_rule_table(rows: Sequence[TenPercentRow], id_: str, title: str, note: str = "") -> Table:
-    """The rule of the published reports beside ours."""
+    """The published reports' rule next to ours."""
     made = [
         row_of(
             row.label,
@@ -84,7 +84,7 @@ def old_rule_table(rows: Sequence[TenPercentRow], id_: str, title: str, note: st
 
 
 def _change_of(row: TenPercentRow) -> str:
-    """A percentage needs a base: from nothing there is none, and the old rule counts any value as a difference."""
+    """A percentage needs a base: from zero there is none, and the old rule counts any value as a difference."""
     if row.change is not None:
         return units.percent(row.change)
     return units.NO_DATA if row.old_fails is None else "from 0" if row.old_fails else "0 on both sides"

@@ -1,1 +1,1 @@
-"""The page of load tests that a team publishes: releases × hardware × scenarios, measured here or printed before."""
+"""The published page of load tests: releases × hardware × scenarios, measured with chainmark or printed before."""

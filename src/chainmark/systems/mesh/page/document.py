@@ -1,4 +1,4 @@
-"""The page as a document: what it asks for, on which machines, one table a cell, and how it was tested."""
+"""The page as a document: its SLAs, the machines, one table per cell, and the method of the tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chainmark.systems.mesh.page.results import LoadPage, PageRelease, PageRow, 
 from chainmark.systems.mesh.pruning import PRUNING
 from chainmark.systems.mesh.published import STANDARD_SLA_S, EndpointRow, EndpointTable
 
-PRINTED_ERROR_SHARE = 0.01  # as the page that people know states it for all of its tables
+PRINTED_ERROR_SHARE = 0.01  # the existing page states it so for all of its tables
 _PUBLISHED = [Column("ID"), Column("Endpoint", kind="words", follows=True), *map(Column, (
     "Max Concurrency", "p95 (ms)", "p99 (ms)", "Non-2xx", "Error Rate (%)", "Reqs/sec"))]  # fmt: skip
 _NOTHING = TableCell(units.UNSET, emphasis="quiet")
@@ -86,11 +86,11 @@ def _about(page: LoadPage) -> list[Block]:
     return blocks
 
 
-# -- what is asked, and of what ----------------------------------------------------------------------------------------
+# -- SLAs and machines -------------------------------------------------------------------------------------------------
 
 
 def _agreements(page: LoadPage) -> Table:
-    """Every SLA with the tables that are held to it."""
+    """Every SLA with the tables that are judged by it."""
     held: dict[tuple[float | None, float, float], list[str]] = {}
     for release in page.releases:
         for table in release.tables:
@@ -120,7 +120,7 @@ def _hardware(page: LoadPage) -> Table:
     for release in page.releases:
         for table in release.tables:
             results.setdefault((_hardware_name(table), table.machine), []).append(release.version)
-    rows = [row_of(name, machine, ", ".join(dict.fromkeys(of))) for (name, machine), of in results.items()]
+    rows = [row_of(name, machine, ", ".join(dict.fromkeys(releases))) for (name, machine), releases in results.items()]
     return Table("hardware", "", words("profile", "machine specs", "releases"), rows)
 
 
@@ -129,7 +129,7 @@ def _hardware_name(table: PageTable) -> str:
 
 
 def _scenario_name(table: PageTable) -> str:
-    """What tells a table from the others of its release and machine: pruning, deployment, scenario."""
+    """What distinguishes a table from the others of its release and machine: pruning, deployment, scenario."""
     scenario = table.cell.get("scenario", STANDARD)
     parts = [capitalised(table.cell.get(PRUNING.id, "")), table.cell.get("deployment", "")]
     parts += [scenario] if scenario != STANDARD or not any(parts) else []
@@ -197,7 +197,7 @@ def _printed_table(printed: EndpointTable, title: str, id_: str) -> Table:
 
 
 def _printed_row(row: EndpointRow) -> TableRow:
-    """Digit for digit; what the page has no column for is not shown."""
+    """Digit for digit; values without a column on the page are omitted."""
 
     def figure(name: str, unit: str = "") -> TableCell:
         value: float | None = getattr(row, name)
@@ -212,12 +212,12 @@ def _printed_row(row: EndpointRow) -> TableRow:
 
 
 def _decimals(last_digit: float) -> int:
-    """How many decimals a figure has whose last digit has that unit: 2 of 0.01."""
+    """The number of decimals of a figure whose last digit has that unit: 2 for 0.01."""
     return len(units.tidy(last_digit).partition(".")[2])
 
 
 def _published_row(number: int, row: PageRow) -> TableRow:
-    """The same columns of what was measured; of an endpoint that no client could be served by, nothing but that."""
+    """The same columns for measured data; for an endpoint that could not serve one client, only that."""
     answer = row.answers.get("clients")
     named = [TableCell(str(number)), TableCell(row.label)]
     if answer is None:
@@ -244,11 +244,11 @@ def _milliseconds(centile: Centile) -> TableCell:
     return TableCell(f"{cell.text}ms", emphasis=cell.emphasis) if centile.value_s is not None else cell
 
 
-# -- what they leave out -----------------------------------------------------------------------------------------------
+# -- data that they omit -----------------------------------------------------------------------------------------------
 
 
 def _further(table: PageTable, id_: str, title: str) -> list[Table]:
-    """For each kind of load what the published columns do not tell."""
+    """For each kind of load the data that the published columns omit."""
     tables = []
     for kind in text.KINDS:
         rows = [_further_row(n, row, kind) for n, row in enumerate(table.rows, 1) if kind in row.answers]
@@ -292,7 +292,7 @@ def _confirmed(capacity_entry: CapacityEntry) -> str:
 
 
 def _rates(step: StepEntry | None) -> list[TableCell]:
-    """Requests, offered and answered per second, failed."""
+    """Requests, offered and completed per second, failed."""
     if step is None:
         return [_NOTHING] * 4
     offered = step.due / step.window_s if step.window_s > 0.0 else None
@@ -304,7 +304,7 @@ def _rates(step: StepEntry | None) -> list[TableCell]:
     ]
 
 
-# -- how ---------------------------------------------------------------------------------------------------------------
+# -- method ------------------------------------------------------------------------------------------------------------
 
 
 def _method(page: LoadPage) -> list[Block]:

@@ -1,4 +1,4 @@
-"""What the page says, gathered from runs: one table a cell, measured ones and those of pages that were read in."""
+"""The content of the page, collected from runs: one table per cell, measured ones and those of imported pages."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class _Part(BaseModel):
 
 
 class PageAnswer(_Part):
-    """One capacity of an endpoint; ``step`` is the one whose figures stand for it, or of nothing that passed, failed.
+    """One capacity of an endpoint; ``step`` is its step, or, if none passed, the one that failed.
 
     Attributes:
-        others: what further runs of the same cell found, the newest first.
+        others: the results of further runs of the same cell, newest first.
     """
 
     found: CapacityEntry
@@ -43,7 +43,7 @@ class PageAnswer(_Part):
 
 
 class PageRow(_Part):
-    """One endpoint that was measured here, by the newest run of its cell that has it."""
+    """One endpoint measured with chainmark, by the newest run of its cell that has it."""
 
     label: str
     run_id: str
@@ -55,7 +55,7 @@ class PageRun(_Part):
     """How one run was made.
 
     Attributes:
-        stages: the file of all its steps, seen from the page; "" where none was written.
+        stages: the file of all its steps, relative to the page; "" if none was written.
         settings: sections `steps` and `search` of its profile.
     """
 
@@ -75,8 +75,8 @@ class PageTable(_Part):
     """One cell: either measured (rows and runs) or printed.
 
     Attributes:
-        cell: scenario, hardware, deployment and pruning, as far as they are stated.
-        machine: the machine that is behind the hardware's name.
+        cell: scenario, hardware, deployment and pruning, as far as stated.
+        machine: the machine with that hardware name.
     """
 
     cell: dict[str, str]
@@ -87,7 +87,7 @@ class PageTable(_Part):
 
 
 class PageRelease(_Part):
-    """A release: the day of its first figures, tested here or printed, and its tables."""
+    """A release: the day of its first figures, measured or printed, and its tables."""
 
     version: str
     subject: str
@@ -99,8 +99,8 @@ class LoadPage(Result):
     """``load-page.json``, newest release first.
 
     Attributes:
-        introduction: of the page that tables were read from.
-        left_out: runs that say nothing, and why, a sentence each.
+        introduction: of the page from which tables were imported.
+        left_out: runs without usable results, with the reason, one sentence each.
     """
 
     introduction: list[str]
@@ -110,15 +110,15 @@ class LoadPage(Result):
 
 
 def page_of(runs: Sequence[SealedRun], stages: Mapping[str, str], tool_version: str) -> LoadPage:
-    """Gather the page.
+    """Build the page.
 
     Args:
-        runs: of load tests, and of pages that were read in.
-        stages: by run, where the file of its steps lies, seen from the page.
+        runs: of load tests, and of imported pages.
+        stages: by run, the file of its steps, relative to the page.
         tool_version: recorded in the result.
 
     Raises:
-        UsageError: none of the runs has anything for the page, or one was read in before pages were kept whole.
+        UsageError: none of the runs has anything for the page, or one was imported before pages were stored completely.
     """
     shown = [run for run in runs if _why_not(run.manifest) is None]
     if not shown:
@@ -143,7 +143,7 @@ def page_of(runs: Sequence[SealedRun], stages: Mapping[str, str], tool_version: 
 
 
 def _why_not(manifest: Manifest) -> str | None:
-    """Why a run says nothing on the page; None where it does."""
+    """Why a run has nothing for the page; None if it has."""
     if manifest.status is Status.INVALID:
         return "; ".join(f"{gate.label}: {gate.measured}" for gate in manifest.deciding_gates) or "it is invalid"
     return None
@@ -164,7 +164,7 @@ def _printed_table(run: SealedRun, table: EndpointTable) -> PageTable:
 
 
 def _cell(manifest: Manifest) -> dict[str, str]:
-    """The run's cell; of a run that is older than labels, what its conditions say of it."""
+    """The run's cell; for a run older than labels, by its conditions."""
     known: dict[str, str] = {
         key: manifest.conditions[key] for key in ("scenario", "hardware") if key in manifest.conditions
     }
@@ -176,21 +176,21 @@ def _machine(manifest: Manifest) -> str:
 
 
 def _measured(runs: Iterable[SealedRun], stages: Mapping[str, str]) -> Iterator[tuple[SealedRun, PageTable]]:
-    """A table for the runs of one release, cell and agreement, told by the newest of them."""
+    """A table for the runs of one release, cell and SLA, with the properties of the newest run."""
     cells: dict[str, list[SealedRun]] = {}
     for run in sorted(runs, key=lambda item: (item.manifest.started_at, item.run_id), reverse=True):
         manifest = run.manifest
         workload = {key: value for key, value in manifest.workload.items() if key != "corpus"}
         key = json.dumps([manifest.subject.version, _cell(manifest), _machine(manifest), workload], sort_keys=True)
         cells.setdefault(key, []).append(run)
-    for alike in reversed(cells.values()):
-        results = [(run, target) for run in alike if (target := _target(run)) is not None]
+    for group in reversed(cells.values()):
+        results = [(run, target) for run in group if (target := _target(run)) is not None]
         if results:
             yield (
-                alike[0],
+                group[0],
                 PageTable(
-                    cell=_cell(alike[0].manifest),
-                    machine=_machine(alike[0].manifest),
+                    cell=_cell(group[0].manifest),
+                    machine=_machine(group[0].manifest),
                     rows=_rows(results),
                     runs=[_run(run, stages.get(run.run_id, "")) for run, _ in results],
                 ),
@@ -198,13 +198,13 @@ def _measured(runs: Iterable[SealedRun], stages: Mapping[str, str]) -> Iterator[
 
 
 def _target(run: SealedRun) -> TargetEntry | None:
-    """What its load test found of the run's server."""
+    """The load test's facts about the run's server."""
     report: LoadReport = load_report_of(run)
     return next((target for target in report.targets if target.run_id == run.run_id), None)
 
 
 def _rows(target_entries: Sequence[tuple[SealedRun, TargetEntry]]) -> list[PageRow]:
-    """Every endpoint once, in the order of the newest run; what further runs found of it stands beside it."""
+    """Every endpoint once, in the order of the newest run; results of further runs are attached to it."""
     endpoints: dict[str, list[tuple[str, EndpointEntry]]] = {}
     for run, target in target_entries:
         for endpoint in target.endpoints:
@@ -252,21 +252,21 @@ def _run(run: SealedRun, stages: str) -> PageRun:
 
 
 def _releases(tables: Iterable[tuple[SealedRun, PageTable]]) -> list[PageRelease]:
-    """By version, the newest first; in each, tables as they were measured, and then as they were printed."""
+    """By version, newest first; in each, measured tables in order, and then printed ones."""
     page_tables: dict[str, list[tuple[Manifest, PageTable]]] = {}
     for run, table in tables:
         page_tables.setdefault(run.manifest.subject.version, []).append((run.manifest, table))
-    made = [
+    releases = [
         PageRelease(
             version=version,
-            subject=of[0][0].subject.name,
-            day=min(_day(manifest, table) for manifest, table in of),
-            tables=[table for _, table in sorted(of, key=_order)],
+            subject=entries[0][0].subject.name,
+            day=min(_day(manifest, table) for manifest, table in entries),
+            tables=[table for _, table in sorted(entries, key=_order)],
         )
-        for version, of in page_tables.items()
+        for version, entries in page_tables.items()
     ]
     return sorted(
-        made,
+        releases,
         key=lambda page_release: (_numbers(page_release.version), page_release.day, page_release.version),
         reverse=True,
     )
