@@ -124,8 +124,8 @@ def _sustained(report: LoadReport, gating: Sequence[Ruling]) -> str:
     within = f"within {agreement_text(slas[0])}" if len(slas) == 1 else "within their SLAs"
     decided = [(item, capacity) for item in gating if (capacity := _capacity(report, item)) is not None]
     if not decided:
-        count = len({(ruling.target, ruling.endpoint) for ruling in gating})
-        return f"{units.plural(count, 'endpoint')} stayed {within} {_loads(gating)}"
+        endpoints = len({(ruling.target, ruling.endpoint) for ruling in gating})
+        return f"{units.plural(endpoints, 'endpoint')} stayed {within} {_loads(gating)}"
     required = [(item, capacity) for item, capacity in decided if item.required]
     if required:
         nearest, capacity = min(required, key=lambda pair: pair[1].low / (pair[0].required or 1.0))
