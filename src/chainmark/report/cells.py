@@ -12,12 +12,16 @@ from chainmark.report.blocks import Column, Table, TableCell
 
 WIDEST_TAIL = 60  # characters after a figure
 _SHORT = 24  # characters: shorter texts are not wrapped
+_CODE = Markup("<code>{}</code>")
 
 
 @lru_cache(maxsize=10_000)
 def unbroken(text: str) -> Markup:
-    """Text in which a figure and its percent sign stay on one line."""
-    return escape(re.sub(r"(?<=\d) (?=%)", "\u00a0", text))
+    """Text in which a figure and its percent sign stay on one line, and what is between two backticks is code."""
+    parts = re.sub(r"(?<=\d) (?=%)", "\u00a0", text).split("`")
+    if len(parts) % 2 == 0:
+        return escape("`".join(parts))
+    return Markup().join(_CODE.format(part) if index % 2 else escape(part) for index, part in enumerate(parts))
 
 
 def tail_class(letters: int) -> str:

@@ -143,7 +143,7 @@ def _sustained(report: LoadReport, gating: Sequence[Ruling]) -> str:
 def _loads(gating: Sequence[Ruling]) -> str:
     """What was judged where no capacity was searched: fixed levels, drift, ramps and spikes."""
     levels = ["at every fixed level"] if any(not (item.course or item.is_of_drift) for item in gating) else []
-    courses = [f"in the {item.course}" for item in gating if item.course]
+    courses = [f"in the {item.course} ({item.reason})" for item in gating if item.course]
     drift = ", without drift" if any(item.is_of_drift for item in gating) else ""
     return f"{enumerated([*levels, *dict.fromkeys(courses)])}{drift}"
 

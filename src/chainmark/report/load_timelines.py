@@ -91,7 +91,7 @@ def _latency_timeline(track: _Track) -> Chart | None:
         layers=[line, dots],
         rows=rows,
         series={"label": LegendSeries(list(dict.fromkeys(row["label"] for row in rows)))},
-        limits=[Limit(limit_s * text.MS.factor, f"SLA p99 {units.duration(limit_s)}")],
+        limits=[Limit(limit_s * text.MS.factor, f"SLA p99 {units.duration(limit_s)}", at_end=True)],
     )
 
 
@@ -105,7 +105,7 @@ def _over_seconds(track: _Track, id_: str, title: str, *, layers: Sequence[Layer
     return Chart(
         id=id_,
         title=title,
-        x=Axis("seconds of load, step after step", domain=(0.0, track.seconds.bins[-1].end)),
+        x=Axis("seconds of load, step after step", domain=(0.0, track.seconds.bins[-1].end), whole=True),
         layers=[*steps, *layers],
         data={"steps": columns_of(_places(track.seconds)), "points": columns_of(rows)},
         note=track.note,

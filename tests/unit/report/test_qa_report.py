@@ -32,6 +32,7 @@ def renderings(report: QaReport) -> dict[str, str]:
     page, _ = document_of(report).markdown_page("figures")
     plain = re.sub(r"\\([\\`*_\[\]<>|#~&])", r"\1", page)
     html = re.sub(r"<script.*?</script>", "", document_of(report).html(), flags=re.DOTALL)
+    html = re.sub(r"</?code>", "`", html)
     return {"terminal": console.export_text(), "markdown": plain, "html": unescape(re.sub(r"<[^>]+>", "", html))}
 
 
