@@ -114,11 +114,28 @@ fn holds(body: &[u8], text: &[u8]) -> bool {
     body.windows(text.len()).any(|window| window == text)
 }
 
-/// The beginning of a text body, for messages.
+/// The beginning of a text body, for messages; of an HTML page its title, because its first line is the same in all.
 pub(super) fn first_line(body: &[u8]) -> String {
-    let line = body.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).find(|line| !line.is_empty());
+    let line = html_title(body)
+        .unwrap_or(body)
+        .split(|&byte| byte == b'\n')
+        .map(<[u8]>::trim_ascii)
+        .find(|line| !line.is_empty());
     let line = line.unwrap_or_default();
     cut(&String::from_utf8_lossy(&line[..line.len().min(4 * SHOWN_CHARACTERS)]))
+}
+
+/// What is between `<title>` and its end, within the first kilobytes; none of a body that is not HTML.
+fn html_title(body: &[u8]) -> Option<&[u8]> {
+    const BEGIN: &[u8] = b"<title>";
+    let head = &body[..body.len().min(16 * SHOWN_CHARACTERS)];
+    if !head.trim_ascii_start().starts_with(b"<") {
+        return None;
+    }
+    let begin = head.windows(BEGIN.len()).position(|window| window.eq_ignore_ascii_case(BEGIN))? + BEGIN.len();
+    let title = &head[begin..];
+    let end = title.iter().position(|&byte| byte == b'<')?;
+    Some(&title[..end]).filter(|title| !title.trim_ascii().is_empty())
 }
 
 fn cut(text: &str) -> String {
@@ -223,6 +240,16 @@ mod tests {
             Some(Fault::Wrong { what, example }) => (what, example),
             other => panic!("{other:?}"),
         }
+    }
+
+    /// Every page of nginx begins with `<html>`, which says nothing to its reader.
+    #[test]
+    fn an_html_page_is_shown_by_its_title() {
+        let page = b"<html>\r\n<head><TITLE> 400 No required SSL certificate was sent</TITLE></head>";
+        assert_eq!(first_line(page), "400 No required SSL certificate was sent");
+        assert_eq!(first_line(b"<html>\n<title></title>"), "<html>");
+        assert_eq!(first_line(b"<title>never ends"), "<title>never ends");
+        assert_eq!(first_line(b"\n a <title>no page</title>"), "a <title>no page</title>");
     }
 
     #[test]
