@@ -187,7 +187,7 @@ def test_nothing_is_exhausted_and_a_page_that_stops_answering_is_counted(profile
     assert app.why
     bent = _bent(report.targets[0].endpoints[0])
     assert bent.finding == "nothing"
-    assert "nothing of what was watched was exhausted; the fullest was" in bent.sentence
+    assert "no monitored resource was exhausted; the fullest was" in bent.sentence
 
 
 def test_what_cannot_be_watched_is_said_before_anything_is_asked(profile: Path, tmp_path: Path) -> None:

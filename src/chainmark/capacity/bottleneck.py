@@ -213,7 +213,7 @@ def _exhausted(kind: Kind, use: ResourceUse, level: float, uses: Sequence[Resour
 
 def _held_up(kind: Kind, use: ResourceUse, level: float, uses: Sequence[ResourceUse]) -> BentEntry:
     waiting = _amount(use.used[max(use.used)], use.unit)
-    text = f"{use.label} held the server up from {level_text(kind, level)} on: {waiting} {use.unit} waited for it"
+    text = f"{use.label} limited the server from {level_text(kind, level)} on: {waiting} {use.unit} waited for it"
     return _bent(kind, "waiting", use, level, text + _beside(use, level, uses))
 
 
@@ -227,7 +227,7 @@ def _stays(kind: Kind, flat: tuple[ResourceUse, float, float], last: float, uses
 
 
 def _nothing(kind: Kind, missed: float | None, levels: Sequence[LevelSeen], uses: Sequence[ResourceUse]) -> BentEntry:
-    sentence = "nothing of what was watched was exhausted"
+    sentence = "no monitored resource was exhausted"
     if missed is None and levels:
         sentence = f"no level missed the SLA, and {sentence}"
     shares = [(share, use.label, level) for use in uses for level, share in use.shares.items()]

@@ -257,7 +257,7 @@ def _centile_value(evidence: _Evidence, fraction: float) -> tuple[float | None, 
         return None, f"not estimable from {counted} requests"
     within = fraction * counted
     if within > ok:
-        return None, f"{evidence.never_answered} of {counted} requests were never answered rightly"
+        return None, f"{evidence.never_answered} of {counted} requests had no correct response"
     return evidence.latency.quantile(within / ok), ""
 
 

@@ -83,7 +83,8 @@ def gone_text(target: TargetEntry) -> str:
     if target.gone is None:
         return ""
     at = units.utc_clock(target.gone.at)
-    return f"{target.name}: the server was gone at {at} ({target.gone.why}); what was measured until then stands here."
+    what = f"the server was gone at {at} ({target.gone.why})"
+    return f"{target.name}: {what}; the report has the measurements up to then."
 
 
 def rulings(report: LoadReport) -> list[Ruling]:
@@ -119,7 +120,7 @@ def verdict(report: LoadReport, ruled: Sequence[Ruling] | None = None) -> tuple[
             reasons.insert(0, gone_text(target))
         elif target.interrupted:
             verdicts.add(Verdict.PARTIAL)
-            reasons.insert(0, f"{target.name}: the test was interrupted; what was measured until then stands here.")
+            reasons.insert(0, f"{target.name}: the test was interrupted; the report has the measurements up to then.")
     if not verdicts:
         return Verdict.INCONCLUSIVE, ["Nothing was measured."]
     return worst(verdicts), reasons
@@ -161,7 +162,7 @@ def _drifted(endpoint: EndpointEntry) -> tuple[Verdict, str] | None:
                 f"{drift.what} {drift_text(drift)} over {units.duration(drift.window_s)}" for drift in failing
             )
             return result, text
-    return (Verdict.PASS, "stayed as it was") if judged else None
+    return (Verdict.PASS, "no drift") if judged else None
 
 
 def course_text(course: CourseEntry) -> str:

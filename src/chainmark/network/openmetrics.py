@@ -144,7 +144,7 @@ def _load(figures: LiveFigures) -> Iterator[Metric]:
     counters = {
         "load_offered": ("Transactions or requests that were due so far in this run or step.", figures.offered),
         "load_sent": ("Those that were sent.", figures.sent),
-        "load_accepted": ("Those that were answered rightly.", figures.accepted),
+        "load_accepted": ("Those with a correct response.", figures.accepted),
         "load_failed": ("Those that were refused or answered wrongly.", figures.failed),
         "committed_transactions": ("Transactions in the chain's blocks.", figures.committed),
     }

@@ -70,7 +70,7 @@ def _capacity_chart(report: LoadReport, kind: Kind) -> Chart | None:
     notes = ["Bars: the interval."]
     required = [row for row in rows if "required" in row]
     if required:
-        notes.append("Upright ticks: what is required.")
+        notes.append("Vertical ticks: the required capacity.")
     missing = [f"{row['target']} {row['label']}" if len(names) > 1 else row["label"]
                for row in rows if "capacity" not in row]  # fmt: skip
     if missing:
@@ -84,7 +84,7 @@ def _capacity_chart(report: LoadReport, kind: Kind) -> Chart | None:
     look: dict[str, Any] = {"y": "label", "colour": "target", "offset": "target"}
     return Chart(
         id=f"capacity-{kind}",
-        title=f"{text.KIND_NAMES[kind]} that each endpoint takes",
+        title=f"{text.KIND_NAMES[kind]} sustained by each endpoint",
         x=Axis(text.KIND_AXES[kind], log_beyond=_WIDE_RATIO, zero=True, nice=True, whole=kind == "clients"),
         y=Axis(names=labels),
         layers=[
@@ -147,7 +147,7 @@ def _load_chart(sides: Sequence[EndpointSide], id_: str, kind: Kind, *, few: boo
     missing = sum(row["value"] is None for row in rows)
     notes = ["Lines run through the median of each level's steps."]
     if missing:
-        notes.append(f"Without a mark: {units.plural(missing, 'centile')}, not estimable or never answered.")
+        notes.append(f"Without a mark: {units.plural(missing, 'centile')}, not estimable or without a response.")
     tips = [
         Tooltip("line", "label"),
         Tooltip("centile", "centile"),
@@ -279,7 +279,7 @@ def _distribution_chart(side: EndpointSide, kind: Kind, id_: str, name: str) -> 
         return None
     axis = f"latency, {text.MS.symbol}"
     least = min([0.001, *(row["slower"] for row in rows)])
-    note = "A step keeps to its p99 where its line passes above the crossing of the two dashed lines."
+    note = "A step meets its p99 limit if its line passes above the crossing of the two dashed lines."
     if len(chosen) < len(measured):
         note += f" {len(chosen)} of {len(measured)} steps are drawn; the table of steps has all."
     tips = [Tooltip("step", "label"), Tooltip(axis, "value", ",.4g"), Tooltip("took longer", "slower", ".4%")]

@@ -13,7 +13,7 @@ from chainmark.report.load_timelines import timelines_of
 
 _QUIET = TableCell(units.NOT_ESTIMABLE, emphasis="quiet")
 _SPIKE_NOTE = (
-    "Back after: the time from the end of the spike to the first answer of 299 requests in a row of which at most 1 % "
+    "Recovery time: from the end of the spike to the first answer of 299 requests in a row of which at most 1 % "
     "failed or took longer than the p99 before the spike plus `recovery_share`; its interval follows from that p99's."
 )
 _RAMP_NOTE = (
@@ -28,7 +28,7 @@ def course_tables(target: TargetEntry, name: str, number: int, *, several: bool)
     every = [(endpoint.label, course) for endpoint in target.endpoints for course in endpoint.courses]
     tables = []
     if spikes := [TableRow(_spike_cells(label, course)) for label, course in every if course.what == "spike"]:
-        figures = map(Column, ("p99 before, ms", "p99 at the peak, ms", "failed", "back after", "interval"))
+        figures = map(Column, ("p99 before, ms", "p99 at the peak, ms", "failed", "recovery time", "interval"))
         columns = [*words("load"), *figures, *words("remarks")]
         tables.append(Table(f"spikes-{number}", f"Recovery from spikes{suffix}", columns, spikes, [_SPIKE_NOTE]))
     if ramps := [TableRow(_ramp_cells(label, course)) for label, course in every if course.what == "ramp"]:

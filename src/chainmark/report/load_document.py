@@ -42,7 +42,7 @@ def load_document(report: LoadReport) -> Document:
         Section("distributions", "Distributions of latencies", distribution_charts(report), closed=True),
         Section("courses", "Ramps and spikes, second by second", course_charts(report)),
         Section("timelines", "Second by second", timeline_charts(report), closed=True),
-        Section("server", "What the server used", use_blocks(report), closed=True),
+        Section("server", "Server resource use", use_blocks(report), closed=True),
         Section("errors", "Errors", _errors(report), closed=True),
         Section("steps", "Every step", _steps(report), closed=True),
         Section("conditions", "Conditions", _conditions(report), closed=True),
@@ -109,7 +109,7 @@ def _conditions(report: LoadReport) -> list[Block]:
     blocks: list[Block] = [_agreements(report)] if text.agreements(report) else []
     corpus = [Fact(label="Corpus, BLAKE3", value=report.corpus_hash)] if report.corpus_hash else []
     facts = [Fact(label="Load test by", value=f"chainmark {report.tool_version}"), *corpus, *report.machine]
-    blocks.append(_facts("machine", "The machine that made the load", [""], [facts]))
+    blocks.append(_facts("machine", "The load generator's machine", [""], [facts]))
     names = text.names_of(report.targets)
     if report.targets:
         blocks.append(_facts("targets", "The servers", names, [_target_facts(target) for target in report.targets]))
@@ -201,12 +201,13 @@ def _notes(report: LoadReport) -> list[str]:
     }
     notes = []
     if "ladder end" in stops:
-        notes.append("“≥” at the ladder's end is a limit of the test: no level failed, and the server may take more.")
+        notes.append("“≥” at the ladder's end is a limit of the test: no level failed, the server may sustain more.")
     if "generator-limited" in stops:
-        notes.append("Generator-limited: the machine that made the load was late itself; the server may take more.")
+        notes.append("Generator-limited: the load generator was late; the server may sustain more.")
     if "waited" in stops:
         notes.append(
-            "Waited: others had the processors while the generator or the server wanted to run, in every repetition."
+            "Waited: other processes had the processors while the generator or the server was ready to run, in every "
+            "repetition."
         )
     if "not confirmed" in findings:
         notes.append(
@@ -214,7 +215,7 @@ def _notes(report: LoadReport) -> list[str]:
             "that passed every time."
         )
     if "unsettled" in findings:
-        notes.append("What is set apart as unsettled rests on too few requests, or on a search that did not end.")
+        notes.append("Unsettled results are based on too few requests, or on a search that did not end.")
     if len(text.agreements(report)) > 1:
-        notes.append("The endpoints are held to different SLAs; the table of SLAs has each.")
+        notes.append("The endpoints have different SLAs, which the table of SLAs lists.")
     return notes

@@ -25,8 +25,8 @@ def mix_table(target: TargetEntry, name: str, number: int, *, several: bool) -> 
     if not rows:
         return None
     figures = ("of the requests, %", "requests", "p50, ms", "p95, ms", "p99, ms", "its limit, ms", "error rate, %")
-    columns = [*words("level, endpoint"), *map(Column, figures), *words("keeps to it")]
-    notes = ["Each endpoint keeps to its own SLA, or the mix does not. p50 and p95: of right answers."]
+    columns = [*words("level, endpoint"), *map(Column, figures), *words("meets its SLA")]
+    notes = ["The mix meets its SLA if every endpoint meets its own. p50 and p95: of correct responses."]
     return Table(f"mix-{number}", f"Within the mix{f': {name}' if several else ''}", columns, rows, notes)
 
 

@@ -40,7 +40,7 @@ def bent_remarks(report: LoadReport) -> list[Block]:
             for bent in endpoint.bent:
                 prefix = f"{f'{name} ' if several else ''}{endpoint.label} ({bent.kind})"
                 messages.append(f"{prefix}: {bent.sentence}.")
-    return [Remarks("bent", "What bent first", messages)] if messages else []
+    return [Remarks("bent", "First exhausted resource", messages)] if messages else []
 
 
 def use_charts(report: LoadReport, id_: str, kind: Kind) -> list[Chart]:
@@ -66,7 +66,7 @@ def _use_chart(endpoint: EndpointEntry, kind: Kind, label: str, id_: str) -> Cha
     if not rows:
         return None
     names = list(dict.fromkeys(row["label"] for row in rows))
-    level, share = text.KIND_AXES[kind], "of what there was, %"
+    level, share = text.KIND_AXES[kind], "share of the limit, %"
     tips = [Tooltip("resource", "label"), Tooltip(level, "level", ",.5g"), Tooltip(share, "value", ",.3g")]
     capacity = text.capacity_of(endpoint, kind)
     marks = [{"level": capacity.capacity}] if capacity and capacity.capacity else []
@@ -75,7 +75,7 @@ def _use_chart(endpoint: EndpointEntry, kind: Kind, label: str, id_: str) -> Cha
         note += f" The fullest {len(fullest)} of {len(limited)}; the table has all."
     return Chart(
         id=id_,
-        title=f"{label}: what the server used of what it had",
+        title=f"{label}: server resource use, as a share of the limits",
         x=Axis(level, log_beyond=_WIDE_RATIO),
         y=Axis(share, domain=(0.0, max(_ALL_PERCENT, *(row["value"] for row in rows)))),
         layers=[
@@ -162,7 +162,7 @@ def _use_table(endpoint: EndpointEntry, kind: Kind, title: str, id_: str) -> lis
     if endpoint.series_left_out:
         omitted = units.plural(endpoint.series_left_out, "further series", "further series")
         notes.append(f"{omitted} without a known limit in `events/server.parquet`.")
-    return [Table(id_, f"{title}: what the server used", columns, rows, notes)]
+    return [Table(id_, f"{title}: server resource use", columns, rows, notes)]
 
 
 def _levels(endpoint: EndpointEntry, kind: Kind, known: Sequence[float]) -> list[float]:
@@ -242,4 +242,4 @@ def _sources(target: TargetEntry, name: str, number: int) -> list[Table]:
         for source in target.sources
     ]  # fmt: skip
     columns = [*words("source", "what"), Column("readings"), Column("not answered"), *words("why")]
-    return [Table(f"sources-{number}", f"{name}: what was watched", columns, rows)] if rows else []
+    return [Table(f"sources-{number}", f"{name}: monitored sources", columns, rows)] if rows else []

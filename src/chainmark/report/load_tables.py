@@ -29,9 +29,9 @@ _QUIET = TableCell(units.UNSET, emphasis="quiet")
 _LONGEST_WORDS = 44  # of a cell: longer texts are below the table
 _MOST_STEPS_ON_TERMINAL = 40
 _GENERATOR = (
-    "CPU: of the generator's threads. Lag: p99 of how late the generator took up what was due; woke late: p99 of how "
-    "late its timer was. Waited: of the time in which generator or server wanted to run, what others had of the "
-    "processors."
+    "CPU: of the generator's threads. Lag: p99 of the time between a request's due time and its start; woke late: p99 "
+    "of the delay of its timer. Waited: share of the time in which generator or server were ready to run and other "
+    "processes had the processors."
 )
 _EMPHASIS: dict[Verdict, Emphasis] = {Verdict.PASS: "plain", Verdict.FAIL: "worse"}
 
@@ -49,11 +49,11 @@ def capacity_table(target: TargetEntry, name: str, number: int, *, several: bool
     rows = []
     for index, endpoint in enumerate(target.endpoints, start=1):
         rows += _capacity_rows(index, endpoint, main, second)
-    notes = ["reqs/sec: right answers per second at that level.", text.ERRORS_ARE, *text.centile_notes(rows)]
+    notes = ["reqs/sec: correct responses per second at that level.", text.ERRORS_ARE, *text.centile_notes(rows)]
     if second:
-        notes.append("max rate: requests due per second, whose latency counts from when each was due.")
+        notes.append("max rate: requests due per second; latency counts from the due time.")
     if any(row.second for row in rows):
-        notes.append("Where the lowest level failed, its own figures stand below.")
+        notes.append("If the lowest level failed, the row below has its figures.")
     title = f"Capacity of each endpoint{f': {name}' if several else ''}"
     return Table(f"capacity-{number}", title, columns, rows, notes)
 
@@ -130,7 +130,7 @@ def basis_table(target: TargetEntry, name: str, number: int, ruled: Sequence[Rul
         "Confirmed: the capacity and the first fail were measured again, and all measurements of each agree.",
         *text.centile_notes(rows),
     ]
-    return Table(f"basis-{number}", f"What that rests on{f': {name}' if several else ''}", columns, rows, notes)
+    return Table(f"basis-{number}", f"Details of the capacities{f': {name}' if several else ''}", columns, rows, notes)
 
 
 def _verdict_cell(ruling: Ruling | None) -> TableCell:

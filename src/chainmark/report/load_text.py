@@ -48,17 +48,17 @@ MS = units.DisplayUnit("ms", 1e3)
 _MOST_MS_DECIMALS = 3
 
 CENTILES_ARE = (
-    f"{units.NOT_ESTIMABLE}: of fewer than {fewest_for_upper_bound(0.99)} requests no p99 can be told, of fewer than "
-    f"{fewest_for_upper_bound(0.95)} no p95; the longest latency is not put in its place. {BEYOND}: more requests than "
-    "that were never answered rightly."
+    f"{units.NOT_ESTIMABLE}: fewer than {fewest_for_upper_bound(0.99)} requests give no p99, fewer than "
+    f"{fewest_for_upper_bound(0.95)} no p95, and the longest latency does not replace it. {BEYOND}: more requests than "
+    "that had no correct response."
 )
 ERRORS_ARE = (
-    "Error rate: of the requests that were sent, all that had no right answer in time, by status, content, timeout or "
+    "Error rate: the share of the sent requests without a correct response in time, by status, content, timeout or "
     "connection."
 )
 INTERVALS_ARE = (
-    "Interval: up to its first level every measurement passed clearly (95 %), from its second on every one failed "
-    "clearly."
+    "Interval: every measurement passed clearly (95 %) up to its lower level, and failed clearly from its upper level "
+    "on."
 )
 
 
@@ -127,12 +127,14 @@ def interval_text(capacity_entry: CapacityEntry) -> str:
 def stopped_text(capacity_entry: CapacityEntry, agreement: ServiceLevel) -> str:
     """Why the capacity is not higher, or not known more precisely."""
     if capacity_entry.stopped_by == "first step":
-        missed = condition_text(capacity_entry.condition, agreement) if capacity_entry.condition else "not told by what"
+        missed = (
+            condition_text(capacity_entry.condition, agreement) if capacity_entry.condition else "unknown cause"
+        )
         return f"the lowest level failed: {missed}"
     ends = {
         "ladder end": "the ladder's end, nothing failed",
         "generator-limited": "the generator, not the server",
-        "waited": "waited for a processor that others had",
+        "waited": "waited for a processor that other processes had",
         "budget": "the search ran out of steps",
         "interrupted": "interrupted",
         "server gone": "the server went away",

@@ -56,10 +56,10 @@ def timelines_of(side: EndpointSide, kind: Kind, id_: str, name: str) -> list[Ch
     seconds = seconds_of(side.endpoint, kind)
     if not seconds.bins:
         return []
-    note = "Grey: warm-up, which no figure counts. Above: the level of each step."
+    note = "Grey: warm-up, excluded from all figures. Top: the level of each step."
     if seconds.size > 1:
         joined = f"{seconds.size} seconds: their median p50, their worst p99 and max, all their errors."
-        note += f" Each point stands for {joined}"
+        note += f" Each point covers {joined}"
     track = _Track(side, seconds, id_, name, note)
     return [drawn for drawn in (_latency_timeline(track), _error_timeline(track), _waiting_strip(track)) if drawn]
 
@@ -162,7 +162,7 @@ def _waiting_strip(track: _Track) -> Chart | None:
     return _over_seconds(
         track,
         f"waiting-{track.id}",
-        f"{track.side.endpoint.label}{track.name}: time lost to others",
+        f"{track.side.endpoint.label}{track.name}: processor time lost to other processes",
         y=Axis("lost, %", domain=(0.0, 100.0), ticks=(0, 50, 100)),
         layers=[Layer("box", x="second", x2="until", y="low", y2="share", colour="label", opacity=0.7, tips=tips)],
         rows=rows,

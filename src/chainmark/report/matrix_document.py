@@ -214,7 +214,7 @@ def _conditions(report: MatrixReport) -> list[Block]:
     blocks: list[Block] = [
         Table(
             "machine",
-            "The machine that made the load",
+            "The load generator's machine",
             words("", ""),
             [row_of(item.label, item.value) for item in machine],
         )

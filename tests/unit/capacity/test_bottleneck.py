@@ -143,7 +143,7 @@ def test_rates_and_bytes_stay_wherever_a_server_is_full_and_say_nothing() -> Non
 def test_nothing_that_was_watched_was_exhausted(missed: float | None) -> None:
     found = bent_first("clients", _levels(3200.0, missed=missed), [IDLE])
     assert found.finding == "nothing"
-    assert "nothing of what was watched was exhausted; the fullest was the server's CPU, 38 %" in found.sentence
+    assert "no monitored resource was exhausted; the fullest was the server's CPU, 38 %" in found.sentence
     assert found.sentence.startswith("no level missed") == (missed is None)
 
 

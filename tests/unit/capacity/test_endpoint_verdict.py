@@ -407,7 +407,7 @@ def test_a_server_that_went_away_is_told_before_everything_else() -> None:
     one = endpoint("/block", 64, capacities=[bare()], steps=[])
     away = target("v1", endpoints=[one], gone=gone, interrupted=True)
     sentence = (
-        "v1: the server was gone at 10:11:12 UTC (it takes no connections); what was measured until then stands here."
+        "v1: the server was gone at 10:11:12 UTC (it takes no connections); the report has the measurements up to then."
     )
     assert gone_text(away) == sentence
     assert verdict(report(away)) == (Verdict.GONE, [sentence])
@@ -418,7 +418,7 @@ def test_a_server_that_went_away_is_told_before_everything_else() -> None:
     broken = target("v2", endpoints=[one], interrupted=True)
     assert verdict(report(broken)) == (
         PARTIAL,
-        ["v2: the test was interrupted; what was measured until then stands here."],
+        ["v2: the test was interrupted; the report has the measurements up to then."],
     )
 
 
@@ -500,13 +500,13 @@ UNKNOWN: dict[str, Any] = {"begin": None, "rise": None, "low": None, "high": Non
 @pytest.mark.parametrize(
     ("drifts", "found", "words"),
     [
-        ([drift("p50", "pass"), drift("p99", "pass")], MET, "stayed as it was"),
+        ([drift("p50", "pass"), drift("p99", "pass")], MET, "no drift"),
         (
             [drift("p50", "inconclusive"), drift("p99", "fail"), drift("errors", "fail", window_s=600.0)],
             *(MISSED, "p99 +12.0 % (+8.0 … +16.0 %) over 900 s; errors +12.0 % (+8.0 … +16.0 %) over 600 s"),
         ),
         ([drift("p50", "pass"), drift("p99", "inconclusive", **UNKNOWN)], OPEN, "p99 not estimable over 900 s"),
-        ([drift("p50", "pass"), drift("p99", "fail", limit=None)], MET, "stayed as it was"),
+        ([drift("p50", "pass"), drift("p99", "fail", limit=None)], MET, "no drift"),
     ],
 )
 def test_a_server_that_gets_slower_fails_beside_the_capacity_that_it_has(

@@ -321,9 +321,9 @@ def test_what_was_never_begun_is_slower_than_any_limit() -> None:
     judged = step(finished([0.1] * 950, unsent=50))
     p99 = limit(judged, StepCondition.P99)
     assert (p99.count, p99.n, p99.met, p99.outcome) == (50, 1000, False, StepOutcome.FAIL)
-    assert (p99.measured, p99.note) == (None, "50 of 1000 requests were never answered rightly")
+    assert (p99.measured, p99.note) == (None, "50 of 1000 requests had no correct response")
     mixed_up = limit(step(finished([0.1] * 900, failed=70, unsent=30)), StepCondition.P99)
-    assert mixed_up.note == "100 of 1000 requests were never answered rightly"
+    assert mixed_up.note == "100 of 1000 requests had no correct response"
 
 
 def test_nothing_due_at_a_rate_says_nothing() -> None:

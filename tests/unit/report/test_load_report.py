@@ -220,7 +220,7 @@ def test_a_long_time_line_is_drawn_in_bins_that_lose_no_error() -> None:
     values = rows_of(figure.data["points"])
     assert len(values) <= 400
     assert sum(row["count"] for row in values) == 5000
-    assert "Each point stands for 13 seconds" in figure.note
+    assert "Each point covers 13 seconds" in figure.note
 
 
 def test_the_capacity_and_the_first_fail_are_among_the_distributions() -> None:

@@ -25,12 +25,12 @@ _NOTHING = TableCell(units.UNSET, emphasis="quiet")
 _CONNECTIONS = {"0": "kept open", "1": "a new one for every request"}
 _PRINTED_NOTE = "Printed: read from a published page, not measured by chainmark."
 _PRINTED_METHOD = (
-    "They state neither intervals nor why a search ended. Of a step `ab` made at most 50,000 requests, each with a "
-    "connection of its own, and its latencies count from the moment of sending."
+    "They state neither intervals nor why a search ended. `ab` sent at most 50,000 requests per step, each on a new "
+    "connection, and its latencies count from the time of sending."
 )
 _COLUMNS_ARE = [
-    "Max Concurrency: the most clients that kept to the SLA. All other figures are of the step at that level: "
-    "p95 and p99 of all requests that were due, Reqs/sec right answers per second.",
+    "Max Concurrency: the largest number of clients that met the SLA. All other figures are of the step at that level: "
+    "p95 and p99 of all requests that were due, Reqs/sec correct responses per second.",
     text.INTERVALS_ARE,
     "Confirmed: the level was measured again, and passed every time. Offered: requests due per second.",
 ]
@@ -52,7 +52,7 @@ def page_document(page: LoadPage) -> Document:
         subtitle=one_line([units.plural(len(page.releases), "release"), f"newest run {units.utc(page.date)}"]),
         verdict=Verdict.INFORMATIONAL,
         word="",
-        sentence=f"How much load {enumerated(_subjects(page))} takes, release by release, the newest first.",
+        sentence=f"The load that {enumerated(_subjects(page))} sustained, by release, newest first.",
         suites=[shown(page.title, [page.subtitle])],
         sections=[section for section in sections if section.blocks],
         notes=[],
@@ -73,10 +73,10 @@ def _tables(page: LoadPage) -> list[PageTable]:
 
 def _about(page: LoadPage) -> list[Block]:
     own = [
-        "One table for each release, machine and scenario. An endpoint is asked by itself, with more and more clients, "
-        "until it no longer keeps to the SLA; its row tells the most clients that it took.",
-        "A second table tells what the first leaves out: between which levels the capacity lies, why the search "
-        "ended, whether it was confirmed, and which rate was offered and answered.",
+        "One table per release, machine and scenario. Each endpoint is tested alone, with more and more clients, "
+        "until it no longer meets the SLA; its row shows the largest number of clients that it sustained.",
+        "A second table shows the interval of the capacity, why the search ended, whether the capacity was confirmed, "
+        "and the offered and completed rates.",
     ]
     blocks: list[Block] = [Remarks("about", "", own)]
     if page.introduction:
@@ -102,7 +102,7 @@ def _agreements(page: LoadPage) -> Table:
         names = list(dict.fromkeys(held[p95_s, p99_s, share]))
         p95 = units.tidy(p95_s) if p95_s is not None else units.UNSET
         rows.append(row_of(units.tidy(p99_s), p95, units.tidy(share * 100.0), "; ".join(names)))
-    notes = ["Errors of measured tables are all requests without a right answer in time, not only answers of non-2xx."]
+    notes = ["Errors of measured tables: all requests without a correct response in time, not only non-2xx responses."]
     return Table("agreements", "", columns, rows, notes)
 
 
