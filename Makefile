@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 NODE_VERSIONS := v0.38.17 v1.0.1
 # Tests of networks that run side by side: a network waits for its blocks most of the time, and they ask for no speed.
 NETWORKS := $(shell echo $$(( $$(nproc) + 1 )))
-TESTS := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL $(BIN)/python -m pytest
+TESTS := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL $(BIN)/python -m pytest --durations 15 --durations-min 5
 
 export CARGO_TARGET_DIR := $(CACHE)/target
 export UV_CACHE_DIR := $(CACHE)/uv
