@@ -108,7 +108,7 @@ def test_the_slowest_requests_are_listed_and_each_says_where_its_time_went(
     assert (facts["request"], facts["HTTP status"]) == ("GET /work", "200")
     assert float(facts["median latency of the step, ms"]) < 300.0
     told = " ".join(command("request", run.run_id, slowest.key).stdout.split())
-    assert f"request {slowest.key} was finished" in told
+    assert f"Request {slowest.key} was finished" in told
     assert "for “first byte”" in told
 
 

@@ -41,7 +41,7 @@ def block(
     Example:
         >>> document = cm.block("v1", 3)
         >>> document.sentence.partition(";")[0]
-        'block 3 was adopted on 6 of 6 hosts'
+        'Block 3 was adopted on 6 of 6 hosts'
     """
     run_store = store_at(store)
     sealed = open_run(run, run_store).sealed

@@ -127,9 +127,7 @@ def interval_text(capacity_entry: CapacityEntry) -> str:
 def stopped_text(capacity_entry: CapacityEntry, agreement: ServiceLevel) -> str:
     """Why the capacity is not higher, or not known more precisely."""
     if capacity_entry.stopped_by == "first step":
-        missed = (
-            condition_text(capacity_entry.condition, agreement) if capacity_entry.condition else "unknown cause"
-        )
+        missed = condition_text(capacity_entry.condition, agreement) if capacity_entry.condition else "unknown cause"
         return f"the lowest level failed: {missed}"
     ends = {
         "ladder end": "the ladder's end, nothing failed",

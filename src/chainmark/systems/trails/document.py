@@ -6,7 +6,7 @@ from statistics import median
 
 from chainmark.core import units
 from chainmark.core.verdict import Verdict, shown
-from chainmark.core.wording import cut, first_sentence, some_of
+from chainmark.core.wording import capitalised, cut, first_sentence, some_of
 from chainmark.report.blocks import Block, Column, Listing, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
 from chainmark.systems.trails.regions import regions_section
@@ -58,7 +58,7 @@ def sentence(trace: Trace) -> str:
         (second, index) for index, place in enumerate(trace.places) if (second := place.seconds[trace.end]) is not None
     ]
     everywhere = len(trace.places) + len(trace.absent)
-    count = f"{trace.name} was {end} on {len(reached)} of {units.plural(everywhere, trace.place_label)}"
+    count = f"{capitalised(trace.name)} was {end} on {len(reached)} of {units.plural(everywhere, trace.place_label)}"
     without = [place.place for place in trace.places if place.seconds[trace.end] is None] + trace.absent
     missing_ = (
         f"look at the log of {some_of(without, 1, f'{trace.place_label}s')}, without that stage" if without else ""
@@ -88,12 +88,13 @@ def _whole_sentence(trace: Trace) -> str:
     when = f"{axis.with_unit(second)} after its {trace.base_label}"
     if not trace.is_done or trace.last < len(trace.stages) - 1:
         return first_sentence(
-            f"{trace.name} ended as “{trace.outcome}”; it got to “{trace.stages[trace.last]}”, {when}"
+            f"{capitalised(trace.name)} ended as “{trace.outcome}”; it got to “{trace.stages[trace.last]}”, {when}"
         )
     comparison = "" if usual is None else f", {difference(axis, second - usual)} the median {trace.label}"
     waited = waited_for(trace)
     longest = f"it waited longest, {axis.with_unit(waited[0])}, for “{trace.stages[waited[1]]}”" if waited else ""
-    return first_sentence(f"{trace.name} was {trace.stages[trace.last]} {when}{comparison}", longest)
+    name = capitalised(trace.name)
+    return first_sentence(f"{name} was {trace.stages[trace.last]} {when}{comparison}", longest)
 
 
 def usual_of(trace: Trace, stage: int) -> float | None:

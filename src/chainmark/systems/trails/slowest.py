@@ -46,12 +46,12 @@ def _sentence(result: SlowestTraces) -> str:
         f"{units.plural(failed, result.label)} of {units.count(result.total)} did not get to the end" if failed else ""
     )
     if not result.slowest:
-        return first_sentence(f"no {result.label} that counts got to the end", ends)
+        return first_sentence(f"No {result.label} that counts got to the end", ends)
     axis, slowest = _axis(result), result.slowest[0]
     end = _end(slowest)
     usual = _usual(slowest)
     comparison = "" if usual is None else f", {difference(axis, end - usual)} the median"
-    text = f"the slowest of {counted}, {slowest.key if slowest.number is None else slowest.number}, was"
+    text = f"The slowest of {counted}, {slowest.key if slowest.number is None else slowest.number}, was"
     when = f"{slowest.stages[_stage(slowest)]} {axis.with_unit(end)} after its {slowest.base_label}"
     return first_sentence(f"{text} {when}{comparison}", ends,
                           next_step=f"see {follow_command(result.trail_id, result.run_id, slowest.key)}")  # fmt: skip

@@ -42,7 +42,7 @@ def told(*arguments: str) -> Trace:
 
 def test_a_block_is_shown_by_height_and_by_hash(run: SealedRun) -> None:
     text = chainmark("block", "v1", "3").stdout
-    assert f"block 3 was adopted on {HOSTS} of {HOSTS} hosts; the slowest, {SLOW}," in " ".join(text.split())
+    assert f"Block 3 was adopted on {HOSTS} of {HOSTS} hosts; the slowest, {SLOW}," in " ".join(text.split())
     assert key_of("rival")[:16] in text  # the other side of the fork
     for host in range(HOSTS):
         assert f"node-{host}/log.json" in text

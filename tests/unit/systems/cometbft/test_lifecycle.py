@@ -107,7 +107,7 @@ def test_the_command_leads_from_the_list_to_one_and_says_what_there_is_not(
     slowest = _listed(run, 1).slowest[0]
     assert slowest.command in " ".join(chainmark("transaction", run.run_id, "--slowest", "3").stdout.split())
     text = " ".join(chainmark("transaction", run.run_id, slowest.key).stdout.split())
-    assert f"transaction {slowest.key} was in a block" in text
+    assert f"Transaction {slowest.key} was in a block" in text
     assert "later than the median transaction" in text
     for arguments, said in (
         (("transaction", run.run_id, "0-99999"), "has no transaction `0-99999`"),
@@ -160,7 +160,7 @@ def test_a_transaction_that_was_not_committed_ends_at_its_stage_and_says_how(
     assert {trace.key for trace in listed.slowest} == {"0-0", "1-2"}
     assert {trace.key for trace in listed.others} == set(ends) - {"0-0", "1-2"}
     document = cm.transaction(run.run_id, "0-1", store=tmp_path)
-    assert document.sentence.startswith("transaction 0-1 ended as “rejected: mempool full”; it got to “answered”, 2.00")
+    assert document.sentence.startswith("Transaction 0-1 ended as “rejected: mempool full”; it got to “answered”, 2.00")
     assert "7 transactions of 9 did not get to the end" in cm.transaction(run.run_id, store=tmp_path).sentence
 
 
