@@ -17,6 +17,7 @@ from chainmark.report.chart import BAD, QUIET, SHAPES, Axis, Chart, Layer, Legen
 from chainmark.report.load_server import use_charts
 
 CENTILES = ("p50", "p95", "p99")
+_FEWEST_LEVELS = 2
 _MOST_LINES = 6  # of a chart of distributions: more are indistinguishable
 _MOST_CURVE_POINTS = 200
 _ROW_PX = 26
@@ -120,14 +121,23 @@ def sides_of(report: LoadReport, id_: str) -> list[EndpointSide]:
 
 
 def load_charts(report: LoadReport) -> list[Chart]:
-    """Latency by load: one chart per endpoint and kind, with all servers; below it, the resource use of each."""
+    """Latency by load: one chart per endpoint and kind, with all servers; below it, the resource use of each.
+
+    A single level is no curve: the table of fixed levels has it.
+    """
     ids = text.endpoint_ids(report)
     kinds = text.kinds_of(report.targets)
     few = len(ids) * len(kinds) <= 4
     charts: list[Chart] = []
     for id_ in ids:
         for kind in kinds:
-            drawn = _load_chart(sides_of(report, id_), id_, kind, few=few)
+            sides = sides_of(report, id_)
+            if (
+                len({step.level for side in sides for step in side.endpoint.steps if step.kind == kind})
+                < _FEWEST_LEVELS
+            ):
+                continue
+            drawn = _load_chart(sides, id_, kind, few=few)
             charts += [*([drawn] if drawn else []), *use_charts(report, id_, kind)]
     return charts
 

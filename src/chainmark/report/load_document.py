@@ -36,12 +36,13 @@ def load_document(report: LoadReport) -> Document:
     """Lay out a load test."""
     ruled = rulings(report)
     result, reasons = verdict(report, ruled)
+    is_soak = any(endpoint.drifts for target in report.targets for endpoint in target.endpoints)
     sections = [
         Section("capacity", "Capacity", _capacities(report, ruled, reasons)),
         Section("latency", "Latency against load", load_charts(report)),
         Section("distributions", "Distributions of latencies", distribution_charts(report), closed=True),
         Section("courses", "Ramps and spikes, second by second", course_charts(report)),
-        Section("timelines", "Second by second", timeline_charts(report), closed=True),
+        Section("timelines", "Second by second", timeline_charts(report), closed=not is_soak),
         Section("server", "Server resource use", use_blocks(report), closed=True),
         Section("errors", "Errors", _errors(report), closed=True),
         Section("steps", "Every step", _steps(report), closed=True),

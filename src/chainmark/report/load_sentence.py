@@ -68,6 +68,8 @@ def next_step(report: LoadReport, ruling: Ruling) -> str:
         return f"raise `search.{capacity.kind}_last` to reach the limit"
     if ruling.verdict in _STEPS:
         return _STEPS[ruling.verdict]
+    if ruling.is_of_drift:
+        return "look for what grows on the server under load: memory, tables, connections, logs"
     target = _target(report, ruling)
     bent = _bent(_endpoint(report, ruling), ruling)
     if bent is not None and bent.resource is not None and bent.level is not None:

@@ -21,7 +21,7 @@ from chainmark.core.load_report import CapacityEntry, ConditionEntry, Departure,
 from chainmark.core.verdict import Verdict
 from chainmark.report.load_document import load_document
 
-from tests.unit.report.load_samples import bare, endpoint, report, step, target, with_answer
+from tests.unit.report.load_samples import bare, endpoint, report, seconds, step, target, with_answer
 
 MET, MISSED, PARTIAL, LIMITED, OPEN = (
     Verdict.PASS,
@@ -543,5 +543,14 @@ def test_the_first_sentence_counts_endpoints_and_not_what_is_judged_of_them() ->
 
 
 def test_a_miss_without_a_search_counts_no_capacities() -> None:
-    one = endpoint("/block", 64, capacities=[], steps=[step(1, "clients", 8.0, 64)], drifts=[drift("p50", "fail")])
-    assert "capacity" not in load_document(report(target("v1", endpoints=[one]))).sentence
+    long = step(1, "clients", 8.0, 64)
+    one = endpoint("/block", 64, capacities=[], steps=[long], seconds=seconds(long), drifts=[drift("p50", "fail")])
+    document = load_document(report(target("v1", endpoints=[one])))
+    assert "capacity" not in document.sentence
+    assert document.sentence.endswith(
+        "look for what grows on the server under load: memory, tables, connections, logs."
+    )
+    # One level is no curve, and what changed over the time is open.
+    sections = {section.id: section for section in document.sections}
+    assert "latency" not in sections
+    assert not sections["timelines"].closed
