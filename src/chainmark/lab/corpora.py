@@ -10,8 +10,13 @@ from typing import Protocol, runtime_checkable
 from pydantic import BaseModel
 
 from chainmark.capacity.model import Target
+from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.lab.protocols import ServiceRequest, System
+
+
+class OtherNetworkError(UsageError):
+    """The requests are of another network than the server's."""
 
 
 @dataclass(frozen=True)

@@ -333,9 +333,14 @@ def _labels(load: LoadProfile, service: Service, result: ServerResult) -> dict[s
         "hardware": hardware_words(load, service.target),
         "deployment": [load.deployment],
         **service.labels,
-        ENDPOINT: [endpoint.endpoint.label for endpoint in result.found if endpoint.steps()],
+        ENDPOINT: [name for measured in result.found if measured.steps() for name in _names(measured.endpoint)],
     }
     return {key: words for key, words in reported.items() if any(words)}
+
+
+def _names(endpoint: Endpoint) -> tuple[str, ...]:
+    """What users may call an endpoint: its label and its ID."""
+    return tuple(dict.fromkeys((endpoint.label, endpoint.id)))
 
 
 def _broken_off(result: LoadTestResult) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from chainmark.core.progress import Progress
 from chainmark.core.times import utc_now
 from chainmark.core.tool import tool_version
 from chainmark.core.verdict import Verdict
+from chainmark.lab.corpora import OtherNetworkError
 from chainmark.lab.hardware import machine_facts
 from chainmark.lab.loading import STANDARD, LoadTest, Tester, at_levels_of, load_report_of, recorded_corpus
 from chainmark.lab.machine import machine_to_itself
@@ -75,7 +77,8 @@ class MatrixRequest:
         plan: with the URLs of its servers, as far as known.
         settings: of all profiles, applied after those of the plan.
         endpoints: only these of every cell; none: those of the plan.
-        corpus: requests of all cells; None: those of a scenario are chosen at its first server, and sent to all.
+        corpus: requests of all cells; None: those of a scenario are chosen at its first server, and sent to all of
+            its network.
         like: an earlier experiment of a plan: cells that it also has get the same requests at its levels.
         version: of all servers that report none, and for which the plan states none.
     """
@@ -287,12 +290,19 @@ class MatrixTester:
 
     def _measured(self, cell: _Cell, folder: ExperimentFolder, record: _Record, progress: Progress) -> LoadTest | None:
         """The load test of a cell; None if the record says why there is none."""
-        orders, seed = [self._order(cell, folder, record)], record.seed + cell.place
-        try:
-            return self.tester.make(cell.profile, orders, seed, progress, place=_place(folder, cell))
-        except (UsageError, EnvironmentFailure) as error:
-            record.missing[cell.place] = error.message
-            unreached = isinstance(error, EnvironmentFailure)
+        failure: UsageError | EnvironmentFailure | None = None
+        for order in self._orders(cell, folder, record):
+            try:
+                seed, place = record.seed + cell.place, _place(folder, cell)
+                return self.tester.make(cell.profile, [order], seed, progress, place=place)
+            except OtherNetworkError as error:
+                failure = error  # the next order has requests of another network
+            except (UsageError, EnvironmentFailure) as error:
+                failure = error
+                break
+        if failure is not None:
+            record.missing[cell.place] = failure.message
+            unreached = isinstance(failure, EnvironmentFailure)
             record.ended[cell.place] = Verdict.GONE if unreached else Verdict.NOT_RUN
             folder.write(record)
         return None
@@ -343,12 +353,21 @@ class MatrixTester:
         side = _side(scenario, server)
         return next((run for run in runs if run.manifest.experiment and run.manifest.experiment.side == side), None)
 
-    def _order(self, cell: _Cell, folder: ExperimentFolder, record: _Record) -> ServiceRequest:
-        """The requests: the same for all servers of a scenario."""
-        pinned = folder.path / f"requests-{cell.scenario.id}.json"
+    def _orders(self, cell: _Cell, folder: ExperimentFolder, record: _Record) -> Iterator[ServiceRequest]:
+        """The requests to try in turn: within a scenario, all servers of a network receive the same ones."""
         former = self._former_run(record, cell.scenario, cell.server)
         given = Path(record.corpus) if record.corpus else recorded_corpus(former) if former else None
-        given = given or (pinned if pinned.is_file() else None)
+        if given is not None:
+            yield self._order(cell, record, given, None)
+            return
+        for number in count(1):
+            pinned = folder.path / f"requests-{cell.scenario.id}{f'.{number}' if number > 1 else ''}.json"
+            if not pinned.is_file():
+                yield self._order(cell, record, None, pinned)
+                return
+            yield self._order(cell, record, pinned, None)
+
+    def _order(self, cell: _Cell, record: _Record, given: Path | None, pinned: Path | None) -> ServiceRequest:
         return ServiceRequest(
             target=Target(
                 cell.server.id,
@@ -359,7 +378,7 @@ class MatrixTester:
             version=cell.server.version or record.version,
             endpoints=tuple(record.endpoints or cell.scenario.endpoints),
             corpus=given,
-            pinned=None if given else pinned,
+            pinned=pinned,
             seed=record.seed,
         )
 

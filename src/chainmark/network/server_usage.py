@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -177,7 +178,7 @@ class CgroupUsage:
             _WRITTEN: disk.get("wbytes"),
             _THREADS: _number(self._folder / "pids.current"),
             _STALLED: stalled,
-            **{_NETWORK[way]: total for way, total in _network(_first_pid(self._folder)).items()},
+            **{_NETWORK[way]: total for way, total in _network(next(_pids(self._folder), None)).items()},
         }
         for kind, value in kinds.items():
             if value is not None:
@@ -383,9 +384,13 @@ def _cores(pid: int) -> tuple[float | None, str]:
 
 
 def cgroup_limits(folder: Path) -> ResourceLimits:
-    """The limit of a control group, by its own files and those of its ancestors."""
+    """The limit of a control group, by its own files, those of its ancestors, and the affinity of its processes."""
     quota, memory = _quota_cores(folder), _least(folder, "memory.max")
-    cores = (quota, "its quota") if quota is not None else (float(os.cpu_count() or 1), "the machine's cores")
+    cores = float(os.cpu_count() or 1), "the machine's cores"
+    if (allowed := _allowed_cores(folder)) and allowed < cores[0]:
+        cores = allowed, "the cores that its processes may run on"
+    if quota is not None and quota < cores[0]:
+        cores = quota, "its quota"
     limits = (float(psutil.virtual_memory().total), "the machine's memory")
     if memory is not None:
         limits = (memory, "the limit of its control group")
@@ -408,6 +413,15 @@ def _upwards(folder: Path) -> Iterator[Path]:
     while (folder / "cgroup.procs").exists():
         yield folder
         folder = folder.parent
+
+
+def _allowed_cores(folder: Path) -> float | None:
+    """The cores on which its processes may run together; None without a readable process."""
+    cores: set[int] = set()
+    for pid in _pids(folder):
+        with suppress(OSError):
+            cores |= os.sched_getaffinity(pid)
+    return float(len(cores)) or None
 
 
 def _quota_cores(folder: Path) -> float | None:
@@ -459,11 +473,8 @@ def _pressure(path: Path) -> float | None:
         return None
 
 
-def _first_pid(folder: Path) -> int | None:
-    """Its own, or of a descendant: container engines put a container's processes there."""
-    for path in (folder / "cgroup.procs", *folder.rglob("cgroup.procs")):
-        try:
-            return int(path.read_text().split()[0])
-        except (OSError, ValueError, IndexError):
-            continue
-    return None
+def _pids(folder: Path) -> Iterator[int]:
+    """Its own processes, then those of its descendants: container engines put a container's processes there."""
+    for path in (folder / "cgroup.procs", *folder.glob("*/**/cgroup.procs")):
+        with suppress(OSError, ValueError):
+            yield from map(int, path.read_text().split())

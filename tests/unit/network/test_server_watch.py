@@ -19,7 +19,14 @@ from chainmark.core.errors import UsageError
 from chainmark.network.server_postgres import without_values
 from chainmark.network.server_scrape import MetricsPage, page_resources, parse_scrape, without_user
 from chainmark.network.server_series import SERVER_SCHEMA, Name, Readings, Resource, SeriesRecorder, Watched
-from chainmark.network.server_usage import CgroupUsage, DiskUsage, NoReading, ProcessUsage, process_limits
+from chainmark.network.server_usage import (
+    CgroupUsage,
+    DiskUsage,
+    NoReading,
+    ProcessUsage,
+    cgroup_limits,
+    process_limits,
+)
 from chainmark.network.server_watch import BY_ADDRESS, ServerSources, ServerWatch
 
 from tests.support import wait_until
@@ -256,6 +263,23 @@ def test_a_control_group_and_the_limits_of_those_above_it(tmp_path: Path) -> Non
     (folder / "cpu.stat").unlink()
     with pytest.raises(NoReading):
         usage.read(recorder)
+
+
+def test_a_control_group_may_use_the_cores_of_its_processes(tmp_path: Path) -> None:
+    """A server that binds itself to one core has one core, whatever its group allows."""
+    (first, *_) = sorted(os.sched_getaffinity(0))
+    code = f"import os, sys\nos.sched_setaffinity(0, [{first}])\nprint('ready', flush=True)\nsys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        group = _group(tmp_path / "group", cgroup_procs="", cpu_max="max 100000\n")
+        inner = _group(group / "inner", cgroup_procs=f"{process.pid}\n")
+        bound = [cgroup_limits(folder) for folder in (group, inner)]
+        _group(group / "other")
+        free = cgroup_limits(group)
+        process.communicate(b"")
+    assert [limits.cores for limits in bound] == [1.0, 1.0]
+    assert free.cores == len(os.sched_getaffinity(0))
 
 
 def test_what_is_no_control_group(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from chainmark.capacity.model import Endpoint, Request
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
+from chainmark.lab.corpora import OtherNetworkError
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.systems.mesh.bodies import ERROR_POINTERS, HEADERS, READS_BY_ID, ReadEndpoint, canonical
 from chainmark.systems.mesh.client import MeshClient
@@ -239,7 +240,7 @@ class Corpus(_Strict):
         """Send every item once to a server; return those whose response is no longer correct.
 
         Raises:
-            UsageError: the server has another network.
+            OtherNetworkError: the server has another network.
         """
         self._require_network(server)
         progress.stage(f"checking the corpus against {server.url}")
@@ -256,7 +257,8 @@ class Corpus(_Strict):
         """The same with only the items that a server answers correctly; the others are listed as refused.
 
         Raises:
-            UsageError: the server has another network, or answers no item correctly.
+            OtherNetworkError: the server has another network.
+            UsageError: it answers no item correctly.
         """
         refused = self.check_against(server, client, progress)
         wrong = {(refusal.endpoint, canonical(refusal.body)) for refusal in refused}
@@ -291,7 +293,7 @@ class Corpus(_Strict):
 
     def _require_network(self, server: DiscoveredServer) -> None:
         if canonical(self.network) != canonical(server.network):
-            raise UsageError(
+            raise OtherNetworkError(
                 f"the corpus is of the network `{self.network_name}`, and {server.url} serves `{server.network_name}`",
                 "sample a corpus of that network",
             )

@@ -1,0 +1,84 @@
+"""One plan of servers of several networks: those of one network receive the same requests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import chainmark as cm
+import chainmark.api.planned_loads
+from chainmark.core.matrix_report import MatrixReport
+from chainmark.lab import loading
+from chainmark.store.runs import SealedRun, Store
+
+from tests.unit.systems.mesh.scripted_server import Script, answer, chain, serving
+
+PROFILE = """
+system = "mesh"
+sla = { p99_s = 5.0 }
+steps = { duration_s = 1, longest_s = 1, warm_up_s = 0, cool_down_s = 0, recovery_longest_s = 0 }
+search = { kinds = ["clients"], clients_first = 1, clients_last = 1, times = 1 }
+fixed = { times = 0, duration_s = 1 }
+corpus = { settled_blocks = 0, blocks = 5, transactions = 5, accounts = 5, per_stratum = 3 }
+mesh = { endpoints = ["block"] }
+"""
+PLAN = """
+system = "mesh"
+profile = "{profile}"
+
+[[scenario]]
+id = "standard"
+"""
+
+
+def _of_network(name: str, height: int) -> Script:
+    listing = {"network_identifiers": [{"blockchain": "cardano", "network": name}]}
+    return {**chain(height=height), "/network/list": lambda _: answer(listing)}
+
+
+def _corpora(runs: Sequence[SealedRun]) -> dict[str, str]:
+    """The hash of the requests, by server."""
+    places = [(run.manifest.experiment, run.manifest.workload["corpus"]) for run in runs]
+    return {place.side.removesuffix("-standard"): str(corpus) for place, corpus in places if place}
+
+
+def test_servers_of_one_network_receive_the_same_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A further network gets its own corpus, and so does a repetition of the plan with `like`."""
+    monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
+    monkeypatch.setattr(chainmark.api.planned_loads, "Tester", partial(loading.Tester, watching=None))
+    (tmp_path / "short.toml").write_text(PROFILE, encoding="utf-8")
+    plan = tmp_path / "networks.toml"
+    plan.write_text(PLAN.format(profile=tmp_path / "short.toml"), encoding="utf-8")
+    with (
+        serving(_of_network("preprod", 100)) as first,
+        serving(_of_network("mainnet", 300)) as second,
+        serving(_of_network("preprod", 140)) as third,
+        serving(_of_network("mainnet", 340)) as fourth,
+    ):
+        targets = {"first": first, "second": second, "third": third, "fourth": fourth}
+        made = [cm.load_plan(plan, targets, version="v1")]
+        made.append(cm.load_plan(plan, targets, version="v2", like=made[0].id))
+    store = Store(tmp_path / "store")
+    for one in made:
+        assert one.document is not None
+        assert isinstance(one.document.result, MatrixReport)
+        assert [entry.missing for entry in one.document.result.cells] == [""] * 4
+    hashes = [_corpora(store.select(one.id or "")) for one in made]
+    assert hashes[0] == hashes[1]
+    assert hashes[0]["first"] == hashes[0]["third"] != hashes[0]["second"] == hashes[0]["fourth"]
+
+
+def test_an_endpoint_is_selected_by_its_path_or_its_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
+    monkeypatch.setattr(chainmark.api.planned_loads, "Tester", partial(loading.Tester, watching=None))
+    (tmp_path / "short.toml").write_text(PROFILE, encoding="utf-8")
+    plan = tmp_path / "one.toml"
+    plan.write_text(PLAN.format(profile=tmp_path / "short.toml"), encoding="utf-8")
+    with serving(chain()) as url:
+        cm.load_plan(plan, {"only": url}, version="v1")
+    store = Store(tmp_path / "store")
+    for reference in ("endpoint:/block", "endpoint:block"):
+        assert len(store.all_of(reference)) == 1
