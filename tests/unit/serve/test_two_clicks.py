@@ -41,7 +41,7 @@ QUESTIONS = [
     Question("How much did p99 latency change, and how sure is that?", (CARD,),
              r"tx latency p99, s gating how \S+ \S+ [+−][\d.]+ % −\S+ … \+\S+ %"),
     Question("What changed between the configurations of these two?", (CARD, "^Configuration$"),
-             r"Made by the profile or on the command line No difference between the sides"),
+             r"Differences set by the profile or on the command line None"),
     Question("Is one host slow?", (TOY, "^fetch"), r"By key .*node-3"),
     Question("Which value did every run have?", ("^tx latency p99$",),
              r"cometbft-demo-v1\.19\.0-\S+ v1\.19\.0 1\.\d+ s"),

@@ -94,13 +94,13 @@ def test_every_observation_shows_the_interval_that_it_rests_on(store: Path) -> N
         assert "(" in sentence.text
     fetch = next(one for one in sentences(found, OBSERVATIONS) if one.text.startswith("Fetch duration"))
     assert "under value-only it rises from 360.1 to 410.0 ms" in fetch.text
-    assert "a cost beyond the margin of 5 %; under plutus it stays within what a re-run does" in fetch.text
+    assert "a cost beyond the margin of 5 %; under plutus it stays within re-run noise" in fetch.text
     slow, equal = fetch.evidence
     assert slow.low > 0.05
     assert equal.low < 0.0 < equal.high
     end = next(chapter for chapter in found.text if chapter.title == "End-to-end propagation")
     assert [one.text.partition(";")[0] for one in end.sentences] == [
-        f"Under {workload}, all 4 figures stay within what a re-run does" for workload in ("value-only", "plutus")
+        f"Under {workload}, all 4 metrics stay within re-run noise" for workload in ("value-only", "plutus")
     ]
     for one in (item for sentence in end.sentences for item in sentence.evidence):
         assert one.low <= 0.0 <= one.high
