@@ -52,7 +52,7 @@ QUESTIONS = [
     Question("What is being measured now?", (), rf"Now: {RUNNING}"),
     Question("Which version is it, and since when?", (f"^{RUNNING}",), r"runs v9"),
     Question("Which runs are damaged?", (),
-             r"1 damaged run left out of every page but the list: cometbft-demo-v1\.0\.0"),
+             r"1 damaged run excluded from all pages except \*Runs\*: cometbft-demo-v1\.0\.0"),
     Question("Which runs are there of a version?", (r"^Runs$", r"^v1\.7\.0$"),
              r"1 of \d+ runs .*cometbft-demo-v1\.7\.0-"),
     Question("Did the run meet its gates?", (r"^Runs$", r"^cometbft-demo-v1\.18\.0-"),
