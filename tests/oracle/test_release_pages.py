@@ -49,7 +49,7 @@ def test_every_page_is_in_the_published_order_and_every_observation_has_its_inte
     assert len(versions) >= 20
     for version in versions:
         if version in FIRST:
-            with pytest.raises(UsageError, match="no run of a release before"):
+            with pytest.raises(UsageError, match="no earlier release than"):
                 page(version, history)
             continue
         found = page(version, history)

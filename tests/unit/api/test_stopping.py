@@ -87,8 +87,10 @@ def noisy() -> _Ended:
 def test_what_eight_runs_a_side_will_not_decide_ends_before_them(noisy: _Ended) -> None:
     """Nobody waits half a day for "inconclusive"."""
     assert noisy.rounds == 4
-    assert noisy.told[-1] == "stopped: the remaining planned runs are unlikely to decide it"
-    assert re.search(r"after 4 runs per side not decided: .*; 0.\d % likely to be with 8 runs per side", noisy.told[-2])
+    assert noisy.told[-1] == "stopped: the remaining planned runs are unlikely to lead to a decision"
+    assert re.search(
+        r"after 4 runs per side undecided: .*; 0.\d % probability of a decision with 8 runs per side", noisy.told[-2]
+    )
     assert noisy.found.finding.verdict is Verdict.INCONCLUSIVE
 
 

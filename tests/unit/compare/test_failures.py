@@ -305,6 +305,6 @@ def test_a_node_that_needed_three_tries_is_among_the_reasons_of_any_verdict() ->
     candidate[1].manifest.gates.append(warned)
     finding = decide(baseline, candidate).finding
     assert finding.verdict is Verdict.PASS
-    sentence = f"the candidate, in 1 of 3 runs, not: every node started at the first try ({told})"
+    sentence = f"the candidate did not meet in 1 of 3 runs: every node started at the first try ({told})"
     assert sentence in finding.reasons
     assert not any("first try" in reason for reason in decide(*sides(run_noise=0.002)).finding.reasons)

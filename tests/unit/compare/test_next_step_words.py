@@ -268,10 +268,10 @@ def _split(*parts: tuple[str, float], change: float = 0.2, low: float = 0.01, hi
 
 
 def test_the_part_that_makes_most_of_a_change_is_looked_at_first() -> None:
-    step = "look at the network first, which accounts for 75 % of it"
+    step = "look at the network first, which accounts for 75 % of the change"
     assert _step(_split(("node", 0.05), ("network", 0.15))) == (step, "")
     # A part may grow by more than the whole, where another one shrank; and a change may be a fall.
-    assert _step(_split(("node", -0.1), ("network", 0.3)))[0].endswith("makes 100 % of it")
+    assert _step(_split(("node", -0.1), ("network", 0.3)))[0].endswith("accounts for 100 % of the change")
     fall = _split(("node", -0.2), change=-0.2, low=-0.3, high=-0.1)
     assert _step(fall)[0].startswith("look at the node first")
 

@@ -456,9 +456,9 @@ def test_what_a_judged_run_did_that_fails_nothing_is_a_reason() -> None:
     result = find((items, family_around(items)), [], pair, ("A", "B"), described(["a"]), by_history=False)
     assert result.reasons[1:] == [
         "the candidate's run v-3 is not judged: x: 1",
-        "the baseline, in 1 of 2 runs, not: label start (twice)",
-        "the candidate, in 2 of 3 runs, not: label start (3 times)",
-        "the candidate, in 1 of 3 runs, not: label sync (late)",
+        "the baseline did not meet in 1 of 2 runs: label start (twice)",
+        "the candidate did not meet in 2 of 3 runs: label start (3 times)",
+        "the candidate did not meet in 1 of 3 runs: label sync (late)",
     ]
 
 
