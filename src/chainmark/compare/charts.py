@@ -257,12 +257,12 @@ def scatter_chart(sides: Sequence[ChartSide], metric: Metric, population: Popula
             lines.append(ChartLine(side=side.name, run_id=samples.run.run_id, label=label, x=x, y=y))
     if not lines:
         return None
-    thinned = f"thinned to one sample in {widest} at least, and the extremes" if widest > 1 else ""
+    thinned = f"thinned to at least one sample in {widest}, plus the extremes" if widest > 1 else ""
     return ChartData(
         id=f"{metric.id}-scatter",
         metric_id=metric.id,
         kind=ChartKind.SCATTER,
-        title=f"{metric.label}: every one of the {population.label}",
+        title=f"{metric.label}: all {population.label}",
         x_label="seconds since the window's start",
         y_label=_unit_label(metric),
         lines=lines,

@@ -291,6 +291,6 @@ def _revisions(report: BisectReport) -> list[Block]:
         )
         for place in range(len(report.revisions))
     ]
-    columns = [*words("place"), *_naming(report), Column("runs"), Column("probability")]
+    columns = [*words("position"), *_naming(report), Column("runs"), Column("probability")]
     table = Table("all-revisions", capitalised(report.order), columns, rows)
     return [Details("revisions-folded", f"{units.plural(len(rows), 'revision')}, oldest first", [table], ON_PAGES)]

@@ -212,8 +212,8 @@ def _notes(report: LoadReport) -> list[str]:
         )
     if "not confirmed" in findings:
         notes.append(
-            "Not confirmed: the level above passed most of its measurements, but not all; shown is the next lower one "
-            "that passed every time."
+            "Not confirmed: the level above passed most of its measurements, but not all. The table shows the next "
+            "lower level, which passed every time."
         )
     if "unsettled" in findings:
         notes.append("Unsettled results are based on too few requests, or on a search that did not end.")

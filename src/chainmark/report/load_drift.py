@@ -18,7 +18,7 @@ def drift_table(target: TargetEntry, name: str, number: int, *, several: bool) -
         return None
     columns = [
         *words("level"),
-        Column("figure", kind="words"),
+        Column("metric", kind="words"),
         Column("at the start"),
         *words("change to the end", "limit met"),
     ]

@@ -257,7 +257,7 @@ def runs_table(scenario: QaScenario) -> Table:
                 run.run_id,
             )
         )
-    columns = words("place", "side", "repetition", "started", "state", "run")
+    columns = words("position", "side", "repetition", "started", "status", "run")
     return Table(f"{scenario.id}-runs", "Runs", columns, rows, media=ON_PAGES)
 
 

@@ -116,7 +116,7 @@ def _case(gate: Gate) -> Case:
 
 
 def _gates(manifest: Manifest) -> Table:
-    headings = ["gate", "of", "status", "measured", "limit", "detail"]
+    headings = ["gate", "kind", "status", "measured", "limit", "detail"]
     if not any(gate.detail for gate in manifest.gates):
         headings.remove("detail")
     rows = []
