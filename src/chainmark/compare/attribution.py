@@ -24,7 +24,7 @@ def located(judgements: Sequence[Judgement], breakdowns: Sequence[Breakdown], ca
         catalogue: for the names of the metrics, and for the fixed sets.
 
     Returns:
-        By metric a sentence: "RSS per node, host by host and by means alone: seed0 (+142 %) changed by more than the
+        By metric a sentence: "RSS per node, host by host, by means only: seed0 (+142 %) changed by more than the
         margin of 10 %, the other 5 by −4.2 … +1.1 %". The means have no interval, so this is not used for decisions.
     """
     results: dict[str, str] = {}

@@ -159,7 +159,7 @@ class _Words:
         range_text = f"the change was introduced by one of {many}, {first.label} to {last.label}"
         if way is Way.RANGE:
             return f"{range_text}, {sure}: {self._changed(known)}"
-        return f"after {units.plural(len(self.searched.made.runs), 'run')} {range_text}, {sure}"
+        return f"after {units.plural(len(self.searched.made.runs), 'run')}, {range_text}, {sure}"
 
     def _changed(self, known: Known) -> str:
         """The change of the tracked quantity, from the good side to the found revision."""
@@ -221,8 +221,8 @@ class _Words:
 def _sure(chance: float) -> str:
     """A probability as a percentage; never 100 %."""
     if chance >= _SUREST:
-        return f"more than {units.plain_percent(_SUREST, decimals=1)} sure"
-    return f"{units.plain_percent(chance, decimals=1)} sure"
+        return f"probability above {units.plain_percent(_SUREST, decimals=1)}"
+    return f"probability {units.plain_percent(chance, decimals=1)}"
 
 
 def _said(level: RevisionLevel, known: Known) -> str:

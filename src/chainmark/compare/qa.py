@@ -191,16 +191,15 @@ def _shared_text(made: QaRuns) -> list[str]:
 
 def _invalid_text(invalid: int) -> str:
     if not invalid:
-        return "none of them was invalid by a gate"
+        return "none of them was invalidated by a gate"
     were, are = ("was", "is") if invalid == 1 else ("were", "are")
-    return f"{invalid} of them {were} invalid by a gate and {are} not counted"
+    return f"{invalid} of them {were} invalidated by a gate and {are} not counted"
 
 
 def _failed_text(failed: int) -> str:
     if not failed:
         return ""
-    was = "was" if failed == 1 else "were"
-    return f"; {failed} {was} failed by the version under test, which counts against it"
+    return f"; the version under test failed {failed} of them, which counts against it"
 
 
 def verdict_row(scenario: QaScenario, made: QaRuns) -> VerdictRow:

@@ -133,9 +133,9 @@ def _runs(*gates: Gate | None) -> list[RunLine]:
     ("gates", "told"),
     [
         ([None], "1 run on one machine", ),
-        ([None, None], "none of them was invalid by a gate"),
-        ([None, GATE], "1 of them was invalid by a gate and is not counted"),
-        ([GATE, GATE], "2 of them were invalid by a gate and are not counted"),
+        ([None, None], "none of them was invalidated by a gate"),
+        ([None, GATE], "1 of them was invalidated by a gate and is not counted"),
+        ([GATE, GATE], "2 of them were invalidated by a gate and are not counted"),
     ],
 )  # fmt: skip
 def test_invalid_runs_are_counted_in_words(gates: list[Gate | None], told: str) -> None:
@@ -146,9 +146,9 @@ def test_runs_that_the_release_failed_are_no_invalid_ones() -> None:
     failed = GATE.model_copy(update={"kind": GateKind.SUBJECT, "conclusive": True})
     one, two = ([scenario("A", Verdict.PASS, runs=_runs(None, *[failed] * count))] for count in (1, 2))
     assert method(made(), one)[1].endswith(
-        "none of them was invalid by a gate; 1 was failed by the version under test, which counts against it."
+        "none of them was invalidated by a gate; the version under test failed 1 of them, which counts against it."
     )
-    assert "; 2 were failed by the version under test" in method(made(), two)[1]
+    assert "; the version under test failed 2 of them" in method(made(), two)[1]
     several = [*one, scenario("B", Verdict.PASS, runs=_runs(GATE))]
     assert method(made(), several)[1].startswith("3 runs on one machine, each on a fresh network and each sealed with")
 
@@ -158,7 +158,7 @@ def test_the_method_says_how_it_was_made() -> None:
     assert lines[0] == "Plan “sample”: Made up."
     assert lines[1:] == [
         "0 runs on one machine, each on a fresh network and each sealed with all collected data; none of "
-        "them was invalid by a gate.",
+        "them was invalidated by a gate.",
         "The runs of both versions alternate (A B B A A B …). A slow drift of the machine therefore affects both "
         "equally.",
         "Every run is estimated separately. The verdict is based on the differences between runs: the 90 % interval "
