@@ -170,7 +170,7 @@ class Worsened:
 
 def test_the_rate_stands_beside_the_verdict_and_costs_end_with_nothing_judged(history: Path) -> None:
     judged = cm.compare("10.5.4", "10.6.2", margins=["learnt"], store=history)
-    assert "false alarms of this history" in judged.text()
+    assert "false alarms in this history" in judged.text()
     assert "margins learnt from re-runs" in judged.text()
     costs = cm.compare("10.5.4", "10.6.2", question="cost", store=history)
     assert costs.verdict is Verdict.INFORMATIONAL

@@ -217,7 +217,7 @@ def test_a_failing_baseline_is_told_and_fails_nobody(made: Maker, shared_lab: La
     document = _compared(shared_lab, baseline, candidate)
     told = " ".join(_told(document))
     assert "v1.0.1 (baseline) failed 1 of 3 runs: the application of node2 exited" in told
-    assert "a baseline that fails is a weak one to compare with" in told
+    assert "a baseline with failed runs is a weak reference" in told
     whole = [made(*ALL_PANIC), made(*REFUSING), made("-lose", "10")]
     assert _compared(shared_lab, whole, candidate).verdict.value == "inconclusive"
 

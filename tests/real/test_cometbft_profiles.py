@@ -78,7 +78,7 @@ def test_the_two_are_compared_without_being_judged(shared_lab: Lab, profiled: li
     assert [change.kind for change in result.profiled.changes] == ["cpu", "heap", "goroutine"]
     assert all(change.functions and change.frames for change in result.profiled.changes)
     assert result.candidate.runs[0].excluded_because == (
-        "profiles were taken of its nodes (cpu, heap, goroutine, mutex), which costs time"
+        "profiles were taken of its nodes (cpu, heap, goroutine, mutex), which slows it down"
     )
     assert any(gate.status is GateStatus.FAIL for gate in result.gates)
     steps = [one for one in result.judgements if one.metric_id == "step_propose_s"]

@@ -261,7 +261,7 @@ class _Search:
         judgement = judgement_of(decided, metric)
         if failed_gates(decided.gates) or differs(judgement) or is_equal(judgement):
             return True
-        self.listener.tell(f"whether {metric} differs between the ends is not decided yet")
+        self.listener.tell(f"it is still undecided whether {metric} differs between the ends")
         return False
 
     def _is_unchanged(self, decided: Decided) -> bool:
@@ -320,7 +320,7 @@ class _Search:
         chance = units.plain_percent(known.chance_at(place))
         self.listener.tell(
             f"step {len(made.record.visits) - 1} · {made.record.revisions[place].title}: it contains the change "
-            f"with {chance} probability; {units.plural(likely.at - likely.before, 'revision')} left, about "
+            f"with a probability of {chance}; {units.plural(likely.at - likely.before, 'revision')} remaining, about "
             f"{units.plural(left, 'more run')}"
         )
 

@@ -57,7 +57,7 @@ def machines_for(
     """The workers for an import; None if none were requested, or the source does not need them."""
     address = cluster_address(on)
     if address and not (isinstance(system, SpreadSystem) and system.is_spread(order)):
-        listener.say(f"{order.source} is read by this machine alone: the cluster at {address} has no use for it")
+        listener.say(f"{order.source} is read on this machine: the cluster at {address} is not used")
         address = None
     with machines_at(address, listener) as machines:
         yield machines
@@ -90,8 +90,8 @@ def _on_workers(cluster: Cluster, count: int | None) -> Generators:
     chosen = [worker for some in rounds for worker in some if worker is not None][:wanted]
     if len(chosen) < wanted:
         raise UsageError(
-            f"{wanted} generators are wanted, but the cluster at {cluster.address} has {len(chosen)} workers",
-            "start more workers, or ask for fewer generators",
+            f"{wanted} generators were requested, but the cluster at {cluster.address} has {len(chosen)} workers",
+            "start more workers, or request fewer generators",
         )
 
     def is_there(address: str) -> bool:
@@ -122,7 +122,7 @@ def cluster_check(
     """
     address = cluster_address(on)
     if not address:
-        raise UsageError("no cluster is given", f"`--on tcp://HOST:8786`, or the variable {VARIABLE}")
+        raise UsageError("no cluster was given", f"use `--on tcp://HOST:8786` or the variable {VARIABLE}")
     from chainmark.cluster.connection import connected  # noqa: PLC0415 - nothing of it is loaded without a cluster
     from chainmark.cluster.survey import survey  # noqa: PLC0415
     from chainmark.report.layouts import document_of  # noqa: PLC0415 - importing needs no document

@@ -196,13 +196,13 @@ def compare(
 
 def _kind(against: str) -> BaselineKind:
     if against not in set(BaselineKind):
-        raise UsageError(f"`{against}` is not a valid baseline", f"there are {' and '.join(BaselineKind)}")
+        raise UsageError(f"`{against}` is not a valid baseline", f"valid values: {' and '.join(BaselineKind)}")
     return BaselineKind(against)
 
 
 def _asked(question: str) -> Question:
     if question not in set(Question):
-        raise UsageError(f"`{question}` is not a valid question", f"there are {' and '.join(Question)}")
+        raise UsageError(f"`{question}` is not a valid question", f"valid values: {' and '.join(Question)}")
     return Question(question)
 
 

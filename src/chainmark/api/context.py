@@ -165,7 +165,7 @@ def as_choice(margins: Margins | Sequence[str] | None) -> Accepted:
     if len(modes) > 1:
         raise UsageError(
             f"`{modes[0]}` and `{modes[1]}` exclude each other",
-            f"give one of `--margin {LEARNT}`, `--margin {WIDENED}` and `--margin {OWN}`, once",
+            f"give only one of `--margin {LEARNT}`, `--margin {WIDENED}` and `--margin {OWN}`",
         )
     given = as_margins([text for text in margins if text not in modes])
     word, colon, text = modes[0].partition(":") if modes else (WIDENED, "", "")

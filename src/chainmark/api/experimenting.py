@@ -321,19 +321,19 @@ def is_over(decided: Decided, most: int, listener: Relay) -> bool:
     rounds = min(sum(is_evidence(run.manifest) for run in side.runs) for side in sides)
     lasting = [gate for gate in failed_gates(decided.gates) if not more_runs_may_pass(gate)]
     if all(side.included for side in sides) and lasting:
-        listener.tell("the two sides cannot be compared, and more runs would not change that")
+        listener.tell("the two sides cannot be compared, and more runs will not change that")
         return True
     chances = decided.chances()
     final_chance = chances.get(most, 0.0)
-    progress_text = f"after {units.plural(rounds, 'run')} per side not decided: {enumerated(decided.undecided)}"
+    progress_text = f"after {units.plural(rounds, 'run')} per side undecided: {enumerated(decided.undecided)}"
     listener.tell(
-        f"{progress_text}; {units.plain_percent(final_chance)} likely to be with {most} runs per side"
+        f"{progress_text}; {units.plain_percent(final_chance)} probability of a decision with {most} runs per side"
         if chances
         else progress_text
     )
     if not chances or rounds < LEAST_BEFORE_GIVING_UP or final_chance >= HOPELESS:
         return False
-    listener.tell("stopped: the remaining planned runs are unlikely to decide it")
+    listener.tell("stopped: the remaining planned runs are unlikely to lead to a decision")
     return True
 
 

@@ -132,7 +132,7 @@ def annotate(
     run_store = store_at(store)
     if until is not None:
         if system is None:
-            raise UsageError("a range of days applies to the runs of one system", "give the system")
+            raise UsageError("a note on a range of days requires a system", "give the system")
         annotation = Annotation(
             system=load_system(system).name, text=text, since=_moment(reference), until=_moment(until, is_end=True)
         )
@@ -197,7 +197,9 @@ def unnote(system: str, since: str, *, store: Store | Path | str | None = None) 
         if not (annotation.system == system and annotation.reach.startswith(since))
     ]
     if len(remaining) == len(notes.epochs) and len(others) == len(notes.annotations):
-        raise UsageError(f"there is no note of a change of `{system}` at {since}", "`chainmark history list` shows all")
+        raise UsageError(
+            f"there is no note of a change of `{system}` at {since}", "`chainmark history list` shows all notes"
+        )
     write_notes(root, notes.model_copy(update={"epochs": remaining, "annotations": others}))
 
 

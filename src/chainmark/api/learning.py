@@ -58,7 +58,7 @@ def margins(
         MarginReport(
             tool_version=tool_version(),
             title=f"Margins of {manifest.subject.name} for a release after {manifest.subject.version}",
-            subtitle=f"profile {manifest.profile_name} · noise: {rows[0].noise if rows else 'not known'}",
+            subtitle=f"profile {manifest.profile_name} · noise: {rows[0].noise if rows else 'unknown'}",
             date=manifest.started_at[:10],
             sentence=_sentence([min(row.chances.values()) for row in rows], [row.inside_noise for row in rows]),
             rows=rows,
@@ -100,10 +100,10 @@ def _bench(run: SealedRun, store: Store) -> Bench:
 
 def _sentence(chances: Sequence[float], inside: Sequence[bool]) -> str:
     if not chances:
-        return "The noise of no gating figure is known: a margin can be learnt where one build was run again"
+        return "The noise of all gating metrics is unknown: learning a margin requires re-runs of one build"
     able = sum(chance >= _SURE for chance in chances)
     text = (
-        f"By the margins in force one run per side calls an unchanged release equal with at least "
-        f"{units.plain_percent(_SURE)} in {able} of {units.plural(len(chances), 'gating figure')}"
+        f"With the margins in force, one run per side judges an unchanged release as equal with a probability of at "
+        f"least {units.plain_percent(_SURE)} in {able} of {units.plural(len(chances), 'gating metric')}"
     )
-    return f"{text}; {units.plural(sum(inside), 'margin')} inside the noise" if any(inside) else text
+    return f"{text}; {units.plural(sum(inside), 'margin is', 'margins are')} inside the noise" if any(inside) else text

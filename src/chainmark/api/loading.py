@@ -156,7 +156,7 @@ def load(
     tls = Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure)
     chosen = targets_of(targets, tls, access)
     if sources.is_given and len(chosen) > 1:
-        hint = "test one of them at a time, or leave out what is watched"
+        hint = "test one server at a time, or omit the monitoring options"
         raise UsageError(
             "processes, metrics and databases can be monitored for one server only, but several are tested", hint
         )
@@ -216,7 +216,7 @@ def _target(name: str, url: str, tls: Tls, access: Access) -> Target:
     user, at, host = authority.rpartition("@")
     if not at and "@" in rest and not re.fullmatch(r"[^:]*|\[.*\]|.*:\d*", authority):
         # It may contain a password, so the message does not repeat it.
-        hint = "in a URL `/`, `?` and `#` of a password are `%2F`, `%3F` and `%23`; or give it by `--user`"
+        hint = "write `/`, `?` and `#` of a password as `%2F`, `%3F` and `%23`, or use `--user`"
         raise UsageError(f"the port of `{name}` is not a number", hint)
     if at:
         url = f"{scheme}{separator}{host}{rest.removeprefix(authority)}"
@@ -238,7 +238,9 @@ def targets_of(targets: str | Sequence[str] | Mapping[str, str], tls: Tls, acces
     names = [target.name for target in chosen]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise UsageError(f"two targets are called `{twice}`", "`--target old=http://… --target new=http://…`")
+        raise UsageError(
+            f"two targets are called `{twice}`", "for example `--target old=http://… --target new=http://…`"
+        )
     return chosen
 
 

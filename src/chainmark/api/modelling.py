@@ -20,7 +20,7 @@ from chainmark.systems.base import load_system, system_names
 from chainmark.systems.capabilities import ModelledSystem, ModelRequest, ModelSource, WhatIf, modelled
 
 SOURCES_HINT = (
-    "a source is a published report's path, a profile (shipped or a .toml file), or a run (`chainmark runs list`)"
+    "a source is the path of a published report, a profile (shipped or a .toml file), or a run (`chainmark runs list`)"
 )
 REPORT_SUFFIX = ".json"
 _LISTED = 5
@@ -225,7 +225,7 @@ def model_source(
         system, profile = resolve_profile(name, settings)
         return modelled(system), ModelSource(name, profile=profile, version=version)
     if path.is_dir():
-        raise UsageError(f"`{name}` is a folder", f"give one report; `chainmark explain {name}` takes them all")
+        raise UsageError(f"`{name}` is a folder", f"give one report; `chainmark explain {name}` uses all of them")
     if path.is_file() or path.suffix == REPORT_SUFFIX:
         return recognise(path), ModelSource(path.name, document=path, version=version)
     try:

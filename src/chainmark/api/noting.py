@@ -64,14 +64,14 @@ def _about(note: Annotation, runs: Sequence[Manifest]) -> str:
         return ""
     versions = dict.fromkeys(run.subject.version for run in runs)
     reach = f" ({note.reach})" if not note.version else ""
-    return f"noted of {some_of(list(versions), _NAMED_MOST)}{reach}: {note.text}"
+    return f"note on {some_of(list(versions), _NAMED_MOST)}{reach}: {note.text}"
 
 
 def _divided(notes: Notes, runs: Sequence[Manifest]) -> list[str]:
     """The changes of the set-up with some of the runs before, and some after."""
     systems = {run.subject.system for run in runs}
     return [
-        f"noted: the set-up changed on {epoch.since[:10]} ({epoch.text}), between the runs that are compared"
+        f"note: the set-up changed on {epoch.since[:10]} ({epoch.text}), between the runs that are compared"
         for epoch in notes.epochs
         if epoch.system in systems and len({run.started_at >= epoch.since for run in runs}) > 1
     ]

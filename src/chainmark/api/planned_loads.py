@@ -73,7 +73,7 @@ def load_plan(
     run_store, listener = store_at(store), relay(progress, cancel)
     if resume is not None:
         if plan or settings or endpoints or corpus or like or version:
-            hint = "omit all options but those that let the requests in, such as `--header`, when you resume"
+            hint = "omit all options except credentials, such as `--header`, when you resume"
             raise UsageError(f"`{resume}` already has a plan and settings", hint)
         system = str(find_experiment(run_store, resume).read().get("system", ""))
         again = targets_of(targets, Tls(), access)

@@ -54,7 +54,7 @@ def published(references: Sequence[Side], era: str | None, store: Store) -> Docu
     if era is not None and era not in publisher.styles:
         raise UsageError(
             f"the published reports of `{publisher.name}` have no style `{era}`",
-            f"there are {', '.join(f'`{style}`' for style in publisher.styles)}, the current one first",
+            f"known styles: {', '.join(f'`{style}`' for style in publisher.styles)}, the current one first",
         )
     runs = [run for part in parts if not isinstance(part, PublishedFile) for run in part]
     return noted(publisher.published(parts, era, tool_version()), runs, store)

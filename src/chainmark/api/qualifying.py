@@ -118,7 +118,7 @@ def saturation(
     lab = saturable(system)
     shown = [_published(lab, str(path)) for path in published]
     if not version_names and not shown:
-        raise UsageError("there is nothing to test", "name a version: `--version v1.0.1`")
+        raise UsageError("no version was given", "for example `--version v1.0.1`")
     listener = relay(progress, cancel)
     sweep: Sweep | None = None
     if version_names:
@@ -217,7 +217,9 @@ def qualify(
     if not isinstance(loaded_system, QualifiableSystem) and isinstance(loaded_system, ImportableSystem):
         launched = {"--plan": plan != STANDARD, "--most-runs": most_runs, "--resume": resume, "--set": settings}
         launched |= {"--set-baseline": baseline_settings, "--set-candidate": candidate_settings}
-        _refuse(launched, f"is for nodes that chainmark runs, and the runs of {loaded_system.title} are imported")
+        _refuse(
+            launched, f"applies only to nodes that chainmark runs, and the runs of {loaded_system.title} are imported"
+        )
         if candidate is None:
             raise UsageError("a qualification requires a candidate", "for example `--candidate 10.6.2`")
         page = release(
@@ -231,9 +233,9 @@ def qualify(
         return Experiment("", page, False)
     lab = qualifiable(loaded_system)
     of_page = {"--author, --statement, --date or --page": signature}
-    _refuse(of_page, f"is for imported runs, and chainmark runs the nodes of {loaded_system.title}")
+    _refuse(of_page, f"applies only to imported runs, and chainmark runs the nodes of {loaded_system.title}")
     if len(baselines) > 1:
-        raise UsageError("a plan takes one baseline", f"{enumerated(baselines)} were given")
+        raise UsageError("a plan has only one baseline", f"give one of {enumerated(baselines)}")
     before = baselines[0] if baselines else None
     run_store = store_at(store)
     listener = relay(progress, cancel)
@@ -282,7 +284,7 @@ def _refuse(given: Mapping[str, object], why: str) -> None:
     """
     wrong = [name for name, value in given.items() if value]
     if wrong:
-        raise UsageError(f"`{wrong[0]}` {why}", "leave it out")
+        raise UsageError(f"`{wrong[0]}` {why}", "omit it")
 
 
 @dataclass(frozen=True)

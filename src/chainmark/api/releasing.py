@@ -114,7 +114,7 @@ def release(
     if without:
         raise UsageError(
             f"{enumerated(without)} and {candidate} have no workload in common",
-            "`chainmark runs list` shows which profiles each version was run under",
+            "`chainmark runs list` shows the profiles of each version",
         )
     days = _days([run for group in groups for run in group], result.values(), _checked(signed.date))
     parts = (
@@ -177,7 +177,7 @@ def _last_before(store: Store, candidate: str, groups: Groups, system: str) -> s
     chosen = chosen or next((version for version in result if partners[version]), None)
     if chosen is None:
         raise UsageError(
-            f"no run of a release before {candidate} has the same workloads",
+            f"no earlier release than {candidate} has runs with the same workloads",
             "import one with `chainmark ingest` from logs or published reports, or give `--baseline V`",
         )
     return chosen

@@ -197,7 +197,7 @@ def remove_run(reference: str, store: Store | Path | str | None = None) -> str:
     run_store = store_at(store)
     run = run_store.find(reference)
     if isinstance(run, UnfinishedRun) and (pid := run.maker()):
-        raise UsageError(f"run `{run.run_id}` is still being made by process {pid}", "stop that process first")
+        raise UsageError(f"run `{run.run_id}` is still in progress in process {pid}", "stop that process first")
     run_store.remove(run)
     return run.run_id
 
@@ -312,7 +312,7 @@ def export_figures(reference: str, path: Path | str, store: Store | Path | str |
         case ".parquet":
             figures(reference, store).write_parquet(content, compression="zstd")
         case _:
-            raise UsageError(f"`{target}` has no format for figures", "its name must end with .csv, .json or .parquet")
+            raise UsageError(f"`{target}` has no known format", "its name must end with .csv, .json or .parquet")
     write_bytes(target, content.getvalue())
     return target
 
@@ -325,7 +325,7 @@ def only_run(result: Sequence[SealedRun], reference: str) -> SealedRun:
     """
     if len(result) > 1:
         names = ", ".join(run.run_id for run in result[:_LISTED])
-        raise UsageError(f"`{reference}` names {len(result)} runs: {names} …", "give the ID of one run")
+        raise UsageError(f"`{reference}` matches {len(result)} runs: {names} …", "give the ID of one run")
     return result[0]
 
 
@@ -357,6 +357,6 @@ def _sides_of(experiment: str, store: Store) -> list[list[SealedRun]]:
     ]
     if not all(sides):
         raise UsageError(
-            f"`{experiment}` is not an experiment with two sides", "give the candidate, too: `chainmark compare A B`"
+            f"`{experiment}` is not an experiment with two sides", "also give the candidate: `chainmark compare A B`"
         )
     return sides

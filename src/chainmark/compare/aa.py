@@ -45,7 +45,7 @@ def aa_report(runs: Sequence[RunData], history: Sequence[RunData], tool_version:
         failure = InvalidRunError if side.excluded else UsageError
         raise failure(
             f"only {len(side.included)} of {len(side.runs)} runs are valid; the noise between runs needs {LEAST_RUNS}",
-            "; ".join(side.excluded.values()) or "make more runs: `--repeat 8`",
+            "; ".join(side.excluded.values()) or "use more runs: `--repeat 8`",
         )
     valid = [run for run in runs if run.manifest.run_id in {item.run_id for item in side.included}]
     valid.sort(key=lambda run: (run.manifest.started_at, run.manifest.run_id))
@@ -138,8 +138,8 @@ def _sentence(splits: dict[Verdict, int], total: int, runs: int, rows: Sequence[
     counts = enumerated([f"{count} {verdict.value}" for verdict, count in splits.items() if count])
     noisy = max(rows, key=lambda row: row.deviation / row.margin if row.margin > 0.0 else 0.0)
     text = (
-        f"Of {total} ways to take these runs for two releases with {runs} runs per side, {counts}; "
-        f"the noisiest figure against its margin is {noisy.label} ({noisy.statistic})"
+        f"Of {total} splits of these runs into two releases with {runs} runs per side, {counts}; "
+        f"the noisiest metric relative to its margin is {noisy.label} ({noisy.statistic})"
     )
     all_pass = splits.get(Verdict.PASS) == total
-    return text if all_pass else f"{text}; reduce that noise first, or make more runs per side"
+    return text if all_pass else f"{text}; reduce that noise first, or use more runs per side"

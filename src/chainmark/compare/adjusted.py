@@ -56,9 +56,9 @@ def sides_of(
         return replace(plain, unlike=unlike)
     adjusted = _adjusted(plain, frames, is_candidate, metric, population)
     if adjusted is None:
-        return replace(plain, unlike=f"too few samples to tell the version from {labels}")
+        return replace(plain, unlike=f"too few samples to separate the version from {labels}")
     before, after = combined(metric, plain.baseline), combined(metric, plain.candidate)
-    raw = f", as measured {units.percent(after / before - 1.0)}" if before and after is not None else ""
+    raw = f", unadjusted {units.percent(after / before - 1.0)}" if before and after is not None else ""
     return replace(adjusted, note=f"at equal {labels}{raw}")
 
 
@@ -82,7 +82,7 @@ def _unlike_hours(frames: Sequence[pl.DataFrame], is_candidate: np.ndarray, cova
             common, either = hours[0] & hours[1], hours[0] | hours[1]
             if len(common) < _COMMON_HOURS * len(either):
                 of = f"{units.count(len(common))} of {units.count(len(either))} hours"
-                return f"the sides share {of} of the day, so the version cannot be told from the {covariate.label}"
+                return f"the sides share {of} of the day: the version and the {covariate.label} cannot be separated"
     return ""
 
 

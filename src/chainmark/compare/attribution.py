@@ -24,7 +24,7 @@ def located(judgements: Sequence[Judgement], breakdowns: Sequence[Breakdown], ca
         catalogue: for the names of the metrics, and for the fixed sets.
 
     Returns:
-        By metric a sentence: "RSS per node, host by host and by means alone: seed0 (+142 %) changed by more than the
+        By metric a sentence: "RSS per node, host by host, by means only: seed0 (+142 %) changed by more than the
         margin of 10 %, the other 5 by −4.2 … +1.1 %". The means have no interval, so this is not used for decisions.
     """
     results: dict[str, str] = {}
@@ -92,7 +92,7 @@ def _sentence(judgement: Judgement, item: Breakdown, catalogue: Catalogue) -> st
     others = [change for name, change in changes.items() if name not in beyond]
     if len(changes) < 2 or not beyond:
         return ""
-    start = f"{name_of(catalogue, judgement)}, {item.key} by {item.key} and by means alone: "
+    start = f"{name_of(catalogue, judgement)}, {item.key} by {item.key}, by means only: "
     by_more = f"changed by more than the margin of {margin_of(judgement, metric)}"
     if not others:
         return f"{start}all {len(changes)} {by_more}, {_range(list(changes.values()), judgement, metric)}"
@@ -100,7 +100,7 @@ def _sentence(judgement: Judgement, item: Breakdown, catalogue: Catalogue) -> st
     named = [f"{name} ({_range([changes[name]], judgement, metric)})" for name in beyond[:MOST_NAMED]]
     hosts = enumerated(named)
     if len(beyond) > MOST_NAMED:
-        hosts = f"{len(beyond)} of {len(changes)}, most of all {hosts},"
+        hosts = f"{len(beyond)} of {len(changes)}, mostly {hosts},"
     listed = f" of the {len(changes)} listed" if item.left_out else ""
     return f"{start}{hosts} {by_more}, the other {len(others)}{listed} by {_range(others, judgement, metric)}"
 

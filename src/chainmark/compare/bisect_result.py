@@ -50,7 +50,7 @@ def bisect_report(searched: Searched, tool: str) -> BisectReport:
     words = _Words(searched)
     common: dict[str, object] = {
         "tool_version": tool,
-        "title": f"Where {words.bad.label} became different from {words.good.label}",
+        "title": f"Search for the change between {words.good.label} and {words.bad.label}",
         "subtitle": words.subtitle(),
         "date": max((run.manifest.started_at for run in searched.made.runs.values()), default="")[:10],
         "verdict": _VERDICTS.get(searched.way, Verdict.INCONCLUSIVE),
@@ -148,18 +148,18 @@ class _Words:
             subject = f"`{metric}` of {self.bad.label}" if metric else self.bad.label
             if way is Way.NO_CHANGE:
                 compared = "does not differ from that of" if metric else "is not worse than"
-                return f"there is no change to look for: {subject} {compared} {self.good.label}"
+                return f"there is no change to search for: {subject} {compared} {self.good.label}"
             compared = "differs from that of" if metric else "is worse than"
-            return f"whether {subject} {compared} {self.good.label} is not decided, so there is nothing to look for yet"
+            return f"whether {subject} {compared} {self.good.label} is undecided, so the search cannot start yet"
         stretch, sure = self.stretch, _sure(self.stretch.chance)
         if way is Way.FOUND:
-            return f"the change came with {self.revisions[stretch.at].title}: {self._changed(known)}; {sure}"
+            return f"the change was introduced by {self.revisions[stretch.at].title}: {self._changed(known)}; {sure}"
         first, last = self.revisions[stretch.before + 1], self.revisions[stretch.at]
         many = units.plural(stretch.at - stretch.before, "revision")
-        range_text = f"the change came with one of {many}, {first.label} to {last.label}"
+        range_text = f"the change was introduced by one of {many}, {first.label} to {last.label}"
         if way is Way.RANGE:
             return f"{range_text}, {sure}: {self._changed(known)}"
-        return f"after {units.plural(len(self.searched.made.runs), 'run')} {range_text}, {sure}"
+        return f"after {units.plural(len(self.searched.made.runs), 'run')}, {range_text}, {sure}"
 
     def _changed(self, known: Known) -> str:
         """The change of the tracked quantity, from the good side to the found revision."""
@@ -175,13 +175,13 @@ class _Words:
         messages = [self.searched.ends.sentence]
         level = state.levels().get(made.last)
         change_text = f"{state.followed.name}, {_said(level, state)} on the bad side" if level else state.followed.name
-        chosen = "as asked for" if made.record.order.metric else "the gating metric that is worse most clearly"
+        chosen = "as requested" if made.record.order.metric else "the gating metric that is most clearly worse"
         messages.append(
-            f"followed is {change_text}; {chosen if state.followed.metric else 'the bad side fails its runs'}"
+            f"the search follows {change_text}; {chosen if state.followed.metric else 'the bad side fails its runs'}"
         )
         if made.record.skipped:
             messages.append(
-                f"left out, because it cannot be measured: {units.plural(len(made.record.skipped), 'revision')}"
+                f"skipped, because it cannot be measured: {units.plural(len(made.record.skipped), 'revision')}"
             )
         return [*messages, *self._rest(state)]
 
@@ -195,13 +195,15 @@ class _Words:
         if part >= _WHOLE * effect.change > 0.0 or part <= _WHOLE * effect.change < 0.0:
             return []
         share = units.plain_percent(max(0.0, part / effect.change))
-        return [f"of the whole change it brings about {share}: another revision seems to have a part in it"]
+        return [
+            f"this revision accounts for only {share} of the whole change: another revision seems to contribute to it"
+        ]
 
     def advice(self) -> list[str]:
         """The next step."""
         made, way, stretch = self.searched.made, self.searched.way, self.stretch
         if way is Way.UNCLEAR:
-            longer = "load longer (`--set load.duration_s=…`), or follow the metric that you mean: `--metric M`"
+            longer = "use a longer load (`--set load.duration_s=…`), or follow a specific metric: `--metric M`"
             return [*self.searched.ends.advice, longer]
         if way is Way.NO_CHANGE:
             return [
@@ -212,15 +214,15 @@ class _Words:
                 f"continue with `chainmark bisect --resume {made.id} --most-runs {2 * made.record.order.most_runs}`"
             ]
         before, at = (self.revisions[place].label for place in (stretch.before, stretch.at))
-        compare = f"see every figure of the two with `chainmark compare {made.id}/{before} {made.id}/{at}`"
+        compare = f"see all metrics of the two with `chainmark compare {made.id}/{before} {made.id}/{at}`"
         return [compare]
 
 
 def _sure(chance: float) -> str:
     """A probability as a percentage; never 100 %."""
     if chance >= _SUREST:
-        return f"more than {units.plain_percent(_SUREST, decimals=1)} sure"
-    return f"{units.plain_percent(chance, decimals=1)} sure"
+        return f"probability above {units.plain_percent(_SUREST, decimals=1)}"
+    return f"probability {units.plain_percent(chance, decimals=1)}"
 
 
 def _said(level: RevisionLevel, known: Known) -> str:

@@ -38,8 +38,8 @@ def _build(run: RunData) -> Build | None:
 
 def _facts(left: Build, right: Build) -> list[tuple[str, str, str]]:
     messages = [
-        ("ordered as", left.ordered, right.ordered),
-        ("calls itself", left.reported, right.reported),
+        ("requested version", left.ordered, right.ordered),
+        ("reported version", left.reported, right.reported),
         ("commit", _short(left.commit), _short(right.commit)),
         ("uncommitted changes, SHA-256", _short(left.changes_sha256), _short(right.changes_sha256)),
         ("replaced modules", _pairs(left.replacements), _pairs(right.replacements)),
@@ -67,7 +67,7 @@ def _commits(left: Build, right: Build) -> dict[str, object]:
     baseline_ids, candidate_ids = (_reached(build.commits[0].id, by_id) for build in (left, right))
     if not baseline_ids & candidate_ids:
         stored = max(len(left.commits), len(right.commits))
-        return {"untold": f"The commits between the two are not known: none of the last {stored} of each is common."}
+        return {"untold": f"The commits between the two are unknown: their last {stored} commits have none in common."}
     added, removed = _only(right.commits, baseline_ids), _only(left.commits, candidate_ids)
     # All other commits are counted on both sides.
     is_sure = len(added) - len(removed) == right.ancestry - left.ancestry
@@ -81,8 +81,8 @@ def _commits(left: Build, right: Build) -> dict[str, object]:
 
 
 _UNSURE = (
-    "The histories that the runs keep do not reach far enough: there may be more commits between the two, and some of "
-    "these may be in both."
+    "The commit histories in the runs are too short: there may be more commits between the two, and some of the listed "
+    "commits may be in both."
 )
 
 

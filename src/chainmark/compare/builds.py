@@ -12,7 +12,7 @@ from chainmark.core.manifest import Manifest
 from chainmark.lab.protocols import UNVERSIONED
 
 SAME_BUILD = "both sides are the same build"
-SAME_LOGS = "both sides are made of the same logs, called by two names"
+SAME_LOGS = "both sides consist of the same logs under two names"
 
 
 def is_one_build(manifests: Iterable[Manifest]) -> bool:
@@ -90,12 +90,12 @@ def build_caveats(
         return Caveats(sentences=(_one_version(version),) if version else ())
     if differences:
         places = units.plural(len(differences), "place")
-        return Caveats(sentences=(f"{SAME_BUILD}: what differs is its configuration, in {places}",))
+        return Caveats(sentences=(f"{SAME_BUILD}: only its configuration differs, in {places}",))
     return Caveats(badges=(A_A,))
 
 
 def _one_version(version: str) -> str:
-    return f"both sides are of version {version} and nothing tells their builds apart: this may compare it with itself"
+    return f"both sides have version {version} and indistinguishable builds: this may compare a build with itself"
 
 
 def title_of(name: str, labels: tuple[str, str], caveats: Caveats) -> str:

@@ -30,7 +30,9 @@ def _band_note(resamplers: Sequence[Resampler]) -> str:
     if any(resampler.in_bundles for resampler in resamplers):
         seed_note += " of bundles of neighbouring units"
     if any(resampler.runs < 2 for resampler in resamplers):
-        return f"band: pointwise 90 %, blocks of time within the run ({seed_note}); it holds no noise between runs"
+        return (
+            f"band: pointwise 90 %, blocks of time within the run ({seed_note}); it does not include noise between runs"
+        )
     return f"band: pointwise 90 %, runs resampled, then blocks of time within each ({seed_note})"
 
 
@@ -89,7 +91,7 @@ def cdf_chart(
             lines += [_run_line(side, number, run_samples) for number, run_samples in each if run_samples.knots.n]
     if not lines:
         return None
-    thinned = f"; reduced to {POOLED_POINTS + 2} quantiles a line at most" if longest > POOLED_POINTS else ""
+    thinned = f"; reduced to {POOLED_POINTS + 2} quantiles per line" if longest > POOLED_POINTS else ""
     return ChartData(
         id=f"{metric.id}-cdf",
         metric_id=metric.id,
@@ -255,16 +257,16 @@ def scatter_chart(sides: Sequence[ChartSide], metric: Metric, population: Popula
             lines.append(ChartLine(side=side.name, run_id=samples.run.run_id, label=label, x=x, y=y))
     if not lines:
         return None
-    thinned = f"thinned to one sample in {widest} at least, and the extremes" if widest > 1 else ""
+    thinned = f"thinned to at least one sample in {widest}, plus the extremes" if widest > 1 else ""
     return ChartData(
         id=f"{metric.id}-scatter",
         metric_id=metric.id,
         kind=ChartKind.SCATTER,
-        title=f"{metric.label}: every one of the {population.label}",
+        title=f"{metric.label}: all {population.label}",
         x_label="seconds since the window's start",
         y_label=_unit_label(metric),
         lines=lines,
-        note=thinned or f"one dot a sample, {units.plural(sum(len(line.x) for line in lines), 'dot')}",
+        note=thinned or f"one dot per sample, {units.plural(sum(len(line.x) for line in lines), 'dot')}",
     )
 
 

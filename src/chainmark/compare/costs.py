@@ -33,11 +33,11 @@ def costs_of(decided: Decided) -> VerdictFinding:
         if judgements
     ]
     unclear = units.plural(sum(item.beyond_noise is False for item in gating), "gating metric")
-    sentence = "; ".join([*parts, f"{unclear} moved by no more than re-running moves them"])
+    sentence = "; ".join([*parts, f"{unclear} moved no more than re-runs do"])
     reasons = noise_notes(decided.releases, decided.judgements, decided.catalogue) if decided.releases else []
     names = decided.labels
     return VerdictFinding(
-        Verdict.INFORMATIONAL, f"{names[1]} costs, beside {names[0]}, {sentence}", [*reasons, *_open(gating)], []
+        Verdict.INFORMATIONAL, f"cost of {names[1]} against {names[0]}: {sentence}", [*reasons, *_open(gating)], []
     )
 
 
@@ -53,4 +53,4 @@ def _change_text(decided: Decided, item: Judgement) -> str:
 
 def _open(gating: Sequence[Judgement]) -> list[str]:
     missing = [item for item in gating if item.beyond_noise is None]
-    return [f"of {units.plural(len(missing), 'gating metric')} the cost is not known"] if missing else []
+    return [f"the cost in {units.plural(len(missing), 'gating metric')} is unknown"] if missing else []

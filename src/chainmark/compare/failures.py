@@ -58,7 +58,9 @@ def judge_failures(sides: tuple[SelectedRuns, SelectedRuns], labels: tuple[str, 
     else:
         verdict = None if sides[0].included else Verdict.INCONCLUSIVE
         reasons.append(_weak_anchor(sides[0], labels))
-    reasons.append("the figures of failed runs are in no metric: what a broken network took is not how fast it is")
+    reasons.append(
+        "failed runs are excluded from all metrics: the figures of a broken network do not show its performance"
+    )
     return RunFailures(verdict, sentence, reasons)
 
 
@@ -89,11 +91,11 @@ def _compared(labels: tuple[str, str], probability: float) -> str:
     more = "fails more often" if probability <= LEVEL else "is not shown to fail more often"
     return (
         f"{labels[1]} {more} than {labels[0]} (Fisher's exact test, one-sided: p = {units.probability(probability)}, "
-        "required 0.05); while it fails runs, it does not pass"
+        "required 0.05); a candidate with failed runs does not pass"
     )
 
 
 def _weak_anchor(baseline: SelectedRuns, labels: tuple[str, str]) -> str:
     if baseline.included:
-        return f"{labels[0]} failed runs that {labels[1]} passed: a baseline that fails is a weak one to compare with"
-    return f"{labels[0]} passed no run: its figures have nothing that {labels[1]} could be compared with"
+        return f"{labels[0]} failed runs that {labels[1]} passed: a baseline with failed runs is a weak reference"
+    return f"{labels[0]} passed no run: there are no figures to compare {labels[1]} with"

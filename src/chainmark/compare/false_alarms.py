@@ -211,18 +211,18 @@ def history_check(like: RunData, history: Sequence[RunData], past: Past, tool_ve
     if not false_alarms.figures and not splits.figures:
         raise UsageError(
             "no build in this history has re-runs, and no run has samples to split",
-            "make runs of one build: `chainmark aa PROFILE --version V`",
+            "measure one build several times: `chainmark aa PROFILE --version V`",
         )
     pairs = len(false_alarms.pairs)
     exceeds = bool(pairs) and binomial_at_least(false_alarms.alarmed, pairs, PROMISED) <= LEVEL
     manifest: Manifest = like.manifest
     return HistoryCheck(
         tool_version=tool_version,
-        title=f"{manifest.subject.name}: false alarms of the history",
+        title=f"{manifest.subject.name}: false alarms in the history",
         subtitle=f"profile {manifest.profile_name} · {units.plural(len(series), 'run')}",
         date=max(run.manifest.started_at for run in series)[:10],
         verdict=Verdict.FAIL if exceeds else Verdict.PASS,
-        sentence=false_alarms.told or "no build was run again: only splits of single runs were judged",
+        sentence=false_alarms.told or "no build has re-runs: only splits of single runs were judged",
         re_runs=false_alarms.model_copy(update={"examples": false_alarms.examples[:_EXAMPLES]}),
         splits=splits,
         caveats=caveats_of(run.manifest for run in series),

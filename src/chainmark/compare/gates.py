@@ -77,7 +77,7 @@ def _hardware(baseline: SelectedRuns, candidate: SelectedRuns) -> Gate:
         status=status,
         measured=" against ".join(classes),
         limit="one class in every run of both sides",
-        detail="" if len(stated) == len(classes) else "runs that do not state their hardware are taken to share it",
+        detail="" if len(stated) == len(classes) else "runs without recorded hardware are assumed to share it",
     )
 
 
@@ -113,14 +113,14 @@ def rules(catalogue: Catalogue) -> dict[str, str]:
 
 def _rule(population: Population) -> str:
     keys = " and ".join(population.average_over)
-    silent = ", 0 for one without samples" if population.silent_keys_are_zero else ""
+    silent = ", 0 for those without samples" if population.silent_keys_are_zero else ""
     if population.weighting is Weighting.SAMPLES:
         return "the mean of all samples"
     if population.weighting is Weighting.TIMES:
-        return f"averaged over every {keys} at each time, then over the times"
+        return f"the mean over every {keys} at each time, then over time"
     if population.lowest_means is not None:
-        return f"the mean of the {population.lowest_means} lowest means of a {keys}{silent}"
-    return f"the mean of the means of every {keys}{silent}"
+        return f"the mean of the {population.lowest_means} lowest means per {keys}{silent}"
+    return f"the mean of the means per {keys}{silent}"
 
 
 def _same_rules(baseline: SelectedRuns, candidate: SelectedRuns) -> Gate:
@@ -131,7 +131,7 @@ def _same_rules(baseline: SelectedRuns, candidate: SelectedRuns) -> Gate:
     differing = [" against ".join(texts) for texts in results.values() if len(texts) > 1]
     return Gate(
         id="rules_equal",
-        label="same rules of averaging",
+        label="same averaging rules",
         status=GateStatus.FAIL if differing else GateStatus.PASS,
         measured="; ".join(differing) or "equal",
         limit="equal in every run of both sides",
@@ -155,7 +155,7 @@ def _remaining(side: SelectedRuns) -> Gate:
         label=f"valid runs of the {side.name}",
         status=status,
         measured=f"{usable} of {total} runs" + (f", {len(failed)} of them failed" if failed else ""),
-        limit="at least half of the runs, and one",
+        limit="at least half of the runs, and at least one",
         detail="; ".join(f"{run_id}: {reason}" for run_id, reason in lost.items()),
     )
 
@@ -170,12 +170,12 @@ def _at_one_time(baseline: SelectedRuns, candidate: SelectedRuns) -> list[Gate]:
     return [
         Gate(
             id="one_experiment",
-            label="both sides measured in turn",
+            label="both sides in one experiment",
             status=GateStatus.WARN if apart else GateStatus.PASS,
             measured=f"{len(experiments)} experiments: {', '.join(begun)}" if apart else "one experiment",
             limit="one experiment",
-            detail="what changed on the machine in between counts as a change of the release; "
-            "`chainmark experiment` measures both sides in turn"
+            detail="changes of the machine in between count as changes of the release; "
+            "`chainmark experiment` measures both sides alternately"
             if apart
             else "",
         )

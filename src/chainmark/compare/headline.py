@@ -79,21 +79,21 @@ def undecided(gating: Sequence[Judgement], catalogue: Catalogue, labels: tuple[s
     """
     candidate, baseline = labels[1], labels[0]
     if not gating:
-        return f"{candidate} against {baseline} is not decided: the catalogue has no gating metric"
+        return f"{candidate} against {baseline} is undecided: the catalogue has no gating metric"
     open_ = [item for item in gating if item.outcome not in _DECIDED]
     likely = [item for item in open_ if _is_likely(item, catalogue)]
     unclear = [item for item in open_ if item not in likely]
     judged = units.plural(len(gating), "gating metric")
-    rest = f"{len(unclear)} of {judged} {'is' if len(unclear) == 1 else 'are'} open"
+    rest = f"{len(unclear)} of {judged} {'is' if len(unclear) == 1 else 'are'} undecided"
     if len(unclear) == len(gating) > 1:
         rest = f"none of {judged} is decided"
     if len(unclear) <= _NAMED:
         rest += f": {enumerated([name_of(catalogue, item) for item in unclear])}"
     if likely:
-        parts = [f"{candidate} may be worse than {baseline} by more than is allowed: {effects(likely, catalogue)}"]
+        parts = [f"{candidate} may be worse than {baseline} by more than the margin: {effects(likely, catalogue)}"]
         parts += [rest] if unclear else []
     else:
-        parts = [f"{candidate} against {baseline} is not decided: {rest}"]
+        parts = [f"{candidate} against {baseline} is undecided: {rest}"]
         if likely_changes := [item for item in unclear if item.outcome is Outcome.INCONCLUSIVE and item.clearness]:
             clearest = max(likely_changes, key=lambda item: item.clearness)
             parts.append(f"the clearest change, within noise, is {effect(clearest, catalogue)}")

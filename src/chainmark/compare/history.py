@@ -74,7 +74,7 @@ def history_report(newest: RunData, history: Sequence[RunData], epochs: Sequence
     releases = _releases(runs, setups)
     if len(releases) < LEAST_RELEASES:
         raise UsageError(
-            f"this workload has {units.plural(len(releases), 'release')}, and a history needs {LEAST_RELEASES}",
+            f"this workload has {units.plural(len(releases), 'release')}, but a history requires {LEAST_RELEASES}",
             "`chainmark ingest` imports logs and published reports of earlier releases",
         )
     labels = _labels(releases)
@@ -101,22 +101,22 @@ def _sentence(
     changes = [(entry, change) for entry in series for change in entry.changes]
     over = units.plural(len(releases), "release")
     changed = units.count(sum(bool(entry.changes) for entry in series))
-    moved = f"the level of {changed} of {units.plural(len(series), 'figure')}"
+    moved = f"the level of {changed} of {units.plural(len(series), 'metric')}"
     if not changes:
         newest = _compared(releases, len(releases) - 2, len(releases) - 1)
-        figures = units.plural(len(series), "figure")
+        figures = units.plural(len(series), "metric")
         return first_sentence(
-            f"None of {figures} changed its level over {over}, which says nothing yet of {labels[-1]} alone",
-            next_step=f"judge that with {newest}",
+            f"None of {figures} changed its level over {over}; {labels[-1]} alone is not judged here",
+            next_step=f"judge it with {newest}",
         )
     item, change = max(
         changes, key=lambda pair: (_is_worse(*pair), pair[0].gating, pair[1].release, abs(pair[1].change))
     )
     shown = _noticed(item, change, catalogue.metric(item.metric_id))
     index = change.release
-    since = f"Gradually, most of all around {change.label}" if change.is_gradual else f"Since {change.label}"
+    since = f"Gradually, mostly around {change.label}" if change.is_gradual else f"Since {change.label}"
     pair = (0, len(releases) - 1) if change.is_gradual else (index - 1, index)
-    purpose = "how both ends differ" if change.is_gradual else "what else changed then"
+    purpose = "how the first and the last release differ" if change.is_gradual else "what else changed"
     counted = f"{moved} changed over {over}"
     return first_sentence(f"{since}, {shown}", counted, next_step=f"see {purpose} with {_compared(releases, *pair)}")
 
@@ -129,7 +129,7 @@ def _noticed(series: HistorySeries, change: LevelChange, metric: Metric) -> str:
     low, high = change.low, change.high
     name = judged_name(metric, series.statistic)
     if low is None or high is None:
-        return f"{name} has another level"
+        return f"{name} has a different level"
     if series.is_relative:
         factor, decimals, unit = 100.0, units.percent_decimals(low, high), "%"
     else:

@@ -292,13 +292,13 @@ def _notes(metric: Metric, working: Working, baseline: SideEstimates, candidate:
     if metric.kind is Kind.POSITIVE and working is Working.DIFFERENCE:
         notes.append("a run's value is 0 or below, so the difference is compared instead of the ratio")
     if metric.kind is Kind.COUNT and working is Working.DIFFERENCE:
-        reason = "the floor is its margin" if baseline.total > 0.0 else "the baseline counted none"
+        reason = "the floor is the margin" if baseline.total > 0.0 else "the baseline has no events"
         notes.append(f"{reason}, so the difference is compared instead of the ratio")
     for name, side in (("baseline", baseline), ("candidate", candidate)):
         if side.runs < len(side.per_run):
             notes.append(f"estimable in {side.runs} of {len(side.per_run)} runs of the {name}")
     if metric.better is Better.NEITHER:
-        notes.append("no direction is better: only the size of the change is judged")
+        notes.append("neither direction is better: only the size of the change is judged")
     return notes
 
 
@@ -375,7 +375,7 @@ def _judged(
     outcome = _outcome(metric, direction, base, other, inside=inside)
     notes = _notes(metric, working, baseline, candidate)
     if margin == 0.0 and outcome is Outcome.EQUAL:
-        notes.append("0 on both sides and no floor is set: the interval says how much could have been missed")
+        notes.append("0 on both sides without a floor: the interval shows how large an undetected change could be")
     results: dict[str, object] = {
         "scale": scale,
         "change": _displayed(contrast.change, working),

@@ -32,7 +32,7 @@ from chainmark.core.wording import (
 SET_UP, OBSERVATIONS, CONCLUSION = "Set-up", "Observations", "Conclusion"
 _DECIDED = frozenset({Outcome.WORSE, Outcome.EQUAL, Outcome.BETTER})
 _NAMED_MOST, _SHORT_REVISION = 4, 10
-TOO_UNCERTAIN = "too uncertain to be called a change among so many figures (q > 0.05)"
+TOO_UNCERTAIN = "too uncertain to count as a change among so many metrics (q > 0.05)"
 TOO_SMALL = "too small to matter (below 2 %, or below the metric's floor in its unit)"
 
 
@@ -165,14 +165,14 @@ def narrative(results: Sequence[ByWorkload], settings: Sequence[str]) -> list[Ch
         results: the comparisons with each baseline, by workload.
         settings: description of the runs' load, a sentence per workload, from their system.
     """
-    chapters = [Chapter(part=SET_UP, title="What was compared, and how", sentences=_set_up(results, settings))]
+    chapters = [Chapter(part=SET_UP, title="Versions and method", sentences=_set_up(results, settings))]
     for result in results:
         against = "" if len(results) == 1 else f" against {result.comparisons[0].labels[0]}"
         for table in result.comparisons[0].catalogue.tables:
             if sentences := _observed(_of_table(result, table.id), result.labels):
                 chapters.append(Chapter(part=OBSERVATIONS + against, title=table.title + against, sentences=sentences))
     concluded = [sentence for result in results for sentence in _concluded(result)]
-    return [*chapters, Chapter(part=CONCLUSION, title="What follows", sentences=concluded)]
+    return [*chapters, Chapter(part=CONCLUSION, title="Results", sentences=concluded)]
 
 
 def _all(result: ByWorkload) -> list[_Found]:
@@ -204,8 +204,8 @@ def _set_up(results: Sequence[ByWorkload], settings: Sequence[str]) -> list[Sent
     messages += _differences(results)
     messages += _noise(results)
     messages.append(
-        "Brackets hold 90 % intervals. A figure is within what a re-run does where its interval holds no change; a "
-        "change is called one only by the rules of the verdict, which counts how many figures are looked at."
+        "Values in brackets are 90 % intervals. A metric is within re-run noise if its interval contains zero. A "
+        "change counts as one only by the rules of the verdict, which allow for the number of metrics."
     )
     return [Sentence(text=text) for text in messages]
 
@@ -228,7 +228,10 @@ def _runs(results: Sequence[ByWorkload]) -> Iterator[str]:
     }
     least, most = min(counts), max(counts)
     number = units.plural(least, "run") if least == most else f"{least} to {most} runs"
-    yield f"Each version has {number} under each workload. Each workload is judged by itself; the verdict is the worst."
+    yield (
+        f"Each version has {number} under each workload. Each workload is judged separately, and the worst verdict "
+        "counts."
+    )
 
 
 def _differences(results: Sequence[ByWorkload]) -> list[str]:
@@ -252,7 +255,7 @@ def _noise(results: Sequence[ByWorkload]) -> Iterator[str]:
             counters.setdefault(item.workload, Counter())[source] += 1
     parts = [f"{sources.most_common(1)[0][0]} ({workload})" for workload, sources in counters.items()]
     if parts:
-        yield f"The noise between runs is known, for most gating figures, from: {'; '.join(parts)}."
+        yield f"Source of the noise between runs, for most gating metrics: {'; '.join(parts)}."
     wider = dict.fromkeys(
         entry.name
         for result in results
@@ -261,13 +264,14 @@ def _noise(results: Sequence[ByWorkload]) -> Iterator[str]:
     )
     if wider:
         yield (
-            f"Re-running one build may exceed the margins of {enumerated(list(wider))}: they are widened to three "
-            "standard deviations of what a re-run changes, and beyond its own margin a figure is worse all the same."
+            f"Re-runs of one build may exceed the margins of {enumerated(list(wider))}. These margins are widened to "
+            "three standard deviations of the change between re-runs. A change beyond the original margin is still "
+            "worse."
         )
     if is_level:
         yield (
-            "A figure's baseline is the level of the releases up to the one named where several stand together, and "
-            "its own run elsewhere; the published tables show the named version's own run."
+            "The baseline of a metric is the joint level of the releases up to the named one if several releases "
+            "share that level, and otherwise the named version's own run. The published tables show the latter."
         )
 
 
@@ -297,7 +301,7 @@ def _change(results: Sequence[_Found]) -> Sentence:
 def _clause(item: _Found) -> str:
     """The observation of one metric, with its interval."""
     if item.holds_none:
-        return f"it stays within what a re-run does, {item.figures}"
+        return f"it stays within re-run noise, {item.figures}"
     moves = f"it {'rises' if item.rises else 'falls'} {item.from_to}, {item.figures}"
     if not item.is_change:
         return f"{moves}, which is {TOO_UNCERTAIN if item.is_uncertain else TOO_SMALL}"
@@ -313,7 +317,7 @@ def _against_margin(item: _Found) -> str:
         return f" beyond the margin of {item.worse_beyond}"
     if item.judgement.outcome in _DECIDED:
         return f" within the margin of {item.margin}"
-    return f", of which it is open whether it is within the margin of {item.margin}"
+    return f", undecided whether within the margin of {item.margin}"
 
 
 def _unchanged(workload: str, results: Sequence[_Found], *, others: bool) -> Iterator[Sentence]:
@@ -341,7 +345,7 @@ def _unchanged(workload: str, results: Sequence[_Found], *, others: bool) -> Ite
         if not item.has_interval:
             absent.setdefault(item.judgement.note or item.judgement.outcome.value, []).append(item.name)
     for reason, names in absent.items():
-        yield Sentence(text=f"Not compared under {workload} ({reason}): {some_of(names, _NAMED_MOST, 'figures')}.")
+        yield Sentence(text=f"Not compared under {workload} ({reason}): {some_of(names, _NAMED_MOST, 'metrics')}.")
 
 
 def _within(workload: str, within: Sequence[_Found], count: int, *, others: bool) -> Sentence:
@@ -356,12 +360,14 @@ def _within(workload: str, within: Sequence[_Found], count: int, *, others: bool
     furthest = max(within, key=lambda item: item.distance)
     evidence = [item.evidence for item in within]
     if len(within) == 1:
-        text = f"Under {workload}, {furthest.name} stays within what a re-run does, {furthest.figures}."
+        text = f"Under {workload}, {furthest.name} stays within re-run noise, {furthest.figures}."
         return Sentence(text=text, evidence=evidence)
     other = "other " if others else ""
     subject = f"the other {count}" if others else "both" if count == 2 else f"all {count}"
     which = subject if len(within) == count else f"{len(within)} of the {other}{count}"
-    text = f"Under {workload}, {which} figures stay within what a re-run does; the furthest from no change is "
+    text = (
+        f"Under {workload}, {which} metrics stay within re-run noise; the largest change relative to its interval is "
+    )
     return Sentence(text=f"{text}{furthest.named}.", evidence=evidence)
 
 
@@ -380,7 +386,7 @@ def _concluded(result: ByWorkload) -> list[Sentence]:
         sentences.append(_listed("Worse than the margin allows", worse))
     elif decided:
         text = (
-            f"Of {units.plural(len(gating), 'gating figure')} {len(decided)} are decided, and none of these is worse "
+            f"Of {units.plural(len(gating), 'gating metric')}, {len(decided)} are decided, and none of these is worse "
             "than its margin allows."
         )
         sentences.append(Sentence(text=text, evidence=[item.evidence for item in decided]))
@@ -392,7 +398,7 @@ def _concluded(result: ByWorkload) -> list[Sentence]:
         ("Improvements", [item for item in gating if item.judgement.outcome is Outcome.BETTER]),
         ("Improvements among the diagnostics", [item for item in results if _is_moved(item) and item.is_better]),
         ("Costs among the diagnostics", [item for item in results if _is_moved(item) and item.is_worse]),
-        ("Open", [item for item in gating if item.judgement.outcome not in _DECIDED]),
+        ("Undecided", [item for item in gating if item.judgement.outcome not in _DECIDED]),
     ):
         if chosen:
             sentences.append(_listed(title, chosen))

@@ -78,7 +78,7 @@ def _steps(worst: Judgement, catalogue: Catalogue, clues: Clues) -> Iterator[tup
     if hosts := apart(worst, clues.breakdowns, catalogue):
         yield f"look at {hosts}", ""
     if functions := _functions(clues.profiled):
-        yield f"start with {some_of(functions, _NAMED)}, which use clearly more than before", ""
+        yield f"start with {some_of(functions, _NAMED)}, which clearly use more than before", ""
     if settings := [item.key for item in clues.differences if not item.is_default_change]:
         verb = "differs" if len(settings) == 1 else "differ"
         names = some_of([f"`{key}`" for key in settings], _NAMED, "settings")
@@ -88,10 +88,10 @@ def _steps(worst: Judgement, catalogue: Catalogue, clues: Clues) -> Iterator[tup
     if part := _part(worst, clues.splits):
         yield part, ""
     if worst.metric_id in clues.charted:
-        yield f"see the chart of {name_of(catalogue, worst)} for which of its samples moved", ""
+        yield f"check the chart of {name_of(catalogue, worst)} to find which samples moved", ""
     if any(run.manifest.printed for side in clues.sides for run in side.runs):
-        yield "import the logs of both versions, because printed figures do not show where it happened", ""
-    yield f"see what each run measured in the row of {name_of(catalogue, worst)}", ""
+        yield "import the logs of both versions, because printed figures do not show where the change is", ""
+    yield f"check the values of each run in the row of {name_of(catalogue, worst)}", ""
 
 
 def _functions(profiled: Profiled | None) -> list[str]:
@@ -123,16 +123,16 @@ def _search(clues: Clues) -> tuple[str, str] | None:
     profile = runs[1].profile_name
     if runs[0].profile_name != profile or profile not in shipped_profiles():
         return None
-    remark = ", with the `--set` options of these runs, if they had any"
+    remark = ", with the `--set` options of these runs, if any"
     revisions = [run.subject.revision or "" for run in runs]
     if builds is not None and builds.added_in_all > 1 and not builds.removed_in_all and all(revisions):
         good, bad = (revision[:_SHORT] for revision in revisions)
         search = command("bisect", profile, "--repo", "CHECKOUT", "--good", good, "--bad", bad)
-        return f"find which of {units.count(builds.added_in_all)} commits it is: {search}", remark
+        return f"search the {units.count(builds.added_in_all)} commits for the one responsible: {search}", remark
     versions = [run.subject.version for run in runs]
     if all(_IS_RELEASE.fullmatch(version) for version in versions) and versions[0] != versions[1]:
         search = command("bisect", profile, "--good", versions[0], "--bad", versions[1])
-        return f"find the release that brought it: {search}", remark
+        return f"search for the release that introduced it: {search}", remark
     return None
 
 
@@ -145,4 +145,4 @@ def _part(worst: Judgement, splits: Splits | None) -> str:
     if most is None or most.low <= 0.0 <= most.high or most.change / split.change <= _MOST_OF_IT:
         return ""
     share = units.plain_percent(min(1.0, most.change / split.change))
-    return f"look at {most.label} first, which makes {share} of it"
+    return f"look at {most.label} first, which accounts for {share} of the change"

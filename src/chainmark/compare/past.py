@@ -53,7 +53,7 @@ def _setups(changes: Sequence[SetupChange], catalogue: Catalogue) -> list[str]:
             label = catalogue.metric(change.metric_id).label
             pairs.setdefault((change.before, change.after, change.started[:10]), []).append(f"{label} {size}")
     return [
-        f"taken for a change of the set-up by {day}, and not for noise, because {before} and {after} are one build: "
-        f"{enumerated(texts[:_LISTED])}; `chainmark history note` declares it"
+        f"treated as a change of the set-up by {day}, not as noise, because {before} and {after} are one build: "
+        f"{enumerated(texts[:_LISTED])}; confirm it with `chainmark history note`"
         for (before, after, day), texts in pairs.items()
     ]

@@ -105,7 +105,7 @@ def _notes(name: str, side: Sequence[RunProfiles]) -> list[str]:
             results.append(f"{name}: the run with profiles is {profiles.run.manifest.status.value} ({gates})")
     if empty := sorted({kind for item in side for kind in item.record.empty}):
         kinds = enumerated([f"`{kind}`" for kind in empty])
-        results.append(f"{name}: nothing is in the profiles {kinds}, which record only what a program asks them to")
+        results.append(f"{name}: the profiles {kinds} are empty: they record data only if the program enables them")
     return list(dict.fromkeys(results))
 
 
@@ -198,7 +198,7 @@ class _Values:
         picked = [run[[own.index(host) for host in shared]] for run, own in zip(
             (self.values[0][0], self.values[1][0]), (self.hosts[0][0], self.hosts[1][0]), strict=True
         )]  # fmt: skip
-        basis = f"between {len(shared)} nodes of one run per side, which says nothing of the noise between runs"
+        basis = f"between {len(shared)} nodes of one run per side, without the noise between runs"
         return self._paired(picked[1] - picked[0]), basis
 
     def _paired(self, differences: FloatArray) -> dict[str, tuple[float | None, float | None]]:

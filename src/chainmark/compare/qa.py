@@ -124,9 +124,9 @@ def advice(scenarios: Sequence[QaScenario], experiment: str) -> list[str]:
     open_ = [scenario for scenario in scenarios if scenario.gating and scenario.result is not Verdict.PASS]
     results = [f"{scenario.title}: {text}" for scenario in open_ for text in scenario.advice]
     lacking = list(dict.fromkeys(text for scenario in scenarios for text in scenario.lacking))
-    results += [f"what was not run needs {text}" for text in lacking]
+    results += [f"scenarios that were not run require {text}" for text in lacking]
     if any(scenario.result is Verdict.INVALID for scenario in scenarios):
-        results.append(f"`--resume {experiment}` makes what is still missing")
+        results.append(f"`--resume {experiment}` runs what is still missing")
     return results
 
 
@@ -138,14 +138,15 @@ def notices(scenarios: Sequence[QaScenario]) -> list[str]:
         for item in scenario.incomparable:
             by_reason.setdefault(item.because, []).append(item.label)
         messages += [
-            f"Not comparable: {enumerated(labels)}. {capitalised(because)}. Such a difference is no regression, and "
-            "none is called one."
+            f"Not comparable: {enumerated(labels)}. {capitalised(because)}. Such a difference does not count "
+            "as a regression."
             for because, labels in by_reason.items()
         ]
     for scenario in scenarios:
         if scenario.result is Verdict.NOT_RUN:
             messages.append(
-                f"Not run: {scenario.title}. It needs {enumerated(scenario.lacking)}. What was not run is not passed."
+                f"Not run: {scenario.title}. It requires {enumerated(scenario.lacking)}. A scenario that was "
+                "not run does not pass."
             )
         if scenario.result is Verdict.INVALID:
             messages.append(f"Invalid: {scenario.title}. {scenario.sentence}")
@@ -161,14 +162,14 @@ def method(made: QaRuns, scenarios: Sequence[QaScenario]) -> list[str]:
     invalid = sum(not line.valid for line in lines) - failed
     return [
         f"Plan “{made.plan.name}”: {made.plan.description}",
-        f"{units.plural(runs, 'run')} on one machine, each on a fresh network and each sealed with everything that was "
-        f"collected; {_invalid_text(invalid)}{_failed_text(failed)}.",
-        "The runs of both versions follow each other in turn (A B B A A B …), so that a slow drift of the machine hits "
-        "both alike.",
+        f"{units.plural(runs, 'run')} on one machine, each on a fresh network and each sealed with all collected "
+        f"data; {_invalid_text(invalid)}{_failed_text(failed)}.",
+        "The runs of both versions alternate (A B B A A B …). A slow drift of the machine therefore affects both "
+        "equally.",
         *_shared_text(made),
-        "Every run is estimated by itself; the verdict rests on the differences between runs, with a 90 % interval "
-        "against one margin for each metric: 10 %, or the metric's own where that is larger.",
-        f"Seed {made.seed}; a run's seed is that plus its place.",
+        "Every run is estimated separately. The verdict is based on the differences between runs: the 90 % interval "
+        "of each metric is compared with one margin, 10 % or the metric's own if that is larger.",
+        f"Seed {made.seed}; a run's seed is this seed plus its position.",
     ]
 
 
@@ -182,24 +183,23 @@ def _shared_text(made: QaRuns) -> list[str]:
     if not titles:
         return []
     return [
-        f"Two networks ran at a time in {enumerated(titles)}: there it is asked whether and when something happens, "
-        "and not how fast the network is under a load. The two sides of such a scenario ran together. Their latencies "
-        "and their use of the processors are not those of a machine without anything else to do."
+        f"In {enumerated(titles)}, both sides ran at the same time on this machine. These scenarios test whether and "
+        "when something happens, not how fast the network is under load. Their latencies and CPU use are not "
+        "comparable with those of a network that has the machine to itself."
     ]
 
 
 def _invalid_text(invalid: int) -> str:
     if not invalid:
-        return "none of them was invalid by a gate"
+        return "none of them was invalidated by a gate"
     were, are = ("was", "is") if invalid == 1 else ("were", "are")
-    return f"{invalid} of them {were} invalid by a gate and {are} not counted"
+    return f"{invalid} of them {were} invalidated by a gate and {are} not counted"
 
 
 def _failed_text(failed: int) -> str:
     if not failed:
         return ""
-    was = "was" if failed == 1 else "were"
-    return f"; {failed} {was} failed by the version under test, which counts against it"
+    return f"; the version under test failed {failed} of them, which counts against it"
 
 
 def verdict_row(scenario: QaScenario, made: QaRuns) -> VerdictRow:

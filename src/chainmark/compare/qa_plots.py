@@ -91,7 +91,7 @@ def plot_of(plan: PlotPlan, sides: Sequence[PlotSide], catalogue: Catalogue) -> 
 def _note(plan: PlotPlan, population: Population) -> str:
     parts = []
     if plan.by:
-        parts.append(f"one line a {plan.by} and run")
+        parts.append(f"one line per {plan.by} and run")
     elif population.average_over and plan.points == "samples":
         parts.append(f"one line per run, the mean over {' and '.join(population.average_over)}")
     elif plan.points == "ended together":

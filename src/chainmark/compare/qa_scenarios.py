@@ -185,12 +185,12 @@ class Scenarios:
         self, scenario_runs: ScenarioRuns, sides: Sequence[tuple[str, str, Sequence[RunData]]]
     ) -> _Judged:
         if scenario_runs.lacking:
-            needs = [f"it needs {text}" for text in scenario_runs.lacking]
+            needs = [f"it requires {text}" for text in scenario_runs.lacking]
             return _Judged(Verdict.NOT_RUN, f"Not run: {enumerated(needs)}.", needs)
         missing = [side.id for side in scenario_runs.plan.sides if not scenario_runs.sides.get(side.id)]
         if missing and (scenario_runs.plan.kind is not ScenarioKind.INFORMATIONAL or not sides):
             reasons = _failed(scenario_runs) or [f"there is no run of {enumerated(missing)}"]
-            return _Judged(Verdict.INVALID, f"It could not be made: {'; '.join(reasons)}.", reasons)
+            return _Judged(Verdict.INVALID, f"The scenario could not be run: {'; '.join(reasons)}.", reasons)
         if scenario_runs.plan.kind is ScenarioKind.COMPARISON:
             return self._compared(scenario_runs)
         judged = (
@@ -198,7 +198,7 @@ class Scenarios:
             if scenario_runs.swept is None
             else _swept(scenario_runs.plan, scenario_runs.swept)
         )
-        reported = f"{judged.sentence} Not all of it could be made." if scenario_runs.failures else judged.sentence
+        reported = f"{judged.sentence} A part of it could not be run." if scenario_runs.failures else judged.sentence
         return replace(judged, sentence=reported, reasons=[*_failed(scenario_runs), *judged.reasons])
 
     def _compared(self, scenario_runs: ScenarioRuns) -> _Judged:
@@ -248,7 +248,7 @@ class Scenarios:
                 if any(item.baseline.samples or item.candidate.samples for item in judgements):
                     rows.append(BesideRow(metric_id=metric.id, statistic=statistic, judgements=judgements))
         left_out = [pair for side in selected for pair in side.excluded.items()]
-        invalid = [f"the run {run_id} is not counted: {reason}" for run_id, reason in left_out]
+        invalid = [f"the run {run_id} is excluded: {reason}" for run_id, reason in left_out]
         labels = enumerated([label for _, label, _ in sides])
         unusable = [label for (_, label, _), side in zip(sides, selected, strict=True) if not side.included]
         if unusable:
@@ -259,7 +259,7 @@ class Scenarios:
             return _Judged(Verdict.INVALID, text, invalid, beside=rows)
         values = {(row.metric_id, row.statistic): row.judgements for row in rows}
         text = self._headline(scenario_runs.plan, [label for _, label, _ in sides], values)
-        return _Judged(Verdict.INFORMATIONAL, text or f"Shown for information: {labels}.", invalid, beside=rows)
+        return _Judged(Verdict.INFORMATIONAL, text or f"For information only: {labels}.", invalid, beside=rows)
 
     def _headline(
         self, plan: ScenarioPlan, labels: Sequence[str], result: Mapping[tuple[str, str], Sequence[Judgement]]
@@ -298,7 +298,7 @@ def _failed(scenario_runs: ScenarioRuns) -> list[str]:
     """The sides whose runs could not be made, and why."""
     labels = {side.id: side.label or side.id for side in scenario_runs.plan.sides}
     return [
-        f"no run of {labels.get(side, side)} could be made: {reason}" for side, reason in scenario_runs.failures.items()
+        f"no run of {labels.get(side, side)} succeeded: {reason}" for side, reason in scenario_runs.failures.items()
     ]
 
 
@@ -373,9 +373,7 @@ def _repeated(lines: Sequence[RunLine]) -> list[str]:
             continue
         gates = "; ".join(f"{gate.label}: {gate.measured}, required {gate.limit}" for gate in first.failed_gates)
         ended = "failed" if line.failed else "valid" if line.valid else "invalid again"
-        messages.append(
-            f"{first.side}, repetition {first.repetition}, was invalid ({gates}) and was run once more: {ended}"
-        )
+        messages.append(f"{first.side}, repetition {first.repetition}, was invalid ({gates}) and was repeated: {ended}")
     return messages
 
 

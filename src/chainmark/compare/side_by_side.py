@@ -25,7 +25,7 @@ _VERBS = {
     Verdict.INVALID: ("cannot be judged", "cannot be judged"),
     Verdict.INCONCLUSIVE: ("is inconclusive", "are inconclusive"),
     Verdict.PASS: ("passes", "pass"),
-    Verdict.INFORMATIONAL: ("is shown with what it costs", "are shown with what they cost"),
+    Verdict.INFORMATIONAL: ("is shown with its costs", "are shown with their costs"),
 }
 
 
@@ -68,7 +68,7 @@ def compare_side_by_side(
         for run in side.runs:
             if run.run_id in label_counts:
                 raise UsageError(
-                    f"the run `{run.run_id}` is of version {label_counts[run.run_id]} and of version {number}",
+                    f"the run `{run.run_id}` was given for version {label_counts[run.run_id]} and for version {number}",
                     "give each run once; versions are numbered in the given order",
                 )
             label_counts[run.run_id] = number

@@ -20,7 +20,7 @@ def exclusion(manifest: Manifest) -> str | None:
         manifest: of the run.
     """
     if manifest.profiles:
-        return f"profiles were taken of its nodes ({', '.join(manifest.profiles)}), which costs time"
+        return f"profiles were taken of its nodes ({', '.join(manifest.profiles)}), which slows it down"
     if gates := manifest.deciding_gates or manifest.failed_gates:
         return "; ".join(f"{gate.label}: {gate.measured}, required {gate.limit}" for gate in gates)
     return None if manifest.status is Status.VALID else f"the run is marked {manifest.status.value}"

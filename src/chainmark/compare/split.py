@@ -163,9 +163,9 @@ def splits_of(parted: Parted | None, judgements: Sequence[Judgement], catalogue:
             splits.append(split)
     notes = list(parted.notes) if splits else []
     if unlike:
-        off = f"the known parts of {enumerated(unlike)} add up to something else than the measured value"
-        notes.append(f"{off}, by more than {units.plain_percent(TOLERANCE)}: too many samples lack a part")
-    missing = parted.untold or ("" if splits else enumerated(notes) or "nothing that has parts was judged")
+        off = f"the known parts of {enumerated(unlike)} do not add up to the measured value"
+        notes.append(f"{off} (more than {units.plain_percent(TOLERANCE)} off): too many samples lack a part")
+    missing = parted.untold or ("" if splits else enumerated(notes) or "no judged metric has parts")
     return Splits(title=parted.title, splits=splits, untold=missing, notes=notes if splits else [])
 
 
@@ -178,7 +178,7 @@ def splits_between(parted: Parted, baseline: Mapping[str, float], candidate: Map
     """
     splits = [divided(change, (baseline[change.metric_id], candidate[change.metric_id])) for change in parted.changes]
     complete = [split for split in splits if split is not None]
-    missing = parted.untold or ("" if complete else "the known parts add up to something else than the values")
+    missing = parted.untold or ("" if complete else "the known parts do not add up to the values")
     return Splits(title=parted.title, splits=complete, untold=missing, notes=list(parted.notes))
 
 
@@ -190,7 +190,7 @@ def _split(change: PartedChange, judgement: Judgement) -> Split | None:
     values = [value for value in judgement.baseline.per_run if value is not None]
     if len(values) == 1 and not math.isclose(values[0], base):
         result = divided(change, (values[0], other), judgement.statistic, judgement.scale)
-        reported = {"basis": f"{change.basis}, against the baseline's own run and not the level of releases"}
+        reported = {"basis": f"{change.basis}, against the baseline's own run instead of the level of releases"}
         return None if result is None else result.model_copy(update=reported)
     split = divided(change, (base, other), judgement.statistic, judgement.scale)
     return None if split is None else split.model_copy(update={"change": judgement.change})

@@ -24,7 +24,7 @@ from chainmark.core.wording import (
 from chainmark.stats.multiple import benjamini_hochberg
 
 FALSE_DISCOVERIES = 0.05  # the accepted rate among the metrics that are reported as moved
-_LOOK_AT_LOGS = "look at the logs of the failed runs (`raw/logs` of each) before any repeat"
+_LOOK_AT_LOGS = "check the logs of the failed runs (`raw/logs` of each) before you repeat them"
 _FEW = 5  # gating metrics: with fewer, none may stay undecided
 LEAST_MOVE = 0.02  # smaller moves of a diagnostic are not relevant
 
@@ -96,7 +96,7 @@ def _margin_words(gating: Sequence[Judgement], catalogue: Catalogue) -> str:
         return "within their margins"
     (commonest, count), *others = Counter(texts).most_common()
     wider = sum(item.worse_beyond is not None for item in gating)
-    reported = f"; {wider} widened to what re-runs change" if wider else ""
+    reported = f"; {wider} widened to re-run noise" if wider else ""
     if not others and not wider:
         return f"within {commonest}"
     return f"within their margins ({commonest} for {count} of {len(texts)}{reported})"
@@ -134,11 +134,11 @@ def _margin_notes(gating: Sequence[Judgement], catalogue: Catalogue, own: OwnMar
     usual = {name: text for name, text in texts.items() if name not in ordered | learnt | wider}
     common = Counter(usual.values()).most_common(1)
     uncommon = {name for name, text in usual.items() if text != common[0][0]}
-    from_re_runs = "learnt from re-runs (three standard deviations of what a re-run changes, within the bounds)"
+    from_re_runs = "learnt from re-runs (three standard deviations of the change between re-runs, within the bounds)"
     sources = {
         "set for this comparison": ordered,
         from_re_runs: learnt,
-        "of their own (from the catalogue's margin or floor)": uncommon,
+        "of individual metrics (from the catalogue's margin or floor)": uncommon,
     }
     return [
         f"margins {source}: {', '.join(f'{name} {text}' for name, text in texts.items() if name in names)}"
@@ -167,7 +167,7 @@ def _warned(sides: Sequence[SelectedRuns]) -> list[str]:
                 measured.setdefault(gate.label, []).append(gate.measured)
         runs = units.plural(len(side.included), "run")
         messages += [
-            f"the {side.name}, in {len(of)} of {runs}, not: {label} ({of[0]})" for label, of in measured.items()
+            f"the {side.name} did not meet in {len(of)} of {runs}: {label} ({of[0]})" for label, of in measured.items()
         ]
     return messages
 
@@ -176,7 +176,7 @@ _PROBLEMS = {
     "workload_equal": "the workloads differ",
     "window_equal": "the analysis windows differ",
     "hardware_equal": "the hardware differs",
-    "rules_equal": "the sides average by different rules",
+    "rules_equal": "the sides use different averaging rules",
     "one_build_a_side": "a side mixes builds",
     "baseline_runs_valid": "too few runs of the baseline are valid",
     "candidate_runs_valid": "too few runs of the candidate are valid",
@@ -202,7 +202,9 @@ def _inside_noise(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str
     ]
     if not results:
         return []
-    return [f"margins inside the noise, by which these runs could not even pass an equal release: {', '.join(results)}"]
+    return [
+        f"margins inside the noise, with which these runs could not even pass an equal release: {', '.join(results)}"
+    ]
 
 
 def _trends(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
@@ -235,13 +237,13 @@ def _decision_advice(
     enough = family.table.runs_to_decide()
     if enough is not None:
         more = units.plural(enough - runs, "more run")
-        text = f"{more} per side decide this with 80 % probability, if the noise and the changes are as measured"
+        text = f"{more} per side will decide this with 80 % probability, if the noise and the changes are as measured"
         return f"{more} per side would probably decide it", [text]
     noisy = [item for item in gating if item.outcome is Outcome.INCONCLUSIVE]
     widest = sorted(noisy, key=_relative_width, reverse=True)[:2]
     names = enumerated([name_of(catalogue, item) for item in widest])
     margin = "its margin" if len(widest) == 1 else "their margins"
-    remedy = f"load longer, reduce the noise of {names}, or widen {margin}"
+    remedy = f"use a longer load, reduce the noise of {names}, or widen {margin}"
     runs_for_equal = family.table.runs_for_equal()
     return f"more runs alone would not decide it: {remedy}", [
         f"{MOST_RUNS} runs per side would not decide this with 80 % probability: {remedy}",
@@ -251,8 +253,8 @@ def _decision_advice(
 
 
 def _anew(runs: int) -> str:
-    advice = f"at this noise it takes {runs} runs per side to pass an equal release with 80 % probability"
-    return f"{advice}, in a new experiment (`--repeat {runs}`): runs added to this one decide less easily"
+    advice = f"with this noise, {runs} runs per side are required to pass an equal release with 80 % probability"
+    return f"{advice}, in a new experiment (`--repeat {runs}`): adding runs to this one has less power"
 
 
 def _relative_width(item: Judgement) -> float:
@@ -265,16 +267,14 @@ def _relative_width(item: Judgement) -> float:
 def _assumed(gating: Sequence[Judgement]) -> list[str]:
     if not any("assumed" in item.noise for item in gating):
         return []
-    return [
-        "the noise between runs is assumed, not measured: make at least 3 runs per side, or keep an archive of runs"
-    ]
+    return ["the noise between runs is assumed, not measured: use at least 3 runs per side, or keep an archive of runs"]
 
 
 _REMEDIES = {
     "workload_equal": "repeat one side with the other's workload, then compare again",
     "window_equal": "analyse both sides over the same window, then compare again",
     "hardware_equal": "repeat one side on the other's hardware class, then compare again",
-    "rules_equal": "analyse one side again by the other's rules, then compare again",
+    "rules_equal": "analyse one side again with the rules of the other, then compare again",
 }
 
 
@@ -297,7 +297,9 @@ def _undecided_reasons(gating: Sequence[Judgement], family: int, catalogue: Cata
     reasons = _not_estimable([item for item in inconclusive if item.low is None], catalogue)
     if len(open_) > _FEW:  # the table states the reason for each
         named = enumerated([name_of(catalogue, item) for item in open_])
-        reasons.append(f"{len(open_)} gating metrics are undecided, as their intervals reach past the margin: {named}")
+        reasons.append(
+            f"{len(open_)} gating metrics are undecided, because their intervals extend beyond the margin: {named}"
+        )
     for item in gating:
         metric = catalogue.metric(item.metric_id)
         name, change = name_of(catalogue, item), change_with_interval(item, metric)
@@ -307,12 +309,12 @@ def _undecided_reasons(gating: Sequence[Judgement], family: int, catalogue: Cata
             reasons.append(f"{name} is {item.note}")
         elif item.outcome is Outcome.WORSE:
             reasons.append(
-                f"{name} is worse by itself, {change}, but not when {units.plural(family, 'gating metric')} are judged "
-                f"together (adjusted p = {units.probability(item.p_worse_adjusted or 0.0)}, "
+                f"{name} is worse on its own, {change}, but not when {units.plural(family, 'gating metric')} are "
+                f"judged together (adjusted p = {units.probability(item.p_worse_adjusted or 0.0)}, "
                 f"required {units.probability(item.worse_level)})"
             )
         elif item in open_ and len(open_) <= _FEW:
-            reasons.append(f"{name} is undecided: {change} reaches past the margin of {margin_of(item, metric)}")
+            reasons.append(f"{name} is undecided: {change} extends beyond the margin of {margin_of(item, metric)}")
     return reasons
 
 
@@ -346,7 +348,7 @@ def _missing_advice(gating: Sequence[Judgement], catalogue: Catalogue) -> list[s
     missing = [name_of(catalogue, item) for item in gating if item.outcome is Outcome.NO_DATA]
     if not missing:
         return []
-    return [f"find out why {enumerated(missing)} has no data; the runs' books say what was read and skipped"]
+    return [f"find out why {enumerated(missing)} has no data; the runs' accounting lists what was read and skipped"]
 
 
 def find(
@@ -432,7 +434,7 @@ def _failed(
 ) -> VerdictFinding:
     reported, changes = result
     if together:
-        reason = f"together these are worse than their margins, though none is shown to be alone: {', '.join(changes)}"
+        reason = f"together these are worse than their margins, although none is on its own: {', '.join(changes)}"
         return VerdictFinding(
             verdict=Verdict.FAIL,
             sentence=f"{labels[1]} is worse than {labels[0]} in at least one of {enumerated(changes)}",
@@ -458,11 +460,11 @@ def _passed(
     verb = "are" if len(gating) > 1 else "is"
     better = [item for item in gating if item.outcome is Outcome.BETTER]
     none = "none of the others reaches" if open_metrics else "none reaches"
-    reasons = [f"{number} judged by intervals that hold 90 % over all looks, {none} its margin"]
+    reasons = [f"{number} judged by 90 % intervals that are valid over all looks; {none} its margin"]
     reasons += [f"better: {', '.join(_named_changes(better, catalogue))}"] if better else []
     margins = _margin_words(shown, catalogue)
     text = f"{subject} of {labels[1]} {verb} shown to be {margins} of {labels[0]} or better"
     text += f"; better: {effects(better, catalogue)}" if any(_has_words(item, catalogue) for item in better) else ""
     if open_metrics:
-        text += f"; not decided, within what a re-run does: {', '.join(_named_changes(open_metrics, catalogue))}"
+        text += f"; undecided within re-run noise: {', '.join(_named_changes(open_metrics, catalogue))}"
     return VerdictFinding(verdict=Verdict.PASS, sentence=text, reasons=[*reasons, *common], advice=advice)

@@ -170,5 +170,5 @@ def _besides(labels: Sequence[str], comparisons: Sequence[Comparison]) -> list[s
     ]
     gating = [item for comparison in comparisons for item in comparison.judgements if item.gating]
     wider = sum(item.worse_beyond is not None for item in gating)
-    reported = [f"not decided, within what a re-run does: {enumerated(texts)}"] if texts else []
-    return [*reported, f"{wider} of {len(gating)} margins widened to what re-runs change"] if wider else reported
+    reported = [f"undecided within re-run noise: {enumerated(texts)}"] if texts else []
+    return [*reported, f"{wider} of {len(gating)} margins widened to re-run noise"] if wider else reported

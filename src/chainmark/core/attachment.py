@@ -32,7 +32,7 @@ class Attachment(BaseModel):
         Raises:
             InternalError: there is none; the system's own class overrides this.
         """
-        raise InternalError(f"a {type(self).__name__} says nothing of a candidate")
+        raise InternalError(f"a {type(self).__name__} has no finding for a candidate")
 
     def document(self) -> Any:
         """The result as a document of its own (`chainmark.report.document.Document`).
@@ -40,7 +40,7 @@ class Attachment(BaseModel):
         Raises:
             InternalError: it has none.
         """
-        raise InternalError(f"a {type(self).__name__} is no document of its own")
+        raise InternalError(f"a {type(self).__name__} has no document")
 
     def blocks(self) -> Sequence[Any]:
         """The result as a part of another document (`chainmark.report.blocks.Block`); empty without its system."""

@@ -117,7 +117,9 @@ class Catalogue(BaseModel):
         for metric_id, margin in margins.items():
             metric = self.metric(metric_id)
             if not 0.0 < margin < math.inf:
-                raise UsageError(f"the margin of `{metric.id}` is {margin}", "a margin is above zero: 0.2 accepts 20 %")
+                raise UsageError(
+                    f"the margin of `{metric.id}` is {margin}", "a margin must be above zero: 0.2 accepts 20 %"
+                )
         if not margins:
             return self
         changed = [

@@ -50,11 +50,9 @@ def caveats_of(manifests: Iterable[Manifest]) -> Caveats:
     runs = list(manifests)
     reported = {
         SYNTHETIC: _counted_sentence(
-            runs, "synthetic", "synthetic data, {}the logs were written by a simulation, no node ran"
+            runs, "synthetic", "synthetic data: {}the logs were written by a simulation, not by nodes"
         ),
-        PRINTED: _counted_sentence(
-            runs, "printed", "printed figures, {}read from a published report, which has no samples"
-        ),
+        PRINTED: _counted_sentence(runs, "printed", "printed figures: {}read from a published report, without samples"),
     }
     badges = tuple(badge for badge, sentence in reported.items() if sentence)
     contradictions = dict.fromkeys(text for run in runs for text in run.contradictions)

@@ -42,9 +42,9 @@ class FalseAlarms(BaseModel):
             return ""
         pairs = units.plural(len(self.pairs), "re-run")
         return (
-            f"false alarms of this history: of {units.plural(self.figures, 'figure')} of {pairs} of one build, each "
-            f"judged by the noise of the others, {self.moved} ({units.plain_percent(self.moved / self.figures)}) were "
-            f"called moved; at most {units.plain_percent(PROMISED)} are promised"
+            f"false alarms in this history: {self.moved} ({units.plain_percent(self.moved / self.figures)}) of "
+            f"{units.plural(self.figures, 'result')} of {pairs} of one build were judged as moved, each with the noise "
+            f"of the others; the promised limit is {units.plain_percent(PROMISED)}"
         )
 
 

@@ -119,13 +119,13 @@ class MatrixPlan(_Part):
                 raise ValueError(f"two {kind} are called `{twice}`")
         bare = next((scenario.id for scenario in self.scenarios if not (scenario.profile or self.profile)), None)
         if bare:
-            raise ValueError(f"the scenario `{bare}` names no profile, and the plan has none for all")
+            raise ValueError(f"the scenario `{bare}` has no profile, and the plan has no default profile")
         if self.servers:
             self._require_known([name for scenario in self.scenarios for name in scenario.servers])
             self._require_known([cell.server for cell in self.cells])
         unknown = next((cell.scenario for cell in self.cells if not self._has(cell.scenario)), None)
         if unknown:
-            raise ValueError(f"a cell is of the scenario `{unknown}`, which the plan does not have")
+            raise ValueError(f"a cell refers to the unknown scenario `{unknown}`")
         places = [(cell.scenario, cell.server) for cell in self.cells]
         double = next((place for place in places if places.count(place) > 1), None)
         if double:

@@ -124,7 +124,7 @@ class Metric(BaseModel):
         if self.gating and self.better is Better.NEITHER:
             raise ValueError(f"metric `{self.id}` is gating but has no better direction")
         if self.kind in (Kind.COUNT, Kind.PROPORTION) and self.judged_by != ["mean"]:
-            raise ValueError(f"metric `{self.id}` is a {self.kind} and can be judged by its mean only")
+            raise ValueError(f"metric `{self.id}` is a {self.kind} and can only be judged by its mean")
         return self
 
 

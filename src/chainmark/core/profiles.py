@@ -57,7 +57,9 @@ def profile_kinds(text: str, known: Sequence[str] = tuple(KINDS)) -> tuple[str, 
     unknown = next((kind for kind in kinds if kind not in known), None)
     if unknown is not None or not kinds:
         supported = enumerated([f"`{kind}`" for kind in known])
-        raise UsageError(f"`{unknown or text}` is not a kind of profile", f"there are {supported}, and `{NO_PROFILES}`")
+        raise UsageError(
+            f"`{unknown or text}` is not a kind of profile", f"valid kinds: {supported}, and `{NO_PROFILES}`"
+        )
     return kinds
 
 

@@ -91,11 +91,11 @@ class ScenarioPlan(_Part):
     def _sides_fit(self) -> ScenarioPlan:
         ids = [side.id for side in self.sides]
         if len(set(ids)) < len(ids):
-            raise ValueError(f"the scenario `{self.id}` has two sides of the same id")
+            raise ValueError(f"the scenario `{self.id}` has two sides with the same id")
         if self.kind is not ScenarioKind.INFORMATIONAL and ids != ["baseline", "candidate"]:
             raise ValueError(f"the scenario `{self.id}` is judged, so its sides are `baseline` and `candidate`")
         if self.kind is ScenarioKind.INFORMATIONAL and self.gating:
-            raise ValueError(f"the scenario `{self.id}` is informational, so it must say `gating = false`")
+            raise ValueError(f"the scenario `{self.id}` is informational, so it must have `gating = false`")
         if self.cores is not None and (self.gating or self.kind is ScenarioKind.SWEEP):
             raise ValueError(
                 f"the scenario `{self.id}` is gating, so its runs cannot share the machine: remove `cores`"
@@ -176,7 +176,7 @@ class QaPlan(_Part):
         for index, scenario in enumerate(self.scenarios):
             missing = next((plot for plot in scenario.plots if plot not in plots), None)
             if missing:
-                raise ValueError(f"the scenario `{scenario.id}` draws `{missing}`, but there is no such plot")
+                raise ValueError(f"the scenario `{scenario.id}` uses the unknown plot `{missing}`")
             if scenario.beside and scenario.beside not in ids[:index]:
                 raise ValueError(
                     f"the scenario `{scenario.id}` refers to `{scenario.beside}` in `beside`, which must come before it"

@@ -26,11 +26,11 @@ def storage_errors(path: Path) -> Iterator[None]:
             free_mib = shutil.disk_usage(existing_parent(path)).free >> 20
             raise EnvironmentFailure(
                 f"the disk is full: {path} could not be written ({free_mib} MiB free)",
-                "free some space, or keep runs elsewhere with `--store DIR`; `chainmark runs remove` deletes runs",
+                "free some space, or store runs elsewhere with `--store DIR`; `chainmark runs remove` deletes runs",
             ) from error
         if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
             raise EnvironmentFailure(
-                f"{path} may not be written ({error.strerror})", "keep runs elsewhere with `--store DIR`"
+                f"{path} cannot be written ({error.strerror})", "store runs elsewhere with `--store DIR`"
             ) from error
         if error.errno in (errno.EISDIR, errno.ENOTDIR, errno.EEXIST):
             above = existing_parent(path)

@@ -15,11 +15,11 @@ def aa_document(report: AAReport) -> Document:
     left_out = [f"{run_id}: {reason}" for run_id, reason in report.left_out.items()]
     blocks: list[Block] = [_splits(report), _noise(report)]
     if left_out:
-        blocks.append(Remarks("left-out", "Runs that are not counted", left_out))
+        blocks.append(Remarks("left-out", "Excluded runs", left_out))
     share = report.splits.get(Verdict.FAIL, 0) / sum(report.splits.values())
     is_kept = report.verdict is not Verdict.FAIL
-    rate_text = "not significantly more than the 5 % that are promised" if is_kept else "significantly more than 5 %"
-    reason = f"{units.plain_percent(share)} of the halves were called worse than the other half, {rate_text}"
+    rate_text = "not significantly more than the promised 5 %" if is_kept else "significantly more than 5 %"
+    reason = f"{units.plain_percent(share)} of the splits judge one half as worse than the other, {rate_text}"
     return Document(
         kind="aa",
         title=report.title,
@@ -28,12 +28,12 @@ def aa_document(report: AAReport) -> Document:
         word="MEASURED" if is_kept else "FALSE ALARMS",
         sentence=prose(report.sentence),
         suites=[Suite(report.title, [Case("false-alarms", "False alarms", report.verdict, reason)])],
-        sections=[Section("noise", "Noise of the laboratory", blocks)],
+        sections=[Section("noise", "Measurement noise", blocks)],
         notes=[
-            "The ways to halve the runs share runs, so their counts are no independent trials: they show the order of "
-            "magnitude. The runs are kept, and later verdicts on the same workload and hardware use their noise.",
-            "It fails where significantly more halves than 5 % are called worse. Halves that are undecided are what "
-            "the noise of so few runs leaves open: more runs decide more.",
+            "The splits share runs and are not independent trials: the counts show only the order of magnitude. The "
+            "runs are stored, and later verdicts on the same workload and hardware use their noise.",
+            "The check fails if significantly more than 5 % of the splits are judged as worse. Undecided splits are "
+            "due to the noise of so few runs: more runs decide more of them.",
         ],
         result=report,
         date=report.date,
@@ -46,13 +46,13 @@ def _splits(report: AAReport) -> Table:
     note = (
         f"{units.plural(report.runs_a_side, 'run')} per side, with {units.plural(report.archive_runs, 'earlier run')}."
     )
-    columns = [*words("verdict of one half against the other"), Column("ways")]
-    return Table("splits", "An unchanged release is called", columns, rows, [note])
+    columns = [*words("verdict of one half against the other"), Column("splits")]
+    return Table("splits", "Verdicts on an unchanged release", columns, rows, [note])
 
 
 def _noise(report: AAReport) -> Table:
     columns = [
-        *words("figure"),
+        *words("metric"),
         Column("mean"),
         Column("noise between runs"),
         Column("90 % interval", kind="intervals"),

@@ -34,8 +34,8 @@ def run_apart(program: str, task: bytes, doing: str) -> bytes:
     ran = subprocess.run(command, input=task, capture_output=True, check=False, env=environment)
     if ran.returncode < 0:
         raise EnvironmentFailure(
-            f"{doing} was ended by the system (signal {-ran.returncode})",
-            "it takes 200 MB of memory: free some, or leave the PDF out",
+            f"the operating system ended the process that was {doing} (signal {-ran.returncode})",
+            "it needs 200 MB of memory: free some memory, or omit the PDF",
         )
     if ran.returncode != 0:
         # An engine writes its own trace after the error message.

@@ -33,7 +33,7 @@ _WORDS = {
     Way.RANGE: "FOUND",
     Way.UNDECIDED: "NOT DECIDED",
     Way.NO_CHANGE: "NO CHANGE",
-    Way.UNCLEAR: "NO CHANGE SHOWN",
+    Way.UNCLEAR: "CHANGE NOT CONFIRMED",
 }
 _LOOKS: dict[SideFound, Emphasis] = {
     SideFound.GOOD: "better",
@@ -47,11 +47,11 @@ _HALF_PAGE = (330, 185)
 def bisect_document(report: BisectReport) -> Document:
     """Lay out a search among revisions."""
     sections = [
-        Section("found", "What was found", _result_blocks(report), folded=False),
-        Section("path", "The path", _path(report), folded=False),
-        Section("across", "The revision against the one before it", _across(report)),
-        Section("ends", "The bad side against the good one", [_judged(report.ends, "ends-metrics")]),
-        Section("left-out", "Revisions that were left out", _left_out(report)),
+        Section("found", "Result", _result_blocks(report), folded=False),
+        Section("path", "Search path", _path(report), folded=False),
+        Section("across", "The revision against the previous one", _across(report)),
+        Section("ends", "The bad revision against the good one", [_judged(report.ends, "ends-metrics")]),
+        Section("left-out", "Skipped revisions", _left_out(report)),
         Section("revisions", "All revisions", _revisions(report)),
     ]
     return Document(
@@ -78,7 +78,7 @@ def _suite(report: BisectReport) -> Suite:
             "first": report.revisions[report.first].label,
             "last": report.revisions[report.last].label,
         }
-    case = Case("change", "The revision that brought the change", report.verdict, report.sentence, figures=figures)
+    case = Case("change", "The revision that introduced the change", report.verdict, report.sentence, figures=figures)
     properties = [("experiment", report.experiment), ("chainmark", report.tool_version)]
     return Suite(report.title, [case], properties, output=[*report.reasons, *report.advice])
 
@@ -88,11 +88,11 @@ def _notes(report: BisectReport) -> list[str]:
         return []
     allowed = units.plain_percent(report.error)
     return [
-        f"It is assumed that one revision brought the change. The answer is wrong with {allowed} probability at most, "
-        "over the whole search: every run of it has a part in the probability of each revision, the noise between "
-        "runs is that of all of them, and a drift of the machine is separated by the runs of the ends that were made "
-        "next to every revision. Intervals are of 90 %, and are no part of the decision.",
-        "The comparison of the two revisions around the answer uses the runs that led to it.",
+        f"The search assumes that one revision introduced the change. The result is wrong with a probability of at "
+        f"most {allowed}, over the whole search. All runs of the search contribute to the probability of each "
+        "revision and to the noise between runs. The runs of the end revisions, made next to every revision, separate "
+        "a drift of the machine from the change. The decision does not use the 90 % intervals.",
+        "The comparison of the two revisions around the result uses the runs of the search.",
     ]
 
 
@@ -103,7 +103,7 @@ def _result_blocks(report: BisectReport) -> list[Block]:
     messages = [*report.reasons, *(f"→ {advice}" for advice in report.advice)]
     blocks.append(Remarks("reasons", "Why", messages))
     if report.stat:
-        blocks.append(Listing("stat", "What it changed", [("files and lines", "\n".join(report.stat))]))
+        blocks.append(Listing("stat", "What the revision changed", [("files and lines", "\n".join(report.stat))]))
     return blocks
 
 
@@ -118,7 +118,7 @@ def _answer(report: BisectReport) -> Table:
         state = "could not be measured" if place in report.skipped else ""
         rows.append(row_of(*_named(report, place), chance, *([state] if has_state else [])))
     columns = [*_naming(report), Column("probability"), *words(*[""] * has_state)]
-    return Table("answer", "The revision" if first == last else "One of these revisions", columns, rows)
+    return Table("answer", "The revision" if first == last else "Possible revisions", columns, rows)
 
 
 def _naming(report: BisectReport) -> list[Column]:
@@ -143,15 +143,16 @@ def _path(report: BisectReport) -> list[Block]:
         Column("90 % interval", kind="intervals", follows=True),
         Column("half", kind="bar"),
         Column("runs"),
-        Column("has it"),
-        Column("left"),
+        Column("has the change"),
+        Column("remaining"),
         *words("side"),
     ]
     rows = [row_of(f"{number}", *_step(report, step)) for number, step in enumerate(report.steps, start=1)]
     note = (
-        f"Change: of {report.followed} against {report.revisions[0].label}, by all runs until then. Bars: the band "
-        "ends at half of the whole change. Runs: of the revision in this step, each next to one of an end. Has it: the "
-        f"probability that the revision has the change. Left: revisions of which one brought it, as surely as "
+        f"Change: the change of {report.followed} against {report.revisions[0].label}, from all runs up to this step. "
+        "Bars: the band ends at half of the whole change. Runs: runs of the revision in this step, each paired with a "
+        "run of an end revision. Has the change: the probability that the revision has the change. Remaining: the "
+        "number of revisions that include the one that introduced the change, with a probability of "
         f"{units.plain_percent(1.0 - report.error)}."
     )
     return [Table("steps", "Step by step", columns, rows, [note]), *_charts(report)]
@@ -222,7 +223,7 @@ def _charts(report: BisectReport) -> list[Chart]:
     )
     likely = Chart(
         id="chances",
-        title="Which revision brought the change",
+        title="Probability that a revision introduced the change",
         x=axis,
         y=Axis("probability, %", domain=(0.0, 100.0)),
         layers=[
@@ -290,6 +291,6 @@ def _revisions(report: BisectReport) -> list[Block]:
         )
         for place in range(len(report.revisions))
     ]
-    columns = [*words("place"), *_naming(report), Column("runs"), Column("probability")]
+    columns = [*words("position"), *_naming(report), Column("runs"), Column("probability")]
     table = Table("all-revisions", capitalised(report.order), columns, rows)
-    return [Details("revisions-folded", f"{units.plural(len(rows), 'revision')}, the oldest first", [table], ON_PAGES)]
+    return [Details("revisions-folded", f"{units.plural(len(rows), 'revision')}, oldest first", [table], ON_PAGES)]

@@ -322,8 +322,8 @@ def some_open(charts: Sequence[Chart], most: int = 12) -> list[Block]:
     if not more:
         return list(charts)
     number = units.plural(len(more), "more chart")
-    folded = Details("more-charts", f"{number}, which show less", more, media=HTML)
-    return [*charts[:most], folded, Remarks("charts-left-out", "", [f"{number} in the HTML report."], media=PDF)]
+    folded = Details("more-charts", f"{number}, less relevant", more, media=HTML)
+    return [*charts[:most], folded, Remarks("charts-left-out", "", [f"The HTML report has {number}."], media=PDF)]
 
 
 def with_chart_note(blocks: Sequence[Block], text: str) -> list[Block]:

@@ -14,10 +14,10 @@ from chainmark.report.chart import QUIET, Axis, Chart, Layer, LegendSeries, Tool
 
 _ROW_PX = 14
 _STANDING_OUT = (
-    "One stands out where its robust z-score is above 3 and it lies further from the median than the metric's margin "
-    "and three standard errors."
+    "A value is an outlier if its robust z-score is above 3 and its distance from the median exceeds the metric's "
+    "margin and three standard errors."
 )
-_IN_GROUPS = " All that is within its own {0}; in a {0} of fewer than three none can stand out."
+_IN_GROUPS = " Values are compared within their own {0}; a {0} with fewer than three values has no outliers."
 
 
 def breakdowns(comparison: Comparison) -> dict[str, Details]:
@@ -49,9 +49,9 @@ def _unit(item: Breakdown, metric: Metric) -> units.DisplayUnit:
 
 def _part(comparison: Comparison, item: Breakdown, metric: Metric) -> Details:
     out = sum(bool(sides) for sides in item.stands_out)
-    standing_out = f": {out} stand{'s' if out == 1 else ''} out" if out else ""
+    standing_out = f": {units.plural(out, 'outlier')}" if out else ""
     left_out = (
-        f"; {units.count(item.left_out)} more, nearer to the median and less changed, are not listed"
+        f"; {units.count(item.left_out)} more, closer to the median and with smaller changes, are not listed"
         if item.left_out
         else ""
     )
@@ -94,7 +94,7 @@ def breakdown_table(comparison: Comparison, item: Breakdown, metric: Metric) -> 
         )
     suffix = f", {unit.symbol}" if unit.symbol else ""
     columns = [*words(item.key), Column(labels[0]), Column(labels[1]), Column("change"), Column("samples")]
-    columns += [Column("robust z"), *words("stands out in")]
+    columns += [Column("robust z"), *words("outlier in")]
     return Table(f"{_id(item)}-table", f"Mean of {metric.label}{suffix}", columns, rows, sortable=True)
 
 
@@ -181,7 +181,7 @@ def _sentence(comparison: Comparison, item: Breakdown, metric: Metric, index: in
     of = f" of its {item.group_label}" if item.group_label else ""
     subject = f"{item.values[index]}: {metric.label}"
     if distance is None:
-        return f"{subject} stands out{only}"
+        return f"{subject} is an outlier{only}"
     if ratio is not None:
         return f"{subject} {units.number(ratio, 1 if ratio >= 1.0 else 2)} × the median {item.key}{of}{only}"
     side = "above" if distance > 0.0 else "below"

@@ -12,7 +12,7 @@ from chainmark.report.side_facts import differs, pairs_table
 
 _SHORT = 10
 # Facts that identify the build; the others describe its contents.
-_NAMES = {"ordered as", "calls itself", "commit"}
+_NAMES = {"requested version", "reported version", "commit"}
 _MOST_NAMED = 4
 
 
@@ -30,14 +30,14 @@ def build_sections(comparison: Comparison) -> list[Section]:
         ("removed", left, builds.removed, builds.removed_in_all),
     ):
         if commits:
-            summary = f"{units.plural(in_all, 'commit')} in {side} alone"
+            summary = f"{units.plural(in_all, 'commit')} only in {side}"
             blocks.append(Details(f"{id_}-details", summary, [_commits(id_, commits, in_all)]))
     if builds.modules:
         in_all = len(builds.modules) + builds.shared_modules
         summary = f"Modules: {len(builds.modules)} of {in_all} differ"
         blocks.append(Details("modules-details", summary, [_modules(builds, (left, right))]))
     return [
-        Section("builds", "What differs between the builds", blocks, media=IN_FULL),
+        Section("builds", "Differences between the builds", blocks, media=IN_FULL),
         Section("builds-in-brief", f"Builds: {difference_summary(builds)}", blocks, media=MARKDOWN),
     ]
 

@@ -46,7 +46,7 @@ def by_workload_document(result: ByWorkload) -> Document:
                 for index, (label, part) in enumerate(parts)
             ),
         ],
-        notes=["Each workload is judged by itself; the verdict is the worst of theirs."],
+        notes=["Each workload is judged separately. The overall verdict is the worst of them."],
         result=result,
         contents=True,
     ).noted_once()
@@ -105,7 +105,7 @@ def workload_blocks(place: int, label: str, comparison: Comparison, *, in_full: 
     if in_full and (moved := [moved_text(row) for row in rows if row.moved and not row.gating]):
         blocks.append(Remarks("moved", "Diagnostics that moved (q = 0.05)", moved))
     if concerns := validity.concerns(comparison, warnings=True):
-        blocks.append(Remarks("concerns", "What to know before believing it", concerns))
+        blocks.append(Remarks("concerns", "Caveats", concerns))
     blocks += _tables(comparison, rows) if in_full else []
     return [replace(block, id=f"workload-{place}-{block.id}") for block in blocks]
 

@@ -128,7 +128,7 @@ def _with_tail(chart: Chart, bend: tuple[float, float, float] | None) -> Chart:
         height=_INSET_HEIGHT,
         note="",
     )
-    beyond = f"the highest 1 %, up to {units.tidy(units.rounded(top, 3))}, is in the inset on a screen"
+    beyond = f"on a screen, the inset shows the highest 1 %, up to {units.tidy(units.rounded(top, 3))}"
     note = "; ".join(filter(None, [chart.note, beyond]))
     return replace(chart, x=replace(chart.x, domain=(low - room, p99 + room), log_beyond=None), note=note, inset=tail)
 
@@ -257,7 +257,7 @@ class _Samples:
         """How paper thins each set."""
         if self.data.kind is ChartKind.SCATTER:
             most = _PRINT_DOTS // max(1, len(self.data.lines))
-            return {"single": Thinning(most, "run", note="thinned evenly for paper")} if self.lines["single"] else {}
+            return {"single": Thinning(most, "run", note="thinned evenly for print")} if self.lines["single"] else {}
         keep = {"keep": "peaks"} if self.data.kind is ChartKind.SERIES else {}
         by = {"pooled": "side", "single": "run"}
         return {

@@ -10,17 +10,17 @@ from chainmark.report.document import Document
 from chainmark.report.wording import prose
 
 USE = (
-    "`chainmark ingest --on` reads logs on the workers. All other commands work on this machine, also where they are "
-    "given networks: no nodes are started on workers."
+    "`chainmark ingest --on` reads logs on the workers. All other commands work on this machine, even if they start "
+    "networks: no nodes are started on workers."
 )
 CLOCKS = (
-    "A clock is read by repeated exchanges, of which the one with the shortest round trip counts: its offset is within "
-    "half of that of the truth. It is that of the moment of the check: a clock that drifts by 20 ppm is off by another "
-    "0.1 s after 80 minutes. A latency between two machines is not known better than the error of both clocks."
+    "A clock's offset is measured in repeated exchanges. The one with the shortest round trip is used: its offset is "
+    "exact to half of that round trip. The offset applies to the time of the check: a clock that drifts by 20 ppm is "
+    "off by another 0.1 s after 80 minutes. A latency between two machines is never more exact than both clocks."
 )
 WAYS = (
-    "Round trips and speeds are those of the engine's own messages, which take longer than a ping: a message passes "
-    "through two Python processes."
+    "Round trips and speeds are measured with the engine's own messages. They are slower than a ping, because each "
+    "message passes through two Python processes."
 )
 
 
@@ -31,7 +31,7 @@ def cluster_document(report: ClusterReport) -> Document:
     remarks += [Remark(f"{worker.name} {text}", "✗", "worse") for worker in report.workers for text in worker.problems]
     remarks += [Remark(f"{worker.name} {text}", "!", "caution") for worker in report.workers for text in worker.remarks]
     if remarks:
-        blocks.append(Remarks("doubts", "What would not work, or may surprise", remarks))
+        blocks.append(Remarks("doubts", "Problems and warnings", remarks))
     if report.workers:
         blocks.append(_workers(report))
     if report.clocks:
@@ -82,7 +82,7 @@ def _worker(worker: ClusterWorker) -> TableRow:
         worker.machine,
         units.count(worker.threads),
         units.UNSET if worker.cores is None else units.count(worker.cores),
-        units.byte_size(worker.memory_bytes) if worker.memory_bytes else "no limit",
+        units.byte_size(worker.memory_bytes) if worker.memory_bytes else "unlimited",
         units.UNSET if worker.free_bytes is None else units.byte_size(worker.free_bytes),
         *(text or units.UNSET for text in (worker.chainmark, worker.build, worker.python, worker.engine)),
         ", ".join(worker.nodes) or units.UNSET,
@@ -91,9 +91,9 @@ def _worker(worker: ClusterWorker) -> TableRow:
 
 
 def _clocks(clocks: list[ClusterClock]) -> Table:
-    columns = [*words("machine"), Column("ahead by"), Column("error at most"), Column("exchanges")]
+    columns = [*words("machine"), Column("ahead by"), Column("maximum error"), Column("exchanges")]
     rows = [_clock(clock) for clock in clocks]
-    return Table("clocks", f"Clocks against that of {clocks[0].reference}", columns, rows)
+    return Table("clocks", f"Clock offsets from {clocks[0].reference}", columns, rows)
 
 
 def _clock(clock: ClusterClock) -> TableRow:
@@ -110,9 +110,9 @@ def _clock(clock: ClusterClock) -> TableRow:
 
 def _links(report: ClusterReport) -> Table:
     names = {worker.address: worker.name for worker in report.workers}
-    columns = [*words("from", "to"), Column("round trip, shortest"), Column("median"), Column("speed")]
+    columns = [*words("from", "to"), Column("shortest round trip"), Column("median round trip"), Column("speed")]
     rows = [_link(link, names) for link in report.links]
-    return Table("ways", "Ways between workers", columns, rows)
+    return Table("ways", "Connections between workers", columns, rows)
 
 
 def _link(link: ClusterLink, names: dict[str, str]) -> TableRow:

@@ -56,8 +56,8 @@ _MOVED_ON_TERMINAL = 12  # the report lists them all
 _FIRST_ON_PAPER = 6  # charts, behind the verdict
 _MOST_ON_PAPER = 40  # charts: if there are more, only those of deciding or moved metrics
 _HOW_TO_USE_CHARTS = (
-    "Select a side in a legend to see it alone, select it again to see both. Ctrl and scroll, or pinch, to zoom; drag "
-    "to move; double-click to go back."
+    "Click a side in a legend to show only that side. Click it again to show both. Ctrl and scroll, or pinch, to zoom. "
+    "Drag to move. Double-click to reset."
 )
 
 
@@ -72,7 +72,7 @@ def comparison_document(comparison: Comparison) -> Document:
         *split_sections(comparison.splits, comparison.catalogue, _gating(comparison)),
         *why_sections(comparison, rows),
         *_open_parts(comparison, rows),
-        Section("closing", "Besides", _closing(comparison, rows), media=TERMINAL),
+        Section("closing", "Further results", _closing(comparison, rows), media=TERMINAL),
         *_metrics(comparison, rows),
         *charts,
         *(comparison.followed.sections(comparison) if comparison.followed else ()),
@@ -116,8 +116,8 @@ def _verdict(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Block]:
     blocks: list[Block] = [Remarks("nothing-gates", "", ["No gating metric was compared."])]
     if gating.rows:
         legend = (
-            f"The bar is the {units.plain_percent(comparison.confidence)} interval of the change; the shaded band is "
-            "the margin within which a change does not matter; the axis spans twice the margin."
+            f"The bar shows the {units.plain_percent(comparison.confidence)} interval of the change. The shaded band "
+            "is the margin, within which a change is acceptable. The axis spans twice the margin."
         )
         if any(row.gating and row.margin.endswith(INSIDE_NOISE) for row in rows):
             legend += f" {INSIDE_NOISE_MEANS}"
@@ -137,7 +137,7 @@ def beside_anchor(comparison: Comparison) -> list[Block]:
     pair = comparison.model_copy(update={"baseline": anchor.side, "judgements": anchor.judgements, "charts": []})
     rows = [replace(row, anchor=f"anchor-{row.anchor}") for row in RowMaker(pair).rows()]
     table = gating_table(pair, rows)
-    text = "The verdict does not rest on this table: it shows what many small changes add up to."
+    text = "This table does not affect the verdict. It shows what many small changes add up to."
     plain = [
         TableRow([TableCell(row.label_with_unit), *line.cells[1:]]) for row, line in zip(rows, table.rows, strict=True)
     ]
@@ -211,9 +211,7 @@ def _closing(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Block]:
         default_changes = sum(item.is_default_change for item in differences)
         reported = "all" if default_changes == len(differences) else f"{default_changes}"
         place = units.plural(len(differences), "place")
-        text = (
-            f"configuration differs in {place}, {reported} of them between the versions' own defaults: see the report"
-        )
+        text = f"the configuration differs in {place}, {reported} of them in the versions' own defaults: see the report"
         items.append(Remark(text, " "))
     if comparison.builds and (reported := difference_summary(comparison.builds)):
         items.append(Remark(f"the builds differ in {reported}: see the report", " "))
@@ -233,7 +231,7 @@ def _open_parts(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Secti
         blocks: list[Block] = [moved if moved.rows else Remarks("moved", "", [f"{sentence.capitalize()}."])]
         sections.append(Section("moved", title, blocks, folded=False, media=MARKDOWN))
     outliers = _outliers(comparison, "")
-    sections.append(Section("outliers", "Stands out from its like", outliers, folded=False, media=MARKDOWN))
+    sections.append(Section("outliers", "Outliers", outliers, folded=False, media=MARKDOWN))
     sections.append(Section("next", "Next", _next(comparison, MARKDOWN), folded=False, media=MARKDOWN))
     return sections
 
@@ -242,7 +240,7 @@ def _outliers(comparison: Comparison, title: str) -> list[Block]:
     result = capped(outlier_sentences(comparison), _OUTLIERS)
     if not result and comparison.breakdowns and title:
         keys = enumerated(list(dict.fromkeys(item.key.replace("_", " ") for item in comparison.breakdowns)))
-        result = [f"None of the values by {keys} stands out."]
+        result = [f"There are no outliers by {keys}."]
     return [Remarks("outliers", title, result)] if result else []
 
 
@@ -254,15 +252,15 @@ def _metrics(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Section]
     if _diagnostics(comparison, rows):
         sentence = _moved_sentence(comparison, rows)
         blocks.append(Remarks("moved-in-all", "", [sentence], media=PDF))
-    blocks += _outliers(comparison, "What stands out from its like")
+    blocks += _outliers(comparison, "Outliers")
     for id_, table in tables.items():
         blocks += [table, *([folded[id_]] if id_ in folded else [])]
     section = Section(
         "metrics",
         "Metrics",
         blocks,
-        filter=Filter("latency, worse, moved …", "only what moved or decides"),
-        hint="Select a row for its runs and centiles; select a heading to sort.",
+        filter=Filter("latency, worse, moved …", "only moved or gating metrics"),
+        hint="Click a row to show its runs and centiles. Click a heading to sort.",
         media=IN_FULL,
     )
     return [
@@ -295,17 +293,19 @@ def _charts(comparison: Comparison, rows: Sequence[JudgedRow]) -> tuple[list[Sec
     reported: list[Block] = []
     if flat:
         reported = [
-            Remarks("charts-flat", "", [f"Not drawn, as every sample of both sides is equal: {', '.join(flat)}."])
+            Remarks("charts-flat", "", [f"Not drawn, because all samples of both sides are equal: {', '.join(flat)}."])
         ]
     if not drawn:
-        return [Section("charts", "Charts", reported or [Remarks("no-chart", "", ["No chart."])], media=IN_FULL)], []
+        return [
+            Section("charts", "Charts", reported or [Remarks("no-chart", "", ["There are no charts."])], media=IN_FULL)
+        ], []
     charts = [chart for chart, _ in drawn]
     relevant = {judgement.metric_id for judgement in comparison.judgements if judgement.gating or judgement.moved}
     on_paper = [chart for chart, data in drawn if data.metric_id in relevant or len(charts) <= _MOST_ON_PAPER]
     on_paper = on_paper[:_MOST_ON_PAPER]
     others: list[Block] = [*on_paper[_FIRST_ON_PAPER:], *reported]
     if left_out := len(charts) - len(on_paper):
-        text = f"{units.plural(left_out, 'more chart')}, of metrics that neither decide nor moved: in the HTML report."
+        text = f"The HTML report has {units.plural(left_out, 'more chart')}, of metrics that neither gate nor moved."
         others.append(Remarks("charts-left-out", "", [text]))
     blocks = [*some_open(charts), *reported]
     first = [Section("main-charts", "Main charts", on_paper[:_FIRST_ON_PAPER], media=PDF)]
@@ -360,7 +360,7 @@ def _configuration(comparison: Comparison) -> list[Section]:
 
 def _all_accounts(comparison: Comparison) -> list[Section]:
     blocks = validity.accounts_in_full(comparison)
-    return [Section("accounts-in-full", "Accounts in full", blocks, closed=True, media=HTML)] if blocks else []
+    return [Section("accounts-in-full", "Complete accounting", blocks, closed=True, media=HTML)] if blocks else []
 
 
 def _subjects(comparison: Comparison) -> list[Section]:
@@ -368,12 +368,12 @@ def _subjects(comparison: Comparison) -> list[Section]:
     workload = side_facts.workload(comparison)
     subjects, machine = side_facts.subjects(comparison), side_facts.machine(comparison)
     remark = (
-        f"Made by chainmark {comparison.tool_version} from a comparison of schema {comparison.schema_version}, date "
-        f"{comparison.date}."
+        f"Generated by chainmark {comparison.tool_version} from a comparison with schema version "
+        f"{comparison.schema_version}, dated {comparison.date}."
     )
     blocks: list[Block] = [
         side_facts.pairs_table("subjects", "", labels, subjects),
-        *_listed("workload", "Workload, the same on both sides", workload, IN_FULL),
+        *_listed("workload", "Workload of both sides", workload, IN_FULL),
         *_listed("profile", f"Profile {comparison.profile_name}, resolved", side_facts.profile(comparison), IN_FULL),
         Remarks("made", "", [remark]),
     ]

@@ -69,7 +69,7 @@ def _failed_runs(comparison: Comparison) -> list[Case]:
     if not messages:
         return []
     verdict = comparison.failed_runs_verdict
-    label = "runs that the subject failed"
+    label = "runs failed by the subject"
     return [
         Case("runs.failed", label, verdict or Verdict.INFORMATIONAL, "; ".join(messages), gates=verdict is not None)
     ]

@@ -86,7 +86,7 @@ class Document(Content):
         """
         target = Path(path)
         if target.suffix not in FORMATS:
-            raise UsageError(f"`{target}` has no format: its name must end as one", f"known are {', '.join(FORMATS)}")
+            raise UsageError(f"`{target}` has no known format", f"its name must end with one of {', '.join(FORMATS)}")
         return self.write(target, target.suffix)
 
     def write(self, path: Path, suffix: str) -> Path:

@@ -13,9 +13,9 @@ _LESS, _SAME, _MORE, _REST = (86, 180, 233), (232, 232, 232), (255, 140, 66), "#
 _STEPS = 6
 _ROW_PX = 17
 _NOTE = (
-    "A call lies on its caller, and is as wide as the mean of both sides. Orange: {candidate} takes more than "
-    "{baseline}, blue: less; the full colour: all of it is on one side. Select a call to see it alone, double-click to "
-    "see all."
+    "Each call is on top of its caller. Its width is the mean of both sides. Orange: {candidate} uses more than "
+    "{baseline}. Blue: less. Full colour: only one side has the call. Click a call to show it alone. Double-click to "
+    "show all calls."
 )
 
 

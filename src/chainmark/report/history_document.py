@@ -49,17 +49,17 @@ def history_document(report: HistoryReport) -> Document:
         sentence=sentence_of(report.sentence[0].upper() + report.sentence[1:]),
         suites=[Suite(report.title, [_case(series) for series in report.series])],
         sections=[
-            Section("moved", "What moved", [_moved(report, moved)], folded=False),
-            Section("figures", "Every figure", [_figures(report)]),
-            Section("charts", "Over the releases", _charts([_chart(report, series) for series in drawn])),
+            Section("moved", "Changes", [_moved(report, moved)], folded=False),
+            Section("figures", "All metrics", [_figures(report)]),
+            Section("charts", "Metrics over releases", _charts([_chart(report, series) for series in drawn])),
             Section("releases", "Releases", [_releases(report)]),
-            Section("steps", "What changed with each release", _steps(report), media=HTML),
+            Section("steps", "Set-up differences of each release", _steps(report), media=HTML),
         ],
         notes=[
-            "A change is where the level over several releases differs (E-divisive with a permutation test), so the "
-            "newest release alone is never one. Over all figures, at most "
-            f"{units.plain_percent(report.false_discoveries)} of the listed changes are expected to be none. A change "
-            "of the set-up divides the series and is no change. Changes below a metric's floor, or below "
+            "A change is a difference in level over several releases (E-divisive with a permutation test). The newest "
+            "release alone is therefore never listed as a change. Over all metrics, at most "
+            f"{units.plain_percent(report.false_discoveries)} of the listed changes are expected to be false. A change "
+            "of the set-up splits the series and is not listed. Changes below a metric's floor, or below "
             f"{units.plain_percent(LEAST_CHANGE)}, are not listed.",
         ],
         result=report,
@@ -121,10 +121,10 @@ def _direction(series: HistorySeries, change: LevelChange) -> tuple[str, Emphasi
 
 def _moved(report: HistoryReport, moved: Sequence[tuple[LevelChange, HistorySeries]]) -> Block:
     if not moved:
-        return Remarks("moved", "", ["No figure has another level than before in any release."])
+        return Remarks("moved", "", ["No metric changed its level in any release."])
     columns = [
-        *words("release", "figure"),
-        Column("change of the level"),
+        *words("release", "metric"),
+        Column("level change"),
         Column("90 % interval", kind="intervals"),
         *words("", "how"),
     ]
@@ -154,12 +154,12 @@ def sparkline(values: Sequence[float | None]) -> str:
 
 def _figures(report: HistoryReport) -> Table:
     columns = [
-        *words("figure"),
+        *words("metric"),
         Column("first"),
         Column("last"),
         # The font of the PDF does not have such bars; it has the charts.
-        Column("over the releases", media=EVERYWHERE - PDF),
-        *words("changes of the level"),
+        Column("over releases", media=EVERYWHERE - PDF),
+        *words("level changes"),
     ]
     return Table("figures", "", columns, [_figure_row(report, series) for series in report.series], sortable=True)
 
@@ -217,7 +217,7 @@ def _chart(report: HistoryReport, series: HistorySeries) -> Chart:
 def _charts(charts: Sequence[Chart]) -> list[Block]:
     """The most relevant charts, and the others behind a summary."""
     others = charts[_OPEN:]
-    folded = [Details("more-charts", f"{units.plural(len(others), 'further figure')}", others)] if others else []
+    folded = [Details("more-charts", f"{units.plural(len(others), 'further metric')}", others)] if others else []
     return [*charts[:_OPEN], *folded]
 
 
@@ -239,7 +239,7 @@ def _steps(report: HistoryReport) -> list[Block]:
         Details(
             f"step-{index}",
             f"{release.label}: {units.plural(len(release.changed), 'difference')}",
-            [Table(f"step-table-{index}", "", words("", "before", "with it"), _differences(release))],
+            [Table(f"step-table-{index}", "", words("", "before", "after"), _differences(release))],
         )
         for index, release in reversed(list(enumerate(report.releases)))
         if release.changed
@@ -254,7 +254,7 @@ def _differences(release: MeasuredRelease) -> list[TableRow]:
 
 
 def _releases(report: HistoryReport) -> Table:
-    columns = [*words("release"), Column("started"), Column("runs"), *words("figures", "known of it")]
+    columns = [*words("release"), Column("started"), Column("runs"), *words("values", "notes")]
     rows = [
         row_of(
             release.label,

@@ -208,7 +208,7 @@ def _change(judgement: Judgement, unit: units.DisplayUnit) -> ChangeText:
 
 
 INSIDE_NOISE = " *"  # after a margin
-INSIDE_NOISE_MEANS = "*: inside noise, so that these runs could not even call an equal release equal."
+INSIDE_NOISE_MEANS = "*: the margin is inside the noise. These runs could not even judge an equal release as equal."
 WIDENED = " †"  # after a margin and its metric; the table's note explains it
 
 
@@ -263,7 +263,7 @@ def _facts(
     if margin := _margin(judgement, metric):
         facts.append(("margin", margin))
     if limit := worse_beyond(judgement, metric):
-        facts.append(("worse beyond", f"{limit}, the metric's own margin; re-runs alone exceed it"))
+        facts.append(("worse beyond", f"{limit}, the metric's own margin; re-runs alone can exceed it"))
     if judgement.noise:
         freedom = judgement.degrees_of_freedom
         facts.append(
@@ -272,7 +272,7 @@ def _facts(
     facts.append(("samples", f"{units.count(judgement.baseline.samples)} + {units.count(judgement.candidate.samples)}"))
     probabilities = (
         ("p, worse than the margin", judgement.p_worse),
-        ("the same, for all gating metrics together", judgement.p_worse_adjusted),
+        ("p, worse than the margin, for all gating metrics together", judgement.p_worse_adjusted),
         ("p, any change", judgement.p_different),
         ("q, any change (Benjamini-Hochberg)", judgement.q_different),
     )
@@ -284,7 +284,7 @@ def _facts(
     if judgement.detectable is not None:
         facts.append(
             (
-                "detectable at this look with 80 % power, judged alone",
+                "smallest change detectable at this look (80 % power, judged alone)",
                 _on_scale(judgement.detectable, judgement, metric),
             )
         )

@@ -13,12 +13,12 @@ from chainmark.report.load_timelines import timelines_of
 
 _QUIET = TableCell(units.NOT_ESTIMABLE, emphasis="quiet")
 _SPIKE_NOTE = (
-    "Recovery time: from the end of the spike to the first answer of 299 requests in a row of which at most 1 % "
-    "failed or took longer than the p99 before the spike plus `recovery_share`; its interval follows from that p99's."
+    "Recovery time: from the end of the spike to the first response of 299 consecutive requests of which at most 1 % "
+    "failed or took longer than the p99 before the spike plus `recovery_share`. Its interval follows from that p99's."
 )
 _RAMP_NOTE = (
-    "Missed from: in the first 299 requests in a row of which clearly (95 %) more failed or were too slow than the SLA "
-    "allows, the level of the first of these; its interval has the levels of the first and the last of the 299."
+    "Missed from: the level at the first of 299 consecutive requests of which clearly (95 %) more failed or were too "
+    "slow than the SLA allows. Its interval spans the levels at the first and the last of the 299."
 )
 
 

@@ -121,7 +121,7 @@ def _conditions(report: LoadReport) -> list[Block]:
             blocks.append(Remarks(f"skipped-{number}", f"{name}: endpoints that were not measured", skipped))
         remarks = [*target.warnings, *(f"{end.label}: {note}" for end in target.endpoints for note in end.notes)]
         if remarks:
-            blocks.append(Remarks(f"warnings-{number}", f"{name}: what to know before believing it", remarks))
+            blocks.append(Remarks(f"warnings-{number}", f"{name}: caveats", remarks))
     return blocks
 
 
@@ -149,7 +149,7 @@ def _facts(id_: str, title: str, names: Sequence[str], columns: Sequence[Sequenc
 def _agreements(report: LoadReport) -> Table:
     """The requirements of each endpoint."""
     columns = [*words("of"), Column("p95 within, ms"), Column("p99 within, ms"), Column("errors up to, %"),
-               Column("answered of a rate, %"), Column("least requests")]  # fmt: skip
+               Column("min achieved rate, %"), Column("min requests")]  # fmt: skip
     slas = text.agreements(report)
     rows = []
     for agreed in slas:
@@ -170,7 +170,7 @@ def _corpus(target: TargetEntry, name: str, number: int) -> list[Table]:
         row_of(end.label, units.count(end.requests), cut(words_, _LONG_FACT), _sizes(end))
         for end, words_ in zip(target.endpoints, made_of, strict=True)
     ]
-    columns = [*words("endpoint"), Column("different requests"), *words("made of", "answers of")]
+    columns = [*words("endpoint"), Column("distinct requests"), *words("contents", "response sizes")]
     return [Table(f"corpus-{number}", f"{name}: the requests", columns, rows, long)] if rows else []
 
 
@@ -212,8 +212,8 @@ def _notes(report: LoadReport) -> list[str]:
         )
     if "not confirmed" in findings:
         notes.append(
-            "Not confirmed: the level above passed most of its measurements, but not all; shown is the next lower one "
-            "that passed every time."
+            "Not confirmed: the level above passed most of its measurements, but not all. The table shows the next "
+            "lower level, which passed every time."
         )
     if "unsettled" in findings:
         notes.append("Unsettled results are based on too few requests, or on a search that did not end.")

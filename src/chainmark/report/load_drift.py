@@ -18,14 +18,14 @@ def drift_table(target: TargetEntry, name: str, number: int, *, several: bool) -
         return None
     columns = [
         *words("level"),
-        Column("figure", kind="words"),
-        Column("at its begin"),
-        *words("change to its end", "kept"),
+        Column("metric", kind="words"),
+        Column("at the start"),
+        *words("change to the end", "limit met"),
     ]
     notes = [
-        "A line through the medians of sixty stretches of the step (Theil and Sen), with its 95 % interval, wider "
-        "where neighbouring stretches resemble each other. Latencies and memory change by a share of what they were, "
-        "errors by points."
+        "Slope of a line through the medians of sixty stretches of the step (Theil and Sen), with its 95 % interval, "
+        "which is wider if neighbouring stretches are correlated. Changes of latencies and memory are relative, those "
+        "of errors in percentage points."
     ]
     return Table(f"drift-{number}", f"Over the time{f': {name}' if several else ''}", columns, rows, notes)
 
@@ -34,7 +34,7 @@ def _cells(label: str, drift_entry: DriftEntry) -> list[TableCell]:
     limit = (
         {"pass": "yes", "fail": "no"}.get(drift_entry.outcome, "not clear")
         if drift_entry.limit is not None
-        else "not asked"
+        else "no limit"
     )
     return [
         TableCell(

@@ -325,7 +325,7 @@ def error_table(target: TargetEntry, name: str, number: int, *, several: bool) -
     if not rows:
         return None
     title = f"Errors of all steps{f': {name}' if several else ''}"
-    notes = ["First: at which level, and how long after its begin, warm-up included.", *long]
+    notes = ["First: the level, and the time since its start, including the warm-up.", *long]
     return Table(f"errors-{number}", title, columns, rows, notes, sortable=True)
 
 

@@ -19,8 +19,8 @@ def margin_document(report: MarginReport) -> Document:
     """Lay out margins and their chances."""
     blocks: list[Block] = [_table(report)] if report.rows else []
     if report.unknown:
-        text = f"{', '.join(report.unknown)}: the margin in force stays"
-        blocks.append(Remarks("unknown", "No noise is known of these, or they are not compared by ratios", [text]))
+        text = f"{', '.join(report.unknown)}: the margin in force remains"
+        blocks.append(Remarks("unknown", "Metrics with unknown noise, or not compared by ratio", [text]))
     return Document(
         kind="margins",
         title=report.title,
@@ -31,12 +31,13 @@ def margin_document(report: MarginReport) -> Document:
         suites=[shown(report.title)],
         sections=[Section("margins", "Margins", blocks)] if blocks else [],
         notes=[
-            "Learnt: three standard deviations of the change that a re-run makes, which is √2 times that of one run, "
-            f"and at least {units.plain_percent(report.low)} and at most {units.plain_percent(report.high)}. "
-            "Behind each margin stands the chance, by runs per side, of calling an unchanged release equal in that "
-            "figure, if its noise is as estimated. Inside noise: one run per side without a change would not be called "
-            "equal. Widened: releases before tell the noise of single runs, and re-running one build may exceed the "
-            "narrower margin, beyond which a change is worse all the same. Floors widen margins and are not counted.",
+            "Learnt: three standard deviations of the change between re-runs, which is √2 times that of one run, "
+            f"but at least {units.plain_percent(report.low)} and at most {units.plain_percent(report.high)}. "
+            "After each margin follows the probability, by runs per side, of judging an unchanged release as equal in "
+            "that metric, if its noise is as estimated. Inside noise: with one run per side, an unchanged release "
+            "would not be judged as equal. Widened: earlier releases show that re-runs of one build may exceed the "
+            "narrower margin. A change beyond the narrower margin is still worse. Floors widen margins and are not "
+            "considered here.",
         ],
         result=report,
         date=report.date,
@@ -46,10 +47,12 @@ def margin_document(report: MarginReport) -> Document:
 
 def _table(report: MarginReport) -> Table:
     counted = [Column(units.plural(runs, "run")) for runs in report.rows[0].chances]
-    columns = [*words("figure"), Column("noise of a run")]
+    columns = [*words("metric"), Column("noise of a run")]
     for name in ("margin in force", "learnt"):
         columns += [Column(name, kind="words"), *counted]
-    return Table("margins", "Chance to call an unchanged release equal", columns, [_row(row) for row in report.rows])
+    return Table(
+        "margins", "Probability of judging an unchanged release as equal", columns, [_row(row) for row in report.rows]
+    )
 
 
 def _row(row: MarginRow) -> TableRow:

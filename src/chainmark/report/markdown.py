@@ -29,7 +29,7 @@ _SIGNS = {"pass": "🟢 ", "fail": "🔴 ", "inconclusive": "🟡 ", "invalid": 
 # GitHub limits the length of a comment, and of the summary of a job's step.
 MOST_CHARACTERS = 65_536
 _LEFT_OUT_CHARACTERS = 2_000  # reserved for the note about omitted parts
-_ROWS_LEFT_OUT = "Rows are left out for want of room."
+_ROWS_LEFT_OUT = "Some rows are omitted for lack of space."
 
 
 def comment_of(document: Content, most_characters: int = MOST_CHARACTERS) -> str:
@@ -57,7 +57,7 @@ def comment_of(document: Content, most_characters: int = MOST_CHARACTERS) -> str
         left_out += [] if is_complete else [section.title]
     if left_out:
         names = "; ".join(f"*{plain(title)}*" for title in left_out)
-        lines += [_cut(f"Left out here, or in part, for want of room: {names}. The HTML report has all."), ""]
+        lines += [_cut(f"Omitted or shortened for lack of space: {names}. The HTML report has everything."), ""]
     return "\n".join([*lines, *end]) + "\n"
 
 

@@ -57,7 +57,9 @@ def matrix_document(report: MatrixReport) -> Document:
         sentence=_sentence(report, ruled),
         suites=[_suite(item) for item in ruled],
         sections=[section for section in sections if section.blocks],
-        notes=[f"Every cell is a run of the experiment {report.experiment}; `chainmark runs show RUN` has its steps."],
+        notes=[
+            f"Every cell is a run of the experiment {report.experiment}; `chainmark runs show RUN` shows its steps."
+        ],
         result=report,
         contents=True,
         tool_version=report.tool_version,
@@ -195,7 +197,7 @@ def _measured(ruled: _Ruled, target: TargetEntry) -> list[Block]:
     if skipped:
         blocks.append(Remarks("skipped", "Endpoints that were not measured", skipped))
     if messages:
-        blocks.append(Remarks("warnings", "To know before believing it", messages))
+        blocks.append(Remarks("warnings", "Caveats", messages))
     return blocks
 
 

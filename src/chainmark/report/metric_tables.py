@@ -67,8 +67,8 @@ def _widened(comparison: Comparison) -> list[str]:
     if not messages:
         return []
     return [
-        f"{WIDENED.strip()}: re-running one build may change it by more than its own margin, so its margin is widened "
-        f"to three standard deviations of such a change: {', '.join(messages)}."
+        f"{WIDENED.strip()}: re-runs of one build may change the metric by more than its own margin. Its margin is "
+        f"therefore widened to three standard deviations of such a change: {', '.join(messages)}."
     ]
 
 
@@ -233,7 +233,7 @@ def distributions(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table:
             ]
             table_rows.append(TableRow(cells, second=index == 1))
     columns = [*words("metric", "side"), *map(Column, _PAPER_CENTILES)]
-    note = "All samples of a side pooled; n/e: not estimable from that many samples."
+    note = "All samples of a side are pooled. n/e: not estimable from so few samples."
     return Table("distributions", "", columns, table_rows, [note], dense=True, media=PDF)
 
 

@@ -32,7 +32,7 @@ from chainmark.report.phrases import Emphasis
 
 _ON_TERMINAL = 5
 _NAMED = 3  # functions per sentence
-TITLE = "What explains it"
+TITLE = "Possible causes"
 
 
 def why_sections(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Section]:
@@ -57,7 +57,7 @@ def why_sections(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Sect
 
 def _available_profiles(profiled: Profiled) -> Remarks:
     runs = enumerated([item for side in profiled.runs.values() for item in side])
-    return Remarks("profiles-kept", "", [f"Profiles of both sides are kept: `--why` shows them (runs {runs})."])
+    return Remarks("profiles-kept", "", [f"Profiles of both sides are available: `--why` shows them (runs {runs})."])
 
 
 def _profiles(comparison: Comparison, profiled: Profiled) -> list[Block]:
@@ -74,7 +74,7 @@ def _profiles(comparison: Comparison, profiled: Profiled) -> list[Block]:
         *(_cost(comparison, cost) for cost in profiled.costs),
         *map(capitalised, profiled.notes),
     ]
-    return [*blocks, Remarks("profiles-about", "How they were taken", [_ended(item) for item in about])]
+    return [*blocks, Remarks("profiles-about", "About the profiles", [_ended(item) for item in about])]
 
 
 def _ended(sentence: str) -> str:
@@ -89,9 +89,9 @@ def _sentence(change: ProfileChange, labels: Sequence[str]) -> str:
     clear = [function for function in change.functions if _is_clear(function) and function.change * difference > 0.0]
     clear = sorted(clear, key=lambda item: (-abs(item.change), item.function))[:_NAMED]
     named = [f"{_short(item.function)} ({_signed(item, unit)})" for item in clear]
-    functions = f"; clear in {enumerated(named)}" if named else "; no single function changed clearly"
+    functions = f"; clearest in {enumerated(named)}" if named else "; no single function changed clearly"
     share = f" ({units.percent(difference / change.baseline)})" if change.baseline > 0.0 else ""
-    sentence = f"{capitalised(change.label)} per {change.per}: {left} of {labels[0]}, {right} of {labels[1]}{share}"
+    sentence = f"{capitalised(change.label)} per {change.per}: {left} in {labels[0]}, {right} in {labels[1]}{share}"
     return f"{sentence}{functions}."
 
 
@@ -129,8 +129,8 @@ def _table(
         *map(Column, labels),
         Column("change"),
         Column("90 % interval", kind="intervals"),
-        *([Column("with all it calls", below=True)] if is_called else []),
-        *(Column(label, group="grown in the window", below=True) for label in labels if is_grown),
+        *([Column("including callees", below=True)] if is_called else []),
+        *(Column(label, group="growth in the window", below=True) for label in labels if is_grown),
     ]
     short = [_short(function.function) for function in functions]
     names = [
@@ -142,8 +142,8 @@ def _table(
     ]
     listed = f"{len(functions)} of {units.plural(change.functions_in_all, 'function')}, the clearest change first"
     notes = [
-        f"{listed}; per {change.per}{f', in {unit.symbol}' if unit.symbol else ''}. A function counts with what it "
-        f"uses of its language's own library. Intervals: {change.basis}; no verdict rests on them."
+        f"{listed}; per {change.per}{f', in {unit.symbol}' if unit.symbol else ''}. A function includes what it "
+        f"uses of its language's own library. Intervals: {change.basis}; they do not affect the verdict."
     ]
     title = f"{capitalised(change.label)} by function"
     return Table(f"functions-{change.kind}-{min(media)}", title, columns, rows, notes, sortable=True, media=media)
@@ -169,12 +169,14 @@ def _row(name: str, item: FunctionChange, unit: units.DisplayUnit, *, is_called:
 
 def _runs(comparison: Comparison, profiled: Profiled) -> list[str]:
     if not profiled.runs:
-        return ["no run of both sides has profiles: `chainmark run PROFILE --version V --profile cpu,heap` makes one"]
+        return [
+            "neither side has a run with profiles: `chainmark run PROFILE --version V --profile cpu,heap` creates one"
+        ]
     named = [
         f"{enumerated(runs)} of {label}" for label, runs in zip(comparison.labels, profiled.runs.values(), strict=True)
     ]
-    text = "the files in raw/profiles of a run are opened by `go tool pprof`"
-    return [f"The profiles are of runs that are not judged: {enumerated(named)}; {text}"]
+    text = "`go tool pprof` opens the files in raw/profiles of a run"
+    return [f"The profiles are from runs that are not judged: {enumerated(named)}; {text}"]
 
 
 def _cost(comparison: Comparison, cost: ProfileCost) -> str:
@@ -187,4 +189,4 @@ def _cost(comparison: Comparison, cost: ProfileCost) -> str:
         between = f"90 % interval {units.percent_interval(cost.low / cost.plain, cost.high / cost.plain)}"
     plain, taken = (units.quantity(value, metric.unit) for value in (cost.plain, cost.profiled))
     runs = f"{units.plural(cost.n_profiled, 'run')} with profiles, {cost.n_plain} without"
-    return f"What taking them cost {label}: {metric.label} {plain} → {taken}, {change} ({between}; {runs})"
+    return f"Overhead of profiling {label}: {metric.label} {plain} → {taken}, {change} ({between}; {runs})"

@@ -37,8 +37,10 @@ def scenario_charts(scenario: QaScenario, path: Sequence[str | int]) -> list[Cha
 def _notes(plot: QaPlot) -> list[str]:
     notes = [plot.chart.note]
     if plot.limit is not None:
-        beyond = "; here values go beyond it" if plot.beyond_limit else ""
-        notes.append(f"The published plot's axis ends at {units.number(plot.limit, _decimals(plot.limit))}{beyond}.")
+        beyond = ", and some values here exceed it" if plot.beyond_limit else ""
+        notes.append(
+            f"The axis of the published plot ends at {units.number(plot.limit, _decimals(plot.limit))}{beyond}."
+        )
     return notes
 
 

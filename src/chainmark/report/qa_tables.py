@@ -47,7 +47,7 @@ def verdict_table(report: QaReport) -> Table:
         )
         for row in report.rows
     ]
-    notes = ["N/A: shown for information, the release neither passes nor fails by it."]
+    notes = ["N/A: for information only. It does not affect the result."]
     informational = any(row.result is Verdict.INFORMATIONAL for row in report.rows)
     return Table(
         "results",
@@ -71,7 +71,7 @@ def subjects_table(report: QaReport) -> Table:
     facts += [(label, [left, right]) for label, left, right, _ in report.condition_rows]
     rows = [row_of(label, *values) for label, values in facts]
     notes = [f"{label}: {' '.join(row.split())}" for label, _, _, row in report.condition_rows if row]
-    return Table("subjects", "What is compared", words("", "baseline", "candidate"), rows, notes)
+    return Table("subjects", "Compared versions", words("", "baseline", "candidate"), rows, notes)
 
 
 def facts_table(id_: str, title: str, facts: Sequence[Fact]) -> Table:
@@ -92,10 +92,10 @@ def configuration_table(report: QaReport) -> Table:
     ]
     return Table(
         "configuration",
-        "Where the versions' defaults differ",
+        "Differences between the versions' defaults",
         words("key", report.baseline.version, report.candidate.version),
         rows,
-        ["“All defaults” is not the same configuration in both versions; a difference here may act on any figure."],
+        ["“All defaults” is not the same configuration in both versions. Each difference may affect any metric."],
         media=ON_PAGES,
     )
 
@@ -117,7 +117,7 @@ def comparison_table(scenario: QaScenario, comparison: Comparison) -> list[Table
     }
     anchors = {row.anchor for result in [gating, *table_rows.values()] for row in result}
     moved = [row for row in rows if row.anchor not in anchors and (row.moved or row.metric_id in incomparable)]
-    parts = [("Gating metrics", gating), *table_rows.items(), ("What else moved, or cannot be compared", moved)]
+    parts = [("Gating metrics", gating), *table_rows.items(), ("Other metrics that moved or cannot be compared", moved)]
     return [
         _rows_table(scenario, f"{scenario.id}-metrics-{number}", title, part, comparison)
         for number, (title, part) in enumerate(parts)
@@ -192,8 +192,8 @@ def beside_table(scenario: QaScenario, metrics: dict[str, Metric]) -> Table:
         for item in beside_row.judgements[: len(others)]:
             cells += _beside_cells(item, unit, decimals)
         rows.append(TableRow(cells))
-    against = f" Under each: its value, the change against {first}, and its 90 % interval." if others else ""
-    note = f"For information: nothing here is judged.{against}"
+    against = f" Columns of each side: the value, the change against {first}, and its 90 % interval." if others else ""
+    note = f"For information only: nothing here is judged.{against}"
     return Table(f"{scenario.id}-beside", "Side by side", columns, rows, [note])
 
 
@@ -257,7 +257,7 @@ def runs_table(scenario: QaScenario) -> Table:
                 run.run_id,
             )
         )
-    columns = words("place", "side", "repetition", "begun", "state", "run")
+    columns = words("position", "side", "repetition", "started", "status", "run")
     return Table(f"{scenario.id}-runs", "Runs", columns, rows, media=ON_PAGES)
 
 
@@ -269,7 +269,7 @@ def gates_table(scenario: QaScenario) -> Table:
             limits.setdefault((gate.label, gate.limit), []).append(f"{GATE_MARKS[gate.status]} {gate.measured}")
     rows = [row_of(label, limit, "; ".join(measured)) for (label, limit), measured in limits.items()]
     columns = words("gate", "required", "measured, run by run")
-    return Table(f"{scenario.id}-gates", "What the runs had to meet", columns, rows, media=ON_PAGES)
+    return Table(f"{scenario.id}-gates", "Gates of the runs", columns, rows, media=ON_PAGES)
 
 
 def gating_metrics(report: QaReport) -> list[Metric]:

@@ -59,7 +59,7 @@ class RunRecord(BaseModel):
     @property
     def caveats(self) -> Caveats:
         """The manifest's caveats about the run, and the notes on it."""
-        noted = Caveats(sentences=tuple(f"noted: {text}" for text in self.notes))
+        noted = Caveats(sentences=tuple(f"note: {text}" for text in self.notes))
         return Caveats.joined([caveats_of([self.manifest]), noted])
 
 
@@ -74,10 +74,10 @@ def run_document(record: RunRecord) -> Document:
     short = in_short(manifest.counts)
     sections = [
         Section("gates-section", "Gates", [_gates(manifest)] if manifest.gates else []),
-        Section("counts-section", "Accounts", [_counts("counts", "What became of everything", short)] if short else []),
+        Section("counts-section", "Accounting", [_counts("counts", "Items by outcome", short)] if short else []),
         Section("facts", "Manifest", [_facts(manifest)]),
         Section("metrics", "Metrics", _metrics(record)),
-        Section("counts-in-full", "Accounts in full", _all_counts(manifest)),
+        Section("counts-in-full", "Complete accounting", _all_counts(manifest)),
     ]
     return Document(
         kind="run",
@@ -116,7 +116,7 @@ def _case(gate: Gate) -> Case:
 
 
 def _gates(manifest: Manifest) -> Table:
-    headings = ["gate", "of", "status", "measured", "limit", "detail"]
+    headings = ["gate", "kind", "status", "measured", "limit", "detail"]
     if not any(gate.detail for gate in manifest.gates):
         headings.remove("detail")
     rows = []
@@ -124,7 +124,7 @@ def _gates(manifest: Manifest) -> Table:
         cells = [TableCell(getattr(gate, name)) for name in headings[3:]]
         status = TableCell(gate_word(gate.status), emphasis=_LOOKS[gate.status])
         rows.append(row_of(gate.label, gate.kind.value, status, *cells))
-    return Table("gates", "What the run must meet", words(*headings), rows)
+    return Table("gates", "Requirements of the run", words(*headings), rows)
 
 
 def _counts(id_: str, title: str, accounts: Accounts) -> Table:
@@ -139,7 +139,7 @@ def _all_counts(manifest: Manifest) -> list[Block]:
     """Every class of every account, if some were omitted above."""
     if len(in_short(manifest.counts)) == len(manifest.counts):
         return []
-    return [Details("all-counts-details", "Every account", [_counts("all-counts", "", manifest.counts)])]
+    return [Details("all-counts-details", "All accounts", [_counts("all-counts", "", manifest.counts)])]
 
 
 def _facts(manifest: Manifest) -> Table:
@@ -159,7 +159,7 @@ def _facts(manifest: Manifest) -> Table:
         **{fact.label: fact.value for fact in manifest.facts},
     }
     rows = [row_of(label, value) for label, value in facts.items() if value]
-    return Table("facts", "What was measured, when and where", words("", ""), rows)
+    return Table("facts", "Subject, time and place", words("", ""), rows)
 
 
 def _metrics(record: RunRecord) -> list[Table]:

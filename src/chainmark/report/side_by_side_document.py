@@ -70,8 +70,8 @@ def side_by_side_document(document_: SideBySide) -> Document:
         suites=[comparison_suite(candidate.comparison, candidate.label) for candidate in candidates],
         sections=[section for section in sections if section.blocks],
         notes=[
-            "Every version is compared with the first one, as the two alone would be: several candidates are no reason "
-            "to judge any of them less strictly.",
+            "Every version is compared with the first one, exactly as in a comparison of only these two. Several "
+            "candidates do not make the judgement less strict.",
         ],
         result=document_,
     ).noted_once()
@@ -149,7 +149,7 @@ def _metric_table(id_: str, title: str, base: str, candidates: Sequence[_Candida
             cells += _cells(candidate.rows.get(anchor))
         rows.append(TableRow(cells))
     confidence = units.plain_percent(candidates[0].comparison.confidence)
-    note = f"Under each version: its value, the change against {base} with its {confidence} interval, and the outcome."
+    note = f"Columns of each version: the value, the change against {base}, its {confidence} interval, and the outcome."
     return Table(id_, title, columns, rows, [note])
 
 
@@ -178,13 +178,11 @@ def _validity(candidates: Sequence[_Candidate]) -> list[Block]:
             cells.append(TableCell(text, emphasis="worse" if result and result.status == "fail" else "plain"))
         rows.append(TableRow(cells))
     columns = words("gate of the pair", *(item.label for item in candidates))
-    blocks: list[Block] = [Table("gates", "Each version with the baseline", columns, rows)] if rows else []
+    blocks: list[Block] = [Table("gates", "Gates of each version with the baseline", columns, rows)] if rows else []
     for candidate in candidates:
         items = validity.concerns(candidate.comparison, warnings=True)
         if items:
-            blocks.append(
-                Remarks(f"validity-{candidate.label}", f"{candidate.label}: what to know before believing it", items)
-            )
+            blocks.append(Remarks(f"validity-{candidate.label}", f"{candidate.label}: caveats", items))
     return blocks
 
 

@@ -80,7 +80,7 @@ def pairs_table(
         for label, left, right in stated
     ]
     unknown = len(facts) - len(stated)
-    notes = [f"{units.plural(unknown, 'fact')} not known."] if unknown else []
+    notes = [f"{units.plural(unknown, 'more property', 'more properties')} unknown on both sides."] if unknown else []
     return Table(id_, title, words("", *labels), rows, notes, media=media)
 
 
@@ -110,14 +110,14 @@ def configuration_blocks(comparison: Comparison) -> list[Block]:
     """The differences between the sides' configurations, and what each changed from its version's defaults."""
     blocks: list[Block] = []
     for id_, title, none, defaults in (
-        ("default-differences", "Between the versions' own defaults", "No difference.", True),
-        ("made-differences", "Made by the profile or on the command line", "No difference between the sides.", False),
+        ("default-differences", "Differences between the versions' own defaults", "None.", True),
+        ("made-differences", "Differences set by the profile or on the command line", "None.", False),
     ):
         table = configuration_table(comparison, id_, title, defaults=defaults)
         blocks.append(table if table.rows else Remarks(id_, title, [none], media=IN_FULL))
     for table, summary in (
-        (_changed(comparison), "What differs from each version's defaults"),
-        (_changed_per_node(comparison), "What differs from node to node"),
+        (_changed(comparison), "Settings that differ from the version's defaults"),
+        (_changed_per_node(comparison), "Settings that differ from node to node"),
     ):
         if table.rows:
             blocks.append(Details(f"{table.id}-details", f"{summary} ({len(table.rows)})", [table], media=IN_FULL))

@@ -30,8 +30,8 @@ from chainmark.report.phrases import Emphasis
 from chainmark.report.wording import prose
 
 _READ = (
-    "Behind ±: half the width of the 90 % interval. The parts of a change add up to it; a part whose interval holds no "
-    "change at all is in grey. The verdict does not use them."
+    "After ±: half the width of the 90 % interval. The parts of a change add up to it. A part is grey if its interval "
+    "contains zero. The verdict does not use the parts."
 )
 
 
@@ -52,7 +52,7 @@ def split_sections(splits: Splits | None, catalogue: Catalogue, deciding: Collec
     notes = [sentence_of(capitalised(prose(note))) for note in splits.notes]
     basis = f"Intervals: {enumerated(list(dict.fromkeys(split.basis for split in splits.splits)))}."
     inner = _inner(catalogue, splits.splits)
-    folded: list[Block] = [Details("split-inner", "What the parts consist of", inner)] if inner else []
+    folded: list[Block] = [Details("split-inner", "Components of the parts", inner)] if inner else []
     blocks = [table, *folded, Remarks("split-notes", "", [*notes, basis, _READ])]
     return [
         Section("split-in-brief", splits.title, brief, media=TERMINAL),
@@ -76,9 +76,9 @@ def split_blocks(
         return []
     title = f"{of}: {splits.title}" if of else splits.title
     if splits.untold:
-        return [Remarks("split-untold", "", [f"{title} is not known: {prose(splits.untold)}"])]
+        return [Remarks("split-untold", "", [f"{title} cannot be determined: {prose(splits.untold)}"])]
     short = [split for split in splits.splits if split.metric_id in deciding] or splits.splits
-    behind = f"Behind ±: half the width of the 90 % interval, {short[0].basis}."
+    behind = f"After ±: half the width of the 90 % interval, {short[0].basis}."
     return [replace(split_table(catalogue, short, "split-in-brief"), title=title, notes=[behind])]
 
 
@@ -104,7 +104,7 @@ def _inner(catalogue: Catalogue, splits: Sequence[Split]) -> list[Block]:
         labels = list(dict.fromkeys(split_part.label for split in splits for split_part in split.of(part.id)))
         rows = [_row(catalogue, split, split.of(part.id), labels, part.id) for split in splits]
         columns = [*words("metric"), Column(part.label), *(Column(label) for label in labels)]
-        title = f"What the {part.label}’s part consists of"
+        title = f"Components of the part “{part.label}”"
         tables.append(Table(f"split-{part.id}", title, columns, rows, sortable=True, tails="half widths"))
     return tables
 

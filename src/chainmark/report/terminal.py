@@ -128,7 +128,7 @@ def _left_out(tables: Sequence[Table]) -> list[str]:
     if not tables:
         return []
     rows = units.plural(sum(len(table.rows) for table in tables), "row")
-    return [f"{units.plural(len(tables), 'long table')} ({rows}) can be seen with `--html`, `--pdf` and `--md`."]
+    return [f"`--html`, `--pdf` and `--md` show {units.plural(len(tables), 'more table')} ({rows})."]
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def _print_table(table: Table, out: Printer) -> None:
         _print_bars(table.bars, out)
     notes = list(table.notes)
     if len(full[1]) > len(lean[1]):
-        notes.append(f"Some {table.tails} are left out for want of width.")
+        notes.append(f"Some {table.tails} are omitted because the terminal is too narrow.")
     for line in wrapped(" ".join(notes), out.width - len(_INDENT)) if notes else []:
         out.line(Text(_INDENT + line, style=_QUIET))
     out.blank()

@@ -42,4 +42,4 @@ def typeset(paper: Paper) -> bytes:
     order = {"template": paper.template, "time": paper.time, "drawings": json.dumps(drawn)}
     task = "\n".join([json.dumps(order), paper.report]).encode()
     del drawn, order  # it is as large again, while Typst works
-    return run_apart(typesetting.__file__, task, "setting the PDF")
+    return run_apart(typesetting.__file__, task, "typesetting the PDF")

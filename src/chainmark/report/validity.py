@@ -38,7 +38,7 @@ _LOOKS: dict[GateStatus, Emphasis] = {
 }
 # Integers by themselves, not as parts of a version, a name, a time or a hash.
 _NUMBER = re.compile(r"(?<![\w.,:-])\d[\d,]*(?![\w.,:-]\d|\w|-)")
-_ACCOUNTS = "What became of everything offered and read"
+_ACCOUNTS = "Accounting of everything submitted and read"
 
 
 @dataclass(frozen=True)
@@ -93,16 +93,16 @@ def summary(comparison: Comparison) -> list[str]:
     if missed:
         lines.append(f"Of {units.plural(len(gates), 'gate')}, {enumerated(missed)}.")
     elif gates:
-        lines.append(f"All {len(gates)} gates were met, by every run and by the pair.")
+        lines.append(f"All {len(gates)} gates were met, by every run and by the pair of sides.")
     else:
         lines.append("No gate was checked.")
     if subject_failed:
         lines.append(
-            f"{subject_failed} of {units.plural(len(runs), 'run')} failed by the subject: they count against their "
-            "side, and are in no metric."
+            f"The subject failed {subject_failed} of {units.plural(len(runs), 'run')}: these count against their side "
+            "and are excluded from all metrics."
         )
     if excluded:
-        lines.append(f"{excluded} of {units.plural(len(runs), 'run')} excluded, by a gate; the reasons are below.")
+        lines.append(f"Gates excluded {excluded} of {units.plural(len(runs), 'run')}. The reasons are below.")
     elif runs:
         lines.append(f"None of {units.plural(len(runs), 'run')} was excluded.")
     lines += _incident_lines([incident for run in runs for incident in run.incidents])
@@ -116,7 +116,9 @@ def _incident_lines(incidents: Sequence[Incident]) -> list[str]:
     unplanned = len(incidents) - planned
     lines = [f"{units.plural(unplanned, 'incident')} during the runs." if unplanned else "No incident was recorded."]
     if planned:
-        lines.append(f"{units.plural(planned, 'planned event')}, as the profile asks; the runs' manifests list them.")
+        lines.append(
+            f"{units.plural(planned, 'planned event')}, as the profile specifies. The runs' manifests list them."
+        )
     return lines
 
 
@@ -249,7 +251,7 @@ def validity_blocks(comparison: Comparison) -> list[Block]:
         conditions = [(item.label, item.baseline, item.candidate) for item in differing]
         table = pairs_table("conditions", "Conditions that differ", labels, conditions)
         rows = [row_of(*row.cells, item.explanation) for row, item in zip(table.rows, differing, strict=True)]
-        blocks.append(replace(table, columns=[*table.columns, *words("what that does")], rows=rows))
+        blocks.append(replace(table, columns=[*table.columns, *words("effect")], rows=rows))
     if comparison.workload_differences:
         result = workload_differences(comparison)
         blocks.append(pairs_table("workload-differences", "Workload differences", labels, result))
@@ -322,7 +324,7 @@ def _runs_table(comparison: Comparison) -> Table:
                 emphasis="worse" if run.excluded_because else "plain",
             )
         )
-    columns = [*words("side"), Column("run", kind="code"), *words("started", "in the experiment", "included")]
+    columns = [*words("side"), Column("run", kind="code"), *words("started", "place in the experiment", "included")]
     return Table("runs", "Runs", columns, rows, media=IN_FULL)
 
 

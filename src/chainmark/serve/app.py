@@ -95,7 +95,7 @@ def application(site: Site, names: frozenset[str], token: str) -> Starlette:
 def _answer(request: Request, site: Site, make: Callable[..., Page]) -> Response:
     """The page in the requested format, or the error; runs in a thread."""
     if len(request.url.query) > _MOST_QUERY:
-        return _trouble(request, "this address is too long", "choose less", 414)
+        return _trouble(request, "this address is too long", "select fewer items", 414)
     try:
         query = [(key, value) for key, value in request.query_params.multi_items() if key not in _OF_FORM]
         page = make(_asked(query), **request.path_params)
@@ -104,8 +104,8 @@ def _answer(request: Request, site: Site, make: Callable[..., Page]) -> Response
         return _trouble(request, error.message, error.hint or "", _STATUS.get(error.exit_code, 503))
     except Exception as error:
         traceback.print_exc(file=sys.stderr)
-        message = f"this page could not be made ({type(error).__name__})"
-        return _trouble(request, message, "the server's own output says more; another run may be readable", 500)
+        message = f"this page could not be generated ({type(error).__name__})"
+        return _trouble(request, message, "see the output of the server; other runs may be readable", 500)
 
 
 def _asked(query: Query) -> Asked:
@@ -138,7 +138,9 @@ def _page(page: Page, path: str, query: Query) -> Response:
 def _exported(document: Document, suffix: str) -> Response:
     """The document as a file, as a command writes it."""
     if suffix not in FORMATS:
-        raise UsageError(f"a page has no format `{suffix[1:]}`", f"there are {', '.join(item[1:] for item in FORMATS)}")
+        raise UsageError(
+            f"a page has no format `{suffix[1:]}`", f"known formats: {', '.join(item[1:] for item in FORMATS)}"
+        )
     name = f"{document.kind}{suffix}"
     if suffix == ".json":
         return Response(document.json, media_type="application/json")
@@ -174,12 +176,14 @@ def _badge(request: Request, site: Site) -> Response:
 def _trouble(request: Request, message: str, hint: str, status: int) -> Response:
     """A page with the error that prevents the requested one."""
     sentence = message[:1].upper() + message[1:]
-    document = links_document(sentence, hint, [("Home", "/", "the lab at a glance"), ("Runs", "/runs", "all runs")], "")
+    document = links_document(
+        sentence, hint, [("Home", "/", "all workloads at a glance"), ("Runs", "/runs", "all runs")], ""
+    )
     return _page(Page(document, status=status), request.url.path, [])
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     if status == 404:
-        return _trouble(request, "there is no such page", "", status)
-    return _trouble(request, "this cannot be done here", "", status)
+        return _trouble(request, "page not found", "", status)
+    return _trouble(request, "this request is not supported", "", status)

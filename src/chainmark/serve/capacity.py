@@ -63,14 +63,14 @@ def capacity_document(title: str, runs: Sequence[SealedRun]) -> Document:
     """
     tested = [run for run in runs if has_stages(run)][-_MOST_RELEASES:]
     if not tested:
-        raise UsageError("no run of this workload is of a load test", "`chainmark load` makes some")
+        raise UsageError("this workload has no load tests", "run one with `chainmark load`")
     curves = Curves(tool_version=tool_version(), steps=[step for run in tested for step in _steps(run)])
     versions = list(dict.fromkeys(run.manifest.subject.version for run in tested))
     pairs = list(dict.fromkeys((step.endpoint, step.kind) for step in curves.steps))
     charts: list[Block] = [chart for pair in pairs if (chart := _chart(curves, versions, *pair)) is not None]
     sections = [
         Section("curves", "Latency against load", charts),
-        Section("steps", "The steps", [_table(curves)]),
+        Section("steps", "Steps", [_table(curves)]),
     ]
     subtitle = f"{units.plural(len(versions), 'release')} · {units.plural(len(curves.steps), 'step')}"
     return own_document("capacity", title, subtitle, sections, curves)
@@ -113,7 +113,7 @@ def _chart(curves: Curves, versions: Sequence[str], endpoint: str, kind: str) ->
             "confirmed": columns_of(_point(curve_step) for curve_step in own if curve_step.is_confirmed),
         },
         series={"version": LegendSeries(versions)},
-        note="Hollow: steps that were not confirmed. Lines run through the median of each level's steps.",
+        note="Hollow points: unconfirmed steps. Lines run through the median of each level's steps.",
         half=True,
     )
 

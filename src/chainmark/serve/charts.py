@@ -58,7 +58,7 @@ class Painter:
         chart = next((item for item in document.charts() if item.id == chart_id), None)
         drawings = [] if chart is None else _drawings(chart, look)
         if not 0 <= part < len(drawings):
-            raise UsageError(f"this page has no chart `{chart_id}`", "load the page anew")
+            raise UsageError(f"this page has no chart `{chart_id}`", "reload the page")
         try:
             if self._pool is None:
                 context = multiprocessing.get_context("spawn")
@@ -67,7 +67,8 @@ class Painter:
         except BrokenProcessPool as error:
             self._pool = None
             raise EnvironmentFailure(
-                "drawing the chart was ended by the system", "it takes 150 MB of memory: free some, and load it anew"
+                "the operating system ended the process that draws charts",
+                "it needs 150 MB of memory: free some, and reload the page",
             ) from error
 
     def close(self) -> None:

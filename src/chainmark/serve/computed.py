@@ -25,9 +25,9 @@ _BY_KIND = {
     Kind.PROPORTION: "Shares of samples are compared as proportions.",
 }
 _OF_SAMPLES = {
-    Weighting.TIMES: "Samples of one time are averaged first; the mean is that of all times.",
-    Weighting.SAMPLES: "Every sample counts alike.",
-    Weighting.KEYS: "The samples of each {key} are averaged first; every {key} counts alike.",
+    Weighting.TIMES: "Samples of the same time are averaged first. The result is the mean over all times.",
+    Weighting.SAMPLES: "Every sample has the same weight.",
+    Weighting.KEYS: "The samples of each {key} are averaged first. Every {key} has the same weight.",
 }
 
 
@@ -78,7 +78,7 @@ def computed_document(catalogue: Catalogue, metric_id: str, statistic: str, runs
         Section("definition", "Definition", blocks),
         Section("run", "In one run", [
             Remarks("rules", "Rules", _rules(metric, population, chosen)),
-            Listing("query", "The same figure by DuckDB, in the folder of a run", [("", result.query)]),
+            Listing("query", "The same figure with DuckDB, in the folder of a run", [("", result.query)]),
         ]),
         Section("runs", "Runs", [_figures(computed_runs, metric)] if computed_runs else []),
         Section("judged", "Between two sides", [Remarks("judged", "", _judged(metric))]),
@@ -105,26 +105,26 @@ def _what(catalogue: Catalogue, metric: Metric, population: Population) -> Table
 
 def _rules(metric: Metric, population: Population, statistic: str) -> list[str]:
     rules = [f"The system's analysis turns the source events into samples/{population.id}.parquet, column "
-             f"{metric.id}, within the profile's window and by its filters. A sample without a value is null, and "
-             "counted as such."]  # fmt: skip
+             f"{metric.id}, within the profile's window and with its filters. A sample without a value is null "
+             "and is counted."]  # fmt: skip
     if statistic == "mean":
         weighting = population.weighting if population.average_over else Weighting.SAMPLES
         rules.append(_OF_SAMPLES[weighting].format(key=" × ".join(population.average_over)))
         if population.lowest_means:
-            rules.append(f"Of these means only the {population.lowest_means} lowest count.")
+            rules.append(f"Only the {population.lowest_means} lowest of these means are used.")
         if population.silent_keys_are_zero:
             rules.append("A key without samples counts as 0.")
     elif statistic.startswith("p"):
         fraction = units.tidy(float(statistic[1:]) / 100.0)
         rules.append(
-            f"Nearest rank: of n samples in ascending order the one at position floor({fraction} n) + 1, the last at "
-            "most; never interpolated, and not estimable where fewer than one sample is expected beyond it."
+            f"Nearest rank: the sample at position floor({fraction} n) + 1 of n samples in ascending order, or the "
+            "last one. It is not interpolated, and not estimable if fewer than one sample is expected beyond it."
         )
         if population.keys_apart:
-            rules.append("It is computed per key, and the median of these is taken.")
+            rules.append("It is computed per key. The result is the median over the keys.")
     else:
-        rules.append("The extreme of all samples; it has no standard error.")
-    rules.append("The standard error is that of one run alone, by the method listed with each run.")
+        rules.append("The extreme of all samples. It has no standard error.")
+    rules.append("The standard error is that of a single run. The table of runs lists the method.")
     return rules
 
 
@@ -163,16 +163,18 @@ def _grouped_by(population: Population, statistic: str) -> list[str]:
 
 
 def _judged(metric: Metric) -> list[str]:
-    floor = f", or {units.tidy_quantity(metric.floor, metric.unit)} where that is more" if metric.floor else ""
+    floor = f", or {units.tidy_quantity(metric.floor, metric.unit)} if that is larger" if metric.floor else ""
     messages = [
         f"Judged by {', '.join(metric.judged_by)}; {BETTER_WORDS[metric.better]}. {_BY_KIND[metric.kind]}",
         f"Margin: {units.plain_percent(metric.margin)} of the baseline{floor}. A change is worse or better if its 90 % "
         "interval lies beyond the margin, equal if it lies within, and inconclusive otherwise.",
     ]
     if metric.gating:
-        messages.append("It gates: the verdict rests on it, with Holm's correction over all gating metrics.")
+        messages.append(
+            "It is a gating metric: it decides the verdict, with Holm's correction over all gating metrics."
+        )
     elif metric.better is not Better.NEITHER:
-        messages.append("It is a diagnostic: a change is listed where q ≤ 0.05 (Benjamini-Hochberg).")
+        messages.append("It is a diagnostic: a change is listed if q ≤ 0.05 (Benjamini-Hochberg).")
     return messages
 
 
@@ -203,5 +205,5 @@ def _figures(runs: Sequence[ComputedRun], metric: Metric) -> Table:
         for run in runs
     ]  # fmt: skip
     columns = [*words("run"), *map(Column, ("samples", "without a value", "value", "standard error")),
-               *words("standard error by"), Column("source files")]  # fmt: skip
+               *words("method of the standard error"), Column("source files")]  # fmt: skip
     return Table("runs", "", columns, rows)

@@ -60,10 +60,10 @@ def signs_of(state: LiveState, now: datetime) -> list[Sign]:
 
 def _signs(state: LiveState, now: datetime) -> Iterator[Sign | None]:
     silent = _age_s(state.updated_at, now)
-    yield Sign(label="last news", now=f"{units.duration(silent)} ago", limit=f"at most {units.duration(_SILENT_S)}",
+    yield Sign(label="last update", now=f"{units.duration(silent)} ago", limit=f"at most {units.duration(_SILENT_S)}",
                is_amber=silent > _SILENT_S)  # fmt: skip
     if state.schedule_lag_s is not None:
-        yield Sign(label="offered on schedule", now=f"{units.tidy(state.schedule_lag_s, 2)} s behind",
+        yield Sign(label="schedule lag", now=f"{units.tidy(state.schedule_lag_s, 2)} s behind",
                    limit=f"at most {units.duration(_LAG_S)}", is_amber=state.schedule_lag_s > _LAG_S)  # fmt: skip
     if state.sent and state.failed is not None:
         share = state.failed / state.sent
@@ -72,7 +72,7 @@ def _signs(state: LiveState, now: datetime) -> Iterator[Sign | None]:
     yield _backlog(state.points)
     if len(state.heights) > 1:
         apart = max(state.heights.values()) - min(state.heights.values())
-        yield Sign(label="nodes at one height", now=f"{apart} apart", limit=f"at most {_APART}",
+        yield Sign(label="height difference of the nodes", now=f"{apart} blocks", limit=f"at most {_APART} blocks",
                    is_amber=apart > _APART)  # fmt: skip
 
 
@@ -85,7 +85,7 @@ def _backlog(points: Sequence[LivePoint]) -> Sign | None:
     rate = ((last.committed or 0) - (first.committed or 0)) / max(last.at_s - first.at_s, 1e-9)
     waiting = max((last.accepted or 0) - (last.committed or 0), 0)
     seconds = waiting / rate if rate > 0.0 else (float("inf") if waiting else 0.0)
-    text = f"{units.count(waiting)} wait, {units.tidy(rate, 3)} per s" if rate > 0.0 else f"{waiting} wait, none"
+    text = f"{units.count(waiting)} waiting, {units.tidy(rate, 3)} per s" if rate > 0.0 else f"{waiting} waiting, none"
     return Sign(label="committed (waiting ÷ rate = latency)",
                 now=f"{text}: {units.tidy(seconds, 2)} s" if seconds != float("inf") else f"{text} committed",
                 limit=f"at most {units.duration(_BACKLOG_S)}", is_amber=seconds > _BACKLOG_S)  # fmt: skip
@@ -140,7 +140,7 @@ def live_section(run_id: str, state: LiveState | None, signs: Sequence[Sign], de
         facts = {
             "stage": f"{state.stage} {units.plain_percent(state.fraction, decimals=0)} {state.detail}".strip(),
             "offered": _count(last.offered), "accepted": _count(last.accepted), "committed": _count(last.committed),
-            "load for": units.duration(last.at_s) if state.points else "",
+            "duration of the load": units.duration(last.at_s) if state.points else "",
         }  # fmt: skip
         rows = [row_of(label, text) for label, text in facts.items() if text]
         blocks.append(Table(f"state-{run_id}", "", words("", ""), rows))
@@ -168,10 +168,12 @@ def _drift(run_id: str, stretches: Sequence[LiveStretch]) -> Table | None:
             rows.append(_drift_row(label, known, trend, unit))
     if not rows:
         return None
-    columns = [*words("figure"), Column("at its begin"), Column("now"), Column("change so far"),
-               Column("95 % interval", kind="intervals"), *words("over the time")]  # fmt: skip
+    columns = [*words("metric"), Column("at the start"), Column("now"), Column("change so far"),
+               Column("95 % interval", kind="intervals"), *words("trend")]  # fmt: skip
     length = units.duration(stretches[-1].at_s - stretches[0].at_s)
-    note = f"A line through {len(stretches)} stretches of {length} (Theil and Sen). The run's report judges it."
+    note = (
+        f"Slope of a line through {len(stretches)} stretches of {length} (Theil and Sen). The run's report judges it."
+    )
     return Table(f"drift-{run_id}", "Drift", columns, rows, [note])
 
 
@@ -183,7 +185,7 @@ def _drift_row(label: str, values: Sequence[float], trend: Trend, unit: str) -> 
     else:
         change, interval = units.tidy_quantity(trend.rise, unit, is_change=True), ""
     look: Emphasis = "caution" if low > 0.0 else "better" if high < 0.0 else "quiet"
-    word = "rises" if low > 0.0 else "falls" if high < 0.0 else "no trend shown"
+    word = "rises" if low > 0.0 else "falls" if high < 0.0 else "no clear trend"
     return row_of(
         label, TableCell(units.quantity(trend.begin, unit)), TableCell(units.quantity(values[-1], unit)),
         TableCell(change), TableCell(interval), TableCell(word, emphasis=look),
@@ -194,11 +196,11 @@ def search_section(search: LiveSearch) -> Section:
     """A search among revisions: the current one, the remaining ones, and the result of each step."""
     facts = {
         "between": f"{search.good} and {search.bad}",
-        "followed": search.followed or "not yet: whether the ends differ is being measured",
+        "followed": search.followed or "not yet known: the difference between the ends is being measured",
         "now": search.trying,
         "revisions left": f"{units.count(search.left)} of {units.count(search.revisions - 1)}",
         "runs": f"{units.count(search.runs)} of at most {units.count(search.most_runs)}",
-        "last news": units.utc(search.updated_at) if search.updated_at else "",
+        "last update": units.utc(search.updated_at) if search.updated_at else "",
     }
     rows = [row_of(label, text) for label, text in facts.items() if text]
     blocks: list[Block] = [Table(f"search-{search.experiment}", "", words("", ""), rows)]
@@ -206,7 +208,7 @@ def search_section(search: LiveSearch) -> Section:
         columns = [*words("step", "revision"), Column("runs"), *words("verdict"), Column("probability of the change"),
                    Column("revisions left")]  # fmt: skip
         steps = [_search_row(number, step) for number, step in enumerate(search.steps, start=1)]
-        blocks.append(Table(f"path-{search.experiment}", "The path", columns, steps))
+        blocks.append(Table(f"path-{search.experiment}", "Search path", columns, steps))
     return Section(f"search-{search.experiment}-section", f"Search {search.experiment}", blocks)
 
 
@@ -233,10 +235,10 @@ def _decision_sentences(decision: Standing) -> Iterator[str]:
     yield f"{units.plural(decision.rounds, 'run')} per side of at most {decision.most}."
     if decision.verdict:
         yield f"So far: {decision.verdict}." + (
-            f" Open: {', '.join(decision.undecided)}." if decision.undecided else ""
+            f" Undecided: {', '.join(decision.undecided)}." if decision.undecided else ""
         )
     if decision.chances:
         shares = ", ".join(f"{count}: {units.plain_percent(share)}" for count, share in decision.chances.items())
-        yield f"Chance of a decision by runs per side: {shares}."
+        yield f"Probability of a decision, by runs per side: {shares}."
     if decision.expected_at:
-        yield f"Expected at {units.utc(decision.expected_at)}, if every run takes as long as those before."
+        yield f"Expected at {units.utc(decision.expected_at)}, if every run takes as long as the previous ones."

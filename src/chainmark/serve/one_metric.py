@@ -84,7 +84,7 @@ def view_of(document: Document, id_: str) -> MetricView:
         if judgement is not None
     ]
     if not judged:
-        raise UsageError(f"this comparison has no metric `{id_}`", "the matrix of the comparison lists all")
+        raise UsageError(f"this comparison has no metric `{id_}`", "the overview of the comparison lists all metrics")
     first, judgement = judged[0]
     sides = [_side(first, judgement, 0), *(_side(comparison, own, 1) for comparison, own in judged)]
     return MetricView(
@@ -151,7 +151,7 @@ def _by_key(breakdown: Breakdown, labels: tuple[str, str], unit: str) -> Table:
         )
         for place, value in enumerate(breakdown.values)
     ]  # fmt: skip
-    columns = [*words(breakdown.key), *map(Column, labels), *words("stands out")]
+    columns = [*words(breakdown.key), *map(Column, labels), *words("outlier")]
     return Table(f"by-{breakdown.key}-{labels[1]}", f"Mean by {breakdown.key}", columns, rows, sortable=True)
 
 

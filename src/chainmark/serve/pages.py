@@ -115,7 +115,7 @@ def caveats_of_moment(moment: Moment) -> Caveats:
     if moment.damaged:
         some = ", ".join(moment.damaged[:3]) + (" …" if len(moment.damaged) > 3 else "")
         caveats.append(
-            f"{units.plural(len(moment.damaged), 'damaged run')} left out of every page but the list: {some}"
+            f"{units.plural(len(moment.damaged), 'damaged run')} excluded from all pages except *Runs*: {some}"
         )
     if moment.trouble:
         caveats.append(f"the notes cannot be read: {moment.trouble}")
@@ -171,10 +171,10 @@ def home_document(home: HomePage) -> Document:
     ]
     table = Table("workloads", "", words("workload", "newest", "verdict", "sentence", "measured"), rows)
     blocks: list[Block] = [table] if rows else [
-        Remarks("empty", "", ["Nothing was measured yet: `chainmark run PROFILE --version V` makes the first run."])
+        Remarks("empty", "", ["There are no runs yet: start one with `chainmark run PROFILE --version V`."])
     ]  # fmt: skip
     return own_document(
-        "home", "The lab", f"{units.plural(home.runs, 'run')} · {units.plural(len(home.cards), 'workload')}",
+        "home", "Workloads", f"{units.plural(home.runs, 'run')} · {units.plural(len(home.cards), 'workload')}",
         [Section("workloads", "Workloads", blocks)], home,
     )  # fmt: skip
 
@@ -185,7 +185,7 @@ def live_document(live: Live) -> Document:
     rows = [
         row_of(
             run.run_id,
-            "runs" if run.is_alive else "broken off",
+            "running" if run.is_alive else "aborted",
             run.version,
             run.profile,
             units.utc(run.started_at) if run.started_at else "",
@@ -194,17 +194,17 @@ def live_document(live: Live) -> Document:
         )
         for run in live.runs
     ]
-    headings = words("run", "", "version", "profile", "started", "experiment", "of it")
+    headings = words("run", "", "version", "profile", "started", "experiment", "progress")
     blocks: list[Block] = [Table("live", "", headings, rows)] if rows else []
     blocks.append(Remarks("how", "", [
-        Remark(f"{units.plural(alive, 'run')} being made now. What was broken off is never compared; "
-               "`chainmark runs remove RUN` removes it."),
+        Remark(f"{units.plural(alive, 'run')} in progress. Aborted runs are never compared; "
+               "`chainmark runs remove RUN` deletes them."),
     ]))  # fmt: skip
     sections = [search_section(search) for search in live.searches]
     sections += [live_section(run.run_id, run.state, run.signs, run.decision) for run in live.runs if run.is_alive]
     sections = [section for section in sections if section.blocks]
-    sections.append(Section("live", "Runs without a seal", blocks))
-    return own_document("live", "Now", "what is being measured", sections, live)
+    sections.append(Section("live", "Unfinished runs", blocks))
+    return own_document("live", "Live", "runs and searches in progress", sections, live)
 
 
 def runs_document(run_list: RunList) -> Document:

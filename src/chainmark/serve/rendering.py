@@ -22,8 +22,8 @@ PAGES = {
     "What if": "/what-if", "Live": "/live", "Metrics": "/metrics",
 }  # fmt: skip
 KEYS = {
-    "/": "search", "?": "show these keys", "g h r c t l m": "go to home, runs, compare, history, live, metrics",
-    "j k ↓ ↑": "next, previous run of the list", "x": "mark the run", "c": "compare the marked runs",
+    "/": "search", "?": "show keyboard shortcuts", "g h r c t l m": "go to home, runs, compare, history, live, metrics",
+    "j k ↓ ↑": "next or previous run in the list", "x": "mark the run", "c": "compare the marked runs",
     "o": "open the run",
 }  # fmt: skip
 _ID, _ANCHOR = re.compile(r'\bid="([^"]+)"'), re.compile(r'href="#([^"]+)"')

@@ -74,14 +74,14 @@ class Guard:
     def _refused(self, scope: Scope) -> ASGIApp | None:
         headers = Headers(scope=scope)
         if sum(len(name) + len(value) for name, value in headers.raw) > MOST_HEADER_BYTES:
-            return PlainTextResponse("These headers are too large.\n", 431)
+            return PlainTextResponse("The request headers are too large.\n", 431)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._is_own(hosts[0]):
-            return PlainTextResponse("This server is not asked by that name; see `--name`.\n", 421)
+            return PlainTextResponse("The server does not accept this host name. Allow it with `--name`.\n", 421)
         if self._token and (refused := self._without_token(scope, headers)) is not None:
             return refused
         if scope["method"] not in _SAFE_METHODS | {"POST"}:
-            return PlainTextResponse("This server is read.\n", 405, {"allow": "GET, HEAD"})
+            return PlainTextResponse("This method is not allowed.\n", 405, {"allow": "GET, HEAD"})
         return None
 
     def _is_own(self, host: str) -> bool:
@@ -103,7 +103,7 @@ class Guard:
             return entered
         if self._is_token(_cookie(headers)) or self._is_token(headers.get("authorization", "").removeprefix("Bearer ")):
             return None
-        return PlainTextResponse("The token is needed: `?token=…` once, or `Authorization: Bearer …`.\n", 401)
+        return PlainTextResponse("A token is required: `?token=…` once, or `Authorization: Bearer …`.\n", 401)
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._token)

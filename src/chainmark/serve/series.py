@@ -54,15 +54,15 @@ def series_view(run: SealedRun, metric: Metric, begin_s: float | None, end_s: fl
     """
     time = run.catalogue.population(metric.population).time_key
     if time is None:
-        raise UsageError(f"`{metric.id}` has no order in time", "its population has no time")
+        raise UsageError(f"`{metric.id}` cannot be shown over time", "its population has no time")
     known = run.scan_samples(metric.population).select(t=time, v=metric.id).drop_nulls().filter(pl.col("v").is_finite())
     first, last = known.select(first=pl.col("t").min(), last=pl.col("t").max()).collect().row(0)
     if first is None:
-        raise UsageError(f"run `{run.run_id}` has no samples of `{metric.id}`", "the page of the run lists what it has")
+        raise UsageError(f"run `{run.run_id}` has no samples of `{metric.id}`", "the page of the run lists its metrics")
     begin, end = max(first, first if begin_s is None else begin_s), min(last, last if end_s is None else end_s)
     if begin > end:
         raise UsageError(
-            "this span of time is empty", f"the series goes from {units.tidy(first)} s to {units.tidy(last)} s"
+            "the selected time span is empty", f"the series covers {units.tidy(first)} s to {units.tidy(last)} s"
         )
     width = (end - begin) / _MOST_POINTS or 1.0
     spans = (
@@ -94,7 +94,7 @@ def series_document(run: SealedRun, metric_id: str, begin_s: float | None, end_s
     """
     metric = run.catalogue.metric(metric_id)
     view = series_view(run, metric, begin_s, end_s)
-    subtitle = f"{run.run_id} · {units.plural(view.samples, 'sample')} in {units.plural(len(view.n), 'span')}"
+    subtitle = f"{run.run_id} · {units.plural(view.samples, 'sample')} in {units.plural(len(view.n), 'time span')}"
     sections = [Section("series", "Over time", [_chart(view, metric)])]
     return own_document("series", metric.label, subtitle, sections, view)
 
@@ -117,6 +117,6 @@ def _chart(view: SeriesView, metric: Metric) -> Chart:
             Layer("line", "spans", x="x", y="y", tips=tips),
         ],
         data={"spans": data},
-        note="Line: mean of each span of time. Band: from the smallest to the largest of its samples.",
+        note="Line: mean of each time span. Band: from its smallest to its largest sample.",
         wide=True,
     )

@@ -75,7 +75,7 @@ def serve(
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listener.getsockname()[1]}/"
     say(f"serving {root} at {address}{f'?token={needed}' if needed and token is None else ''}")
-    say("Ctrl-C ends it")
+    say("press Ctrl-C to stop")
     with listener, contextlib.suppress(KeyboardInterrupt):
         uvicorn.Server(config).run(sockets=[listener])
 
@@ -90,7 +90,7 @@ def _listening(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise EnvironmentFailure(
-            f"nothing can listen at {host}:{port}: {error.strerror or error}",
-            "another process may have that port: `--port 0` takes a free one",
+            f"cannot listen on {host}:{port}: {error.strerror or error}",
+            "another process may use that port: `--port 0` selects a free one",
         ) from error
     return listener

@@ -206,8 +206,8 @@ class Site:
         if run_id in moment.damaged or any(entry.run_id == run_id for entry in moment.whole):
             return self.store.run(run_id)
         if run_id in moment.unfinished:
-            raise UsageError(f"run `{run_id}` is not finished", "the page *Live* says how far it is")
-        raise UsageError(f"there is no run `{run_id}`", "the page *Runs* lists all")
+            raise UsageError(f"run `{run_id}` is not finished", "the page *Live* shows its progress")
+        raise UsageError(f"there is no run `{run_id}`", "the page *Runs* lists all runs")
 
     # ---- comparisons ------------------------------------------------------------------------------------------------
     def compare(self, asked: Asked) -> Page:
@@ -217,10 +217,10 @@ class Site:
         why = "why" in asked
         form = part("compare_form", [*sides, *[""] * max(1, 2 - len(sides))], self._known_sides(), why)
         if len(sides) < 2:
-            words = "Name two sides or more: versions, runs, or sides of an experiment."
-            return Page(pages.links_document("Compare", "any two sides or more", self._pairs(), words), "Compare", form)
+            words = "Select at least two sides: versions, runs, or sides of an experiment."
+            return Page(pages.links_document("Compare", "two or more sides", self._pairs(), words), "Compare", form)
         if len(sides) > _MOST_SIDES:
-            raise UsageError(f"{len(sides)} sides are more than a page has room for", f"choose {_MOST_SIDES} at most")
+            raise UsageError(f"{len(sides)} sides are too many for a page", f"select at most {_MOST_SIDES}")
         document = self._document(("compare", *sides, why), lambda: self._compared(sides, why=why))
         return self._compare_page(document, {**asked, "side": sides}, form)
 
@@ -299,7 +299,7 @@ class Site:
                 (workload.brief().title, f"/history?run={quote(workload.newest.run_id)}", workload.brief().size)
                 for workload in workloads
             ]
-            otherwise = f"No workload has runs of {LEAST_RELEASES} releases yet."
+            otherwise = f"No workload has runs of at least {LEAST_RELEASES} releases yet."
             return Page(pages.links_document("History", "a workload over its releases", links, otherwise), "History")
         self.sealed(run_id)
         document = self._document(("history", run_id), lambda: history(run_id, store=self.store)[0])
@@ -315,14 +315,14 @@ class Site:
                 (workload.brief().title, f"/capacity?run={quote(workload.newest.run_id)}", workload.brief().size)
                 for workload in tested
             ]
-            title, otherwise = "latency against load", "No load test yet: `chainmark load` makes one."
+            title, otherwise = "latency against load", "There are no load tests yet: run one with `chainmark load`."
             return Page(pages.links_document("Capacity", title, links, otherwise), "Capacity")
         self.sealed(run_id)
         own = next(
             (workload for workload in workloads if any(entry.run_id == run_id for entry in workload.entries)), None
         )
         if own is None:
-            raise UsageError(f"run `{run_id}` is of no workload", "it is damaged, or has profiles")
+            raise UsageError(f"run `{run_id}` does not belong to a workload", "it is damaged, or has profiles")
         runs = self.store.readable(self.store.run(group[-1].run_id) for group in own.releases())
         title = own.brief().title
         document = self._document(("capacity", *own.key), lambda: capacity_document(title, runs))
@@ -354,7 +354,7 @@ class Site:
                 )
                 for item in known
             ]
-            otherwise = "No installed system has both a model and a run or profile to fit it to."
+            otherwise = "No installed system has both a model and a run or profile for it."
             return Page(pages.links_document("What if", "a model fitted to a run or a profile", links, otherwise),
                         "What if")  # fmt: skip
         entry = next((item for item in self.store.now().whole if item.run_id == source), None)
@@ -399,14 +399,16 @@ class Site:
         """The systems with a data dictionary."""
         del asked
         links = [(catalogue(name).title, f"/metrics/{quote(name)}", name) for name in system_names()]
-        return Page(pages.links_document("Metrics", "what each means", links, "No system is installed."), "Metrics")
+        return Page(pages.links_document("Metrics", "definitions", links, "No system is installed."), "Metrics")
 
     def dictionary(self, asked: Asked, system: str) -> Page:
         """The data dictionary of a system."""
         del asked
         known = catalogue(system)
         links = [(metric.label, f"/metrics/{quote(system)}/{metric.id}") for metric in known.ordered()]
-        return Page(pages.dictionary_document(known), "Metrics", part("folded_links", "How each is computed", links))
+        return Page(
+            pages.dictionary_document(known), "Metrics", part("folded_links", "How each metric is computed", links)
+        )
 
     def computed(self, asked: Asked, system: str, metric: str) -> Page:
         """How a figure is computed: for some runs, by the catalogue that they contain, or in general."""

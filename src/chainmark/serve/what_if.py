@@ -86,7 +86,7 @@ def _amount(knob: Knob, slider: Slider) -> str | None:
         return knob.value  # as text, in the command's syntax
     if not slider.low <= value <= slider.high:
         low, high = (units.tidy(end) for end in (slider.low, slider.high))
-        raise UsageError(f"{knob.name} is {knob.value}", f"choose {low} to {high}")
+        raise UsageError(f"{knob.name} is {knob.value}", f"choose a value between {low} and {high}")
     text = knob.value.strip()
     sign = "+" if slider.is_change and not text.startswith(("-", "+")) else ""
     return None if value == slider.neutral else f"{sign}{text}{slider.behind}"

@@ -150,7 +150,7 @@ def _with_verdict(card: Card, workload: Workload, store: ReadStore) -> Card:
     releases = [group for release in workload.releases() if (group := _opened(release, store))]
     if len(releases) < 2:
         return card.model_copy(update={
-            "sentence": "One release was measured; with the next one there is a verdict.",
+            "sentence": "Only one release was measured. A verdict requires a second one.",
             "address": f"/runs/{card.newest_run}",
         })  # fmt: skip
     baseline, candidate = releases[-2:]

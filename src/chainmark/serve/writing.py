@@ -25,10 +25,12 @@ async def write_note(request: Request, site: Site) -> Response:
     """
     form = await _form(request)
     if not (_is_same_origin(request) and hmac.compare_digest(form.get("form", "").encode(), site.form_token.encode())):
-        raise UsageError("this form is not of this server's own page", "load the page anew and write it there")
+        raise UsageError(
+            "this form does not come from a page of this server", "reload the page and submit the form again"
+        )
     run_id, text = form.get("run", ""), " ".join(form.get("text", "").split())
     if not text or len(text) > _MOST_LETTERS:
-        raise UsageError("a note is a clause of 1 to 500 letters", "go back and write it")
+        raise UsageError("a note must have 1 to 500 characters", "go back and change it")
     await run_in_threadpool(_noted, site, run_id, form.get("reach", ""), text)
     return RedirectResponse(f"/runs/{quote(run_id)}", 303)
 
@@ -38,7 +40,7 @@ async def _form(request: Request) -> dict[str, str]:
     async for part in request.stream():
         content += part
         if len(content) > _MOST_BYTES:
-            raise UsageError("this form is too large", "a note is a clause")
+            raise UsageError("this form is too large", "shorten the note")
     quantiles = parse_qs(content.decode("utf-8", "replace"), max_num_fields=10)
     return {name: values[0] for name, values in quantiles.items()}
 
@@ -54,4 +56,4 @@ def _noted(site: Site, run_id: str, reach: str, text: str) -> None:
     elif reach in {"run", "version"}:
         annotate(run_id if reach == "run" else run.subject.version, text, store=site.store)
     else:
-        raise UsageError(f"`{reach}` cannot be noted of", "there are run, version and set-up")
+        raise UsageError(f"a note cannot apply to `{reach}`", "it applies to a run, a version or a set-up")

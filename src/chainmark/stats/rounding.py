@@ -9,7 +9,7 @@ from chainmark.core.distribution import Estimate, MetricSummary
 
 # Rounding errors are uniformly distributed.
 UNIFORM = math.sqrt(12.0)
-METHOD = "as printed: uniform over what the digits leave open"
+METHOD = "as printed: uniform over the rounding interval"
 
 
 def rounding_error(unit: float) -> float:

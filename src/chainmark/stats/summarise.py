@@ -140,11 +140,11 @@ def _estimate(prepared: _Prepared, statistic: str, replicates: Replicates | None
         return Estimate(value=None, standard_error=None, method="not estimable: too few samples")
     if fraction in {0.0, 1.0}:
         # A resample never reaches beyond the sample's own extreme, so its spread does not show the extreme's error.
-        return Estimate(value=value, standard_error=None, method="an extreme: resampling cannot estimate its error")
+        return Estimate(value=value, standard_error=None, method="extreme value: resampling cannot estimate its error")
     if replicates is None:
         return Estimate(value=value, standard_error=None, method=method)
     if fraction not in replicates:
-        return Estimate(value=value, standard_error=None, method="the median of single keys': no error is estimated")
+        return Estimate(value=value, standard_error=None, method="the median over the keys: no error is estimated")
     if fraction is not None and prepared.reduced is not None:
         method = f"Woodruff's inversion of the share below it: {method}"
     drawn = np.ascontiguousarray(replicates[fraction])

@@ -173,7 +173,7 @@ def test_without_a_change_nothing_is_looked_for(profile: Path, monkeypatch: pyte
     assert _result(document).way is Way.NO_CHANGE
     assert document.verdict.exit_code == 3
     assert set(lab.system.made) == {0, 40}
-    assert "There is no change to look for" in document.text()
+    assert "There is no change to search for" in document.text()
     assert "--metric M" in document.text()
 
 
@@ -246,8 +246,8 @@ def test_an_interrupted_search_goes_on_as_if_it_had_not_been(
 def test_progress_says_which_step_how_far_and_how_much_is_left(whole: _Whole) -> None:
     steps = [line for line in whole.told if line.startswith("step ")]
     assert steps[0].startswith("step 1 · v20: it contains the change with ")
-    assert "revisions left, about " in steps[0]
-    assert steps[-1].endswith("1 revision left, about 0 more runs")
+    assert "revisions remaining, about " in steps[0]
+    assert steps[-1].endswith("1 revision remaining, about 0 more runs")
 
 
 def test_an_instrument_that_keeps_failing_ends_the_search_and_says_how_to_go_on(

@@ -41,7 +41,7 @@ def test_what_is_decided_needs_no_more_runs(factors: dict[str, float]) -> None:
 def test_what_noise_leaves_open_goes_on_and_says_so() -> None:
     over, told = _over(sides(run_noise=0.2, repetitions=2))
     assert not over
-    assert told[0].startswith("after 2 runs per side not decided: ")
+    assert told[0].startswith("after 2 runs per side undecided: ")
 
 
 def test_sides_that_cannot_be_compared_are_not_run_again_and_again() -> None:
@@ -50,7 +50,7 @@ def test_sides_that_cannot_be_compared_are_not_run_again_and_again() -> None:
     for run in candidate:
         run.manifest = run.manifest.model_copy(update={"workload": {**run.manifest.workload, "load.rate": 1}})
     over, told = _over((baseline, candidate))
-    assert (over, told) == (True, ["the two sides cannot be compared, and more runs would not change that"])
+    assert (over, told) == (True, ["the two sides cannot be compared, and more runs will not change that"])
 
 
 def test_a_machine_that_was_busy_for_some_runs_does_not_end_what_more_runs_may_decide() -> None:
@@ -235,18 +235,21 @@ def test_what_will_hardly_be_decided_is_given_up_after_some_runs(runs: int, chan
     told = Told()
     assert is_over(_open({7: 1.0, 8: chance}, runs), 8, relay(told, None)) is over
     assert told.lines[0] == (
-        f"after {runs} runs per side not decided: latency; {100 * chance:.0f} % likely to be with 8 runs per side"
+        f"after {runs} runs per side undecided: latency; {100 * chance:.0f} % probability of a decision with 8 runs "
+        f"per side"
     )
-    assert told.lines[1:] == (["stopped: the remaining planned runs are unlikely to decide it"] if over else [])
+    assert told.lines[1:] == (
+        ["stopped: the remaining planned runs are unlikely to lead to a decision"] if over else []
+    )
 
 
 def test_what_the_planned_runs_do_not_reach_at_all_is_given_up() -> None:
     told = Told()
     assert is_over(_open({7: 1.0}), 8, relay(told, None))
-    assert told.lines[0].endswith("; 0 % likely to be with 8 runs per side")
+    assert told.lines[0].endswith("; 0 % probability of a decision with 8 runs per side")
 
 
 def test_without_a_forecast_nothing_is_given_up() -> None:
     told = Told()
     assert not is_over(_open({}, LEAST_BEFORE_GIVING_UP), 8, relay(told, None))
-    assert told.lines == [f"after {LEAST_BEFORE_GIVING_UP} runs per side not decided: latency"]
+    assert told.lines == [f"after {LEAST_BEFORE_GIVING_UP} runs per side undecided: latency"]

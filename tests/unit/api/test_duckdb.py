@@ -62,5 +62,5 @@ def test_figures_are_exported_as_they_are(store: Path, tmp_path: Path, suffix: s
     known = cm.figures("v1.0.1", store)
     assert read.columns == known.columns
     assert read["value"].to_list() == pytest.approx(known["value"].to_list(), nan_ok=True)
-    with pytest.raises(cm.ChainmarkError, match="no format"):
+    with pytest.raises(cm.ChainmarkError, match="no known format"):
         cm.export_figures("v1.0.1", tmp_path / "figures.xlsx", store)

@@ -160,7 +160,7 @@ def test_a_document_is_saved_in_every_format(known: dict[str, Any], tmp_path: Pa
     begins = {".html": b"<!doctype", ".pdf": b"%PDF", ".md": b"", ".xml": b"<?xml", ".json": b"{"}
     for suffix, begin in begins.items():
         assert document.save(tmp_path / f"report{suffix}").read_bytes().startswith(begin)
-    with pytest.raises(cm.ChainmarkError, match="has no format"):
+    with pytest.raises(cm.ChainmarkError, match="has no known format"):
         document.save(tmp_path / "report.docx")
 
 

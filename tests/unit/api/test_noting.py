@@ -40,7 +40,7 @@ def test_a_note_is_about_a_run_a_version_or_a_span(reach: dict[str, str], *, is_
 
 
 def test_a_span_needs_its_system_and_a_run_must_exist(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="runs of one system"):
+    with pytest.raises(UsageError, match="a range of days requires a system"):
         cm.annotate("2026-01-01", "links shared", until="2026-01-02", store=tmp_path)
     with pytest.raises(UsageError, match="no run matches"):
         cm.annotate("v9", "wrong clock", store=tmp_path)

@@ -87,17 +87,19 @@ def noisy() -> _Ended:
 def test_what_eight_runs_a_side_will_not_decide_ends_before_them(noisy: _Ended) -> None:
     """Nobody waits half a day for "inconclusive"."""
     assert noisy.rounds == 4
-    assert noisy.told[-1] == "stopped: the remaining planned runs are unlikely to decide it"
-    assert re.search(r"after 4 runs per side not decided: .*; 0.\d % likely to be with 8 runs per side", noisy.told[-2])
+    assert noisy.told[-1] == "stopped: the remaining planned runs are unlikely to lead to a decision"
+    assert re.search(
+        r"after 4 runs per side undecided: .*; 0.\d % probability of a decision with 8 runs per side", noisy.told[-2]
+    )
     assert noisy.found.finding.verdict is Verdict.INCONCLUSIVE
 
 
 def test_it_says_how_many_runs_it_would_take(noisy: _Ended) -> None:
     """By the normal distribution one metric of 10 % noise takes 14 runs per side, seven together about twice that."""
-    (told,) = [text for text in noisy.found.finding.advice if "at this noise it takes" in text]
+    (told,) = [text for text in noisy.found.finding.advice if "with this noise," in text]
     found = re.fullmatch(
-        r"at this noise it takes (\d+) runs per side to pass an equal release with 80 % probability, "
-        r"in a new experiment \(`--repeat \1`\): runs added to this one decide less easily",
+        r"with this noise, (\d+) runs per side are required to pass an equal release with 80 % probability, "
+        r"in a new experiment \(`--repeat \1`\): adding runs to this one has less power",
         told,
     )
     assert found is not None

@@ -116,7 +116,7 @@ def test_a_run_of_the_store_can_be_predicted_and_explained(own_store: Path, figu
 def test_two_runs_are_not_one_source(own_store: Path, figures: dict[str, float]) -> None:
     made_up.sealed_run(own_store, figures)
     made_up.sealed_run(own_store, figures)
-    with pytest.raises(UsageError, match=r"`10\.6\.2` names 2 runs"):
+    with pytest.raises(UsageError, match=r"`10\.6\.2` matches 2 runs"):
         chainmark("predict", "10.6.2")
 
 

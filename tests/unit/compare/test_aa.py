@@ -42,7 +42,7 @@ def test_too_many_false_alarms_are_a_failure(noisy: AAReport) -> None:
     """A verdict that calls half of the unchanged releases worse must stop whoever relies on it."""
     document = document_of(noisy.model_copy(update={"verdict": Verdict.FAIL, "splits": {Verdict.FAIL: 5}}))
     assert (document.verdict.exit_code, document.word) == (ExitCode.FAIL, "FALSE ALARMS")
-    assert "100 % of the halves" in document.suites[0].cases[0].reason
+    assert "100 % of the splits" in document.suites[0].cases[0].reason
 
 
 @pytest.mark.parametrize(

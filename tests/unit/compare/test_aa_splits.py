@@ -78,8 +78,8 @@ def test_a_quiet_build_passes_every_split() -> None:
     assert found.splits == {Verdict.PASS: 6, Verdict.INCONCLUSIVE: 0, Verdict.FAIL: 0}
     assert (found.verdict, found.runs_a_side) == (Verdict.PASS, 2)
     assert found.sentence == (
-        "Of 6 ways to take these runs for two releases with 2 runs per side, 6 pass; "
-        "the noisiest figure against its margin is x (mean)"
+        "Of 6 splits of these runs into two releases with 2 runs per side, 6 pass; the noisiest metric relative to "
+        "its margin is x (mean)"
     )
     assert (found.tool_version, found.title) == ("1.2", "CometBFT v1 against itself")
     assert (found.subtitle, found.date) == ("profile cometbft/demo · 4 runs · 2026-11-20", "2026-11-20")
@@ -209,7 +209,7 @@ def test_only_what_gates_is_told_and_only_where_two_runs_show_it() -> None:
     ]
     found = aa_report(runs, [], "1")
     assert [row.metric_id for row in found.noise] == ["a_s", "b_s", "e_s", "f_s"]
-    assert found.sentence.endswith("the noisiest figure against its margin is noisy (mean)")
+    assert found.sentence.endswith("the noisiest metric relative to its margin is noisy (mean)")
 
 
 @pytest.mark.usefixtures("_undecided")
@@ -229,7 +229,7 @@ def test_runs_that_are_not_valid_are_left_out_and_the_archives_others_are_counte
     assert refused.value.hint == "in time: 91 %, required >= 98 %"
     with pytest.raises(UsageError) as few:
         aa_report(runs[2:], [], "1")
-    assert few.value.hint == "make more runs: `--repeat 8`"
+    assert few.value.hint == "use more runs: `--repeat 8`"
     runs[2].manifest.gates.append(late.model_copy(update={"label": "alive"}))
     runs[2].manifest.status = Status.INVALID
     with pytest.raises(InvalidRunError) as several:

@@ -232,8 +232,8 @@ def test_samples_of_which_a_condition_is_not_told_do_not_count() -> None:
     [
         ((8, 4, 9, 4), ""),
         ((8, 3, 9, 3), ""),  # two of four
-        ((8, 4, 10, 4), "the sides share 2 of 6 hours of the day, so the version cannot be told from the time of day"),
-        ((8, 2, 20, 2), "the sides share 0 of 4 hours of the day, so the version cannot be told from the time of day"),
+        ((8, 4, 10, 4), "the sides share 2 of 6 hours of the day: the version and the time of day"),
+        ((8, 2, 20, 2), "the sides share 0 of 4 hours of the day: the version and the time of day"),
     ],
 )
 def test_sides_that_share_less_than_half_of_the_hours_are_not_judged(
@@ -259,7 +259,7 @@ def test_a_condition_that_only_tells_the_sides_apart_is_named() -> None:
     before = [BEFORE[0].with_columns(lag_s=pl.lit(0.0))]
     after = [AFTER[0].with_columns(lag_s=pl.lit(1.0))]
     found = _sides(DELAY, before, after)
-    assert found.unlike == "too few samples to tell the version from header lag"
+    assert found.unlike == "too few samples to separate the version from header lag"
     assert (found.baseline, found.note) == (collect(_runs(*before), DELAY, "mean"), "")
 
 

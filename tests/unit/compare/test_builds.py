@@ -91,7 +91,7 @@ def test_one_build_with_two_configurations_is_no_aa_and_says_what_differs() -> N
     found = compare(*runs, tool_version="0")
     assert A_A not in found.caveats.badges
     assert not found.title.startswith("A/A")
-    assert found.caveats.sentences == ("both sides are the same build: what differs is its configuration, in 1 place",)
+    assert found.caveats.sentences == ("both sides are the same build: only its configuration differs, in 1 place",)
 
 
 def made_of(run: SyntheticRun, *logs: tuple[int, str | None]) -> SyntheticRun:
@@ -135,9 +135,7 @@ def test_a_document_of_two_releases_or_an_empty_log_makes_no_aa(source: tuple[in
 )
 def test_what_only_labels_tell_apart_is_said(baseline: dict[str, Any], candidate: dict[str, Any], version: str) -> None:
     found = judged(baseline, candidate).caveats
-    told = (
-        f"both sides are of version {version} and nothing tells their builds apart: this may compare it with itself",
-    )
+    told = (f"both sides have version {version} and indistinguishable builds: this may compare a build with itself",)
     assert found.badges == ()
     assert found.sentences == (told if version else ())
 

@@ -167,9 +167,9 @@ def test_runs_averaged_by_different_rules_are_invalid() -> None:
         synthetic.catalogue = synthetic.catalogue.model_copy(update={"populations": changed})
     found = compared(baseline, candidate)
     assert found.verdict is Verdict.INVALID
-    assert "the sides average by different rules (nodes × seconds: averaged over every node" in found.sentence
-    assert "the mean of the 3 lowest means of a node" in found.sentence
-    assert found.advice == ["analyse one side again by the other's rules, then compare again"]
+    assert "the sides use different averaging rules (nodes × seconds: the mean over every node" in found.sentence
+    assert "the mean of the 3 lowest means per node" in found.sentence
+    assert found.advice == ["analyse one side again with the rules of the other, then compare again"]
     assert gate(compared(*sides(repetitions=2)), "rules_equal").status is GateStatus.PASS
 
 
@@ -382,12 +382,12 @@ def test_long_lines_and_clouds_are_thinned_and_say_so() -> None:
     found = {chart.id: chart for chart in compared(baseline, candidate).charts}
     scatter, series = found["tx_latency_s-scatter"], found["committed_tx_per_s-series"]
     assert all(len(line.x) <= 20_000 for line in scatter.lines)
-    assert scatter.note == "thinned to one sample in 2 at least, and the extremes"
+    assert scatter.note == "thinned to at least one sample in 2, plus the extremes"
     pooled = found["tx_latency_s-cdf"].lines[0]
     assert (min(scatter.lines[0].y), max(scatter.lines[0].y)) == (pooled.x[0], pooled.x[-1])
     assert all(len(line.x) <= 1000 for line in series.lines)
     assert "thinned" in series.note
-    assert "holds no noise between runs" in found["tx_latency_s-cdf"].note
+    assert "does not include noise between runs" in found["tx_latency_s-cdf"].note
 
 
 def test_the_bytes_do_not_depend_on_the_number_of_threads() -> None:

@@ -60,7 +60,7 @@ def test_a_candidate_that_fails_a_run_which_the_baseline_passes_fails() -> None:
     assert found.verdict is Verdict.FAIL
     logs = f"look at `raw/logs` of the run {found.candidate.runs[0].run_id}"
     assert found.sentence == f"v1.0.1 failed 1 of 3 runs: {DEATH}; v0.38.17 failed none of 3; {logs}"
-    told = "v1.0.1 may be worse than v0.38.17 by more than is allowed: extra rounds +0.053"
+    told = "v1.0.1 may be worse than v0.38.17 by more than the margin: extra rounds +0.053"
     assert any(text.startswith(told) for text in found.reasons), "the metrics are told all the same"
     assert [run.status for run in found.candidate.runs] == [Status.FAILED, Status.VALID, Status.VALID]
     assert any("raw/logs" in text for text in found.advice)
@@ -82,7 +82,7 @@ def test_a_pipeline_sees_the_failed_runs_as_a_case() -> None:
 def test_the_figures_of_failed_runs_are_in_no_metric_and_that_is_said() -> None:
     found = _compared(candidate=1)
     assert all(len(item.candidate.per_run) == 2 for item in found.judgements)
-    assert any("the figures of failed runs are in no metric" in text for text in found.reasons)
+    assert any("failed runs are excluded from all metrics" in text for text in found.reasons)
 
 
 def test_a_candidate_that_fails_all_runs_fails_and_has_no_judged_metric() -> None:
@@ -108,7 +108,7 @@ def test_a_baseline_that_fails_is_a_weak_anchor_and_the_metrics_decide() -> None
     assert found.verdict is Verdict.PASS
     assert found.sentence.startswith("All 8 gating metrics of v1.0.1 are shown to be within their margins")
     assert found.sentence.endswith(f"; however, v0.38.17 failed 1 of 3 runs: {DEATH}; v1.0.1 failed none of 3")
-    assert any("a baseline that fails is a weak one to compare with" in text for text in found.reasons)
+    assert any("a baseline with failed runs is a weak reference" in text for text in found.reasons)
     screen = io.StringIO()
     print_document(comparison_document(found), Console(file=screen, width=120))
     assert f"v0.38.17 failed 1 of 3 runs: {DEATH}" in " ".join(screen.getvalue().split())
@@ -184,7 +184,7 @@ def test_many_reasons_are_counted_and_the_first_are_told() -> None:
 
 # --- of the runs' manifests alone -----------------------------------------------------------------------------------
 
-NO_FIGURES = "the figures of failed runs are in no metric: what a broken network took is not how fast it is"
+NO_FIGURES = "failed runs are excluded from all metrics: the figures of a broken network do not show its performance"
 
 
 def _side(name: str, passed: int, *causes: str, invalid: int = 0) -> SelectedRuns:
@@ -219,7 +219,7 @@ def test_who_failed_how_often_and_what_follows_in_words() -> None:
         "A failed 1 of 3 runs: x; B failed none of 3",
         [
             "failed by A: a-2: because of a-2",
-            "A failed runs that B passed: a baseline that fails is a weak one to compare with",
+            "A failed runs that B passed: a baseline with failed runs is a weak reference",
             NO_FIGURES,
         ],
     )
@@ -227,7 +227,7 @@ def test_who_failed_how_often_and_what_follows_in_words() -> None:
     assert no_baseline.verdict is Verdict.INCONCLUSIVE
     assert no_baseline.reasons == [
         "failed by A: a-0: because of a-0; a-1: because of a-1",
-        "A passed no run: its figures have nothing that B could be compared with",
+        "A passed no run: there are no figures to compare B with",
         NO_FIGURES,
     ]
 
@@ -251,7 +251,7 @@ def test_failing_more_often_is_judged_by_the_candidates_tail(
     assert found.reasons[-2].startswith(more)
     assert found.reasons[-1] == NO_FIGURES
     if candidate:
-        assert found.reasons[-2].endswith("required 0.05); while it fails runs, it does not pass")
+        assert found.reasons[-2].endswith("required 0.05); a candidate with failed runs does not pass")
         assert [text[:11] for text in found.reasons[:-2]] == ["failed by B", "failed by A"]
 
 
@@ -305,6 +305,6 @@ def test_a_node_that_needed_three_tries_is_among_the_reasons_of_any_verdict() ->
     candidate[1].manifest.gates.append(warned)
     finding = decide(baseline, candidate).finding
     assert finding.verdict is Verdict.PASS
-    sentence = f"the candidate, in 1 of 3 runs, not: every node started at the first try ({told})"
+    sentence = f"the candidate did not meet in 1 of 3 runs: every node started at the first try ({told})"
     assert sentence in finding.reasons
     assert not any("first try" in reason for reason in decide(*sides(run_noise=0.002)).finding.reasons)

@@ -134,4 +134,4 @@ def test_a_history_without_re_runs_and_samples_says_how_to_make_some() -> None:
         UsageError, match=r"^no build in this history has re-runs, and no run has samples to split$"
     ) as refused:
         history_check(runs[0], runs, Past(), "test")
-    assert refused.value.hint == "make runs of one build: `chainmark aa PROFILE --version V`"
+    assert refused.value.hint == "measure one build several times: `chainmark aa PROFILE --version V`"

@@ -73,8 +73,8 @@ def test_a_history_names_its_releases_and_its_figures() -> None:
     assert found.model_dump(include={"tool_version", "title", "subtitle", "date", "sentence", "false_discoveries"}) == {
         "tool_version": "9.9", "title": "History of CometBFT", "date": "2026-01-05", "false_discoveries": 0.05,
         "subtitle": "profile cometbft/demo · 5 releases · 2026-01-01 to 2026-01-05",
-        "sentence": "None of 1 figure changed its level over 5 releases, which says nothing yet of v4 alone; judge "
-        "that with `chainmark compare v3 v4`.",
+        "sentence": "None of 1 metric changed its level over 5 releases; v4 alone is not judged here; judge it with "
+        "`chainmark compare v3 v4`.",
     }  # fmt: skip
     assert found.caveats.badges == ("PRINTED",)
     assert [(one.label, one.version, one.started_at[:10], one.run_ids) for one in found.releases] == [
@@ -97,7 +97,7 @@ def test_a_history_names_its_releases_and_its_figures() -> None:
 
 
 def test_fewer_than_four_releases_are_refused_with_how_to_get_more() -> None:
-    with pytest.raises(UsageError, match=r"^this workload has 3 releases, and a history needs 4$") as refused:
+    with pytest.raises(UsageError, match=r"^this workload has 3 releases, but a history requires 4$") as refused:
         series([1.0, 2.0, 3.0])
     assert refused.value.hint == "`chainmark ingest` imports logs and published reports of earlier releases"
     assert len(series([1.0, 2.0, 3.0, 4.0]).releases) == 4
@@ -163,8 +163,8 @@ def test_a_mean_is_of_the_runs_that_have_the_figure_and_of_ratios_geometric() ->
 def test_a_change_has_its_place_its_size_and_its_interval() -> None:
     found = series(STEP)
     assert found.sentence == (
-        "Since v8, latency changed by +100 % (90 % interval +99 … +100 %); the level of 1 of 1 figure changed over "
-        "16 releases; see what else changed then with `chainmark compare v7 v8`."
+        "Since v8, latency changed by +100 % (90 % interval +99 … +100 %); the level of 1 of 1 metric changed over "
+        "16 releases; see what else changed with `chainmark compare v7 v8`."
     )
     (change,) = found.series[0].changes
     assert (change.release, change.label, change.is_gradual) == (8, "v8", False)
@@ -205,8 +205,8 @@ def test_a_change_is_told_in_the_catalogues_words_and_unit(
 def test_a_gradual_change_leads_to_both_ends_of_the_history() -> None:
     drift = [1.005**day * (1.0 + 0.002 * (day * 7 % 3 - 1)) for day in range(24)]
     sentence = series(drift).sentence
-    assert sentence.startswith("Gradually, most of all around v19, latency changed by +3.0 % (90 % interval ")
-    assert sentence.endswith("; see how both ends differ with `chainmark compare v0 v23`.")
+    assert sentence.startswith("Gradually, mostly around v19, latency changed by +3.0 % (90 % interval ")
+    assert sentence.endswith("; see how the first and the last release differ with `chainmark compare v0 v23`.")
 
 
 @pytest.mark.parametrize("other", [Better.LOWER, Better.NEITHER])
@@ -226,7 +226,7 @@ def test_builds_of_one_version_are_compared_by_their_runs() -> None:
     """Two builds called v8: their version would name both on both sides."""
     runs = [run(f"v{min(day, 8)}", day, {"x_s": 1.0}) for day in range(10)]
     noted = report(runs, [epoch(9, "new hosts")])
-    assert noted.sentence.endswith("; judge that with `chainmark compare v8-8 v8-9`.")
+    assert noted.sentence.endswith("; judge it with `chainmark compare v8-8 v8-9`.")
 
 
 def test_where_releases_lack_a_figure_the_place_of_a_change_is_that_of_the_release() -> None:

@@ -179,15 +179,15 @@ def test_counts_that_the_baseline_lacks_are_compared_by_their_difference() -> No
     entry = metric(Kind.COUNT, floor=0.005)
     found = judged(entry, counts([0, 0, 0]), counts([0, 1, 0]))
     assert (found.scale, found.margin_high, found.outcome) == (Scale.ABSOLUTE, 0.005, Outcome.EQUAL)
-    assert "counted none" in found.note
+    assert "has no events" in found.note
     assert judged(entry, counts([0, 0, 0]), counts([50, 49, 51])).outcome is Outcome.WORSE
     rare = judged(entry, counts([1, 0, 1]), counts([2, 1, 2]))
     assert (rare.scale, rare.margin_high, rare.outcome) == (Scale.ABSOLUTE, 0.005, Outcome.EQUAL)
-    assert "the floor is its margin" in rare.note
+    assert "the floor is the margin" in rare.note
     none = judged(metric(Kind.COUNT), counts([0, 0]), counts([0, 0]))
     assert none.outcome is Outcome.EQUAL
     assert none.note.endswith(
-        "; 0 on both sides and no floor is set: the interval says how much could have been missed"
+        "; 0 on both sides without a floor: the interval shows how large an undetected change could be"
     )
 
 

@@ -135,7 +135,7 @@ def test_a_metric_without_a_direction_is_equal_only_if_all_of_its_interval_is_in
         assert (found.outcome, found.equivalent) == (outcome, outcome is Outcome.EQUAL)
     fallen = judged(entry, side(spread(1.0, 1e-6)), side(spread(0.899, 1e-6)))
     assert (fallen.outcome, fallen.equivalent) == (Outcome.INCONCLUSIVE, False)
-    assert fallen.note == "no direction is better: only the size of the change is judged"
+    assert fallen.note == "neither direction is better: only the size of the change is judged"
     # 0.93 or 1.07 by 4 % between runs: each interval has one end inside the band.
     for ratio in (0.93, 1.07):
         assert not judged(entry, side(spread(1.0, 0.04)), side(spread(ratio, 0.04))).equivalent
@@ -194,7 +194,7 @@ def test_changes_too_large_to_print_are_left_out_and_large_differences_are_not()
         (Kind.COUNT, counts([50, 51]), counts([50, 51]), ""),
         (
             *(Kind.COUNT, counts([0, 0]), counts([1, 0])),
-            "the baseline counted none, so the difference is compared instead of the ratio",
+            "the baseline has no events, so the difference is compared instead of the ratio",
         ),
         (Kind.PROPORTION, counts([50, 51]), counts([50, 51]), ""),
         (
@@ -211,7 +211,7 @@ def test_what_a_reader_must_know_is_noted_and_nothing_else(
 
 def test_rare_counts_are_noted_with_the_floor() -> None:
     found = judged(metric(Kind.COUNT, floor=0.005), counts([1, 1]), counts([1, 1]))
-    assert found.note == "the floor is its margin, so the difference is compared instead of the ratio"
+    assert found.note == "the floor is the margin, so the difference is compared instead of the ratio"
 
 
 def test_sides_without_values_are_both_named() -> None:

@@ -110,6 +110,6 @@ def test_a_metric_without_a_margin_is_not_said_to_be_inside_the_noise() -> None:
 
 def test_a_baseline_that_counted_a_single_event_counted_one() -> None:
     found = judge(metric(Kind.COUNT, floor=0.5), "mean", counts([1.0]), counts([2.0]), ALONE)
-    assert found.note == "the floor is its margin, so the difference is compared instead of the ratio"
+    assert found.note == "the floor is the margin, so the difference is compared instead of the ratio"
     none = judge(metric(Kind.COUNT, floor=0.5), "mean", counts([0.0]), counts([2.0]), ALONE)
-    assert none.note == "the baseline counted none, so the difference is compared instead of the ratio"
+    assert none.note == "the baseline has no events, so the difference is compared instead of the ratio"

@@ -27,7 +27,7 @@ def test_runs_of_an_experiment_lead_to_the_search_among_releases() -> None:
         side = "baseline" if run in baseline else "candidate"
         run.manifest.experiment = ExperimentPlace(id="e", side=side, repetition=0, position=number)
     command = "`chainmark bisect cometbft/demo --good v0.38.17 --bad v1.0.1`"
-    assert _step(baseline, candidate) == f"find the release that brought it: {command}"
+    assert _step(baseline, candidate) == f"search for the release that introduced it: {command}"
 
 
 def test_imported_runs_cannot_be_searched() -> None:

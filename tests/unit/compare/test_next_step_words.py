@@ -34,8 +34,8 @@ WORSE, BETTER, UNDECIDED = Outcome.WORSE, Outcome.BETTER, Outcome.INCONCLUSIVE
 SLOWER = VerdictFinding(Verdict.FAIL, "it is slower", ["because"], ["repeat it"])
 NAMES = ["a", "b", "c"]
 GOOD, BAD = "0123456789abcdef" * 2, "fedcba9876543210" * 2
-SAME_OPTIONS = ", with the `--set` options of these runs, if they had any"
-ITS_ROW = "see what each run measured in the row of metric a"
+SAME_OPTIONS = ", with the `--set` options of these runs, if any"
+ITS_ROW = "check the values of each run in the row of metric a"
 
 
 def _runs(side: str, version: str, number: int = 2, **changes: Any) -> list[SyntheticRun]:
@@ -75,7 +75,7 @@ def _step(clues: Clues, items: Sequence[Judgement] | None = None) -> tuple[str, 
 def test_without_any_clue_the_row_of_what_became_worse_is_named() -> None:
     assert _step(NOTHING) == (ITS_ROW, "")
     assert _step(replace(NOTHING, charted=frozenset({"a_s"}))) == (
-        "see the chart of metric a for which of its samples moved", ""
+        "check the chart of metric a to find which samples moved", ""
     )  # fmt: skip
     assert _step(replace(NOTHING, charted=frozenset({"b_s"}))) == (ITS_ROW, "")
 
@@ -167,7 +167,7 @@ def test_functions_that_use_clearly_more_are_named_the_greatest_first() -> None:
         _function("y.alike", 2.0), _function("y.noise", 5.0, low=0.0), _function("y.alone", 5.0, low=None),
     )  # fmt: skip
     clues = replace(NOTHING, profiled=grown, differences=[setting])
-    assert _step(clues) == ("start with `y.zlast`, `y.alike` and 1 more, which use clearly more than before", "")
+    assert _step(clues) == ("start with `y.zlast`, `y.alike` and 1 more, which clearly use more than before", "")
     less = replace(clues, profiled=_profiled(_function("f", 1.0), candidate=1.0))
     assert _step(less)[0].startswith("repeat with equal settings"), "all in all nothing more is used"
 
@@ -205,7 +205,7 @@ def _shipped(versions: tuple[str, str] = ("v1.0.0", "v1.1.0"), **changes: Any) -
 def test_a_release_is_searched_for_by_a_command_that_can_be_pasted() -> None:
     """Its remark is left out of the sentence, which is long enough."""
     command = "`chainmark bisect cometbft/demo --good v1.0.0 --bad v1.1.0`"
-    assert _step(_shipped()) == (f"find the release that brought it: {command}", SAME_OPTIONS)
+    assert _step(_shipped()) == (f"search for the release that introduced it: {command}", SAME_OPTIONS)
     assert _step(NOTHING)[0] == ITS_ROW, "a profile of the user's own is not known by its name"
 
 
@@ -229,7 +229,7 @@ def _revised(*revisions: str | None) -> tuple[SelectedRuns, SelectedRuns]:
 def test_of_many_commits_the_first_bad_one_is_searched_for_by_a_command() -> None:
     clues = replace(NOTHING, sides=_revised(GOOD, BAD), builds=_builds(12_000))
     command = "`chainmark bisect cometbft/demo --repo CHECKOUT --good 0123456789ab --bad fedcba987654`"
-    assert _step(clues) == (f"find which of 12,000 commits it is: {command}", SAME_OPTIONS)
+    assert _step(clues) == (f"search the 12,000 commits for the one responsible: {command}", SAME_OPTIONS)
     assert "of 2 commits" in _step(replace(clues, builds=_builds(2)))[0]
     impossible = [
         replace(clues, builds=_builds(12_000, removed=1)),  # not on one line of commits
@@ -268,10 +268,10 @@ def _split(*parts: tuple[str, float], change: float = 0.2, low: float = 0.01, hi
 
 
 def test_the_part_that_makes_most_of_a_change_is_looked_at_first() -> None:
-    step = "look at the network first, which makes 75 % of it"
+    step = "look at the network first, which accounts for 75 % of the change"
     assert _step(_split(("node", 0.05), ("network", 0.15))) == (step, "")
     # A part may grow by more than the whole, where another one shrank; and a change may be a fall.
-    assert _step(_split(("node", -0.1), ("network", 0.3)))[0].endswith("makes 100 % of it")
+    assert _step(_split(("node", -0.1), ("network", 0.3)))[0].endswith("accounts for 100 % of the change")
     fall = _split(("node", -0.2), change=-0.2, low=-0.3, high=-0.1)
     assert _step(fall)[0].startswith("look at the node first")
 
@@ -286,16 +286,16 @@ def test_the_part_that_makes_most_of_a_change_is_looked_at_first() -> None:
     _split(),
 ])  # fmt: skip
 def test_a_part_that_may_be_noise_or_is_not_most_is_not_named(clues: Clues) -> None:
-    assert _step(clues)[0].startswith("see the chart of metric a")
+    assert _step(clues)[0].startswith("check the chart of metric a")
 
 
 def test_printed_figures_lead_to_the_logs() -> None:
     """Whichever side they are of; a chart of the metric shows more than they do."""
-    step = "import the logs of both versions, because printed figures do not show where it happened"
+    step = "import the logs of both versions, because printed figures do not show where the change is"
     for at in (0, 1):
         sides = list(_pair())
         name, version = (sides[at].name, sides[at].version)
         sides[at] = select(name, [*_runs(name, version, 1, printed=True), _runs(name, version)[1]])
         clues = replace(NOTHING, sides=(sides[0], sides[1]))
         assert _step(clues) == (step, "")
-        assert _step(replace(clues, charted=frozenset({"a_s"})))[0].startswith("see the chart")
+        assert _step(replace(clues, charted=frozenset({"a_s"})))[0].startswith("check the chart")

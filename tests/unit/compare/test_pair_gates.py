@@ -67,14 +67,14 @@ def test_equal_sides_pass_every_gate() -> None:
     # What the report writes beside each.
     everywhere = "equal in every run of both sides"
     assert [(gate.label, gate.limit) for gate in found.values()] == [
-        ("valid runs of the baseline", "at least half of the runs, and one"),
-        ("valid runs of the candidate", "at least half of the runs, and one"),
+        ("valid runs of the baseline", "at least half of the runs, and at least one"),
+        ("valid runs of the candidate", "at least half of the runs, and at least one"),
         ("same workload", everywhere),
         ("same analysis window", everywhere),
         ("same hardware class", "one class in every run of both sides"),
         ("one build per side", "one binary per side"),
-        ("same rules of averaging", everywhere),
-        ("both sides measured in turn", "one experiment"),
+        ("same averaging rules", everywhere),
+        ("both sides in one experiment", "one experiment"),
     ]
 
 
@@ -210,7 +210,7 @@ def test_machines_that_nobody_stated_do_not_differ(
     classes = [host.hardware_class for host in hosts if host.cores]
     assert found["hardware_equal"].status is status
     assert found["hardware_equal"].measured == measured.format(*classes)
-    assert found["hardware_equal"].detail == ("runs that do not state their hardware are taken to share it" * told)
+    assert found["hardware_equal"].detail == ("runs without recorded hardware are assumed to share it" * told)
 
 
 def test_two_stated_machines_differ_even_beside_an_unknown_one() -> None:
@@ -258,18 +258,18 @@ def test_a_build_that_is_not_judged_is_no_other_build() -> None:
 @pytest.mark.parametrize(
     ("changes", "rule"),
     [
-        ({}, "averaged over every host at each time, then over the times"),
+        ({}, "the mean over every host at each time, then over time"),
         ({"weighting": Weighting.SAMPLES}, "the mean of all samples"),
-        ({"weighting": Weighting.KEYS}, "the mean of the means of every host"),
+        ({"weighting": Weighting.KEYS}, "the mean of the means per host"),
         (
             {"weighting": Weighting.KEYS, "silent_keys_are_zero": True},
-            "the mean of the means of every host, 0 for one without samples",
+            "the mean of the means per host, 0 for those without samples",
         ),
         (
             {"weighting": Weighting.KEYS, "lowest_means": 3, "silent_keys_are_zero": True},
-            "the mean of the 3 lowest means of a host, 0 for one without samples",
+            "the mean of the 3 lowest means per host, 0 for those without samples",
         ),
-        ({"weighting": Weighting.KEYS, "lowest_means": 3}, "the mean of the 3 lowest means of a host"),
+        ({"weighting": Weighting.KEYS, "lowest_means": 3}, "the mean of the 3 lowest means per host"),
     ],
 )
 def test_sides_that_average_by_other_rules_cannot_be_compared(changes: dict[str, object], rule: str) -> None:
@@ -279,7 +279,7 @@ def test_sides_that_average_by_other_rules_cannot_be_compared(changes: dict[str,
     gate = gates(side("baseline", stub("a")), side("candidate", other))["rules_equal"]
     assert gate.status is (GateStatus.FAIL if changes else GateStatus.PASS)
     if changes:
-        own = "hosts × seconds: averaged over every host at each time, then over the times"
+        own = "hosts × seconds: the mean over every host at each time, then over time"
         assert gate.measured == f"{own} against hosts × seconds: {rule}"
 
 
@@ -287,7 +287,7 @@ def test_populations_are_held_against_themselves_and_each_that_differs_is_told()
     """Two populations always have rules of their own, which is no difference between the sides."""
     keys = ["height", "peer"]
     peers = Population(id="block_peer", label="blocks × peers", keys=keys, average_over=keys)
-    rule = "the mean of the means of every height and peer"
+    rule = "the mean of the means per height and peer"
     peers_by = {
         weighting: peers.model_copy(update={"weighting": weighting})
         for weighting in (Weighting.KEYS, Weighting.SAMPLES)
@@ -298,7 +298,7 @@ def test_populations_are_held_against_themselves_and_each_that_differs_is_told()
     assert gates(baseline, side("candidate", stub("b", populations=ours)))["rules_equal"].status is PASS
     other = [PLAIN[0].model_copy(update={"weighting": Weighting.SAMPLES}), peers_by[Weighting.SAMPLES]]
     gate = gates(baseline, side("candidate", stub("b", populations=other)))["rules_equal"]
-    hosts = "hosts × seconds: averaged over every host at each time, then over the times"
+    hosts = "hosts × seconds: the mean over every host at each time, then over time"
     samples = "the mean of all samples"
     assert gate.measured == (
         f"{hosts} against hosts × seconds: {samples}; blocks × peers: {rule} against blocks × peers: {samples}"
@@ -381,8 +381,8 @@ def test_sides_of_two_experiments_warn_because_a_machine_drifts() -> None:
     assert two.status is GateStatus.WARN
     assert "the baseline from 2026-11-25 19:21 UTC, the candidate from 2026-11-26 08:00 UTC" in two.measured
     assert two.detail == (
-        "what changed on the machine in between counts as a change of the release; "
-        "`chainmark experiment` measures both sides in turn"
+        "changes of the machine in between count as changes of the release; `chainmark experiment` measures both "
+        "sides alternately"
     )
 
 

@@ -94,7 +94,7 @@ def test_parts_of_something_else_are_no_parts_of_the_change() -> None:
     parted = Parted("Line or work", [PartedChange(id_, change.effects, "b")])
     splits = splits_of(parted, [_judgement(id_, 1.2, 1.2)], catalogue)
     assert splits is not None
-    assert "add up to something else than the measured value" in splits.untold
+    assert "do not add up to the measured value" in splits.untold
     assert splits_of(None, [], catalogue) is None
 
 
@@ -109,7 +109,7 @@ def test_against_a_level_of_releases_the_step_from_the_named_run_is_divided() ->
     assert splits is not None
     (split,) = splits.splits
     assert split.change == pytest.approx(0.2)
-    assert split.basis == "b, against the baseline's own run and not the level of releases"
+    assert split.basis == "b, against the baseline's own run instead of the level of releases"
 
 
 def test_a_part_that_is_not_the_sum_of_its_parts_is_a_mistake_of_the_system() -> None:
@@ -187,7 +187,9 @@ def test_of_several_comparisons_in_a_document_each_has_its_own_split() -> None:
 
 
 def test_why_nothing_is_divided_is_told_and_a_system_without_causes_says_nothing() -> None:
-    assert "Line or work is not known: there was no line" in document_of(_with_splits("there was no line")).text(100)
+    assert "Line or work cannot be determined: there was no line" in document_of(
+        _with_splits("there was no line")
+    ).text(100)
     assert "splits" not in json_bytes(passing()).decode()
 
 
@@ -305,7 +307,7 @@ def test_only_judged_changes_of_means_that_have_parts_are_divided() -> None:
         none = _judged([change], [judged.model_copy(update=left_out)])
         assert none.splits == []
         assert none.notes == []
-    assert _judged([change], []).untold == "nothing that has parts was judged"
+    assert _judged([change], []).untold == "no judged metric has parts"
     assert _judged([change], [], "there was no line").untold == "there was no line"
 
 
@@ -314,8 +316,8 @@ def test_the_metrics_whose_parts_do_not_add_up_are_named_beside_those_that_do() 
     changes = [_parted((LINE, 1.0, 1.2), metric_id=one.id) for one in (first, second)]
     found = _judged(changes, [_judgement(first.id, 1.2, 1.2), _judgement(second.id, 1.0, 1.2)])
     told = (
-        f"the known parts of {first.label} add up to something else than the measured value, by more than 1 %: "
-        "too many samples lack a part"
+        f"the known parts of {first.label} do not add up to the measured value (more than 1 % off): too many samples "
+        "lack a part"
     )
     assert [split.metric_id for split in found.splits] == [second.id]
     assert (found.untold, found.notes) == ("", ["a note", told])
@@ -335,7 +337,7 @@ def test_a_judged_change_is_told_as_it_was_judged_on_its_own_scale() -> None:
     (stepped,) = _judged([change], [_judgement(id_, 1.05, 1.2).model_copy(update=level)]).splits
     assert stepped.change == pytest.approx(0.2)
     assert stepped.scale is Scale.ABSOLUTE
-    assert "and not the level of releases" in stepped.basis
+    assert "instead of the level of releases" in stepped.basis
     far = {"baseline": SideValue(value=1.05, per_run=[1.5], samples=1)}
     assert _judged([change], [_judgement(id_, 1.05, 1.2).model_copy(update=far)]).splits == []
 
@@ -346,6 +348,6 @@ def test_means_that_nobody_judged_are_divided_likewise() -> None:
     assert [split.change for split in found.splits] == [pytest.approx(0.2)]
     assert (found.title, found.untold, found.notes) == ("Line or work", "", ["a note"])
     other = splits_between(parted, {"m": 2.0}, {"m": 2.2})
-    assert (other.splits, other.untold) == ([], "the known parts add up to something else than the values")
+    assert (other.splits, other.untold) == ([], "the known parts do not add up to the values")
     silent = splits_between(Parted("Line or work", untold="there was no line"), {}, {})
     assert (silent.splits, silent.untold) == ([], "there was no line")

@@ -59,8 +59,8 @@ def test_a_set_up_that_nobody_noted_is_told_once_with_what_it_changed_and_how_to
     noise, setup = _told(_decided(stepped(0.001)))
     assert noise.startswith("noise between runs: history of 17 builds: ")
     assert setup == (
-        "taken for a change of the set-up by 2020-11-01, and not for noise, because v1.9 and v1.9 are one build: "
-        "metric 0 −49.9 %, metric 1 −49.9 % and metric 2 −50.1 %; `chainmark history note` declares it"
+        "treated as a change of the set-up by 2020-11-01, not as noise, because v1.9 and v1.9 are one build: "
+        "metric 0 −49.9 %, metric 1 −49.9 % and metric 2 −50.1 %; confirm it with `chainmark history note`"
     )
 
 

@@ -150,7 +150,7 @@ def test_what_is_missing_or_empty_is_told_of_its_side() -> None:
     assert _found([profiled_run("v0", [{SLOW: 1.0}])], [broken]).notes == [
         "candidate: profiles of node2 are missing (cpu): 404",
         "candidate: the run with profiles is invalid (offered load met: 91 %)",
-        "candidate: nothing is in the profiles `mutex`, which record only what a program asks them to",
+        "candidate: the profiles `mutex` are empty: they record data only if the program enables them",
     ]
 
 
@@ -170,4 +170,4 @@ def test_a_run_with_profiles_is_never_judged() -> None:
     assert [run.run_id for run in among.runs] == [plain.manifest.run_id]
     alone = select("candidate", [taken])
     assert alone.included == []
-    assert exclusion(taken.manifest) == "profiles were taken of its nodes (cpu), which costs time"
+    assert exclusion(taken.manifest) == "profiles were taken of its nodes (cpu), which slows it down"

@@ -104,7 +104,7 @@ def test_an_invalid_run_that_was_repeated_is_told() -> None:
     told = report.scenarios[0].repeated
     assert len(told) == 1
     assert "offered load met: 91 %, required >= 98 %" in told[0]
-    assert told[0].endswith("was run once more: valid")
+    assert told[0].endswith("was repeated: valid")
     assert any("Run again" in notice for notice in report.notices)
 
 
@@ -150,8 +150,8 @@ def test_what_is_only_shown_is_shown_without_the_side_that_could_not_be_made() -
     scenarios = [failing if other is one else other for other in made.scenarios]
     shown = _scenario(qa_report(replace(made, scenarios=scenarios)), "emulation")
     assert shown.result is Verdict.INFORMATIONAL
-    assert shown.sentence.endswith("Not all of it could be made.")
-    assert shown.reasons[0] == "no run of near could be made: node0 was not healthy within 60 s of its start"
+    assert shown.sentence.endswith("A part of it could not be run.")
+    assert shown.reasons[0] == "no run of near succeeded: node0 was not healthy within 60 s of its start"
     assert shown.beside
 
 

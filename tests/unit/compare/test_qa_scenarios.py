@@ -172,7 +172,7 @@ def test_a_line_of_a_run_has_its_place_its_gates_and_what_happened_unplanned() -
     assert lines["candidate-2"].started_at == one.manifest.started_at
     assert (lines["candidate-3"].valid, lines["candidate-3"].repeats) == (True, "candidate-2")
     assert found.repeated == [
-        "candidate, repetition 2, was invalid (load met: 91 %, required 98 %) and was run once more: valid"
+        "candidate, repetition 2, was invalid (load met: 91 %, required 98 %) and was repeated: valid"
     ]
 
 
@@ -209,8 +209,8 @@ def test_the_repetitions_are_those_that_were_needed_or_planned(changes: dict[str
 def test_a_scenario_that_lacks_something_was_not_run() -> None:
     found = judged(of({**BASE, "most_runs": 6}, {}, lacking=["64 processors", "namespaces"]))
     assert (found.result, found.repetitions, found.experiment, found.date) == (Verdict.NOT_RUN, 6, "", "")
-    assert found.sentence == "Not run: it needs 64 processors and it needs namespaces."
-    assert found.reasons == ["it needs 64 processors", "it needs namespaces"]
+    assert found.sentence == "Not run: it requires 64 processors and it requires namespaces."
+    assert found.reasons == ["it requires 64 processors", "it requires namespaces"]
     assert (found.lacking, found.sides, found.workload) == (["64 processors", "namespaces"], [], [])
     assert (found.comparison, found.incomparable, found.second_rule) == (None, [], [])
 
@@ -220,10 +220,10 @@ def test_a_side_that_could_not_be_made_leaves_a_comparison_invalid_with_the_reas
                               {"id": "candidate", "version": "candidate", "label": "the new one"}]}  # fmt: skip
     made = {"baseline": pair()["baseline"]}
     found = judged(of(plan, made, failures={"candidate": "no port", "other": "no disk"}))
-    why = ["no run of the new one could be made: no port", "no run of other could be made: no disk"]
+    why = ["no run of the new one succeeded: no port", "no run of other succeeded: no disk"]
     assert (found.result, found.reasons) == (Verdict.INVALID, why)
-    assert found.sentence == f"It could not be made: {why[0]}; {why[1]}."
-    assert judged(of(plan, {})).sentence == "It could not be made: there is no run of baseline and candidate."
+    assert found.sentence == f"The scenario could not be run: {why[0]}; {why[1]}."
+    assert judged(of(plan, {})).sentence == "The scenario could not be run: there is no run of baseline and candidate."
     nothing = judged(of({**SHOWN, "sides": [{"id": "far", "version": "candidate"}]}, {}))
     assert (nothing.result, nothing.reasons) == (Verdict.INVALID, ["there is no run of far"])
 
@@ -233,7 +233,7 @@ def test_a_run_that_could_not_be_made_spoils_a_pass_and_no_failure() -> None:
     failures = {"candidate": "no port"}
     passed, failed = (judged(of(BASE, pair(factor), failures=failures)) for factor in (1.0, 1.5))
     assert (passed.result, failed.result) == (Verdict.INVALID, Verdict.FAIL)
-    assert passed.reasons[0] == failed.reasons[0] == "no run of candidate could be made: no port"
+    assert passed.reasons[0] == failed.reasons[0] == "no run of candidate succeeded: no port"
     assert len(failed.reasons) > 1
 
 
@@ -255,8 +255,8 @@ def test_a_sweep_is_judged_by_what_its_system_found() -> None:
     assert found.swept == Swept()
     assert judged(of({**plan, "gating": False}, pair(), swept=Swept())).result is Verdict.INFORMATIONAL
     part = judged(of(plan, pair(), swept=Swept(), failures={"candidate": "no port"}))
-    assert part.sentence == "It saturates earlier. Not all of it could be made."
-    assert part.reasons == ["no run of candidate could be made: no port", "at 400 tx/s"]
+    assert part.sentence == "It saturates earlier. A part of it could not be run."
+    assert part.reasons == ["no run of candidate succeeded: no port", "at 400 tx/s"]
 
 
 THREE = [{"id": "near", "version": "baseline"}, {"id": "far", "version": "candidate", "label": "far"},
@@ -292,7 +292,7 @@ def test_sides_that_are_only_shown_are_each_held_against_the_first() -> None:
 def test_what_nobody_asked_for_is_not_shown() -> None:
     found = judged(of({**SHOWN, "sides": THREE[:2]}, {"near": [run("near", 1, version="v1")], "far": [run("far", 1)]}))
     assert [row.metric_id for row in found.beside] == ["a_s"]
-    assert found.sentence == "Shown for information: v1 and v2 (far)."
+    assert found.sentence == "For information only: v1 and v2 (far)."
     asked = {**SHOWN, "sides": THREE[:2], "tables": ["sizes"]}
     made = {"near": [run("near", 1, version="v1")], "far": [run("far", 1)]}
     assert [row.metric_id for row in judged(of(asked, made)).beside] == ["a_s", "b_bytes"]
@@ -313,7 +313,7 @@ def test_a_side_without_a_valid_run_leaves_what_is_shown_invalid_with_the_reason
     assert found.result is Verdict.INVALID
     whys = ["load met: 91 %, required 98 %", "load met: 91 %, required 99 %"]
     assert found.sentence == f"There is no valid run of v2 (far): {whys[0]}; {whys[1]}."
-    assert found.reasons == [f"the run far-{number} is not counted: {why}" for number, why in enumerate(whys, start=1)]
+    assert found.reasons == [f"the run far-{number} is excluded: {why}" for number, why in enumerate(whys, start=1)]
     assert found.beside
     some = _three()
     some.sides["far"][0].manifest.gates = [GATE]

@@ -92,9 +92,14 @@ def test_advice_is_of_what_keeps_a_release_from_passing() -> None:
         scenario("D", Verdict.NOT_RUN, lacking=["4 processors", "a Linux"]),
         scenario("E", Verdict.NOT_RUN, lacking=["a Linux"]),
     ]
-    told = ["B: more runs", "B: less noise", "what was not run needs 4 processors", "what was not run needs a Linux"]
+    told = [
+        "B: more runs",
+        "B: less noise",
+        "scenarios that were not run require 4 processors",
+        "scenarios that were not run require a Linux",
+    ]
     assert advice(scenarios, "qa-1") == told
-    resumed = "`--resume qa-1` makes what is still missing"
+    resumed = "`--resume qa-1` runs what is still missing"
     assert advice([*scenarios, scenario("F", Verdict.INVALID, gating=False)], "qa-1") == [*told, resumed]
 
 
@@ -106,12 +111,12 @@ def test_notices_tell_each_thing_once_before_any_figure() -> None:
         scenario("B", Verdict.NOT_RUN, lacking=["4 processors", "a Linux"], repeated=["v1, repetition 2, was invalid"]),
         scenario("C", Verdict.PASS, incomparable=held),
     ]
-    end = "Such a difference is no regression, and none is called one."
+    end = "Such a difference does not count as a regression."
     assert notices(scenarios) == [
         f"Not comparable: a and b. The time differs. {end}",
         f"Not comparable: c. Another clock. {end}",
         "Invalid: A. A invalid.",
-        "Not run: B. It needs 4 processors and a Linux. What was not run is not passed.",
+        "Not run: B. It requires 4 processors and a Linux. A scenario that was not run does not pass.",
         "Run again: B, v1, repetition 2, was invalid.",
     ]
 
@@ -128,9 +133,9 @@ def _runs(*gates: Gate | None) -> list[RunLine]:
     ("gates", "told"),
     [
         ([None], "1 run on one machine", ),
-        ([None, None], "none of them was invalid by a gate"),
-        ([None, GATE], "1 of them was invalid by a gate and is not counted"),
-        ([GATE, GATE], "2 of them were invalid by a gate and are not counted"),
+        ([None, None], "none of them was invalidated by a gate"),
+        ([None, GATE], "1 of them was invalidated by a gate and is not counted"),
+        ([GATE, GATE], "2 of them were invalidated by a gate and are not counted"),
     ],
 )  # fmt: skip
 def test_invalid_runs_are_counted_in_words(gates: list[Gate | None], told: str) -> None:
@@ -141,9 +146,9 @@ def test_runs_that_the_release_failed_are_no_invalid_ones() -> None:
     failed = GATE.model_copy(update={"kind": GateKind.SUBJECT, "conclusive": True})
     one, two = ([scenario("A", Verdict.PASS, runs=_runs(None, *[failed] * count))] for count in (1, 2))
     assert method(made(), one)[1].endswith(
-        "none of them was invalid by a gate; 1 was failed by the version under test, which counts against it."
+        "none of them was invalidated by a gate; the version under test failed 1 of them, which counts against it."
     )
-    assert "; 2 were failed by the version under test" in method(made(), two)[1]
+    assert "; the version under test failed 2 of them" in method(made(), two)[1]
     several = [*one, scenario("B", Verdict.PASS, runs=_runs(GATE))]
     assert method(made(), several)[1].startswith("3 runs on one machine, each on a fresh network and each sealed with")
 
@@ -152,13 +157,13 @@ def test_the_method_says_how_it_was_made() -> None:
     lines = method(made(), [])
     assert lines[0] == "Plan “sample”: Made up."
     assert lines[1:] == [
-        "0 runs on one machine, each on a fresh network and each sealed with everything that was collected; none of "
-        "them was invalid by a gate.",
-        "The runs of both versions follow each other in turn (A B B A A B …), so that a slow drift of the machine hits "
-        "both alike.",
-        "Every run is estimated by itself; the verdict rests on the differences between runs, with a 90 % interval "
-        "against one margin for each metric: 10 %, or the metric's own where that is larger.",
-        "Seed 7; a run's seed is that plus its place.",
+        "0 runs on one machine, each on a fresh network and each sealed with all collected data; none of "
+        "them was invalidated by a gate.",
+        "The runs of both versions alternate (A B B A A B …). A slow drift of the machine therefore affects both "
+        "equally.",
+        "Every run is estimated separately. The verdict is based on the differences between runs: the 90 % interval "
+        "of each metric is compared with one margin, 10 % or the metric's own if that is larger.",
+        "Seed 7; a run's seed is this seed plus its position.",
     ]
 
 
@@ -167,10 +172,9 @@ def test_scenarios_that_shared_the_machine_are_named() -> None:
     lines = method(made("emulation", "big"), [])
     assert len(lines) == 6
     assert lines[3] == (
-        "Two networks ran at a time in With latency emulation and 200 nodes: there it is asked whether and when "
-        "something happens, and not how fast the network is under a load. The two sides of such a scenario ran "
-        "together. Their latencies and their use of the processors are not those of a machine without anything else to "
-        "do."
+        "In With latency emulation and 200 nodes, both sides ran at the same time on this machine. These scenarios "
+        "test whether and when something happens, not how fast the network is under load. Their latencies and CPU use "
+        "are not comparable with those of a network that has the machine to itself."
     )
 
 
@@ -205,8 +209,8 @@ def test_a_report_of_what_could_not_be_run_is_of_its_plan_and_of_the_time_of_its
     assert (report.date, report.started_at, report.ended_at) == ("2026-01-03", times[2], "2026-01-03T09:00:40Z")
     assert (report.baseline.version, report.candidate.version) == ("v1", "v2")
     assert (report.verdict, report.sentence) == (Verdict.INCONCLUSIVE, "X v2 was not tested in Fixed load.")
-    assert report.reasons == ["Fixed load: it needs a Linux"]
-    assert report.advice == ["what was not run needs a Linux"]
+    assert report.reasons == ["Fixed load: it requires a Linux"]
+    assert report.advice == ["scenarios that were not run require a Linux"]
     assert [one.result for one in report.scenarios] == [Verdict.NOT_RUN] * 3
     assert [row.scenario for row in report.rows] == [one.title for one in report.scenarios]
     assert report.notices == notices(report.scenarios)
@@ -266,4 +270,7 @@ def test_a_report_takes_from_its_first_comparison_what_the_versions_differ_by(mo
     assert report.title.endswith("QA of X v2 against v1")
     assert report.title.startswith("A/A: ")
     assert report.second_opinion == Opinion(fails=True)
-    assert report.advice == ["what was not run needs a Linux", "`--resume qa-1` makes what is still missing"]
+    assert report.advice == [
+        "scenarios that were not run require a Linux",
+        "`--resume qa-1` runs what is still missing",
+    ]

@@ -36,7 +36,7 @@ def test_the_release_at_which_a_level_changed_is_named_with_the_size() -> None:
     assert change.high is not None
     assert change.low <= 0.1 <= change.high
     assert change.change == pytest.approx(0.1, abs=0.02)
-    assert "1 of 8 figures changed over 20 releases" in report.sentence
+    assert "1 of 8 metrics changed over 20 releases" in report.sentence
 
 
 def test_shuffled_histories_show_no_more_than_the_stated_share() -> None:
@@ -188,7 +188,7 @@ def test_the_page_draws_its_charts_in_a_browser(tmp_path: Path) -> None:
 def test_the_first_sentence_has_the_change_its_interval_and_a_command() -> None:
     sentence = release_histories.stepped().sentence
     assert re.match(r"Since v0\.12, figure 0 changed by \+10\.\d % \(90 % interval \+\d.* %\); ", sentence)
-    assert sentence.endswith("see what else changed then with `chainmark compare v0.11 v0.12`.")
+    assert sentence.endswith("see what else changed with `chainmark compare v0.11 v0.12`.")
 
 
 def test_every_figure_has_its_chart_the_first_ones_open() -> None:

@@ -189,7 +189,7 @@ def test_margins_that_re_runs_exceed_are_widened_and_said_to_be() -> None:
     assert {item.outcome for item in found.judgements} == {Outcome.EQUAL}
     assert all(0.10 < (item.margin_high or 0.0) <= 0.20 and item.worse_beyond == 0.10 for item in found.judgements)
     assert found.finding.verdict is Verdict.PASS
-    assert "6 widened to what re-runs change" in found.finding.sentence
+    assert "6 widened to re-run noise" in found.finding.sentence
     own = judged([1.0] * 6, Past(widest=None))
     assert {item.outcome for item in own.judgements} == {Outcome.INCONCLUSIVE}
 
@@ -221,7 +221,7 @@ def test_one_metric_within_noise_does_not_hold_up_a_release_and_is_named(
     found = judged(values)
     assert {item.outcome for item in found.judgements[: sum(one > 1.0 for one in values)]} == {Outcome.INCONCLUSIVE}
     assert found.finding.verdict is verdict
-    told = "not decided, within what a re-run does: metric 0" in found.finding.sentence
+    told = "undecided within re-run noise: metric 0" in found.finding.sentence
     assert told == (verdict is Verdict.PASS)
     assert "metric 0 is undecided" in " ".join(found.finding.reasons)
 

@@ -80,7 +80,7 @@ def test_versions_of_one_name_are_numbered_and_a_run_named_twice_is_refused(side
         one.manifest.run_id = f"demo-again-{number}"
     made = compare_side_by_side([sides[0], sides[1], again], tool_version="test")
     assert made.labels == ["1.0", "1.1 (1)", "1.1 (2)"]
-    with pytest.raises(UsageError, match=r"the run `demo-1\.1-1` is of version 2 and of version 3"):
+    with pytest.raises(UsageError, match=r"the run `demo-1\.1-1` was given for version 2 and for version 3"):
         compare_side_by_side([sides[0], sides[1], sides[1]], tool_version="test")
 
 

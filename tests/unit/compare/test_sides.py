@@ -86,7 +86,7 @@ def test_runs_with_profiles_are_not_judged_and_stand_aside_where_there_are_other
     assert [run.run_id for run in chosen.runs] == ["b"]
     assert chosen.excluded == {}
     alone = select("baseline", [slow])
-    assert alone.excluded == {"a": "profiles were taken of its nodes (cpu, heap), which costs time"}
+    assert alone.excluded == {"a": "profiles were taken of its nodes (cpu, heap), which slows it down"}
 
 
 def test_runs_stand_in_the_order_in_which_they_were_made() -> None:

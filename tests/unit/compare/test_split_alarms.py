@@ -131,10 +131,10 @@ def test_a_history_without_re_runs_is_checked_by_its_halves() -> None:
     assert check.verdict is Verdict.PASS
     assert check.splits.figures == 20
     told = document_of(check).text(140)
-    assert "figures of halves of a run, beyond 95 % of their error" in told
+    assert "metrics that differ between the halves of a run beyond their 95 % interval" in told
     assert "run-2" in told
     alone = history_check(made[0], made[:1], Past(), "test")
-    assert alone.sentence == "no build was run again: only splits of single runs were judged"
+    assert alone.sentence == "no build has re-runs: only splits of single runs were judged"
 
 
 def test_runs_of_a_moment_and_a_last_sample_fall_into_a_half() -> None:

@@ -31,7 +31,7 @@ from chainmark.stats.sequential import Looks
 from tests.unit.compare.metric_cases import loaded_run, metric
 
 EQUAL, BETTER, WORSE = Outcome.EQUAL, Outcome.BETTER, Outcome.WORSE
-LOGS = "look at the logs of the failed runs (`raw/logs` of each) before any repeat"
+LOGS = "check the logs of the failed runs (`raw/logs` of each) before you repeat them"
 
 
 def item(name: str, outcome: Outcome, **changes: Any) -> Judgement:
@@ -123,8 +123,8 @@ def found(
 
 
 CHANGE = "+5.0 % (90 % interval +3.0 … +7.0 %)"
-DECIDE = "more runs per side decide this with 80 % probability, if the noise and the changes are as measured"
-HOPELESS = "50 runs per side would not decide this with 80 % probability: load longer, reduce the noise of"
+DECIDE = "more runs per side will decide this with 80 % probability, if the noise and the changes are as measured"
+HOPELESS = "50 runs per side would not decide this with 80 % probability: use a longer load, reduce the noise of"
 
 
 def test_all_equal_is_a_pass_that_asks_for_nothing() -> None:
@@ -132,7 +132,7 @@ def test_all_equal_is_a_pass_that_asks_for_nothing() -> None:
     assert result.verdict is Verdict.PASS
     assert result.sentence == "All 3 gating metrics of B are shown to be within 10 % of A or better"
     assert result.reasons == [
-        "3 gating metrics judged by intervals that hold 90 % over all looks, none reaches its margin"
+        "3 gating metrics judged by 90 % intervals that are valid over all looks; none reaches its margin"
     ]
     assert result.advice == []
 
@@ -166,8 +166,8 @@ def test_a_new_experiment_is_advised_only_if_it_is_longer(
     monkeypatch.setitem(ANEW, "runs", anew)
     advice = found([item("b", Outcome.INCONCLUSIVE, low=-0.2, high=0.2)]).advice
     words = (
-        f"at this noise it takes {anew} runs per side to pass an equal release with 80 % probability, in a new "
-        f"experiment (`--repeat {anew}`): runs added to this one decide less easily"
+        f"with this noise, {anew} runs per side are required to pass an equal release with 80 % probability, in a new "
+        f"experiment (`--repeat {anew}`): adding runs to this one has less power"
     )
     assert advice[1:] == ([words] if is_told else [])
 
@@ -208,7 +208,7 @@ def test_nothing_is_foretold_where_nothing_shows_the_noise() -> None:
     pair = (selected("baseline", 1), selected("candidate", 1))
     result = find((items, family), [], pair, ("A", "B"), described(["a"]), by_history=False)
     assert result.advice == []
-    assert result.sentence == f"B may be worse than A by more than is allowed: metric a {CHANGE}"
+    assert result.sentence == f"B may be worse than A by more than the margin: metric a {CHANGE}"
 
 
 def test_metrics_that_are_worse_only_together_are_a_failure() -> None:
@@ -220,10 +220,8 @@ def test_metrics_that_are_worse_only_together_are_a_failure() -> None:
     assert result.verdict is Verdict.FAIL
     named = f"metric a {CHANGE}, metric c {CHANGE}"
     assert result.sentence.startswith("B is worse than A in at least one of metric a")
-    assert (
-        result.reasons[0] == f"together these are worse than their margins, though none is shown to be alone: {named}"
-    )
-    assert result.reasons[1:] == [f"metric b is undecided: {CHANGE} reaches past the margin of 10 %"]
+    assert result.reasons[0] == f"together these are worse than their margins, although none is on its own: {named}"
+    assert result.reasons[1:] == [f"metric b is undecided: {CHANGE} extends beyond the margin of 10 %"]
     assert result.advice == []
 
 
@@ -237,7 +235,7 @@ def test_changes_without_an_interval_are_undecided_for_their_own_reason() -> Non
     assert found(items, catalogue=described(list("abcd"))).reasons[:3] == [
         "metric b and metric c are undecided: the sides share no hour of the day",
         "metric d is undecided: too few samples",
-        f"metric a is undecided: {CHANGE} reaches past the margin of 10 %",
+        f"metric a is undecided: {CHANGE} extends beyond the margin of 10 %",
     ]
 
 
@@ -251,8 +249,8 @@ def test_a_change_without_an_interval_or_a_note_says_that_it_is_not_estimable() 
 @pytest.mark.parametrize(
     ("names", "reasons"),
     [
-        ("abcde", [f"metric {name} is undecided: {CHANGE} reaches past the margin of 10 %" for name in "abcde"]),
-        ("abcdef", ["6 gating metrics are undecided, as their intervals reach past the margin: "
+        ("abcde", [f"metric {name} is undecided: {CHANGE} extends beyond the margin of 10 %" for name in "abcde"]),
+        ("abcdef", ["6 gating metrics are undecided, because their intervals extend beyond the margin: "
                     "metric a, metric b, metric c, metric d, metric e and metric f"]),
     ],
 )  # fmt: skip
@@ -265,7 +263,7 @@ def test_margins_of_their_own_are_told_beside_the_commonest() -> None:
     wide: dict[str, Any] = {"margin_high": 0.25, "margin_low": -0.25}
     result = found([item("a", EQUAL), item("b", EQUAL, **wide), item("c", EQUAL)])
     assert "within their margins (10 % for 2 of 3) of A or better" in result.sentence
-    assert result.reasons[1:] == ["margins of their own (from the catalogue's margin or floor): metric b 25 %"]
+    assert result.reasons[1:] == ["margins of individual metrics (from the catalogue's margin or floor): metric b 25 %"]
     unknown = found([item("a", EQUAL, margin_high=None, margin_low=None)])
     assert unknown.sentence == "The only gating metric of B is shown to be within their margins of A or better"
     assert unknown.reasons[1:] == []
@@ -280,7 +278,7 @@ def test_margins_that_were_set_are_told_apart_from_those_of_the_catalogue() -> N
     result = found([*items, item("e", EQUAL, **wide)], own=set_)
     assert result.reasons[1:] == [
         "margins set for this comparison: metric a 25 %, metric d 25 %, metric e 25 %",
-        "margins of their own (from the catalogue's margin or floor): metric c 30 %",
+        "margins of individual metrics (from the catalogue's margin or floor): metric c 30 %",
     ]
     alone = found([item("a", EQUAL, **wide)], own=OwnMargins(frozenset({"a_s"})))
     assert alone.reasons[1:] == ["margins set for this comparison: metric a 25 %"]
@@ -294,10 +292,11 @@ def test_margins_in_the_metrics_own_unit_are_told_with_it() -> None:
     result = found([*items, item("d", EQUAL, **absolute), item("e", EQUAL, **absolute), item("f", EQUAL)])
     assert "within their margins (500 ms for 3 of 6) of A or better" in result.sentence
     assert result.reasons[1:] == [
-        "margins of their own (from the catalogue's margin or floor): metric b 250 ms, metric c 250 ms, metric f 10 %"
+        "margins of individual metrics (from the catalogue's margin or floor): metric b 250 ms, metric c 250 ms, "
+        "metric f 10 %"
     ]
     undecided = found([item("a", Outcome.INCONCLUSIVE, runs_needed=5, **absolute)])
-    assert undecided.reasons[0].endswith("reaches past the margin of 500 ms")
+    assert undecided.reasons[0].endswith("extends beyond the margin of 500 ms")
 
 
 def test_everything_better_is_named_in_one_sentence() -> None:
@@ -317,8 +316,8 @@ def test_a_failure_is_named_with_what_is_left_open_beside_it() -> None:
     assert result.sentence == f"B is worse than A: metric a {CHANGE}"
     assert result.reasons == [
         f"worse: metric a {CHANGE}",
-        f"metric b is undecided: {CHANGE} reaches past the margin of 10 %",
-        f"metric c is worse by itself, {CHANGE}, but not when 4 gating metrics are judged together "
+        f"metric b is undecided: {CHANGE} extends beyond the margin of 10 %",
+        f"metric c is worse on its own, {CHANGE}, but not when 4 gating metrics are judged together "
         "(adjusted p = 0.200, required 0.050)",
         f"metric d is within its margin, but worse by more than noise: {CHANGE}",
     ]
@@ -360,19 +359,19 @@ def test_everything_that_keeps_a_verdict_open_is_a_reason() -> None:
     result = found(items, runs=(4, 2), excluded=None)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.sentence == (
-        f"B may be worse than A by more than is allowed: metric c {CHANGE}; "
-        "3 of 5 gating metrics are open: metric a, metric b and metric e; "
-        "more runs alone would not decide it: load longer, reduce the noise of metric c, or widen its margin"
+        f"B may be worse than A by more than the margin: metric c {CHANGE}; "
+        "3 of 5 gating metrics are undecided: metric a, metric b and metric e; "
+        "more runs alone would not decide it: use a longer load, reduce the noise of metric c, or widen its margin"
     )
     assert result.reasons == [
         "metric a has no data (candidate: no samples): a missing metric is never a pass",
         "metric b is not comparable: time differs",
-        f"metric c is undecided: {CHANGE} reaches past the margin of 10 %",
+        f"metric c is undecided: {CHANGE} extends beyond the margin of 10 %",
         "metric e has no data (baseline: no samples): a missing metric is never a pass",
     ]
     assert result.advice[:2] == [
         f"{HOPELESS} metric c, or widen its margin",
-        "find out why metric a and metric e has no data; the runs' books say what was read and skipped",
+        "find out why metric a and metric e has no data; the runs' accounting lists what was read and skipped",
     ]
 
 
@@ -401,7 +400,7 @@ def test_how_many_runs_more_would_decide(runs: tuple[int, int], enough: int, adv
 
 def test_assumed_noise_is_said_once() -> None:
     items = [item("a", EQUAL, noise="assumed noise, 10 % between runs"), item("b", EQUAL)]
-    words = "the noise between runs is assumed, not measured: make at least 3 runs per side, or keep an archive of runs"
+    words = "the noise between runs is assumed, not measured: use at least 3 runs per side, or keep an archive of runs"
     assert found(items).advice.count(words) == 1
     assert words not in found(items[1:]).advice
     diagnostic = item("a", EQUAL, noise="assumed noise, 10 % between runs", gating=False)
@@ -412,7 +411,7 @@ def test_that_one_run_a_side_left_it_open_is_said_where_it_did() -> None:
     """Who reads it makes a second run, instead of looking for what is noisy."""
     assumed: dict[str, Any] = {"noise": "assumed noise, 10 % between runs"}
     open_, settled = item("a", Outcome.INCONCLUSIVE, **assumed), item("b", EQUAL, **assumed)
-    told = f"B may be worse than A by more than is allowed: metric a {CHANGE}"
+    told = f"B may be worse than A by more than the margin: metric a {CHANGE}"
     assert found([open_, settled]).sentence == f"{told}; run each version at least 3 times"
     assert found([item("a", Outcome.INCONCLUSIVE), settled]).sentence.startswith(f"{told}; more runs alone ")
 
@@ -421,7 +420,7 @@ def test_what_is_within_noise_is_not_called_worse() -> None:
     """Nobody may read a regression out of an interval that holds no change."""
     unclear = item("a", Outcome.INCONCLUSIVE, low=-0.1, high=0.2)
     assert found([unclear, item("b", EQUAL)]).sentence.startswith(
-        "B against A is not decided: 1 of 2 gating metrics is open: metric a; the clearest change, within noise, is "
+        "B against A is undecided: 1 of 2 gating metrics is undecided: metric a; the clearest change, within noise, is "
     )
 
 
@@ -457,9 +456,9 @@ def test_what_a_judged_run_did_that_fails_nothing_is_a_reason() -> None:
     result = find((items, family_around(items)), [], pair, ("A", "B"), described(["a"]), by_history=False)
     assert result.reasons[1:] == [
         "the candidate's run v-3 is not judged: x: 1",
-        "the baseline, in 1 of 2 runs, not: label start (twice)",
-        "the candidate, in 2 of 3 runs, not: label start (3 times)",
-        "the candidate, in 1 of 3 runs, not: label sync (late)",
+        "the baseline did not meet in 1 of 2 runs: label start (twice)",
+        "the candidate did not meet in 2 of 3 runs: label start (3 times)",
+        "the candidate did not meet in 1 of 3 runs: label sync (late)",
     ]
 
 
@@ -546,7 +545,7 @@ def test_two_gating_metrics_are_all_of_them() -> None:
 def test_nothing_that_gates_is_no_pass() -> None:
     result = found([item("a", EQUAL, gating=False)])
     assert result.verdict is Verdict.INCONCLUSIVE
-    assert result.sentence == "B against A is not decided: the catalogue has no gating metric"
+    assert result.sentence == "B against A is undecided: the catalogue has no gating metric"
 
 
 @pytest.mark.parametrize(
@@ -565,8 +564,8 @@ def test_nothing_that_gates_is_no_pass() -> None:
             "repeat one side on the other's hardware class, then compare again",
         ),
         (
-            *("rules_equal", "the sides average by different rules"),
-            "analyse one side again by the other's rules, then compare again",
+            *("rules_equal", "the sides use different averaging rules"),
+            "analyse one side again with the rules of the other, then compare again",
         ),
         (
             *("baseline_runs_valid", "too few runs of the baseline are valid"),
@@ -694,10 +693,10 @@ def test_one_undecided_metric_of_five_is_what_chance_does_and_is_named_in_the_pa
     assert passed.verdict is Verdict.PASS
     assert passed.sentence == (
         "4 of 5 gating metrics of B are shown to be within 10 % of A or better; "
-        "not decided, within what a re-run does: metric o +5.0 % (90 % interval −6.0 … +16.0 %)"
+        "undecided within re-run noise: metric o +5.0 % (90 % interval −6.0 … +16.0 %)"
     )
     assert passed.reasons[0] == (
-        "5 gating metrics judged by intervals that hold 90 % over all looks, none of the others reaches its margin"
+        "5 gating metrics judged by 90 % intervals that are valid over all looks; none of the others reaches its margin"
     )
     assert found(_left(_open()), by_history=False).verdict is Verdict.INCONCLUSIVE, "more runs per side would decide it"
     assert found(_left(_open(), equal=3), by_history=True).verdict is Verdict.INCONCLUSIVE, "of four none may stay open"
@@ -746,16 +745,16 @@ def test_a_metric_may_stay_open_only_within_its_own_margin_and_around_no_change(
 def test_margins_that_re_runs_widened_are_counted_and_not_told_as_uncommon() -> None:
     wider = item("w", EQUAL, margin_low=-0.2, margin_high=0.2, worse_beyond=0.1)
     passed = found(_left(wider), by_history=True)
-    assert "within their margins (10 % for 4 of 5; 1 widened to what re-runs change)" in passed.sentence
+    assert "within their margins (10 % for 4 of 5; 1 widened to re-run noise)" in passed.sentence
     assert not [reason for reason in passed.reasons if reason.startswith("margins ")]
     same = found([item("w", EQUAL, worse_beyond=0.05)], by_history=True)
-    assert "(10 % for 1 of 1; 1 widened to what re-runs change)" in same.sentence
+    assert "(10 % for 1 of 1; 1 widened to re-run noise)" in same.sentence
 
 
 def test_margins_that_were_learnt_are_told_as_such() -> None:
     items = [*(item(name, EQUAL) for name in "ab"), item("c", EQUAL, margin_low=-0.07, margin_high=0.07)]
     assert (
-        "margins learnt from re-runs (three standard deviations of what a re-run changes, within the bounds): "
+        "margins learnt from re-runs (three standard deviations of the change between re-runs, within the bounds): "
         "metric c 7 %"
     ) in found(items, own=OwnMargins(learnt=frozenset({"c_s"}))).reasons
 
@@ -765,7 +764,7 @@ def test_margins_inside_the_noise_are_named_with_what_they_are() -> None:
     items = [item("a", EQUAL), item("b", EQUAL, inside_noise=True), item("c", EQUAL, inside_noise=True)]
     told = [reason for reason in found(items).reasons if "inside the noise" in reason]
     assert told == [
-        "margins inside the noise, by which these runs could not even pass an equal release: "
+        "margins inside the noise, with which these runs could not even pass an equal release: "
         "metric b 10 %, metric c 10 %"
     ]
     absolute = item("a", EQUAL, inside_noise=True, scale=Scale.ABSOLUTE, margin_low=-2.0, margin_high=2.0)

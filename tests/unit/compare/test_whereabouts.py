@@ -29,7 +29,7 @@ def test_two_hosts_that_cost_more_are_named_and_the_others_are_not() -> None:
     """A mean over all nodes says that a release needs more memory; who runs it must know that only seeds do."""
     told = _told(_compared({**USUAL, "node1": 0.3, "node6": 0.22, "node2": 0.099}))
     assert told == [
-        "CPU, node by node and by means alone: node1 (+200 %) and node6 (+120 %) changed by more than the margin of "
+        "CPU, node by node, by means only: node1 (+200 %) and node6 (+120 %) changed by more than the margin of "
         "10 %, the other 6 by −1.0 … 0.0 %"
     ]
 
@@ -37,13 +37,13 @@ def test_two_hosts_that_cost_more_are_named_and_the_others_are_not() -> None:
 def test_a_change_of_all_hosts_is_told_as_such() -> None:
     told = _told(_compared({host: 0.12 + 0.001 * index for index, host in enumerate(HOSTS)}))
     assert told == [
-        "CPU, node by node and by means alone: all 8 changed by more than the margin of 10 %, +20.0 … +27.0 %"
+        "CPU, node by node, by means only: all 8 changed by more than the margin of 10 %, +20.0 … +27.0 %"
     ]  # fmt: skip
 
 
 def test_of_many_hosts_those_that_changed_most_are_named() -> None:
     (told,) = _told(_compared({host: 0.1 + 0.02 * index for index, host in enumerate(HOSTS)}))
-    assert "7 of 8, most of all node7 (+140 %), node6 (+120 %)" in told
+    assert "7 of 8, mostly node7 (+140 %), node6 (+120 %)" in told
     assert told.count("(") == MOST_NAMED
 
 

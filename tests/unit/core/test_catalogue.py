@@ -117,7 +117,7 @@ def test_any_margin_above_zero_can_be_set() -> None:
     for margin in (0.0, -0.1, math.inf, math.nan):
         with pytest.raises(UsageError, match=rf"^the margin of `size_s` is {margin}$") as refused:
             whole.with_margins({"size_s": margin})
-        assert refused.value.hint == "a margin is above zero: 0.2 accepts 20 %"
+        assert refused.value.hint == "a margin must be above zero: 0.2 accepts 20 %"
     with pytest.raises(UsageError, match="`size` is not a metric"):
         whole.with_margins({"size": 0.2})
 

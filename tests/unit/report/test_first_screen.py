@@ -48,7 +48,10 @@ def test_a_dozen_charts_are_open_and_what_decides_comes_first() -> None:
     assert [block.id for block in blocks[:12]] == [f"latency {number}-cdf" for number in range(12)]
     assert isinstance(blocks[12], Details)
     assert [block.id for block in blocks[12].blocks] == ["latency 12-cdf", "latency 13-cdf", "rss_bytes-series"]
-    assert "Not drawn, as every sample of both sides is equal: resident memory." in comparison_document(crowded).html()
+    assert (
+        "Not drawn, because all samples of both sides are equal: resident memory."
+        in comparison_document(crowded).html()
+    )
 
 
 def test_a_long_tail_is_cut_from_the_axis_and_drawn_apart() -> None:

@@ -183,10 +183,10 @@ def test_every_step_has_its_row_and_a_terminal_says_where_long_tables_are() -> N
     document = load_document(made)
     rows = sum(len(table.rows) for id_, table in tables(document).items() if id_.startswith("steps-"))
     assert rows == sum(len(one.steps) for one in made.targets[0].endpoints)
-    assert f"14 long tables ({rows} rows) can be seen with" in terminal(made)
+    assert f"`--html`, `--pdf` and `--md` show 14 more tables ({rows} rows)." in terminal(made)
     single = terminal(report(target(endpoints=[endpoint("/block", 64, rate=False)])), 160)
     assert "confirm" in single
-    assert "long table" not in single
+    assert "more table" not in single
 
 
 def test_every_kind_of_chart_is_there_for_every_endpoint() -> None:

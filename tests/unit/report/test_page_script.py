@@ -108,7 +108,7 @@ def test_points_of_a_sheet_are_drawn(tmp_path: Path) -> None:
 def test_a_browser_that_cannot_unpack_says_so(tmp_path: Path) -> None:
     told = _run(document_of(sample()).html(), tmp_path, "old")
     assert told["drawn"] == {}
-    assert all(re.search("could not be drawn: this browser cannot unpack", text) for text in told["said"])
+    assert all(re.search("could not be drawn: this browser cannot decompress", text) for text in told["said"])
 
 
 def test_what_a_long_page_folds_away_is_packed_and_put_in_its_place(
@@ -136,4 +136,4 @@ def test_a_browser_that_cannot_unpack_says_so_where_something_is_folded_away(
     assert "<noscript>" in page
     told = _run(page, tmp_path, "old")["folded"]
     assert len(told) > 0
-    assert all(text.startswith("This could not be shown: this browser cannot unpack") for text in told)
+    assert all(text.startswith("This could not be shown: this browser cannot decompress") for text in told)

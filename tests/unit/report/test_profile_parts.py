@@ -77,7 +77,7 @@ def test_where_something_is_worse_the_function_is_named_in_every_medium() -> Non
 
 def test_where_nothing_is_worse_only_the_profiles_existence_is_told_unless_somebody_asks() -> None:
     passed = document_of(_comparison()).markdown().replace("\\", "")
-    assert "Profiles of both sides are kept: `--why` shows them (runs run-7 and run-8)." in passed
+    assert "Profiles of both sides are available: `--why` shows them (runs run-7 and run-8)." in passed
     assert "finalize" not in passed
     assert "finalize" in document_of(_comparison(asked=True)).markdown()
     assert TITLE not in document_of(_comparison(profiled=False)).markdown()

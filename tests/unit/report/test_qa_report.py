@@ -56,7 +56,7 @@ def test_every_rendering_tells_verdict_notices_and_needs(
 def test_what_cannot_be_compared_stands_before_any_figure(report: QaReport) -> None:
     blocks = qa_document(report).sections[0].blocks
     titles = [block.title for block in blocks if isinstance(block, Table | Remarks)]
-    assert titles[:2] == ["Results", "Before you read any figure"]
+    assert titles[:2] == ["Results", "Read this first"]
     notices = next(block for block in blocks if isinstance(block, Remarks))
     assert "Not comparable: RPC latency" in str(notices.items[0])
 

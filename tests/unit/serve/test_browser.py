@@ -74,7 +74,7 @@ def test_runs_are_marked_and_compared_by_keys_that_a_field_keeps(server: Served,
         assert page.evaluate("document.querySelectorAll('table.list :checked').length") == 2
         page.keyboard.press("Tab")
         page.keyboard.press("?")
-        expect(page.get_by_role("dialog", name="Keys")).to_contain_text("compare the marked runs")
+        expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_contain_text("compare the marked runs")
         page.keyboard.press("Escape")
         page.keyboard.press("c")
         page.wait_for_url("**/compare?**")
@@ -110,7 +110,7 @@ def test_a_block_is_replayed_event_by_event(followed: tuple[Served, str], browse
         expect(lit).to_have_count(events.count(), timeout=20_000)
         expect(page.get_by_role("button", name="Replay")).to_have_attribute("aria-pressed", "false")
         expect(page.locator("#replay output")).to_contain_text("node-3: adopted")
-        page.get_by_label("moment").press("Home")
+        page.get_by_label("position").press("Home")
         expect(lit).to_have_count(0)
     with opened(browser, followed[1], scripts=False) as page:
         expect(page.locator("#replay")).to_be_hidden()
@@ -157,7 +157,7 @@ def test_no_page_is_an_obstacle(
         with opened(browser, address, width=width, dark=dark) as page:
             for key in keys:
                 if key == "replay":
-                    page.get_by_label("moment").press("End")
+                    page.get_by_label("position").press("End")
                 else:
                     page.keyboard.press(key)
             page.evaluate(axe)

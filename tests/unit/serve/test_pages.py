@@ -267,7 +267,7 @@ def test_what_is_being_measured_is_shown_with_its_experiment(tmp_path: Path) -> 
         assert (alive["is_alive"], alive["done"]) == (True, "3 runs sealed of at most 12")
         assert not dead["is_alive"]
         page = _page(server, "/live")
-        assert "broken off" in page
+        assert "aborted" in page
         assert 'data-refresh="2"' in page
         assert "0001" in _page(server, "/").partition("Now:")[2]
 
@@ -275,7 +275,7 @@ def test_what_is_being_measured_is_shown_with_its_experiment(tmp_path: Path) -> 
 def test_a_run_that_is_sealed_meanwhile_appears(tmp_path: Path) -> None:
     root = tmp_path / "store"
     with served(root) as server:
-        assert "Nothing was measured yet" in server.client.get("/").text
+        assert "There are no runs yet" in server.client.get("/").text
         (name,) = filled(root, releases=1)
         wait_until(lambda: name in server.client.get("/runs").text, "the run in the list", 20)
 

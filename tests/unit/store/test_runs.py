@@ -248,7 +248,7 @@ def test_an_unfinished_run_is_removed_though_its_makers_id_is_another_process(tm
     assert (reused.maker(), being_made.maker()) == (None, os.getpid())
     assert remove_unfinished(store) == [reused.run_id]
     assert [run.run_id for run in store.unfinished()] == [being_made.run_id]
-    with pytest.raises(UsageError, match="is still being made by process"):
+    with pytest.raises(UsageError, match="is still in progress in process"):
         remove_run(being_made.run_id, store)
 
 

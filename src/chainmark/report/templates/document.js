@@ -34,7 +34,7 @@
   }
   async function unpackedBytes(id) {
     if (typeof DecompressionStream === "undefined") {
-      throw new Error("this browser cannot unpack data (no DecompressionStream); one of 2023 or later can");
+      throw new Error("this browser cannot decompress data (no DecompressionStream); use a browser from 2023 or later");
     }
     const bytes = lettersToBytes(document.getElementById(id).textContent);
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();

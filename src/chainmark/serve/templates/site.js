@@ -36,7 +36,7 @@
     else if (key === "x" && row) row.querySelector(BOX)?.click();
     else if (key === "o" && row) row.querySelector("a").click();
     else if (key === "c" && marked()) list.closest("form").requestSubmit();
-    else if (key === "c") say("No run is marked: x marks the one in focus.");
+    else if (key === "c") say("No run is marked. Press x to mark the focused run.");
     else return false;
     return true;
   }

@@ -141,7 +141,7 @@ def test_runs_that_cannot_be_followed_are_a_sentence(
         chainmark("block", "v2", "2")
     assert "parcel KEY" in (caught.value.hint or "")
     sealed(store, lives, "v2", trails=[trail("parcel")])
-    with pytest.raises(UsageError, match="names 2 runs"):
+    with pytest.raises(UsageError, match="matches 2 runs"):
         chainmark("block", "v2", "2")
 
 

@@ -154,7 +154,7 @@ def test_the_odd_host_comes_first_and_the_chart_is_in_the_order_of_its_dots(comp
     assert isinstance(table, Table)
     assert isinstance(chart, Chart)
     assert [row.cells[0].text for row in table.rows] == ["odd", "a", "b", "c", "d"]
-    assert part.summary.endswith(": 1 stands out")
+    assert part.summary.endswith(": 1 outlier")
     assert "3 more" in " ".join(table.notes)
     order = chart.y.names
     assert order == ["odd", "d", "c", "b", "a"]

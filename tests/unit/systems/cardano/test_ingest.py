@@ -531,9 +531,9 @@ def test_logs_by_two_names_are_an_aa_or_said_to_be_of_one_version(cluster: Path,
     third = ingest(store, nameless[1], version="my-branch", filters=()).run
     same, apart = (cm.compare(first, run, store=store) for run in (second, third))
     assert "A/A" in same.caveats.badges
-    assert "both sides are made of the same logs, called by two names" in same.caveats.sentences
+    assert "both sides consist of the same logs under two names" in same.caveats.sentences
     assert "A/A" not in apart.caveats.badges
-    assert any(told.startswith("both sides are of version 10.5.4") for told in apart.caveats.sentences)
+    assert any(told.startswith("both sides have version 10.5.4") for told in apart.caveats.sentences)
 
 
 def test_synthetic_logs_are_badged_wherever_their_run_is_shown(cluster: Path, tmp_path: Path) -> None:

@@ -94,13 +94,13 @@ def test_every_observation_shows_the_interval_that_it_rests_on(store: Path) -> N
         assert "(" in sentence.text
     fetch = next(one for one in sentences(found, OBSERVATIONS) if one.text.startswith("Fetch duration"))
     assert "under value-only it rises from 360.1 to 410.0 ms" in fetch.text
-    assert "a cost beyond the margin of 5 %; under plutus it stays within what a re-run does" in fetch.text
+    assert "a cost beyond the margin of 5 %; under plutus it stays within re-run noise" in fetch.text
     slow, equal = fetch.evidence
     assert slow.low > 0.05
     assert equal.low < 0.0 < equal.high
     end = next(chapter for chapter in found.text if chapter.title == "End-to-end propagation")
     assert [one.text.partition(";")[0] for one in end.sentences] == [
-        f"Under {workload}, all 4 figures stay within what a re-run does" for workload in ("value-only", "plutus")
+        f"Under {workload}, all 4 metrics stay within re-run noise" for workload in ("value-only", "plutus")
     ]
     for one in (item for sentence in end.sentences for item in sentence.evidence):
         assert one.low <= 0.0 <= one.high
@@ -185,7 +185,7 @@ def test_the_day_of_the_analysis_is_not_that_of_the_last_log_line(tmp_path: Path
     charts = cm.release("cardano", "10.6.2", store=tmp_path / "store").charts()
     figures = [chart for chart in charts if chart.title.startswith("Figure ")]
     assert figures
-    assert all(chart.note.endswith("noted of 10.5.4: a disk was full") for chart in figures)
+    assert all(chart.note.endswith("note on 10.5.4: a disk was full") for chart in figures)
 
 
 def figure(metric: str, *values: float) -> PublishedFigure:
@@ -215,10 +215,10 @@ def test_figures_keep_their_numbers_and_show_where_the_samples_lie(store: Path) 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"plan": "quick"}, "`--plan` is for nodes that chainmark runs"),
-        ({"resume": "x"}, "`--resume` is for nodes"),
+        ({"plan": "quick"}, "`--plan` applies only to nodes that chainmark runs"),
+        ({"resume": "x"}, "`--resume` applies only to nodes"),
         ({"candidate": None}, "requires a candidate"),
-        ({"candidate": "9.1.0"}, "no run of a release before 9.1.0"),
+        ({"candidate": "9.1.0"}, "no earlier release than 9.1.0"),
         ({"baseline": "8.0"}, "no run matches `8.0`"),
         ({"signature": cm.Signature(date="yesterday")}, "`yesterday` is not a valid date"),
     ],
@@ -251,7 +251,7 @@ def test_a_page_file_that_says_something_else_is_refused(text: str, tmp_path: Pa
 
 
 def test_a_page_is_not_for_nodes_that_chainmark_runs() -> None:
-    with pytest.raises(UsageError, match="is for imported runs"):
+    with pytest.raises(UsageError, match="applies only to imported runs"):
         cm.qualify("cometbft", baseline="v1", candidate="v2", signature=cm.Signature("Ada Lovelace"))
     with pytest.raises(UsageError, match="one baseline"):
         cm.qualify("cometbft", baseline=["v1", "v2"], candidate="v3")
