@@ -12,7 +12,7 @@ from chainmark.cli.following import progress
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Other machines: check the workers that `--on` makes use of.",
+    help="Other machines: check the workers that `--on` uses.",
     epilog="Example: `chainmark cluster check --on tcp://10.0.0.1:8786`",
 )
 

@@ -90,7 +90,7 @@ for _system, _texts in _OFFERED.items():
     "import",
     help="\n\n".join(
         [
-            "Import requests of other load tests, if the server answers them correctly.",
+            "Import those requests of other load tests that the server answers correctly.",
             *(texts.importing for texts in _OFFERED.values()),
         ]
     ),
