@@ -110,7 +110,7 @@ def test_a_delay_that_is_not_the_intended_one_fails_the_gate(tmp_path: Path) -> 
         links.disconnect("b", reset=False)
         unanswered = measured_round_trips(["a", "b"], spaces[:2], list(links.addresses.values())[:2], lambda *_: 0.0, 2)
     assert round_trip_gate(wrong).status is GateStatus.FAIL
-    assert round_trip_gate(unanswered).measured.endswith("none of 2 pings answered")
+    assert round_trip_gate(unanswered).measured.endswith("none of 2 pings were answered")
 
 
 @needs_switch

@@ -282,7 +282,7 @@ def test_mistakes_are_told(server: str, here: Here, arguments: tuple[str, ...], 
 
 def test_a_server_that_is_none_is_told(here: Here) -> None:
     one = ("--from", "2026-01-01T10:00:00Z", "--duration", "80s", "--as", "v1.0.1")
-    with pytest.raises(EnvironmentFailure, match="cannot be asked"):
+    with pytest.raises(EnvironmentFailure, match="cannot be queried"):
         here.run("ingest", "cometbft", "http://127.21.250.1:9", *one)
 
 
