@@ -149,8 +149,8 @@ def test_a_transaction_that_was_not_committed_ends_at_its_stage_and_says_how(
     run = made.seal(manifest, SYSTEM.catalogue(), summarise(SYSTEM.catalogue().sampled({}), {}, 1))
     ends = {
         "0-0": ("committed", 3), "1-0": ("failed in a block", 3), "0-1": ("rejected: mempool full", 2),
-        "1-1": ("rejected: check code 33", 2), "0-2": ("no answer (timeout)", 1), "1-2": ("committed", 3),
-        "0-3": ("not sent", 0), "1-3": ("lost", 2), "0-4": ("rejected: mempool full, in a block nevertheless", 2),
+        "1-1": ("rejected: check code 33", 2), "0-2": ("no response (timeout)", 1), "1-2": ("committed", 3),
+        "0-3": ("not sent", 0), "1-3": ("lost", 2), "0-4": ("rejected: mempool full, but in a block", 2),
     }  # fmt: skip
     stories = {key: _story(run, key) for key in ends}
     assert {key: (story.outcome, story.last) for key, story in stories.items()} == ends

@@ -44,11 +44,11 @@ class TenPercentVerdict(Opinion):
     def about(self) -> list[str]:
         """The rule, and ours."""
         return [
-            "The published reports call a release worse if a result differs by more than 10 % from the release before. "
-            "They do not say by which statistic, in which direction, nor how much two runs of one release differ; "
-            "here the rule is applied to every judged figure, in both directions.",
-            "chainmark asks instead whether the candidate is worse by more than a margin with the noise between runs "
-            "taken into account, and says when it cannot tell.",
+            "The published reports call a release worse if a result differs by more than 10 % from the previous "
+            "release. They do not state the statistic, the direction, or how much two runs of one release differ. "
+            "Here the rule is applied to every judged figure, in both directions.",
+            "chainmark instead checks whether the candidate is worse by more than a margin, considering the noise "
+            "between runs, and reports when it cannot decide.",
         ]
 
     def full_table(self, rows: Sequence[OpinionRow], id_: str, title: str) -> Table | None:
@@ -57,7 +57,7 @@ class TenPercentVerdict(Opinion):
 
     def short_table(self, rows: Sequence[OpinionRow], id_: str, title: str) -> Table | None:
         """The figures on which the rules disagree."""
-        note = f"{len(rows)} judged figures; all of them are in the JSON."
+        note = f"{len(rows)} judged figures; the JSON has all of them."
         differing = [row for row in _own(rows) if row.agreement not in QUIET]
         return old_rule_table(differing, id_, title, note) if differing else None
 
@@ -79,7 +79,7 @@ def old_rule_table(rows: Sequence[TenPercentRow], id_: str, title: str, note: st
         )
         for row in rows
     ]
-    columns = [*words("metric"), Column("difference"), *words("old rule", "chainmark", "both", "why")]
+    columns = [*words("metric"), Column("difference"), *words("10 % rule", "chainmark", "both", "why")]
     return Table(id_, title, columns, made, [note] if note else [])
 
 
