@@ -78,7 +78,7 @@ def test_samples_are_keys_and_metrics(frame: pl.DataFrame) -> None:
 @pytest.mark.parametrize(
     ("frame", "told"),
     [
-        (SAMPLES.drop("host"), "the key `host` of the samples of `request` is not there, not an integer or a text"),
+        (SAMPLES.drop("host"), "the key `host` of the samples of `request` is missing, not an integer or a text"),
         (SAMPLES.with_columns(host=pl.lit(1.5)), "the key `host` of the samples of `request` is Float64"),
         (SAMPLES.drop("time_s"), "the samples of `request` lack the column `time_s`"),
         (SAMPLES.rename({"latency_s": "latency"}), "`latency`, which is neither a key nor a metric of the population"),

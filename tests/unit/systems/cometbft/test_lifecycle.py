@@ -112,7 +112,7 @@ def test_the_command_leads_from_the_list_to_one_and_says_what_there_is_not(
     for arguments, said in (
         (("transaction", run.run_id, "0-99999"), "has no transaction `0-99999`"),
         (("block", run.run_id, "3"), "has no trail `block`"),
-        (("trail", run.run_id, "transaction", slowest.key, "--host", "node0"), "has no hosts of its own"),
+        (("trail", run.run_id, "transaction", slowest.key, "--host", "node0"), "has no separate hosts"),
     ):
         with pytest.raises(UsageError, match=said):
             chainmark(*arguments)
@@ -160,8 +160,10 @@ def test_a_transaction_that_was_not_committed_ends_at_its_stage_and_says_how(
     assert {trace.key for trace in listed.slowest} == {"0-0", "1-2"}
     assert {trace.key for trace in listed.others} == set(ends) - {"0-0", "1-2"}
     document = cm.transaction(run.run_id, "0-1", store=tmp_path)
-    assert document.sentence.startswith("Transaction 0-1 ended as “rejected: mempool full”; it got to “answered”, 2.00")
-    assert "7 transactions of 9 did not get to the end" in cm.transaction(run.run_id, store=tmp_path).sentence
+    assert document.sentence.startswith(
+        "Transaction 0-1 ended as “rejected: mempool full”; its last stage was “answered”, 2.00"
+    )
+    assert "7 transactions of 9 did not reach the last stage" in cm.transaction(run.run_id, store=tmp_path).sentence
 
 
 def _pair(store: Path) -> list[SealedRun]:
