@@ -24,8 +24,8 @@ BENCHMARK_NOTE = (
 )
 
 WITHOUT_TOPOLOGY = (
-    "no topology was imported with the logs, so who is connected to whom, where hosts are and how far apart is assumed "
-    "as on the benchmark cluster: `chainmark ingest cardano DIR --topology FILE` keeps the cluster's own with the run"
+    "no topology was imported with the logs; the connections, regions and distances of hosts are assumed to be those "
+    "of the benchmark cluster: import the logs with `--topology FILE` to use the cluster's own"
 )
 
 

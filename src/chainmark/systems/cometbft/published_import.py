@@ -39,7 +39,7 @@ BLOCK_TIME = SharedFact(
     id="block_time",
     label="block time",
     explanation="Published latencies end at the header time of the next block, which under proposer-based timestamps "
-    "is about timeout_commit later than under BFT time. The reports do not say which was used.",
+    "is about timeout_commit later than under BFT time. The reports do not state which was used.",
 )
 # id: label, unit, better direction, description.
 _METRICS: Mapping[str, tuple[str, str, Better, str]] = {

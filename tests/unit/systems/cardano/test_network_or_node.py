@@ -162,7 +162,7 @@ def _edited(run: SealedRun, **changes: pl.Expr) -> Ways:
 
 def test_it_says_why_it_cannot_tell(make: Make) -> None:
     run = make()
-    assert "regions are not known" in lacks(_edited(run, region=pl.lit(None, dtype=pl.String)))
+    assert "regions are unknown" in lacks(_edited(run, region=pl.lit(None, dtype=pl.String)))
     assert "all hosts of a run are in one region" in lacks(_edited(run, region=pl.lit("EU")))
     assert "do not show which host" in lacks(_edited(run, fetched_host=pl.lit(None, dtype=pl.String)))
     assert "has no events" in lacks(None)
@@ -197,7 +197,7 @@ def test_logs_without_a_topology_of_another_cluster_cannot_be_divided(make: Make
     synthesise(order, QUIET)
     bare = changed(folder, tmp_path / "bare", lambda path: (path / "topology.json").unlink())
     splits = _splits(ingest(tmp_path / "a", bare, filters=()).run, ingest(tmp_path / "b", folder, filters=()).run)
-    assert "the hosts' regions are not known" in splits.untold
+    assert "the hosts' regions are unknown" in splits.untold
     assert splits.splits == []
 
 

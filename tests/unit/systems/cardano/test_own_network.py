@@ -111,7 +111,7 @@ def test_a_run_without_a_topology_says_what_is_assumed(pair: Path, tmp_path: Pat
     notes = " ".join(explained.notes)
     assert explained.explained or "is assumed to be the benchmark's" in explained.sentence
     assert "assumed to be the benchmark cluster: 2 hosts in three regions" in notes
-    assert "--topology FILE` keeps the cluster's own" in notes
+    assert "--topology FILE` to use the cluster's own" in notes
 
 
 def test_hosts_without_logs_are_named_as_a_cause(run: SealedRun) -> None:

@@ -322,7 +322,7 @@ def test_a_function_beside_the_adapter_makes_the_transactions(tmp_path: Path) ->
     ("code", "said"),
     [
         ("def make(order): raise KeyError('x')", "made.py:make` failed: KeyError: 'x'"),
-        ("def make(order): return 5", "returned intinstead of transactions"),
+        ("def make(order): return 5", "returned int instead of transactions"),
         ("def make(order): return [['text']]", "returned 'text' as a transaction"),
         ("def made(order): return []", "has no such function"),
         ("import nothing_of_that_name", "cannot be imported: No module named"),

@@ -68,7 +68,7 @@ def lacks(ways: Ways | None) -> str:
         return "a run has no events that show which host each body came from: import its logs again"
     untraced = f"only {units.plain_percent(ways.traced / max(1, ways.blocks))} of a run's blocks can be traced back"
     reasons = {
-        "the hosts' regions are not known: `chainmark ingest cardano DIR --topology FILE` keeps them": not ways.regions,
+        "the hosts' regions are unknown: import the logs with `--topology FILE`": not ways.regions,
         "all hosts of a run are in one region, so no route between regions could change": ways.regions == 1,
         "the logs do not show which host a body came from": not ways.known,
         f"a run has {units.plural(ways.blocks, 'block')}, but at least {BLOCKS_LEAST} are needed": (

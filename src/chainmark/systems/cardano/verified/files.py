@@ -34,7 +34,7 @@ from chainmark.systems.cardano.verified.statistics import (
 )
 
 HINT = (
-    "give `blockprop.json`, `clusterperf.json` or `summary.json` of one run, a CDF of theirs as JSON, or "
+    "give `blockprop.json`, `clusterperf.json` or `summary.json` of one run, one of its CDFs as JSON, or "
     "`cdf/METRIC.cdf`"
 )
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
