@@ -108,7 +108,7 @@ def import_(
     *,
     connection: Connection,
 ) -> None:
-    """Take the requests of other tools' load tests; the help above says of which."""
+    """Import the requests of other load tests; the help above lists the supported ones."""
     with progress() as listener:
         kept_corpus = cm.corpus(
             system,

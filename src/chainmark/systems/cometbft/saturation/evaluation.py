@@ -322,7 +322,7 @@ def _point_estimates(diagonals: Sequence[_Diagonal], threshold: float, measure: 
         figure = _share(cell, measure)
         if figure is not None and figure.low is not None and figure.high is not None:
             parts.append(f"{_cell_text(cell, measure)} ({units.plain_percent_interval(figure.low, figure.high)})")
-    return f"by the point estimates only, because these intervals include {units.plain_percent(threshold)}: {', '.join(parts)}"
+    return f"by the point estimates: these intervals include {units.plain_percent(threshold)}: {', '.join(parts)}"
 
 
 # --- the knee ---------------------------------------------------------------------------------------------------------
