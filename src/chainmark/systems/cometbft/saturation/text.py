@@ -161,8 +161,8 @@ def rule(report: SaturationResult) -> str:
     return (
         "The saturation load is the largest connections × rate for which it and every smaller tested load have "
         f"processed at least {units.plain_percent(1.0 - report.tolerance)} of the offered transactions, in each cell "
-        "of equal load, while every cell of every larger load has processed less. The chosen configuration is that with "
-        "the fewest connections at that load; if there is no such load, at the largest load up to which all are "
+        "of equal load, while every cell of every larger load has processed less. The chosen configuration is that "
+        "with the fewest connections at that load; if there is no such load, at the largest load up to which all are "
         "sustained. A load is certain if its 90 % intervals are entirely on one side."
     )
 
