@@ -20,6 +20,12 @@ _AGREEMENT_LOOKS: dict[RuleConcordance, Emphasis] = {
     RuleConcordance.NOT_COMPARABLE: "caution",
     RuleConcordance.UNDECIDED: "plain",
 }
+# As shown, if not by the value in files.
+_AGREEMENT_TEXTS: dict[RuleConcordance, str] = {
+    RuleConcordance.ONLY_OLD_FAILS: "only the 10 % rule fails it",
+    RuleConcordance.ONLY_OURS_FAILS: "only chainmark fails it",
+    RuleConcordance.UNDECIDED: "only chainmark is undecided",
+}
 
 
 class TenPercentVerdict(Opinion):
@@ -74,7 +80,10 @@ def old_rule_table(rows: Sequence[TenPercentRow], id_: str, title: str, note: st
             _change_of(row),
             TableCell(_old_word(row), emphasis="caution" if row.old_fails else "quiet"),
             _our_word(row),
-            TableCell(row.agreement.value, emphasis=_AGREEMENT_LOOKS.get(row.agreement, "quiet")),
+            TableCell(
+                _AGREEMENT_TEXTS.get(row.agreement, row.agreement.value),
+                emphasis=_AGREEMENT_LOOKS.get(row.agreement, "quiet"),
+            ),
             row.why,
         )
         for row in rows
