@@ -347,7 +347,7 @@ def test_a_backend_that_does_not_work_here_is_refused_with_one_that_does(
 ) -> None:
     monkeypatch.setattr(emulation, "available", lambda: emulation.Availability(("switch",)))
     with (
-        pytest.raises(EnvironmentFailure, match="no netem") as caught,
+        pytest.raises(EnvironmentFailure, match="lacks netem") as caught,
         emulated_links(EmulationPlan(("a",), backend="netem"), tmp_path),
     ):
         pass
