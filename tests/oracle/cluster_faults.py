@@ -62,11 +62,11 @@ class Fault:
 
 FAULTS = (
     Fault(""),
-    Fault("late:node-1@125", gates=("hosts_complete",), notes=("node-1 begins to log",)),
+    Fault("late:node-1@125", gates=("hosts_complete",), notes=("node-1 starts logging",)),
     Fault(
         "restart:node-2@100-130",
         gates=("no_restarts", "no_gaps"),
-        notes=("node-2 was restarted", "node-2 tells nothing of slots 100 to 124"),
+        notes=("node-2 had restarted", "node-2 logs nothing about slots 100 to 124"),
     ),
     Fault("crash:node-3@100", gates=("hosts_complete",), notes=("node-3",)),
     Fault("stall:node-4@90-130"),
@@ -74,7 +74,7 @@ FAULTS = (
     Fault(
         "gap:node-1@125-155",
         gates=("no_gaps",),
-        notes=("node-1 tells nothing of slots 125 to 154",),
+        notes=("node-1 logs nothing about slots 125 to 154",),
         lines={"all": -1},
     ),
     Fault("dropped:node-2=5%", lines={"all": -1}),

@@ -80,8 +80,8 @@ def test_a_run_from_the_files_is_compared_with_one_from_logs(analysis: Path, log
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda told: told["sumGenesis"].pop("systemStart"), "does not say when its cluster started"),
-        (lambda told: [told["sumMeta"].pop(key) for key in ("ident", "manifest", "tag")], "does not say which version"),
+        (lambda told: told["sumGenesis"].pop("systemStart"), "does not state when its cluster started"),
+        (lambda told: [told["sumMeta"].pop(key) for key in ("ident", "manifest", "tag")], "does not state its version"),
     ],
 )
 def test_a_summary_that_does_not_say_what_it_is_of_is_refused(analysis: Path, change: object, message: str) -> None:
@@ -96,7 +96,7 @@ def test_a_summary_without_figures_is_refused(analysis: Path) -> None:
     assert read_theirs(analysis / "summary.json").kind == SUMMARY
     for name in ("blockprop.json", "clusterperf.json"):
         (analysis / name).unlink()
-    with pytest.raises(UsageError, match="has no figures beside it"):
+    with pytest.raises(UsageError, match="there are no figures next to"):
         cm.ingest("cardano", analysis, store=analysis / "store")
 
 

@@ -155,5 +155,5 @@ def test_another_workload_or_cluster_is_refused(verified: Verified) -> None:
         verified.against("summary.json", content)
     content = copy.deepcopy(verified.files["blockprop.json"])
     content["cdfBlocksPerHost"]["cdfSize"] = 52
-    with pytest.raises(UsageError, match="is of 52 hosts, and the run of"):
+    with pytest.raises(UsageError, match="is of 52 hosts, but the run of"):
         verified.against("blockprop.json", content)

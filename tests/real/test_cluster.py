@@ -127,7 +127,7 @@ def test_a_worker_of_another_version_is_named_and_not_used(cluster: LocalCluster
         cluster.start_worker(9, environment={"PYTHONPATH": paths})
         wait_for_workers(seen, before | {"w9"})
         document = cm.cluster_check(cluster.address)
-        with pytest.raises(EnvironmentFailure, match=r"127\.0\.0\.9:\d+ has chainmark 9\.9, and this is"):
+        with pytest.raises(EnvironmentFailure, match=r"127\.0\.0\.9:\d+ has chainmark 9\.9, but this machine has"):
             cm.ingest("cardano", logs, store=tmp_path / "store", on=cluster.address)
         cluster.kill("w9")
         wait_for_workers(seen, before)
@@ -190,7 +190,7 @@ def test_logs_are_read_where_they_lie_and_over_tls(logs: Path, tmp_path: Path) -
             shutil.copytree(logs, view, ignore=shutil.ignore_patterns(*absent))
             mount = f"mount --bind '{view}' '{place}' && exec \"$@\""
             made.start_worker(number, before=["unshare", "--mount", "sh", "-c", mount, "sh"])
-        with pytest.raises(UsageError, match="uses TLS, and no certificates are given"):
+        with pytest.raises(UsageError, match="uses TLS, but no certificates are configured"):
             cm.cluster_check(made.address)
         with trusted(files), watching(made) as seen:
             wait_for_workers(seen, {"w2", "w3"})

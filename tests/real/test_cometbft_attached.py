@@ -78,7 +78,7 @@ def test_a_network_is_loaded_and_observed_as_it_is(lab: Lab, tmp_path: Path) -> 
         again = lab.run("run", "cometbft/demo", "--attach", f"{places},http://{network.places[0]}", *SMALL, code=2)
         assert "are the same node" in again.stderr
         wrong = lab.run("run", "cometbft/demo", "--attach", network.pages[0], *SMALL, code=2)
-        assert "not as the RPC of a CometBFT node does" in wrong.stderr
+        assert "is not the RPC address of a CometBFT node" in wrong.stderr
         wrong = lab.run("run", "cometbft/demo", "--attach", places, "--metrics", places, *SMALL, code=2)
         assert "is not a metrics endpoint of a CometBFT node" in wrong.stderr
         assert all(process.poll() is None for process in network.processes)
@@ -115,7 +115,7 @@ def test_nodes_of_two_networks_are_not_taken_for_one(lab: Lab, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--attach", "127.0.0.1:1"), "nothing answers at 127.0.0.1:1"),
+        (("--attach", "127.0.0.1:1"), "127.0.0.1:1 does not respond"),
     ],
 )
 def test_what_is_not_there_is_the_environments_failure(lab: Lab, arguments: tuple[str, ...], message: str) -> None:

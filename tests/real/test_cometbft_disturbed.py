@@ -66,7 +66,7 @@ def test_a_death_that_nobody_planned_still_fails_a_disturbed_run(lab: Lab) -> No
     victim.kill()
     ended = started.finish()
     assert ended.returncode == 1, ended.stdout + ended.stderr
-    assert "no node was lost: node2 was killed by SIGKILL" in ended.stderr
+    assert "no node died: node2 was killed by SIGKILL" in ended.stderr
 
 
 def test_an_interruption_while_a_node_is_paused_leaves_nothing(lab: Lab) -> None:
@@ -93,7 +93,7 @@ def test_an_upgraded_node_runs_the_other_version_on_its_old_home(lab: Lab) -> No
     assert recovery_s > 0
     pages = run.events("scrapes").filter(pl.col("metric") == "process_start_time_seconds")
     assert pages.filter(pl.col("host") == "node3")["value"].n_unique() == 2
-    assert any(incident.what.endswith("started again with v1.0.1") for incident in run.manifest.incidents)
+    assert any(incident.what.endswith("restarted with v1.0.1") for incident in run.manifest.incidents)
 
 
 @needs_links

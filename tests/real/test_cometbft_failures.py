@@ -96,7 +96,7 @@ def test_a_panic_on_a_block_is_told_with_its_words(made: Maker) -> None:
     """Three of four go on: all figures look sound, and the node is dead all the same."""
     run = made(*ONE_OF_FOUR)
     assert run.manifest.status is Status.FAILED
-    words = r"the application of node2 exited with code 2, saying `panic: cannot execute block \d+`"
+    words = r"the application of node2 exited with code 2, last line `panic: cannot execute block \d+`"
     assert re.search(words, _gate(run, "nodes_alive").measured)
     assert run.manifest.counts["transactions"]["committed"] > 0
     assert (run.path / "raw" / "logs" / "node2.application.log.zst").is_file()

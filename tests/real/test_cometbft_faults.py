@@ -30,7 +30,7 @@ def test_a_killed_validator_is_noticed_and_fails_a_gate(lab: Lab) -> None:
     victim.send_signal(signal.SIGKILL)
     ended = started.finish()
     assert ended.returncode == 1, ended.stdout + ended.stderr
-    assert "no node was lost: node3 was killed by SIGKILL" in ended.stderr
+    assert "no node died: node3 was killed by SIGKILL" in ended.stderr
     assert "hint: " in ended.stderr
     run = lab.store.sealed()[0]
     assert run.manifest.status is Status.FAILED
@@ -108,7 +108,7 @@ def test_a_network_that_does_not_start_is_a_failed_run_with_a_nodes_last_words(l
 def test_a_network_that_is_late_says_how_late(lab: Lab) -> None:
     late = ("--set", "network.start_timeout_s=0.2", "--set", "gates.waited_share_max=1")
     failed = lab.run("run", *SHORT, *late, code=1)
-    assert "was not healthy within 200 ms of its start" in failed.stderr
+    assert "was not healthy within 200 ms after its start" in failed.stderr
 
 
 def test_a_configuration_key_that_does_not_exist_is_named(lab: Lab) -> None:

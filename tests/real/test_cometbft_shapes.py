@@ -73,7 +73,7 @@ def test_a_network_that_is_too_big_is_refused_before_anything_starts(lab: Lab) -
         pytest.skip("this machine is big enough")
     failed = lab.run("run", "cometbft/two-hundred-nodes", "--version", "v1.0.1", code=5)
     assert "error: 200 nodes are too many for this machine" in failed.stderr
-    assert "hint: take a smaller profile" in failed.stderr
+    assert "hint: use a smaller profile" in failed.stderr
     assert lab.store.unfinished() == []
 
 

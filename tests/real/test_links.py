@@ -110,7 +110,7 @@ def test_a_delay_that_is_not_the_intended_one_fails_the_gate(tmp_path: Path) -> 
         links.disconnect("b", reset=False)
         unanswered = measured_round_trips(["a", "b"], spaces[:2], list(links.addresses.values())[:2], lambda *_: 0.0, 2)
     assert round_trip_gate(wrong).status is GateStatus.FAIL
-    assert round_trip_gate(unanswered).measured.endswith("none of 2 pings answered")
+    assert round_trip_gate(unanswered).measured.endswith("none of 2 pings were answered")
 
 
 @needs_switch
@@ -347,7 +347,7 @@ def test_a_backend_that_does_not_work_here_is_refused_with_one_that_does(
 ) -> None:
     monkeypatch.setattr(emulation, "available", lambda: emulation.Availability(("switch",)))
     with (
-        pytest.raises(EnvironmentFailure, match="no netem") as caught,
+        pytest.raises(EnvironmentFailure, match="lacks netem") as caught,
         emulated_links(EmulationPlan(("a",), backend="netem"), tmp_path),
     ):
         pass

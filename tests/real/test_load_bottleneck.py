@@ -193,9 +193,9 @@ def test_nothing_is_exhausted_and_a_page_that_stops_answering_is_counted(profile
 def test_what_cannot_be_watched_is_said_before_anything_is_asked(profile: Path, tmp_path: Path) -> None:
     with bounded("idle") as (url, _):
         nowhere = f"http://127.0.0.1:{free_port()}/metrics"
-        with pytest.raises(EnvironmentFailure, match="does not answer"):
+        with pytest.raises(EnvironmentFailure, match="does not respond"):
             cm.load(profile, url, sources=ServerSources(scrapes=[nowhere]))
-        with pytest.raises(EnvironmentFailure, match="no page of metrics"):
+        with pytest.raises(EnvironmentFailure, match="does not return a page of metrics"):
             cm.load(profile, url, sources=ServerSources(scrapes=[f"{url}/work"]))
         with pytest.raises(UsageError, match="is not a cgroup v2 directory"):
             cm.load(profile, url, sources=ServerSources(cgroup=tmp_path))

@@ -108,7 +108,7 @@ def test_no_step_measures_what_the_one_before_it_has_left_behind(tmp_path: Path)
     assert last.ok > 0.3 * first.ok
     assert target.endpoints[0].notes == []
     (between,) = [fact.value for fact in target.facts if fact.label == "Between the steps"]
-    assert "of one client, 0 failed; in no figure" in between
+    assert "from one client, 0 failed; not counted" in between
     counts = test.runs[0].manifest.counts
     assert counts["requests to /work"]["ok"] == sum(step.ok for step in target.endpoints[0].steps)
     assert between.startswith(f"{counts['requests to /work between the steps']['ok']} requests")

@@ -196,10 +196,10 @@ def test_a_server_that_does_not_tell_its_version(profile: Path, store: Store) ->
     once = ("--set", "search.kinds=[]", "--set", "fixed.times=1", "--set", "fixed.clients.work=[4]")
     with serving(always(RIGHT)) as server:
         result = _load(profile, server.url, *once)
-        assert "warning the server does not tell its version" in result.stderr
+        assert "warning the server does not report its version" in result.stderr
         assert "`--as`" in result.stderr
         (run,) = store.sealed()
-        assert any("does not tell its version" in warning for warning in run.manifest.warnings)
+        assert any("does not report its version" in warning for warning in run.manifest.warnings)
         assert "version" not in _load(profile, server.url, *once, "--as", "1.0").stderr
 
 

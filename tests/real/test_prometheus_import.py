@@ -126,7 +126,7 @@ def imported(server: str, tmp_path_factory: pytest.TempPathFactory) -> Imported:
     arguments = ("ingest", "cometbft", server, "--from", "2026-01-01T10:00:00Z", "--duration", "80s", "--as", "v1.0.1")
     own = Here(Store(tmp_path_factory.mktemp("imported") / "store"))
     told = own.run(*arguments).stdout
-    assert "every node was scraped all the time" in told
+    assert "every node was scraped throughout" in told
     return Imported(own.store.sealed()[0], own, arguments)
 
 
@@ -193,10 +193,10 @@ def test_a_partial_answer_makes_the_run_invalid(imported: Imported, here: Here, 
     shutil.copytree(imported.run.path / "raw" / "prometheus", kept)
     first = kept / "0001.json.zst"
     content = read_recorded(first)
-    content["answer"]["warnings"] = ["store-3 did not answer"]
+    content["answer"]["warnings"] = ["store-3 did not respond"]
     first.write_bytes(zstandard.compress(json.dumps(content).encode()))
     told = here.run("ingest", "cometbft", str(kept), code=4).stderr
-    assert "the server answered in full: measured store-3 did not answer" in told.replace("\n", " ")
+    assert "the server's responses were complete: measured store-3 did not respond" in told.replace("\n", " ")
 
 
 def test_other_answers_than_those_kept_are_not_invented(imported: Imported, here: Here) -> None:
@@ -226,9 +226,9 @@ def test_rates_over_20_s_equal_the_servers(server: str, imported: Imported) -> N
 def test_a_node_that_started_anew_makes_the_run_invalid(server: str, here: Here) -> None:
     told = here.run("ingest", "cometbft", server, "--from", "2026-01-01T10:00:00Z", "--to", "2026-01-01T10:02:00Z",
                    "--as", "v1.0.1", code=4)  # fmt: skip
-    assert "no node started anew: measured node2" in told.stderr.replace("\n", " ")
+    assert "no node restarted: measured node2" in told.stderr.replace("\n", " ")
     run = here.store.sealed()[0]
-    assert [incident.what for incident in run.manifest.incidents] == ["node2 started anew"]
+    assert [incident.what for incident in run.manifest.incidents] == ["node2 restarted"]
     # The count of transactions that began at zero again is no negative rate.
     assert run.samples("second")["committed_per_s"].drop_nulls().to_numpy().min() >= 0
 
@@ -236,7 +236,7 @@ def test_a_node_that_started_anew_makes_the_run_invalid(server: str, here: Here)
 def test_a_range_without_all_scrapes_is_invalid_and_says_where(server: str, here: Here) -> None:
     told = here.run("ingest", "cometbft", server, "--from", "2026-01-01T09:57:00Z", "--duration", "90s", "--as", "v1",
                    code=4)  # fmt: skip
-    assert "every node was scraped all the time" in told.stderr.replace("\n", " ")
+    assert "every node was scraped throughout" in told.stderr.replace("\n", " ")
     assert "node0 was not scraped for 60.0 s" in told.stdout
 
 
@@ -267,7 +267,10 @@ def test_the_servers_own_errors_are_told(server: str) -> None:
         ((), "no time range was given"),
         (("--exclude", "node2"), "`--exclude` does not apply to measurements of a Prometheus server"),
         (("--from", "2026-01-01T10:00:00Z"), "requires two of"),
-        (("--from", "2026-01-01T10:00:00Z", "--duration", "80s", "--set", "host_label=chain_id"), "does not tell"),
+        (
+            ("--from", "2026-01-01T10:00:00Z", "--duration", "80s", "--set", "host_label=chain_id"),
+            "does not distinguish",
+        ),
         (
             ("--from", "2026-01-01T10:00:00Z", "--duration", "80s", "--set", "hostlabel=job"),
             "did you mean `host_label`",
@@ -282,7 +285,7 @@ def test_mistakes_are_told(server: str, here: Here, arguments: tuple[str, ...], 
 
 def test_a_server_that_is_none_is_told(here: Here) -> None:
     one = ("--from", "2026-01-01T10:00:00Z", "--duration", "80s", "--as", "v1.0.1")
-    with pytest.raises(EnvironmentFailure, match="cannot be asked"):
+    with pytest.raises(EnvironmentFailure, match="cannot be queried"):
         here.run("ingest", "cometbft", "http://127.21.250.1:9", *one)
 
 

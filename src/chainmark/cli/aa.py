@@ -18,7 +18,7 @@ def aa(
     version: Annotated[str | None, typer.Option(help="The version to run, e.g. `v1.0.1`.")] = None,
     history: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="Run nothing; use the re-runs of this run or version in the store."),
+        typer.Option(metavar="RUN", help="Use the existing re-runs of this run or version instead of new runs."),
     ] = None,
     repeat: Annotated[int, typer.Option(min=4, max=100, help="Number of runs.")] = 8,
     *,

@@ -78,8 +78,8 @@ COMMANDS = {
     ),
     "explain": (
         "explain:explain",
-        "Check whether the model reproduces the end-to-end figures from the measured stages; for many reports, how "
-        "often.",
+        "Check whether the model, fitted to the measured stages, reproduces the end-to-end figures of one or many "
+        "reports.",
     ),
     "verify-against": (
         "verify_against:verify_against",
@@ -96,7 +96,7 @@ COMMANDS = {
     "profiles": ("profiles:profiles", "List the shipped profiles."),
     "corpus": ("corpus:app", "Corpora of requests for API load tests: sample, import, check."),
     "nodes": ("nodes:app", "Node binaries: install, list."),
-    "cluster": ("cluster:app", "Other machines: check the workers that `--on` makes use of."),
+    "cluster": ("cluster:app", "Other machines: check the workers that `--on` uses."),
     "history": (
         "history:app",
         "History: show a workload over its releases, add notes, pin an anchor release, choose margins.",

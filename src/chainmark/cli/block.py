@@ -26,7 +26,7 @@ Hosts = Annotated[
 Lines = Annotated[
     Path | None,
     typer.Option(
-        "--lines", metavar="DIR", help="Print the log lines from this folder, which the run was imported from."
+        "--lines", metavar="DIR", help="Print the log lines, read from the folder that the run was imported from."
     ),
 ]
 

@@ -12,7 +12,7 @@ from chainmark.cli.following import progress
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Other machines: check the workers that `--on` makes use of.",
+    help="Other machines: check the workers that `--on` uses.",
     epilog="Example: `chainmark cluster check --on tcp://10.0.0.1:8786`",
 )
 
@@ -23,7 +23,7 @@ On = Annotated[str | None, cluster_option("the Dask cluster")]
 @app.command("check", epilog="Example: `chainmark cluster check --on tcp://10.0.0.1:8786 --html cluster.html`")
 @shows_result
 def check(on: On = None, *, output: Output) -> None:
-    """Look a cluster over: workers, versions, clocks with their errors, ways between workers, and what will not work.
+    """Check a cluster: workers, versions, clock errors, connections between workers, and problems.
 
     It needs the extra `chainmark[cluster]` here and on every worker.
     """

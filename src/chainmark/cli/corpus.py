@@ -90,7 +90,7 @@ for _system, _texts in _OFFERED.items():
     "import",
     help="\n\n".join(
         [
-            "Import requests of other load tests, if the server answers them correctly.",
+            "Import those requests of other load tests that the server answers correctly.",
             *(texts.importing for texts in _OFFERED.values()),
         ]
     ),
@@ -108,7 +108,7 @@ def import_(
     *,
     connection: Connection,
 ) -> None:
-    """Take the requests of other tools' load tests; the help above says of which."""
+    """Import the requests of other load tests; the help above lists the supported ones."""
     with progress() as listener:
         kept_corpus = cm.corpus(
             system,

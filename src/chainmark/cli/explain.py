@@ -16,7 +16,7 @@ def explain(
     sources: Annotated[
         list[str],
         typer.Argument(
-            help="Path of a published report, or a run (ID or version); or several reports, or a folder of them."
+            help="A published report (path), a run (ID or version), several reports, or a folder of reports."
         ),
     ],
     version: Column = None,
@@ -27,7 +27,7 @@ def explain(
     *,
     output: Output,
 ) -> None:
-    """Check whether the model reproduces the end-to-end figures from the measured stages; for many reports, how often.
+    """Check whether the model, fitted to the measured stages, reproduces the end-to-end figures of one or many reports.
 
     Example: `chainmark explain reports/release-10.6.2.value-only.json --html explanation.html`
 

@@ -50,7 +50,7 @@ def note(
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option(metavar="DAY", help="Last day: the note applies to the runs of these days only."),
+        typer.Option(metavar="DAY", help="Last day to which the note applies."),
     ] = None,
 ) -> None:
     """Add a note about a change of the set-up, a run, a version, or a range of days.

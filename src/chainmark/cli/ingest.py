@@ -46,8 +46,8 @@ def ingest(
         bool,
         typer.Option(
             "--published-rules",
-            help="Judge and show by the rules of the published reports, including their quirks. A run stores those "
-            "figures in any case.",
+            help="Apply the rules of the published reports, including their quirks. Every run stores the figures "
+            "by these rules, with or without this option.",
         ),
     ] = False,
     settings: Annotated[
@@ -157,4 +157,4 @@ def finish(made: Sequence[cm.Run], as_json: bool) -> None:
         print_json(entries[0] if len(entries) == 1 else entries)
     else:
         print_imported(made)
-    exit_if_not_valid(made, "add what a failed gate lacks, or analyse another part of the run")
+    exit_if_not_valid(made, "add the data that a failed gate requires, or analyse another part of the run")

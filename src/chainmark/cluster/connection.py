@@ -29,9 +29,9 @@ CONNECT_S = 20.0
 LOST_S = 60.0
 LOOK_S = 1.0
 CLOSE_S = 2.0
-START_HINT = "`dask scheduler` starts a scheduler, `dask worker tcp://HOST:8786` a worker on every machine"
+START_HINT = "start a scheduler with `dask scheduler`, and a worker on every machine with `dask worker tcp://HOST:8786`"
 TLS_HINT = (
-    "certificates come from Dask's own configuration: DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__TLS__CLIENT__CERT and "
+    "set the certificates in Dask's configuration: DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__TLS__CLIENT__CERT and "
     "…__TLS__CLIENT__KEY, or a file in ~/.config/dask"
 )
 SCHEMES = ("tcp", "tls", "ws", "wss")
@@ -156,9 +156,9 @@ class Cluster:
         if not machines:
             return []
         return [
-            f"the cluster at {self.address} uses no TLS, and passes over networks ({', '.join(machines)}): whoever "
-            "reaches a port of it can run programs there, and read what passes; use it inside a network of your own "
-            "only, or start it with `tls://`"
+            f"the cluster at {self.address} has connections over a network ({', '.join(machines)}) without TLS: anyone "
+            "who reaches one of its ports can run programs there and read the traffic; use it only inside a private "
+            "network, or start it with `tls://`"
         ]
 
     def run(self, function: Callable[..., Answer], workers: Sequence[str], **arguments: Any) -> dict[str, Any]:
@@ -180,9 +180,9 @@ class Cluster:
         for address, answer in self.run(about, [worker.address for worker in workers]).items():
             version = None if isinstance(answer, Exception) else answer["chainmark"]
             if version != own:
-                has = "no chainmark, or an older one" if version is None else f"chainmark {version}"
+                has = "no chainmark or an older one" if version is None else f"chainmark {version}"
                 raise EnvironmentFailure(
-                    f"the worker {address} has {has}, and this is chainmark {own}",
+                    f"the worker {address} has {has}, but this machine has chainmark {own}",
                     f"`chainmark cluster check --on {self.address}` shows every worker",
                 )
 
@@ -255,16 +255,15 @@ class Cluster:
             yield
         except distributed.scheduler.KilledWorker as error:
             raise EnvironmentFailure(
-                f"workers of the cluster died again and again at the same work, at last {error.last_worker.address}",
-                "their own logs say why; too little memory is the most frequent reason",
+                f"workers of the cluster died repeatedly at the same part, the last one at {error.last_worker.address}",
+                "see their logs; the most frequent reason is too little memory",
             ) from error
         except (CancelledError, OSError) as error:
             if isinstance(error, OSError) and error.filename is not None:
                 raise  # a file of this machine
             raise EnvironmentFailure(
-                f"the cluster's scheduler at {self.address} is gone: it was stopped or started again, or cannot be "
-                "reached any more",
-                "start the command again when the scheduler is there: what is on the disk is whole",
+                f"the cluster's scheduler at {self.address} is gone: it was stopped or restarted, or cannot be reached",
+                "run the command again when the scheduler is available; all files on disk are intact",
             ) from error
 
 
@@ -309,9 +308,9 @@ class _Lost:
         elif now - self._seen > LOST_S:
             names, lasted = " or ".join(sorted(missing[0])) or "any machine", units.duration(LOST_S)
             raise EnvironmentFailure(
-                f"the cluster at {self._cluster.address} has had no worker on {names} for {lasted}, and only that "
-                "could go on",
-                f"{START_HINT}; then start the command again",
+                f"the cluster at {self._cluster.address} has had no worker on {names} for {lasted}, and all "
+                "remaining parts need one",
+                f"{START_HINT}; then run the command again",
             )
 
 
@@ -342,7 +341,7 @@ def connected(address: str) -> Iterator[Cluster]:
     distributed = library()
     is_tls = urlsplit(address).scheme in ("tls", "wss")
     if is_tls and distributed.Security().get_connection_args("client")["ssl_context"] is None:
-        raise UsageError(f"{address} uses TLS, and no certificates are given", TLS_HINT)
+        raise UsageError(f"{address} uses TLS, but no certificates are configured", TLS_HINT)
     with _quiet():
         client = _client(address)
         try:

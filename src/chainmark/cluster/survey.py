@@ -35,13 +35,13 @@ def survey(cluster: Cluster, nodes: dict[str, list[str]], progress: Progress) ->
     Raises:
         EnvironmentFailure: the scheduler is gone.
     """
-    progress.stage("asking the workers")
+    progress.stage("querying the workers")
     known, own = cluster.workers(), about()
     answers = cluster.run(about, [worker.address for worker in known])
     workers = [_worker(worker, answers.get(worker.address), own, nodes.get(worker.machine, [])) for worker in known]
     usable = [worker for worker, result in zip(known, workers, strict=True) if result.chainmark]
     ends = _ends(usable)
-    progress.stage("measuring clocks and ways")
+    progress.stage("measuring clocks and connections")
     passed: _Ways = {}
     for place, (source, targets) in enumerate(_ways(ends)):
         progress.update(place / len(ends), source)
@@ -76,7 +76,7 @@ def _sentence(workers: Sequence[ClusterWorker], unusable: Sequence[ClusterWorker
         count = f"{len(unusable)} of {units.plural(len(workers), 'worker')}"
         return f"{count} cannot be used: {cluster_worker.name} {cluster_worker.problems[0]}"
     threads = sum(worker.threads for worker in workers)
-    return f"every worker can be used; {units.plural(threads, 'part')} are worked on at the same time"
+    return f"every worker can be used; {units.plural(threads, 'part')} are processed in parallel"
 
 
 def _worker(worker: Worker, answer: About | Exception | None, own: About, nodes: list[str]) -> ClusterWorker:
@@ -84,14 +84,14 @@ def _worker(worker: Worker, answer: About | Exception | None, own: About, nodes:
     problems: list[str] = []
     remarks: list[str] = []
     if isinstance(answer, ImportError | AttributeError):
-        problems.append(f"has no chainmark, or one of an older version ({answer})")
+        problems.append(f"has no chainmark or an older version ({answer})")
     elif answer is None or isinstance(answer, Exception):
-        problems.append(f"does not answer ({answer or 'it is gone'})")
+        problems.append(f"does not respond ({answer or 'it is gone'})")
     else:
         reported = dict(answer)
         problems, remarks = _differences(answer, own)
         if 0 < worker.memory_bytes < FREE_MIN_BYTES:
-            remarks.append(f"may use {units.byte_size(worker.memory_bytes)} of memory only")
+            remarks.append(f"may use only {units.byte_size(worker.memory_bytes)} of memory")
         if worker.threads > answer["cores"]:
             remarks.append(f"has {worker.threads} threads on {units.plural(answer['cores'], 'core')}")
     return ClusterWorker(
@@ -111,15 +111,15 @@ def _differences(other: About, own: About) -> tuple[list[str], list[str]]:
     """Obstacles to using a worker, and surprises."""
     problems, remarks = [], []
     if other["chainmark"] != own["chainmark"]:
-        problems.append(f"has chainmark {other['chainmark']}, and this is {own['chainmark']}")
+        problems.append(f"has chainmark {other['chainmark']}, but this machine has {own['chainmark']}")
     elif other["build"] != own["build"]:
         remarks.append("has another build of the same version of chainmark's core")
     if other["free_bytes"] < FREE_MIN_BYTES:
-        problems.append(f"has {units.byte_size(other['free_bytes'])} left for temporary files")
+        problems.append(f"has only {units.byte_size(other['free_bytes'])} left for temporary files")
     if other["engine"] != own["engine"]:
-        remarks.append(f"has Dask {other['engine']}, and this is {own['engine']}: equal versions are safer")
+        remarks.append(f"has Dask {other['engine']}, but this machine has {own['engine']}; equal versions are safer")
     if other["python"].split(".")[:2] != own["python"].split(".")[:2]:
-        remarks.append(f"has Python {other['python']}, and this is {own['python']}: equal versions are safer")
+        remarks.append(f"has Python {other['python']}, but this machine has {own['python']}; equal versions are safer")
     return problems, remarks
 
 

@@ -194,7 +194,7 @@ class Bisection:
                 return run
         why = enumerated([f"{gate.label}: {gate.measured}" for gate in run.manifest.failed_gates])
         raise InvalidRunError(
-            f"the measurement failed in {MOST_TRIES} runs of {revision.label}, one after the other; in the last, {why}",
+            f"the measurement failed in {MOST_TRIES} consecutive runs of {revision.label}; last failure: {why}",
             f"stop other work on this machine, then continue with `--resume {self.id}`",
         )
 

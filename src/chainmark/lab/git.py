@@ -38,6 +38,6 @@ def git(
             check=False,
         )
     except FileNotFoundError as error:
-        raise EnvironmentFailure("`git` was not found", "install git; checkouts are read with it") from error
+        raise EnvironmentFailure("`git` was not found", "install git, which reads the checkouts") from error
     except subprocess.TimeoutExpired as error:
         raise EnvironmentFailure(f"`git {arguments[0]}` took more than {TIMEOUT_S} s in {cwd}", "try again") from error

@@ -74,8 +74,8 @@ CORPUS = "corpus.json"
 STANDARD = "standard"  # the default scenario
 PAGES = "metrics"  # of the server, as received
 _NO_VERSION = (
-    "the server does not tell its version, so all its runs at one address count as repetitions of one build, whichever "
-    "releases they were; name what you measure with `--as`"
+    "the server does not report its version, so all runs at one address count as repetitions of one build; name the "
+    "version with `--as`"
 )
 
 
@@ -413,7 +413,7 @@ def _health_probe_fact(result: ServerResult) -> list[Fact]:
     counts = sum((endpoint.looks.books for endpoint in result.found), start=NO_REQUESTS)
     if not counts.due:
         return []
-    value = f"{units.plural(counts.due, 'request')} of one client, {units.count(counts.failed)} failed; in no figure"
+    value = f"{units.plural(counts.due, 'request')} from one client, {units.count(counts.failed)} failed; not counted"
     return [Fact(label="Between the steps", value=value)]
 
 
@@ -485,6 +485,6 @@ def load_report_of(run: SealedRun) -> LoadReport:
         return LoadReport.model_validate_json(path.read_bytes())
     except (OSError, ValueError) as error:
         raise InvalidRunError(
-            f"run `{run.run_id}` keeps a load test that cannot be read: {path.name} ({type(error).__name__})",
+            f"the load test of run `{run.run_id}` cannot be read: {path.name} ({type(error).__name__})",
             f"`chainmark runs verify {run.run_id}` shows what changed",
         ) from error

@@ -77,7 +77,8 @@ def _use() -> MachineUse:
     reported = os.environ.get(USE) or MachineUse.WAIT
     if reported not in set(MachineUse):
         raise UsageError(
-            f"`{USE}` is `{reported}`", f"it can be {', '.join(f'`{machine_use}`' for machine_use in MachineUse)}"
+            f"`{reported}` is not a valid value of `{USE}`",
+            f"use {', '.join(f'`{machine_use}`' for machine_use in MachineUse)}",
         )
     return MachineUse(reported)
 
@@ -91,8 +92,8 @@ def _taken(use: MachineUse, progress: Progress) -> int:
             return descriptor
         if use is MachineUse.REFUSE:
             raise EnvironmentFailure(
-                f"this machine is in use: {holder} measures on it",
-                "without `--no-wait` chainmark waits for its end; two measurements at once would disturb each other",
+                f"this machine is in use: {holder} is measuring on it",
+                "omit `--no-wait` to wait for its end; simultaneous measurements disturb each other",
             )
         if holder != reported:
             reported = holder
@@ -107,8 +108,8 @@ def _tried() -> tuple[int | None, str]:
         descriptor = _opened()
     except OSError as error:
         raise EnvironmentFailure(
-            f"{LOCK}, by which measurements on one machine wait for each other, cannot be opened: {error.strerror}",
-            f"remove it; `{USE}=shared` does without, and nothing then keeps two measurements apart",
+            f"{LOCK}, the lock that prevents simultaneous measurements, cannot be opened: {error.strerror}",
+            f"remove it, or set `{USE}=shared` to measure without the lock",
         ) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

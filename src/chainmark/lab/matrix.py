@@ -155,7 +155,7 @@ def with_targets(plan: MatrixPlan, targets: Mapping[str, str]) -> MatrixPlan:
     known = {server.id for server in plan.servers}
     unknown = next((name for name in targets if name not in known), None)
     if unknown is not None:
-        raise UsageError(f"`{unknown}` is not one of the plan's servers", f"they are {', '.join(sorted(known))}")
+        raise UsageError(f"`{unknown}` is not one of the plan's servers", f"its servers are {', '.join(sorted(known))}")
     servers = [server.model_copy(update={"url": targets.get(server.id, server.url)}) for server in plan.servers]
     if not any(server.url for server in servers):
         raise UsageError("no server of the plan has an address", f"`--target {servers[0].id}=http://…`")
@@ -238,7 +238,7 @@ class MatrixTester:
         unknown = next((name for name, url in targets.items() if urls.get(name) != url), None)
         if unknown is not None:
             known = ", ".join(f"{name}={url}" for name, url in urls.items() if url)
-            raise UsageError(f"`{unknown}` with this URL is not one of the plan's servers", f"they are {known}")
+            raise UsageError(f"`{unknown}` with this URL is not one of the plan's servers", f"its servers are {known}")
         return self._execute(folder, record, progress)
 
     def _execute(self, folder: ExperimentFolder, record: _Record, progress: Progress) -> MatrixMade:
@@ -331,7 +331,7 @@ class MatrixTester:
         content = read_profile(scenario.profile or plan.profile, settings)
         if content["system"] != self.tester.system.name:
             raise UsageError(
-                f"the scenario `{scenario.id}` has a profile of `{content['system']}`, the plan is of `{plan.system}`"
+                f"the scenario `{scenario.id}` has a profile for `{content['system']}`, the plan is for `{plan.system}`"
             )
         reported = {
             "hardware_profile": server.hardware_profile,
@@ -432,7 +432,7 @@ def _entry(cell: _Cell, run: SealedRun | None, record: _Record, *, interrupted: 
         return CellEntry(**named, missing=_NOT_GIVEN.format(cell.server.id), ended=Verdict.NOT_RUN)
     ended = record.ended.get(cell.place)
     if ended is None and interrupted:
-        return CellEntry(**named, missing="the plan was interrupted before it", ended=Verdict.PARTIAL)
+        return CellEntry(**named, missing="the plan was interrupted before this test", ended=Verdict.PARTIAL)
     gates = not (cell.scenario.optional and ended is Verdict.NOT_RUN)
     return CellEntry(**named, missing=record.missing.get(cell.place, ""), ended=ended or Verdict.NOT_RUN, gates=gates)
 

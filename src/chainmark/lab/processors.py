@@ -63,7 +63,7 @@ def wait_for_processors(progress: Progress, probing: Probing | None = None) -> b
         lost = probing.lost()
         free = free + 1 if lost < LOST_MAX else 0
         waited_s = probing.now_s() - began_s
-        detail = f"others have {units.plain_percent(lost)} of them, {units.duration(round(waited_s))}"
+        detail = f"other processes use {units.plain_percent(lost)}, waited {units.duration(round(waited_s))}"
         progress.update(min(1.0, waited_s / LONGEST_WAIT_S), detail)
         if waited_s >= LONGEST_WAIT_S:
             return False

@@ -44,7 +44,10 @@ def read_profile(reference: str, settings: Iterable[str] = ()) -> dict[str, Any]
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"the profile {source} is not valid TOML: {error}") from error
     if not isinstance(content.get("system"), str):
-        raise UsageError(f"the profile {source} does not name its system", 'its first line says `system = "cometbft"`')
+        raise UsageError(
+            f"the profile {source} does not name its system",
+            'the first line names it, for example `system = "cometbft"`',
+        )
     content.setdefault("name", reference if reference in shipped_profiles() else Path(reference).stem)
     for setting in settings:
         content = apply_setting(content, setting)

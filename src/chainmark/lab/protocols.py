@@ -135,7 +135,7 @@ class ImportRequest:
             return self.source
         raise UsageError(
             f"`{self.source}` is a server, but this system can only read files",
-            "give a folder of logs, or one file; `chainmark ingest --help` shows what is read",
+            "give a folder of logs or one file; `chainmark ingest --help` lists the supported sources",
         )
 
 

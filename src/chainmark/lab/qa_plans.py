@@ -28,7 +28,7 @@ def read_plan(system: QualifiableSystem, reference: str) -> QaPlan:
         reported = str(first["ctx"]["error"]) if first["type"] == "value_error" else f"`{where}`: {first['msg']}"
         raise UsageError(f"the plan `{reference}` cannot be used: {reported}") from error
     if plan.system != system.name:
-        raise UsageError(f"the plan `{reference}` is one of `{plan.system}`, not of `{system.name}`")
+        raise UsageError(f"the plan `{reference}` is for `{plan.system}`, not for `{system.name}`")
     _require_measured(plan, system)
     return plan
 
@@ -55,13 +55,13 @@ def _require_measured(plan: QaPlan, system: QualifiableSystem) -> None:
     metrics = {metric.id for metric in system.catalogue().metrics}
     plotted = [(f"the plot `{plot.id}` draws", plot.metric) for plot in plan.plots]
     messages = [
-        (f"the scenario `{scenario.id}` is told by", name) for scenario in plan.scenarios for name in scenario.headline
+        (f"the scenario `{scenario.id}` reports", name) for scenario in plan.scenarios for name in scenario.headline
     ]
-    accepted = [("there is a margin of", name) for name in plan.margins]
+    accepted = [("there is a margin for", name) for name in plan.margins]
     unknown = next(((use, name) for use, name in [*plotted, *messages, *accepted] if name not in metrics), None)
     if unknown is not None:
         use, name = unknown
         raise UsageError(
             f"{use} `{name}`, which `{system.name}` does not measure",
-            f"`chainmark metrics {system.name}` shows what it measures",
+            f"`chainmark metrics {system.name}` lists its metrics",
         )

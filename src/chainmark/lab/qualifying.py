@@ -423,11 +423,11 @@ class _Work:
         for place, step in enumerate(step for step in scenario.of_round(1) if step.side in missing):
             series = self._series(f"{scenario.experiment}-{EXPLAINING}", None, kinds)
             self._report_scenario(scenario)
-            self.listener.again(step, "its nodes' profiles explain what became worse")
+            self.listener.again(step, "node profiles help to explain what became worse")
             try:
                 series.make(step, first + place, total, self._left_s())
             except EnvironmentFailure as error:
-                self.listener.again(step, f"no profiles were taken: {error.message}")
+                self.listener.again(step, f"no node profiles were collected: {error.message}")
                 return
 
     def _series(self, experiment: str, length: ExperimentLength | None, profiles: tuple[str, ...] = ()) -> RunSeries:
@@ -480,7 +480,7 @@ class _Work:
             same = manifest.profile == step.profile.model_dump(mode="json")
             if not same or manifest.subject.version != step.version:
                 raise UsageError(
-                    f"`{self.folder.experiment_id}` was made with another profile: {run.run_id} does not fit",
+                    f"`{self.folder.experiment_id}` was made with another profile: {run.run_id} does not match",
                     "the profile has changed; start a new qualification",
                 )
 

@@ -50,7 +50,7 @@ def commits_between(repo: Path, good: str, bad: str) -> RevisionLine:
     parents = _output(repo, "rev-list", "--first-parent", last).split()
     if first not in parents:
         line = _listed(repo, "--topo-order", "--ancestry-path", f"{first}..{last}")
-        order = "commits that lead from one to the other, in topological order"
+        order = "commits between the two, in topological order"
     return RevisionLine([*_listed(repo, "--max-count=1", first), *line], order)
 
 
@@ -81,13 +81,15 @@ def versions_between(title: str, published: Sequence[str], good: str, bad: str) 
             newest = some_of(list(reversed(published[-3:])), 3) or "none"
             raise UsageError(
                 f"{title} has no published version `{version}`",
-                f"the newest are {newest}; for commits name their repository: `--repo PATH`",
+                f"the newest are {newest}; for commits, give the repository: `--repo PATH`",
             )
     begin, end = published.index(good), published.index(bad)
     if begin >= end:
-        raise UsageError(f"`{good}` does not come before `{bad}` among the versions of {title}", "swap the two")
+        raise UsageError(
+            f"`{good}` does not come before `{bad}` among the versions of {title}", "swap `--good` and `--bad`"
+        )
     line = [Revision(version=version, label=version) for version in published[begin : end + 1]]
-    return RevisionLine(line, "published versions, in the order of their numbers")
+    return RevisionLine(line, "published versions, by version number")
 
 
 @dataclass(frozen=True)
@@ -119,13 +121,15 @@ def _listed(repo: Path, *arguments: str) -> list[Revision]:
 def _commit(repo: Path, name: str) -> str:
     item = _git(repo, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     if item.returncode != 0:
-        raise UsageError(f"{repo} has no commit `{name}`", "`git log --oneline` lists them; a clone may be shallow")
+        raise UsageError(
+            f"{repo} has no commit `{name}`", "`git log --oneline` lists the commits; the clone may be shallow"
+        )
     return item.stdout.strip()
 
 
 def _common(repo: Path, first: str, last: str) -> str:
     if _git(repo, "merge-base", "--is-ancestor", last, first).returncode == 0:
-        return "swap the two"
+        return "swap `--good` and `--bad`"
     common = _git(repo, "merge-base", first, last).stdout.strip()
     return f"both come after {common[:_SHORT]}: try `--good {common[:_SHORT]}`" if common else "they share no history"
 

@@ -138,7 +138,7 @@ def profile_of(system: QualifiableSystem, order: QaRequest, scenario: ScenarioPl
     try:
         return pinned(system, system.profile(read_profile(scenario.profile, settings)))
     except UsageError as error:
-        raise UsageError(f"the scenario `{scenario.id}` cannot be made: {error.message}", error.hint) from error
+        raise UsageError(f"the scenario `{scenario.id}` cannot be run: {error.message}", error.hint) from error
 
 
 def _lack(system: QualifiableSystem, need: str, order: QaRequest, scenario: ScenarioPlan) -> str:
@@ -159,7 +159,7 @@ def _schedule_sweep(system: QualifiableSystem, made: ScenarioMade, order: QaRequ
     """Every load with both versions, in the order and under the names of a saturation test."""
     if not isinstance(system, SweptSystem):
         raise UsageError(
-            f"chainmark cannot find the saturation of `{system.name}`",
+            f"chainmark cannot find the saturation point of `{system.name}`",
             f"remove the scenario `{made.plan.id}` from the plan",
         )
     roles: dict[str, Role] = {order.candidate: "candidate", order.baseline: "baseline"}

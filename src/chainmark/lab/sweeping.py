@@ -28,21 +28,23 @@ from chainmark.lab.session import finished_runs, name_of, new_experiment_id
 from chainmark.store.runs import SealedRun, Store
 
 GRID_ORDER = (
-    "Every repetition holds every load once, in an order drawn anew from the seed; at each load the versions follow "
-    "each other directly, in turn first (A B, B A). A slow drift of the machine thus reaches all of them alike."
+    "Every repetition runs every load once, in a random order drawn from the seed. At each load the versions run "
+    "directly after each other and take turns to be first (A B, B A). A slow drift of the machine affects all equally."
 )
 ADAPTIVE_ORDER = (
-    "Loads follow from the results: doubled until a version no longer keeps up, once beyond, then halved between the "
-    "two loads around the edge, by either share. At each load the versions follow each other directly, in turn first "
-    "(A B, B A), so a drift reaches both alike; a drift from load to load is not averaged out."
+    "The results determine the loads: the load doubles until a version no longer keeps up, doubles again, and is then "
+    "bisected between the two loads at the edge, for each share. At each load the versions run directly after each "
+    "other and take turns to be first (A B, B A). A drift affects both equally. A drift between loads is not averaged "
+    "out."
 )
 BISECTED_ORDER = (
-    "Of the grid, loads follow from the results: for each number of connections the middle of those between what is "
-    "clearly kept up and what clearly is not, by either share, until every load between these was run; the next number "
-    "of connections begins beside the edge of the one before. Loads that contradict each other are run once more, and "
-    "if they still do, so is the rest of the grid. What was not run lies below loads that are clearly kept up, or "
-    "above loads that clearly are not. At each load the versions follow each other directly, in turn first (A B, B A), "
-    "so a drift reaches both alike; a drift from load to load is not averaged out."
+    "The results determine which loads of the grid are run: for each number of connections, the middle one of the "
+    "loads between the clearly sustained and the clearly unsustained ones, for each share, until all of these were "
+    "run. The next number of connections begins next to the edge of the previous one. Contradicting loads are run "
+    "again. If they still contradict each other, the rest of the grid is run. Loads that were not run are below "
+    "clearly sustained ones, or above clearly unsustained ones. At each load the versions run directly after each "
+    "other and take turns to be first (A B, B A). A drift affects both equally. A drift between loads is not averaged "
+    "out."
 )
 
 
@@ -157,7 +159,7 @@ class Sweeper:
         """
         twice = next((version for version in order.versions if order.versions.count(version) > 1), None)
         if twice is not None:
-            raise UsageError(f"the version `{twice}` is given twice", "`--repeat` adds runs of a version")
+            raise UsageError(f"the version `{twice}` is given twice", "use `--repeat` for more runs of a version")
         done = self._done(order.resume)
         experiment_id = order.resume or new_experiment_id(self.system.name, name_of(profile))
         with machine_to_itself(listener):
@@ -187,7 +189,7 @@ class Sweeper:
             interrupted = True
         except ChainmarkError as error:
             if any(runs.values()):
-                resume = f"the finished runs are kept: go on with `--resume {experiment_id}`"
+                resume = f"the finished runs are kept: continue with `--resume {experiment_id}`"
                 error.hint = f"{error.hint}; {resume}" if error.hint else resume
             raise
         return Sweep(experiment_id, runs, interrupted)
@@ -236,7 +238,9 @@ class Sweeper:
             return {}
         result = finished_runs(self.store, experiment_id)
         if not result:
-            raise UsageError(f"there is no run of an experiment `{experiment_id}`", "`chainmark runs list` shows all")
+            raise UsageError(
+                f"the store has no runs of an experiment `{experiment_id}`", "`chainmark runs list` lists all runs"
+            )
         return {position: run for (_, position), run in result.items()}
 
 
@@ -246,6 +250,6 @@ def _check(run: SealedRun, step: PlannedRun, order: SweepRequest) -> None:
     profile, seed = step.profile.model_dump(mode="json"), order.seed + step.position
     if (place and place.side, manifest.profile, manifest.seed) != (step.side, profile, seed):
         raise UsageError(
-            f"`{order.resume}` was made with other versions, loads, settings or seed: {run.run_id} does not fit",
+            f"`{order.resume}` was made with other versions, loads, settings or seed: {run.run_id} does not match",
             "resume it with the same command, or omit `--resume`",
         )

@@ -130,6 +130,6 @@ def synthetic(system: System) -> SyntheticSystem:
     if isinstance(system, SyntheticSystem):
         return system
     raise UsageError(
-        f"chainmark cannot make logs of `{system.name}`: it has no model to generate them from",
+        f"chainmark cannot generate logs of `{system.name}`: it has no model of this system",
         f"`chainmark metrics {system.name}` shows its metrics",
     )

@@ -30,9 +30,7 @@ class FileTail:
             EnvironmentFailure: it cannot be read.
         """
         if not path.is_file():
-            raise UsageError(
-                f"`{path}` is not a log file that can be followed", "give the one file that the node writes"
-            )
+            raise UsageError(f"`{path}` is not a log file that can be followed", "give the file that the node writes")
         if path.suffix in {".gz", ".zst", ".xz", ".bz2"}:
             raise UsageError(f"`{path}` is compressed and cannot be followed", "import it without `--follow`")
         self._path = path

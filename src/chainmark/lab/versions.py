@@ -93,7 +93,7 @@ def parse_version(text: str) -> Target:
         UsageError: it is empty, or a part of a ``git:`` version is missing.
     """
     if not text.strip():
-        raise UsageError("a version is empty", f"a version is {FORMS}")
+        raise UsageError("the version is empty", f"write {FORMS}")
     if text.startswith(GIT):
         return _checkout(text)
     if text.startswith(_PATH_STARTS) or ("/" in text and Path(text).exists()):
@@ -122,7 +122,9 @@ def _checkout(text: str) -> Checkout:
     place, has_query, query = text.removeprefix(GIT).partition("?")
     path, ref = _place(place)
     if not path or ref == "":
-        raise UsageError(f"`{text}` names no {'commit' if path else 'checkout'}", "write `git:PATH` or `git:PATH@REF`")
+        raise UsageError(
+            f"`{text}` does not name a {'commit' if path else 'checkout'}", "write `git:PATH` or `git:PATH@REF`"
+        )
     replacements = tuple(_replacement(part, text) for part in query.split("&")) if has_query else ()
     return Checkout(Path(path).expanduser(), ref, replacements)
 

@@ -67,6 +67,6 @@ def _port_error(address: str, port: int, error: OSError) -> EnvironmentFailure:
     if error.errno == errno.EADDRINUSE:
         return EnvironmentFailure(
             f"{address}:{port} is already in use",
-            "another run may be under way; `--set network.first_address=127.9.0.1` puts this one elsewhere",
+            "another run may use it; `--set network.first_address=127.9.0.1` selects other addresses",
         )
     return EnvironmentFailure(f"{address}:{port} cannot be listened on ({error.strerror})")

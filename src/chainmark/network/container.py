@@ -24,7 +24,7 @@ ENGINE_LONGEST_S = 20.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 # A process that began so close to its container's begin is its first one; clocks are set and machines sleep meanwhile.
 _SAME_BEGIN_S = 60.0
-_OTHER = "or give its processes by `--server-pid`"
+_OTHER = "give its process IDs with `--server-pid`"
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def container_called(name: str) -> Container:
     if not _is_here(identifier, pid, str(state["StartedAt"])):
         raise UsageError(
             f"the container `{name}` does not run on this machine: its process {pid} is not here",
-            "its engine is elsewhere; run chainmark there, or monitor the server by `--scrape`",
+            "its engine is on another machine; run chainmark there, or monitor the server with `--scrape`",
         )
     groups = [folder for folder in _with_parents(group_of(pid)) if identifier in folder.name]
     # Groups that a container creates for itself are below the group with its name.
@@ -66,11 +66,11 @@ def container_called(name: str) -> Container:
 def _described(name: str) -> dict[str, Any]:
     """The description by the first engine that has it."""
     if not _NAME.fullmatch(name):
-        raise UsageError(f"`{name}` is not the name of a container", "`docker ps` lists the names of those that run")
+        raise UsageError(f"`{name}` is not a valid container name", "`docker ps` lists the running containers")
     engines = [engine for engine in ENGINES if shutil.which(engine)]
     if not engines:
         raise UsageError(
-            f"the container `{name}` cannot be looked up: neither docker nor podman is on the PATH", _OTHER.capitalize()
+            f"the container `{name}` cannot be looked up: neither docker nor podman is on the PATH", _OTHER
         )
     reasons = []
     for engine in engines:
@@ -80,7 +80,7 @@ def _described(name: str) -> dict[str, Any]:
         reasons.append(f"{engine}: {reason}")
     raise UsageError(
         f"no container `{name}` was found ({'; '.join(reasons)})",
-        f"`{engines[0]} ps` lists the names of those that run, {_OTHER}",
+        f"`{engines[0]} ps` lists the running containers; or {_OTHER}",
     )
 
 
@@ -97,17 +97,17 @@ def _asked(engine: str, name: str) -> tuple[dict[str, Any] | None, str]:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return None, f"it did not answer within {units.duration(ENGINE_LONGEST_S)}"
+        return None, f"no response within {units.duration(ENGINE_LONGEST_S)}"
     except OSError as error:
         return None, error.strerror or str(error)
     if answer.returncode:
-        lines = answer.stderr.strip().splitlines() or [f"it ended with {answer.returncode}"]
+        lines = answer.stderr.strip().splitlines() or [f"exit code {answer.returncode}"]
         return None, lines[-1].removeprefix("Error: ").rstrip(".")
     try:
         (result,) = json.loads(answer.stdout)
         int(result["State"]["Pid"]), result["State"]["Running"], result["State"]["StartedAt"], result["Id"]
     except (ValueError, KeyError, TypeError):
-        return None, "its answer describes no container"
+        return None, "its output does not describe a container"
     return result, ""
 
 

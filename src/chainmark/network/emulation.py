@@ -44,8 +44,8 @@ MTU_BYTES = 1500
 _BITS_PER_BYTE = 8
 _CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}
 _HINT = (
-    "run as root, or with the capabilities CAP_NET_ADMIN and CAP_SYS_ADMIN (as ambient ones) and the device "
-    "/dev/net/tun; profiles without links between namespaces need none of this"
+    "run as root, or with the ambient capabilities CAP_NET_ADMIN and CAP_SYS_ADMIN and access to the device "
+    "/dev/net/tun; profiles without links between namespaces do not need them"
 )
 
 
@@ -75,18 +75,18 @@ class EmulationPlan:
         """
         for name, value in (("jitter_share", self.jitter_share), ("loss", self.loss)):
             if not 0 <= value <= 1:
-                raise UsageError(f"{name} is {value}", "it is a share, from 0 to 1")
+                raise UsageError(f"{name} is {value}, which is not a share", "give a number from 0 to 1")
         if self.bandwidth_bps is not None and self.bandwidth_bps < 1:
-            raise UsageError(f"bandwidth_bps is {self.bandwidth_bps}", "it is bits per second, at least 1")
+            raise UsageError(f"bandwidth_bps is {self.bandwidth_bps}", "give at least 1 bit per second")
         if not 1 <= len(self.nodes) <= NODES_MAX:
-            raise UsageError(f"{len(self.nodes)} nodes cannot be linked", f"from 1 to {NODES_MAX} can")
+            raise UsageError(f"{len(self.nodes)} nodes cannot be linked", f"use 1 to {NODES_MAX} nodes")
         if len(set(self.nodes)) != len(self.nodes):
-            raise UsageError("two nodes have the same name", "give each node a name of its own")
+            raise UsageError("two nodes have the same name", "give each node a unique name")
         self._check_zones()
 
     def _check_zones(self) -> None:
         if (self.zone_of is None) != (self.table is None):
-            raise UsageError("zones of nodes require a zone table, and the reverse", "give both, or neither")
+            raise UsageError("zones of nodes and a zone table require each other", "give both, or neither")
         if self.zone_of is None or self.table is None:
             return
         for name in self.nodes:
@@ -136,8 +136,8 @@ def available() -> Availability:
     if _netem_works():
         backends = ("netem", *backends)
     if not backends:
-        lacks = "the device /dev/net/tun or a kernel with netem, and there is neither"
-        return Availability((), lacks, "`modprobe tun`, and give this container the device")
+        lacks = "the device /dev/net/tun or a kernel with netem, and this machine has neither"
+        return Availability((), lacks, "run `modprobe tun`, and pass the device to the container, if any")
     return Availability(backends)
 
 
@@ -270,7 +270,7 @@ def _chosen(wanted: Backend) -> str:
         return able.backends[0]
     if wanted not in able.backends:
         lacks = {
-            "netem": "this kernel has no netem, or no htb and u32 beside it",
+            "netem": "this kernel lacks netem, htb or u32",
             "switch": "the delay switch needs the device /dev/net/tun",
         }
         raise EnvironmentFailure(lacks[wanted], f'`backend = "{able.backends[0]}"` works here')

@@ -50,9 +50,10 @@ def _end_orphans() -> list[str]:
             continue
         except psutil.Error as error:
             raise EnvironmentFailure(
-                f"process {process.pid} of an experiment that was killed cannot be ended", f"`kill -9 {process.pid}`"
+                f"process {process.pid}, left over from a killed experiment, cannot be stopped",
+                f"`kill -9 {process.pid}`",
             ) from error
-        messages.append(f"process {process.pid} ({name}) was left by an experiment that was killed, and is ended")
+        messages.append(f"process {process.pid} ({name}), left over from a killed experiment, was stopped")
     return messages
 
 
@@ -76,10 +77,10 @@ def _remove_devices() -> list[str]:
                 [required_tool("ip"), "link", "delete", name], capture_output=True, text=True, check=False
             )
         if removed.returncode == 0:
-            messages.append(f"the network device {name} was left by an experiment that was killed, and is removed")
+            messages.append(f"the network device {name}, left over from a killed experiment, was removed")
         elif (_DEVICES / name).exists():
             raise EnvironmentFailure(
-                f"the network device {name} of an experiment that was killed cannot be removed",
+                f"the network device {name}, left over from a killed experiment, cannot be removed",
                 f"`sudo ip link delete {name}`",
             )
     return messages

@@ -93,7 +93,7 @@ def claimed_network() -> Iterator[ipaddress.IPv4Network]:
                 yield network
             return
     raise EnvironmentFailure(
-        f"no /{PREFIX_BITS} network of {RANGE} is free on this host", "`ip route` shows what takes them"
+        f"no /{PREFIX_BITS} network of {RANGE} is free on this host", "`ip route` lists the networks in use"
     )
 
 

@@ -102,7 +102,9 @@ def _carry_out(namespace: Namespace | None, tool: str, commands: Sequence[str]) 
         done = _batch(namespace, tool, commands)
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[0]
-        raise EnvironmentFailure(f"the kernel refuses links between namespaces: {reason}", f"it was told by `{tool}`")
+        raise EnvironmentFailure(
+            f"the kernel refuses links between namespaces: {reason}", f"the message is from `{tool}`"
+        )
 
 
 class Bridge:
@@ -216,7 +218,7 @@ class NetemFabric:
         command = namespace.command([required_tool("tc"), "-s", "-j", "qdisc", "show", "dev", NODE_DEVICE])
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise EnvironmentFailure(f"`tc` does not say what the links counted: {done.stderr.strip()}")
+            raise EnvironmentFailure(f"`tc` cannot read the links' counters: {done.stderr.strip()}")
         return done.stdout
 
 

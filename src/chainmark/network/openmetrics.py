@@ -109,17 +109,17 @@ class ExperimentState(Collector):
         return []
 
     def _where(self) -> Iterator[Metric]:
-        yield InfoMetricFamily(PREFIX + "build", "The chainmark that runs.", {"version": self.version})
-        yield InfoMetricFamily(PREFIX + "stage", "What is being done now.", {"stage": self.stage_name})
+        yield InfoMetricFamily(PREFIX + "build", "Version of the running chainmark.", {"version": self.version})
+        yield InfoMetricFamily(PREFIX + "stage", "Current stage.", {"stage": self.stage_name})
         if self.run:
-            yield InfoMetricFamily(PREFIX + "run", "The run that is being made.", self.run)
-        yield _gauge("stage_progress_ratio", "How much of the stage is done.", self.progress)
-        yield _gauge("run_position", "Which of the planned runs is being made, counted from 1.", self.position)
+            yield InfoMetricFamily(PREFIX + "run", "Current run.", self.run)
+        yield _gauge("stage_progress_ratio", "Progress of the current stage.", self.progress)
+        yield _gauge("run_position", "Number of the current run among the planned ones, from 1.", self.position)
         yield _gauge(
-            "runs_planned", "Runs that the experiment has; where a decision may end it sooner, at most.", self.total
+            "runs_planned", "Planned runs of the experiment; the maximum if a decision may end it sooner.", self.total
         )
-        yield _labelled(CounterMetricFamily, "runs_finished", "Runs that were sealed.", "status", self.finished)
-        yield _labelled(CounterMetricFamily, "gates", "Gates of the runs that were sealed.", "status", self.gates)
+        yield _labelled(CounterMetricFamily, "runs_finished", "Sealed runs.", "status", self.finished)
+        yield _labelled(CounterMetricFamily, "gates", "Gates of the sealed runs.", "status", self.gates)
 
 
 def _gauge(name: str, reported: str, value: float) -> Metric:
@@ -142,15 +142,18 @@ def _labelled(
 def _load(figures: LiveFigures) -> Iterator[Metric]:
     """Unknown values are omitted: a zero would be a claim."""
     counters = {
-        "load_offered": ("Transactions or requests that were due so far in this run or step.", figures.offered),
-        "load_sent": ("Those that were sent.", figures.sent),
-        "load_accepted": ("Those with a correct response.", figures.accepted),
-        "load_failed": ("Those that were refused or answered wrongly.", figures.failed),
+        "load_offered": ("Transactions or requests due so far in this run or step.", figures.offered),
+        "load_sent": ("Transactions or requests sent.", figures.sent),
+        "load_accepted": ("Transactions or requests with a correct response.", figures.accepted),
+        "load_failed": ("Transactions or requests that were refused or had an incorrect response.", figures.failed),
         "committed_transactions": ("Transactions in the chain's blocks.", figures.committed),
     }
     gauges = {
-        "load_in_flight": ("Sent and not answered yet.", figures.in_flight),
-        "load_schedule_lag_seconds": ("How long what is due and not sent would take.", figures.schedule_lag_s),
+        "load_in_flight": ("Transactions or requests without a response so far.", figures.in_flight),
+        "load_schedule_lag_seconds": (
+            "Time to send the transactions or requests that are due.",
+            figures.schedule_lag_s,
+        ),
     }
     for name, (counter, value) in counters.items():
         if value is not None:
@@ -159,8 +162,8 @@ def _load(figures: LiveFigures) -> Iterator[Metric]:
         if amount is not None:
             yield _gauge(name, counter, amount)
     for name, counter, values in (
-        ("node_height_blocks", "A node's last block.", figures.heights),
-        ("node_mempool_transactions", "Transactions that wait in a node's mempool.", figures.waiting),
+        ("node_height_blocks", "Height of a node's last block.", figures.heights),
+        ("node_mempool_transactions", "Transactions in a node's mempool.", figures.waiting),
     ):
         if values:
             yield _labelled(GaugeMetricFamily, name, counter, "node", values)
@@ -169,9 +172,9 @@ def _load(figures: LiveFigures) -> Iterator[Metric]:
 def _host() -> Iterator[Metric]:
     pressure = {item: total / 1e6 for item in ("cpu", "io", "memory") if (total := pressure_total_us(item)) is not None}
     if pressure:
-        text = "Time in which some task of the machine waited for a resource, since it started."
+        text = "Time in which at least one task waited for a resource, since the machine started."
         yield _labelled(CounterMetricFamily, "host_pressure_seconds", text, "resource", pressure)
-    yield _gauge("host_load1", "The machine's load average over one minute.", os.getloadavg()[0])
+    yield _gauge("host_load1", "Load average of the machine over one minute.", os.getloadavg()[0])
 
 
 @contextmanager
@@ -193,7 +196,7 @@ def exposed(state: ExperimentState, place: str) -> Iterator[str]:
     except OSError as error:
         raise EnvironmentFailure(
             f"the state cannot be exposed on {host}:{port} ({error.strerror or error})",
-            "another program may listen there: choose another port, e.g. `--expose 127.0.0.1:9465`",
+            "another program may use it; choose another port, e.g. `--expose 127.0.0.1:9465`",
         ) from error
     try:
         yield f"http://{f'[{host}]' if ':' in host else host}:{server.server_port}/metrics"

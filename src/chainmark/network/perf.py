@@ -46,9 +46,9 @@ def sample(pids: Sequence[int], seconds: float, stopped: Event) -> str:
                 _, errors = recording.communicate(timeout=_ENDING_TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 recording.kill()
-                errors = "it did not end"
+                errors = "it did not stop"
         if not data.is_file() or not data.stat().st_size:
-            raise EnvironmentFailure(f"`perf` recorded nothing: {' '.join(errors.split())[:200] or 'it said nothing'}")
+            raise EnvironmentFailure(f"`perf` recorded nothing: {' '.join(errors.split())[:200] or 'no message'}")
         shown = subprocess.run([perf, *_SCRIPT, "--input", data], capture_output=True, text=True, check=False)
     return shown.stdout
 

@@ -119,7 +119,7 @@ class ProfileTaker:
         for host, thread in zip(self._missing, self._threads, strict=True):
             thread.join(max(0.0, deadline - time.monotonic()))
             if thread.is_alive():
-                self._missing[host].setdefault(self._kinds[-1], "it did not answer in time")
+                self._missing[host].setdefault(self._kinds[-1], "it did not respond in time")
         self.stop()
         return [sentence for host, result in self._missing.items() for sentence in _missing_sentences(host, result)]
 
@@ -159,16 +159,16 @@ class ProfileTaker:
         try:
             answer = client.get(f"/{_PAGES[kind].path}", params=parameters, timeout=timeout_s)
             if answer.is_error:
-                self._missing[host][kind] = f"its pprof page answers {answer.status_code}"
+                self._missing[host][kind] = f"its pprof page returned status {answer.status_code}"
                 return
             read_pprof(answer.content)
             (self._folder / name).write_bytes(answer.content)
         except httpx.ConnectError:
             self._missing[host][kind] = "its pprof port refuses connections"
         except httpx.TimeoutException:
-            self._missing[host][kind] = "it did not answer in time"
+            self._missing[host][kind] = "it did not respond in time"
         except ValueError as error:
-            self._missing[host][kind] = f"what came is not a profile: {error}"
+            self._missing[host][kind] = f"the response is not a profile: {error}"
         except (httpx.HTTPError, OSError) as error:
             self._missing[host][kind] = str(error) or type(error).__name__
 

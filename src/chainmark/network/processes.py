@@ -86,7 +86,7 @@ class NodeProcess:
         lines = [line for raw in self._end_of_log() or () if (line := TIMESTAMP.sub("", raw.strip()))]
         # A panic ends with the stack trace, which is not informative.
         last = [line for line in lines if line.startswith(PANICS)][:1] or lines[-1:]
-        return f"{self.name} exited with code {code}" + "".join(f", saying `{line[:LAST_WORDS]}`" for line in last)
+        return f"{self.name} exited with code {code}" + "".join(f", last line `{line[:LAST_WORDS]}`" for line in last)
 
     def last_log_lines(self, count: int = 5) -> str:
         """The end of the node's log, for an error message."""

@@ -38,7 +38,7 @@ class ServerError(EnvironmentFailure):
     """The server reported an error; ``kind`` is its own name for the error."""
 
     def __init__(self, kind: str, told: str, place: str) -> None:
-        super().__init__(f"the Prometheus server {place} could not answer ({kind}): {told}")
+        super().__init__(f"the Prometheus server {place} returned an error ({kind}): {told}")
         self.kind = kind
         self.told = told
 
@@ -90,7 +90,7 @@ class LiveServer:
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             reported = str(error) or type(error).__name__
             raise EnvironmentFailure(
-                f"the Prometheus server {self.place} cannot be asked ({reported})", _HINT
+                f"the Prometheus server {self.place} cannot be queried ({reported})", _HINT
             ) from error
         try:
             answer = response.json()
@@ -98,7 +98,7 @@ class LiveServer:
             answer = None
         if not isinstance(answer, dict) or "status" not in answer:
             raise EnvironmentFailure(
-                f"{self.place} answered {path} with status {response.status_code} and not as a Prometheus server does",
+                f"{self.place} does not respond like a Prometheus server: {path} returned {response.status_code}",
                 _HINT,
             )
         return answer
@@ -268,7 +268,7 @@ class Prometheus:
         return answer.get("data")
 
     def _odd(self, what: str) -> EnvironmentFailure:
-        return EnvironmentFailure(f"{self.source.place} does not answer as a Prometheus server does: {what}", _HINT)
+        return EnvironmentFailure(f"{self.source.place} does not respond like a Prometheus server: {what}", _HINT)
 
 
 def _append(all_series: dict[tuple[tuple[str, str], ...], TimeSeries], series: TimeSeries) -> None:

@@ -129,7 +129,7 @@ def round_trip_gate(measured: Sequence[RoundTrip]) -> Gate:
 def _figures(round_trip: RoundTrip) -> str:
     pair = f"{round_trip.source}–{round_trip.destination}"
     if round_trip.measured_s is None:
-        return f"{pair}: none of {round_trip.sent} pings answered"
+        return f"{pair}: none of {round_trip.sent} pings were answered"
     result = f"{units.duration(round_trip.measured_s)} (median, n = {round_trip.answered})"
     return f"largest deviation {pair}: {result}, intended {units.duration(round_trip.intended_s)}"
 

@@ -100,7 +100,7 @@ class PostgresUsage:
                 self._connection = self._connected()
             self._read(recorder)
         except (self._library.Error, EnvironmentFailure) as error:
-            raise NoReading(self._hidden(str(error)).splitlines()[0] if str(error) else "no answer") from None
+            raise NoReading(self._hidden(str(error)).splitlines()[0] if str(error) else "no response") from None
 
     def _read(self, recorder: SeriesRecorder) -> None:
         sessions = self._rows(_SESSIONS)
@@ -238,7 +238,7 @@ def _pool_size(pool: Readings | None) -> tuple[float | None, str]:
     if pool is None or not len(pool.values):
         return None, ""
     size = float(pool.values.max())
-    return (size, "as many as it ever had") if (pool.values == size).mean() >= 0.5 and size > 1 else (None, "")
+    return (size, "its largest observed size") if (pool.values == size).mean() >= 0.5 and size > 1 else (None, "")
 
 
 def without_values(text: str) -> str:

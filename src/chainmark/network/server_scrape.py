@@ -57,10 +57,10 @@ def parse_scrape(text: str, taken: Collection[str]) -> tuple[str, str]:
     name = name or f"{parts.hostname}-{parts.port}".removesuffix("-None").replace(":", "-")
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"`{name}` is not a valid name for a metrics endpoint", f"letters, digits, `.`, `_` and `-`; {_FORM}"
+            f"`{name}` is not a valid name for a metrics endpoint", f"use letters, digits, `.`, `_` and `-`; {_FORM}"
         )
     if name in taken:
-        raise UsageError(f"two sources are called `{name}`", _FORM)
+        raise UsageError(f"two sources have the name `{name}`", _FORM)
     return name, url
 
 
@@ -92,10 +92,8 @@ class MetricsPage:
         page = self._scraper.last_pages.get(name)
         if page is None or not _is_page(page.decode(errors="replace")):
             self._scraper.close()
-            reported = "answers with no page of metrics" if page is not None else "does not answer"
-            raise EnvironmentFailure(
-                f"{without_user(url)} {reported}", "open it in a browser: is this its whole address?"
-            )
+            reported = "does not return a page of metrics" if page is not None else "does not respond"
+            raise EnvironmentFailure(f"{without_user(url)} {reported}", "check the address in a browser")
 
     def read(self, recorder: SeriesRecorder) -> None:
         """Fetch the page.
@@ -106,7 +104,7 @@ class MetricsPage:
         missed = self._scraper.missed[self.source]
         self._scraper.scrape()
         if self._scraper.missed[self.source] > missed:
-            raise NoReading("no answer, or an error instead of its page")
+            raise NoReading("no response, or an error response")
 
     def glance(self) -> None:
         """Nothing more."""
@@ -211,7 +209,7 @@ def page_resources(read: Mapping[str, Readings]) -> Iterator[Resource]:
     yield from sorted(resources, key=lambda resource: not _is_pool(resource.used.name.series))
     for series, reading_series in read.items():
         if parts[series].name in _SHARES:
-            yield Resource(f"`{series}`", reading_series, 1.0, "the whole")
+            yield Resource(f"`{series}`", reading_series, 1.0, "100 %")
         elif reading_series.name.unit == "cores":
             cores = next((read[name] for name in _CORES if name in read), None)
             label = "the server's CPU" if parts[series].name.startswith("process_") else f"`{series}`"

@@ -86,7 +86,7 @@ class ProcessUsage:
         self._waiting = _Average()
         self._pause = 0
         self.limits = process_limits(self._first[0])
-        self.what = f"process {', '.join(map(str, self._first))} and what it started"
+        self.what = f"process {', '.join(map(str, self._first))} and its children"
 
     def read(self, recorder: SeriesRecorder) -> None:
         """One reading of all values.
@@ -224,7 +224,7 @@ class DiskUsage:
     def resources(self, series: Collection[Readings]) -> Iterator[Resource]:
         """Every disk: at most it is busy all of the time."""
         for name, reading_series in by_name(series, MACHINE).items():
-            yield Resource(f"the {name.removesuffix(' busy')}", reading_series, 1.0, "all of the time")
+            yield Resource(f"the {name.removesuffix(' busy')}", reading_series, 1.0, "100 % of the time")
 
     def close(self) -> None:
         """Nothing is open."""
@@ -242,16 +242,16 @@ def _resources(read: Mapping[str, Readings], limits: ResourceLimits) -> Iterator
     """Sorted by priority; the first of two that are full from one level on is named."""
     messages: list[tuple[str, str, float | None, str]] = [
         ("cpu", "the server's CPU", limits.cores, limits.cores_are),
-        ("busiest thread", "the server's busiest thread", 1.0, "a thread runs on one core at a time"),
+        ("busiest thread", "the server's busiest thread", 1.0, "one core per thread"),
         ("memory", "the server's memory", limits.memory_bytes, limits.memory_is),
-        ("open files", "the server's open files", limits.files, "as many as it may open"),
-        ("threads", "the server's threads", limits.tasks, "as many as its control group may have"),
-        ("time waiting for the disk", "the disk", 1.0, "all of the time"),
+        ("open files", "the server's open files", limits.files, "its open-file limit"),
+        ("threads", "the server's threads", limits.tasks, "the task limit of its control group"),
+        ("time waiting for the disk", "the disk", 1.0, "100 % of the time"),
         ("threads waiting for the disk", "the disk", None, ""),
-        ("disk read", "what the server reads from disk", None, ""),
-        ("disk written", "what the server writes to disk", None, ""),
-        ("network received", "what its network receives", None, ""),
-        ("network sent", "what its network sends", None, ""),
+        ("disk read", "the server's disk reads", None, ""),
+        ("disk written", "the server's disk writes", None, ""),
+        ("network received", "the server's received network traffic", None, ""),
+        ("network sent", "the server's sent network traffic", None, ""),
     ]
     for name, label, limit, limit_is in messages:
         if name in read:

@@ -215,7 +215,9 @@ def _of_this_machine(sources: ServerSources, url: str) -> list[UsageSource]:
 def _of_container(name: str, sources: ServerSources) -> list[UsageSource]:
     """Its control group, or its processes if the engine gave it no readable one."""
     if sources.cgroup is not None:
-        raise UsageError("`--server-container` and `--server-cgroup` both name the server's group", "give one of them")
+        raise UsageError(
+            "`--server-container` and `--server-cgroup` both name the server's group", "give only one of them"
+        )
     container = container_called(name)
     others: list[UsageSource] = [ProcessUsage(sources.pids)] if sources.pids else []
     if container.group is not None:

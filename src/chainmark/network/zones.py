@@ -83,7 +83,7 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         known = ", ".join(f"`{name}`" for name in shipped_zone_tables())
-        raise UsageError(f"there is no zone table `{path}`", f"{known} ships with chainmark; or give a path") from error
+        raise UsageError(f"there is no zone table `{path}`", f"chainmark ships with {known}; or give a path") from error
 
 
 def _first_reason(error: tomllib.TOMLDecodeError | ValidationError) -> str:

@@ -97,6 +97,6 @@ def find_experiment(store: Store, reference: str) -> ExperimentFolder:
     matches = [item for item in ids if item == reference] or [item for item in ids if item.startswith(reference)]
     if len(matches) == 1:
         return experiment_folder(store, matches[0])
-    listed = f"experiments: {', '.join(ids[-3:])}" if ids else "no experiment was begun in this store"
+    listed = f"experiments: {', '.join(ids[-3:])}" if ids else "this store has no experiments"
     problem = f"matches {len(matches)} experiments" if matches else "is not an experiment"
     raise UsageError(f"`{reference}` {problem}", listed)

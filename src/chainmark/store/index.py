@@ -356,8 +356,8 @@ class Selection:
             values = list(dict.fromkeys(word for entry in entries for word in entry.words.get(key, [])))
             entries = [entry for entry in entries if value.casefold() in map(str.casefold, entry.words.get(key, []))]
             if not entries:
-                reported = ", ".join(f"`{word}`" for word in values) or "no such word"
-                raise UsageError(f"no run has the {key} `{value}`", f"of the runs chosen so far there is: {reported}")
+                reported = ", ".join(f"`{word}`" for word in values) or "none"
+                raise UsageError(f"no run has the {key} `{value}`", f"values in the runs selected so far: {reported}")
         return entries
 
     def groups(self, reference: str) -> list[list[Entry]]:

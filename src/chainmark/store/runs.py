@@ -218,9 +218,9 @@ class SealedRun:
         except ValidationError as error:
             maker = content.get("tool_version", "another version")
             raise InvalidRunError(
-                f"run `{self.run_id}` was sealed by chainmark {maker}, and this one ({tool_version()}) cannot read its "
-                f"manifest: {error.errors()[0]['msg']}",
-                "a run can be read by the release that sealed it and by every later one",
+                f"run `{self.run_id}` was sealed by chainmark {maker}, and this release ({tool_version()}) cannot read "
+                f"its manifest: {error.errors()[0]['msg']}",
+                "use the release that sealed the run, or a later one",
             ) from error
 
     @cached_property

@@ -47,7 +47,7 @@ def check_schema(what: str, data_types: Mapping[str, pl.DataType], stated: Schem
         _check_column(what, name, data_types.get(name), kind)
     unknown = next((name for name in data_types if name not in stated), None)
     if unknown is not None:
-        raise InternalError(f"the {what} have the column `{unknown}`, which no schema states")
+        raise InternalError(f"the {what} have the column `{unknown}`, which is not in the schema")
 
 
 def check_samples(catalogue: Catalogue, population_id: str, data_types: Mapping[str, pl.DataType]) -> None:
@@ -61,19 +61,21 @@ def check_samples(catalogue: Catalogue, population_id: str, data_types: Mapping[
     rows = f"samples of `{population_id}`"
     population = next((item for item in catalogue.populations if item.id == population_id), None)
     if population is None:
-        raise InternalError(f"there are {rows}, a population that the catalogue of {catalogue.system} does not have")
+        raise InternalError(f"there are {rows}, but the catalogue of {catalogue.system} has no such population")
     for key in population.keys:
         kind = data_types.get(key)
         if key == population.time_key:
             _check_column(rows, key, kind, pl.Float64)
         elif kind is None or not (kind.is_integer() or kind in _KEY_KINDS):
-            raise InternalError(f"the key `{key}` of the {rows} is {kind or 'not there'}, not an integer or a text")
+            raise InternalError(f"the key `{key}` of the {rows} is {kind or 'missing'}, not an integer or a text")
     metrics = {metric.id for metric in catalogue.metrics_of(population_id)}
     for name, kind in data_types.items():
         if name in population.keys:
             continue
         if name not in metrics:
-            raise InternalError(f"the {rows} have the column `{name}`, which is neither a key nor a metric of theirs")
+            raise InternalError(
+                f"the {rows} have the column `{name}`, which is neither a key nor a metric of the population"
+            )
         _check_column(rows, name, kind, pl.Float64)
 
 

@@ -45,7 +45,7 @@ def folders(cluster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_logs_become_a_run_that_other_commands_take(lab: Lab, cluster: Path) -> None:
     told = lab.run("ingest", "cardano", str(cluster), "--as", "10.6.2", "--filter", "BFullnessGEq=0.9").stdout
     run_id = lab.store.sealed()[0].run_id
-    for part in (run_id, "Cardano 10.6.2", "blocks of the chain", "hosts log to the end", "pass", "next"):
+    for part in (run_id, "Cardano 10.6.2", "blocks of the chain", "hosts log until the end", "pass", "next"):
         assert part in told
     assert run_id in lab.run("runs", "list").stdout
     assert "matches its seal" in lab.run("runs", "verify", run_id).stdout

@@ -60,7 +60,7 @@ def test_values_of_one_option_are_a_sweep_and_never_compounded() -> None:
     different = [one.label for one in predicted("--rtt", "EU-AP=x2", "--rtt", "EU-US=x2", "--together").scenarios]
     assert different == ["base", "rtt EU-AP=x2 and rtt EU-US=x2"]
     many = [part for option in ("rtt", "fetch") for n in range(1, 7) for part in (f"--{option}", f"+{n}%")]
-    with pytest.raises(UsageError, match="make 36 networks of all together"):
+    with pytest.raises(UsageError, match="combine to 36 networks"):
         chainmark("predict", PROFILE, *FEW, *many)
 
 

@@ -66,7 +66,7 @@ def test_probes_count_from_the_last_that_lost_on() -> None:
     assert wait_for_processors(heard, machine.probing())
     assert machine.probes == 5 + FREE_PROBES
     assert heard.stages == ["waiting until this machine's processors are free"]
-    assert heard.details[0] == "others have 20 % of them, 0 s"
+    assert heard.details[0] == "other processes use 20 %, waited 0 s"
 
 
 def test_it_gives_up_in_the_end() -> None:

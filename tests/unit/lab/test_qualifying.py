@@ -369,7 +369,7 @@ def test_a_plan_that_cannot_be_used_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="draws `nothing`"):
         read_plan(system, str(path))
     path.write_text(head + scenario + 'headline=["nothing_s"]\n', encoding="utf-8")
-    with pytest.raises(UsageError, match="the scenario `a` is told by `nothing_s`"):
+    with pytest.raises(UsageError, match="the scenario `a` reports `nothing_s`"):
         read_plan(system, str(path))
     path.write_text(head + scenario + scenario, encoding="utf-8")
     with pytest.raises(UsageError, match="two scenarios are called `a`"):
@@ -495,7 +495,7 @@ def test_what_became_worse_is_explained_by_one_further_run_a_side_which_is_not_j
     explaining = [run for run in store.sealed() if run.manifest.profiles]
     places = [(place.id, place.side) for run in explaining if (place := run.manifest.experiment)]
     assert places == [(f"{made.experiment}-first-profiles", side) for side in ("baseline", "candidate")]
-    assert listener.again_because == ["its nodes' profiles explain what became worse"] * 2
+    assert listener.again_because == ["node profiles help to explain what became worse"] * 2
     assert listener.again_of == ["v1", "v2"]
     numbers = [(number, total.runs, bool(total.purpose)) for _, number, total, _ in listener.steps]
     planned, explained = [(number, 8, False) for number in range(1, 5)], [(5, 10, True), (6, 10, True)]
@@ -563,4 +563,4 @@ def test_profiles_that_cannot_be_taken_leave_the_result_as_it_is(tmp_path: Path,
     made = Qualifier(store, StandIn(refuse), explains=lambda baseline, candidate: ("cpu",)).make(_order(plan), listener)
     assert [len(one.runs) for one in made.scenarios] == [4, 4]
     assert [one.failures for one in made.scenarios] == [{}, {}]
-    assert "no profiles were taken: no profile" in listener.again_because
+    assert "no node profiles were collected: no profile" in listener.again_because

@@ -378,13 +378,13 @@ def test_runs_made_of_something_else_are_refused_with_what_does_not_fit(store: S
     with pytest.raises(UsageError) as refused:
         Qualifier(store, StandIn()).resume(broken.experiment, Followed())
     assert refused.value.message == (
-        f"`{broken.experiment}` was made with another profile: {found.run_id} does not fit"
+        f"`{broken.experiment}` was made with another profile: {found.run_id} does not match"
     )
     assert refused.value.hint == "the profile has changed; start a new qualification"
     store.remove(broken.scenarios[0].done[2])  # the next run is the candidate's, which may have run otherwise too
     for changes in ({"candidate": "v0"}, {"candidate": "v2", "settings": ["rate=7"]}):
         _rewrite(store, broken, baseline="v1", **changes)
-        with pytest.raises(UsageError, match="does not fit"):
+        with pytest.raises(UsageError, match="does not match"):
             Qualifier(store, StandIn()).resume(broken.experiment, Followed())
 
 

@@ -91,7 +91,7 @@ def test_what_is_no_line_is_refused_with_a_way_out(git: Git, repo: Path, tmp_pat
     _commit(git, repo, "second")
     first = git("rev-parse", "v1")[:9]
     cases: list[tuple[Path, str, str, str, str]] = [
-        (repo, "main", "v1", "`main` does not come before `v1`", "swap the two"),
+        (repo, "main", "v1", "`main` does not come before `v1`", "swap `--good` and `--bad`"),
         (repo, "side", "main", "`side` does not come before `main`", f"try `--good {first}`"),
         (repo, "nothing", "main", "has no commit `nothing`", "git log --oneline"),
         (repo, "v1", "--all", "has no commit `--all`", "git log --oneline"),
@@ -112,7 +112,7 @@ def test_published_versions_stand_in_their_order() -> None:
     with pytest.raises(UsageError, match="X has no published version `v9`") as unknown:
         versions_between("X", published, "v9", "v1.0.1")
     assert unknown.value.hint == (
-        "the newest are v1.1.0, v1.0.1, v1.0.1-rc1; for commits name their repository: `--repo PATH`"
+        "the newest are v1.1.0, v1.0.1, v1.0.1-rc1; for commits, give the repository: `--repo PATH`"
     )
     with pytest.raises(UsageError, match=r"`v1\.1\.0` does not come before `v1\.0\.0`"):
         versions_between("X", published, "v1.1.0", "v1.0.0")

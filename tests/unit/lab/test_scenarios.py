@@ -77,7 +77,7 @@ def test_what_is_set_last_counts_and_stands_for_the_versions(plan: QaPlan) -> No
     assert profile(1, settings=("rate=4",), of_version=of_version).rate == 5
     assert profile(0, settings=("rate=4",), of_version=of_version).rate == 6
     with pytest.raises(
-        UsageError, match=r"^the scenario `first` cannot be made: `--set rate` is not `key=value`$"
+        UsageError, match=r"^the scenario `first` cannot be run: `--set rate` is not `key=value`$"
     ) as refused:
         profile(1, settings=("rate",))
     assert refused.value.hint is not None
@@ -171,7 +171,7 @@ def test_a_sweep_has_every_load_with_both_versions(plan: QaPlan, search: Literal
 def test_a_sweep_needs_two_versions_and_a_system_that_can_be_swept(plan: QaPlan) -> None:
     one = prepared(StandIn(), QaRequest(plan, "v1", "v1"), _scenario(plan, kind="sweep"), "qa-1")
     assert one.lacking == ["two different versions"]
-    with pytest.raises(UsageError, match="chainmark cannot find the saturation of `cometbft`") as refused:
+    with pytest.raises(UsageError, match="chainmark cannot find the saturation point of `cometbft`") as refused:
         _made(plan, kind="sweep")
     assert refused.value.hint == "remove the scenario `first` from the plan"
     assert prepared(StandIn(), QaRequest(plan, "v1", "v1"), _scenario(plan), "qa-1").lacking == []

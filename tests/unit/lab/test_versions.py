@@ -66,9 +66,9 @@ def test_a_file_below_the_working_directory_needs_no_dot(tmp_path: Path, monkeyp
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "a version is empty"),
-        ("git:", "names no checkout"),
-        ("git:/nowhere@", "names no commit"),
+        ("", "the version is empty"),
+        ("git:", "does not name a checkout"),
+        ("git:/nowhere@", "does not name a commit"),
         ("git:/nowhere?replace=x", "is not a valid replacement"),
         ("git:/nowhere?with=x=y", "is not a valid replacement"),
     ],

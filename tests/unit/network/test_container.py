@@ -116,13 +116,13 @@ def test_what_cannot_be_watched_is_refused_before_the_load(add: Add, process: ps
     add("stopped", 0, 0.0, status="exited")
     assert lookup("stopped") == "the container `stopped` is not running"
     assert lookup("db") == ("no container `db` was found (docker: Error response from daemon: No such container: db)")
-    assert lookup("--help") == "`--help` is not the name of a container"
+    assert lookup("--help") == "`--help` is not a valid container name"
     # An engine on another machine counts other processes: the number is somebody else's here, or nobody's.
     add("far", process.pid, process.create_time() - 3600.0)
     assert "`far` does not run on this machine" in lookup("far")
     add("gone", 2**22 + 1, 0.0)
     assert "`gone` does not run on this machine" in lookup("gone")
     (tmp_path / "bin" / "odd.json").write_text("[]", encoding="utf-8")
-    assert lookup("odd") == "no container `odd` was found (docker: its answer describes no container)"
+    assert lookup("odd") == "no container `odd` was found (docker: its output does not describe a container)"
     both = ServerSources(container="far", cgroup=tmp_path)
     assert "both name the server's group" in _refusal(lambda: ServerWatch(both, "http://192.0.2.1"))

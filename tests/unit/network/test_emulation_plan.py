@@ -30,7 +30,7 @@ TWO: dict[str, Any] = {"nodes": ("a", "b"), "zone_of": {"a": "Canada", "b": "Seo
     [
         ({"zone_of": {"a": "Canada"}}, "node `b` has no zone"),
         ({"zone_of": {"a": "Canada", "b": "Mars"}}, "node `b` is in the unknown zone `Mars`"),
-        ({"table": None}, "zones of nodes require a zone table, and the reverse"),
+        ({"table": None}, "zones of nodes and a zone table require each other"),
         ({"nodes": ("a", "a")}, "two nodes have the same name"),
         ({"nodes": ()}, "0 nodes cannot be linked"),
         ({"nodes": tuple(f"n{index}" for index in range(254))}, "254 nodes cannot be linked"),

@@ -133,9 +133,10 @@ def test_a_node_that_gives_no_profile_is_told_and_the_others_are_kept(tmp_path: 
         places = {"node0": place, "node1": other, "node2": "127.0.0.1:1"}
         told = _taken(places, tmp_path, ("cpu", "heap"))
     assert [path.name for path in tmp_path.iterdir()] == ["node0.cpu.pb.gz"]
-    assert told[0].startswith("profiles of node0 are missing (heap): what came is not a profile: it is no profile in")
+    told_of_node0 = "profiles of node0 are missing (heap): the response is not a profile: it is no profile in"
+    assert told[0].startswith(told_of_node0)
     assert told[1:] == [
-        "profiles of node1 are missing (heap, cpu): its pprof page answers 404",
+        "profiles of node1 are missing (heap, cpu): its pprof page returned status 404",
         "profiles of node2 are missing (heap, cpu): its pprof port refuses connections",
     ]
 

@@ -111,9 +111,9 @@ def _answer(**more: object) -> bytes:
 @pytest.mark.parametrize(
     ("status", "body", "told"),
     [
-        (502, b"<html>Bad Gateway</html>", "answered /api/v1/query with status 502 and not as a Prometheus server"),
-        (200, _answer()[:-9], "not as a Prometheus server does"),
-        (200, b"[]", "not as a Prometheus server does"),
+        (502, b"<html>Bad Gateway</html>", "does not respond like a Prometheus server: /api/v1/query returned 502"),
+        (200, _answer()[:-9], "does not respond like a Prometheus server"),
+        (200, b"[]", "does not respond like a Prometheus server"),
         (
             200,
             b'{"status":"success","data":{"resultType":"vector","result":[]}}',

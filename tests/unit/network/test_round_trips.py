@@ -42,7 +42,7 @@ def test_the_worst_pairs_are_named_with_their_figures() -> None:
 
 
 def test_an_unanswered_pair_is_said_to_be_so() -> None:
-    assert round_trip_gate([_pair(5, None)]).measured == "a–b: none of 10 pings answered"
+    assert round_trip_gate([_pair(5, None)]).measured == "a–b: none of 10 pings were answered"
 
 
 def test_one_node_has_no_pair_to_fail() -> None:

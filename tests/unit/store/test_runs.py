@@ -144,7 +144,7 @@ def test_a_run_of_a_later_release_names_that_release(tmp_path: Path) -> None:
     path = run.path / "manifest.json"
     content = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps(content | {"tool_version": "7.0.0", "weather": "rain"}), encoding="utf-8")
-    with pytest.raises(InvalidRunError, match=r"was sealed by chainmark 7\.0\.0, and this one .* cannot read"):
+    with pytest.raises(InvalidRunError, match=r"was sealed by chainmark 7\.0\.0, and this release .* cannot read"):
         _ = SealedRun(run.path).manifest
 
 

@@ -41,7 +41,7 @@ SAMPLES = pl.DataFrame({"host": ["a"], "time_s": [0.5], "latency_s": [0.1]})
         ),
         (
             pl.DataFrame({"time_ns": [1], "host": ["a"], "peer": ["b"]}),
-            "the events of `seen` have the column `peer`, which no schema states",
+            "the events of `seen` have the column `peer`, which is not in the schema",
         ),
     ],
 )
@@ -78,10 +78,10 @@ def test_samples_are_keys_and_metrics(frame: pl.DataFrame) -> None:
 @pytest.mark.parametrize(
     ("frame", "told"),
     [
-        (SAMPLES.drop("host"), "the key `host` of the samples of `request` is not there, not an integer or a text"),
+        (SAMPLES.drop("host"), "the key `host` of the samples of `request` is missing, not an integer or a text"),
         (SAMPLES.with_columns(host=pl.lit(1.5)), "the key `host` of the samples of `request` is Float64"),
         (SAMPLES.drop("time_s"), "the samples of `request` lack the column `time_s`"),
-        (SAMPLES.rename({"latency_s": "latency"}), "`latency`, which is neither a key nor a metric of theirs"),
+        (SAMPLES.rename({"latency_s": "latency"}), "`latency`, which is neither a key nor a metric of the population"),
         (SAMPLES.with_columns(latency_s=pl.lit(1)), "the column `latency_s` of the samples of `request` is Int32"),
         (SAMPLES.with_columns(latency_s=pl.lit(None)), "the column `latency_s` of the samples of `request` is Null"),
     ],
@@ -93,5 +93,5 @@ def test_samples_that_the_catalogue_does_not_know_are_refused(frame: pl.DataFram
 
 
 def test_samples_of_a_population_that_the_catalogue_lacks_are_refused() -> None:
-    with pytest.raises(InternalError, match="`requests`, a population that the catalogue of toy does not have"):
+    with pytest.raises(InternalError, match="`requests`, but the catalogue of toy has no such population"):
         check_samples(CATALOGUE, "requests", SAMPLES.schema)

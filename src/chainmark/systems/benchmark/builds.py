@@ -94,17 +94,17 @@ class Builds:
             return self.find(version, command)
         if target.replacements:
             raise UsageError(
-                f"`{version}` replaces a module, which only a Go build can", "name a checkout of the change"
+                f"`{version}` replaces a module, which only Go builds support", "give a checkout with the change"
             )
         if command is None:
             raise UsageError(
-                f"`{version}` is a checkout, and only a profile says how to build it",
-                "it is built by `chainmark run PROFILE --version …`",
+                f"`{version}` is a checkout, which can be built only with a profile",
+                "use `chainmark run PROFILE --version …`",
             )
         if not command.program:
             raise UsageError(
-                "the profile does not say which program of a checkout is executed",
-                "`--set command.program=PATH`, a path in the checkout once it is built",
+                "the profile does not state which program of a checkout to execute",
+                "give its path in the built checkout: `--set command.program=PATH`",
             )
         return self._built(target, version, command)
 
@@ -118,7 +118,7 @@ class Builds:
             path = self._names / scope / name / _RECORD
             if path.is_file() and self.is_complete(record := BuildRecord.model_validate_json(path.read_bytes())):
                 return record
-        raise UsageError(f"`{name}` is not a version of a command", f"a version is {FORMS}, or a name seen in a report")
+        raise UsageError(f"`{name}` is not a version of a command", f"write {FORMS}, or a name from a report")
 
     def all(self) -> list[BuildRecord]:
         """All named versions, by name."""
@@ -150,9 +150,9 @@ class Builds:
     def _taken(self, path: Path, ordered: str) -> BuildRecord:
         """Copy a file, so that rebuilding it does not change what is measured."""
         if not path.is_file():
-            raise UsageError(f"there is no file {path}", f"a version is {FORMS}")
+            raise UsageError(f"there is no file {path}", f"write {FORMS}")
         if not os.access(path, os.X_OK | os.R_OK):
-            raise UsageError(f"{path} may not be read and executed", f"`chmod +rx {path}`, if it is a program")
+            raise UsageError(f"{path} may not be read and executed", f"if it is a program, run `chmod +rx {path}`")
         with scratch_in(self.root) as scratch, storage_errors(self.root):
             copy = scratch / path.name
             shutil.copyfile(path, copy)
@@ -205,7 +205,7 @@ class Builds:
                 check=False,
             )
             if ended.returncode != 0:
-                shown = "\n".join(ended.stdout.strip().splitlines()[-_LINES_SHOWN:]) or "(it printed nothing)"
+                shown = "\n".join(ended.stdout.strip().splitlines()[-_LINES_SHOWN:]) or "(no output)"
                 raise DoesNotBuild(
                     f"{tree.name()} does not build: `{line}` ended with exit code {ended.returncode}",
                     f"its last lines:\n{shown}",

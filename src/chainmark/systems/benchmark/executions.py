@@ -139,7 +139,7 @@ def _failure(command_execution: CommandExecution, command: Invocation, work: Com
     if command_execution.timed_out:
         return f"did not end within {units.duration(work.timeout_s)}"
     if command_execution.exit_code < 0:
-        return f"was ended by signal {-command_execution.exit_code}"
+        return f"was killed by signal {-command_execution.exit_code}"
     return (
         ""
         if command_execution.exit_code in command.exit_codes
@@ -199,8 +199,10 @@ def _launched(command: Invocation, timeout_s: float, folder: Path, outputs: tupl
         finally:
             process.wait()
     if len(parts) != len(FIELDS):
-        lines = outputs[1].read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["it said nothing"]
-        raise EnvironmentFailure(f"`{command.words[0]}` could not be started: {lines[-1]}", "can it run here?")
+        lines = outputs[1].read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["no message"]
+        raise EnvironmentFailure(
+            f"`{command.words[0]}` could not be started: {lines[-1]}", "check that it can run on this machine"
+        )
     return dict(zip(FIELDS, map(int, parts), strict=True))
 
 

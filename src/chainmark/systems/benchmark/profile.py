@@ -41,8 +41,8 @@ class Command(BaseModel):
         name = next((name for name in value if is_secret_name(name)), None)
         if name is not None:
             raise UsageError(
-                f"the profile gives the variable `{name}`, and every run keeps its profile",
-                f"set `{name}` in the environment of chainmark, which the command gets, too",
+                f"the profile sets the variable `{name}`, but every run stores its profile",
+                f"set `{name}` in the environment of chainmark, which the command inherits",
             )
         return value
 

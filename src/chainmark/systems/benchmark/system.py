@@ -105,18 +105,18 @@ def _program(builds: Builds, record: BuildRecord, command: Command) -> str:
     if record.file:
         if command.program == PYTHON:
             raise UsageError(
-                f"`{record.version}` is a file, and this profile executes a checkout's sources with Python",
-                "name a checkout: `git:PATH` or `git:PATH@REF`",
+                f"`{record.version}` is a file, but this profile executes the sources of a checkout with Python",
+                "give a checkout: `git:PATH` or `git:PATH@REF`",
             )
         return str(builds.folder(record) / record.file)
     if command.program == PYTHON:
         return sys.executable
     path = builds.folder(record) / command.program
     if shutil.which(path) is None:
-        what = "is not executable" if path.is_file() else "is not there once it is built"
+        what = "is not executable" if path.is_file() else "does not exist after the build"
         raise UsageError(
             f"`{command.program}` of {record.version} {what}",
-            "`command.build` lists the lines that build it, and `command.program` is the path of what they make",
+            "set `command.build` to the commands that build it, and `command.program` to the path of the result",
         )
     return str(path)
 
@@ -136,8 +136,8 @@ def _result(subject: Subject, executed: Executed, profile: BenchmarkProfile) -> 
 
 
 _NO_MEMORY = (
-    "peak memory has no data: in no execution did the command hold more than the launcher itself, whose memory the "
-    "kernel counts in"
+    "peak memory has no data: the command never used more memory than the launcher itself, whose memory the "
+    "kernel includes"
 )
 
 
@@ -147,26 +147,26 @@ def _gates(executed: Executed, profile: BenchmarkProfile) -> list[Gate]:
     return [
         Gate(
             id="ended_well",
-            label="every execution ended well",
+            label="every execution succeeded",
             status=GateStatus.FAIL if executed.failure else GateStatus.PASS,
             measured=executed.failure or "all",
             limit="all",
-            detail="raw/stdout.txt and raw/stderr.txt have what it printed" if executed.failure else "",
+            detail="see its output in raw/stdout.txt and raw/stderr.txt" if executed.failure else "",
             kind=GateKind.SUBJECT,
             conclusive=True,
         ),
         Gate(
             id="nothing_left",
-            label="the command ends with all its processes",
+            label="the command leaves no processes running",
             status=GateStatus.WARN if left else GateStatus.PASS,
             measured=f"{units.plural(left, 'process', 'processes')} left running" if left else "none left running",
             limit="none left running",
-            detail="what was left was ended, and its work until then is counted" if left else "",
+            detail="the remaining processes were stopped, and their work is counted" if left else "",
             kind=GateKind.SUBJECT,
         ),
         Gate(
             id="other_work",
-            label="other programs left the processors to the command",
+            label="other programs did not use the command's processors",
             status=GateStatus.FAIL if executed.other_share > most else GateStatus.PASS,
             measured=f"{units.share_beside(most, executed.other_share)} used by others",
             limit=f"≤ {units.plain_percent(most)}",

@@ -116,7 +116,7 @@ class Cache:
         if not isinstance(target, Checkout | ModuleVersion):
             raise UsageError(
                 f"`{name}` cannot be built for {record.subject.version}: only its binary is available",
-                "name the checkout that it was built from: `git:PATH`",
+                "give the checkout that it was built from: `git:PATH`",
             )
         with scratch_in(self.root) as scratch:
             sources = self._sources_again(target, record, scratch)
@@ -149,7 +149,7 @@ class Cache:
             return None
         if sha256_of(self.binary(record)) != record.subject.binary_sha256:
             raise EnvironmentFailure(
-                f"the cached binary of {self.program.title} {name} is not the one that was built",
+                f"the cached binary of {self.program.title} {name} has changed since it was built",
                 f"remove {self._builds / record.key} and install it again",
             )
         return record
@@ -222,7 +222,7 @@ class Cache:
         if not (sources.folder / package).is_dir():
             raise UsageError(
                 f"{sources.build.ordered} is not {self.program.title}: it has no `{package}`",
-                f"name a checkout of {self.program.module} or of a fork of it",
+                f"give a checkout of {self.program.module} or of a fork of it",
             )
         command = ["build", *flags, "-o", str(target), f"./{package}"]
         ended = go(command, cwd=sources.folder, environment=sources.environment)

@@ -115,13 +115,13 @@ def repository_of(path: Path) -> Repository:
         EnvironmentFailure: git is not installed.
     """
     if not path.is_dir():
-        raise UsageError(f"there is no folder {path}", "name a checkout or worktree: `git:PATH@REF`")
+        raise UsageError(f"there is no folder {path}", "give a checkout or worktree: `git:PATH@REF`")
     try:
         lines = _run(["rev-parse", "--absolute-git-dir", "--is-inside-work-tree"], cwd=path).splitlines()
     except _GitError as error:
         raise UsageError(
             f"{path} cannot be read as a git repository: {error.message}",
-            "name a checkout, or a binary: `./path/to/it`",
+            "give a checkout, or a binary: `./path/to/it`",
         ) from error
     if lines[1] != "true":
         return Repository(Path(lines[0]), None, "")
@@ -155,7 +155,7 @@ def working_tree(repository: Repository, scratch: Path) -> SourceTree:
         UsageError: it has no worktree, or no commit yet.
     """
     if repository.top is None:
-        raise UsageError(f"{repository.git_folder} has no worktree", "name a commit of it: `git:PATH@REF`")
+        raise UsageError(f"{repository.git_folder} has no worktree", "give one of its commits: `git:PATH@REF`")
     committed = tree_at(repository, "HEAD")
     index, objects = scratch / "worktree.index", scratch / "objects"
     objects.mkdir()

@@ -87,7 +87,7 @@ def go(
 
 def missing_go() -> EnvironmentFailure:
     """The error that Go is not installed."""
-    return EnvironmentFailure("`go` was not found", "install Go 1.23 or newer; node binaries are built with it")
+    return EnvironmentFailure("`go` was not found", "install Go 1.23 or newer, which builds node binaries")
 
 
 def require_go() -> None:
@@ -109,7 +109,8 @@ def deciding_environment(folder: Path, changes: Mapping[str, str]) -> dict[str, 
     ended = go(["env", "-json", *_DECIDING], cwd=folder, environment=changes)
     if ended.returncode != 0:
         raise EnvironmentFailure(
-            f"`go env` failed: {last_lines(ended.stderr, 1)}", "its `go.mod` may ask for a Go that cannot be fetched"
+            f"`go env` failed: {last_lines(ended.stderr, 1)}",
+            "its `go.mod` may require a Go version that cannot be fetched",
         )
     results: dict[str, str] = json.loads(ended.stdout)
     return {name: value for name, value in results.items() if value}

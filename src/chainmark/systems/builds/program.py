@@ -69,8 +69,8 @@ def inspect(path: Path, program: Program) -> Inspected:
     info = build_info(path)
     if info is not None and not program.is_built_from(info):
         raise UsageError(
-            f"{path} is `{info.package}`, and not {program.title}",
-            f"name a binary that was built from `{program.package or program.name}`",
+            f"{path} is `{info.package}`, not {program.title}",
+            f"give a binary that was built from `{program.package or program.name}`",
         )
     output = _said(path, program)
     match = re.search(program.version_pattern, output.strip(), re.MULTILINE)
@@ -89,11 +89,11 @@ def _module_version(info: BuildInfo | None) -> str:
 
 def _require_executable(path: Path) -> None:
     if not path.exists():
-        raise UsageError(f"there is no binary {path}", "build it first, or name the checkout: `git:PATH`")
+        raise UsageError(f"there is no binary {path}", "build it first, or give the checkout: `git:PATH`")
     if path.is_dir():
-        raise UsageError(f"{path} is a folder, not a binary", f"for a checkout write `git:{path}`")
+        raise UsageError(f"{path} is a folder, not a binary", f"for a checkout, write `git:{path}`")
     if not os.access(path, os.X_OK | os.R_OK):
-        raise UsageError(f"{path} is not readable and executable", f"`chmod +rx {path}`, if it is a binary")
+        raise UsageError(f"{path} is not readable and executable", f"if it is a binary, run `chmod +rx {path}`")
 
 
 def _require_machine(path: Path) -> None:
@@ -104,7 +104,7 @@ def _require_machine(path: Path) -> None:
     (number,) = struct.unpack("<H" if head[5] == 1 else ">H", head[18:20])
     machine, own = _ELF_MACHINES.get(number, f"machine {number}"), platform.machine()
     if machine != _SAME_MACHINE.get(own, own):
-        raise UsageError(f"{path} is built for {machine}, but this machine is {own}", "build it on or for this one")
+        raise UsageError(f"{path} is built for {machine}, but this machine is {own}", "build it on or for this machine")
 
 
 def _said(path: Path, program: Program) -> str:
@@ -126,7 +126,7 @@ def _said(path: Path, program: Program) -> str:
         process.communicate()
         raise UsageError(
             f"`{command}` did not end within {units.duration(VERSION_TIMEOUT_S)}, so {path} is not {program.title}",
-            "name the node's own binary",
+            "give the binary of the node",
         ) from error
     except OSError as error:
         raise UsageError(
@@ -135,7 +135,7 @@ def _said(path: Path, program: Program) -> str:
     if process.returncode != 0:
         lines = (errors or output).strip().splitlines() or [f"exit status {process.returncode}"]
         raise UsageError(
-            f"`{command}` failed, so {path} is not {program.title}: {lines[-1]}", "name the node's own binary"
+            f"`{command}` failed, so {path} is not {program.title}: {lines[-1]}", "give the binary of the node"
         )
     return output
 
@@ -144,5 +144,5 @@ def _not_it(path: Path, program: Program, said: str) -> UsageError:
     command = " ".join(program.version_arguments)
     return UsageError(
         f"{path} reports {said} as its version, so it is not {program.title}",
-        f"a binary of {program.title} answers `{command}` with a version such as 1.0.1",
+        f"a binary of {program.title} prints a version such as 1.0.1 for `{command}`",
     )

@@ -66,7 +66,7 @@ def from_checkout(target: Checkout, ordered: str, scratch: Path, changes: bytes 
     tree = working_tree(repository, scratch) if target.ref is None else tree_at(repository, target.ref)
     folder = tree.export(scratch / "source", scratch, changes)
     if not (folder / "go.mod").is_file():
-        raise UsageError(f"{target.path} is not a Go module: it has no `go.mod`", "name the folder that has one")
+        raise UsageError(f"{target.path} is not a Go module: it has no `go.mod`", "give the folder that has one")
     workspace = _workspace(folder, scratch / "source")
     replaced = _replace(folder, workspace, target.replacements, scratch)
     hashed = sha256(tree.changes) if tree.changes else None
@@ -108,18 +108,18 @@ def from_module(target: ModuleVersion, ordered: str, scratch: Path, program: Pro
         reason = last_lines(parsed.get("Error") or ended.stderr, 1).strip()
         if is_network_failure(reason):
             raise EnvironmentFailure(
-                f"{target.module} could not be fetched: {reason}", "is the module proxy reachable?"
+                f"{target.module} could not be fetched: {reason}", "check that the module proxy is reachable"
             )
         raise UsageError(
             f"there is no `{target.module}` at `{target.version}`: {reason}",
-            f"a module of {program.title}'s sources at one of its versions: `{program.module}@v1.2.3`",
+            f"give a module with the sources of {program.title} and its version: `{program.module}@v1.2.3`",
         )
     folder = scratch / "source"
     shutil.copytree(parsed["Dir"], folder, copy_function=shutil.copyfile)
     for place in (folder, *folder.rglob("*")):
         place.chmod(0o755 if place.is_dir() else 0o644)  # the module cache is read-only
     if not (folder / "go.mod").is_file():
-        raise UsageError(f"`{target.module}@{parsed['Version']}` has no `go.mod`", "name a Go module")
+        raise UsageError(f"`{target.module}@{parsed['Version']}` has no `go.mod`", "give a Go module")
     return Sources(
         name=f"{plain_name(_owner(target.module))}@{parsed['Version']}",
         folder=folder,
@@ -169,7 +169,7 @@ def _replace(
     for number, (module, text) in enumerate(replacements):
         if module not in known:
             close = difflib.get_close_matches(module, known, n=1)
-            hint = f"did you mean `{close[0]}`?" if close else "`go list -m all` shows what can be replaced"
+            hint = f"did you mean `{close[0]}`?" if close else "`go list -m all` lists the modules that can be replaced"
             raise UsageError(f"these sources do not depend on `{module}`, so it cannot be replaced", hint)
         if is_folder(text):
             content = _copied(module, Path(text).expanduser(), scratch / "replaced" / str(number))
@@ -189,7 +189,7 @@ def _up_to(scratch: Path, folder: Path) -> str:
 def _copied(module: str, source: Path, place: Path) -> str:
     """Copy a module's folder; the hash of its files."""
     if not (source / "go.mod").is_file():
-        raise UsageError(f"{source} cannot replace `{module}`: it has no `go.mod`", "name a Go module's folder")
+        raise UsageError(f"{source} cannot replace `{module}`: it has no `go.mod`", "give the folder of a Go module")
     shutil.copytree(source, place, ignore=shutil.ignore_patterns(".git"))
     hasher = hashlib.sha256()
     for path in sorted(path for path in place.rglob("*") if path.is_file()):

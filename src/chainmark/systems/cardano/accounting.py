@@ -253,7 +253,7 @@ def read_summary(host: str, text: str) -> HostSummary:
     summary = _read(HostSummary, host, text)
     if summary.imbalances:
         raise EnvironmentFailure(
-            f"the lines of {host} were not all counted: {summary.imbalances[0]}", "please report it"
+            f"the lines of {host} were not all counted: {summary.imbalances[0]}", "please report this"
         )
     return summary
 
@@ -265,7 +265,7 @@ def _read(model: type[_Account], of: str, text: str) -> _Account:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise EnvironmentFailure(
-            f"the decoder's account of {of} is not as expected at `{place}` ({first['msg']}): the compiled core is of "
-            "another version",
-            "install chainmark again",
+            f"the decoder's output for {of} is not as expected at `{place}` ({first['msg']}): the compiled core is of "
+            "a different version",
+            "reinstall chainmark",
         ) from error

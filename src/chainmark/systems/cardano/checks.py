@@ -22,7 +22,7 @@ from chainmark.systems.cardano.mixing import check_one_run, check_shared_names, 
 HOST_MISFIT_S = 3600.0
 # One clock may be wrong, but not all of them: a genesis that fits no host any better is the wrong one.
 CLUSTER_MISFIT_S = 30.0
-_FOREIGN_NETWORK_HINT = "import each network by itself: `--exclude {}` leaves a host out, and may be repeated"
+_FOREIGN_NETWORK_HINT = "import each network separately: `--exclude {}` excludes a host and may be repeated"
 
 
 def check_heads(cluster: ClusterLogs, genesis: Genesis) -> None:
@@ -56,16 +56,16 @@ def _check_fit(misfits: Mapping[str, float], genesis: Genesis, start: str | None
         length = units.duration(genesis.slot_length_s)
         stated = f"; with slots of {length}, theirs began at `--set genesis.system_start={start}`"
         raise UsageError(
-            f"these logs are not of the genesis: by it slots of {units.duration(genesis.slot_length_s)} began at "
-            f"{_text(genesis.system_start_ns)}, but the logs' slots begin {_apart(best)} than they would then",
-            "give their own with `--genesis FILE`" + (stated if start else ""),
+            f"these logs do not match the genesis: it has slots of {units.duration(genesis.slot_length_s)} from "
+            f"{_text(genesis.system_start_ns)} on, but the logs' slots begin {_apart(best)}",
+            "give the network's genesis with `--genesis FILE`" + (stated if start else ""),
         )
     misfitting = [name for name, value in misfits.items() if abs(value) > HOST_MISFIT_S]
     if misfitting:
         worst = max((misfits[name] for name in misfitting), key=abs)
         raise UsageError(
             f"logs of two different networks: the slots of {listed(misfitting)} begin {_apart(worst)} than those "
-            f"of the genesis, which the other hosts' fit",
+            f"of the genesis, which the other hosts match",
             _FOREIGN_NETWORK_HINT.format(misfitting[0]),
         )
 
@@ -103,11 +103,13 @@ def check_any(cluster: ClusterLogs) -> None:
     files = cluster.files
     if any(file.head.objects for file in files):
         return
-    found = "not one line" if not any(file.stored_bytes for file in files) else "no line that cardano-node prints"
+    found = "no lines" if not any(file.stored_bytes for file in files) else "no line that cardano-node prints"
     problem = next((file.head.problem for file in files if file.head.problem), None)
     found += f" ({problem})" if problem else ""
     begin = (
-        "its name is that of a log, but it has" if len(files) == 1 else "their names are those of logs, but they have"
+        "its name is that of a log, but it contains"
+        if len(files) == 1
+        else "their names are those of logs, but they contain"
     )
     raise UsageError(f"no logs: {listed([file.name for file in files])}: {begin} {found}", SHAPE_HINT)
 
@@ -152,8 +154,8 @@ def genesis_hint(cluster: ClusterLogs) -> str:
     stated = f"--set genesis.system_start={start}"
     if length_s != 1.0:
         stated += f" --set genesis.slot_length_s={units.tidy(length_s)}"
-        return f"give it with `--genesis FILE`, or state it; by the logs it is `{stated}`"
-    return f"give it with `--genesis FILE`, or state it; if slots last a second, these began at `{stated}`"
+        return f"give it with `--genesis FILE`, or state it; according to the logs it is `{stated}`"
+    return f"give it with `--genesis FILE`, or state it; for slots of 1 s it is `{stated}`"
 
 
 def check_read(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
@@ -197,9 +199,9 @@ def _check_begun(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None
     )
     if last_ns is not None and last_ns < genesis.system_start_ns:
         raise UsageError(
-            f"these logs are not of the genesis: they end at {_text(last_ns)}, and by it slot 0 began at "
+            f"these logs do not match the genesis: they end at {_text(last_ns)}, but its slot 0 began at "
             f"{_text(genesis.system_start_ns)}",
-            "give their own with `--genesis FILE`",
+            "give the network's genesis with `--genesis FILE`",
         )
 
 
@@ -209,8 +211,8 @@ def _check_magic(magics: Mapping[str, str | None], genesis: Genesis) -> None:
     foreign = [name for name, magic in reported.items() if magic != expected]
     if foreign and len(foreign) == len(reported):
         raise UsageError(
-            f"these logs are not of the genesis: their network's magic is {reported[foreign[0]]}, its is {expected}",
-            "give their own with `--genesis FILE`",
+            f"these logs do not match the genesis: their network magic is {reported[foreign[0]]}, its is {expected}",
+            "give the network's genesis with `--genesis FILE`",
         )
     if foreign:
         raise UsageError(

@@ -31,7 +31,7 @@ Count = Annotated[int, Field(ge=1, lt=2**63)]
 # cardano-tracer names a node's folder after its address.
 _PORT = re.compile(r"_\d{1,5}$")
 STATED_START = "--set genesis.system_start=2026-02-05T18:52:16Z"
-GENESIS_HINT = f"give it with `--genesis FILE`, or state what is known of it: `{STATED_START}`"
+GENESIS_HINT = f"give it with `--genesis FILE`, or state what is known: `{STATED_START}`"
 UNKNOWN = "unknown"
 # The node's name in the description of synthetic logs, and the file next to them.
 SYNTHETIC_STATUS = "synthetic"
@@ -179,7 +179,7 @@ def read_genesis(path: Path) -> Genesis:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"]) or "its content"
         raise UsageError(
-            f"{path} is not a Shelley genesis: `{key}` is missing or not as it must be",
+            f"{path} is not a Shelley genesis: `{key}` is missing or invalid",
             "give the network's own Shelley genesis with `--genesis FILE`",
         ) from error
     return Genesis(
@@ -208,12 +208,12 @@ def resolve_genesis(path: Path | None, stated: StatedGenesis) -> tuple[Genesis, 
     if stated.network is not None:
         return _with(_public(PUBLIC_NETWORKS[stated.network]), stated), []
     if stated.system_start is None:
-        raise UsageError("there is no genesis, so the start of the slots is unknown", GENESIS_HINT)
+        raise UsageError("there is no genesis, and the start of the slots is unknown", GENESIS_HINT)
     genesis = Genesis(
         system_start_ns=since_epoch_ns(stated.system_start), **stated.model_dump(exclude={"system_start", "network"})
     )
     assumed = ", ".join(f"{name} {value}" for name, value in stated.assumed.items())
-    warning = f"no genesis was given; assumed as on the benchmark clusters: {assumed}"
+    warning = f"no genesis was given; assumed values, as on the benchmark clusters: {assumed}"
     return genesis, [warning] if assumed else []
 
 
@@ -234,7 +234,7 @@ def _on_todays_slots(read: Genesis) -> tuple[Genesis, list[str]]:
     network = next((item for item in PUBLIC_NETWORKS.values() if item.magic == read.network_magic), None)
     if network is None or read.system_start_ns != network.start_s * 10**9 or network.start_s == network.slot_zero_s:
         return read, []
-    note = f"{network.name} began with slots of 20 s: its slots are counted as if all had lasted 1 s"
+    note = f"{network.name} began with slots of 20 s: slots are numbered as if all of them had lasted 1 s"
     return replace(read, system_start_ns=network.slot_zero_s * 10**9), [note]
 
 
@@ -384,7 +384,7 @@ def read_meta(path: Path) -> Meta:
         return Meta.model_validate(content["meta"])
     except ValidationError as error:
         key = ".".join(str(part) for part in error.errors()[0]["loc"])
-        raise UsageError(f"`meta.{key}` in {path} is not as it must be", hint) from error
+        raise UsageError(f"`meta.{key}` in {path} is invalid", hint) from error
 
 
 def find_pings(folder: Path) -> Path | None:
@@ -442,7 +442,9 @@ def _read_json(path: Path, what: str, hint: str) -> Any:
         # JSON can hold lone surrogates, which cannot be encoded.
         json.dumps(content, ensure_ascii=False).encode()
     except PermissionError as error:
-        raise EnvironmentFailure(f"the {what} {path} may not be read", "make it readable, or give another") from error
+        raise EnvironmentFailure(
+            f"the {what} {path} may not be read", "make it readable, or give another file"
+        ) from error
     except OSError as error:
         raise UsageError(f"the {what} {path} cannot be read: {error.strerror}", hint) from error
     except (ValueError, RecursionError) as error:

@@ -132,8 +132,8 @@ def _same(documents: Mapping[str, Mapping[str, bytes]]) -> Iterator[tuple[str, b
             other, known = first.setdefault(name, (machine, content))
             if known != content:
                 raise UsageError(
-                    f"{name} is another one on {machine} than on {other}",
-                    "the documents of one cluster are the same on every machine that has them",
+                    f"{name} on {machine} differs from {name} on {other}",
+                    "the documents of a cluster must be the same on every machine that has them",
                 )
     return ((name, content) for name, (_, content) in first.items())
 
@@ -166,8 +166,8 @@ def _one_host(name: str, places: Mapping[str, HostLogs]) -> HostLogs:
     differing = next((machine for machine, host in having.items() if _described(host) != _described(having[first])), "")
     if differing:
         raise UsageError(
-            f"the logs of {name} on {differing} are not those on {first}",
-            "leave a host's logs on one machine, or on a storage that all of them share",
+            f"the logs of {name} on {differing} differ from those on {first}",
+            "keep a host's logs on one machine, or on shared storage",
         )
     return replace(having[first], at=tuple(having))
 

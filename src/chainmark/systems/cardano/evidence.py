@@ -54,7 +54,7 @@ def evidence(
     catalogue: Catalogue,
     simulate: Simulate | None = None,
 ) -> ModelRecord:
-    """Fit the model to every run of the reports and compare; a run that several reports show counts once.
+    """Fit the model to every run of the reports and compare; a run in several reports counts once.
 
     Raises:
         UsageError: none of the files is a published report, or one of them has no usable figures.
@@ -62,7 +62,7 @@ def evidence(
     known = [path for path in sorted(documents) if is_report(path, catalogue)]
     if not known:
         raise UsageError(
-            "none of the files is a published report", "name JSON files of published reports, or a folder of them"
+            "none of the files is a published report", "give JSON files of published reports, or a folder of them"
         )
     runs = distinct_runs(known, catalogue)
     complete = [run for run in runs if all(metric in run.values for metric in ADOPTION)]
@@ -195,15 +195,15 @@ def _rows(judged: Sequence[_Judged]) -> list[EvidenceRow]:
 
 def _notes(files: int, reports: int, runs: Sequence[Figures], complete: Sequence[Figures]) -> list[str]:
     notes = [
-        f"{len(runs)} distinct runs in {reports} reports; a run that several reports show counts once",
-        "the model is fitted to each run's stages alone and never sees its adoption; its constants and the formula's "
+        f"{len(runs)} distinct runs in {reports} reports; a run in several reports counts once",
+        "the model is fitted only to each run's stages, not to its adoption; its constants and the formula's "
         "coefficients are fitted to the runs of releases up to 10.2, so the rows from 10.3 on are predictions",
-        f"`{LATE}`: the model with as many late hosts as the other runs of the same release and workload had, the run "
-        "itself left out; no stage of a report tells of them, so that only another run can",
-        f"`{PREVIOUS}`: the figures of the run before, of the same workload; the first run of a workload has none",
+        f"`{LATE}`: the model with as many late hosts as in the other runs of the same release and workload; the "
+        "stages of a report do not show late hosts, so they are estimated from other runs",
+        f"`{PREVIOUS}`: the figures of the previous run of the same workload; the first run of a workload has none",
     ]
     if files > reports:
         notes.append(f"{files - reports} of {files} files are not published reports and were skipped")
     if len(runs) > len(complete):
-        notes.append(f"{len(runs) - len(complete)} runs lack an adoption centile and were left out")
+        notes.append(f"{len(runs) - len(complete)} runs lack an adoption centile and were excluded")
     return notes

@@ -50,10 +50,10 @@ from chainmark.systems.cardano.split.simulated import shares
 SAMPLING_ERRORS = 2.0
 NOTES = (
     "a limit is about twice the model's root mean square error against published runs that it was not fitted to, "
-    "joined with twice the standard error of what was measured, where that is known",
-    "± is one standard error: of the simulation; of an inferred round trip also the sampling of the measured fetch "
-    "duration and 7 ms, by which two workloads on one cluster disagree",
-    "what no stage shows, such as single hosts that are late, is what an unexplained 1.00 adoption usually means",
+    "combined with twice the standard error of the measured figure, if known",
+    "± is one standard error of the simulation; for an inferred round trip it includes the sampling of the measured "
+    "fetch duration, and 7 ms, the difference between two workloads on one cluster",
+    "an unexplained 1.00 adoption usually has a cause that no stage shows, such as single late hosts",
 )
 
 
@@ -68,11 +68,11 @@ def explain(
     given = read_source(source, order.seed, catalogue)
     if given.figures is None:
         raise UsageError(
-            f"{source.label} is a profile: it measured nothing that could be explained",
-            "name a run or a published report; `chainmark predict` takes profiles",
+            f"{source.label} is a profile, which has no measurements to explain",
+            "give a run or a published report; use `chainmark predict` for profiles",
         )
     if order.changes:
-        raise UsageError("an explanation takes no changes", "`chainmark predict` answers what-ifs")
+        raise UsageError("an explanation does not accept changes", "use `chainmark predict` for what-ifs")
     given.figures.adoption()
     progress.stage(f"fitting the model to {given.title}")
     simulator = Simulator(order.blocks, order.threads, simulate=simulate or simulator_on(order.machines))
@@ -82,7 +82,7 @@ def explain(
     whole = whole_rows(given.figures, calibration)
     size_note = () if known_size(given.figures.block_bytes) else (SIZES_NOTE,)
     return Explanation(
-        title=f"Do the parts explain the whole? {given.title}",
+        title=f"Does the model reproduce the measurement? {given.title}",
         source=source.label,
         catalogue=catalogue,
         seed=order.seed,
@@ -224,8 +224,8 @@ def _sentence(whole: Sequence[WholeRow], calibration: Calibration, catalogue: Ca
     if not flagged:
         largest = max(whole, key=lambda row: abs(row.error))
         most = f"the largest error, {_error(largest)}, is that of {catalogue.metric(largest.metric_id).label}"
-        reproduced = "The stages explain when blocks reach the hosts"
-        step = "what-ifs about this network can be asked with `chainmark predict`"
+        reproduced = "The stages explain the adoption times"
+        step = "use `chainmark predict` for what-ifs about this network"
         return f"{first_sentence(reproduced, most, next_step=step)}{routing}"
     worst = max(flagged, key=lambda row: abs(row.error) / row.limit)
     later = "later" if worst.error < 0.0 else "sooner"
@@ -233,7 +233,11 @@ def _sentence(whole: Sequence[WholeRow], calibration: Calibration, catalogue: Ca
     shown = (
         f"{catalogue.metric(worst.metric_id).label} came {later} than the stages explain: model {_error(worst)}{among}"
     )
-    step = "look for a delay that no stage shows" if worst.error < 0.0 else "look for a stage that is measured too long"
+    step = (
+        "look for a delay that no stage shows"
+        if worst.error < 0.0
+        else "look for a stage whose measured duration is too long"
+    )
     step = ", or ".join([*doubts, step])
     return f"{first_sentence(shown, next_step=step)}{routing}"
 
@@ -252,6 +256,6 @@ def _routing(calibration: Calibration) -> str:
     later = "later" if trip.value > link.measured_s else "earlier"
     return (
         f" The round trip {link.name} was {units.quantity_with_error(trip.value, trip.standard_error, 's')}, not the "
-        f"{units.duration(link.measured_s)} of the pings: so far as hosts adopted {later} than on the pinged network, "
-        "the routing changed, not the node."
+        f"{units.duration(link.measured_s)} of the pings: if hosts adopted {later} than on the pinged network, "
+        "the cause is the routing, not the node."
     )

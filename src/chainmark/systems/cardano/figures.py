@@ -137,8 +137,8 @@ class Figures:
                 low, high, unit = -LONGEST_S if metric in SIGNED else 0.0, LONGEST_S, "s"
             if not low <= value <= high or (metric in ADOPTION and value == 0.0):
                 raise UsageError(
-                    f"{self.label} has a `{metric}` of {units.tidy(value)} {unit}, which cannot be",
-                    f"durations are more than 0 and at most {units.duration(LONGEST_S)}, sizes at most "
+                    f"{self.label} has a `{metric}` of {units.tidy(value)} {unit}, which is not plausible",
+                    f"durations must be more than 0 and at most {units.duration(LONGEST_S)}, sizes at most "
                     f"{units.tidy(LARGEST_BYTES)} bytes",
                 )
 
@@ -193,7 +193,7 @@ class Figures:
         reported = {metric: self.values[metric] for metric in ADOPTION if metric in self.values}
         if not reported:
             raise UsageError(
-                f"{self.label} tells no adoption centile, so there is no whole to explain",
-                'rows such as "0.50 adoption" are needed',
+                f"{self.label} has no adoption centile to explain",
+                'it needs rows such as "0.50 adoption"',
             )
         return reported

@@ -116,7 +116,7 @@ def _tagged(entry: Any, hosts: int) -> FilterCondition:
         raise UsageError(f"the filter {shown} is not a condition on blocks (CBlock) or slots (CSlot)", _HINT)
     name = inner.get("tag")
     if not isinstance(name, str) or name not in CONDITIONS:
-        raise UsageError(f"the filter {shown} names no known condition", _HINT)
+        raise UsageError(f"the filter {shown} has an unknown condition", _HINT)
     condition = _checked(name, inner.get("contents"), hosts)
     if condition.is_on_slots != (kind == "CSlot"):
         where = "slots (CSlot)" if condition.is_on_slots else "blocks (CBlock)"

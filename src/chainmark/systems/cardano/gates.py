@@ -125,16 +125,14 @@ def _sources(judged: GateInputs, findings: GateFindings) -> None:
         "logs_read",
         "all logs read",
         f"{units.plural(len(judged.cluster.files), 'file')} read, {units.count(len(unread))} not",
-        "nothing that looks like a log is left unread",
+        "all files that look like logs are read",
         fine=not unread,
         detail="; ".join(f"{listed(names)}: {reason}" for reason, names in reasons.items()),
     )
     silent = [file.name for file in judged.cluster.files if not file.head.objects]
     if silent:
         noun = "it was" if len(silent) == 1 else "they were"
-        findings.warnings.append(
-            f"{listed(silent)}: no message of a node at the beginning, though {noun} read as a log"
-        )
+        findings.warnings.append(f"{listed(silent)}: no node message at the beginning, although {noun} read as a log")
 
 
 def _completeness(judged: GateInputs, findings: GateFindings) -> None:
@@ -150,20 +148,20 @@ def _completeness(judged: GateInputs, findings: GateFindings) -> None:
     for name, seconds in late.items():
         findings.incidents.append(
             Incident(
-                time_ns=firsts[name], what=f"{name} begins to log, {units.number(seconds, 0)} s after the first host"
+                time_ns=firsts[name], what=f"{name} starts logging, {units.number(seconds, 0)} s after the first host"
             )
         )
     for name, seconds in early.items():
         findings.incidents.append(
             Incident(
-                time_ns=lasts[name], what=f"{name} falls silent, {units.number(seconds, 0)} s before the last host"
+                time_ns=lasts[name], what=f"{name} stops logging, {units.number(seconds, 0)} s before the last host"
             )
         )
     incomplete = sorted({*late, *early})
     total = len(judged.summaries)
     findings.gate(
         "hosts_complete",
-        "hosts log to the end",
+        "hosts log until the end",
         f"{total - len(incomplete)} of {total} hosts",
         f"every host's log begins and ends within {units.duration(SPREAD_LIMIT_S)} of the others'",
         fine=not incomplete,
@@ -177,7 +175,7 @@ def _restarts(judged: GateInputs, findings: GateFindings) -> None:
         for time_ns in summary.timeline.restarts:
             restarted.append(name)
             findings.incidents.append(
-                Incident(time_ns=time_ns, what=f"{name} was restarted by now: its counters begin again")
+                Incident(time_ns=time_ns, what=f"{name} had restarted by this time: its counters start again")
             )
     findings.gate(
         "no_restarts",
@@ -207,13 +205,13 @@ def _silences(judged: GateInputs, findings: GateFindings) -> None:
         for first, last in silences(path) if path is not None else []:
             count = last - first + 1
             silent[name] = silent.get(name, 0) + count
-            what = f"{name} tells nothing of slots {first} to {last}, {units.number(count * length, 0)} s"
+            what = f"{name} logs nothing about slots {first} to {last}, {units.number(count * length, 0)} s"
             findings.incidents.append(Incident(time_ns=judged.genesis.slot_start_ns(first), what=what))
     findings.gate(
         "no_gaps",
         "no gaps in the logs",
         f"{units.count(sum(silent.values()))} slots in gaps",
-        f"no host is silent for {SILENCE_SLOTS} slots",
+        f"no host logs nothing for {SILENCE_SLOTS} slots",
         fine=not silent,
         detail=listed(list(silent)),
     )
@@ -251,10 +249,12 @@ def _readability(judged: GateInputs, findings: GateFindings) -> None:
                 findings.warnings.append(f"{Path(file.path).name} of {name} is damaged: {file.damage}")
         if summary.books.seconds_before_order > ORDER_LIMIT_S:
             back = summary.books.seconds_before_order
-            findings.warnings.append(f"the lines of {name} go back in time, once by {units.number(back, 1)} s")
+            findings.warnings.append(f"the lines of {name} go back in time, by up to {units.number(back, 1)} s")
         if len(summary.books.names) > 1:
             names = listed(sorted(summary.books.names))
-            findings.warnings.append(f"the log of {name} has lines of the hosts {names}; all were taken for {name}'s")
+            findings.warnings.append(
+                f"the log of {name} has lines of the hosts {names}; all of them are attributed to {name}"
+            )
 
 
 def _clocks(judged: GateInputs, findings: GateFindings) -> None:
@@ -266,7 +266,7 @@ def _clocks(judged: GateInputs, findings: GateFindings) -> None:
         [contradiction for contradiction in judged.analysis.contradictions if contradiction.by_s > CLOCK_LIMIT_S]
     )
     details = [
-        f"the forge loop of {name} runs {units.number(seconds, 3, signed=True)} s from its slots' starts"
+        f"the forge loop of {name} runs {units.number(seconds, 3, signed=True)} s off its slots' starts"
         for name, seconds in off.items()
     ]
     details += [str(suspect) for suspect in early]
@@ -276,7 +276,7 @@ def _clocks(judged: GateInputs, findings: GateFindings) -> None:
         f"{len({*off, *(suspect.name for suspect in early)})} of {len(judged.summaries)} hosts contradict the others"
         if details
         else "no contradiction",
-        f"no header before its block by more than {units.duration(CLOCK_LIMIT_S)}, slots begin on time",
+        f"no header precedes its block by more than {units.duration(CLOCK_LIMIT_S)}, slots begin on time",
         fine=not details,
         detail="; ".join(details[:_KEPT]),
     )
@@ -363,7 +363,7 @@ def _too_few_hosts(judged: GateInputs) -> str:
     if max(required, default=0) < hosts:
         return ""
     others = f"of {units.plural(hosts, 'host')} at most {hosts - 1} adopt another's block"
-    return f"; {others}, so state other conditions with `--filter`"
+    return f"; {others}, so choose other conditions with `--filter`"
 
 
 def _blocks(judged: GateInputs, findings: GateFindings) -> None:
@@ -381,7 +381,7 @@ def _blocks(judged: GateInputs, findings: GateFindings) -> None:
     )
     if analysis.hosts_without_slots:
         hosts = analysis.hosts_without_slots
-        findings.warnings.append(f"no slot of {listed(hosts)} passes the filters: left out of the resource usage")
+        findings.warnings.append(f"no slot of {listed(hosts)} passes the filters: excluded from the resource usage")
     if analysis.unadopted:
         findings.warnings.append(f"{units.count(len(analysis.unadopted))} analysed blocks were adopted by no host")
 
@@ -391,7 +391,7 @@ def _messages(judged: GateInputs, findings: GateFindings) -> None:
     findings.gate(
         "messages_complete",
         "messages complete",
-        f"{len(judged.missing)} kinds of messages are missing" if judged.missing else "complete",
+        f"{len(judged.missing)} message types are missing" if judged.missing else "complete",
         "every host emits what the analysis needs",
         fine=not judged.missing,
         detail="the warnings name them",

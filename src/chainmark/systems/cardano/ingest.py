@@ -169,7 +169,7 @@ def _ingest(
         keep_published(run, published, chain, known, catalogue)
     notes = [*contradictions, *_cluster_notes(order, cluster, documents, analysis, excluded), *names]
     notes += [*documents.notes, *node_notes]
-    findings.warnings[:0] = notes if conditions else [*notes, "no filters: the warm-up is analysed too"]
+    findings.warnings[:0] = notes if conditions else [*notes, "no filters: the warm-up is included"]
     measured = len(analysis.hosts) - len(analysis.hosts_without_slots)
     catalogue = of_one_host(catalogue) if len(analysis.hosts) == 1 else of_a_cluster(catalogue)
     catalogue = catalogue_for(catalogue, rules, measured)
@@ -210,7 +210,7 @@ def read_documents(order: ImportRequest, settings: IngestSettings, cluster: Clus
     genesis_file = find_genesis(cluster.documents, order.genesis)
     if genesis_file is None and settings.genesis.system_start is None and settings.genesis.network is None:
         raise UsageError(
-            f"there is no genesis in {cluster.folder}, so the start of its slots is unknown", genesis_hint(cluster)
+            f"there is no genesis in {cluster.folder}, and the start of the slots is unknown", genesis_hint(cluster)
         )
     genesis, notes = resolve_genesis(genesis_file, settings.genesis)
     meta_file = find_meta(cluster.documents, order.meta)
@@ -224,10 +224,10 @@ def read_documents(order: ImportRequest, settings: IngestSettings, cluster: Clus
         try:
             trips += [] if ping_file is None else read_pings(ping_file, topology)
         except UsageError as error:
-            notes.append(f"round trips are not known: {error.message}")
+            notes.append(f"round trips are unknown: {error.message}")
         network = KnownNetwork(hosts=named.hosts, round_trips=trips)
     elif settings.network.rtt_s:
-        raise UsageError("round trips are stated of a cluster without a topology", "give it with `--topology FILE`")
+        raise UsageError("round trips are stated for a cluster without a topology", "give it with `--topology FILE`")
     files = [path for path in (genesis_file, meta_file, topology_file, ping_file) if path is not None]
     return Documents(genesis, meta, network, files, notes)
 
@@ -274,7 +274,7 @@ def resolve_version(version: str | None, meta: Meta, reported: Mapping[str, str 
     for name, item in reported.items():
         if item is not None:
             hosts.setdefault(item, []).append(name)
-    hint = "`--as 10.6.2` says it; a benchmark run's meta.json does, too"
+    hint = "give it with `--as 10.6.2`, or in the meta.json of a benchmark run"
     if len(hosts) > 1:
         versions = "; ".join(f"{host} on {listed(names)}" for host, names in hosts.items())
         raise UsageError(f"the hosts run different versions: {versions}", hint)
@@ -327,14 +327,14 @@ def _cluster_notes(
 ) -> list[str]:
     notes = _excluded(cluster.excluded, excluded) if cluster.excluded else []
     if cluster.left_out:
-        notes.append(f"no host of the network, so left out: {listed(list(cluster.left_out))}")
+        notes.append(f"excluded, because they are not hosts of the network: {listed(list(cluster.left_out))}")
     notes += [
-        f"{repeated_log.name} is a copy of {repeated_log.of} and was left out" for repeated_log in cluster.repeated
+        f"{repeated_log.name} is a copy of {repeated_log.of} and was excluded" for repeated_log in cluster.repeated
     ]
     if documents.regions is not None:
         nowhere = [host.name for host in analysis.hosts if host.name not in documents.regions]
         if nowhere:
-            notes.append(f"the topology does not list {listed(nowhere)}: no region is known")
+            notes.append(f"the topology does not list {listed(nowhere)}: their region is unknown")
         silent = sorted(documents.regions.keys() - {host.name for host in analysis.hosts} - set(order.exclude))
         if silent:
             notes.append(f"the topology lists hosts without logs: {listed(silent)}")
@@ -347,9 +347,9 @@ def _excluded(hosts: Sequence[HostLogs], excluded: Excluded) -> list[str]:
     size = units.byte_size(sum(host.stored_bytes for host in hosts))
     lines = sum(summary.books.raw_lines for summary in excluded.summaries.values())
     counted = f"{units.plural(files, 'log')} of {size}, {units.plural(lines, 'line')} counted and not used"
-    notes = [f"left out on request: {listed(sorted(host.name for host in hosts))} ({counted})"]
+    notes = [f"excluded on request: {listed(sorted(host.name for host in hosts))} ({counted})"]
     return notes + [
-        f"the lines of {name}, left out, are not counted: {why}" for name, why in excluded.unreadable.items()
+        f"the lines of the excluded host {name} are not counted: {why}" for name, why in excluded.unreadable.items()
     ]
 
 

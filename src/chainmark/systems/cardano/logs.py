@@ -41,7 +41,7 @@ SHAPE_HINT = (
     "`journalctl -o json` print them"
 )
 
-UNPACK_HINT = "logs are read as plain text in UTF-8, packed by gzip, zstd or xz, and straight in their host's folder"
+UNPACK_HINT = "logs must be UTF-8 text, plain or compressed with gzip, zstd or xz, directly in the folder of their host"
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class LogFile:
             reported = scan_head(str(self.path), HEAD_LINES)
         except OSError as error:
             raise EnvironmentFailure(
-                f"the log {self.path} cannot be read: {error.strerror or error}", "make it readable, or take it away"
+                f"the log {self.path} cannot be read: {error.strerror or error}", "make it readable, or remove it"
             ) from error
         except ValueError as error:
             message, _, hint = str(error).partition("\nhint: ")
@@ -179,7 +179,7 @@ def find_logs(source: Path) -> ClusterLogs:
     except PermissionError as error:
         raise EnvironmentFailure(f"{error.filename} may not be read", "make it readable") from error
     if not cluster.files:
-        raise UsageError(f"`{source}` holds no logs of Cardano nodes{_where_else(cluster.unread)}", SHAPE_HINT)
+        raise UsageError(f"`{source}` contains no logs of Cardano nodes{_where_else(cluster.unread)}", SHAPE_HINT)
     return cluster
 
 
@@ -187,7 +187,7 @@ def _cluster(source: Path) -> ClusterLogs:
     if source.is_dir():
         return _shape_of(source).cluster(source)
     if not source.exists():
-        raise UsageError(f"there is no folder or file `{source}`", "give the folder of a cluster's logs")
+        raise UsageError(f"there is no folder or file `{source}`", "give the folder with the logs of a cluster")
     refused = refusal(source)
     if refused is not None:
         raise UsageError(f"`{source}` cannot be read as a log: it is {refused}", UNPACK_HINT)

@@ -153,8 +153,8 @@ def _sentence(need: NeededMessage, lacking: list[str], asked: list[str], hosts: 
         subject = "no host" if len(asked) == hosts else "no host that should"
         return f"{subject} emits {need.message}: {need.feeds} have no data; {enable}"
     if len(lacking) == 1:
-        return f"{lacking[0]} emits no {need.message}: {need.feeds} lack this host; {enable}"
-    return f"{listed(lacking)} emit no {need.message}: {need.feeds} lack these hosts; {enable}"
+        return f"{lacking[0]} does not emit {need.message}: {need.feeds} lack this host; {enable}"
+    return f"{listed(lacking)} do not emit {need.message}: {need.feeds} lack these hosts; {enable}"
 
 
 def _tells_density(summary: HostSummary, slots: Path | None) -> bool:

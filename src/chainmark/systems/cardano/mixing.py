@@ -29,7 +29,7 @@ _PORT = re.compile(r"_\d{1,5}$")
 
 def exclude_hint(host: str) -> str:
     """The hint if one host is the obstacle for all."""
-    return f"`--exclude {host}` leaves it out"
+    return f"`--exclude {host}` excludes it"
 
 
 def text_hash(file: LogFile) -> str:
@@ -67,9 +67,9 @@ def without_copies(cluster: ClusterLogs, hash_of: Callable[[LogFile], str] = tex
                 continue
             if owners[original.name] != owners[file.name]:
                 raise UsageError(
-                    f"{original.name} and {file.name} are the same log, and cannot be that of two hosts, "
+                    f"{original.name} and {file.name} are the same log, which cannot be of two hosts, "
                     f"{owners[original.name]} and {owners[file.name]}",
-                    f"put the host's own log in its place; {exclude_hint(owners[file.name])}",
+                    f"replace it with the host's own log; {exclude_hint(owners[file.name])}",
                 )
             copies[file.name] = original.name
     hosts = [
@@ -86,8 +86,9 @@ def _check_links(cluster: ClusterLogs) -> None:
             owner, name = first.setdefault(os.path.realpath(file.path), (host.name, file.name))
             if owner != host.name:
                 raise UsageError(
-                    f"{name} and {file.name} are one file, and cannot be the log of two hosts, {owner} and {host.name}",
-                    f"put the host's own log in the place of the link; {exclude_hint(host.name)}",
+                    f"{name} and {file.name} are the same file, which cannot be the log of two hosts, "
+                    f"{owner} and {host.name}",
+                    f"replace the link with the host's own log; {exclude_hint(host.name)}",
                 )
 
 
@@ -124,8 +125,8 @@ def check_names(cluster: ClusterLogs) -> list[str]:
         owner = owners.get(name, host)
         if owner != host and not is_of_machine and (_is_own(host, name) or not _may_be(host, name)):
             raise UsageError(
-                f"{owner} and {host} are both logs of the host {name}, by the lines of {file.name}",
-                f"parts of one host's log belong into one folder; {exclude_hint(host)}",
+                f"{owner} and {host} are both logs of the host {name}, according to the lines of {file.name}",
+                f"put the parts of one host's log into one folder; {exclude_hint(host)}",
             )
     alone = {host: name for host, _, name in messages if len(sharing[name]) == 1 and not _may_be(host, name)}
     if not alone:
@@ -150,9 +151,9 @@ def check_shared_names(summaries: Mapping[str, HostSummary]) -> None:
         for (_, end_ns, item), (begin_ns, _, other) in pairwise(spans):
             if end_ns < begin_ns:
                 raise UsageError(
-                    f"{item} and {other} are both logs of the host {name}, by their lines: one ends before the other "
-                    "begins",
-                    f"parts of one host's log belong into one folder; {exclude_hint(other)}",
+                    f"{item} and {other} are both logs of the host {name}, according to their lines: one ends before "
+                    "the other begins",
+                    f"put the parts of one host's log into one folder; {exclude_hint(other)}",
                 )
 
 
@@ -207,7 +208,7 @@ def check_one_run(cluster: ClusterLogs, length_s: float, *, within_hosts: bool) 
             more = f"; and {len(runs) - _RUNS_SAID} more" if len(runs) > _RUNS_SAID else ""
             raise UsageError(
                 f"these are logs of {len(runs)} runs, whose slot 0 began at {starts}{more}",
-                "import each run from a folder of its own: take away what is left over from another one",
+                "import each run from its own folder, and remove logs of other runs",
             )
 
 

@@ -96,7 +96,7 @@ def own_cluster(run: SealedRun, figures: Figures) -> OwnCluster | None:
 def _unlogged(listed: int, logged: int) -> list[str]:
     if logged >= listed:
         return []
-    measured = f"adoption was measured on {units.plural(logged, 'host')}, and is modelled on {units.count(listed)}"
+    measured = f"adoption was measured on {units.plural(logged, 'host')}, but is modelled on {units.count(listed)}"
     return [f"{LOGS_MISSING} of {units.plural(listed - logged, 'host')} of the topology: {measured}"]
 
 
@@ -150,8 +150,8 @@ def known_network(run: SealedRun) -> KnownNetwork | None:
         return KnownNetwork.model_validate(content)
     except ValidationError as error:
         raise InvalidRunError(
-            f"run `{run.run_id}` is damaged: its network is not as it must be ({error.error_count()} errors)",
-            f"`chainmark runs verify {run.run_id}` says what changed",
+            f"run `{run.run_id}` is damaged: its network is invalid ({error.error_count()} errors)",
+            f"`chainmark runs verify {run.run_id}` shows what changed",
         ) from error
 
 
@@ -164,7 +164,7 @@ def _assumed(run: SealedRun, figures: Figures) -> OwnCluster | None:
     if len(hosts) < 2:
         return None
     note = (
-        "who was connected to whom was not kept with this run: its hosts are taken to be connected as a dense torus; "
+        "the connections of the hosts are not stored with this run; a dense torus is assumed; "
         "import its logs again with their topology"
     )
     forging, notes = _forging(hosts, _forged(run))
@@ -207,12 +207,12 @@ def _forging(hosts: Sequence[ListedHost], forged: Mapping[str, int]) -> tuple[li
     """The hosts, each forging as often as it did in the run; by their pools if the run does not report it."""
     reported = {host.name: forged.get(host.name, 0) for host in hosts}
     if not any(reported.values()):
-        return list(hosts), ["who forged is not known of this run: hosts forge as often as they have pools"]
+        return list(hosts), ["the forgers of this run are unknown: hosts forge in proportion to their pools"]
     share = min(1.0, FORGED_MOST / sum(reported.values()))
     weighted = [host.model_copy(update={"pools": round(reported[host.name] * share)}) for host in hosts]
     silent = sum(host.pools == 0 for host in weighted)
-    note = "hosts forge as often as they did in the run"
-    return weighted, [f"{note}; {units.plural(silent, 'host')} forged no block of it" if silent else note]
+    note = "hosts forge as often as in the run"
+    return weighted, [f"{note}; {units.plural(silent, 'host')} forged none of its blocks" if silent else note]
 
 
 # --- distances ---------------------------------------------------------------------------------------------------
@@ -253,9 +253,9 @@ def _network_note(hosts: Sequence[ListedHost], regions: Sequence[Region]) -> str
 
 
 PINGED = "as pinged or stated"
-REFERENCE = "not known of this cluster, taken from the reference's pings to begin with"
-FETCHED = "not known, guessed from the run's own fetches to begin with"
-NOTHING = "not known, and nothing was fetched over them"
+REFERENCE = "not known for this cluster; starting values from the reference's pings"
+FETCHED = "not known; starting values from the run's own fetches"
+NOTHING = "not known, and without fetches"
 
 
 @dataclass(frozen=True)

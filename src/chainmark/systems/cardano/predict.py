@@ -52,18 +52,18 @@ FORMULA_HOSTS = 52
 # Networks with one change of every sweep.
 COMBINATIONS_MAX = 32
 LIMITS_OF_THE_MODEL = (
-    "the standard errors are those of the simulation; those of adoption centiles join the model's own record, its root "
+    "standard errors are of the simulation; those of adoption centiles include the model's own record, its root "
     "mean square error against published runs that it was not fitted to, as a share of the figure or of the change",
-    "no error contains what the model lacks: packet loss, competing load on processors, forks, hosts of different "
-    "speed, effects of the mempool",
+    "the errors exclude effects that the model lacks: packet loss, competing load on processors, forks, hosts of "
+    "different speed, effects of the mempool",
     "against published runs the model is off by 1 to 2 % per adoption centile: a difference below 2 % for full blocks, "
     "below 1 % for small ones, is not a prediction",
 )
-SIZES_NOTE = "the model was only ever compared with blocks of 3 kB and 89 kB; other sizes follow from TCP's rules alone"
-HOSTS_NOTE = "no published run has more than 52 hosts: larger clusters are the model alone"
+SIZES_NOTE = "the model was validated only with blocks of 3 kB and 89 kB; other sizes follow from TCP's rules alone"
+HOSTS_NOTE = "no published run has more than 52 hosts: for larger clusters the model is not validated"
 FEW_BLOCKS = 10
 COLD_NOTE = (
-    "a batch begins with cold connections, and batches of a few blocks are mostly beginnings: order more blocks for "
+    "a batch begins with cold connections, which dominate batches of a few blocks: simulate more blocks for "
     "figures of large blocks"
 )
 KNOWN_SIZES_BYTES = ((2_500.0, 3_500.0), (80_000.0, 92_000.0))
@@ -168,9 +168,7 @@ def arms(base: Scenario, order: ModelRequest, fetch_mean: FetchMean | None = Non
         sweeps.setdefault(edit.target, []).append(edit)
     networks = math.prod(len(sweep) for sweep in sweeps.values())
     if networks > COMBINATIONS_MAX:
-        raise UsageError(
-            f"these changes make {networks} networks of all together", f"at most {COMBINATIONS_MAX} are simulated"
-        )
+        raise UsageError(f"these changes combine to {networks} networks", f"at most {COMBINATIONS_MAX} are simulated")
     simulated_networks = [SimulatedNetwork("base", (), base)]
     sets: list[Sequence[Edit]] = [] if order.together else [[edit] for edit in edits]
     if len(sweeps) > 1 or (edits and order.together):
@@ -261,7 +259,7 @@ def _notes(
 ) -> list[str]:
     notes = [
         f"each network's blocks were simulated in {len(results[0].values)} batches with the same random draws, and a "
-        "quarter as many slow ones, which count for as much as they are rare",
+        "quarter as many slow ones, weighted by their frequency",
         *given.notes,
     ]
     if calibration is not None:
@@ -299,8 +297,8 @@ def fitted_note(calibration: Calibration, *, pinged: bool = False) -> str:
             text += f" ({source}: {units.duration(calibration.link.measured_s)})"
     if calibration.detour_s is not None:
         text += (
-            f"; it may be longer: the way round by a third region is {units.duration(calibration.detour_s)}, and no "
-            "fetch duration tells how far beyond that it is"
+            f"; it may be longer: the route through a third region takes {units.duration(calibration.detour_s)}, and "
+            "the fetch durations do not show anything longer"
         )
     return text
 

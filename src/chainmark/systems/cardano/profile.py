@@ -52,7 +52,7 @@ class ClusterNetwork(BaseModel):
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise UsageError(
-                f"`network.regions` names `{twice}` twice", "every name and alias belongs to one region alone"
+                f"`network.regions` names `{twice}` twice", "every name and alias must belong to one region only"
             )
         self._check_matrix("rtt_s", self.rtt_s, exclusive=True)
         self._check_matrix("rtt_spread_s", self.rtt_spread_s, exclusive=False)
@@ -65,8 +65,8 @@ class ClusterNetwork(BaseModel):
         n = len(self.regions)
         if len(matrix) != n or any(len(row) != n for row in matrix):
             raise UsageError(
-                f"`network.{key}` must hold {n} rows of {n} values, one for each pair of regions",
-                f"rows and columns stand in the order of the regions: {', '.join(each.name for each in self.regions)}",
+                f"`network.{key}` must have {n} rows of {n} values, one for each pair of regions",
+                f"rows and columns are in the order of the regions: {', '.join(each.name for each in self.regions)}",
             )
         low = "more than 0" if exclusive else "at least 0"
         for a, row in enumerate(matrix):
@@ -83,12 +83,12 @@ class ClusterNetwork(BaseModel):
         if misplaced is not None:
             raise UsageError(
                 f"the topology's {misplaced.name} is in the unknown region `{misplaced.region}`",
-                f"`network.regions` knows {', '.join(sorted(regions))}; add an alias there",
+                f"`network.regions` has {', '.join(sorted(regions))}; add an alias there",
             )
         if "hosts" in self.model_fields_set and self.hosts != len(topology.hosts):
             raise UsageError(
                 f"`network.hosts` is {self.hosts}, but the topology file lists {len(topology.hosts)}",
-                "leave `network.hosts` out: the file's hosts count",
+                "omit `network.hosts`: the file determines the hosts",
             )
 
     def cluster(self) -> ClusterRequest:

@@ -20,12 +20,12 @@ from chainmark.systems.cardano.published.reader import ReportFigures, run_figure
 from chainmark.systems.cardano.scenario import EXPECTED_S, PINGS_S, ClusterRequest, Scenario
 
 BENCHMARK_NOTE = (
-    "the network is taken to be the benchmark cluster: {} hosts in three regions, dense torus, round trips as pinged"
+    "the network is assumed to be the benchmark cluster: {} hosts in three regions, dense torus, round trips as pinged"
 )
 
 WITHOUT_TOPOLOGY = (
-    "no topology was imported with the logs, so who is connected to whom, where hosts are and how far apart is assumed "
-    "as on the benchmark cluster: `chainmark ingest cardano DIR --topology FILE` keeps the cluster's own with the run"
+    "no topology was imported with the logs; the connections, regions and distances of hosts are assumed to be those "
+    "of the benchmark cluster: import the logs with `--topology FILE` to use the cluster's own"
 )
 
 
@@ -59,7 +59,7 @@ def read_source(source: ModelSource, seed: int, catalogue: Catalogue) -> Input:
     """
     if source.profile is not None:
         if source.version is not None:
-            raise UsageError(f"a profile has no version `{source.version}`", "leave the version out")
+            raise UsageError(f"a profile has no version `{source.version}`", "omit the version")
         profile = cast(CardanoProfile, source.profile)
         scenario = profile.scenario(seed)
         return Input(profile.name, None, scenario, scenario.cluster.rtt_s)
@@ -67,12 +67,12 @@ def read_source(source: ModelSource, seed: int, catalogue: Catalogue) -> Input:
         figures = ReportFigures(source.document, catalogue).figures(source.version)
         return _benchmark(figures, seed, catalogue)
     if source.run is None:
-        raise UsageError(f"{source.label} names nothing that a model can be fitted to")
+        raise UsageError(f"{source.label} is not something that a model can be fitted to")
     figures = run_figures(source.run)
     if source.version not in (None, figures.version):
         raise UsageError(
             f"run `{source.run.run_id}` is of version {figures.version}, not `{source.version}`",
-            "leave the version out",
+            "omit the version",
         )
     profile_of_run = _profile(source.run.manifest.profile)
     if profile_of_run is None:
@@ -120,9 +120,7 @@ def _at_chain(scenario: Scenario, run: SealedRun) -> Scenario:
 def _unknown_metrics(figures: Figures, catalogue: Catalogue) -> tuple[str, ...]:
     """The missing data of the run, in a sentence."""
     labels = [f"`{catalogue.metric(metric).label}`" for metric in figures.untold]
-    return (
-        (f"missing in the run, so without a duration of its own in the model: {enumerated(labels)}",) if labels else ()
-    )
+    return (f"missing in the run, so the model has no separate duration for: {enumerated(labels)}",) if labels else ()
 
 
 def _benchmark(figures: Figures, seed: int, catalogue: Catalogue) -> Input:

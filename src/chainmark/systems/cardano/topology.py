@@ -14,7 +14,7 @@ from chainmark.core.errors import UsageError
 _FROZEN = ConfigDict(frozen=True, extra="forbid")
 TORUS_DENSE = "torus-dense"
 EXPLORER = "explorer"
-TOPOLOGY_HINT = f'a topology is "{TORUS_DENSE}", "random:4+1" (peers in the own region + in each other), or a file'
+TOPOLOGY_HINT = f'use "{TORUS_DENSE}", "random:4+1" (peers in the own region + in each other), or a file'
 
 
 class TorusDense(BaseModel):
@@ -114,10 +114,10 @@ def _read(path: Path) -> ListedTopology:
     except ValidationError as error:
         raise UsageError(
             f"the file {path} is not a topology",
-            "it has `coreNodes`, each with a `name`, a `region` and a list of `producers`",
+            "it must have `coreNodes`, each with a `name`, a `region` and a list of `producers`",
         ) from error
     if not hosts:
-        raise UsageError(f"the topology file {path} lists no hosts", "`coreNodes` names the hosts of the cluster")
+        raise UsageError(f"the topology file {path} lists no hosts", "list the hosts of the cluster in `coreNodes`")
     return ListedTopology(hosts=hosts)
 
 

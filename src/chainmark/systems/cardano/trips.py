@@ -13,7 +13,9 @@ from chainmark.core.errors import UsageError
 from chainmark.systems.cardano.scenario import Region, link_of
 from chainmark.systems.cardano.topology import ListedTopology
 
-PING_HINT = "one row a ping, with `source`, `dest` (hosts of the topology), `time` (ms), and `size` where it varies"
+PING_HINT = (
+    "use one row per ping, with `source`, `dest` (hosts of the topology), `time` (ms), and `size` where it varies"
+)
 PING_BYTES = 64
 ROUND_TRIP_MAX_S = 60.0
 RTT_HINT = "for example `--set network.rtt_s.EU-AP=0.25`"
@@ -41,7 +43,7 @@ def read_pings(path: Path, topology: ListedTopology) -> list[MeasuredTrip]:
         chosen = pings.filter(pl.col("size") == _size(pings)) if "size" in pings.columns else pings
         links = chosen.group_by("source", "dest").agg(pl.col("time").cast(pl.Float64).mean() / 1e3)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise UsageError(f"{path} does not hold pings: {error}", PING_HINT) from error
+        raise UsageError(f"{path} does not contain pings: {error}", PING_HINT) from error
     regions = {host.name: host.region for host in topology.hosts}
     results: dict[tuple[str, str], list[float]] = {}
     for source, destination, seconds in links.sort("source", "dest").iter_rows():
@@ -49,7 +51,7 @@ def read_pings(path: Path, topology: ListedTopology) -> list[MeasuredTrip]:
             a, b = sorted((regions[source], regions[destination]))
             results.setdefault((a, b), []).append(seconds)
     if not results:
-        raise UsageError(f"{path} holds no ping between hosts of the topology", PING_HINT)
+        raise UsageError(f"{path} contains no pings between hosts of the topology", PING_HINT)
     return [_trip(path, pair, pl.Series(values)) for pair, values in sorted(results.items())]
 
 

@@ -29,13 +29,13 @@ _OTHER_FORMS = (
     (b"PK\x03\x04", "a zip archive"),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
     (b"Rar!", "a rar archive"),
-    (b"BZh", "packed by bzip2"),
-    (b"\x04\x22\x4d\x18", "packed by lz4"),
-    (b"LZIP", "packed by lzip"),
-    (b"\x5d\x00\x00", "packed by lzma"),
-    (b"\x1f\x9d", "packed by compress"),
-    (b"\x00\x05\x16\x07", "what macOS keeps beside a file"),
-    (b"LPKSHHRH", "a journal of systemd: `journalctl --file=… -o json --all` prints it"),
+    (b"BZh", "compressed with bzip2"),
+    (b"\x04\x22\x4d\x18", "compressed with lz4"),
+    (b"LZIP", "compressed with lzip"),
+    (b"\x5d\x00\x00", "compressed with lzma"),
+    (b"\x1f\x9d", "compressed with compress"),
+    (b"\x00\x05\x16\x07", "a metadata file of macOS"),
+    (b"LPKSHHRH", "a systemd journal: convert it with `journalctl --file=… -o json --all`"),
     (b"\xff\xfe", "UTF-16 text"),
     (b"\xfe\xff", "UTF-16 text"),
     (b"{\x00", "UTF-16 text"),
@@ -44,12 +44,12 @@ _OTHER_FORMS = (
 _TAR, _TAR_AT = b"ustar", 257
 ARCHIVE = "an archive"
 NO_TEXT = "its name is not UTF-8"
-NO_HOST = "in no host's folder"
+NO_HOST = "not in a host's folder"
 TOO_DEEP = "in a folder inside a host's folder"
 NO_LOG_NAME = "not named like a log"
-BELOW = "in a folder beside the logs"
-FORBIDDEN = "may not be read"
-DANGLING = "a link to nothing"
+BELOW = "in a folder next to the logs"
+FORBIDDEN = "not readable"
+DANGLING = "a broken link"
 
 
 @dataclass(frozen=True)

@@ -98,8 +98,8 @@ def parse_change(change: WhatIf, base: Scenario, fetch_mean: FetchMean | None = 
     known = parsers.get(change.key)
     if known is None:
         close = difflib.get_close_matches(change.key, parsers, n=1)
-        hint = f"did you mean `{close[0]}`?" if close else f"what can be changed: {', '.join(sorted(parsers))}"
-        raise UsageError(f"`{change.key}` is not something that can be changed", hint)
+        hint = f"did you mean `{close[0]}`?" if close else f"possible changes: {', '.join(sorted(parsers))}"
+        raise UsageError(f"`{change.key}` cannot be changed", hint)
     edit = known(change, base)
     return edit if edit.target else replace(edit, target=change.key)
 
@@ -165,7 +165,7 @@ def parse_amount(text: str, units: Mapping[str, float], change: WhatIf, hint: st
     else:
         raise wrong
     if factor <= 0.0 or not math.isfinite(factor):
-        raise UsageError(f"`{change}` would leave nothing", hint)
+        raise UsageError(f"`{change}` must be more than 0", hint)
     return Amount("scale", factor)
 
 
@@ -213,8 +213,8 @@ def _on(key: str, link: tuple[int, int] | None) -> str:
 FETCH = "fetch"
 FETCH_HINT = "for example `+20%`, `x0.8`, `-30ms`, `300ms`, `EU-AP=+20ms`, `EU-AP=600ms`"
 FETCH_NOTE = (
-    "`{}`: only the time from a request to its body changes, for every copy that is fetched; what makes it longer or "
-    "shorter, round trips, windows or services, is not said"
+    "`{}`: only the time from a request to its body changes, for every fetched copy; the cause (round trips, windows "
+    "or services) is not modelled"
 )
 
 
@@ -306,13 +306,13 @@ def _lose_region(change: WhatIf, base: Scenario) -> Edit:
         return _cluster(scenario, lost_regions=lost)
 
     apply(base)
-    note = f"`{change}`: the hosts of {name} neither forge nor relay; centiles are over the hosts that are left"
+    note = f"`{change}`: the hosts of {name} neither forge nor relay; centiles are over the remaining hosts"
     return Edit(str(change), apply, (note,), target=f"lose-region {name}")
 
 
 # --- blocks and stages -------------------------------------------------------------------------------------------
 
-SIZE_HINT = f"for example `2x`, `120kB`, `+50%`; `2x:{SCALE_CPU}` scales the stages that work on every byte, too"
+SIZE_HINT = f"for example `2x`, `120kB`, `+50%`; `2x:{SCALE_CPU}` also scales the stages that process every byte"
 # Stages that grow with the size of a block, where requested.
 SIZE_STAGES = ("ticked_s", "snapshot_s", "self_adopted_s", "adopted_s")
 BLOCK_BYTES_MAX = 1e9
@@ -346,14 +346,14 @@ def _block_size(change: WhatIf, base: Scenario) -> Edit:
     held = (
         f"`{change}`: ticking, snapshotting, both adoptions and the body's service grow in proportion to the size"
         if colon
-        else f"`{change}`: only the transport of the body changes; every stage of the processors is held as it was "
+        else f"`{change}`: only the transport of the body changes; all CPU-bound stages stay the same "
         f"(`{text}:{SCALE_CPU}` scales them)"
     )
     spread = (
-        f"`{change}`: the sizes vary as those of the source, in proportion"
+        f"`{change}`: the sizes vary in proportion to those of the source"
         if _sizes_known(base)
-        else f"`{change}`: how much sizes vary is not known of the source, and is taken to be "
-        f"{units.plain_percent(ASSUMED_SPREAD)} (standard deviation over mean); `block-size-spread` says it otherwise"
+        else f"`{change}`: the variation of sizes is unknown for the source and assumed to be "
+        f"{units.plain_percent(ASSUMED_SPREAD)} (standard deviation over mean); `block-size-spread` changes it"
     )
     return Edit(str(change), apply, (held, spread))
 
@@ -384,7 +384,7 @@ STAGE_HINT = "for example `fetched-to-adopted=+10ms`, `ticking=2x`, `snapshottin
 def _stage(change: WhatIf, base: Scenario) -> Edit:
     name, equals, text = change.value.partition("=")
     if not equals:
-        raise UsageError(f"`{change}` does not say what the stage becomes", STAGE_HINT)
+        raise UsageError(f"`{change}` does not state the new duration of the stage", STAGE_HINT)
     amount = parse_amount(text.strip(), SECONDS, change, STAGE_HINT)
     plain = name.strip().lower().replace("_", "-").replace(" ", "-").removesuffix("-s")
     stage = STAGE_NAMES.get(plain) or OTHER_STAGE_NAMES.get(plain)
@@ -407,7 +407,7 @@ def _stage(change: WhatIf, base: Scenario) -> Edit:
 def _within(change: WhatIf, seconds: float) -> float:
     if not 0.0 <= seconds <= DURATION_MAX_S:
         raise UsageError(
-            f"`{change}` makes a stage {units.tidy(seconds, 4)} s long", "a stage takes between 0 and 600 s"
+            f"`{change}` makes a stage {units.tidy(seconds, 4)} s long", "a stage must take between 0 and 600 s"
         )
     return seconds
 
@@ -427,7 +427,7 @@ def _initial_window(change: WhatIf, base: Scenario) -> Edit:
 
 def _no_pipelining(change: WhatIf, base: Scenario) -> Edit:
     if change.value:
-        raise UsageError(f"`{change}`: `no-pipelining` takes no value", "write `no-pipelining` alone")
+        raise UsageError(f"`{change}`: `no-pipelining` does not accept a value", "write `no-pipelining` alone")
     return Edit(str(change), lambda scenario: _parameters(scenario, pipelining=False))
 
 

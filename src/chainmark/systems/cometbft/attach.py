@@ -135,18 +135,18 @@ def require_observable(profile: CometBFTProfile, nodes: int) -> None:
     if wrong:
         raise UsageError(
             f"the profile `{profile.name}` has `{wrong}`, which is not possible with `--attach`",
-            "attach with a profile that loads only, for example `cometbft/demo`",
+            "use a profile that only offers load, for example `cometbft/demo`",
         )
     adapter = profile.application.adapter
     if adapter is not None and adapter.accounts.genesis != "none":
         raise UsageError(
-            f"the application `{adapter.name}` wants accounts in the genesis, and a running network has its genesis",
-            'make transactions of accounts that have funds there: an adapter with `transaction.kind = "python"`',
+            f"the application `{adapter.name}` adds accounts to the genesis, which is impossible in a running network",
+            'use an adapter with `transaction.kind = "python"` and accounts that have funds',
         )
     beyond = [target for target in profile.load.targets if target >= nodes]
     if beyond:
         raise UsageError(
-            f"`load.targets` names node {beyond[0]}, but {nodes} are attached to", "they are counted from 0"
+            f"`load.targets` names node {beyond[0]}, but only {nodes} are attached", "nodes are numbered from 0"
         )
 
 
@@ -158,7 +158,7 @@ def reach(addresses: Sequence[str]) -> list[NodeStatus]:
         EnvironmentFailure: one does not respond.
     """
     if not addresses:
-        raise UsageError("there is no node to attach to", "name their RPC addresses: `--attach host:26657,…`")
+        raise UsageError("there is no node to attach to", "give the nodes' RPC addresses: `--attach host:26657,…`")
     node_status = [_seen(address) for address in addresses]
     networks = {item.network: item.place for item in node_status}
     if len(networks) > 1:
@@ -191,7 +191,8 @@ def _seen(address: str) -> NodeStatus:
     except RpcError as error:
         if isinstance(error.__cause__, httpx.TransportError):
             raise EnvironmentFailure(
-                f"nothing answers at {place} ({error.__cause__})", "is the node running, and is this its RPC address?"
+                f"{place} does not respond ({error.__cause__})",
+                "check that the node runs and that this is its RPC address",
             ) from error
         raise _no_node(place) from error
     except (KeyError, TypeError) as error:
@@ -200,8 +201,8 @@ def _seen(address: str) -> NodeStatus:
 
 def _no_node(place: str) -> UsageError:
     return UsageError(
-        f"{place} answers, but not as the RPC of a CometBFT node does",
-        f"name RPC addresses, whose port is mostly {RPC_PORT}",
+        f"{place} is not the RPC address of a CometBFT node",
+        f"give RPC addresses; the usual port is {RPC_PORT}",
     )
 
 
@@ -233,8 +234,8 @@ def check_pages(pages: Sequence[str], nodes: int) -> list[str]:
     """
     if pages and len(pages) != nodes:
         raise UsageError(
-            f"{nodes} nodes are attached to, and {len(pages)} metrics pages are named",
-            "name one for each, in order",
+            f"{nodes} nodes are attached, but {len(pages)} metrics pages are given",
+            "give one page per node, in the same order",
         )
     whole = [page if "://" in page else f"http://{page}/metrics" for page in pages]
     for page in whole:
@@ -242,7 +243,7 @@ def check_pages(pages: Sequence[str], nodes: int) -> list[str]:
             response = httpx.get(page, timeout=PROBE_TIMEOUT_S, trust_env=False)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise EnvironmentFailure(
-                f"nothing answers at {page} ({error})", "is `instrumentation.prometheus` on, and is this its address?"
+                f"{page} does not respond ({error})", "check `instrumentation.prometheus` and the address"
             ) from error
         if response.is_error or _OWN_FAMILY not in response.text:
             raise UsageError(

@@ -160,23 +160,23 @@ def _recorded_findings(
     ours_left = transaction_counts.counts["transactions"].get("pending", 0) + transaction_counts.unsure
     replaced = {
         "nodes_alive": _alive(network.silent_at_end),
-        "nodes_steady": None if network.pages() else _unknown("nodes_steady", "no node started anew", _RESTARTS),
+        "nodes_steady": None if network.pages() else _unknown("nodes_steady", "no node restarted", _RESTARTS),
         "drained": None if measurement.drained or ours_left else _drained(measurement),
         "pressure": pressure,
     }
     return [replaced.get(gate.id) or gate for gate in gates]
 
 
-_RESTARTS = "a node's metrics page tells when it started: name the pages with `--metrics`"
+_RESTARTS = "the nodes' metrics pages show restarts: give the pages with `--metrics`"
 
 
 def _alive(silent: Sequence[str]) -> Gate:
     return Gate(
         id="nodes_alive",
-        label="every node answered to the end",
+        label="every node responded until the end",
         status=GateStatus.FAIL if silent else GateStatus.PASS,
-        measured=f"{', '.join(silent)} did not answer" if silent else "all answered",
-        limit="all answer",
+        measured=f"{', '.join(silent)} did not respond" if silent else "all responded",
+        limit="all respond",
         kind=GateKind.SUBJECT,
         conclusive=bool(silent),
     )
@@ -185,10 +185,10 @@ def _alive(silent: Sequence[str]) -> Gate:
 def _drained(measurement: Measurement) -> Gate:
     return Gate(
         id="drained",
-        label="the mempools hold none of our transactions",
+        label="no transactions of this run are left in the mempools",
         status=GateStatus.PASS,
-        measured=f"{units.count(measurement.waiting.fullest)} left, none of them ours",
-        limit="0 of ours left",
+        measured=f"{units.count(measurement.waiting.fullest)} left, none of this run",
+        limit="0 of this run left",
     )
 
 
@@ -205,22 +205,26 @@ def _own_pressure(seconds: pl.DataFrame, limit: float) -> Gate:
         id="pressure",
         label="waits for a processor, generator and observer",
         status=status,
-        measured=f"{text} of the time" if shares else "this kernel does not tell",
+        measured=f"{text} of the time" if shares else "not reported by this kernel",
         limit=f"≤ {units.plain_percent(limit, decimals=1)}",
     )
 
 
 def _unknown_gates() -> list[Gate]:
     return [
-        _unknown("nodes_pressure", "waits for a processor, nodes", "their processes are not ours to look at"),
-        _unknown("clocks", "the nodes' clocks agree", "headers have their times, which cannot be held against ours"),
-        _unknown("links", "the links are what they should be", "packets between the nodes are not seen"),
-        _unknown("configuration", "the configuration is known", "files of the nodes are not ours to read"),
+        _unknown("nodes_pressure", "waits for a processor, nodes", "their processes are on other machines"),
+        _unknown(
+            "clocks",
+            "the nodes' clocks agree",
+            "block headers have the nodes' times, which cannot be compared with this machine's clock",
+        ),
+        _unknown("links", "the links are as intended", "packets between the nodes are not observed"),
+        _unknown("configuration", "the configuration is known", "the nodes' files are not accessible"),
     ]
 
 
 def _unknown(gate_id: str, label: str, why: str) -> Gate:
-    return Gate(id=gate_id, label=label, status=GateStatus.UNKNOWN, measured=NOT_KNOWN, limit="to be known", detail=why)
+    return Gate(id=gate_id, label=label, status=GateStatus.UNKNOWN, measured=NOT_KNOWN, limit="known", detail=why)
 
 
 def _conditions(seen: Sequence[NodeStatus]) -> dict[str, str]:
@@ -234,7 +238,7 @@ def _facts(seen: Sequence[NodeStatus]) -> list[Fact]:
         Fact(label=f"node{index}", value=f"{node_status.place}, {node_status.moniker}, {node_status.version}")
         for index, node_status in enumerate(seen)
     ]
-    return [Fact(label="network", value=f"{seen[0].network}, attached to"), *nodes]
+    return [Fact(label="network", value=f"{seen[0].network}, attached"), *nodes]
 
 
 def _warnings(seen: Sequence[NodeStatus], transaction_counts: TransactionCounts, measurement: Measurement) -> list[str]:
@@ -245,7 +249,9 @@ def _warnings(seen: Sequence[NodeStatus], transaction_counts: TransactionCounts,
     chain = transaction_counts.counts.get("chain", {})
     others = chain.get("of other experiments", 0) + chain.get("not a payload", 0)
     if others:
-        results.append(f"others loaded the network, too: {units.count(others)} transactions in its blocks are not ours")
+        results.append(
+            f"the network had other load, too: {units.count(others)} transactions in its blocks are not of this run"
+        )
     if measurement.scrapes_missed:
-        results.append(f"{units.count(measurement.scrapes_missed)} metrics pages did not come in time")
+        results.append(f"{units.count(measurement.scrapes_missed)} metrics pages did not arrive in time")
     return results

@@ -207,8 +207,8 @@ class Disturber:
     def _require_links(self) -> CuttableLinks:
         if self._links is None:
             raise EnvironmentFailure(
-                "nodes can be disconnected only where there are links between them",
-                "`--set network.links=namespaces` makes them",
+                "nodes can be disconnected only if there are emulated links between them",
+                "add them with `--set network.links=namespaces`",
             )
         return self._links
 
@@ -223,7 +223,7 @@ class Disturber:
             self._require_links().heal()
         names = ", ".join(node.name for node in disturbance.nodes)
         with_version = f" with {disturbance.plan.version}" if disturbance.plan.version else ""
-        done = "started again" if disturbance.plan.kind in RESTARTING else "let go on"
+        done = "restarted" if disturbance.plan.kind in RESTARTING else "resumed"
         disturbance.undone_ns = self._instruments.note(f"{names} {done}{with_version}", planned=True)
 
     def _ended(self, disturbance: Disturbance) -> bool:

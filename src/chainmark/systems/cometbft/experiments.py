@@ -17,13 +17,12 @@ LOAD_S = 89
 NAME = "CometBFT"
 UNSTATED = "not stated"
 LATENCY_IS = (
-    "from the moment a transaction was made until the header time of the next block, as CometBFT's report tool "
-    "computes it"
+    "from the creation of a transaction to the header time of the next block, as CometBFT's report tool computes it"
 )
 HEADER_NOTE = (
-    "These latencies end at the header time of the next block. Under proposer-based timestamps that is the moment at "
+    "These latencies end at the header time of the next block. Under proposer-based timestamps that is the time at "
     "which the next block was proposed, about timeout_commit after the commit; under BFT time it is about the commit. "
-    "The table does not say which its network used."
+    "The table does not state which one its network used."
 )
 
 
@@ -77,7 +76,7 @@ def parts_of_source(path: Path, experiments: Sequence[LoadExperiment]) -> list[s
     parts = [experiment.part for experiment in experiments]
     twice = next((part for part in parts if parts.count(part) > 1), None)
     if twice is not None:
-        raise UsageError(f"two experiments of `{path}` begin alike: {twice}", "give them to separate files")
+        raise UsageError(f"two experiments of `{path}` have the same name: {twice}", "put them into separate files")
     return parts
 
 
@@ -110,7 +109,7 @@ def published_runs(
         subject=Subject(system="cometbft", name=NAME, version=version),
         published=True,
         source=source,
-        expected=f"connections × rate × {LOAD_S} s: of 90 s the last batch coincides with the end and is not sent",
+        expected=f"connections × rate × {LOAD_S} s: the last batch of the 90 s coincides with the end and is not sent",
         latency_is=LATENCY_IS,
         latency_kind="",  # below this, block time is not reported
         throughput_is=throughput_is,

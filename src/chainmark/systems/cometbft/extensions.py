@@ -99,12 +99,12 @@ def install(version: str, size_bytes: int) -> ExtendingApplication:
     """
     binary = nodes.install_tool(version, PACKAGE, BINARY)
     if size_bytes and f'toml:"{_SIZE_KEY}"'.encode() not in binary.read_bytes():
-        raise _not_available(version, "its test application extends votes by up to 8 bytes only")
+        raise _not_available(version, "its test application extends votes only by up to 8 bytes")
     return ExtendingApplication(binary, version, size_bytes)
 
 
 def _not_available(version: str, reason: str) -> UsageError:
     return UsageError(
         f"vote extensions of a chosen size are not available in CometBFT {version}: {reason}",
-        "v1.0.0 and later have them; `--set application.vote_extension_size_bytes=0` is the smallest extension",
+        "use v1.0.0 or later, or the smallest extension: `--set application.vote_extension_size_bytes=0`",
     )

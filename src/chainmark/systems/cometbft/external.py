@@ -50,7 +50,7 @@ def application_of(command: Sequence[str]) -> ExternalApplication | None:
         raise UsageError(f"`application.command` names `{command[0]}`, which is not a program", "give its full path")
     if not any("{address}" in part for part in command):
         raise UsageError(
-            "`application.command` does not tell the application where to listen",
-            'one of its parts must hold {address}, as in ["./app", "--address", "{address}"]',
+            "`application.command` does not pass the application its address",
+            'one of its parts must contain {address}, as in ["./app", "--address", "{address}"]',
         )
     return ExternalApplication((program, *command[1:]))

@@ -51,13 +51,15 @@ def run_gates(
 
 def start_gate(failures: Sequence[Incident]) -> Gate:
     """Whether every node started at the first attempt; retries are reported and do not fail the gate."""
-    gate = _subjects("started", "every node started at the first try", not failures, _named(failures), "no failed try")
+    gate = _subjects(
+        "started", "every node started at the first attempt", not failures, _named(failures), "no failed attempt"
+    )
     return gate.model_copy(update={"status": GateStatus.WARN}) if failures else gate
 
 
 def failed_gate(failure: NetworkFailure) -> Gate:
     """The gate of a network with which nothing could be measured."""
-    gate = _subjects("network", "the network could be measured", False, failure.message, "healthy nodes")
+    gate = _subjects("network", "the network was ready for measurement", False, failure.message, "healthy nodes")
     return gate.model_copy(update={"conclusive": failure.died})
 
 
@@ -78,13 +80,13 @@ def start_pressure_gate(pressure: float | None, profile: CometBFTProfile) -> Gat
     )
     if pressure is not None:
         return gate
-    return gate.model_copy(update={"status": GateStatus.UNKNOWN, "measured": "this kernel does not tell"})
+    return gate.model_copy(update={"status": GateStatus.UNKNOWN, "measured": "not reported by this kernel"})
 
 
 def _named(failures: Sequence[Incident]) -> str:
     counts = Counter(failure.what for failure in failures)
     texts = [what if count == 1 else f"{what}, {units.count(count)} times" for what, count in counts.items()]
-    return "; ".join(texts) or "all at the first try"
+    return "; ".join(texts) or "all at the first attempt"
 
 
 def _node_gates(profile: CometBFTProfile, measurement: Measurement, events: Events) -> list[Gate]:
@@ -93,10 +95,10 @@ def _node_gates(profile: CometBFTProfile, measurement: Measurement, events: Even
     restarts = restarted_nodes(events.scrapes, planned_starts(profile.perturbation))
     limit = f"a block within {units.duration(profile.gates.no_block_max_s)}"
     return [
-        _conclusive("nodes_alive", "no node was lost", not deaths, "; ".join(deaths) or "all alive", "all alive"),
-        _conclusive("nodes_steady", "no node started anew", not restarts, _anew(restarts), "none"),
+        _conclusive("nodes_alive", "no node died", not deaths, "; ".join(deaths) or "all alive", "all alive"),
+        _conclusive("nodes_steady", "no node restarted", not restarts, _anew(restarts), "none"),
         _following_gate(measurement),
-        _subjects("going_on", "the network went on making blocks", not halt, halt or "to the end", limit),
+        _subjects("going_on", "the network kept making blocks", not halt, halt or "until the end", limit),
     ]
 
 
@@ -108,17 +110,17 @@ def _following_gate(measurement: Measurement) -> Gate:
 
 
 def _anew(restarts: Sequence[str]) -> str:
-    return f"{', '.join(restarts)} started anew" if restarts else "none"
+    return f"{', '.join(restarts)} restarted" if restarts else "none"
 
 
 def _accounting_gates(profile: CometBFTProfile, transaction_counts: TransactionCounts) -> list[Gate]:
     """Whether the accounting is complete, and whether the nodes kept their accepted transactions."""
     wrong = transaction_counts.contradictions
-    label = "no answer was wrong"
+    label = "no response was wrong"
     gates = [
         _gate(
             "books",
-            "the books balance",
+            "the transaction counts balance",
             not transaction_counts.problems,
             "; ".join(transaction_counts.problems) or "balanced",
             "balanced",
@@ -138,7 +140,7 @@ def _lost_gate(lost: int, unsure: int) -> Gate:
     gate = _conclusive("lost", "no accepted transaction was lost", lost == 0, f"{reported} lost", "0 lost")
     if not unsure:
         return gate
-    detail = "when the run ended, mempools held more than their nodes list, or a node did not answer"
+    detail = "at the end of the run, mempools held more transactions than their nodes list, or a node did not respond"
     status = GateStatus.FAIL if lost else GateStatus.UNKNOWN
     return gate.model_copy(update={"status": status, "detail": detail})
 
@@ -162,7 +164,7 @@ def _load_gates(
         ),
         _at_most("lag", "the schedule was kept (p99)", lag_s, limits.schedule_lag_p99_max_s, units.duration),
     ]
-    label = "the generator had time to spare"
+    label = "the load generator was not overloaded"
     generator = _at_most(
         "generator", label, cores, limits.generator_cpu_max_cores, lambda value: f"{units.number(value, 2)} cores"
     )
@@ -175,10 +177,10 @@ def _chain_gates(profile: CometBFTProfile, measurement: Measurement, samples: Ma
     share = _mean(samples["transaction"]["tx_committed_share"])
     least = limits.committed_share_min
     committed = _at_least(
-        "committed", "what was offered was committed", share, least, partial(units.share_beside, least)
+        "committed", "the offered transactions were committed", share, least, partial(units.share_beside, least)
     )
     left = f"{units.count(measurement.waiting.fullest)} left"
-    drained = _gate("drained", "the mempools ran empty", measurement.drained, left, "0 left")
+    drained = _gate("drained", "the mempools were emptied", measurement.drained, left, "0 left")
     # At saturation, waiting transactions in a network that still makes blocks mean that draining ended too early.
     kind = GateKind.SUBJECT if least > 0.0 or measurement.broken_off else GateKind.INSTRUMENT
     unseen = unseen_commits(blocks)
@@ -186,7 +188,13 @@ def _chain_gates(profile: CometBFTProfile, measurement: Measurement, samples: Ma
         committed.model_copy(update={"kind": GateKind.SUBJECT}),
         drained.model_copy(update={"kind": kind}),
         _blocks_gate(blocks.height, limits.blocks_min),
-        _gate("observed", "every commit was seen", unseen == 0, f"{unseen} of {blocks.height} unseen", "0 unseen"),
+        _gate(
+            "observed",
+            "every commit was observed",
+            unseen == 0,
+            f"{unseen} of {blocks.height} not observed",
+            "0 not observed",
+        ),
         *rounds_gate(blocks, limits.extra_rounds_max),
     ]
 
@@ -196,7 +204,7 @@ def _blocks_gate(blocks: int, least: int) -> Gate:
     gate = _subjects("blocks", "enough blocks", blocks >= least, units.plural(blocks, "block"), f"≥ {least} blocks")
     if not 0 < blocks < least:
         return gate
-    detail = "few blocks make wide intervals: a longer load decides more"
+    detail = "few blocks give wide intervals; a longer load gives narrower ones"
     return gate.model_copy(update={"status": GateStatus.WARN, "detail": detail})
 
 
@@ -235,7 +243,11 @@ def unsent_gate(transactions: pl.DataFrame, limit: float, *, halted: bool = Fals
     owed = 0.0 if halted or is_held_up(transactions) else unsent
     return [
         _at_most(
-            "unsent", "the generator sent all that no node held up", owed, limit, partial(units.share_beside, limit)
+            "unsent",
+            "the load generator sent everything that no node delayed",
+            owed,
+            limit,
+            partial(units.share_beside, limit),
         )
     ]
 
@@ -276,7 +288,7 @@ def waited_gate(seconds: pl.DataFrame, limit: float) -> Gate:
     if "nodes" in shares:
         text = ", ".join(f"{consumer} {units.share_beside(limit, share)}" for consumer, share in shares.items())
         return gate.model_copy(update={"measured": f"{text} of the time"})
-    return gate.model_copy(update={"status": GateStatus.UNKNOWN, "measured": "this kernel does not tell"})
+    return gate.model_copy(update={"status": GateStatus.UNKNOWN, "measured": "not reported by this kernel"})
 
 
 def rounds_gate(blocks: pl.DataFrame, limit: int | None) -> list[Gate]:
@@ -284,7 +296,7 @@ def rounds_gate(blocks: pl.DataFrame, limit: int | None) -> list[Gate]:
     if limit is None:
         return []
     rounds = blocks["block_extra_rounds"].drop_nulls()
-    label = "consensus needed no more rounds"
+    label = "consensus needed no extra rounds"
     measured = f"{units.number(float(rounds.sum()), 0)} in {rounds.len()} blocks"
     return [_gate("rounds", label, rounds.len() > 0 and rounds.sum() <= limit, measured, f"≤ {limit}")]
 

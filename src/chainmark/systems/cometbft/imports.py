@@ -43,12 +43,12 @@ class Reader:
 # In the order in which they are tried.
 READERS: tuple[Reader, ...] = (
     Reader(
-        "answers of a Prometheus server that an import kept (`raw/prometheus` of its run)",
+        "responses of a Prometheus server that an import stored (`raw/prometheus` of its run)",
         prometheus.recognises,
         prometheus.ingest_recorded,
     ),
     Reader(
-        "reports of the load test, as the report tool's text or as the table of a release (`*_report_tabbed.txt`)",
+        "reports of the load test: the text of the report tool, or the table of a release (`*_report_tabbed.txt`)",
         recognises_report,
         ingest_report,
         report_parts,

@@ -152,7 +152,7 @@ def failure_reasons(events: Events) -> list[str]:
     by_code = events.failed.group_by("code", "codespace").agg(pl.len(), pl.col("log").first()).sort("codespace", "code")
     return [
         f"{units.count(row['len'])} × failed in a block with code {row['code']}"
-        f"{' of ' + row['codespace'] if row['codespace'] else ''}: {row['log'] or 'no reason given'}"
+        f"{' of ' + row['codespace'] if row['codespace'] else ''}: {row['log'] or 'no reason stated'}"
         for row in by_code.iter_rows(named=True)
     ]
 

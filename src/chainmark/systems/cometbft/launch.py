@@ -478,7 +478,7 @@ def _tool(binary: Path, arguments: list[str]) -> str:
     )
     if outcome.returncode != 0:
         lines = (outcome.stderr or outcome.stdout).strip().splitlines() or ["no output"]
-        raise EnvironmentFailure(f"`cometbft {arguments[0]}` failed: {lines[-1]}", "is there space left on the disk?")
+        raise EnvironmentFailure(f"`cometbft {arguments[0]}` failed: {lines[-1]}", "check the free disk space")
     return outcome.stdout
 
 
@@ -491,7 +491,7 @@ def _wait_until_healthy(network: CometNetwork, timeout_s: float, progress: Progr
         if time.monotonic() - began > timeout_s:
             raise NetworkFailure(
                 network,
-                f"{waiting[0].name} was not healthy within {units.duration(timeout_s)} of its start",
+                f"{waiting[0].name} was not healthy within {units.duration(timeout_s)} after its start",
                 "its last log lines:\n" + waiting[0].process.last_log_lines(),
                 died=False,
             )

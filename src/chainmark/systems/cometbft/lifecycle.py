@@ -116,7 +116,7 @@ def _outcome(manifest: Manifest, *, has_blocks: bool) -> pl.Expr:
         pl.format("rejected: {}", answer))  # fmt: skip
     return (
         pl.when((pl.col("committed") | pl.col("failure").is_not_null()) & answer.is_in(REJECTED))
-        .then(pl.format("{}, in a block nevertheless", refusal))
+        .then(pl.format("{}, but in a block", refusal))
         .when("committed")
         .then(pl.lit(COMMITTED))
         .when(pl.col("failure").is_not_null())
@@ -127,7 +127,7 @@ def _outcome(manifest: Manifest, *, has_blocks: bool) -> pl.Expr:
         .then(pl.lit("not sent"))
         .when(answer.is_in(ACCEPTED))
         .then(pl.lit(_open_end(manifest.counts.get("transactions", {})) if has_blocks else "accepted, no blocks known"))
-        .otherwise(pl.format("no answer ({})", answer))
+        .otherwise(pl.format("no response ({})", answer))
     )
 
 

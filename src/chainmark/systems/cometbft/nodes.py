@@ -106,7 +106,7 @@ def _checked(record: Path, version: str) -> Subject:
     subject = _read_subject(record)
     if _sha256(binary_path(version)) != subject.binary_sha256:
         raise EnvironmentFailure(
-            f"the cached binary of CometBFT {version} is not the one that was built",
+            f"the cached binary of CometBFT {version} has changed since it was built",
             f"remove {record.parent} and install it again",
         )
     return subject
@@ -161,7 +161,7 @@ def install_tool(version: str, package: str, name: str) -> Path:
         write_bytes(record, json_bytes({"package": path, "sha256": _sha256(cached)}))
     if json.loads(record.read_text(encoding="utf-8"))["sha256"] != _sha256(cached):
         raise EnvironmentFailure(
-            f"the cached `{name}` of CometBFT {version} is not the one that was built",
+            f"the cached `{name}` of CometBFT {version} has changed since it was built",
             f"remove {record} and try again",
         )
     return cached
@@ -174,7 +174,8 @@ def _build_error(version: str, output: str, package: str = "cmd/cometbft") -> Us
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     reason = lines[-1].rpartition(f"@{version}: ")[2] if lines else "no output"
     return EnvironmentFailure(
-        f"CometBFT {version} could not be built: {reason}", f"`go install {MODULE}/{package}@{version}` shows more"
+        f"CometBFT {version} could not be built: {reason}",
+        f"`go install {MODULE}/{package}@{version}` shows the details",
     )
 
 
@@ -190,8 +191,8 @@ def published(also: Sequence[str] = ()) -> list[str]:
     known = _known_versions()
     if not known:
         raise EnvironmentFailure(
-            "the versions of CometBFT cannot be listed: the module proxy does not answer",
-            f"`go list -m -versions {MODULE}` shows more",
+            "the versions of CometBFT cannot be listed: the module proxy does not respond",
+            f"`go list -m -versions {MODULE}` shows the details",
         )
     return sorted({*known, *filter(VERSION_PATTERN.match, also)}, key=_order)
 
@@ -212,12 +213,12 @@ def _known_versions() -> list[str]:
 
 def _version_hint(version: str) -> str:
     if isinstance(parse_version(version), Named):
-        return f"a version is {FORMS}, or a name that `chainmark nodes list` shows"
+        return f"write {FORMS}, or a name that `chainmark nodes list` shows"
     if f"v{version}" in _known_versions():
         return f"did you mean `v{version}`?"
     known = _known_versions()
     if not known:
-        return f"a version is {FORMS}"
+        return f"write {FORMS}"
     # A typing error is more likely in the last number than in the first: the longest common prefix decides.
     similar = difflib.get_close_matches(version, known, n=len(known), cutoff=0.75)
     if not similar:
@@ -232,7 +233,7 @@ def _common_beginning(item: str, other: str) -> int:
 def _require_version(binary: Path, version: str) -> None:
     output = subprocess.run([binary, "version"], capture_output=True, text=True, timeout=30, check=False).stdout.strip()
     if output.split("+")[0] != version.removeprefix("v"):
-        raise EnvironmentFailure(f"the binary built for CometBFT {version} says it is `{output}`")
+        raise EnvironmentFailure(f"the binary built for CometBFT {version} reports its version as `{output}`")
 
 
 def _describe(binary: Path, version: str) -> Subject:

@@ -123,12 +123,12 @@ class NodeNetwork(BaseModel):
     def _nodes_can_meet(self) -> NodeNetwork:
         if self.topology == "random" and self.peers_per_node >= self.nodes:
             raise ValueError(
-                f"`network.peers_per_node` is {self.peers_per_node}, but a node has only {self.nodes - 1} others"
+                f"`network.peers_per_node` is {self.peers_per_node}, but there are only {self.nodes - 1} other nodes"
             )
         if (self.topology == "seeds") != (self.seeds > 0):
             raise ValueError(
                 f'`network.seeds` is {self.seeds} and `network.topology` is "{self.topology}", but seeds and the '
-                'topology "seeds" need each other'
+                'topology "seeds" require each other'
             )
         return self
 
@@ -145,11 +145,11 @@ class NodeNetwork(BaseModel):
         if self.power_share_present <= Fraction(2, 3) and not self.allow_halt:
             raise ValueError(
                 f"`network.absent_validators` is {self.absent_validators} of {self.validators}, which halts the chain "
-                f"with {units.plain_percent(float(1 - self.power_share_present))} of the voting power away: "
-                "more than two thirds of the power must be there (`--set network.allow_halt=true` does it nevertheless)"
+                f"with {units.plain_percent(float(1 - self.power_share_present))} of the voting power offline: "
+                "more than two thirds of the power must be online (`--set network.allow_halt=true` allows it anyway)"
             )
         if self.first_absent < 1:
-            raise ValueError("`network.absent_validators` leaves no validator to start")
+            raise ValueError("`network.absent_validators` leaves no validator online")
         return self
 
 
@@ -254,7 +254,7 @@ class Perturbation(BaseModel):
     @model_validator(mode="after")
     def _a_version_belongs_to_an_upgrade(self) -> Perturbation:
         if self.kind == "upgrade" and not self.version:
-            raise ValueError("a perturbation `upgrade` needs the `version` that its nodes run afterwards")
+            raise ValueError("a perturbation `upgrade` requires `version`, which its nodes run afterwards")
         if self.kind != "upgrade" and self.version:
             raise ValueError(f"a perturbation `{self.kind}` has no `version`; only an `upgrade` has")
         return self
@@ -302,10 +302,12 @@ class Application(BaseModel):
     @model_validator(mode="after")
     def _one_application_at_a_time(self) -> Application:
         if self.command and self.vote_extension_size_bytes is not None:
-            raise ValueError("`application.command` and `application.vote_extension_size_bytes` exclude each other")
+            raise ValueError("`application.command` and `application.vote_extension_size_bytes` cannot be combined")
         if self.has_program and (self.command or self.vote_extension_size_bytes is not None):
             other = "command" if self.command else "vote_extension_size_bytes"
-            raise ValueError(f"`application.adapter` has a program of its own, and excludes `application.{other}`")
+            raise ValueError(
+                f"`application.adapter` has its own program, and cannot be combined with `application.{other}`"
+            )
         return self
 
     @property
@@ -410,7 +412,7 @@ class CometBFTProfile(BaseModel):
             raise ValueError(f"`load.targets` names node {beyond[0]}, but the nodes are 0 to {network.nodes - 1}")
         absent = [target for target in self.load.targets if target not in network.started_nodes]
         if absent:
-            raise ValueError(f"`load.targets` names node {absent[0]}, but that validator is absent")
+            raise ValueError(f"`load.targets` names node {absent[0]}, but that validator is offline")
         return self
 
     @model_validator(mode="after")
@@ -422,7 +424,7 @@ class CometBFTProfile(BaseModel):
                 raise ValueError(f"{name} names node {unstarted[0]}, which is not started")
             loaded = sorted(set(item.nodes) & set(self.load.targets))
             if loaded and item.kind != "partition":
-                raise ValueError(f"{name} names node {loaded[0]}, which the load is sent to; perturb another one")
+                raise ValueError(f"{name} names node {loaded[0]}, which receives the load; perturb another one")
             if item.kind in {"disconnect", "partition"} and not self.network.in_namespaces:
                 raise ValueError(f'{name} cuts connections, which needs `network.links = "namespaces"`, or zones')
             if item.end_s > self.load.duration_s:
@@ -431,11 +433,11 @@ class CometBFTProfile(BaseModel):
                     f"{units.tidy(self.load.duration_s)}"
                 )
             if item.kind == "partition" and set(item.nodes) >= set(self.network.started_nodes):
-                raise ValueError(f"{name} names all nodes, but it takes two sides")
+                raise ValueError(f"{name} names all nodes, but a partition needs two sides")
             for other in self.perturbation[:index]:
                 shared = set(item.nodes) & set(other.nodes)
                 if shared and item.at_s < other.end_s and other.at_s < item.end_s:
-                    raise ValueError(f"{name} begins on node {min(shared)} while an earlier one lasts")
+                    raise ValueError(f"{name} begins on node {min(shared)} before an earlier one ends")
         return self
 
     @model_validator(mode="after")

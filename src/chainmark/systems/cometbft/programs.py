@@ -35,8 +35,8 @@ def install(version: str, adapter: Adapter | None) -> Subject:
         target = ModuleVersion(adapter.program.module, version)
     if isinstance(target, Release):
         raise UsageError(
-            f"`{version}` is a release, and the application `{adapter.name}` does not say of which module",
-            "name a binary, or set `program.module` and `program.package` of the adapter",
+            f"`{version}` is a release, but the application `{adapter.name}` does not name its module",
+            "give a binary, or set `program.module` and `program.package` of the adapter",
         )
     return cache.make(target, version).subject
 
@@ -93,6 +93,6 @@ def _named(cache: Cache, version: str, adapter: Adapter) -> CacheRecord:
     if record is None:
         raise UsageError(
             f"`{version}` is not a version of {cache.program.title}",
-            f"a version is {FORMS}, or a name seen in a report",
+            f"write {FORMS}, or a name from a report",
         )
     return record

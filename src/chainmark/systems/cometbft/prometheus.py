@@ -98,7 +98,7 @@ def _refuse_what_means_nothing(order: ImportRequest) -> None:
         if value:
             raise UsageError(
                 f"`{option}` does not apply to measurements of a Prometheus server",
-                "`--set 'select=job!=\"node3\"'` leaves out a node; what was read is kept in any case",
+                "`--set 'select=job!=\"node3\"'` excludes a node; all responses are stored anyway",
             )
 
 
@@ -113,7 +113,7 @@ def _read_order(path: Path) -> dict[str, Any]:
     content = _json_of(path)
     missing = {"server", "version", "begin_ns", "end_ns", "settings"} - content.keys()
     if missing:
-        raise UsageError(f"{path} is not as an import wrote it: `{min(missing)}` is missing")
+        raise UsageError(f"{path} was changed after the import: `{min(missing)}` is missing")
     return content
 
 
@@ -123,7 +123,7 @@ def _json_of(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read ({error})") from error
     if not isinstance(content, dict):
-        raise UsageError(f"{path} is not as an import wrote it")
+        raise UsageError(f"{path} was changed after the import")
     return content
 
 
@@ -131,7 +131,9 @@ def _ingest(
     version: str | None, asked: Range, source: PrometheusSource, run: UnfinishedRun, progress: Progress
 ) -> Imported:
     if version is None:
-        raise UsageError("a Prometheus server does not say which version of CometBFT ran", "give it: `--as v1.0.1`")
+        raise UsageError(
+            "a Prometheus server does not report which version of CometBFT ran", "give the version: `--as v1.0.1`"
+        )
     path = run.raw / ANSWERS
     content = {
         "server": source.place,
@@ -236,9 +238,9 @@ def _missing(fetched: Fetched) -> list[str]:
     for family in [*wanted, *PROCESS_FAMILIES]:
         having = fetched.scrapes.filter(pl.col("metric") == family)["host"].n_unique()
         if having < len(fetched.hosts):
-            results.append(f"{len(fetched.hosts) - having} of {len(fetched.hosts)} nodes do not tell {family}")
+            results.append(f"{len(fetched.hosts) - having} of {len(fetched.hosts)} nodes do not report {family}")
     if fetched.load.is_empty():
-        results.append(f"no machine tells {LOAD}: the load average has no data")
+        results.append(f"no machine reports {LOAD}: the load average has no data")
     return results
 
 
@@ -256,24 +258,24 @@ def catalogue_of_import() -> Catalogue:
 
 _FOUND = {
     "block_interval_s": (
-        "Time between the scrapes in which a height and the one before it were first seen on any node; heights that "
+        "Time between the scrapes that first had a height and the previous height on any node; heights that "
         "came between two scrapes share their time evenly. The mean is exact to one scrape interval over the window.",
         LAST_HEIGHT,
     ),
     "block_transactions": (
-        "Transactions in a block, where a scrape came before the next one.",
+        "Transactions in a block, if it was scraped before the next block.",
         "cometbft_consensus_num_txs",
     ),
     "block_size_bytes": (
-        "Size of a block, where a scrape came before the next one.",
+        "Size of a block, if it was scraped before the next block.",
         "cometbft_consensus_block_size_bytes",
     ),
     "block_extra_rounds": (
-        "The last round that a node had finished, in the last scrape before the next block was seen.",
+        "The last finished round of a node, in the last scrape before the next block.",
         "cometbft_consensus_rounds",
     ),
     "committed_per_s": (
-        "Growth of the nodes' count of transactions per second, even between two scrapes, averaged over the nodes.",
+        "Increase per second of the nodes' transaction count, spread evenly between scrapes, averaged over the nodes.",
         TOTAL,
     ),
     "machine_load1": ("The load average over one minute of the nodes' machines, averaged over the nodes.", LOAD),
@@ -283,5 +285,5 @@ _FOUND = {
     ),
     "node_cpu_cores": ("Processor time used by a node's process per second.", "process_cpu_seconds_total"),
     "node_rss_bytes": ("Resident memory of a node's process.", "process_resident_memory_bytes"),
-    "node_open_files": ("File descriptors that a node's process holds.", "process_open_fds"),
+    "node_open_files": ("Open file descriptors of a node's process.", "process_open_fds"),
 }

@@ -55,7 +55,7 @@ class Coverage:
             Incident(time_ns=begin_ns, what=f"{host} was not scraped for {units.number((end_ns - begin_ns) / NS, 1)} s")
             for host, begin_ns, end_ns in self.gaps
         ]
-        restarts = [Incident(time_ns=time_ns, what=f"{host} started anew") for host, time_ns in self.restarts]
+        restarts = [Incident(time_ns=time_ns, what=f"{host} restarted") for host, time_ns in self.restarts]
         return sorted([*silent, *restarts], key=lambda incident: (incident.time_ns, incident.what))
 
 
@@ -98,20 +98,20 @@ def find_gates(judged: PrometheusGateInputs) -> list[Gate]:
     return [
         _gate(
             "answered",
-            "the server answered in full",
+            "the server's responses were complete",
             judged.warnings[0] if judged.warnings else "no warning",
             "no warning",
             passed=not judged.warnings,
         ),
         _gate(
             "scraped",
-            "every node was scraped all the time",
+            "every node was scraped throughout",
             f"{units.share_beside(limits.complete_min, least)} of {worst}",
             f"≥ {units.plain_percent(limits.complete_min, decimals=1)} of every node",
             passed=least >= limits.complete_min,
         ),
         # It is unknown here whether this was requested, so that the run reports nothing.
-        _gate("nodes_steady", "no node started anew", named or "none", "none", passed=not restarted),
+        _gate("nodes_steady", "no node restarted", named or "none", "none", passed=not restarted),
         _gate(
             "blocks",
             "enough blocks",

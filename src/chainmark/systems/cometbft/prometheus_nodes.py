@@ -61,12 +61,12 @@ class PrometheusSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     select: str = Field("", description='matchers that every node\'s series must meet, e.g. `chain_id="qa"`')
-    host_label: str = Field("auto", description="the label that names a node: `auto`, `job`, `instance` or another")
-    step_s: float = Field(0, ge=0, description="take the server's values at this step; 0: the samples as scraped")
+    host_label: str = Field("auto", description="label that identifies a node: `auto`, `job`, `instance` or another")
+    step_s: float = Field(0, ge=0, description="step of the values to query; 0: the samples as scraped")
     blocks_min: int = Field(10, ge=0, description="blocks")
-    complete_min: float = Field(0.9, ge=0, le=1, description="the least share of the scrapes that each node must have")
+    complete_min: float = Field(0.9, ge=0, le=1, description="minimum share of the scrapes that each node must have")
     workload: dict[str, str | int | float | bool] = Field(
-        default_factory=dict, description="what the network was asked to do, which two runs must share"
+        default_factory=dict, description="the workload of the network; comparable runs have the same"
     )
 
 
@@ -120,11 +120,11 @@ def fetch(prometheus: Prometheus, asked: Range, progress: Progress) -> Fetched:
     heights = [series for series in reported if _family(series.name) == HEIGHT]
     present = [height for height in heights if any(time_ns >= asked.begin_ns for time_ns in height.times_ns)]
     if not present:
-        jobs = ", ".join(prometheus.label_values("job", asked.begin_ns, asked.end_ns)) or "none at all"
+        jobs = ", ".join(prometheus.label_values("job", asked.begin_ns, asked.end_ns)) or "none"
         raise UsageError(
             f"{prometheus.source.place} has no consensus height of CometBFT between "
             f"{utc_of_nanoseconds(asked.begin_ns)} and {utc_of_nanoseconds(asked.end_ns)}",
-            f"jobs that it scraped then: {jobs}",
+            f"jobs that it scraped in this range: {jobs}",
         )
     chains = sorted({series.labels.get("chain_id", NOT_STATED) for series in present})
     if len(chains) > 1:
@@ -184,8 +184,9 @@ def name_hosts(labels: Sequence[Mapping[str, str]], host_label: str) -> dict[str
         name, target = label.get(host_label, ""), (label.get("job", ""), label.get("instance", ""))
         if not name or named.setdefault(name, target) != target:
             raise UsageError(
-                f"the label `{host_label}` does not tell {target[0]} {target[1]} from other nodes: it is `{name}`",
-                "`--set host_label=instance` always does",
+                f"the label `{host_label}` does not distinguish {target[0]} {target[1]} from other nodes: it is "
+                f"`{name}`",
+                "use `--set host_label=instance`",
             )
     return named
 

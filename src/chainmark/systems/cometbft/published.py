@@ -29,7 +29,7 @@ _FIELDS = (*_COUNTS, *_DURATIONS)
 _LONGEST_HEAD = 64 << 10
 # From the published plots of sweeps that were repeated: qa-infra's saturation-plotter-LE.py, c=1 and r=400.
 NOISE_NOTE = (
-    "There is one run at each load. Where the published sweeps were repeated, three runs at c=1, r=400 processed "
+    "There is one run per load. When the published sweeps were repeated, three runs at c=1, r=400 processed "
     "25,400, 28,800 and 35,600 transactions: near saturation the noise is larger than the 3 % assumed here."
 )
 
@@ -99,9 +99,7 @@ def read_report(path: Path) -> PublishedQaReport:
     try:
         return parse_report(content.decode("utf-8-sig"), str(path))
     except UnicodeDecodeError as error:
-        raise UsageError(
-            f"`{path}` is not text in UTF-8", "is it the report that the load tool's `report` wrote?"
-        ) from error
+        raise UsageError(f"`{path}` is not text in UTF-8", "give the output of the load tool's `report`") from error
 
 
 def parse_report(text: str, name: str) -> PublishedQaReport:
@@ -131,11 +129,11 @@ def parse_report(text: str, name: str) -> PublishedQaReport:
             _add(groups, pairs, name, number)
     experiments = tuple(experiment for group in groups for experiment in _experiments(group, name))
     if not experiments:
-        raise UsageError(f"`{name}` holds no experiment", "a report begins with `Experiment ID: …`")
+        raise UsageError(f"`{name}` contains no experiment", "a report begins with `Experiment ID: …`")
     twice = [experiment.id for experiment in experiments]
     again = next((experiment for experiment in experiments if twice.count(experiment.id) > 1), None)
     if again is not None:
-        raise UsageError(f"`{name}` holds the experiment {again.id} twice", "each has an id of its own")
+        raise UsageError(f"`{name}` contains the experiment {again.id} twice", "each ID must be unique")
     if text.endswith("\n"):
         lines["blank"] -= 1  # what follows the last line's end is no line
     return PublishedQaReport(experiments, invalid, lines)
@@ -151,31 +149,31 @@ def _cells(line: str) -> list[str]:
 def _pair(cell: str, name: str, number: int) -> tuple[str, str]:
     key, separator, value = cell.partition(":")
     if not separator or not value.strip():
-        raise UsageError(f"line {number} of `{name}` holds `{cell[:40]}`, which is no `key: value`")
+        raise UsageError(f"line {number} of `{name}` contains `{cell[:40]}`, which is not of the form `key: value`")
     return key.strip(), value.strip()
 
 
 def _only(key: str, pairs: Sequence[tuple[str, str]], name: str, number: int) -> None:
     other = next((pair for pair, _ in pairs if pair != key), None)
     if other is not None:
-        raise UsageError(f"line {number} of `{name}` mixes `{key}` and `{other}`", "was the table cut?")
+        raise UsageError(f"line {number} of `{name}` mixes `{key}` and `{other}`", "the table may be truncated")
 
 
 def _add(groups: Sequence[_Group], pairs: Sequence[tuple[str, str]], name: str, number: int) -> None:
     key = pairs[0][0]
     if not groups or key not in _FIELDS:
-        known = f"a report has {', '.join(_FIELDS)}"
-        raise UsageError(f"line {number} of `{name}` holds `{key}`, which is not known there", known)
+        known = f"the keys of a report: {', '.join(_FIELDS)}"
+        raise UsageError(f"line {number} of `{name}` contains the unknown key `{key}`", known)
     _only(key, pairs, name, number)
     group = groups[-1]
     if len(pairs) != len(group.ids):
         raise UsageError(
-            f"line {number} of `{name}` has {len(pairs)} columns, but line {group.line} begins {len(group.ids)}",
-            "was the table cut?",
+            f"line {number} of `{name}` has {len(pairs)} columns, but line {group.line} has {len(group.ids)}",
+            "the table may be truncated",
         )
     for fields, (_, value) in zip(group.fields, pairs, strict=True):
         if key in fields:
-            raise UsageError(f"line {number} of `{name}` says `{key}` a second time")
+            raise UsageError(f"line {number} of `{name}` repeats `{key}`")
         fields[key] = value
 
 
@@ -203,7 +201,7 @@ def _experiments(group: _Group, name: str) -> Iterator[PublishedExperiment]:
 
 def _whole(text: str, name: str, number: int) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise UsageError(f"line {number} of `{name}` says `{text}` where a count stands")
+        raise UsageError(f"line {number} of `{name}` contains `{text}` instead of a count")
     return int(text)
 
 
@@ -233,7 +231,7 @@ def published_version(path: Path, label: str | None) -> VersionRuns:
     report = read_report(path)
     notes = [NOISE_NOTE]
     if report.invalid is not None:
-        notes.append(f"{units.count(report.invalid)} transactions of the chain were no payload of the load tool.")
+        notes.append(f"{units.count(report.invalid)} transactions of the chain were not payloads of the load tool.")
     negative = sum(experiment.negative for experiment in report.experiments)
     if negative:
         notes.append(f"{units.count(negative)} latencies are negative: the clocks of the machines differed.")

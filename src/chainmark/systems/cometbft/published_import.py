@@ -39,23 +39,23 @@ BLOCK_TIME = SharedFact(
     id="block_time",
     label="block time",
     explanation="Published latencies end at the header time of the next block, which under proposer-based timestamps "
-    "is about timeout_commit later than under BFT time. The reports do not say which was used.",
+    "is about timeout_commit later than under BFT time. The reports do not state which was used.",
 )
 # id: label, unit, better direction, description.
 _METRICS: Mapping[str, tuple[str, str, Better, str]] = {
     "published_transactions": (
-        "processed", "tx", Better.HIGHER, "Transactions of the experiment that stand in blocks (Total Valid Tx).",
+        "processed", "tx", Better.HIGHER, "Transactions of the experiment in blocks (Total Valid Tx).",
     ),
     "published_share": (
         "processed share", "fraction", Better.HIGHER, f"Processed over connections × rate × {LOAD_S} s (P/E).",
     ),
     "published_per_s": ("processed per second", "tx/s", Better.HIGHER, f"Processed over the {LOAD_S} s of load."),
     "published_latency_mean_s": ("latency, mean", "s", Better.LOWER, f"Mean latency, {LATENCY_IS}."),
-    "published_latency_min_s": ("latency, least", "s", Better.NEITHER, f"Least latency, {LATENCY_IS}."),
-    "published_latency_max_s": ("latency, largest", "s", Better.NEITHER, f"Largest latency, {LATENCY_IS}."),
+    "published_latency_min_s": ("latency, minimum", "s", Better.NEITHER, f"Minimum latency, {LATENCY_IS}."),
+    "published_latency_max_s": ("latency, maximum", "s", Better.NEITHER, f"Maximum latency, {LATENCY_IS}."),
     "published_latency_sd_s": ("latency, sd", "s", Better.NEITHER, f"Standard deviation of the latency, {LATENCY_IS}."),
     "published_negative_latencies": (
-        "negative latencies", "tx", Better.NEITHER, "Transactions that seem to stand in a block before they were made.",
+        "negative latencies", "tx", Better.NEITHER, "Transactions whose block appears to precede their creation.",
     ),
 }  # fmt: skip
 # Printed as Go prints durations, to the nanosecond; all other figures are counts.
@@ -164,7 +164,7 @@ def imported(order: ImportRequest, load: PublishedLoad, catalogue: Catalogue) ->
         UsageError: its version is unknown.
     """
     if order.version is None:
-        raise UsageError("the measured version is unknown", "`--as v1.0.0-alpha.2`")
+        raise UsageError("the measured version is unknown", "give the version, such as `--as v1.0.0-alpha.2`")
     experiment = load.experiment
     workload: dict[str, Scalar | list[Scalar]] = {
         "load.connections": experiment.connections,
@@ -201,7 +201,7 @@ def _complete(load: PublishedLoad) -> Gate:
     malformed = sum(account.get("malformed", 0) for account in load.counts.values())
     return Gate(
         id="complete",
-        label="every line was understood",
+        label="every line was parsed",
         status=GateStatus.WARN if malformed else GateStatus.PASS,
         measured=f"{units.count(malformed)} malformed",
         limit="0 malformed",

@@ -47,7 +47,7 @@ def lacking(need: str, versions: Sequence[str]) -> str:
         return _lacking_namespaces()
     if need == "vote-extensions":
         return _lacking_extensions(versions)
-    return f"`{need}`, which is nothing that a scenario can need of {' and '.join(versions)}"
+    return f"`{need}`, which is not a known requirement of {' and '.join(versions)}"
 
 
 def _lacking_namespaces() -> str:

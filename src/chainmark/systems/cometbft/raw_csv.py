@@ -133,7 +133,7 @@ def _index(path: Path, _size: int, _changed_ns: int) -> RawIndex:
     heading = _heading(path)
     if heading != list(COLUMNS):
         raise UsageError(
-            f"`{path}` is not a `raw.csv` of CometBFT's report tool", f"its heading is {','.join(COLUMNS)}"
+            f"`{path}` is not a `raw.csv` of CometBFT's report tool", f"its header must be {','.join(COLUMNS)}"
         )
     loads = ("connections", "rate", "size")
     bounds = [bound for name in loads for bound in (pl.col(name).min().alias(f"{name}_low"), pl.col(name).max())]
@@ -149,12 +149,12 @@ def _index(path: Path, _size: int, _changed_ns: int) -> RawIndex:
         if mixed is not None:
             raise UsageError(
                 f"the experiment {row['experiment_id']} of `{path}` has {mixed} {row[f'{mixed}_low']} and {row[mixed]}",
-                "an experiment has one load",
+                "an experiment must have one load",
             )
         numbers = (row["connections"], row["rate"], row["size"], row["len"])
         experiments.append(RawExperiment(row["experiment_id"], *numbers))
     if not experiments:
-        raise UsageError(f"`{path}` holds no transaction")
+        raise UsageError(f"`{path}` contains no transactions")
     return RawIndex(tuple(experiments), int(total), int(malformed))
 
 
@@ -214,12 +214,12 @@ def ingest_raw(order: ImportRequest, run: UnfinishedRun, progress: Progress) -> 
     warnings = []
     if figures.duplicates:
         warnings.append(
-            f"{units.count(figures.duplicates)} rows repeat a transaction; all count, as in the published figures"
+            f"{units.count(figures.duplicates)} rows repeat a transaction; all are counted, as in the published figures"
         )
     if figures.negative:
         warnings.append(f"{units.count(figures.negative)} latencies are negative: the machines' clocks differed")
     if index.malformed:
-        warnings.append(f"{units.count(index.malformed)} rows of the file are malformed and left out")
+        warnings.append(f"{units.count(index.malformed)} rows of the file are malformed and excluded")
     load = PublishedLoad(
         experiment,
         first_ns=_extreme(rows["block_time"].min()),
@@ -265,13 +265,13 @@ def raw_catalogue() -> Catalogue:
                 id=LATENCY, published_id="latency", label="tx latency to the next header", unit="s",
                 kind=Kind.DIFFERENCE, better=Better.LOWER, statistics=["mean", "p50", "p99", "min", "max"],
                 judged_by=["mean"], table=TABLE.id, order=1, population=TRANSACTIONS.id, floor=0.02,
-                description=f"{LATENCY_IS[0].upper()}{LATENCY_IS[1:]}. May be negative when clocks differ.",
+                description=f"{LATENCY_IS[0].upper()}{LATENCY_IS[1:]}. May be negative if clocks differ.",
                 source=["raw.csv duration_ns"],
             ),
             _figure(2, "raw_latency_s", "latency, mean", "Mean of the latencies.", unit="s", better=Better.LOWER),
             _figure(
                 3, "raw_throughput_per_s", "throughput",
-                "Transactions over the time from when the first one of the first block was made to the time of the "
+                "Transactions per second from the creation of the first one of the first block to the time of the "
                 "last block, as `latency_throughput.py` computes it.",
                 unit="tx/s", better=Better.HIGHER,
             ),
@@ -297,11 +297,11 @@ def raw_version(path: Path, label: str | None) -> VersionRuns:
         UsageError: it is of another kind.
     """
     index = read_index(path)
-    malformed = f"{units.count(index.malformed)} rows of {path.name} are malformed and left out."
+    malformed = f"{units.count(index.malformed)} rows of {path.name} are malformed and excluded."
     return published_runs(
         label or path.stem,
         f"{path.name}: {len(index.experiments)} experiments, {units.count(index.rows)} rows",
-        throughput_is="transactions from when the first one was made to the time of the last block",
+        throughput_is="transactions per second from the creation of the first one to the time of the last block",
         runs=[_cell(path, experiment) for experiment in index.experiments],
         notes=[malformed] if index.malformed else [],
     )

@@ -147,4 +147,4 @@ def _problem(joiner: Joiner) -> str:
         return f"{joiner.node.name} was not started before the load ended"
     if joiner.caught_up_ns is None:
         return f"{joiner.node.name} did not catch up"
-    return f"{joiner.node.name} had caught up only after the load"
+    return f"{joiner.node.name} caught up only after the load"

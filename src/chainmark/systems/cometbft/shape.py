@@ -177,8 +177,8 @@ def require_capacity(profile: CometBFTProfile, cores: int, memory_bytes: int) ->
     if not profile.network.check_capacity or (need.cores <= cores and need.memory_bytes <= memory_bytes):
         return
     raise EnvironmentFailure(
-        f"{need.nodes} nodes are too many for this machine: merely to keep going they need about "
+        f"{need.nodes} nodes are too many for this machine: without load they need about "
         f"{units.number(need.cores, 1)} cores and {units.byte_size(need.memory_bytes)} of memory, "
-        f"and there are {cores} cores and {units.byte_size(memory_bytes)}",
-        "take a smaller profile, or `--set network.check_capacity=false` to try it nevertheless",
+        f"but there are {cores} cores and {units.byte_size(memory_bytes)}",
+        "use a smaller profile, or `--set network.check_capacity=false` to try anyway",
     )

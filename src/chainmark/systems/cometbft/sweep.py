@@ -31,8 +31,8 @@ UNSENT_SHARE = 0.02
 SATURATED_MARGIN = 0.1
 
 FRESH_NETWORKS = (
-    "Every run has a fresh network: no run finds full mempools, longer databases or peers of the run before. The "
-    "published tests let one long chain run through all loads, with a pause between them."
+    "Every run has a fresh network, without full mempools, large databases or peers from the previous run. The "
+    "published tests used one chain for all loads, with a pause between them."
 )
 
 
@@ -123,8 +123,8 @@ def version_of(label: str, runs: Sequence[SealedRun]) -> VersionRuns:
         subject=first.subject,
         published=False,
         source=f"{len(runs)} runs on this machine",
-        expected=f"what the schedule holds: connections × rate × {units.duration(load_s)}",
-        latency_is="from the moment a transaction was due until its block's commit was seen",
+        expected=f"the scheduled transactions: connections × rate × {units.duration(load_s)}",
+        latency_is="from the due time of a transaction until its block's commit was observed",
         latency_kind=LATENCY,
         throughput_is=(f"committed per second in the {measured} after a warm-up of {before}"),
         runs=[cell_of(run) for run in runs],
@@ -161,8 +161,8 @@ def _mempool_notes(manifest: Manifest, load_s: float) -> list[str]:
     if not isinstance(size, int) or load_s <= 0.0:
         return []
     return [
-        f"A mempool takes {units.count(size)} transactions, and what waits when the load ends is processed and "
-        f"counts: over {units.duration(load_s)} a load may be up to {units.count(round(size / load_s))} tx/s above "
+        f"A mempool holds {units.count(size)} transactions. Those that wait when the load ends are processed and "
+        f"counted. Over {units.duration(load_s)} a load may be up to {units.count(round(size / load_s))} tx/s above "
         "what the network commits before anything is refused. The share committed within the window does not have this "
         "slack."
     ]
@@ -209,6 +209,6 @@ def _limits(manifest: Manifest, summaries: Mapping[str, MetricSummary]) -> list[
     unsent = account["unsent"] / max(1, account["offered"])
     if unsent > UNSENT_SHARE:
         results.append(
-            f"the connections to the node were full: {units.plain_percent(unsent, decimals=1)} was never sent"
+            f"the connections to the node were full: {units.plain_percent(unsent, decimals=1)} of the load was not sent"
         )
     return results

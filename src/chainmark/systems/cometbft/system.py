@@ -402,7 +402,7 @@ def _require_space(folder: Path, profile: CometBFTProfile) -> None:
         raise EnvironmentFailure(
             f"the disk is too full: the run may need {units.byte_size(needed_bytes)} below {folder}, "
             f"but {units.byte_size(free_bytes)} are free",
-            "free some space, or keep runs elsewhere with `--store DIR`",
+            "free some space, or store runs elsewhere with `--store DIR`",
         )
 
 
@@ -454,9 +454,9 @@ def _link_warnings(measurement: Measurement) -> list[str]:
     results = []
     if stats.error_p99_s is not None and stats.error_p99_s > ADDED_DELAY_MAX_S:
         results.append(
-            f"packets between nodes came up to {units.duration(stats.error_p99_s)} (p99, n = "
+            f"packets between nodes arrived up to {units.duration(stats.error_p99_s)} (p99, n = "
             f"{units.count(stats.delayed or 0)}) later "
-            "than the emulated delay says: the machine was too busy"
+            "than the emulated delay: the machine was too busy"
         )
     return results
 
@@ -497,7 +497,7 @@ def _warnings(network: CometNetwork, measurement: Measurement, profile: CometBFT
     results += _link_warnings(measurement)
     results += measurement.profiles_missing
     if measurement.scrapes_missed:
-        results.append(f"{measurement.scrapes_missed} scrapes of a metrics page did not come")
+        results.append(f"{measurement.scrapes_missed} scrapes of a metrics page failed")
     if measurement.observer_reconnects:
         results.append(f"the subscription to commits was lost {measurement.observer_reconnects} times")
     records = measurement.records

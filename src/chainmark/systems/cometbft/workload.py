@@ -345,8 +345,8 @@ class _Watch:
         free_bytes = shutil.disk_usage(self._folder).free
         if free_bytes < FREE_BYTES_MIN:
             raise EnvironmentFailure(
-                f"the disk is full: {free_bytes >> 20} MiB are left in {self._folder}, and the nodes need more",
-                "free some space, or keep runs elsewhere with `--store DIR`",
+                f"the disk is full: {free_bytes >> 20} MiB are left in {self._folder}, but the nodes need more",
+                "free some space, or store runs elsewhere with `--store DIR`",
             )
         for ticker in self._tickers:
             if (error := ticker.error()) is not None:

@@ -28,10 +28,10 @@ def trail_document(trace: Trace) -> Document:
     else:
         stages, places = [stages_table(trace)], []
     sections = [
-        Section("whole", "What happened", [facts_table(trace), timeline_chart(trace), *stages]),
+        Section("whole", "Timeline", [facts_table(trace), timeline_chart(trace), *stages]),
         regions_section(trace),
         Section("places", f"{trace.place_label.capitalize()} by {trace.place_label}", places),
-        Section("logs", "Where the logs say so", _log_tables(trace)),
+        Section("logs", "Log lines by stage", _log_tables(trace)),
         Section("lines", "Lines of the logs", listing),
     ]
     return Document(
@@ -88,7 +88,8 @@ def _whole_sentence(trace: Trace) -> str:
     when = f"{axis.with_unit(second)} after its {trace.base_label}"
     if not trace.is_done or trace.last < len(trace.stages) - 1:
         return first_sentence(
-            f"{capitalised(trace.name)} ended as “{trace.outcome}”; it got to “{trace.stages[trace.last]}”, {when}"
+            f"{capitalised(trace.name)} ended as “{trace.outcome}”; its last stage was “{trace.stages[trace.last]}”, "
+            f"{when}"
         )
     comparison = "" if usual is None else f", {difference(axis, second - usual)} the median {trace.label}"
     waited = waited_for(trace)
@@ -128,7 +129,7 @@ def stages_table(trace: Trace, id_: str = "stages") -> Table:
             TableCell(axis.text(place.steps[stage]), emphasis="caution" if is_longest else "plain"),
         ]
         rows.append(TableRow([*own, *map(TableCell, _beside_usual(trace, axis, stage))]))
-    headings = [f"this {trace.label}", "since the stage before"]
+    headings = [f"this {trace.label}", "since the previous stage"]
     headings += [f"median {trace.label}", "difference"] if trace.usual_s else []
     notes = [f"Medians over the {trace.label}s {trace.counted_label or 'of the run'}."] if trace.usual_s else []
     return Table(id_, f"Stages, {axis.title}", [*words("stage"), *map(Column, headings)], rows, notes)
@@ -169,8 +170,8 @@ def _usual_table(trace: Trace) -> list[Table]:
     if not rows:
         return []
     columns = [*words("stage"), *map(Column, (f"this {trace.label}", f"median {trace.label}", "difference"))]
-    note = f"Medians over {trace.place_label}s, and over the {trace.label}s of the run that count."
-    return [Table("usual", f"Against the median {trace.label}, {axis.title}", columns, rows, [note])]
+    note = f"Medians over the {trace.place_label}s, and over the {trace.label}s of the run that are counted."
+    return [Table("usual", f"Comparison with the median {trace.label}, {axis.title}", columns, rows, [note])]
 
 
 def places_table(trace: Trace, id_: str = "places", *, sortable: bool = True) -> Table:
@@ -189,13 +190,13 @@ def places_table(trace: Trace, id_: str = "places", *, sortable: bool = True) ->
         cells += [_time(trace, axis, index, stage, is_silent=(stage, place.place) in silent) for stage in stages]
         rows.append(TableRow(cells))
     notes = [
-        f"Behind a time, with “+”: since the stage before at the same {trace.place_label}; “{_LONGEST}”: the longest "
+        f"After a time, with “+”: since the previous stage at the same {trace.place_label}; “{_LONGEST}”: the longest "
         "of its column.",
         *long,
     ]
     columns = words(trace.place_label, *(["role"] if has_roles else []), *trace.place_facts)
     columns += [Column(trace.stages[stage], spare_tail=True) for stage in stages]
-    return Table(id_, f"{axis.title}", columns, rows, notes, sortable=sortable, tails="times since the stage before")
+    return Table(id_, f"{axis.title}", columns, rows, notes, sortable=sortable, tails="times since the previous stage")
 
 
 def _time(trace: Trace, axis: Times, index: int, stage: int, *, is_silent: bool) -> TableCell:
@@ -224,7 +225,7 @@ def _log_tables(trace: Trace) -> list[Table]:
     if not rows:
         return []
     columns = [*words("file"), *(Column(trace.stages[stage]) for stage in stages)]
-    return [Table("logs", "Line of each stage, in the folder that was imported", columns, rows, sortable=True)]
+    return [Table("logs", "Line of each stage in the imported folder", columns, rows, sortable=True)]
 
 
 def _listing(trace: Trace) -> Listing:
@@ -233,7 +234,7 @@ def _listing(trace: Trace) -> Listing:
         problem = f": {line.problem}" if line.problem else ""
         caption = f"{line.place} {trace.stages[line.stage]}, {line.file}:{line.line}{problem}"
         entries.append((caption, line.text))
-    return Listing("lines", "The lines", entries)
+    return Listing("lines", "Log lines", entries)
 
 
 def missing(trace: Trace) -> list[str]:
@@ -241,7 +242,7 @@ def missing(trace: Trace) -> list[str]:
     notes = []
     places = f"{trace.place_label}s"
     if trace.shown:
-        notes.append(f"Of {len(trace.places)} {places}, {len(trace.rows)} are shown: those that were asked for.")
+        notes.append(f"Of {len(trace.places)} {places}, the {len(trace.rows)} requested ones are shown.")
     if trace.absent:
         notes.append(f"{some_of(trace.absent, _NAMED, places)}: no event of this {trace.label}.")
     notes += [
@@ -251,7 +252,7 @@ def missing(trace: Trace) -> list[str]:
     notes += [_rival(trace, other) for other in trace.neighbours]
     if not trace.place_label:
         notes.append(f"The slowest of the run: {follow_command(trace.trail_id, trace.run_id)}")
-    return [*notes, f"To see it again: {trace.command}"]
+    return [*notes, f"To show it again: {trace.command}"]
 
 
 def _rival(trace: Trace, other: Neighbour) -> str:

@@ -85,7 +85,7 @@ class Tails(Followed):
 
     def sections(self, comparison: Comparison) -> list[Section]:
         """Every tail, and the timelines of some of them, each folded."""
-        title, rows = "From the tails to what happened", self.rows(comparison)
+        title, rows = "Timelines of extreme samples", self.rows(comparison)
         table = _tails_table(rows, IN_FULL)
         whole = Details("tails-details", "The most extreme samples of every metric", [table])
         timelines = [_timeline(trace, _anchor(index)) for index, trace in enumerate(self.stories)]

@@ -58,7 +58,7 @@ class Follower:
         if lacking is not None:
             raise InvalidRunError(
                 f"the events `{trail.events}` of run `{manifest.run_id}` have no column `{lacking}`",
-                f"`chainmark runs verify {manifest.run_id}` says what changed",
+                f"`chainmark runs verify {manifest.run_id}` shows what changed",
             )
         self._key, self._place_column = "-".join(trail.key_columns), trail.place or _PLACE
         place = pl.lit("").alias(_PLACE) if trail.place is None else pl.col(trail.place).cast(pl.String)
@@ -98,7 +98,7 @@ class Follower:
         if len(result) > 1:
             names = ", ".join(short_key(name) for name in result[:_NAMED])
             raise UsageError(
-                f"`{reference}` is the beginning of {len(result)} {label}s: {names} …", "give more of its characters"
+                f"`{reference}` is the beginning of {len(result)} {label}s: {names} …", "give more characters"
             )
         return result[0]
 
@@ -253,12 +253,12 @@ class Follower:
         number = self._number_column
         if number is None:
             slowest = follow_command(self._trail.id, self._manifest.run_id)
-            return f"give the {label}'s key or the beginning of its hash; `{slowest}` lists the slowest"
+            return f"give the key of the {label} or the beginning of its hash; `{slowest}` lists the slowest"
         ends = self._events.select(pl.col(number).min().alias("low"), pl.col(number).max().alias("high")).collect()
         low, high = ends.row(0)
         if low is None:
-            return f"the run has events of no {label}"
-        return f"its {label}s have the {self._trail.number_label or 'number'}s {low} to {high}"
+            return f"the run has no {label} events"
+        return f"the {self._trail.number_label or 'number'}s of its {label}s are {low} to {high}"
 
     def _all_places(self) -> list[str]:
         if self._everywhere is None:

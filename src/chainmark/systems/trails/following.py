@@ -114,14 +114,14 @@ def _trail(run: SealedRun, trails: Sequence[Trail], trail_id: str) -> Trail:
 
 def _nothing_kept(run: SealedRun, trail_id: str) -> UsageError:
     return UsageError(
-        f"run `{run.run_id}` keeps nothing by which a {trail_id} could be followed",
+        f"run `{run.run_id}` has no data to trace a {trail_id}",
         "its system's catalogue has no trails; `chainmark runs show` lists its metrics",
     )
 
 
 def _asked(trace: Trace, hosts: Sequence[str]) -> list[TracePlace]:
     if hosts and not trace.place_label:
-        raise UsageError(f"a {trace.label} has no hosts of its own", "leave `--host` out")
+        raise UsageError(f"a {trace.label} has no separate hosts", "omit `--host`")
     known = {place.place: place for place in trace.places}
     for host in hosts:
         if host in trace.absent:
@@ -156,12 +156,12 @@ def _log_lines(trace: Trace, places: Sequence[TracePlace], folder: Path) -> list
         if file is not None and line is not None
     ]
     if not wanted:
-        raise UsageError(f"the run does not say on which lines {trace.name} was told", "leave `--lines` out")
+        raise UsageError(f"the run does not store the log lines of {trace.name}", "omit `--lines`")
     names = sorted({name for _, _, name, _ in wanted})
     paths = {name: path for name in names if (path := find_log(folder, name)) is not None}
     if not paths:
         raise UsageError(
-            f"`{folder}` has no file `{names[0]}`", "`--lines` wants the folder that the run's logs were imported from"
+            f"`{folder}` has no file `{names[0]}`", "give the folder that the run's logs were imported from"
         )
     texts = {
         name: read_lines(path, [line for _, _, other, line in wanted if other == name]) for name, path in paths.items()
@@ -176,9 +176,9 @@ def _log_lines(trace: Trace, places: Sequence[TracePlace], folder: Path) -> list
 def _line_text(trace: Trace, line: int, texts: dict[int, str] | None) -> tuple[str, str]:
     """A line of a file, and why it has changed, if so; no texts: the file does not exist."""
     if texts is None:
-        return "", "this file is not there"
+        return "", "the file does not exist"
     if line not in texts:
-        return "", "the file has fewer lines now: it changed since it was read"
+        return "", "the file has fewer lines now: it changed after the import"
     if trace.key not in texts[line]:
-        return texts[line], f"this line does not mention the {trace.label}: the file changed since it was read"
+        return texts[line], f"this line does not mention the {trace.label}: the file changed after the import"
     return texts[line], ""

@@ -52,9 +52,9 @@ def region_map(
     """
     names = sorted(set(regions.values()))
     if not names:
-        return None, "no region of a host is known: import the logs with `--topology FILE`"
+        return None, "the regions of the hosts are unknown: import the logs with `--topology FILE`"
     if len(names) == 1:
-        return None, f"all hosts whose region is known are in {names[0]}"
+        return None, f"all hosts with a known region are in {names[0]}"
     times = {place.place: place.seconds[trace.end] for place in trace.places}
     hops: dict[tuple[str, str], list[float]] = {}
     for place, sender in senders.items():
@@ -62,7 +62,7 @@ def region_map(
         if arrived is not None and sent is not None and place in regions and sender in regions:
             hops.setdefault((regions[sender], regions[place]), []).append(arrived - sent)
     if not hops:
-        return None, f"no log says from which {trace.place_label} another one got the {trace.label}"
+        return None, f"no log shows which {trace.place_label} sent the {trace.label} to another"
     known = {frozenset((trip.a, trip.b)): trip.mean_s for trip in trips}
     legs = [
         RegionHop(origin=pair[0], region=pair[1], places=len(seconds), median_s=median(seconds),
@@ -92,9 +92,9 @@ def _region(trace: Trace, name: str, regions: Mapping[str, str]) -> RegionOfMap:
 def regions_section(trace: Trace) -> Section:
     """The map and the table of all hops; empty if there are none."""
     if trace.region_map is None:
-        return Section("regions", "From region to region", [])
+        return Section("regions", "Hops between regions", [])
     blocks: list[Block] = [_chart(trace, trace.region_map), _table(trace, trace.region_map)]
-    return Section("regions", "From region to region", blocks)
+    return Section("regions", "Hops between regions", blocks)
 
 
 def _table(trace: Trace, result: RegionMap) -> Table:
@@ -109,10 +109,10 @@ def _table(trace: Trace, result: RegionMap) -> Table:
     ]  # fmt: skip
     columns = [*words("from", "to"), Column(f"{trace.place_label}s"), Column(f"hop, median, {symbol}"),
                Column(f"hop, longest, {symbol}"), Column(f"round trip, {symbol}")]  # fmt: skip
-    notes = [f"A hop leads from the {trace.place_label} that sent the {trace.label}; it lasts from "
+    notes = [f"A hop begins at the {trace.place_label} that sent the {trace.label}. It lasts from "
              f"“{trace.stages[trace.end]}” there to “{trace.stages[trace.end]}” here."]  # fmt: skip
     if result.unknown:
-        notes.append(f"Of {units.plural(result.unknown, trace.place_label)} the sender is not known.")
+        notes.append(f"The sender of {units.plural(result.unknown, trace.place_label)} is unknown.")
     if all(hop.round_trip_s is None for hop in result.hops):
         notes.append("No round trip between the regions was measured or stated.")
     return Table("hops", "Hops", columns, rows, notes, sortable=True)
@@ -133,7 +133,7 @@ def _chart(trace: Trace, result: RegionMap) -> Chart:
     within = {hop.region: hop for hop in result.hops if hop.origin == hop.region}
     nodes = [_node(trace, region, places[region.name], within.get(region.name)) for region in result.regions]
     tall = 1.0 if any(abs(y) > 0.1 for _, y in places.values()) else 0.4  # regions in one line need no height
-    layout = "Distances follow the round trips" if is_measured else "Places on the map mean nothing"
+    layout = "Distances are proportional to round trips" if is_measured else "Positions on the map have no meaning"
     return Chart(
         id="regions-map",
         title=f"Map of regions, hop times, {axis.unit.symbol}",

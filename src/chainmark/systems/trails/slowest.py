@@ -21,8 +21,8 @@ def slowest_document(result: SlowestTraces) -> Document:
     others: list[Block] = [_others_table(result)] if result.others else []
     sections = [
         Section("slowest", "The slowest", [_slowest_table(result)] if result.slowest else []),
-        Section("others", "Those that ended in another way", others),
-        Section("outcomes", "How all ended", outcomes),
+        Section("others", "Other outcomes", others),
+        Section("outcomes", "Outcomes", outcomes),
     ]
     example = next((trace for trace in [*result.slowest, *result.others]), None)
     return Document(
@@ -34,7 +34,7 @@ def slowest_document(result: SlowestTraces) -> Document:
         sentence=sentence,
         suites=[shown(title, [sentence])],
         sections=[section for section in sections if section.blocks],
-        notes=[f"To see what happened to one: {example.command}"] if example else [],
+        notes=[f"To show the timeline of one: {example.command}"] if example else [],
         result=result,
     )
 
@@ -43,10 +43,12 @@ def _sentence(result: SlowestTraces) -> str:
     counted = units.plural(result.counted, result.label)
     failed = sum(count for outcome, count in result.outcomes.items() if outcome != result.done)
     ends = (
-        f"{units.plural(failed, result.label)} of {units.count(result.total)} did not get to the end" if failed else ""
+        f"{units.plural(failed, result.label)} of {units.count(result.total)} did not reach the last stage"
+        if failed
+        else ""
     )
     if not result.slowest:
-        return first_sentence(f"No {result.label} that counts got to the end", ends)
+        return first_sentence(f"No counted {result.label} reached the last stage", ends)
     axis, slowest = _axis(result), result.slowest[0]
     end = _end(slowest)
     usual = _usual(slowest)
@@ -105,7 +107,7 @@ def _slowest_table(result: SlowestTraces) -> Table:
     columns = [
         *words(result.label),
         Column(f"{first.stages[_stage(first)]}, {axis.title} after {first.base_label}"),
-        *([Column(f"against the median, {axis.title}")] if is_beside else []),
+        *([Column(f"vs. median, {axis.title}")] if is_beside else []),
         *words(*([first.place_label] if first.place_label else []), "waited longest for"),
         Column(f"waited, {axis.title}"),
         *words(*result.listed),
@@ -136,7 +138,7 @@ def _others_table(result: SlowestTraces) -> Table:
     ]  # fmt: skip
     after = Column(f"{axis.title} after {result.others[0].base_label}")
     columns = [*words(result.label, "outcome", "last stage"), after, *words(*result.listed)]
-    return Table("others", f"The first {result.label}s that ended in another way", columns, rows)
+    return Table("others", f"The first {result.label}s with other outcomes", columns, rows)
 
 
 def _outcomes_table(result: SlowestTraces) -> Table:

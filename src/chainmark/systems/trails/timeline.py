@@ -78,7 +78,7 @@ def timeline_chart(trace: Trace) -> Chart:
     factor, shown = axis.unit.factor, trace.rows
     form = f",.{axis.decimals}f"
     tips = [Tooltip(trace.place_label, "place"), Tooltip("stage", "stage"), Tooltip(axis.title, "time", form),
-            Tooltip("after the stage before", "step", form)]  # fmt: skip
+            Tooltip("since the previous stage", "step", form)]  # fmt: skip
     if trace.files:
         tips.append(Tooltip("log", "log"))
     marks, spans = [], []

@@ -104,7 +104,7 @@ def test_failures_are_named(tmp_path: Path) -> None:
     work = CommandWorkload(executions=1, warm_up=1)
     assert _executed(tmp_path, "/bin/false", work=work).failure == "execution 1 of 2 ended with exit code 1"
     killed = _executed(tmp_path, "/bin/sh", "-c", "kill -9 $$", work=work)
-    assert killed.failure == "execution 1 of 2 was ended by signal 9"
+    assert killed.failure == "execution 1 of 2 was killed by signal 9"
     script = tmp_path / "script"
     script.write_text("#!/no/such/interpreter\n")
     script.chmod(0o755)

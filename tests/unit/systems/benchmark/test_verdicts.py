@@ -121,12 +121,12 @@ def test_a_file_is_a_version_and_stays_what_it_was(tmp_path: Path) -> None:
 
 def test_what_cannot_be_a_version_is_refused_with_the_remedy(checkout: Path, tmp_path: Path) -> None:
     for version, settings, message, hint in (
-        (f"git:{checkout}", {}, "does not say which program", "command.program"),
+        (f"git:{checkout}", {}, "does not state which program", "command.program"),
         (f"git:{checkout}", {"command.program": "bin/other"}, "`bin/other` of main@", "command.build"),
         ("v1.0.0", {}, "`v1.0.0` is not a version of a command", "git:PATH@REF"),
-        (str(tmp_path / "absent"), {}, "there is no file", "a version is"),
+        (str(tmp_path / "absent"), {}, "there is no file", "write `./path/to/program`"),
         (str(checkout / "count.py"), {}, "may not be read and executed", "chmod"),
-        (f"git:{checkout}", {"command.environment.API_TOKEN": "x"}, "gives the variable `API_TOKEN`", "environment"),
+        (f"git:{checkout}", {"command.environment.API_TOKEN": "x"}, "sets the variable `API_TOKEN`", "environment"),
     ):
         with pytest.raises(UsageError) as refused:
             cm.run("benchmark/command", version, settings=settings, store=tmp_path / "store")

@@ -155,7 +155,7 @@ def test_a_name_stays_the_build_that_it_was(cache: Cache, repository: Path) -> N
     assert said(cache, found) == "1.1.0"
     assert cache.find("main@0000000") is None
     cache.binary(found).write_bytes(b"changed")
-    with pytest.raises(EnvironmentFailure, match="is not the one that was built"):
+    with pytest.raises(EnvironmentFailure, match="has changed since it was built"):
         cache.find(name)
 
 

@@ -93,7 +93,7 @@ def test_a_log_that_changed_is_not_shown_as_if_it_were_the_same(lives: Lives, tm
     found = told("block", "v1", "2", "--lines", str(tmp_path)).log_lines
     problems = {(line.place, line.problem.split(":")[0]) for line in found if line.problem}
     assert ("node-2", "this line does not mention the block") in problems
-    assert (SLOW, "this file is not there") in problems
+    assert (SLOW, "the file does not exist") in problems
     assert all(not line.problem for line in found if line.place in ("node-4", "node-5"))
     late = told("block", "v1", "8", "--host", "node-2", "--lines", str(tmp_path)).log_lines
     assert {line.problem.split(":")[0] for line in late} >= {"the file has fewer lines now"}
@@ -134,7 +134,7 @@ def test_runs_that_cannot_be_followed_are_a_sentence(
     store = Store(tmp_path)
     monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path))
     sealed(store, lives, trails=[])
-    with pytest.raises(UsageError, match="keeps nothing by which a block could be followed"):
+    with pytest.raises(UsageError, match="has no data to trace a block"):
         chainmark("block", "v1", "2")
     sealed(store, lives, "v2", trails=[trail("parcel")])
     with pytest.raises(UsageError, match="has no trail `block`") as caught:

@@ -137,7 +137,7 @@ def test_limits_of_the_model_are_said() -> None:
     for words in (
         "other sizes follow from TCP's rules",
         "no published run has more than 52 hosts",
-        "is held as it was",
+        "all CPU-bound stages stay the same",
     ):
         assert words in notes
 
@@ -176,7 +176,7 @@ def test_a_known_network_is_recovered_from_its_stages_alone(tmp_path: Path) -> N
     found = _explain(measured(true, 960), tmp_path, pinged)
     assert found.explained
     assert all(abs(row.error) < 0.02 for row in found.whole)
-    assert "the routing changed, not the node" in found.sentence
+    assert "the cause is the routing, not the node" in found.sentence
     far = next(row for row in found.round_trips if row.inferred)
     assert (far.link, far.measured_s, far.differs) == ("EU–AP", 0.241, True)
     assert far.inferred_s == pytest.approx(0.275, abs=0.006)
@@ -199,7 +199,7 @@ def test_a_link_that_no_body_need_take_is_not_pretended_to_be_known(tmp_path: Pa
     found = _explain(measured(true, 960), tmp_path, pinged)
     far = next(row for row in found.round_trips if row.inferred)
     assert abs(far.inferred_s - 0.300) < 2.0 * far.standard_error_s
-    assert "it may be longer: the way round by a third region is 290 ms" in found.notes[0]
+    assert "it may be longer: the route through a third region takes 290 ms" in found.notes[0]
 
 
 def test_a_whole_that_the_parts_do_not_give_is_flagged(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_a_report_without_the_forgers_sending_is_enough(tmp_path: Path) -> None:
     source = ModelSource("the report", document=path)
     found = explain(source, order(), QUIET, SYSTEM.catalogue())
     assert len(found.whole) == 7
-    assert "the network is taken to be the benchmark cluster: 52 hosts" in " ".join(found.notes)
+    assert "the network is assumed to be the benchmark cluster: 52 hosts" in " ".join(found.notes)
     predicted = predict(source, order(), QUIET, SYSTEM.catalogue())
     assert {row.metric_id: row.measured for row in predicted.rows}["adoption_p98_s"] is None
 
@@ -255,13 +255,13 @@ def test_newer_releases_have_fewer_slow_blocks(tmp_path: Path) -> None:
 
 
 def test_what_has_no_whole_cannot_be_explained(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is a profile: it measured nothing"):
+    with pytest.raises(UsageError, match="is a profile, which has no measurements"):
         explain(ModelSource("cardano/value", profile=profile()), order(), QUIET, SYSTEM.catalogue())
     figures = {name: one for name, one in measured(profile().scenario(1), 32).items() if name not in ADOPTION}
     path = write(tmp_path / "r.json", report({"10.6": figures}))
-    with pytest.raises(UsageError, match="tells no adoption centile"):
+    with pytest.raises(UsageError, match="has no adoption centile"):
         explain(ModelSource("r", document=path), order(), QUIET, SYSTEM.catalogue())
-    with pytest.raises(UsageError, match="takes no changes"):
+    with pytest.raises(UsageError, match="does not accept changes"):
         explain(ModelSource("r", document=path), order(WhatIf("rtt", "x2")), QUIET, SYSTEM.catalogue())
 
 
@@ -274,7 +274,7 @@ def test_a_stage_that_a_node_does_not_have_may_be_absent(tmp_path: Path) -> None
     assert found.explained, found.sentence
     assert not absent & {row.metric_id for row in found.parts}
     assert (
-        "without a duration of its own in the model: `Mempool snapshotting`, `Forged to self-adopted`" in found.notes[2]
+        "so the model has no separate duration for: `Mempool snapshotting`, `Forged to self-adopted`" in found.notes[2]
     )
     without = {name: one for name, one in figures.items() if name not in ("peer_fetch_s", "peer_notice_first_s")}
     path = write(tmp_path / "w.json", report({"10.6": without}))

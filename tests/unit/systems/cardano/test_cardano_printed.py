@@ -87,7 +87,7 @@ def test_a_report_with_sample_counts_is_of_the_org_style(tmp_path: Path) -> None
         ({"tables": {"Forging": {"rows": [_row("Ledger ticking", "s", "0.02", "fast")]}}}, "says `fast` for"),
         ({"tables": {"Forging": {"rows": [_row("Ledger ticking", "s", "0.02", "1e999999")]}}}, "says `1e999999` for"),
         ({"tables": {"Forging": {"rows": [_row("Ledger ticking", "s", "0.02", ".")]}}}, r"says `\.` for"),
-        ({"tables": 5}, "`tables` is not as it must be"),
+        ({"tables": 5}, "`tables` is invalid"),
     ],
 )
 def test_a_report_that_is_not_whole_is_refused_in_a_sentence(
@@ -120,11 +120,11 @@ def test_the_command_shows_a_report_and_writes_it(tmp_path: Path, lab: Lab) -> N
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["REPORT"], "does not say when the cluster of 10.5.4 started"),
+        (["REPORT"], "does not state when the cluster of 10.5.4 started"),
         (["REPORT@9.9", "REPORT", "--style", "published"], "has no version `9.9`"),
         (["REPORT@10.6.2", "--style", "published"], "at least two versions are required"),
         (["nothing.json", "--style", "published"], "there is no file `nothing.json`"),
-        (["ORG", "--style", "published", "--era", "typst"], "cuts digits that the typst style needs"),
+        (["ORG", "--style", "published", "--era", "typst"], "omits digits that the typst style needs"),
         (["ORG", "--style", "published", "--era", "gothic"], "have no style `gothic`"),
         (["REPORT", "--era", "org"], "`--era` requires the published style"),
         (["STRANGER", "--style", "published"], "is not a published report in a known format"),

@@ -35,13 +35,13 @@ def _refusal(*settings: str) -> tuple[str, str]:
         ("stages.ticking_s=1", "`stages.ticking_s` is not a key", "stages.ticked_s"),
         ("network.hosts=1", "`network.hosts` is 1, but must be at least 2", "52"),
         ("network.topology=ring", "the topology `ring` is neither a rule nor a readable file", "torus-dense"),
-        ("network.rtt_s=[[1]]", "`network.rtt_s` must hold 3 rows of 3 values", "EU, US, AP"),
+        ("network.rtt_s=[[1]]", "`network.rtt_s` must have 3 rows of 3 values", "EU, US, AP"),
         (
             "network.rtt_s=[[0.1,0.1,0.1],[0.1,0.1,-0.1],[0.1,0.1,0.1]]",
             "`network.rtt_s` is -0.1 s for US–AP",
             "more than 0",
         ),
-        ('network.regions=[{name="A"},{name="B",aliases=["A"]}]', "names `A` twice", "one region alone"),
+        ('network.regions=[{name="A"},{name="B",aliases=["A"]}]', "names `A` twice", "one region only"),
         ("parameters.window_limit_segments=5", "less than the initial window of 10", "never grows"),
         ("parameters.pipelining=perhaps", "`parameters.pipelining` is 'perhaps'", "True"),
         ("chain.active_slots_coefficient=0", "must be more than 0", "0.05"),
@@ -80,7 +80,7 @@ def test_a_topology_file_says_how_many_hosts_there_are(tmp_path: Path) -> None:
     assert cluster.counts() == {0: 1, 2: 1}
     said, hinted = _refusal(f'network.topology="{path}"', "network.hosts=3")
     assert "`network.hosts` is 3, but the topology file lists 2" in said
-    assert "leave `network.hosts` out" in hinted
+    assert "omit `network.hosts`" in hinted
 
 
 def test_a_rule_of_random_peers_is_read() -> None:

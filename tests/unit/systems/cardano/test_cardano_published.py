@@ -148,8 +148,8 @@ def test_any_text_is_a_number_or_a_clear_refusal(tmp_path_factory: pytest.TempPa
     [
         ("forge_ticked_s", "fast", "says `fast` for `Ledger ticking` of 10.6, which is not a number"),
         ("forge_ticked_s", "nan", "says `nan`"),
-        ("forge_ticked_s", "-0.1", "has a `forge_ticked_s` of \u22120.1 s, which cannot be"),
-        ("adoption_p50_s", "0", "has a `adoption_p50_s` of 0 s, which cannot be"),
+        ("forge_ticked_s", "-0.1", "has a `forge_ticked_s` of \u22120.1 s, which is not plausible"),
+        ("adoption_p50_s", "0", "has a `adoption_p50_s` of 0 s, which is not plausible"),
         ("block_size_bytes", "0", "has a `block_size_bytes` of 0 bytes"),
         ("peer_fetch_s", "1e99", "has a `peer_fetch_s` of 1.00e99 s"),
     ],
@@ -180,7 +180,7 @@ def test_a_run_gives_its_means(tmp_path: Path) -> None:
 def test_a_run_that_lacks_a_metric_or_is_of_another_system_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has no value of `peer_adopted_s`, which the model needs"):
         run_figures(sealed_run(tmp_path, {name: one for name, one in FIGURES.items() if name != "peer_adopted_s"}))
-    with pytest.raises(UsageError, match="is of `cometbft`, and the model is of `cardano`"):
+    with pytest.raises(UsageError, match="is of `cometbft`, but the model is of `cardano`"):
         run_figures(sealed_run(tmp_path, FIGURES, system="cometbft"))
 
 

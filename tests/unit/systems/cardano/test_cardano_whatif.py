@@ -50,7 +50,7 @@ def test_the_size_of_blocks_changes_and_processors_stay(value: str, size: float)
     assert after.block_bytes_variation > 0.0
     assert _changed(("block-size-spread", "none"), ("block-size", value)).block_bytes_variation == 0.0
     assert (after.stages, after.parameters) == (BASE.stages, BASE.parameters)
-    assert "is held as it was" in parse_change(WhatIf("block-size", value), BASE).notes[0]
+    assert "all CPU-bound stages stay the same" in parse_change(WhatIf("block-size", value), BASE).notes[0]
 
 
 def test_stages_that_work_on_every_byte_scale_on_request() -> None:
@@ -101,13 +101,13 @@ def test_a_topology_comes_before_a_number_of_hosts(tmp_path: object) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "message", "hint"),
     [
-        ("rt", "+20%", "`rt` is not something that can be changed", "did you mean `rtt`?"),
+        ("rt", "+20%", "`rt` cannot be changed", "did you mean `rtt`?"),
         ("weather", "rain", "`weather` is not something", "block-size"),
         ("rtt", "fast", "`fast` is not an amount", "EU-AP=+20ms"),
         ("rtt", "250ms", "would give every link the same round trip", "EU-AP=250ms"),
         ("rtt", "EU-MARS=+5ms", "`EU-MARS` is not a pair of regions", "known regions: EU, US, AP"),
         ("rtt", "EU-AP=-5s", "makes the round trip EU–AP", "EU-AP=+20ms"),
-        ("rtt", "-100%", "would leave nothing", "x1.2"),
+        ("rtt", "-100%", "must be more than 0", "x1.2"),
         ("rtt", "+20kB", "is not an amount", "x1.2"),
         ("block-size", "2x:faster", "`faster` is not an option", "scale-cpu"),
         ("block-size", "-1MB", "makes blocks of", "120kB"),
@@ -117,10 +117,10 @@ def test_a_topology_comes_before_a_number_of_hosts(tmp_path: object) -> None:
         ("lose-region", "MARS", "there is no region `MARS`", "known regions: EU, US, AP"),
         ("fetch-concurrency", "100", "from 1 to 64", "fetch-concurrency"),
         ("initial-window", "0", "from 1 to", "initial-window"),
-        ("no-pipelining", "yes", "takes no value", "alone"),
+        ("no-pipelining", "yes", "does not accept a value", "alone"),
         ("window-memory", "long", "is not an amount", "forever"),
         ("window-memory", "-10s", "makes the memory", "none"),
-        ("stage", "ticking", "does not say what the stage becomes", "ticking=2x"),
+        ("stage", "ticking", "does not state the new duration of the stage", "ticking=2x"),
         ("stage", "tacking=2x", "there is no stage `tacking`", "ticking, snapshotting"),
         ("stage", "ticking=-1s", "makes a stage −0.9786 s long", "between 0 and 600 s"),
     ],

@@ -28,8 +28,8 @@ from chainmark.systems.cardano.unread import Unread
 from tests.unit.systems.cardano.traces import GENESIS, forger, key, lives_frame, observer, slot_ns
 
 START = "2026-02-02T02:40:00Z"
-OWN_GENESIS = "give their own with `--genesis FILE`"
-ALONE = "import each network by itself: `--exclude {}` leaves a host out, and may be repeated"
+OWN_GENESIS = "give the network's genesis with `--genesis FILE`"
+ALONE = "import each network separately: `--exclude {}` excludes a host and may be repeated"
 
 
 def log(name: str, late_s: Sequence[float] = (0.0, 0.0, 0.0), *, size: int = 1, **head: Any) -> Any:
@@ -79,8 +79,7 @@ def test_all_clocks_may_be_wrong_by_half_a_minute(seconds: float) -> None:
 def test_slots_that_fit_no_host_are_of_another_genesis(seconds: float, told: str) -> None:
     message, hint = refused(late(a=seconds + (1.0 if seconds > 0 else -1.0), b=seconds))
     assert message == (
-        f"these logs are not of the genesis: by it slots of 1 s began at {START}, but the logs' slots begin {told} "
-        "than they would then"
+        f"these logs do not match the genesis: it has slots of 1 s from {START} on, but the logs' slots begin {told}"
     )
     assert hint is not None
     assert hint.startswith(f"{OWN_GENESIS}; with slots of 1 s, theirs began at `--set genesis.system_start=2026-0")
@@ -103,7 +102,7 @@ def test_hosts_of_another_start_are_of_another_network() -> None:
     message, hint = refused(late(a=0.0, b=3601.0, c=7200.0, d=10.0))
     assert message == (
         "logs of two different networks: the slots of b and c begin 2.0 hours later than those of the genesis, which "
-        "the other hosts' fit"
+        "the other hosts match"
     )
     assert hint == ALONE.format("b")
     assert "365.0 days earlier" in refused(late(a=0.0, b=-365 * 86_400.0, c=3700.0))[0]
@@ -112,14 +111,14 @@ def test_hosts_of_another_start_are_of_another_network() -> None:
 def test_a_host_without_a_line_is_named_with_why() -> None:
     rest = ("b", [log("b/log")])
     empty = cluster(("a", [log("a/1", size=0), log("a/2", size=0)]), rest)
-    assert refused(empty) == ("a has no log lines: a/1 and a/2 is empty", "`--exclude a` leaves it out")
+    assert refused(empty) == ("a has no log lines: a/1 and a/2 is empty", "`--exclude a` excludes it")
     none = cluster(("a", []), rest, unread=[Unread("ab/x.zip", "packed")])
-    assert refused(none) == ("a has no log lines: its folder has no log in it", "`--exclude a` leaves it out")
+    assert refused(none) == ("a has no log lines: its folder has no log in it", "`--exclude a` excludes it")
     packed = cluster(("a", []), rest, unread=[Unread("a/x.zip", "packed"), Unread("b/y.zip", "packed")])
     message, hint = refused(packed)
     assert message == "a has no log lines: not read: a/x.zip (packed)"
-    assert (hint or "").startswith("logs are read as plain text")
-    assert (hint or "").endswith("; `--exclude a` leaves it out")
+    assert (hint or "").startswith("logs must be UTF-8 text")
+    assert (hint or "").endswith("; `--exclude a` excludes it")
     check_heads(cluster(("a", [log("a/1", size=0), log("a/2")]), rest), GENESIS)
 
 
@@ -135,7 +134,7 @@ def test_logs_of_two_runs_in_one_folder_are_told_before_the_genesis_is_doubted()
     """Only where slots last as long as the genesis says: else nothing can be said of the start of slot 0."""
     two = cluster(("a", [log("a/1"), log("a/2", [90_000.0] * 3)]))
     assert refused(two)[0].startswith("these are logs of 2 runs, whose slot 0 began at ")
-    assert refused(two, replace(GENESIS, slot_length_s=2.0))[0].startswith("these logs are not of the genesis")
+    assert refused(two, replace(GENESIS, slot_length_s=2.0))[0].startswith("these logs do not match the genesis")
     slow = [log(f"a/{day}", starts=[(slot, slot_ns(20 * slot + day * 90_000)) for slot in range(3)]) for day in (0, 1)]
     near = refused(cluster(("a", slow)), replace(GENESIS, slot_length_s=20.3))[0]
     assert near.startswith("these are logs of 2 runs"), "as long as the clocks can tell"
@@ -149,10 +148,10 @@ def test_files_without_a_message_of_a_node_are_no_logs() -> None:
         return error.value.message
 
     one = log("a/1", objects=0)
-    assert said(one) == "no logs: a/1: its name is that of a log, but it has no line that cardano-node prints"
+    assert said(one) == "no logs: a/1: its name is that of a log, but it contains no line that cardano-node prints"
     assert said(log("a/1", objects=0, problem="no JSON")).endswith("no line that cardano-node prints (no JSON)")
     empty = [log(f"a/{number}", objects=0, size=0) for number in (1, 2)]
-    assert said(*empty) == "no logs: a/1 and a/2: their names are those of logs, but they have not one line"
+    assert said(*empty) == "no logs: a/1 and a/2: their names are those of logs, but they contain no lines"
     assert said(empty[0], one).endswith("they have no line that cardano-node prints")
     check_any(cluster(("a", [one, log("a/2")])))
 
@@ -160,18 +159,17 @@ def test_files_without_a_message_of_a_node_are_no_logs() -> None:
 def test_a_missing_genesis_is_stated_as_far_as_the_logs_tell_it() -> None:
     second = genesis_hint(late(a=0.4, b=0.2))
     assert second == (
-        "give it with `--genesis FILE`, or state it; if slots last a second, these began at "
-        f"`--set genesis.system_start={START}`"
+        f"give it with `--genesis FILE`, or state it; for slots of 1 s it is `--set genesis.system_start={START}`"
     )
     once = cluster(("a", [log("a/1", starts=[(100, slot_ns(100))])]))
     assert genesis_hint(once) == second, "of one round nobody knows how long slots last"
     half = log("a/1", starts=[(2 * slot, slot_ns(slot)) for slot in range(5)])
     assert genesis_hint(cluster(("a", [half]))) == (
-        "give it with `--genesis FILE`, or state it; by the logs it is "
+        "give it with `--genesis FILE`, or state it; according to the logs it is "
         f"`--set genesis.system_start={START} --set genesis.slot_length_s=0.5`"
     )
     nothing = genesis_hint(cluster(("a", [log("a/1", [])])))
-    assert nothing.startswith("give it with `--genesis FILE`, or state what is known of it: `--set")
+    assert nothing.startswith("give it with `--genesis FILE`, or state what is known: `--set")
     with pytest.raises(UsageError, match=r"^these are logs of 2 runs"):
         genesis_hint(late(a=0.0, b=90_000.0))
 
@@ -207,12 +205,12 @@ def refused_read(genesis: Genesis = GENESIS, /, **hosts: HostSummary) -> tuple[s
 def test_a_host_whose_lines_say_nothing_is_named_with_why() -> None:
     check_read({"a": host(), "b": host(objects=1, decoded=0)}, GENESIS)
     nothing = host(raw_lines=0, objects=0, decoded=0)
-    assert refused_read(a=host(), b=nothing) == ("b has no log lines", "`--exclude b` leaves it out")
+    assert refused_read(a=host(), b=nothing) == ("b has no log lines", "`--exclude b` excludes it")
     line = MalformedLine(file="/logs/b/stdout", line=12, reason="no JSON", text="x")
     message, hint = refused_read(a=host(), b=host(objects=0, decoded=0, malformed_kept=[line]))
     assert message == "none of the 299 lines of b can be read as a trace message; line 12 of stdout: no JSON"
     assert hint == (
-        "logs are JSON lines as cardano-node, docker or `journalctl -o json` print them; `--exclude b` leaves it out"
+        "logs are JSON lines as cardano-node, docker or `journalctl -o json` print them; `--exclude b` excludes it"
     )
     message, _ = refused_read(a=host(), b=host(objects=0, decoded=0))
     assert message == "none of the 299 lines of b can be read as a trace message"
@@ -228,7 +226,7 @@ def test_logs_that_end_before_the_chain_begins_are_not_of_it() -> None:
     """Up to its first moment; one host of a longer log is enough for the check of its slots to go on."""
     old, begun = host(None, last_ns=slot_ns(0) - 1), host(None, last_ns=slot_ns(0))
     assert refused_read(a=old, b=host(None, last_ns=slot_ns(-60)), c=host(None, last_ns=None)) == (
-        "these logs are not of the genesis: they end at 2026-02-02T02:39:59Z, and by it slot 0 began at "
+        "these logs do not match the genesis: they end at 2026-02-02T02:39:59Z, but its slot 0 began at "
         "2026-02-02T02:40:00Z",
         OWN_GENESIS,
     )
@@ -251,7 +249,7 @@ def test_a_magic_is_read_as_nodes_print_it_and_what_is_none_says_nothing(magic: 
 def test_another_magic_is_another_network() -> None:
     foreign = host(network_magic="43")
     assert refused_read(a=foreign, b=foreign, c=host()) == (
-        "these logs are not of the genesis: their network's magic is 43, its is 42",
+        "these logs do not match the genesis: their network magic is 43, its is 42",
         OWN_GENESIS,
     )
     one = {"a": host(network_magic="42"), "b": foreign, "c": foreign}
@@ -265,7 +263,7 @@ def test_another_magic_is_another_network() -> None:
     check_read({"a": foreign, "b": foreign}, stated)
     check_read({"a": host()}, stated)
     assert "the magic of b is 43, that of the others 42" in refused_read(a=host(network_magic="42"), b=foreign)[0]
-    assert "their network's magic is 43, its is 42" in refused_read(a=foreign)[0]
+    assert "their network magic is 43, its is 42" in refused_read(a=foreign)[0]
 
 
 def test_two_logs_of_one_name_must_have_run_at_the_same_time() -> None:

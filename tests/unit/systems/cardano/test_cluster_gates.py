@@ -103,12 +103,12 @@ def test_a_sound_run_passes_every_gate_and_nothing_is_said_of_it() -> None:
         "no contradiction", "100 of 100 heights, 100 %", "90 of 100 blocks", "complete",
     ]  # fmt: skip
     assert [(one.label, one.limit) for one in findings.gates] == [
-        ("all logs read", "nothing that looks like a log is left unread"),
-        ("hosts log to the end", "every host's log begins and ends within 120 s of the others'"),
+        ("all logs read", "all files that look like logs are read"),
+        ("hosts log until the end", "every host's log begins and ends within 120 s of the others'"),
         ("no node restarted", "none"),
-        ("no gaps in the logs", "no host is silent for 10 slots"),
+        ("no gaps in the logs", "no host logs nothing for 10 slots"),
         ("log lines readable", "at most 0.1 %"),
-        ("clocks agree", "no header before its block by more than 10 ms, slots begin on time"),
+        ("clocks agree", "no header precedes its block by more than 10 ms, slots begin on time"),
         ("blocks of the chain known", "99 %; below 95 % the run is invalid"),
         ("blocks analysed", "at least 1"),
         ("messages complete", "every host emits what the analysis needs"),
@@ -126,9 +126,9 @@ def test_what_looks_like_a_log_and_was_not_read_is_listed_by_its_reason() -> Non
 
 def test_a_file_that_begins_like_no_log_is_named() -> None:
     one = find(judged(cluster=cluster(("node-0/a", 5), ("node-0/b", 0)))).warnings
-    assert one == ["node-0/b: no message of a node at the beginning, though it was read as a log"]
+    assert one == ["node-0/b: no node message at the beginning, although it was read as a log"]
     two = find(judged(cluster=cluster(("node-0/a", 0), ("node-0/b", 0)))).warnings
-    assert two == ["node-0/a and node-0/b: no message of a node at the beginning, though they were read as a log"]
+    assert two == ["node-0/a and node-0/b: no node message at the beginning, although they were read as a log"]
 
 
 def test_hosts_that_begin_late_or_end_early_are_named_with_when() -> None:
@@ -138,8 +138,8 @@ def test_hosts_that_begin_late_or_end_early_are_named_with_when() -> None:
     assert said(find(judged(at_limit)), "hosts_complete") == (PASS, "2 of 2 hosts", "")
     beyond = {"a": host(), "b": host(first_ns=BEGIN_NS + limit_ns + 1, last_ns=END_NS - limit_ns - 1)}
     assert [one.what for one in find(judged(beyond)).incidents] == [
-        "b begins to log, 120 s after the first host",
-        "b falls silent, 120 s before the last host",
+        "b starts logging, 120 s after the first host",
+        "b stops logging, 120 s before the last host",
     ]
     beyond = {
         "d": host(last_ns=END_NS - limit_ns - second_ns),
@@ -150,9 +150,9 @@ def test_hosts_that_begin_late_or_end_early_are_named_with_when() -> None:
     findings = find(judged(beyond))
     assert said(findings, "hosts_complete") == (WARN, "2 of 4 hosts", "late or cut short: c and d")
     assert [(one.time_ns, one.what) for one in findings.incidents] == [
-        (BEGIN_NS + 121 * second_ns, "c begins to log, 121 s after the first host"),
-        (END_NS - 240 * second_ns, "c falls silent, 240 s before the last host"),
-        (END_NS - 121 * second_ns, "d falls silent, 121 s before the last host"),
+        (BEGIN_NS + 121 * second_ns, "c starts logging, 121 s after the first host"),
+        (END_NS - 240 * second_ns, "c stops logging, 240 s before the last host"),
+        (END_NS - 121 * second_ns, "d stops logging, 121 s before the last host"),
     ]
 
 
@@ -162,7 +162,7 @@ def test_restarts_are_counted_and_told_in_the_order_of_time() -> None:
     assert [one.what.split()[0] for one in findings.incidents] == ["b", "a", "b"]
     once = find(judged({"b": host(restarts=[10]), "a": host()}))
     assert said(once, "no_restarts") == (WARN, "1 restart", "b")
-    assert once.incidents[0].what == "b was restarted by now: its counters begin again"
+    assert once.incidents[0].what == "b had restarted by this time: its counters start again"
 
 
 def _slots(folder: Path, name: str, *gaps: range) -> Path:
@@ -188,9 +188,9 @@ def test_silences_are_told_with_their_slots_and_their_length(tmp_path: Path) -> 
     findings = find(judged(slots=slots, genesis=slow))
     assert said(findings, "no_gaps") == (WARN, "45 slots in gaps", "a and b")
     assert [(one.time_ns, one.what) for one in findings.incidents] == [
-        (slow.slot_start_ns(20), "a tells nothing of slots 20 to 39, 40 s"),
-        (slow.slot_start_ns(30), "b tells nothing of slots 30 to 44, 30 s"),
-        (slow.slot_start_ns(60), "a tells nothing of slots 60 to 69, 20 s"),
+        (slow.slot_start_ns(20), "a logs nothing about slots 20 to 39, 40 s"),
+        (slow.slot_start_ns(30), "b logs nothing about slots 30 to 44, 30 s"),
+        (slow.slot_start_ns(60), "a logs nothing about slots 60 to 69, 20 s"),
     ]
 
 
@@ -210,7 +210,7 @@ def test_of_malformed_lines_one_a_host_is_shown_for_five_hosts() -> None:
     assert findings.warnings == [
         f"n1 has 1 malformed line, {shown}",
         *(f"n{number} has {number} malformed lines, {shown}" for number in range(2, 6)),
-        "the lines of n8 go back in time, once by 2.0 s",
+        "the lines of n8 go back in time, by up to 2.0 s",
     ]
 
 
@@ -230,8 +230,8 @@ def test_damaged_unordered_and_mixed_logs_are_named() -> None:
     )
     assert findings.warnings == [
         "b.gz of a is damaged: cut off",
-        "the lines of c go back in time, once by 1.5 s",
-        "the log of d has lines of the hosts x and y; all were taken for d's",
+        "the lines of c go back in time, by up to 1.5 s",
+        "the log of d has lines of the hosts x and y; all of them are attributed to d",
     ]
 
 
@@ -239,9 +239,9 @@ def test_damaged_unordered_and_mixed_logs_are_named() -> None:
     ("offset_s", "detail"),
     [
         (-0.010, ""),
-        (-0.011, "the forge loop of b runs −0.011 s from its slots' starts"),
+        (-0.011, "the forge loop of b runs −0.011 s off its slots' starts"),
         (1.0, ""),
-        (1.001, "the forge loop of b runs +1.001 s from its slots' starts"),
+        (1.001, "the forge loop of b runs +1.001 s off its slots' starts"),
     ],
 )
 def test_a_forge_loop_may_be_late_by_a_slot_and_early_by_what_clocks_differ(offset_s: float, detail: str) -> None:
@@ -259,8 +259,7 @@ def test_a_header_may_come_before_its_block_by_what_clocks_differ() -> None:
     assert said(findings, "clocks") == (
         WARN,
         "1 of 2 hosts contradict the others",
-        "the forge loop of a runs +3.000 s from its slots' starts; "
-        "the clock of a is 0.030 s or more ahead of 2 others'",
+        "the forge loop of a runs +3.000 s off its slots' starts; the clock of a is 0.030 s or more ahead of 2 others'",
     )
 
 
@@ -338,7 +337,7 @@ def test_a_condition_on_more_hosts_than_were_read_is_the_reason() -> None:
     asked = {"BMinimumAdoptions 5": 100}
     left = find(judged({f"n{number}": host() for number in range(5)}, analysis=analysed(accepted=0, rejected_by=asked)))
     assert said(left, "blocks_analysed")[2] == (
-        "rejected by: BMinimumAdoptions 5 100; of 5 hosts at most 4 adopt another's block, so state other conditions "
+        "rejected by: BMinimumAdoptions 5 100; of 5 hosts at most 4 adopt another's block, so choose other conditions "
         "with `--filter`"
     )
     all_read = judged({f"n{number}": host() for number in range(6)}, analysis=analysed(accepted=0, rejected_by=asked))
@@ -349,7 +348,7 @@ def test_hosts_without_slots_and_blocks_without_adoption_are_said() -> None:
     kept = HostResult("a", None, 100, 9, 1, 9, 0, 0, 0, 0)
     idle = replace(kept, name="b", kept_slots=0, first_slot=None, last_slot=None)
     assert find(judged(analysis=analysed(unadopted=["b1", "b2"], hosts=[kept, idle]))).warnings == [
-        "no slot of b passes the filters: left out of the resource usage",
+        "no slot of b passes the filters: excluded from the resource usage",
         "2 analysed blocks were adopted by no host",
     ]
 
@@ -357,6 +356,6 @@ def test_hosts_without_slots_and_blocks_without_adoption_are_said() -> None:
 def test_messages_that_nodes_never_emit_are_said_in_full() -> None:
     missing = ["a never tells its mempool", "b never tells its memory"]
     findings = find(judged(missing=missing))
-    told = (WARN, "2 kinds of messages are missing", "the warnings name them")
+    told = (WARN, "2 message types are missing", "the warnings name them")
     assert said(findings, "messages_complete") == told
     assert findings.warnings == missing

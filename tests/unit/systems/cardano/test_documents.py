@@ -75,7 +75,7 @@ def test_what_nobody_stated_is_named_with_the_value_that_is_assumed() -> None:
     [
         ("{", "is not JSON"),
         ("[]", "is not a Shelley genesis"),
-        (json.dumps({**GENESIS, "systemStart": "yesterday"}), "`systemStart` is missing or not as it must be"),
+        (json.dumps({**GENESIS, "systemStart": "yesterday"}), "`systemStart` is missing or invalid"),
         (json.dumps({**GENESIS, "slotLength": 0}), "`slotLength` is missing"),
         (json.dumps({**GENESIS, "epochLength": None}), "`epochLength` is missing"),
         (json.dumps({**GENESIS, "slotLength": -1}), "`slotLength` is missing"),
@@ -162,11 +162,11 @@ def test_what_is_no_description_is_refused(tmp_path: Path) -> None:
     assert find_meta(tmp_path, None) is None
     with pytest.raises(UsageError, match="is not the description of a benchmark run"):
         read_meta(_write(tmp_path / "meta.json", {"tag": "x"}))
-    with pytest.raises(UsageError, match=r"`meta\.manifest` in .* is not as it must be"):
+    with pytest.raises(UsageError, match=r"`meta\.manifest` in .* is invalid"):
         read_meta(_write(tmp_path / "meta.json", {"meta": {"manifest": 7}}))
     assert find_meta(tmp_path, None) == tmp_path / "meta.json"
     rate = {"profile_content": {"generator": {"tps": float("inf")}}}
-    with pytest.raises(UsageError, match=r"`meta\.profile_content\.generator\.tps` in .* is not as it must be"):
+    with pytest.raises(UsageError, match=r"`meta\.profile_content\.generator\.tps` in .* is invalid"):
         read_meta(_write(tmp_path / "meta.json", {"meta": rate}))
     with pytest.raises(UsageError, match="is not JSON"):
         read_meta(_write(tmp_path / "meta.json", {"meta": {"batch": "\ud800"}}))

@@ -66,8 +66,8 @@ def test_a_row_short_of_a_figure_is_named_and_not_guessed(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", "We compare apples and pears.", "no row says when it was analysed"),
-        ("a.txt", "Analysis date\t2026-02-06\t2026-02-13\nIdentifier\ta\tb\n", "none of its rows is a metric's"),
+        ("a.txt", "We compare apples and pears.", "no row states when it was analysed"),
+        ("a.txt", "Analysis date\t2026-02-06\t2026-02-13\nIdentifier\ta\tb\n", "none of its rows is a metric"),
         ("a.pdf", "%PDF-1.7 and then nothing", "cannot be read as a PDF"),
     ],
 )

@@ -81,7 +81,7 @@ def test_every_set_can_be_read() -> None:
         ("{", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
         ('{"tag":"CEpoch","contents":{}}', "not a condition on blocks"),
-        ('{"tag":"CSlot","contents":{"tag":"EpochIs","contents":1}}', "names no known condition"),
+        ('{"tag":"CSlot","contents":{"tag":"EpochIs","contents":1}}', "has an unknown condition"),
         ('{"tag":"CBlock","contents":{"tag":"EpochGEq","contents":1}}', "in the wrong place"),
         ('{"tag":"CSlot","contents":{"tag":"BSizeGEq","contents":1}}', "in the wrong place"),
         ('{"tag":"CBlock","contents":{"tag":"BSizeGEq","contents":true}}', "needs a whole number"),

@@ -78,8 +78,13 @@ REFUSED: list[tuple[str, h.Change, str, str]] = [
         "node-0/stdout and node-1/stdout are the same log",
         "--exclude node-1",
     ),
-    ("a link", h.link("node-1/stdout", "../node-0/stdout"), "node-0/stdout and node-1/stdout are one file", "link"),
-    ("a linked folder", h.link("node-1", "node-0"), "node-0/stdout and node-1/stdout are one file", "link"),
+    (
+        "a link",
+        h.link("node-1/stdout", "../node-0/stdout"),
+        "node-0/stdout and node-1/stdout are the same file",
+        "link",
+    ),
+    ("a linked folder", h.link("node-1", "node-0"), "node-0/stdout and node-1/stdout are the same file", "link"),
     (
         "an older part is a copy",
         h.copy("node-0/stdout", "node-1/stdout.1"),
@@ -96,7 +101,7 @@ REFUSED: list[tuple[str, h.Change, str, str]] = [
     (
         "a part of another host's log",
         h.cut("node-0/stdout", "node-1/stdout.1"),
-        "node-0 and node-1 are both logs of the host node-0, by the lines of node-1/stdout.1",
+        "node-0 and node-1 are both logs of the host node-0, according to the lines of node-1/stdout.1",
         "--exclude node-1",
     ),
     (
@@ -121,13 +126,13 @@ REFUSED: list[tuple[str, h.Change, str, str]] = [
     (
         "no logs",
         h.together(h.NO_GENESIS, h.every(lambda host: h.remove(f"{host}/stdout"))),
-        "holds no logs of Cardano nodes",
+        "contains no logs of Cardano nodes",
         "node-0/",
     ),
     (
         "empty logs",
         h.together(h.NO_GENESIS, h.every(lambda host: h.write(f"{host}/stdout", b""))),
-        "no logs: node-0/stdout, node-1/stdout and node-2/stdout: .* not one line",
+        "no logs: node-0/stdout, node-1/stdout and node-2/stdout: .* no lines",
         "node-0/",
     ),
     (
@@ -139,13 +144,13 @@ REFUSED: list[tuple[str, h.Change, str, str]] = [
     (
         "links to nothing",
         h.every(lambda host: h.link(f"{host}/stdout", "nowhere")),
-        r"holds no logs of Cardano nodes; not read: node-0/stdout \(a link to nothing\)",
+        r"contains no logs of Cardano nodes; not read: node-0/stdout \(a broken link\)",
         "node-0/",
     ),
     (
         "logs of two clusters below",
         h.together(h.move("node-0", "a/node-0"), h.move("node-1", "b/node-1"), h.remove("node-2")),
-        r"holds no logs .* a/node-0/stdout \(in a folder beside the logs\)",
+        r"contains no logs .* a/node-0/stdout \(in a folder next to the logs\)",
         "node-0/",
     ),
     # Logs of two runs: a start between them is that of neither.
@@ -153,19 +158,19 @@ REFUSED: list[tuple[str, h.Change, str, str]] = [
         "two runs without a genesis",
         h.together(h.NO_GENESIS, h.earlier_run("node-1/stdout")),
         "began at 2026-02-04T18:52:16Z by node-1/stdout; 2026-02-05T18:52:16Z by node-0/stdout and node-2",
-        "folder of its own",
+        "from its own folder",
     ),
     (
         "a log left over",
         h.earlier_run("node-1/stdout.1"),
         "logs of 2 runs, .* 2026-02-04T18:52:16Z by node-1/stdout.1; 2026-02-05T18:52:16Z by node-1/stdout$",
-        "left over",
+        "remove logs of other runs",
     ),
     (
         "a log left over without a genesis",
         h.together(h.NO_GENESIS, h.earlier_run("node-1/stdout.1")),
         "logs of 2 runs, .* by node-1/stdout.1; ",
-        "left over",
+        "remove logs of other runs",
     ),
     # A host whose only log cannot be read.
     (
@@ -184,28 +189,28 @@ REFUSED: list[tuple[str, h.Change, str, str]] = [
     (
         "bzip2",
         h.pack("node-1/stdout", "node-1/stdout.1.bz2", h.bzip2),
-        r"node-1/stdout.1.bz2 \(packed by bzip2\)",
+        r"node-1/stdout.1.bz2 \(compressed with bzip2\)",
         "gzip",
     ),
     ("a pipe", h.pipe("node-1/stdout"), r"node-1/stdout \(a pipe\)", "--exclude node-1"),
     (
-        "a link to nothing",
+        "a broken link",
         h.link("node-1/stdout", "nowhere"),
-        r"node-1/stdout \(a link to nothing\)",
+        r"node-1/stdout \(a broken link\)",
         "--exclude node-1",
     ),
-    ("a link to itself", h.link("node-1/stdout", "stdout"), r"node-1/stdout \(a link to nothing\)", "--exclude node-1"),
+    ("a link to itself", h.link("node-1/stdout", "stdout"), r"node-1/stdout \(a broken link\)", "--exclude node-1"),
     (
         "one folder too deep",
         h.move("node-1/stdout", "node-1/logs/stdout"),
         r"node-1/logs/stdout \(in a folder inside a host's folder\)",
-        "straight in",
+        "directly in",
     ),
     (
         "a folder called stdout",
         h.together(h.move("node-1/stdout", "x"), h.move("x", "node-1/stdout/stdout")),
         "node-1/stdout/stdout",
-        "straight in",
+        "directly in",
     ),
     (
         "no name of a log",
@@ -230,7 +235,7 @@ REFUSED: list[tuple[str, h.Change, str, str]] = [
     (
         "another network",
         h.startup("NetworkMagic {unNetworkMagic = 43}"),
-        "their network's magic is 43, its is 42",
+        "their network magic is 43, its is 42",
         "--genesis",
     ),
 ]
@@ -247,8 +252,8 @@ def test_what_cannot_be_a_run_is_named(cluster: Path, tmp_path: Path, change: h.
 
 
 LISTED: list[tuple[str, h.Change, str]] = [
-    ("a relay's folder", h.copy("node-0/stdout", "relay-1/stdout"), "relay-1/stdout: in no host's folder"),
-    ("a log beside the folders", h.copy("node-0/stdout", "node-7.log"), "node-7.log: in no host's folder"),
+    ("a relay's folder", h.copy("node-0/stdout", "relay-1/stdout"), "relay-1/stdout: not in a host's folder"),
+    ("a log beside the folders", h.copy("node-0/stdout", "node-7.log"), "node-7.log: not in a host's folder"),
     (
         "a folder in a host's",
         h.copy("node-0/stdout", "node-0/old/stdout.gz", h.gz),
@@ -257,9 +262,9 @@ LISTED: list[tuple[str, h.Change, str]] = [
     (
         "a folder that holds itself",
         h.together(h.link("node-0/self", "."), h.copy("node-0/stdout", "x/y/stdout")),
-        "x/y/stdout: in no host's folder",
+        "x/y/stdout: not in a host's folder",
     ),
-    ("a link to nothing", h.link("node-0/stdout.1", "gone"), "node-0/stdout.1: a link to nothing"),
+    ("a broken link", h.link("node-0/stdout.1", "gone"), "node-0/stdout.1: a broken link"),
     ("a pipe", h.pipe("node-0/stdout.1"), "node-0/stdout.1: a pipe"),
     ("a socket", h.listener("node-0/stdout.1"), "node-0/stdout.1: a socket"),
     ("UTF-16", h.copy("node-0/stdout", "node-0/stdout.txt", h.utf16), "node-0/stdout.txt: UTF-16 text"),
@@ -270,24 +275,28 @@ LISTED: list[tuple[str, h.Change, str]] = [
     ),
     ("an archive", h.copy("node-0/stdout", "node-0/logs.tar.gz", h.tarred), "node-0/logs.tar.gz: an archive"),
     ("a tape archive", h.write("node-0/stdout.1", bytes(257) + b"ustar" + bytes(300)), "node-0/stdout.1: an archive"),
-    ("bzip2", h.copy("node-0/stdout", "node-0/stdout.1.bz2", h.bzip2), "node-0/stdout.1.bz2: packed by bzip2"),
+    ("bzip2", h.copy("node-0/stdout", "node-0/stdout.1.bz2", h.bzip2), "node-0/stdout.1.bz2: compressed with bzip2"),
     (
         "the journal itself",
         h.write("node-0/stdout.journal", b"LPKSHHRH" + bytes(99)),
-        "node-0/stdout.journal: a journal of systemd",
+        "node-0/stdout.journal: a systemd journal",
     ),
-    ("lzma", h.copy("node-0/stdout", "node-0/stdout.1", h.old_lzma), "node-0/stdout.1: packed by lzma"),
-    ("compress", h.write("node-0/stdout.1.Z", b"\x1f\x9d\x90" + bytes(99)), "node-0/stdout.1.Z: packed by compress"),
+    ("lzma", h.copy("node-0/stdout", "node-0/stdout.1", h.old_lzma), "node-0/stdout.1: compressed with lzma"),
+    (
+        "compress",
+        h.write("node-0/stdout.1.Z", b"\x1f\x9d\x90" + bytes(99)),
+        "node-0/stdout.1.Z: compressed with compress",
+    ),
     (
         "macOS's second file",
         h.write("node-0/._node.log", b"\x00\x05\x16\x07\x00\x02\x00\x00" + bytes(99)),
-        "node-0/._node.log: what macOS keeps beside a file",
+        "node-0/._node.log: a metadata file of macOS",
     ),
-    ("a host's folder that is gone", h.link("node-9", "nowhere"), "node-9: a link to nothing"),
+    ("a host's folder that is gone", h.link("node-9", "nowhere"), "node-9: a broken link"),
     (
         "a name of two lines",
         h.copy("node-0/stdout", "node-8\n/stdout"),
-        "node-8\\n/stdout: in no host's folder",
+        "node-8\\n/stdout: not in a host's folder",
     ),
     ("no name of a log", h.copy("node-0/stdout", "node-0/messages"), "node-0/messages: not named like a log"),
     (
@@ -315,12 +324,12 @@ SAME: list[tuple[str, h.Change, str]] = [
     (
         "a rotated copy",
         h.copy("node-0/stdout", "node-0/stdout.1"),
-        "node-0/stdout.1 is a copy of node-0/stdout and was left out",
+        "node-0/stdout.1 is a copy of node-0/stdout and was excluded",
     ),
     (
         "a packed copy",
         h.copy("node-0/stdout", "node-0/stdout.1.zst.xz", h.xz),
-        "node-0/stdout.1.zst.xz is a copy of node-0/stdout and was left out",
+        "node-0/stdout.1.zst.xz is a copy of node-0/stdout and was excluded",
     ),
     ("xz", h.pack("node-0/stdout", "node-0/stdout.xz", h.xz), ""),
     (
@@ -336,7 +345,11 @@ SAME: list[tuple[str, h.Change, str]] = [
     ("the name of the machine", h.rewrite(h.named("pamperito-III")), ""),
     ("the name of the machine is a host's", h.rewrite(h.named("node-1")), ""),
     ("a domain", h.rewrite(lambda line: line.replace('"host":"node-2"', '"host":"node-2.example.org"')), ""),
-    ("the explorer's log", h.copy("node-0/stdout", "explorer/stdout"), "no host of the network, so left out: explorer"),
+    (
+        "the explorer's log",
+        h.copy("node-0/stdout", "explorer/stdout"),
+        "excluded, because they are not hosts of the network: explorer",
+    ),
     (
         "a state folder",
         h.together(h.write("node-0/db/immutable/00001.chunk", bytes(5000)), h.pipe("node-0/node.socket")),
@@ -356,7 +369,7 @@ SAME: list[tuple[str, h.Change, str]] = [
     (
         "a second log that is none",
         h.write("node-0/stdout.1.gpg", b"\x85\x02\x0c" + bytes(99)),
-        "node-0/stdout.1.gpg: no message of a node at the beginning, though it was read as a log",
+        "node-0/stdout.1.gpg: no node message at the beginning, although it was read as a log",
     ),
     ("a magic as text", h.startup("42"), ""),
     ("a magic that cannot be read", h.startup("RequiresNoMagic"), ""),

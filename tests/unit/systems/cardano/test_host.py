@@ -80,7 +80,7 @@ def test_what_a_cluster_is_judged_by_is_not_asked_of_one_host(run: SealedRun, cl
     assert judged == {"received", "slot_host"}
     whole = ingest(tmp_path / "store", cluster).run
     assert "received" not in {metric.population for metric in whole.catalogue.metrics}
-    with pytest.raises(UsageError, match="is not of one host"):
+    with pytest.raises(UsageError, match="is not of a single host"):
         cm.host(whole)
 
 

@@ -137,7 +137,7 @@ def test_other_options_are_another_run(cluster: Path, tmp_path: Path) -> None:
     ]
     assert len({run.run_id for run in runs}) == len(runs)
     assert runs[1].manifest.workload["analysis.rules"] == "published"
-    assert runs[2].manifest.warnings == ["no filters: the warm-up is analysed too"]
+    assert runs[2].manifest.warnings == ["no filters: the warm-up is included"]
     assert runs[3].manifest.subject.version == "10.6.2"
     assert runs[3].manifest.workload["network.hosts"] == 3
     assert sorted(run.run_id for run in Store(tmp_path).sealed()) == sorted(run.run_id for run in runs)
@@ -163,8 +163,8 @@ def test_the_lines_of_a_host_left_out_are_counted_and_not_used(cluster: Path, tm
     assert counts["messages"]["not used: host excluded"] == counts["lines of node-3"]["decoded"] > 0
     assert sum(counts["messages"].values()) == sum(counts["decoded messages"].values()) == counts["lines"]["decoded"]
     assert sum(counts["ignored messages"].values()) == counts["lines"]["ignored"]
-    (sentence,) = (one for one in manifest.warnings if one.startswith("left out on request: "))
-    told = rf"left out on request: node-3 \(2 logs of [\d.]+ MiB, {units.plural(own, 'line')} counted and not used\)"
+    (sentence,) = (one for one in manifest.warnings if one.startswith("excluded on request: "))
+    told = rf"excluded on request: node-3 \(2 logs of [\d.]+ MiB, {units.plural(own, 'line')} counted and not used\)"
     assert re.fullmatch(told, sentence)
     assert counts["hosts"] == {"read": len(HOSTS) - 1, "left out": 1}
     files = counts["files that look like logs"]
@@ -216,7 +216,9 @@ def test_what_a_host_never_says_is_named_with_what_lacks(cluster: Path, tmp_path
 
     logs = changed(cluster, tmp_path / "logs", edit_lines("node-1/stdout", silence))
     manifest = ingest(tmp_path, logs, filters=()).run.manifest
-    assert f"node-1 emits no {FETCHED}: fetch metrics lack this host; enable {FETCHED} at Info" in manifest.warnings
+    assert (
+        f"node-1 does not emit {FETCHED}: fetch metrics lack this host; enable {FETCHED} at Info" in manifest.warnings
+    )
     assert gate(manifest, "messages_complete")[0] is GateStatus.WARN
     both = changed(logs, tmp_path / "both", edit_lines("node-2/stdout", silence))
     warnings = ingest(tmp_path, both, filters=()).run.manifest.warnings
@@ -232,9 +234,9 @@ def test_faults_are_named_with_their_times_and_the_rest_is_measured(tmp_path: Pa
     told = [(incident.time_ns, incident.what) for incident in manifest.incidents]
     start_ns = 1_770_317_536 * 10**9
     for host, at_s, part in (
-        ("node-3", 240, "falls silent"),
-        ("node-1", 120, "was restarted"),
-        ("node-2", 150, "tells nothing of slots 150 to 179"),
+        ("node-3", 240, "stops logging"),
+        ("node-1", 120, "had restarted"),
+        ("node-2", 150, "logs nothing about slots 150 to 179"),
     ):
         found = [time_ns for time_ns, what in told if what.startswith(host) and part in what]
         assert len(found) == 1, (host, told)
@@ -358,7 +360,7 @@ def _relays_of_an_older_chain(folder: Path) -> None:
             r"none of the 299 lines of node-2 can be read as a trace message; line 1 of stdout: no JSON",
             "--exclude node-2",
         ),
-        (_relays_of_an_older_chain, "they end at 2026-02-05T18:5.*, and by it slot 0 began at 2027-", "--genesis FILE"),
+        (_relays_of_an_older_chain, "they end at 2026-02-05T18:5.*, but its slot 0 began at 2027-", "--genesis FILE"),
         (_no_genesis, "there is no genesis in", "--set genesis.system_start=2026-02-05T18:52:16Z"),
         (
             _another_year,
@@ -367,17 +369,17 @@ def _relays_of_an_older_chain(folder: Path) -> None:
         ),
         (
             edit_json("genesis/genesis.shelley.json", systemStart="2026-02-12T10:38:55Z"),
-            "these logs are not of the genesis: by it slots of 1 s began at 2026-02-12T10:38:55Z",
+            "these logs do not match the genesis: it has slots of 1 s from 2026-02-12T10:38:55Z",
             "--set genesis.system_start=2026-02-05T18:52:16Z",
         ),
         (
             edit_json("genesis/genesis.shelley.json", slotLength=0.2),
-            "these logs are not of the genesis",
+            "these logs do not match the genesis",
             "--genesis FILE",
         ),
         (
             edit_json("genesis/genesis.shelley.json", epochLength="x"),
-            "`epochLength` is missing or not",
+            "`epochLength` is missing or invalid",
             "--genesis FILE",
         ),
         (edit_json("meta.json", meta=[]), "is not the description of a benchmark run", "--meta FILE"),
@@ -417,7 +419,7 @@ def test_what_the_way_out_says_leads_out(cluster: Path, tmp_path: Path) -> None:
     no_genesis = changed(cluster, tmp_path / "a", _no_genesis)
     stated = ("genesis.system_start=2026-02-05T18:52:16Z", "genesis.active_slots_coefficient=0.1")
     manifest = ingest(tmp_path, no_genesis, settings=stated).run.manifest
-    assert any("assumed as on the benchmark clusters" in one for one in manifest.warnings)
+    assert any("assumed values, as on the benchmark clusters" in one for one in manifest.warnings)
     genesis = cluster / "genesis" / "genesis.shelley.json"
     run = ingest(tmp_path, no_genesis, genesis=genesis).run
     assert "genesis.shelley.json" in [source.path for source in run.manifest.sources]

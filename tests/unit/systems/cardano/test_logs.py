@@ -128,7 +128,7 @@ def test_hosts_are_left_out_by_their_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({}, "holds no logs of Cardano nodes"),
+        ({}, "contains no logs of Cardano nodes"),
         ({"readme.txt": "hello", "photo.jpg": b"\xff\xd8\xff", "config.json": CONFIG}, "holds no logs"),
         ({"node-0/config.json": CONFIG, "node-1/db/x": "y"}, "holds no logs"),
     ],

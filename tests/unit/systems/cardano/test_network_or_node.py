@@ -162,9 +162,9 @@ def _edited(run: SealedRun, **changes: pl.Expr) -> Ways:
 
 def test_it_says_why_it_cannot_tell(make: Make) -> None:
     run = make()
-    assert "regions are not known" in lacks(_edited(run, region=pl.lit(None, dtype=pl.String)))
+    assert "regions are unknown" in lacks(_edited(run, region=pl.lit(None, dtype=pl.String)))
     assert "all hosts of a run are in one region" in lacks(_edited(run, region=pl.lit("EU")))
-    assert "do not tell which host" in lacks(_edited(run, fetched_host=pl.lit(None, dtype=pl.String)))
+    assert "do not show which host" in lacks(_edited(run, fetched_host=pl.lit(None, dtype=pl.String)))
     assert "has no events" in lacks(None)
     every_ninth = pl.when(pl.col("slot") % 9 > 0).then("announced_ns")
     assert "can be traced back to their forgers" in lacks(_edited(run, announced_ns=every_ninth))
@@ -176,7 +176,7 @@ def test_few_blocks_and_one_host_are_too_little(make: Make) -> None:
     short = make(slots=150)
     splits = _splits(short, make(slots=150, seed=2))
     assert splits.splits == []
-    assert f"fewer than {BLOCKS_LEAST} tell too little" in splits.untold
+    assert f"at least {BLOCKS_LEAST} are needed" in splits.untold
     alone = pl.col("host") == "node-0"
     lives = make().scan_events("lives").filter(alone).select(COLUMNS).collect()
     assert lacks(trace(lives, switches_count=True))
@@ -197,7 +197,7 @@ def test_logs_without_a_topology_of_another_cluster_cannot_be_divided(make: Make
     synthesise(order, QUIET)
     bare = changed(folder, tmp_path / "bare", lambda path: (path / "topology.json").unlink())
     splits = _splits(ingest(tmp_path / "a", bare, filters=()).run, ingest(tmp_path / "b", folder, filters=()).run)
-    assert "the hosts' regions are not known" in splits.untold
+    assert "the hosts' regions are unknown" in splits.untold
     assert splits.splits == []
 
 
@@ -230,7 +230,7 @@ def test_stages_tell_a_route_from_a_node_on_simulated_networks_of_which_it_is_kn
 def test_a_table_of_other_blocks_or_without_fetches_is_not_divided() -> None:
     base = _figures()
     small = {**base, "block_size_bytes": 20_000.0}
-    assert "no formula is known" in published_parts(small, small).untold
+    assert "there is no formula" in published_parts(small, small).untold
     assert FETCH in published_parts(base, {key: value for key, value in base.items() if key != FETCH}).untold
 
 

@@ -68,7 +68,7 @@ def test_two_hosts_are_explained_as_two_hosts(run: SealedRun) -> None:
     assert all(abs(row.error) < 0.05 for row in found.whole), [row.error for row in found.whole]
     notes = " ".join(found.notes)
     assert "the network is the run's own: 2 hosts in 2 regions" in notes
-    assert "round trips EU–US: not known of this cluster, taken from the reference's pings" in notes
+    assert "round trips EU–US: not known for this cluster; starting values from the reference's pings" in notes
     (trip,) = [row for row in found.round_trips if row.inferred]
     assert trip.inferred_s == pytest.approx(0.09017, abs=0.006)
     assert _predicted(run).scenarios[0].hosts == 2
@@ -110,8 +110,8 @@ def test_a_run_without_a_topology_says_what_is_assumed(pair: Path, tmp_path: Pat
     explained = _explained(bare)
     notes = " ".join(explained.notes)
     assert explained.explained or "is assumed to be the benchmark's" in explained.sentence
-    assert "taken to be the benchmark cluster: 2 hosts in three regions" in notes
-    assert "--topology FILE` keeps the cluster's own" in notes
+    assert "assumed to be the benchmark cluster: 2 hosts in three regions" in notes
+    assert "--topology FILE` to use the cluster's own" in notes
 
 
 def test_hosts_without_logs_are_named_as_a_cause(run: SealedRun) -> None:
@@ -119,7 +119,7 @@ def test_hosts_without_logs_are_named_as_a_cause(run: SealedRun) -> None:
     own = own_cluster(run, replace(_figures(), hosts=1))
     assert own is not None
     (note,) = [note for note in own.notes if note.startswith(LOGS_MISSING)]
-    assert note.endswith("of 1 host of the topology: adoption was measured on 1 host, and is modelled on 2")
+    assert note.endswith("of 1 host of the topology: adoption was measured on 1 host, but is modelled on 2")
     assert network_doubts(own.notes) == ["import the logs of every host of the topology"]
 
 
@@ -223,9 +223,9 @@ def test_pings_and_stated_round_trips_must_be_of_the_cluster(tmp_path: Path) -> 
     topology = ListedTopology(hosts=[ListedHost(name="a", region="EU", producers=[])])
     path = tmp_path / "latency.csv"
     path.write_text("source,dest,time\nx,y,1.0\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="holds no ping between hosts of the topology"):
+    with pytest.raises(UsageError, match="contains no pings between hosts of the topology"):
         read_pings(path, topology)
     path.write_text("one,two\n1,2\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="does not hold pings"):
+    with pytest.raises(UsageError, match="does not contain pings"):
         read_pings(path, topology)
     assert stated_trips({"eu-central-1-AP": 0.2}, REGIONS)[0].b == "AP"

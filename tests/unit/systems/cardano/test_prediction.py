@@ -151,7 +151,7 @@ def test_a_formula_is_never_taken_for_the_simulation() -> None:
         if row.second:
             assert row.cells[0].text == "by formula"
             assert all("±" not in cell.tail for cell in row.cells)
-    assert any("another method" in note for note in table.notes)
+    assert any("as a second method" in note for note in table.notes)
 
 
 def test_one_scenario_alone_needs_no_words_on_changes() -> None:

@@ -182,6 +182,6 @@ def test_logs_beside_reports_are_not_left_out_in_silence(folder: Path, tmp_path:
     done = lab.run("ingest", "cardano", str(mixed))
     told = " ".join(done.stderr.split())
     assert "not read, because" in told
-    assert "value/node-0/stdout; import a folder of logs by itself" in told
+    assert "value/node-0/stdout; import a folder of logs separately" in told
     assert "notes.md" not in told
     assert "not read, because" not in lab.run("ingest", "cardano", str(mixed / "release.json")).stderr

@@ -147,7 +147,7 @@ def test_runs_that_may_not_be_compared_are_left_out_or_marked() -> None:
     other = run("1.1")
     other.manifest.workload["load.rate_tx_per_s"] = 999
     report = compare_published([[run("1.0")], [other]], TYPST, tool_version="test")
-    assert any("load.rate_tx_per_s is 50 against 999" in note for note in report.notes)
+    assert any("load.rate_tx_per_s is 50 vs. 999" in note for note in report.notes)
 
 
 def test_a_system_that_publishes_nothing_is_refused() -> None:
@@ -156,7 +156,7 @@ def test_a_system_that_publishes_nothing_is_refused() -> None:
     plain.catalogue = plain.catalogue.model_copy(
         update={"metrics": [metric.model_copy(update={"published": None}) for metric in plain.catalogue.metrics]}
     )
-    with pytest.raises(UsageError, match="no published report is known for Demo chain"):
+    with pytest.raises(UsageError, match="there is no published style for Demo chain"):
         compare_published([[plain], [run("1.1")]], TYPST, tool_version="test")
 
 

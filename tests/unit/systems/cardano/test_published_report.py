@@ -68,7 +68,7 @@ def test_a_change_that_the_printed_digits_leave_open_is_marked() -> None:
 def test_a_printed_change_that_cannot_be_is_told() -> None:
     """A report whose own columns do not agree deserves a look before it is believed."""
     wrong = printed_row("CPU", "%", 3, "5.7687", "5.4359", told=[("-0.433", "-6")])
-    assert any("cannot be of the values" in note for note in published_document(_printed([wrong])).notes)
+    assert any("do not match its printed values" in note for note in published_document(_printed([wrong])).notes)
     right = printed_row("CPU", "%", 3, "5.7687", "5.4359", told=[("-0.333", "-6")])
     assert not any("cannot be" in note for note in published_document(_printed([right])).notes)
     org = printed_row("CPU", "%", 3, "0.02543", "0.02391", told=[("-0.002", "-6")])

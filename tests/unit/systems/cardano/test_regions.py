@@ -53,11 +53,11 @@ def test_where_there_is_no_map_the_document_says_why(tmp_path: Path) -> None:
         row["region"] = "region-0"
     one = sealed(Store(tmp_path), lives)
     (note,) = [note for note in cm.block(one.run_id, 4, store=tmp_path).notes if "map" in note]
-    assert note == "No map of regions: all hosts whose region is known are in region-0."
+    assert note == "No map of regions: all hosts with a known region are in region-0."
     unplaced = _story(tmp_path, Lives(4, 4), trails=[trail() | {"region": None}])
     assert "--topology" in unplaced.no_map
     unsent = _story(tmp_path, Lives(4, 4), trails=[trail() | {"sender": None}])
-    assert "another one got the block" in unsent.no_map
+    assert "sent the block to another" in unsent.no_map
 
 
 def test_a_block_stands_against_the_median_block_of_its_run(tmp_path: Path) -> None:

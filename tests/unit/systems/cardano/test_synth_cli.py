@@ -34,7 +34,7 @@ def test_logs_are_made_and_summed_up(lab: Lab, tmp_path: Path) -> None:
         (("synth", "cardano", "--out", "taken", "--force"), "holds something else"),
         (("synth", "cardano", "--out", "new", "--fault", "crash:node-3@9999999"), "begins outside the run"),
         (("synth", "cardano", "--out", "new", "--topology", "star"), "the topology `star`"),
-        (("synth", "cometbft", "--out", "new"), "cannot make logs of `cometbft`"),
+        (("synth", "cometbft", "--out", "new"), "cannot generate logs of `cometbft`"),
         (("synth", "cardano", "--out", "/proc/new"), "/proc/new"),
     ],
 )

@@ -225,8 +225,8 @@ def _many(blocks: int, traced: int) -> Ways:
         (20, 20, ""),
         (20, 19, ""),
         (20, 18, "only 90.0 % of a run's blocks can be traced back to their forgers from host to host"),
-        (19, 19, "a run has 19 blocks, and fewer than 20 tell too little"),
-        (0, 0, "a run has 0 blocks, and fewer than 20 tell too little"),
+        (19, 19, "a run has 19 blocks, but at least 20 are needed"),
+        (0, 0, "a run has 0 blocks, but at least 20 are needed"),
     ],
 )
 def test_twenty_blocks_and_nineteen_in_twenty_of_them_must_be_traced(blocks: int, traced: int, reason: str) -> None:
@@ -302,7 +302,7 @@ def test_only_centiles_that_both_sides_tell_are_divided_and_only_for_blocks_of_o
     assert change.effects == stage_split(base, other, (1, 1))[0].effects
     unlike = {**other, "block_size_bytes": 20_000.0}
     assert stage_split(base, unlike) == stage_split(unlike, base) == stage_split(unlike, unlike) == []
-    assert why_not(base, unlike) == "no formula is known for blocks of these sizes"
+    assert why_not(base, unlike) == "there is no formula for blocks of these sizes"
     for name in ("peer_fetch_s", "slot_to_announced_s", "peer_adopted_s", "block_size_bytes"):
         without = {key: value for key, value in base.items() if key != name}
         assert stage_split(base, without) == stage_split(without, base) == []

@@ -103,7 +103,7 @@ def test_an_impossible_value_is_told_with_its_line(tmp_path: Path, lines: str, s
 def test_what_is_missing_or_nowhere_is_told(tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text('name = "own"\n[program]\nname = "ownd"\n')
-    assert "there is no section `home`" in refused(path)[0]
+    assert "the section `home` is missing" in refused(path)[0]
     assert refused(tmp_path / "none.toml")[0] == f"there is no application `{tmp_path / 'none.toml'}`"
     with pytest.raises(UsageError) as caught:
         adapter_of("cosmos-sdq")
@@ -180,7 +180,7 @@ def test_an_installed_package_offers_an_adapter_by_name(packages: Path, kind: st
     ("module", "said"),
     [
         ("make = lambda: 1 / 0", "(`their_chain:make`) failed: ZeroDivisionError: division by zero"),
-        ("make = 'theirs.toml'", "(`their_chain:make`) is str, and no table of an adapter's keys"),
+        ("make = 'theirs.toml'", "(`their_chain:make`) is str, not a table of adapter keys"),
         ("make = {'name': 'x', 'strat': {}}", ": `strat` is not a key of an application adapter"),
         ("", "(`their_chain:make`) failed: AttributeError: module 'their_chain' has no attribute 'make'"),
     ],
@@ -234,7 +234,7 @@ def test_a_command_that_fails_shows_its_error_and_its_last_lines(
 
 def test_an_init_that_writes_no_genesis_is_told(program: Path, tmp_path: Path) -> None:
     adapter = Adapter.model_validate({**COMMANDS, "home": {"init": ["version"]}})
-    with pytest.raises(EnvironmentFailure, match=r"`chain version` wrote no config/genesis\.json"):
+    with pytest.raises(EnvironmentFailure, match=r"`chain version` did not write config/genesis\.json"):
         make_homes(adapter, nodes(program, tmp_path, 1))
 
 
@@ -251,7 +251,7 @@ def test_a_program_is_found_by_its_name_and_another_one_is_refused(
         programs.install(str(program.with_name("none")), adapter)
     with pytest.raises(UsageError, match="is not a version of test's chain"):
         programs.install("main@1234567", adapter)
-    with pytest.raises(UsageError, match="does not say of which module"):
+    with pytest.raises(UsageError, match="does not name its module"):
         programs.install("v1.0.0", adapter)
 
 
@@ -276,7 +276,7 @@ def test_accounts_are_numbered_funded_and_supplied(tmp_path: Path) -> None:
     assert content["auth"]["params"]["max_memo_characters"] == "512"
     other = tmp_path / "genesis.json"
     other.write_text("{}")
-    with pytest.raises(EnvironmentFailure, match="has no accounts and balances where the Cosmos SDK has them"):
+    with pytest.raises(EnvironmentFailure, match="has no accounts and balances in the sections of the Cosmos SDK"):
         fund_accounts(other, ["a"], adapter, 512)
 
 
@@ -322,7 +322,7 @@ def test_a_function_beside_the_adapter_makes_the_transactions(tmp_path: Path) ->
     ("code", "said"),
     [
         ("def make(order): raise KeyError('x')", "made.py:make` failed: KeyError: 'x'"),
-        ("def make(order): return 5", "returned int, and no transactions"),
+        ("def make(order): return 5", "returned int instead of transactions"),
         ("def make(order): return [['text']]", "returned 'text' as a transaction"),
         ("def made(order): return []", "has no such function"),
         ("import nothing_of_that_name", "cannot be imported: No module named"),

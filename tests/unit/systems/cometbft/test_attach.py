@@ -71,7 +71,7 @@ def test_what_is_no_address_is_refused(address: str) -> None:
     ["<html>", "[]", "3", '{"result": {}}', '{"result": 7}', '{"error": "no such method"}', '{"result": null}'],
 )
 def test_a_server_that_is_no_node_is_refused(content: str) -> None:
-    with answering(content) as place, pytest.raises(UsageError, match="not as the RPC of a CometBFT node does"):
+    with answering(content) as place, pytest.raises(UsageError, match="is not the RPC address of a CometBFT node"):
         reach([place])
 
 
@@ -82,7 +82,7 @@ def test_the_nodes_must_be_of_one_network_and_each_named_once() -> None:
             reach([one, other])
         with pytest.raises(UsageError, match="are the same node"):
             reach([one, again])
-    with pytest.raises(EnvironmentFailure, match="nothing answers at"):
+    with pytest.raises(EnvironmentFailure, match="does not respond"):
         reach([one])
     with pytest.raises(UsageError, match="there is no node"):
         reach([])
@@ -93,10 +93,10 @@ def test_every_node_has_a_metrics_page_or_none_has() -> None:
         assert check_pages([page], 1) == [f"http://{page}/metrics"]
         with pytest.raises(UsageError, match="is not a metrics endpoint"):
             check_pages([page, f"http://{other}/metrics"], 2)
-        with pytest.raises(UsageError, match="2 nodes are attached to, and 1 metrics pages are named"):
+        with pytest.raises(UsageError, match="2 nodes are attached, but 1 metrics pages are given"):
             check_pages([page], 2)
     assert check_pages([], 3) == []
-    with pytest.raises(EnvironmentFailure, match="nothing answers at"):
+    with pytest.raises(EnvironmentFailure, match="does not respond"):
         check_pages([page], 1)
 
 

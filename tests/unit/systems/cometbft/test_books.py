@@ -357,7 +357,7 @@ def test_what_was_listed_and_then_committed_is_committed(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("unseen", "lost", "unsure"),
     [(9, 0, 4), (4, 0, 4), (3, 1, 3), (0, 4, 0), (None, 0, 4)],
-    ids=["room for all", "just", "no room for one", "all listed", "a node did not answer"],
+    ids=["room for all", "just", "no room for one", "all listed", "a node did not respond"],
 )
 def test_of_more_than_a_node_lists_those_are_lost_that_no_mempool_has_room_for(
     monkeypatch: pytest.MonkeyPatch, unseen: int | None, lost: int, unsure: int

@@ -177,10 +177,10 @@ def test_each_reason_is_told_once_with_how_many_failed_for_it(monkeypatch: pytes
     failed = {7: dict(enumerate(said))}
     events = _read(monkeypatch, Chain({7: MINE[:5], 8: [], 9: [], 10: []}, {}, failed=failed))
     assert failure_reasons(events) == [
-        "1 × failed in a block with code 9: no reason given",
+        "1 × failed in a block with code 9: no reason stated",
         "1 × failed in a block with code 4 of sdk: unauthorized",
         "2 × failed in a block with code 5 of sdk: insufficient funds",
-        "1 × failed in a block with code 5 of wasm: no reason given",
+        "1 × failed in a block with code 5 of wasm: no reason stated",
     ]
 
 

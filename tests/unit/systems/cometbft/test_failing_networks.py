@@ -105,7 +105,7 @@ def test_an_applications_places_are_filled_for_each_node(tmp_path: Path) -> None
     ("command", "told"),
     [
         (["no-such-program", "{address}"], "`application.command` names `no-such-program`, which is not a program"),
-        (["sh", "-c", "true"], "`application.command` does not tell the application where to listen"),
+        (["sh", "-c", "true"], "`application.command` does not pass the application its address"),
     ],
 )
 def test_an_application_that_cannot_be_used_is_named(command: list[str], told: str) -> None:
@@ -117,5 +117,5 @@ def test_an_application_that_cannot_be_used_is_named(command: list[str], told: s
 
 def test_two_applications_at_once_are_refused() -> None:
     both = {"command": ["sh", "{address}"], "vote_extension_size_bytes": 0}
-    with pytest.raises(ValueError, match="exclude each other"):
+    with pytest.raises(ValueError, match="cannot be combined"):
         CometBFTProfile.model_validate({"system": "cometbft", "name": "x", "application": both})

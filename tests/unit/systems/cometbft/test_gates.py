@@ -237,7 +237,7 @@ def test_a_run_in_which_all_is_well_passes_every_gate() -> None:
         ({"deaths": ["node1 ended", "node2 ended"]}, {"nodes_alive": "node1 ended; node2 ended"}),
         (
             {"starts": {"node0": [5.0], "node1": [5.0, 6.0], "node2": [1.0, 2.0]}},
-            {"nodes_steady": "node1, node2 started anew"},
+            {"nodes_steady": "node1, node2 restarted"},
         ),
         ({"stopped": {"node3": "at height 5"}}, {"following": "node3 stopped: at height 5"}),
         (
@@ -254,7 +254,7 @@ def test_a_run_in_which_all_is_well_passes_every_gate() -> None:
         ({"lags": [0.001] * 49 + [0.06]}, {"lag": "60 ms"}),  # so few have no centile: the worst one counts
         ({"drained": False, "waiting": PendingTransactions(fullest=1234)}, {"drained": "1234 left"}),
         ({"intervals": []}, {"blocks": "0 blocks"}),
-        ({"intervals": [1.0] * 18 + [None] * 2}, {"observed": "2 of 20 unseen"}),
+        ({"intervals": [1.0] * 18 + [None] * 2}, {"observed": "2 of 20 not observed"}),
         ({"load": {"cpu_s": 5.1}}, {"generator": "0.51 cores"}),
         ({"load": {"cpu_s": 0.3, "wall_s": 0.5}}, {"generator": "0.60 cores"}),
         (
@@ -325,7 +325,7 @@ def test_the_limits_are_told_as_they_are_demanded() -> None:
         "committed": "≥ 98.0 %",
         "drained": "0 left",
         "blocks": "≥ 10 blocks",
-        "observed": "0 unseen",
+        "observed": "0 not observed",
         "pressure": "≤ 10.0 %",
     }
 
@@ -335,26 +335,26 @@ def test_a_reader_is_told_what_each_gate_asks_and_what_it_found() -> None:
     asked = {"extra_rounds_max": 0, "unsent_by_generator_max": 0.02}
     gates = _gates(limits=asked, disturber=companion, rotation=companion)
     assert {name: (gate.label, gate.measured) for name, gate in gates.items()} == {
-        "nodes_alive": ("no node was lost", "all alive"),
-        "nodes_steady": ("no node started anew", "none"),
+        "nodes_alive": ("no node died", "all alive"),
+        "nodes_steady": ("no node restarted", "none"),
         "following": ("every node followed the chain", "all"),
-        "going_on": ("the network went on making blocks", "to the end"),
-        "books": ("the books balance", "balanced"),
-        "answers": ("no answer was wrong", "none"),
+        "going_on": ("the network kept making blocks", "until the end"),
+        "books": ("the transaction counts balance", "balanced"),
+        "answers": ("no response was wrong", "none"),
         "lost": ("no accepted transaction was lost", "0 accepted transactions lost"),
         "achieved": ("the offered load was sent", "100.0 %"),
-        "committed": ("what was offered was committed", "100.0 %"),
+        "committed": ("the offered transactions were committed", "100.0 %"),
         "lag": ("the schedule was kept (p99)", "1 ms"),
-        "drained": ("the mempools ran empty", "0 left"),
+        "drained": ("the mempools were emptied", "0 left"),
         "blocks": ("enough blocks", "20 blocks"),
-        "observed": ("every commit was seen", "0 of 20 unseen"),
-        "generator": ("the generator had time to spare", "0.10 cores"),
+        "observed": ("every commit was observed", "0 of 20 not observed"),
+        "generator": ("the load generator was not overloaded", "0.10 cores"),
         "pressure": (
             "waits for a processor, our processes",
             "nodes 0.0 %, generator and observer 0.0 %, stolen 0.0 % of the time",
         ),
-        "rounds": ("consensus needed no more rounds", "0 in 20 blocks"),
-        "unsent": ("the generator sent all that no node held up", "0.0 %"),
+        "rounds": ("consensus needed no extra rounds", "0 in 20 blocks"),
+        "unsent": ("the load generator sent everything that no node delayed", "0.0 %"),
         "recovered": ("every perturbed node recovered", "all 1 perturbations"),
         "joined": ("every joining node caught up under load", "all 1 nodes"),
     }
@@ -363,7 +363,7 @@ def test_a_reader_is_told_what_each_gate_asks_and_what_it_found() -> None:
 
 def test_a_kernel_that_does_not_tell_who_waited_warns_and_does_not_fail() -> None:
     gate = _gates(waited=[None], generator_waited=[None])["pressure"]
-    assert (gate.status, gate.measured) == (GateStatus.UNKNOWN, "this kernel does not tell")
+    assert (gate.status, gate.measured) == (GateStatus.UNKNOWN, "not reported by this kernel")
 
 
 @pytest.mark.parametrize(
@@ -415,7 +415,7 @@ def test_whose_failure_it_is(broken: dict[str, Any], status: Status) -> None:
 
 def test_a_node_that_needs_several_tries_is_told() -> None:
     sound = start_gate([])
-    assert (sound.status, sound.measured) == (GateStatus.PASS, "all at the first try")
+    assert (sound.status, sound.measured) == (GateStatus.PASS, "all at the first attempt")
     gate = start_gate([Incident(time_ns=1, what="node0 exited with code 1")] * 2)
     assert (gate.status, gate.measured) == (GateStatus.WARN, "node0 exited with code 1, 2 times")
     assert status_of([gate]) is Status.VALID
@@ -429,7 +429,7 @@ def test_a_node_that_needs_several_tries_is_told() -> None:
         # Where waiting is no reason against a run, a full machine is none against its start.
         (1.0, 0.99, GateStatus.PASS, ("99.0 %", "≤ 100.0 %")),
         (0.99, 0.99, GateStatus.FAIL, ("99.0 %", "≤ 80.0 %")),
-        (0.1, None, GateStatus.UNKNOWN, ("this kernel does not tell", "≤ 80.0 %")),
+        (0.1, None, GateStatus.UNKNOWN, ("not reported by this kernel", "≤ 80.0 %")),
     ],
 )
 def test_how_full_a_machine_may_be_that_starts_a_network(
@@ -449,7 +449,7 @@ def test_a_network_that_died_fails_on_any_machine_and_one_that_was_late_on_a_cal
     assert [status_of([one]) for one in (died, late)] == [Status.FAILED] * 2
     assert (late.id, late.label, late.measured, late.limit) == (
         "network",
-        "the network could be measured",
+        "the network was ready for measurement",
         "x",
         "healthy nodes",
     )
@@ -468,14 +468,17 @@ def test_what_may_be_lost_is_no_failure_and_no_pass() -> None:
     gate = _gates(lost=3, unsure=17)["lost"]
     assert (gate.status, gate.measured) == (GateStatus.FAIL, "between 3 and 20 accepted transactions lost")
     assert gate.conclusive
-    assert gate.detail == "when the run ended, mempools held more than their nodes list, or a node did not answer"
+    assert (
+        gate.detail
+        == "at the end of the run, mempools held more transactions than their nodes list, or a node did not respond"
+    )
 
 
 def test_few_blocks_are_told() -> None:
     assert _gates(intervals=[None])["blocks"].status is GateStatus.WARN, "one is few, and none is a failure"
     gate = _gates(intervals=[None] + [1.0] * 8)["blocks"]
     assert (gate.status, gate.measured, gate.limit) == (GateStatus.WARN, "9 blocks", "≥ 10 blocks")
-    assert gate.detail == "few blocks make wide intervals: a longer load decides more"
+    assert gate.detail == "few blocks give wide intervals; a longer load gives narrower ones"
     assert _gates(intervals=[1.0] * 24, limits={"blocks_min": 25})["blocks"].status is GateStatus.WARN
 
 
@@ -491,7 +494,7 @@ def test_a_planned_start_is_no_restart() -> None:
     killed = [{"kind": "kill", "nodes": [3], "at_s": 1.0}]
     starts = {"node3": [1.0, 2.0]}
     assert _failed(_gates(starts=starts, perturbation=killed)) == {}
-    assert _failed(_gates(starts=starts)) == {"nodes_steady": "node3 started anew"}
+    assert _failed(_gates(starts=starts)) == {"nodes_steady": "node3 restarted"}
 
 
 def test_further_gates_come_where_a_profile_asks_for_them() -> None:

@@ -112,7 +112,7 @@ def test_the_command_leads_from_the_list_to_one_and_says_what_there_is_not(
     for arguments, said in (
         (("transaction", run.run_id, "0-99999"), "has no transaction `0-99999`"),
         (("block", run.run_id, "3"), "has no trail `block`"),
-        (("trail", run.run_id, "transaction", slowest.key, "--host", "node0"), "has no hosts of its own"),
+        (("trail", run.run_id, "transaction", slowest.key, "--host", "node0"), "has no separate hosts"),
     ):
         with pytest.raises(UsageError, match=said):
             chainmark(*arguments)
@@ -149,8 +149,8 @@ def test_a_transaction_that_was_not_committed_ends_at_its_stage_and_says_how(
     run = made.seal(manifest, SYSTEM.catalogue(), summarise(SYSTEM.catalogue().sampled({}), {}, 1))
     ends = {
         "0-0": ("committed", 3), "1-0": ("failed in a block", 3), "0-1": ("rejected: mempool full", 2),
-        "1-1": ("rejected: check code 33", 2), "0-2": ("no answer (timeout)", 1), "1-2": ("committed", 3),
-        "0-3": ("not sent", 0), "1-3": ("lost", 2), "0-4": ("rejected: mempool full, in a block nevertheless", 2),
+        "1-1": ("rejected: check code 33", 2), "0-2": ("no response (timeout)", 1), "1-2": ("committed", 3),
+        "0-3": ("not sent", 0), "1-3": ("lost", 2), "0-4": ("rejected: mempool full, but in a block", 2),
     }  # fmt: skip
     stories = {key: _story(run, key) for key in ends}
     assert {key: (story.outcome, story.last) for key, story in stories.items()} == ends
@@ -160,8 +160,10 @@ def test_a_transaction_that_was_not_committed_ends_at_its_stage_and_says_how(
     assert {trace.key for trace in listed.slowest} == {"0-0", "1-2"}
     assert {trace.key for trace in listed.others} == set(ends) - {"0-0", "1-2"}
     document = cm.transaction(run.run_id, "0-1", store=tmp_path)
-    assert document.sentence.startswith("Transaction 0-1 ended as “rejected: mempool full”; it got to “answered”, 2.00")
-    assert "7 transactions of 9 did not get to the end" in cm.transaction(run.run_id, store=tmp_path).sentence
+    assert document.sentence.startswith(
+        "Transaction 0-1 ended as “rejected: mempool full”; its last stage was “answered”, 2.00"
+    )
+    assert "7 transactions of 9 did not reach the last stage" in cm.transaction(run.run_id, store=tmp_path).sentence
 
 
 def _pair(store: Path) -> list[SealedRun]:

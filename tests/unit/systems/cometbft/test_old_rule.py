@@ -69,11 +69,11 @@ def test_the_reason_of_each_disagreement(comparison: Comparison) -> None:
     assert noisy.agreement is RuleConcordance.ONLY_OLD_FAILS
     assert "within the noise of 3 + 3 runs" in noisy.why
     close = row_of(comparison, judgement("gc_pause_s", 1.0, 1.14, low=0.05))
-    assert "too few runs to tell it from its margin of 10 %" in close.why
+    assert "too few runs to decide against its margin of 10 %" in close.why
     better = row_of(comparison, judgement("gc_pause_s", 1.0, 0.5, outcome=Outcome.BETTER))
-    assert better.why == "it differs for the better"
+    assert better.why == "the difference is an improvement"
     more = row_of(comparison, judgement("committed_tx_per_s", 1.0, 2.0, outcome=Outcome.BETTER))
-    assert more.why == "it differs for the better"
+    assert more.why == "the difference is an improvement"
     either = row_of(comparison, judgement("block_size_bytes", 1.0, 2.0))
     assert either.why.startswith("neither direction is better")
     small = row_of(comparison, judgement("rounds_extra_count", 0.01, 0.05))

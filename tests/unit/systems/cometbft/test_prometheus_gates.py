@@ -113,8 +113,8 @@ def test_what_happened_to_the_nodes_is_told_in_the_order_of_time() -> None:
     )
     assert [(one.time_ns // NS, one.what) for one in coverage.incidents()] == [
         (101, "a was not scraped for 3.0 s"),
-        (103, "b started anew"),
-        (104, "a started anew"),
+        (103, "b restarted"),
+        (104, "a restarted"),
         (104, "b was not scraped for 3.2 s"),
     ]
 
@@ -140,9 +140,9 @@ def test_everything_at_its_limit_passes() -> None:
     found = gates()
     assert {gate.status for gate in found.values()} == {GateStatus.PASS}
     assert [(gate.label, gate.measured, gate.limit) for gate in found.values()] == [
-        ("the server answered in full", "no warning", "no warning"),
-        ("every node was scraped all the time", "98.0 % of b", "≥ 98.0 % of every node"),
-        ("no node started anew", "none", "none"),
+        ("the server's responses were complete", "no warning", "no warning"),
+        ("every node was scraped throughout", "98.0 % of b", "≥ 98.0 % of every node"),
+        ("no node restarted", "none", "none"),
         ("enough blocks", "30 blocks", "≥ 30 blocks"),
     ]
 

@@ -35,9 +35,9 @@ def test_a_node_is_called_by_what_tells_it_apart(targets: list[tuple[str, str]],
 
 def test_another_label_names_nodes_if_it_tells_them_apart() -> None:
     assert list(name_hosts(_labels(("qa", "x:1"), ("qa", "x:2")), "zone")) == ["1", "2"]
-    with pytest.raises(UsageError, match="does not tell"):
+    with pytest.raises(UsageError, match="does not distinguish"):
         name_hosts(_labels(("qa", "x:1"), ("qb", "y:1")), "zone")
-    with pytest.raises(UsageError, match="does not tell"):
+    with pytest.raises(UsageError, match="does not distinguish"):
         name_hosts(_labels(("qa", "x:1")), "region")
 
 

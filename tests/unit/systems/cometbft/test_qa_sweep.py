@@ -21,7 +21,7 @@ from tests.unit.compare.synthetic_runs import sides
 
 
 def _saturated(label: str, low: int, high: int | None, state: State = "found") -> SaturationVersion:
-    """A version that surely keeps up with ``low`` per second, and surely does not with ``high``."""
+    """A version that surely sustains ``low`` per second, and surely does not with ``high``."""
     found = Saturation(
         measure="committed", threshold=0.9, state=state, load_per_s=low or None, low_per_s=low, high_per_s=high,
         connections=1, rate_per_s=low, reason="by hand",

@@ -108,7 +108,7 @@ def test_the_order_of_the_rows_changes_no_sample(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "told"),
     [
-        ([], "holds no transaction"),
+        ([], "contains no transactions"),
         ([_row(1), (_IDS[0], _EPOCH_NS, 1, "AB", 1, 400, 1024)], "has rate 200 and 400"),
     ],
 )

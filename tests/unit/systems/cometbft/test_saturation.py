@@ -162,9 +162,9 @@ def test_versions_are_compared_where_both_were_loaded_alike() -> None:
     (found,) = report.comparisons
     assert [cell.name for cell in found.cells] == ["c=1, r=200"]
     assert found.left_out == [
-        "c=1, r=400: new was not given this load",
-        "c=1, r=800: no run of old counts",
-        "c=2, r=400: old was not given this load",
+        "c=1, r=400: new was not run at this load",
+        "c=1, r=800: no valid run of old",
+        "c=2, r=400: old was not run at this load",
     ]
     outcomes = {(one.metric_id, one.statistic): one.outcome for one in found.cells[0].judgements}
     assert outcomes["latency_s", "mean"] is Outcome.WORSE

@@ -85,16 +85,16 @@ def test_nodes_that_are_there_find_each_other_without_the_absent_ones(nodes: int
         ({"network": {"topology": "seeds"}}, "seeds and the topology"),
         ({"network": {"validators": 3, "absent_validators": 1}}, "halts the chain"),
         ({"network": {"validators": 6, "absent_validators": 2}}, "halts the chain"),
-        ({"network": {"absent_validators": 1, "voting_powers": [1, 1, 1, 2]}}, "with 40 % of the voting power away"),
+        ({"network": {"absent_validators": 1, "voting_powers": [1, 1, 1, 2]}}, "with 40 % of the voting power offline"),
         ({"network": {"voting_powers": [1, 1, 1]}}, "has 3 entries, but there are 4 validators"),
         ({"network": {"validators": 2, "absent_validators": 2, "allow_halt": True}}, "leaves no validator"),
-        ({"network": {"validators": 4, "absent_validators": 1}, "load": {"targets": [3]}}, "that validator is absent"),
+        ({"network": {"validators": 4, "absent_validators": 1}, "load": {"targets": [3]}}, "that validator is offline"),
         ({"network": {"loss": 0.1}}, "needs `network.links"),
-        ({"perturbation": [{"kind": "kill", "nodes": [0], "at_s": 1}]}, "which the load is sent to"),
+        ({"perturbation": [{"kind": "kill", "nodes": [0], "at_s": 1}]}, "which receives the load"),
         ({"perturbation": [{"kind": "kill", "nodes": [4], "at_s": 1}]}, "which is not started"),
         ({"perturbation": [{"kind": "pause", "nodes": [3], "at_s": 25, "for_s": 6}]}, "ends 31 s into the window"),
         ({"perturbation": [{"kind": "disconnect", "nodes": [3], "at_s": 1}]}, "cuts connections, which needs"),
-        ({"perturbation": [{"kind": "upgrade", "nodes": [3], "at_s": 1}]}, "needs the `version`"),
+        ({"perturbation": [{"kind": "upgrade", "nodes": [3], "at_s": 1}]}, "requires `version`"),
         ({"perturbation": [{"kind": "kill", "nodes": [3], "at_s": 1, "version": "v1"}]}, "has no `version`"),
         (
             {
@@ -103,7 +103,7 @@ def test_nodes_that_are_there_find_each_other_without_the_absent_ones(nodes: int
                     {"kind": "kill", "nodes": [3], "at_s": 4},
                 ]
             },
-            "begins on node 3 while an earlier one lasts",
+            "begins on node 3 before an earlier one ends",
         ),
         (
             {"application": {"vote_extension_size_bytes": 8}, "network": {"other_version": "v1"}},

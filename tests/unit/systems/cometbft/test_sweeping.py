@@ -258,7 +258,7 @@ def test_another_test_is_not_resumed(tmp_path: Path) -> None:
     for other in (SweepRequest(("b", "a"), 1, 1), SweepRequest(("a", "b"), 1, 2)):
         with pytest.raises(UsageError, match="was made with other"):
             _made(tmp_path, SweepRequest(other.versions, 1, other.seed, resume=part.experiment_id))
-    with pytest.raises(UsageError, match="there is no run"):
+    with pytest.raises(UsageError, match="the store has no runs of an experiment"):
         _made(tmp_path, SweepRequest(("a",), 1, 1, resume="nothing"))
 
 

@@ -32,10 +32,10 @@ _PEERS = 3
 _POINTS = 200
 _LISTED = 10
 _CONCLUSIONS = (
-    "The header delay is the network's: other blocks, other forgers and other peers give another one. Whether this "
-    "host is slow, the time after the header says.",
-    "Another day has another chain. To judge a release, import some days of each and give them to chainmark compare: "
-    "time of day, epoch boundary, header delay and block size are then made equal.",
+    "The header delay depends on the network: it differs for other blocks, forgers and peers. The time after the "
+    "header shows whether this host is slow.",
+    "The chain differs from day to day. To judge a release, import several days of each release and run `chainmark "
+    "compare`, which adjusts for time of day, epoch boundary, header delay and block size.",
 )
 
 
@@ -43,8 +43,8 @@ def host_document(report: HostReport) -> Document:
     """Lay out one host's run."""
     manifest = report.manifest
     sections = [
-        Section("beside", "Beside the other tool", _beside(report.beside) if report.beside else []),
-        Section("host", "How late blocks were, and whose time that is", _page(report)),
+        Section("beside", "Comparison with the other tool", _beside(report.beside) if report.beside else []),
+        Section("host", "Block delays and their causes", _page(report)),
     ]
     cases = [_valid(report), *([_agreement(report.beside)] if report.beside else [])]
     verdict = worst([case.verdict for case in cases])
@@ -71,7 +71,7 @@ def _page(report: HostReport) -> list[Block]:
         _chain_table(report),
         _peer_table(report),
         _slowest_table(report),
-        Remarks("conclusions", "What follows from it", _CONCLUSIONS),
+        Remarks("conclusions", "Conclusions", _CONCLUSIONS),
     ]
 
 
@@ -111,11 +111,11 @@ def _sentence(report: HostReport) -> str:
     count, others = sampled(report.chain.classes)
     if not count:
         return (
-            f"No block was received and adopted within the limits, of {units.count(others)} that the log mentions: the "
-            "accounts of the run say why."
+            f"None of the {units.count(others)} blocks in the log was received and adopted within the limits: the "
+            "counts of the run show why."
         )
     if _value(report, "received_adopted_s", "p50") is None:
-        return f"{units.plural(count, 'block')} received and adopted, too few to tell a median."
+        return f"{units.plural(count, 'block')} received and adopted, too few for a median."
     whole = units.quantity(_value(report, "received_adopted_s", "p50"), "s")
     header = units.quantity(_value(report, "header_delay_s", "p50"), "s")
     own = units.quantity(_value(report, "header_to_adopted_s", "p50"), "s")
@@ -123,17 +123,17 @@ def _sentence(report: HostReport) -> str:
     tail = f", and 95 of 100 within {units.quantity(late, 's')}" if late is not None else ""
     return (
         f"Half of {units.plural(count, 'block')} were adopted within {whole} of their slots{tail}; at the median the "
-        f"header took {header} to get here, and the block was adopted {own} after its header."
+        f"header took {header} to arrive, and the block was adopted {own} after its header."
     )
 
 
 def _delay_table(report: HostReport) -> Table:
-    columns = [*words("delay", "in blockperf", "whose time"), *map(Column, _CENTILES)]
+    columns = [*words("delay", "in blockperf", "caused by"), *map(Column, _CENTILES)]
     rows = [_delay_row(report, *entry) for entry in _DELAYS]
     others = ", ".join(name for _, name, _ in _DELAYS if name)
     notes = [
         "Header: from slot start. Request: from the header, to the peer that sent it. Fetched: from the request. "
-        f"Adopted: from then, also by a switch of forks. In openblockperf: {others}.",
+        f"Adopted: from the fetch, also by a switch of forks. In openblockperf: {others}.",
     ]
     return Table("delays", "", columns, rows, notes)
 
@@ -174,13 +174,13 @@ def _chart(blocks: Sequence[SeenBlock]) -> list[Block]:
     return [
         Chart(
             id="received",
-            title="Blocks here, over time since their slots",
+            title="Received and adopted blocks over time since their slots",
             x=Axis(time, domain=(0.0, edge_s)),
             y=Axis("share of blocks", numbers="percent", domain=(0, 1)),
             layers=[line],
             data={"points": columns_of(rows)},
             series={"label": LegendSeries(["first header", "adopted"])},
-            note="The slowest hundredth lies beyond the right edge.",
+            note="The slowest 1 % is beyond the right edge.",
             wide=True,
             height=220,
             paper=(560, 80),
@@ -209,7 +209,7 @@ def _chain_table(report: HostReport) -> Table:
     )
     facts = {
         "blocks of others": f"{units.count(count)} of {units.count(others)} received and adopted",
-        "the others of them": one_line(f"{name} {units.count(n)}" for name, n in reasons.items()) or "none",
+        "excluded blocks": one_line(f"{name} {units.count(n)}" for name, n in reasons.items()) or "none",
         "mean size": units.NO_DATA if size is None else units.byte_size(round(size)),
         "heights with a battle": units.count(chain.battles),
         "switches to another fork": units.count(chain.switches),
@@ -217,7 +217,7 @@ def _chain_table(report: HostReport) -> Table:
         "missed slots": missed,
         **_resources(report),
     }
-    return Table("chain", "The chain, and what the node used", words("", ""), [row_of(*fact) for fact in facts.items()])
+    return Table("chain", "Chain and resource use", words("", ""), [row_of(*fact) for fact in facts.items()])
 
 
 def _resources(report: HostReport) -> dict[str, str]:
@@ -229,7 +229,7 @@ def _resources(report: HostReport) -> dict[str, str]:
         messages = [
             f"{name} {units.quantity(value, metric.unit)}" for name, value in values.items() if value is not None
         ]
-        facts[metric.label] = one_line(messages) or "not logged: trace Resources at Info"
+        facts[metric.label] = one_line(messages) or "not logged; trace Resources at Info"
     return facts
 
 
@@ -247,7 +247,7 @@ def _peer_table(report: HostReport) -> Table:
     columns = [*words("peer"), Column("first headers"), Column("blocks"), Column("median fetch")]
     more = len(report.peers) - _PEERS
     notes = [f"{units.plural(more, 'more peer')} sent less."] if more > 0 else []
-    return Table("peers", "Who sent them first", columns, rows, notes)
+    return Table("peers", "First senders", columns, rows, notes)
 
 
 def _slowest_table(report: HostReport) -> Table:
@@ -280,13 +280,11 @@ def _beside_sentence(beside: Beside) -> str:
     if lacking := len(beside.only_theirs) + len(beside.not_in_log):
         messages.append(f"{units.plural(lacking, 'block')} only in {beside.file}")
     if beside.outside:
-        messages.append(f"{units.plural(beside.outside, 'block')} there from before or after this log")
+        messages.append(f"{units.plural(beside.outside, 'block')} there before or after this log")
     if beside.only_ours:
         messages.append(f"{units.plural(len(beside.only_ours), 'block')} only here")
     if beside.masked:
-        messages.append(
-            f"{units.plural(beside.masked, 'peer address', 'peer addresses')} not the same, which may be masked"
-        )
+        messages.append(f"{units.plural(beside.masked, 'peer address', 'peer addresses')} differ and may be masked")
     return "; ".join(messages)
 
 
@@ -299,7 +297,7 @@ def _beside(beside: Beside) -> list[Block]:
     rows += [
         row_of(units.count(height), "block", "not in the log", "a sample") for height in beside.not_in_log[:_LISTED]
     ]
-    blocks: list[Block] = [Remarks("beside", "", ["Delays may differ by 1 ms, to which both are cut."])]
+    blocks: list[Block] = [Remarks("beside", "", ["Delays may differ by 1 ms, because both are truncated to ms."])]
     if rows:
-        blocks.append(Table("differences", "What differs", words("height", "figure", "here", beside.file), rows))
+        blocks.append(Table("differences", "Differences", words("height", "figure", "here", beside.file), rows))
     return blocks

@@ -40,7 +40,9 @@ def to_follow(order: ImportRequest, stated: StatedGenesis) -> ImportRequest:
         UsageError: it is a folder, or there is no genesis.
     """
     if order.path.is_dir():
-        raise UsageError(f"`{order.path}` is a folder, and one log can be followed", "give the file that grows")
+        raise UsageError(
+            f"`{order.path}` is a folder, but only a file can be followed", "give the log file that is being written"
+        )
     import_request = replace(order, genesis=find_genesis(order.path.parent, order.genesis))
     genesis_of(import_request, stated)
     return import_request

@@ -28,7 +28,7 @@ def host_report(run: SealedRun, against: Path | None) -> HostReport:
     """
     if not is_of_one_host(run):
         raise UsageError(
-            f"run `{run.run_id}` is not of one host", "import one host's log: `chainmark ingest cardano relay.log`"
+            f"run `{run.run_id}` is not of a single host", "import one host's log: `chainmark ingest cardano relay.log`"
         )
     lives = run.events("lives")
     blocks = seen_blocks(run, lives)

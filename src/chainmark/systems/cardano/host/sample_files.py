@@ -18,7 +18,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 from chainmark.core.errors import ChainmarkError, UsageError
 from chainmark.core.storage import storage_errors
 
-_HINT = "it is JSON lines, a JSON list or a CSV file with the names of blockperf's or openblockperf's samples"
+_HINT = "give JSON lines, a JSON list or a CSV file with the field names of blockperf or openblockperf"
 
 
 def _named(*names: str) -> Any:
@@ -80,10 +80,10 @@ def read_samples(path: Path) -> list[BlockSample]:
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(str(part) for part in first["loc"]) or "it"
-            raise UsageError(f"sample {number} of {path} is none: {field}: {first['msg']}", _HINT) from error
+            raise UsageError(f"sample {number} of {path} is invalid: {field}: {first['msg']}", _HINT) from error
         block_samples.setdefault(sample.block_hash.strip('"'), sample)
     if not block_samples:
-        raise UsageError(f"{path} holds no sample", _HINT)
+        raise UsageError(f"{path} contains no samples", _HINT)
     return list(block_samples.values())
 
 
@@ -117,7 +117,7 @@ def written(samples: Iterable[BlockSample], suffix: str) -> bytes:
     if suffix == ".jsonl":
         return "".join(json.dumps(row) + "\n" for row in rows).encode()
     if suffix != ".csv":
-        raise UsageError(f"samples are not written as `{suffix}`", "the file's name ends in .csv or .jsonl")
+        raise UsageError(f"samples cannot be written as `{suffix}`", "use a file name that ends in .csv or .jsonl")
     text = io.StringIO()
     writer = csv.DictWriter(text, list(BLOCKPERF_NAMES.values()), lineterminator="\n")
     writer.writeheader()

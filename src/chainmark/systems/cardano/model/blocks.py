@@ -80,7 +80,7 @@ def parts_tables(
     for metric, parts in entries:
         columns = {labels[scenario]: values for scenario, values in parts.items()}
         scale = _scale(metric, columns, errors.get(metric.id, 0.0), totals)
-        title = scale.label(f"What {metric.label} is made of")
+        title = scale.label(f"Contributions to {metric.label}")
         tables.append(_matrix(f"parts-{metric.id}", title, stages, columns, scale))
     return tables
 
@@ -90,7 +90,7 @@ def matrix_table(metrics: Sequence[Metric], stages: Sequence[str], parts: Sequen
     shorts, shared = short_labels([metric.label for metric in metrics])
     columns = dict(zip(shorts, parts, strict=True))
     scale = _scale(metrics[0], columns, error)
-    return _matrix("parts-all", scale.label(f"What {shared or 'the whole'} is made of"), stages, columns, scale)
+    return _matrix("parts-all", scale.label(f"Contributions to {shared or 'the total'}"), stages, columns, scale)
 
 
 Columns = Mapping[str, list[float]]

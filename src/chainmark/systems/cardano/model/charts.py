@@ -79,7 +79,7 @@ def curve_chart(lines: Sequence[CurveLine], measured: Sequence[tuple[float, floa
             _diamonds("measured", "x", [Tooltip("hosts, measured", "y", ".0%"), Tooltip(time, "x", ".4g")], "y")
         )
         data["measured"] = columns_of({"x": value, "y": fraction} for value, fraction in measured)
-        note += " Diamonds: what the source measured."
+        note += " Diamonds: measured by the source."
     return Chart(
         id="curves",
         title="Hosts that adopted, over time",
@@ -133,7 +133,7 @@ def part_chart(rows: Sequence[dict[str, Any]], names: Sequence[str], axis: str, 
     ]
     return Chart(
         id="parts",
-        title="The parts, end to end",
+        title="Stages, end to end",
         x=Axis(axis, domain=(0, longest)),
         y=Axis(names=list(dict.fromkeys(row["label"] for row in rows))),
         layers=[
@@ -145,7 +145,7 @@ def part_chart(rows: Sequence[dict[str, Any]], names: Sequence[str], axis: str, 
             "numbers": columns_of(row for row in rows if row["value"] > longest * _NARROWEST_NUMBERED),
         },
         series={"part": LegendSeries(names, PART_COLOURS)},
-        note="The parts add up to the whole. A bar's numbers are those of the legend.",
+        note="The stages add up to the total. The numbers in a bar are those of the legend.",
         wide=True,
         choice="choice" if any("choice" in row for row in rows) else "",
         pages=pages,
@@ -175,7 +175,7 @@ def error_chart(points: Sequence[ErrorPoint]) -> Chart:
         note += " Diamonds: the error of the closed formula."
     return Chart(
         id="errors",
-        title="Errors against their limits",
+        title="Errors and their limits",
         x=_ERROR_AXIS,
         y=Axis(names=[point.label for point in points]),
         layers=layers,

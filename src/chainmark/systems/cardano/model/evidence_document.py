@@ -67,14 +67,14 @@ def _sentence(evidence: ModelRecord, groups: Sequence[str], methods: Sequence[st
     runs = f"{units.plural(len(evidence.runs), 'run')} in {units.plural(len(groups), 'group')}"
     rows = [row for row in evidence.rows if methods and row.method == methods[0]]
     if not rows:
-        return first_sentence(f"The record holds {runs}")
+        return first_sentence(f"The record contains {runs}")
     usual = [row.overall for row in rows]
     low, high = _percent(min(usual)), _percent(max(usual))
     typical = f"{low} %" if low == high else f"{low}–{high} %"
     largest = _percent(max(max(row.largest) for row in rows if row.largest))
     return first_sentence(
         f"“{methods[0]}” is off by {typical} (root mean square) and by at most {largest} % over {runs}",
-        next_step="measure what must be known better than that",
+        next_step="if that is not precise enough, measure instead",
     )
 
 
@@ -96,7 +96,7 @@ def _methods(
         lines.append(_line("largest", [*(_percent(value) for value in row.largest), ""], second=True))
     runs = sorted({row.runs for row in rows})
     counted = units.plural(runs[0], "run") if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs"
-    notes = [_ERRORS_ARE, "First the root mean square over the runs; “all”: over all columns as well."]
+    notes = [_ERRORS_ARE, "First row: the root mean square over the runs; “all”: over all columns as well."]
     points = [
         {"method": row.method, "column": short, "error": value}
         for row in rows

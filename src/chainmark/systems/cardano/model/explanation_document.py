@@ -40,11 +40,11 @@ EXPLAINED, NOT_EXPLAINED = "✓", "✗"
 def explanation_document(explanation: Explanation) -> Document:
     """Lay out an explanation."""
     sections = [
-        Section("whole", "The whole", _whole(explanation)),
-        Section("contributions", "What it is made of", _contributions(explanation)),
+        Section("whole", "End-to-end figures", _whole(explanation)),
+        Section("contributions", "Contributions of the stages", _contributions(explanation)),
         Section("shares", "Network and node", _shares(explanation)),
         *split_sections(explanation.split, explanation.catalogue),
-        Section("parts", "The parts", _parts(explanation)),
+        Section("parts", "Stages", _parts(explanation)),
         Section("round-trips", "Round trips", _round_trips(explanation)),
     ]
     simulated = f"{units.plural(explanation.blocks, 'block')} simulated"
@@ -85,9 +85,9 @@ def _whole(explanation: Explanation) -> list[Block]:
         modelled.ERRORS_ARE,
         f"limit: the largest error that the model's own record allows. {EXPLAINED}: within it, {NOT_EXPLAINED}: beyond "
         "it. Bar: the error ± 2 standard errors, before the band of the limit.",
-        *(["“by formula”: from a closed formula, another method, as a second opinion, with its error."] * formula),
+        *(["“by formula”: from a closed formula, as a second method, with its error."] * formula),
     ]
-    table = Table("whole", "The whole, measured and as its parts give it", columns, rows, notes)
+    table = Table("whole", "End-to-end figures, measured and from the stages", columns, rows, notes)
     points = measured_points([(row.metric_id, row.measured) for row in explanation.whole], explanation.fractions)
     curve = curve_charts([explanation.curve.model_copy(update={"scenario": 0})], ["modelled"], points)
     return [table, _error_figure(explanation), *curve]
@@ -157,8 +157,8 @@ def _shares(explanation: Explanation) -> list[Block]:
         rows.append(row_of(scale.label(metric.label), *cells))
     notes = [
         modelled.ERRORS_ARE,
-        "network by the logs: what hops between regions take beyond those within one, on the way to the host whose "
-        "adoption is the centile; modelled: round trips and further TCP rounds. The model was not fitted to either.",
+        "network by the logs: the additional time of hops between regions over hops within one, on the way to the "
+        "host whose adoption is the centile; modelled: round trips and further TCP rounds. Neither was used to fit.",
     ]
     return [Table("shares", "Network and node, by the logs and modelled", columns, rows, notes)]
 
@@ -173,9 +173,9 @@ def _parts(explanation: Explanation) -> list[Block]:
     notes = [
         modelled.ERRORS_ARE,
         modelled.NO_DIFFERENCE_IS,
-        "fitted: the model was calibrated to agree with it; checked: it was not.",
+        "fitted: the model was calibrated with this figure; checked: it was not.",
     ]
-    return [Table("parts-measured", "The parts, measured and modelled", columns, rows, notes)]
+    return [Table("parts-measured", "Stages, measured and modelled", columns, rows, notes)]
 
 
 def _part_row(metric: Metric, row: PartRow) -> TableRow:
@@ -196,8 +196,8 @@ def _round_trips(explanation: Explanation) -> list[Block]:
     columns = [*words("link"), Column("by pings"), Column("from the run"), Column("change"), *words("")]
     rows = [_round_trip_row(row) for row in trips]
     note = (
-        "by pings: measured between the reference's hosts; from the run: what its own fetches imply, where they "
-        "tell; else as by pings."
+        "by pings: measured between the reference's hosts; from the run: inferred from its own fetches, if they are "
+        "sufficient, otherwise by pings."
     )
     table = Table("round-trips", "Round trips between regions", columns, rows, [note])
     pinged = [row for row in trips if row.inferred and row.measured_s is not None]

@@ -27,11 +27,11 @@ from chainmark.systems.cardano.model.results import (
 from chainmark.systems.cardano.split.parts import TITLE
 
 SPLIT_READ = (
-    "Network: round trips and further TCP rounds; node: everything else that a block waits for. Behind ±: half the "
+    "Network: round trips and further TCP rounds; node: everything else that a block waits for. After ±: half the "
     "width of the 90 % interval."
 )
 SECOND_OPINION = "by formula"
-FORMULA_LEGEND = f"“{SECOND_OPINION}”: the same from a closed formula, another method, as a second opinion."
+FORMULA_LEGEND = f"“{SECOND_OPINION}”: the same figure from a closed formula, as a second method."
 _SHORT_LABEL = 30  # what every rendering has room for in a heading
 
 
@@ -45,10 +45,10 @@ def prediction_document(prediction: Prediction) -> Document:
     first = [*_scenarios(prediction, names), *whole]
     curves = curve_charts(prediction.curves, names, _measured(prediction))
     sections = [
-        Section("whole", "The whole", [*first, *curves]),
-        Section("contributions", "What it is made of", _contributions(prediction, names)),
+        Section("whole", "End-to-end figures", [*first, *curves]),
+        Section("contributions", "Contributions of the stages", _contributions(prediction, names)),
         Section("split", TITLE, _splits(prediction, names)),
-        Section("stages", "The stages", stages),
+        Section("stages", "Stages", stages),
     ]
     return Document(
         kind="prediction",
@@ -82,14 +82,14 @@ def _sentence(prediction: Prediction) -> str:
     ids = [id_ for id_ in prediction.contribution_metric_ids if id_ in rows]
     base = prediction.scenarios[0].label
     if not ids:
-        return first_sentence(f"{base}: the model has no figure of the whole")
+        return first_sentence(f"{base}: the model has no end-to-end figure")
     whole = [rows[id_] for id_ in ids]
     changes = [(index, cell.change) for index, cell in enumerate(whole[-1].cells) if cell.change and cell.changed]
     scales = {row.metric_id: scale_of(row, prediction.catalogue.metric(row.metric_id), whole) for row in whole}
     if not changes:
         ends = dict.fromkeys([ids[0], ids[-1]])
         figures = [_with_interval(prediction, id_, rows[id_].cells[0].modelled, scales[id_]) for id_ in ends]
-        none = f"none of {units.plural(len(prediction.scenarios) - 1, 'what-if')} changes that visibly"
+        none = f"none of {units.plural(len(prediction.scenarios) - 1, 'what-if')} changes them visibly"
         others = none if len(prediction.scenarios) > 1 else ""
         step = "simulate a change, such as `--rtt +20%`, or check the model with `chainmark explain`"
         return first_sentence(f"{base}: {enumerated(figures)}", others, next_step="" if others else step)
@@ -260,7 +260,7 @@ def _splits(prediction: Prediction, names: Sequence[str]) -> list[Block]:
         if not split.splits:
             continue
         table = split_table(prediction.catalogue, split.splits, f"split-{split.scenario}")
-        tables.append(replace(table, title=f"{TITLE}: {names[split.scenario]} against {names[0]}", notes=[SPLIT_READ]))
+        tables.append(replace(table, title=f"{TITLE}: {names[split.scenario]} vs. {names[0]}", notes=[SPLIT_READ]))
     return tables
 
 

@@ -74,7 +74,7 @@ def analysed_column(summary: Path, catalogue: Catalogue) -> PrintedRun:
     files = [path for name in FIGURE_FILES if (path := summary.with_name(name)).is_file()]
     if not files:
         raise UsageError(
-            f"{summary} has no figures beside it", f"put {' and '.join(FIGURE_FILES)} of the same analysis there"
+            f"there are no figures next to {summary}", f"add {' and '.join(FIGURE_FILES)} of the same analysis there"
         )
     name, facts = _name(summary, reported), _facts(summary, reported)
     workload = workload_of_script(script) if (script := _script(reported)) else "value-only"
@@ -92,7 +92,7 @@ def _name(summary: Path, reported: Mapping[str, Any]) -> str:
     names = (_at(reported, place) for place in (("sumMeta", "ident"), node, ("sumMeta", "tag")))
     result = next((str(name) for name in names if name not in {None, "", UNKNOWN}), None)
     if result is None:
-        raise UsageError(f"{summary} does not say which version it is of", "`sumMeta` has an `ident` where it does")
+        raise UsageError(f"{summary} does not state its version", "it must be in `ident` of `sumMeta`")
     return result
 
 
@@ -123,7 +123,7 @@ def _start(summary: Path, reported: Mapping[str, Any]) -> tuple[str, str]:
         start = datetime.fromisoformat(str(text).replace("Z", "+00:00")).astimezone(UTC)
     except ValueError as error:
         raise UsageError(
-            f"{summary} does not say when its cluster started", "`sumGenesis` has `systemStart` where it does"
+            f"{summary} does not state when its cluster started", "it must be in `systemStart` of `sumGenesis`"
         ) from error
     return start.strftime("%Y-%m-%d"), start.strftime("%H:%M:%S")
 

@@ -19,7 +19,9 @@ from chainmark.systems.cardano.published.results import ReportStyle
 _LARGEST_JSON = 4 << 20  # a larger file of that name is a log
 _DAY, _TIME = re.compile(r"20\d\d-[01]\d-[0-3]\d"), re.compile(r"[0-2]\d:[0-5]\d:[0-5]\d")
 REVISION = "cardano-node git"
-START_HINT = "a run is known by the rows `Cluster system start date`, `Cluster system start time` and the node's commit"
+START_HINT = (
+    "a run is identified by the rows `Cluster system start date`, `Cluster system start time` and the node's commit"
+)
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def _column(path: Path, content: ReportContent, place: int, catalogue: Catalogue
     facts = {label: str(values[place]) for label, values in content.manifest.items() if place < len(values)}
     day, time = (facts.get(f"Cluster system start {part}", "") for part in ("date", "time"))
     if not (_DAY.fullmatch(day) and _TIME.fullmatch(time)):
-        raise UsageError(f"{path} does not say when the cluster of {name} started", START_HINT)
+        raise UsageError(f"{path} does not state when the cluster of {name} started", START_HINT)
     rows = [row for table in content.tables.values() for row in table.rows]
     style = ReportStyle.ORG if any(row_name(row) == SAMPLE_COUNT for row in rows) else ReportStyle.TYPST
     known = metrics_by_label(catalogue)

@@ -92,8 +92,8 @@ def left_beside_reports(order: ImportRequest, catalogue: Catalogue) -> str:
     if not left:
         return ""
     return (
-        f"not read, because `{order.source}` holds published reports and these are none: {some_of(left, _NAMED_MOST)}; "
-        "import a folder of logs by itself"
+        f"not read, because `{order.source}` contains published reports and these are not: "
+        f"{some_of(left, _NAMED_MOST)}; import a folder of logs separately"
     )
 
 
@@ -116,7 +116,7 @@ def _check_options(order: ImportRequest) -> None:
     if wrong is not None:
         raise UsageError(
             f"`{wrong}` is for logs, and {order.source} is a published report",
-            "leave it out: a report is read as it is",
+            "omit it: a report is read as it is",
         )
 
 

@@ -73,7 +73,7 @@ def published_column(
     tables = _tables(catalogue, values, style)
     if not tables:
         raise UsageError(
-            f"no published report is known for {catalogue.title}: its catalogue says of no metric how it is published",
+            f"there is no published style for {catalogue.title}: its catalogue does not define one",
             _NO_TABLE_HINT,
         )
     manifest = selected.first
@@ -248,7 +248,7 @@ def _number(text: str) -> float | None:
 def _run_notes(name: str, selected: SelectedRuns) -> list[str]:
     notes = [f"{name}: the run {run_id} is not valid: {reason}" for run_id, reason in selected.excluded.items()]
     if selected.excluded and not selected.included:
-        notes.append(f"{name}: no run of this version is valid; its values are shown all the same.")
+        notes.append(f"{name}: no run of this version is valid; its values are shown anyway.")
     return notes
 
 
@@ -395,9 +395,7 @@ def workload_notes(sides: Sequence[Sequence[RunData]]) -> list[str]:
     for other in selected[1:]:
         base = selected[0]
         result = workload_differences(base, other)
-        messages = [
-            f"{key} is {units.scalar(left)} against {units.scalar(right)}" for key, (left, right) in result.items()
-        ]
+        messages = [f"{key} is {units.scalar(left)} vs. {units.scalar(right)}" for key, (left, right) in result.items()]
         if messages:
             notes.append(f"{other.version} was not run like {base.version}: {', '.join(messages)}.")
     return notes

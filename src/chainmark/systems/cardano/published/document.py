@@ -32,7 +32,7 @@ from chainmark.systems.cardano.published.text import changes_of, worded
 
 CENTILE = "Centile, fraction of sample population"
 UNDECIDED = "≈"
-_NOT_PRINTED = "No charts: a published report's values are known, its distributions are not."
+_NOT_PRINTED = "No charts: a published report has values but no distributions."
 _PAPER = (520, 250)
 # The axis is cut without the outermost share of each line, if it would otherwise be this many times as long.
 _OUTERMOST, _MOST_EMPTY = 0.02, 2.0
@@ -140,7 +140,7 @@ def _left_out(figure: PublishedFigure, stretch: tuple[float, float] | None) -> s
         for line in figure.lines
         if min(line.values) < stretch[0] or max(line.values) > stretch[1]
     ]
-    return f"The axis leaves out outermost values: {'; '.join(ends)} {figure.unit}.".replace(" .", ".") if ends else ""
+    return f"The axis excludes outermost values: {'; '.join(ends)} {figure.unit}.".replace(" .", ".") if ends else ""
 
 
 def _figure(report: PublishedReport, figure: PublishedFigure, number: int) -> Chart:
@@ -154,7 +154,7 @@ def _figure(report: PublishedReport, figure: PublishedFigure, number: int) -> Ch
     else:
         title = f"Figure {number}: {figure.label}"
     if hidden := sum(axes.hidden(line) for line in lines):
-        notes.append(f"{units.plural(hidden, 'point')} at zero or below cannot stand on a logarithmic axis.")
+        notes.append(f"{units.plural(hidden, 'point')} at or below zero cannot be shown on a logarithmic axis.")
     if reported := _left_out(figure, axes.values.domain):
         notes.append(reported)
     absent = [label for label in labels if label not in {line.label for line in lines}]
@@ -194,15 +194,14 @@ def _notes_on_changes(report: PublishedReport) -> list[str]:
     notes = []
     if guessed:
         notes.append(
-            f"{UNDECIDED}: {guessed} {of_all}; those of the printed values are shown, and the full averages may have "
+            f"{UNDECIDED}: {guessed} {of_all}; those of the printed values are shown, and the exact averages may have "
             "others."
         )
     if undecided:
         notes.append(f"{undecided} {of_all}; they are shown as the report prints them.")
     if wrong:
         notes.append(
-            f"{units.plural(wrong, 'change')} that the report prints cannot be of the values that it prints, by the "
-            "rules of its style."
+            f"{units.plural(wrong, 'change')} in the report do not match its printed values by the rules of its style."
         )
     return notes
 

@@ -74,16 +74,16 @@ def extracted_content(text: str, name: str, labels: Labels, titles: Mapping[str,
     first = next((place for place, line in enumerate(lines) if line.startswith(_FIRST_ROW)), None)
     columns = len(_DATE.findall(lines[first])) if first is not None else 0
     if first is None or not columns:
-        raise UsageError(f"{name} is not a published report: no row says when it was analysed", TEXT_HINT)
+        raise UsageError(f"{name} is not a published report: no row states when it was analysed", TEXT_HINT)
     facts, unread = _facts(lines[first:], columns)
     tables, others = _tables(lines, columns, labels, titles)
     if not tables:
-        raise UsageError(f"{name} is not a published report: none of its rows is a metric's", TEXT_HINT)
+        raise UsageError(f"{name} is not a published report: none of its rows is a metric", TEXT_HINT)
     workload = _STATEMENT.search("\n".join(lines))
     header = _cells(next((line for line in reversed(lines[:first]) if line), ""), columns)
     versions = header if len(header) == columns else facts.get("Identifier", [])
     if len(versions) != columns:
-        raise UsageError(f"{name} does not say what its {columns} columns are called", TEXT_HINT)
+        raise UsageError(f"{name} does not name its {columns} columns", TEXT_HINT)
     return ReportContent(
         versions=versions,
         title=_title(lines),

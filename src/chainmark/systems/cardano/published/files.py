@@ -64,7 +64,7 @@ def _read_json(path: Path) -> ReportContent:
         report = ReportContent.model_validate(content)
     except ValidationError as error:
         place = ".".join(str(part) for part in error.errors()[0]["loc"]) or "its content"
-        raise UsageError(f"{path} is not a published report: `{place}` is not as it must be", DOCUMENT_HINT) from error
+        raise UsageError(f"{path} is not a published report: `{place}` is invalid", DOCUMENT_HINT) from error
     if not report.versions:
         raise UsageError(f"{path} is not a published report: it names no versions", DOCUMENT_HINT)
     return report

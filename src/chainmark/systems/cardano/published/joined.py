@@ -62,8 +62,8 @@ def restyled(report: PublishedReport, style: ReportStyle) -> PublishedReport:
         return report
     if style is ReportStyle.TYPST:
         raise UsageError(
-            f"the report “{report.title}” is in the org style, which cuts digits that the typst style needs",
-            "leave `--era` out, or write `--era org`: the changes are then those of the printed values",
+            f"the report “{report.title}” is in the org style, which omits digits that the typst style needs",
+            "omit `--era`, or use `--era org`: the changes are then those of the printed values",
         )
     result = report.model_copy(deep=True)
     result.style = style
@@ -101,7 +101,7 @@ def joined(reports: Sequence[PublishedReport]) -> PublishedReport:
         workloads = list(dict.fromkeys(report.workload for report in reports))
         result.workload = enumerated(workloads)
         if len(workloads) > 1:
-            result.notes.append("The workloads differ, so the changes are not those of the versions alone.")
+            result.notes.append("The workloads differ, so the changes are not only those of the versions.")
         result.date = max(report.date for report in reports)
         authors = {report.author for report in reports}
         result.author = authors.pop() if len(authors) == 1 else ""

@@ -46,11 +46,11 @@ def text_of_pdf(path: Path) -> str:
     try:
         document = pypdfium2.PdfDocument(content)
     except pypdfium2.PdfiumError as error:
-        hint = "is it whole, and without a password?"
+        hint = "the file must be complete and without a password"
         raise UsageError(f"{path} cannot be read as a PDF: {error}", hint) from error
     with document:
         if len(document) > _MOST_PAGES:
-            raise UsageError(f"{path} has {len(document)} pages, which no published report has")
+            raise UsageError(f"{path} has {len(document)} pages, too many for a published report")
         return "\n".join(line for page in document for line in _lines(_pieces(page)))
 
 

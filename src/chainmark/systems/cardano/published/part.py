@@ -70,7 +70,7 @@ class CardanoPart(PublishedPart):
 
     def _hosts(self) -> list[Block]:
         if not any(self.hosts.values()):
-            return [Remarks("hosts", "Hosts", ["Published reports state how many hosts there are, and list none."])]
+            return [Remarks("hosts", "Hosts", ["Published reports state the number of hosts, but do not list them."])]
         rows = [
             row_of(f"{version}, {region}" if region else version, units.count(len(names)), ", ".join(names))
             for version, regions in self.hosts.items()

@@ -80,7 +80,7 @@ def _facts(path: Path, content: ReportContent, label: str) -> list[str]:
 def _ragged(path: Path, label: str, result: int, content: ReportContent) -> UsageError:
     return UsageError(
         f"{path} has {result} values of `{label}` for {len(content.versions)} versions",
-        "every row of a report has one value per version",
+        "every row of a report must have one value per version",
     )
 
 
@@ -106,8 +106,8 @@ def _row(path: Path, content: ReportContent, row: RowContent, known: dict[str, M
     invalid = next((text for text in texts if NUMBER.fullmatch(text) is None or not any(map(str.isdigit, text))), None)
     if invalid is not None:
         raise UsageError(
-            f"{path} says `{invalid}` for `{row.label}`, which is not a number",
-            "figures are decimal numbers such as 0.01234 or 7.7e-5",
+            f"{path} has `{invalid}` for `{row.label}`, which is not a number",
+            "figures must be decimal numbers such as 0.01234 or 7.7e-5",
         )
     name = row_name(row)
     metric = known.get(name)

@@ -58,8 +58,8 @@ class ReportFigures:
         if missing is not None:
             raise UsageError(
                 f"{self._path} has no `{self._labels[missing]}` for {self.versions[column]}",
-                "the model needs the time from slot start to announced or forged, fetched to adopted, and the block "
-                "size",
+                "the model needs the times from slot start to announced or forged and from fetched to adopted, and "
+                "the block size",
             )
         name = self.versions[column]
         return Figures(
@@ -102,9 +102,9 @@ class ReportFigures:
             value = math.nan
         if match is None or not math.isfinite(value):
             raise UsageError(
-                f"{self._path} says `{text}` for `{self._labels[metric]}` of {self.versions[column]}, "
+                f"{self._path} has `{text}` for `{self._labels[metric]}` of {self.versions[column]}, "
                 "which is not a number",
-                "figures are decimal numbers in seconds or bytes, such as 0.01234",
+                "figures must be decimal numbers in seconds or bytes, such as 0.01234",
             )
         return value, rounding_error(10.0 ** (int(match[3] or 0) - len(match[2] or "")))
 
@@ -131,7 +131,7 @@ def run_figures(run: SealedRun) -> Figures:
     manifest = run.manifest
     if manifest.subject.system != SYSTEM_NAME:
         raise UsageError(
-            f"run `{run.run_id}` is of `{manifest.subject.system}`, and the model is of `{SYSTEM_NAME}`",
+            f"run `{run.run_id}` is of `{manifest.subject.system}`, but the model is of `{SYSTEM_NAME}`",
             "`chainmark runs list` shows every run's system",
         )
     summaries = run.summaries()

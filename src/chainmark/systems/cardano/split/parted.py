@@ -18,20 +18,20 @@ from chainmark.systems.cardano.split.stages import HOSTS, stage_split, why_not
 BLOCKS_LEAST = 20
 TRACED_LEAST = 0.95
 OF_LOGS = (
-    "from the logs: the way of each body from its forger to the host whose adoption is the centile, hop by hop; what a "
-    "hop between regions takes beyond one within a region ({}), and how many hops there are, is the network",
-    "bodies that come over another number of TCP rounds count with the network, though a node may be why; a host so "
-    "slow that others fetch round it makes ways longer",
+    "from the logs: the path of each body from its forger to the host whose adoption is the centile, hop by hop; the "
+    "network part is the number of hops, and the additional time of hops between regions over hops within one ({})",
+    "bodies that take a different number of TCP rounds count as network, although a node may be the cause; a slow "
+    "host that others fetch around makes paths longer",
 )
 OF_STAGES = (
-    "by the stages' means: the formula's multiple of the fetch duration is the network, less what a first fetch, "
-    "mostly within a region, takes of the nodes; what the formula does not give counts with the node",
-    "a table does not tell where bodies came from: that a node reads or sends all bodies more slowly shows in the "
-    "first fetch alone, and the rest of such a change counts with the network",
+    "by the stages' means: the network part is the formula's multiple of the fetch duration, minus the nodes' part of "
+    "a first fetch, which is mostly within a region; what the formula does not explain counts as node",
+    "a table does not show where bodies came from: if a node reads or sends all bodies more slowly, only the first "
+    "fetch shows it, and the rest of such a change counts as network",
 )
 WITHIN_RUNS = (
-    "with one run per side the intervals say how well this change is divided, and not how the node's part differs from "
-    "one run to the next"
+    "with one run per side, the intervals show the uncertainty of this split, not the variation of the node's part "
+    "between runs"
 )
 
 
@@ -68,14 +68,14 @@ def lacks(ways: Ways | None) -> str:
         return "a run has no events that show which host each body came from: import its logs again"
     untraced = f"only {units.plain_percent(ways.traced / max(1, ways.blocks))} of a run's blocks can be traced back"
     reasons = {
-        "the hosts' regions are not known: `chainmark ingest cardano DIR --topology FILE` keeps them": not ways.regions,
-        "all hosts of a run are in one region, so that no route between regions could change": ways.regions == 1,
-        "the logs do not tell which host a body came from": not ways.known,
-        f"a run has {units.plural(ways.blocks, 'block')}, and fewer than {BLOCKS_LEAST} tell too little": (
+        "the hosts' regions are unknown: import the logs with `--topology FILE`": not ways.regions,
+        "all hosts of a run are in one region, so no route between regions could change": ways.regions == 1,
+        "the logs do not show which host a body came from": not ways.known,
+        f"a run has {units.plural(ways.blocks, 'block')}, but at least {BLOCKS_LEAST} are needed": (
             ways.blocks < BLOCKS_LEAST
         ),
         f"{untraced} to their forgers from host to host": ways.traced < TRACED_LEAST * ways.blocks,
-        "no host had a body from its own region, so that the nodes' part of a hop is not known": (
+        "no host had a body from its own region, so the nodes' part of a hop is unknown": (
             not ways.within_counts.any()
         ),
     }
@@ -109,7 +109,7 @@ def _by_stages(runs: Sequence[Sequence[LoadedRun]], reason: str) -> Parted:
     means = [_means(side) for side in runs]
     changes = stage_split(means[0], means[1], (len(runs[0]), len(runs[1])))
     if not changes:
-        return Parted(TITLE, untold=f"{reason}; by the stages neither: {why_not(means[0], means[1])}")
+        return Parted(TITLE, untold=f"{reason}; not by the stages either: {why_not(means[0], means[1])}")
     return Parted(TITLE, changes, notes=[f"not from logs: {reason}", *OF_STAGES])
 
 

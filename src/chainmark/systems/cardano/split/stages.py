@@ -47,7 +47,7 @@ def why_not(baseline: Mapping[str, float], candidate: Mapping[str, float]) -> st
     lacking = next((metric for metric in NEEDED if metric not in baseline or metric not in candidate), None)
     if lacking is not None:
         return f"a side has no `{lacking}`"
-    return "no formula is known for blocks of these sizes"
+    return "there is no formula for blocks of these sizes"
 
 
 def _effects(

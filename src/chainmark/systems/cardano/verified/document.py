@@ -34,10 +34,10 @@ def verification_document(verification: Verification) -> Document:
     lacking = [figure for figure in verification.figures if figure.agrees is None]
     own = [figure for figure in verification.figures if not figure.group]
     sections = [
-        Section("differences", "What differs", _differences(differing), folded=False),
+        Section("differences", "Differences", _differences(differing), folded=False),
         Section("summary", "Figure by figure", [_tally_table(verification)]),
         Section("figures", "Every statistic", [_everything(own)], media=ON_PAGES),
-        Section("lacking", "What one side lacks", _lacking(lacking)),
+        Section("lacking", "Figures on one side only", _lacking(lacking)),
     ]
     return Document(
         kind="verification",
@@ -71,7 +71,7 @@ def _case(verification: Verification, tally: FigureTally) -> Case:
     """One figure with all its statistics."""
     if not tally.compared:
         side = "the file" if tally.only_ours else "the run"
-        return Case(tally.figure, tally.label, Verdict.INFORMATIONAL, f"{side} lacks it", gates=False)
+        return Case(tally.figure, tally.label, Verdict.INFORMATIONAL, f"{side} does not have it", gates=False)
     reason = f"{units.count(tally.compared)} compared, {units.count(tally.differing)} differ"
     average = _average(verification, tally)
     figures: dict[str, float | str] = {"compared": float(tally.compared), "differing": float(tally.differing)}
@@ -89,7 +89,7 @@ def _average(verification: Verification, tally: FigureTally) -> VerifiedFigure |
 
 def _tally_table(verification: Verification) -> Table:
     columns = [
-        *words("figure", "what it is"),
+        *words("figure", "description"),
         Column("theirs", group="average"),
         Column("ours", group="average"),
         Column("compared"),

@@ -34,7 +34,7 @@ from chainmark.systems.cardano.verified.statistics import (
 )
 
 HINT = (
-    "give `blockprop.json`, `clusterperf.json` or `summary.json` of one run, a CDF of theirs as JSON, or "
+    "give `blockprop.json`, `clusterperf.json` or `summary.json` of one run, one of its CDFs as JSON, or "
     "`cdf/METRIC.cdf`"
 )
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -128,7 +128,7 @@ def read_theirs(path: Path) -> Theirs:
     if kinds == [SINGLE]:
         return Theirs(path, SINGLE, {path.stem: _distribution(path, path.stem, content)}, hosts=_hosts_of(content))
     if len(kinds) > 1:
-        raise UsageError(f"`{path}` has fields of {' and '.join(kinds)} at once", HINT)
+        raise UsageError(f"`{path}` has fields of both {' and '.join(kinds)}", HINT)
     figures = dict(_figures(path, content))
     stated = {name: content[name] for name in STATED & content.keys()}
     return Theirs(path, kinds[0], figures, stated, _hosts(kinds[0], figures))
@@ -164,7 +164,7 @@ def _figures(path: Path, content: Mapping[str, Any]) -> Iterator[tuple[str, dict
             continue
         if name in {_PROPAGATION, _RESOURCES}:
             if not isinstance(value, dict) or (name == _RESOURCES and value.get("kind") not in {None, _RESOURCES_KIND}):
-                raise _malformed(path, name, "it must hold distributions by their names")
+                raise _malformed(path, name, "it must contain distributions by name")
             parts = {part: item for part, item in value.items() if part != "kind"}
             yield from ((part, _distribution(path, part, item)) for part, item in parts.items())
         elif name in _DOMAINS:
@@ -175,14 +175,14 @@ def _figures(path: Path, content: Mapping[str, Any]) -> Iterator[tuple[str, dict
             yield name, _distribution(path, name, value)
         else:
             raise UsageError(
-                f"`{path}` has the field `{name}`, which no known version of the published analysis writes", HINT
+                f"`{path}` has the field `{name}`, which is unknown in all versions of the published analysis", HINT
             )
 
 
 def _number(path: Path, name: str, value: Any) -> float:
     """A number, or a time as seconds since 1970."""
     if isinstance(value, dict):
-        raise _malformed(path, name, "it is of several runs; their averages are no run's figures")
+        raise _malformed(path, name, "it is of several runs, whose averages are not the figures of a run")
     if isinstance(value, str):
         try:
             return datetime.fromisoformat(_microseconds(value)).timestamp()
@@ -304,7 +304,7 @@ def _printed_cdf(path: Path) -> Theirs:
     for line in (item for item in lines if item.strip() and not item.startswith("#")):
         texts = line.split()
         if len(texts) not in {2, 6}:
-            raise _malformed(path, line, "a line is a centile with one value, or with five")
+            raise _malformed(path, line, "each line must be a centile with one value, or with five")
         numbers = [_printed(path, text) for text in texts]
         group = group_name(numbers[0])
         names = [Statistic("", fraction_name(numbers[0])), Statistic(group, LOW), Statistic(group, HIGH)]
@@ -312,7 +312,7 @@ def _printed_cdf(path: Path) -> Theirs:
             figures[name] = value
             printed[path.stem, name] = _last_digit(text)
     if not figures:
-        raise UsageError(f"`{path}` holds no centile", HINT)
+        raise UsageError(f"`{path}` contains no centiles", HINT)
     return Theirs(path, SINGLE, {path.stem: figures}, printed=printed)
 
 

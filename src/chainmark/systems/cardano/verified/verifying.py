@@ -41,11 +41,11 @@ ROUNDING = [
     "Everything else: one part in 10⁹, for sums in another order, at least one in 10¹² of the figure's largest value; "
     "numbers of samples are exact.",
 ]
-PRINTED = "Printed figures: one unit of their last digit, since they are cut."
+PRINTED = "Printed figures: one unit of their last digit, because they are truncated."
 _SECONDS, _COUNT = "s", ""
 _UNITS = {"cdfRuntime": _SECONDS, "cdfLogLineRate": "Hz", "CentiBlkIO": "%", "cdfHostSlots": "slots"}
 _TIMED = ("sumDomainTime", "sumStartSpread", "sumStopSpread")
-_INGEST_AGAIN = "`chainmark ingest` its logs again: what it makes today keeps them"
+_INGEST_AGAIN = "import its logs again with `chainmark ingest`, which now stores these figures"
 
 
 def verify(run: SealedRun, path: Path, catalogue: Catalogue, tool_version: str) -> Verification:
@@ -204,7 +204,7 @@ _GENESIS = {
     "chain.epoch_slots": "epochLength",
     "chain.active_slots_coefficient": "activeSlotsCoeff",
 }
-_ANOTHER = "give the file of the analysis of these very logs"
+_ANOTHER = "give the file of the analysis of the same logs"
 
 
 def check_same_run(theirs: Theirs, manifest: Manifest) -> None:
@@ -216,7 +216,7 @@ def check_same_run(theirs: Theirs, manifest: Manifest) -> None:
     workload = manifest.workload
     hosts = workload.get("network.hosts")
     if theirs.hosts is not None and hosts is not None and theirs.hosts != hosts:
-        raise UsageError(f"`{theirs.path}` is of {theirs.hosts} hosts, and the run of {hosts}", _ANOTHER)
+        raise UsageError(f"`{theirs.path}` is of {theirs.hosts} hosts, but the run of {hosts}", _ANOTHER)
     generator = theirs.stated.get("sumWorkload") or theirs.stated.get("sumGenerator")
     _hold("workload", theirs, generator, _GENERATOR, manifest)
     _hold("chain", theirs, theirs.stated.get("sumGenesis"), _GENESIS, manifest)
@@ -245,7 +245,9 @@ def _check_start(theirs: Theirs, manifest: Manifest) -> None:
     try:
         start = datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
     except ValueError as error:
-        raise UsageError(f"`{theirs.path}` has the invalid network start `{text}`", "it must be a time") from error
+        raise UsageError(
+            f"`{theirs.path}` has the invalid network start `{text}`", "the start must be a time"
+        ) from error
     if start != known:
         raise UsageError(f"`{theirs.path}` is of a network started at {start}, the run's at {known}", _ANOTHER)
 

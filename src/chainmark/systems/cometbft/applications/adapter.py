@@ -189,7 +189,7 @@ class Adapter(BaseModel):
     def _a_program_can_be_started(self) -> Adapter:
         if self.program is not None and (self.home is None or self.start is None):
             missing = "home" if self.home is None else "start"
-            raise ValueError(f"`program` names a program, but there is no section `{missing}` that says how it is used")
+            raise ValueError(f"`program` names a program, but the section `{missing}` is missing")
         return self
 
     @model_validator(mode="after")
@@ -201,7 +201,7 @@ class Adapter(BaseModel):
                 raise ValueError('`transaction.kind = "bank-send"` needs `accounts.genesis = "cosmos-sdk"`')
         if (self.transaction.kind == "python") != (":" in self.transaction.make):
             raise ValueError(
-                '`transaction.kind = "python"` and `transaction.make = "FILE.py:FUNCTION"` need each other'
+                '`transaction.kind = "python"` and `transaction.make = "FILE.py:FUNCTION"` require each other'
             )
         return self
 
@@ -254,12 +254,12 @@ def adapter_of(given: object) -> Adapter:
         # Line numbers are known only if the content is that of one file.
         place, text = _text_of(base) if isinstance(base, str) and not own else ("", "")
         return _checked(merged, place, text)
-    raise UsageError(f"`application.adapter` is {given!r}, and no application", _hint())
+    raise UsageError(f"`application.adapter` is {given!r}, which is not an application", _hint())
 
 
 def _name(value: object, place: str) -> str:
     if not isinstance(value, str):
-        raise UsageError(f"`{EXTENDS}` in {place} is {value!r}, and no adapter's name or file", _hint())
+        raise UsageError(f"`{EXTENDS}` in {place} is {value!r}, which is not the name or file of an adapter", _hint())
     return value
 
 
@@ -281,7 +281,7 @@ def _hint(reference: str = "") -> str:
     known = [*shipped_adapters(), *installed_adapters()]
     if close := difflib.get_close_matches(reference, known, n=1):
         return f"did you mean `{close[0]}`?"
-    return f"name one that is there ({', '.join(known)}) or the path of an adapter's file"
+    return f"give a known name ({', '.join(known)}) or the path of an adapter file"
 
 
 def _is_installed(reference: str) -> bool:
@@ -292,14 +292,14 @@ def _content_of_package(name: str, place: str) -> dict[str, Any]:
     """The table that a package offers by an entry point, or that its function returns."""
     (point, *others) = entry_points(group=ENTRY_POINT_GROUP, name=name)
     if others:
-        raise UsageError(f"several packages offer an adapter `{name}`", "uninstall all but one of them")
+        raise UsageError(f"several packages provide an adapter `{name}`", "uninstall all but one of them")
     try:
         parsed = point.load()
         content = parsed() if callable(parsed) else parsed
     except Exception as error:
         raise UsageError(f"{place} (`{point.value}`) failed: {type(error).__name__}: {error}") from error
     if not isinstance(content, Mapping):
-        raise UsageError(f"{place} (`{point.value}`) is {type(content).__name__}, and no table of an adapter's keys")
+        raise UsageError(f"{place} (`{point.value}`) is {type(content).__name__}, not a table of adapter keys")
     return dict(content)
 
 
@@ -360,7 +360,9 @@ def _error(error: ValidationError, place: str, text: str) -> UsageError:
         hint = f"did you mean `{close[0]}`?" if close else f"known keys here: {', '.join(known)}"
         return UsageError(f"{where}`{key}` is not a key of an application adapter", hint)
     if first["type"] == "missing":
-        return UsageError(f"{where}`{key}` is missing", "an adapter that differs little from another one `extends` it")
+        return UsageError(
+            f"{where}`{key}` is missing", "use `extends` for an adapter that differs only slightly from another one"
+        )
     if first["type"] == "value_error":
         return UsageError(f"{where}{first['ctx']['error']}")
     requirement = first["msg"].removeprefix("Input should be ")

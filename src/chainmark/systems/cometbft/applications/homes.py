@@ -51,12 +51,12 @@ def make_homes(adapter: Adapter, nodes: Sequence[NodeHome]) -> None:
 def make_home(adapter: Adapter, node: NodeHome) -> None:
     """Create one home, with its own genesis."""
     if adapter.home is None:
-        raise InternalError(f"the adapter {adapter.name} does not say how a home is made")
+        raise InternalError(f"the adapter {adapter.name} does not define how to create a home")
     run(node, adapter.home.init, _places(adapter, node))
     if not (node.folder / GENESIS).is_file():
         raise EnvironmentFailure(
-            f"`{node.binary.name} {adapter.home.init[0]}` wrote no {GENESIS} below {node.folder}",
-            "does `home.init` of the adapter tell it `{home}`?",
+            f"`{node.binary.name} {adapter.home.init[0]}` did not write {GENESIS} below {node.folder}",
+            "check that `home.init` of the adapter passes `{home}`",
         )
     if adapter.accounts.genesis == "cosmos-sdk" and "{stake}" in adapter.validator.join:
         _stake_with(node.folder / GENESIS, adapter.chain.denom)
@@ -137,7 +137,7 @@ def file_values(adapter: Adapter, node: NodeHome) -> dict[str, dict[str, Any]]:
 def start_command(adapter: Adapter, node: NodeHome) -> list[str]:
     """The command that starts a node."""
     if adapter.start is None:
-        raise InternalError(f"the adapter {adapter.name} does not say how a node is started")
+        raise InternalError(f"the adapter {adapter.name} does not define how to start a node")
     places = _places(adapter, node)
     words = [filled(word, places) for word in adapter.start.command]
     return [str(node.binary), *(word for word in words if word)]
@@ -178,7 +178,7 @@ def _ended(node: NodeHome, words: Sequence[str]) -> subprocess.CompletedProcess[
     except subprocess.TimeoutExpired as error:
         raise EnvironmentFailure(
             f"`{node.binary.name} {words[0]}` did not end within {COMMAND_TIMEOUT_S} s",
-            "does it wait for an answer? the adapter's command must need none",
+            "the adapter's command must not wait for input",
         ) from error
 
 
@@ -240,8 +240,8 @@ def accounts_in(genesis_path: Path) -> int:
 
 def _not_sdk(path: Path) -> EnvironmentFailure:
     return EnvironmentFailure(
-        f"the genesis of {path.parent.parent.name} has no accounts and balances where the Cosmos SDK has them",
-        '`accounts.genesis = "none"` leaves it as it is',
+        f"the genesis of {path.parent.parent.name} has no accounts and balances in the sections of the Cosmos SDK",
+        'set `accounts.genesis = "none"` to leave the genesis unchanged',
     )
 
 

@@ -116,7 +116,7 @@ def _given(adapter: Adapter, load: Load, seed: int) -> list[list[bytes]]:
         raise
     except Exception as error:
         raise UsageError(
-            f"`{make}` failed: {type(error).__name__}: {error}", "try it by itself, as the guide shows"
+            f"`{make}` failed: {type(error).__name__}: {error}", "test the function alone, as the guide shows"
         ) from error
     return _checked(transactions, make, order)
 
@@ -125,15 +125,14 @@ def _checked(made: Any, make: str, order: TransactionRequest) -> list[list[bytes
     """The result of a function, if it consists of transactions."""
     wanted = f"it must return {units.plural(order.connections, 'list')} of bytes, one for each connection"
     if not isinstance(made, Sequence) or len(made) != order.connections:
-        raise UsageError(f"`{make}` returned {type(made).__name__}, and no transactions", wanted)
+        raise UsageError(f"`{make}` returned {type(made).__name__} instead of transactions", wanted)
     lists = [list(item) for item in made]
     if invalid := next((item for part in lists for item in part if not isinstance(item, bytes) or not item), None):
         raise UsageError(f"`{make}` returned {invalid!r} as a transaction", wanted)
     total = sum(len(item) for part in lists for item in part)
     if total > GIVEN_BYTES_MAX:
         raise UsageError(
-            f"`{make}` made {units.byte_size(total)} of transactions, and at most {units.byte_size(GIVEN_BYTES_MAX)} "
-            "are kept in memory",
+            f"`{make}` made {units.byte_size(total)} of transactions; the limit is {units.byte_size(GIVEN_BYTES_MAX)}",
             "lower `load.rate`, `load.duration_s` or the transactions' size",
         )
     return lists
@@ -151,7 +150,7 @@ def _function(make: str) -> Callable[[TransactionRequest], Any]:
     except Exception as error:
         raise UsageError(
             f"`transaction.make` names `{place}`, which cannot be imported: {error}",
-            "name a file beside the adapter, as in `transactions.py:make`, or an installed module",
+            "name a file next to the adapter, such as `transactions.py:make`, or an installed module",
         ) from error
     result = getattr(module, name, None)
     if not callable(result):
@@ -163,7 +162,7 @@ def _function(make: str) -> Callable[[TransactionRequest], Any]:
 def _from_file(path: Path) -> Any:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python file")
+        raise ImportError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -14,7 +14,7 @@ from chainmark.systems.cometbft.saturation.results import CellFigure, LoadCell, 
 
 _WIDE_RATIO = 12.0  # more than a decade does not fit a linear axis
 _LOAD = "offered, connections × rate, tx/s"
-_LATENCY_NOTE = "Lines follow the loads in their order; rings: the knees. Bars: 90 % intervals over the runs."
+_LATENCY_NOTE = "Lines connect the loads in order; rings: the knees. Bars: 90 % intervals over the runs."
 
 Row = dict[str, Any]
 
@@ -69,17 +69,17 @@ def _processed(report: SaturationResult) -> Chart | None:
     if not rows:
         return None
     note = (
-        "Processed per second of load: the share of the offered transactions that was processed × the load, so that "
-        "tests of different lengths stand beside each other. Dotted: all that is offered. " + _error_note(report)
+        "Processed per second of load: the share of the offered transactions that was processed × the load. This "
+        "makes tests of different lengths comparable. Dotted: the offered load. " + _error_note(report)
     )
     loads = [row["x"] for row in rows]
     ends = [min(loads), max(loads)]
     tips = [Tooltip("version", "version"), Tooltip("load", "name"), Tooltip("offered, tx/s", "x", ",.5g"),
-            Tooltip("processed, tx/s", "y", ",.4g"), Tooltip("of what was offered", "share", ".1%")]  # fmt: skip
+            Tooltip("processed, tx/s", "y", ",.4g"), Tooltip("of the offered load", "share", ".1%")]  # fmt: skip
     return _chart(
         report,
         "processed",
-        "Processed against offered",
+        "Processed vs. offered load",
         rows,
         tips,
         x=_axis(_LOAD),
@@ -109,16 +109,16 @@ def _share(report: SaturationResult) -> Chart | None:
     return _chart(
         report,
         "share",
-        "The share that is processed",
+        "Processed share",
         rows,
         tips,
         x=_axis(_LOAD),
         y=Axis(
-            "processed of what was offered",
+            "processed share of the offered load",
             numbers="percent",
             domain=(0.0, max(1.0, *(row.get(name) or 0.0 for row in rows for name in ("y", "high")))),
         ),
-        limits=[Limit(least, f"kept up from {units.plain_percent(least)} on", colour=QUIET, at_end=True)],
+        limits=[Limit(least, f"sustained from {units.plain_percent(least)}", colour=QUIET, at_end=True)],
         note=_error_note(report),
         on_terminal=True,
         beside={load: _shares(report, load) for load in {row["x"] for row in rows}},
@@ -152,7 +152,7 @@ def _latency(report: SaturationResult) -> Chart | None:
     kinds = {version.latency_is for version in report.versions}
     notes = [_LATENCY_NOTE]
     if len(kinds) > 1:
-        notes.append("The versions' latencies are not defined alike; see the definitions below.")
+        notes.append("The versions' latencies have different definitions, listed below.")
     tips = [Tooltip("version", "version"), Tooltip("load", "name"), Tooltip("throughput, tx/s", "x", ",.4g"),
             Tooltip("mean latency, s", "y", ",.3g")]  # fmt: skip
     ring = Layer("points", "knees", "x", "y", colour="version", style="circle", size=320, width=2, hollow=True,
@@ -160,7 +160,7 @@ def _latency(report: SaturationResult) -> Chart | None:
     return _chart(
         report,
         "latency",
-        "Latency against throughput",
+        "Latency vs. throughput",
         rows,
         tips,
         x=_axis("throughput, tx/s"),
@@ -176,7 +176,7 @@ def _error_note(report: SaturationResult) -> str:
     single = any(cell.used == 1 for version in report.versions for cell in version.cells)
     parts = ["Bars: 90 % intervals over the runs."] if repeated else []
     if single:
-        parts.append("A point without a bar rests on one run.")
+        parts.append("A point without a bar is based on one run.")
     return " ".join(parts)
 
 

@@ -45,11 +45,9 @@ def saturation_document(report: SaturationResult) -> Document:
         Section(
             "saturation", "Saturation load", [saturation_table(report), Remarks("why", "Why", text.reasons(report))]
         ),
-        Section("plots", "Processed against offered", charts[:2]),
-        Section(
-            "processed", "The tables of the published reports", [*processed_tables(report), diagonal_table(report)]
-        ),
-        Section("latency", "Latency against throughput", charts[2:]),
+        Section("plots", "Processed vs. offered load", charts[:2]),
+        Section("processed", "Tables as in the published reports", [*processed_tables(report), diagonal_table(report)]),
+        Section("latency", "Latency vs. throughput", charts[2:]),
         Section("comparison", "Versions at equal loads", comparison_tables(report)),
         Section("cells", "Every load", cell_tables(report)),
         Section("conditions", "Conditions", _conditions(report)),
@@ -100,7 +98,7 @@ def _suites(report: SaturationResult) -> list[Suite]:
     cases += [
         Case(
             f"{other.label}.against.{versions[0].label}",
-            f"{other.label} keeps up with what {versions[0].label} keeps up with",
+            f"{other.label} sustains what {versions[0].label} sustains",
             candidate_verdict(versions[0].chosen, other.chosen),
             f"{text.between(other.chosen)} against {text.between(versions[0].chosen)}",
         )
@@ -125,7 +123,7 @@ def _conditions(report: SaturationResult) -> list[Block]:
         blocks.append(runs)
     how = [report.order, *report.notes]
     if any(how):
-        blocks.append(Remarks("how", "How it was done", [item for item in how if item]))
+        blocks.append(Remarks("how", "Method", [item for item in how if item]))
     if report.machine:
         rows = [row_of(fact.label, fact.value) for fact in report.machine]
         blocks.append(Table("machine", "The machine", words("", ""), rows))
@@ -133,7 +131,7 @@ def _conditions(report: SaturationResult) -> list[Block]:
     for number, version in enumerate(report.versions):
         remarks = [*version.notes, *_excluded(version)]
         if remarks:
-            blocks.append(Remarks(f"notes-{number}", f"{version.label}: what to know before believing it", remarks))
+            blocks.append(Remarks(f"notes-{number}", f"{version.label}: caveats", remarks))
     return blocks
 
 
@@ -164,7 +162,7 @@ def _facts(version: SaturationVersion) -> list[Fact]:
 
 def _excluded(version: SaturationVersion) -> list[str]:
     results = [
-        f"{cell.name}, run {run.repetition or 1} does not count: {run.excluded}."
+        f"{cell.name}, run {run.repetition or 1} is excluded: {run.excluded}."
         for cell in version.cells
         for run in cell.runs
         if run.excluded
@@ -175,8 +173,7 @@ def _excluded(version: SaturationVersion) -> list[str]:
             limit.partition(":")[0] for cell in version.cells for run in cell.runs for limit in run.limits
         )
         results.append(
-            f"At {'; '.join(busy)}: {' and '.join(reported)}. What was the limit there, the network or the machine "
-            "that "
-            "it runs on, these runs cannot tell."
+            f"At {'; '.join(busy)}: {' and '.join(reported)}. These runs do not show whether the limit was the network "
+            "or the machine that it runs on."
         )
     return results

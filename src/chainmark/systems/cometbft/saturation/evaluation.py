@@ -115,7 +115,7 @@ def _share_figure(runs: Sequence[CellRun]) -> CellFigure | None:
     if offered > 0 and committed <= offered:
         wilson_low, wilson_high = wilson_limits(committed, offered, t_quantile(_ONE_SIDED, None))
         if low is None or high is None or wilson_high - wilson_low > high - low:
-            low, high, basis = wilson_low, wilson_high, "binomial (Wilson) on the pooled counts"
+            low, high, basis = wilson_low, wilson_high, "binomial (Wilson) of the pooled counts"
     if between.value <= 1.0:
         high = None if high is None else min(1.0, high)
     low = None if low is None else max(0.0, low)
@@ -147,7 +147,7 @@ def _between(values: Sequence[float], within: float = 0.0) -> CellFigure:
         error = max(ASSUMED_NOISE * abs(mean), within)
         half = t_quantile(_ONE_SIDED, None) * error
         basis = (
-            "one run: the error within it"
+            "one run: its own error"
             if error > ASSUMED_NOISE * abs(mean)
             else f"one run: assumed noise of {units.plain_percent(ASSUMED_NOISE)} between runs"
         )
@@ -226,15 +226,15 @@ def saturation_of(cells: Sequence[LoadCell], tolerance: float, measure: Measure)
     is_clear = diagonal is not None and diagonal.load == low and clear_lost == lost
     state: State
     if not diagonals:
-        state, reason = "no data", "no run counts"
+        state, reason = "no data", "no valid run"
     elif rest:
         state, reason = "contradictory", _contradiction(rest, diagonals[retained:], 1.0 - tolerance, measure)
     elif not retained:
-        state, reason = "nothing kept up", f"even the smallest load, {_per_s(diagonals[0].load)}, is not kept up"
+        state, reason = "nothing kept up", f"even the smallest load, {_per_s(diagonals[0].load)}, is not sustained"
     elif not lost:
-        state, reason = "lower bound", f"every tested load, up to {_per_s(diagonals[-1].load)}, is kept up"
+        state, reason = "lower bound", f"every tested load, up to {_per_s(diagonals[-1].load)}, is sustained"
     elif is_clear:
-        state, reason = "found", "every interval is clear of the threshold"
+        state, reason = "found", "no interval includes the threshold"
     else:
         state, reason = "leaning", _point_estimates(diagonals, 1.0 - tolerance, measure)
     best = diagonals[retained - 1] if retained else None
@@ -276,7 +276,7 @@ def reconciled(findings: Sequence[Saturation]) -> list[Saturation]:
                     "connections": other.connections,
                     "rate_per_s": other.rate_per_s,
                     "reason": f"it would be {reported}, but within the window {_per_s(limit)} and more are clearly not "
-                    "kept up: the mempools took what was too much, and it was processed after the end; offer each "
+                    "sustained: the mempools held the excess, which was processed after the end; offer each "
                     "load for longer",
                 }
             )
@@ -301,7 +301,7 @@ def _contradiction(rest: Sequence[_Diagonal], beyond: Sequence[_Diagonal], thres
     limit = units.plain_percent(threshold)
     if mixed is not None:
         text = " and ".join(_cell_text(cell, measure) for cell in mixed.cells)
-        return f"the cells of one load, {_per_s(mixed.load)}, lie on both sides of {limit}: {text}"
+        return f"the cells of one load, {_per_s(mixed.load)}, are on both sides of {limit}: {text}"
     first = beyond[0]
     again = next(diagonal for diagonal in beyond if diagonal.kept)
     return (
@@ -322,7 +322,7 @@ def _point_estimates(diagonals: Sequence[_Diagonal], threshold: float, measure: 
         figure = _share(cell, measure)
         if figure is not None and figure.low is not None and figure.high is not None:
             parts.append(f"{_cell_text(cell, measure)} ({units.plain_percent_interval(figure.low, figure.high)})")
-    return f"by the values alone, for these intervals include {units.plain_percent(threshold)}: {', '.join(parts)}"
+    return f"by the point estimates: these intervals include {units.plain_percent(threshold)}: {', '.join(parts)}"
 
 
 # --- the knee ---------------------------------------------------------------------------------------------------------
@@ -349,7 +349,7 @@ def knee_of(cells: Sequence[LoadCell], seed: int) -> Knee:
     place = convex_knee(points)
     if place is None:
         few = len(points) < LEAST_POINTS
-        why = f"{len(points)} loads are too few for a knee" if few else "latency does not turn up anywhere"
+        why = f"{len(points)} loads are too few for a knee" if few else "the latency has no knee"
         return Knee(
             load_per_s=None, low_per_s=None, high_per_s=None, throughput_per_s=None, latency_s=None,
             basis=f"{DETECTOR}: {why}",
@@ -359,7 +359,7 @@ def knee_of(cells: Sequence[LoadCell], seed: int) -> Knee:
     if not repeated or spread is None:
         spread, reported = (
             None,
-            "a load has a single run: no interval" if not repeated else "resamples agree on no knee",
+            "a load has a single run: no interval" if not repeated else "the resamples do not agree on a knee",
         )
     else:
         reported = f"interval from {spread.found} of {spread.resamples} resamples of the repetitions"
@@ -422,10 +422,10 @@ def compare_versions(
         first, second = left.get(key), right.get(key)
         if first is None or second is None:
             absent = baseline.label if first is None else candidate.label
-            left_out.append(f"c={key[0]}, r={key[1]}: {absent} was not given this load")
+            left_out.append(f"c={key[0]}, r={key[1]}: {absent} was not run at this load")
         elif not first.used or not second.used:
             absent = baseline.label if not first.used else candidate.label
-            left_out.append(f"{first.name}: no run of {absent} counts")
+            left_out.append(f"{first.name}: no valid run of {absent}")
         else:
             judged = _judged(first, second, metrics, same_latency=same)
             compared.append(CellComparison(connections=key[0], rate_per_s=key[1], judgements=judged))
@@ -441,7 +441,7 @@ def _judged(
         if not left.values and not right.values:
             continue
         if metric is metrics.latency and not same_latency:
-            note = "not judged: it is not known that both are latencies of one kind"
+            note = "not judged: the two latencies may have different definitions"
             judgements.append(unjudged(metric, statistic, left, right, outcome=Outcome.INCONCLUSIVE, note=note))
         else:
             judgements.append(judge(metric, statistic, left, right, Bench()))

@@ -349,14 +349,13 @@ class SaturationResult(Attachment):
         names = [version.label for version in self.versions]
         reasons = [f"{name}: {saturation.reason}" for name, saturation in zip(names, (base, other), strict=True)]
         reach = max(base.load_per_s or 0, base.low_per_s)
-        sure = f"{names[1]} keeps up with at least {units.count(other.low_per_s)} per second for certain"
+        sure = f"{names[1]} certainly sustains at least {units.count(other.low_per_s)} per second"
         result = candidate_verdict(base, other)
         reported = {
-            Verdict.INVALID: "A version has no run that counts.",
-            Verdict.FAIL: f"{names[0]} keeps up with {units.count(base.low_per_s)} per second, by which {names[1]} is "
-            "saturated.",
+            Verdict.INVALID: "A version has no valid run.",
+            Verdict.FAIL: f"{names[0]} sustains {units.count(base.low_per_s)} per second, which saturate {names[1]}.",
             Verdict.PASS: f"{sure}, as {names[0]} does with {units.count(reach)}.",
-            Verdict.INCONCLUSIVE: f"{sure}, {names[0]} with {units.count(reach)}: the loads and runs do not decide "
+            Verdict.INCONCLUSIVE: f"{sure}, {names[0]} {units.count(reach)}: the loads and runs do not decide "
             "whether that is less.",
         }[result]
         return Finding(result, reported, reasons)

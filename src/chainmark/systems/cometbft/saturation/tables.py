@@ -31,7 +31,7 @@ _OUTCOMES: dict[Outcome, Emphasis] = {
     Outcome.EQUAL: "plain",
     Outcome.INCONCLUSIVE: "caution",
 }
-_INTERVALS = "In brackets: 90 % intervals; of one run the noise between runs is assumed (3 %)."
+_INTERVALS = "In brackets: 90 % intervals. With one run, the noise between runs is assumed (3 %)."
 
 
 def saturation_table(report: SaturationResult) -> Table:
@@ -82,7 +82,7 @@ def _processed_table(version: SaturationVersion, number: int) -> Table:
             cells.append(table_cell)
         rows.append(TableRow(cells))
     columns = [Column("r", kind="words"), *(Column(f"c={count}") for count in connections)]
-    notes = [f"Expected: {version.expected}.", "Next to each count: its share of what was offered. ◂ chosen."]
+    notes = [f"Expected: {version.expected}.", "Next to each count: its share of the offered load. ◂ chosen."]
     if any(cell.used > 1 for cell in version.cells):
         notes.append("Counts are means over the runs.")
     return Table(f"processed-{number}", f"Processed transactions: {version.label}", columns, rows, notes,
@@ -100,7 +100,7 @@ def diagonal_table(report: SaturationResult) -> Table:
             cells.append(_diagonal_cell(same))
         rows.append(TableRow(cells))
     columns = words("load", *(version.label for version in report.versions))
-    return Table("diagonals", "Cells of equal load", columns, rows, ["Shares of what was offered, by connections."])
+    return Table("diagonals", "Cells of equal load", columns, rows, ["Shares of the offered load, by connections."])
 
 
 def _diagonal_cell(cells: Sequence[LoadCell]) -> TableCell:
@@ -153,7 +153,10 @@ def _cell_table(version: SaturationVersion, number: int) -> Table:
         )
         for cell in cells
     ]
-    notes = [_INTERVALS, f"Throughput: {version.throughput_is}. Latency: {version.latency_is}, mean; n: of how many."]
+    notes = [
+        _INTERVALS,
+        f"Throughput: {version.throughput_is}. Latency: {version.latency_is}, mean; n: number of transactions.",
+    ]
     return Table(f"cells-{number}", f"Every load: {version.label}", columns, rows, notes, tails="intervals")
 
 
@@ -208,8 +211,8 @@ def _comparison_table(version_comparison: VersionComparison, number: int, labels
             f"{judgement.note}." for cell in version_comparison.cells for judgement in cell.judgements if judgement.note
         )
     )
-    notes += [f"Left out: {'; '.join(version_comparison.left_out)}."] if version_comparison.left_out else []
-    title = f"{version_comparison.candidate} against {version_comparison.baseline}, at equal loads"
+    notes += [f"Excluded: {'; '.join(version_comparison.left_out)}."] if version_comparison.left_out else []
+    title = f"{version_comparison.candidate} vs. {version_comparison.baseline}, at equal loads"
     return Table(f"comparison-{number}", title, columns, rows, notes, tails="intervals")
 
 
@@ -237,7 +240,7 @@ def run_table(report: SaturationResult) -> Table | None:
     if not runs:
         return None
     columns = [Column("place", kind="words"), *words("version", "load"), Column("offered"), Column("committed"),
-               Column("share, %"), *words("counts", "what to know", "run")]  # fmt: skip
+               Column("share, %"), *words("counts", "remarks", "run")]  # fmt: skip
     rows = [TableRow(_run_cells(run, label)) for run, label in runs]
     return Table("runs", "Every run", columns, rows, media=ON_PAGES)
 

@@ -26,7 +26,7 @@ WORDS: dict[State, str] = {
     "lower bound": "LOWER BOUND",
     "leaning": "NOT CLEAR",
     "contradictory": "UNDECIDED",
-    "nothing kept up": "NOTHING KEPT UP",
+    "nothing kept up": "NO LOAD SUSTAINED",
     "no data": "NO DATA",
 }
 # The worst is the document's own.
@@ -39,8 +39,8 @@ STANDINGS: dict[Standing, Emphasis] = {
     "no data": "quiet",
 }
 MEASURES: dict[Measure, str] = {
-    "committed": "of all that was offered",
-    "pace": "of what was due in the window",
+    "committed": "of all offered transactions",
+    "pace": "of those due in the window",
 }
 QUIET = TableCell(units.UNSET, emphasis="quiet")
 
@@ -108,12 +108,12 @@ def _clause(saturation: Saturation) -> str:
         )
         return f"sustains {loads}{surely} (90 % intervals)"
     if saturation.state == "leaning":
-        return f"probably sustains {loads}, and surely {between(saturation)} (90 % intervals)"
+        return f"probably sustains {loads}, certainly {between(saturation)} (90 % intervals)"
     if saturation.state == "contradictory":
         return f"has contradictory results: its saturation load is {between(saturation)}"
     if saturation.state == "lower bound":
         return f"sustains every tested load (up to {configuration(saturation)})"
-    return "sustains no tested load" if saturation.state == "nothing kept up" else "has no run that counts"
+    return "sustains no tested load" if saturation.state == "nothing kept up" else "has no valid run"
 
 
 def _next_step(report: SaturationResult) -> str:
@@ -139,7 +139,7 @@ def _next_step(report: SaturationResult) -> str:
     return {
         "lower bound": f"to find the limit, test loads above {per_s(largest)} (`saturation.rates`)",
         "nothing kept up": f"test loads below {per_s(least)} (`saturation.rates`)",
-        "no data": "look at why the runs do not count, then repeat them",
+        "no data": "see why the runs are excluded, then repeat them",
     }.get(state, f"repeat with more than {units.plural(_runs_per_cell(version), 'run')} per load (`--repeat`)")
 
 
@@ -160,10 +160,10 @@ def rule(report: SaturationResult) -> str:
     """The rule that selects the load."""
     return (
         "The saturation load is the largest connections × rate for which it and every smaller tested load have "
-        f"processed at least {units.plain_percent(1.0 - report.tolerance)} of what was offered, in each cell of equal "
-        "load, while every cell of every larger load has processed less. The chosen configuration is that with the "
-        "fewest connections at that load; if there is no such load, at the largest load up to which all are sustained. "
-        "A load is certain if its 90 % intervals are entirely on one side."
+        f"processed at least {units.plain_percent(1.0 - report.tolerance)} of the offered transactions, in each cell "
+        "of equal load, while every cell of every larger load has processed less. The chosen configuration is that "
+        "with the fewest connections at that load; if there is no such load, at the largest load up to which all are "
+        "sustained. A load is certain if its 90 % intervals are entirely on one side."
     )
 
 

@@ -109,11 +109,11 @@ def _why_not(item: Judgement, metric: Metric) -> str:
     """Why a difference of more than 10 % cannot fail the candidate."""
     base, other = item.baseline.value or 0.0, item.candidate.value or 0.0
     if metric.better is Better.NEITHER:
-        return "neither direction is better: a difference alone is no regression"
+        return "neither direction is better: a difference alone is not a regression"
     if (other < base) is (metric.better is Better.LOWER):
-        return "it differs for the better"
+        return "the difference is an improvement"
     if abs(other - base) < metric.floor:
-        return f"too small to matter: it moved by less than {units.tidy_quantity(metric.floor, metric.unit)}"
+        return f"too small to matter: the change is less than {units.tidy_quantity(metric.floor, metric.unit)}"
     return _noise(item, metric)
 
 
@@ -122,12 +122,12 @@ def _noise(item: Judgement, metric: Metric) -> str:
     runs = f"{len(item.baseline.per_run)} + {len(item.candidate.per_run)} runs"
     reported = change_with_interval(item, metric)
     if item.low is not None and item.low <= 0.0 <= (item.high or 0.0):
-        return f"within the noise of {runs}: {reported} holds no change at all"
+        return f"within the noise of {runs}: {reported} includes no change"
     margin = margin_of(item, metric)
     if item.outcome is Outcome.EQUAL:
-        return f"{reported} lies within its margin of {margin}"
+        return f"{reported} is within its margin of {margin}"
     reach = "" if item.scale is Scale.RELATIVE else f", judged in {metric.unit}"
-    return f"too few runs to tell it from its margin of {margin} ({runs}{reach}): {reported}"
+    return f"too few runs to decide against its margin of {margin} ({runs}{reach}): {reported}"
 
 
 def ten_percent_verdict(rows: Sequence[TenPercentRow]) -> TenPercentVerdict:
@@ -140,14 +140,14 @@ def ten_percent_verdict(rows: Sequence[TenPercentRow]) -> TenPercentVerdict:
     excused = [row for row in differing if row.agreement is RuleConcordance.NOT_COMPARABLE]
     if not judged:
         return TenPercentVerdict(
-            fails=False, judged=0, differing=0, disagreements=0, sentence="There was nothing to judge."
+            fails=False, judged=0, differing=0, disagreements=0, sentence="There were no figures to judge."
         )
     text = (
         f"{len(differing)} of {units.plural(len(judged), 'judged figure')} differ by more than "
         f"{units.plain_percent(OLD_MARGIN)}, so by the rule of the published reports the release "
         f"{'fails' if differing else 'passes'}; that rule and chainmark's disagree on {len(disagreed)}"
     )
-    held = f", and {len(excused)} of those that differ cannot be compared at all" if excused else ""
+    held = f", and {len(excused)} of those that differ cannot be compared" if excused else ""
     return TenPercentVerdict(
         fails=bool(differing),
         judged=len(judged),

@@ -20,6 +20,12 @@ _AGREEMENT_LOOKS: dict[RuleConcordance, Emphasis] = {
     RuleConcordance.NOT_COMPARABLE: "caution",
     RuleConcordance.UNDECIDED: "plain",
 }
+# As shown, if not by the value in files.
+_AGREEMENT_TEXTS: dict[RuleConcordance, str] = {
+    RuleConcordance.ONLY_OLD_FAILS: "only the 10 % rule fails it",
+    RuleConcordance.ONLY_OURS_FAILS: "only chainmark fails it",
+    RuleConcordance.UNDECIDED: "only chainmark is undecided",
+}
 
 
 class TenPercentVerdict(Opinion):
@@ -44,11 +50,11 @@ class TenPercentVerdict(Opinion):
     def about(self) -> list[str]:
         """The rule, and ours."""
         return [
-            "The published reports call a release worse if a result differs by more than 10 % from the release before. "
-            "They do not say by which statistic, in which direction, nor how much two runs of one release differ; "
-            "here the rule is applied to every judged figure, in both directions.",
-            "chainmark asks instead whether the candidate is worse by more than a margin with the noise between runs "
-            "taken into account, and says when it cannot tell.",
+            "The published reports call a release worse if a result differs by more than 10 % from the previous "
+            "release. They do not state the statistic, the direction, or how much two runs of one release differ. "
+            "Here the rule is applied to every judged figure, in both directions.",
+            "chainmark instead checks whether the candidate is worse by more than a margin, considering the noise "
+            "between runs, and reports when it cannot decide.",
         ]
 
     def full_table(self, rows: Sequence[OpinionRow], id_: str, title: str) -> Table | None:
@@ -57,7 +63,7 @@ class TenPercentVerdict(Opinion):
 
     def short_table(self, rows: Sequence[OpinionRow], id_: str, title: str) -> Table | None:
         """The figures on which the rules disagree."""
-        note = f"{len(rows)} judged figures; all of them are in the JSON."
+        note = f"{len(rows)} judged figures; the JSON has all of them."
         differing = [row for row in _own(rows) if row.agreement not in QUIET]
         return old_rule_table(differing, id_, title, note) if differing else None
 
@@ -74,12 +80,15 @@ def old_rule_table(rows: Sequence[TenPercentRow], id_: str, title: str, note: st
             _change_of(row),
             TableCell(_old_word(row), emphasis="caution" if row.old_fails else "quiet"),
             _our_word(row),
-            TableCell(row.agreement.value, emphasis=_AGREEMENT_LOOKS.get(row.agreement, "quiet")),
+            TableCell(
+                _AGREEMENT_TEXTS.get(row.agreement, row.agreement.value),
+                emphasis=_AGREEMENT_LOOKS.get(row.agreement, "quiet"),
+            ),
             row.why,
         )
         for row in rows
     ]
-    columns = [*words("metric"), Column("difference"), *words("old rule", "chainmark", "both", "why")]
+    columns = [*words("metric"), Column("difference"), *words("10 % rule", "chainmark", "both", "why")]
     return Table(id_, title, columns, made, [note] if note else [])
 
 
