@@ -207,13 +207,14 @@ def _exhausted(kind: Kind, use: ResourceUse, level: float, uses: Sequence[Resour
     elif use.unit == "cores":
         text = f"{use.label} ran {share} of the time, on one core, from {at_level} on"
     else:
-        text = f"{use.label} was full ({amount} of {_amount(use.limit, use.unit)}) from {at_level} on"
+        was = "were" if use.label.endswith("s") else "was"
+        text = f"{use.label} {was} full ({amount} of {_amount(use.limit, use.unit)}) from {at_level} on"
     return _bent(kind, "exhausted", use, level, text + _beside(use, level, uses))
 
 
 def _held_up(kind: Kind, use: ResourceUse, level: float, uses: Sequence[ResourceUse]) -> BentEntry:
-    waiting = _amount(use.used[max(use.used)], use.unit)
-    text = f"{use.label} limited the server from {level_text(kind, level)} on: {waiting} {use.unit} waited for it"
+    waiting = f"{_amount(use.used[max(use.used)], use.unit)} {use.unit}".rstrip()
+    text = f"{use.label} limited the server from {level_text(kind, level)} on: {waiting} waited"
     return _bent(kind, "waiting", use, level, text + _beside(use, level, uses))
 
 

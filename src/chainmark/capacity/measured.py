@@ -92,6 +92,7 @@ class StepSeries(_Measured):
 
     Attributes:
         started: requests that were handed to a connection.
+        slow: correct responses that took longer than the limit after which a step gives up; 0 without one.
         in_flight, queued: in flight, or due but not yet handed to a connection, at the end of the second.
         p50_s: latency of the requests that ended in the second, failed or not; two digits, as are p99_s and lag_p99_s.
         waited_s: seconds for which the generator's threads waited for a processor; None: the kernel does not report it.
@@ -102,6 +103,7 @@ class StepSeries(_Measured):
     second: list[int]
     started: list[int]
     ok: list[int]
+    slow: list[int]
     failed: list[int]
     in_flight: list[int]
     queued: list[int]

@@ -347,6 +347,12 @@ class StepResult(Finished):
         """Processor time of the generator's threads over the time available; of the busiest of several generators."""
         return max((generator.cpu_share for generator in self.generators), default=0.0)
 
+    def whole_seconds(self) -> list[int]:
+        """The positions in the series of the seconds that the window holds whole."""
+        end_s = self.warm_up_s + self.window_s
+        seconds = enumerate(self.series.second)
+        return [at for at, second in seconds if second >= self.warm_up_s and second + 1 <= end_s + 1e-9]
+
     def achieved_share(self) -> float | None:
         """Responses in the window's whole seconds over the requests due in as many; None if none were due.
 
@@ -355,9 +361,7 @@ class StepResult(Finished):
         """
         if not self.books.due:
             return None
-        seconds = self.series.second
-        end_s = self.warm_up_s + self.window_s
-        whole = [i for i, second in enumerate(seconds) if second >= self.warm_up_s and second + 1 <= end_s + 1e-9]
+        whole = self.whole_seconds()
         if not whole:
             return (self.books.ok + self.books.failed) / self.books.due
         answered = sum(self.series.ok[i] + self.series.failed[i] for i in whole)
@@ -375,6 +379,7 @@ class ConditionResult:
         n: total number of requests.
         low: the 95 % interval of the share (of the slower, the failed, the achieved), if there is one.
         high: likewise.
+        effect: the variance of that share over that of independent requests; see :mod:`.clustering`.
         outcome: pass, fail or inconclusive.
         met: the result by the point estimate alone.
         note: why there is no figure, or which of two limits applied.
@@ -390,6 +395,7 @@ class ConditionResult:
     n: int | None = None
     low: float | None = None
     high: float | None = None
+    effect: float = 1.0
     note: str = ""
     part: str = ""
 

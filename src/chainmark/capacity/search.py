@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from chainmark.capacity.course import Course
-from chainmark.capacity.model import Gone, LoadLevel, Phase, Step, StepCondition, StepOutcome
+from chainmark.capacity.model import ConditionResult, Gone, LoadLevel, Phase, Step, StepCondition, StepOutcome
 from chainmark.capacity.plan import SearchPlan
 from chainmark.capacity.sla import share_interval
 
@@ -84,7 +84,7 @@ class Confirmation:
         shown: how many of them are beyond their interval, not just leaning.
         slower: requests slower than the p99 limit, in all measurements together.
         n: requests due, together.
-        low: the 95 % interval of that share, as if requests were independent.
+        low: the 95 % interval of that share, as wide as clusters of slow requests make it.
         high: likewise.
     """
 
@@ -321,9 +321,15 @@ class _Votes:
         p99s = [limit for step in steps if (limit := step.condition(StepCondition.P99)) is not None]
         slower = sum(limit.count or 0 for limit in p99s)
         n = sum(limit.n or 0 for limit in p99s)
-        low, high = share_interval(slower, n)
+        low, high = share_interval(slower, n, _mean_effect(p99s))
         shown = sum(step.outcome is not StepOutcome.INCONCLUSIVE for step in steps)
         return Confirmation(level, tuple(step.leaning for step in steps), shown, slower, n, low, high)
+
+
+def _mean_effect(conditions: Sequence[ConditionResult]) -> float:
+    """The design effect of several measurements together: that of each by its requests."""
+    requests = sum(condition.n or 0 for condition in conditions)
+    return sum((condition.n or 0) * condition.effect for condition in conditions) / requests if requests else 1.0
 
 
 def answer(steps: Sequence[Step], plan: SearchPlan, ended_by: StoppedBy | None = None) -> SearchResult:

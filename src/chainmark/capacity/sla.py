@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from chainmark.capacity.clustering import failed_effect, of_part, slow_effect
 from chainmark.capacity.engine import GENERATOR_LIMIT, IDLE_CLOSE, Histogram, ReadHistogram, native_histogram
 from chainmark.capacity.measured import PartFigures, RequestCounts
 from chainmark.capacity.model import (
@@ -39,12 +40,13 @@ WAITED_SHARE = 0.1
 CPU_SHARE = 0.85
 
 
-def share_interval(count: int, n: int) -> tuple[float, float]:
+def share_interval(count: float, n: float, effect: float = 1.0) -> tuple[float, float]:
     """Exact 95 % interval of a share; one-sided if none or all counted, because then only one side is open.
 
     Args:
         count: 0 to n.
         n: 0 gives (0, 1).
+        effect: variance over that of independent requests: so many show what one of these shows.
 
     Source: Clopper and Pearson (1934), "The use of confidence or fiducial limits illustrated in the case of the
     binomial".
@@ -55,6 +57,7 @@ def share_interval(count: int, n: int) -> tuple[float, float]:
         return 0.0, float(1.0 - RISK ** (1.0 / n))
     if count == n:
         return float(RISK ** (1.0 / n)), 1.0
+    count, n = count / effect, n / effect
     low = special.beta_quantile(RISK / 2.0, count, n - count + 1.0)
     high = special.beta_quantile(1.0 - RISK / 2.0, count + 1.0, n - count)
     return low, high
@@ -67,6 +70,16 @@ class _Evidence:
     result: StepResult
     latency: Histogram
     sla: Sla
+
+    @property
+    def clustering(self) -> float:
+        """The design effect of the slow requests."""
+        return slow_effect(self.result)
+
+    @property
+    def failed_clustering(self) -> float:
+        """The design effect of the failed requests."""
+        return failed_effect(self.result)
 
     @property
     def open_loop(self) -> bool:
@@ -104,6 +117,16 @@ class _PartEvidence(_Evidence):
     """The evidence for one endpoint of a mix."""
 
     part: PartFigures
+
+    @property
+    def clustering(self) -> float:
+        """That of the part."""
+        return of_part(super().clustering, self.books.due, self.result.books.due)
+
+    @property
+    def failed_clustering(self) -> float:
+        """That of the part."""
+        return of_part(super().failed_clustering, self.books.due, self.result.books.due)
 
     @property
     def books(self) -> RequestCounts:
@@ -232,8 +255,8 @@ def _separated(low: float, high: float, limit: float) -> StepOutcome:
 
 def _centile(evidence: _Evidence, name: StepCondition, fraction: float, limit_s: float) -> ConditionResult:
     """p99 is within the limit if and only if at most 1 % are slower than it."""
-    count, n = evidence.slower(limit_s), evidence.asked
-    low, high = share_interval(count, n)
+    count, n, effect = evidence.slower(limit_s), evidence.asked, evidence.clustering
+    low, high = share_interval(count, n, effect)
     tolerated = 1.0 - fraction
     measured, note = _centile_value(evidence, fraction)
     return ConditionResult(
@@ -246,6 +269,7 @@ def _centile(evidence: _Evidence, name: StepCondition, fraction: float, limit_s:
         n=n,
         low=low,
         high=high,
+        effect=effect,
         note=note,
     )
 
@@ -266,7 +290,8 @@ def _errors(evidence: _Evidence) -> ConditionResult:
     counts, limit = evidence.books, evidence.sla.error_share
     failed = counts.failed - evidence.not_asked - evidence.closed_idle
     sent = counts.ok + failed
-    low, high = share_interval(failed, sent)
+    effect = evidence.failed_clustering
+    low, high = share_interval(failed, sent, effect)
     share = failed / sent if sent else None
     # Zero errors are no evidence against the server, however strict the limit.
     outcome = _separated(low, high, limit) if failed else StepOutcome.PASS
@@ -280,6 +305,7 @@ def _errors(evidence: _Evidence) -> ConditionResult:
         n=sent,
         low=low,
         high=high,
+        effect=effect,
         note="" if sent else "nothing was sent",
     )
 

@@ -53,7 +53,7 @@ _GAUGES = {
     "idle": "sessions",
     "idle in transaction": "sessions",
 }
-_WAITING = {"waiting for a lock": "sessions", "locks not granted": "locks"}
+_WAITING = {"waiting for a lock": "sessions", "locks not granted": "lock requests"}
 _COUNTERS = {
     "commits": "/s",
     "rollbacks": "/s",
@@ -148,7 +148,7 @@ class PostgresUsage:
             "active": "PostgreSQL's active sessions",
             "idle in transaction": "sessions idle in transaction",
             "waiting for a lock": "a lock in PostgreSQL",
-            "locks not granted": "locks not granted",
+            "locks not granted": "PostgreSQL's locks",
             **{name: f"PostgreSQL's {name}" for name in _COUNTERS},
         }
         for name, label in labels.items():

@@ -57,11 +57,11 @@ def histogram(values: npt.ArrayLike) -> dict[str, Any]:
     }
 
 
-def _series(ok: list[int]) -> dict[str, Any]:
+def _series(ok: list[int], slow: list[int]) -> dict[str, Any]:
     nothing, unknown = [0] * len(ok), [None] * len(ok)
     counts = dict.fromkeys(("failed", "in_flight", "queued", "bytes_in", "cpu_s"), nothing)
     times = dict.fromkeys(("p50_s", "p99_s", "max_s", "lag_p99_s", "waited_s", "wake_p99_s"), unknown)
-    return {"second": list(range(len(ok))), "started": ok, "ok": ok, **counts, **times, "errors": {}}
+    return {"second": list(range(len(ok))), "started": ok, "ok": ok, "slow": slow, **counts, **times, "errors": {}}
 
 
 def finished(
@@ -71,6 +71,7 @@ def finished(
     unsent: int = 0,
     *,
     answered: list[int] | None = None,
+    slow: list[int] | None = None,
     lag_s: npt.ArrayLike = (),
     cpu_s: float = 0.1,
     ended: str = "time",
@@ -83,6 +84,7 @@ def finished(
         failed: with status 500.
         unsent: never begun.
         answered: answers of each second from the begin of the warm-up on; none: no series.
+        slow: those of them that were slower than the limit; none: 0.
         lag_s: the generator's lateness, a value each.
         cpu_s: of the generator, one thread.
         ended: as the engine says it.
@@ -108,7 +110,7 @@ def finished(
         "wake": histogram(()),
         "classes": [refused] if failed else [],
         "warm_up_classes": [],
-        "series": _series(per_second),
+        "series": _series(per_second, slow or [0] * len(per_second)),
         "connections": {"opened": 1, "failed": 0, "idle_closed": 0, "told_to_go": 0, "repeated": 0},
         "bytes_in": 300 * ok,
         "bytes_out": 200 * ok,
@@ -173,12 +175,15 @@ class Server:
             ends = np.where(stood, np.maximum(ends, 5.0), ends)
         inside = (starts >= order.warm_up_s) & (starts < end_s)
         latencies = (ends - starts)[inside]
+        late = (ends < end_s) & (ends - starts > self.sla.p99_s)
+        slow = np.bincount(ends[late].astype(int), minlength=math.ceil(end_s))
         answered = np.bincount(ends[ends < end_s].astype(int), minlength=math.ceil(end_s))
         return finished(
             latencies[latencies <= order.timeout_s],
             order.duration_s,
             failed=int((latencies > order.timeout_s).sum()),
             answered=[int(count) for count in answered],
+            slow=[int(count) for count in slow],
         )
 
     def _times(self, n: int) -> FloatArray:

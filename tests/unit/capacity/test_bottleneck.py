@@ -97,7 +97,7 @@ def test_much_of_the_load_waits_at_one_place() -> None:
     disk = _free("the disk", [0.3, 0.5, 1.5, 4.0, 10.0, 24.0], "threads", "waiting")
     found = bent_first("clients", _levels(400.0), [IDLE, disk])
     assert (found.finding, found.resource, found.level) == ("waiting", "the disk", 4.0)
-    assert "threads waited for it" in found.sentence
+    assert "threads waited" in found.sentence
 
 
 def test_some_that_wait_now_and_then_hold_nothing_up() -> None:

@@ -38,6 +38,8 @@ mod bytes {
 pub(super) struct Second {
     pub started: u64,
     pub ok: u64,
+    /// Correct responses that took longer than the step's limit.
+    pub slow: u64,
     pub bytes_in: u64,
     pub cpu_ns: i64,
     /// At the second's end.
@@ -61,6 +63,7 @@ impl Default for Second {
         Self {
             started: 0,
             ok: 0,
+            slow: 0,
             bytes_in: 0,
             cpu_ns: 0,
             in_flight: 0,
@@ -102,8 +105,8 @@ impl Second {
 
     /// Forgets everything but the memory of its histograms.
     pub fn clear(&mut self) {
-        let Self { started, ok, bytes_in, cpu_ns, in_flight, queued, failed, max_ns, .. } = self;
-        (*started, *ok, *bytes_in, *cpu_ns) = (0, 0, 0, 0);
+        let Self { started, ok, slow, bytes_in, cpu_ns, in_flight, queued, failed, max_ns, .. } = self;
+        (*started, *ok, *slow, *bytes_in, *cpu_ns) = (0, 0, 0, 0, 0);
         (*in_flight, *queued, *failed, *max_ns) = (0, 0, [0; KINDS.len()], 0);
         (self.waited_ns, self.waits_unknown) = (0, false);
         for histogram in [&mut self.latency, &mut self.lag, &mut self.wake] {
@@ -114,6 +117,7 @@ impl Second {
     pub fn add(&mut self, other: &Self) {
         self.started += other.started;
         self.ok += other.ok;
+        self.slow += other.slow;
         self.bytes_in += other.bytes_in;
         self.cpu_ns += other.cpu_ns;
         self.waited_ns += other.waited_ns;
@@ -137,6 +141,7 @@ impl Second {
         Row {
             started: self.started,
             ok: self.ok,
+            slow: self.slow,
             failed: self.failed,
             in_flight: self.in_flight,
             queued: self.queued,
@@ -157,6 +162,7 @@ impl Second {
 pub(super) struct Row {
     pub started: u64,
     pub ok: u64,
+    slow: u64,
     pub failed: [u64; KINDS.len()],
     in_flight: u64,
     queued: u64,
@@ -233,6 +239,7 @@ impl Series {
             second: (0..self.rows.len()).collect(),
             started: self.column(|row| row.started),
             ok: self.column(|row| row.ok),
+            slow: self.column(|row| row.slow),
             failed: self.column(failed),
             in_flight: self.column(|row| row.in_flight),
             queued: self.column(|row| row.queued),
@@ -260,6 +267,8 @@ pub struct Columns {
     /// Requests that were handed to a connection.
     pub started: Vec<u64>,
     pub ok: Vec<u64>,
+    /// Correct responses that took longer than the limit after which a step gives up; 0 without one.
+    pub slow: Vec<u64>,
     pub failed: Vec<u64>,
     /// At the second's end.
     pub in_flight: Vec<u64>,
@@ -297,7 +306,7 @@ mod tests {
     #[test]
     fn seconds_are_summed_over_threads_and_kept_small() {
         let mut series = Series::new(2);
-        let mut part = Second { started: 3, ok: 2, ..Second::default() };
+        let mut part = Second { started: 3, ok: 2, slow: 1, ..Second::default() };
         part.latency(1_000_000);
         part.latency(3_000_000);
         part.failed(Kind::Timeout);
@@ -309,6 +318,7 @@ mod tests {
         series.close();
         let columns = series.columns();
         assert_eq!((columns.started, columns.ok, columns.failed), (vec![6, 3], vec![4, 2], vec![2, 1]));
+        assert_eq!(columns.slow, [2, 1]);
         assert_eq!(columns.errors, BTreeMap::from([("timeout", vec![2, 1])]));
         assert_eq!(columns.max_s, [Some(0.003); 2]);
         assert!((columns.p50_s[0].unwrap() - 0.001).abs() < 1e-5);

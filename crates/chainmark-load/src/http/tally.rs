@@ -182,6 +182,7 @@ pub(super) struct Common {
 pub(super) struct Tally {
     common: Arc<Common>,
     is_open: bool,
+    slow_ns: i64,
     /// Of the warm-up, of the window.
     pub books: [RequestCounts; 2],
     pub classes: Classes,
@@ -214,6 +215,7 @@ impl Tally {
         Self {
             common,
             is_open: matches!(plan.load, Load::Open { .. }),
+            slow_ns: plan.give_up.as_ref().map_or(i64::MAX, |give_up| give_up.slow_ns),
             books: [RequestCounts::default(); 2],
             classes: Classes::default(),
             parts: vec![PartTally::default(); plan.mix.size()],
@@ -265,6 +267,7 @@ impl Tally {
         self.second.ok += 1;
         let latency_ns = ended.end_ns - ended.due_ns;
         self.second.latency(latency_ns);
+        self.second.slow += u64::from(latency_ns > self.slow_ns);
         if ended.phase == 1 {
             let part = &mut self.parts[ended.part];
             part.books.ok += 1;

@@ -258,7 +258,11 @@ def _why_unanswered(target: Target, error: ErrorClass, timeout_s: float) -> tupl
     if error.kind == "timeout":
         hint = "is the server stuck? `--set steps.timeout_s=SECONDS` gives it longer"
         return f"{detail}, {units.duration(timeout_s)}", hint
-    return f"{error.kind}, {detail}", "is the server up?" if error.kind == "connect" else "the server's log may say why"
+    if error.kind == "connect":
+        return f"{error.kind}, {detail}", "is the server up?"
+    is_tls = target.url.startswith("https:")
+    hint = "the server's log may say why" + ("; does it require a client's certificate (`--cert`)?" if is_tls else "")
+    return f"{error.kind}, {detail}", hint
 
 
 def contradictions(header: str, title: str, version: str) -> tuple[str, ...]:

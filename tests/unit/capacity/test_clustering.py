@@ -1,0 +1,77 @@
+"""Slow requests come in clusters: an interval that ignores this is too narrow, and what it decides is often wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chainmark.capacity.clustering import FEWEST_BATCHES, design_effect, of_part
+from chainmark.capacity.model import LevelKind, LoadLevel, Phase, StepOutcome
+from chainmark.capacity.search import Ask
+from chainmark.capacity.service_level import Sla
+from chainmark.capacity.sla import share_interval
+
+from tests.unit.capacity.queueing import Server, highest, mm_c_slower
+
+WORKERS, SERVICE_S, LIMIT_S = 8, 0.005, 0.0325
+LIMIT = highest(lambda rate: mm_c_slower(rate, WORKERS, SERVICE_S, LIMIT_S) <= 0.01, 1.0, WORKERS / SERVICE_S)
+
+
+@pytest.mark.parametrize("lengthened", [False, True])
+def test_a_queue_at_its_limit_is_seldom_decided_clearly(*, lengthened: bool) -> None:
+    """Its share of slow requests is the tolerated one, so a clear outcome is wrong.
+
+    By intervals for independent requests, four in five are clear. A calm window shows few clusters, and may pass.
+    """
+    sla = Sla(p99_s=LIMIT_S, achieved_share=0.5)
+    outcomes = Counter[StepOutcome]()
+    for seed in range(40):
+        server = Server(WORKERS, SERVICE_S, "exponential", "poisson", seed=seed, sla=sla, warm_up_s=2.0)
+        step = server.measure(Ask(LoadLevel(LevelKind.RATE, LIMIT), Phase.PROBE, lengthened=lengthened))
+        outcomes[step.outcome] += 1
+    assert outcomes[StepOutcome.FAIL] <= 1
+    assert outcomes[StepOutcome.INCONCLUSIVE] >= 24
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(FEWEST_BATCHES, 40))
+def test_independent_requests_have_hardly_a_larger_variance(seed: int, seconds: int) -> None:
+    random = np.random.default_rng(seed)
+    whole = [1_000] * seconds
+    effects = [design_effect(random.binomial(1_000, 0.02, seconds).tolist(), whole) for _ in range(20)]
+    assert 1.0 <= float(np.median(effects)) <= 3.0
+
+
+@pytest.mark.parametrize("of_all", [20, 200])
+def test_requests_that_are_slow_together_count_as_one(of_all: int) -> None:
+    """All slow requests in whole clusters of fifty: fifty of them show what one shows."""
+    random = np.random.default_rng(1)
+    clusters = random.poisson(of_all / 20, 20)
+    effect = design_effect((50 * clusters).tolist(), [10_000] * 20)
+    assert 15.0 <= effect <= 150.0
+
+
+@pytest.mark.parametrize(
+    ("counted", "of"),
+    [([], []), ([0] * 10, [5] * 10), ([5] * 10, [5] * 10), ([1, 0, 9, 0], [9] * 4), ([0] * 10, [0] * 10)],
+    ids=["nothing", "none", "all", "few seconds", "no requests"],
+)
+def test_what_shows_no_clusters_counts_as_independent(counted: list[int], of: list[int]) -> None:
+    assert design_effect(counted, of) == 1.0
+
+
+@given(st.integers(1, 999), st.floats(1.0, 50.0))
+def test_clusters_widen_the_interval(count: int, effect: float) -> None:
+    low, high = share_interval(count, 1_000)
+    wider_low, wider_high = share_interval(count, 1_000, effect)
+    assert wider_low <= low + 1e-12
+    assert wider_high >= high - 1e-12
+
+
+def test_a_part_of_the_requests_has_that_part_of_each_cluster() -> None:
+    assert of_part(9.0, 25, 100) == 3.0
+    assert of_part(9.0, 100, 100) == 9.0
+    assert of_part(9.0, 0, 0) == 1.0
