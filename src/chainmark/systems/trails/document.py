@@ -242,7 +242,8 @@ def missing(trace: Trace) -> list[str]:
     notes = []
     places = f"{trace.place_label}s"
     if trace.shown:
-        notes.append(f"Of {len(trace.places)} {places}, the {len(trace.rows)} requested ones are shown.")
+        are = "is" if len(trace.rows) == 1 else "are"
+        notes.append(f"Only {len(trace.rows)} of {len(trace.places)} {places} {are} shown, as requested.")
     if trace.absent:
         notes.append(f"{some_of(trace.absent, _NAMED, places)}: no event of this {trace.label}.")
     notes += [
