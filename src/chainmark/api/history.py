@@ -37,7 +37,7 @@ def history(reference: str, *, store: Store | Path | str | None = None) -> list[
     Example:
         >>> runs = cm.ingest("cardano", releases)
         >>> cm.history("9.9.0")[0].sentence.split("; ")[1]
-        'the level of 10 of 11 figures changed over 9 releases'
+        'the level of 10 of 11 metrics changed over 9 releases'
     """
     run_store = store_at(store).held()
     noted = read_notes(run_store.root)

@@ -109,7 +109,7 @@ def attach(
     Example:
         >>> cm.attach("cometbft/demo", ["127.0.0.1:1"])
         Traceback (most recent call last):
-        chainmark.core.errors.EnvironmentFailure: nothing answers at 127.0.0.1:1 ([Errno 111] Connection refused)
+        chainmark.core.errors.EnvironmentFailure: 127.0.0.1:1 does not respond ([Errno 111] Connection refused)
     """
     system, resolved = resolve_profile(profile, settings)
     listener = relay(progress, cancel)

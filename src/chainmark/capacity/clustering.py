@@ -57,13 +57,6 @@ def slow_effect(result: StepResult) -> float:
     return design_effect(slow, [series.ok[at] + series.failed[at] for at in whole])
 
 
-def failed_effect(result: StepResult) -> float:
-    """The design effect of the failed requests."""
-    series = result.series
-    whole = result.whole_seconds()
-    return design_effect([series.failed[at] for at in whole], [series.ok[at] + series.failed[at] for at in whole])
-
-
 def of_part(effect: float, requests: int, of: int) -> float:
     """The design effect for some of the requests: a cluster has that share of them, too.
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from chainmark.capacity.clustering import failed_effect, of_part, slow_effect
+from chainmark.capacity.clustering import of_part, slow_effect
 from chainmark.capacity.engine import GENERATOR_LIMIT, IDLE_CLOSE, Histogram, ReadHistogram, native_histogram
 from chainmark.capacity.measured import PartFigures, RequestCounts
 from chainmark.capacity.model import (
@@ -77,11 +77,6 @@ class _Evidence:
         return slow_effect(self.result)
 
     @property
-    def failed_clustering(self) -> float:
-        """The design effect of the failed requests."""
-        return failed_effect(self.result)
-
-    @property
     def open_loop(self) -> bool:
         return self.result.level.kind is LevelKind.RATE
 
@@ -122,11 +117,6 @@ class _PartEvidence(_Evidence):
     def clustering(self) -> float:
         """That of the part."""
         return of_part(super().clustering, self.books.due, self.result.books.due)
-
-    @property
-    def failed_clustering(self) -> float:
-        """That of the part."""
-        return of_part(super().failed_clustering, self.books.due, self.result.books.due)
 
     @property
     def books(self) -> RequestCounts:
@@ -290,8 +280,7 @@ def _errors(evidence: _Evidence) -> ConditionResult:
     counts, limit = evidence.books, evidence.sla.error_share
     failed = counts.failed - evidence.not_asked - evidence.closed_idle
     sent = counts.ok + failed
-    effect = evidence.failed_clustering
-    low, high = share_interval(failed, sent, effect)
+    low, high = share_interval(failed, sent)
     share = failed / sent if sent else None
     # Zero errors are no evidence against the server, however strict the limit.
     outcome = _separated(low, high, limit) if failed else StepOutcome.PASS
@@ -305,7 +294,6 @@ def _errors(evidence: _Evidence) -> ConditionResult:
         n=sent,
         low=low,
         high=high,
-        effect=effect,
         note="" if sent else "nothing was sent",
     )
 

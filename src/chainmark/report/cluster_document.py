@@ -10,8 +10,8 @@ from chainmark.report.document import Document
 from chainmark.report.wording import prose
 
 USE = (
-    "`chainmark ingest --on` reads logs on the workers. All other commands work on this machine, even if they start "
-    "networks: no nodes are started on workers."
+    "`ingest`, `load`, `predict` and `explain` use the workers. All other commands work on this machine, even if they "
+    "start networks: no nodes are started on workers."
 )
 CLOCKS = (
     "A clock's offset is measured in repeated exchanges. The one with the shortest round trip is used: its offset is "

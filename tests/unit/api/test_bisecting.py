@@ -254,7 +254,7 @@ def test_an_instrument_that_keeps_failing_ends_the_search_and_says_how_to_go_on(
     profile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = _Lab(LineSystem(broken=frozenset({20})), profile, monkeypatch)
-    with pytest.raises(InvalidRunError, match="the measurement failed in 3 runs of v20") as failed:
+    with pytest.raises(InvalidRunError, match="the measurement failed in 3 consecutive runs of v20") as failed:
         lab.search()
     assert failed.value.hint is not None
     assert "--resume line-bisect-quick-" in failed.value.hint

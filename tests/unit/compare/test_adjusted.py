@@ -125,7 +125,7 @@ def test_a_mean_is_judged_at_equal_conditions_with_the_error_that_this_costs() -
     assert np.mean(found.candidate.values) - np.mean(found.baseline.values) == pytest.approx(0.2, abs=0.02)
     raw = collect(_runs(*BEFORE), DELAY, "mean"), collect(_runs(*AFTER), DELAY, "mean")
     before, after = (float(np.exp(np.mean(np.log(side.values)))) for side in raw)
-    assert found.note == f"at equal header lag, as measured {units.percent(after / before - 1.0)}"
+    assert found.note == f"at equal header lag, unadjusted {units.percent(after / before - 1.0)}"
     assert found.unlike == ""
     # Unlike conditions make the errors of both sides opposite: taken as independent they would be too small.
     plain = _by_hand([*BEFORE, *BEFORE, BEFORE[0]], "delay_s", _column([*BEFORE, *BEFORE, BEFORE[0]], "lag_s")[:, None])
@@ -139,7 +139,7 @@ def test_the_time_of_day_is_taken_off_by_its_waves() -> None:
     found = _sides(NOON)
     assert [*found.baseline.values, *found.candidate.values] == pytest.approx(list(means))
     assert [*found.baseline.standard_errors, *found.candidate.standard_errors] == pytest.approx(list(errors))
-    assert found.note.startswith("at equal header lag and time of day, as measured")
+    assert found.note.startswith("at equal header lag and time of day, unadjusted")
 
 
 def test_the_total_of_a_count_is_that_of_its_adjusted_rate() -> None:
@@ -232,8 +232,8 @@ def test_samples_of_which_a_condition_is_not_told_do_not_count() -> None:
     [
         ((8, 4, 9, 4), ""),
         ((8, 3, 9, 3), ""),  # two of four
-        ((8, 4, 10, 4), "the sides share 2 of 6 hours of the day: the version and the time of day"),
-        ((8, 2, 20, 2), "the sides share 0 of 4 hours of the day: the version and the time of day"),
+        ((8, 4, 10, 4), "the sides share 2 of 6 hours of the day: the version and the time of day cannot be separated"),
+        ((8, 2, 20, 2), "the sides share 0 of 4 hours of the day: the version and the time of day cannot be separated"),
     ],
 )
 def test_sides_that_share_less_than_half_of_the_hours_are_not_judged(
@@ -267,7 +267,7 @@ def test_a_verdict_tells_what_was_made_equal_and_what_cannot_be() -> None:
     """The metric is shown as it was measured, and no verdict rests on it."""
     before, after = ([run.data for run in _runs(*frames, number=n)] for n, frames in enumerate((BEFORE, AFTER)))
     by_id = {item.metric_id: item for item in decide(before, _renamed(after)).judgements}
-    assert by_id["delay_s"].note.startswith("at equal header lag, as measured +")
+    assert by_id["delay_s"].note.startswith("at equal header lag, unadjusted +")
     assert by_id["delay_s"].change == pytest.approx(0.2 / 1.25, abs=0.05)
     assert by_id["plain_s"].note == ""
     night = [frame.with_columns(day_s=pl.col("day_s") + 8 * 3600.0) for frame in AFTER]

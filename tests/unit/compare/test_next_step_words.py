@@ -230,7 +230,7 @@ def test_of_many_commits_the_first_bad_one_is_searched_for_by_a_command() -> Non
     clues = replace(NOTHING, sides=_revised(GOOD, BAD), builds=_builds(12_000))
     command = "`chainmark bisect cometbft/demo --repo CHECKOUT --good 0123456789ab --bad fedcba987654`"
     assert _step(clues) == (f"search the 12,000 commits for the one responsible: {command}", SAME_OPTIONS)
-    assert "of 2 commits" in _step(replace(clues, builds=_builds(2)))[0]
+    assert "search the 2 commits" in _step(replace(clues, builds=_builds(2)))[0]
     impossible = [
         replace(clues, builds=_builds(12_000, removed=1)),  # not on one line of commits
         replace(clues, builds=_builds(0)),

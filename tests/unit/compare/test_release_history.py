@@ -196,7 +196,7 @@ def test_every_figure_has_its_chart_the_first_ones_open() -> None:
     metrics = [metric(id=f"m{number}_s", label=f"figure {number}") for number in range(15)]
     page = document_of(_report(_noisy(8), metrics=metrics)).html()
     assert all(f"history-m{number}_s-mean" in page for number in range(15))
-    assert "3 further figures" in page
+    assert "3 further metrics" in page
 
 
 def test_bars_of_characters_span_the_values() -> None:

@@ -138,7 +138,7 @@ def test_a_command_of_another_store_is_refused_with_5_and_a_hint(holder: Starter
     )  # fmt: skip
     assert ended.returncode == 5, ended.stderr
     assert "error: this machine is in use: process" in ended.stderr
-    assert "hint: without `--no-wait`" in ended.stderr
+    assert "hint: omit `--no-wait` to wait" in ended.stderr
 
 
 def _refused_elsewhere() -> bool:
@@ -213,5 +213,8 @@ def test_a_link_in_its_place_is_not_followed(lock: Path, tmp_path: Path) -> None
 
 def test_a_setting_that_means_nothing_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(USE, "sometimes")
-    with pytest.raises(UsageError, match="`CHAINMARK_MACHINE` is `sometimes`"), machine_to_itself(Silent()):
+    with (
+        pytest.raises(UsageError, match="`sometimes` is not a valid value of `CHAINMARK_MACHINE`"),
+        machine_to_itself(Silent()),
+    ):
         pass

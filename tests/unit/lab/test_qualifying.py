@@ -366,7 +366,7 @@ def test_a_plan_that_cannot_be_used_is_a_sentence(tmp_path: Path) -> None:
     scenario = '[[scenario]]\nid="a"\ntitle="A"\nquestion="q"\nmethod="m"\nprofile="cometbft/demo"\n'
     head = 'system="cometbft"\ntitle="t"\ndescription="d"\n'
     path.write_text(head + scenario + 'plots=["nothing"]\n', encoding="utf-8")
-    with pytest.raises(UsageError, match="draws `nothing`"):
+    with pytest.raises(UsageError, match="uses the unknown plot `nothing`"):
         read_plan(system, str(path))
     path.write_text(head + scenario + 'headline=["nothing_s"]\n', encoding="utf-8")
     with pytest.raises(UsageError, match="the scenario `a` reports `nothing_s`"):

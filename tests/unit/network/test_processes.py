@@ -35,7 +35,7 @@ def test_only_an_end_that_nobody_planned_is_a_death(tmp_path: Path, planned: boo
         # A new one of that name goes on in the same log, and is watched as any other.
         again = group.start("sleeper", ["sh", "-c", "echo again; exit 3"], tmp_path / "log")
         again.popen.wait()
-        assert again.death() == "sleeper exited with code 3, saying `again`"
+        assert again.death() == "sleeper exited with code 3, last line `again`"
         assert "again" in again.last_log_lines()
 
 
@@ -53,7 +53,7 @@ def test_one_error_at_two_times_is_one_error(tmp_path: Path, time: str) -> None:
     with ProcessGroup() as group:
         process = group.start("app", ["sh", "-c", f"echo '{time}the database is locked'; exit 1"], tmp_path / "log")
         process.popen.wait()
-        assert process.death() == "app exited with code 1, saying `the database is locked`"
+        assert process.death() == "app exited with code 1, last line `the database is locked`"
 
 
 def test_threads_are_preferred_and_what_is_started_later_is_not(tmp_path: Path) -> None:

@@ -262,7 +262,7 @@ def test_what_the_profile_asked_for_is_no_incident(render: Callable[[Comparison]
     text = render(comparison)
     if render is not terminal:  # which has no room for what was in order
         assert "1 incident during the runs" in text
-        assert "1 planned event, as the profile asks" in text
+        assert "1 planned event, as the profile specifies" in text
     assert "2026-11-21 10:10:05 UTC: node1 dropped a peer" in text
     assert "10:10:00 UTC: planned" not in text
 

@@ -241,7 +241,7 @@ def test_damaged_and_unfinished_runs_are_shown_as_such_and_take_no_page_down(tmp
             assert answer.status_code == 200, address
             assert SCRIPTED not in answer.text
         wait_until(lambda: not server.client.get("/", params={"as": "json"}).json()["pending"], "the cards", 60)
-        assert "4 damaged runs left out" in unescape(server.client.get("/").text)
+        assert "4 damaged runs excluded" in unescape(server.client.get("/").text)
         for name in names:
             answer = server.client.get(f"/runs/{name}")
             assert answer.status_code in {200, 409, 500}

@@ -50,7 +50,7 @@ QUESTIONS = [
     Question("What does this metric mean?", (r"^Metrics$", "^CometBFT"), r"tx_latency_s gating Time from when"),
     Question("How large is the lab's noise?", (), r"Noise: .*history of \d+ builds"),
     Question("What is being measured now?", (), rf"Now: {RUNNING}"),
-    Question("Which version is it, and since when?", (f"^{RUNNING}",), r"runs v9"),
+    Question("Which version is it, and since when?", (f"^{RUNNING}",), r"running v9"),
     Question("Which runs are damaged?", (),
              r"1 damaged run excluded from all pages except \*Runs\*: cometbft-demo-v1\.0\.0"),
     Question("Which runs are there of a version?", (r"^Runs$", r"^v1\.7\.0$"),

@@ -276,7 +276,7 @@ def script(path: Path, content: str, mode: int = 0o755) -> str:
         ("failing", "failed, so .* is not Node: no such thing"),
         ("hanging", "did not end within 500 ms"),
         ("garbage", "cannot be started"),
-        ("other program", "is `example.com/node/cmd/other`, and not Node"),
+        ("other program", "is `example.com/node/cmd/other`, not Node"),
         ("other machine", "is built for riscv64, but this machine is"),
         ("no repository", "cannot be read as a git repository"),
         ("no folder", "there is no folder"),

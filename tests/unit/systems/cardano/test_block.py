@@ -114,7 +114,7 @@ def test_every_rendering_is_written_with_the_lines(lives: Lives, tmp_path: Path)
 @pytest.mark.parametrize(
     ("arguments", "said", "hint"),
     [
-        (("block", "v1", "99"), "has no block `99`", "heights 1 to 8"),
+        (("block", "v1", "99"), "has no block `99`", "the heights of its blocks are 1 to 8"),
         (("block", "v1", "2", "--host", "node-77"), "has no host `node-77`", "is known to node-0"),
         (("block", "v1", "5", "--host", f"node-{HOSTS - 1}"), "has no event of block 5", "is known to"),
         (("block", "v1", "2", "--lines", "nowhere"), "`nowhere` has no file `node-", "imported from"),

@@ -84,9 +84,9 @@ def test_a_report_with_sample_counts_is_of_the_org_style(tmp_path: Path) -> None
     [
         ({"manifest": {"Machines": ["52"]}}, "has 1 values of `Machines` for 2 versions"),
         ({"tables": {"Forging": {"rows": [_row("Ledger ticking", "s", "0.02")]}}}, "1 values of `Ledger ticking, s`"),
-        ({"tables": {"Forging": {"rows": [_row("Ledger ticking", "s", "0.02", "fast")]}}}, "says `fast` for"),
-        ({"tables": {"Forging": {"rows": [_row("Ledger ticking", "s", "0.02", "1e999999")]}}}, "says `1e999999` for"),
-        ({"tables": {"Forging": {"rows": [_row("Ledger ticking", "s", "0.02", ".")]}}}, r"says `\.` for"),
+        ({"tables": {"Forging": {"rows": [_row("Ledger ticking", "s", "0.02", "fast")]}}}, "has `fast` for"),
+        ({"tables": {"Forging": {"rows": [_row("Ledger ticking", "s", "0.02", "1e999999")]}}}, "has `1e999999` for"),
+        ({"tables": {"Forging": {"rows": [_row("Ledger ticking", "s", "0.02", ".")]}}}, r"has `\.` for"),
         ({"tables": 5}, "`tables` is invalid"),
     ],
 )

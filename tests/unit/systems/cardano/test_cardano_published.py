@@ -146,8 +146,8 @@ def test_any_text_is_a_number_or_a_clear_refusal(tmp_path_factory: pytest.TempPa
 @pytest.mark.parametrize(
     ("metric", "text", "message"),
     [
-        ("forge_ticked_s", "fast", "says `fast` for `Ledger ticking` of 10.6, which is not a number"),
-        ("forge_ticked_s", "nan", "says `nan`"),
+        ("forge_ticked_s", "fast", "has `fast` for `Ledger ticking` of 10.6, which is not a number"),
+        ("forge_ticked_s", "nan", "has `nan`"),
         ("forge_ticked_s", "-0.1", "has a `forge_ticked_s` of \u22120.1 s, which is not plausible"),
         ("adoption_p50_s", "0", "has a `adoption_p50_s` of 0 s, which is not plausible"),
         ("block_size_bytes", "0", "has a `block_size_bytes` of 0 bytes"),

@@ -102,7 +102,7 @@ def test_a_topology_comes_before_a_number_of_hosts(tmp_path: object) -> None:
     ("key", "value", "message", "hint"),
     [
         ("rt", "+20%", "`rt` cannot be changed", "did you mean `rtt`?"),
-        ("weather", "rain", "`weather` is not something", "block-size"),
+        ("weather", "rain", "`weather` cannot be changed", "block-size"),
         ("rtt", "fast", "`fast` is not an amount", "EU-AP=+20ms"),
         ("rtt", "250ms", "would give every link the same round trip", "EU-AP=250ms"),
         ("rtt", "EU-MARS=+5ms", "`EU-MARS` is not a pair of regions", "known regions: EU, US, AP"),

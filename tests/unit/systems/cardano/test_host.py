@@ -242,7 +242,7 @@ def test_two_versions_on_one_relay_are_judged_at_equal_conditions(days: dict[str
     own = judged["header_to_adopted_s"]
     assert own["gating"]
     assert own["low"] < own["change"] < own["high"]
-    assert own["note"].startswith("at equal time of day, epoch boundary, header delay and block size, as measured")
+    assert own["note"].startswith("at equal time of day, epoch boundary, header delay and block size, unadjusted")
     assert judged["header_delay_s"]["note"].startswith("at equal time of day and epoch boundary")
     assert not judged["header_delay_s"]["gating"]
     assert not judged["adoption_p50_s"]["gating"]

@@ -222,7 +222,7 @@ def test_what_a_host_never_says_is_named_with_what_lacks(cluster: Path, tmp_path
     assert gate(manifest, "messages_complete")[0] is GateStatus.WARN
     both = changed(logs, tmp_path / "both", edit_lines("node-2/stdout", silence))
     warnings = ingest(tmp_path, both, filters=()).run.manifest.warnings
-    assert any(one.startswith(f"node-1 and node-2 emit no {FETCHED}: fetch metrics lack these") for one in warnings)
+    assert any(one.startswith(f"node-1 and node-2 do not emit {FETCHED}: fetch metrics lack these") for one in warnings)
 
 
 def test_faults_are_named_with_their_times_and_the_rest_is_measured(tmp_path: Path) -> None:

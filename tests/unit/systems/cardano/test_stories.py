@@ -117,10 +117,10 @@ def test_without_a_main_chain_the_side_that_most_know_is_shown(run: SealedRun) -
 @pytest.mark.parametrize(
     ("reference", "said", "hint"),
     [
-        ("99", "has no block `99`", "heights 1 to 8"),
-        ("9" * 30, "has no block", "heights 1 to 8"),
-        ("xyz", "has no block `xyz`", "heights 1 to 8"),
-        ("", "has no block ``", "heights 1 to 8"),
+        ("99", "has no block `99`", "the heights of its blocks are 1 to 8"),
+        ("9" * 30, "has no block", "the heights of its blocks are 1 to 8"),
+        ("xyz", "has no block `xyz`", "the heights of its blocks are 1 to 8"),
+        ("", "has no block ``", "the heights of its blocks are 1 to 8"),
     ],
 )
 def test_an_unknown_block_is_a_sentence(follower: Follower, reference: str, said: str, hint: str) -> None:

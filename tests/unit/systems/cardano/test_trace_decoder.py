@@ -145,5 +145,5 @@ def test_an_account_of_another_version_of_the_core_is_refused_by_the_place_that_
         for parent in parents:
             of = of[parent]
         of[last] = value
-    with pytest.raises(EnvironmentFailure, match=f"of node-0 is not as expected at `{place}`"):
+    with pytest.raises(EnvironmentFailure, match=f"for node-0 is not as expected at `{place}`"):
         read_summary("node-0", json.dumps(told))

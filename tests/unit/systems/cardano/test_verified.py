@@ -162,7 +162,7 @@ def _without(name: str) -> Callable[[Json], object]:
         (lambda c: c["cdfForgerStart"].update(cdfStddev="1"), r"malformed at `cdfForgerStart\.cdfStddev`"),
         (lambda c: c.update(cdfForgerStart=3), "malformed at `cdfForgerStart`"),
         (lambda c: c.update(bpNovelty=3), "the field `bpNovelty`, which is unknown in all versions"),
-        (lambda c: c.update(mpVersion={}), "fields of blockprop and clusterperf at once"),
+        (lambda c: c.update(mpVersion={}), "fields of both blockprop and clusterperf"),
         (lambda c: c.update(bpPropagation=[]), "malformed at `bpPropagation`"),
         (lambda c: c.update(bpDomainSlots={"low": 1}), "malformed at `bpDomainSlots`"),
         (lambda c: c.update(bpDomainSlots={"ddRawCount": "soon"}), "`soon` is not a valid time"),

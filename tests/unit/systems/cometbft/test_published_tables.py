@@ -76,12 +76,12 @@ def test_a_table_of_one_column_is_a_table() -> None:
         (spaced(_ONE).replace("Rate: 25", "Rate: fast"), "contains `fast` instead of a count"),
         (spaced(_ONE).replace("6.921905501s", "soon"), "`soon` is not a duration"),
         (spaced(_ONE).replace("    Size: 1024\n", ""), "has no `Size`"),
-        (spaced(_ONE).replace("Size: 1024", "Weight: 1024"), "line 4 of `t` holds `Weight`"),
-        (spaced(_ONE).replace("Size: 1024", "Size 1024"), "line 4 of `t` holds `Size 1024`"),
+        (spaced(_ONE).replace("Size: 1024", "Weight: 1024"), "line 4 of `t` contains the unknown key `Weight`"),
+        (spaced(_ONE).replace("Size: 1024", "Size 1024"), "line 4 of `t` contains `Size 1024`"),
         (spaced(_ONE) + spaced(_ONE), "twice"),
         (spaced(_ONE).replace("Size: 1024", "Rate: 25"), "repeats `Rate`"),
-        (spaced(_ONE, _TWO).replace("    Rate: 25".ljust(53), "", 1), "has 1 columns, but line 1 begins 2"),
-        ("    Rate: 25\n", "line 1 of `t` holds `Rate`"),
+        (spaced(_ONE, _TWO).replace("    Rate: 25".ljust(53), "", 1), "has 1 columns, but line 1 has 2"),
+        ("    Rate: 25\n", "line 1 of `t` contains the unknown key `Rate`"),
     ],
 )
 def test_what_is_broken_is_named(broken: str, told: str) -> None:
