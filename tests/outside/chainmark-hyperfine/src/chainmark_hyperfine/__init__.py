@@ -1,4 +1,4 @@
-"""A system for chainmark: commands that `hyperfine --export-json` timed, one run each."""
+"""A system for chainmark: commands timed by `hyperfine --export-json`, one run per command."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ class Hyperfine:
         return load_catalogue(Path(__file__).with_name("catalogue.toml"))
 
     def profile(self, content: Mapping[str, object]) -> Profile:
-        """A profile names a command; for systems that only read files nobody writes one."""
+        """A profile names a command. Systems that only read files need no profile files."""
         return check_profile(Profile, content)
 
     def parts(self, order: ImportRequest) -> list[str]:
         """One run for each command of the file."""
-        return [one["command"] for one in _results(order.path)]
+        return [result["command"] for result in _results(order.path)]
 
     def ingest(self, order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
         """Write one command's executions into a run as samples."""
         if order.version is None:
-            raise UsageError("nothing says which version was timed", "say it: `--as 1.2.0`")
+            raise UsageError("the version is unknown", "state the version: `--as 1.2.0`")
         progress.stage(f"reading {order.part}")
-        result = next(one for one in _results(order.path) if one["command"] == order.part)
+        result = next(entry for entry in _results(order.path) if entry["command"] == order.part)
         times = [float(seconds) for seconds in result["times"]]
         failed = sum(code != 0 for code in result.get("exit_codes", []))
         columns = {
@@ -65,7 +65,7 @@ class Hyperfine:
         run.write_samples("execution", pl.DataFrame(columns, schema={"index": pl.UInt32, **floats}))
         gate = Gate(
             id="exit_codes",
-            label="every execution ended well",
+            label="every execution succeeded",
             status=GateStatus.FAIL if failed else GateStatus.PASS,
             measured=f"{failed} failed",
             limit="0 failed",
@@ -86,17 +86,17 @@ class Hyperfine:
             catalogue=self.catalogue(),
             configuration=Configuration(),
             conditions={},
-            counts={"executions": {"ended well": len(times) - failed, "failed": failed}},
+            counts={"executions": {"succeeded": len(times) - failed, "failed": failed}},
             gates=[gate],
         )
 
 
 def _results(path: Path) -> list[dict[str, Any]]:
     try:
-        found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["results"]
+        results: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["results"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"`{path}` is nothing that hyperfine wrote", "`hyperfine --export-json FILE …`") from error
-    return found
+        raise UsageError(f"`{path}` is not an export of hyperfine", "use `hyperfine --export-json FILE`") from error
+    return results
 
 
 SYSTEM = Hyperfine()
