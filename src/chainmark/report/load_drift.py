@@ -27,7 +27,7 @@ def drift_table(target: TargetEntry, name: str, number: int, *, several: bool) -
         "which is wider if neighbouring stretches are correlated. Changes of latencies and memory are relative, those "
         "of errors in percentage points."
     ]
-    return Table(f"drift-{number}", f"Over the time{f': {name}' if several else ''}", columns, rows, notes)
+    return Table(f"drift-{number}", f"Over time{f': {name}' if several else ''}", columns, rows, notes)
 
 
 def _cells(label: str, drift_entry: DriftEntry) -> list[TableCell]:
