@@ -189,7 +189,10 @@ class Corpus(_Strict):
         endpoints = tuple(endpoint for item in chosen for endpoint in _endpoints(item, strata, by_stratum=by_stratum))
         if not endpoints:
             known = sorted({stratum.name for item in chosen for stratum in item.strata})
-            raise UsageError(f"no item is in {', '.join(map(repr, strata or ()))}", f"strata: {', '.join(known)}")
+            raise UsageError(
+                f"the corpus has no request in the stratum {' or '.join(f'`{name}`' for name in strata or ())}",
+                f"strata: {', '.join(known)}",
+            )
         return endpoints
 
     def strata_counts(self) -> dict[str, dict[str, int]]:

@@ -108,7 +108,7 @@ def test_an_endpoint_that_is_not_there_says_why(corpus: Corpus) -> None:
     with pytest.raises(UsageError, match="no endpoint `account_coins`") as caught:
         corpus.load_endpoints(["account_coins"])
     assert caught.value.hint == "it was not offered when the corpus was made: 404 text/plain “404 page not found”"
-    with pytest.raises(UsageError, match="no item is in 'huge'"):
+    with pytest.raises(UsageError, match="the corpus has no request in the stratum `huge`"):
         corpus.load_endpoints(["block"], strata=["huge"])
 
 
