@@ -107,7 +107,7 @@ def test_a_network_that_dies_as_a_whole_is_a_sealed_run(made: Maker) -> None:
     run = made(*ALL_PANIC)
     assert run.manifest.status is Status.FAILED
     # Whoever has the votes for the block executes it; the others may lose their peers before they have them.
-    assert "saying `panic: cannot execute block " in _gate(run, "nodes_alive").measured
+    assert "last line `panic: cannot execute block " in _gate(run, "nodes_alive").measured
     assert _gate(run, "going_on").status is GateStatus.FAIL
     assert run.manifest.counts["transactions"]["offered"] == OFFERED
     assert run.events("transactions").height == OFFERED
