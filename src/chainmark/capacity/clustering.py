@@ -5,7 +5,6 @@ Requests queue behind each other, so slow ones come in clusters. An interval tha
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,8 +20,9 @@ BATCHES, FEWEST_BATCHES = 10, 5
 def design_effect(counted: Sequence[int], of: Sequence[int]) -> float:
     """The variance of a share over that of independent requests, widened for the number of batches; at least 1.
 
-    The seconds are joined to at least ten batches. Their variance is that of the share (method of batch means), and the
-    t distribution allows for its own uncertainty. Fewer than five seconds do not show it: then it is 1.
+    The seconds are joined to ten to nineteen batches of equal length; of fewer seconds, each is a batch. The variance
+    between batches gives that of the share (method of batch means), and the t distribution allows for its own
+    uncertainty. Fewer than five seconds do not show it: then it is 1.
 
     Args:
         counted: requests that count, per second.
@@ -62,4 +62,4 @@ def of_part(effect: float, requests: int, of: int) -> float:
 
     Source: Kish (1965), section 5.4: 1 + (cluster size - 1) x correlation.
     """
-    return 1.0 + (effect - 1.0) * requests / of if of and math.isfinite(effect) else 1.0
+    return 1.0 + (effect - 1.0) * requests / of if of else 1.0
