@@ -55,6 +55,7 @@ class LoadPlan:
         agreement: the SLA by the endpoint's id.
         searches: capacities to search for; may be empty.
         courses: by the endpoint's id, loads that change while they run.
+        required: capacities to decide about, by "endpoint.kind".
     """
 
     agreement: Callable[[str], Sla]
@@ -62,6 +63,7 @@ class LoadPlan:
     settings: StepSettings
     fixed: FixedPlan = FixedPlan()
     courses: Mapping[str, tuple[Course, ...]] = field(default_factory=dict)
+    required: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -231,7 +233,8 @@ class _EndpointTest:
         for search_plan in self.plan.searches:
             for target, part in self.parts:
                 runner = self._runner(target, part)
-                answer = search(runner.measure, runner.fitted(search_plan))
+                required = self.plan.required.get(f"{part.endpoint.id}.{search_plan.kind.value}")
+                answer = search(runner.measure, replace(runner.fitted(search_plan), required=required))
                 part.answers[search_plan.kind] = answer
                 tell(self.progress, f"{part.endpoint.label}: {_in_words(answer, search_plan.kind)}")
                 if answer.stopped_by in {StoppedBy.INTERRUPTED, StoppedBy.GONE}:

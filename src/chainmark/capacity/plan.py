@@ -29,6 +29,7 @@ class SearchPlan:
         times: how often the best pass and the first fail are measured in total.
         budget_steps: total number of steps, lengthened ones included.
         ladder: levels to walk instead of doubling and halving; then `first`, `last` and `floor` are its ends.
+        required: a capacity to decide about, measured itself if the other levels leave it undecided.
     """
 
     kind: LevelKind
@@ -40,6 +41,7 @@ class SearchPlan:
     times: int = 3
     budget_steps: int = 60
     ladder: tuple[float, ...] = field(default=())
+    required: float | None = None
 
     def __post_init__(self) -> None:
         self._check()
@@ -101,6 +103,12 @@ class SearchPlan:
         if gap <= self.relative_gap * low.value * 1.0001:
             return None
         return self._level(rounded(math.sqrt(low.value * high.value)))
+
+    def required_level(self) -> LoadLevel | None:
+        """The lowest level that shows the required capacity; None without one, or beyond the search's levels."""
+        if self.required is None or not self.floor <= self.required <= self.last:
+            return None
+        return self._level(math.ceil(self.required) if self.kind is LevelKind.CLIENTS else self.required)
 
     def _level(self, value: float) -> LoadLevel:
         return LoadLevel(self.kind, value)

@@ -217,7 +217,10 @@ def _next_level(votes: _Votes, plan: SearchPlan) -> tuple[LoadLevel, Phase] | No
         return middle, Phase.BISECT
     # Interleaved, so that a change of the server during the measurement affects both levels.
     open_ends = [level for level in (best, worst) if level is not None and votes.count(level) < plan.times]
-    return (min(open_ends, key=votes.count), Phase.CONFIRM) if open_ends else None
+    if open_ends:
+        return min(open_ends, key=votes.count), Phase.CONFIRM
+    required = plan.required_level()
+    return (required, Phase.CONFIRM) if required is not None and votes.leave_open(required) else None
 
 
 def _deciding(steps: Iterable[Step]) -> list[Step]:
@@ -307,6 +310,11 @@ class _Votes:
                 break
             high = level.value
         return low, high
+
+    def leave_open(self, level: LoadLevel) -> bool:
+        """Whether a level was not measured, and the others do not clearly show its outcome."""
+        low, high = self.clear()
+        return level not in self.by_level and low < level.value and (high is None or level.value < high)
 
     def median(self, level: LoadLevel) -> Step:
         """Of the measurements with the level's outcome, the median by p99 (of two the later)."""

@@ -351,7 +351,8 @@ def _broken_off(result: LoadTestResult) -> str:
 
 def _plan(load: LoadProfile, seed: int) -> LoadPlan:
     fixed = FixedPlan(tuple(load.fixed.shares), load.fixed_levels(), load.fixed.times, load.fixed.duration_s)
-    return LoadPlan(load.agreement, load.search.plans(), load.step_settings(seed), fixed, load.courses())
+    settings = load.step_settings(seed)
+    return LoadPlan(load.agreement, load.search.plans(), settings, fixed, load.courses(), load.required())
 
 
 def _server_facts(load: LoadProfile, service: Service) -> list[Fact]:

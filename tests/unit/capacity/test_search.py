@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -157,6 +158,33 @@ def test_best_pass_and_first_fail_are_measured_three_times_in_turn() -> None:
         (StepOutcome.FAIL,) * 3,
     ]
     assert [(one.slower, one.n) for one in found.confirmations] == [(0, 3000), (300, 3000)]
+
+
+@given(st.integers(1, 1023), st.floats(0.5, 2_000.0))
+def test_a_required_capacity_is_decided_without_noise(capacity: int, required: float) -> None:
+    """Five clients between the last pass and the first fail are no answer to whether the middle one is met."""
+    found = search(threshold(float(capacity)), replace(CLIENTS, required=required))
+    assert found.high is not None
+    within = 1.0 <= required <= CLIENTS.last
+    assert (found.low >= required) == (capacity >= required) or not within
+    assert (found.high <= np.ceil(required)) == (capacity < required) or not within
+
+
+def test_a_required_capacity_below_a_noisy_one_is_measured_itself() -> None:
+    """Near its capacity a queue shows nothing clearly; a tenth below it does, and that was not asked before."""
+    server = THEORY["M/M/4"][2]
+    plan = replace(RATES, required=0.9 * MM_4)
+    open_before = [search(Server(seed=seed, **server).measure, RATES).low < 0.9 * MM_4 for seed in range(SEEDS)]
+    open_now = [search(Server(seed=seed, **server).measure, plan).low < 0.9 * MM_4 for seed in range(SEEDS)]
+    assert sum(open_before) >= 3
+    assert sum(open_now) <= 2
+
+
+def test_a_required_capacity_that_is_beyond_all_levels_is_not_measured() -> None:
+    for required in (0.1, 2_000.0):
+        assert levels(search(threshold(3.0), replace(CLIENTS, required=required))) == levels(
+            search(threshold(3.0), CLIENTS)
+        )
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([CLIENTS, RATES, SearchPlan.of_ladder(LevelKind.CLIENTS)]))
