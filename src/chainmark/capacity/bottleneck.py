@@ -107,16 +107,24 @@ def _first_full(
     for index, use in enumerate(uses):
         known = [entry for entry in levels if entry.level in use.shares]
         for at, item in enumerate(known):
-            stays = all(use.shares[later.level] >= _STAYS_SHARE for later in known[at:])
-            if use.shares[item.level] >= FULL_SHARE and stays:
-                if _no_more_answers(item, seen):
-                    before = use.shares[known[at - 1].level] if at else 1.0
-                    results.append((item.level, -before, index, use))
+            if not _is_full_from(use, known[at:]):
+                continue
+            if _no_more_answers(item, seen):
+                results.append((item.level, -use.shares[known[at - 1].level] if at else -1.0, index, use))
+                break
+            # A processor may be busy with one client, and do more with several.
+            if not use.is_cpu:
                 break
     if not results:
         return None
     level, _, _, use = min(results, key=lambda entry: entry[:3])
     return use, level
+
+
+def _is_full_from(use: ResourceUse, levels: Sequence[LevelSeen]) -> bool:
+    """Whether it is full at the first of these levels and stays so."""
+    first, *_ = shares = [use.shares[level.level] for level in levels]
+    return first >= FULL_SHARE and min(shares) >= _STAYS_SHARE
 
 
 def _no_more_answers(at: LevelSeen, levels: Iterable[LevelSeen]) -> bool:

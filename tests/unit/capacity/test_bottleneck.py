@@ -71,6 +71,16 @@ def test_what_is_full_after_the_agreement_was_missed_was_not_first() -> None:
     assert found.finding == "nothing"
 
 
+def test_a_processor_that_one_client_keeps_busy_is_exhausted_where_the_throughput_ends() -> None:
+    """A server with a collector or spinning threads uses its core at one client, and still does more with several."""
+    busy = replace(CPU, shares=dict.fromkeys(CPU.shares, 1.0))
+    first = bent_first("clients", _levels(800.0), [CPU])
+    found = bent_first("clients", _levels(800.0), [busy])
+    assert (found.finding, found.resource) == ("exhausted", "the server's CPU")
+    assert found.level is not None
+    assert found.level == first.level
+
+
 def test_what_is_full_while_more_and_more_is_answered_does_not_matter() -> None:
     """A cache that fills all memory, or a disk that others keep busy."""
     always = _limited("the server's memory", 100.0, [99.0] * 6, "bytes")
