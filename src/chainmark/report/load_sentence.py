@@ -205,4 +205,6 @@ def _capacity(report: LoadReport, ruling: Ruling) -> CapacityEntry | None:
 
 
 def _bent(endpoint: EndpointEntry | None, ruling: Ruling) -> BentEntry | None:
-    return next((bent for bent in (endpoint.bent if endpoint else []) if bent.kind == ruling.kind), None)
+    """What limited the endpoint; at fixed levels, which have no kind, the first resource that did."""
+    entries = [bent for bent in (endpoint.bent if endpoint else []) if ruling.kind in (None, bent.kind)]
+    return next((bent for bent in entries if bent.resource is not None), entries[0] if entries else None)
