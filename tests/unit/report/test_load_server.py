@@ -80,6 +80,17 @@ def test_the_first_to_bend_is_named_everywhere(document: Document) -> None:
     assert said in " ".join(document.html().replace("&nbsp;", " ").split())
 
 
+def test_at_fixed_levels_the_next_step_is_the_exhausted_resource() -> None:
+    """A test without a search has no kind of load that could match; it said that nothing was exhausted."""
+    watched = _watched()
+    slow = {"outcome": "fail", "reason": "p99", "phase": "fixed"}
+    fixed = [one.model_copy(update=slow if one.level >= POOL else {"phase": "fixed"}) for one in watched.steps]
+    text = " ".join(
+        load_document(_report(watched.model_copy(update={"capacities": [], "steps": fixed}))).text(300).split()
+    )
+    assert "look at the connection pool (`pool_active`) first, which limited it from 16 clients on" in text
+
+
 def test_the_shares_stand_under_the_curve(document: Document) -> None:
     charts = [block for block in document.blocks() if isinstance(block, Chart)]
     ids = [chart.id for chart in charts]
