@@ -45,13 +45,19 @@ def _corpora(runs: Sequence[SealedRun]) -> dict[str, str]:
     return {place.side.removesuffix("-standard"): str(corpus) for place, corpus in places if place}
 
 
-def test_servers_of_one_network_receive_the_same_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A further network gets its own corpus, and so does a repetition of the plan with `like`."""
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A plan in short steps, and a store of the test's own; what others do on this machine is no matter here."""
     monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
     monkeypatch.setattr(chainmark.api.planned_loads, "Tester", partial(loading.Tester, watching=None))
     (tmp_path / "short.toml").write_text(PROFILE, encoding="utf-8")
-    plan = tmp_path / "networks.toml"
-    plan.write_text(PLAN.format(profile=tmp_path / "short.toml"), encoding="utf-8")
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN.format(profile=tmp_path / "short.toml"), encoding="utf-8")
+    return path
+
+
+def test_servers_of_one_network_receive_the_same_requests(plan: Path, tmp_path: Path) -> None:
+    """A further network gets its own corpus, and so does a repetition of the plan with `like`."""
     with (
         serving(_of_network("preprod", 100)) as first,
         serving(_of_network("mainnet", 300)) as second,
@@ -71,12 +77,7 @@ def test_servers_of_one_network_receive_the_same_requests(tmp_path: Path, monkey
     assert hashes[0]["first"] == hashes[0]["third"] != hashes[0]["second"] == hashes[0]["fourth"]
 
 
-def test_an_endpoint_is_selected_by_its_path_or_its_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
-    monkeypatch.setattr(chainmark.api.planned_loads, "Tester", partial(loading.Tester, watching=None))
-    (tmp_path / "short.toml").write_text(PROFILE, encoding="utf-8")
-    plan = tmp_path / "one.toml"
-    plan.write_text(PLAN.format(profile=tmp_path / "short.toml"), encoding="utf-8")
+def test_an_endpoint_is_selected_by_its_path_or_its_id(plan: Path, tmp_path: Path) -> None:
     with serving(chain()) as url:
         cm.load_plan(plan, {"only": url}, version="v1")
     store = Store(tmp_path / "store")
