@@ -11,6 +11,8 @@ import asyncio
 import heapq
 import json
 import random
+import select
+import selectors
 import socket
 import ssl
 import struct
@@ -184,6 +186,17 @@ def every(nth: int, reply: Reply) -> Behaviour:
     return lambda asked: reply if asked.number % nth == nth - 1 else Reply()
 
 
+class _ExactSelector(selectors.EpollSelector):
+    """Waits for microseconds: epoll's own timeout is rounded up to a millisecond, which makes answers late."""
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is not None and timeout > 0.0:
+            # The descriptor of an epoll is readable when one of its own is ready.
+            select.select([self.fileno()], [], [], timeout)
+            timeout = 0.0
+        return super().select(timeout)
+
+
 class _Connection(asyncio.Protocol):
     def __init__(self, server: LoadServer) -> None:
         self.server = server
@@ -248,7 +261,7 @@ class LoadServer:
         self.latest_s = 0.0
         self.transports: set[asyncio.Transport] = set()
         self.port = 0
-        self._loop = asyncio.new_event_loop()
+        self._loop = asyncio.SelectorEventLoop(_ExactSelector())
         self._server: asyncio.Server | None = None
         self._begun_s = self._loop.time()
         self._listening = threading.Event()
