@@ -17,7 +17,6 @@ _STEPS = {
     Verdict.GENERATOR_LIMITED: "run the load generator on a faster machine, because it was the limit",
     Verdict.INVALID: "repeat the test while nothing else uses the machine",
     Verdict.PARTIAL: "repeat the test",
-    Verdict.INCONCLUSIVE: "measure longer: raise `steps.longest_s`",
 }
 
 
@@ -64,8 +63,8 @@ def noticed(report: LoadReport, ruling: Ruling) -> str:
 def next_step(report: LoadReport, ruling: Ruling) -> str:
     """The next step for a capacity that is not met, based on the observations."""
     capacity = _capacity(report, ruling)
-    if ruling.verdict is Verdict.INCONCLUSIVE and capacity is not None and capacity.stopped_by == "ladder end":
-        return f"raise `search.{capacity.kind}_last` to reach the limit"
+    if ruling.verdict is Verdict.INCONCLUSIVE:
+        return _raised_setting(ruling, capacity)
     if ruling.verdict in _STEPS:
         return _STEPS[ruling.verdict]
     if ruling.is_of_drift:
@@ -77,6 +76,14 @@ def next_step(report: LoadReport, ruling: Ruling) -> str:
     if bent is None and not target.sources:
         return "monitor the server under load (`--server-pid`, `--scrape`) to see what limits it"
     return "monitor more of the server (`--scrape`, `--postgres`): nothing that was monitored was exhausted"
+
+
+def _raised_setting(ruling: Ruling, capacity: CapacityEntry | None) -> str:
+    """The setting that decides an inconclusive capacity, or level, if it is raised."""
+    if capacity is not None and capacity.stopped_by == "ladder end":
+        return f"raise `search.{capacity.kind}_last` to reach the limit"
+    of_fixed_levels = ruling.kind is None and not ruling.course
+    return f"measure longer: raise `{'fixed.duration_s' if of_fixed_levels else 'steps.longest_s'}`"
 
 
 def contested_texts(report: LoadReport) -> list[str]:

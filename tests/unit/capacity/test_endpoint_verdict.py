@@ -554,3 +554,11 @@ def test_a_miss_without_a_search_counts_no_capacities() -> None:
     sections = {section.id: section for section in document.sections}
     assert "latency" not in sections
     assert not sections["timelines"].closed
+
+
+def test_a_drift_that_is_not_clear_needs_a_longer_fixed_level() -> None:
+    """`steps.longest_s`, which lengthens the steps of a search, would have changed nothing."""
+    long = step(1, "clients", 8.0, 64)
+    one = endpoint("/block", 64, capacities=[], steps=[long], drifts=[drift("p50", "inconclusive")])
+    sentence = load_document(report(target("v1", endpoints=[one]))).sentence
+    assert sentence.endswith("measure longer: raise `fixed.duration_s`.")
