@@ -220,7 +220,11 @@ def _next_level(votes: _Votes, plan: SearchPlan) -> tuple[LoadLevel, Phase] | No
     if open_ends:
         return min(open_ends, key=votes.count), Phase.CONFIRM
     required = plan.required_level()
-    return (required, Phase.CONFIRM) if required is not None and votes.leave_open(required) else None
+    if required is not None and votes.leave_open(required):
+        return required, Phase.CONFIRM
+    # If the first level fails, but not clearly, no measurement bounds the interval above. A ladder ends at its fail.
+    higher = plan.above(worst) if worst is not None and not plan.ladder and votes.leave_end_open(worst) else None
+    return (higher, Phase.PROBE) if higher is not None else None
 
 
 def _deciding(steps: Iterable[Step]) -> list[Step]:
@@ -315,6 +319,12 @@ class _Votes:
         """Whether a level was not measured, and the others do not clearly show its outcome."""
         low, high = self.clear()
         return level not in self.by_level and low < level.value and (high is None or level.value < high)
+
+    def leave_end_open(self, worst: LoadLevel) -> bool:
+        """Whether the highest measured level does not pass, and not clearly, because of the server."""
+        outcomes = [step.outcome for step in self.by_level[worst]]
+        unclear = StepOutcome.INCONCLUSIVE in outcomes and StepOutcome.GENERATOR_LIMITED not in outcomes
+        return worst == max(self.by_level) and unclear
 
     def median(self, level: LoadLevel) -> Step:
         """Of the measurements with the level's outcome, the median by p99 (of two the later)."""

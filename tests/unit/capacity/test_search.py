@@ -253,6 +253,21 @@ def test_a_first_rate_that_fails_is_searched_below() -> None:
     assert (below_floor.capacity, below_floor.high, below_floor.stopped_by) == (0.0, 0.5, StoppedBy.FIRST_STEP)
 
 
+def test_a_first_level_that_fails_unclearly_leaves_no_interval_without_an_end() -> None:
+    """A search that began a little above the capacity reported that it may be any higher rate."""
+
+    def measure(ask: Ask) -> Step:
+        order = StepRequest(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
+        slow = 0 if ask.level.value <= 31.0 else 12 if ask.level.value < 40.0 else 300
+        result = StepResult.of(order, finished([0.1] * (1000 - slow) + [1.5] * slow, answered=[100] * 11))
+        return judge(result, Sla(), ask.phase, ask.lengthened, Latencies)
+
+    found = search(measure, RATES)
+    assert found.capacity == pytest.approx(31.0, rel=0.05)
+    assert (found.high, levels(found)[-1]) == (64.0, 64.0)
+    assert levels(found).count(64.0) == 1
+
+
 @pytest.mark.parametrize("plan", [SearchPlan.of_clients(last=64), SearchPlan.of_rates(last=2000.0)])
 def test_a_server_that_never_fails_is_found_at_the_ladder_s_end(plan: SearchPlan) -> None:
     found = search(Server(100, 0.01).measure, plan)
