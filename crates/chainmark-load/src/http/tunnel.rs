@@ -38,9 +38,7 @@ pub(super) fn is_open(socket: &OwnedFd, io: &mut Io) -> Result<bool, Failure> {
     io.counts.bytes_in += head as u64;
     match status(&io.buffers.wire[..end]) {
         Some(200..300) => Ok(true),
-        Some(status) => {
-            Err(Failure::new(Kind::Connect, format!("the proxy does not connect to the server: status {status}")))
-        }
+        Some(status) => Err(Failure::new(Kind::Connect, format!("the proxy refused the tunnel: status {status}"))),
         None => Err(no_answer()),
     }
 }
