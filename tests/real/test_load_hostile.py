@@ -69,7 +69,7 @@ def test_what_is_no_tls_is_refused_in_time(system: str, name: str) -> None:
     with hostile(HOSTILE_TLS[name]) as place:
         error = _refused(system, Target("t", f"https://{place}"))
     if "plain" in name:
-        assert "no TLS" in error.message
+        assert "does not respond with TLS" in error.message
         assert "http://" in (error.hint or "")
 
 
@@ -114,10 +114,10 @@ def _certificate(folder: Path, host: str, days: tuple[int, int]) -> tuple[ssl.SS
 @pytest.mark.parametrize(
     ("host", "days", "trusted", "told"),
     [
-        ("127.0.0.1", (-1, 1), False, ("is signed by itself", "--ca-file")),
+        ("127.0.0.1", (-1, 1), False, ("is self-signed", "--ca-file")),
         ("127.0.0.1", (-3, -1), True, ("has expired", "--insecure")),
         ("127.0.0.1", (1, 3), True, ("is not valid yet", "clocks")),
-        ("mesh.example", (-1, 1), True, ("is of another host than `127.0.0.1`", "names")),
+        ("mesh.example", (-1, 1), True, ("is for another host than `127.0.0.1`", "names")),
     ],
 )
 def test_a_certificate_is_told_for_what_is_wrong_with_it(

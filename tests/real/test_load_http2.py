@@ -80,9 +80,9 @@ def test_a_rate_is_due_by_its_schedule_and_bodies_come_whole() -> None:
         (Does.RESET, "stream reset", "RST_STREAM with CANCEL"),
         (Does.HALF, "stream reset", "RST_STREAM with INTERNAL_ERROR"),
         (Does.REFUSE, "refused stream", "RST_STREAM with REFUSED_STREAM"),
-        (Does.WRONG, "wrong answer", 'the body does not hold "right"'),
-        (Does.CLOSE, "closed", "before any answer"),
-        (Does.HANG, "timeout", "no answer in time"),
+        (Does.WRONG, "wrong answer", 'the body does not contain "right"'),
+        (Does.CLOSE, "closed", "before any response"),
+        (Does.HANG, "timeout", "no response within the timeout"),
     ],
 )
 def test_failures_by_their_kind(does: Does, kind: str, detail: str) -> None:

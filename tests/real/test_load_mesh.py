@@ -132,7 +132,7 @@ def test_a_server_that_was_pruned_meanwhile_is_compared_with_a_warning(tmp_path:
             runs.append(made(store, SYSTEM, profile, order).runs[0])
     comparison = compare(runs[:1], runs[1:], history=store.sealed(), tool_version="test")
     (difference,) = [one for one in comparison.condition_differences if one.id == "pruning"]
-    assert (difference.baseline, difference.candidate) == ("off", "on, the newest 20 blocks or so")
+    assert (difference.baseline, difference.candidate) == ("off", "on, about 20 newest blocks")
     assert difference.explanation
 
 

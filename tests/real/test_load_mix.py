@@ -73,7 +73,7 @@ def test_a_mix_learnt_from_an_access_log(tmp_path: Path) -> None:
     assert 0.2 < (target.endpoints[0].steps[0].parts[1].share or 0.0) < 0.3
     assert any("1 of 5 requests are of no endpoint: GET /robots.txt (1)" in one for one in target.warnings)
     assert next(fact.value for fact in target.facts if fact.label == "Mix") == "/often/{n} 75 %, /seldom 25 %"
-    with pytest.raises(UsageError, match="`mix` names `other`"):
+    with pytest.raises(UsageError, match="`mix` names the endpoint `other`"):
         _test(tmp_path, lambda _: Reply(), mix={"other": 1})
 
 

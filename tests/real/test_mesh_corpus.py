@@ -156,7 +156,7 @@ def test_the_example_panics_over_a_block_by_hash_alone(rosetta_example: MeshServ
     """A server that breaks the connection is told apart from one that is down."""
     body = bodies.block({"blockchain": "Rosetta", "network": "Testnet"}, {"hash": "block 1000"})
     with MeshClient(rosetta_example.url) as client:
-        with pytest.raises(Exception, match="broke off without an answer"):
+        with pytest.raises(Exception, match="did not send a valid response"):
             client.post("/block", body)
         assert client.post("/network/list", {}).status == 200
 
@@ -195,19 +195,22 @@ def test_a_certificate_that_is_wrong(tmp_path: Path, rosetta_example: MeshServer
     """Unknown authority, right authority but another host, no TLS at all: three errors with three ways out."""
     with _tls_server(tmp_path) as port:
         url = f"https://127.0.0.1:{port}"
-        with MeshClient(url) as client, pytest.raises(WrongCertificate, match="signed by itself"):
+        with MeshClient(url) as client, pytest.raises(WrongCertificate, match="is self-signed"):
             discover(client)
         ca_file = tmp_path / "cert.pem"
-        with MeshClient(url, ca_file=ca_file) as client, pytest.raises(WrongCertificate, match="of another host"):
+        with MeshClient(url, ca_file=ca_file) as client, pytest.raises(WrongCertificate, match="for another host"):
             discover(client)
         tls = Tls(ca_file=str(ca_file), server_name="mesh.example")
         for right in (MeshClient.of(Target("t", url, tls)), MeshClient(url, verify=False)):
             with right as client:
                 assert client.post("/network/list", {}).status == 404
     plain = rosetta_example.url.replace("http:", "https:")
-    with MeshClient(plain) as client, pytest.raises(WrongCertificate, match="no TLS with") as caught:
+    with (
+        MeshClient(plain) as client,
+        pytest.raises(WrongCertificate, match=r"the TLS connection to .* failed: ") as caught,
+    ):
         discover(client)
-    assert caught.value.hint == "does the server want `http://`?"
+    assert caught.value.hint == "does the server use `http://`?"
 
 
 def test_a_corpus_from_a_deployment_that_speaks_only_http_2(tmp_path: Path, rosetta_example: MeshServer) -> None:

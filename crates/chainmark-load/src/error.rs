@@ -21,11 +21,11 @@ pub enum LoadError {
         "transaction size of {size_bytes} bytes is too small for a bank send; the smallest size is {smallest} bytes"
     )]
     SendTooSmall { size_bytes: u32, smallest: u32 },
-    #[error("payload time of {time_ns} ns lies before 1970")]
+    #[error("payload time of {time_ns} ns is before 1970")]
     TimeBeforeEpoch { time_ns: i64 },
     #[error("{name} is {value}; it must be {condition}")]
     Argument { name: &'static str, value: String, condition: &'static str },
-    #[error("the load would offer {offered} transactions, more than the {limit} that one load keeps records of")]
+    #[error("the load would offer {offered} transactions, more than the {limit} that one load can record")]
     TooManyTransactions { offered: u128, limit: u64 },
     #[error("cannot connect to {url}: {reason}")]
     Connect { url: String, reason: String },
@@ -51,9 +51,9 @@ impl LoadError {
             Self::Connect { .. } => {
                 "check that the node runs and that the URL looks like ws://host:26657/websocket; TLS is not supported"
             }
-            Self::Subscribe { .. } => "check the query, and that the node admits another subscription",
+            Self::Subscribe { .. } => "check the query, and that the node accepts another subscription",
             Self::OperatingSystem { .. } => "raise the limit of open files or threads",
-            Self::State { .. } => "make a new object for each load or observation",
+            Self::State { .. } => "create a new object for each load or observation",
         }
     }
 

@@ -172,7 +172,7 @@ impl Subscription {
         match tokio::time::timeout(CONFIRM_TIMEOUT, self.confirm(&mut socket)).await {
             Ok(Ok(())) => Ok(socket),
             Ok(Err(reason)) => Err(failed(reason)),
-            Err(_) => Err(failed(format!("no answer within {} s", CONFIRM_TIMEOUT.as_secs()))),
+            Err(_) => Err(failed(format!("no response within {} s", CONFIRM_TIMEOUT.as_secs()))),
         }
     }
 

@@ -21,7 +21,7 @@ pub(crate) async fn dial(url: &str, timeout: Duration) -> Result<Socket, LoadErr
     match tokio::time::timeout(timeout, dialling).await {
         Ok(Ok((socket, _))) => Ok(socket),
         Ok(Err(error)) => Err(failed(error.to_string())),
-        Err(_) => Err(failed(format!("no answer within {} s", timeout.as_secs_f64()))),
+        Err(_) => Err(failed(format!("no response within {} s", timeout.as_secs_f64()))),
     }
 }
 

@@ -16,7 +16,7 @@ fn to_python(error: HttpError) -> PyErr {
 
 fn to_json(value: &impl Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|error| {
-        PyValueError::new_err(format!("a result cannot be written: {error}\nhint: please report this"))
+        PyValueError::new_err(format!("the result cannot be written: {error}\nhint: please report this"))
     })
 }
 

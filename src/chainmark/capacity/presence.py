@@ -97,7 +97,7 @@ class Presence:
             if look(SILENT_LONGEST_S - waited_s):
                 return None
             if self.refuses():
-                return Gone(self.server.name, at_ns, "it takes no connections")
+                return Gone(self.server.name, at_ns, "it accepts no connections")
         return Gone(
-            self.server.name, at_ns, f"it answers nothing to one client within {units.duration(SILENT_LONGEST_S)}"
+            self.server.name, at_ns, f"it does not respond to one client within {units.duration(SILENT_LONGEST_S)}"
         )

@@ -52,7 +52,7 @@ class Probed:
         if location and self.status in _REDIRECTS:
             return f"a redirect to {location}, which is not followed"
         if coding and not set(coding.replace(" ", "").split(",")) <= _DECODED:
-            return f"the body is compressed by {coding}, although that was not asked for"
+            return f"the body is compressed with {coding}, which was not requested"
         return ""
 
 
@@ -135,7 +135,7 @@ class Prober:
 
     def _expect_in_time(self, error: httpx.HTTPError | None = None) -> None:
         if self._is_late:
-            raise httpx.ReadTimeout("the answer was not complete in time") from error
+            raise httpx.ReadTimeout("the response was not complete within the timeout") from error
 
     def _see(self, event: str, info: Mapping[str, Any]) -> None:
         """The stream in use."""
@@ -157,7 +157,7 @@ def _read(answer: httpx.Response) -> bytes:
     for piece in answer.iter_bytes():
         content += piece
         if len(content) > LONGEST_BODY_BYTES:
-            raise TooLong(f"the answer is longer than the {LONGEST_BODY_BYTES >> 20} MiB that are read")
+            raise TooLong(f"the response is larger than {LONGEST_BODY_BYTES >> 20} MiB, the limit")
     return bytes(content)
 
 
@@ -177,7 +177,7 @@ def connected(target: Target, timeout_s: float) -> socket.socket:
     try:
         tunnel.connect()
     except http.client.HTTPException as error:
-        raise OSError(f"the proxy answers no HTTP ({error})") from error
+        raise OSError(f"the proxy does not send a valid HTTP response ({error})") from error
     return tunnel.sock
 
 
@@ -190,11 +190,11 @@ def proxy_fault(way: Proxy, detail: str) -> tuple[str, str]:
     if str(_ASKS_WHO) in detail:
         return (
             f"the proxy {way.url} requires authentication (status {_ASKS_WHO})",
-            "put a name and a password into its URL: `--proxy 'http://NAME:${PASSWORD}@HOST:PORT'`",
+            "add a name and a password to its URL: `--proxy 'http://NAME:${PASSWORD}@HOST:PORT'`",
         )
     return (
-        f"the proxy {way.url} does not connect to it ({detail})",
-        "is the proxy up, and may it connect to the server?",
+        f"the proxy {way.url} does not connect to the server ({detail})",
+        "is the proxy running, and can it connect to the server?",
     )
 
 
@@ -221,7 +221,7 @@ def tls_context(target: Target) -> ssl.SSLContext:
         try:
             context = ssl.create_default_context(cafile=tls.ca_file)
         except OSError as error:
-            raise UsageError(f"{tls.ca_file} holds no certificates ({error})", "a PEM file is wanted") from error
+            raise UsageError(f"{tls.ca_file} contains no certificates ({error})", "give a PEM file") from error
     if access.certificate is not None:
         _identify(context, access.certificate, access.key)
     return context
@@ -233,31 +233,31 @@ def _identify(context: ssl.SSLContext, certificate: Path, key: Path | None) -> N
         context.load_cert_chain(certificate, key, password="")
     except OSError as error:
         raise UsageError(
-            f"the client's certificate {certificate} and its key cannot be used ({error})",
-            "PEM files: the certificate with its chain, and its key without a password",
+            f"the client certificate {certificate} and its key cannot be used ({error})",
+            "give PEM files: the certificate with its chain, and the key without a password",
         ) from error
 
 
-_ACCESS = "what lets requests in is given with `--header`, `--header-command`, `--user` or `--cert`"
-_BASE_PATH = "a path that stands before the API's own belongs to the URL: `http://host/base`"
+_ACCESS = "give credentials with `--header`, `--header-command`, `--user` or `--cert`"
+_BASE_PATH = "if the API has a base path, add it to the URL: `http://host/base`"
 _HINTS = {
     401: _ACCESS,
     403: _ACCESS,
     404: _BASE_PATH,
     405: _BASE_PATH,
     407: _ACCESS,
-    429: "the server limits who asks often: measure it from where it does not",
+    429: "the server limits the request rate: measure it without the limit",
 }
 
 
 def hint_of_status(status: int, body: str = "") -> str:
     """The hint for a response with this status instead of a correct one; ``body`` is the beginning of its text."""
     if status == 400 and "certificate" in body.lower():
-        return "the server requires a client's certificate: `--cert FILE --key FILE`"
+        return "the server requires a client certificate: `--cert FILE --key FILE`"
     if status in _HINTS:
         return _HINTS[status]
     if 300 <= status < 400:
-        return "redirects are not followed: name the URL that it leads to"
+        return "redirects are not followed: give the URL that it leads to"
     if status >= 500:
-        return "the server's log may say why"
-    return "ask the server the same by hand: is it the one that you mean?"
+        return "check the server's log"
+    return "send the request by hand: is this the intended server?"

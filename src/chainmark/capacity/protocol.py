@@ -32,10 +32,10 @@ def speaking(target: Target, wanted: WantedVersion, timeout_s: float) -> Target:
         UsageError: a certificate or a key cannot be used, or the proxy does not lead there.
     """
     if target.access.way and target.socket_path:
-        raise UsageError(f"no proxy leads to the socket {target.socket_path}", "omit `--proxy`")
+        raise UsageError(f"a proxy cannot connect to the socket {target.socket_path}", "omit `--proxy`")
     if target.access.way and wanted == HTTP_2 and target.url.startswith("http:"):
         raise UsageError(
-            "a proxy does not pass on HTTP/2 without TLS", "omit `--http2`, or give a target with `https://`"
+            "a proxy does not forward HTTP/2 without TLS", "omit `--http2`, or give a target with `https://`"
         )
     return replace(target, http_version=_chosen(target, timeout_s) if wanted == "auto" else wanted)
 

@@ -279,7 +279,9 @@ class StepRunner:
         """The same for a server that went away just before the step's end."""
         if step.outcome is StepOutcome.FAIL and step.result.books.failed and self._presence.refuses():
             ended_ns = step.result.started_ns + round((step.result.warm_up_s + step.result.window_s) * 1e9)
-            raise Interrupted(replace(step, partial=True), Gone(self.target.name, ended_ns, "it takes no connections"))
+            raise Interrupted(
+                replace(step, partial=True), Gone(self.target.name, ended_ns, "it accepts no connections")
+            )
 
     def _is_answered(self, longest_s: float) -> bool:
         """Whether one client gets any response within this many seconds."""
@@ -308,7 +310,7 @@ class StepRunner:
         """
         result = self._looked(replace(self._order_of_look(), drain_s=min(self.settings.drain_s, longest_s)))
         if _is_silent(result) and self._presence.refuses():
-            raise Interrupted(gone=Gone(self.target.name, result.started_ns, "it takes no connections"))
+            raise Interrupted(gone=Gone(self.target.name, result.started_ns, "it accepts no connections"))
         return median_s(result, self.read_histogram)
 
     def _order_of_look(self) -> StepRequest:

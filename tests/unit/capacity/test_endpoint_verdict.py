@@ -403,11 +403,12 @@ def test_many_reasons_are_counted(number: int, more: int) -> None:
 
 
 def test_a_server_that_went_away_is_told_before_everything_else() -> None:
-    gone = Departure(at="2026-11-20T10:11:12Z", why="it takes no connections")
+    gone = Departure(at="2026-11-20T10:11:12Z", why="it accepts no connections")
     one = endpoint("/block", 64, capacities=[bare()], steps=[])
     away = target("v1", endpoints=[one], gone=gone, interrupted=True)
     sentence = (
-        "v1: the server was gone at 10:11:12 UTC (it takes no connections); the report has the measurements up to then."
+        "v1: the server was gone at 10:11:12 UTC (it accepts no connections); "
+        "the report has the measurements up to then."
     )
     assert gone_text(away) == sentence
     assert verdict(report(away)) == (Verdict.GONE, [sentence])

@@ -148,7 +148,7 @@ def test_what_cannot_be_loaded_is_refused_with_a_hint(url: str) -> None:
         assert "\nhint: " in str(error.value)
     with pytest.raises(ConnectionError, match=r"no-such-host\.invalid"):
         HttpLoad(order("http://no-such-host.invalid")).start()
-    with pytest.raises(ValueError, match="no histogram"):
+    with pytest.raises(ValueError, match="not a histogram"):
         Histogram("abc")
 
 

@@ -114,7 +114,7 @@ def test_a_server_that_is_gone_ends_the_test_and_fails_no_level() -> None:
     world = World(steps=2)
     result = load_result(world)
     assert result.gone is not None
-    assert (result.gone.server, result.gone.why) == ("here", "it takes no connections")
+    assert (result.gone.server, result.gone.why) == ("here", "it accepts no connections")
     answer = next(iter(result.servers[0].found[0].answers.values()))
     assert (answer.stopped_by, answer.capacity, answer.high) == (StoppedBy.GONE, 2.0, None)
     assert answer.steps[-1].partial
@@ -268,7 +268,7 @@ def test_a_server_that_stays_silent_was_gone_when_its_answers_ended() -> None:
     runner = script.runner()
     with pytest.raises(Interrupted) as ended:
         script.measure(runner)
-    assert ended.value.gone == Gone("here", STARTED_NS + 3_000_000_000, "it takes no connections")
+    assert ended.value.gone == Gone("here", STARTED_NS + 3_000_000_000, "it accepts no connections")
     assert ended.value.step is not None
     assert (ended.value.step.partial, ended.value.step.result.books.ok) == (True, 120)
     assert runner.done == []
@@ -280,7 +280,7 @@ def test_a_server_that_went_away_at_the_end_of_a_step_is_gone() -> None:
     script = _Scripted([failing], listens=False)
     with pytest.raises(Interrupted) as ended:
         script.measure()
-    assert ended.value.gone == Gone("here", STARTED_NS + 11_000_000_000, "it takes no connections")
+    assert ended.value.gone == Gone("here", STARTED_NS + 11_000_000_000, "it accepts no connections")
     assert ended.value.step is not None
     assert ended.value.step.partial
     assert len(script.orders) == 1, "nobody asks what is not there"
@@ -342,7 +342,7 @@ def test_a_server_that_is_gone_before_the_first_step_ends_the_test(look: dict[st
         return
     with pytest.raises(Interrupted) as ended:
         script.measure(runner)
-    assert ended.value.gone == Gone("here", STARTED_NS, "it takes no connections")
+    assert ended.value.gone == Gone("here", STARTED_NS, "it accepts no connections")
     assert ended.value.step is None
     assert len(script.orders) == 1
 
@@ -473,7 +473,7 @@ def test_a_silent_server_that_listens_is_asked_for_a_minute() -> None:
         silence.now_s += 25.0
         return False
 
-    assert silence.presence().gone(7, look) == Gone("here", 7, "it answers nothing to one client within 60 s")
+    assert silence.presence().gone(7, look) == Gone("here", 7, "it does not respond to one client within 60 s")
     assert longest == [60.0, 35.0, 10.0]
     longest.clear()
 
@@ -488,7 +488,7 @@ def test_a_silent_server_that_listens_is_asked_for_a_minute() -> None:
     assert longest == [60.0, 35.0]
     silence.takes = False
     longest.clear()
-    assert silence.presence().gone(8, look) == Gone("here", 8, "it takes no connections")
+    assert silence.presence().gone(8, look) == Gone("here", 8, "it accepts no connections")
     assert longest == [60.0]
 
 

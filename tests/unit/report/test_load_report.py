@@ -423,8 +423,8 @@ def test_a_search_that_had_to_wait_for_a_processor_is_invalid_and_no_miss() -> N
 
 
 def test_a_server_that_went_away_is_the_first_thing_that_is_said() -> None:
-    gone = Departure(at="2026-11-22T12:51:07Z", why="it takes no connections")
+    gone = Departure(at="2026-11-22T12:51:07Z", why="it accepts no connections")
     left = target(endpoints=[endpoint("/block", 64, rate=False)])
     made = load_document(report(left.model_copy(update={"gone": gone, "interrupted": True})))
     assert (made.word, made.verdict.exit_code) == ("SERVER GONE", ExitCode.ENVIRONMENT)
-    assert made.sentence.startswith("2.1.0 went away at 12:51:07 UTC: it takes no connections")
+    assert made.sentence.startswith("2.1.0 went away at 12:51:07 UTC: it accepts no connections")

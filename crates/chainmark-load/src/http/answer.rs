@@ -20,21 +20,21 @@ pub(super) const REDIRECTS: std::ops::RangeInclusive<u16> = 300..=399;
 pub enum Malformed {
     #[error("{0}")]
     Head(httparse::Error),
-    #[error("a head of more than 65536 bytes")]
+    #[error("headers of more than 65536 bytes")]
     LongHead,
-    #[error("a Content-Length that is no number, or two that differ")]
+    #[error("a Content-Length that is not a number, or two that differ")]
     Length,
-    #[error("a chunk size that is no hexadecimal number")]
+    #[error("a chunk size that is not a hexadecimal number")]
     ChunkSize,
-    #[error("a chunk that is longer than its size says")]
+    #[error("a chunk that is longer than its declared size")]
     ChunkEnd,
     #[error("trailers of more than 65536 bytes")]
     LongTrailers,
-    #[error("the server speaks TLS, and was asked without")]
+    #[error("the server uses TLS, but the request was sent without TLS")]
     Tls,
-    #[error("the server speaks HTTP/2, and was asked in HTTP/1.1")]
+    #[error("the server uses HTTP/2, but the request was sent in HTTP/1.1")]
     Http2,
-    #[error("status 101, though no other protocol was asked for")]
+    #[error("status 101, although the request does not ask for another protocol")]
     SwitchingProtocols,
 }
 

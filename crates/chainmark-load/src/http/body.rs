@@ -100,7 +100,7 @@ impl Collected {
                 return Ok(());
             }
             Wanted::Whole if length > MAX_BODY_BYTES => {
-                return Err(Failure::new(Kind::Answer, "the body is larger than the 64 MiB that are checked"));
+                return Err(Failure::new(Kind::Answer, "the body is larger than 64 MiB, the limit for checks"));
             }
             Wanted::Whole => self.make_room(length)?,
         }
@@ -123,7 +123,7 @@ impl Collected {
         }
         Err(Failure::new(
             Kind::Generator,
-            "no memory for the answers' bodies; load with fewer clients, or ask for smaller answers",
+            "no memory for the bodies of responses; use fewer clients, or request smaller responses",
         ))
     }
 }

@@ -57,7 +57,7 @@ impl Expectation {
             return refuse("status", status.to_string(), "final statuses, 200 to 599");
         }
         if order.contains.as_deref() == Some("") {
-            return refuse("contains", "empty".into(), "a text that not every body holds");
+            return refuse("contains", "empty".into(), "a text of at least one character");
         }
         let checks: Result<_, _> = order.checks.iter().map(|check| Check::new(&name, check)).collect();
         Ok(Self {
@@ -82,7 +82,10 @@ impl Expectation {
         if let Some(text) = &self.contains
             && !holds(body, text.as_bytes())
         {
-            return Some(Fault::Wrong { what: format!("the body does not hold {text:?}"), example: first_line(body) });
+            return Some(Fault::Wrong {
+                what: format!("the body does not contain {text:?}"),
+                example: first_line(body),
+            });
         }
         if !self.json && self.checks.is_empty() {
             return None;
@@ -101,9 +104,9 @@ fn not_json(body: &[u8], error: &serde_json::Error) -> String {
     match error.classify() {
         // serde_json has a limit of 128 levels, and then reports a syntax error.
         Category::Syntax if error.to_string().starts_with("recursion limit") => {
-            "the body is JSON of more than 128 levels, which is not read".into()
+            "the body is JSON with more than 128 levels, which is not supported".into()
         }
-        Category::Eof => "the body is not JSON: it ends too early".into(),
+        Category::Eof => "the body is not JSON: it is incomplete".into(),
         _ if body.starts_with(&GZIP) => "the body is not JSON: it is gzip without a Content-Encoding".into(),
         _ => "the body is not JSON".into(),
     }
@@ -172,7 +175,7 @@ impl Check {
         };
         match (&self.condition, result) {
             (Condition::Absent, None) => None,
-            (Condition::Absent, Some(result)) => fault("is there", cut(&result.to_string())),
+            (Condition::Absent, Some(result)) => fault("is present", cut(&result.to_string())),
             (_, None) => fault("is missing", String::new()),
             (Condition::Is(wanted), Some(result)) if equal(wanted, result) => None,
             (Condition::Is(wanted), Some(result)) => {
@@ -221,7 +224,7 @@ impl TypeName {
             Self::String => "a string",
             Self::Number => "a number",
             Self::Boolean => "a boolean",
-            Self::IntegerText => "a text of digits",
+            Self::IntegerText => "a string of digits",
         }
     }
 }
@@ -273,16 +276,16 @@ mod tests {
     fn checks_name_what_is_wrong_or_a_200_with_an_error_in_it_would_count() {
         let body = r#"{"code":12,"index":5,"list":[{"v":"1"},{"v":"x"},{}],"text":"-"}"#;
         let pairs = [
-            (r#"{"pointer":"/code","absent":true}"#, "/code is there", "12"),
+            (r#"{"pointer":"/code","absent":true}"#, "/code is present", "12"),
             (r#"{"pointer":"/index","is":6}"#, "/index is wrong", "5 instead of 6"),
             (r#"{"pointer":"/index","is":null}"#, "/index is wrong", "5 instead of null"),
             (r#"{"pointer":"/block","type":"object"}"#, "/block is missing", ""),
             (r#"{"pointer":"/index","type":"array"}"#, "/index is not an array", "5"),
-            (r#"{"pointer":"/text","type":"integer_text"}"#, "/text is not a text of digits", "\"-\""),
+            (r#"{"pointer":"/text","type":"integer_text"}"#, "/text is not a string of digits", "\"-\""),
             (r#"{"pointer":"/index","each":{"pointer":"","is":1}}"#, "/index is not an array", "5"),
             (
                 r#"{"pointer":"/list","each":{"pointer":"/v","type":"integer_text"}}"#,
-                "/list/*/v is not a text of digits",
+                "/list/*/v is not a string of digits",
                 "\"x\"",
             ),
             (r#"{"pointer":"","type":"array"}"#, "the body is not an array", body),
@@ -291,7 +294,7 @@ mod tests {
             let result = wrong(&format!(r#"{{"checks":[{check}]}}"#), body);
             assert_eq!(result, (what.to_owned(), example.to_owned()));
         }
-        assert_eq!(wrong(r#"{"contains":"abc"}"#, "a\nb").0, "the body does not hold \"abc\"");
+        assert_eq!(wrong(r#"{"contains":"abc"}"#, "a\nb").0, "the body does not contain \"abc\"");
         for body in ["", "<html>", r#"{"a":"#, "{} x"] {
             assert!(matches!(fault(r#"{"json":true}"#, body), Some(Fault::NotJson { .. })), "{body}");
         }

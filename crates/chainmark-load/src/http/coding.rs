@@ -66,9 +66,9 @@ impl Coding {
             Self::Brotli => Box::new(brotli::Decompressor::new(body, BROTLI_BUFFER_BYTES).take(MAX_DECODED_BYTES + 1)),
         };
         match limited.read_to_end(&mut decoded) {
-            Err(_) => Err(format!("the body is not {}, though its Content-Encoding says so", self.name())),
+            Err(_) => Err(format!("the body is not {}, although the Content-Encoding declares it", self.name())),
             Ok(_) if decoded.len() as u64 > MAX_DECODED_BYTES => {
-                Err(format!("the {} body holds more than the 64 MiB that are checked", self.name()))
+                Err(format!("the {} body decodes to more than 64 MiB, the limit for checks", self.name()))
             }
             Ok(_) => Ok(decoded),
         }
@@ -101,7 +101,7 @@ impl Coded {
         match self {
             Self::Plain => Ok(Cow::Borrowed(body)),
             Self::By(coding) => coding.decoded(body).map(Cow::Owned),
-            Self::Otherwise(name) => Err(format!("the body is compressed by {name}, and only gzip and br are read")),
+            Self::Otherwise(name) => Err(format!("the body is compressed with {name}; only gzip and br are supported")),
         }
     }
 }

@@ -171,10 +171,10 @@ impl Connection {
     /// What a timed-out request was waiting for.
     pub fn waited_for(&self) -> &'static str {
         match self.state {
-            State::Connecting => "no connection in time",
-            _ if self.is_handshaking() => "no end of the TLS handshake in time",
-            _ if self.parser.is_untouched() => "no answer in time",
-            _ => "the answer was not complete in time",
+            State::Connecting => "no connection within the timeout",
+            _ if self.is_handshaking() => "the TLS handshake was not complete within the timeout",
+            _ if self.parser.is_untouched() => "no response within the timeout",
+            _ => "the response was not complete within the timeout",
         }
     }
 
@@ -420,10 +420,10 @@ impl Connection {
             return Err(Failure::new(Kind::Tls, "the server closed the connection during the handshake"));
         }
         let detail = match (self.parser.is_untouched(), self.answers) {
-            _ if self.parser.ends_with_connection() => "the end of the answer was not confirmed by TLS",
-            (true, 0) => "before any answer",
-            (true, _) => "before the answer, on a connection that had been kept alive",
-            (false, _) => "in the middle of an answer",
+            _ if self.parser.ends_with_connection() => "TLS did not confirm the end of the response",
+            (true, 0) => "before any response",
+            (true, _) => "before the response, on a kept-alive connection",
+            (false, _) => "in the middle of a response",
         };
         Err(Failure::new(Kind::Closed, detail))
     }
@@ -434,12 +434,12 @@ impl Connection {
                 Failure::new(Kind::Tls, "the server reset the connection during the handshake")
             }
             Errno::CONNRESET | Errno::PIPE if self.parser.is_untouched() && self.answers > 0 => {
-                Failure::new(Kind::Reset, "before the answer, on a connection that had been kept alive")
+                Failure::new(Kind::Reset, "before the response, on a kept-alive connection")
             }
             Errno::CONNRESET | Errno::PIPE if self.parser.is_untouched() => {
-                Failure::new(Kind::Reset, "before any answer")
+                Failure::new(Kind::Reset, "before any response")
             }
-            Errno::CONNRESET | Errno::PIPE => Failure::new(Kind::Reset, "in the middle of an answer"),
+            Errno::CONNRESET | Errno::PIPE => Failure::new(Kind::Reset, "in the middle of a response"),
             error => Failure::new(Kind::Reset, reason(error)),
         }
     }

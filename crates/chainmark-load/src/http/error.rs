@@ -5,11 +5,11 @@ use thiserror::Error;
 /// Errors before the first request. What happens during the load is counted, not raised.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum HttpError {
-    #[error("the order for an HTTP load cannot be read: {reason}")]
+    #[error("the configuration of the HTTP load is not valid: {reason}")]
     LoadConfig { reason: String },
     #[error("{name} is {value}; it must be {condition}")]
     Value { name: String, value: String, condition: &'static str },
-    #[error("{url} is no URL that can be loaded: {reason}")]
+    #[error("{url} is not a valid URL for a load test: {reason}")]
     Url { url: String, reason: &'static str },
     #[error("the host {host} cannot be resolved: {reason}")]
     Resolve { host: String, reason: String },
@@ -21,9 +21,9 @@ pub enum HttpError {
     OperatingSystem { what: &'static str, reason: String },
     #[error("{connections} connections need more open files than the {limit} that this process may have")]
     OpenFiles { connections: u64, limit: u64 },
-    #[error("a text of {bytes} bytes is no histogram: {reason}")]
+    #[error("a text of {bytes} bytes is not a histogram: {reason}")]
     Histogram { bytes: usize, reason: String },
-    #[error("what a generator measured cannot be read: {reason}")]
+    #[error("the measurements of a generator cannot be read: {reason}")]
     Share { reason: String },
     #[error("{what} was called on a load that {state}")]
     State { what: &'static str, state: &'static str },
@@ -35,19 +35,21 @@ impl HttpError {
     /// What to do about it, in one sentence.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::LoadConfig { .. } => "see crates/chainmark-load/src/http/order.rs for what it holds",
-            Self::Value { .. } => "correct the order",
+            Self::LoadConfig { .. } => "see crates/chainmark-load/src/http/order.rs for the fields",
+            Self::Value { .. } => "correct the configuration",
             Self::Url { .. } => {
                 "give http://host:port, https://host:port or unix:/path, and a path if all requests share one"
             }
             Self::Resolve { .. } => "check the spelling of the host, and that this machine can resolve names",
-            Self::Certificates { .. } => "give a PEM file with the authority's certificate, or verify nothing",
+            Self::Certificates { .. } => {
+                "give a PEM file with the authority's certificate, or skip certificate verification"
+            }
             Self::Identity { .. } => "give PEM files: the certificate with its chain, and the key without a password",
             Self::OperatingSystem { .. } => "raise the limit of open files or threads",
-            Self::OpenFiles { .. } => "raise the limit with `ulimit -n`, or load with fewer connections",
+            Self::OpenFiles { .. } => "raise the limit with `ulimit -n`, or use fewer connections",
             Self::Histogram { .. } => "give the base64 text of an HdrHistogram in V2 form",
             Self::Share { .. } => "use the same version of chainmark for all generators",
-            Self::State { .. } => "make a new object for each load",
+            Self::State { .. } => "create a new object for each load",
             Self::RequestCounts { .. } => "please report this: results that do not add up are not shown",
         }
     }

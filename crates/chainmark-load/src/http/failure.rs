@@ -30,7 +30,7 @@ impl From<Malformed> for Failure {
 pub(super) fn tls_reason(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InvalidCertificate(reason) => format!("the server's certificate {}", certificate_fault(reason)),
-        rustls::Error::InvalidMessage(_) => "what the server answers is no TLS".into(),
+        rustls::Error::InvalidMessage(_) => "the server does not respond with TLS".into(),
         error => error.to_string(),
     }
 }
@@ -41,13 +41,13 @@ fn certificate_fault(error: &CertificateError) -> Cow<'static, str> {
     match error {
         E::Expired | E::ExpiredContext { .. } => "has expired".into(),
         E::NotValidYet | E::NotValidYetContext { .. } => "is not valid yet".into(),
-        E::NotValidForName | E::NotValidForNameContext { .. } => "is of another host".into(),
-        E::UnknownIssuer => "is signed by itself, or by an authority that is not trusted".into(),
+        E::NotValidForName | E::NotValidForNameContext { .. } => "is for another host".into(),
+        E::UnknownIssuer => "is self-signed, or signed by an authority that is not trusted".into(),
         E::Revoked => "has been revoked".into(),
         E::BadEncoding => "cannot be read".into(),
-        E::BadSignature => "has a wrong signature".into(),
-        E::InvalidPurpose | E::InvalidPurposeContext { .. } => "is not of a server".into(),
-        error => format!("is refused: {error}").into(),
+        E::BadSignature => "has an invalid signature".into(),
+        E::InvalidPurpose | E::InvalidPurposeContext { .. } => "is not a server certificate".into(),
+        error => format!("is not accepted: {error}").into(),
     }
 }
 
@@ -90,8 +90,8 @@ fn machine_limit(error: Errno) -> Option<&'static str> {
     match error {
         Errno::MFILE => Some("this process has too many open files; raise `ulimit -n`"),
         Errno::NFILE => Some("this machine has too many open files; raise `sysctl fs.file-max`"),
-        Errno::ADDRNOTAVAIL => Some("no local port is free; keep connections alive, or load from more addresses"),
-        Errno::NOBUFS | Errno::NOMEM => Some("no memory for another connection; load with fewer of them"),
+        Errno::ADDRNOTAVAIL => Some("no local port is free; keep connections alive, or use more source addresses"),
+        Errno::NOBUFS | Errno::NOMEM => Some("no memory for another connection; use fewer connections"),
         Errno::NOSPC => Some("too many watched connections; raise `sysctl fs.epoll.max_user_watches`"),
         _ => None,
     }

@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_text_that_is_no_histogram_is_refused() {
         for text in ["", "%", "AAAA", "HISTFAAAABx4nJNpmSzMwMDAxgABzGDSCUQ"] {
-            assert!(Histogram::from_base64(text).unwrap_err().to_string().contains("no histogram"));
+            assert!(Histogram::from_base64(text).unwrap_err().to_string().contains("not a histogram"));
         }
     }
 

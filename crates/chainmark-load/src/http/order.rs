@@ -386,12 +386,12 @@ impl LoadConfig {
                 &format!("parts[{index}]"),
                 format_args!("{part:?}"),
                 usable,
-                "a positive weight of some requests",
+                "a positive weight and at least one request",
             )?;
         }
         let parted: usize = self.parts.iter().map(|part| part.requests).sum();
         let whole = self.parts.is_empty() || parted == self.requests.len();
-        require("parts", format_args!("{parted} requests"), whole, "as many requests as there are")?;
+        require("parts", format_args!("{parted} requests"), whole, "as many requests as the list has")?;
         require("requests", "an empty list", !self.requests.is_empty(), "at least one request")?;
         let streams_usable = match self.protocol {
             Protocol::Http1 => self.streams == 1,
@@ -420,7 +420,7 @@ impl LoadConfig {
                 &name,
                 time_s,
                 (before_s..=MAX_SECONDS).contains(&time_s),
-                "a time that is not before the last one",
+                "a time that is not before the previous one",
             )?;
             require(&name, level, (least..=most).contains(&level), "a positive level, at most the mode's")?;
             before_s = time_s;

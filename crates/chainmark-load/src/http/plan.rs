@@ -245,13 +245,13 @@ fn proxy_of(order: &ProxySettings, target: &Target, protocol: Protocol) -> Resul
     let proxy = Target::parse(&order.url)?;
     let refuse = |reason| Err(HttpError::Url { url: order.url.clone(), reason });
     if proxy.tls || proxy.socket_path.is_some() || !proxy.base_path.is_empty() {
-        return refuse("a proxy is http://host:port");
+        return refuse("a proxy URL has the form http://host:port");
     }
     if target.socket_path.is_some() {
-        return refuse("no proxy leads to a socket");
+        return refuse("a proxy cannot connect to a Unix socket");
     }
     if !target.tls && protocol == Protocol::Http2 {
-        return refuse("no proxy passes HTTP/2 on without TLS");
+        return refuse("a proxy does not forward HTTP/2 without TLS");
     }
     Ok(proxy)
 }

@@ -157,18 +157,19 @@ impl<'o> Content<'o> {
     fn frame(&self, index: usize) -> Result<Framed, HttpError> {
         let refuse = |member: &str, condition| {
             let name = format!("requests[{index}].{member}");
-            HttpError::Value { name, value: "none that HTTP/2 can carry".into(), condition }
+            HttpError::Value { name, value: "not valid in HTTP/2".into(), condition }
         };
         let (hosts, fields): (Vec<_>, Vec<_>) = self.fields.iter().partition(|(name, _)| is_host(name));
         let authority = hosts.first().map_or("", |(_, host)| host.as_str());
         let uri = http::Uri::builder().scheme(self.scheme).authority(authority).path_and_query(self.path.as_str());
-        let uri =
-            uri.build().map_err(|_| refuse("path", "a path of up to 65534 bytes, and a host that a URL can have"))?;
+        let uri = uri
+            .build()
+            .map_err(|_| refuse("path", "a path of up to 65534 bytes, and the host must be valid in a URL"))?;
         let mut head = http::Request::builder().method(self.method).uri(uri).version(http::Version::HTTP_2);
         for (name, value) in fields {
             head = head.header(*name, value.as_bytes());
         }
-        let head = head.body(()).map_err(|_| refuse("headers", "headers that HTTP allows"))?;
+        let head = head.body(()).map_err(|_| refuse("headers", "valid HTTP headers"))?;
         Ok(Framed { head, body: Bytes::copy_from_slice(&self.body) })
     }
 }
@@ -186,10 +187,10 @@ fn check(index: usize, order: &RequestConfig) -> Result<(), HttpError> {
         return refuse("method", &order.method, "a method such as GET or POST");
     }
     if matches!(order.method.as_str(), "HEAD" | "CONNECT") {
-        return refuse("method", &order.method, "a method whose answer has a body; HEAD and CONNECT have none");
+        return refuse("method", &order.method, "a method whose response has a body, unlike HEAD and CONNECT");
     }
     if !order.path.starts_with('/') || !order.path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
-        return refuse("path", &order.path, "a path that begins with a slash, percent-encoded where it must be");
+        return refuse("path", &order.path, "a percent-encoded path that begins with a slash");
     }
     for (name, value) in &order.headers {
         check_header(&format!("requests[{index}].headers"), name, value, value)?;
@@ -208,7 +209,7 @@ fn check_header(place: &str, name: &str, value: &str, shown: &str) -> Result<(),
         return refuse(shown, "a header value without control characters");
     }
     if OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
-        return refuse(name, "another header, as the load sets this one itself");
+        return refuse(name, "a header that the load generator does not set itself");
     }
     Ok(())
 }

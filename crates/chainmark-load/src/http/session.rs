@@ -212,10 +212,16 @@ impl Session {
         if self.heard == 0 {
             match bytes {
                 [b'H', b'T', b'T', b'P', b'/', b'1', ..] => {
-                    return Err(Failure::new(Kind::Protocol, "the server speaks HTTP/1, and was asked in HTTP/2"));
+                    return Err(Failure::new(
+                        Kind::Protocol,
+                        "the server uses HTTP/1, but the request was sent in HTTP/2",
+                    ));
                 }
                 [0x15 | 0x16, 3, ..] => {
-                    return Err(Failure::new(Kind::Protocol, "the server speaks TLS, and was asked without"));
+                    return Err(Failure::new(
+                        Kind::Protocol,
+                        "the server uses TLS, but the request was sent without TLS",
+                    ));
                 }
                 _ => {}
             }

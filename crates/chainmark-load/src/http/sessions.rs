@@ -175,7 +175,7 @@ impl Sessions {
         let Some(session) = &mut self.sessions[index] else { return };
         for slot in std::mem::take(&mut session.waiting) {
             if !self.ask(slot, io) {
-                let failure = Failure::new(Kind::Protocol, "HTTP/2 takes no request on a new connection");
+                let failure = Failure::new(Kind::Protocol, "a new HTTP/2 connection does not accept a request");
                 self.end(slot, Some(Err(failure)));
             }
         }
@@ -349,10 +349,10 @@ impl Sessions {
     pub fn waited_for(&self, slot: u32) -> &'static str {
         let stream = &self.streams[slot as usize];
         match &self.sessions[stream.session] {
-            _ if stream.is_waiting() => "no connection in time",
-            Some(session) if session.is_handshaking() => "no end of the TLS handshake in time",
-            _ if stream.is_untouched() => "no answer in time",
-            _ => "the answer was not complete in time",
+            _ if stream.is_waiting() => "no connection within the timeout",
+            Some(session) if session.is_handshaking() => "the TLS handshake was not complete within the timeout",
+            _ if stream.is_untouched() => "no response within the timeout",
+            _ => "the response was not complete within the timeout",
         }
     }
 }
@@ -372,9 +372,9 @@ fn in_words(failure: &Failure, is_untouched: bool, answers: u32) -> Failure {
         return failure.clone();
     }
     let detail = match (is_untouched, answers) {
-        (true, 0) => "before any answer",
-        (true, _) => "before the answer, on a connection that had been kept alive",
-        (false, _) => "in the middle of an answer",
+        (true, 0) => "before any response",
+        (true, _) => "before the response, on a kept-alive connection",
+        (false, _) => "in the middle of a response",
     };
     Failure::new(failure.kind, detail)
 }

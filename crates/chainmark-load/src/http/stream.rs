@@ -210,10 +210,10 @@ impl Stream {
 /// Why a stream, or the connection of all of them, has ended.
 pub(super) fn failure(error: &h2::Error) -> Failure {
     let Some(reason) = error.reason() else {
-        return Failure::new(Kind::Protocol, format!("HTTP/2 cannot go on: {error}"));
+        return Failure::new(Kind::Protocol, format!("HTTP/2 failed: {error}"));
     };
     if !error.is_remote() {
-        return Failure::new(Kind::Protocol, format!("what the server sends breaks the rules of HTTP/2 ({reason:?})"));
+        return Failure::new(Kind::Protocol, format!("the server violates the HTTP/2 protocol ({reason:?})"));
     }
     if error.is_go_away() {
         let mut failure = Failure::new(Kind::GoAway, format!("GOAWAY with {reason:?}"));

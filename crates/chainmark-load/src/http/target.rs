@@ -55,18 +55,18 @@ impl Target {
             return Err(refuse("it begins with neither http:// nor https:// nor unix:/"));
         };
         if !rest.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(refuse("it holds a space or a character that is not ASCII"));
+            return Err(refuse("it contains a space or a character that is not ASCII"));
         }
         let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
         if path.contains(['?', '#']) {
             return Err(refuse("it has a query or a fragment, which belong to the paths of the requests"));
         }
         if authority.contains('@') {
-            return Err(refuse("it holds credentials; give an Authorization header with the requests"));
+            return Err(refuse("it contains credentials; give an Authorization header with the requests"));
         }
-        let (host, port) = split_authority(authority).ok_or_else(|| refuse("its port is no number"))?;
+        let (host, port) = split_authority(authority).ok_or_else(|| refuse("its port is not a number"))?;
         if host.is_empty() {
-            return Err(refuse("it names no host"));
+            return Err(refuse("it has no host"));
         }
         Ok(Self {
             tls,

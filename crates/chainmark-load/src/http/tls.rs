@@ -83,7 +83,7 @@ impl Identity {
         let chain = CertificateDer::pem_file_iter(&name).and_then(Iterator::collect::<Result<Vec<_>, _>>);
         let chain = chain.map_err(|error| refuse(&name, error.to_string()))?;
         if chain.is_empty() {
-            return Err(refuse(&name, "there is no certificate in it".into()));
+            return Err(refuse(&name, "the file contains no certificate".into()));
         }
         let key = PrivateKeyDer::from_pem_file(key_name).map_err(|error| refuse(key_name, error.to_string()))?;
         Ok(Some(Self { name, chain, key }))
@@ -115,7 +115,7 @@ impl Trusting {
             store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
         if store.is_empty() {
-            return Err(refuse("there is none in it".into()));
+            return Err(refuse("it contains no certificate".into()));
         }
         let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider);
         Ok(Self { usual: usual.build().map_err(|error| refuse(error.to_string()))?, listed })

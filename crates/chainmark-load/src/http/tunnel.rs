@@ -16,7 +16,7 @@ pub(super) fn ask(socket: &OwnedFd, question: &[u8], io: &mut Io) -> Result<(), 
             io.counts.bytes_out += count as u64;
             Ok(())
         }
-        Ok(_) => Err(Failure::new(Kind::Connect, "the proxy takes no request")),
+        Ok(_) => Err(Failure::new(Kind::Connect, "the proxy does not accept the request")),
         Err(error) => Err(broken(error)),
     }
 }
@@ -25,7 +25,7 @@ pub(super) fn ask(socket: &OwnedFd, question: &[u8], io: &mut Io) -> Result<(), 
 pub(super) fn is_open(socket: &OwnedFd, io: &mut Io) -> Result<bool, Failure> {
     let wire = &mut io.buffers.wire[..];
     let there = match net::recv(socket, &mut *wire, RecvFlags::PEEK) {
-        Ok((0, _)) => return Err(Failure::new(Kind::Connect, "the proxy closed the connection without an answer")),
+        Ok((0, _)) => return Err(Failure::new(Kind::Connect, "the proxy closed the connection without a response")),
         Ok((there, _)) => there,
         Err(Errno::AGAIN | Errno::INTR) => return Ok(false),
         Err(error) => return Err(broken(error)),
@@ -38,7 +38,7 @@ pub(super) fn is_open(socket: &OwnedFd, io: &mut Io) -> Result<bool, Failure> {
     io.counts.bytes_in += head as u64;
     match status(&io.buffers.wire[..end]) {
         Some(200..300) => Ok(true),
-        Some(status) => Err(Failure::new(Kind::Connect, format!("the proxy opens no way to the server: {status}"))),
+        Some(status) => Err(Failure::new(Kind::Connect, format!("the proxy refused the tunnel: status {status}"))),
         None => Err(no_answer()),
     }
 }
@@ -49,9 +49,9 @@ fn status(head: &[u8]) -> Option<u16> {
 }
 
 fn no_answer() -> Failure {
-    Failure::new(Kind::Connect, "what the proxy answers is no HTTP")
+    Failure::new(Kind::Connect, "the proxy does not send a valid HTTP response")
 }
 
 fn broken(error: Errno) -> Failure {
-    Failure::new(Kind::Connect, format!("the proxy broke off: {}", reason(error)))
+    Failure::new(Kind::Connect, format!("the connection to the proxy failed: {}", reason(error)))
 }

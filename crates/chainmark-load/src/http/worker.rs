@@ -703,7 +703,7 @@ impl<'p> Worker<'p> {
         let now_ns = self.now_ns();
         for slot in 0..self.clients.len() as u32 {
             if self.clients[slot as usize].is_busy {
-                self.fail(slot, Kind::Timeout, "not answered when draining ended", now_ns);
+                self.fail(slot, Kind::Timeout, "no response when draining ended", now_ns);
                 self.carrier.close(slot);
             }
         }

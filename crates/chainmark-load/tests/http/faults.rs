@@ -76,13 +76,13 @@ fn each_fault_has_its_class_or_nobody_could_say_what_broke() {
     let class = |class, status, detail: &str| (class, status, detail.to_owned());
     let mut expected = vec![
         class("answer", Some(200), "the body is not JSON"),
-        class("closed", None, "before any answer"),
-        class("closed", None, "in the middle of an answer"),
+        class("closed", None, "before any response"),
+        class("closed", None, "in the middle of a response"),
         class("protocol", None, "invalid HTTP version"),
-        class("reset", None, "before any answer"),
+        class("reset", None, "before any response"),
         class("status", Some(404), "404 page not found"),
         class("status", Some(500), ""),
-        class("wrong answer", Some(200), "/code is there"),
+        class("wrong answer", Some(200), "/code is present"),
     ];
     let mut found = classes(&result);
     found.dedup();
@@ -112,7 +112,7 @@ fn the_same_body_is_judged_by_how_it_came_and_where_it_leads() {
     });
     let result = run(&order(&server.url, closed(1), vec![post("/", json!({"json": true}))]));
     let details: Vec<_> = classes(&result).into_iter().map(|(.., detail)| detail).collect();
-    for told in ["to /one", "to /two", "compressed by deflate"] {
+    for told in ["to /one", "to /two", "compressed with deflate"] {
         assert_eq!(details.iter().filter(|detail| detail.contains(told)).count(), 1, "{details:?}");
     }
     assert!(details.len() == 3 && result.books.ok > 0, "{details:?}");
@@ -141,8 +141,8 @@ fn compressed_answers_are_checked_as_they_were_meant_and_redirects_say_where_the
     let result = run(&order(&server.url, open(100.0, 8), requests));
     let details: Vec<_> = classes(&result).into_iter().map(|(_, status, detail)| (status, detail)).collect();
     for (status, detail) in [
-        (200, "the body is compressed by zstd, and only gzip and br are read"),
-        (200, "the body is JSON of more than 128 levels, which is not read"),
+        (200, "the body is compressed with zstd; only gzip and br are supported"),
+        (200, "the body is JSON with more than 128 levels, which is not supported"),
         (200, "the body is not JSON: it is gzip without a Content-Encoding"),
         (301, "a redirect to /elsewhere, which is not followed"),
     ] {
@@ -201,7 +201,7 @@ fn a_connection_that_ends_while_it_rests_costs_a_repetition_and_is_no_error() {
 fn what_may_not_be_asked_twice_is_not_and_has_a_class_of_its_own() {
     let server = closing_after_three();
     let result = run(&order(&server.url, closed(2), vec![post("/", json!({}))]));
-    let detail = "before the answer, on a connection that had been kept alive";
+    let detail = "before the response, on a kept-alive connection";
     // A server that takes a millisecond to close looks like one that closed after it had received the request.
     assert!(result.classes.iter().all(|class| class.detail == detail), "{:?}", result.classes);
     assert!(result.classes.iter().any(|class| class.class == "idle close"), "{:?}", result.classes);
@@ -408,6 +408,6 @@ fn a_server_that_never_stops_sending_is_out_of_time_and_holds_up_no_other_connec
     order["timeout_s"] = json!(0.5);
     order["threads"] = json!(1);
     let result = run(&order);
-    assert_eq!(classes(&result), [("timeout", None, "the answer was not complete in time".to_owned())]);
+    assert_eq!(classes(&result), [("timeout", None, "the response was not complete within the timeout".to_owned())]);
     assert!(result.books.ok > 0);
 }

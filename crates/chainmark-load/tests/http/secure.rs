@@ -85,7 +85,7 @@ fn a_certificate_of_the_given_authority_passes_on_kept_and_on_new_connections() 
 fn a_certificate_that_nobody_vouches_for_or_of_another_host_is_a_failure_of_its_class() {
     let server = server();
     let [right, other] = &MADE.1;
-    for (authority, name, reason) in [(other, "localhost", "not trusted"), (right, "other.test", "of another host")] {
+    for (authority, name, reason) in [(other, "localhost", "not trusted"), (right, "other.test", "for another host")] {
         let mut order = order(&server.url, closed(1), vec![post("/", json!({}))]);
         order["tls"] = json!({"ca_file": authority, "server_name": name});
         let result = run(&order);

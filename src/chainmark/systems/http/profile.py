@@ -43,7 +43,7 @@ class Check(BaseModel):
         given = [name for name in ("is_", "type", "absent", "each") if name in self.model_fields_set]
         if len(given) != 1:
             raise UsageError(
-                f"the check of `{self.pointer or '(the whole answer)'}` says {len(given)} things, not one",
+                f"the check of `{self.pointer or '(the whole response)'}` has {len(given)} conditions, not one",
                 'for example `{ pointer = "/result/ok", is = true }`; others: `type`, `absent`, `each`',
             )
         return self
@@ -121,7 +121,9 @@ class HttpProfile(LoadProfile):
         known = {entry.endpoint for entry in self.request}
         unknown = next((name for name in self.mix if name not in known), None)
         if unknown is not None:
-            raise UsageError(f"`mix` names `{unknown}`, which no request has", f"endpoints: {_list(known)}")
+            raise UsageError(
+                f"`mix` names the endpoint `{unknown}`, which no request has", f"endpoints: {_list(known)}"
+            )
         if self.mix or self.mix_from:
             known.add(MIX)
         named: dict[str, Mapping[str, object]] = {
@@ -137,7 +139,9 @@ class HttpProfile(LoadProfile):
         for section, names in named.items():
             unknown = next((name for name in names if name not in known), None)
             if unknown is not None:
-                raise UsageError(f"`{section}` names `{unknown}`, which no request has", f"endpoints: {_list(known)}")
+                raise UsageError(
+                    f"`{section}` names the endpoint `{unknown}`, which no request has", f"endpoints: {_list(known)}"
+                )
         return self
 
 
@@ -160,9 +164,7 @@ def filled(template: str, row: dict[str, Cell], where: str) -> str:
         if name is None:
             return match.group()[0]
         if name not in row:
-            raise UsageError(
-                f"{where} takes `{{{name}}}`, which is missing from its data", f"it has: {_list(set(row))}"
-            )
+            raise UsageError(f"{where} uses `{{{name}}}`, which is missing from its data", f"it has: {_list(set(row))}")
         result = row[name]
         return str(result).lower() if isinstance(result, bool) else str(result)
 

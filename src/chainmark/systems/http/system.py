@@ -131,17 +131,17 @@ def _rows(entry: RequestEntry) -> Sequence[dict[str, Cell]]:
             rows: list[dict[str, Cell]] = [_whole(row, path, reader.line_num) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UsageError(
-            f"the data {path} cannot be read: {error}", "give a CSV file in UTF-8 with a header"
+            f"the data file {path} cannot be read: {error}", "give a CSV file in UTF-8 with a header"
         ) from error
     if not rows:
-        raise UsageError(f"the data {path} has no row")
+        raise UsageError(f"the data file {path} has no rows")
     return rows
 
 
 def _whole(row: Mapping[Any, Any], path: Path, line: int) -> dict[str, Cell]:
     """The reader marks missing and surplus columns with None."""
     if None in row or None in row.values():
-        raise UsageError(f"line {line} of {path} does not have as many values as the header has names")
+        raise UsageError(f"line {line} of {path} does not have as many values as the header has columns")
     return dict(row)
 
 
@@ -226,20 +226,20 @@ def _ask_once(target: Target, endpoint: Endpoint, how: Checked) -> str | None:
     way = target.access.way
     if way and (error.kind == "connect" or error.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED):
         why, hint = proxy_fault(way, error.detail or str(error.status))
-        raise EnvironmentFailure(f"{what} was not answered: {why}", hint)
+        raise EnvironmentFailure(f"{what} failed: {why}", hint)
     if error.kind in UNANSWERED or error.kind == PROTOCOL:
         why, hint = _why_unanswered(target, error, timeout_s)
-        raise EnvironmentFailure(f"{what} was not answered: {why}", hint)
+        raise EnvironmentFailure(f"{what} failed: {why}", hint)
     reported = f" {dict(error.told)}" if error.told else ""
     manner = {
-        "status": f"with status {error.status}",
-        "answer": "with a body that cannot be read",
-        "wrong answer": "with a wrong answer",
+        "status": f"has status {error.status}",
+        "answer": "has a body that cannot be read",
+        "wrong answer": "has a wrong body",
     }
-    hint = "is the server wrong, or what the profile says of the request (`checks`, `contains`, `status`)?"
+    hint = "correct the server, or the `checks`, `contains` or `status` of the request in the profile"
     raise UsageError(
-        f"{what} is answered {manner.get(error.kind, f'with {error.kind}')}, which the profile does not accept: "
-        f"{error.detail}{reported}",
+        f"the response to {what} {manner.get(error.kind, f'failed ({error.kind})')}, "
+        f"which the profile does not accept: {error.detail}{reported}",
         hint_of_status(error.status, error.detail or "") if error.kind == "status" and error.status else hint,
     )
 
@@ -248,20 +248,20 @@ def _why_unanswered(target: Target, error: ErrorClass, timeout_s: float) -> tupl
     """Why no response arrived, and what to do about it."""
     detail = error.detail or error.kind
     if error.kind == "tls" and HTTP_2_REFUSED in detail:
-        return detail, "leave out `--http2`, or let the server choose: `--set steps.http_version=auto`"
+        return detail, "omit `--http2`, or let the server choose: `--set steps.http_version=auto`"
     if error.kind == "tls":
-        return why_no_tls(target, timeout_s) or (detail, "does the server ask for a client's certificate (`--cert`)?")
+        return why_no_tls(target, timeout_s) or (detail, "does the server require a client certificate (`--cert`)?")
     if error.kind == PROTOCOL:
-        spoken = f"is it a server of HTTP/{target.http_version}?"
-        hint = "does the server want `https://`?" if "TLS" in detail else spoken
-        return f"it does not send a valid HTTP response ({detail})", hint
+        spoken = f"does the server support HTTP/{target.http_version}?"
+        hint = "does the server require `https://`?" if "TLS" in detail else spoken
+        return f"the server does not send a valid HTTP response ({detail})", hint
     if error.kind == "timeout":
-        hint = "is the server stuck? `--set steps.timeout_s=SECONDS` gives it longer"
-        return f"{detail}, {units.duration(timeout_s)}", hint
+        hint = "is the server stuck? `--set steps.timeout_s=SECONDS` raises the timeout"
+        return f"{detail} ({units.duration(timeout_s)})", hint
     if error.kind == "connect":
-        return f"{error.kind}, {detail}", "is the server up?"
+        return f"{error.kind}, {detail}", "is the server running?"
     is_tls = target.url.startswith("https:")
-    hint = "the server's log may say why" + ("; does it require a client's certificate (`--cert`)?" if is_tls else "")
+    hint = "check the server's log" + ("; does it require a client certificate (`--cert`)?" if is_tls else "")
     return f"{error.kind}, {detail}", hint
 
 
@@ -278,7 +278,7 @@ def contradictions(header: str, title: str, version: str) -> tuple[str, ...]:
     """
     words = set(re.findall(r"[\w.-]+", title.lower()))
     return tuple(
-        f"the server says that it is {name} {match}, not {version}"
+        f"the server reports {name} {match}, not {version}"
         for name, match in _PRODUCT.findall(header)
         if name.lower() in words and contradicts(version, match)
     )

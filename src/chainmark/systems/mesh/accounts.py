@@ -18,9 +18,9 @@ def weight(facts: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def in_words(facts: Mapping[str, int]) -> str:
-    """The counts from its request: "373,012 transactions, 4 coins, 12 operations in the blocks looked at"."""
+    """The counts from its request: "373,012 transactions, 4 coins, 12 operations in the examined blocks"."""
     messages = [units.plural(facts[sign], _WORDS[sign]) for sign in SIGNS if sign in facts]
-    return ", ".join(messages) + (" in the blocks looked at" if "seen" in facts else "")
+    return ", ".join(messages) + (" in the examined blocks" if "seen" in facts else "")
 
 
 def distinct_names(addresses: Sequence[str]) -> list[str]:

@@ -187,7 +187,7 @@ class MeshClient:
         if way is None or not isinstance(error, httpx.ProxyError | httpx.ConnectError) or _is_of_tls(error):
             return None
         why, hint = proxy_fault(way, str(error))
-        return ServerDown(f"{self.url} cannot be connected to: {why}", hint)
+        return ServerDown(f"cannot connect to {self.url}: {why}", hint)
 
     def _error(self, path: str, error: httpx.HTTPError) -> EnvironmentFailure:
         for cause in _causes(error):
@@ -196,26 +196,26 @@ class MeshClient:
                 return NameNotResolved(f"the host name `{host}` of {self.url} does not resolve", "check its spelling")
             if isinstance(cause, ssl.SSLError):
                 why, hint = tls_fault(cause, self._target.tls.server_name or urlsplit(self.url).hostname or "")
-                return WrongCertificate(f"there is no TLS with {self.url}: {why}", hint)
+                return WrongCertificate(f"the TLS connection to {self.url} failed: {why}", hint)
         if isinstance(error, httpx.ConnectTimeout):
             return ServerDown(
-                f"{self.url} took no connection within {units.duration(self._timeout_s)}",
+                f"{self.url} did not accept a connection within {units.duration(self._timeout_s)}",
                 "is the server running?",
             )
         if isinstance(error, httpx.ConnectError):
-            return ServerDown(f"{self.url} cannot be connected to ({error})", "is the server running there?")
+            return ServerDown(f"cannot connect to {self.url} ({error})", "is the server running?")
         kind = NoAnswer if self._unanswered < MOST_UNANSWERED else ServerDown
         if isinstance(error, httpx.TimeoutException):
             return kind(
-                f"{self.url}{path} did not answer within {units.duration(self._timeout_s)}",
-                "is the server stuck? `--set steps.timeout_s=SECONDS` gives it longer",
+                f"{self.url}{path} did not respond within {units.duration(self._timeout_s)}",
+                "is the server stuck? `--set steps.timeout_s=SECONDS` raises the timeout",
             )
         why, hint = _broken(error)
-        return kind(f"{self.url}{path} broke off without an answer ({why})", hint)
+        return kind(f"{self.url}{path} did not send a valid response ({why})", hint)
 
 
 def _checked_url(url: str) -> str:
-    hint = "it looks like `http://127.0.0.1:8082` or `https://host/rosetta`"
+    hint = "for example `http://127.0.0.1:8082` or `https://host/rosetta`"
     if url.startswith(f"{UNIX}/"):
         return url
     try:
@@ -225,9 +225,9 @@ def _checked_url(url: str) -> str:
     except (ValueError, httpx.InvalidURL) as error:
         raise UsageError(f"`{url}` is not a URL ({error})", hint) from error
     if not usable:
-        raise UsageError(f"`{url}` is not the URL of a server", hint)
+        raise UsageError(f"`{url}` is not a valid server URL", hint)
     if parts.query or parts.fragment:
-        raise UsageError(f"`{url}` has a query or fragment, which no path can be added to", hint)
+        raise UsageError(f"`{url}` has a query or fragment, and paths cannot be added to it", hint)
     return url.rstrip("/")
 
 
@@ -235,12 +235,12 @@ def _broken(error: httpx.HTTPError) -> tuple[str, str]:
     """Why there is no response, and what to do about it."""
     message = str(error)
     if isinstance(error, TooLong):
-        return message, "is it the server that you mean?"
+        return message, "check that this is the intended server"
     if message.startswith("illegal"):
-        return f"what it sends is no HTTP/1.1: {message}", "does the server want TLS (`https://`), or HTTP/2 alone?"
+        return f"the response is not HTTP/1.1: {message}", "does the server require TLS (`https://`) or HTTP/2?"
     if isinstance(error, httpx.DecodingError):
-        return f"its body is not as its Content-Encoding says: {message}", "the server's log may say why"
-    return message, "the server's log may say why"
+        return f"the body does not match its Content-Encoding: {message}", "check the server's log"
+    return message, "check the server's log"
 
 
 def _answer(probed: Probed, seconds: float, access: Access) -> MeshResponse:

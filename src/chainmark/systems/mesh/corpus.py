@@ -36,7 +36,7 @@ from chainmark.systems.mesh.strata import Levels, draw
 
 SIZES = ("small", "middle", "large")
 COUNTS = ("few", "some", "many")
-ALL = Stratum(name="all", description="the one request that there is")
+ALL = Stratum(name="all", description="the only request")
 AGES = {"recent": "newest blocks", "old": "older blocks"}
 
 # The endpoints of an account, and the names of its entries in the response.
@@ -146,7 +146,9 @@ class _Sampler:
             return Unmeasured(endpoint=read.id, state=offer.state, reason=offer.reason)
         refused = next((refusal for refusal in self._refused if refusal.endpoint == read.id), None)
         if refused is None:
-            return Unmeasured(endpoint=read.id, state=Offering.NOT_ASKED, reason="the blocks drawn hold nothing for it")
+            return Unmeasured(
+                endpoint=read.id, state=Offering.NOT_ASKED, reason="the sampled blocks contain no data for it"
+            )
         return Unmeasured(endpoint=read.id, state=Offering.REFUSED, reason=refused.reason)
 
     def _range(self) -> tuple[int, int]:
@@ -156,8 +158,8 @@ class _Sampler:
             last = min(last, self._order.newest_index)
         if last < first:
             raise UsageError(
-                f"{self._server.url} has no settled block: its chain goes from {first} to {self._server.current.index}",
-                f"{self._order.settled_blocks} blocks are excluded as not settled; wait, or set a lower number",
+                f"{self._server.url} has no settled block: it has the blocks {first} to {self._server.current.index}",
+                f"the newest {self._order.settled_blocks} blocks are excluded; wait, or lower `corpus.settled_blocks`",
             )
         return self._floor(first, last), last
 
@@ -168,7 +170,7 @@ class _Sampler:
             reason = ask_block(self._server, self._client, last).reason
             raise UsageError(
                 f"/block of {self._server.url} cannot be sampled: {reason}",
-                f"block {first} is refused, and so is block {last}",
+                f"the server refuses both block {first} and block {last}",
             )
         return result
 
@@ -363,8 +365,8 @@ class _Sampler:
                         if (refusal.endpoint, refusal.body) == (read.id, body)
                     )
                     raise UsageError(
-                        f"{read.path} of {self._server.url} does not answer for the address `{address}`: {reason}",
-                        "is it an address of this network, written as this server writes it?",
+                        f"{read.path} of {self._server.url} has no correct response for address `{address}`: {reason}",
+                        "is it an address of this network, in the format that the server uses?",
                     )
 
     def _account_body(self, read: ReadEndpoint, account: Mapping[str, Any]) -> Body:
@@ -416,7 +418,7 @@ class _Sampler:
         return document
 
     def _refuse(self, read: ReadEndpoint, body: Body, reason: str | None) -> None:
-        self._refused.append(Refusal(endpoint=read.id, body=body, reason=reason or "no answer"))
+        self._refused.append(Refusal(endpoint=read.id, body=body, reason=reason or "no response"))
 
     def _enter(
         self, read: ReadEndpoint, candidates: Sequence[_Candidate], names: tuple[str, str, str], unit: str

@@ -72,9 +72,9 @@ def from_csv(path: Path, network: Mapping[str, Any] | None = None, *, include_me
         return _by_dimension(path, network, include_mempool=include_mempool)
     files = sorted(path.glob("*.csv")) if path.is_dir() else [path]
     if not files:
-        raise UsageError(f"{path} holds neither {DIMENSIONS} nor a CSV file", _HINT)
+        raise UsageError(f"{path} contains neither {DIMENSIONS} nor a CSV file", _HINT)
     if network is None:
-        raise UsageError(f"{path} does not say which network it is of", "name it, or the server that has it")
+        raise UsageError(f"{path} does not state its network", "give the network, or a server of it")
     gathered = _Gathered(path, dict(network), include_mempool)
     for file in files:
         gathered.stratum = Stratum(name=file.stem, description=f"rows of {file.name}")
@@ -83,7 +83,7 @@ def from_csv(path: Path, network: Mapping[str, Any] | None = None, *, include_me
     return gathered.corpus({"files": [file.name for file in files], "include_mempool": include_mempool})
 
 
-_HINT = f"wanted: a CSV file with the columns {', '.join(ROW_COLUMNS)}, or a folder with {DIMENSIONS}"
+_HINT = f"give a CSV file with the columns {', '.join(ROW_COLUMNS)}, or a folder with {DIMENSIONS}"
 
 
 @dataclass
@@ -149,8 +149,8 @@ class _Gathered:
                     CorpusEndpoint(id=read.id, strata=strata, items=items, asked=candidates, left_out=left_out)
                 )
         if not endpoints:
-            raise UsageError(f"{self.source} holds no row", _HINT)
-        reason = "the imported files hold nothing for it"
+            raise UsageError(f"{self.source} contains no rows", _HINT)
+        reason = "the imported files contain no data for it"
         unmeasured = [
             Unmeasured(endpoint=read.id, state=Offering.NOT_ASKED, reason=reason)
             for read in bodies.READS
@@ -170,7 +170,8 @@ def _by_dimension(path: Path, network: Mapping[str, Any] | None, *, include_memp
     dimensions = _dimensions(path / DIMENSIONS)
     if network is not None and network["network"] != dimensions.network:
         raise UsageError(
-            f"{path} is of the network `{dimensions.network}`, not `{network['network']}`", "choose the other folder"
+            f"{path} is for the network `{dimensions.network}`, not `{network['network']}`",
+            "choose the folder of this network",
         )
     gathered = _Gathered(
         path, dict(network or {"blockchain": "cardano", "network": dimensions.network}), include_mempool
@@ -203,13 +204,15 @@ def _dimensions(path: Path) -> _Dimensions:
         first = error.errors()[0]
         raise UsageError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}", _HINT) from error
     except ValueError as error:
-        raise UsageError(f"{path} holds no JSON ({error})", _HINT) from error
+        raise UsageError(f"{path} is not valid JSON ({error})", _HINT) from error
 
 
 def _read_of(dimension: str, endpoint: str, data_type: str) -> ReadEndpoint:
     """The search depends on the content of the rows: an address in one file, a transaction in another."""
     if data_type not in LEVEL_COLUMNS:
-        raise UsageError(f"the dimension `{dimension}` has rows of `{data_type}`", f"known: {', '.join(LEVEL_COLUMNS)}")
+        raise UsageError(
+            f"the dimension `{dimension}` has the data type `{data_type}`", f"known: {', '.join(LEVEL_COLUMNS)}"
+        )
     by_type = {
         "addresses": (bodies.ACCOUNT_BALANCE, bodies.ACCOUNT_COINS, bodies.SEARCH_BY_ADDRESS),
         "blocks": (bodies.BLOCK,),
@@ -219,7 +222,7 @@ def _read_of(dimension: str, endpoint: str, data_type: str) -> ReadEndpoint:
         if read.path == endpoint:
             return read
     known = ", ".join(read.path for read in by_type[data_type])
-    raise UsageError(f"the dimension `{dimension}` asks {endpoint} with {data_type}", f"with these: {known}")
+    raise UsageError(f"the dimension `{dimension}` uses {endpoint} with {data_type}", f"these have: {known}")
 
 
 def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, Row]]:
@@ -236,7 +239,9 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, Row]]:
                     raise UsageError(f"{path}:{reader.line_num} has more cells than the header", _HINT)
                 values = {name: (row[name] or "").strip() for name in columns}
                 if empty := [name for name, value in values.items() if not value]:
-                    raise UsageError(f"{path}:{reader.line_num} has no `{empty[0]}`", "every column needs a value")
+                    raise UsageError(
+                        f"{path}:{reader.line_num} has no value for `{empty[0]}`", "every column needs a value"
+                    )
                 yield reader.line_num, values
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror})", _HINT) from error

@@ -179,7 +179,7 @@ def _networks(client: MeshClient) -> list[Network]:
         if isinstance(document, Mapping) and document.get("network_identifiers") == []:
             raise NotMeshError(f"{client.url} serves no network", "is its node configured and running?")
         raise NotMeshError(
-            f"{client.url} is not a Mesh server: /network/list answered {probed.answer.in_words()}",
+            f"{client.url} is not a Mesh server: /network/list returned {probed.answer.in_words()}",
             hint_of_status(probed.answer.status, probed.answer.in_words()),
         )
     networks: list[Network] = probed.answer.document["network_identifiers"]
@@ -201,7 +201,7 @@ def _choose(networks: list[Network], wanted: str | None, url: str) -> Network:
         if wanted in {name, name.partition("/")[2], network["network"]}
     ]
     if len(results) != 1:
-        how = "several networks called" if results else "no network"
+        how = "several networks named" if results else "no network"
         raise UsageError(f"{url} has {how} `{wanted}`", f"it serves {listed}")
     return results[0]
 
@@ -331,7 +331,7 @@ class _Probing:
             return self._metadata()
         question = self._question(endpoint, material)
         if question is None:
-            reason = f"no {'transaction' if material.account else 'account'} was found in the blocks looked at"
+            reason = f"no {'transaction' if material.account else 'account'} was found in the examined blocks"
             return OfferedEndpoint(endpoint, Offering.NOT_ASKED, reason)
         return _offer(endpoint, ask(self._client, endpoint, *question))
 

@@ -142,7 +142,7 @@ def failed(expected: Mapping[str, Any], answer: MeshResponse) -> str | None:
     if answer.status not in expected.get("status", [200]) or (expected.get("json") and answer.document is None):
         return answer.in_words()
     if expected.get("contains", "") not in answer.text:
-        return f"the answer does not contain “{expected['contains']}”"
+        return f"the response does not contain “{expected['contains']}”"
     for check in expected.get("checks", []):
         if (reason := _failed_check(check, answer.document)) is not None:
             # An error in the body of a 200 is more informative than that the required member is missing.
@@ -175,7 +175,7 @@ def _failed_check(check: Check, document: Any) -> str | None:
     except LookupError:
         value = _NOTHING
     if check.get("absent"):
-        return None if value is _NOTHING else f"{pointer} is there"
+        return None if value is _NOTHING else f"{pointer} is present"
     if value is _NOTHING:
         return f"{pointer} is missing"
     return _failed_value(check, pointer, value)

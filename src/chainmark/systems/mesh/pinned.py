@@ -156,12 +156,12 @@ class Corpus(_Strict):
             where = ".".join(map(str, first["loc"]))
             raise UsageError(
                 f"{path} is not a corpus of Mesh requests: {where} {first['msg']}".replace(":  ", ": "),
-                "`chainmark corpus` makes one",
+                "create one with `chainmark corpus`",
             ) from error
         if corpus.hash != reported:
             raise UsageError(
                 f"{path} was changed after it was written: its content has the hash {corpus.hash[:16]}…",
-                "sample it again, or take back the change; results of another content are not comparable",
+                "sample it again, or revert the change; results of different corpora are not comparable",
             )
         return corpus
 
@@ -236,7 +236,7 @@ class Corpus(_Strict):
     def _why_missing(self, name: str) -> str:
         for item in self.unmeasured:
             if name in READS_BY_ID[item.endpoint].names:
-                return f"it was {item.state} when the corpus was made: {item.reason}"
+                return f"it was {item.state} when the corpus was created: {item.reason}"
         return f"it has {', '.join(entry.id for entry in self.endpoints)}"
 
     def check_against(self, server: DiscoveredServer, client: MeshClient, progress: Progress) -> list[Refusal]:
@@ -280,7 +280,9 @@ class Corpus(_Strict):
                 reason = next(refusal.reason for refusal in refused if refusal.endpoint == entry.id)
                 unmeasured.append(Unmeasured(endpoint=entry.id, state=Offering.REFUSED, reason=reason))
         if not corpus_endpoints:
-            raise UsageError(f"{server.url} answers no item correctly: {refused[0].reason}", "is it the right network?")
+            raise UsageError(
+                f"{server.url} responds correctly to no request: {refused[0].reason}", "is it the right network?"
+            )
         update = {
             "validated": True,
             "endpoints": corpus_endpoints,
@@ -297,19 +299,19 @@ class Corpus(_Strict):
     def _require_network(self, server: DiscoveredServer) -> None:
         if canonical(self.network) != canonical(server.network):
             raise OtherNetworkError(
-                f"the corpus is of the network `{self.network_name}`, and {server.url} serves `{server.network_name}`",
-                "sample a corpus of that network",
+                f"the corpus is for the network `{self.network_name}`, but {server.url} serves `{server.network_name}`",
+                "sample a corpus from that network",
             )
 
 
 def _read(path: Path) -> dict[str, Any]:
-    hint = "`chainmark corpus` makes one"
+    hint = "create one with `chainmark corpus`"
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror})", hint) from error
     except ValueError as error:
-        raise UsageError(f"{path} is not a corpus: it holds no JSON ({error})", hint) from error
+        raise UsageError(f"{path} is not a corpus: it is not valid JSON ({error})", hint) from error
     if not isinstance(content, dict) or content.get("kind") != "mesh corpus":
         raise UsageError(f"{path} is not a corpus of Mesh requests", hint)
     if content.get("schema_version") != CORPUS_SCHEMA:

@@ -38,7 +38,9 @@ class Mesh(BaseModel):
     def _endpoints_are_known(self) -> Mesh:
         unknown = next((name for name in self.endpoints if name not in READS_BY_ID), None)
         if unknown is not None:
-            raise UsageError(f"`mesh.endpoints` names `{unknown}`", f"endpoints: {', '.join(READS_BY_ID)}")
+            raise UsageError(
+                f"`mesh.endpoints` contains the unknown endpoint `{unknown}`", f"endpoints: {', '.join(READS_BY_ID)}"
+            )
         return self
 
 

@@ -14,13 +14,12 @@ from chainmark.systems.mesh.discovery import Asked, DiscoveredServer, Offering, 
 PRUNING = SharedFact(
     id="pruning",
     label="pruning of blocks",
-    explanation="One server keeps other blocks than the other, so the same request reads another amount of data.",
+    explanation="The servers store different blocks, so the same request reads different amounts of data.",
 )
 SPENT = SharedFact(
     id="spent_outputs",
     label="removal of spent outputs",
-    explanation="One server removes spent outputs otherwise than the other, so the same request reads another amount "
-    "of data.",
+    explanation="The servers remove different spent outputs, so the same request reads different amounts of data.",
 )
 NOT_STATED = "not stated"
 
@@ -48,16 +47,16 @@ class Pruning:
         """
         if self.pruned is None:
             return NOT_STATED
-        return f"on, the newest {units.count(_rounded(self.kept))} blocks or so" if self.pruned else "off"
+        return f"on, about {units.count(_rounded(self.kept))} newest blocks" if self.pruned else "off"
 
     @property
     def words(self) -> str:
         """For a report: the exact value with its source."""
         if self.pruned is None:
             return NOT_STATED
-        by = "`oldest_block_identifier` says" if self.told else "the first block that is answered"
+        by = "reported as `oldest_block_identifier`" if self.told else "the first block that the server returns"
         if not self.pruned:
-            return f"off ({by})" if self.told else "off (the chain is answered for from its beginning)"
+            return f"off ({by})" if self.told else "off (the server returns the first blocks of the chain)"
         return f"on, oldest block {units.count(self.oldest)} ({by})"
 
 

@@ -170,7 +170,7 @@ def parse_published_page(text: str, name: str = "the page") -> PublishedPage:
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     starts = [position for position, (_, line) in enumerate(lines) if _RELEASE.match(line)]
     if not starts:
-        raise UsageError(f"{name} names no release", "a release begins with a line like `v1.2.9 (Jun 11, 2025)`")
+        raise UsageError(f"{name} contains no release", "a release begins with a line like `v1.2.9 (Jun 11, 2025)`")
     introduction: list[str] = []
     for _, line in lines[: starts[0]]:
         _add_note(introduction, line)
@@ -182,7 +182,7 @@ def parse_published_page(text: str, name: str = "the page") -> PublishedPage:
     )
     expected = sum(_is_table_row(line) for _, line in lines)
     if page.row_count != expected:
-        raise UsageError(f"{name} has {expected} table rows, of which {page.row_count} stand below a table's head")
+        raise UsageError(f"{name} has {expected} table rows, of which {page.row_count} are below a table header")
     return page
 
 
@@ -231,7 +231,7 @@ class _Reader:
         raise self._error(number, f"`{text}` is not a date")
 
     def _error(self, number: int, what: str) -> UsageError:
-        return UsageError(f"{self._name}:{number}: {what}", "the page may have a new form")
+        return UsageError(f"{self._name}:{number}: {what}", "the page may have a new format")
 
     def _line(self, number: int, line: str) -> None:
         if "|" in line:
@@ -298,7 +298,7 @@ class _Reader:
                 raise self._error(number, "there are more tables than tabs")
             self._columns = self._head(number, cells)
         elif not self._columns:
-            raise self._error(number, f"`{line}` stands below no table's head")
+            raise self._error(number, f"`{line}` is not below a table header")
         else:
             self._rows.append(self._row(number, cells))
 
@@ -307,7 +307,7 @@ class _Reader:
         for cell in cells:
             name = _COLUMNS.get(" ".join(cell.lower().split()))
             if name is None or name in names:
-                raise self._error(number, f"the table's column `{cell}` is not known")
+                raise self._error(number, f"the table has the unknown column `{cell}`")
             names.append(name)
         if missing := sorted(_REQUIRED - set(names)):
             raise self._error(number, f"the table has no column {missing[0]}")
@@ -315,7 +315,7 @@ class _Reader:
 
     def _row(self, number: int, cells: list[str]) -> EndpointRow:
         if len(cells) != len(self._columns):
-            raise self._error(number, f"the row has {len(cells)} cells, its table {len(self._columns)} columns")
+            raise self._error(number, f"the row has {len(cells)} cells, but the table has {len(self._columns)} columns")
         try:
             texts = {name: _text(name, cell) for name, cell in zip(self._columns, cells, strict=True)}
         except ValueError as error:
@@ -375,7 +375,7 @@ def _text(name: str, cell: str) -> str:
         return cell
     match = _FORMS.get(name, _WHOLE).match(cell)
     if match is None:
-        raise ValueError(f"`{cell}` is not of the form of {name}")
+        raise ValueError(f"`{cell}` is not a valid value of {name}")
     return match[1]
 
 

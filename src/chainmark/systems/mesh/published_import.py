@@ -46,10 +46,10 @@ NAME = "cardano-rosetta-java"
 PUBLISHED = "published"
 NOT_STATED = "not stated"
 _FIGURES = {
-    "p95_s": ("p95 at the most clients", "s", Better.LOWER),
-    "p99_s": ("p99 at the most clients", "s", Better.LOWER),
-    "error_share": ("non-2xx share at the most clients", "fraction", Better.LOWER),
-    "answered_per_s": ("answered at the most clients", "req/s", Better.HIGHER),
+    "p95_s": ("p95 at max clients", "s", Better.LOWER),
+    "p99_s": ("p99 at max clients", "s", Better.LOWER),
+    "error_share": ("non-2xx share at max clients", "fraction", Better.LOWER),
+    "answered_per_s": ("response rate at max clients", "req/s", Better.HIGHER),
 }
 # The page's column of each, and the factor from its unit to ours.
 _COLUMNS = {
@@ -69,7 +69,7 @@ def parts_of(order: ImportRequest) -> list[str]:
     results = [name for table, name in _tables(order) if order.version in {None, table.version}]
     if not results:
         versions = ", ".join(dict.fromkeys(table.version for table, _ in _tables(order)))
-        raise UsageError(f"the page has no table of `{order.version}`", f"it has {versions}")
+        raise UsageError(f"the page has no table for `{order.version}`", f"versions on the page: {versions}")
     return results
 
 
@@ -195,8 +195,8 @@ def _metric(id_: str, label: str, name: str, order: int) -> Metric:
         order=order,
         population=SEARCHES,
         floor=0.001 if name == "error_share" else 0.0,
-        description="As the published page says it: of the step with the most clients that kept to the SLA, "
-        "measured with a new connection for every request and at most 50,000 of them.",
+        description="As the published page states it, for the step with the most clients that met the SLA. Measured "
+        "with a new connection for every request, and with at most 50,000 requests.",
         source=["the published page"],
     )
 
@@ -230,7 +230,7 @@ def _imported(order: ImportRequest, table: EndpointTable, name: str, samples: pl
         gates=[
             Gate(
                 id="complete",
-                label="every row of the table was read",
+                label="all rows of the table were read",
                 status=GateStatus.PASS,
                 measured=f"{len(scenario.rows)} rows",
                 limit="all",

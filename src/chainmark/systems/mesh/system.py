@@ -39,7 +39,7 @@ from chainmark.systems.requests import FollowsRequests
 NODE_VERSION = "node_version"
 _MIDDLEWARE = "middleware_version"
 # Report labels of the counts of a response.
-_COUNTED = {"total_count": "transactions in all", "seen": "times seen in blocks"}
+_COUNTED = {"total_count": "total transactions", "seen": "occurrences in blocks"}
 
 
 class MeshApi(FollowsRequests):
@@ -171,8 +171,8 @@ def _corpus(
     items = sum(len(endpoint.items) for endpoint in corpus.endpoints)
     if len(wrong) == items:
         raise UsageError(
-            f"{server.url} answers none of the {items} requests of {order.corpus} correctly: {wrong[0].reason}",
-            "is it the corpus of this network? `chainmark corpus` samples a new one",
+            f"{server.url} responds correctly to none of the {items} requests of {order.corpus}: {wrong[0].reason}",
+            "is the corpus for this network? `chainmark corpus` samples a new one",
         )
     return corpus, wrong
 
@@ -201,7 +201,7 @@ def _contradictions(server: DiscoveredServer, version: str | None) -> tuple[str,
     messages = [item for key in (_MIDDLEWARE, NODE_VERSION) if (item := server.versions.get(key))]
     if version is None or not messages or not all(contradicts(version, entry) for entry in messages):
         return ()
-    return (f"the server is of version {' with node '.join(messages)}, not {version}",)
+    return (f"the server reports version {' with node '.join(messages)}, not {version}",)
 
 
 def _skipped(server: DiscoveredServer, corpus: Corpus) -> dict[str, str]:
@@ -239,8 +239,8 @@ def _facts(server: DiscoveredServer, corpus: Corpus, pruning: Pruning) -> tuple[
 def _warnings(wrong: Sequence[Refusal]) -> list[str]:
     counts = Counter(refusal.endpoint for refusal in wrong)
     return [
-        f"of the pinned requests to {READS_BY_ID[endpoint].label}, this server does not answer {count} rightly; "
-        f"they count as errors: {next(refusal.reason for refusal in wrong if refusal.endpoint == endpoint)}"
+        f"this server does not respond correctly to {count} of the pinned requests to {READS_BY_ID[endpoint].label}, "
+        f"which count as errors: {next(refusal.reason for refusal in wrong if refusal.endpoint == endpoint)}"
         for endpoint, count in sorted(counts.items())
     ]
 

@@ -63,7 +63,7 @@ def test_a_changed_corpus_is_refused(corpus: Corpus, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        ("{", "holds no JSON"),
+        ("{", "is not valid JSON"),
         ("[]", "is not a corpus"),
         ('{"kind": "mesh corpus", "schema_version": 2}', "has the schema 2"),
         ('{"kind": "mesh corpus", "schema_version": 1}', "origin Field required"),
@@ -107,7 +107,7 @@ def test_what_the_load_test_gets(corpus: Corpus) -> None:
 def test_an_endpoint_that_is_not_there_says_why(corpus: Corpus) -> None:
     with pytest.raises(UsageError, match="no endpoint `account_coins`") as caught:
         corpus.load_endpoints(["account_coins"])
-    assert caught.value.hint == "it was not offered when the corpus was made: 404 text/plain “404 page not found”"
+    assert caught.value.hint == "it was not offered when the corpus was created: 404 text/plain “404 page not found”"
     with pytest.raises(UsageError, match="the corpus has no request in the stratum `huge`"):
         corpus.load_endpoints(["block"], strata=["huge"])
 
@@ -116,7 +116,7 @@ def test_another_network_is_refused_and_a_reset_chain_is_noticed(corpus: Corpus)
     other_network = {"network_identifiers": [{"blockchain": "cardano", "network": "mainnet"}]}
     with serving({**chain(), "/network/list": lambda _: answer(other_network)}) as url, MeshClient(url) as client:
         server = discover(client)
-        with pytest.raises(UsageError, match=r"of the network `cardano/preprod`, and .* serves `cardano/mainnet`"):
+        with pytest.raises(UsageError, match=r"for the network `cardano/preprod`, but .* serves `cardano/mainnet`"):
             corpus.check_against(server, client, Silent())
     with serving(chain(pruned_below=50)) as url, MeshClient(url) as client:
         server = discover(client)

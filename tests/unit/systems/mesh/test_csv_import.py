@@ -75,12 +75,12 @@ def test_a_folder_of_files_has_a_stratum_a_file(tmp_path: Path) -> None:
     ("header", "row", "what"),
     [
         (HEADER.replace("block_hash", "hash"), "a,7,b,1,1,t", "has no column `block_hash`"),
-        (HEADER, "a,7,b,1,1", ":2 has no `transaction_hash`"),
-        (HEADER, "a,,b,1,1,t", ":2 has no `block_index`"),
+        (HEADER, "a,7,b,1,1", ":2 has no value for `transaction_hash`"),
+        (HEADER, "a,,b,1,1,t", ":2 has no value for `block_index`"),
         (HEADER, "a,seven,b,1,1,t", ":2: `block_index` is `seven`, not a number"),
         (HEADER, "a,7,b,1,1,t,more", ":2 has more cells than the header"),
         ("", "", "has no column `address`"),
-        (HEADER, "", "mainnet-data.csv holds no row"),
+        (HEADER, "", "mainnet-data.csv contains no rows"),
     ],
 )
 def test_a_bad_row_is_named(tmp_path: Path, header: str, row: str, what: str) -> None:
@@ -118,7 +118,7 @@ def test_every_row_comes_back(rows: list[tuple[str, int, str]]) -> None:
 
 
 def test_a_network_must_be_known(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="does not say which network"):
+    with pytest.raises(UsageError, match="does not state its network"):
         from_csv(_rows(tmp_path, "a,7,b,1,1,t"))
     with pytest.raises(UsageError, match="cannot be read"):
         from_csv(tmp_path / "absent.csv", NETWORK)
@@ -189,17 +189,17 @@ def test_a_search_asks_for_what_its_rows_hold(dimensions: Path) -> None:
 
 
 def test_dimensions_of_another_network_are_refused(dimensions: Path) -> None:
-    with pytest.raises(UsageError, match="is of the network `mainnet`, not `preprod`"):
+    with pytest.raises(UsageError, match="is for the network `mainnet`, not `preprod`"):
         from_csv(dimensions, {"blockchain": "cardano", "network": "preprod"})
 
 
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
-        ('["/block"]', '["/account/coins"]', "`block_era` asks /account/coins with blocks"),
-        ('"blocks"', '"bricks"', "`block_era` has rows of `bricks`"),
+        ('["/block"]', '["/account/coins"]', "`block_era` uses /account/coins with blocks"),
+        ('"blocks"', '"bricks"', "`block_era` has the data type `bricks`"),
         ('"network": "mainnet", ', "", "network: Field required"),
-        ("}", "", "holds no JSON"),
+        ("}", "", "is not valid JSON"),
     ],
 )
 def test_dimensions_that_cannot_be_meant(dimensions: Path, old: str, new: str, what: str) -> None:

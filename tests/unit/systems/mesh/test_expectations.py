@@ -45,7 +45,7 @@ def _block(**changes: Any) -> dict[str, Any]:
         (_block(transactions=[]), "/block/transactions/0 is missing"),
         (
             _block(transactions=[{"transaction_identifier": {"hash": HASH}, "operations": []}] * 2),
-            "/block/transactions/1 is there",
+            "/block/transactions/1 is present",
         ),
         (
             _block(transactions=[{"transaction_identifier": {"hash": HASH}}]),
@@ -86,7 +86,7 @@ def test_true_is_not_one() -> None:
 
 def test_text_is_looked_for_in_the_body() -> None:
     assert expectations.failed({"contains": "abc"}, _answer("xabcx")) is None
-    assert expectations.failed({"contains": "abc"}, _answer("xx")) == "the answer does not contain “abc”"
+    assert expectations.failed({"contains": "abc"}, _answer("xx")) == "the response does not contain “abc”"
 
 
 def test_a_status_is_told_with_the_servers_own_words() -> None:

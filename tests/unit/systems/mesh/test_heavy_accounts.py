@@ -72,7 +72,9 @@ def test_addresses_by_name() -> None:
         service = _prepared(url, 'corpus.addresses=["a3", "a60"]')
         assert _asked(service, "account_coins") == {"a3", "a60"}
         assert service.sizes["account_coins"]["coins"] == (9, 3_600)
-        with pytest.raises(UsageError, match="does not answer for the address `typo`: 500 code 7 “no such account”"):
+        with pytest.raises(
+            UsageError, match="has no correct response for address `typo`: 500 code 7 “no such account”"
+        ):
             _prepared(url, 'corpus.addresses=["a3", "typo"]')
 
 

@@ -167,14 +167,14 @@ def test_what_is_measured_stands_beside_what_was_printed(own_store: Store, tmp_p
     assert cells[section, title, "/block", "Max Concurrency"] == "≥ 2"
     assert cells[section, title, "/block", "Reqs/sec"] == f"{best.ok_per_s:.2f}"
     assert cells[section, title, "/block", "Non-2xx"] == "0"
-    further = f"{title}: more, by clients"
+    further = f"{title}: details by clients"
     assert cells[section, further, "/block", "stopped by"] == "the ladder's end, nothing failed"
     assert cells[section, further, "/block", "requests"] == units.count(best.due)
     assert cells[section, further, "/block", "run"] == run.id
-    by_rate = f"{title}: more, by rate"
+    by_rate = f"{title}: details by rate"
     assert cells[section, by_rate, "/block", "max rate, /s"].removeprefix("≥ ") == "20"
     assert cells[section, by_rate, "/block", "confirmed"] == ("yes" if rate.confirmed else "no")
-    assert "lifted from 1 s" in markdown
+    assert "raised from 1 s" in markdown
     files = {one.stem: one for one in (tmp_path / "page-stages").iterdir()}
     assert files.keys() == {run.id, lifted.id}
     with files[run.id].open(encoding="utf-8") as file:

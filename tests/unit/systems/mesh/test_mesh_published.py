@@ -95,12 +95,16 @@ def test_a_page_is_read_whole() -> None:
             "- Docker Compose\n- Docker Compose\n- Hardware",
             "no table was found for the tab",
         ),
-        ("| 218ms |", "| 218 |", "page:15: `218` is not of the form of p99_ms"),
+        ("| 218ms |", "| 218 |", "page:15: `218` is not a valid value of p99_ms"),
         ("| 0.30% |", "|", "page:16: the row has 7 cells, its table 8 columns"),
-        ("Reqs/sec |\n---|---|---|---|---|---|---|---|\n1 | /net", "Speed |\n1 | /net", "column `Speed` is not known"),
+        (
+            "Reqs/sec |\n---|---|---|---|---|---|---|---|\n1 | /net",
+            "Speed |\n1 | /net",
+            "the table has the unknown column `Speed`",
+        ),
         ("2 | /block", "3 | /block", "page:16: row 2 of a table has the ID 3"),
         ("1 | /block", "1 | block", "`block` is not an endpoint"),
-        ("ID | Endpoint | Max Concurrency | p95 (ms) | p99 (ms) |\n", "", "stands below no table's head"),
+        ("ID | Endpoint | Max Concurrency | p95 (ms) | p99 (ms) |\n", "", "is not below a table header"),
     ],
 )
 def test_what_is_not_understood_is_named(old: str, new: str, what: str) -> None:
@@ -127,7 +131,7 @@ def test_a_damaged_page_is_read_whole_or_refused(chosen: list[int], drop: bool) 
 
 
 def test_another_page_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="names no release"):
+    with pytest.raises(UsageError, match="contains no release"):
         parse_published_page("Hello\n1 | 2 |\n")
     with pytest.raises(UsageError, match="cannot be read"):
         read_published_page(tmp_path / "absent.md")

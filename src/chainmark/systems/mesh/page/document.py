@@ -22,17 +22,17 @@ PRINTED_ERROR_SHARE = 0.01  # the existing page states it so for all of its tabl
 _PUBLISHED = [Column("ID"), Column("Endpoint", kind="words", follows=True), *map(Column, (
     "Max Concurrency", "p95 (ms)", "p99 (ms)", "Non-2xx", "Error Rate (%)", "Reqs/sec"))]  # fmt: skip
 _NOTHING = TableCell(units.UNSET, emphasis="quiet")
-_CONNECTIONS = {"0": "kept open", "1": "a new one for every request"}
+_CONNECTIONS = {"0": "kept open", "1": "a new one per request"}
 _PRINTED_NOTE = "Printed: read from a published page, not measured by chainmark."
 _PRINTED_METHOD = (
     "They state neither intervals nor why a search ended. `ab` sent at most 50,000 requests per step, each on a new "
-    "connection, and its latencies count from the time of sending."
+    "connection, and measured latencies from the time of sending."
 )
 _COLUMNS_ARE = [
-    "Max Concurrency: the largest number of clients that met the SLA. All other figures are of the step at that level: "
-    "p95 and p99 of all requests that were due, Reqs/sec correct responses per second.",
+    "Max Concurrency: the largest number of clients that met the SLA. All other figures are for the step at that "
+    "level: p95 and p99 of all requests that were due; Reqs/sec counts correct responses.",
     text.INTERVALS_ARE,
-    "Confirmed: the level was measured again, and passed every time. Offered: requests due per second.",
+    "Confirmed: the level was measured again and passed every time. Offered: requests due per second.",
 ]
 
 
@@ -73,8 +73,8 @@ def _tables(page: LoadPage) -> list[PageTable]:
 
 def _about(page: LoadPage) -> list[Block]:
     own = [
-        "One table per release, machine and scenario. Each endpoint is tested alone, with more and more clients, "
-        "until it no longer meets the SLA; its row shows the largest number of clients that it sustained.",
+        "One table per release, machine and scenario. Each endpoint is tested alone, with an increasing number of "
+        "clients, until it no longer meets the SLA. Its row shows the largest number of clients that it sustained.",
         "A second table shows the interval of the capacity, why the search ended, whether the capacity was confirmed, "
         "and the offered and completed rates.",
     ]
@@ -96,13 +96,13 @@ def _agreements(page: LoadPage) -> Table:
         for table in release.tables:
             for key in _asked(table):
                 held.setdefault(key, []).append(_scenario_name(table))
-    columns = [Column("p99 within, s"), Column("p95 within, s"), Column("non-2xx up to, %"), *words("scenarios")]
+    columns = [Column("p99 limit, s"), Column("p95 limit, s"), Column("non-2xx limit, %"), *words("scenarios")]
     rows = []
     for p95_s, p99_s, share in sorted(held, key=lambda item: (item[1], item[0] or 0.0, item[2])):
         names = list(dict.fromkeys(held[p95_s, p99_s, share]))
         p95 = units.tidy(p95_s) if p95_s is not None else units.UNSET
         rows.append(row_of(units.tidy(p99_s), p95, units.tidy(share * 100.0), "; ".join(names)))
-    notes = ["Errors of measured tables: all requests without a correct response in time, not only non-2xx responses."]
+    notes = ["In measured tables, every request without a correct response in time is an error, not only non-2xx."]
     return Table("agreements", "", columns, rows, notes)
 
 
@@ -176,11 +176,11 @@ def _cell(table: PageTable, id_: str) -> list[Block]:
         Table(id_, title, _PUBLISHED, [_published_row(n, row) for n, row in enumerate(table.rows, 1)], [*sla, *facts]),
         *_further(table, f"{id_}-further", title),
     ]
-    return [*blocks, *([Remarks(f"{id_}-told", "To know before believing it", reported)] if reported else [])]
+    return [*blocks, *([Remarks(f"{id_}-told", "Warnings", reported)] if reported else [])]
 
 
 def _sla_note(agreed: ServiceLevel) -> str:
-    lifted = "" if agreed.p99_s <= STANDARD_SLA_S else f", lifted from {units.duration(STANDARD_SLA_S)}"
+    lifted = "" if agreed.p99_s <= STANDARD_SLA_S else f", raised from {units.duration(STANDARD_SLA_S)}"
     return f"SLA: {text.agreement_text(agreed)}{lifted}."
 
 
@@ -254,15 +254,15 @@ def _further(table: PageTable, id_: str, title: str) -> list[Table]:
         rows = [_further_row(n, row, kind) for n, row in enumerate(table.rows, 1) if kind in row.answers]
         if rows:
             heading = "by clients" if kind == "clients" else "by rate"
-            tables.append(Table(f"{id_}-{kind}", f"{title}: more, {heading}", _further_columns(kind), rows))
+            tables.append(Table(f"{id_}-{kind}", f"{title}: details {heading}", _further_columns(kind), rows))
     return tables
 
 
 def _further_columns(kind: Kind) -> list[Column]:
     first = ["interval, clients"] if kind == "clients" else ["max rate, /s", "interval, /s", "p95, ms", "p99, ms"]
-    counted = ["requests", "offered, /s", "answered, /s", "failed"]
+    counted = ["requests", "offered, /s", "completed, /s", "failed"]
     return [Column("ID"), Column("Endpoint", kind="words", follows=True), *map(Column, first),
-            *words("stopped by", "confirmed"), *map(Column, counted), *words("further runs", "run")]  # fmt: skip
+            *words("stopped by", "confirmed"), *map(Column, counted), *words("other runs", "run")]  # fmt: skip
 
 
 def _further_row(number: int, row: PageRow, kind: Kind) -> TableRow:
@@ -275,7 +275,7 @@ def _further_row(number: int, row: PageRow, kind: Kind) -> TableRow:
     if kind == "rate":
         cells += [text.centile_cell(step.of_due.p95), text.centile_cell(step.of_due.p99)] if step else [_NOTHING] * 2
     stopped = text.stopped_text(capacity, row.agreement)
-    at = f", shown is {text.level_of(step)}" if step and capacity.best_step is None else ""
+    at = f", figures for {text.level_of(step)}" if step and capacity.best_step is None else ""
     cells += [TableCell(f"{stopped}{at}"), TableCell(_confirmed(capacity)), *_rates(step)]
     others = ", ".join(text.capacity_text(item) for item in answer.others)
     return TableRow([*cells, TableCell(others or units.UNSET), TableCell(row.run_id)])
@@ -311,11 +311,11 @@ def _method(page: LoadPage) -> list[Block]:
     runs = [run for table in _tables(page) for run in table.runs]
     blocks: list[Block] = []
     if runs:
-        blocks.append(Remarks("columns", "What the columns are", _COLUMNS_ARE))
-        columns = words("run", "tested", "profile", "steps", "connections", "search", "made by", "requests")
+        blocks.append(Remarks("columns", "Columns", _COLUMNS_ARE))
+        columns = words("run", "tested", "profile", "steps", "connections", "search", "tool", "requests")
         rows = [_run_row(run) for run in runs]
         if any(run.stages for run in runs):
-            columns.append(Column("every step", kind="code"))
+            columns.append(Column("step file", kind="code"))
         else:
             rows = [TableRow(row.cells[:-1]) for row in rows]
         blocks.append(Table("runs", "Runs", columns, rows, dense=True))
@@ -324,7 +324,7 @@ def _method(page: LoadPage) -> list[Block]:
         titles = enumerated(list(dict.fromkeys(f"“{item.title}”" for item in printed)))
         versions = ", ".join(dict.fromkeys(endpoint_table.version for endpoint_table in printed))
         messages = [
-            f"Tables marked as printed are those of {titles}, for {versions}, digit for digit.",
+            f"Tables marked as printed are copied digit for digit from {titles}, for {versions}.",
             _PRINTED_METHOD,
         ]
         blocks.append(Remarks("printed", "Printed tables", messages))
@@ -336,7 +336,7 @@ def _run_row(run: PageRun) -> TableRow:
     retained = steps.get("requests_per_connection")
     connections = _CONNECTIONS.get(str(retained), f"{retained} requests each")
     length = f"{units.scalar(steps.get('duration_s'))} s, up to {units.scalar(steps.get('longest_s'))} s"
-    searched = f"{search.get('ladder')}, best and next level {units.scalar(search.get('times'))} times"
+    searched = f"{search.get('ladder')}, best and next level measured {units.scalar(search.get('times'))} times"
     made_by = f"chainmark {run.tool_version} on {run.generator}"
     return TableRow([
         TableCell(run.run_id), TableCell(units.utc(run.tested_at)), TableCell(run.profile), TableCell(length),

@@ -145,7 +145,7 @@ def page_of(runs: Sequence[SealedRun], stages: Mapping[str, str], tool_version: 
 def _why_not(manifest: Manifest) -> str | None:
     """Why a run has nothing for the page; None if it has."""
     if manifest.status is Status.INVALID:
-        return "; ".join(f"{gate.label}: {gate.measured}" for gate in manifest.deciding_gates) or "it is invalid"
+        return "; ".join(f"{gate.label}: {gate.measured}" for gate in manifest.deciding_gates) or "the run is invalid"
     return None
 
 
@@ -153,8 +153,8 @@ def _printed(run: SealedRun) -> EndpointTable:
     retained = run.document(PUBLISHED)
     if retained is None:
         raise UsageError(
-            f"run `{run.run_id}` was read from a page by an earlier version, which kept no rows",
-            f"`chainmark runs remove {run.run_id}`, and read the page again with `chainmark ingest mesh PAGE`",
+            f"run `{run.run_id}` was imported by an earlier version, which stored no rows",
+            f"`chainmark runs remove {run.run_id}`, then import the page again: `chainmark ingest mesh PAGE`",
         )
     return EndpointTable.model_validate(retained)
 
