@@ -79,7 +79,7 @@ def test_an_answer_that_drips_for_ever_has_an_end() -> None:
 
 def test_a_small_answer_that_would_fill_the_memory_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probing, "LONGEST_BODY_BYTES", 1 << 20)
-    with pytest.raises(TooLong, match="longer than the 1 MiB"):
+    with pytest.raises(TooLong, match="larger than 1 MiB, the limit"):
         _ask("/bomb")
 
 

@@ -96,7 +96,7 @@ def test_a_page_is_read_whole() -> None:
             "no table was found for the tab",
         ),
         ("| 218ms |", "| 218 |", "page:15: `218` is not a valid value of p99_ms"),
-        ("| 0.30% |", "|", "page:16: the row has 7 cells, its table 8 columns"),
+        ("| 0.30% |", "|", "page:16: the row has 7 cells, but the table has 8 columns"),
         (
             "Reqs/sec |\n---|---|---|---|---|---|---|---|\n1 | /net",
             "Speed |\n1 | /net",
