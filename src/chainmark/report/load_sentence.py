@@ -183,6 +183,8 @@ def _effect(capacity: CapacityEntry, endpoint: EndpointEntry | None) -> str:
     name = capacity.condition or ""
     text = condition_text(name, endpoint.agreement) if endpoint and not capacity.condition_part else name
     of_part = f" of {capacity.condition_part}" if capacity.condition_part else ""
+    if name in _TOO_SLOW and endpoint and _most_failed(capacity, endpoint):
+        return f"fails most requests ({text}{of_part}; failed requests count as slower)"
     if name in _TOO_SLOW:
         return f"responds too slowly ({text}{of_part})"
     if name == "errors":
@@ -190,6 +192,12 @@ def _effect(capacity: CapacityEntry, endpoint: EndpointEntry | None) -> str:
     if name == "achieved":
         return f"falls behind ({text}{of_part})"
     return "misses its SLA"
+
+
+def _most_failed(capacity: CapacityEntry, endpoint: EndpointEntry) -> bool:
+    """Whether most requests failed at the first level that fails; a step given up early may not show that limit."""
+    steps = [step for step in endpoint.steps if (step.kind, step.level) == (capacity.kind, capacity.high)]
+    return sum(step.failed - step.closed_idle for step in steps) > sum(step.ok for step in steps)
 
 
 def _who(report: LoadReport, ruling: Ruling) -> str:

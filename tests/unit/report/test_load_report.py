@@ -401,6 +401,14 @@ def _sentence_of_a_miss(**changes: Any) -> str:
     return load_document(report(target(endpoints=[one]), required={"block.clients": 1000.0})).sentence
 
 
+def test_a_server_that_fails_at_once_is_not_called_slow() -> None:
+    """A step is given up as soon as p99 cannot be met, so a server that closed every connection was called slow."""
+    steps = [item.model_copy(update={"ok": 1, "failed": 14}) for item in endpoint("/block", 64, rate=False).steps]
+    assert _sentence_of_a_miss(steps=steps).startswith(
+        "/block fails most requests (p99 above 1 s; failed requests count as slower) from "
+    )
+
+
 def test_a_miss_says_who_waits_from_which_load_on_and_what_to_look_at() -> None:
     """What was observed decides what is advised: the exhausted resource, or that nothing was observed."""
     bent = BentEntry(kind="clients", finding="exhausted", resource="the connection pool", level=16.0, sentence="full")
