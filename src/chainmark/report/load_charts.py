@@ -6,7 +6,7 @@ Colours, dashes and shapes carry the same information, so each chart is readable
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chainmark.capacity.summaries import medians_by_level
@@ -137,8 +137,10 @@ def load_charts(report: LoadReport) -> list[Chart]:
                 < _FEWEST_LEVELS
             ):
                 continue
+            used = use_charts(report, id_, kind)
             drawn = _load_chart(sides, id_, kind, few=few)
-            charts += [*([drawn] if drawn else []), *use_charts(report, id_, kind)]
+            # As wide as the charts below it, so that a level has one place in all of them.
+            charts += [*([replace(drawn, half=not used)] if drawn else []), *used]
     return charts
 
 

@@ -95,6 +95,8 @@ def test_the_shares_stand_under_the_curve(document: Document) -> None:
     charts = [block for block in document.blocks() if isinstance(block, Chart)]
     ids = [chart.id for chart in charts]
     assert ids.index("used-clients-block-0") == ids.index("load-clients-block") + 1
+    pair = charts[ids.index("load-clients-block") :][:2]
+    assert pair[0].half == pair[1].half, "one width, so that a level has one place in both"
     drawn = charts[ids.index("used-clients-block-0")]
     rows = rows_of(drawn.data["points"])
     pool = {row["level"]: row["value"] for row in rows if row["label"].startswith("Connection pool")}
