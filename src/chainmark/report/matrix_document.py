@@ -39,13 +39,14 @@ class _Ruled:
 
 
 def matrix_document(report: MatrixReport) -> Document:
-    """Lay out a plan's tests."""
+    """Lay out a plan's tests, the worst cells first."""
     ruled = [_ruled(index, cell) for index, cell in enumerate(report.cells)]
+    ordered = sorted(ruled, key=lambda item: list(Verdict).index(item.verdict))
     result = worst([item.verdict for item in ruled if item.cell.gates] or [Verdict.INCONCLUSIVE])
     sections = [
-        Section("cells", "Cells", [_cells(ruled), *_reasons(ruled)]),
+        Section("cells", "Cells", [_cells(ordered), *_reasons(ordered)]),
         Section("capacities", "Capacity of each endpoint", _side_by_side(report), folded=False),
-        *(Section(f"cell-{item.place}", item.cell.name, _cell(item)) for item in ruled if item.cell.report),
+        *(Section(f"cell-{item.place}", item.cell.name, _cell(item)) for item in ordered if item.cell.report),
         Section("conditions", "Conditions", _conditions(report)),
     ]
     return Document(

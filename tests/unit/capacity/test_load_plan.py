@@ -150,7 +150,9 @@ def test_every_cell_is_a_run_with_its_words(plan: Path, url: str, tmp_path: Path
     assert cases[3][0] == "/work (clients)"
     assert cases[2] == ("standard on absent", Verdict.NOT_RUN)
     assert _report(made).cells[2].missing == "no `--target absent=URL` was given"
-    assert "standard on absent: no" in made.document.markdown()
+    summary = made.document.markdown()
+    assert "standard on absent: no" in summary
+    assert summary.index("| absent |") < summary.index("| small |"), "a pipeline's summary begins with what is not met"
     store = Store(tmp_path / "store")
     versions = {run.manifest.labels["scenario"][0]: run.manifest.subject.version for run in store.select(made.id)}
     assert versions == {"standard": "v2.0.0", "many clients": "v2.0.0"}
