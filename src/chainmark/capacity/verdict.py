@@ -18,6 +18,7 @@ from chainmark.core.load_report import (
     TargetEntry,
 )
 from chainmark.core.verdict import Verdict, worst
+from chainmark.core.wording import enumerated
 
 MOST_REASONS = 50
 
@@ -318,8 +319,9 @@ def _by_steps(endpoint: EndpointEntry) -> tuple[Verdict, str]:
         result = Verdict.PARTIAL if endpoint.steps else Verdict.INCONCLUSIVE
         return result, "no step was measured to its end"
     clean = [step for step in complete if step.reason != "waited"]
-    if failed := _levels(step for step in clean if step.outcome == "fail"):
-        return Verdict.FAIL, f"fail at {failed}"
+    if failed := [step for step in clean if step.outcome == "fail"]:
+        missed = enumerated(list(dict.fromkeys(step.reason for step in failed if step.reason)))
+        return Verdict.FAIL, f"missed {missed or 'its SLA'} at {_levels(failed)}"
     if waited := _hindered(complete):
         return waited
     if open_ := _levels(step for step in clean if step.outcome == "inconclusive"):

@@ -290,7 +290,11 @@ def test_a_search_that_met_different_outcomes_counts_them() -> None:
         ([(8.0, "pass", {}), (8.0, "pass", {}), (8.0, "fail", {"reason": "waited"})], MET, "2 steps passed"),
         (
             [(8.0, "fail", {}), (16.0, "fail", {}), (8.0, "fail", {}), (4.0, "inconclusive", {})],
-            *(MISSED, "fail at 8 clients, 16 clients"),
+            *(MISSED, "missed its SLA at 8 clients, 16 clients"),
+        ),
+        (
+            [(8.0, "fail", {"reason": "p99"}), (16.0, "fail", {"reason": "errors"})],
+            *(MISSED, "missed p99 and errors at 8 clients, 16 clients"),
         ),
         ([(8.0, "pass", {}), (4.0, "inconclusive", {})], OPEN, "inconclusive at 4 clients"),
         ([(8.0, "inconclusive", {}), (4.0, "generator-limited", {})], LIMITED, "generator-limited at 4 clients"),
