@@ -65,7 +65,7 @@ class SearchTarget:
             return None
         return self.sign * scaled([result], self.working)[0]
 
-    def told(self, value: float) -> float:
+    def reported_change(self, value: float) -> float:
         """A change on the working scale in its reported form: a share of the good side's value, or in the unit."""
         change = self.sign * value
         return math.expm1(change) if self.working is Working.LOG else change
@@ -227,9 +227,11 @@ class Known:
         return {place: self._level(place, contrast) for place, contrast in result.items()}
 
     def _level(self, place: int, contrast: Contrast) -> RevisionLevel:
-        low, high = sorted((self.followed.told(contrast.low), self.followed.told(contrast.high)))
+        low, high = sorted((self.followed.reported_change(contrast.low), self.followed.reported_change(contrast.high)))
         runs = int((self.seen.places == place).sum())
-        return RevisionLevel(place=place, runs=runs, change=self.followed.told(contrast.change), low=low, high=high)
+        return RevisionLevel(
+            place=place, runs=runs, change=self.followed.reported_change(contrast.change), low=low, high=high
+        )
 
 
 def steps_of(made: Bisection, followed: SearchTarget, archive: Spread | None) -> list[BisectStep]:

@@ -10,7 +10,7 @@ from chainmark.core.verdict import Verdict
 from chainmark.stats.exact import fisher_more
 from chainmark.stats.intervals import LEVEL
 
-_TOLD = 2  # failed runs per side in a sentence; the reasons list all
+_MOST_CAUSES = 2  # failed runs per side in a sentence; the reasons list all
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ def _named(side: SelectedRuns, label: str) -> str:
     if not failed:
         return f"{label} failed none of {side.telling}"
     causes = list(dict.fromkeys(_cause(side, run.run_id) for run in failed))
-    more = f", and {units.plural(len(causes) - _TOLD, 'other reason')}" if len(causes) > _TOLD else ""
-    return f"{label} failed {len(failed)} of {runs}: {'; '.join(causes[:_TOLD])}{more}"
+    more = f", and {units.plural(len(causes) - _MOST_CAUSES, 'other reason')}" if len(causes) > _MOST_CAUSES else ""
+    return f"{label} failed {len(failed)} of {runs}: {'; '.join(causes[:_MOST_CAUSES])}{more}"
 
 
 def _cause(side: SelectedRuns, run_id: str) -> str:

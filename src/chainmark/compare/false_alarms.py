@@ -222,7 +222,7 @@ def history_check(like: RunData, history: Sequence[RunData], past: Past, tool_ve
         subtitle=f"profile {manifest.profile_name} · {units.plural(len(series), 'run')}",
         date=max(run.manifest.started_at for run in series)[:10],
         verdict=Verdict.FAIL if exceeds else Verdict.PASS,
-        sentence=false_alarms.told or "no build has re-runs: only splits of single runs were judged",
+        sentence=false_alarms.rate_sentence or "no build has re-runs: only splits of single runs were judged",
         re_runs=false_alarms.model_copy(update={"examples": false_alarms.examples[:_EXAMPLES]}),
         splits=splits,
         caveats=caveats_of(run.manifest for run in series),

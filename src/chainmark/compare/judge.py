@@ -127,7 +127,7 @@ def _shown(own: Spread, known: ArchiveSpread | None, runs: str) -> tuple[Spread 
 
 
 def _named(known: ArchiveSpread) -> str:
-    return known.told or f"{known.runs} of the archive"
+    return known.description or f"{known.runs} of the archive"
 
 
 def _assumed_unit(metric: Metric, value: float) -> float:

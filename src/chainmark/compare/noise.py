@@ -51,12 +51,12 @@ class ArchiveSpread(Spread):
     """The spread of one statistic between runs of equal builds, the number of runs behind it, and their names."""
 
     runs: int
-    told: str = ""
+    description: str = ""
 
     @property
     def source(self) -> str:
         """Its source, in words."""
-        return self.told or f"archive of {self.runs} runs"
+        return self.description or f"archive of {self.runs} runs"
 
 
 class Archive:

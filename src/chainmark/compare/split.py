@@ -74,7 +74,7 @@ class Parted:
 
     title: str
     changes: Sequence[PartedChange] = ()
-    untold: str = ""
+    reason: str = ""
     notes: Sequence[str] = field(default_factory=list)
 
 
@@ -165,7 +165,7 @@ def splits_of(parted: Parted | None, judgements: Sequence[Judgement], catalogue:
     if unlike:
         off = f"the known parts of {enumerated(unlike)} do not add up to the measured value"
         notes.append(f"{off} (more than {units.plain_percent(TOLERANCE)} off): too many samples lack a part")
-    missing = parted.untold or ("" if splits else enumerated(notes) or "no judged metric has parts")
+    missing = parted.reason or ("" if splits else enumerated(notes) or "no judged metric has parts")
     return Splits(title=parted.title, splits=splits, untold=missing, notes=notes if splits else [])
 
 
@@ -178,7 +178,7 @@ def splits_between(parted: Parted, baseline: Mapping[str, float], candidate: Map
     """
     splits = [divided(change, (baseline[change.metric_id], candidate[change.metric_id])) for change in parted.changes]
     complete = [split for split in splits if split is not None]
-    missing = parted.untold or ("" if complete else "the known parts do not add up to the values")
+    missing = parted.reason or ("" if complete else "the known parts do not add up to the values")
     return Splits(title=parted.title, splits=complete, untold=missing, notes=list(parted.notes))
 
 

@@ -12,7 +12,7 @@ from chainmark.core.history_report import ReleaseDifference
 from chainmark.core.manifest import Manifest
 
 _MOST = 60  # per release
-Told = dict[str, str]
+Facts = dict[str, str]
 
 
 def differences(before: LoadedRun, after: LoadedRun) -> list[ReleaseDifference]:
@@ -37,7 +37,7 @@ def _of_builds(before: LoadedRun, after: LoadedRun) -> Iterator[ReleaseDifferenc
                 yield ReleaseDifference(what=name, before=fact or units.UNSET, after=other or units.UNSET)
 
 
-def _recorded_facts(manifest: Manifest) -> tuple[Told, ...]:
+def _recorded_facts(manifest: Manifest) -> tuple[Facts, ...]:
     """A run's description of its set-up by kind, the most relevant first."""
     subject, host = manifest.subject, manifest.host
     program = {"version": subject.version, "revision": subject.revision or "", "build": subject.build or ""}

@@ -36,7 +36,7 @@ class FalseAlarms(BaseModel):
     examples: list[str] = []
 
     @property
-    def told(self) -> str:
+    def rate_sentence(self) -> str:
         """The rate in a sentence, next to a verdict; "" if nothing was judged."""
         if not self.figures:
             return ""

@@ -198,7 +198,7 @@ class _Work:
     Attributes:
         open: the runs that are not sealed yet, in the order in which they were measured.
         taken: expected and actual seconds of the runs of this pass.
-        told: the scenario that the listener was last informed of.
+        announced: the scenario that the listener was last informed of.
     """
 
     qualifier: Qualifier
@@ -210,7 +210,7 @@ class _Work:
     taken: list[tuple[float, float]] = field(default_factory=list)
     open: list[_Open] = field(default_factory=list)
     finisher: Finisher = field(default_factory=Finisher)
-    told: str = ""
+    announced: str = ""
     explaining: int = 0  # runs that explain other results; they are counted with all
 
     def run(self) -> bool:
@@ -251,8 +251,8 @@ class _Work:
 
     def _report_scenario(self, scenario: ScenarioMade) -> None:
         """Report the scenario of the following runs to the listener, if it has changed."""
-        if self.told != scenario.plan.id:
-            self.told = scenario.plan.id
+        if self.announced != scenario.plan.id:
+            self.announced = scenario.plan.id
             self.listener.scenario(scenario.plan, scenario.lacking)
 
     def _side_by_side(self, scenarios: Sequence[ScenarioMade]) -> None:

@@ -93,8 +93,8 @@ def versions_between(title: str, published: Sequence[str], good: str, bad: str) 
 
 
 @dataclass(frozen=True)
-class _Told:
-    """Git's error message."""
+class _GitResult:
+    """The exit code and the output of a git command."""
 
     returncode: int
     stdout: str
@@ -142,8 +142,10 @@ def _output(repo: Path, *arguments: str) -> str:
     return item.stdout
 
 
-def _git(repo: Path, *arguments: str) -> _Told:
+def _git(repo: Path, *arguments: str) -> _GitResult:
     if not repo.is_dir():
         raise UsageError(f"there is no folder {repo}", "give the checkout: `--repo PATH`")
     ended = git(arguments, repo)
-    return _Told(ended.returncode, ended.stdout.decode("utf-8", "replace"), ended.stderr.decode("utf-8", "replace"))
+    return _GitResult(
+        ended.returncode, ended.stdout.decode("utf-8", "replace"), ended.stderr.decode("utf-8", "replace")
+    )

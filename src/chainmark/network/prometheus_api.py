@@ -37,10 +37,10 @@ Parameters = Mapping[str, str]
 class ServerError(EnvironmentFailure):
     """The server reported an error; ``kind`` is its own name for the error."""
 
-    def __init__(self, kind: str, told: str, place: str) -> None:
-        super().__init__(f"the Prometheus server {place} returned an error ({kind}): {told}")
+    def __init__(self, kind: str, reason: str, place: str) -> None:
+        super().__init__(f"the Prometheus server {place} returned an error ({kind}): {reason}")
         self.kind = kind
-        self.told = told
+        self.reason = reason
 
 
 class PrometheusSource(Protocol):
@@ -227,7 +227,7 @@ class Prometheus:
         try:
             answered = list(self._matrix("/api/v1/query", parameters))
         except ServerError as error:
-            if _TOO_MUCH not in error.told or end_ns - begin_ns < 2 * PART_NS_MIN:
+            if _TOO_MUCH not in error.reason or end_ns - begin_ns < 2 * PART_NS_MIN:
                 raise
             middle_ns = begin_ns + (end_ns - begin_ns) // 2 // NS * NS
             answered = [*self._raw(selector, begin_ns, middle_ns), *self._raw(selector, middle_ns, end_ns)]

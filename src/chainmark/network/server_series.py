@@ -73,7 +73,7 @@ class Readings:
             inside = self._inside(begin_ns, end_ns)
         return float(inside.max()) if len(inside) else None
 
-    def told(self) -> tuple[FloatArray, FloatArray]:
+    def stored_points(self) -> tuple[FloatArray, FloatArray]:
         """Times and values as stored: for a counter the rates per second since the previous reading."""
         return self.rates() if self.name.sort == "counter" else (self.times_ns, self.values)
 
@@ -196,7 +196,7 @@ class Watched:
 
 
 def _frame(reading_series: Readings) -> pl.DataFrame:
-    times_ns, values = reading_series.told()
+    times_ns, values = reading_series.stored_points()
     name = reading_series.name
     return pl.DataFrame({"time_ns": times_ns.astype(np.int64), "value": values}).select(
         pl.col("time_ns"),

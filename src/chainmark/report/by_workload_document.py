@@ -89,7 +89,7 @@ def workload_blocks(place: int, label: str, comparison: Comparison, *, in_full: 
     reasons = [prose(text) for text in (comparison.sentence, *comparison.reasons)] + [
         f"→ {prose(text)}" for text in comparison.advice
     ]
-    reasons += [prose(comparison.false_alarms.told)] if comparison.false_alarms else []
+    reasons += [prose(comparison.false_alarms.rate_sentence)] if comparison.false_alarms else []
     table = gating_table(comparison, rows)
     gating = replace(table, title=f"{label}: {table.title[:1].lower()}{table.title[1:]}")
     deciding = {judgement.metric_id for judgement in comparison.judgements if judgement.gating}

@@ -113,13 +113,13 @@ class LegendSeries:
     Attributes:
         labels: all of them, so that each keeps its look if another one has no data.
         colours, shapes: its own instead of the palette's.
-        told: those in the legend; None: all.
+        listed: those in the legend; None: all.
     """
 
     labels: Sequence[str]
     colours: Sequence[str] = ()
     shapes: Sequence[str] = ()
-    told: Sequence[str] | None = None
+    listed: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ def sample_chart(data: ChartData, context: ChartContext, path: Sequence[str | in
         y=y,
         layers=layers,
         data={name: samples.columns(name) for name in ("pooled", "single") if samples.lines[name]},
-        series={"side": LegendSeries(samples.labels(), told=samples.drawn_labels())},
+        series={"side": LegendSeries(samples.labels(), listed=samples.drawn_labels())},
         limits=limits,
         note=data.note,
         palette="sides",
@@ -124,7 +124,7 @@ def _with_tail(chart: Chart, bend: tuple[float, float, float] | None) -> Chart:
         title=f"{chart.title}, the highest 1 %",
         x=Axis("the highest 1 %", domain=(p99, top + 0.03 * (top - p99))),
         y=Axis("", numbers="percent", domain=(0.99, 1.0)),
-        series={name: replace(series, told=[]) for name, series in chart.series.items()},
+        series={name: replace(series, listed=[]) for name, series in chart.series.items()},
         height=_INSET_HEIGHT,
         note="",
     )

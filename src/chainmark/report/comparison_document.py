@@ -98,7 +98,7 @@ def comparison_document(comparison: Comparison) -> Document:
         sentence=prose(comparison.sentence),
         suites=[comparison_suite(comparison, rows=rows)],
         sections=[section for section in sections if section.blocks],
-        notes=[prose(comparison.false_alarms.told)] if comparison.false_alarms else [],
+        notes=[prose(comparison.false_alarms.rate_sentence)] if comparison.false_alarms else [],
         result=comparison,
         contents=True,
         date=comparison.date,

@@ -94,7 +94,7 @@ def _reasons(candidate: _Candidate) -> Remarks:
         f"{candidate.label} against {candidate.comparison.baseline.label}",
         [prose(text) for text in (comparison.sentence, *comparison.reasons)]
         + [f"→ {prose(text)}" for text in comparison.advice]
-        + ([prose(comparison.false_alarms.told)] if comparison.false_alarms else []),
+        + ([prose(comparison.false_alarms.rate_sentence)] if comparison.false_alarms else []),
     )
 
 

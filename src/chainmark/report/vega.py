@@ -134,9 +134,9 @@ class _Drawing:
         self.chart = chart
         self.interactive = interactive
         self.palette = PALETTES[chart.palette]
-        self.told = {column: series for column, series in chart.series.items() if len(series.labels) > 1}
+        self.legends = {column: series for column, series in chart.series.items() if len(series.labels) > 1}
         drawn = [layer for layer in chart.layers if layer.mark in {"line", "points"}]
-        coloured = [layer for layer in drawn if layer.colour in self.told]
+        coloured = [layer for layer in drawn if layer.colour in self.legends]
         # The parameters of the legend's toggles, and the layer that declares them: only one may.
         self.toggled = coloured[0].colour if interactive and coloured and not chart.y.names else ""
         holders = [layer for layer in drawn if layer.colour == self.toggled] if self.toggled else drawn
@@ -316,7 +316,7 @@ class _Drawing:
         return {"field": column, "type": "nominal", "scale": scale, "legend": self._legend(column, series, channel)}
 
     def _legend(self, column: str, series: LegendSeries, channel: str) -> Spec | None:
-        if column not in self.told or (series.told is not None and not series.told):
+        if column not in self.legends or (series.listed is not None and not series.listed):
             return None
         by_shape = any(layer.style == column and layer.mark == "points" for layer in self.chart.layers)
         if channel == "strokeDash" and by_shape and self._coloured(column):
@@ -329,8 +329,8 @@ class _Drawing:
                  for row in self.chart.column(layer.above, layer.data)]  # fmt: skip
         if above:
             legend["offset"] = 8 + _ROW_ABOVE_PX * (max(above) + 1)
-        if series.told is not None:
-            legend["values"] = list(series.told)
+        if series.listed is not None:
+            legend["values"] = list(series.listed)
         marks = {layer.mark for layer in self.chart.layers if column in {layer.colour, layer.style}}
         if by_shape:
             fill = {} if self._coloured(column) else {"symbolFillColor": QUIET, "symbolStrokeWidth": 0}

@@ -166,7 +166,7 @@ def _with_verdict(card: Card, workload: Workload, store: ReadStore) -> Card:
         "noise": ", ".join(
             dict.fromkeys(item.noise for item in comparison.judgements if item.gating and item.noise)
         ),
-        "alarms": comparison.false_alarms.told if comparison.false_alarms else "",
+        "alarms": comparison.false_alarms.rate_sentence if comparison.false_alarms else "",
     })  # fmt: skip
 
 

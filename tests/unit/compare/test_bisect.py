@@ -55,7 +55,7 @@ def test_values_have_the_bad_side_up_and_changes_are_told_as_they_are() -> None:
     assert values[0] is not None
     assert values[1] is not None
     assert values[0] > values[1]
-    assert followed.told(values[0] - values[1]) == pytest.approx(-0.3, abs=0.02)
+    assert followed.reported_change(values[0] - values[1]) == pytest.approx(-0.3, abs=0.02)
 
 
 def test_the_steps_say_how_what_was_possible_shrank() -> None:

@@ -118,10 +118,14 @@ def test_a_run_that_is_not_valid_has_no_value_and_counts_where_failing_is_what_i
 def test_a_change_is_told_as_a_share_or_in_the_unit_with_its_own_sign() -> None:
     ratio = SearchTarget(metric(label="size", statistics=["mean", "p99"]), "p99", Working.LOG, -1.0)
     assert (ratio.name, ratio.scale) == ("size p99", Scale.RELATIVE)
-    assert ratio.told(math.log(2.0)) == pytest.approx(-0.5)
+    assert ratio.reported_change(math.log(2.0)) == pytest.approx(-0.5)
     plain = SearchTarget(metric(), "mean", Working.DIFFERENCE, -1.0)
-    assert (plain.scale, plain.told(3.0)) == (Scale.ABSOLUTE, -3.0)
-    assert (SearchTarget().name, SearchTarget().scale, SearchTarget().told(1.0)) == (FAILING, Scale.ABSOLUTE, 1.0)
+    assert (plain.scale, plain.reported_change(3.0)) == (Scale.ABSOLUTE, -3.0)
+    assert (SearchTarget().name, SearchTarget().scale, SearchTarget().reported_change(1.0)) == (
+        FAILING,
+        Scale.ABSOLUTE,
+        1.0,
+    )
 
 
 NOISE = (-1.0, 0.0, 1.0)

@@ -110,7 +110,7 @@ def test_more_alarms_than_are_promised_fail_the_check() -> None:
     runs = [*history(), _odd("v1.23", 40, 1.12, 1.12)]
     one = history_check(runs[0], runs, Past(), "test")
     assert (one.verdict, one.re_runs.alarmed, len(one.re_runs.pairs)) == (Verdict.PASS, 1, 4)
-    assert one.sentence == one.re_runs.told
+    assert one.sentence == one.re_runs.rate_sentence
     assert one.subtitle.endswith(" · 28 runs")
     assert one.date == "2023-05-01"
     runs.append(_odd("v1.20", 41, 1 / 1.12, 1 / 1.12))

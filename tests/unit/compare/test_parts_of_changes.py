@@ -349,5 +349,5 @@ def test_means_that_nobody_judged_are_divided_likewise() -> None:
     assert (found.title, found.untold, found.notes) == ("Line or work", "", ["a note"])
     other = splits_between(parted, {"m": 2.0}, {"m": 2.2})
     assert (other.splits, other.untold) == ([], "the known parts do not add up to the values")
-    silent = splits_between(Parted("Line or work", untold="there was no line"), {}, {})
+    silent = splits_between(Parted("Line or work", reason="there was no line"), {}, {})
     assert (silent.splits, silent.untold) == ([], "there was no line")

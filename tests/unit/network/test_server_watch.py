@@ -49,12 +49,12 @@ def test_of_a_counter_its_rate_is_told() -> None:
     assert one.mean(0, 3 * NS) == pytest.approx(20.0)
     assert one.mean(1.5 * NS, 2.5 * NS) == pytest.approx(25.0)
     assert one.highest(0, 3 * NS) == pytest.approx(30.0)
-    assert one.told()[1].tolist() == [10.0, 20.0, 30.0]
+    assert one.stored_points()[1].tolist() == [10.0, 20.0, 30.0]
 
 
 def test_a_counter_that_begins_anew_has_lost_nothing_it_counted_since() -> None:
     one = _series(Name("app", "requests_total", "/s", "counter"), 1000.0, 1010.0, 5.0, 15.0)
-    assert one.told()[1].tolist() == [10.0, 5.0, 10.0]
+    assert one.stored_points()[1].tolist() == [10.0, 5.0, 10.0]
 
 
 def test_what_was_not_read_has_no_mean() -> None:

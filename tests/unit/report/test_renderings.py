@@ -383,8 +383,8 @@ def test_a_side_without_samples_is_not_in_the_legend() -> None:
     whole = comparison.charts[0]
     alone = whole.model_copy(update={"lines": [line for line in whole.lines if line.side == "candidate"]})
     (both, one) = (sample_chart(chart, chart_context(chart, comparison)).series["side"] for chart in (whole, alone))
-    assert list(both.told or []) == list(both.labels) == list(one.labels)
-    assert list(one.told or []) == [comparison.candidate.label]
+    assert list(both.listed or []) == list(both.labels) == list(one.labels)
+    assert list(one.listed or []) == [comparison.candidate.label]
 
 
 def test_the_typst_fonts_have_every_sign_that_a_report_uses() -> None:

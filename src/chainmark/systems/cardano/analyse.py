@@ -161,7 +161,7 @@ def analyse(
     rules: Rules,
     regions: Mapping[str, str] | None,
     *,
-    told: ToldChain,
+    recorded: RecordedChain,
     run: UnfinishedRun,
     progress: Progress,
 ) -> AnalysisResult:
@@ -173,13 +173,13 @@ def analyse(
         conditions: all must hold for a block; those on slots also for a slot record.
         rules: the correct ones, or those of the published reports.
         regions: the region of every host; None without a topology.
-        told: what the hosts' lines record of the chain.
+        recorded: what the hosts' lines record of the chain.
         run: receives the results.
         progress: receives progress messages.
     """
     ordered = sorted(hosts, key=lambda host: host.name)
     progress.stage("rebuilding the chain")
-    blocks = Blocks(ordered, genesis, conditions, rules, regions or {}, told=told)
+    blocks = Blocks(ordered, genesis, conditions, rules, regions or {}, recorded=recorded)
     run.write_events("lives", blocks.events(), LIFE_EVENTS)
     frames = blocks.samples()
     progress.stage("putting the slots together")
@@ -227,7 +227,7 @@ def _duration_s(domains: Sequence[tuple[int, int]], genesis: Genesis) -> int | N
     return round((max(last for _, last in domains) - min(first for first, _ in domains)) * genesis.slot_length_s)
 
 
-class ToldChain:
+class RecordedChain:
     """The chain as every host's lines record it; independent of the rules.
 
     Attributes:
@@ -256,16 +256,16 @@ class Blocks:
         rules: Rules,
         regions: Mapping[str, str],
         *,
-        told: ToldChain,
+        recorded: RecordedChain,
     ) -> None:
         self.names = [host.name for host in hosts]
         self.regions = regions
         self.genesis = genesis
         self.lives = with_adoptions(read_block_timelines(hosts, genesis, regions), rules)
         self.forgers = forgers_of(self.lives)
-        known = told.known.keeping(last_adopted(self.lives))
+        known = recorded.known.keeping(last_adopted(self.lives))
         lowest_tip = min((host.lowest_tip for host in hosts if host.lowest_tip is not None), default=None)
-        self.chain: MainChain = main_chain(self.lives, told.links, known, lowest_tip)
+        self.chain: MainChain = main_chain(self.lives, recorded.links, known, lowest_tip)
         observed = observations(self.lives)
         blocks = chain_blocks(self.lives, self.forgers, observed, self.chain, known, genesis=genesis, rules=rules)
         self.table = admitted(blocks, conditions, genesis, rules).with_columns(

@@ -236,7 +236,7 @@ def _step(scenario: Scenario, simulated: Simulated, figures: Figures, link: FarL
 
 
 @dataclass(frozen=True)
-class _Told:
+class _RegionPair:
     """The round trip between two regions: the expectation, and what the run's fetches show.
 
     Attributes:
@@ -259,7 +259,7 @@ class _Told:
         return self.fetch.standard_error / (FETCH_SLOPE * rounds)
 
 
-Pairs = Mapping[tuple[int, int], _Told]
+Pairs = Mapping[tuple[int, int], _RegionPair]
 
 
 def _known_pairs(figures: Figures, cluster: ClusterRequest, doubt_s: Matrix | None) -> Pairs:
@@ -271,7 +271,7 @@ def _known_pairs(figures: Figures, cluster: ClusterRequest, doubt_s: Matrix | No
             mean = figures.fetch_between(regions[a], regions[b])
             if mean is not None and mean.blocks >= FETCHES_LEAST:
                 doubt = math.inf if doubt_s is None else doubt_s[a][b]
-                result[a, b] = _Told(cluster.rtt_s[a][b], doubt, mean)
+                result[a, b] = _RegionPair(cluster.rtt_s[a][b], doubt, mean)
     return result
 
 
@@ -290,7 +290,7 @@ def _with_own_round_trips(scenario: Scenario, simulated: Simulated, pairs: Pairs
     return scenario.model_copy(update={"cluster": scenario.cluster.model_copy(update={"rtt_s": matrix})})
 
 
-def _own_round_trip(scenario: Scenario, simulated: Simulated, pair: tuple[int, int], item: _Told) -> Modelled:
+def _own_round_trip(scenario: Scenario, simulated: Simulated, pair: tuple[int, int], item: _RegionPair) -> Modelled:
     """A round trip inferred from the fetches between its own regions, with what makes it uncertain."""
     value = scenario.cluster.rtt_s[pair[0]][pair[1]]
     modelled = simulated.fetch_between(*pair)

@@ -31,7 +31,7 @@ _LONGEST_STEM, _STEM_LENGTH = 200, 40
 # Why no message of an excluded host is used.
 HOST_EXCLUDED = "host excluded"
 
-Told = TypeVar("Told")
+Account = TypeVar("Account")
 
 
 @dataclass(frozen=True)
@@ -229,8 +229,8 @@ def _stage(doing: str, parts: Sequence[HostPart]) -> str:
 
 
 def _map(
-    decode_one: Callable[[HostPart], Told], parts: Sequence[HostPart], decoders: Decoders, threads: int
-) -> list[Told]:
+    decode_one: Callable[[HostPart], Account], parts: Sequence[HostPart], decoders: Decoders, threads: int
+) -> list[Account]:
     with ThreadPoolExecutor(threads, thread_name_prefix="decoder") as executor:
         return map_parts(
             decode_one,

@@ -67,13 +67,13 @@ class MeasuredNode:
 
     Attributes:
         version: its label.
-        told: the version that all logs report, or their description.
+        logged_version: the version that all logs report, or their description.
     """
 
     version: str
     revision: str | None
     compiler: str | None
-    told: str | None = None
+    logged_version: str | None = None
 
 
 def cut(text: str, width: int) -> str:

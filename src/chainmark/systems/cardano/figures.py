@@ -172,7 +172,7 @@ class Figures:
         return Stages(**reported, **missing)
 
     @property
-    def untold(self) -> list[str]:
+    def unreported(self) -> list[str]:
         """The metrics of this model that the run does not report and that are optional."""
         return [metric for metric in USED if metric not in self.values]
 

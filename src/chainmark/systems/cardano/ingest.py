@@ -25,7 +25,7 @@ from chainmark.store.files import hash_file
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.cardano import facts, gates
 from chainmark.systems.cardano.accounting import HostSummary
-from chainmark.systems.cardano.analyse import AnalysisResult, ToldChain, analyse, catalogue_for
+from chainmark.systems.cardano.analyse import AnalysisResult, RecordedChain, analyse, catalogue_for
 from chainmark.systems.cardano.checks import check_any, check_heads, check_one_network, check_read, genesis_hint
 from chainmark.systems.cardano.decoding import Excluded, Reading, count_excluded, decode
 from chainmark.systems.cardano.documents import (
@@ -143,9 +143,9 @@ def _ingest(
         check_read(summaries, documents.genesis)
         isolated = check_one_network({trace.name: trace.lives for trace in traces})
         excluded = count_excluded(cluster, reading, order.threads, progress, order.machines)
-        chain = ToldChain(traces)
+        chain = RecordedChain(traces)
         genesis, regions = documents.genesis, documents.regions
-        analysis = analyse(traces, genesis, conditions, rules, regions, told=chain, run=run, progress=progress)
+        analysis = analyse(traces, genesis, conditions, rules, regions, recorded=chain, run=run, progress=progress)
         if analysis.imbalances:
             raise InternalError(f"the blocks were not all counted: {analysis.imbalances[0]}")
         slots = {trace.name: trace.slots for trace in traces}
@@ -317,7 +317,7 @@ def resolve_node(
         version=chosen,
         revision=revision if described == UNKNOWN else described,
         compiler=meta.node_ghc_version or compiler,
-        told=versions[0] if len(versions) == 1 else None,
+        logged_version=versions[0] if len(versions) == 1 else None,
     )
     return node, notes, contradictions
 
@@ -381,7 +381,7 @@ def _imported(
             version=known.node.version,
             revision=known.node.revision,
             build=f"ghc {known.node.compiler}" if known.node.compiler else None,
-            told=known.node.told if known.node.told != known.node.version else None,
+            told=known.node.logged_version if known.node.logged_version != known.node.version else None,
         ),
         profile_name=name,
         profile=facts.profile(known, name),

@@ -100,10 +100,10 @@ def predict(
         progress.stage(f"simulating {units.plural(len(planned) - 1, 'what-if')}")
     for number, arm in enumerate(planned[1:]):
 
-        def told(fraction: float, number: int = number, label: str = arm.label) -> None:
+        def report_progress(fraction: float, number: int = number, label: str = arm.label) -> None:
             progress.update((number + fraction) / (len(planned) - 1), label)
 
-        results.append(simulator.run(arm.scenario, told))
+        results.append(simulator.run(arm.scenario, report_progress))
     return Prediction(
         title=f"Block propagation predicted: {given.title}",
         source=source.label,

@@ -79,7 +79,7 @@ class HostSlots:
     Attributes:
         records, kept: before and after the conditions.
         first, last: the first and last kept slot; None without any.
-        told_from: by metric the first slot from which it is known; absent if it never is.
+        known_from: by metric the first slot from which it is known; absent if it never is.
         counted: the metrics that count something that the host reports.
     """
 
@@ -89,7 +89,7 @@ class HostSlots:
     kept: int
     first: int | None
     last: int | None
-    told_from: Mapping[str, int]
+    known_from: Mapping[str, int]
     counted: frozenset[str]
 
 
@@ -118,7 +118,7 @@ def survey(name: str, path: Path, conditions: Sequence[FilterCondition]) -> Host
         kept=result["kept"],
         first=result["first"],
         last=result["last"],
-        told_from={metric: start for metric in REPORTED_BY if (start := result[f"from_{metric}"]) is not None},
+        known_from={metric: start for metric in REPORTED_BY if (start := result[f"from_{metric}"]) is not None},
         counted=frozenset(metric for metric in COUNTED_BY if result[f"any_{metric}"]),
     )
 
@@ -136,7 +136,7 @@ def metrics_of(host: HostSlots, rules: Rules) -> dict[str, pl.Expr]:
             result[metric] = result[metric].fill_null(0.0)
     else:
         for metric in REPORTED_BY:
-            start = host.told_from.get(metric)
+            start = host.known_from.get(metric)
             expression = pl.lit(value=False) if start is None else pl.col("slot") >= start
             result[metric] = pl.when(expression).then(result[metric])
         for metric in COUNTED_BY.keys() - host.counted:

@@ -119,7 +119,7 @@ def _at_chain(scenario: Scenario, run: SealedRun) -> Scenario:
 
 def _unknown_metrics(figures: Figures, catalogue: Catalogue) -> tuple[str, ...]:
     """The missing data of the run, in a sentence."""
-    labels = [f"`{catalogue.metric(metric).label}`" for metric in figures.untold]
+    labels = [f"`{catalogue.metric(metric).label}`" for metric in figures.unreported]
     return (f"missing in the run, so the model has no separate duration for: {enumerated(labels)}",) if labels else ()
 
 

@@ -54,7 +54,7 @@ class NotMeshError(UsageError):
 
 
 @dataclass(frozen=True)
-class ToldError:
+class MeshErrorBody:
     """An error in the Mesh format."""
 
     code: int
@@ -82,7 +82,7 @@ class MeshResponse:
     obstacle: str = ""
 
     @property
-    def body_error(self) -> ToldError | None:
+    def body_error(self) -> MeshErrorBody | None:
         """The Mesh error in the body, whatever the HTTP status says."""
         if not isinstance(self.document, Mapping):
             return None
@@ -90,7 +90,7 @@ class MeshResponse:
         if isinstance(code, bool) or not isinstance(code, int) or not isinstance(message, str):
             return None
         retriable = self.document.get("retriable")
-        return ToldError(code, message, retriable if isinstance(retriable, bool) else None)
+        return MeshErrorBody(code, message, retriable if isinstance(retriable, bool) else None)
 
     def in_words(self) -> str:
         """A summary of the response: `500 code 12 “invalid hash”`, `404 text/plain “404 page not found”`."""

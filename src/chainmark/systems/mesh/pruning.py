@@ -30,14 +30,14 @@ class Pruning:
 
     Attributes:
         pruned: None if it neither reports it nor returns any block.
-        oldest: the first available block; kept: number of blocks from it to the newest.
-        told: whether `/network/status` names that block.
+        oldest: the first available block; available: number of blocks from it to the newest.
+        is_reported: whether `/network/status` names that block.
     """
 
     pruned: bool | None
     oldest: int = 0
-    kept: int = 0
-    told: bool = False
+    available: int = 0
+    is_reported: bool = False
 
     @property
     def condition(self) -> str:
@@ -47,16 +47,16 @@ class Pruning:
         """
         if self.pruned is None:
             return NOT_STATED
-        return f"on, about {units.count(_rounded(self.kept))} newest blocks" if self.pruned else "off"
+        return f"on, about {units.count(_rounded(self.available))} newest blocks" if self.pruned else "off"
 
     @property
     def words(self) -> str:
         """For a report: the exact value with its source."""
         if self.pruned is None:
             return NOT_STATED
-        by = "reported as `oldest_block_identifier`" if self.told else "the first block that the server returns"
+        by = "reported as `oldest_block_identifier`" if self.is_reported else "the first block that the server returns"
         if not self.pruned:
-            return f"off ({by})" if self.told else "off (the server returns the first blocks of the chain)"
+            return f"off ({by})" if self.is_reported else "off (the server returns the first blocks of the chain)"
         return f"on, oldest block {units.count(self.oldest)} ({by})"
 
 

@@ -106,7 +106,7 @@ def timeline_chart(trace: Trace) -> Chart:
             Layer("points", MARKS_DATA, "time", "place", colour="stage", style="stage", size=48, tips=tips),
         ],
         data={MARKS_DATA: columns, SPANS_DATA: columns_of(spans)},
-        series={"stage": LegendSeries(trace.stages, told=[trace.stages[stage] for stage in reported_stages(trace)])},
+        series={"stage": LegendSeries(trace.stages, listed=[trace.stages[stage] for stage in reported_stages(trace)])},
         limits=[Limit(0.0, along="x", colour=QUIET, dash=(3, 3))],
         note=note,
         wide=True,

@@ -16,7 +16,7 @@ from chainmark.core.progress import Silent
 from chainmark.store.files import hash_file
 from chainmark.store.runs import Store, UnfinishedRun
 from chainmark.systems.cardano import SYSTEM
-from chainmark.systems.cardano.analyse import AnalysisResult, HostTrace, ToldChain, analyse, catalogue_for
+from chainmark.systems.cardano.analyse import AnalysisResult, HostTrace, RecordedChain, analyse, catalogue_for
 from chainmark.systems.cardano.filters import parse_conditions
 from chainmark.systems.cardano.received import of_a_cluster
 from chainmark.systems.cardano.rules import Rules
@@ -71,8 +71,8 @@ def _analysed(
     regions: Mapping[str, str] | None = REGIONS,
 ) -> AnalysisResult:
     conditions = parse_conditions(filters, [], len(traces))
-    told = ToldChain(traces)
-    return analyse(traces, GENESIS, conditions, rules, regions, told=told, run=run, progress=Silent())
+    told = RecordedChain(traces)
+    return analyse(traces, GENESIS, conditions, rules, regions, recorded=told, run=run, progress=Silent())
 
 
 def _samples(run: UnfinishedRun, population: str) -> pl.DataFrame:

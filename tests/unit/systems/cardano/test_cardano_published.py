@@ -119,7 +119,7 @@ def test_nodes_that_log_no_announcement_are_modelled_by_their_stages(tmp_path: P
     forging = sum(FIGURES[STAGE_METRICS[stage]] for stage in FORGING_STAGES if stage != "announced_s")
     assert figures.values[ANNOUNCED] == pytest.approx(forging)
     assert figures.stages().announced_s == 0.0
-    assert figures.untold == ["forge_announced_s"]
+    assert figures.unreported == ["forge_announced_s"]
 
 
 def test_an_unknown_version_is_refused_with_the_known_ones(tmp_path: Path) -> None:

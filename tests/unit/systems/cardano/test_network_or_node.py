@@ -230,8 +230,8 @@ def test_stages_tell_a_route_from_a_node_on_simulated_networks_of_which_it_is_kn
 def test_a_table_of_other_blocks_or_without_fetches_is_not_divided() -> None:
     base = _figures()
     small = {**base, "block_size_bytes": 20_000.0}
-    assert "there is no formula" in published_parts(small, small).untold
-    assert FETCH in published_parts(base, {key: value for key, value in base.items() if key != FETCH}).untold
+    assert "there is no formula" in published_parts(small, small).reason
+    assert FETCH in published_parts(base, {key: value for key, value in base.items() if key != FETCH}).reason
 
 
 def test_fetches_that_never_differ_show_nothing_of_what_a_longer_one_does() -> None:

@@ -308,4 +308,4 @@ def test_only_centiles_that_both_sides_tell_are_divided_and_only_for_blocks_of_o
         assert stage_split(base, without) == stage_split(without, base) == []
         assert why_not(base, without) == why_not(without, base) == f"a side has no `{name}`"
     parted = published_parts(base, unlike)
-    assert (parted.title, parted.changes, parted.untold) == ("Network or node", (), why_not(base, unlike))
+    assert (parted.title, parted.changes, parted.reason) == ("Network or node", (), why_not(base, unlike))

@@ -40,7 +40,7 @@ def test_a_server_that_has_all_blocks() -> None:
 def test_a_pruned_server_whether_it_tells_or_not(telling: bool) -> None:
     pruned = {"height": 1_000, "pruned_below": 737}
     found = _read(_telling(737, **pruned) if telling else chain(**pruned))
-    assert (found.pruned, found.oldest, found.kept, found.told) == (True, 737, 264, telling)
+    assert (found.pruned, found.oldest, found.available, found.is_reported) == (True, 737, 264, telling)
     assert found.words.startswith("on, oldest block 737 (")
     assert ("oldest_block_identifier" in found.words) is telling
 
@@ -48,7 +48,7 @@ def test_a_pruned_server_whether_it_tells_or_not(telling: bool) -> None:
 def test_a_server_that_tells_an_oldest_block_and_does_not_answer_for_it() -> None:
     """What it answers counts: the load is made of that."""
     found = _read(_telling(500, height=1_000, pruned_below=737))
-    assert (found.oldest, found.told) == (737, False)
+    assert (found.oldest, found.is_reported) == (737, False)
 
 
 def test_a_genesis_that_is_no_block_is_not_pruning() -> None:

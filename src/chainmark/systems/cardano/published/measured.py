@@ -13,7 +13,7 @@ from chainmark.stats.threads import worker_threads
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.cardano import facts
 from chainmark.systems.cardano.accounting import LineCounts
-from chainmark.systems.cardano.analyse import Blocks, HostTrace, ToldChain
+from chainmark.systems.cardano.analyse import Blocks, HostTrace, RecordedChain
 from chainmark.systems.cardano.documents import Genesis
 from chainmark.systems.cardano.filters import FilterCondition, slot_test
 from chainmark.systems.cardano.published.figures import (
@@ -38,29 +38,29 @@ _COLUMNS = {"leads": "cdfLeads", "threads": "Threads"}
 
 
 def keep_published(
-    run: UnfinishedRun, hosts: Sequence[HostTrace], told: ToldChain, known: facts.Subjects, catalogue: Catalogue
+    run: UnfinishedRun, hosts: Sequence[HostTrace], recorded: RecordedChain, known: facts.Subjects, catalogue: Catalogue
 ) -> None:
     """Write the figures by the published rules into the run.
 
     Args:
         run: of the hosts.
         hosts: as decoded by the published rules.
-        told: the chain as their lines record it.
+        recorded: the chain as their lines record it.
         known: the blocks by the run's own rules.
         catalogue: the published analysis's names of the metrics.
     """
-    published_figures = measured_figures(hosts, told, known, catalogue)
+    published_figures = measured_figures(hosts, recorded, known, catalogue)
     run.write_figures(FIGURES, published_figures.frame(), FIGURES_SCHEMA)
     run.write_figures(FACTS, published_figures.facts_frame(), FACTS_SCHEMA)
 
 
 def measured_figures(
-    hosts: Sequence[HostTrace], told: ToldChain, known: facts.Subjects, catalogue: Catalogue
+    hosts: Sequence[HostTrace], recorded: RecordedChain, known: facts.Subjects, catalogue: Catalogue
 ) -> PublishedFigures:
     """The same, without writing to a run."""
     genesis, conditions = known.genesis, known.conditions
     ordered = sorted(hosts, key=lambda host: host.name)
-    blocks = Blocks(ordered, genesis, conditions, PUBLISHED, {}, told=told)
+    blocks = Blocks(ordered, genesis, conditions, PUBLISHED, {}, recorded=recorded)
     slots = [survey(host.name, host.slots, conditions) for host in ordered if host.slots is not None]
     host_slots = [host for host in slots if host.kept]
     names = {metric.id: metric.published_id or _UNSHOWN.get(metric.id, "") for metric in catalogue.metrics}

@@ -99,17 +99,17 @@ def published_parts(baseline: Mapping[str, float], candidate: Mapping[str, float
     """The parts of adoption between two columns of published tables, by metric id; or why there are none."""
     changes = stage_split(baseline, candidate)
     if not changes:
-        return Parted(TITLE, untold=why_not(baseline, candidate))
+        return Parted(TITLE, reason=why_not(baseline, candidate))
     return Parted(TITLE, changes, notes=OF_STAGES)
 
 
 def _by_stages(runs: Sequence[Sequence[LoadedRun]], reason: str) -> Parted:
     if not all(_hosts(run) == HOSTS for side in runs for run in side):
-        return Parted(TITLE, untold=reason)
+        return Parted(TITLE, reason=reason)
     means = [_means(side) for side in runs]
     changes = stage_split(means[0], means[1], (len(runs[0]), len(runs[1])))
     if not changes:
-        return Parted(TITLE, untold=f"{reason}; not by the stages either: {why_not(means[0], means[1])}")
+        return Parted(TITLE, reason=f"{reason}; not by the stages either: {why_not(means[0], means[1])}")
     return Parted(TITLE, changes, notes=[f"not from logs: {reason}", *OF_STAGES])
 
 
