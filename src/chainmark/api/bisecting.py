@@ -32,7 +32,7 @@ from chainmark.compare.bisect import (
 from chainmark.compare.bisect_result import Searched, bisect_report
 from chainmark.compare.decide import Decided, decide
 from chainmark.core import units
-from chainmark.core.bisect_report import BisectReport, SideFound, Way
+from chainmark.core.bisect_report import BisectReport, SideState, Way
 from chainmark.core.catalogue import Margins
 from chainmark.core.comparison import Comparison
 from chainmark.core.errors import EnvironmentFailure, UsageError
@@ -219,7 +219,7 @@ class _Search:
         self.listener.tell(f"the change is established; searching by {followed.name}")
         archive = archived(made, followed, self._elsewhere())
         known = self._narrowed(followed, archive)
-        answer = known.row.answer(known.found)
+        answer = known.row.answer(known.chances)
         way = Way.UNDECIDED if answer is None else Way.FOUND if answer.at - answer.before == 1 else Way.RANGE
         result = Searched(made, ends, way, known, steps_of(made, followed, archive))
         if answer is not None:
@@ -313,7 +313,7 @@ class _Search:
 
     def _report_step(self, known: Known, place: int) -> None:
         """Report the step, the state of the decision, and the expected number of further runs."""
-        made, likely = self.made, known.row.likely(known.found)
+        made, likely = self.made, known.row.likely(known.chances)
         pairs = len(made.of(place, len(made.record.visits) - 1))
         self._step(place, known.side_of(place), known.chance_at(place), likely.at - likely.before, pairs)
         left = runs_left(known.row, known.seen, place, made.record.order.most_runs)
@@ -324,7 +324,7 @@ class _Search:
             f"{units.plural(left, 'more run')}"
         )
 
-    def _step(self, place: int, outcome: SideFound, chance: float, left: int, pairs: int) -> None:
+    def _step(self, place: int, outcome: SideState, chance: float, left: int, pairs: int) -> None:
         """Report the state of a revision; further messages about the same revision replace the last one."""
         if self.path and self.path[-1].place == place:
             self.path.pop()

@@ -58,13 +58,13 @@ def centiles_of_due(step: StepFigures, conditions: Sequence[ConditionEntry]) -> 
     )
 
 
-def _of_due(step: StepFigures, fraction: float, found_s: float | None) -> Centile:
-    if found_s is None or not has_upper_bound(step.due, fraction):
+def _of_due(step: StepFigures, fraction: float, measured_s: float | None) -> Centile:
+    if measured_s is None or not has_upper_bound(step.due, fraction):
         return _NOT_ESTIMABLE
     counted = step.due - step.closed_idle
     if counted - step.ok > (1.0 - fraction) * counted:
         return _NEVER_ANSWERED
-    return Centile(value_s=found_s)
+    return Centile(value_s=measured_s)
 
 
 def fixed_levels(steps: Sequence[StepEntry]) -> list[FixedLevel]:

@@ -16,7 +16,7 @@ def load_gates(result: ServerResult, *, broken_off: str = "") -> list[Gate]:
         result: the results of one server.
         broken_off: what ended the test early; "" if nothing did.
     """
-    done = sum(len(endpoint.steps()) for endpoint in result.found)
+    done = sum(len(endpoint.steps()) for endpoint in result.endpoint_results)
     gates = [
         Gate(
             id="complete",
@@ -27,7 +27,7 @@ def load_gates(result: ServerResult, *, broken_off: str = "") -> list[Gate]:
         )
     ]
     gates.append(_waited_gate(result))
-    fixed = [step for endpoint in result.found for step in endpoint.fixed if not step.waited]
+    fixed = [step for endpoint in result.endpoint_results for step in endpoint.fixed if not step.waited]
     lags = [step.result.lag.p99_s for step in fixed if step.result.lag.p99_s is not None]
     limited = sum(step.outcome.value == "generator-limited" for step in fixed)
     gates.append(
@@ -45,14 +45,17 @@ def load_gates(result: ServerResult, *, broken_off: str = "") -> list[Gate]:
 
 def _waited_gate(result: ServerResult) -> Gate:
     """Whether the deciding steps ran while other processes left the processors to the generator and the server."""
-    answers = [answer for endpoint in result.found for answer in endpoint.answers.values()]
+    answers = [answer for endpoint in result.endpoint_results for answer in endpoint.answers.values()]
     waited_count = sum(answer.stopped_by is StoppedBy.WAITED and answer.capacity is None for answer in answers)
-    levels = {(endpoint.endpoint.id, step.level) for endpoint in result.found for step in endpoint.fixed}
+    levels = {(endpoint.endpoint.id, step.level) for endpoint in result.endpoint_results for step in endpoint.fixed}
     clean = {
-        (endpoint.endpoint.id, step.level) for endpoint in result.found for step in endpoint.fixed if not step.waited
+        (endpoint.endpoint.id, step.level)
+        for endpoint in result.endpoint_results
+        for step in endpoint.fixed
+        if not step.waited
     }
     waited_count += len(levels - clean)
-    steps = [step for endpoint in result.found for step in endpoint.steps()]
+    steps = [step for endpoint in result.endpoint_results for step in endpoint.steps()]
     shares = [worst[0] for step in steps if step.waits and (worst := step.waits.worst())]
     waited = sum(step.waited for step in steps)
     measured = f"{waited} of {units.plural(len(steps), 'step')} waited"

@@ -91,7 +91,7 @@ class ServerResult:
     """The results of one server by endpoint, and what was read from it meanwhile."""
 
     server: TargetServer
-    found: list[EndpointResult] = field(default_factory=list)
+    endpoint_results: list[EndpointResult] = field(default_factory=list)
     watched: Watched = field(default_factory=Watched)
 
 
@@ -221,7 +221,7 @@ class _EndpointTest:
             endpoint = next((each for each in server.server.endpoints if each.id == endpoint_id), None)
             if endpoint is not None:
                 endpoint_result = EndpointResult(endpoint, plan.agreement(endpoint_id))
-                server.found.append(endpoint_result)
+                server.endpoint_results.append(endpoint_result)
                 self.parts.append((server.server.target, endpoint_result))
 
     def run(self) -> None:

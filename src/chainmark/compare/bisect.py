@@ -14,7 +14,7 @@ from chainmark.compare.inputs import LoadedRun, RunData
 from chainmark.compare.judge import working_scale
 from chainmark.compare.noise import Archive, differs_more, scaled
 from chainmark.compare.verdict import is_failure
-from chainmark.core.bisect_report import BisectStep, RevisionLevel, SideFound
+from chainmark.core.bisect_report import BisectStep, RevisionLevel, SideState
 from chainmark.core.comparison import Judgement, Outcome, Scale
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Status
@@ -172,7 +172,7 @@ class Known:
 
     row: SearchedRevisions
     seen: SearchedRuns
-    found: FloatArray
+    chances: FloatArray
     followed: SearchTarget
 
     @classmethod
@@ -206,18 +206,18 @@ class Known:
 
     def turn(self) -> int | None:
         """The revision to measure next; None: the search is complete."""
-        return self.row.turn(self.found, self.seen.places.tolist(), self.current)
+        return self.row.turn(self.chances, self.seen.places.tolist(), self.current)
 
     def chance_at(self, place: int) -> float:
         """The probability that a revision has the change."""
-        return float(until_each(self.found)[place])
+        return float(until_each(self.chances)[place])
 
-    def side_of(self, place: int) -> SideFound:
+    def side_of(self, place: int) -> SideState:
         """The state of a revision."""
         chance = self.chance_at(place)
         if DOUBT < chance < 1.0 - DOUBT:
-            return SideFound.DOUBTFUL
-        return SideFound.GOOD if chance <= DOUBT else SideFound.BAD
+            return SideState.DOUBTFUL
+        return SideState.GOOD if chance <= DOUBT else SideState.BAD
 
     def levels(self) -> dict[int, RevisionLevel]:
         """The change of every measured revision relative to the good one."""
@@ -243,7 +243,7 @@ def steps_of(made: Bisection, followed: SearchTarget, archive: Spread | None) ->
             continue
         known = Known.of(made, followed, archive, number + 1)
         level = known.levels().get(visit.place)
-        likely = known.row.likely(known.found)
+        likely = known.row.likely(known.chances)
         steps.append(
             BisectStep(
                 place=visit.place,

@@ -86,7 +86,7 @@ def bisect_report(searched: Searched, tool: str) -> BisectReport:
             "effect": levels.get(searched.made.last),
             "levels": [levels[place] for place in sorted(levels)],
             "steps": searched.steps,
-            "chances": [float(chance) for chance in known.found],
+            "chances": [float(chance) for chance in known.chances],
             "first": stretch.before + 1,
             "last": stretch.at,
             "chance": min(1.0, stretch.chance),
@@ -127,7 +127,7 @@ class _Words:
         known = self.searched.known
         if known is None:
             return Stretch(GOOD, len(self.revisions) - 1, 1.0)
-        return known.row.answer(known.found) or known.row.likely(known.found)
+        return known.row.answer(known.chances) or known.row.likely(known.chances)
 
     def subtitle(self) -> str:
         """Profile, revisions, runs, experiment."""

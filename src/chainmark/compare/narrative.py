@@ -37,7 +37,7 @@ TOO_SMALL = "too small to matter (below 2 %, or below the metric's floor in its 
 
 
 @dataclass(frozen=True)
-class _Found:
+class _JudgedChange:
     """One judgement under one workload."""
 
     against: str
@@ -175,16 +175,16 @@ def narrative(results: Sequence[ByWorkload], settings: Sequence[str]) -> list[Ch
     return [*chapters, Chapter(part=CONCLUSION, title="Results", sentences=concluded)]
 
 
-def _all(result: ByWorkload) -> list[_Found]:
+def _all(result: ByWorkload) -> list[_JudgedChange]:
     against = result.comparisons[0].labels[0]
     return [
-        _Found(against, label, comparison, judgement)
+        _JudgedChange(against, label, comparison, judgement)
         for label, comparison in zip(result.labels, result.comparisons, strict=True)
         for judgement in comparison.judgements
     ]
 
 
-def _of_table(result: ByWorkload, table: str) -> list[_Found]:
+def _of_table(result: ByWorkload, table: str) -> list[_JudgedChange]:
     """The rows of a table, without those that are zero everywhere."""
     results = [
         item for item in _all(result) if item.comparison.catalogue.metric(item.judgement.metric_id).table == table
@@ -275,7 +275,7 @@ def _noise(results: Sequence[ByWorkload]) -> Iterator[str]:
         )
 
 
-def _observed(results: Sequence[_Found], workloads: Sequence[str]) -> list[Sentence]:
+def _observed(results: Sequence[_JudgedChange], workloads: Sequence[str]) -> list[Sentence]:
     """The observations in a table: each change across the workloads, then the unchanged metrics by workload."""
     changed = dict.fromkeys((item.judgement.metric_id, item.judgement.statistic) for item in results if item.is_change)
     sentences = []
@@ -293,12 +293,12 @@ def _observed(results: Sequence[_Found], workloads: Sequence[str]) -> list[Sente
     return sentences
 
 
-def _change(results: Sequence[_Found]) -> Sentence:
+def _change(results: Sequence[_JudgedChange]) -> Sentence:
     clauses = [f"under {item.workload} {_clause(item)}" for item in results]
     return Sentence(text=f"{results[0].name}: {'; '.join(clauses)}.", evidence=[item.evidence for item in results])
 
 
-def _clause(item: _Found) -> str:
+def _clause(item: _JudgedChange) -> str:
     """The observation of one metric, with its interval."""
     if item.holds_none:
         return f"it stays within re-run noise, {item.figures}"
@@ -311,7 +311,7 @@ def _clause(item: _Found) -> str:
     return moves + kind
 
 
-def _against_margin(item: _Found) -> str:
+def _against_margin(item: _JudgedChange) -> str:
     """The position of a cost relative to its margin."""
     if item.judgement.outcome is Outcome.WORSE:
         return f" beyond the margin of {item.worse_beyond}"
@@ -320,7 +320,7 @@ def _against_margin(item: _Found) -> str:
     return f", undecided whether within the margin of {item.margin}"
 
 
-def _unchanged(workload: str, results: Sequence[_Found], *, others: bool) -> Iterator[Sentence]:
+def _unchanged(workload: str, results: Sequence[_JudgedChange], *, others: bool) -> Iterator[Sentence]:
     within = [entry for entry in results if entry.holds_none]
     if within:
         yield _within(workload, within, len(results), others=others)
@@ -348,7 +348,7 @@ def _unchanged(workload: str, results: Sequence[_Found], *, others: bool) -> Ite
         yield Sentence(text=f"Not compared under {workload} ({reason}): {some_of(names, _NAMED_MOST, 'metrics')}.")
 
 
-def _within(workload: str, within: Sequence[_Found], count: int, *, others: bool) -> Sentence:
+def _within(workload: str, within: Sequence[_JudgedChange], count: int, *, others: bool) -> Sentence:
     """A sentence about the metrics of a table within the noise of re-runs.
 
     Args:
@@ -405,10 +405,10 @@ def _concluded(result: ByWorkload) -> list[Sentence]:
     return sentences
 
 
-def _is_moved(item: _Found) -> bool:
+def _is_moved(item: _JudgedChange) -> bool:
     return item.judgement.moved and not item.judgement.gating and item.has_interval
 
 
-def _listed(title: str, results: Sequence[_Found]) -> Sentence:
+def _listed(title: str, results: Sequence[_JudgedChange]) -> Sentence:
     text = "; ".join(item.placed for item in results)
     return Sentence(text=f"{title}: {text}.", evidence=[item.evidence for item in results])

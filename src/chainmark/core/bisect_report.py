@@ -47,7 +47,7 @@ class Way(StrEnum):
     UNCLEAR = "unclear"  # it was not decided whether there is a change to search for
 
 
-class SideFound(StrEnum):
+class SideState(StrEnum):
     """The end of the line that a step found a revision to be like."""
 
     GOOD = "good"
@@ -69,7 +69,7 @@ class BisectStep(BaseModel):
 
     place: int
     pairs: int
-    outcome: SideFound
+    outcome: SideState
     change: float | None = None
     low: float | None = None
     high: float | None = None

@@ -208,7 +208,7 @@ class Tester:
     def _sealed(
         self, session: Session, test: _Test, service: Service, result: ServerResult, place: ExperimentPlace
     ) -> SealedRun:
-        run, endpoints = session.run, result.found
+        run, endpoints = session.run, result.endpoint_results
         run.write_events("steps", steps_frame(endpoints), STEP_SCHEMA)
         run.write_events("seconds", seconds_frame(endpoints), SECOND_SCHEMA)
         run.write_events("errors", errors_frame(endpoints), ERROR_SCHEMA)
@@ -315,7 +315,11 @@ def _findings(test: _Test, service: Service, result: ServerResult) -> Findings:
             *service.contradictions,
             *service.warnings,
             *(f"{name} is not measured: {why}" for name, why in service.skipped.items()),
-            *(f"{endpoint.endpoint.label}: {note}" for endpoint in result.found for note in notes_of(endpoint)),
+            *(
+                f"{endpoint.endpoint.label}: {note}"
+                for endpoint in result.endpoint_results
+                for note in notes_of(endpoint)
+            ),
         ],
     )
 
@@ -333,7 +337,9 @@ def _labels(load: LoadProfile, service: Service, result: ServerResult) -> dict[s
         "hardware": hardware_words(load, service.target),
         "deployment": [load.deployment],
         **service.labels,
-        ENDPOINT: [name for measured in result.found if measured.steps() for name in _names(measured.endpoint)],
+        ENDPOINT: [
+            name for measured in result.endpoint_results if measured.steps() for name in _names(measured.endpoint)
+        ],
     }
     return {key: words for key, words in reported.items() if any(words)}
 
@@ -368,7 +374,7 @@ def _target_entry(
     load: LoadProfile, service: Service, run_id: str, result: ServerResult, whole: LoadTestResult
 ) -> TargetEntry:
     gone = whole.gone if whole.gone and whole.gone.server == service.target.name else None
-    measured = [endpoint for endpoint in result.found if endpoint.steps() or not whole.interrupted]
+    measured = [endpoint for endpoint in result.endpoint_results if endpoint.steps() or not whole.interrupted]
     return TargetEntry(
         name=service.target.name,
         url=service.target.url,
@@ -398,7 +404,7 @@ def _not_reached(load: LoadProfile, service: Service, result: ServerResult, whol
     why = "the test was interrupted"
     if whole.gone:
         why = f"{whole.gone.server} was gone at {units.utc_clock(utc_text(whole.gone.at_ns))}"
-    searched = {reached.endpoint.id: reached.answers for reached in result.found if reached.steps()}
+    searched = {reached.endpoint.id: reached.answers for reached in result.endpoint_results if reached.steps()}
     missing = {}
     for endpoint in service.endpoints:
         if endpoint.id not in searched:
@@ -411,7 +417,7 @@ def _not_reached(load: LoadProfile, service: Service, result: ServerResult, whol
 
 def _health_probe_fact(result: ServerResult) -> list[Fact]:
     """The number of requests between the steps."""
-    counts = sum((endpoint.looks.books for endpoint in result.found), start=NO_REQUESTS)
+    counts = sum((endpoint.looks.books for endpoint in result.endpoint_results), start=NO_REQUESTS)
     if not counts.due:
         return []
     value = f"{units.plural(counts.due, 'request')} from one client, {units.count(counts.failed)} failed; not counted"
@@ -429,7 +435,7 @@ def _keep_corpus(pinned: Path | None, run: UnfinishedRun) -> None:
 def _counts(result: ServerResult) -> dict[str, dict[str, int]]:
     """The accounting of every endpoint, summed over its steps, and of the requests between them."""
     counts = {}
-    for endpoint in result.found:
+    for endpoint in result.endpoint_results:
         steps = sum((step.result.books for step in endpoint.steps()), start=NO_REQUESTS)
         counts[f"requests to {endpoint.endpoint.label}"] = _classes(steps)
         if endpoint.looks.books.due:

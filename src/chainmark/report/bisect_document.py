@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chainmark.core import units
-from chainmark.core.bisect_report import BisectReport, BisectStep, RevisionLevel, SideFound, Way
+from chainmark.core.bisect_report import BisectReport, BisectStep, RevisionLevel, SideState, Way
 from chainmark.core.comparison import Comparison, Scale
 from chainmark.core.verdict import Case, Suite
 from chainmark.core.wording import capitalised
@@ -35,10 +35,10 @@ _WORDS = {
     Way.NO_CHANGE: "NO CHANGE",
     Way.UNCLEAR: "CHANGE NOT CONFIRMED",
 }
-_LOOKS: dict[SideFound, Emphasis] = {
-    SideFound.GOOD: "better",
-    SideFound.BAD: "worse",
-    SideFound.DOUBTFUL: "caution",
+_LOOKS: dict[SideState, Emphasis] = {
+    SideState.GOOD: "better",
+    SideState.BAD: "worse",
+    SideState.DOUBTFUL: "caution",
 }
 _MOST_LISTED = 100
 _HALF_PAGE = (330, 185)

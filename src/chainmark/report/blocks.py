@@ -82,8 +82,8 @@ class TableRow:
         links: targets of its name; on paper only the first.
         tag: one word that marks it.
         more: blocks that it unfolds to on a screen.
-        found_by: further words by which a filter finds it.
-        kept: a filter for relevant rows keeps it.
+        search_text: further words by which a filter finds it.
+        is_relevant: a filter for relevant rows keeps it.
     """
 
     cells: list[TableCell]
@@ -93,8 +93,8 @@ class TableRow:
     links: Phrases = ()
     tag: str = ""
     more: Sequence[Block] = ()
-    found_by: str = ""
-    kept: bool = False
+    search_text: str = ""
+    is_relevant: bool = False
 
 
 def row_of(*cells: str | TableCell, emphasis: Emphasis = "plain") -> TableRow:
@@ -221,7 +221,7 @@ class Filter:
     """A filter over the tables of a section: an example of its input, and the label for the remaining rows."""
 
     example: str
-    kept: str
+    remaining: str
 
 
 @dataclass(frozen=True)

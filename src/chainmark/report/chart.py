@@ -245,7 +245,7 @@ class Chart:
         on_terminal: whether it is also drawn in characters; ``beside`` is text next to a name or a value.
         leads: notes with links, on a screen.
         inset: a smaller chart within it, on a screen.
-        found_by: words by which a filter finds it.
+        search_text: words by which a filter finds it.
     """
 
     id: str
@@ -275,7 +275,7 @@ class Chart:
     beside: Mapping[Any, str] = field(default_factory=dict)
     leads: Sequence[Phrases] = ()
     inset: Chart | None = None
-    found_by: str = ""
+    search_text: str = ""
 
     @property
     def dots(self) -> int:

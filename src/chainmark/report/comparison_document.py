@@ -323,7 +323,7 @@ def _led(comparison: Comparison, chart: Chart, data: ChartData) -> Chart:
         chart,
         note=f"{chart.note}; {samples}" if chart.note else samples,
         half=True,
-        found_by=" ".join([chart.title, metric.id]),
+        search_text=" ".join([chart.title, metric.id]),
     )
     followed = comparison.followed if data.kind is ChartKind.CDF else None
     if followed is None:

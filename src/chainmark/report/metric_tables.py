@@ -157,8 +157,8 @@ def _unfolding(comparison: Comparison, row: JudgedRow) -> TableRow:
         links=(Phrase("chart", chart_anchor(row.chart_ids[0])),) if row.chart_ids else (),
         tag="gating" if row.gating else "",
         more=_behind(comparison, row),
-        found_by=" ".join(marks),
-        kept=row.gating or row.moved,
+        search_text=" ".join(marks),
+        is_relevant=row.gating or row.moved,
     )
 
 

@@ -212,13 +212,13 @@ def search_section(search: LiveSearch) -> Section:
     return Section(f"search-{search.experiment}-section", f"Search {search.experiment}", blocks)
 
 
-_FOUND: dict[str, Emphasis] = {"good": "better", "bad": "worse"}
+_OUTCOME_LOOKS: dict[str, Emphasis] = {"good": "better", "bad": "worse"}
 
 
 def _search_row(number: int, step: LiveStep) -> TableRow:
     return row_of(
         units.count(number), step.revision, TableCell(units.count(step.pairs)),
-        TableCell(step.outcome, emphasis=_FOUND.get(step.outcome, "caution")),
+        TableCell(step.outcome, emphasis=_OUTCOME_LOOKS.get(step.outcome, "caution")),
         TableCell(units.plain_percent(step.chance)), TableCell(units.count(step.left)),
     )  # fmt: skip
 

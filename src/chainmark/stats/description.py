@@ -285,8 +285,8 @@ def _ranks(columns: Sequence[pl.Series], rows: IntArray) -> IntArray:
     result = np.zeros(len(rows), dtype=np.int64)
     for column in columns:
         texts = column.gather(rows).cast(pl.String).fill_null("").to_numpy()
-        found, ranks = np.unique(texts, return_inverse=True)
-        result = result * len(found) + ranks
+        distinct, ranks = np.unique(texts, return_inverse=True)
+        result = result * len(distinct) + ranks
     return result
 
 
@@ -404,23 +404,23 @@ class Descriptions:
         """The description of a metric of the run's catalogue."""
         row = self._row_of[metric_id]
 
-        def found(column: str) -> Any:
+        def cell(column: str) -> Any:
             return self._columns[column][row]
 
-        equal, between = unpacked(found("equal")), unpacked(found("between"))
+        equal, between = unpacked(cell("equal")), unpacked(cell("between"))
         at_or_below = np.cumsum(equal + between)
-        knots = Knots(unpacked_floats(found("knot")), at_or_below - equal, at_or_below)
+        knots = Knots(unpacked_floats(cell("knot")), at_or_below - equal, at_or_below)
         return MetricDescription(
             metric_id=metric_id,
-            rows=found("rows"),
-            mean=found("mean"),
-            squares=found("squares"),
+            rows=cell("rows"),
+            mean=cell("mean"),
+            squares=cell("squares"),
             knots=knots,
-            replicates=_replicates(found, knots, self._seed),
-            track=_track(found),
-            dots=_dots(found),
-            means=_means(found("means").to_list()),
-            tail=_tail(found("tail")),
+            replicates=_replicates(cell, knots, self._seed),
+            track=_track(cell),
+            dots=_dots(cell),
+            means=_means(cell("means").to_list()),
+            tail=_tail(cell("tail")),
         )
 
     def tail(self, metric_id: str) -> list[Extreme]:

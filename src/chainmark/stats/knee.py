@@ -28,13 +28,13 @@ class KneeRange:
 
     Attributes:
         low, high: the 90 % interval, as positions on the axis of the levels.
-        found: number of resamples with a knee.
+        with_knee: number of resamples with a knee.
         resamples: number of resamples.
     """
 
     low: float
     high: float
-    found: int
+    with_knee: int
     resamples: int
 
 

@@ -290,12 +290,12 @@ def family_test(
     result = result[:, :, retained]
     if limits is not None:
         result[0, -1] = np.minimum(result[0, -1], limits[retained])
-    null_p, found_p = _combined(null, result)
+    null_p, observed_p = _combined(null, result)
     now = result[0, -1]
     order = np.argsort(-now, kind="stable")
     adjusted = dict(zip(retained.tolist(), _step_down(null[:, -1], now, order), strict=True))
     return FamilyTest(
-        p_value=float(found_p[0, -1]),
+        p_value=float(observed_p[0, -1]),
         level=float(_thresholds(null_p, _spent_on_worse(looks))[-1]),
         adjusted=tuple(adjusted.get(index, 1.0) for index in range(baseline.shape[1])),
         together=tuple(int(index) for index in retained[order[:_TOGETHER]]),
@@ -337,14 +337,14 @@ def _combined(null: FloatArray, observed: FloatArray) -> tuple[FloatArray, Float
         Shapes (draws, looks) and (cases, looks).
     """
     sizes = [1, _TOGETHER] if null.shape[2] > _TOGETHER else [1]
-    null_sums, found_sums = (
+    null_sums, observed_sums = (
         [-np.sort(-values)[:, :, :size].sum(axis=2) for size in sizes] for values in (null, observed)
     )
     results = np.empty(null.shape[:2]), np.empty(observed.shape[:2])
     for look in range(null.shape[1]):
         smallest = [
             np.min([_ranked(total[:, look], of[:, look]) for total, of in zip(null_sums, sums, strict=True)], axis=0)
-            for sums in (null_sums, found_sums)
+            for sums in (null_sums, observed_sums)
         ]
         for result, value in zip(results, smallest, strict=True):
             result[:, look] = _ranked(-smallest[0], -value)
@@ -439,8 +439,8 @@ def _decided(
     t = _t_of_rows(rows, _squares(archive[None]), contrasts, seen, freedom)
     squares, unchanged = noise.beside_archive(draws, future.archive, rows.shape[1])
     null = _t_of_rows(unchanged, squares, contrasts, seen, freedom)
-    drawn_p, found_p = _combined(null, t) if metrics is None else _combined(null[:, :, metrics], t[:, :, metrics])
-    is_worse = found_p <= _thresholds(drawn_p, _spent_on_worse(future))
+    drawn_p, observed_p = _combined(null, t) if metrics is None else _combined(null[:, :, metrics], t[:, :, metrics])
+    is_worse = observed_p <= _thresholds(drawn_p, _spent_on_worse(future))
     levels = lone_levels(future, _FORECAST_DRAWS)
     bounds = [-t_quantile(1.0 - level, nu) for level, nu in zip(levels, freedom, strict=True)]
     return np.asarray(is_worse | (t.max(axis=2) < np.array(bounds)))

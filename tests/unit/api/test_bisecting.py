@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import chainmark as cm
-from chainmark.core.bisect_report import BisectReport, SideFound, Way
+from chainmark.core.bisect_report import BisectReport, SideState, Way
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.verdict import Verdict
 from chainmark.store.live import LiveSearch, live_searches
@@ -98,7 +98,7 @@ def test_the_version_that_brought_the_change_is_found(whole: _Whole) -> None:
     assert found.step_across.verdict is Verdict.FAIL
     assert found.runs == len(whole.made) < 30
     for step in found.steps:
-        assert step.outcome is (SideFound.BAD if step.place >= 23 else SideFound.GOOD)
+        assert step.outcome is (SideState.BAD if step.place >= 23 else SideState.GOOD)
     assert found.steps[-1].left == 1
     assert "v23" in document.sentence
     assert all(f"v{place}" in document.text() for place in (22, 23))

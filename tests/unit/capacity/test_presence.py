@@ -115,7 +115,7 @@ def test_a_server_that_is_gone_ends_the_test_and_fails_no_level() -> None:
     result = load_result(world)
     assert result.gone is not None
     assert (result.gone.server, result.gone.why) == ("here", "it accepts no connections")
-    answer = next(iter(result.servers[0].found[0].answers.values()))
+    answer = next(iter(result.servers[0].endpoint_results[0].answers.values()))
     assert (answer.stopped_by, answer.capacity, answer.high) == (StoppedBy.GONE, 2.0, None)
     assert answer.steps[-1].partial
     assert world.asked == ["first"] * 3, "nothing else is asked of it"

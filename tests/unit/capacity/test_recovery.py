@@ -242,7 +242,7 @@ def test_no_endpoint_or_server_starts_on_what_another_has_left_behind() -> None:
     )
     result = run_load_test([TargetServer(TARGET, endpoints)], plan, make_runner=world.runner)
     assert not result.interrupted
-    assert [found.looks.reference_s for found in result.servers[0].found] == [QUICK_S, QUICK_S]
+    assert [found.looks.reference_s for found in result.servers[0].endpoint_results] == [QUICK_S, QUICK_S]
     steps = [(name, what) for name, what in world.asked if what != "look"]
     assert steps == [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")]
     first_of_b = world.asked.index(("b", "look"))

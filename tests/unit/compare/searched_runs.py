@@ -88,7 +88,7 @@ class InMemory:
             turn = len(made.of(place, len(made.record.visits) - 1)) if made.record.visits[-1].place == place else 0
             self.visit(place, pair_of(place, known.seen.places.tolist(), LAST, turn))
             known = Known.of(made, followed, None)
-        answer = known.row.answer(known.found)
+        answer = known.row.answer(known.chances)
         way = Way.UNDECIDED if answer is None else Way.FOUND if answer.at - answer.before == 1 else Way.RANGE
         around = None if answer is None else (made.of(answer.before), made.of(answer.at))
         across = None if around is None else compare(*around, tool_version="0.0.0")

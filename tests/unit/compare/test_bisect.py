@@ -6,7 +6,7 @@ import pytest
 
 from chainmark.compare.bisect import differs, followed_of, judgement_of
 from chainmark.compare.decide import Decided, decide
-from chainmark.core.bisect_report import SideFound, Way
+from chainmark.core.bisect_report import SideState, Way
 from chainmark.core.comparison import Scale
 from chainmark.core.errors import UsageError
 from chainmark.core.verdict import Verdict
@@ -65,7 +65,7 @@ def test_the_steps_say_how_what_was_possible_shrank() -> None:
     assert left == sorted(left, reverse=True)
     assert left[-1] == 1
     for step in report.steps:
-        assert step.outcome is (SideFound.BAD if step.place >= CHANGE else SideFound.GOOD)
+        assert step.outcome is (SideState.BAD if step.place >= CHANGE else SideState.GOOD)
     assert report.skipped == {5: TOLD[5]}
     assert len(report.chances) == LAST
     assert report.references == [f"{report.experiment}/commit{place}" for place in (CHANGE - 1, CHANGE)]

@@ -22,7 +22,7 @@ from chainmark.compare.bisect import (
     steps_of,
 )
 from chainmark.compare.decide import Decided, decide
-from chainmark.core.bisect_report import SideFound
+from chainmark.core.bisect_report import SideState
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Judgement, Outcome, Scale, SideValue
 from chainmark.core.distribution import Estimate, MetricSummary
@@ -347,7 +347,7 @@ def test_a_step_says_what_was_known_at_its_end_by_its_own_runs_and_those_before(
         assert (step.change, step.low, step.high) == (level.change, level.low, level.high)
         assert step.chance == known.chance_at(step.place)
         assert step.outcome is known.side_of(step.place)
-        likely = known.row.likely(known.found)
+        likely = known.row.likely(known.chances)
         assert step.left == likely.at - likely.before
     assert steps[0].chance != steps[2].chance
     assert likely.before > 0, "the last one is like the good side"
@@ -366,7 +366,7 @@ def test_steps_by_failing_runs_have_no_changes() -> None:
         (6, 2, None, None, None), (9, 1, None, None, None), (6, 1, None, None, None),
         (4, 4, None, None, None),
     ]  # fmt: skip
-    assert all(step.outcome is SideFound.BAD for step in steps[1:3])
+    assert all(step.outcome is SideState.BAD for step in steps[1:3])
 
 
 def test_what_is_known_is_of_the_visits_that_are_asked_for_and_of_revisions_that_can_be_measured() -> None:
@@ -432,11 +432,11 @@ def test_the_last_revision_between_the_ends_is_the_current_one() -> None:
 @pytest.mark.parametrize(
     ("chance", "expected"),
     [
-        (0.0, SideFound.GOOD), (DOUBT, SideFound.GOOD), (2.0 * DOUBT, SideFound.DOUBTFUL), (0.5, SideFound.DOUBTFUL),
-        (1.0 - 2.0 * DOUBT, SideFound.DOUBTFUL), (1.0 - DOUBT, SideFound.BAD), (1.0, SideFound.BAD),
+        (0.0, SideState.GOOD), (DOUBT, SideState.GOOD), (2.0 * DOUBT, SideState.DOUBTFUL), (0.5, SideState.DOUBTFUL),
+        (1.0 - 2.0 * DOUBT, SideState.DOUBTFUL), (1.0 - DOUBT, SideState.BAD), (1.0, SideState.BAD),
     ],
 )  # fmt: skip
-def test_a_revision_is_good_or_bad_where_hardly_any_doubt_is_left(chance: float, expected: SideFound) -> None:
+def test_a_revision_is_good_or_bad_where_hardly_any_doubt_is_left(chance: float, expected: SideState) -> None:
     known = _known([0, 3], [chance, 1.0 - chance, 0.0])
     assert known.chance_at(1) == pytest.approx(chance)
     assert known.side_of(1) is expected

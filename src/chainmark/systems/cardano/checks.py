@@ -103,15 +103,15 @@ def check_any(cluster: ClusterLogs) -> None:
     files = cluster.files
     if any(file.head.objects for file in files):
         return
-    found = "no lines" if not any(file.stored_bytes for file in files) else "no line that cardano-node prints"
+    content = "no lines" if not any(file.stored_bytes for file in files) else "no line that cardano-node prints"
     problem = next((file.head.problem for file in files if file.head.problem), None)
-    found += f" ({problem})" if problem else ""
+    content += f" ({problem})" if problem else ""
     begin = (
         "its name is that of a log, but it contains"
         if len(files) == 1
         else "their names are those of logs, but they contain"
     )
-    raise UsageError(f"no logs: {listed([file.name for file in files])}: {begin} {found}", SHAPE_HINT)
+    raise UsageError(f"no logs: {listed([file.name for file in files])}: {begin} {content}", SHAPE_HINT)
 
 
 def _misfit_s(host: HostLogs, genesis: Genesis) -> float | None:

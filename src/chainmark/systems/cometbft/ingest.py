@@ -334,7 +334,7 @@ def balance(events: Events, measurement: Measurement, offered_by_profile: int | 
     failed = frozenset() if events.failed is None else frozenset(events.failed["hash"])
     table = _with_ends(events.transactions, measurement.waiting.hashes, failed)
     answers = {name: table.filter(pl.col("answer") == name).height for name in ANSWERS}
-    item = _Found.of(table)
+    item = _StateCounts.of(table)
     account = {
         "offered": table.height,
         "unsent": _sum(answers, UNSENT),
@@ -380,7 +380,7 @@ def _with_ends(transactions: pl.DataFrame, waiting: frozenset[bytes], failed: fr
 
 
 @dataclass(frozen=True)
-class _Found:
+class _StateCounts:
     """Counts of transactions by their state and by their response."""
 
     in_blocks: int

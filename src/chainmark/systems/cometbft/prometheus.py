@@ -248,15 +248,15 @@ def catalogue_of_import() -> Catalogue:
     """The metrics, with the source of those that our own runs read from blocks."""
     own = load_catalogue(Path(__file__).with_name("catalogue.toml"))
     changed = [
-        metric.model_copy(update={"description": _FOUND[metric.id][0], "source": [_FOUND[metric.id][1]]})
-        if metric.id in _FOUND
+        metric.model_copy(update={"description": _SCRAPED[metric.id][0], "source": [_SCRAPED[metric.id][1]]})
+        if metric.id in _SCRAPED
         else metric
         for metric in own.metrics
     ]
     return own.model_copy(update={"metrics": changed})
 
 
-_FOUND = {
+_SCRAPED = {
     "block_interval_s": (
         "Time between the scrapes that first had a height and the previous height on any node; heights that "
         "came between two scrapes share their time evenly. The mean is exact to one scrape interval over the window.",

@@ -18,11 +18,11 @@ from chainmark.systems.trails.results import Tail, TailSample
 from chainmark.systems.trails.trace import Trace, follow_command
 from chainmark.systems.trails.trail import Trail, trails_of
 
-MOST_STORIES = 12  # maximum per comparison: one of a cluster of 52 hosts takes 20 kB
+MOST_TRACES = 12  # maximum per comparison: one of a cluster of 52 hosts takes 20 kB
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Sample:
     """One sample of a tail, before its number and its trace are known."""
 
     run: LoadedRun
@@ -37,10 +37,10 @@ class _Found:
 
 
 @dataclass(frozen=True)
-class _FoundTail:
+class _SampledTail:
     metric: Metric
     side: str
-    samples: list[_Found]
+    samples: list[_Sample]
 
 
 def tails_of(sides: Sequence[SelectedRuns], catalogue: Catalogue, events_of: EventsOf = sealed_events) -> Tails | None:
@@ -57,8 +57,8 @@ def tails_of(sides: Sequence[SelectedRuns], catalogue: Catalogue, events_of: Eve
         events_of: returns the rows of a trail.
     """
     metrics = [metric for metric in catalogue.ordered() if metric.is_shown_closely]
-    found_tails = [_tail(metric, catalogue.population(metric.population), side) for metric in metrics for side in sides]
-    tails = [tail for tail in found_tails if tail.samples]
+    all_tails = [_tail(metric, catalogue.population(metric.population), side) for metric in metrics for side in sides]
+    tails = [tail for tail in all_tails if tail.samples]
     if not tails:
         return None
     followers = _followers(tails, events_of)
@@ -85,20 +85,20 @@ def _trail_of(run: LoadedRun, metric: Metric) -> Trail | None:
     return next((trail for trail in trails_of(run.catalogue) if metric.population in trail.populations), None)
 
 
-def _tail(metric: Metric, population: Population, side: SelectedRuns) -> _FoundTail:
+def _tail(metric: Metric, population: Population, side: SelectedRuns) -> _SampledTail:
     results = [sample for run in side.included or side.runs for sample in _samples(run, metric, population)]
     sign = 1.0 if metric.better is Better.HIGHER else -1.0
     results.sort(key=lambda sample: (sign * sample.value, sample.run.run_id, sample.key, sample.place))
-    return _FoundTail(metric, side.name, results[:TAIL_SAMPLES])
+    return _SampledTail(metric, side.name, results[:TAIL_SAMPLES])
 
 
-def _samples(run: LoadedRun, metric: Metric, population: Population) -> list[_Found]:
+def _samples(run: LoadedRun, metric: Metric, population: Population) -> list[_Sample]:
     """A run's most extreme samples, each of another item."""
     trail = _trail_of(run, metric)
     if trail is None or _are_alike(run, metric):
         return []
     tail = run.tail(metric, population)
-    return [_Found(run, trail, extreme.key, extreme.place, extreme.value) for extreme in tail]
+    return [_Sample(run, trail, extreme.key, extreme.place, extreme.value) for extreme in tail]
 
 
 def _are_alike(run: LoadedRun, metric: Metric) -> bool:
@@ -108,7 +108,7 @@ def _are_alike(run: LoadedRun, metric: Metric) -> bool:
     return whole is not None and whole.min == whole.max
 
 
-def _followers(tails: Sequence[_FoundTail], events_of: EventsOf) -> dict[tuple[str, str], Follower]:
+def _followers(tails: Sequence[_SampledTail], events_of: EventsOf) -> dict[tuple[str, str], Follower]:
     """Per run and trail, the follower that finds its traces; runs without events have none."""
     followers: dict[tuple[str, str], Follower] = {}
     for tail in tails:
@@ -122,13 +122,13 @@ def _followers(tails: Sequence[_FoundTail], events_of: EventsOf) -> dict[tuple[s
     return followers
 
 
-def _chosen(tails: Sequence[_FoundTail]) -> list[tuple[str, str, str]]:
+def _chosen(tails: Sequence[_SampledTail]) -> list[tuple[str, str, str]]:
     ranked = [
         (rank, not tail.metric.gating, -position, sample.thing)
         for position, tail in enumerate(reversed(tails))
         for rank, sample in enumerate(tail.samples)
     ]
-    return list(dict.fromkeys(thing for *_, thing in sorted(ranked, key=_telling)))[:MOST_STORIES]
+    return list(dict.fromkeys(thing for *_, thing in sorted(ranked, key=_telling)))[:MOST_TRACES]
 
 
 def _telling(candidate: tuple[int, bool, int, tuple[str, str, str]]) -> tuple[int, bool, int]:
@@ -137,7 +137,7 @@ def _telling(candidate: tuple[int, bool, int, tuple[str, str, str]]) -> tuple[in
 
 
 def _numbers(
-    tails: Sequence[_FoundTail], followers: dict[tuple[str, str], Follower]
+    tails: Sequence[_SampledTail], followers: dict[tuple[str, str], Follower]
 ) -> dict[tuple[str, str, str], int]:
     things = sorted({sample.thing for tail in tails for sample in tail.samples})
     results: dict[tuple[str, str, str], int] = {}
@@ -154,7 +154,7 @@ def _extreme(metric: Metric) -> str:
 
 
 def _written(
-    tail: _FoundTail, numbers: dict[tuple[str, str, str], int], traces: dict[tuple[str, str, str], int]
+    tail: _SampledTail, numbers: dict[tuple[str, str, str], int], traces: dict[tuple[str, str, str], int]
 ) -> Tail:
     return Tail(
         metric_id=tail.metric.id,

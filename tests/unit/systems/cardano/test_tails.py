@@ -13,7 +13,7 @@ from chainmark.stats.description import TAIL_SAMPLES
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.trails.followed import Tails
 from chainmark.systems.trails.follower import Follower
-from chainmark.systems.trails.tails import MOST_STORIES, tails_of
+from chainmark.systems.trails.tails import MOST_TRACES, tails_of
 from chainmark.systems.trails.trail import trails_of
 
 from tests.unit.compare.synthetic_runs import sides
@@ -64,7 +64,7 @@ def test_only_what_decides_or_is_drawn_has_a_tail(tails: Tails) -> None:
 def test_the_stories_are_those_of_the_tails_and_no_more_than_a_page_can_hold(
     tails: Tails, runs: tuple[SealedRun, SealedRun]
 ) -> None:
-    assert 0 < len(tails.stories) <= MOST_STORIES
+    assert 0 < len(tails.stories) <= MOST_TRACES
     told = [sample for tail in tails.tails for sample in tail.samples if sample.story is not None]
     for sample in told:
         story = tails.stories[sample.story or 0]

@@ -112,7 +112,7 @@ def _tally_table(verification: Verification) -> Table:
             TableCell(units.count(lacking) if lacking else ""),
             TableCell(mark, emphasis="worse" if tally.differing else "better"),
         ]
-        rows.append(TableRow(cells, kept=bool(tally.differing)))
+        rows.append(TableRow(cells, is_relevant=bool(tally.differing)))
     return Table("tally", "Their figures and ours", columns, rows, sortable=True)
 
 

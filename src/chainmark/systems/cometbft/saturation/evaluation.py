@@ -362,7 +362,7 @@ def knee_of(cells: Sequence[LoadCell], seed: int) -> Knee:
             "a load has a single run: no interval" if not repeated else "the resamples do not agree on a knee",
         )
     else:
-        reported = f"interval from {spread.found} of {spread.resamples} resamples of the repetitions"
+        reported = f"interval from {spread.with_knee} of {spread.resamples} resamples of the repetitions"
     return Knee(
         load_per_s=loads[place],
         low_per_s=round(spread.low) if spread else None,
