@@ -22,7 +22,7 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Status
 from chainmark.core.times import NS
 from chainmark.core.verdict import Verdict
-from chainmark.network.prometheus_api import KeptAnswers, LiveServer, Prometheus, ServerError, read_recorded
+from chainmark.network.prometheus_api import LiveServer, Prometheus, ServerError, StoredResponses, read_recorded
 from chainmark.stats.extrapolated_rate import extrapolated_rate
 from chainmark.store.runs import SealedRun, Store
 
@@ -323,4 +323,4 @@ def test_two_imports_can_be_compared(here: Here, imported: Imported) -> None:
 def test_a_reader_of_kept_answers_refuses_what_is_none(tmp_path: Path) -> None:
     (tmp_path / "0001.json.zst").write_bytes(b"nothing")
     with pytest.raises(UsageError, match="does not contain a response"):
-        KeptAnswers(tmp_path)
+        StoredResponses(tmp_path)

@@ -24,7 +24,7 @@ from chainmark.core.progress import Progress
 from chainmark.core.secrets import without_password
 from chainmark.core.storage import storage_errors
 from chainmark.core.verdict import Verdict, worst
-from chainmark.lab.corpora import CorpusSystem, KeptCorpus, WrongRequest
+from chainmark.lab.corpora import CorpusRecord, CorpusSystem, WrongRequest
 from chainmark.lab.loading import LoadTest, Tester, at_levels_of, recorded_corpus
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.profiles import apply_setting
@@ -294,7 +294,7 @@ def corpus(
     http_version: WantedVersion = HTTP_1,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
-) -> KeptCorpus:
+) -> CorpusRecord:
     """Store requests that a server answers correctly in a file, for future load tests.
 
     Args:
@@ -343,7 +343,7 @@ def check_corpus(
     http_version: WantedVersion = HTTP_1,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
-) -> tuple[KeptCorpus, list[WrongRequest]]:
+) -> tuple[CorpusRecord, list[WrongRequest]]:
     """Send every request of a corpus once to a server: the corpus, and the requests without a correct response.
 
     Args:

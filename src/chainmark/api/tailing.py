@@ -94,8 +94,10 @@ def follow(
             try:
                 imports = Importer(run_store, able).make_all(replace(order, source=spool), relay(progress, cancel))
             except ChainmarkError as error:
-                kept_as = f"the followed log is not lost: import it with `chainmark ingest {system} {_saved(spool)}`"
-                error.hint = kept_as if error.hint is None else f"{error.hint}; {kept_as}"
+                import_hint = (
+                    f"the followed log is not lost: import it with `chainmark ingest {system} {_saved(spool)}`"
+                )
+                error.hint = import_hint if error.hint is None else f"{error.hint}; {import_hint}"
                 raise
     return [Run(run.run, is_new=run.is_new) for run in imports]
 

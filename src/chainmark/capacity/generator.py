@@ -17,7 +17,7 @@ from chainmark import _native
 # A generator that has received no command for this long has been abandoned.
 FORGOTTEN_S = 60.0
 _PERIOD_S = 1.0
-_kept: dict[str, Generator] = {}
+_generators: dict[str, Generator] = {}
 
 
 class Generator:
@@ -25,7 +25,7 @@ class Generator:
 
     def __init__(self) -> None:
         self._load: _native.HttpLoad | None = None
-        self.asked_s = time.monotonic()
+        self.last_command_s = time.monotonic()
 
     def answer(self, command: str, argument: Any) -> Any:
         """Execute a command: time, make, start, progress, stop, finish or leave.
@@ -33,7 +33,7 @@ class Generator:
         Raises:
             ValueError, ConnectionError: the order or the URL is not valid.
         """
-        self.asked_s = time.monotonic()
+        self.last_command_s = time.monotonic()
         if command == "time":
             return time.time_ns()
         if command == "make":
@@ -64,20 +64,20 @@ def replied(generator: Generator, command: str, argument: Any) -> dict[str, Any]
 
 def answer_here(key: str, command: str, argument: Any) -> dict[str, Any]:
     """The response of the generator of that name in this process, which is created on its first command."""
-    if key not in _kept:
-        _kept[key] = Generator()
+    if key not in _generators:
+        _generators[key] = Generator()
         threading.Thread(target=_watch, args=(key,), name="chainmark-generator", daemon=True).start()
-    reply = replied(_kept[key], command, argument)
+    reply = replied(_generators[key], command, argument)
     if command == "leave":
-        _kept.pop(key, None)
+        _generators.pop(key, None)
     return reply
 
 
 def _watch(key: str) -> None:
     """Stop the load when the client has gone."""
-    while (generator := _kept.get(key)) is not None:
-        if time.monotonic() - generator.asked_s > FORGOTTEN_S:
-            _kept.pop(key, None)
+    while (generator := _generators.get(key)) is not None:
+        if time.monotonic() - generator.last_command_s > FORGOTTEN_S:
+            _generators.pop(key, None)
         del generator
         time.sleep(_PERIOD_S)
 

@@ -19,7 +19,7 @@ from chainmark.core.errors import ExitCode
 from chainmark.systems.offered import offers
 
 if TYPE_CHECKING:
-    from chainmark.lab.corpora import KeptCorpus, WrongRequest
+    from chainmark.lab.corpora import CorpusRecord, WrongRequest
 
 _LISTED = 10
 _OFFERED = {offer.system: offer.corpus for offer in offers() if offer.corpus is not None}
@@ -62,7 +62,7 @@ def _sampling(system: str) -> Callable[..., None]:
         connection: Connection,
     ) -> None:
         with progress() as listener:
-            kept_corpus = cm.corpus(
+            record = cm.corpus(
                 system,
                 url,
                 path,
@@ -73,7 +73,7 @@ def _sampling(system: str) -> Callable[..., None]:
                 **connection.arguments(),
                 progress=listener,
             )
-        _show(kept_corpus, path, as_json)
+        _show(record, path, as_json)
 
     return sample
 
@@ -110,7 +110,7 @@ def import_(
 ) -> None:
     """Import the requests of other load tests; the help above lists the supported ones."""
     with progress() as listener:
-        kept_corpus = cm.corpus(
+        record = cm.corpus(
             system,
             target,
             path,
@@ -120,7 +120,7 @@ def import_(
             **connection.arguments(),
             progress=listener,
         )
-    _show(kept_corpus, path, as_json)
+    _show(record, path, as_json)
 
 
 @app.command("check", epilog="Example: `chainmark corpus check corpus.json --target http://127.0.0.1:8083`")
@@ -136,13 +136,13 @@ def check(
 ) -> None:
     """Send every request of a corpus to a server once. Exit code 0: all answers are correct; 1: some are not."""
     with progress() as listener:
-        kept_corpus, wrong = cm.check_corpus(
+        record, wrong = cm.check_corpus(
             system, path, target, http_version=_version(http2=http2), **connection.arguments(), progress=listener
         )
-    total = sum(sum(counts.values()) for counts in kept_corpus.requests.values())
+    total = sum(sum(counts.values()) for counts in record.requests.values())
     if as_json:
         print_json(
-            {"hash": kept_corpus.hash, "requests": total, "wrong": [asdict(wrong_request) for wrong_request in wrong]}
+            {"hash": record.hash, "requests": total, "wrong": [asdict(wrong_request) for wrong_request in wrong]}
         )
     else:
         out().print(
@@ -152,21 +152,21 @@ def check(
     raise typer.Exit(ExitCode.FAIL if wrong else ExitCode.DONE)
 
 
-def _show(kept_corpus: KeptCorpus, path: Path, as_json: bool) -> None:
+def _show(record: CorpusRecord, path: Path, as_json: bool) -> None:
     if as_json:
-        print_json({"path": str(path), **asdict(kept_corpus)})
+        print_json({"path": str(path), **asdict(record)})
         return
     table = Table("endpoint", Column("requests", justify="right"), Column("kinds", overflow="fold"), box=None)
-    for endpoint, counts in kept_corpus.requests.items():
+    for endpoint, counts in record.requests.items():
         kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items() if len(counts) > 1)
         table.add_row(endpoint, units.count(sum(counts.values())), kinds)
-    for endpoint, reason in kept_corpus.skipped.items():
+    for endpoint, reason in record.skipped.items():
         table.add_row(endpoint, "–", reason)
     out().print(table)
-    if kept_corpus.refused:
-        out().print(f"\n{units.count(len(kept_corpus.refused))} were not answered correctly and are not in the corpus:")
-        _list(kept_corpus.refused)
-    out().print(f"\nnetwork {kept_corpus.network}\nhash    {kept_corpus.hash}", markup=False)
+    if record.refused:
+        out().print(f"\n{units.count(len(record.refused))} were not answered correctly and are not in the corpus:")
+        _list(record.refused)
+    out().print(f"\nnetwork {record.network}\nhash    {record.hash}", markup=False)
     say(f"corpus  {path}")
 
 

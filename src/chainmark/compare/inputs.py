@@ -101,7 +101,7 @@ class LoadedRun:
         self._summaries: Mapping[str, MetricSummary] | None = None
         self._ordered: dict[str, OrderedSamples | None] = {}
         self._described: Descriptions | None = None
-        self._kept: dict[str, pl.DataFrame] = {}
+        self._cached: dict[str, pl.DataFrame] = {}
 
     @property
     def run_id(self) -> str:
@@ -140,7 +140,7 @@ class LoadedRun:
             population_id: of the population.
             columns: None reads all of them, too many in a large population.
         """
-        cached = self._kept.get(population_id)
+        cached = self._cached.get(population_id)
         if cached is not None:
             return FrameSamples({population_id: cached}).samples(population_id, columns)
         metrics = self.catalogue.metrics_of(population_id)
@@ -150,7 +150,7 @@ class LoadedRun:
         frame = self._run.samples(population_id, columns)
         population = self.catalogue.population(population_id)
         if frame.height * (len(metrics) + len(population.keys) + 1) <= _CACHED_CELLS:
-            self._kept[population_id] = self._run.samples(population_id)  # small: one read serves every column
+            self._cached[population_id] = self._run.samples(population_id)  # small: one read serves every column
         return frame
 
     def ordered(self, population_id: str) -> OrderedSamples | None:

@@ -29,7 +29,7 @@ class WrongRequest:
 
 
 @dataclass(frozen=True)
-class KeptCorpus:
+class CorpusRecord:
     """The content of a file of requests.
 
     Attributes:
@@ -51,7 +51,7 @@ class KeptCorpus:
 class CorpusSystem(System, Protocol):
     """A system whose requests can be kept in a file."""
 
-    def keep_corpus(self, profile: BaseModel, order: ServiceRequest, progress: Progress) -> KeptCorpus:
+    def keep_corpus(self, profile: BaseModel, order: ServiceRequest, progress: Progress) -> CorpusRecord:
         """Write sampled requests, or those of ``order.corpus``, with correct responses to ``order.pinned``.
 
         Raises:
@@ -59,7 +59,7 @@ class CorpusSystem(System, Protocol):
             EnvironmentFailure: it cannot be reached, or the file cannot be written.
         """
 
-    def check_corpus(self, path: Path, target: Target, progress: Progress) -> tuple[KeptCorpus, list[WrongRequest]]:
+    def check_corpus(self, path: Path, target: Target, progress: Progress) -> tuple[CorpusRecord, list[WrongRequest]]:
         """Send every request of a stored file once to a server; returns those without a correct response.
 
         Raises:

@@ -14,8 +14,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from chainmark.capacity.access import NOBODY, Access, hidden_in_errors
-from chainmark.capacity.kept_access import KeptAccess, kept_access, restored
 from chainmark.capacity.model import Target, Tls
+from chainmark.capacity.stored_access import StoredAccess, restored, stored_access
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.load_report import LoadReport, TargetEntry
 from chainmark.core.manifest import ExperimentPlace, Status
@@ -62,7 +62,7 @@ class _Record(BaseModel):
     like: str = ""
     ca_file: str | None
     verify: bool
-    access: dict[str, KeptAccess] = {}
+    access: dict[str, StoredAccess] = {}
     version: str | None
     started_at: str
     missing: dict[int, str] = {}
@@ -211,7 +211,7 @@ class MatrixTester:
             like=self._former(order.like) if order.like else "",
             ca_file=str(Path(order.tls.ca_file).resolve()) if order.tls.ca_file else None,
             verify=order.tls.verify,
-            access={server.id: kept_access(self._access(server.id)) for server in order.plan.servers if server.url},
+            access={server.id: stored_access(self._access(server.id)) for server in order.plan.servers if server.url},
             version=order.version,
             started_at=utc_now(),
         )
@@ -284,7 +284,7 @@ class MatrixTester:
         """The authentication of the requests of these cells, by server."""
         servers = dict.fromkeys(cell.server.id for cell in cells)
         return {
-            server: restored(record.access.get(server, KeptAccess()), self._access(server), folder.experiment_id)
+            server: restored(record.access.get(server, StoredAccess()), self._access(server), folder.experiment_id)
             for server in servers
         }
 

@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 
 # On which side of the threshold a load is, by its value; "leans": its interval includes the threshold.
 Standing = Literal["kept up", "leans to kept up", "leans to lost", "lost", "no data"]
-KEPT: tuple[Standing, ...] = ("kept up", "leans to kept up")
+KEEPING_UP: tuple[Standing, ...] = ("kept up", "leans to kept up")
 # The side of runs without another subject to compare with.
 LONE_SIDE = "subject"
 
@@ -208,7 +208,7 @@ def bisected_load(loads: Sequence[SweepLoad], standings: Mapping[SweepLoad, Stan
         if between := _open(line, standings):
             adjacent = [] if edge is None else _beside(line, edge)
             return next((load for load in adjacent if load in between), between[(len(between) - 1) // 2])
-        edge = max((load.per_s for load in line if standings.get(load) in KEPT), default=0)
+        edge = max((load.per_s for load in line if standings.get(load) in KEEPING_UP), default=0)
     return None
 
 
@@ -222,10 +222,10 @@ def _bounding_load(loads: Sequence[SweepLoad], standings: Mapping[SweepLoad, Sta
         return None
     least, most = min(doubtful), max(doubtful)
     is_lost_above = any(standing == "lost" and load.per_s > most for load, standing in standings.items())
-    is_kept_below = any(standing == "kept up" and load.per_s < least for load, standing in standings.items())
+    is_sustained_below = any(standing == "kept up" and load.per_s < least for load, standing in standings.items())
     left = [load for load in loads if load not in standings]
     above = [load for load in left if load.per_s > most and not is_lost_above]
-    below = [load for load in left if load.per_s < least and not is_kept_below]
+    below = [load for load in left if load.per_s < least and not is_sustained_below]
     return min(above, key=lambda load: load.per_s, default=None) or max(
         below, key=lambda load: load.per_s, default=None
     )
@@ -269,8 +269,8 @@ def _beside(line: Sequence[SweepLoad], edge: int) -> list[SweepLoad]:
 
 def contradicting(standings: Mapping[SweepLoad, Standing]) -> list[SweepLoad]:
     """The loads that are not sustained although an equal or higher one is, and the loads that contradict them."""
-    sweep_loads = [load for load, standing in standings.items() if standing in KEPT]
-    lost = [load for load, standing in standings.items() if standing not in {*KEPT, "no data"}]
+    sweep_loads = [load for load, standing in standings.items() if standing in KEEPING_UP]
+    lost = [load for load, standing in standings.items() if standing not in {*KEEPING_UP, "no data"}]
     least, most = (
         min((load.per_s for load in lost), default=None),
         max((load.per_s for load in sweep_loads), default=None),
@@ -289,31 +289,31 @@ def wanted_load(versions: Iterable[Iterable[Mapping[SweepLoad, Standing]]], plan
     """
     for measures in versions:
         for measure in measures or [{}]:
-            retained = {load.per_s: standing in KEPT for load, standing in measure.items()}
-            if (load := next_load(retained, plan)) is not None:
+            sustained = {load.per_s: standing in KEEPING_UP for load, standing in measure.items()}
+            if (load := next_load(sustained, plan)) is not None:
                 return load
     return None
 
 
-def next_load(retained: Mapping[int, bool], plan: SweepPlan) -> int | None:
+def next_load(sustained: Mapping[int, bool], plan: SweepPlan) -> int | None:
     """The next load of one version's adaptive search; None if its edge is known with the requested precision.
 
     Args:
-        retained: by load, whether it is sustained.
+        sustained: by load, whether it is sustained.
         plan: its limits.
     """
     step = plan.step
-    if not retained:
+    if not sustained:
         return _whole(plan.first_load, step)
-    lowest, highest = min(retained), max(retained)
-    failed = sorted(load for load, is_kept in retained.items() if not is_kept)
+    lowest, highest = min(sustained), max(sustained)
+    failed = sorted(load for load, is_sustained in sustained.items() if not is_sustained)
     if not failed:
         return highest * 2 if highest * 2 <= plan.most_load else None
     if failed[0] == lowest:
         return _whole(lowest // 2, step) if lowest >= 2 * step else None
     if failed[0] == highest and highest * 2 <= plan.most_load:
         return highest * 2  # beyond the edge: that a higher load does not increase throughput
-    low = max(load for load in retained if load < failed[0])
+    low = max(load for load in sustained if load < failed[0])
     middle = _whole((low + failed[0]) // 2, step)
     close = failed[0] - low <= plan.relative_gap * low
     return None if close or not low < middle < failed[0] else middle

@@ -109,7 +109,7 @@ class LiveServer:
 
 
 @dataclass
-class KeptAnswers:
+class StoredResponses:
     """Responses that :class:`Prometheus` stored in a folder, looked up by the same query."""
 
     folder: Path
@@ -169,7 +169,7 @@ class Prometheus:
     source: PrometheusSource
     keep: Path | None = None
     warnings: list[str] = field(default_factory=list)
-    _kept: int = 0
+    _stored: int = 0
 
     def __enter__(self) -> Self:
         return self
@@ -258,8 +258,8 @@ class Prometheus:
     def _data(self, path: str, parameters: Parameters) -> Any:
         answer = self.source.ask(path, parameters)
         if self.keep is not None:
-            self._kept += 1
-            _write(self.keep / f"{self._kept:04d}.json.zst", path, parameters, answer)
+            self._stored += 1
+            _write(self.keep / f"{self._stored:04d}.json.zst", path, parameters, answer)
         for reported in answer.get("warnings") or []:
             if reported not in self.warnings:
                 self.warnings.append(str(reported))
@@ -277,14 +277,14 @@ def _append(all_series: dict[tuple[tuple[str, str], ...], TimeSeries], series: T
     known.values.extend(series.values)
 
 
-def _write(path: Path, asked: str, parameters: Parameters, answer: Mapping[str, Any]) -> None:
+def _write(path: Path, query_path: str, parameters: Parameters, answer: Mapping[str, Any]) -> None:
     """Series sorted by their labels: servers return them in any order, and equal responses should give equal bytes."""
     retained = dict(answer)
     data = retained.get("data")
     if isinstance(data, dict) and isinstance(data.get("result"), list):
         ordered = sorted(data["result"], key=lambda datum: json.dumps(datum, sort_keys=True))
         retained["data"] = {**data, "result": ordered}
-    content = {"path": asked, "parameters": dict(parameters), "answer": retained}
+    content = {"path": query_path, "parameters": dict(parameters), "answer": retained}
     text = json.dumps(content, sort_keys=True, ensure_ascii=False).encode()
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -221,7 +221,7 @@ class Scraper:
         self._pool = ThreadPoolExecutor(max_workers=max(1, min(16, len(self._urls))), thread_name_prefix="scrape")
         self._files = {name: ZstdWriter(folder / f"{name}.prom.zst") for name in self._urls}
         self.missed: dict[str, int] = dict.fromkeys(self._urls, 0)
-        self.kept: dict[str, int] = dict.fromkeys(self._urls, 0)
+        self.stored: dict[str, int] = dict.fromkeys(self._urls, 0)
         # The newest pages for live progress; a page is some tens of kilobytes.
         self.last_pages: dict[str, bytes] = {}
         self._silent: set[str] = set()
@@ -251,7 +251,7 @@ class Scraper:
             return
         with storage_errors(self._folder / f"{name}.prom.zst"):
             self._files[name].write(SCRAPE_MARK + str(now_ns).encode() + b"\n" + response.content + b"\n")
-        self.kept[name] += 1
+        self.stored[name] += 1
         self.last_pages[name] = response.content
 
     def close(self) -> None:

@@ -17,15 +17,15 @@ def aa_document(report: AAReport) -> Document:
     if left_out:
         blocks.append(Remarks("left-out", "Excluded runs", left_out))
     share = report.splits.get(Verdict.FAIL, 0) / sum(report.splits.values())
-    is_kept = report.verdict is not Verdict.FAIL
-    rate_text = "not significantly more than the promised 5 %" if is_kept else "significantly more than 5 %"
+    is_within_limit = report.verdict is not Verdict.FAIL
+    rate_text = "not significantly more than the promised 5 %" if is_within_limit else "significantly more than 5 %"
     reason = f"{units.plain_percent(share)} of the splits judge one half as worse than the other, {rate_text}"
     return Document(
         kind="aa",
         title=report.title,
         subtitle=report.subtitle,
         verdict=report.verdict,
-        word="MEASURED" if is_kept else "FALSE ALARMS",
+        word="MEASURED" if is_within_limit else "FALSE ALARMS",
         sentence=prose(report.sentence),
         suites=[Suite(report.title, [Case("false-alarms", "False alarms", report.verdict, reason)])],
         sections=[Section("noise", "Measurement noise", blocks)],

@@ -33,13 +33,13 @@ def history_check_document(check: HistoryCheck) -> Document:
         blocks.append(Remarks("examples", "Judged as moved", false_alarms.examples))
     if splits.runs:
         blocks.append(Remarks("splits", "Split runs", splits.runs))
-    is_kept = check.verdict is not Verdict.FAIL
+    is_within_limit = check.verdict is not Verdict.FAIL
     return Document(
         kind="aa",
         title=check.title,
         subtitle=check.subtitle,
         verdict=check.verdict,
-        word="MEASURED" if is_kept else "FALSE ALARMS",
+        word="MEASURED" if is_within_limit else "FALSE ALARMS",
         sentence=prose(check.sentence),
         suites=[Suite(check.title, [Case("false-alarms", "False alarms", check.verdict, check.sentence)])],
         sections=[Section("alarms", "False alarms", blocks)],

@@ -36,7 +36,7 @@ class Painter:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._pool: ProcessPoolExecutor | None = None
-        self._kept: OrderedDict[tuple[str, str, int, str], str] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, str, int, str], str] = OrderedDict()
 
     def svg(self, document: Content, chart_id: str, part: int, look: str) -> str:
         """One chart of a document, or a part of it, in one of `LOOKS`.
@@ -47,11 +47,11 @@ class Painter:
         """
         key = (document.digest, chart_id, part, look)
         with self._lock:
-            if (known := self._kept.get(key)) is None:
-                known = self._kept[key] = self._drawn(document, chart_id, part, look)
-            self._kept.move_to_end(key)
-            while len(self._kept) > _MOST_CACHED:
-                self._kept.popitem(last=False)
+            if (known := self._cache.get(key)) is None:
+                known = self._cache[key] = self._drawn(document, chart_id, part, look)
+            self._cache.move_to_end(key)
+            while len(self._cache) > _MOST_CACHED:
+                self._cache.popitem(last=False)
             return known
 
     def _drawn(self, document: Content, chart_id: str, part: int, look: str) -> str:

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.times import NS
 from chainmark.network.prometheus_api import (
-    KeptAnswers,
     LiveServer,
     Prometheus,
     ServerError,
+    StoredResponses,
     any_of,
     matchers,
     read_recorded,
@@ -160,7 +160,7 @@ def test_warnings_are_handed_on_once(tmp_path: Path) -> None:
     kept = [read_recorded(path) for path in sorted(tmp_path.iterdir())]
     assert [one["parameters"]["query"] for one in kept] == ["x[1001ms]", "y[1001ms]"]
     assert "secret" not in json.dumps(kept)
-    again = Prometheus(KeptAnswers(tmp_path))
+    again = Prometheus(StoredResponses(tmp_path))
     again.samples("x", 0, NS)
     assert again.warnings == ["store-3 did not answer"], "kept answers are as partial as they were"
     with pytest.raises(UsageError, match="do not include the query"):

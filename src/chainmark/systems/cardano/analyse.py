@@ -66,8 +66,8 @@ class HostResult:
 
     Attributes:
         region: None without a topology.
-        slot_records, kept_slots: before and after the conditions on slots.
-        first_slot, last_slot: of the kept records; None without any.
+        slot_records, selected_slots: before and after the conditions on slots.
+        first_slot, last_slot: of the selected records; None without any.
         forged, chained, accepted: number of blocks that it forged, over the whole log.
         errors: number of blocks with contradictory lines in its log; they are excluded everywhere.
     """
@@ -75,7 +75,7 @@ class HostResult:
     name: str
     region: str | None
     slot_records: int
-    kept_slots: int
+    selected_slots: int
     first_slot: int | None
     last_slot: int | None
     forged: int
@@ -100,8 +100,8 @@ class AnalysisResult:
         battles: number of other blocks at the heights of the main chain's.
         unadopted: number of accepted blocks that no host adopted.
         observations: number of observations of accepted blocks by hosts other than the forger, by class.
-        slots_analysed: floor of the mean over hosts of (last kept slot - first kept slot); None without any.
-        analysed_duration_s: from the first to the last slot that any host kept; None without any.
+        slots_analysed: floor of the mean over hosts of (last selected slot - first selected slot); None without any.
+        analysed_duration_s: from the first to the last selected slot of any host; None without any.
         hosts: in the given order.
         contradictions: hosts whose clocks contradict each other.
         written: rows per population.
@@ -150,8 +150,8 @@ class AnalysisResult:
 
     @property
     def hosts_without_slots(self) -> list[str]:
-        """The hosts without any kept slot; the cluster's metrics exclude them."""
-        return [host.name for host in self.hosts if host.kept_slots == 0]
+        """The hosts without any selected slot; the cluster's metrics exclude them."""
+        return [host.name for host in self.hosts if host.selected_slots == 0]
 
 
 def analyse(
@@ -372,7 +372,7 @@ class Blocks:
                     name=name,
                     region=self.regions.get(name),
                     slot_records=of.records if of else 0,
-                    kept_slots=of.kept if of else 0,
+                    selected_slots=of.selected if of else 0,
                     first_slot=of.first if of else None,
                     last_slot=of.last if of else None,
                     forged=forged[name],
@@ -416,7 +416,7 @@ def catalogue_for(catalogue: Catalogue, rules: Rules, hosts: int) -> Catalogue:
     The standard deviation is the largest of the hosts', and a centile is the median of theirs.
 
     Args:
-        hosts: those with kept slots.
+        hosts: those with selected slots.
     """
     limit = len(STANDARD_CENTILES)
     if not rules.published:

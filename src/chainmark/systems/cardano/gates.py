@@ -37,7 +37,7 @@ _EXCEPTIONAL = (
 CLOCK_LIMIT_S = 0.010
 # Lines of several threads are written in almost their order.
 ORDER_LIMIT_S = 1.0
-_KEPT = 5
+_MOST_LISTED = 5
 _TEXT = 80
 
 
@@ -233,7 +233,7 @@ def _readability(judged: GateInputs, findings: GateFindings) -> None:
     retained = 0
     for name, count in malformed.items():
         for line in judged.summaries[name].books.malformed_kept:
-            if retained == _KEPT:
+            if retained == _MOST_LISTED:
                 break
             retained += 1
             noun = "line" if count == 1 else "lines"
@@ -278,7 +278,7 @@ def _clocks(judged: GateInputs, findings: GateFindings) -> None:
         else "no contradiction",
         f"no header precedes its block by more than {units.duration(CLOCK_LIMIT_S)}, slots begin on time",
         fine=not details,
-        detail="; ".join(details[:_KEPT]),
+        detail="; ".join(details[:_MOST_LISTED]),
     )
 
 
@@ -331,8 +331,8 @@ def _made_elsewhere(count: int) -> str:
 
 
 def _bridged(blocks: Sequence[tuple[int, str]]) -> str:
-    named = [f"{number} ({block[:12]}…)" for number, block in blocks[:_KEPT]]
-    more = f" and {units.count(len(blocks) - _KEPT)} more" if len(blocks) > _KEPT else ""
+    named = [f"{number} ({block[:12]}…)" for number, block in blocks[:_MOST_LISTED]]
+    more = f" and {units.count(len(blocks) - _MOST_LISTED)} more" if len(blocks) > _MOST_LISTED else ""
     noun = "block" if len(blocks) == 1 else "blocks"
     return (
         f"the forging of {units.count(len(blocks))} {noun} of the chain is in no log, so the forging metrics lack "
@@ -349,8 +349,8 @@ def _unused_messages(judged: GateInputs, findings: GateFindings) -> None:
             if reason in summary.usage.unused
         }
         if counts:
-            hosts = ", ".join(f"{name} {units.count(count)}" for name, count in list(counts.items())[:_KEPT])
-            more = f" and {len(counts) - _KEPT} more hosts" if len(counts) > _KEPT else ""
+            hosts = ", ".join(f"{name} {units.count(count)}" for name, count in list(counts.items())[:_MOST_LISTED])
+            more = f" and {len(counts) - _MOST_LISTED} more hosts" if len(counts) > _MOST_LISTED else ""
             findings.warnings.append(f"messages that are not used ({reason}): {hosts}{more}")
 
 

@@ -61,12 +61,12 @@ class KnownBlocks:
             `witnesses` (number of hosts that know it).
     """
 
-    def __init__(self, links: pl.DataFrame, kept: pl.DataFrame | None = None) -> None:
+    def __init__(self, links: pl.DataFrame, adopted: pl.DataFrame | None = None) -> None:
         """Join what the hosts recorded; if numbers differ, use the most frequent one, otherwise the first one.
 
         Args:
             links: one row per host and block, hosts in their order: the decoder's columns (`tables.LINKS`) and `host`.
-            kept: one row per host and height: the `block` that the host adopted there last.
+            adopted: one row per host and height: the `block` that the host adopted there last.
         """
         expressions = [
             pl.col(name).drop_nulls().mode(maintain_order=True).first() for name in ("block_no", "slot", "size_bytes")
@@ -86,25 +86,25 @@ class KnownBlocks:
         self._numbers: dict[str, int] = {block: number for block, number in numbers if number is not None}
         self._parents = _parents(links)
         self._heights = sorted(set(self._numbers.values()))
-        self._kept = kept
+        self._adopted = adopted
 
-    def keeping(self, kept: pl.DataFrame) -> KnownBlocks:
+    def keeping(self, adopted: pl.DataFrame) -> KnownBlocks:
         """The same blocks with the hosts' last adoptions by other rules, one row per host and height."""
         known = copy(self)
-        known._kept = kept
+        known._adopted = adopted
         known.__dict__.pop("_by_number", None)
         return known
 
     @cached_property
     def _by_number(self) -> dict[int, str]:
         """Per height the block that most hosts kept there: the loser of a battle is known to as many."""
-        kept = pl.LazyFrame(schema={"block": pl.String, "keepers": pl.UInt32})
-        if self._kept is not None:
-            kept = self._kept.lazy().group_by("block").agg(keepers=pl.len())
+        keepers = pl.LazyFrame(schema={"block": pl.String, "keepers": pl.UInt32})
+        if self._adopted is not None:
+            keepers = self._adopted.lazy().group_by("block").agg(keepers=pl.len())
         best = (
             self.table.lazy()
             .drop_nulls("block_no")
-            .join(kept, on="block", how="left")
+            .join(keepers, on="block", how="left")
             .with_columns(pl.col("keepers").fill_null(0))
             .sort("block_no", "keepers", "witnesses", "block", descending=[False, True, True, False])
             .unique("block_no", keep="first", maintain_order=True)

@@ -77,8 +77,8 @@ class HostSlots:
     """A summary of a host's slot records.
 
     Attributes:
-        records, kept: before and after the conditions.
-        first, last: the first and last kept slot; None without any.
+        records, selected: before and after the conditions.
+        first, last: the first and last selected slot; None without any.
         known_from: by metric the first slot from which it is known; absent if it never is.
         counted: the metrics that count something that the host reports.
     """
@@ -86,7 +86,7 @@ class HostSlots:
     name: str
     path: Path
     records: int
-    kept: int
+    selected: int
     first: int | None
     last: int | None
     known_from: Mapping[str, int]
@@ -102,7 +102,7 @@ def survey(name: str, path: Path, conditions: Sequence[FilterCondition]) -> Host
         pl.scan_parquet(path)
         .select(
             records=pl.len(),
-            kept=slot.filter(expression).len(),
+            selected=slot.filter(expression).len(),
             first=slot.filter(expression).min(),
             last=slot.filter(expression).max(),
             **{f"from_{metric}": slot.filter(reported).min() for metric, reported in REPORTED_BY.items()},
@@ -115,7 +115,7 @@ def survey(name: str, path: Path, conditions: Sequence[FilterCondition]) -> Host
         name=name,
         path=path,
         records=result["records"],
-        kept=result["kept"],
+        selected=result["selected"],
         first=result["first"],
         last=result["last"],
         known_from={metric: start for metric in REPORTED_BY if (start := result[f"from_{metric}"]) is not None},
@@ -153,7 +153,7 @@ def write_slot_samples(
     path: Path,
     progress: Progress,
 ) -> int:
-    """Write the kept slots of all hosts as one Parquet file, by slot, then host; returns the number of rows.
+    """Write the selected slots of all hosts as one Parquet file, by slot, then host; returns the number of rows.
 
     Args:
         hosts: in order.
@@ -163,7 +163,7 @@ def write_slot_samples(
     parts = path.with_name(f"{path.name}.parts")
     with storage_errors(path):
         parts.mkdir(parents=True)
-        rows, total = 0, max(1, sum(host.kept for host in hosts))
+        rows, total = 0, max(1, sum(host.selected for host in hosts))
         at_a_time = rows_at_a_time(len(hosts))
         readers = [_Reader(host, conditions, _selection(host, genesis, rules, names), at_a_time) for host in hosts]
         # A file without rows first, so that the file exists.
@@ -182,10 +182,10 @@ def write_slot_samples(
 
 
 class _Reader:
-    """The kept slots of one host, read some thousand at a time.
+    """The selected slots of one host, read some thousand at a time.
 
     Attributes:
-        unread: number of kept slots that are still in the file.
+        unread: number of selected slots that are still in the file.
         waiting: those that were read and not yet emitted, ascending.
     """
 
@@ -194,7 +194,7 @@ class _Reader:
     ) -> None:
         self._path, self._test, self._columns = host.path, slot_test(conditions), columns
         self._offset, self._at_a_time = 0, at_a_time
-        self.unread = host.kept
+        self.unread = host.selected
         self.waiting = pl.DataFrame(schema={"slot": pl.Int64})
 
     @property
@@ -213,7 +213,7 @@ class _Reader:
         return int(self.waiting["slot"][-1])
 
     def piece(self) -> pl.LazyFrame:
-        """The next records, as far as they are kept."""
+        """The next records, as far as they are selected."""
         piece = pl.scan_parquet(self._path).slice(self._offset, self._at_a_time)
         self._offset += self._at_a_time
         return piece.filter(self._test).select(self._columns)

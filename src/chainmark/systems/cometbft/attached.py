@@ -43,7 +43,7 @@ from chainmark.systems.cometbft.workload import LoadRequest, Measurement, measur
 NOT_KNOWN = "not known from outside"
 # Those of this machine's own samples that concern the measurement; the others would be mistaken for the nodes'.
 _OF_THIS_MACHINE = ("machine_", "nodes_", "harness_")
-_KEPT_OF_THIS_MACHINE = "machine_steal_share"
+_STEAL_SHARE = "machine_steal_share"
 _MEMPOOLS = ("mempool_mean_transactions", "mempool_max_transactions")
 # Properties of a process that no metrics page has.
 _NOT_ON_PAGES = (
@@ -138,9 +138,7 @@ def _known(data_frames: Mapping[str, pl.DataFrame], *, has_pages: bool) -> dict[
         del retained["host_second"], retained["host"]
         retained["second"] = retained["second"].drop(_MEMPOOLS)
     foreign = [
-        name
-        for name in retained["second"].columns
-        if name.startswith(_OF_THIS_MACHINE) and name != _KEPT_OF_THIS_MACHINE
+        name for name in retained["second"].columns if name.startswith(_OF_THIS_MACHINE) and name != _STEAL_SHARE
     ]
     retained["second"] = retained["second"].drop(foreign)
     return {
@@ -194,7 +192,7 @@ def _drained(measurement: Measurement) -> Gate:
 
 def _own_pressure(seconds: pl.DataFrame, limit: float) -> Gate:
     """As far as it concerns our own processes."""
-    columns = {"generator and observer": "generator_run_queue_share", "stolen": _KEPT_OF_THIS_MACHINE}
+    columns = {"generator and observer": "generator_run_queue_share", "stolen": _STEAL_SHARE}
     shares = {
         source: value for source, name in columns.items() if isinstance(value := seconds[name].mean(), int | float)
     }

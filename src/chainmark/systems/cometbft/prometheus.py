@@ -24,7 +24,7 @@ from chainmark.core.progress import Progress
 from chainmark.core.wording import enumerated
 from chainmark.lab.profiles import apply_setting, check_profile
 from chainmark.lab.protocols import Imported, ImportRequest
-from chainmark.network.prometheus_api import KeptAnswers, LiveServer, Prometheus, PrometheusSource
+from chainmark.network.prometheus_api import LiveServer, Prometheus, PrometheusSource, StoredResponses
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.cometbft.analyse import Window
@@ -79,7 +79,7 @@ def ingest_recorded(order: ImportRequest, run: UnfinishedRun, progress: Progress
     content = _read_order(folder / ORDERED)
     settings = _settings(order.settings, content["settings"])
     requested = Range(content["begin_ns"], content["end_ns"], settings)
-    source = KeptAnswers(folder, content["server"])
+    source = StoredResponses(folder, content["server"])
     return _ingest(order.version or content["version"], requested, source, run, progress)
 
 

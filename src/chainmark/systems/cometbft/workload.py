@@ -159,7 +159,7 @@ def measure(network: CometNetwork, order: LoadRequest, raw: Path, progress: Prog
         records=records,
         observed=observed,
         sampler=sampler,
-        scrape_files={name: raw / "scrapes" / f"{name}.prom.zst" for name in scraper.kept},
+        scrape_files={name: raw / "scrapes" / f"{name}.prom.zst" for name in scraper.stored},
         scrapes_missed=sum(scraper.missed.values()),
         first_height=first_height,
         last_height=last_height,

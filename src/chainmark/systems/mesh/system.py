@@ -18,7 +18,7 @@ from chainmark.core.caveats import contradicts
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Fact, Subject
 from chainmark.core.progress import Progress
-from chainmark.lab.corpora import KeptCorpus, WrongRequest
+from chainmark.lab.corpora import CorpusRecord, WrongRequest
 from chainmark.lab.profiles import check_profile
 from chainmark.lab.protocols import UNVERSIONED, Imported, ImportRequest, Service, ServiceRequest
 from chainmark.report.document import Document
@@ -106,7 +106,7 @@ class MeshApi(FollowsRequests):
             contradictions=_contradictions(server, order.version),
         )
 
-    def keep_corpus(self, profile: BaseModel, order: ServiceRequest, progress: Progress) -> KeptCorpus:
+    def keep_corpus(self, profile: BaseModel, order: ServiceRequest, progress: Progress) -> CorpusRecord:
         """Sample requests, or take those of CSV files, and write those that the server answers correctly."""
         mesh = cast(MeshProfile, profile)
         with MeshClient.of(order.target, _timeout_s(mesh)) as client:
@@ -116,7 +116,7 @@ class MeshApi(FollowsRequests):
             corpus.save(order.pinned)
         return _corpus_record(corpus)
 
-    def check_corpus(self, path: Path, target: Target, progress: Progress) -> tuple[KeptCorpus, list[WrongRequest]]:
+    def check_corpus(self, path: Path, target: Target, progress: Progress) -> tuple[CorpusRecord, list[WrongRequest]]:
         """Send every request once."""
         corpus = Corpus.load(path)
         with MeshClient.of(target) as client:
@@ -134,8 +134,8 @@ def _timeout_s(profile: MeshProfile) -> float:
     return profile.timeout_s()
 
 
-def _corpus_record(corpus: Corpus) -> KeptCorpus:
-    return KeptCorpus(
+def _corpus_record(corpus: Corpus) -> CorpusRecord:
+    return CorpusRecord(
         hash=corpus.hash,
         network=corpus.network_name,
         requests={endpoint.read.label: corpus.strata_counts()[endpoint.id] for endpoint in corpus.endpoints},

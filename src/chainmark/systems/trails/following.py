@@ -57,7 +57,7 @@ def followed(
     trail = _trail(run, trails_of(run.catalogue) if trails is None else trails, order.trail)
     events = events_of(run, trail)
     if events is None:
-        raise _nothing_kept(run, trail.id)
+        raise _no_trace_data(run, trail.id)
     follower = Follower(events, trail, run.manifest)
     if order.key is None:
         return slowest_document(_slowest(run, trail, follower, order.most, total))
@@ -107,12 +107,12 @@ def _trail(run: SealedRun, trails: Sequence[Trail], trail_id: str) -> Trail:
     if trail is not None:
         return trail
     if not trails:
-        raise _nothing_kept(run, trail_id)
+        raise _no_trace_data(run, trail_id)
     known = ", ".join(f"`{follow_command(trail.id, run.run_id, 'KEY')}`" for trail in trails)
     raise UsageError(f"run `{run.run_id}` has no trail `{trail_id}`", f"it has {known}")
 
 
-def _nothing_kept(run: SealedRun, trail_id: str) -> UsageError:
+def _no_trace_data(run: SealedRun, trail_id: str) -> UsageError:
     return UsageError(
         f"run `{run.run_id}` has no data to trace a {trail_id}",
         "its system's catalogue has no trails; `chainmark runs show` lists its metrics",

@@ -108,7 +108,7 @@ def test_the_facts_of_a_healthy_cluster(tmp_path: Path) -> None:
     assert found.observations == {"valid": 8}
     assert (found.slots_analysed, found.analysed_duration_s) == (49, 49)
     assert [(host.forged, host.chained, host.accepted) for host in found.hosts] == [(2, 2, 1), (2, 2, 2), (2, 1, 1)]
-    assert [(host.slot_records, host.kept_slots, host.first_slot) for host in found.hosts] == [(60, 50, 10)] * 3
+    assert [(host.slot_records, host.selected_slots, host.first_slot) for host in found.hosts] == [(60, 50, 10)] * 3
 
 
 def test_hosts_give_their_shares(tmp_path: Path) -> None:

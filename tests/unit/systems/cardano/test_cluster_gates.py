@@ -346,7 +346,7 @@ def test_a_condition_on_more_hosts_than_were_read_is_the_reason() -> None:
 
 def test_hosts_without_slots_and_blocks_without_adoption_are_said() -> None:
     kept = HostResult("a", None, 100, 9, 1, 9, 0, 0, 0, 0)
-    idle = replace(kept, name="b", kept_slots=0, first_slot=None, last_slot=None)
+    idle = replace(kept, name="b", selected_slots=0, first_slot=None, last_slot=None)
     assert find(judged(analysis=analysed(unadopted=["b1", "b2"], hosts=[kept, idle]))).warnings == [
         "no slot of b passes the filters: excluded from the resource usage",
         "2 analysed blocks were adopted by no host",

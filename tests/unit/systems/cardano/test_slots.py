@@ -41,7 +41,7 @@ def _samples(
     found = _survey(folder, hosts, filters)
     rows = write_slot_samples(found, conditions, GENESIS, rules, path=path, progress=Silent())
     frame = pl.read_parquet(path)
-    assert frame.height == rows == sum(host.kept for host in found)
+    assert frame.height == rows == sum(host.selected for host in found)
     return frame
 
 
@@ -82,8 +82,8 @@ def test_only_kept_slots_are_there_and_the_first_record_belongs_to_epoch_0(tmp_p
     assert frame.filter(pl.col("host") == "a")["slot"].to_list() == list(range(200, 210))
     assert frame.filter(pl.col("host") == "b")["slot"].to_list() == list(range(251, 260))
     of = {host.name: host for host in _survey(tmp_path, hosts, ["EpochGEq=2"])}
-    assert (of["a"].records, of["a"].kept, of["a"].first, of["a"].last) == (20, 10, 200, 209)
-    assert (of["c"].records, of["c"].kept, of["c"].first, of["c"].last) == (1, 0, None, None)
+    assert (of["a"].records, of["a"].selected, of["a"].first, of["a"].last) == (20, 10, 200, 209)
+    assert (of["c"].records, of["c"].selected, of["c"].first, of["c"].last) == (1, 0, None, None)
 
 
 def test_nothing_kept_is_an_empty_file(tmp_path: Path) -> None:

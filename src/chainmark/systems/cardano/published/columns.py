@@ -150,17 +150,17 @@ class _Values:
     def __init__(self, runs: Sequence[LoadedRun], *, published_rules: bool) -> None:
         self._runs = runs
         published_figures = [figures_of(run) for run in runs] if published_rules else []
-        self._kept = [item for item in published_figures if item is not None]
-        if len(self._kept) < len(runs):
-            self._kept = []
+        self._published = [item for item in published_figures if item is not None]
+        if len(self._published) < len(runs):
+            self._published = []
 
     def rules(self) -> str:
         """Their rules, in a sentence."""
-        if not self._kept:
+        if not self._published:
             return rules_of(self._runs[0].catalogue, self._runs[0].manifest)
         hosts = [
             len(figure.hosts)
-            for published_figures in self._kept
+            for published_figures in self._published
             for figure in published_figures.figures.values()
             if isinstance(figure, OverHosts)
         ]
@@ -169,14 +169,14 @@ class _Values:
 
     def facts(self) -> list[Sequence[tuple[str, str]]]:
         """The facts of every run."""
-        if self._kept:
-            return [published_figures.facts for published_figures in self._kept]
+        if self._published:
+            return [published_figures.facts for published_figures in self._published]
         return [[(fact.label, fact.value) for fact in run.manifest.facts] for run in self._runs]
 
     def average(self, metric: Metric) -> float | None:
         """The value of a metric in a report; None if no run has it."""
         result = self._figures(metric)
-        if not self._kept or result is None:
+        if not self._published or result is None:
             return _average(self._runs, metric, self._runs[0].catalogue.population(metric.population))
         several = len(result) > 1
         means = [cdf.mean_of_means if several and isinstance(cdf, OverHosts) else cdf.mean for cdf in result]
@@ -212,7 +212,9 @@ class _Values:
         """A metric's figures by the published rules; None if a run has none of it."""
         name = metric.published_id or ""
         cdfs = [
-            published_figures.figures[name] for published_figures in self._kept if name in published_figures.figures
+            published_figures.figures[name]
+            for published_figures in self._published
+            if name in published_figures.figures
         ]
         return cdfs if cdfs and len(cdfs) == len(self._runs) else None
 

@@ -62,7 +62,7 @@ def measured_figures(
     ordered = sorted(hosts, key=lambda host: host.name)
     blocks = Blocks(ordered, genesis, conditions, PUBLISHED, {}, recorded=recorded)
     slots = [survey(host.name, host.slots, conditions) for host in ordered if host.slots is not None]
-    host_slots = [host for host in slots if host.kept]
+    host_slots = [host for host in slots if host.selected]
     names = {metric.id: metric.published_id or _UNSHOWN.get(metric.id, "") for metric in catalogue.metrics}
     figures: dict[str, Figure] = {}
     for frame in blocks.samples_of_blocks().values():
@@ -106,7 +106,7 @@ def _over_hosts(
         result["cdfHostSlots"] = cdf_of([(host.last or 0) - (host.first or 0)])
         return result | {names[metric]: _cdf(own[metric]) for metric in own.columns if names.get(metric)}
 
-    with worker_threads(max(host.kept for host in hosts)) as pool:
+    with worker_threads(max(host.selected for host in hosts)) as pool:
         reported = dict(zip([host.name for host in hosts], pool.map(of_host, hosts), strict=True))
     first = next(iter(reported.values()))
     return {name: OverHosts({host: figures[name] for host, figures in reported.items()}) for name in first}
@@ -136,7 +136,7 @@ class _Domain:
 
     Attributes:
         table: the blocks of the main chain.
-        hosts: those with kept slots.
+        hosts: those with selected slots.
         books: the accounting of hosts whose logs hold a message.
     """
 
@@ -152,24 +152,24 @@ class _Domain:
 
     @property
     def ends(self) -> list[tuple[int, int]]:
-        """Every host's first and last kept slot."""
+        """Every host's first and last selected slot."""
         return [(host.first or 0, host.last or 0) for host in self.hosts]
 
     @property
     def slots_analysed(self) -> int | None:
-        """Floor of the mean over hosts of the last kept slot minus the first."""
+        """Floor of the mean over hosts of the last selected slot minus the first."""
         return sum(last - first for first, last in self.ends) // len(self.hosts) if self.hosts else None
 
     @property
     def duration_s(self) -> int | None:
-        """From the first to the last slot that any host kept."""
+        """From the first to the last selected slot of any host."""
         if not self.hosts:
             return None
         slots = max(last for _, last in self.ends) - min(first for first, _ in self.ends)
         return round(slots * self.genesis.slot_length_s)
 
     def slots_of_hosts(self) -> dict[str, pl.Series]:
-        """The kept slots' ends and lengths, one sample per host."""
+        """The selected slots' ends and lengths, one sample per host."""
         firsts, lasts = (pl.Series([end[place] for end in self.ends], dtype=pl.Int64) for place in (0, 1))
         return {"ddFiltered.low": firsts, "ddFiltered.high": lasts, "ddFilteredCount": lasts - firsts}
 

@@ -11,7 +11,7 @@ from chainmark.compare.judge import Bench, judge, unjudged
 from chainmark.core import units
 from chainmark.core.comparison import Judgement, Outcome
 from chainmark.core.metric import Metric
-from chainmark.lab.schedules import KEPT, SweepLoad
+from chainmark.lab.schedules import KEEPING_UP, SweepLoad
 from chainmark.lab.schedules import Standing as SweepStanding
 from chainmark.lab.sweeping import SweepTest
 from chainmark.stats.intervals import LEVEL, mean_and_variance, wilson_limits
@@ -166,14 +166,14 @@ class _Diagonal:
     standings: list[Standing]
 
     @property
-    def kept(self) -> bool:
+    def keeps_up(self) -> bool:
         """By the values alone, whether every cell sustains its load."""
-        return all(standing in KEPT for standing in self.standings)
+        return all(standing in KEEPING_UP for standing in self.standings)
 
     @property
     def saturated(self) -> bool:
         """By the values alone, whether no cell sustains its load."""
-        return not any(standing in KEPT for standing in self.standings)
+        return not any(standing in KEEPING_UP for standing in self.standings)
 
     @property
     def clearly_keeps_up(self) -> bool:
@@ -215,21 +215,21 @@ def saturation_of(cells: Sequence[LoadCell], tolerance: float, measure: Measure)
     diagonals = _diagonals(
         cells, (lambda cell: cell.standing) if measure == "committed" else lambda cell: cell.pace_standing
     )
-    retained = _run_up(diagonals, lambda item: item.kept)
+    sustained = _run_up(diagonals, lambda item: item.keeps_up)
     lost = _run_up(diagonals[::-1], lambda item: item.saturated)
-    clear_kept = _run_up(diagonals, lambda item: item.clearly_keeps_up)
+    clearly_sustained = _run_up(diagonals, lambda item: item.clearly_keeps_up)
     clear_lost = _run_up(diagonals[::-1], lambda item: item.clearly_saturated)
-    rest = diagonals[retained : len(diagonals) - lost] if retained + lost < len(diagonals) else []
-    diagonal = diagonals[retained - 1] if retained and not rest and lost else None
-    low = diagonals[clear_kept - 1].load if clear_kept else 0
+    rest = diagonals[sustained : len(diagonals) - lost] if sustained + lost < len(diagonals) else []
+    diagonal = diagonals[sustained - 1] if sustained and not rest and lost else None
+    low = diagonals[clearly_sustained - 1].load if clearly_sustained else 0
     high = diagonals[len(diagonals) - clear_lost].load if clear_lost else None
     is_clear = diagonal is not None and diagonal.load == low and clear_lost == lost
     state: State
     if not diagonals:
         state, reason = "no data", "no valid run"
     elif rest:
-        state, reason = "contradictory", _contradiction(rest, diagonals[retained:], 1.0 - tolerance, measure)
-    elif not retained:
+        state, reason = "contradictory", _contradiction(rest, diagonals[sustained:], 1.0 - tolerance, measure)
+    elif not sustained:
         state, reason = "nothing kept up", f"even the smallest load, {_per_s(diagonals[0].load)}, is not sustained"
     elif not lost:
         state, reason = "lower bound", f"every tested load, up to {_per_s(diagonals[-1].load)}, is sustained"
@@ -237,7 +237,7 @@ def saturation_of(cells: Sequence[LoadCell], tolerance: float, measure: Measure)
         state, reason = "found", "no interval includes the threshold"
     else:
         state, reason = "leaning", _point_estimates(diagonals, 1.0 - tolerance, measure)
-    best = diagonals[retained - 1] if retained else None
+    best = diagonals[sustained - 1] if sustained else None
     chosen = min(best.cells, key=lambda cell: cell.connections) if best else None
     return Saturation(
         measure=measure,
@@ -297,13 +297,13 @@ def _cell_text(cell: LoadCell, measure: Measure) -> str:
 
 
 def _contradiction(rest: Sequence[_Diagonal], beyond: Sequence[_Diagonal], threshold: float, measure: Measure) -> str:
-    mixed = next((diagonal for diagonal in rest if not diagonal.kept and not diagonal.saturated), None)
+    mixed = next((diagonal for diagonal in rest if not diagonal.keeps_up and not diagonal.saturated), None)
     limit = units.plain_percent(threshold)
     if mixed is not None:
         text = " and ".join(_cell_text(cell, measure) for cell in mixed.cells)
         return f"the cells of one load, {_per_s(mixed.load)}, are on both sides of {limit}: {text}"
     first = beyond[0]
-    again = next(diagonal for diagonal in beyond if diagonal.kept)
+    again = next(diagonal for diagonal in beyond if diagonal.keeps_up)
     return (
         f"{_per_s(first.load)} is below {limit} ({_cell_text(first.cells[0], measure)}), but the larger load "
         f"{_per_s(again.load)} is not ({_cell_text(again.cells[0], measure)})"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import chainmark as cm
-from chainmark.capacity.kept_access import kept_access, restored
+from chainmark.capacity.stored_access import restored, stored_access
 from chainmark.core.errors import UsageError
 
 SET = {"TOKEN": "s3cr3t-token", "PASSWORD": "s3cr3t-word"}
@@ -34,7 +34,7 @@ def test_what_is_stored_lets_the_requests_in_again_and_holds_no_secret(
     given: dict[str, str], missing: list[str]
 ) -> None:
     access = cm.Access(**given, environment=SET)  # type: ignore[arg-type]
-    kept = kept_access(access)
+    kept = stored_access(access)
     assert "s3cr3t" not in kept.model_dump_json()
     assert list(kept.missing.values()) == missing
     nobody = cm.Access(environment=SET)
@@ -50,7 +50,7 @@ def test_what_is_given_again_comes_first(tmp_path: Path, monkeypatch: pytest.Mon
     """A file is found from any folder; a token that is given again replaces a stored name and password."""
     monkeypatch.chdir(tmp_path)
     Path("key.txt").write_text("s3cr3t-key", encoding="utf-8")
-    kept = kept_access(cm.Access(["X-Key: @key.txt"], user="me:${PASSWORD}", environment=SET))
+    kept = stored_access(cm.Access(["X-Key: @key.txt"], user="me:${PASSWORD}", environment=SET))
     monkeypatch.chdir("/")
     again = restored(kept, cm.Access(["Authorization: Bearer other"], environment=SET), "plan-1")
     assert again.values() == [("Authorization", "Bearer other"), ("X-Key", "s3cr3t-key")]

@@ -21,7 +21,7 @@ _PROXY = re.compile(rf"http://(?:(?P<user>.*)@)?[^@$]*|{_VARIABLE}")
 _AUTHORIZATION = "authorization"
 
 
-class KeptAccess(BaseModel):
+class StoredAccess(BaseModel):
     """The form stored in a plan's `experiment.json`: it contains no secrets.
 
     Attributes:
@@ -39,7 +39,7 @@ class KeptAccess(BaseModel):
     missing: dict[str, str] = {}
 
 
-def kept_access(access: Access) -> KeptAccess:
+def stored_access(access: Access) -> StoredAccess:
     """The parts without a secret, and the options that contain one."""
     headers = {_name(text): _with_whole_path(text) for text in access.headers}
     open_ = {name: text for name, text in headers.items() if not _is_secret(text, access)}
@@ -51,12 +51,12 @@ def kept_access(access: Access) -> KeptAccess:
     if proxy and not _is_open_proxy(proxy):
         proxy, missing["proxy"] = None, "--proxy 'http://NAME:…'"
     certificate, key = (str(path.resolve()) if path else None for path in (access.certificate, access.key))
-    return KeptAccess(
+    return StoredAccess(
         headers=list(open_.values()), user=user, certificate=certificate, key=key, proxy=proxy, missing=missing
     )
 
 
-def restored(retained: KeptAccess, given: Access, experiment: str) -> Access:
+def restored(retained: StoredAccess, given: Access, experiment: str) -> Access:
     """The access that a plan began with; options given now take precedence.
 
     Raises:
