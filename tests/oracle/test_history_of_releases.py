@@ -14,9 +14,9 @@ from chainmark.compare.gates import same_workload
 from chainmark.compare.inputs import LoadedRun
 from chainmark.compare.noise import build_of
 from chainmark.compare.releases import Releases
-from chainmark.core.asked import BaselineKind
 from chainmark.core.comparison import Judgement, Outcome
 from chainmark.core.epoch import Epoch
+from chainmark.core.question import BaselineKind
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.published.entries import published_of

@@ -17,12 +17,12 @@ from chainmark.compare.false_alarms import re_run_alarms
 from chainmark.compare.gates import same_workload
 from chainmark.compare.inputs import LoadedRun
 from chainmark.compare.noise import build_of
-from chainmark.core.asked import BaselineKind
 from chainmark.core.catalogue import WIDEST, Bounds
 from chainmark.core.comparison import Judgement, Outcome
 from chainmark.core.distribution import MetricSummary
 from chainmark.core.epoch import Epoch
 from chainmark.core.metric import Better
+from chainmark.core.question import BaselineKind
 from chainmark.core.verdict import Verdict
 from chainmark.store.runs import SealedRun, Store
 

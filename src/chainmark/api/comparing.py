@@ -18,12 +18,12 @@ from chainmark.compare.profiles import profiled
 from chainmark.compare.side_by_side import compare_side_by_side
 from chainmark.compare.split import PartsOf
 from chainmark.compare.workloads import joined, matched
-from chainmark.core.asked import BaselineKind, Question
 from chainmark.core.catalogue import Margins
 from chainmark.core.caveats import Caveats
 from chainmark.core.comparison import Comparison
 from chainmark.core.errors import UsageError
 from chainmark.core.profiled import Profiled
+from chainmark.core.question import BaselineKind, Question
 from chainmark.core.tool import tool_version
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
@@ -185,7 +185,7 @@ def compare(
         return published(references, era, run_store)
     if era is not None:
         raise UsageError("`--era` requires the published style", "add `--style published`, or omit `--era`")
-    how = How(_kind(against), anchor, as_choice(margins), _asked(question), why)
+    how = How(_kind(against), anchor, as_choice(margins), _as_question(question), why)
     if any(isinstance(reference, str) and is_document(reference) for reference in references):
         return compared(_with_reports(references, run_store), run_store, how)
     run_store = run_store.held()
@@ -200,7 +200,7 @@ def _kind(against: str) -> BaselineKind:
     return BaselineKind(against)
 
 
-def _asked(question: str) -> Question:
+def _as_question(question: str) -> Question:
     if question not in set(Question):
         raise UsageError(f"`{question}` is not a valid question", f"valid values: {' and '.join(Question)}")
     return Question(question)

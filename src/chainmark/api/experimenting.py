@@ -27,12 +27,12 @@ from chainmark.compare.false_alarms import history_check
 from chainmark.compare.gates import more_runs_may_pass
 from chainmark.compare.judge import cannot_be_decided_by_one_pair
 from chainmark.core import units
-from chainmark.core.asked import BaselineKind
 from chainmark.core.catalogue import Margins
 from chainmark.core.errors import EnvironmentFailure, InvalidRunError, UsageError
 from chainmark.core.manifest import ExperimentLength, failed_gates
 from chainmark.core.profiles import CPU
 from chainmark.core.progress import Progress
+from chainmark.core.question import BaselineKind
 from chainmark.core.tool import tool_version
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import enumerated

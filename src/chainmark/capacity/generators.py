@@ -104,19 +104,19 @@ class _Child:
         self._to, self._from = cast(IO[bytes], self._popen.stdin), cast(IO[bytes], self._popen.stdout)
         self.pid = self._popen.pid
         self._read = bytearray()
-        self._asked = 0
+        self._number = 0
 
     def ask(self, command: str, argument: Any) -> dict[str, Any]:
-        self._asked += 1
-        self._write({"number": self._asked, "command": command, "argument": argument})
+        self._number += 1
+        self._write({"number": self._number, "command": command, "argument": argument})
         while True:
             reply: dict[str, Any] = json.loads(self._line())
             # An interrupted wait has left a reply unread.
-            if reply["number"] == self._asked:
+            if reply["number"] == self._number:
                 return reply
 
-    def _write(self, asked: dict[str, Any]) -> None:
-        remaining = memoryview(json.dumps(asked).encode() + b"\n")
+    def _write(self, request: dict[str, Any]) -> None:
+        remaining = memoryview(json.dumps(request).encode() + b"\n")
         try:
             while remaining:
                 remaining = remaining[os.write(self._to.fileno(), remaining) :]

@@ -114,7 +114,7 @@ def learnt(path: Path, endpoints: Sequence[Endpoint]) -> Learnt:
     try:
         with _opened(path) as file:
             for line in filter(str.strip, file):
-                request = _asked(line)
+                request = _request_of(line)
                 if request is None:
                     unread += 1
                 elif (id_ := endpoint_of(*request)) is not None:
@@ -139,7 +139,7 @@ def _opened(path: Path) -> TextIO:
     return path.open(encoding="utf-8")
 
 
-def _asked(line: str) -> tuple[str, str] | None:
+def _request_of(line: str) -> tuple[str, str] | None:
     """Method and path of the request in a line."""
     if not line.lstrip().startswith("{"):
         return _of_text(line)

@@ -303,7 +303,7 @@ class StepResult(Finished):
             )
 
     @property
-    def not_asked(self) -> int:
+    def generator_limited(self) -> int:
         """Failed requests that met a limit of the generator's machine, not of the server."""
         return self._failed_by(GENERATOR_LIMIT)
 

@@ -93,18 +93,18 @@ class _Evidence:
         return self.result.closed_idle
 
     @property
-    def not_asked(self) -> int:
-        return self.result.not_asked
+    def generator_limited(self) -> int:
+        return self.result.generator_limited
 
     @property
-    def asked(self) -> int:
+    def counted(self) -> int:
         """Requests that count: all but those whose connection had closed before the server received them."""
         return self.books.due - self.closed_idle
 
     @property
     def never_answered(self) -> int:
         """Counted requests that failed or were never sent."""
-        return self.asked - self.books.ok
+        return self.counted - self.books.ok
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class _PartEvidence(_Evidence):
         return self.part.failed_by(IDLE_CLOSE)
 
     @property
-    def not_asked(self) -> int:
+    def generator_limited(self) -> int:
         return self.part.failed_by(GENERATOR_LIMIT)
 
 
@@ -191,7 +191,7 @@ def _of_parts(
         limits = [_centile(evidence, StepCondition.P99, 0.99, part.sla.p99_s), _errors(evidence)]
         if part.sla.p95_s is not None:
             limits.insert(1, _centile(evidence, StepCondition.P95, 0.95, part.sla.p95_s))
-        conditions += [replace(limit, part=part.id, met=limit.met or not evidence.asked) for limit in limits]
+        conditions += [replace(limit, part=part.id, met=limit.met or not evidence.counted) for limit in limits]
     return tuple(conditions)
 
 
@@ -245,7 +245,7 @@ def _separated(low: float, high: float, limit: float) -> StepOutcome:
 
 def _centile(evidence: _Evidence, name: StepCondition, fraction: float, limit_s: float) -> ConditionResult:
     """p99 is within the limit if and only if at most 1 % are slower than it."""
-    count, n, effect = evidence.slower(limit_s), evidence.asked, evidence.clustering
+    count, n, effect = evidence.slower(limit_s), evidence.counted, evidence.clustering
     low, high = share_interval(count, n, effect)
     tolerated = 1.0 - fraction
     measured, note = _centile_value(evidence, fraction)
@@ -266,7 +266,7 @@ def _centile(evidence: _Evidence, name: StepCondition, fraction: float, limit_s:
 
 def _centile_value(evidence: _Evidence, fraction: float) -> tuple[float | None, str]:
     """The centile of all due requests, with failures slower than any response."""
-    ok, counted = evidence.books.ok, evidence.asked
+    ok, counted = evidence.books.ok, evidence.counted
     if not has_upper_bound(counted, fraction):
         return None, f"not estimable from {counted} requests"
     within = fraction * counted
@@ -278,7 +278,7 @@ def _centile_value(evidence: _Evidence, fraction: float) -> tuple[float | None, 
 def _errors(evidence: _Evidence) -> ConditionResult:
     """Counts only requests that reached the server: the others already count as slow and as not achieved."""
     counts, limit = evidence.books, evidence.sla.error_share
-    failed = counts.failed - evidence.not_asked - evidence.closed_idle
+    failed = counts.failed - evidence.generator_limited - evidence.closed_idle
     sent = counts.ok + failed
     low, high = share_interval(failed, sent)
     share = failed / sent if sent else None
@@ -336,8 +336,8 @@ def _samples(evidence: _Evidence) -> ConditionResult:
 def _generator(evidence: _Evidence) -> ConditionResult:
     """A limit that its machine met; else the worse of its lateness and its processor time."""
     result = evidence.result
-    if result.not_asked:
-        share = result.not_asked / result.books.due
+    if result.generator_limited:
+        share = result.generator_limited / result.books.due
         note = f"share of the requests that could not be made: {machine_limits(result)}"
         return ConditionResult(StepCondition.GENERATOR, share, 0.0, StepOutcome.FAIL, met=False, note=note)
     readings = [(result.generator_cpu_share, CPU_SHARE, "share of the generator's processor time")]

@@ -169,9 +169,9 @@ def _watch(
         pause(_LOOK_EVERY_S)
 
 
-def timeout_of(asked_s: float | None, sla: Sla) -> float:
+def timeout_of(stated_s: float | None, sla: Sla) -> float:
     """The timeout of a response: from the profile, or long enough that slow and failed differ."""
-    return max(_TIMEOUT_SHORTEST_S, 2.0 * sla.p99_s) if asked_s is None else asked_s
+    return max(_TIMEOUT_SHORTEST_S, 2.0 * sla.p99_s) if stated_s is None else stated_s
 
 
 def _is_silent(result: StepResult) -> bool:
@@ -390,8 +390,8 @@ class StepRunner:
             shortest = min(before, key=lambda step: step.result.window_s)
             return extended_seconds(shortest, self.sla, usual_s, longest_s, self.endpoint.rarest_share)
         expected_per_s = self._expected_per_s(ask.level)
-        asked_per_s = None if expected_per_s is None else expected_per_s * self.endpoint.rarest_share
-        return step_seconds(asked_per_s, self.sla, usual_s, longest_s)
+        rarest_per_s = None if expected_per_s is None else expected_per_s * self.endpoint.rarest_share
+        return step_seconds(rarest_per_s, self.sla, usual_s, longest_s)
 
     def _expected_per_s(self, level: LoadLevel) -> float | None:
         """The expected rate: at least the throughput of fewer clients; for a rate, the rate itself."""

@@ -171,7 +171,7 @@ def slowest_frame(endpoint_results: Sequence[EndpointResult], hidden: Callable[[
             "rank": rank,
             "endpoint": _endpoint_of(endpoint.endpoint, slow.request),
             "request": slow.request,
-            "asked": hidden(_asked(endpoint.endpoint, slow.request)),
+            "asked": hidden(_request_text(endpoint.endpoint, slow.request)),
             "due_ns": step.result.started_ns + slow.due_ns,
             "sent_ns": step.result.started_ns + slow.sent_ns,
             "first_byte_ns": None if slow.first_byte_ns is None else step.result.started_ns + slow.first_byte_ns,
@@ -191,7 +191,7 @@ def _endpoint_of(endpoint: Endpoint, request: int) -> str:
     return next(own, endpoint.label)
 
 
-def _asked(endpoint: Endpoint, request: int) -> str:
+def _request_text(endpoint: Endpoint, request: int) -> str:
     request_ = endpoint.requests[request]
     return f"{request_.method} {request_.path}"
 

@@ -9,7 +9,7 @@ import typer
 
 import chainmark as cm
 from chainmark.cli.common import LearntMargins, Output, Why, shows_result
-from chainmark.core.asked import BaselineKind, Question
+from chainmark.core.question import BaselineKind, Question
 
 
 class Style(StrEnum):

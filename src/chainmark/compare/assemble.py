@@ -26,7 +26,6 @@ from chainmark.compare.next_step import Clues, with_next_step
 from chainmark.compare.samples import ChartSide, RunSamples, SideSamples
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, are_interleaved, describe
 from chainmark.compare.split import PartsOf, splits_of
-from chainmark.core.asked import Question
 from chainmark.core.catalogue import NO_MARGINS, Catalogue, Margins
 from chainmark.core.caveats import Caveats, caveats_of
 from chainmark.core.comparison import (
@@ -42,6 +41,7 @@ from chainmark.core.distribution import STANDARD_CENTILES
 from chainmark.core.false_alarms import FalseAlarms
 from chainmark.core.metric import Metric, Population
 from chainmark.core.profiled import Profiled
+from chainmark.core.question import Question
 from chainmark.stats.effects import TwoSamples
 from chainmark.stats.estimable import has_rank
 

@@ -71,19 +71,19 @@ class SearchTarget:
         return math.expm1(change) if self.working is Working.LOG else change
 
 
-def followed_of(decided: Decided, asked: str | None) -> SearchTarget | None:
+def followed_of(decided: Decided, metric_name: str | None) -> SearchTarget | None:
     """Select the quantity to track, if the runs of both ends establish that it changed.
 
     Args:
         decided: the bad side against the good one.
-        asked: a metric, or one of its statistics (``tx_latency_s.p99``), which must differ; None: the verdict must be
-            fail, and of the metrics that cause it, the one with the largest change over noise is tracked.
+        metric_name: a metric, or one of its statistics (``tx_latency_s.p99``), which must differ; None: the verdict
+            must be fail, and of the metrics that cause it, the one with the largest change over noise is tracked.
 
     Raises:
         UsageError: there is no such judged metric.
     """
-    if asked is not None:
-        judgement = judgement_of(decided, asked)
+    if metric_name is not None:
+        judgement = judgement_of(decided, metric_name)
         return _followed(decided, judgement) if differs(judgement) else None
     if decided.finding.verdict is not Verdict.FAIL:
         return None
@@ -94,7 +94,7 @@ def followed_of(decided: Decided, asked: str | None) -> SearchTarget | None:
     return _followed(decided, max(worse, key=lambda item: _clearness(decided, item)))
 
 
-def judgement_of(decided: Decided, asked: str) -> Judgement:
+def judgement_of(decided: Decided, metric_name: str) -> Judgement:
     """The judgement of a metric, by its id or with a statistic; of several the first.
 
     Raises:
@@ -102,10 +102,10 @@ def judgement_of(decided: Decided, asked: str) -> Judgement:
     """
     names = {f"{item.metric_id}.{item.statistic}": item for item in reversed(decided.judgements)}
     names |= {item.metric_id: item for item in reversed(decided.judgements)}
-    if asked not in names:
+    if metric_name not in names:
         gating = dict.fromkeys(item.metric_id for item in decided.judgements if item.gating)
-        raise UsageError(f"`{asked}` is not a judged metric", f"gating metrics: {', '.join(gating)}")
-    return names[asked]
+        raise UsageError(f"`{metric_name}` is not a judged metric", f"gating metrics: {', '.join(gating)}")
+    return names[metric_name]
 
 
 def differs(judgement: Judgement) -> bool:

@@ -20,12 +20,12 @@ from chainmark.compare.past import noise_notes
 from chainmark.compare.releases import Releases
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, check_pair, labels, select
 from chainmark.compare.verdict import OwnMargins, VerdictFinding, adjust, find, problem, with_failures
-from chainmark.core.asked import BaselineKind
 from chainmark.core.catalogue import NO_MARGINS, WIDEST, Bounds, Catalogue, Margins
 from chainmark.core.comparison import ConditionDifference, Judgement, Outcome
 from chainmark.core.epoch import Epoch
 from chainmark.core.manifest import Gate, Scalar, failed_gates
 from chainmark.core.metric import Metric, StatisticName
+from chainmark.core.question import BaselineKind
 from chainmark.core.wording import name_of
 from chainmark.stats.intervals import Working
 

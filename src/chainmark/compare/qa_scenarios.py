@@ -236,8 +236,8 @@ class Scenarios:
         ]
         rows = []
         for metric in self.made.catalogue.ordered():
-            asked_for = metric.table in scenario_runs.plan.tables or metric.id in scenario_runs.plan.headline
-            if not (metric.gating or asked_for or any(metric.id in because for because in held)):
+            is_in_plan = metric.table in scenario_runs.plan.tables or metric.id in scenario_runs.plan.headline
+            if not (metric.gating or is_in_plan or any(metric.id in because for because in held)):
                 continue
             for statistic in metric.judged_by:
                 base = collect(included[0], metric, statistic)

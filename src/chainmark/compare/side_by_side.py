@@ -11,11 +11,11 @@ from chainmark.compare.headline import most_telling
 from chainmark.compare.inputs import RunData
 from chainmark.compare.sides import select
 from chainmark.compare.split import PartsOf
-from chainmark.core.asked import Question
 from chainmark.core.catalogue import NO_MARGINS, Margins
 from chainmark.core.caveats import A_A, Caveats, caveats_of
 from chainmark.core.comparison import ChartData, ChartKind, Comparison
 from chainmark.core.errors import UsageError
+from chainmark.core.question import Question
 from chainmark.core.side_by_side import SideBySide
 from chainmark.core.verdict import Verdict, worst
 from chainmark.core.wording import enumerated

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, SerializeAsAny, model_validator
 
-from chainmark.core.asked import Question
 from chainmark.core.attachment import Attachment
 from chainmark.core.build import BuildDifferences
 from chainmark.core.catalogue import Catalogue
@@ -20,6 +19,7 @@ from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.false_alarms import FalseAlarms
 from chainmark.core.manifest import ConfigChange, Gate, HostFacts, Incident, Scalar, Status, Subject
 from chainmark.core.profiled import Profiled
+from chainmark.core.question import Question
 from chainmark.core.result import JudgedResult
 from chainmark.core.verdict import Verdict
 

@@ -339,7 +339,7 @@ class _Work:
                 if step.position in scenario.done or step.side in scenario.failures
             ]
             runs = {self.order.version(side.version): scenario.of_side(side.id) for side in scenario.plan.sides}
-            if not (positions := search.asked(attempted, runs)):
+            if not (positions := search.next_positions(attempted, runs)):
                 return
 
     def _step(self, scenario: ScenarioMade, step: PlannedRun) -> None:

@@ -152,7 +152,7 @@ def bisected_cells(loads: Sequence[SweepLoad], versions: Sequence[str], repetiti
     ]
 
 
-def asked_cells(
+def next_cells(
     cells: Sequence[SweepRun],
     made: Collection[SweepRun],
     versions: Mapping[str, Sequence[Mapping[SweepLoad, Standing]]],
@@ -231,7 +231,7 @@ def _bounding_load(loads: Sequence[SweepLoad], standings: Mapping[SweepLoad, Sta
     )
 
 
-def most_asked(loads: Sequence[SweepLoad], findings: Iterable[Mapping[SweepLoad, Standing]]) -> int:
+def most_loads_needed(loads: Sequence[SweepLoad], findings: Iterable[Mapping[SweepLoad, Standing]]) -> int:
     """The maximum number of loads that a bisection still needs, if no two contradict each other.
 
     Args:

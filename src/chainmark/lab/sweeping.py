@@ -17,11 +17,11 @@ from chainmark.lab.schedules import (
     SweepPlan,
     SweepRun,
     Total,
-    asked_cells,
     bisected_cells,
     forth_and_back,
     grid_steps,
-    most_asked,
+    most_loads_needed,
+    next_cells,
     wanted_load,
 )
 from chainmark.lab.session import finished_runs, name_of, new_experiment_id
@@ -127,9 +127,9 @@ class Bisected:
         self._system = system
         self._plan = plan
         self._runs_a_load = len(versions) * repetitions
-        self.most = most_asked(plan.loads, [{}]) * self._runs_a_load
+        self.most = most_loads_needed(plan.loads, [{}]) * self._runs_a_load
 
-    def asked(self, made: Collection[int], runs: Mapping[str, Sequence[SealedRun]]) -> list[int]:
+    def next_positions(self, made: Collection[int], runs: Mapping[str, Sequence[SealedRun]]) -> list[int]:
         """The positions of the next runs; empty: it has ended.
 
         Args:
@@ -137,8 +137,8 @@ class Bisected:
             runs: by version.
         """
         result = {version: self._system.standings(its, self._plan.tolerance) for version, its in runs.items()}
-        left = most_asked(self._plan.loads, [measure for measures in result.values() for measure in measures])
-        cells = asked_cells(self.cells, [self.cells[position] for position in made], result)
+        left = most_loads_needed(self._plan.loads, [measure for measures in result.values() for measure in measures])
+        cells = next_cells(self.cells, [self.cells[position] for position in made], result)
         self.most = len(made) + max(len(cells), left * self._runs_a_load)
         return [self.cells.index(cell) for cell in cells]
 
@@ -211,7 +211,7 @@ class Sweeper:
     ) -> Iterator[tuple[int, SweepRun, Total]]:
         search = Bisected(self.system, plan, order.versions, order.repetitions)
         attempted: list[int] = []
-        while positions := search.asked(attempted, runs):
+        while positions := search.next_positions(attempted, runs):
             for position in positions:
                 yield position, search.cells[position], Total(search.most, "at most")
                 attempted.append(position)

@@ -74,7 +74,7 @@ def _described(name: str) -> dict[str, Any]:
         )
     reasons = []
     for engine in engines:
-        result, reason = _asked(engine, name)
+        result, reason = _inspected(engine, name)
         if result is not None:
             return result
         reasons.append(f"{engine}: {reason}")
@@ -84,7 +84,7 @@ def _described(name: str) -> dict[str, Any]:
     )
 
 
-def _asked(engine: str, name: str) -> tuple[dict[str, Any] | None, str]:
+def _inspected(engine: str, name: str) -> tuple[dict[str, Any] | None, str]:
     """Its description of the container, or why there is none."""
     try:
         answer = subprocess.run(

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chainmark.core import units
-from chainmark.core.asked import Question
 from chainmark.core.by_workload import ByWorkload
 from chainmark.core.comparison import Comparison, Outcome
+from chainmark.core.question import Question
 from chainmark.core.verdict import Verdict
 from chainmark.report import validity
 from chainmark.report.blocks import IN_FULL, ON_PAGES, Block, Column, Remarks, Section, Table, TableCell, row_of, words

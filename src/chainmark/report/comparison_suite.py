@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainmark.core import units
-from chainmark.core.asked import Question
 from chainmark.core.comparison import Comparison, Judgement, Outcome
 from chainmark.core.manifest import GateStatus, Status
+from chainmark.core.question import Question
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report.judged_rows import JudgedRow, RowMaker
 from chainmark.report.split_parts import split_sentence

@@ -82,8 +82,8 @@ def _case(kind: str, suite: str, label: str, case: Case) -> Xml.Element:
     if case.verdict is Verdict.FAIL and case.gates:
         Xml.SubElement(element, "failure", type=kind, message=reason).text = reason
     elif case.verdict not in _PASSED:
-        not_asked = "" if case.gates else ", not required"
-        Xml.SubElement(element, "skipped", message=f"{case.verdict.value}{not_asked}: {reason}")
+        not_required = "" if case.gates else ", not required"
+        Xml.SubElement(element, "skipped", message=f"{case.verdict.value}{not_required}: {reason}")
     return element
 
 

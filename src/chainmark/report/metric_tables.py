@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from chainmark.core import units
-from chainmark.core.asked import Question
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Comparison, MetricAnswer
 from chainmark.core.metric import Metric
+from chainmark.core.question import Question
 from chainmark.core.wording import margin_of, name_of, worse_beyond
 from chainmark.report.blocks import (
     EVERYWHERE,

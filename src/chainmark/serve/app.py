@@ -27,7 +27,7 @@ from chainmark.serve.feed import atom
 from chainmark.serve.pages import Page, links_document
 from chainmark.serve.rendering import content_security_policy, html_of
 from chainmark.serve.safety import Guard
-from chainmark.serve.site import Asked, Site
+from chainmark.serve.site import QueryValues, Site
 from chainmark.serve.writing import write_note
 
 _MEDIA = {
@@ -98,7 +98,7 @@ def _answer(request: Request, site: Site, make: Callable[..., Page]) -> Response
         return _trouble(request, "this address is too long", "select fewer items", 414)
     try:
         query = [(key, value) for key, value in request.query_params.multi_items() if key not in _OF_FORM]
-        page = make(_asked(query), **request.path_params)
+        page = make(_query_values(query), **request.path_params)
         return _formatted(request, site, page, query)
     except ChainmarkError as error:
         return _trouble(request, error.message, error.hint or "", _STATUS.get(error.exit_code, 503))
@@ -108,7 +108,7 @@ def _answer(request: Request, site: Site, make: Callable[..., Page]) -> Response
         return _trouble(request, message, "see the output of the server; other runs may be readable", 500)
 
 
-def _asked(query: Query) -> Asked:
+def _query_values(query: Query) -> QueryValues:
     results: dict[str, list[str]] = {}
     for key, value in query:
         if value:

@@ -122,8 +122,8 @@ def _source(entry: Entry) -> str:
     return next((word.lower() for word in (SYNTHETIC, PRINTED, PROFILED) if word in words), _MEASURED)
 
 
-def _fits(run: ListedRun, asked: Mapping[str, Sequence[str]], without: str = "") -> bool:
-    chosen = ((name, values) for name, values in asked.items() if name in FACETS and values and name != without)
+def _fits(run: ListedRun, query: Mapping[str, Sequence[str]], without: str = "") -> bool:
+    chosen = ((name, values) for name, values in query.items() if name in FACETS and values and name != without)
     return all(FACETS[name][1](run) in values for name, values in chosen)
 
 
@@ -138,22 +138,22 @@ def _has_words(run: ListedRun, words: Sequence[str]) -> bool:
     return all(word in whole for word in words)
 
 
-def run_list(runs: Sequence[ListedRun], asked: Mapping[str, Sequence[str]]) -> RunList:
+def run_list(runs: Sequence[ListedRun], query: Mapping[str, Sequence[str]]) -> RunList:
     """The matching runs."""
-    listed_runs = [run for run in _with_words(runs, asked.get("q", ())) if _fits(run, asked)]
-    retained = {name: list(values) for name, values in asked.items() if name in FACETS or name == "q"}
+    listed_runs = [run for run in _with_words(runs, query.get("q", ())) if _fits(run, query)]
+    selection = {name: list(values) for name, values in query.items() if name in FACETS or name == "q"}
     return RunList(
-        tool_version=tool_version(), asked=retained, total=len(runs), found=len(listed_runs), runs=listed_runs
+        tool_version=tool_version(), asked=selection, total=len(runs), found=len(listed_runs), runs=listed_runs
     )
 
 
-def facets(runs: Sequence[ListedRun], asked: Mapping[str, Sequence[str]]) -> list[Facet]:
+def facets(runs: Sequence[ListedRun], query: Mapping[str, Sequence[str]]) -> list[Facet]:
     """The facets with the number of runs that each value would match, given the selection of the others."""
     results = []
-    worded = _with_words(runs, asked.get("q", ()))
+    worded = _with_words(runs, query.get("q", ()))
     for name, (label, value_of) in FACETS.items():
-        counts = Counter(value_of(run) for run in worded if _fits(run, asked, without=name))
-        chosen = set(asked.get(name, ()))
+        counts = Counter(value_of(run) for run in worded if _fits(run, query, without=name))
+        chosen = set(query.get(name, ()))
         values = sorted({*counts, *chosen} - {""}, key=lambda value: (value not in chosen, -counts[value], value))
         choices = [Choice(value, counts[value], value in chosen) for value in values]
         if len(choices) > 1 or chosen:

@@ -271,7 +271,7 @@ def own_document(kind: str, title: str, subtitle: str, sections: list[Section], 
     )
 
 
-def addressed(path: str, asked: Mapping[str, Sequence[str]]) -> str:
+def addressed(path: str, query: Mapping[str, Sequence[str]]) -> str:
     """An address with its query."""
-    pairs = [(key, value) for key, values in asked.items() for value in values]
+    pairs = [(key, value) for key, values in query.items() for value in values]
     return f"{path}?{urlencode(pairs)}" if pairs else path

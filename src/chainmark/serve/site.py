@@ -50,7 +50,7 @@ from chainmark.store.runs import SealedRun
 from chainmark.systems.base import load_system, system_names
 from chainmark.systems.capabilities import FollowableSystem
 
-Asked = Mapping[str, Sequence[str]]
+QueryValues = Mapping[str, Sequence[str]]
 _CARDS = 24  # on the first page: the workloads that were measured most recently
 _REFRESH_S = 2
 _MOST_DOCUMENTS = 12
@@ -110,9 +110,9 @@ class Site:
                 cards_made.append(workload.brief())
         return cards_made, pending
 
-    def home(self, asked: Asked) -> Page:
+    def home(self, query: QueryValues) -> Page:
         """Every workload with its newest verdict, and the current measurements."""
-        del asked
+        del query
         moment = self.store.now()
         cards, pending = self.cards()
         now = [live_run for live_run in pages.live_runs(moment, self.store) if live_run.is_alive]
@@ -124,9 +124,9 @@ class Site:
         shown = part("cards", home, _drawn, refresh)
         return Page(pages.home_document(home), "Home", instead=shown, refresh_s=refresh)
 
-    def live(self, asked: Asked) -> Page:
+    def live(self, query: QueryValues) -> Page:
         """The current measurements."""
-        del asked
+        del query
         runs = [self._with_decision(run) for run in pages.live_runs(self.store.now(), self.store)]
         searches = live_searches(self.store.root / "experiments")
         live = pages.Live(tool_version=tool_version(), runs=runs, searches=searches)
@@ -143,13 +143,13 @@ class Site:
         return run.model_copy(update={"decision": future.result()})
 
     # ---- runs -------------------------------------------------------------------------------------------------------
-    def runs(self, asked: Asked) -> Page:
+    def runs(self, query: QueryValues) -> Page:
         """The runs that match the facets."""
         moment = self.store.now()
         key = (moment.number, tuple(moment.unfinished))
         everything: list[listing.ListedRun] = self._lists.get(key, lambda: listing.all_runs(moment, self._machines))
-        run_list = listing.run_list(everything, asked)
-        begin = _whole_number(asked, "from")
+        run_list = listing.run_list(everything, query)
+        begin = _whole_number(query, "from")
 
         def turned(name: str, value: str, wanted: bool) -> str:
             others = [item for item in run_list.asked.get(name, []) if item != value]
@@ -162,7 +162,7 @@ class Site:
         before = at(max(0, begin - listing.PAGE)) if begin else ""
         after = at(end) if end < run_list.found else ""
         shown = part(
-            "runs", run_list, listing.facets(everything, asked), run_list.runs[begin:end], before, after, turned
+            "runs", run_list, listing.facets(everything, query), run_list.runs[begin:end], before, after, turned
         )
         return Page(self._runs_document(run_list), "Runs", instead=shown, live=self.state())
 
@@ -176,7 +176,7 @@ class Site:
     def _runs_document(run_list: RunList) -> Document:
         return pages.runs_document(run_list)
 
-    def run(self, asked: Asked, run_id: str) -> Page:
+    def run(self, query: QueryValues, run_id: str) -> Page:
         """One run's document.
 
         Raises:
@@ -196,7 +196,7 @@ class Site:
             ("Compare with …", f"/compare?side={quote(run_id)}"),
             ("All runs of this version", pages.addressed("/runs", {"version": [manifest.subject.version]})),
         ]
-        del asked
+        del query
         form = part("note_form", run_id, manifest.subject.version, self.form_token) if self.form_token else ""
         return Page(document, "Runs", part("chosen", links) + self._trails(run_id) + form)
 
@@ -210,11 +210,11 @@ class Site:
         raise UsageError(f"there is no run `{run_id}`", "the page *Runs* lists all runs")
 
     # ---- comparisons ------------------------------------------------------------------------------------------------
-    def compare(self, asked: Asked) -> Page:
+    def compare(self, query: QueryValues) -> Page:
         """Compare two sides or more; with fewer: the choices."""
-        sides = [text for side in asked.get("side", ()) if (text := " ".join(side.split()))]
-        sides += self._repetitions(asked.get("run", ()))
-        why = "why" in asked
+        sides = [text for side in query.get("side", ()) if (text := " ".join(side.split()))]
+        sides += self._repetitions(query.get("run", ()))
+        why = "why" in query
         form = part("compare_form", [*sides, *[""] * max(1, 2 - len(sides))], self._known_sides(), why)
         if len(sides) < 2:
             words = "Select at least two sides: versions, runs, or sides of an experiment."
@@ -222,26 +222,26 @@ class Site:
         if len(sides) > _MOST_SIDES:
             raise UsageError(f"{len(sides)} sides are too many for a page", f"select at most {_MOST_SIDES}")
         document = self._document(("compare", *sides, why), lambda: self._compared(sides, why=why))
-        return self._compare_page(document, {**asked, "side": sides}, form)
+        return self._compare_page(document, {**query, "side": sides}, form)
 
-    def _compare_page(self, document: Document, asked: Asked, form: Markup) -> Page:
+    def _compare_page(self, document: Document, query: QueryValues, form: Markup) -> Page:
         """One metric of a comparison, or a tab of it; an export contains all of it."""
-        retained = {name: asked[name] for name in ("side", "why") if name in asked}
+        retained = {name: query[name] for name in ("side", "why") if name in query}
 
         def at(**more: str) -> str:
             return pages.addressed("/compare", retained | {name: [value] for name, value in more.items() if value})
 
         lines: list[MatrixRow] = self._views.get((document.digest, "matrix"), lambda: matrix(comparisons_in(document)))
-        if metric := next(iter(asked.get("metric", ())), ""):
+        if metric := next(iter(query.get("metric", ())), ""):
             shown = metric_document(document, metric)
             drawn = [(title, at(metric=strip) if strip else "", svg) for title, strip, svg in strips(document, metric)]
             links = [("All metrics of this comparison", at()), ("How was this computed?", self._how(document, metric))]
             return Page(shown, "Compare", part("chosen", links) + part("strips", drawn))
-        tab = next(iter(asked.get("tab", ())), "")
+        tab = next(iter(query.get("tab", ())), "")
         tabs = [(title, at(tab=name), name == tab) for name, title in tabs_of(document)]
         above = form + part("tabs", tabs)
         if not tab and lines:
-            relevance = _figure(asked, "relevance")
+            relevance = _figure(query, "relevance")
             left = [line for line in lines if line.gating or line.relevance >= relevance]
             above += part("matrix", left, labels_of(document), relevance, retained, lambda id_: at(metric=id_))
             above += self._trails(comparisons_in(document)[-1].candidate.runs[-1].run_id)
@@ -290,9 +290,9 @@ class Site:
         return pairs
 
     # ---- history ----------------------------------------------------------------------------------------------------
-    def history(self, asked: Asked) -> Page:
+    def history(self, query: QueryValues) -> Page:
         """Every figure of a workload over its releases; without a workload: the list of them."""
-        run_id = next(iter(asked.get("run", ())), "")
+        run_id = next(iter(query.get("run", ())), "")
         if not run_id:
             workloads = [workload for workload in workloads_of(self.store.now()) if workload.has_history]
             links = [
@@ -305,9 +305,9 @@ class Site:
         document = self._document(("history", run_id), lambda: history(run_id, store=self.store)[0])
         return Page(document, "History", part("chosen", [("The newest run", f"/runs/{quote(run_id)}")]))
 
-    def capacity(self, asked: Asked) -> Page:
+    def capacity(self, query: QueryValues) -> Page:
         """Latency against load of a workload's releases; without a workload: the list of them."""
-        run_id = next(iter(asked.get("run", ())), "")
+        run_id = next(iter(query.get("run", ())), "")
         workloads = workloads_of(self.store.now())
         if not run_id:
             tested = [workload for workload in workloads if has_stages(self.store.run(workload.newest.run_id))]
@@ -328,11 +328,11 @@ class Site:
         document = self._document(("capacity", *own.key), lambda: capacity_document(title, runs))
         return Page(document, "Capacity", part("chosen", [("History", f"/history?run={quote(run_id)}")]))
 
-    def series(self, asked: Asked) -> Page:
+    def series(self, query: QueryValues) -> Page:
         """A metric of a run over time, or over a part of it."""
-        run_id, metric = (next(iter(asked.get(name, ())), "") for name in ("run", "metric"))
+        run_id, metric = (next(iter(query.get(name, ())), "") for name in ("run", "metric"))
         run = self.sealed(run_id)
-        span = tuple(_figure(asked, name) if name in asked else None for name in ("from", "to"))
+        span = tuple(_figure(query, name) if name in query else None for name in ("from", "to"))
         document = self._document(("series", run_id, metric, *span), lambda: series_document(run, metric, *span))
         how = computed_address(run.catalogue.system, metric, "", [run_id])
         links = [("The run", f"/runs/{quote(run_id)}"), ("How was this computed?", how)]
@@ -341,9 +341,9 @@ class Site:
         return Page(document, "Runs", part("chosen", links) + form)
 
     # ---- predictions ------------------------------------------------------------------------------------------------
-    def what_if(self, asked: Asked) -> Page:
+    def what_if(self, query: QueryValues) -> Page:
         """The model of a run's network, or of a profile's, under changes."""
-        source = next(iter(asked.get("source", ())), "")
+        source = next(iter(query.get("source", ())), "")
         known = sources(self.store, shipped_profiles())
         if source not in {item.name for item in known}:
             links = [
@@ -358,15 +358,15 @@ class Site:
             return Page(pages.links_document("What if", "a model fitted to a run or a profile", links, otherwise),
                         "What if")  # fmt: skip
         entry = next((item for item in self.store.now().whole if item.run_id == source), None)
-        settings = knobs(entry.system if entry else source.partition("/")[0], asked)
+        settings = knobs(entry.system if entry else source.partition("/")[0], query)
         key = ("what-if", source, *changes_of(settings))
         document = self._document(key, lambda: predicted(source, settings, self.store))
         return Page(document, "What if", part("what_if_form", source, settings))
 
     # ---- traces -----------------------------------------------------------------------------------------------------
-    def follow(self, asked: Asked) -> Page:
+    def follow(self, query: QueryValues) -> Page:
         """The trace of one block or other item of a run; without a key, the slowest."""
-        run_id, key, trail = (next(iter(asked.get(name, ())), "") for name in ("run", "key", "trail"))
+        run_id, key, trail = (next(iter(query.get(name, ())), "") for name in ("run", "key", "trail"))
         trail = trail or next(iter(self._followable(self.sealed(run_id))), "block")
         document = self._document(("follow", run_id, trail, key), lambda: self._followed(run_id, key or None, trail))
         links = [("The run", f"/runs/{quote(run_id)}")]
@@ -395,26 +395,26 @@ class Site:
         return []
 
     # ---- metrics ----------------------------------------------------------------------------------------------------
-    def metrics(self, asked: Asked) -> Page:
+    def metrics(self, query: QueryValues) -> Page:
         """The systems with a data dictionary."""
-        del asked
+        del query
         links = [(catalogue(name).title, f"/metrics/{quote(name)}", name) for name in system_names()]
         return Page(pages.links_document("Metrics", "definitions", links, "No system is installed."), "Metrics")
 
-    def dictionary(self, asked: Asked, system: str) -> Page:
+    def dictionary(self, query: QueryValues, system: str) -> Page:
         """The data dictionary of a system."""
-        del asked
+        del query
         known = catalogue(system)
         links = [(metric.label, f"/metrics/{quote(system)}/{metric.id}") for metric in known.ordered()]
         return Page(
             pages.dictionary_document(known), "Metrics", part("folded_links", "How each metric is computed", links)
         )
 
-    def computed(self, asked: Asked, system: str, metric: str) -> Page:
+    def computed(self, query: QueryValues, system: str, metric: str) -> Page:
         """How a figure is computed: for some runs, by the catalogue that they contain, or in general."""
-        runs = [self.sealed(run_id) for run_id in asked.get("run", ())[:_MOST_RUNS]]
+        runs = [self.sealed(run_id) for run_id in query.get("run", ())[:_MOST_RUNS]]
         known = runs[0].catalogue if runs else catalogue(system)
-        statistic = next(iter(asked.get("statistic", ())), "")
+        statistic = next(iter(query.get("statistic", ())), "")
         links = _dictionary_links(system, metric)
         if runs:
             links.append(("Over time", pages.addressed("/series", {"run": [runs[0].run_id], "metric": [metric]})))
@@ -457,13 +457,13 @@ def _drawn(figure: GatingFigure) -> Markup:
     return sparkline(figure.values, figure.changes, f"{label}; {figure.changed}" if figure.changed else label)
 
 
-def _figure(asked: Asked, name: str) -> float:
+def _figure(query: QueryValues, name: str) -> float:
     try:
-        return min(max(float(next(iter(asked.get(name, ())), "0")), 0.0), 1e12)
+        return min(max(float(next(iter(query.get(name, ())), "0")), 0.0), 1e12)
     except ValueError:
         return 0.0
 
 
-def _whole_number(asked: Asked, name: str) -> int:
-    text = next(iter(asked.get(name, ())), "0")
+def _whole_number(query: QueryValues, name: str) -> int:
+    text = next(iter(query.get(name, ())), "0")
     return int(text) if text.isdecimal() and len(text) < 9 else 0

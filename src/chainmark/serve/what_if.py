@@ -53,14 +53,14 @@ def _hindrance(system: ModelledSystem, run_id: str, store: ReadStore) -> str:
     return system.hinders_model(run) if store.readable([run]) else "its documents cannot be read"
 
 
-def knobs(system: str, asked: Mapping[str, Sequence[str]]) -> list[Knob]:
+def knobs(system: str, query: Mapping[str, Sequence[str]]) -> list[Knob]:
     """The changes that a system's model supports, with their values."""
     options = [change for offer in offers() if offer.system == system for change in offer.changes]
-    return [Knob(option.name, option.help, option.amount, option.slider, _set(option, asked)) for option in options]
+    return [Knob(option.name, option.help, option.amount, option.slider, _set(option, query)) for option in options]
 
 
-def _set(option: ChangeOption, asked: Mapping[str, Sequence[str]]) -> str:
-    given = next(iter(asked.get(option.name, ())), "")
+def _set(option: ChangeOption, query: Mapping[str, Sequence[str]]) -> str:
+    given = next(iter(query.get(option.name, ())), "")
     return given if given or option.slider is None else units.tidy(option.slider.neutral)
 
 

@@ -12,12 +12,12 @@ from chainmark.compare.decide import Decided, Past, decide
 from chainmark.compare.inputs import LoadedRun
 from chainmark.compare.noise import ArchiveSpread
 from chainmark.compare.releases import Releases
-from chainmark.core.asked import BaselineKind
 from chainmark.core.catalogue import Bounds, Catalogue
 from chainmark.core.comparison import Outcome
 from chainmark.core.distribution import Estimate, MetricSummary
 from chainmark.core.epoch import Epoch
 from chainmark.core.metric import MetricGroup, Population
+from chainmark.core.question import BaselineKind
 from chainmark.core.verdict import Verdict
 from chainmark.stats.intervals import Working
 

@@ -21,7 +21,7 @@ from chainmark.lab.protocols import ExecutionRequest
 from chainmark.lab.qa_plans import read_plan
 from chainmark.lab.qualifying import QaMade, Qualifier
 from chainmark.lab.scenarios import QaRequest, profile_of
-from chainmark.lab.schedules import NOT_JUDGED, Total, most_asked
+from chainmark.lab.schedules import NOT_JUDGED, Total, most_loads_needed
 from chainmark.network.host import host_facts
 from chainmark.store.experiments import find_experiment
 from chainmark.store.runs import SealedRun, Store
@@ -479,7 +479,7 @@ def test_the_standard_plan_takes_no_longer_than_half_an_hour_on_two_processors()
     for scenario in order.plan.scenarios:
         profiles = [profile_of(system, order, scenario, side) for side in scenario.sides]
         is_sweep = scenario.kind is ScenarioKind.SWEEP
-        loads = most_asked(SYSTEM.sweep_plan(profiles[0]).loads, [{}]) if is_sweep else 1
+        loads = most_loads_needed(SYSTEM.sweep_plan(profiles[0]).loads, [{}]) if is_sweep else 1
         at_a_time = 2 if scenario.cores == 1 else 1
         seconds += sum(map(system.expected_seconds, profiles)) * scenario.planned_runs * loads / at_a_time
     assert seconds <= 33 * 60

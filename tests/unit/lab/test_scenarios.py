@@ -165,7 +165,7 @@ def test_a_sweep_has_every_load_with_both_versions(plan: QaPlan, search: Literal
     assert made.search is not None
     assert made.search.most == Bisected(system, system.sweep_plan(made.sides["baseline"]), ("v1", "v2"), 1).most
     assert [cell.version for cell in made.search.cells] == [step.version for step in made.steps]
-    assert made.search.asked([], {"v1": [], "v2": []})
+    assert made.search.next_positions([], {"v1": [], "v2": []})
 
 
 def test_a_sweep_needs_two_versions_and_a_system_that_can_be_swept(plan: QaPlan) -> None:

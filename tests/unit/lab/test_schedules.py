@@ -21,13 +21,13 @@ from chainmark.lab.schedules import (
     SweepLoad,
     SweepPlan,
     SweepRun,
-    asked_cells,
     bisected_cells,
     bisected_load,
     contradicting,
     grid_steps,
     interleaved,
-    most_asked,
+    most_loads_needed,
+    next_cells,
     next_load,
     wanted_load,
 )
@@ -223,7 +223,7 @@ def test_a_search_by_halves_bounds_what_is_doubtful(
     cells = bisected_cells(list(standings), ["a"], 1)
     found = _run(standings)
     made = [cell for cell in cells if cell.load in found and cell.repetition == 1]
-    asked = asked_cells(cells, made, {"a": [found]})
+    asked = next_cells(cells, made, {"a": [found]})
     assert [(cell.load.key, cell.repetition) for cell in asked] == ([] if wanted is None else [(wanted, 1)])
 
 
@@ -268,16 +268,16 @@ def test_a_search_by_halves_asks_for_what_divides_best(
 def test_a_line_is_what_differs_in_the_last_number_alone() -> None:
     loads = [SweepLoad((1, size, rate), f"{size}-{rate}", rate) for size in (1, 2) for rate in (100, 200)]
     assert bisected_load(loads, {loads[0]: _KEPT, loads[1]: _LOST}) == loads[2]
-    assert most_asked(loads, [{}]) == 4
+    assert most_loads_needed(loads, [{}]) == 4
 
 
 def test_how_many_loads_a_search_by_halves_asks_for_at_most() -> None:
     """Of eight loads in a line four, and one more in every further line, for it begins beside the edge."""
     eight: dict[int, Standing | None] = dict.fromkeys(range(100, 900, 100))
-    assert most_asked(list(_lines(eight)), [{}]) == 4
-    assert most_asked(list(_lines(eight, eight)), [{}]) == 9
+    assert most_loads_needed(list(_lines(eight)), [{}]) == 4
+    assert most_loads_needed(list(_lines(eight, eight)), [{}]) == 9
     doubtful = _lines({100: _KEPT, 200: _LOST, 400: None, 800: None}, {200: _DOWN, 300: _DOWN})
-    assert most_asked(list(doubtful), [_run(doubtful)]) == 1
+    assert most_loads_needed(list(doubtful), [_run(doubtful)]) == 1
 
 
 def _asked(standings: dict[SweepLoad, Standing | None], made: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -285,7 +285,7 @@ def _asked(standings: dict[SweepLoad, Standing | None], made: list[tuple[int, in
     cells = bisected_cells(list(standings), ["a"], 2)
     known = [cell for cell in cells if (cell.load.per_s, cell.repetition) in made]
     assert len(known) == len(made)
-    return [(cell.load.per_s, cell.repetition) for cell in asked_cells(cells, known, {"a": [_run(standings)]})]
+    return [(cell.load.per_s, cell.repetition) for cell in next_cells(cells, known, {"a": [_run(standings)]})]
 
 
 def test_a_load_is_run_as_often_as_is_planned_before_another_one() -> None:

@@ -147,10 +147,10 @@ def missing_messages(
     return sentences
 
 
-def _sentence(need: NeededMessage, lacking: list[str], asked: list[str], hosts: int) -> str:
+def _sentence(need: NeededMessage, lacking: list[str], expected: list[str], hosts: int) -> str:
     enable = f"enable {need.message} at {need.severity}"
-    if lacking == asked and len(asked) > 1:
-        subject = "no host" if len(asked) == hosts else "no host that should"
+    if lacking == expected and len(expected) > 1:
+        subject = "no host" if len(expected) == hosts else "no host that should"
         return f"{subject} emits {need.message}: {need.feeds} have no data; {enable}"
     if len(lacking) == 1:
         return f"{lacking[0]} does not emit {need.message}: {need.feeds} lack this host; {enable}"

@@ -128,7 +128,7 @@ def _json_of(path: Path) -> dict[str, Any]:
 
 
 def _ingest(
-    version: str | None, asked: Range, source: PrometheusSource, run: UnfinishedRun, progress: Progress
+    version: str | None, requested: Range, source: PrometheusSource, run: UnfinishedRun, progress: Progress
 ) -> Imported:
     if version is None:
         raise UsageError(
@@ -138,22 +138,22 @@ def _ingest(
     content = {
         "server": source.place,
         "version": version,
-        "begin_ns": asked.begin_ns,
-        "end_ns": asked.end_ns,
-        "settings": asked.settings.model_dump(mode="json"),
+        "begin_ns": requested.begin_ns,
+        "end_ns": requested.end_ns,
+        "settings": requested.settings.model_dump(mode="json"),
     }
     write_bytes(path / ORDERED, json_bytes(content))
     with Prometheus(source, path) as prometheus:
-        fetched = fetch(prometheus, asked, progress)
+        fetched = fetch(prometheus, requested, progress)
         warnings = list(prometheus.warnings)
     progress.stage("analysing")
-    window = Window(asked.begin_ns, asked.end_ns)
+    window = Window(requested.begin_ns, requested.end_ns)
     samples = samples_of(fetched, window)
     for name, frame in samples.items():
         run.write_samples(name, frame)
     run.write_events("scrapes", fetched.scrapes, SCRAPE_SCHEMA)
     run.write_events("rates", rates(fetched.scrapes, window), RATE_SCHEMA)
-    return _imported(fetched, asked, content, ImportedSamples(samples, warnings), run)
+    return _imported(fetched, requested, content, ImportedSamples(samples, warnings), run)
 
 
 @dataclass(frozen=True)
@@ -165,11 +165,15 @@ class ImportedSamples:
 
 
 def _imported(
-    fetched: Fetched, asked: Range, content: dict[str, object], imported_samples: ImportedSamples, run: UnfinishedRun
+    fetched: Fetched,
+    requested: Range,
+    content: dict[str, object],
+    imported_samples: ImportedSamples,
+    run: UnfinishedRun,
 ) -> Imported:
-    window = Window(asked.begin_ns, asked.end_ns)
+    window = Window(requested.begin_ns, requested.end_ns)
     coverage = Coverage.of(fetched.scrapes, window, fetched.interval_s)
-    settings = asked.settings
+    settings = requested.settings
     limits = GateLimits(settings.complete_min, settings.blocks_min)
     judged = PrometheusGateInputs(
         coverage, limits, imported_samples.samples["block"].height, tuple(imported_samples.warnings)
@@ -202,8 +206,8 @@ def _imported(
         gates=find_gates(judged),
         sources=run.sources(),
         host=HostFacts(cpu_model=NOT_STATED, cores=0, memory_bytes=0, kernel=NOT_STATED, operating_system=NOT_STATED),
-        first_ns=asked.begin_ns,
-        last_ns=asked.end_ns,
+        first_ns=requested.begin_ns,
+        last_ns=requested.end_ns,
         options={},
         catalogue=catalogue_of_import(),
         incidents=coverage.incidents(),

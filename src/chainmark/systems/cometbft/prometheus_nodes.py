@@ -107,7 +107,7 @@ class Fetched:
     versions: dict[str, list[str]] = field(default_factory=dict)
 
 
-def fetch(prometheus: Prometheus, asked: Range, progress: Progress) -> Fetched:
+def fetch(prometheus: Prometheus, requested: Range, progress: Progress) -> Fetched:
     """Query everything, and identify the nodes in it.
 
     Raises:
@@ -115,15 +115,15 @@ def fetch(prometheus: Prometheus, asked: Range, progress: Progress) -> Fetched:
     """
     progress.stage(f"querying {prometheus.source.place}")
     names = f"({'|'.join(NAMESPACES)})_({'|'.join(NODE_FAMILIES)})(_total)?"
-    select = asked.settings.select.strip("{} ")
-    reported = asked.series(prometheus, matchers([f'__name__=~"{names}"', select]))
+    select = requested.settings.select.strip("{} ")
+    reported = requested.series(prometheus, matchers([f'__name__=~"{names}"', select]))
     heights = [series for series in reported if _family(series.name) == HEIGHT]
-    present = [height for height in heights if any(time_ns >= asked.begin_ns for time_ns in height.times_ns)]
+    present = [height for height in heights if any(time_ns >= requested.begin_ns for time_ns in height.times_ns)]
     if not present:
-        jobs = ", ".join(prometheus.label_values("job", asked.begin_ns, asked.end_ns)) or "none"
+        jobs = ", ".join(prometheus.label_values("job", requested.begin_ns, requested.end_ns)) or "none"
         raise UsageError(
             f"{prometheus.source.place} has no consensus height of CometBFT between "
-            f"{utc_of_nanoseconds(asked.begin_ns)} and {utc_of_nanoseconds(asked.end_ns)}",
+            f"{utc_of_nanoseconds(requested.begin_ns)} and {utc_of_nanoseconds(requested.end_ns)}",
             f"jobs that it scraped in this range: {jobs}",
         )
     chains = sorted({series.labels.get("chain_id", NOT_STATED) for series in present})
@@ -132,12 +132,12 @@ def fetch(prometheus: Prometheus, asked: Range, progress: Progress) -> Fetched:
             f"{prometheus.source.place} has {len(chains)} networks in this range: {', '.join(chains)}",
             f"choose one: `--set 'select=chain_id=\"{chains[0]}\"'`",
         )
-    hosts = name_hosts([series.labels for series in present], asked.settings.host_label)
+    hosts = name_hosts([series.labels for series in present], requested.settings.host_label)
     progress.update(0.5, f"{len(hosts)} nodes")
     processes = f'__name__=~"({"|".join(PROCESS_FAMILIES)})(_total)?"'
     jobs_of = f"job=~{any_of(sorted({job for job, _ in hosts.values()}))}"
-    used = asked.series(prometheus, matchers([processes, jobs_of]))
-    load = asked.series(prometheus, matchers([f'__name__="{LOAD}"']))
+    used = requested.series(prometheus, matchers([processes, jobs_of]))
+    load = requested.series(prometheus, matchers([f'__name__="{LOAD}"']))
     scrapes = _frame([*_one_namespace(reported), *used], hosts)
     times = scrapes.filter(pl.col("metric") == HEIGHT).sort("host", "time_ns")
     steps = times.select((pl.col("time_ns").diff().over("host") / NS).alias("step"))["step"].drop_nulls()

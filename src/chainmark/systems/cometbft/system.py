@@ -491,8 +491,8 @@ def _dropped_peers(measurement: Measurement) -> dict[str, dict[str, int]]:
 
 def _warnings(network: CometNetwork, measurement: Measurement, profile: CometBFTProfile) -> list[str]:
     results = [f"{name} did not stop on SIGTERM and was killed" for name in network.killed]
-    meant_to_break = bool(profile.perturbation or profile.rotating.joiners)
-    if profile.other_versions or not meant_to_break:
+    breaks_on_purpose = bool(profile.perturbation or profile.rotating.joiners)
+    if profile.other_versions or not breaks_on_purpose:
         results += disconnection_warnings(measurement.broken_connections)
     results += _link_warnings(measurement)
     results += measurement.profiles_missing

@@ -137,7 +137,13 @@ def measure(network: CometNetwork, order: LoadRequest, raw: Path, progress: Prog
         disturber, rotation = _companions(instruments, order, start_ns)
         companions: list[Companion] = [item for item in (disturber, rotation) if item is not None]
         stall = Stall(order.profile.gates.no_block_max_s, network.height_of)
-        watch = _Watch(network, tickers, raw, companions, lambda meant: stall.look(scraper.last_pages, meant=meant))
+        watch = _Watch(
+            network,
+            tickers,
+            raw,
+            companions,
+            lambda is_intended: stall.look(scraper.last_pages, is_intended=is_intended),
+        )
         with (
             live_figures(progress, lambda: current_figures(load, order.load.total_rate_per_s, scraper.last_pages)),
             _profiling(network, order, raw / "profiles", start_ns) as profiles_missing,
@@ -290,19 +296,19 @@ class Stall:
         self._height = -1
         self._since = self._looked = time.monotonic()
 
-    def look(self, pages: Mapping[str, bytes], *, meant: bool) -> str:
+    def look(self, pages: Mapping[str, bytes], *, is_intended: bool) -> str:
         """Why the run should end, or "".
 
         Args:
             pages: the last scraped page by node.
-            meant: whether the profile disturbs the nodes, which may halt the chain on purpose.
+            is_intended: whether the profile disturbs the nodes, which may halt the chain on purpose.
         """
         now = time.monotonic()
         if now - self._looked < STALL_LOOK_S:
             return ""
         self._looked = now
         height = self._height_of(pages)
-        if height > self._height or meant:
+        if height > self._height or is_intended:
             self._height, self._since = max(height, self._height), now
         if now - self._since <= self._limit_s:
             return ""

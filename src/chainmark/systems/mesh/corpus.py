@@ -147,7 +147,7 @@ class _Sampler:
         refused = next((refusal for refusal in self._refused if refusal.endpoint == read.id), None)
         if refused is None:
             return Unmeasured(
-                endpoint=read.id, state=Offering.NOT_ASKED, reason="the sampled blocks contain no data for it"
+                endpoint=read.id, state=Offering.NOT_REQUESTED, reason="the sampled blocks contain no data for it"
             )
         return Unmeasured(endpoint=read.id, state=Offering.REFUSED, reason=refused.reason)
 

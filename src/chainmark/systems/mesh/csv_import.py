@@ -96,7 +96,7 @@ class _Gathered:
     stratum: Stratum = field(default_factory=lambda: Stratum(name="", description=""))
     items: dict[str, dict[tuple[str, str], Item]] = field(default_factory=dict)
     strata: dict[str, dict[str, Stratum]] = field(default_factory=dict)
-    asked: dict[str, int] = field(default_factory=dict)
+    candidates: dict[str, int] = field(default_factory=dict)
 
     def add(self, question: Question) -> None:
         """Add one request to the current stratum."""
@@ -104,7 +104,7 @@ class _Gathered:
         item = Item(body=body, expect=expect, stratum=self.stratum.name)
         self.items.setdefault(read.id, {}).setdefault((self.stratum.name, canonical(body)), item)
         self.strata.setdefault(read.id, {})[self.stratum.name] = self.stratum
-        self.asked[read.id] = self.asked.get(read.id, 0) + 1
+        self.candidates[read.id] = self.candidates.get(read.id, 0) + 1
 
     def add_row(self, row: Row, where: str) -> None:
         """All requests of a row of the first generation."""
@@ -142,7 +142,7 @@ class _Gathered:
         endpoints = []
         for read in bodies.READS:
             if read.id in self.items:
-                items, candidates = list(self.items[read.id].values()), self.asked[read.id]
+                items, candidates = list(self.items[read.id].values()), self.candidates[read.id]
                 strata = list(self.strata[read.id].values())
                 left_out = candidates - len(items)
                 endpoints.append(
@@ -152,7 +152,7 @@ class _Gathered:
             raise UsageError(f"{self.source} contains no rows", _HINT)
         reason = "the imported files contain no data for it"
         unmeasured = [
-            Unmeasured(endpoint=read.id, state=Offering.NOT_ASKED, reason=reason)
+            Unmeasured(endpoint=read.id, state=Offering.NOT_REQUESTED, reason=reason)
             for read in bodies.READS
             if read.id not in self.items
         ]

@@ -29,7 +29,7 @@ class Offering(StrEnum):
     OFFERED = "offered"
     REFUSED = "refused"  # the path exists, the request got an error or an incorrect response
     NOT_OFFERED = "not offered"
-    NOT_ASKED = "not asked"  # no request parameters were found
+    NOT_REQUESTED = "not asked"  # no request parameters were found
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class DiscoveredServer:
 
 
 @dataclass(frozen=True)
-class Asked:
+class FirstResponse:
     """An item's first response, its error in words (None: correct), and how to fix it."""
 
     answer: MeshResponse | None
@@ -122,7 +122,7 @@ def network_name(network: Network) -> str:
     return "/".join(map(str, names))
 
 
-def ask(client: MeshClient, endpoint: ReadEndpoint, body: Body, expected: Expectation) -> Asked:
+def ask(client: MeshClient, endpoint: ReadEndpoint, body: Body, expected: Expectation) -> FirstResponse:
     """Send a request once and check the response.
 
     Raises:
@@ -131,8 +131,8 @@ def ask(client: MeshClient, endpoint: ReadEndpoint, body: Body, expected: Expect
     try:
         answer = client.post(endpoint.path, body)
     except NoAnswer as error:
-        return Asked(None, error.message, error.hint)
-    return Asked(answer, expectations.failed(expected, answer))
+        return FirstResponse(None, error.message, error.hint)
+    return FirstResponse(answer, expectations.failed(expected, answer))
 
 
 def discover(
@@ -308,7 +308,7 @@ class _Probing:
                 self._take(material, probed.answer.document)
             if material.complete or offer.state is Offering.NOT_OFFERED:
                 break
-        return offer or OfferedEndpoint(bodies.BLOCK, Offering.NOT_ASKED, "the chain has no block")
+        return offer or OfferedEndpoint(bodies.BLOCK, Offering.NOT_REQUESTED, "the chain has no block")
 
     def _take(self, material: Material, document: Mapping[str, Any]) -> None:
         identifier = _identifier(document["block"]["block_identifier"])
@@ -319,7 +319,7 @@ class _Probing:
             if probed.reason is None and probed.answer is not None:
                 material.take(identifier, {"block": {"transactions": [probed.answer.document["transaction"]]}})
 
-    def _transaction(self, material: Material) -> Asked:
+    def _transaction(self, material: Material) -> FirstResponse:
         text = material.transaction_hash or ""
         body = bodies.block_transaction(self._network, material.block.as_json(), text)
         return ask(self._client, bodies.BLOCK_TRANSACTION, body, expectations.block_transaction(text))
@@ -332,7 +332,7 @@ class _Probing:
         question = self._question(endpoint, material)
         if question is None:
             reason = f"no {'transaction' if material.account else 'account'} was found in the examined blocks"
-            return OfferedEndpoint(endpoint, Offering.NOT_ASKED, reason)
+            return OfferedEndpoint(endpoint, Offering.NOT_REQUESTED, reason)
         return _offer(endpoint, ask(self._client, endpoint, *question))
 
     def _question(self, endpoint: ReadEndpoint, material: Material) -> tuple[Body, Expectation] | None:
@@ -387,10 +387,12 @@ class _Probing:
 _COINS = expectations.account_coins()
 
 
-def _offer(endpoint: ReadEndpoint, asked: Asked) -> OfferedEndpoint:
-    if asked.reason is None:
+def _offer(endpoint: ReadEndpoint, response: FirstResponse) -> OfferedEndpoint:
+    if response.reason is None:
         return OfferedEndpoint(endpoint, Offering.OFFERED)
-    return OfferedEndpoint(endpoint, Offering.NOT_OFFERED if asked.unknown_path else Offering.REFUSED, asked.reason)
+    return OfferedEndpoint(
+        endpoint, Offering.NOT_OFFERED if response.unknown_path else Offering.REFUSED, response.reason
+    )
 
 
 def _backwards(newest: int, oldest: int) -> Iterator[int]:

@@ -9,7 +9,7 @@ from chainmark.core import units
 from chainmark.core.metric import SharedFact
 from chainmark.systems.mesh import bodies, expectations
 from chainmark.systems.mesh.client import MeshClient
-from chainmark.systems.mesh.discovery import Asked, DiscoveredServer, Offering, ask
+from chainmark.systems.mesh.discovery import DiscoveredServer, FirstResponse, Offering, ask
 
 PRUNING = SharedFact(
     id="pruning",
@@ -97,7 +97,7 @@ def first_answered(server: DiscoveredServer, client: MeshClient, first: int, las
     return answered
 
 
-def ask_block(server: DiscoveredServer, client: MeshClient, index: int) -> Asked:
+def ask_block(server: DiscoveredServer, client: MeshClient, index: int) -> FirstResponse:
     """Request a block by its index alone."""
     body = bodies.block(server.network, {"index": index})
     return ask(client, bodies.BLOCK, body, expectations.block({"index": index}))

@@ -97,7 +97,7 @@ class MeshApi(FollowsRequests):
             endpoints=endpoints,
             strata=corpus.strata_counts(),
             sizes={id_: {_COUNTED.get(key, key): span for key, span in item.items()} for id_, item in ranges.items()},
-            skipped=_asked_for(skipped, order.endpoints or mesh.mesh.endpoints),
+            skipped=_of_endpoints(skipped, order.endpoints or mesh.mesh.endpoints),
             corpus_hash=corpus.hash,
             facts=_facts(server, corpus, pruning),
             conditions={"network": server.network_name, PRUNING.id: pruning.condition, **_stated(mesh)},
@@ -213,7 +213,7 @@ def _skipped(server: DiscoveredServer, corpus: Corpus) -> dict[str, str]:
     return skipped
 
 
-def _asked_for(skipped: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+def _of_endpoints(skipped: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
     """A user who selected endpoints is not informed of the others."""
     wanted = {READS_BY_ID[name].label if name in READS_BY_ID else name for name in names}
     return {

@@ -95,7 +95,7 @@ def _story(trail: Trail, follower: Follower, order: FollowRequest, trips: Sequen
         regions, senders = (follower.of_places(trace.key, column) for column in (trail.region, trail.sender))
         trace.region_map, trace.no_map = region_map(trace, regions, senders, trips)
     trace.usual_s = follower.usual_s()
-    selected = _asked(trace, order.hosts)
+    selected = _selected_places(trace, order.hosts)
     trace.shown = [place.place for place in selected]
     if order.lines is not None:
         trace.log_lines = _log_lines(trace, selected or _telling(trace), order.lines)
@@ -119,7 +119,7 @@ def _no_trace_data(run: SealedRun, trail_id: str) -> UsageError:
     )
 
 
-def _asked(trace: Trace, hosts: Sequence[str]) -> list[TracePlace]:
+def _selected_places(trace: Trace, hosts: Sequence[str]) -> list[TracePlace]:
     if hosts and not trace.place_label:
         raise UsageError(f"a {trace.label} has no separate hosts", "omit `--host`")
     known = {place.place: place for place in trace.places}

@@ -53,7 +53,7 @@ def _looks(
     told = []
     for now_s, pages in looks:
         clock.now_s = now_s
-        told.append(stall.look(pages, meant=meant))
+        told.append(stall.look(pages, is_intended=meant))
     return told
 
 

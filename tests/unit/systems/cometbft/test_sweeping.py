@@ -19,7 +19,7 @@ from chainmark.core.qa_plan import QaPlan
 from chainmark.lab.profiles import read_profile
 from chainmark.lab.qualifying import QaMade, Qualifier
 from chainmark.lab.scenarios import QaRequest
-from chainmark.lab.schedules import SweepLoad, SweepPlan, SweepRun, asked_cells, bisected_cells, most_asked
+from chainmark.lab.schedules import SweepLoad, SweepPlan, SweepRun, bisected_cells, most_loads_needed, next_cells
 from chainmark.lab.sweeping import Sweep, Sweeper, SweepRequest
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
@@ -115,7 +115,7 @@ def _bisected(share: Callable[[SweepRun], float], versions: tuple[str, ...] = ("
     runs: dict[str, list[CellRun]] = {version: [] for version in versions}
     while True:
         found = {version: standings(cells_of(its, 0.1), load_of) for version, its in runs.items()}
-        asked = asked_cells(cells, made, found)
+        asked = next_cells(cells, made, found)
         if not asked:
             return runs
         for cell in asked:
@@ -155,7 +155,7 @@ def test_a_search_by_halves_finds_what_the_grid_finds(capacities: list[float]) -
 @pytest.mark.parametrize("capacity", [100, 250, 450, 850, 1300, 1700, 3300, 9000])
 def test_a_search_by_halves_runs_fewer_loads(capacity: float) -> None:
     runs = _bisected(_capacity(capacity), ("a", "b"))
-    assert len(runs["a"]) <= most_asked(_LOADS, [{}]) < len(_LOADS)
+    assert len(runs["a"]) <= most_loads_needed(_LOADS, [{}]) < len(_LOADS)
     assert len(runs["a"]) <= 8
     assert Counter(map(_place, runs["a"])) == Counter(map(_place, runs["b"]))
 

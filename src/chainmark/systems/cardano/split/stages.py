@@ -72,11 +72,11 @@ def _effects(
     missed = formula.step_error_s[metric] * math.sqrt((1.0 / runs[0] + 1.0 / runs[1]) / 2.0)
     moved_s = (candidate[FETCH] - own[1]) - (baseline[FETCH] - own[0])
     error = math.hypot(formula.k_error[metric] * moved_s, missed)
-    served = formula.k_error[metric] * (own[1] - own[0])
+    service_error = formula.k_error[metric] * (own[1] - own[0])
     freedom = float(formula.runs - 2)
     parts = [(NETWORK, network, error), (NODE, node, error)]
     # The stages are printed figures, whose error is negligible.
-    errors = {FORGING: 0.0, HOPS: abs(served), ADOPTING: 0.0}
+    errors = {FORGING: 0.0, HOPS: abs(service_error), ADOPTING: 0.0}
     parts += [(part, values, errors[part]) for part, values in stages.items() if part is not HOPS or serves]
     parts.append((UNREPORTED, rest, error))
     return [PartEffect(part, values[0], values[1], wrong, freedom) for part, values, wrong in parts]

@@ -94,7 +94,7 @@ def _agreements(page: LoadPage) -> Table:
     held: dict[tuple[float | None, float, float], list[str]] = {}
     for release in page.releases:
         for table in release.tables:
-            for key in _asked(table):
+            for key in _distinct_slas(table):
                 held.setdefault(key, []).append(_scenario_name(table))
     columns = [Column("p99 limit, s"), Column("p95 limit, s"), Column("non-2xx limit, %"), *words("scenarios")]
     rows = []
@@ -106,7 +106,7 @@ def _agreements(page: LoadPage) -> Table:
     return Table("agreements", "", columns, rows, notes)
 
 
-def _asked(table: PageTable) -> list[tuple[float | None, float, float]]:
+def _distinct_slas(table: PageTable) -> list[tuple[float | None, float, float]]:
     if table.printed:
         sla_s = table.printed.scenario.sla_s
         return [(sla_s, sla_s, PRINTED_ERROR_SHARE)]
