@@ -115,7 +115,7 @@ def test_a_killed_process_takes_its_part_with_it_and_is_named(kind: LevelKind) -
             due = round(200.0 * (result.window_s + 0.2))
             assert result.books.due + result.warm_up.due == pytest.approx(due, abs=2)
             assert result.books.failed == pytest.approx(result.books.due / 2, abs=1)
-        step = judge(result, known_profile().agreement("work"), Phase.PROBE)
+        step = judge(result, known_profile().endpoint_sla("work"), Phase.PROBE)
         assert step.outcome is StepOutcome.GENERATOR_LIMITED
         again = run_step(_order(server.url, kind, order.level.value), make_engine=generators.make)
         assert (again.books.failed, [one.lost for one in again.generators]) == (0, ["", ""])

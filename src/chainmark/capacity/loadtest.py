@@ -52,13 +52,13 @@ class LoadPlan:
     """What is measured at each endpoint.
 
     Attributes:
-        agreement: the SLA by the endpoint's id.
+        endpoint_sla: the SLA by the endpoint's id.
         searches: capacities to search for; may be empty.
         courses: by the endpoint's id, loads that change while they run.
         required: capacities to decide about, by "endpoint.kind".
     """
 
-    agreement: Callable[[str], Sla]
+    endpoint_sla: Callable[[str], Sla]
     searches: tuple[SearchPlan, ...]
     settings: StepSettings
     fixed: FixedPlan = FixedPlan()
@@ -71,7 +71,7 @@ class EndpointResult:
     """The results of one endpoint of one server. ``looks``: requests between its steps, which no figure includes."""
 
     endpoint: Endpoint
-    agreement: Sla
+    sla: Sla
     answers: dict[LevelKind, SearchResult] = field(default_factory=dict)
     fixed: list[Step] = field(default_factory=list)
     courses: list[CourseStep] = field(default_factory=list)
@@ -220,7 +220,7 @@ class _EndpointTest:
         for server in result.servers:
             endpoint = next((each for each in server.server.endpoints if each.id == endpoint_id), None)
             if endpoint is not None:
-                endpoint_result = EndpointResult(endpoint, plan.agreement(endpoint_id))
+                endpoint_result = EndpointResult(endpoint, plan.endpoint_sla(endpoint_id))
                 server.endpoint_results.append(endpoint_result)
                 self.parts.append((server.server.target, endpoint_result))
 
@@ -262,7 +262,7 @@ class _EndpointTest:
         self, target: Target, endpoint_result: EndpointResult, settings: StepSettings | None = None
     ) -> StepRunner:
         settings = settings or self.plan.settings
-        runner = self.make_runner(target, endpoint_result.endpoint, endpoint_result.agreement, settings, self.progress)
+        runner = self.make_runner(target, endpoint_result.endpoint, endpoint_result.sla, settings, self.progress)
         return replace(runner, looks=endpoint_result.looks)
 
     def _fixed(self) -> None:

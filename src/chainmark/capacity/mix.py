@@ -28,13 +28,13 @@ _PATHS = ("path", "uri", "request_uri", "url", "request_path")
 _REQUESTS = ("request", "request_line")
 
 
-def mixed(endpoints: Sequence[Endpoint], weights: Mapping[str, float], agreement: Callable[[str], Sla]) -> Endpoint:
+def mixed(endpoints: Sequence[Endpoint], weights: Mapping[str, float], endpoint_sla: Callable[[str], Sla]) -> Endpoint:
     """One endpoint that receives all of their requests, each endpoint according to its weight.
 
     Args:
         endpoints: of a server.
         weights: by the endpoint's id; endpoints without one are omitted.
-        agreement: the SLA of each within the mix.
+        endpoint_sla: the SLA of each within the mix.
 
     Raises:
         UsageError: a weight names an unknown endpoint.
@@ -48,7 +48,7 @@ def mixed(endpoints: Sequence[Endpoint], weights: Mapping[str, float], agreement
         )
     chosen = [by_id[name] for name in weights]
     parts = [
-        MixPart(endpoint.id, endpoint.label, weights[endpoint.id], len(endpoint.requests), agreement(endpoint.id))
+        MixPart(endpoint.id, endpoint.label, weights[endpoint.id], len(endpoint.requests), endpoint_sla(endpoint.id))
         for endpoint in chosen
     ]
     return Endpoint(

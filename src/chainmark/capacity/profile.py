@@ -261,13 +261,13 @@ class LoadProfile(BaseModel):
             )
         return self
 
-    def agreement(self, endpoint_id: str) -> Sla:
+    def endpoint_sla(self, endpoint_id: str) -> Sla:
         """The endpoint's SLA."""
         return self.sla_of.get(endpoint_id, self.sla)
 
     def timeout_s(self, endpoint_id: str = "") -> float:
         """The timeout of a response, the same before the load and under it."""
-        return timeout_of(self.steps.timeout_s, self.agreement(endpoint_id))
+        return timeout_of(self.steps.timeout_s, self.endpoint_sla(endpoint_id))
 
     def fixed_levels(self) -> dict[str, tuple[LoadLevel, ...]]:
         """The given levels by the endpoint's id, without endpoints that have none."""

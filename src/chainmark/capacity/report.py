@@ -61,7 +61,7 @@ def endpoint_entry(
         label=endpoint_result.endpoint.label,
         requests=len(endpoint_result.endpoint.requests),
         strata=dict(strata),
-        agreement=_agreement(endpoint_result.agreement),
+        agreement=_service_level(endpoint_result.sla),
         capacities=[
             _capacity(answer, numbers, endpoint_result.endpoint)
             for answer in endpoint_result.answers.values()
@@ -69,7 +69,7 @@ def endpoint_entry(
         ],
         steps=entries,
         fixed=fixed_levels(entries),
-        drifts=[drift_entry(drift) for drift in drifts_of(steps, endpoint_result.agreement)],
+        drifts=[drift_entry(drift) for drift in drifts_of(steps, endpoint_result.sla)],
         courses=[
             _course(number, course, endpoint_result, read_histogram)
             for number, course in enumerate(endpoint_result.courses, start=len(steps))
@@ -138,7 +138,7 @@ def recovery_notes(looks: HealthProbes) -> list[str]:
     return notes
 
 
-def _agreement(sla: Sla) -> ServiceLevel:
+def _service_level(sla: Sla) -> ServiceLevel:
     return ServiceLevel(
         p95_s=sla.p95_s,
         p99_s=sla.p99_s,
@@ -202,7 +202,7 @@ def _step(number: int, step: Step, endpoint: Endpoint, read_histogram: ReadHisto
 def _course(
     number: int, step: CourseStep, endpoint_result: EndpointResult, read_histogram: ReadHistogram
 ) -> CourseEntry:
-    result = result_of(step, endpoint_result.agreement)
+    result = result_of(step, endpoint_result.sla)
     same = {
         name: getattr(result, name)
         for name in ("unit", "measured", "low", "high", "before_s", "peak_s", "limit", "note")
@@ -214,7 +214,7 @@ def _course(
         last=step.course.peak.value,
         step=_step(number, step.step, endpoint_result.endpoint, read_histogram),
         seconds=_seconds(number, step.step),
-        is_asked=step.course.phase is Phase.SPIKE and endpoint_result.agreement.recovery_s is not None,
+        is_asked=step.course.phase is Phase.SPIKE and endpoint_result.sla.recovery_s is not None,
         outcome=result.outcome.value,
         **same,
     )

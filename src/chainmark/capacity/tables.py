@@ -222,7 +222,7 @@ def _course_samples(endpoint_result: EndpointResult, course: Course) -> pl.DataF
     measured = f"{name}_{KEPT_UP_TO if isinstance(course, Ramp) else RECOVERY}"
     rows: list[dict[str, float]] = []
     for item in endpoint_result.courses:
-        result = result_of(item, endpoint_result.agreement)
+        result = result_of(item, endpoint_result.sla)
         if item.course != course or result.note:
             continue
         counts = item.step.result.books

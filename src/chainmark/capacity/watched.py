@@ -93,7 +93,7 @@ def with_watched(entry: EndpointEntry, endpoint_result: EndpointResult, watched:
 def drifts_in(endpoint_result: EndpointResult, watched: Watched) -> list[Drift]:
     """The drifts over an endpoint's long steps."""
     return [
-        *drifts_of(endpoint_result.level_steps(), endpoint_result.agreement),
+        *drifts_of(endpoint_result.level_steps(), endpoint_result.sla),
         *_memory_drifts(endpoint_result, watched),
     ]
 
@@ -102,7 +102,7 @@ def _memory_drifts(endpoint_result: EndpointResult, watched: Watched) -> Iterato
     """The drifts of the memory of the server's processes, or of its control group."""
     for reading_series in watched.series:
         if reading_series.name.source in {PROCESS, CGROUP} and reading_series.name.series == MEMORY:
-            yield from memory_drifts_of(endpoint_result.level_steps(), endpoint_result.agreement, reading_series)
+            yield from memory_drifts_of(endpoint_result.level_steps(), endpoint_result.sla, reading_series)
 
 
 def _resource(resource: Resource, steps: Sequence[Step], entry: EndpointEntry) -> ResourceEntry:

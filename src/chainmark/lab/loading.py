@@ -261,7 +261,7 @@ def _as_mixes(load: LoadProfile, services: list[Service]) -> tuple[LoadProfile, 
         return load, services
     made = []
     for service in services:
-        mix = mixed(service.endpoints, load.mix, load.agreement)
+        mix = mixed(service.endpoints, load.mix, load.endpoint_sla)
         warnings = (*service.warnings, *([f"of {load.mix_from}, {text}"] if text else []))
         facts = (*service.facts, _mix_fact(mix))
         made.append(replace(service, endpoints=(mix,), warnings=warnings, facts=facts))
@@ -358,7 +358,7 @@ def _broken_off(result: LoadTestResult) -> str:
 def _plan(load: LoadProfile, seed: int) -> LoadPlan:
     fixed = FixedPlan(tuple(load.fixed.shares), load.fixed_levels(), load.fixed.times, load.fixed.duration_s)
     settings = load.step_settings(seed)
-    return LoadPlan(load.agreement, load.search.plans(), settings, fixed, load.courses(), load.required())
+    return LoadPlan(load.endpoint_sla, load.search.plans(), settings, fixed, load.courses(), load.required())
 
 
 def _server_facts(load: LoadProfile, service: Service) -> list[Fact]:

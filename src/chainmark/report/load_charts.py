@@ -206,10 +206,10 @@ def _load_chart(sides: Sequence[EndpointSide], id_: str, kind: Kind, *, few: boo
 
 
 def _limits(endpoint: EndpointEntry) -> list[tuple[float, str]]:
-    agreed = endpoint.agreement
-    results = [(agreed.p99_s, f"SLA p99 {units.duration(agreed.p99_s)}")]
-    if agreed.p95_s is not None:
-        results.append((agreed.p95_s, f"SLA p95 {units.duration(agreed.p95_s)}"))
+    sla = endpoint.agreement
+    results = [(sla.p99_s, f"SLA p99 {units.duration(sla.p99_s)}")]
+    if sla.p95_s is not None:
+        results.append((sla.p95_s, f"SLA p95 {units.duration(sla.p95_s)}"))
     return [limit for limit in results if limit[0] > 0.0]
 
 

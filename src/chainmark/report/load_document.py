@@ -107,7 +107,7 @@ def _steps(report: LoadReport) -> list[Block]:
 
 
 def _conditions(report: LoadReport) -> list[Block]:
-    blocks: list[Block] = [_agreements(report)] if text.agreements(report) else []
+    blocks: list[Block] = [_sla_table(report)] if text.slas_of(report) else []
     corpus = [Fact(label="Corpus, BLAKE3", value=report.corpus_hash)] if report.corpus_hash else []
     facts = [Fact(label="Load test by", value=f"chainmark {report.tool_version}"), *corpus, *report.machine]
     blocks.append(_facts("machine", "The load generator's machine", [""], [facts]))
@@ -146,18 +146,18 @@ def _facts(id_: str, title: str, names: Sequence[str], columns: Sequence[Sequenc
     return Table(id_, title, words("", *names), rows, notes=long)
 
 
-def _agreements(report: LoadReport) -> Table:
+def _sla_table(report: LoadReport) -> Table:
     """The requirements of each endpoint."""
     columns = [*words("of"), Column("p95 within, ms"), Column("p99 within, ms"), Column("errors up to, %"),
                Column("min achieved rate, %"), Column("min requests")]  # fmt: skip
-    slas = text.agreements(report)
+    slas = text.slas_of(report)
     rows = []
-    for agreed in slas:
+    for sla in slas:
         labels = dict.fromkeys(
-            end.label for target in report.targets for end in target.endpoints if end.agreement == agreed
+            end.label for target in report.targets for end in target.endpoints if end.agreement == sla
         )
         name = f"all of {units.plural(len(labels), 'endpoint')}" if len(slas) == 1 else ", ".join(labels)
-        rows.append(row_of(name, *_agreement_cells(agreed)))
+        rows.append(row_of(name, *_sla_cells(sla)))
     return Table("agreements", "The SLA", columns, rows)
 
 
@@ -181,14 +181,14 @@ def _sizes(endpoint: EndpointEntry) -> str:
     return ", ".join(messages) or units.UNSET
 
 
-def _agreement_cells(agreed: ServiceLevel) -> list[TableCell]:
-    p95 = TableCell(units.UNSET, emphasis="quiet") if agreed.p95_s is None else text.milliseconds(agreed.p95_s)
+def _sla_cells(sla: ServiceLevel) -> list[TableCell]:
+    p95 = TableCell(units.UNSET, emphasis="quiet") if sla.p95_s is None else text.milliseconds(sla.p95_s)
     return [
         p95,
-        text.milliseconds(agreed.p99_s),
-        text.percent_figure(agreed.error_share),
-        text.percent_figure(agreed.achieved_share),
-        TableCell(units.count(agreed.min_requests)),
+        text.milliseconds(sla.p99_s),
+        text.percent_figure(sla.error_share),
+        text.percent_figure(sla.achieved_share),
+        TableCell(units.count(sla.min_requests)),
     ]
 
 
@@ -217,6 +217,6 @@ def _notes(report: LoadReport) -> list[str]:
         )
     if "unsettled" in findings:
         notes.append("Unsettled results are based on too few requests, or on a search that did not end.")
-    if len(text.agreements(report)) > 1:
+    if len(text.slas_of(report)) > 1:
         notes.append("The endpoints have different SLAs, which the table of SLAs lists.")
     return notes

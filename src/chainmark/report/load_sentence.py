@@ -9,7 +9,7 @@ from chainmark.core import units
 from chainmark.core.load_report import BentEntry, CapacityEntry, EndpointEntry, LoadReport, TargetEntry
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import enumerated, first_sentence, some_of
-from chainmark.report.load_text import agreement_text, agreements, capacity_of, condition_text, interval_text
+from chainmark.report.load_text import capacity_of, condition_text, interval_text, sla_text, slas_of
 
 _NAMED = 3
 _TOO_SLOW = ("p99", "p95")
@@ -129,8 +129,8 @@ def _counted(report: LoadReport, gating: Sequence[Ruling], first: Ruling | None 
 
 def _sustained(report: LoadReport, gating: Sequence[Ruling]) -> str:
     """What every endpoint sustains; for requirements, how many are met and which one only just."""
-    slas = agreements(report)
-    within = f"within {agreement_text(slas[0])}" if len(slas) == 1 else "within their SLAs"
+    slas = slas_of(report)
+    within = f"within {sla_text(slas[0])}" if len(slas) == 1 else "within their SLAs"
     decided = [(item, capacity) for item in gating if (capacity := _capacity(report, item)) is not None]
     if not decided:
         endpoints = len({(ruling.target, ruling.endpoint) for ruling in gating})

@@ -124,10 +124,10 @@ def interval_text(capacity_entry: CapacityEntry) -> str:
     return f"{low} … {bare_level(capacity_entry.high)}"
 
 
-def stopped_text(capacity_entry: CapacityEntry, agreement: ServiceLevel) -> str:
+def stopped_text(capacity_entry: CapacityEntry, sla: ServiceLevel) -> str:
     """Why the capacity is not higher, or not known more precisely."""
     if capacity_entry.stopped_by == "first step":
-        missed = condition_text(capacity_entry.condition, agreement) if capacity_entry.condition else "unknown cause"
+        missed = condition_text(capacity_entry.condition, sla) if capacity_entry.condition else "unknown cause"
         return f"the lowest level failed: {missed}"
     ends = {
         "ladder end": "the ladder's end, nothing failed",
@@ -138,35 +138,35 @@ def stopped_text(capacity_entry: CapacityEntry, agreement: ServiceLevel) -> str:
         "server gone": "the server went away",
     }
     of_part = f" of {capacity_entry.condition_part}" if capacity_entry.condition_part else ""
-    return ends.get(capacity_entry.stopped_by) or _condition_of(capacity_entry.stopped_by, of_part, agreement)
+    return ends.get(capacity_entry.stopped_by) or _condition_of(capacity_entry.stopped_by, of_part, sla)
 
 
-def _condition_of(name: str, whose: str, agreement: ServiceLevel) -> str:
+def _condition_of(name: str, whose: str, sla: ServiceLevel) -> str:
     """An endpoint of a mix has its own SLA, so its limit is not that of the whole."""
-    return f"{name}{whose}" if whose else condition_text(name, agreement)
+    return f"{name}{whose}" if whose else condition_text(name, sla)
 
 
-def condition_text(name: str, agreement: ServiceLevel) -> str:
+def condition_text(name: str, sla: ServiceLevel) -> str:
     """A missed condition with its limit: "p99 above 1 s"."""
     return {
-        "p99": f"p99 above {units.duration(agreement.p99_s)}",
-        "p95": f"p95 above {units.duration(agreement.p95_s)}" if agreement.p95_s is not None else "p95",
-        "errors": f"errors above {units.plain_percent(agreement.error_share)}",
-        "achieved": f"below {units.plain_percent(agreement.achieved_share)} of the rate",
+        "p99": f"p99 above {units.duration(sla.p99_s)}",
+        "p95": f"p95 above {units.duration(sla.p95_s)}" if sla.p95_s is not None else "p95",
+        "errors": f"errors above {units.plain_percent(sla.error_share)}",
+        "achieved": f"below {units.plain_percent(sla.achieved_share)} of the rate",
         "samples": "too few requests",
         "generator": "the generator's limit",
         "waited": "waited for a processor",
     }.get(name, name)
 
 
-def agreement_text(agreement: ServiceLevel) -> str:
+def sla_text(sla: ServiceLevel) -> str:
     """The limits in short: "p99 ≤ 1 s, errors ≤ 1 %"."""
-    p95 = [] if agreement.p95_s is None else [f"p95 ≤ {units.duration(agreement.p95_s)}"]
-    p99 = f"p99 ≤ {units.duration(agreement.p99_s)}"
-    return ", ".join([*p95, p99, f"errors ≤ {units.plain_percent(agreement.error_share)}"])
+    p95 = [] if sla.p95_s is None else [f"p95 ≤ {units.duration(sla.p95_s)}"]
+    p99 = f"p99 ≤ {units.duration(sla.p99_s)}"
+    return ", ".join([*p95, p99, f"errors ≤ {units.plain_percent(sla.error_share)}"])
 
 
-def agreements(report: LoadReport) -> list[ServiceLevel]:
+def slas_of(report: LoadReport) -> list[ServiceLevel]:
     """The different SLAs, in order."""
     return list(dict.fromkeys(endpoint.agreement for target in report.targets for endpoint in target.endpoints))
 

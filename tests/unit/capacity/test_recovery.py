@@ -235,7 +235,7 @@ def test_no_endpoint_or_server_starts_on_what_another_has_left_behind() -> None:
     world = World(slow_for_s=3.0)
     endpoints = tuple(Endpoint(name, f"/{name}", ENDPOINT.requests) for name in ("a", "b"))
     plan = LoadPlan(
-        agreement=lambda _: Sla(),
+        endpoint_sla=lambda _: Sla(),
         searches=(SearchPlan.of_clients(first=1, last=1, times=1),),
         settings=StepSettings(recovery_longest_s=30.0),
         fixed=FixedPlan(times=1, levels={name: (LoadLevel(LevelKind.CLIENTS, 2.0),) for name in "ab"}),

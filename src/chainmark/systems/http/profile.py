@@ -117,7 +117,7 @@ class HttpProfile(LoadProfile):
     request: Annotated[list[RequestEntry], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _agreements_are_of_endpoints(self) -> HttpProfile:
+    def _settings_are_of_endpoints(self) -> HttpProfile:
         known = {entry.endpoint for entry in self.request}
         unknown = next((name for name in self.mix if name not in known), None)
         if unknown is not None:

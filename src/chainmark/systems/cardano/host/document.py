@@ -46,7 +46,7 @@ def host_document(report: HostReport) -> Document:
         Section("beside", "Comparison with the other tool", _beside(report.beside) if report.beside else []),
         Section("host", "Block delays and their causes", _page(report)),
     ]
-    cases = [_valid(report), *([_agreement(report.beside)] if report.beside else [])]
+    cases = [_valid(report), *([_beside_case(report.beside)] if report.beside else [])]
     verdict = worst([case.verdict for case in cases])
     return Document(
         kind="host",
@@ -88,7 +88,7 @@ def _valid(report: HostReport) -> Case:
     return Case("run", "the run", verdicts[status], failed or f"{status.value}; no gate failed")
 
 
-def _agreement(beside: Beside) -> Case:
+def _beside_case(beside: Beside) -> Case:
     verdict = Verdict.PASS if beside.agrees else Verdict.FAIL
     return Case("beside", f"the samples of {beside.file}", verdict, _beside_sentence(beside))
 

@@ -41,7 +41,7 @@ def relative_change(judgement: Judgement) -> float | None:
 
 
 def ten_percent_rows(comparison: Comparison) -> list[TenPercentRow]:
-    """Every judged metric by the old rule and by ours, in the report's order."""
+    """Every judged metric by the ten-per-cent rule and by ours, in the report's order."""
     excused = {item.metric_id: item.because for item in incomparable_metrics(comparison)}
     return [_row(item, comparison.catalogue, excused) for item in comparison.judgements]
 
@@ -52,7 +52,7 @@ def _row(item: Judgement, catalogue: Catalogue, excused: Mapping[str, str]) -> T
     old_fails = _old_fails(item, change)
     ours = is_failure(item) or (item.outcome is Outcome.WORSE and item.metric_id not in excused)
     undecided = item.outcome is Outcome.INCONCLUSIVE and metric.better is not Better.NEITHER
-    concordance = _agreement(old_fails, ours=ours, undecided=undecided)
+    concordance = _concordance(old_fails, ours=ours, undecided=undecided)
     if concordance is not RuleConcordance.NO_DATA and item.metric_id in excused:
         concordance = RuleConcordance.NOT_COMPARABLE
     elif concordance is not RuleConcordance.NO_DATA and item.change is None:
@@ -84,7 +84,7 @@ def _old_fails(item: Judgement, change: float | None) -> bool | None:
     return other != 0.0
 
 
-def _agreement(old_fails: bool | None, *, ours: bool, undecided: bool) -> RuleConcordance:
+def _concordance(old_fails: bool | None, *, ours: bool, undecided: bool) -> RuleConcordance:
     if old_fails is None:
         return RuleConcordance.NO_DATA
     if ours:
@@ -94,15 +94,15 @@ def _agreement(old_fails: bool | None, *, ours: bool, undecided: bool) -> RuleCo
     return RuleConcordance.UNDECIDED if undecided else RuleConcordance.BOTH_PASS
 
 
-def _why(item: Judgement, metric: Metric, agreement: RuleConcordance, excused: Mapping[str, str]) -> str:
+def _why(item: Judgement, metric: Metric, concordance: RuleConcordance, excused: Mapping[str, str]) -> str:
     """The reason if the rules disagree."""
-    if agreement is RuleConcordance.NOT_COMPARABLE:
+    if concordance is RuleConcordance.NOT_COMPARABLE:
         return f"not comparable: {excused[metric.id]}"
-    if agreement is RuleConcordance.ONLY_OURS_FAILS:
+    if concordance is RuleConcordance.ONLY_OURS_FAILS:
         return f"{change_with_interval(item, metric)} is beyond its margin of {margin_of(item, metric)}"
-    if agreement is RuleConcordance.UNDECIDED:
+    if concordance is RuleConcordance.UNDECIDED:
         return _noise(item, metric)
-    return _why_not(item, metric) if agreement is RuleConcordance.ONLY_OLD_FAILS else ""
+    return _why_not(item, metric) if concordance is RuleConcordance.ONLY_OLD_FAILS else ""
 
 
 def _why_not(item: Judgement, metric: Metric) -> str:
@@ -131,7 +131,7 @@ def _noise(item: Judgement, metric: Metric) -> str:
 
 
 def ten_percent_verdict(rows: Sequence[TenPercentRow]) -> TenPercentVerdict:
-    """The old rule's verdict over all rows together, and the number of disagreements with ours."""
+    """The ten-per-cent rule's verdict over all rows together, and the number of disagreements with ours."""
     judged = [row for row in rows if row.old_fails is not None]
     differing = [row for row in judged if row.old_fails]
     disagreed = [

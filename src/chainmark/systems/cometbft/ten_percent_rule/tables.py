@@ -13,7 +13,7 @@ from chainmark.report.blocks import Column, Table, TableCell, row_of, words
 from chainmark.report.phrases import Emphasis
 from chainmark.systems.cometbft.ten_percent_rule.results import QUIET, RuleConcordance, TenPercentRow
 
-_AGREEMENT_LOOKS: dict[RuleConcordance, Emphasis] = {
+_CONCORDANCE_LOOKS: dict[RuleConcordance, Emphasis] = {
     RuleConcordance.BOTH_FAIL: "worse",
     RuleConcordance.ONLY_OURS_FAILS: "worse",
     RuleConcordance.ONLY_OLD_FAILS: "caution",
@@ -21,7 +21,7 @@ _AGREEMENT_LOOKS: dict[RuleConcordance, Emphasis] = {
     RuleConcordance.UNDECIDED: "plain",
 }
 # As shown, if not by the value in files.
-_AGREEMENT_TEXTS: dict[RuleConcordance, str] = {
+_CONCORDANCE_TEXTS: dict[RuleConcordance, str] = {
     RuleConcordance.ONLY_OLD_FAILS: "only the 10 % rule fails it",
     RuleConcordance.ONLY_OURS_FAILS: "only chainmark fails it",
     RuleConcordance.UNDECIDED: "only chainmark is undecided",
@@ -59,20 +59,20 @@ class TenPercentVerdict(Opinion):
 
     def full_table(self, rows: Sequence[OpinionRow], id_: str, title: str) -> Table | None:
         """Every figure by both rules."""
-        return old_rule_table(_own(rows), id_, title) if rows else None
+        return ten_percent_rule_table(_own(rows), id_, title) if rows else None
 
     def short_table(self, rows: Sequence[OpinionRow], id_: str, title: str) -> Table | None:
         """The figures on which the rules disagree."""
         note = f"{len(rows)} judged figures; the JSON has all of them."
         differing = [row for row in _own(rows) if row.agreement not in QUIET]
-        return old_rule_table(differing, id_, title, note) if differing else None
+        return ten_percent_rule_table(differing, id_, title, note) if differing else None
 
 
 def _own(rows: Sequence[OpinionRow]) -> Sequence[TenPercentRow]:
     return cast(Sequence[TenPercentRow], rows)
 
 
-def old_rule_table(rows: Sequence[TenPercentRow], id_: str, title: str, note: str = "") -> Table:
+def ten_percent_rule_table(rows: Sequence[TenPercentRow], id_: str, title: str, note: str = "") -> Table:
     """The published reports' rule next to ours."""
     made = [
         row_of(
@@ -81,8 +81,8 @@ def old_rule_table(rows: Sequence[TenPercentRow], id_: str, title: str, note: st
             TableCell(_old_word(row), emphasis="caution" if row.old_fails else "quiet"),
             _our_word(row),
             TableCell(
-                _AGREEMENT_TEXTS.get(row.agreement, row.agreement.value),
-                emphasis=_AGREEMENT_LOOKS.get(row.agreement, "quiet"),
+                _CONCORDANCE_TEXTS.get(row.agreement, row.agreement.value),
+                emphasis=_CONCORDANCE_LOOKS.get(row.agreement, "quiet"),
             ),
             row.why,
         )
@@ -93,7 +93,7 @@ def old_rule_table(rows: Sequence[TenPercentRow], id_: str, title: str, note: st
 
 
 def _change_of(row: TenPercentRow) -> str:
-    """A percentage needs a base: from zero there is none, and the old rule counts any value as a difference."""
+    """A percentage needs a base: from zero there is none, and the ten-per-cent rule counts any value as a difference."""
     if row.change is not None:
         return units.percent(row.change)
     return units.NO_DATA if row.old_fails is None else "from 0" if row.old_fails else "0 on both sides"

@@ -40,7 +40,7 @@ def page_document(page: LoadPage) -> Document:
     """Lay out the page."""
     sections = [
         Section("about", "About this page", _about(page)),
-        Section("agreement", "Service Level Agreements (SLAs)", [_agreements(page)]),
+        Section("agreement", "Service Level Agreements (SLAs)", [_sla_table(page)]),
         Section("hardware", "Hardware profiles", [_hardware(page)]),
         *(section for number, release in enumerate(page.releases) for section in _release(release, number)),
         Section("method", "How it was tested", _method(page)),
@@ -89,7 +89,7 @@ def _about(page: LoadPage) -> list[Block]:
 # -- SLAs and machines -------------------------------------------------------------------------------------------------
 
 
-def _agreements(page: LoadPage) -> Table:
+def _sla_table(page: LoadPage) -> Table:
     """Every SLA with the tables that are judged by it."""
     held: dict[tuple[float | None, float, float], list[str]] = {}
     for release in page.releases:
@@ -169,19 +169,25 @@ def _cell(table: PageTable, id_: str) -> list[Block]:
     title = _scenario_name(table)
     if table.printed:
         return [_printed_table(table.printed, f"{title} ({PRINTED.lower()})", id_)]
-    sla = [_sla_note(agreed) for agreed in dict.fromkeys(row.agreement for row in table.rows)]
+    sla_notes = [_sla_note(sla) for sla in dict.fromkeys(row.agreement for row in table.rows)]
     facts = [f"{fact.label}: {fact.value}." for fact in table.runs[0].facts]
     reported = list(dict.fromkeys(f"{warning}." for run in table.runs for warning in run.warnings))
     blocks: list[Block] = [
-        Table(id_, title, _PUBLISHED, [_published_row(n, row) for n, row in enumerate(table.rows, 1)], [*sla, *facts]),
+        Table(
+            id_,
+            title,
+            _PUBLISHED,
+            [_published_row(n, row) for n, row in enumerate(table.rows, 1)],
+            [*sla_notes, *facts],
+        ),
         *_further(table, f"{id_}-further", title),
     ]
     return [*blocks, *([Remarks(f"{id_}-told", "Warnings", reported)] if reported else [])]
 
 
-def _sla_note(agreed: ServiceLevel) -> str:
-    lifted = "" if agreed.p99_s <= STANDARD_SLA_S else f", raised from {units.duration(STANDARD_SLA_S)}"
-    return f"SLA: {text.agreement_text(agreed)}{lifted}."
+def _sla_note(sla: ServiceLevel) -> str:
+    lifted = "" if sla.p99_s <= STANDARD_SLA_S else f", raised from {units.duration(STANDARD_SLA_S)}"
+    return f"SLA: {text.sla_text(sla)}{lifted}."
 
 
 # -- the published columns ---------------------------------------------------------------------------------------------
