@@ -122,7 +122,7 @@ def followed() -> Comparison:
 def story(name: str) -> Trace:
     """The life of one block; ``b3`` has a rival, ``b4`` a host that does not tell of a stage."""
     run, _ = _followable()
-    return Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest).story(key_of(name))
+    return Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest).trace(key_of(name))
 
 
 @cache

@@ -102,11 +102,11 @@ class Follower:
             )
         return result[0]
 
-    def story(self, key: str) -> Trace:
+    def trace(self, key: str) -> Trace:
         """The trace of an existing item."""
-        return self.stories([key])[key]
+        return self.traces([key])[key]
 
-    def stories(self, keys: Iterable[str]) -> dict[str, Trace]:
+    def traces(self, keys: Iterable[str]) -> dict[str, Trace]:
         """The traces of the existing ones of the keys, in two scans of the events however many they are."""
         wanted = sorted(set(keys))
         where = pl.col(self._key).is_in(wanted)

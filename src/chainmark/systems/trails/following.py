@@ -61,12 +61,12 @@ def followed(
     follower = Follower(events, trail, run.manifest)
     if order.key is None:
         return slowest_document(_slowest(run, trail, follower, order.most, total))
-    return trail_document(_story(trail, follower, order, trips))
+    return trail_document(_trace(trail, follower, order, trips))
 
 
 def _slowest(run: SealedRun, trail: Trail, follower: Follower, most: int, total: int | None) -> SlowestTraces:
     slowest, others = follower.slowest(most), [] if trail.only_slowest else follower.others(most)
-    traces = follower.stories([*slowest, *others])
+    traces = follower.traces([*slowest, *others])
     usual = follower.usual_s()
     for trace in traces.values():
         trace.usual_s = usual
@@ -89,8 +89,8 @@ def _slowest(run: SealedRun, trail: Trail, follower: Follower, most: int, total:
     )
 
 
-def _story(trail: Trail, follower: Follower, order: FollowRequest, trips: Sequence[RegionTrip]) -> Trace:
-    trace = follower.story(follower.find(order.key or ""))
+def _trace(trail: Trail, follower: Follower, order: FollowRequest, trips: Sequence[RegionTrip]) -> Trace:
+    trace = follower.trace(follower.find(order.key or ""))
     if trail.place is not None:
         regions, senders = (follower.of_places(trace.key, column) for column in (trail.region, trail.sender))
         trace.region_map, trace.no_map = region_map(trace, regions, senders, trips)

@@ -66,7 +66,7 @@ def tails_of(sides: Sequence[SelectedRuns], catalogue: Catalogue, events_of: Eve
     traces: list[Trace] = []
     place_of: dict[tuple[str, str, str], int] = {}
     for (run_id, trail_id), follower in followers.items():
-        reported = follower.stories([key for run, trail, key in chosen if (run, trail) == (run_id, trail_id)])
+        reported = follower.traces([key for run, trail, key in chosen if (run, trail) == (run_id, trail_id)])
         usual = follower.usual_s() if reported and not follower.has_places else []
         for key, trace in reported.items():
             trace.usual_s = usual

@@ -38,7 +38,7 @@ def stories(tmp_path_factory: pytest.TempPathFactory) -> list[Trace]:
     """Two stories."""
     run = sealed(Store(tmp_path_factory.mktemp("store")), Lives(6, 5).fill())
     follower = Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest)
-    return [follower.story(key_of("b3")), follower.story(key_of("b4"))]
+    return [follower.trace(key_of("b3")), follower.trace(key_of("b4"))]
 
 
 def _sample(story: Trace, value: float, place: str, index: int | None) -> TailSample:

@@ -36,7 +36,7 @@ def follower(run: SealedRun) -> Follower:
 
 def test_every_figure_of_a_story_is_the_events(run: SealedRun, follower: Follower) -> None:
     """A story that is off by one row, file or unit sends an engineer to the wrong line."""
-    story = follower.story(key_of("b2"))
+    story = follower.trace(key_of("b2"))
     rows = {row["host"]: row for row in run.events("lives").filter(pl.col("block") == key_of("b2")).to_dicts()}
     assert [place.place for place in story.places] == sorted(rows, key=lambda host: rows[host]["adopted_ns"])
     assert story.base_ns == START_NS + 2 * SLOT_NS
@@ -56,7 +56,7 @@ def test_every_figure_of_a_story_is_the_events(run: SealedRun, follower: Followe
 
 
 def test_what_all_places_agree_on_is_said_once(run: SealedRun, follower: Follower) -> None:
-    story = follower.story(key_of("b2"))
+    story = follower.trace(key_of("b2"))
     facts = {fact.label: fact.value for fact in story.facts}
     assert facts == {"forger": "node-2", "slot": "40", "on chain": "yes"}
     # An error of one host must not be told as if it were the block's.
@@ -65,7 +65,7 @@ def test_what_all_places_agree_on_is_said_once(run: SealedRun, follower: Followe
     # What only the forger tells of its block is the block's all the same.
     events = run.events("lives").with_columns(pl.when(pl.col("role") == "forger").then(7).alias("size"))
     sized = trails_of(run.catalogue)[0].model_copy(update={"facts": {"size": "size", "error": "error"}})
-    told = Follower(events.lazy(), sized, run.manifest).story(key_of("b1"))
+    told = Follower(events.lazy(), sized, run.manifest).trace(key_of("b1"))
     assert [(fact.label, fact.value) for fact in told.facts] == [("forger", "node-1"), ("size", "7")]
     assert (story.number, story.name, story.stages[story.end]) == (2, "block 2", "adopted")
 
@@ -77,7 +77,7 @@ def test_a_step_is_counted_from_what_had_come_by_then() -> None:
 
 
 def test_the_slowest_step_is_the_slow_hosts(follower: Follower) -> None:
-    story = follower.story(key_of("b2"))
+    story = follower.trace(key_of("b2"))
     slowest = story.slowest[STAGES.index("fetched")]
     assert slowest is not None
     assert story.places[slowest].place == SLOW
@@ -85,10 +85,10 @@ def test_the_slowest_step_is_the_slow_hosts(follower: Follower) -> None:
 
 
 def test_what_is_missing_is_said(follower: Follower) -> None:
-    assert follower.story(key_of("b5")).absent == [f"node-{HOSTS - 1}"]
-    untold = follower.story(key_of("b4")).untold
+    assert follower.trace(key_of("b5")).absent == [f"node-{HOSTS - 1}"]
+    untold = follower.trace(key_of("b4")).untold
     assert [(STAGES[item.stage], item.places) for item in untold] == [("fetched", ["node-2"])]
-    whole = follower.story(key_of("b1"))
+    whole = follower.trace(key_of("b1"))
     assert (whole.absent, whole.untold) == ([], [])  # that a forger never fetches is nothing missing
 
 
@@ -100,13 +100,13 @@ def test_a_block_is_found_by_hash_prefix_or_number(follower: Follower, reference
 
 
 def test_both_sides_of_a_fork_name_each_other(follower: Follower) -> None:
-    main, rival = follower.story(key_of("b3")), follower.story(key_of("rival"))
+    main, rival = follower.trace(key_of("b3")), follower.trace(key_of("rival"))
     assert [other.key for other in main.neighbours] == [key_of("rival")]
     assert [other.key for other in rival.neighbours] == [key_of("b3")]
     facts = {fact.label: fact.value for fact in main.neighbours[0].facts}
     assert (main.neighbours[0].places, facts["on chain"]) == (2, "no")
     assert facts["rejected because"] == "not on the main chain"
-    assert follower.story(key_of("b2")).neighbours == []
+    assert follower.trace(key_of("b2")).neighbours == []
 
 
 def test_without_a_main_chain_the_side_that_most_know_is_shown(run: SealedRun) -> None:
@@ -138,14 +138,14 @@ def test_an_ambiguous_prefix_is_a_sentence(follower: Follower) -> None:
 
 def test_files_that_are_numbered_are_named_by_the_runs_sources(tmp_path: Path) -> None:
     run = sealed(Store(tmp_path), Lives(12, 2).fill(), numbered_files=True)
-    story = Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest).story(key_of("b1"))
+    story = Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest).trace(key_of("b1"))
     for place in story.places:
         assert {story.files[index] for index in place.files if index is not None} == {f"{place.place}/log.json"}
 
 
 def test_events_without_a_base_are_counted_from_the_first(run: SealedRun) -> None:
     events = run.scan_events("lives").drop("slot_start_ns", "role", "on_chain", "adopted_line")
-    story = Follower(events, trails_of(run.catalogue)[0], run.manifest).story(key_of("b1"))
+    story = Follower(events, trails_of(run.catalogue)[0], run.manifest).trace(key_of("b1"))
     assert story.base_label == "first event"
     assert min(second for place in story.places for second in place.seconds if second is not None) == 0.0
     with pytest.raises(InvalidRunError, match="have no column `host`"):
@@ -154,7 +154,7 @@ def test_events_without_a_base_are_counted_from_the_first(run: SealedRun) -> Non
 
 def test_stories_together_are_the_stories_one_by_one(follower: Follower) -> None:
     keys = [key_of(name) for name in ("b5", "rival", "b1", "b1", "not there")]
-    assert follower.stories(keys) == {key: follower.story(key) for key in sorted(set(keys[:3]))}
+    assert follower.traces(keys) == {key: follower.trace(key) for key in sorted(set(keys[:3]))}
 
 
 @given(seed=st.integers(0, 2**32))
@@ -164,11 +164,11 @@ def test_the_order_of_the_events_does_not_matter(run: SealedRun, seed: int) -> N
     mixed = Follower(events[rows].lazy(), trails_of(run.catalogue)[0], run.manifest)
     told = Follower(events.lazy(), trails_of(run.catalogue)[0], run.manifest)
     for name in ("b3", "b4"):
-        assert mixed.story(key_of(name)) == told.story(key_of(name))
+        assert mixed.trace(key_of(name)) == told.trace(key_of(name))
 
 
 def test_a_story_reads_back_and_says_how_to_see_it_again(run: SealedRun) -> None:
-    story = Follower(run.scan_events("lives"), Trail.model_validate(trail("parcel")), run.manifest).story(key_of("b1"))
+    story = Follower(run.scan_events("lives"), Trail.model_validate(trail("parcel")), run.manifest).trace(key_of("b1"))
     assert Trace.model_validate_json(story.model_dump_json()) == story
     assert story.command == f"chainmark trail {run.run_id} parcel {key_of('b1')[:16]}"
 

@@ -37,7 +37,7 @@ def follower(tmp_path_factory: pytest.TempPathFactory) -> Follower:
 @pytest.fixture
 def story(follower: Follower) -> Trace:
     """A block with everything odd in it."""
-    return follower.story(key_of("b4"))
+    return follower.trace(key_of("b4"))
 
 
 def terminal(story: Trace, width: int = 120) -> str:
@@ -134,7 +134,7 @@ def test_the_page_draws_its_timeline(story: Trace, tmp_path: Path) -> None:
 
 
 def test_a_block_that_nobody_finished_is_told(follower: Follower) -> None:
-    story = follower.story(key_of("b1"))
+    story = follower.trace(key_of("b1"))
     bare = story.model_copy(update={"places": [
         place.model_copy(update={"seconds": [None] * 4, "steps": [None] * 4, "lines": [], "files": []})
         for place in story.places

@@ -76,7 +76,7 @@ def test_the_stories_are_those_of_the_tails_and_no_more_than_a_page_can_hold(
     by_id = {run.run_id: run for run in runs}
     for story in tails.stories[:2]:
         run = by_id[story.run_id]
-        assert story == Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest).story(story.key)
+        assert story == Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest).trace(story.key)
 
 
 def test_a_metric_that_should_be_high_has_its_tail_below(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def ten_percent_rule_table(rows: Sequence[TenPercentRow], id_: str, title: str, 
 
 
 def _change_of(row: TenPercentRow) -> str:
-    """A percentage needs a base: from zero there is none, and the ten-per-cent rule counts any value as a difference."""
+    """A percentage needs a base: from zero there is none; the ten-per-cent rule counts any value as a difference."""
     if row.change is not None:
         return units.percent(row.change)
     return units.NO_DATA if row.old_fails is None else "from 0" if row.old_fails else "0 on both sides"
