@@ -34,7 +34,7 @@ from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
-from chainmark.systems.capabilities import served
+from chainmark.systems.capabilities import load_testable
 
 # Timeout for a server that may choose its version of HTTP, outside of a load test.
 _CHOICE_TIMEOUT_S = 10.0
@@ -151,8 +151,8 @@ def load(
     run_store = store_at(store)
     system, resolved = resolve_profile(profile, settings)
     if require is not None:
-        resolved = _requiring(served(system), resolved, require)
-    tester = Tester(run_store, served(system), sources=sources)
+        resolved = _requiring(load_testable(system), resolved, require)
+    tester = Tester(run_store, load_testable(system), sources=sources)
     tls = Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure)
     chosen = targets_of(targets, tls, access)
     if sources.is_given and len(chosen) > 1:

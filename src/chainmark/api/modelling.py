@@ -17,7 +17,7 @@ from chainmark.lab.synthetic import FaultKind, SyntheticLogs, SyntheticRequest, 
 from chainmark.report.document import Document
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system, system_names
-from chainmark.systems.capabilities import ModelledSystem, ModelRequest, ModelSource, WhatIf, modelled
+from chainmark.systems.capabilities import ModelledSystem, ModelRequest, ModelSource, WhatIf, predictable
 
 SOURCES_HINT = (
     "a source is the path of a published report, a profile (shipped or a .toml file), or a run (`chainmark runs list`)"
@@ -223,7 +223,7 @@ def model_source(
         raise UsageError(f"`--set` changes a profile, but `{name}` is not a profile", "omit `--set`")
     if is_profile:
         system, profile = resolve_profile(name, settings)
-        return modelled(system), ModelSource(name, profile=profile, version=version)
+        return predictable(system), ModelSource(name, profile=profile, version=version)
     if path.is_dir():
         raise UsageError(f"`{name}` is a folder", f"give one report; `chainmark explain {name}` uses all of them")
     if path.is_file() or path.suffix == REPORT_SUFFIX:
@@ -236,7 +236,7 @@ def model_source(
 
 
 def _of_run(run: SealedRun) -> tuple[ModelledSystem, ModelSource]:
-    return modelled(load_system(run.manifest.subject.system)), ModelSource(run.run_id, run=run)
+    return predictable(load_system(run.manifest.subject.system)), ModelSource(run.run_id, run=run)
 
 
 def recognise(path: Path) -> ModelledSystem:

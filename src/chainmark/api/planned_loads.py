@@ -21,7 +21,7 @@ from chainmark.report.layouts import document_of
 from chainmark.store.experiments import find_experiment
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
-from chainmark.systems.capabilities import served
+from chainmark.systems.capabilities import load_testable
 
 
 def load_plan(
@@ -79,7 +79,7 @@ def load_plan(
         again = targets_of(targets, Tls(), access)
         accesses = {target.name: target.access for target in again}
         with hidden_in_errors([access, *accesses.values()]), generators_at(on, listener) as generators:
-            tester = Tester(run_store, served(load_system(system)), generators=generators)
+            tester = Tester(run_store, load_testable(load_system(system)), generators=generators)
             matrix = MatrixTester(tester, access, accesses)
             matrix_runs = matrix.resume(resume, listener, {target.name: target.url for target in again})
         return _experiment(matrix_runs, run_store)
@@ -93,7 +93,7 @@ def load_plan(
     order = replace(order, settings=tuple(as_settings(settings)), endpoints=tuple(endpoints), like=like or "")
     accesses = {target.name: target.access for target in servers}
     with hidden_in_errors([access, *accesses.values()]), generators_at(on, listener) as generators:
-        tester = Tester(run_store, served(load_system(read.system)), generators=generators)
+        tester = Tester(run_store, load_testable(load_system(read.system)), generators=generators)
         matrix_runs = MatrixTester(tester, access, accesses).make(order, listener)
     return _experiment(matrix_runs, run_store)
 

@@ -12,7 +12,7 @@ from chainmark.core.tool import tool_version
 from chainmark.report.document import Document
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
-from chainmark.systems.capabilities import verified
+from chainmark.systems.capabilities import verifiable
 
 
 def verify_against(file: Path | str, run: RunReference, *, store: Store | Path | str | None = None) -> Document:
@@ -41,5 +41,5 @@ def verify_against(file: Path | str, run: RunReference, *, store: Store | Path |
         raise UsageError(f"there is no file `{path}`", "give the file first, then the run")
     run_store = store_at(store)
     sealed = open_run(run, run_store).sealed
-    document = verified(load_system(sealed.manifest.subject.system)).verify(sealed, path, tool_version())
+    document = verifiable(load_system(sealed.manifest.subject.system)).verify(sealed, path, tool_version())
     return noted(document, [sealed], run_store)

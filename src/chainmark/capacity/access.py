@@ -52,7 +52,7 @@ class Proxy:
         """The headers that the proxy receives besides the request."""
         return {"Proxy-Authorization": self.authorization} if self.authorization else {}
 
-    def to_order(self) -> dict[str, str | None]:
+    def to_engine_request(self) -> dict[str, str | None]:
         """The proxy in the engine's format."""
         return {"url": self.url, "authorization": self.authorization or None}
 

@@ -244,7 +244,7 @@ class StepRequest:
             "error_pointers": list(self.endpoint.error_pointers),
             "give_up": asdict(self.give_up) if self.give_up else None,
             "tls": {**asdict(self.target.tls), **self.target.access.files()},
-            "proxy": proxy.to_order() if (proxy := self.target.access.way) else None,
+            "proxy": proxy.to_engine_request() if (proxy := self.target.access.way) else None,
         }
         same = ("warm_up_s", "duration_s", "drain_s", "timeout_s", "requests_per_connection", "max_records")
         return json.dumps({**order, **{key: getattr(self, key) for key in (*same, "max_slowest", "threads", "seed")}})

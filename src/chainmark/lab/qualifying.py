@@ -186,7 +186,7 @@ class Stoppable:
 class _Open:
     """A run that was measured and is being sealed."""
 
-    one: ScenarioMade
+    scenario: ScenarioMade
     step: PlannedRun
     sealed: Future[SealedRun]
 
@@ -369,13 +369,13 @@ class _Work:
         """Wait until runs are sealed (None: all open ones); repeat those that are invalid or not sealed."""
         for at in list(self.open) if opened is None else opened:
             self.open.remove(at)
-            with self._noting(at.one, at.step):
+            with self._noting(at.scenario, at.step):
                 try:
                     self._note(at)
                 except EnvironmentFailure as error:
                     self.listener.again(at.step, error.message)
-                    self._made(at.one, at.step)
-                self._judged(at.one, at.step)
+                    self._made(at.scenario, at.step)
+                self._judged(at.scenario, at.step)
 
     def _keep(self) -> None:
         """Record runs that were sealed and no longer awaited."""
@@ -384,7 +384,7 @@ class _Work:
 
     def _note(self, at: _Open) -> None:
         run = at.sealed.result()
-        at.one.done[at.step.position] = run
+        at.scenario.done[at.step.position] = run
         self.listener.end(run)
         self._write()
 
@@ -499,7 +499,7 @@ class _Work:
 
     def _left_s(self) -> float:
         """Seconds that the missing runs take, from the system's estimate and the actual durations of this pass."""
-        begun = {(at.one.plan.id, at.step.position) for at in self.open}
+        begun = {(at.scenario.plan.id, at.step.position) for at in self.open}
         expected = sum(
             self._expected_s(step) / (AT_A_TIME if self._shares(scenario) else 1)
             for scenario in self.made

@@ -346,14 +346,14 @@ attachable: Capability[AttachableSystem] = Capability(
     AttachableSystem, "cannot load networks of {} that others started"
 )
 importable: Capability[ImportableSystem] = Capability(ImportableSystem, "cannot read logs of {}", "`chainmark ingest`")
-modelled: Capability[ModelledSystem] = Capability(
+predictable: Capability[ModelledSystem] = Capability(
     ModelledSystem, "cannot predict {}: it has no model of it", "`chainmark predict` and `chainmark explain`"
 )
 publishing: Capability[PublishingSystem] = Capability(PublishingSystem, "knows no published reports of {}")
 paged: Capability[PagedSystem] = Capability(PagedSystem, "publishes no page of load tests of {}")
-served: Capability[ServedSystem] = Capability(ServedSystem, "cannot send requests to {}", "`chainmark load`")
+load_testable: Capability[ServedSystem] = Capability(ServedSystem, "cannot send requests to {}", "`chainmark load`")
 followable: Capability[FollowableSystem] = Capability(FollowableSystem, "cannot follow samples of {} to what happened")
-verified: Capability[VerifiedSystem] = Capability(VerifiedSystem, "knows no other analysis of runs of {}")
+verifiable: Capability[VerifiedSystem] = Capability(VerifiedSystem, "knows no other analysis of runs of {}")
 growing: Capability[GrowingLogSystem] = Capability(GrowingLogSystem, "cannot follow logs of {} while they grow")
 of_hosts: Capability[HostSystem] = Capability(HostSystem, "has no page about one host of {}")
 qualifiable: Capability[QualifiableSystem] = Capability(QualifiableSystem, "has no plan to qualify a release of {}")
@@ -362,4 +362,4 @@ versioned: Capability[VersionedSystem] = Capability(
 )
 
 # Capabilities that a hint names.
-CAPABILITIES: tuple[Capability[Any], ...] = (launchable, importable, modelled, served)
+CAPABILITIES: tuple[Capability[Any], ...] = (launchable, importable, predictable, load_testable)

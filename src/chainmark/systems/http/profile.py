@@ -48,10 +48,10 @@ class Check(BaseModel):
             )
         return self
 
-    def as_order(self) -> dict[str, Any]:
+    def to_engine_request(self) -> dict[str, Any]:
         """As the load engine reads it."""
         if self.each is not None:
-            return {"pointer": self.pointer, "each": self.each.as_order()}
+            return {"pointer": self.pointer, "each": self.each.to_engine_request()}
         if self.absent:
             return {"pointer": self.pointer, "absent": True}
         return {"pointer": self.pointer, **({"type": self.type} if self.type else {"is": self.is_})}

@@ -104,7 +104,7 @@ def _templates(profile: HttpProfile, endpoint: str) -> tuple[tuple[str, str], ..
 
 def _requests(entry: RequestEntry) -> Iterator[Request]:
     where = f"the request `{entry.method} {entry.path}`"
-    checks = [check.as_order() for check in entry.checks]
+    checks = [check.to_engine_request() for check in entry.checks]
     for row in _rows(entry) or [{}]:
         expect: dict[str, object] = {"status": entry.status, "json": bool(checks)}
         if checks:

@@ -9,7 +9,7 @@ import pytest
 
 from chainmark.core.errors import UsageError
 from chainmark.systems.base import load_system
-from chainmark.systems.capabilities import CAPABILITIES, ModelSource, launchable, modelled
+from chainmark.systems.capabilities import CAPABILITIES, ModelSource, launchable, predictable
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.topology import ListedTopology, RandomPeers
 
@@ -96,12 +96,12 @@ def test_blocks_follow_from_the_chain() -> None:
 
 def test_a_system_says_what_it_cannot_do() -> None:
     """Otherwise somebody waits for a cluster of Cardano nodes that never starts."""
-    assert modelled(load_system("cardano")).name == "cardano"
+    assert predictable(load_system("cardano")).name == "cardano"
     with pytest.raises(UsageError, match="cannot run `cardano` nodes itself") as caught:
         launchable(SYSTEM)
     assert "`chainmark predict`" in (caught.value.hint or "")
     with pytest.raises(UsageError, match="cannot predict `cometbft`") as caught:
-        modelled(load_system("cometbft"))
+        predictable(load_system("cometbft"))
     assert "`chainmark run`" in (caught.value.hint or "")
     assert all("{}" in capability.verb for capability in CAPABILITIES)
 
