@@ -33,7 +33,7 @@ from chainmark.systems.cardano.received import RECEIVED, received_blocks, receiv
 from chainmark.systems.cardano.rules import Rules
 from chainmark.systems.cardano.slots import HostSlots, survey, write_slot_samples
 from chainmark.systems.cardano.spans import span_samples
-from chainmark.systems.cardano.tables import LIFE_EVENTS, scan_block_table, scan_links_table
+from chainmark.systems.cardano.tables import TIMELINE_EVENTS, scan_block_table, scan_links_table
 
 NS = 1_000_000_000
 SLOT_POPULATIONS = ("slot_host", "span")
@@ -46,7 +46,7 @@ class HostTrace:
 
     Attributes:
         slots: one row per slot record; None if the host has none.
-        lives: one row per block that the host knew.
+        block_timelines: one row per block that the host knew.
         links: one row per block that its lines mention.
         local_addresses: its own addresses by its connections, with the number of lines per address.
         lowest_tip: the lowest block number of a tip in its forge loop; -1 is the chain's beginning.
@@ -54,7 +54,7 @@ class HostTrace:
 
     name: str
     slots: Path | None
-    lives: Path
+    block_timelines: Path
     links: Path
     local_addresses: Mapping[str, int]
     lowest_tip: int | None = None
@@ -180,16 +180,16 @@ def analyse(
     ordered = sorted(hosts, key=lambda host: host.name)
     progress.stage("rebuilding the chain")
     blocks = Blocks(ordered, genesis, conditions, rules, regions or {}, recorded=recorded)
-    run.write_events("lives", blocks.events(), LIFE_EVENTS)
+    run.write_events("lives", blocks.events(), TIMELINE_EVENTS)
     frames = blocks.samples()
     progress.stage("putting the slots together")
     slots = [survey(host.name, host.slots, conditions) for host in ordered if host.slots is not None]
     frames["span"] = span_samples(slots, conditions, genesis, rules)
-    work = block_work(slots, conditions, blocks.lives, genesis)
+    work = block_work(slots, conditions, blocks.block_timelines, genesis)
     frames["host"] = frames["host"].join(work, on="host", how="left", maintain_order="left")
     received = None
     if len(ordered) == 1:
-        received = received_blocks(blocks.lives, genesis)
+        received = received_blocks(blocks.block_timelines, genesis)
         frames[RECEIVED] = received_samples(received)
     for population, frame in frames.items():
         run.write_samples(population, frame)
@@ -215,7 +215,7 @@ def analyse(
         slots_analysed=sum(last - first for first, last in domains) // len(domains) if domains else None,
         analysed_duration_s=_duration_s(domains, genesis),
         hosts=blocks.host_results(slots),
-        contradictions=contradictions(blocks.lives, blocks.forgers),
+        contradictions=contradictions(blocks.block_timelines, blocks.forgers),
         written={name: frame.height for name, frame in frames.items()} | {"slot_host": rows},
         received=received_counts(received) if received is not None else {},
     )
@@ -244,7 +244,7 @@ class Blocks:
     """Everything that follows from the hosts' records of the blocks.
 
     Attributes:
-        lives: one row per host and block, with adoptions.
+        block_timelines: one row per host and block, with adoptions.
         table: one row per block of the main chain, in its order.
     """
 
@@ -261,13 +261,15 @@ class Blocks:
         self.names = [host.name for host in hosts]
         self.regions = regions
         self.genesis = genesis
-        self.lives = with_adoptions(read_block_timelines(hosts, genesis, regions), rules)
-        self.forgers = forgers_of(self.lives)
-        known = recorded.known.keeping(last_adopted(self.lives))
+        self.block_timelines = with_adoptions(read_block_timelines(hosts, genesis, regions), rules)
+        self.forgers = forgers_of(self.block_timelines)
+        known = recorded.known.keeping(last_adopted(self.block_timelines))
         lowest_tip = min((host.lowest_tip for host in hosts if host.lowest_tip is not None), default=None)
-        self.chain: MainChain = main_chain(self.lives, recorded.links, known, lowest_tip)
-        observed = observations(self.lives)
-        blocks = chain_blocks(self.lives, self.forgers, observed, self.chain, known, genesis=genesis, rules=rules)
+        self.chain: MainChain = main_chain(self.block_timelines, recorded.links, known, lowest_tip)
+        observed = observations(self.block_timelines)
+        blocks = chain_blocks(
+            self.block_timelines, self.forgers, observed, self.chain, known, genesis=genesis, rules=rules
+        )
         self.table = admitted(blocks, conditions, genesis, rules).with_columns(
             time_s=pl.col("slot") * genesis.slot_length_s
         )
@@ -305,7 +307,7 @@ class Blocks:
 
     def _count_roles(self) -> Mapping[str, Counter[str]]:
         """How many blocks each host has each role for."""
-        counted = self.lives.lazy().group_by("role", "host").agg(count=pl.len()).collect()
+        counted = self.block_timelines.lazy().group_by("role", "host").agg(count=pl.len()).collect()
         roles: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for role, host, count in counted.iter_rows():
             roles[role][host] = count
@@ -319,7 +321,9 @@ class Blocks:
 
     def _adoptions(self) -> pl.LazyFrame:
         starts = self.table.lazy().filter("accepted").select("block", "time_s", start_ns="slot_start_ns")
-        frame = self.lives.lazy().select("block", "region", "adoption_ns").drop_nulls(["region", "adoption_ns"])
+        frame = (
+            self.block_timelines.lazy().select("block", "region", "adoption_ns").drop_nulls(["region", "adoption_ns"])
+        )
         return (
             frame.join(starts, on="block", how="inner")
             .select("block", "region", "time_s", slot_to_adopted_s=seconds("adoption_ns", "start_ns"))
@@ -340,7 +344,7 @@ class Blocks:
             .otherwise("rejected_because")
         )
         front = ["block", "block_no", "slot", "slot_start_ns", "host", "region", "role", "error"]
-        frame = propagation.with_fetched_host(self.lives.drop("adoption_ns", "chain_delta"), self._owners)
+        frame = propagation.with_fetched_host(self.block_timelines.drop("adoption_ns", "chain_delta"), self._owners)
         joined = frame.lazy().join(chained, on="block", how="left")
         return (
             joined.with_columns(
@@ -389,7 +393,7 @@ def read_block_timelines(hosts: Sequence[HostTrace], genesis: Genesis, regions: 
     names = pl.Enum([host.name for host in hosts])
     slot_ns = round(genesis.slot_length_s * NS)
     frames = [
-        scan_block_table(host.lives, host.name).with_columns(
+        scan_block_table(host.block_timelines, host.name).with_columns(
             pl.lit(host.name, dtype=names).alias("host"),
             pl.lit(regions.get(host.name), dtype=pl.String).alias("region"),
             slot_start_ns=genesis.system_start_ns + pl.col("slot") * slot_ns,

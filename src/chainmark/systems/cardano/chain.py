@@ -1,7 +1,7 @@
 """Combine what every host recorded of every block into the blocks of the main chain and their propagation.
 
-`lives` has one row per host and block that it knew, as the decoder leaves them, with `host` (an Enum in the hosts'
-order) and `slot_start_ns`. Times are ns since 1970-01-01 UTC, deltas are seconds.
+The block timelines have one row per host and block that it knew, as the decoder leaves them, with `host` (an Enum in
+the hosts' order) and `slot_start_ns`. Times are ns since 1970-01-01 UTC, deltas are seconds.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class Reading:
         """The table of a host's slots."""
         return self.folder / f"{_stem(host)}.slots.parquet"
 
-    def lives(self, host: str) -> Path:
+    def block_timelines(self, host: str) -> Path:
         """The table of the blocks that a host knew."""
         return self.folder / f"{_stem(host)}.lives.parquet"
 
@@ -65,13 +65,13 @@ class Reading:
     def published(self, host: str) -> tuple[Path, Path]:
         """The tables of slots and blocks by the published rules: the same if the logs are read by those."""
         if self.rules.published:
-            return self.slots(host), self.lives(host)
+            return self.slots(host), self.block_timelines(host)
         stem = _stem(host)
         return self.folder / f"{stem}.published-slots.parquet", self.folder / f"{stem}.published-lives.parquet"
 
     def order(self, host: HostLogs, threads: int) -> dict[str, Any]:
         """The decoder's request, as crates/chainmark-trace/src/host.rs describes it."""
-        slots, lives = (None, None) if self.rules.published else map(str, self.published(host.name))
+        slots, block_timelines = (None, None) if self.rules.published else map(str, self.published(host.name))
         return {
             "host": host.name,
             "files": [str(file.path) for file in host.files],
@@ -84,10 +84,10 @@ class Reading:
             "active_slots_coefficient": self.genesis.active_slots_coefficient,
             "slots_out": str(self.slots(host.name)),
             "slots_group_rows": self.slots_group_rows,
-            "lives_out": str(self.lives(host.name)),
+            "lives_out": str(self.block_timelines(host.name)),
             "links_out": str(self.links(host.name)),
             "published_slots_out": slots,
-            "published_lives_out": lives,
+            "published_lives_out": block_timelines,
             "events_out": None if self.events is None else str(self.events / f"messages-{_stem(host.name)}.parquet"),
         }
 
@@ -155,15 +155,15 @@ def decode(
         trace = HostTrace(
             part.host,
             reading.slots(part.host),
-            reading.lives(part.host),
+            reading.block_timelines(part.host),
             reading.links(part.host),
             summary.books.local_addresses,
             summary.links.lowest_tip,
         )
         traces.append(trace)
-        slots, lives = reading.published(part.host)
+        slots, block_timelines = reading.published(part.host)
         # The chain in the lines is the same by any rules.
-        published.append(replace(trace, slots=slots, lives=lives))
+        published.append(replace(trace, slots=slots, block_timelines=block_timelines))
     return traces, published, summaries
 
 

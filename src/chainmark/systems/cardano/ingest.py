@@ -141,7 +141,7 @@ def _ingest(
         reading = Reading(documents.genesis, rules, folder, events, rows_at_a_time(len(cluster.hosts)))
         traces, published, summaries = decode(cluster, reading, order.threads, progress, order.machines)
         check_read(summaries, documents.genesis)
-        isolated = check_one_network({trace.name: trace.lives for trace in traces})
+        isolated = check_one_network({trace.name: trace.block_timelines for trace in traces})
         excluded = count_excluded(cluster, reading, order.threads, progress, order.machines)
         chain = RecordedChain(traces)
         genesis, regions = documents.genesis, documents.regions

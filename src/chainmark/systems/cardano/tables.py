@@ -10,7 +10,7 @@ from chainmark.store.schema import Schema, check_schema
 
 PHASES = ("started", "block_context", "ledger_state", "ledger_view", "leadership", "ticked", "snapshot")
 STAGES = ("forged", "noticed", "requested", "fetched", "announced", "sent", "adopted", "switched")
-LIVES: Schema = {
+BLOCK_TIMELINES: Schema = {
     "block": pl.String,
     "block_no": pl.Int64,
     "slot": pl.Int64,
@@ -65,8 +65,8 @@ SLOTS: Schema = {
 }
 # ``events/lives.parquet``: the hosts' records, with the block's outcome, and the host that sent its body: null if the
 # address is not of a host of the cluster, or of several.
-LIFE_EVENTS: Schema = {
-    **LIVES,
+TIMELINE_EVENTS: Schema = {
+    **BLOCK_TIMELINES,
     "fetched_host": pl.String,
     "slot_start_ns": pl.Int64,
     "host": pl.String,
@@ -83,7 +83,7 @@ def scan_block_table(path: Path, host: str) -> pl.LazyFrame:
     Raises:
         InternalError: the decoder writes other columns than expected here.
     """
-    check_schema(f"blocks that {host} knew", pl.read_parquet_schema(path), LIVES)
+    check_schema(f"blocks that {host} knew", pl.read_parquet_schema(path), BLOCK_TIMELINES)
     return pl.scan_parquet(path)
 
 

@@ -163,8 +163,8 @@ def test_a_regions_adoption_is_that_of_its_hosts(tmp_path: Path) -> None:
 def test_the_gap_between_blocks_is_that_of_forging_and_knows_no_filter(tmp_path: Path) -> None:
     run = _run(tmp_path)
     traces = _cluster(tmp_path)
-    late = pl.read_parquet(traces[1].lives).with_columns(forged_ns=pl.col("forged_ns") + 250 * MS)
-    late.write_parquet(traces[1].lives)
+    late = pl.read_parquet(traces[1].block_timelines).with_columns(forged_ns=pl.col("forged_ns") + 250 * MS)
+    late.write_parquet(traces[1].block_timelines)
     _analysed(run, traces, ["SlotGEq=20"])
     assert _samples(run, "chained")["chained_interval_s"].to_list() == [None, 10.25, 9.75, 10.0, 10.25]
 
@@ -172,11 +172,11 @@ def test_the_gap_between_blocks_is_that_of_forging_and_knows_no_filter(tmp_path:
 def test_the_life_of_every_block_is_kept_with_what_became_of_it(tmp_path: Path) -> None:
     run = _run(tmp_path)
     traces = _cluster(tmp_path)
-    extra = pl.read_parquet(traces[0].lives)
+    extra = pl.read_parquet(traces[0].block_timelines)
     unknown = extra.head(1).with_columns(
         block=pl.lit("f" * 64), role=pl.lit("error"), error=pl.lit("e"), block_no=pl.lit(None, pl.Int64)
     )
-    pl.concat([extra, unknown]).write_parquet(traces[0].lives)
+    pl.concat([extra, unknown]).write_parquet(traces[0].block_timelines)
     found = _analysed(run, traces, ["SlotGEq=10"])
     lives = pl.read_parquet(run.path / "events" / "lives.parquet")
     assert lives.height == 19
@@ -207,9 +207,9 @@ def test_the_trail_names_columns_that_exist(tmp_path: Path) -> None:
 
 def test_clocks_that_disagree_are_named_by_the_worst_case(tmp_path: Path) -> None:
     traces = _cluster(tmp_path)
-    lives = pl.read_parquet(traces[2].lives)
+    lives = pl.read_parquet(traces[2].block_timelines)
     ahead = pl.when(pl.col("role") == "observer").then(pl.col("noticed_ns") - 35 * MS).otherwise("noticed_ns")
-    lives.with_columns(noticed_ns=ahead).write_parquet(traces[2].lives)
+    lives.with_columns(noticed_ns=ahead).write_parquet(traces[2].block_timelines)
     found = _analysed(_run(tmp_path), traces)
     assert {one.observer for one in found.contradictions} == {found.hosts[2].name}
     assert max(one.by_s for one in found.contradictions) == 0.003
@@ -240,7 +240,7 @@ def test_a_block_without_a_forger_is_named_and_measured_where_none_is_needed(tmp
     run = _run(tmp_path)
     traces = _cluster(tmp_path)
     for trace in traces:
-        for path in (trace.lives, trace.links):
+        for path in (trace.block_timelines, trace.links):
             table = pl.read_parquet(path)
             told = pl.col("role") != "forger" if "role" in table.columns else pl.col("parent").is_null()
             table.filter((pl.col("block") != key(3)) | told).write_parquet(path)

@@ -11,7 +11,7 @@ import polars as pl
 
 from chainmark.systems.cardano.analyse import HostTrace
 from chainmark.systems.cardano.documents import Genesis
-from chainmark.systems.cardano.tables import COUNTS, FIGURES, FLOWS, LINKS, LIVES, PHASES, SLOTS
+from chainmark.systems.cardano.tables import BLOCK_TIMELINES, COUNTS, FIGURES, FLOWS, LINKS, PHASES, SLOTS
 
 START_NS = 1_770_000_000_000_000_000
 MS = 1_000_000
@@ -81,8 +81,8 @@ def observer(number: int, slot: int, *, branch: str = "a", late_ms: int = 0, **c
 
 def lives_frame(rows: Iterable[Row]) -> pl.DataFrame:
     """Rows as the decoder writes them."""
-    filled = [{name: row.get(name) for name in LIVES} for row in rows]
-    return pl.DataFrame(filled, schema=dict(LIVES)).sort("block_no", "block", nulls_last=True)
+    filled = [{name: row.get(name) for name in BLOCK_TIMELINES} for row in rows]
+    return pl.DataFrame(filled, schema=dict(BLOCK_TIMELINES)).sort("block_no", "block", nulls_last=True)
 
 
 def links_frame(rows: Iterable[Row]) -> pl.DataFrame:

@@ -64,8 +64,8 @@ def recent_blocks(window: Path, genesis: Genesis) -> Table:
         window: lines of the log, of which the first may lack their predecessors.
         genesis: of the network.
     """
-    lives = _block_timelines(window, genesis)
-    blocks = received_blocks(lives, genesis).filter(pl.col("class") == SAMPLE).sort("adoption_ns")
+    block_timelines = _block_timelines(window, genesis)
+    blocks = received_blocks(block_timelines, genesis).filter(pl.col("class") == SAMPLE).sort("adoption_ns")
     columns = [*words("height", "slot start"), *map(Column, ("header", "request", "fetch", "adopt", "adopted after"))]
     return Table("recent", "", [*columns, *words("from")], [_row(row) for row in blocks.iter_rows(named=True)])
 

@@ -30,19 +30,19 @@ def host_report(run: SealedRun, against: Path | None) -> HostReport:
         raise UsageError(
             f"run `{run.run_id}` is not of a single host", "import one host's log: `chainmark ingest cardano relay.log`"
         )
-    lives = run.events("lives")
-    blocks = seen_blocks(run, lives)
+    block_timelines = run.events("lives")
+    blocks = seen_blocks(run, block_timelines)
     comparison = None
     if against is not None:
-        classed = lives.with_columns(block_class().alias("class"))
+        classed = block_timelines.with_columns(block_class().alias("class"))
         comparison = set_beside([block.sample for block in blocks], read_samples(against), classed, against.name)
-    host = lives["host"].first()
+    host = block_timelines["host"].first()
     return HostReport(
         host="the host" if host is None else str(host),
         manifest=run.manifest,
         metrics=dict(run.summaries()),
         catalogue=run.catalogue,
-        chain=_chain(run, lives),
+        chain=_chain(run, block_timelines),
         peers=_peers(run),
         blocks=blocks,
         slowest=sorted(blocks, key=lambda block: (-block.adopted_s, block.sample.block_number))[:_SLOWEST],
