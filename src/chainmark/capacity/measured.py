@@ -30,7 +30,7 @@ class RequestCounts(_Measured):
     def _adds_up(self) -> RequestCounts:
         ended = self.ok + self.failed
         if self.due != ended + self.unsent or self.sent != ended:
-            raise EnvironmentFailure(f"the load engine's books of {self.due} requests do not add up: {self}")
+            raise EnvironmentFailure(f"the load engine's counts of {self.due} requests do not add up: {self}")
         return self
 
     def __add__(self, other: RequestCounts) -> RequestCounts:

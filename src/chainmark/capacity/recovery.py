@@ -49,19 +49,19 @@ class HealthProbes:
     Attributes:
         reference_s: median latency at one client before the first step; None: not known, or most requests failed.
         count: checks so far; the first is the reference.
-        books: the counts of their requests.
+        counts: the counts of their requests.
         unrecovered: the waits without recovery.
     """
 
     reference_s: float | None = None
     count: int = 0
-    books: RequestCounts = NO_REQUESTS
+    counts: RequestCounts = NO_REQUESTS
     unrecovered: list[Unrecovered] = field(default_factory=list)
 
     def add(self, result: StepResult) -> None:
         """Count the requests of a check."""
         self.count += 1
-        self.books += result.warm_up + result.books
+        self.counts += result.warm_up + result.books
 
     def limit_s(self) -> float | None:
         """A median up to this counts as recovered."""

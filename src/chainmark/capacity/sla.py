@@ -85,7 +85,7 @@ class _Evidence:
         return self.latency.count_over(limit_s) + self.never_answered
 
     @property
-    def books(self) -> RequestCounts:
+    def counts(self) -> RequestCounts:
         return self.result.books
 
     @property
@@ -99,12 +99,12 @@ class _Evidence:
     @property
     def counted(self) -> int:
         """Requests that count: all but those whose connection had closed before the server received them."""
-        return self.books.due - self.closed_idle
+        return self.counts.due - self.closed_idle
 
     @property
     def never_answered(self) -> int:
         """Counted requests that failed or were never sent."""
-        return self.counted - self.books.ok
+        return self.counted - self.counts.ok
 
 
 @dataclass(frozen=True)
@@ -116,10 +116,10 @@ class _PartEvidence(_Evidence):
     @property
     def clustering(self) -> float:
         """That of the part."""
-        return of_part(super().clustering, self.books.due, self.result.books.due)
+        return of_part(super().clustering, self.counts.due, self.result.books.due)
 
     @property
-    def books(self) -> RequestCounts:
+    def counts(self) -> RequestCounts:
         return self.part.books
 
     @property
@@ -266,7 +266,7 @@ def _centile(evidence: _Evidence, name: StepCondition, fraction: float, limit_s:
 
 def _centile_value(evidence: _Evidence, fraction: float) -> tuple[float | None, str]:
     """The centile of all due requests, with failures slower than any response."""
-    ok, counted = evidence.books.ok, evidence.counted
+    ok, counted = evidence.counts.ok, evidence.counted
     if not has_upper_bound(counted, fraction):
         return None, f"not estimable from {counted} requests"
     within = fraction * counted
@@ -277,7 +277,7 @@ def _centile_value(evidence: _Evidence, fraction: float) -> tuple[float | None, 
 
 def _errors(evidence: _Evidence) -> ConditionResult:
     """Counts only requests that reached the server: the others already count as slow and as not achieved."""
-    counts, limit = evidence.books, evidence.sla.error_share
+    counts, limit = evidence.counts, evidence.sla.error_share
     failed = counts.failed - evidence.generator_limited - evidence.closed_idle
     sent = counts.ok + failed
     low, high = share_interval(failed, sent)

@@ -417,7 +417,7 @@ def _not_reached(load: LoadProfile, service: Service, result: ServerResult, whol
 
 def _health_probe_fact(result: ServerResult) -> list[Fact]:
     """The number of requests between the steps."""
-    counts = sum((endpoint.looks.books for endpoint in result.endpoint_results), start=NO_REQUESTS)
+    counts = sum((endpoint.looks.counts for endpoint in result.endpoint_results), start=NO_REQUESTS)
     if not counts.due:
         return []
     value = f"{units.plural(counts.due, 'request')} from one client, {units.count(counts.failed)} failed; not counted"
@@ -438,8 +438,8 @@ def _counts(result: ServerResult) -> dict[str, dict[str, int]]:
     for endpoint in result.endpoint_results:
         steps = sum((step.result.books for step in endpoint.steps()), start=NO_REQUESTS)
         counts[f"requests to {endpoint.endpoint.label}"] = _classes(steps)
-        if endpoint.looks.books.due:
-            counts[f"requests to {endpoint.endpoint.label} between the steps"] = _classes(endpoint.looks.books)
+        if endpoint.looks.counts.due:
+            counts[f"requests to {endpoint.endpoint.label} between the steps"] = _classes(endpoint.looks.counts)
     return counts
 
 

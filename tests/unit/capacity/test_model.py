@@ -82,9 +82,9 @@ def test_random_counts_are_believed_if_they_add_up_and_only_then(counts: list[in
 @pytest.mark.parametrize(
     ("place", "wrong", "told"),
     [
-        (("books", "unsent"), 1, "books of 303 requests do not add up"),
-        (("books", "sent"), 302, "books of 303 requests do not add up"),
-        (("warm_up", "ok"), 1, "books of 0 requests do not add up"),
+        (("books", "unsent"), 1, "counts of 303 requests do not add up"),
+        (("books", "sent"), 302, "counts of 303 requests do not add up"),
+        (("warm_up", "ok"), 1, "counts of 0 requests do not add up"),
         (("classes", 0, "count"), 2, "classed 2 of 3 failed requests"),
         (("warm_up_classes", 0, "count"), 5, "classed 5 of 4 failed requests"),
         (("latency", "n"), 299, "histogram holds 299 of 300 right answers"),

@@ -259,7 +259,7 @@ def test_a_server_that_fell_silent_and_answers_again_is_judged_by_the_step() -> 
     assert look["mode"] == {"closed": {"clients": 1}}
     assert (look["warm_up_s"], look["duration_s"], look["drain_s"], look["timeout_s"]) == (0.0, 0.5, 60.0, 60.0)
     assert (look["give_up"], look["max_records"], look["threads"], look["seed"]) == (None, 0, 1, 7)
-    assert (runner.looks.count, runner.looks.books.due, script.stopped) == (1, 3, 1)
+    assert (runner.looks.count, runner.looks.counts.due, script.stopped) == (1, 3, 1)
 
 
 def test_a_server_that_stays_silent_was_gone_when_its_answers_ended() -> None:

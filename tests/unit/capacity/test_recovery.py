@@ -141,7 +141,7 @@ def test_the_next_step_begins_when_the_server_is_back() -> None:
     assert kinds[-1] == "8"
     assert runner.looks.reference_s == QUICK_S
     assert runner.looks.unrecovered == []
-    assert runner.looks.books.due == runner.looks.books.ok > 10
+    assert runner.looks.counts.due == runner.looks.counts.ok > 10
 
 
 def test_a_quick_server_costs_next_to_nothing() -> None:
@@ -172,7 +172,7 @@ def test_a_server_that_refuses_everything_has_not_recovered() -> None:
     (one,) = runner.looks.unrecovered
     assert one.p50_s is None
     assert runner.looks.reference_s == QUICK_S
-    assert runner.looks.books.failed > 0
+    assert runner.looks.counts.failed > 0
     assert "most requests of one client failed" in recovery_notes(runner.looks)[0]
 
 
@@ -421,5 +421,5 @@ def test_all_requests_of_a_look_are_counted() -> None:
     looks = HealthProbes()
     looks.add(StepResult.of(order, told))
     looks.add(StepResult.of(order, finished([0.1], 0.5)))
-    books = looks.books
+    books = looks.counts
     assert (looks.count, books.due, books.ok, books.failed, books.unsent) == (2, 12, 9, 2, 1)

@@ -56,7 +56,7 @@ class Subjects:
     cluster: ClusterLogs
 
     @property
-    def books(self) -> list[LineCounts]:
+    def line_counts(self) -> list[LineCounts]:
         """The accounting of all hosts."""
         return [summary.books for summary in self.summaries.values()]
 
@@ -112,7 +112,7 @@ def facts(known: Subjects) -> list[Fact]:
 
 def _identity_rows(known: Subjects) -> Iterable[tuple[str, str]]:
     meta = known.meta
-    _, end = log_range(known.books)
+    _, end = log_range(known.line_counts)
     began = datetime.fromtimestamp(known.genesis.system_start_ns // 10**9, UTC)
     yield ANALYSIS_DATE, datetime.fromtimestamp(end // 10**9, UTC).strftime("%Y-%m-%d")
     yield "Cluster system start date", began.strftime("%Y-%m-%d")
@@ -157,7 +157,7 @@ def _workload_rows(known: Subjects) -> Iterable[tuple[str, str]]:
 
 
 def _log_rows(known: Subjects) -> Iterable[tuple[str, str]]:
-    accounting = known.books
+    accounting = known.line_counts
     hosts = len(accounting)
     spans = [(item.last_ns or 0) - (item.first_ns or 0) for item in accounting]
     analysed = [analysed_messages(item, known.rules) for item in accounting]
@@ -175,8 +175,8 @@ def _log_rows(known: Subjects) -> Iterable[tuple[str, str]]:
 
 def _analysis_rows(known: Subjects) -> Iterable[tuple[str, str]]:
     analysis = known.analysis
-    firsts = [item.first_ns for item in known.books if item.first_ns is not None]
-    lasts = [item.last_ns for item in known.books if item.last_ns is not None]
+    firsts = [item.first_ns for item in known.line_counts if item.first_ns is not None]
+    lasts = [item.last_ns for item in known.line_counts if item.last_ns is not None]
     duration = analysis.analysed_duration_s
     whole = round(Fraction(max(lasts) - min(firsts), 10**9))
     yield "Analysed run duration, s", _of(duration)

@@ -371,7 +371,7 @@ def _sources(cluster: ClusterLogs, documents: Documents, summaries: Mapping[str,
 def _imported(
     known: facts.Subjects, findings: gates.GateFindings, sources: list[Source], keep_events: bool, catalogue: Catalogue
 ) -> Imported:
-    first_ns, last_ns = facts.log_range(known.books)
+    first_ns, last_ns = facts.log_range(known.line_counts)
     name = known.meta.profile or NAMELESS_PROFILE
     nothing = HostFacts(cpu_model=NOT_STATED, cores=0, memory_bytes=0, kernel=NOT_STATED, operating_system=NOT_STATED)
     return Imported(

@@ -70,9 +70,9 @@ def measured_figures(
     if host_slots:
         figures |= _over_hosts(host_slots, conditions, genesis, names)
     chain = _Domain(
-        blocks.table, host_slots, [counts for counts in known.books if counts.first_ns is not None], genesis
+        blocks.table, host_slots, [counts for counts in known.line_counts if counts.first_ns is not None], genesis
     )
-    figures |= _log_figures(known.books)
+    figures |= _log_figures(known.line_counts)
     figures |= {name: cdf_of([value]) for name, value in chain.scalars().items()}
     figures |= {f"sumDomainSlots.{name}": _cdf(values) for name, values in chain.slots_of_hosts().items()}
     analysis = replace(
@@ -137,12 +137,12 @@ class _Domain:
     Attributes:
         table: the blocks of the main chain.
         hosts: those with selected slots.
-        books: the accounting of hosts whose logs hold a message.
+        line_counts: the accounting of hosts whose logs hold a message.
     """
 
     table: pl.DataFrame
     hosts: Sequence[HostSlots]
-    books: Sequence[LineCounts]
+    line_counts: Sequence[LineCounts]
     genesis: Genesis
 
     @property
@@ -186,7 +186,7 @@ class _Domain:
             if len(slots):
                 for name in ("bpDomainSlots", "bpDomainCDFSlots"):
                     result |= _interval(name, part, slots[0], slots[-1], slots[-1] - slots[0])
-        starts, stops = ([getattr(counts, end) for counts in self.books] for end in ("first_ns", "last_ns"))
+        starts, stops = ([getattr(counts, end) for counts in self.line_counts] for end in ("first_ns", "last_ns"))
         result |= self._times("Raw", starts, stops)
         if self.hosts:
             at = self.genesis.slot_start_ns
