@@ -75,7 +75,7 @@ pub struct ErrorSummary {
 /// The state of a switch at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stats {
-    pub books: PacketCounts,
+    pub counts: PacketCounts,
     /// Packets that a device dropped before the switch could read them.
     pub unread: u64,
     pub error: ErrorSummary,
@@ -107,20 +107,20 @@ mod tests {
         };
         assert!(sound.balanced());
         let classes: [Count; 9] = [
-            |books| &mut books.read,
-            |books| &mut books.delivered,
-            |books| &mut books.lost,
-            |books| &mut books.no_route,
-            |books| &mut books.cut,
-            |books| &mut books.queue_full,
-            |books| &mut books.write_failed,
-            |books| &mut books.not_ipv4,
-            |books| &mut books.queued,
+            |counts| &mut counts.read,
+            |counts| &mut counts.delivered,
+            |counts| &mut counts.lost,
+            |counts| &mut counts.no_route,
+            |counts| &mut counts.cut,
+            |counts| &mut counts.queue_full,
+            |counts| &mut counts.write_failed,
+            |counts| &mut counts.not_ipv4,
+            |counts| &mut counts.queued,
         ];
         for (number, class) in classes.into_iter().enumerate() {
-            let mut books = sound;
-            *class(&mut books) += 1;
-            assert!(!books.balanced(), "{number}");
+            let mut counts = sound;
+            *class(&mut counts) += 1;
+            assert!(!counts.balanced(), "{number}");
         }
         assert!(PacketCounts { resets: 9, read_bytes: 1, delivered_bytes: 1, ..sound }.balanced());
     }

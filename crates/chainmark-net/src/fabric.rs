@@ -56,7 +56,7 @@ pub struct Fabric {
     lanes: Vec<Lane>,
     schedule: BinaryHeap<Reverse<(u64, usize)>>,
     queued_bytes: usize,
-    books: PacketCounts,
+    counts: PacketCounts,
     error: AddedError,
 }
 
@@ -86,13 +86,13 @@ impl Fabric {
             lanes: (0..ports * ports).map(lane).collect(),
             schedule: BinaryHeap::new(),
             queued_bytes: 0,
-            books: PacketCounts::default(),
+            counts: PacketCounts::default(),
             error: AddedError::default(),
         }
     }
 
-    pub fn books(&self) -> PacketCounts {
-        self.books
+    pub fn counts(&self) -> PacketCounts {
+        self.counts
     }
 
     pub fn error(&self) -> &AddedError {
@@ -106,20 +106,20 @@ impl Fabric {
 
     /// Take one packet that a port sent.
     pub fn arrive(&mut self, from: usize, bytes: &[u8], output: &mut impl Output) {
-        self.books.read += 1;
-        self.books.read_bytes += bytes.len() as u64;
+        self.counts.read += 1;
+        self.counts.read_bytes += bytes.len() as u64;
         let Some(packet) = Ipv4::parse(bytes) else {
-            self.books.not_ipv4 += 1;
+            self.counts.not_ipv4 += 1;
             return;
         };
         let Some(to) = self.route(packet.destination()).filter(|&to| to != from) else {
-            self.books.no_route += 1;
+            self.counts.no_route += 1;
             return;
         };
         let index = from * self.ports + to;
         let lane = &mut self.lanes[index];
         if lane.cut != LineCut::None {
-            self.books.cut += 1;
+            self.counts.cut += 1;
             if lane.cut == LineCut::Reset {
                 self.reset(from, to, &packet, output);
             }
@@ -140,17 +140,17 @@ impl Fabric {
 
     fn reset(&mut self, from: usize, to: usize, packet: &Ipv4, output: &mut impl Output) {
         if let Some(resets) = resets(packet) {
-            self.books.resets += u64::from(output.write(from, &resets.to_sender));
-            self.books.resets += u64::from(output.write(to, &resets.to_receiver));
+            self.counts.resets += u64::from(output.write(from, &resets.to_sender));
+            self.counts.resets += u64::from(output.write(to, &resets.to_receiver));
         }
     }
 
     fn deliver(&mut self, to: usize, bytes: &[u8], output: &mut impl Output) {
         if output.write(to, bytes) {
-            self.books.delivered += 1;
-            self.books.delivered_bytes += bytes.len() as u64;
+            self.counts.delivered += 1;
+            self.counts.delivered_bytes += bytes.len() as u64;
         } else {
-            self.books.write_failed += 1;
+            self.counts.write_failed += 1;
         }
     }
 
@@ -158,16 +158,16 @@ impl Fabric {
         let lane = &mut self.lanes[index];
         // A full queue is checked before the line: a packet that does not fit uses no time on the wire.
         if lane.queue.len() >= LINE_PACKETS_MAX || self.queued_bytes + bytes.len() > BYTES_MAX {
-            self.books.queue_full += 1;
+            self.counts.queue_full += 1;
             return;
         }
         let Some(due_ns) = lane.line.enter(now_ns, bytes.len()) else {
-            self.books.lost += 1;
+            self.counts.lost += 1;
             return;
         };
         lane.queue.push_back(Packet { due_ns, bytes: bytes.into() });
         self.queued_bytes += bytes.len();
-        self.books.queued += 1;
+        self.counts.queued += 1;
         if lane.scheduled_ns.is_none() {
             lane.scheduled_ns = Some(due_ns);
             self.schedule.push(Reverse((due_ns, index)));
@@ -190,7 +190,7 @@ impl Fabric {
             }
             let packet = self.lanes[index].queue.pop_front().expect("a scheduled lane has a packet");
             self.queued_bytes -= packet.bytes.len();
-            self.books.queued -= 1;
+            self.counts.queued -= 1;
             self.deliver(index % self.ports, &packet.bytes, output);
             written += 1;
             now_ns = output.now_ns();
@@ -210,8 +210,8 @@ impl Fabric {
             let lane = &mut self.lanes[index];
             lane.cut = cut(index / self.ports, index % self.ports);
             if lane.cut != LineCut::None {
-                self.books.cut += lane.queue.len() as u64;
-                self.books.queued -= lane.queue.len() as u64;
+                self.counts.cut += lane.queue.len() as u64;
+                self.counts.queued -= lane.queue.len() as u64;
                 self.queued_bytes -= lane.queue.iter().map(|packet| packet.bytes.len()).sum::<usize>();
                 lane.queue.clear();
                 lane.line.clear();
@@ -305,9 +305,9 @@ mod tests {
         fabric.arrive(0, &packet(0, address(0), 0), &mut output);
         output.fails = true;
         fabric.arrive(0, &packet(0, address(1), 0), &mut output);
-        let books = fabric.books();
-        assert_eq!((books.not_ipv4, books.no_route, books.write_failed, books.read), (1, 3, 1, 5));
-        assert!(books.balanced());
+        let counts = fabric.counts();
+        assert_eq!((counts.not_ipv4, counts.no_route, counts.write_failed, counts.read), (1, 3, 1, 5));
+        assert!(counts.balanced());
     }
 
     #[test]
@@ -318,12 +318,12 @@ mod tests {
         for _ in 0..LINE_PACKETS_MAX + 3 {
             fabric.arrive(0, &one, &mut output);
         }
-        assert_eq!(fabric.books().queue_full, 3);
+        assert_eq!(fabric.counts().queue_full, 3);
         output.now_ns = 10 * MS;
         assert!(fabric.deliver_due(10, &mut output));
         assert!(!fabric.deliver_due(usize::MAX, &mut output));
-        assert_eq!(fabric.books().delivered as usize, LINE_PACKETS_MAX);
-        assert!(fabric.books().balanced());
+        assert_eq!(fabric.counts().delivered as usize, LINE_PACKETS_MAX);
+        assert!(fabric.counts().balanced());
     }
 
     #[test]
@@ -343,8 +343,8 @@ mod tests {
         fabric.deliver_due(usize::MAX, &mut output);
         let written: Vec<(usize, u64)> = output.written.iter().map(|(port, at, _)| (*port, *at)).collect();
         assert_eq!(written, [(2, 12 * MS), (1, 15 * MS)]);
-        assert_eq!(fabric.books().cut, 2);
-        assert!(fabric.books().balanced());
+        assert_eq!(fabric.counts().cut, 2);
+        assert!(fabric.counts().balanced());
     }
 
     #[test]
@@ -357,13 +357,13 @@ mod tests {
         fabric.arrive(0, &segment(0, 1), &mut output);
         let ends: Vec<usize> = output.written.iter().map(|(port, ..)| *port).collect();
         assert_eq!(ends, [0, 1]);
-        assert_eq!((fabric.books().cut, fabric.books().resets), (2, 2));
-        assert!(fabric.books().balanced());
+        assert_eq!((fabric.counts().cut, fabric.counts().resets), (2, 2));
+        assert!(fabric.counts().balanced());
     }
 
     proptest! {
         #[test]
-        fn whatever_happens_packets_of_a_pair_keep_their_order_and_the_books_balance(
+        fn whatever_happens_packets_of_a_pair_keep_their_order_and_the_counts_balance(
             steps in proptest::collection::vec((0usize..4, 0usize..5, 0..3 * MS, 0u8..20), 1..400),
             jitter_share in 0.0..1.0f64, loss in 0.0..0.5f64,
             bandwidth_bps in proptest::option::of(100_000u64..1 << 30),
@@ -382,19 +382,19 @@ mod tests {
                 }
                 arrived += u64::from(action > 1);
                 fabric.deliver_due(if number % 3 == 0 { 2 } else { usize::MAX }, &mut output);
-                let books = fabric.books();
-                prop_assert!(books.balanced(), "{:?}", books);
+                let counts = fabric.counts();
+                prop_assert!(counts.balanced(), "{:?}", counts);
                 // Counted independently of the accounting: received, queued, and delivered packets.
                 let queued: usize = fabric.lanes.iter().map(|lane| lane.queue.len()).sum();
-                let delivered = output.written.len() as u64 - books.resets;
-                prop_assert_eq!([books.read, books.queued, books.delivered], [arrived, queued as u64, delivered]);
+                let delivered = output.written.len() as u64 - counts.resets;
+                prop_assert_eq!([counts.read, counts.queued, counts.delivered], [arrived, queued as u64, delivered]);
             }
             while let Some(due_ns) = fabric.next_due_ns() {
                 output.now_ns = output.now_ns.max(due_ns);
                 fabric.deliver_due(usize::MAX, &mut output);
             }
-            prop_assert_eq!(fabric.books().queued, 0);
-            prop_assert!(fabric.books().balanced());
+            prop_assert_eq!(fabric.counts().queued, 0);
+            prop_assert!(fabric.counts().balanced());
             let mut last = [[0u32; 4]; 4];
             for (to, _, bytes) in output.written.iter().filter(|(_, _, bytes)| bytes[9] == 17) {
                 let from = usize::from(bytes[15]) - 1;

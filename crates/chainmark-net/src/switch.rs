@@ -371,7 +371,7 @@ impl Worker {
 
     fn stats(&self) -> Stats {
         Stats {
-            books: self.fabric.books(),
+            counts: self.fabric.counts(),
             unread: self.wires.devices.iter().map(Device::unread).sum(),
             error: self.fabric.error().summary(),
             cpu_ns: clock_ns(ClockId::ThreadCPUTime),

@@ -74,7 +74,7 @@ impl Net {
 
     fn finish(self) -> Stats {
         let stats = self.switch.stop().unwrap();
-        assert!(stats.books.balanced(), "{stats:?}");
+        assert!(stats.counts.balanced(), "{stats:?}");
         assert_eq!(stats.unread, 0);
         stats
     }
@@ -91,9 +91,9 @@ fn round_trips_take_both_ways_delays_and_the_outside_sees_none() {
     let mut ends: Vec<_> = net.namespaces.iter().map(Some).zip(net.addresses.iter().copied()).collect();
     ends.push((None, net.addresses[3]));
     let pings = Measurement { pings: 10, rate_per_s: 2000, patience: PATIENCE };
-    let found = measure(&ends, pings).unwrap();
+    let measured = measure(&ends, pings).unwrap();
     let pairs = (0..4).flat_map(|from| (0..4).filter(move |&to| to != from).map(move |to| (from, to)));
-    for ((from, to), times) in pairs.zip(found) {
+    for ((from, to), times) in pairs.zip(measured) {
         let least = times.iter().copied().min().expect("no ping is lost");
         assert_eq!(times.len(), 10);
         let intended = if from == 3 || to == 3 { 0 } else { 50 * MS };
@@ -123,7 +123,7 @@ fn datagrams_keep_their_order_under_jitter_and_all_arrive() {
         }
     }
     let stats = net.finish();
-    assert_eq!(stats.books.delivered, 1000);
+    assert_eq!(stats.counts.delivered, 1000);
     assert_eq!(stats.error.packets, 1000);
 }
 
@@ -145,7 +145,7 @@ fn a_stream_is_not_changed_by_loss_and_a_narrow_line_takes_its_time() {
     });
     assert!(received == sent);
     assert!(begin.elapsed() > Duration::from_millis(400), "a megabyte at 20 Mbit/s: {:?}", begin.elapsed());
-    assert!(net.finish().books.lost > 0);
+    assert!(net.finish().counts.lost > 0);
 }
 
 /// Read until the stream ends somehow.
@@ -181,7 +181,7 @@ fn a_cut_that_resets_ends_both_sockets_of_a_connection_that_sends_and_mending_le
     near.write_all(b"again").unwrap();
     far.read_exact(&mut [0; 5]).unwrap();
     let stats = net.finish();
-    assert!(stats.books.cut > 0 && stats.books.resets >= 2);
+    assert!(stats.counts.cut > 0 && stats.counts.resets >= 2);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_silent_partition_keeps_connections_that_go_on_after_it_is_healed() {
     let mut received = [0; 5];
     far.read_exact(&mut received).unwrap();
     assert_eq!(&received, b"waits");
-    assert_eq!(net.finish().books.resets, 0);
+    assert_eq!(net.finish().counts.resets, 0);
 }
 
 #[test]

@@ -60,16 +60,16 @@ struct Reader<'a> {
     profile: &'a message::Profile,
     /// By location id, its functions, the innermost first.
     located: FxHashMap<u64, Vec<usize>>,
-    found: Stacks,
+    stacks: Stacks,
 }
 
 impl<'a> Reader<'a> {
     fn new(profile: &'a message::Profile) -> Result<Self, ProfileError> {
-        let mut reader = Self { profile, located: FxHashMap::default(), found: Stacks::default() };
-        reader.found.duration_ns = profile.duration_nanos;
+        let mut reader = Self { profile, located: FxHashMap::default(), stacks: Stacks::default() };
+        reader.stacks.duration_ns = profile.duration_nanos;
         for kind in &profile.sample_type {
             let named = (reader.text(kind.r#type)?.to_owned(), reader.text(kind.unit)?.to_owned());
-            reader.found.kinds.push(named);
+            reader.stacks.kinds.push(named);
         }
         reader.locate()?;
         Ok(reader)
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
             if own.is_empty() {
                 own.push(format!("{:#x}", location.address)); // unknown
             }
-            let functions = &mut self.found.functions;
+            let functions = &mut self.stacks.functions;
             let at = own.into_iter().map(|name| {
                 *places.entry(name.clone()).or_insert_with(|| {
                     functions.push(name);
@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
     }
 
     fn stacks(mut self) -> Result<Stacks, ProfileError> {
-        let kinds = self.found.kinds.len();
+        let kinds = self.stacks.kinds.len();
         let mut known: FxHashMap<Vec<usize>, usize> = FxHashMap::default();
         for sample in &self.profile.sample {
             if sample.value.len() != kinds {
@@ -113,15 +113,15 @@ impl<'a> Reader<'a> {
             }
             let stack = self.stack(sample)?;
             let place = *known.entry(stack).or_insert_with_key(|stack| {
-                self.found.stacks.push(stack.clone());
-                self.found.values.push(vec![0; kinds]);
-                self.found.stacks.len() - 1
+                self.stacks.stacks.push(stack.clone());
+                self.stacks.values.push(vec![0; kinds]);
+                self.stacks.stacks.len() - 1
             });
-            for (sum, value) in self.found.values[place].iter_mut().zip(&sample.value) {
+            for (sum, value) in self.stacks.values[place].iter_mut().zip(&sample.value) {
                 *sum = sum.saturating_add(*value);
             }
         }
-        Ok(self.found)
+        Ok(self.stacks)
     }
 
     fn stack(&self, sample: &message::Sample) -> Result<Vec<usize>, ProfileError> {

@@ -128,21 +128,21 @@ fn how(reset: bool) -> Cut {
 }
 
 fn to_dict<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
-    let (books, error) = (&stats.books, &stats.error);
+    let (counts, error) = (&stats.counts, &stats.error);
     let values = PyDict::new(py);
     for (name, value) in [
-        ("read", books.read),
-        ("read_bytes", books.read_bytes),
-        ("delivered", books.delivered),
-        ("delivered_bytes", books.delivered_bytes),
-        ("lost", books.lost),
-        ("no_route", books.no_route),
-        ("cut", books.cut),
-        ("queue_full", books.queue_full),
-        ("write_failed", books.write_failed),
-        ("not_ipv4", books.not_ipv4),
-        ("queued", books.queued),
-        ("resets", books.resets),
+        ("read", counts.read),
+        ("read_bytes", counts.read_bytes),
+        ("delivered", counts.delivered),
+        ("delivered_bytes", counts.delivered_bytes),
+        ("lost", counts.lost),
+        ("no_route", counts.no_route),
+        ("cut", counts.cut),
+        ("queue_full", counts.queue_full),
+        ("write_failed", counts.write_failed),
+        ("not_ipv4", counts.not_ipv4),
+        ("queued", counts.queued),
+        ("resets", counts.resets),
         ("unread", stats.unread),
         ("delayed", error.packets),
         ("error_p50_ns", error.p50_ns),

@@ -101,7 +101,7 @@ struct HostState {
     /// By place of the upstream peer: the last header it sent.
     heard: Vec<BlockNumber>,
     /// The end of the chain that downstream peers know of.
-    told: BlockNumber,
+    announced_tip: BlockNumber,
     /// Bodies whose ancestors are missing.
     waiting: Vec<BlockNumber>,
 }
@@ -141,7 +141,7 @@ impl ChainRun {
             busy_until_ns: 0,
             last_decision_ns: None,
             heard: vec![GENESIS; list.len()],
-            told: GENESIS,
+            announced_tip: GENESIS,
             waiting: Vec::new(),
         });
         let mut run = Self {
@@ -510,17 +510,17 @@ impl ChainRun {
         true
     }
 
-    /// Validating every block between the fork and this one.
+    /// Validating every block between the fork and this block.
     fn validation_ns(&self, host: u32, block: &Block, tip: BlockNumber) -> u64 {
         let number = self.cluster.numbers[host as usize];
         let fork = self.ring.common_ancestor(block.number, tip);
         let (mut next, mut total) = (block.number, 0);
         while next > fork && self.ring.remembers(next) {
-            let one = self.ring.block(next);
-            let regime = Regime { fast: one.fast, slow: one.slow };
-            let (usual, extra) = self.timing.adoption(self.draws(next), number, regime, one.forger == host);
+            let ancestor = self.ring.block(next);
+            let regime = Regime { fast: ancestor.fast, slow: ancestor.slow };
+            let (usual, extra) = self.timing.adoption(self.draws(next), number, regime, ancestor.forger == host);
             total += usual + extra;
-            next = one.parent;
+            next = ancestor.parent;
         }
         total
     }
@@ -560,7 +560,7 @@ impl ChainRun {
     }
 
     fn announce(&mut self, now: u64, host: u32, block: BlockNumber, observer: &mut impl Observer) {
-        let reported = self.hosts[host as usize].told;
+        let reported = self.hosts[host as usize].announced_tip;
         let fork = if self.ring.remembers(reported) { self.ring.common_ancestor(reported, block) } else { GENESIS };
         let mut news = Vec::new();
         let mut next = block;
@@ -569,7 +569,7 @@ impl ChainRun {
             next = self.ring.block(next).parent;
         }
         news.reverse();
-        self.hosts[host as usize].told = block;
+        self.hosts[host as usize].announced_tip = block;
         let mut rollback = (fork != reported).then_some(fork);
         for (behind, &number) in news.iter().enumerate() {
             self.ring.known_mut(number, host).announced = true;
@@ -637,7 +637,7 @@ impl ChainRun {
         if self.offline(link.host, now) {
             return;
         }
-        let (reported, tip) = (self.hosts[link.host as usize].told, self.hosts[host as usize].tip);
+        let (reported, tip) = (self.hosts[link.host as usize].announced_tip, self.hosts[host as usize].tip);
         if !self.ring.remembers(reported) {
             return;
         }

@@ -307,8 +307,8 @@ impl<'a> Propagation<'a> {
         let travel = half_ns(link.rtt_s) + extra_rounds_ns(transfer.rounds, link.rtt_s);
         let usual = sent + travel + transfer.bytes_ns + client_ns - now;
         let arrives = now + self.timing.changed_fetch(usual, link.fetch);
-        let served = &mut open.hosts[link.host as usize];
-        served.sent_ns = served.sent_ns.min(sent.min(arrives));
+        let sender = &mut open.hosts[link.host as usize];
+        sender.sent_ns = sender.sent_ns.min(sent.min(arrives));
         self.events += 2;
         self.plan(block, host, arrives, Kind::Body { place, requested_ns: now, rounds: transfer.rounds });
     }

@@ -211,15 +211,15 @@ fn compare(written: &Written, hosts: usize) {
             match text(row, "record") {
                 "block" => {
                     for stage in OF_BLOCKS {
-                        let found = read.blocks.remove(&(text(row, "block").to_owned(), stage));
-                        assert_eq!(found, integer(row, &format!("{stage}_printed_ns")), "{host} {stage} {row:?}");
+                        let printed = read.blocks.remove(&(text(row, "block").to_owned(), stage));
+                        assert_eq!(printed, integer(row, &format!("{stage}_printed_ns")), "{host} {stage} {row:?}");
                     }
                 }
                 "slot" => {
                     let slot = integer(row, "slot").unwrap() as u64;
                     for stage in OF_SLOTS {
-                        let found = read.slots.remove(&(slot, stage));
-                        assert_eq!(found, integer(row, &format!("{stage}_printed_ns")), "{host} {stage} {row:?}");
+                        let printed = read.slots.remove(&(slot, stage));
+                        assert_eq!(printed, integer(row, &format!("{stage}_printed_ns")), "{host} {stage} {row:?}");
                     }
                     let starts = read.starts.remove(&slot).unwrap_or(0);
                     assert_eq!(Some(starts), integer(row, "loop_starts"), "{host} slot {slot}");

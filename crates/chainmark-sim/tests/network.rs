@@ -21,7 +21,7 @@ struct AtHost {
     requests: Vec<(u64, u32, u32)>,
     sent_to: HashMap<u32, u64>,
     fetched: Option<u64>,
-    told: HashMap<u32, u64>,
+    announced: HashMap<u32, u64>,
     adopted: Option<u64>,
     stored: bool,
 }
@@ -74,7 +74,7 @@ impl Observer for Recorder {
 
     fn announced(&mut self, time: u64, host: u32, peer: u32, block: &Block, rollback: Option<&Block>) {
         self.rollbacks += usize::from(rollback.is_some());
-        self.at(time, block.number, host).told.entry(peer).or_insert(time);
+        self.at(time, block.number, host).announced.entry(peer).or_insert(time);
     }
 
     fn selected(&mut self, time: u64, host: u32, block: &Block, selection: Selection) {
@@ -120,9 +120,9 @@ fn check_causes(cluster: &Cluster, recorder: &Recorder) {
         let block = recorder.block(*number);
         let forged = block.forger == *host;
         for (peer, time) in &at.headers {
-            let told = recorder.at.get(&(*number, *peer)).and_then(|peer| peer.told.get(host));
-            if let Some(told) = told {
-                assert!(*time >= told + rtt_ns(cluster, *host, *peer) / 2 - 1, "faster than light");
+            let announced = recorder.at.get(&(*number, *peer)).and_then(|peer| peer.announced.get(host));
+            if let Some(announced) = announced {
+                assert!(*time >= announced + rtt_ns(cluster, *host, *peer) / 2 - 1, "faster than light");
             }
         }
         for (time, peer, length) in &at.requests {
@@ -146,8 +146,8 @@ fn check_causes(cluster: &Cluster, recorder: &Recorder) {
             };
             assert!(adopted >= body.expect("an adopted block has a body"), "adopted before it was there");
         }
-        for told in at.told.values() {
-            assert!(forged || at.fetched.is_some_and(|fetched| *told >= fetched), "announced before it was there");
+        for announced in at.announced.values() {
+            assert!(forged || at.fetched.is_some_and(|fetched| *announced >= fetched), "announced before it was there");
         }
     }
 }
@@ -195,7 +195,7 @@ fn two_leaders_of_one_slot_fight_and_the_smaller_vrf_wins() {
             continue;
         }
         battles += 1;
-        let survivors = [rival, block].map(|one| run.on_chain(one.number));
+        let survivors = [rival, block].map(|block| run.on_chain(block.number));
         assert!(!(survivors[0] && survivors[1]));
         if survivors[0] || survivors[1] {
             assert_eq!(survivors[0], rival.vrf < block.vrf, "the larger VRF won at height {}", block.height);
@@ -244,10 +244,11 @@ fn both_drivers_give_the_same_stages_within_their_errors() {
     let mut fetch = Vec::new();
     let mut adopt = Vec::new();
     for at in recorder.at.values() {
-        let (Some(fetched), Some(adopted), Some((asked, _, 1))) = (at.fetched, at.adopted, at.requests.first()) else {
+        let (Some(fetched), Some(adopted), Some((requested, _, 1))) = (at.fetched, at.adopted, at.requests.first())
+        else {
             continue;
         };
-        fetch.push((fetched - asked) as f64 / 1e9);
+        fetch.push((fetched - requested) as f64 / 1e9);
         adopt.push((adopted - fetched) as f64 / 1e9);
     }
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
@@ -343,8 +344,8 @@ proptest! {
             host: host % n, from_ns: from * SECOND, until_ns: (from + length) * SECOND,
         };
         let disturbances = Disturbances {
-            offline: away.iter().filter(|one| one.3).map(absence).collect(),
-            stalled: away.iter().filter(|one| !one.3).map(absence).collect(),
+            offline: away.iter().filter(|period| period.3).map(absence).collect(),
+            stalled: away.iter().filter(|period| !period.3).map(absence).collect(),
             forced_leaders: forced.iter().map(|(slot, host)| (*slot, host % n)).collect(),
         };
         let (run, recorder) = lived(&common::value_only(hosts, seed), &order(700, disturbances));

@@ -6,8 +6,8 @@ const SHAPES: [f64; 8] = [0.5, 1.0, 2.5, 30.0, 999.0, 1001.0, 1e6, 1e9];
 const TAILS: [f64; 7] = [1e-100, 1e-12, 1e-3, 0.3, 0.5, 0.9, 0.999];
 
 #[track_caller]
-fn assert_near(found: f64, expected: f64) {
-    assert!((found - expected).abs() <= 1e-13 * expected.abs(), "{found:e} is not {expected:e}");
+fn assert_near(actual: f64, expected: f64) {
+    assert!((actual - expected).abs() <= 1e-13 * expected.abs(), "{actual:e} is not {expected:e}");
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn neither_method_is_seen_where_one_takes_over_from_the_other() {
 }
 
 #[test]
-fn a_quantile_has_the_tail_that_was_asked_for() {
+fn a_quantile_has_the_given_tail() {
     for a in SHAPES {
         for tail in TAILS {
             let x = gamma::quantile(a, tail, 1.0 - tail);

@@ -20,21 +20,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut best_s = f64::INFINITY;
     for _ in 0..5 {
         let begun = Instant::now();
-        let books = match &events {
+        let counts = match &events {
             Some(out) => decode(&files, out)?,
             None => read_host(&files, Division::new(threads()), &Control::default(), &mut |_, _| {})?,
         };
         let seconds = begun.elapsed().as_secs_f64();
         best_s = best_s.min(seconds);
-        let bytes: u64 = books.files.iter().map(|file| file.text_bytes).sum();
+        let bytes: u64 = counts.files.iter().map(|file| file.text_bytes).sum();
         println!(
             "{:.3} GB/s  {bytes} bytes, {} lines, {} events, {} ignored, {} malformed, {:.1} ns a line",
             bytes as f64 / seconds / 1e9,
-            books.raw_lines,
-            books.decoded,
-            books.ignored,
-            books.malformed,
-            seconds * 1e9 / books.raw_lines.max(1) as f64
+            counts.raw_lines,
+            counts.decoded,
+            counts.ignored,
+            counts.malformed,
+            seconds * 1e9 / counts.raw_lines.max(1) as f64
         );
     }
     println!("best of five: {best_s:.4} s");
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Threads that the files are divided among: `THREADS=4`.
 fn threads() -> usize {
-    std::env::var("THREADS").ok().and_then(|told| told.parse().ok()).unwrap_or(1)
+    std::env::var("THREADS").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
 fn decode(files: &[PathBuf], out: &Path) -> Result<HostCounts, Box<dyn Error>> {

@@ -8,9 +8,9 @@ use crate::error::{ReadError, Result};
 use crate::wrapper::Wrapper;
 
 /// Malformed lines that are kept.
-pub const KEPT: usize = 5;
+pub const MAX_MALFORMED_EXAMPLES: usize = 5;
 /// Characters of a malformed line that are kept.
-pub const KEPT_TEXT: usize = 200;
+pub const MAX_EXAMPLE_CHARS: usize = 200;
 /// Maximum number of distinct host names.
 pub const MAX_NAMES: usize = 16;
 /// Maximum number of distinct local addresses.
@@ -191,23 +191,23 @@ mod tests {
     fn each_sum_can_fail() {
         sound().check().unwrap();
         let broken: [(&str, Change); 12] = [
-            ("lines", |books| books.raw_lines += 1),
-            ("lines", |books| books.not_objects += 1),
-            ("lines", |books| books.skipped -= 1),
-            ("lines", |books| books.decoded += 1),
-            ("lines", |books| books.ignored -= 1),
-            ("lines", |books| books.malformed += 1),
-            ("lines of the files", |books| books.files[1].lines -= 1),
-            ("lines of the files", |books| books.files.truncate(1)),
-            ("malformed lines", |books| books.malformed_envelope += 1),
-            ("log objects", |books| books.objects += 1),
-            ("decoded lines", |books| books.decoded_by_message.clear()),
-            ("ignored lines", |books| *books.ignored_by_message.entry("Peers".to_owned()).or_default() += 1),
+            ("lines", |counts| counts.raw_lines += 1),
+            ("lines", |counts| counts.not_objects += 1),
+            ("lines", |counts| counts.skipped -= 1),
+            ("lines", |counts| counts.decoded += 1),
+            ("lines", |counts| counts.ignored -= 1),
+            ("lines", |counts| counts.malformed += 1),
+            ("lines of the files", |counts| counts.files[1].lines -= 1),
+            ("lines of the files", |counts| counts.files.truncate(1)),
+            ("malformed lines", |counts| counts.malformed_envelope += 1),
+            ("log objects", |counts| counts.objects += 1),
+            ("decoded lines", |counts| counts.decoded_by_message.clear()),
+            ("ignored lines", |counts| *counts.ignored_by_message.entry("Peers".to_owned()).or_default() += 1),
         ];
         for (expected, change) in broken {
-            let mut books = sound();
-            change(&mut books);
-            let error = books.check().unwrap_err().to_string();
+            let mut counts = sound();
+            change(&mut counts);
+            let error = counts.check().unwrap_err().to_string();
             assert!(error.starts_with(&format!("the {expected} do not add up")), "{expected}: {error}");
         }
     }

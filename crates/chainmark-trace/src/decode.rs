@@ -179,26 +179,26 @@ impl Decoder {
     }
 
     /// The counts so far, without those of files.
-    pub fn books(&self) -> HostCounts {
-        let mut books = self.core.tally.clone();
+    pub fn counts(&self) -> HostCounts {
+        let mut counts = self.core.tally.clone();
         for message in Message::ALL {
             let count = self.core.decoded[*message as usize];
             if count > 0 {
-                *books.decoded_by_message.entry(message.name().to_owned()).or_default() += count;
+                *counts.decoded_by_message.entry(message.name().to_owned()).or_default() += count;
             }
         }
-        books.decoded = self.core.decoded.iter().sum();
-        books.malformed = books.malformed_envelope + books.malformed_body;
+        counts.decoded = self.core.decoded.iter().sum();
+        counts.malformed = counts.malformed_envelope + counts.malformed_body;
         for (name, count) in self.core.routes.ignored() {
-            *books.ignored_by_message.entry(name).or_default() += count;
+            *counts.ignored_by_message.entry(name).or_default() += count;
         }
-        books.ignored = books.ignored_by_message.values().sum();
+        counts.ignored = counts.ignored_by_message.values().sum();
         let (name, count) = &self.core.last_name;
-        if let Some(counted) = books.names.get_mut(name) {
+        if let Some(counted) = counts.names.get_mut(name) {
             *counted += count;
         }
-        books.seconds_before_order = self.core.behind_ns as f64 / 1e9;
-        books
+        counts.seconds_before_order = self.core.behind_ns as f64 / 1e9;
+        counts
     }
 }
 
@@ -402,7 +402,7 @@ impl Core {
     #[inline(always)]
     fn trace(&mut self, text: &Text<'_>, start: usize, end: usize, rest: Option<Rest>) -> Line<'_> {
         let (at_ns, routed) = match self.envelope(text, end) {
-            Ok(found) => found,
+            Ok(envelope) => envelope,
             Err(problem) => return self.bad_envelope(problem, text, start, end),
         };
         self.count_object(at_ns);

@@ -65,14 +65,14 @@ fn default_group_rows() -> NonZeroUsize {
 /// An order that cannot be followed.
 #[derive(Debug, Error)]
 #[error("the order for the host {host} is impossible: {name} is {value}, and must be {condition}")]
-pub struct OrderError {
+pub struct RequestError {
     host: String,
     name: &'static str,
     value: String,
     condition: &'static str,
 }
 
-impl OrderError {
+impl RequestError {
     pub fn hint(&self) -> &'static str {
         "these figures come from the genesis file; check that it is the one the cluster ran with"
     }
@@ -81,8 +81,8 @@ impl OrderError {
 impl HostRequest {
     /// # Errors
     /// A figure of the chain is one that no chain has.
-    pub fn clock(&self) -> std::result::Result<Clock, OrderError> {
-        let refuse = |name, value: String, condition| OrderError { host: self.host.clone(), name, value, condition };
+    pub fn clock(&self) -> std::result::Result<Clock, RequestError> {
+        let refuse = |name, value: String, condition| RequestError { host: self.host.clone(), name, value, condition };
         let slot_length_ns = (self.slot_length_s * 1e9).round();
         if !(1.0..=1e18).contains(&slot_length_ns) {
             return Err(refuse("slot_length_s", self.slot_length_s.to_string(), "a positive number of seconds"));
@@ -135,15 +135,15 @@ pub struct HostSummary {
 pub fn decode_host(order: &HostRequest, clock: Clock, control: &Control) -> Result<HostSummary> {
     let mut folds = Folds::new(order, clock)?;
     let division = Division::new(order.threads);
-    let books = read_host(&order.files, division, control, &mut |event, place| folds.listen(event, place, control));
+    let counts = read_host(&order.files, division, control, &mut |event, place| folds.listen(event, place, control));
     if let Some(failure) = folds.failure {
         return Err(failure);
     }
-    let mut books = books?;
+    let mut counts = counts?;
     folds.end();
-    books.correct_ends(quiet_ns(clock));
-    folds.analysis.range.correct(&mut books);
-    folds.analysis.usage.check(books.decoded)?;
+    counts.correct_ends(quiet_ns(clock));
+    folds.analysis.range.correct(&mut counts);
+    folds.analysis.usage.check(counts.decoded)?;
     if let Some(events) = folds.events {
         events.finish()?;
     }
@@ -155,10 +155,10 @@ pub fn decode_host(order: &HostRequest, clock: Clock, control: &Control) -> Resu
         tables.write(lives, slots, group_rows, control)?;
     }
     write_unless_cancelled(order.links_out.as_deref(), control, |path| analysis.links.write(path))?;
-    let bytes = books.files.iter().map(|file| file.stored_bytes).sum();
+    let bytes = counts.files.iter().map(|file| file.stored_bytes).sum();
     Ok(HostSummary {
         host: order.host.clone(),
-        books,
+        books: counts,
         usage: analysis.usage,
         timeline: analysis.tables.timeline.summary(),
         lives: analysis.tables.lives.summary(),
@@ -237,13 +237,13 @@ impl Range {
     }
 
     /// A log neither begins nor ends with a line whose time is rejected.
-    fn correct(&self, books: &mut HostCounts) {
+    fn correct(&self, counts: &mut HostCounts) {
         let (Some(believed), Some(disbelieved)) = (self.believed_ns, self.disbelieved_ns) else { return };
-        if books.first_ns == Some(disbelieved.0) {
-            books.first_ns = Some(believed.0);
+        if counts.first_ns == Some(disbelieved.0) {
+            counts.first_ns = Some(believed.0);
         }
-        if books.last_ns == Some(disbelieved.1) {
-            books.last_ns = Some(believed.1);
+        if counts.last_ns == Some(disbelieved.1) {
+            counts.last_ns = Some(believed.1);
         }
     }
 }

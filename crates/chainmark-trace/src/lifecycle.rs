@@ -110,7 +110,7 @@ struct BlockLifecycle {
     /// As in the line of the fetch.
     fetched_bytes: Option<u64>,
     /// When the block was first requested from each peer, until one of them sent it.
-    asked: Vec<(Box<str>, i64)>,
+    requests: Vec<(Box<str>, i64)>,
     /// When it was first requested from the peer that sent the block first.
     answered_request_ns: Option<i64>,
     /// New messages that were not used because the block was unknown.
@@ -134,7 +134,7 @@ impl BlockLifecycle {
             noticed_from: None,
             fetched_from: None,
             fetched_bytes: None,
-            asked: Vec::new(),
+            requests: Vec::new(),
             answered_request_ns: None,
             withheld: 0,
         }
@@ -171,8 +171,8 @@ impl BlockLifecycle {
 
     fn ask(&mut self, peer: &str, at_ns: i64) {
         let Some(fetched) = self.stages[Stage::Fetched as usize] else {
-            if self.asked.iter().all(|(asked, _)| **asked != *peer) {
-                self.asked.push((peer.into(), at_ns));
+            if self.requests.iter().all(|(requested, _)| **requested != *peer) {
+                self.requests.push((peer.into(), at_ns));
             }
             return;
         };
@@ -183,8 +183,8 @@ impl BlockLifecycle {
     }
 
     fn answer(&mut self, peer: &str) {
-        let asked = std::mem::take(&mut self.asked);
-        self.answered_request_ns = asked.iter().find(|(asked, _)| **asked == *peer).map(|&(_, at_ns)| at_ns);
+        let requests = std::mem::take(&mut self.requests);
+        self.answered_request_ns = requests.iter().find(|(requested, _)| **requested == *peer).map(|&(_, at_ns)| at_ns);
     }
 }
 
@@ -212,7 +212,7 @@ pub struct LivesSummary {
 pub struct BlockLifecycles {
     published: bool,
     by_block: FxHashMap<Hash, u32>,
-    lives: Vec<BlockLifecycle>,
+    timelines: Vec<BlockLifecycle>,
     /// Slot and time of the last event of each phase of the forge loop, for the last rounds by their slots; the
     /// published analysis has one for all of them.
     loops: Vec<[(u64, i64); LOOP_PHASES]>,
@@ -227,7 +227,7 @@ impl BlockLifecycles {
         Self {
             published,
             by_block: FxHashMap::default(),
-            lives: Vec::new(),
+            timelines: Vec::new(),
             loops: vec![[(0, NEVER); LOOP_PHASES]; if published { 1 } else { ROUNDS }],
             forged_in: Vec::new(),
             switched_unknown: 0,
@@ -291,15 +291,15 @@ impl BlockLifecycles {
     /// A phase reported after the forging of its round.
     fn complete_forge(&mut self, slot: u64, phase: Phase, at_ns: i64) {
         let Some(&(_, life)) = self.forged_in.iter().rev().find(|(of, _)| *of == slot) else { return };
-        let told_ns = &mut self.lives[life as usize].loop_ns[phase as usize];
-        if *told_ns == NEVER {
-            *told_ns = at_ns;
+        let recorded_ns = &mut self.timelines[life as usize].loop_ns[phase as usize];
+        if *recorded_ns == NEVER {
+            *recorded_ns = at_ns;
         }
     }
 
     fn insert(&mut self, life: BlockLifecycle) {
-        self.by_block.insert(life.block, self.lives.len() as u32);
-        self.lives.push(life);
+        self.by_block.insert(life.block, self.timelines.len() as u32);
+        self.timelines.push(life);
     }
 
     /// The lifecycle of a block that must have begun: otherwise one with an error begins. One with an error accepts no
@@ -308,7 +308,7 @@ impl BlockLifecycles {
         if !self.by_block.contains_key(&block) {
             self.insert(BlockLifecycle::new(block, Role::Error(fault)));
         }
-        let life = &mut self.lives[self.by_block[&block] as usize];
+        let life = &mut self.timelines[self.by_block[&block] as usize];
         let takes = match life.role {
             Role::Forger | Role::Observer => true,
             Role::Error(fault) => !self.published && fault.may_pass(),
@@ -333,16 +333,16 @@ impl BlockLifecycles {
         let by_time = !self.published;
         let number = match self.by_block.get(&block) {
             Some(&known) => {
-                let life = &mut self.lives[known as usize];
+                let life = &mut self.timelines[known as usize];
                 let same = (life.slot, life.block_no, life.parent) == (Some(slot), Some(block_no), Some(parent));
                 let was_first = by_time && life.is_later_than(at_ns);
-                let was_asked = life.stages[Stage::Requested as usize].or(life.stages[Stage::Fetched as usize]);
+                let was_requested = life.stages[Stage::Requested as usize].or(life.stages[Stage::Fetched as usize]);
                 life.role = match life.role {
                     Role::Forger if same => return REPETITION,
                     Role::Forger => Role::Error(Fault::ForgedTwice),
-                    Role::Observer if was_first && was_asked.is_none() => Role::Forger,
+                    Role::Observer if was_first && was_requested.is_none() => Role::Forger,
                     Role::Observer => Role::Error(Fault::ForgedAfterNotice),
-                    Role::Error(fault) if was_first && was_asked.is_none() && fault.may_pass() => Role::Forger,
+                    Role::Error(fault) if was_first && was_requested.is_none() && fault.may_pass() => Role::Forger,
                     error @ Role::Error(_) => error,
                 };
                 if life.role != Role::Forger {
@@ -355,14 +355,15 @@ impl BlockLifecycles {
             }
             None => {
                 self.insert(BlockLifecycle::new(block, Role::Forger));
-                self.lives.len() as u32 - 1
+                self.timelines.len() as u32 - 1
             }
         };
         let round = self.loops[self.round(slot)];
-        let life = &mut self.lives[number as usize];
+        let life = &mut self.timelines[number as usize];
         (life.slot, life.block_no, life.parent) = (Some(slot), Some(block_no), Some(parent));
         // The published analysis uses the last value that it saw, even from an earlier round.
-        life.loop_ns = round.map(|(reported, told_ns)| if reported == slot || !by_time { told_ns } else { NEVER });
+        life.loop_ns =
+            round.map(|(reported, recorded_ns)| if reported == slot || !by_time { recorded_ns } else { NEVER });
         life.reach(Stage::Forged, at_ns, place);
         self.forged_in.push((slot, number));
         Use::Used
@@ -371,7 +372,7 @@ impl BlockLifecycles {
     fn notice(&mut self, at_ns: i64, place: Place, block: Hash, (slot, block_no, peer): (u64, u64, Peer<'_>)) -> Use {
         let number = match self.by_block.get(&block) {
             Some(&known) => {
-                let life = &mut self.lives[known as usize];
+                let life = &mut self.timelines[known as usize];
                 let was_first = !self.published && life.is_later_than(at_ns);
                 match life.role {
                     Role::Forger => return Use::Unused(Unused::OwnBlock),
@@ -385,10 +386,10 @@ impl BlockLifecycles {
             }
             None => {
                 self.insert(BlockLifecycle::new(block, Role::Observer));
-                self.lives.len() as u32 - 1
+                self.timelines.len() as u32 - 1
             }
         };
-        let life = &mut self.lives[number as usize];
+        let life = &mut self.timelines[number as usize];
         (life.slot, life.block_no) = (life.slot.or(Some(slot)), life.block_no.or(Some(block_no)));
         let is_first = life.reach(Stage::Noticed, at_ns, place);
         if is_first {
@@ -418,13 +419,13 @@ impl BlockLifecycles {
         if life.role == Role::Forger {
             return Use::Unused(Unused::OwnBlock);
         }
-        let was_told = life.stages[Stage::Fetched as usize].is_some();
+        let was_reported = life.stages[Stage::Fetched as usize].is_some();
         let is_first = reach(life, by_time, Stage::Fetched, at_ns, place);
         if is_first {
             life.fetched_from = peer.remote.map(Box::from);
             life.fetched_bytes = size_bytes;
         }
-        if is_first && !was_told {
+        if is_first && !was_reported {
             life.answer(peer.remote.unwrap_or_default());
         }
         life.said(is_first)
@@ -450,7 +451,7 @@ impl BlockLifecycles {
             return Use::Unused(Unused::UnknownSwitch);
         };
         let by_time = !self.published;
-        let life = &mut self.lives[known as usize];
+        let life = &mut self.timelines[known as usize];
         if matches!(life.role, Role::Error(fault) if !(by_time && fault.may_pass())) {
             return IN_ERROR;
         }
@@ -463,11 +464,11 @@ impl BlockLifecycles {
 
     pub fn summary(&self) -> LivesSummary {
         let mut summary = LivesSummary {
-            entries: self.lives.len() as u64,
+            entries: self.timelines.len() as u64,
             switched_unknown: self.switched_unknown,
             ..LivesSummary::default()
         };
-        for life in &self.lives {
+        for life in &self.timelines {
             match life.role {
                 Role::Forger => summary.forged += 1,
                 Role::Observer => {}
@@ -487,7 +488,7 @@ impl BlockLifecycles {
     /// # Errors
     /// The file cannot be written.
     pub fn write(&self, path: &Path) -> Result<()> {
-        let mut order: Vec<&BlockLifecycle> = self.lives.iter().collect();
+        let mut order: Vec<&BlockLifecycle> = self.timelines.iter().collect();
         order.sort_unstable_by_key(|life| (life.block_no.is_none(), life.block_no, life.block));
         let mut table = Table::create(path, &fields(), GROUP_ROWS)?;
         for life in order {

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use serde::Serialize;
 
-use crate::accounting::{Container, FileCounts, HostCounts, KEPT, KEPT_TEXT, Malformed};
+use crate::accounting::{Container, FileCounts, HostCounts, MAX_EXAMPLE_CHARS, MAX_MALFORMED_EXAMPLES, Malformed};
 use crate::control::Control;
 use crate::decode::{Decoder, Findings, Line, MAX_LINE, Name, Problem, Scout, Scouted};
 use crate::error::{ReadError, Result};
@@ -59,20 +59,21 @@ pub fn read_host(
         division,
         control,
         listen,
-        told: Told::default(),
-        kept: Vec::new(),
+        tally: LineTally::default(),
+        malformed_lines: Vec::new(),
         files: Vec::new(),
     };
     for (first_ns, path) in in_time_order(files, control)? {
         reader.file(&path, first_ns)?;
     }
     reader.end();
-    let mut books = reader.decoder.books();
-    books.files = reader.files;
-    books.malformed_kept = reader.kept;
-    (books.decoded, books.ignored, books.malformed) = (reader.told.decoded, reader.told.ignored, reader.told.malformed);
-    books.check()?;
-    Ok(books)
+    let mut counts = reader.decoder.counts();
+    counts.files = reader.files;
+    counts.malformed_kept = reader.malformed_lines;
+    (counts.decoded, counts.ignored, counts.malformed) =
+        (reader.tally.decoded, reader.tally.ignored, reader.tally.malformed);
+    counts.check()?;
+    Ok(counts)
 }
 
 /// Files without any time stamp come last.
@@ -95,13 +96,13 @@ fn in_time_order(files: &[PathBuf], control: &Control) -> Result<Vec<(Option<i64
 
 /// The decoder's results for the lines, counted by the receiver: its own counts, by message and kind, must agree.
 #[derive(Default)]
-struct Told {
+struct LineTally {
     decoded: u64,
     ignored: u64,
     malformed: u64,
 }
 
-impl Told {
+impl LineTally {
     #[inline(always)]
     fn count(&mut self, line: &Line<'_>) {
         match line {
@@ -118,8 +119,8 @@ struct HostReader<'a> {
     division: Division,
     control: &'a Control,
     listen: &'a mut dyn FnMut(&Event<'_>, Place),
-    told: Told,
-    kept: Vec<Malformed>,
+    tally: LineTally,
+    malformed_lines: Vec<Malformed>,
     files: Vec<FileCounts>,
 }
 
@@ -132,11 +133,11 @@ impl HostReader<'_> {
         lines.each(self.control, |piece| {
             place.line += 1;
             let line = piece.decode(&mut self.decoder);
-            self.told.count(&line);
+            self.tally.count(&line);
             match line {
                 Line::Event(event) => (self.listen)(&event, place),
-                Line::Malformed(problem) if self.kept.len() < KEPT => {
-                    self.kept.push(malformed(&name, place, problem, piece.bytes()));
+                Line::Malformed(problem) if self.malformed_lines.len() < MAX_MALFORMED_EXAMPLES => {
+                    self.malformed_lines.push(malformed(&name, place, problem, piece.bytes()));
                 }
                 _ => {}
             }
@@ -164,11 +165,16 @@ impl HostReader<'_> {
         let Some(file) = self.files.last() else { return };
         let place = Place { file: self.files.len() as u32 - 1, line: file.lines };
         while let Some(line) = self.decoder.end() {
-            self.told.count(&line);
+            self.tally.count(&line);
             match line {
                 Line::Event(event) => (self.listen)(&event, place),
-                Line::Malformed(problem) if self.kept.len() < KEPT => {
-                    self.kept.push(malformed(&file.path, place, problem, b"(pieces of a line that does not end)"));
+                Line::Malformed(problem) if self.malformed_lines.len() < MAX_MALFORMED_EXAMPLES => {
+                    self.malformed_lines.push(malformed(
+                        &file.path,
+                        place,
+                        problem,
+                        b"(pieces of a line that does not end)",
+                    ));
                 }
                 _ => {}
             }
@@ -178,12 +184,12 @@ impl HostReader<'_> {
 
 fn malformed(file: &str, place: Place, problem: Problem, text: &[u8]) -> Malformed {
     // No character is longer than four bytes.
-    let text = String::from_utf8_lossy(&text[..text.len().min(4 * KEPT_TEXT)]);
+    let text = String::from_utf8_lossy(&text[..text.len().min(4 * MAX_EXAMPLE_CHARS)]);
     Malformed {
         file: file.to_owned(),
         line: place.line,
         reason: problem.to_string(),
-        text: text.chars().take(KEPT_TEXT).collect(),
+        text: text.chars().take(MAX_EXAMPLE_CHARS).collect(),
     }
 }
 
@@ -249,11 +255,11 @@ impl<'a> Lines<'a> {
         }
         let mut buffer = self.pieces.buffer();
         loop {
-            let found = self.pieces.next(&mut buffer, control)?;
-            if found.tell(&buffer, control, &mut tell).is_break() || found.is_last {
+            let text_piece = self.pieces.next(&mut buffer, control)?;
+            if text_piece.tell(&buffer, control, &mut tell).is_break() || text_piece.is_last {
                 return Ok(());
             }
-            buffer.consume(found.until);
+            buffer.consume(text_piece.until);
         }
     }
 }
@@ -261,7 +267,7 @@ impl<'a> Lines<'a> {
 /// A piece in transit. Buffers are reused: freeing another thread's allocation makes both wait.
 struct Carried {
     buffer: TextBuffer,
-    found: Found,
+    text_piece: TextPiece,
     findings: Findings,
     /// Whether the findings are those of this piece.
     is_looked_through: bool,
@@ -321,13 +327,13 @@ fn read_through(
         let (mut buffer, findings) = used.unwrap_or_else(|_| (pieces.buffer(), Findings::default()));
         buffer.clear();
         buffer.append(&left);
-        let found = pieces.next(&mut buffer, control);
-        let is_last = found.as_ref().map_or(true, |found| found.is_last);
-        if let Ok(found) = &found {
+        let text_piece = pieces.next(&mut buffer, control);
+        let is_last = text_piece.as_ref().map_or(true, |text_piece| text_piece.is_last);
+        if let Ok(text_piece) = &text_piece {
             left.clear();
-            left.extend_from_slice(&buffer.as_bytes()[found.until..]);
+            left.extend_from_slice(&buffer.as_bytes()[text_piece.until..]);
         }
-        let piece = found.map(|found| Carried { buffer, found, findings, is_looked_through: false });
+        let piece = text_piece.map(|text_piece| Carried { buffer, text_piece, findings, is_looked_through: false });
         if to_other.send(piece).is_err() || is_last {
             return;
         }
@@ -350,8 +356,8 @@ impl Carried {
     fn look(&mut self, scout: &mut Scout) {
         let text = &self.buffer.text();
         // What cannot be read has no lines.
-        if !self.found.too_long {
-            scout.look(text, self.found.lines(text), &mut self.findings);
+        if !self.text_piece.too_long {
+            scout.look(text, self.text_piece.lines(text), &mut self.findings);
             self.is_looked_through = true;
         }
     }
@@ -364,7 +370,7 @@ impl Carried {
         tell: &mut impl FnMut(Piece<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         if !self.is_looked_through {
-            return self.found.tell(&self.buffer, control, tell);
+            return self.text_piece.tell(&self.buffer, control, tell);
         }
         let text = &self.buffer.text();
         let mut count = 0;
@@ -387,7 +393,7 @@ struct Pieces<'a> {
 }
 
 /// What a buffer holds.
-struct Found {
+struct TextPiece {
     /// Where its last whole line ends; what follows begins the next piece.
     until: usize,
     is_last: bool,
@@ -403,7 +409,7 @@ impl Pieces<'_> {
     }
 
     /// Appends text to a buffer, which begins with the rest of the previous piece, until a line ends in it.
-    fn next(&mut self, buffer: &mut TextBuffer, control: &Control) -> Result<Found> {
+    fn next(&mut self, buffer: &mut TextBuffer, control: &Control) -> Result<TextPiece> {
         loop {
             if control.is_cancelled() {
                 return Err(ReadError::Cancelled);
@@ -412,13 +418,13 @@ impl Pieces<'_> {
             let until = memchr::memrchr(b'\n', buffer.as_bytes()).map_or(0, |newline| newline + 1);
             if is_last || until > 0 {
                 let skip_first = std::mem::take(&mut self.skipping);
-                return Ok(Found { until, is_last, skip_first, too_long: false });
+                return Ok(TextPiece { until, is_last, skip_first, too_long: false });
             }
             if self.skipping {
                 buffer.clear();
             } else if buffer.len() == buffer.capacity() && buffer.capacity() >= MAX_LINE {
                 self.skipping = true;
-                return Ok(Found { until: buffer.len(), is_last, skip_first: false, too_long: true });
+                return Ok(TextPiece { until: buffer.len(), is_last, skip_first: false, too_long: true });
             } else if buffer.len() == buffer.capacity() {
                 // A line that fills the whole buffer gets a larger one, up to the limit.
                 buffer.grow((2 * buffer.capacity()).min(MAX_LINE));
@@ -439,7 +445,7 @@ impl Pieces<'_> {
     }
 }
 
-impl Found {
+impl TextPiece {
     /// Reports the lines in a buffer; the last one of a file may lack its newline.
     fn tell(
         &self,
@@ -526,23 +532,23 @@ pub fn scan_head(path: &Path, max_lines: u64) -> Result<Head> {
         })?;
     }
     let wrapper = decoder.take_wrapper();
-    let books = decoder.books();
+    let counts = decoder.counts();
     let container = lines.pieces.input.container;
     Ok(Head {
         container,
         wrapper,
         lines: count,
-        objects: books.objects,
-        decoded: books.decoded,
-        malformed: books.malformed,
-        first_ns: books.first_ns,
-        last_ns: books.last_ns,
+        objects: counts.objects,
+        decoded: counts.decoded,
+        malformed: counts.malformed,
+        first_ns: counts.first_ns,
+        last_ns: counts.last_ns,
         starts,
-        names: books.names,
-        node_version: books.node_version,
-        node_revision: books.node_revision,
-        compiler_version: books.compiler_version,
-        network_magic: books.network_magic,
+        names: counts.names,
+        node_version: counts.node_version,
+        node_revision: counts.node_revision,
+        compiler_version: counts.compiler_version,
+        network_magic: counts.network_magic,
         problem,
         backward,
         damage: lines.pieces.input.finish()?.damage,

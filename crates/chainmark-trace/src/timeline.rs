@@ -100,7 +100,7 @@ struct Records {
     block_no: Vec<i64>,
     block_gap: Vec<i64>,
     mempool: Vec<i64>,
-    mempool_told: Vec<bool>,
+    mempool_reported: Vec<bool>,
     utxo_entries: Vec<f64>,
     density: Vec<f64>,
     figures: [Vec<f64>; FIGURES.len()],
@@ -135,7 +135,7 @@ impl Records {
         self.block_no.insert(place, beginning.block_no);
         self.block_gap.insert(place, beginning.block_gap);
         self.mempool.insert(place, beginning.mempool);
-        self.mempool_told.insert(place, false);
+        self.mempool_reported.insert(place, false);
         self.utxo_entries.insert(place, beginning.utxo_entries);
         self.density.insert(place, beginning.density);
         self.figures.iter_mut().zip(beginning.figures).for_each(|(column, figure)| column.insert(place, figure));
@@ -155,11 +155,11 @@ impl Records {
     /// A stage of a round: the last line of it counts. The same one twice, to the time, is a repetition, except where
     /// every line counts.
     fn reach(&mut self, place: usize, phase: Phase, at_ns: i64, counts: &[Count], by_line: bool) -> Use {
-        let told_ns = &mut self.phases_ns[phase as usize][place];
-        if *told_ns == at_ns && !by_line {
+        let recorded_ns = &mut self.phases_ns[phase as usize][place];
+        if *recorded_ns == at_ns && !by_line {
             return REPETITION;
         }
-        *told_ns = at_ns;
+        *recorded_ns = at_ns;
         for &count in counts {
             add_one(&mut self.counts[count as usize][place]);
         }
@@ -515,7 +515,7 @@ impl Timeline {
             Fact::MempoolSize { transactions } => {
                 self.mempool = to_i64(transactions);
                 records.mempool[head] = self.mempool;
-                records.mempool_told[head] = true;
+                records.mempool_reported[head] = true;
             }
             Fact::LedgerMetrics { utxo_entries, density, .. } => {
                 records.utxo_entries[head] = utxo_entries as f64;
@@ -587,7 +587,7 @@ impl Timeline {
         table.integer(BLOCK_NO, records.block_no[place]);
         table.integer(BLOCK_NO + 1, records.block_gap[place]);
         table.integer(BLOCK_NO + 2, records.mempool[place]);
-        table.flag(BLOCK_NO + 3, records.mempool_told[place]);
+        table.flag(BLOCK_NO + 3, records.mempool_reported[place]);
         for (column, flows) in records.flows.iter().enumerate() {
             table.integer(FIRST_FLOW + column, flows[place]);
         }

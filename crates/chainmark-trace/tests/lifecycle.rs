@@ -9,13 +9,13 @@ use proptest::prelude::*;
 
 /// The events come one nanosecond after the other, from 1 on, on lines of the same number in file 3.
 fn fold_by(facts: &[Fact<'_>], published: bool) -> (Vec<Row>, LivesSummary) {
-    let mut lives = BlockLifecycles::new(published);
+    let mut timelines = BlockLifecycles::new(published);
     for (place, fact) in (1..).zip(facts) {
-        lives.listen(&Event { at_ns: place as i64, fact: *fact }, Place { file: 3, line: place });
+        timelines.listen(&Event { at_ns: place as i64, fact: *fact }, Place { file: 3, line: place });
     }
     let path = fresh_path();
-    lives.write(&path).unwrap();
-    (read(&path), lives.summary())
+    timelines.write(&path).unwrap();
+    (read(&path), timelines.summary())
 }
 
 /// The only lifecycle in the events, the same by both rules.
@@ -275,27 +275,35 @@ proptest! {
 
 #[test]
 fn the_request_that_was_answered_is_told_with_the_size() {
-    let asked = |remote| Fact::Requested { head: BLOCK, length: 1, peer: Peer { local: None, remote: Some(remote) } };
-    let row =
-        life(&[noticed(), asked("a:1"), asked("b:1"), asked("b:1"), fetched("b:1"), asked("c:1"), fetched("c:1")]);
+    let requested =
+        |remote| Fact::Requested { head: BLOCK, length: 1, peer: Peer { local: None, remote: Some(remote) } };
+    let row = life(&[
+        noticed(),
+        requested("a:1"),
+        requested("b:1"),
+        requested("b:1"),
+        fetched("b:1"),
+        requested("c:1"),
+        fetched("c:1"),
+    ]);
     assert_eq!((integer(&row, "requested_ns"), integer(&row, "answered_request_ns")), (Some(2), Some(3)));
     assert_eq!((text(&row, "fetched_from"), integer(&row, "fetched_bytes")), (Some("b:1"), Some(900)));
     // It came from a peer without any reported request.
-    let row = life(&[noticed(), asked("a:1"), fetched("z:1")]);
+    let row = life(&[noticed(), requested("a:1"), fetched("z:1")]);
     assert_eq!((integer(&row, "requested_ns"), row["answered_request_ns"].clone()), (Some(2), Value::Null));
 }
 
 /// The lifecycle in the events in this line order, each with its own time, and the number of events used late.
 fn displaced(facts: &[Fact<'_>], order: &[usize], published: bool) -> (Row, u64) {
-    let mut lives = BlockLifecycles::new(published);
+    let mut timelines = BlockLifecycles::new(published);
     for (place, &number) in (1..).zip(order) {
-        lives.listen(&Event { at_ns: number as i64 + 1, fact: facts[number] }, Place { file: 0, line: place });
+        timelines.listen(&Event { at_ns: number as i64 + 1, fact: facts[number] }, Place { file: 0, line: place });
     }
     let path = fresh_path();
-    lives.write(&path).unwrap();
+    timelines.write(&path).unwrap();
     let mut row = read(&path).remove(0);
     row.retain(|name, _| !name.ends_with("_line"));
-    (row, lives.recovered())
+    (row, timelines.recovered())
 }
 
 proptest! {

@@ -175,11 +175,17 @@ fn the_ledger_s_figures_belong_to_the_newest_slot_and_stay_there_by_the_right_ru
         let row = record(&events, published, slot);
         (row["utxo_entries"].clone(), row["density"].clone())
     };
-    let told = (Value::Number(400.0), Value::Number(0.05));
+    let reported = (Value::Number(400.0), Value::Number(0.05));
     let zero = (Value::Number(0.0), Value::Number(0.0));
     let none = (Value::Null, Value::Null);
-    assert_eq!([0, 1, 2, 3, 4].map(|slot| figures(false, slot)), [&none, &told, &none, &none, &none].map(Clone::clone));
-    assert_eq!([0, 1, 2, 3, 4].map(|slot| figures(true, slot)), [&zero, &told, &told, &told, &zero].map(Clone::clone));
+    assert_eq!(
+        [0, 1, 2, 3, 4].map(|slot| figures(false, slot)),
+        [&none, &reported, &none, &none, &none].map(Clone::clone)
+    );
+    assert_eq!(
+        [0, 1, 2, 3, 4].map(|slot| figures(true, slot)),
+        [&zero, &reported, &reported, &reported, &zero].map(Clone::clone)
+    );
 }
 
 #[test]
@@ -380,7 +386,7 @@ struct Slow {
     /// Of the last block context.
     context_slot: Option<u64>,
     waiting: Vec<(u64, Event<'static>)>,
-    told: HashSet<(i64, String)>,
+    reported: HashSet<(i64, String)>,
 }
 
 const GAUGES: [&str; 4] = ["rss_mib", "heap_mib", "live_mib", "threads"];
@@ -438,11 +444,11 @@ impl Slow {
 
     fn resources(&mut self, at_ns: i64, new: &Resources) {
         let is_late = !self.published && self.samples > 0 && (1..10 * SECOND_NS).contains(&(self.stamp - at_ns));
-        let kept = (self.old, self.stamp, self.samples);
+        let previous = (self.old, self.stamp, self.samples);
         self.figures(at_ns, new);
         if is_late {
             // The counters of a misplaced line are older than the reported ones.
-            (self.old, self.stamp, self.samples) = kept;
+            (self.old, self.stamp, self.samples) = previous;
         }
     }
 
@@ -547,7 +553,7 @@ impl Slow {
                 Fact::LedgerMetrics { slot, .. } => format!("metrics of {slot}"),
                 ref other => format!("{other:?}"),
             };
-            if !self.told.insert((event.at_ns, said)) {
+            if !self.reported.insert((event.at_ns, said)) {
                 return;
             }
         }

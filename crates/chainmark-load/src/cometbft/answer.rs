@@ -158,16 +158,16 @@ mod tests {
     #[test]
     fn the_applications_reason_is_kept_as_both_versions_report_it() {
         let reason = "refused with code 13 of sdk: insufficient fees; got: 1stake: insufficient fee";
-        let kept = |answer| match answer {
+        let reason_of = |answer| match answer {
             Answer::Matched { class: Class::CheckFailed, check_code: 13, message, .. } => message,
             other => panic!("{other:?}"),
         };
         let v0_38 = r#"{"jsonrpc":"2.0","id":7,"result":{"code":13,"codespace":"sdk",
                        "log":"insufficient fees; got: 1stake: insufficient fee"}}"#;
-        assert_eq!(kept(parse(v0_38.as_bytes())).as_deref(), Some(reason));
+        assert_eq!(reason_of(parse(v0_38.as_bytes())).as_deref(), Some(reason));
         let v1 = "tx BA78 is invalid: code=13, data=, log='insufficient fees; got: 1stake: insufficient fee', \
                   codespace='sdk'";
-        assert_eq!(kept(error_answer(v1)).as_deref(), Some(reason));
+        assert_eq!(reason_of(error_answer(v1)).as_deref(), Some(reason));
     }
 
     #[test]

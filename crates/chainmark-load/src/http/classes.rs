@@ -91,7 +91,7 @@ pub(super) struct Class {
     pub kind: Kind,
     pub status: Option<u16>,
     /// The error pointers that the body has, with their values.
-    pub told: Map<String, Value>,
+    pub reported: Map<String, Value>,
     pub detail: String,
     /// Of the first of them.
     pub example: String,
@@ -102,13 +102,14 @@ pub(super) struct Class {
 
 impl Class {
     pub fn new(kind: Kind, status: Option<u16>, detail: String) -> Self {
-        let (told, example) = (Map::new(), String::new());
-        Self { kind, status, told, detail, example, first_ns: i64::MAX, counts: [0; 2] }
+        let (reported, example) = (Map::new(), String::new());
+        Self { kind, status, reported, detail, example, first_ns: i64::MAX, counts: [0; 2] }
     }
 
     fn key(&self) -> Key {
-        let told = if self.told.is_empty() { String::new() } else { Value::from(self.told.clone()).to_string() };
-        (self.kind, self.status, told, self.detail.clone())
+        let reported =
+            if self.reported.is_empty() { String::new() } else { Value::from(self.reported.clone()).to_string() };
+        (self.kind, self.status, reported, self.detail.clone())
     }
 }
 
@@ -172,10 +173,10 @@ impl Classes {
     }
 
     /// The classes of a phase, the most frequent first.
-    pub fn told(&self, phase: usize) -> Vec<ClassTold> {
+    pub fn reports(&self, phase: usize) -> Vec<ClassReport> {
         let mut classes: Vec<&Class> = self.list.iter().filter(|class| class.counts[phase] > 0).collect();
         classes.sort_by_cached_key(|class| (std::cmp::Reverse(class.counts[phase]), class.key()));
-        classes.into_iter().map(|class| ClassTold::new(class, phase)).collect()
+        classes.into_iter().map(|class| ClassReport::new(class, phase)).collect()
     }
 }
 
@@ -183,7 +184,7 @@ const OTHERS: &str = "others";
 
 /// A class in a result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ClassTold {
+pub struct ClassReport {
     pub class: &'static str,
     pub status: Option<u16>,
     pub told: Map<String, Value>,
@@ -194,12 +195,12 @@ pub struct ClassTold {
     pub first_s: f64,
 }
 
-impl ClassTold {
+impl ClassReport {
     fn new(class: &Class, phase: usize) -> Self {
         Self {
             class: class.kind.name(),
             status: class.status,
-            told: class.told.clone(),
+            told: class.reported.clone(),
             detail: class.detail.clone(),
             example: class.example.clone(),
             count: class.counts[phase],
@@ -224,9 +225,9 @@ mod tests {
         classes.merge(other);
         assert!(classes.list.len() <= MAX_CLASSES);
         assert_eq!(classes.total(1), 1000);
-        let told = classes.told(1);
-        assert_eq!((told[0].detail.as_str(), told[0].class), ("others", "status"));
-        assert_eq!(told.iter().map(|class| class.count).sum::<u64>(), 1000);
+        let reports = classes.reports(1);
+        assert_eq!((reports[0].detail.as_str(), reports[0].class), ("others", "status"));
+        assert_eq!(reports.iter().map(|class| class.count).sum::<u64>(), 1000);
     }
 
     #[test]
@@ -238,6 +239,6 @@ mod tests {
             classes.count(number, 1, time_ns);
         }
         late.merge(early);
-        assert_eq!((late.told(1)[0].example.as_str(), late.told(1)[0].count), ("early", 2));
+        assert_eq!((late.reports(1)[0].example.as_str(), late.reports(1)[0].count), ("early", 2));
     }
 }

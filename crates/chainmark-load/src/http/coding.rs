@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_it_says_is_told_in_words() {
+    fn what_is_not_as_it_says_is_reported_in_words() {
         for coded in [Coded::By(Coding::Gzip), Coded::By(Coding::Brotli), Coded::of(b"zstd"), Coded::of(b"gzip, br")] {
             assert!(coded.decoded(b"{\"plain\":true}").unwrap_err().contains("the body"), "{coded:?}");
         }

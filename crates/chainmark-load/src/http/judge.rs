@@ -84,8 +84,8 @@ impl Judge {
             return class;
         }
         let value: Value = serde_json::from_slice(body).unwrap_or_default();
-        class.told = self.told(&value);
-        if class.told.is_empty() {
+        class.reported = self.reported_members(&value);
+        if class.reported.is_empty() {
             class.detail = first_line(body);
         }
         class
@@ -99,15 +99,15 @@ impl Judge {
                 Class { example: first_line(body), ..Class::new(Kind::Answer, Some(status), reason) }
             }
             Fault::Wrong { what, example } => {
-                let told = self.told(&serde_json::from_slice(body).unwrap_or_default());
-                Class { told, example, ..Class::new(Kind::WrongAnswer, Some(status), what) }
+                let reported = self.reported_members(&serde_json::from_slice(body).unwrap_or_default());
+                Class { reported, example, ..Class::new(Kind::WrongAnswer, Some(status), what) }
             }
         })
     }
 
-    fn told(&self, value: &Value) -> Map<String, Value> {
-        let found = |pointer: &String| value.pointer(pointer).map(|found| (pointer.clone(), found.clone()));
-        self.error_pointers.iter().filter_map(found).collect()
+    fn reported_members(&self, value: &Value) -> Map<String, Value> {
+        let member = |pointer: &String| value.pointer(pointer).map(|member| (pointer.clone(), member.clone()));
+        self.error_pointers.iter().filter_map(member).collect()
     }
 }
 

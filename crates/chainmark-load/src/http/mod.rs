@@ -40,7 +40,7 @@ mod tls;
 mod tunnel;
 mod worker;
 
-pub use classes::ClassTold;
+pub use classes::ClassReport;
 pub use error::HttpError;
 pub use histogram::{Histogram, Times};
 pub use load::{HttpLoad, HttpProgress};

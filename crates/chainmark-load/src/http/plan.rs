@@ -67,8 +67,8 @@ pub(super) struct Mix {
 
 impl Mix {
     pub fn new(parts: &[PartConfig], requests: usize) -> Self {
-        let one = [PartConfig { weight: 1.0, requests }];
-        let parts = if parts.is_empty() { &one } else { parts };
+        let whole = [PartConfig { weight: 1.0, requests }];
+        let parts = if parts.is_empty() { &whole } else { parts };
         let weights: f64 = parts.iter().map(|part| part.weight).sum();
         let (mut begin, mut weight) = (0, 0.0);
         let mut mix = Self { parts: Vec::new(), ends: Vec::new() };
@@ -139,13 +139,13 @@ impl Load {
     }
 
     /// Half of the machine at most, as the server may run on the same one.
-    fn threads(&self, asked: u32, share: Share) -> usize {
+    fn threads(&self, requested: u32, share: Share) -> usize {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let rate_per_thread = RATE_PER_THREAD * f64::from(share.count);
-        let wanted = match (asked, self) {
+        let wanted = match (requested, self) {
             (0, Self::Closed { clients, .. }) => (clients / CLIENTS_PER_THREAD).min(cores / 2),
             (0, Self::Open { rate_per_s, .. }) => ((rate_per_s / rate_per_thread).ceil() as usize).min(cores / 2),
-            (asked, _) => asked as usize,
+            (requested, _) => requested as usize,
         };
         wanted.clamp(1, self.connections())
     }

@@ -1,6 +1,6 @@
 //! What a load has measured.
 
-use super::classes::{ClassTold, KINDS};
+use super::classes::{ClassReport, KINDS};
 use super::error::HttpError;
 use super::histogram::Times;
 use super::plan::Plan;
@@ -33,8 +33,8 @@ pub struct HttpResult {
     pub lag: Times,
     /// How late a thread looked at its clock, which it does every 10 ms: in both loops.
     pub wake: Times,
-    pub classes: Vec<ClassTold>,
-    pub warm_up_classes: Vec<ClassTold>,
+    pub classes: Vec<ClassReport>,
+    pub warm_up_classes: Vec<ClassReport>,
     pub series: Columns,
     pub connections: Connections,
     pub bytes_in: u64,
@@ -50,7 +50,7 @@ pub struct HttpResult {
     /// The server's name in the head of a response.
     pub server: Option<String>,
     /// The window's requests by the order's parts, if there are several.
-    pub parts: Vec<PartTold>,
+    pub parts: Vec<PartReport>,
     #[serde(skip)]
     pub records: Option<Records>,
     pub records_left_out: u64,
@@ -95,7 +95,7 @@ fn seconds(time_ns: i64) -> f64 {
 
 /// What became of the requests of one part of a mix.
 #[derive(Debug, Clone, Serialize)]
-pub struct PartTold {
+pub struct PartReport {
     pub books: RequestCounts,
     /// Correct responses.
     pub latency: Times,
@@ -103,11 +103,11 @@ pub struct PartTold {
     pub errors: BTreeMap<&'static str, u64>,
 }
 
-impl PartTold {
+impl PartReport {
     fn new(part: &PartTally) -> Self {
         let errors = KINDS.iter().zip(part.failed).filter(|(_, count)| *count > 0);
         let errors = errors.map(|(kind, count)| (kind.name(), count)).collect();
-        Self { books: part.books, latency: part.latency.summarise(), errors }
+        Self { books: part.counts, latency: part.latency.summarise(), errors }
     }
 }
 
@@ -138,8 +138,8 @@ impl HttpResult {
         let (latency, latency_all) = (whole.latency.summarise(), whole.latency_all.summarise());
         whole.check(latency.n, latency_all.n)?;
         Ok(Self {
-            books: whole.books[1],
-            warm_up: whole.books[0],
+            books: whole.request_counts[1],
+            warm_up: whole.request_counts[0],
             started_ns: course.started_ns,
             window_s: seconds(course.end_ns - plan.warm_up_ns),
             ended: match course.why {
@@ -152,8 +152,8 @@ impl HttpResult {
             service: whole.service.summarise(),
             lag: whole.lag.summarise(),
             wake: whole.wake.summarise(),
-            classes: whole.classes.told(1),
-            warm_up_classes: whole.classes.told(0),
+            classes: whole.classes.reports(1),
+            warm_up_classes: whole.classes.reports(0),
             series: series.columns(),
             connections: Connections {
                 opened: whole.counts.opened,
@@ -170,7 +170,7 @@ impl HttpResult {
             generators,
             protocol: plan.protocol.name(),
             server: whole.server,
-            parts: if plan.mix.size() > 1 { whole.parts.iter().map(PartTold::new).collect() } else { Vec::new() },
+            parts: if plan.mix.size() > 1 { whole.parts.iter().map(PartReport::new).collect() } else { Vec::new() },
             records: (plan.max_records > 0).then_some(whole.records),
             records_left_out: if plan.max_records > 0 { whole.records_left_out } else { 0 },
             slowest: slowest_of(whole.slowest, plan.max_slowest),

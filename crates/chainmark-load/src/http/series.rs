@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_that_one_thread_does_not_know_are_not_told_for_all() {
+    fn waits_that_one_thread_does_not_know_are_not_reported_for_all() {
         let mut series = Series::new(2);
         series.add(0, &Second { waited_ns: 250_000_000, ..Second::default() });
         series.add(0, &Second { waits_unknown: true, ..Second::default() });

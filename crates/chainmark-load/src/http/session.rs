@@ -54,7 +54,7 @@ pub(super) struct Session {
     /// It gets no further request.
     pub is_retired: bool,
     /// The server has sent GOAWAY, which is counted.
-    pub is_told: bool,
+    pub has_goaway: bool,
     /// It has something to send, or to be looked at.
     pub is_dirty: bool,
     socket: OwnedFd,
@@ -82,7 +82,7 @@ impl Session {
             heard: 0,
             is_silent: false,
             is_retired: false,
-            is_told: false,
+            has_goaway: false,
             is_dirty: false,
             socket,
             dial,
@@ -200,7 +200,7 @@ impl Session {
     fn take_plain(&mut self, tls: &mut ClientConnection, plain: &mut [u8]) -> Result<(), Failure> {
         let state = tls.process_new_packets().map_err(|error| refusal(&error))?;
         if !tls.is_handshaking() && tls.alpn_protocol() != Some(HTTP2) {
-            return Err(no_agreement());
+            return Err(no_common_protocol());
         }
         while let Ok(count @ 1..) = tls.reader().read(plain) {
             self.hear(&plain[..count])?;
@@ -311,11 +311,11 @@ impl Speech {
 
 fn refusal(error: &rustls::Error) -> Failure {
     match error {
-        rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol) => no_agreement(),
+        rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol) => no_common_protocol(),
         error => Failure::new(Kind::Tls, tls_reason(error)),
     }
 }
 
-fn no_agreement() -> Failure {
+fn no_common_protocol() -> Failure {
     Failure::new(Kind::Tls, "the server does not agree to HTTP/2 (ALPN)")
 }

@@ -97,7 +97,7 @@ impl Sessions {
                 return None;
             }
             // The server has sent GOAWAY on this connection, and the next one is connecting.
-            self.count_told(index, io);
+            self.count_goaway(index, io);
             self.retire(index);
         }
     }
@@ -122,7 +122,7 @@ impl Sessions {
         let heard_before = session.heard;
         let Some(answer) = session.ask(io.plan.requests[stream.request()].framed()) else { return false };
         stream.heard_before = heard_before;
-        stream.asked(answer);
+        stream.requested(answer);
         if session.begun == io.plan.requests_per_connection {
             session.is_retired = true;
             self.current[session.group] = None;
@@ -210,7 +210,7 @@ impl Sessions {
             if let Poll::Ready(result) = polled {
                 let failure = result.map_or_else(|error| stream::failure(&error), |()| gone());
                 if failure.is_unprocessed {
-                    self.count_told(index, io);
+                    self.count_goaway(index, io);
                 }
                 return self.fail(index, &failure, io);
             }
@@ -261,10 +261,10 @@ impl Sessions {
         }
     }
 
-    fn count_told(&mut self, index: usize, io: &mut Io) {
+    fn count_goaway(&mut self, index: usize, io: &mut Io) {
         if let Some(session) = &mut self.sessions[index] {
-            io.counts.told_to_go += u64::from(!session.is_told);
-            session.is_told = true;
+            io.counts.told_to_go += u64::from(!session.has_goaway);
+            session.has_goaway = true;
         }
     }
 

@@ -82,18 +82,19 @@ pub fn merge(order: &LoadConfig, begin_ns: i64, outcomes: Vec<Outcome>) -> Resul
                 }
                 wholes.push(whole);
             }
-            Outcome::Lost(one) => {
-                generators.push(Generator { threads: 0, cpu_s: 0.0, wall_s: 0.0, lost: one.why.clone() });
-                lost.push((index, one));
+            Outcome::Lost(generator) => {
+                generators.push(Generator { threads: 0, cpu_s: 0.0, wall_s: 0.0, lost: generator.why.clone() });
+                lost.push((index, generator));
             }
         }
     }
     if wholes.is_empty() {
-        (course.end_ns, course.why) = (lost.iter().map(|(_, one)| one.at_ns).max().unwrap_or(0), End::Stopped);
+        (course.end_ns, course.why) =
+            (lost.iter().map(|(_, generator)| generator.at_ns).max().unwrap_or(0), End::Stopped);
     }
-    for (index, one) in lost {
+    for (index, generator) in lost {
         let end_ns = course.end_ns.min(plan.end_ns);
-        wholes.push(Losing { plan: &plan, lost: &one, index, count, end_ns }.counted(&mut seconds));
+        wholes.push(Losing { plan: &plan, lost: &generator, index, count, end_ns }.counted(&mut seconds));
     }
     let mut series = Series::new(count);
     seconds.iter().for_each(|second| series.push(second));
@@ -209,8 +210,8 @@ mod tests {
             }
             dues.sort_unstable();
             let mut alone = Pace::new(None, kind, 997.0, 3, 0, 1);
-            for (number, (found, due_ns)) in dues.iter().enumerate() {
-                prop_assert_eq!((*found, *due_ns), (number as u64, alone.due_ns()));
+            for (number, (request, due_ns)) in dues.iter().enumerate() {
+                prop_assert_eq!((*request, *due_ns), (number as u64, alone.due_ns()));
                 alone.advance();
             }
             prop_assert!(alone.due_ns() >= 400_000_000);
@@ -230,7 +231,10 @@ mod tests {
         // Both are: up to the moment at which the last was.
         let result = merge(&whole, 5, vec![lost(100_000_000), lost(300_000_000)]).unwrap();
         assert_eq!((result.books.due, result.books.failed, result.ended), (300, 300, "stopped"));
-        assert_eq!(result.generators.iter().map(|one| one.lost.as_str()).collect::<Vec<_>>(), ["killed", "killed"]);
+        assert_eq!(
+            result.generators.iter().map(|generator| generator.lost.as_str()).collect::<Vec<_>>(),
+            ["killed", "killed"]
+        );
         let details: Vec<_> = result.classes.iter().map(|class| (class.class, class.detail.as_str())).collect();
         let (one, two) = ("generator 1 of 2 was lost: killed", "generator 2 of 2 was lost: killed");
         assert_eq!(details, [("generator", one), ("generator", two)]);

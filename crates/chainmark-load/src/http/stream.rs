@@ -35,7 +35,7 @@ enum State {
     Resting,
     /// For its connection.
     Waiting,
-    Asked(ResponseFuture),
+    Requested(ResponseFuture),
     Reading(RecvStream),
 }
 
@@ -111,8 +111,8 @@ impl Stream {
     }
 
     /// The request is being sent. The first poll of the response registers for events.
-    pub fn asked(&mut self, answer: ResponseFuture) {
-        self.state = State::Asked(answer);
+    pub fn requested(&mut self, answer: ResponseFuture) {
+        self.state = State::Requested(answer);
         self.waker.wake_by_ref();
     }
 
@@ -141,7 +141,7 @@ impl Stream {
         loop {
             match &mut self.state {
                 State::Resting | State::Waiting => return None,
-                State::Asked(answer) => match Pin::new(answer).poll(&mut context) {
+                State::Requested(answer) => match Pin::new(answer).poll(&mut context) {
                     Poll::Pending => return None,
                     Poll::Ready(Err(error)) => return Some(Err(failure(&error))),
                     Poll::Ready(Ok(answer)) => {

@@ -82,14 +82,14 @@ impl Records {
 /// The outcome of a part's requests in the window; correct responses' latencies.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct PartTally {
-    pub books: RequestCounts,
+    pub counts: RequestCounts,
     pub failed: [u64; KINDS.len()],
     pub latency: Recorder,
 }
 
 impl PartTally {
     fn merge(&mut self, other: &Self) {
-        self.books.add(&other.books);
+        self.counts.add(&other.counts);
         self.latency.merge(&other.latency);
         for (sum, count) in self.failed.iter_mut().zip(other.failed) {
             *sum += count;
@@ -159,14 +159,14 @@ impl Slowest {
             self.requests.pop();
         }
         let Ended { request, due_ns, start_ns: sent_ns, end_ns, first_byte_ns, status, .. } = *ended;
-        let one = SlowRequest { latency_ns, due_ns, request, sent_ns, first_byte_ns, end_ns, status, class };
-        self.requests.push(Reverse(one));
+        let slow = SlowRequest { latency_ns, due_ns, request, sent_ns, first_byte_ns, end_ns, status, class };
+        self.requests.push(Reverse(slow));
     }
 }
 
 /// The slowest of all, the slowest first.
 pub(super) fn slowest_of(mut requests: Vec<SlowRequest>, most: usize) -> Vec<SlowRequest> {
-    requests.sort_unstable_by_key(|&one| Reverse(one));
+    requests.sort_unstable_by_key(|&slow| Reverse(slow));
     requests.truncate(most);
     requests
 }
@@ -184,7 +184,7 @@ pub(super) struct Tally {
     is_open: bool,
     slow_ns: i64,
     /// Of the warm-up, of the window.
-    pub books: [RequestCounts; 2],
+    pub request_counts: [RequestCounts; 2],
     pub classes: Classes,
     parts: Vec<PartTally>,
     failed_latency: Recorder,
@@ -216,7 +216,7 @@ impl Tally {
             common,
             is_open: matches!(plan.load, Load::Open { .. }),
             slow_ns: plan.give_up.as_ref().map_or(i64::MAX, |give_up| give_up.slow_ns),
-            books: [RequestCounts::default(); 2],
+            request_counts: [RequestCounts::default(); 2],
             classes: Classes::default(),
             parts: vec![PartTally::default(); plan.mix.size()],
             failed_latency: Recorder::default(),
@@ -239,11 +239,11 @@ impl Tally {
     }
 
     pub fn started(&mut self, phase: usize, part: usize) {
-        self.books[phase].due += 1;
-        self.books[phase].sent += 1;
+        self.request_counts[phase].due += 1;
+        self.request_counts[phase].sent += 1;
         if phase == 1 {
-            self.parts[part].books.due += 1;
-            self.parts[part].books.sent += 1;
+            self.parts[part].counts.due += 1;
+            self.parts[part].counts.sent += 1;
         }
         self.second.started += 1;
     }
@@ -263,14 +263,14 @@ impl Tally {
     }
 
     pub fn ok(&mut self, ended: &Ended) {
-        self.books[ended.phase].ok += 1;
+        self.request_counts[ended.phase].ok += 1;
         self.second.ok += 1;
         let latency_ns = ended.end_ns - ended.due_ns;
         self.second.latency(latency_ns);
         self.second.slow += u64::from(latency_ns > self.slow_ns);
         if ended.phase == 1 {
             let part = &mut self.parts[ended.part];
-            part.books.ok += 1;
+            part.counts.ok += 1;
             part.latency.record(latency_ns);
             // In a closed loop it is the latency.
             if self.is_open {
@@ -283,25 +283,25 @@ impl Tally {
     pub fn failed(&mut self, ended: &Ended, class: u32) {
         let kind = self.classes.kind(class);
         self.classes.count(class, ended.phase, ended.end_ns);
-        self.books[ended.phase].failed += 1;
+        self.request_counts[ended.phase].failed += 1;
         self.second.failed(kind);
         let latency_ns = ended.end_ns - ended.due_ns;
         self.second.latency(latency_ns);
         if ended.phase == 1 {
             self.failed_latency.record(latency_ns);
             let part = &mut self.parts[ended.part];
-            part.books.failed += 1;
+            part.counts.failed += 1;
             part.failed[kind as usize] += 1;
             self.record(ended, kind as u8 + 1);
         }
     }
 
     pub fn unsent(&mut self, request: u32, part: usize, phase: usize, due_ns: i64) {
-        self.books[phase].due += 1;
-        self.books[phase].unsent += 1;
+        self.request_counts[phase].due += 1;
+        self.request_counts[phase].unsent += 1;
         if phase == 1 {
-            self.parts[part].books.due += 1;
-            self.parts[part].books.unsent += 1;
+            self.parts[part].counts.due += 1;
+            self.parts[part].counts.unsent += 1;
         }
         if phase == 1 && self.may_record() {
             self.records.push((due_ns, request, -1, -1, UNSENT));
@@ -374,7 +374,7 @@ pub(super) struct Part {
 /// The sums over threads, or over generators.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Whole {
-    pub books: [RequestCounts; 2],
+    pub request_counts: [RequestCounts; 2],
     pub classes: Classes,
     pub parts: Vec<PartTally>,
     pub latency: Recorder,
@@ -400,7 +400,7 @@ impl From<Part> for Whole {
         let mut latency_all = tally.failed_latency;
         latency_all.merge(&latency);
         Self {
-            books: tally.books,
+            request_counts: tally.request_counts,
             classes: tally.classes,
             parts: tally.parts,
             service: if tally.is_open { tally.service } else { latency.clone() },
@@ -410,7 +410,7 @@ impl From<Part> for Whole {
             wake: tally.wake,
             records: tally.records,
             records_left_out: tally.records_left_out,
-            slowest: tally.slowest.requests.into_iter().map(|Reverse(one)| one).collect(),
+            slowest: tally.slowest.requests.into_iter().map(|Reverse(slow)| slow).collect(),
             counts,
             end_ns,
             cpu_ns,
@@ -430,8 +430,8 @@ impl Whole {
 
     fn add(&mut self, other: Self) -> Records {
         self.server = self.server.take().or(other.server);
-        for (sum, books) in self.books.iter_mut().zip(&other.books) {
-            sum.add(books);
+        for (sum, counts) in self.request_counts.iter_mut().zip(&other.request_counts) {
+            sum.add(counts);
         }
         self.classes.merge(other.classes);
         self.parts.resize_with(self.parts.len().max(other.parts.len()), PartTally::default);
@@ -457,13 +457,13 @@ impl Whole {
     /// Counts a request with unknown outcome: as failed, in the second in which it was due.
     pub fn lose(&mut self, ended: &Ended, class: u32, second: &mut Second) {
         let kind = self.classes.kind(class);
-        let one = RequestCounts { due: 1, sent: 1, failed: 1, ..RequestCounts::default() };
+        let failed = RequestCounts { due: 1, sent: 1, failed: 1, ..RequestCounts::default() };
         let latency_ns = ended.end_ns - ended.due_ns;
         self.classes.count(class, ended.phase, ended.end_ns);
-        self.books[ended.phase].add(&one);
+        self.request_counts[ended.phase].add(&failed);
         if ended.phase == 1 {
             self.latency_all.record(latency_ns);
-            self.parts[ended.part].books.add(&one);
+            self.parts[ended.part].counts.add(&failed);
             self.parts[ended.part].failed[kind as usize] += 1;
             self.records_left_out += 1;
         }
@@ -477,15 +477,19 @@ impl Whole {
     /// # Errors
     /// A sum does not balance; checked in release builds, too: a result with wrong counts is invalid.
     pub fn check(&self, latency: u64, latency_all: u64) -> Result<(), HttpError> {
-        for (phase, books) in self.books.iter().enumerate() {
+        for (phase, counts) in self.request_counts.iter().enumerate() {
             let name = ["warm-up", "window"][phase];
-            equal(&format!("{name}: due, ok + failed + unsent"), books.due, books.ok + books.failed + books.unsent)?;
-            equal(&format!("{name}: sent, ok + failed"), books.sent, books.ok + books.failed)?;
-            equal(&format!("{name}: failed, all classes"), books.failed, self.classes.total(phase))?;
+            equal(
+                &format!("{name}: due, ok + failed + unsent"),
+                counts.due,
+                counts.ok + counts.failed + counts.unsent,
+            )?;
+            equal(&format!("{name}: sent, ok + failed"), counts.sent, counts.ok + counts.failed)?;
+            equal(&format!("{name}: failed, all classes"), counts.failed, self.classes.total(phase))?;
         }
-        let [warm_up, window] = &self.books;
+        let [warm_up, window] = &self.request_counts;
         let mut parts = RequestCounts::default();
-        self.parts.iter().for_each(|part| parts.add(&part.books));
+        self.parts.iter().for_each(|part| parts.add(&part.counts));
         if !self.parts.is_empty() && parts != *window {
             return Err(HttpError::RequestCounts { what: format!("window, its parts: {window:?}, {parts:?}") });
         }
@@ -493,8 +497,8 @@ impl Whole {
         equal("ok + failed, all latencies", window.ok + window.failed, latency_all)?;
         equal("due, records", window.due, self.records.due_ns.len() as u64 + self.records_left_out)?;
         let both = [warm_up.sent + window.sent, warm_up.ok + window.ok, warm_up.failed + window.failed];
-        for (name, (seconds, books)) in ["sent", "ok", "failed"].iter().zip(self.series_sums.iter().zip(both)) {
-            equal(&format!("{name}, its series"), *seconds, books)?;
+        for (name, (seconds, count)) in ["sent", "ok", "failed"].iter().zip(self.series_sums.iter().zip(both)) {
+            equal(&format!("{name}, its series"), *seconds, count)?;
         }
         Ok(())
     }
@@ -520,8 +524,8 @@ mod tests {
     /// In the warm-up one correct response; in the window seven, two failures and one that was never sent.
     fn sound() -> Whole {
         let mut whole = Whole::default();
-        whole.books[0] = RequestCounts { due: 1, sent: 1, ok: 1, failed: 0, unsent: 0 };
-        whole.books[1] = RequestCounts { due: 10, sent: 9, ok: 7, failed: 2, unsent: 1 };
+        whole.request_counts[0] = RequestCounts { due: 1, sent: 1, ok: 1, failed: 0, unsent: 0 };
+        whole.request_counts[1] = RequestCounts { due: 10, sent: 9, ok: 7, failed: 2, unsent: 1 };
         let class = whole.classes.number(Class::new(Kind::Timeout, None, String::new()));
         whole.classes.count(class, 1, 0);
         whole.classes.count(class, 1, 0);
@@ -535,12 +539,12 @@ mod tests {
     fn each_sum_can_fail() {
         sound().check(7, 9).unwrap();
         let broken: [(&str, Change); 13] = [
-            ("window: due", |whole| whole.books[1].due += 1),
-            ("window: due", |whole| whole.books[1].unsent -= 1),
-            ("window: due", |whole| whole.books[1].ok += 1),
-            ("window: sent", |whole| whole.books[1].sent += 1),
-            ("warm-up: due", |whole| whole.books[0].due += 1),
-            ("warm-up: sent", |whole| whole.books[0].sent -= 1),
+            ("window: due", |whole| whole.request_counts[1].due += 1),
+            ("window: due", |whole| whole.request_counts[1].unsent -= 1),
+            ("window: due", |whole| whole.request_counts[1].ok += 1),
+            ("window: sent", |whole| whole.request_counts[1].sent += 1),
+            ("warm-up: due", |whole| whole.request_counts[0].due += 1),
+            ("warm-up: sent", |whole| whole.request_counts[0].sent -= 1),
             ("window: failed, all classes", |whole| whole.classes = Classes::default()),
             ("warm-up: failed, all classes", |whole| whole.classes.count(0, 0, 0)),
             ("due, records", |whole| whole.records_left_out += 1),
@@ -563,18 +567,20 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_of_all_threads_are_told_or_the_tail_would_lead_to_others() {
+    fn the_slowest_of_all_threads_are_reported_or_the_tail_would_lead_to_others() {
         // Latencies of 0 to 99, in an order that has the slowest anywhere; two threads have every other one.
         let latencies = (0..100).map(|number| number * 37 % 100);
         let mut threads = [Slowest::new(7), Slowest::new(7)];
         for (number, latency_ns) in latencies.enumerate() {
             threads[number % 2].add(&ended(number as i64, number as i64 + latency_ns), 0);
         }
-        let all = threads.into_iter().flat_map(|thread| thread.requests.into_iter().map(|Reverse(one)| one));
-        let told = slowest_of(all.collect(), 7);
-        let latencies: Vec<_> = told.iter().map(|one| one.latency_ns).collect();
+        let all = threads.into_iter().flat_map(|thread| thread.requests.into_iter().map(|Reverse(slow)| slow));
+        let slowest = slowest_of(all.collect(), 7);
+        let latencies: Vec<_> = slowest.iter().map(|slow| slow.latency_ns).collect();
         assert_eq!(latencies, [99, 98, 97, 96, 95, 94, 93]);
-        assert!(told.iter().all(|one| one.end_ns - one.due_ns == one.latency_ns && one.sent_ns == one.due_ns + 1));
+        assert!(
+            slowest.iter().all(|slow| slow.end_ns - slow.due_ns == slow.latency_ns && slow.sent_ns == slow.due_ns + 1)
+        );
 
         let mut none = Slowest::new(0);
         none.add(&ended(0, 5), 0);

@@ -437,7 +437,7 @@ impl<'p> Worker<'p> {
 
     fn event(&mut self, token: u64, flags: EventFlags) {
         match &mut self.carrier {
-            Carrier::One(connections) => {
+            Carrier::Http1(connections) => {
                 let slot = token as u32;
                 let connection = &mut connections[slot as usize];
                 if connection.generation == (token >> 32) as u32 {
@@ -445,7 +445,7 @@ impl<'p> Worker<'p> {
                     self.settle(slot, outcome);
                 }
             }
-            Carrier::Two(sessions) => {
+            Carrier::Http2(sessions) => {
                 sessions.event(token, &mut self.io, flags);
                 self.settle_ended();
             }
@@ -688,7 +688,7 @@ impl<'p> Worker<'p> {
 
     fn show(&self) {
         let gauges = &self.shared.gauges[self.index];
-        let [warm_up, window] = &self.tally.books;
+        let [warm_up, window] = &self.tally.request_counts;
         gauges.started.store(warm_up.sent + window.sent, Relaxed);
         gauges.measured.store(window.sent, Relaxed);
         gauges.ok.store(warm_up.ok + window.ok, Relaxed);

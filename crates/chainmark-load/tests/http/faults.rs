@@ -84,12 +84,15 @@ fn each_fault_has_its_class_or_nobody_could_say_what_broke() {
         class("status", Some(500), ""),
         class("wrong answer", Some(200), "/code is present"),
     ];
-    let mut found = classes(&result);
-    found.dedup();
+    let mut kinds = classes(&result);
+    kinds.dedup();
     expected.sort();
-    assert_eq!(found, expected);
-    let told = result.classes.iter().find(|class| class.status == Some(500)).unwrap();
-    assert_eq!((serde_json::to_value(&told.told).unwrap(), told.count), (json!({"/code": 12, "/message": "gone"}), 20));
+    assert_eq!(kinds, expected);
+    let class = result.classes.iter().find(|class| class.status == Some(500)).unwrap();
+    assert_eq!(
+        (serde_json::to_value(&class.told).unwrap(), class.count),
+        (json!({"/code": 12, "/message": "gone"}), 20)
+    );
     let records = result.records.unwrap();
     assert_eq!(records.due_ns.len(), 160);
     assert!(records.due_ns.is_sorted());
@@ -112,14 +115,14 @@ fn the_same_body_is_judged_by_how_it_came_and_where_it_leads() {
     });
     let result = run(&order(&server.url, closed(1), vec![post("/", json!({"json": true}))]));
     let details: Vec<_> = classes(&result).into_iter().map(|(.., detail)| detail).collect();
-    for told in ["to /one", "to /two", "compressed with deflate"] {
-        assert_eq!(details.iter().filter(|detail| detail.contains(told)).count(), 1, "{details:?}");
+    for detail_part in ["to /one", "to /two", "compressed with deflate"] {
+        assert_eq!(details.iter().filter(|detail| detail.contains(detail_part)).count(), 1, "{details:?}");
     }
     assert!(details.len() == 3 && result.books.ok > 0, "{details:?}");
 }
 
 #[test]
-fn compressed_answers_are_checked_as_they_were_meant_and_redirects_say_where_they_lead() {
+fn compressed_answers_are_checked_as_decoded_and_redirects_say_where_they_lead() {
     // {"ok":true} by gzip, made by Python's gzip module.
     const GZIP: [u8; 31] = [
         31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 171, 86, 202, 207, 86, 178, 42, 41, 42, 77, 173, 5, 0, 144, 95, 212, 167, 11,
@@ -198,7 +201,7 @@ fn a_connection_that_ends_while_it_rests_costs_a_repetition_and_is_no_error() {
 }
 
 #[test]
-fn what_may_not_be_asked_twice_is_not_and_has_a_class_of_its_own() {
+fn what_may_not_be_sent_twice_is_not_and_has_a_class_of_its_own() {
     let server = closing_after_three();
     let result = run(&order(&server.url, closed(2), vec![post("/", json!({}))]));
     let detail = "before the response, on a kept-alive connection";

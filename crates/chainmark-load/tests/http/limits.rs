@@ -18,9 +18,9 @@ fn too_many_open_files_are_no_error_of_the_server() {
     let server = Server::answering(|_, stream| write(stream, &with_length("200 OK", "1")));
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", "limits::as_a_child_with_few_files", "--ignored", "--nocapture"]);
-    let told = child.env(URL, &server.url).output().unwrap();
-    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-    assert!(String::from_utf8_lossy(&told.stdout).contains("1 passed"), "{told:?}");
+    let output = child.env(URL, &server.url).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{output:?}");
     assert!(server.connections() < ROOM);
 }
 

@@ -86,17 +86,17 @@ fn open_loops_send_what_is_due_in_order_at_low_and_high_rates() {
 }
 
 #[test]
-fn connections_carry_as_many_requests_as_asked() {
+fn connections_carry_as_many_requests_as_requested() {
     for limit in [1usize, 3] {
         let closing = Arc::new(AtomicUsize::new(0));
-        let asked = closing.clone();
+        let close_count = closing.clone();
         let server = Server::new(move |_, mut stream| {
             let mut reader = BufReader::new(stream.try_clone().unwrap());
             let mut count = 0;
             while let Some(request) = read_request(&mut reader) {
                 count += 1;
                 let last = request.head.contains("Connection: close");
-                asked.fetch_add(usize::from(last), SeqCst);
+                close_count.fetch_add(usize::from(last), SeqCst);
                 assert_eq!(last, count == limit, "the last request says so");
                 write(&mut stream, &with_length("200 OK", "1"));
             }
@@ -155,7 +155,8 @@ fn clients_of_a_spike_come_and_go_as_its_course_says() {
     let result = run(&order);
     assert_eq!((result.books.failed, server.connections()), (0, 8), "{:?}", result.classes);
     let seen = seen.lock().unwrap();
-    let most = |begin: f64, end: f64| seen.iter().filter(|(at, _)| (begin..end).contains(at)).map(|one| one.1).max();
+    let most =
+        |begin: f64, end: f64| seen.iter().filter(|(at, _)| (begin..end).contains(at)).map(|entry| entry.1).max();
     assert_eq!((most(0.0, 0.35), most(0.5, 0.75), most(0.95, 1.15)), (Some(2), Some(8), Some(2)));
 }
 
@@ -174,7 +175,7 @@ fn a_rate_that_rises_has_due_what_its_area_says_or_a_ramp_would_name_the_wrong_r
 }
 
 #[test]
-fn the_slowest_requests_are_told_with_their_stages_or_nobody_could_say_what_took_the_time() {
+fn the_slowest_requests_are_reported_with_their_stages_or_nobody_could_say_what_took_the_time() {
     let server = Server::answering(|request, stream| match request.path.as_str() {
         "/slow" => {
             std::thread::sleep(Duration::from_millis(60));
@@ -194,15 +195,15 @@ fn the_slowest_requests_are_told_with_their_stages_or_nobody_could_say_what_took
     let result = run(&order);
     assert_eq!((result.books.due, result.slowest.len()), (24, 24));
     assert!(result.slowest.windows(2).all(|two| two[0].latency_ns >= two[1].latency_ns));
-    let of = |request| result.slowest.iter().filter(move |one| one.request == request);
+    let of = |request| result.slowest.iter().filter(move |slow| slow.request == request);
     assert_eq!((of(3).count(), of(5).count()), (4, 4));
-    for one in of(3) {
-        let first_byte_ns = one.first_byte_ns.unwrap();
-        assert!(one.due_ns <= one.sent_ns && first_byte_ns <= one.end_ns, "{one:?}");
-        assert!(first_byte_ns - one.sent_ns >= 60_000_000, "{one:?}");
-        assert_eq!((one.status, one.class, one.end_ns - one.due_ns), (Some(200), 0, one.latency_ns));
+    for slow in of(3) {
+        let first_byte_ns = slow.first_byte_ns.unwrap();
+        assert!(slow.due_ns <= slow.sent_ns && first_byte_ns <= slow.end_ns, "{slow:?}");
+        assert!(first_byte_ns - slow.sent_ns >= 60_000_000, "{slow:?}");
+        assert_eq!((slow.status, slow.class, slow.end_ns - slow.due_ns), (Some(200), 0, slow.latency_ns));
     }
-    assert!(of(5).all(|one| one.first_byte_ns.is_none() && one.status.is_none() && one.class > 0));
+    assert!(of(5).all(|slow| slow.first_byte_ns.is_none() && slow.status.is_none() && slow.class > 0));
 
     order["max_slowest"] = json!(0);
     assert!(run(&order).slowest.is_empty());
@@ -239,7 +240,7 @@ fn generators_that_begin_together_give_one_result_of_one_schedule() {
         assert_eq!(records.due_ns.len() as u64, result.books.due);
         let mut latencies = records.latency_ns.clone();
         latencies.sort_unstable_by_key(|&latency_ns| std::cmp::Reverse(latency_ns));
-        assert_eq!(result.slowest.iter().map(|one| one.latency_ns).collect::<Vec<_>>(), latencies[..5]);
+        assert_eq!(result.slowest.iter().map(|slow| slow.latency_ns).collect::<Vec<_>>(), latencies[..5]);
         if kind == "open" {
             // Of the three together as of one: every 2 ms, the window from 0.2 s on.
             assert_eq!((result.books.due, result.warm_up.due), (200, 100));

@@ -9,8 +9,8 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some(packet) = Ipv4::parse(bytes) else { return };
-    let Some(found) = resets(&packet) else { return };
-    for (reset, end) in [(found.to_sender, packet.source()), (found.to_receiver, packet.destination())] {
+    let Some(found_resets) = resets(&packet) else { return };
+    for (reset, end) in [(found_resets.to_sender, packet.source()), (found_resets.to_receiver, packet.destination())] {
         let reset = Ipv4::parse(&reset).expect("a reset is a packet");
         assert_eq!(reset.destination(), end);
         assert!(reset.tcp().is_some());

@@ -34,7 +34,7 @@ pub struct Damage {
 
 /// The identity of a finished line: its time, and its block if it reports sending or announcing.
 #[derive(Debug, Clone, Copy)]
-pub struct Told {
+pub struct LineFacts {
     pub at_ns: i64,
     pub announces: bool,
     pub sends: bool,
@@ -62,11 +62,11 @@ impl Damage {
 
     /// Damage the line that begins at `start`. Returns the number of lines that are in the buffer from there on, and
     /// how often the line is among them and can be read.
-    pub fn apply(&mut self, out: &mut Vec<u8>, start: usize, place: Place, told: &Told) -> (u64, u32) {
+    pub fn apply(&mut self, out: &mut Vec<u8>, start: usize, place: Place, line: &LineFacts) -> (u64, u32) {
         let (mut lines, mut copies) = (1, 1);
         for index in 0..self.faults.len() {
             let fault = &self.faults[index];
-            if !fault.at(told.at_ns) {
+            if !fault.at(line.at_ns) {
                 continue;
             }
             let draw = |purpose: u32| place.draws.unit(place.host, Purpose::Fault, index as u32 * 4 + purpose);
@@ -75,8 +75,8 @@ impl Damage {
             let mut hit = true;
             match fault.kind {
                 Kind::Gap => (lines, copies) = (0, 0),
-                Kind::NoAnnouncement if told.announces && whole_block(told.block_draws) => (lines, copies) = (0, 0),
-                Kind::NoSend if told.sends && whole_block(told.block_draws) => (lines, copies) = (0, 0),
+                Kind::NoAnnouncement if line.announces && whole_block(line.block_draws) => (lines, copies) = (0, 0),
+                Kind::NoSend if line.sends && whole_block(line.block_draws) => (lines, copies) = (0, 0),
                 Kind::Dropped if draw(0) < fault.value => (lines, copies) = (0, 0),
                 Kind::Corrupt if lines > 0 && draw(0) < fault.value => {
                     corrupt(out, start, draw(1), draw(2) < 0.5);

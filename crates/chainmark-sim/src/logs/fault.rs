@@ -511,7 +511,7 @@ mod tests {
         Cluster::build(&order).unwrap()
     }
 
-    fn one(text: &str) -> Result<Fault> {
+    fn parsed(text: &str) -> Result<Fault> {
         let written = Written::split(text)?;
         let draws = Draws::new(1, 2);
         let hosts = written.hosts(&cluster(12), draws)?;
@@ -523,24 +523,24 @@ mod tests {
         for (place, info) in KINDS.iter().enumerate() {
             assert_eq!(info.kind as usize, place, "{}", info.name);
             assert!(info.example.starts_with(info.name));
-            let fault = one(info.example).unwrap_or_else(|error| panic!("{}: {error}", info.example));
+            let fault = parsed(info.example).unwrap_or_else(|error| panic!("{}: {error}", info.example));
             assert_eq!(fault.kind, info.kind);
-            one(info.name).unwrap_or_else(|error| panic!("{} alone: {error}", info.name));
+            parsed(info.name).unwrap_or_else(|error| panic!("{} alone: {error}", info.name));
         }
     }
 
     #[test]
     fn faults_say_who_when_and_how_much() {
-        let fault = one("gap:node-2@500-560.5").unwrap();
+        let fault = parsed("gap:node-2@500-560.5").unwrap();
         assert_eq!((fault.host, fault.from_ns, fault.until_ns), (2, 500_000_000_000, 560_500_000_000));
-        assert_eq!(one("dropped:node-5=1%").unwrap().value, 0.01);
-        assert_eq!(one("clock-offset:node-7=-250ms").unwrap().value, -0.25);
-        assert_eq!(one("clock-drift:node-7=+20ppm").unwrap().value, 20.0);
-        assert!(one("clock-offset:node-7=±1s").unwrap().value.abs() < 1.0);
-        assert_eq!(one("wrong-host:node-1=a.b").unwrap().name, "a.b");
-        assert_eq!(one("crash:node-3@4000").unwrap().until_ns, i64::MAX);
-        assert_eq!(one("restart:node-3@1min").unwrap().until_ns, 90_000_000_000, "30 s unless told");
-        let anywhere = one("stall").unwrap();
+        assert_eq!(parsed("dropped:node-5=1%").unwrap().value, 0.01);
+        assert_eq!(parsed("clock-offset:node-7=-250ms").unwrap().value, -0.25);
+        assert_eq!(parsed("clock-drift:node-7=+20ppm").unwrap().value, 20.0);
+        assert!(parsed("clock-offset:node-7=±1s").unwrap().value.abs() < 1.0);
+        assert_eq!(parsed("wrong-host:node-1=a.b").unwrap().name, "a.b");
+        assert_eq!(parsed("crash:node-3@4000").unwrap().until_ns, i64::MAX);
+        assert_eq!(parsed("restart:node-3@1min").unwrap().until_ns, 90_000_000_000, "30 s by default");
+        let anywhere = parsed("stall").unwrap();
         assert!(anywhere.host < 12 && anywhere.from_ns > 900_000_000_000 && anywhere.from_ns < 3_600_000_000_000);
     }
 
@@ -561,7 +561,7 @@ mod tests {
             ("truncated=1", "takes no value"),
             ("wrong-host=a\"b", "characters that no host name has"),
         ] {
-            let error = one(text).unwrap_err().to_string();
+            let error = parsed(text).unwrap_err().to_string();
             let (message, hint) = error.split_once("\nhint: ").unwrap();
             assert!(message.contains(part), "{text}: {message}");
             assert!(!message.contains('\n') && !hint.is_empty());

@@ -178,7 +178,10 @@ impl Host {
 
     /// When an outage that holds at a time ends: for ever is `i64::MAX`.
     pub fn offline_until(&self, at_ns: i64) -> Option<i64> {
-        self.outages.iter().find(|one| one.down_ns <= at_ns && at_ns < one.online_ns).map(|one| one.online_ns)
+        self.outages
+            .iter()
+            .find(|outage| outage.down_ns <= at_ns && at_ns < outage.online_ns)
+            .map(|outage| outage.online_ns)
     }
 
     pub fn online(&self, at_ns: i64) -> bool {
@@ -187,7 +190,7 @@ impl Host {
 
     /// When a process that is down at a time is up again.
     pub fn down_until(&self, at_ns: i64) -> Option<i64> {
-        self.outages.iter().find(|one| one.down_ns <= at_ns && at_ns < one.up_ns).map(|one| one.up_ns)
+        self.outages.iter().find(|outage| outage.down_ns <= at_ns && at_ns < outage.up_ns).map(|outage| outage.up_ns)
     }
 
     pub fn stalled_until(&self, at_ns: i64) -> Option<i64> {

@@ -58,7 +58,7 @@ impl Host {
             let early_ns = START_NS + (self.line_draws.unit(self.number, Purpose::Noise, 0) * START_SPREAD_NS) as i64;
             starts.push(-early_ns);
         }
-        starts.extend(self.outages.iter().filter(|one| one.online_ns < i64::MAX).map(|one| one.up_ns));
+        starts.extend(self.outages.iter().filter(|outage| outage.online_ns < i64::MAX).map(|outage| outage.up_ns));
         self.next_sample_ns = starts.first().map_or(i64::MAX, |start| start + SAMPLE_AFTER_START_NS);
         for start_ns in starts {
             for (number, after_us) in START_US.iter().enumerate() {

@@ -270,7 +270,11 @@ fn until_ns(until_ns: u64) -> i64 {
 
 fn longest_absence_ns(disturbances: &Disturbances) -> i64 {
     let absences = disturbances.offline.iter().chain(&disturbances.stalled);
-    absences.filter(|one| one.until_ns != NEVER).map(|one| (one.until_ns - one.from_ns) as i64).max().unwrap_or(0)
+    absences
+        .filter(|absence| absence.until_ns != NEVER)
+        .map(|absence| (absence.until_ns - absence.from_ns) as i64)
+        .max()
+        .unwrap_or(0)
 }
 
 #[derive(Debug, Default)]

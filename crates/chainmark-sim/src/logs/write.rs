@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::logs::canned::{self, Canned, Context, END_US};
-use crate::logs::damage::{Place, Told, truncate};
+use crate::logs::damage::{LineFacts, Place, truncate};
 use crate::logs::data::Pen;
 use crate::logs::event::{Action, Event};
 use crate::logs::fault::Kind;
@@ -40,7 +40,7 @@ impl Host {
         events.drain(..count);
         self.events = events;
         self.leading.retain(|(slot, _)| shared.order.slot_start_ns(slot + 60) > until_ns);
-        self.outages.retain(|one| one.online_ns > until_ns);
+        self.outages.retain(|outage| outage.online_ns > until_ns);
         self.hand_on()?;
         // A thousand hosts need no thousand buffers.
         self.out = Vec::new();
@@ -85,7 +85,8 @@ impl Host {
     }
 
     fn act(&mut self, event: &Event, shared: &Shared) {
-        if let Some(outage) = self.outages.iter().find(|one| one.down_ns <= event.at_ns && event.at_ns < one.online_ns)
+        if let Some(outage) =
+            self.outages.iter().find(|outage| outage.down_ns <= event.at_ns && event.at_ns < outage.online_ns)
         {
             let starting =
                 matches!(event.action, Action::Start | Action::Say(Message::Resources)) || connects(event.action);
@@ -282,7 +283,7 @@ impl Host {
                 return 0;
             }
             let place = Place { draws: shared.draws(0x11e5, self.line_number), host: self.number };
-            let reported = Told {
+            let reported = LineFacts {
                 at_ns: event.at_ns,
                 announces: matches!(message, Some(Message::AnnounceRising | Message::AnnounceFalling)),
                 sends: message == Some(Message::SendBlock),

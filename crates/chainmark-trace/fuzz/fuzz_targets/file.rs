@@ -12,18 +12,18 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|bytes: &[u8]| {
     let path = std::env::temp_dir().join(format!("chainmark-trace-fuzz-{}", std::process::id()));
     std::fs::write(&path, bytes).expect("the temporary folder can be written");
-    let mut told = Vec::new();
-    let books = read_host(std::slice::from_ref(&path), Division::new(1), &Control::default(), &mut |event, place| {
-        told.push(format!("{event:?} {place:?}"));
+    let mut events = Vec::new();
+    let counts = read_host(std::slice::from_ref(&path), Division::new(1), &Control::default(), &mut |event, place| {
+        events.push(format!("{event:?} {place:?}"));
     })
     .expect("any file can be read");
-    let mut again = told.iter();
+    let mut again = events.iter();
     let divided = read_host(&[path], Division::new(3), &Control::default(), &mut |event, place| {
         assert_eq!(again.next(), Some(&format!("{event:?} {place:?}")), "further threads change nothing");
     });
-    assert_eq!(divided.expect("any file can be read"), books);
+    assert_eq!(divided.expect("any file can be read"), counts);
     assert!(again.next().is_none());
-    books.check().expect("the sums hold");
-    assert_eq!(books.decoded, told.len() as u64);
-    assert_eq!(books.files[0].stored_bytes, bytes.len() as u64);
+    counts.check().expect("the sums hold");
+    assert_eq!(counts.decoded, events.len() as u64);
+    assert_eq!(counts.files[0].stored_bytes, bytes.len() as u64);
 });

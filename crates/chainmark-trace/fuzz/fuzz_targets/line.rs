@@ -16,13 +16,13 @@ fuzz_target!(|line: &[u8]| {
     // What one line leaves behind must not spoil the next one.
     let first = format!("{:?}", Decoder::default().line(&buffer.text(), 0, line.len()));
     for _ in 0..4 {
-        let told = format!("{:?}", decoder.line(&buffer.text(), 0, line.len()));
+        let decoded = format!("{:?}", decoder.line(&buffer.text(), 0, line.len()));
         // Pieces of a wrapped line are put together.
-        assert!(told == first || first == "Piece");
+        assert!(decoded == first || first == "Piece");
     }
     while decoder.end().is_some() {}
-    let books = decoder.books();
-    assert_eq!(books.raw_lines, 4);
-    let classes = books.decoded + books.ignored + books.skipped + books.malformed + books.not_objects;
-    assert_eq!(books.raw_lines, classes);
+    let counts = decoder.counts();
+    assert_eq!(counts.raw_lines, 4);
+    let classes = counts.decoded + counts.ignored + counts.skipped + counts.malformed + counts.not_objects;
+    assert_eq!(counts.raw_lines, classes);
 });

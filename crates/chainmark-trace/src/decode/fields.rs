@@ -71,11 +71,11 @@ impl<'a> Fields<'a> {
     }
 
     pub fn double_value(self, key: &'static str, value: Span) -> Body<f64> {
-        let told = match value.lead(self.text()) {
+        let text = match value.lead(self.text()) {
             b'-' | b'0'..=b'9' => Some(Cow::Borrowed(value.of(self.text()))),
             _ => string(self.text(), value),
         };
-        let parsed = told.and_then(|told| std::str::from_utf8(&told).ok()?.parse().ok());
+        let parsed = text.and_then(|text| std::str::from_utf8(&text).ok()?.parse().ok());
         parsed.filter(|value: &f64| value.is_finite()).ok_or(Problem::Body { key, wanted: "a number" })
     }
 
@@ -99,22 +99,22 @@ impl<'a> Fields<'a> {
 
     /// A hash, which is all of the string.
     pub fn hash(self, key: Key) -> Body<Hash> {
-        let told = self.members.string(self.text(), self.get(key));
-        told.and_then(|told| hash(shown::unquoted(&told))).ok_or(Problem::Body { key: key.name, wanted: "a hash" })
+        let text = self.members.string(self.text(), self.get(key));
+        text.and_then(|text| hash(shown::unquoted(&text))).ok_or(Problem::Body { key: key.name, wanted: "a hash" })
     }
 
     /// A hash, which is how the string begins.
     pub fn leading_hash(self, key: Key) -> Body<Hash> {
-        let told = self.members.string(self.text(), self.get(key));
-        told.and_then(|told| hash(shown::unquoted(&told).get(..64)?))
+        let text = self.members.string(self.text(), self.get(key));
+        text.and_then(|text| hash(shown::unquoted(&text).get(..64)?))
             .ok_or(Problem::Body { key: key.name, wanted: "a hash" })
     }
 
     /// "HASH@SLOT", or a hash alone; none if it is anything else, as at the chain's beginning.
     pub fn point(self, key: Key) -> Option<Point> {
-        let told = self.members.string(self.text(), self.get(key))?;
-        let block = hash(told.get(..64)?)?;
-        let slot = told.get(65..).and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+        let text = self.members.string(self.text(), self.get(key))?;
+        let block = hash(text.get(..64)?)?;
+        let slot = text.get(65..).and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
         Some(Point { block, slot })
     }
 }

@@ -34,35 +34,35 @@ impl HostCounts {
 
     #[cold]
     pub(super) fn note(&mut self, note: Note, fields: Fields<'_>) {
-        let told = |key: Key| {
+        let value_of = |key: Key| {
             let value = fields.members.get(fields.scanner.text, key);
-            let told = string(fields.scanner.text, value).or_else(|| {
+            let text = string(fields.scanner.text, value).or_else(|| {
                 let number = value.lead(fields.scanner.text).is_ascii_digit();
                 number.then(|| Cow::Borrowed(value.of(fields.scanner.text)))
             })?;
-            (!told.is_empty()).then(|| String::from_utf8_lossy(&told).into_owned())
+            (!text.is_empty()).then(|| String::from_utf8_lossy(&text).into_owned())
         };
         match note {
             Note::Version => {
-                self.node_version = told(key::APPLICATION_VERSION).or(self.node_version.take());
-                self.node_revision = told(key::GIT_REVISION).or(self.node_revision.take());
-                self.compiler_version = told(key::COMPILER_VERSION).or(self.compiler_version.take());
+                self.node_version = value_of(key::APPLICATION_VERSION).or(self.node_version.take());
+                self.node_revision = value_of(key::GIT_REVISION).or(self.node_revision.take());
+                self.compiler_version = value_of(key::COMPILER_VERSION).or(self.compiler_version.take());
             }
             Note::Startup => {
-                self.network_magic = told(key::NETWORK_MAGIC).or(self.network_magic.take());
+                self.network_magic = value_of(key::NETWORK_MAGIC).or(self.network_magic.take());
                 // Where the severity leaves the message of the version out, this one has it, too.
-                self.node_version = self.node_version.take().or_else(|| told(key::VERSION));
-                self.node_revision = self.node_revision.take().or_else(|| told(key::COMMIT));
+                self.node_version = self.node_version.take().or_else(|| value_of(key::VERSION));
+                self.node_revision = self.node_revision.take().or_else(|| value_of(key::COMMIT));
             }
         }
     }
 
     /// Old nodes log version and revision in every line: "8.1.1:ea2c0".
     #[cold]
-    pub(super) fn note_environment(&mut self, told: Option<Cow<'_, [u8]>>) {
-        let Some(told) = told else { return };
-        let told = String::from_utf8_lossy(&told);
-        if let Some((version, revision)) = told.split_once(':').filter(|(version, _)| !version.is_empty()) {
+    pub(super) fn note_environment(&mut self, text: Option<Cow<'_, [u8]>>) {
+        let Some(text) = text else { return };
+        let text = String::from_utf8_lossy(&text);
+        if let Some((version, revision)) = text.split_once(':').filter(|(version, _)| !version.is_empty()) {
             self.node_version = Some(version.to_owned());
             self.node_revision = Some(revision.to_owned());
         }

@@ -8,7 +8,7 @@ use crate::message::Routed;
 use crate::text::Text;
 
 /// Lines that are kept: some hundreds repeat, one for each peer and count.
-const MAX_KEPT: usize = 1_024;
+const MAX_STORED: usize = 1_024;
 /// Shorter rests of lines are none of a node's, longer ones are not kept.
 const LENGTHS: std::ops::RangeInclusive<usize> = BLOCK..=512;
 /// Bytes that are mixed together.
@@ -155,7 +155,7 @@ mod x86 {
     }
 }
 
-struct Kept {
+struct StoredLine {
     hash: u64,
     rest: Box<[u8]>,
     routed: Routed,
@@ -174,8 +174,8 @@ const IN_VAIN: u16 = 4_096;
 
 /// The lines that repeat.
 pub(super) struct Repeats {
-    kept: Vec<Kept>,
-    /// Index into `kept` plus one, by hash; a line whose slot is taken is not kept.
+    stored: Vec<StoredLine>,
+    /// Index into `stored` plus one, by hash; a line whose slot is taken is not kept.
     places: Box<[u16; Self::PLACES]>,
     /// Parts of the hashes of lines that were seen once: a line is copied only when it repeats.
     once: Box<[u16; Self::PLACES]>,
@@ -187,7 +187,7 @@ pub(super) struct Repeats {
 impl Default for Repeats {
     fn default() -> Self {
         Self {
-            kept: Vec::new(),
+            stored: Vec::new(),
             places: Box::new([0; Self::PLACES]),
             once: Box::new([0; Self::PLACES]),
             in_vain: [0; Self::NAMES],
@@ -216,12 +216,12 @@ impl Repeats {
     pub fn find(&mut self, text: &Text<'_>, rest: Rest) -> Option<(Routed, Said)> {
         let hash = rest.hash?;
         let index = self.places[hash as usize % Self::PLACES].checked_sub(1)?;
-        let kept = &self.kept[index as usize];
-        if kept.hash != hash || *kept.rest != *rest.of(text) {
+        let stored = &self.stored[index as usize];
+        if stored.hash != hash || *stored.rest != *rest.of(text) {
             return None;
         }
         self.in_vain[named(text, rest.start)] = 0;
-        Some((kept.routed, kept.said))
+        Some((stored.routed, stored.said))
     }
 
     /// Keeps a line that comes for the second time.
@@ -231,27 +231,27 @@ impl Repeats {
         let once = &mut self.once[hash as usize % Self::PLACES];
         let mark = (hash >> 48) as u16;
         if *once == mark {
-            self.add(Kept { hash, rest: rest.of(text).into(), routed, said });
+            self.add(StoredLine { hash, rest: rest.of(text).into(), routed, said });
         } else {
             *once = mark;
         }
     }
 
     #[cold]
-    fn add(&mut self, kept: Kept) {
-        if self.kept.len() == MAX_KEPT {
+    fn add(&mut self, stored: StoredLine) {
+        if self.stored.len() == MAX_STORED {
             self.clear();
         }
-        let place = &mut self.places[kept.hash as usize % Self::PLACES];
+        let place = &mut self.places[stored.hash as usize % Self::PLACES];
         if *place == 0 {
-            self.kept.push(kept);
-            *place = self.kept.len() as u16;
+            self.stored.push(stored);
+            *place = self.stored.len() as u16;
         }
     }
 
     pub fn clear(&mut self) {
-        if !self.kept.is_empty() {
-            self.kept.clear();
+        if !self.stored.is_empty() {
+            self.stored.clear();
             self.places.fill(0);
         }
     }

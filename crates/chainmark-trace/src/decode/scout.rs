@@ -19,7 +19,7 @@ pub struct Scout {
     /// Its counts are not used.
     core: Core,
     /// Names that it has reported.
-    names_told: usize,
+    names_reported: usize,
 }
 
 /// A namespace and kind.
@@ -71,43 +71,43 @@ pub struct Scouted<'a> {
 
 impl Scout {
     /// Decodes the lines of a piece, whose bounds are in `lines`, reusing the findings of another.
-    pub fn look(&mut self, text: &Text<'_>, lines: impl Iterator<Item = (usize, usize)>, found: &mut Findings) {
-        found.clear();
+    pub fn look(&mut self, text: &Text<'_>, lines: impl Iterator<Item = (usize, usize)>, findings: &mut Findings) {
+        findings.clear();
         for (start, end) in lines {
-            self.line(text, start, end, found);
+            self.line(text, start, end, findings);
         }
-        let names = self.core.routes.names_behind(self.names_told);
-        found.names.extend(names.map(|(ns, kind)| (ns.into(), kind.into())));
-        self.names_told += found.names.len();
+        let names = self.core.routes.names_behind(self.names_reported);
+        findings.names.extend(names.map(|(ns, kind)| (ns.into(), kind.into())));
+        self.names_reported += findings.names.len();
     }
 
     #[inline(always)]
-    fn line(&mut self, text: &Text<'_>, start: usize, end: usize, found: &mut Findings) {
+    fn line(&mut self, text: &Text<'_>, start: usize, end: usize, findings: &mut Findings) {
         let mut finding = Finding { at_ns: 0, start: start as u32, end: end as u32, name: 0, class: Class::Other };
         match self.core.plain(text, start, end) {
             Some(Line::Event(event)) => {
                 (finding.at_ns, finding.class) = (event.at_ns, Class::Event);
-                found.events.push(OwnedEvent::new(&event));
+                findings.events.push(OwnedEvent::new(&event));
             }
             Some(Line::Ignored) => {
                 (finding.at_ns, finding.class) = (self.core.tally.last_ns.unwrap_or_default(), Class::Ignored);
             }
-            _ => return found.lines.push(finding),
+            _ => return findings.lines.push(finding),
         }
         match self.core.routed {
             Routed { route: Route::Note(_), .. } | Routed { known: None, .. } => {
                 if finding.class == Class::Event {
-                    found.events.pop();
+                    findings.events.pop();
                 }
                 finding.class = Class::Other;
             }
             Routed { known: Some(name), .. } => finding.name = name,
         }
         let host = self.core.last_name.0.as_bytes();
-        if found.hosts.last().is_none_or(|(_, last)| **last != *host) {
-            found.hosts.push((found.lines.len(), host.into()));
+        if findings.hosts.last().is_none_or(|(_, last)| **last != *host) {
+            findings.hosts.push((findings.lines.len(), host.into()));
         }
-        found.lines.push(finding);
+        findings.lines.push(finding);
     }
 }
 
@@ -163,9 +163,9 @@ impl Core {
     pub(super) fn scouted<'a>(&mut self, scouted: &Scouted<'a>) -> Line<'a> {
         let Name { ns, kind, routed } = scouted.name;
         let routed = routed.get().unwrap_or_else(|| {
-            let found = self.routes.find(ns, kind);
-            routed.set(Some(found));
-            found
+            let route = self.routes.find(ns, kind);
+            routed.set(Some(route));
+            route
         });
         self.tell_host(scouted.host);
         self.count_object(scouted.at_ns);

@@ -40,7 +40,7 @@ struct Shape {
     /// The text after the last value.
     end: Box<[u8]>,
     /// The needed value.
-    asked: usize,
+    requested: usize,
     routed: Routed,
     says: Says,
 }
@@ -53,9 +53,9 @@ fn goes_on(text: &Text<'_>, at: usize, literal: &[u8]) -> bool {
 
 impl Shape {
     /// The shape of the line whose time ends at `start`; it was scanned, and is valid.
-    fn of(scanner: Scanner<'_>, start: usize, asked: Span, routed: Routed, says: Says) -> Option<Self> {
+    fn of(scanner: Scanner<'_>, start: usize, requested: Span, routed: Routed, says: Says) -> Option<Self> {
         let Scanner { text, end } = scanner;
-        let (mut steps, mut asked_at) = (Vec::new(), None);
+        let (mut steps, mut requested_at) = (Vec::new(), None);
         let (mut literal, mut at, mut key): (_, _, &[u8]) = (start, start + 1, &[]);
         while at < end {
             let (from, to, kind) = match text.bytes[at] {
@@ -88,22 +88,22 @@ impl Shape {
                     continue;
                 }
             };
-            if kind == Kind::Number && Span::new(from, to) == asked {
-                asked_at = Some(steps.len());
+            if kind == Kind::Number && Span::new(from, to) == requested {
+                requested_at = Some(steps.len());
             }
             steps.push(Step { literal: text.bytes[literal..from].into(), kind });
             literal = to;
         }
-        let asked = if asked.present() { asked_at? } else { 0 };
+        let requested = if requested.present() { requested_at? } else { 0 };
         let end = text.bytes[literal..end].into();
-        (steps.len() <= MOST_VALUES).then_some(Self { steps, end, asked, routed, says })
+        (steps.len() <= MOST_VALUES).then_some(Self { steps, end, requested, routed, says })
     }
 
     /// The needed value, if the line whose time ends at `start` is of this shape.
     #[inline(always)]
     fn value(&self, scanner: Scanner<'_>, start: usize) -> Option<Span> {
         let text = scanner.text;
-        let (mut at, mut asked) = (start, Span::default());
+        let (mut at, mut requested) = (start, Span::default());
         for (place, Step { literal, kind }) in self.steps.iter().enumerate() {
             if !goes_on(text, at, literal) {
                 return None;
@@ -113,12 +113,12 @@ impl Shape {
                 Kind::Number => scanner.number(from).ok()?,
                 Kind::Text => text.next_special(from),
             };
-            if place == self.asked {
-                asked = Span::new(from, at);
+            if place == self.requested {
+                requested = Span::new(from, at);
             }
         }
         // A text that does not end with a quote is not followed by what begins with one.
-        (goes_on(text, at, &self.end) && at + self.end.len() == scanner.end).then_some(asked)
+        (goes_on(text, at, &self.end) && at + self.end.len() == scanner.end).then_some(requested)
     }
 }
 
@@ -162,11 +162,11 @@ impl Shapes {
 
     /// Keeps the shape of a line that was of none, unless those of its namespace hardly ever are.
     #[inline(always)]
-    pub fn keep(&mut self, scanner: Scanner<'_>, start: usize, asked: Span, routed: Routed, says: Says) {
+    pub fn keep(&mut self, scanner: Scanner<'_>, start: usize, requested: Span, routed: Routed, says: Says) {
         let place = &mut self.places[Self::place(scanner.text, start)];
         place.in_vain = place.in_vain.wrapping_add(1);
         if place.in_vain.is_power_of_two() && scanner.end - start <= LONGEST {
-            place.shape = Shape::of(scanner, start, asked, routed, says);
+            place.shape = Shape::of(scanner, start, requested, routed, says);
             self.is_empty = false;
         }
     }

@@ -90,12 +90,12 @@ impl Members {
     }
 
     #[cold]
-    fn replace(&mut self, text: &Text<'_>, member: Member, asked: &[Key]) {
+    fn replace(&mut self, text: &Text<'_>, member: Member, wanted: &[Key]) {
         if self.count == MANY {
             self.more.clear();
             self.count += 1;
         }
-        let Some(key) = asked.iter().find(|key| is_key(text, member, **key)) else { return };
+        let Some(key) = wanted.iter().find(|key| is_key(text, member, **key)) else { return };
         match self.more.iter_mut().find(|other| is_key(text, **other, *key)) {
             Some(other) => *other = member,
             None => self.more.push(member),
@@ -128,10 +128,10 @@ impl Scanner<'_> {
     /// Scans the object that begins at `start` inside `depth` others, and notes its members. Returns the position
     /// after it.
     #[inline(never)]
-    pub fn members(self, start: usize, depth: u32, members: &mut Members, asked: &[Key]) -> Scan<usize> {
+    pub fn members(self, start: usize, depth: u32, members: &mut Members, wanted: &[Key]) -> Scan<usize> {
         match self.usual_members(start, depth, members) {
             Some(end) => Ok(end),
-            None => self.any_members(start, depth, members, asked),
+            None => self.any_members(start, depth, members, wanted),
         }
     }
 
@@ -178,7 +178,7 @@ impl Scanner<'_> {
     }
 
     #[cold]
-    fn any_members(self, start: usize, depth: u32, members: &mut Members, asked: &[Key]) -> Scan<usize> {
+    fn any_members(self, start: usize, depth: u32, members: &mut Members, wanted: &[Key]) -> Scan<usize> {
         members.clear();
         self.object(start, |scanner, member, at| {
             let end = scanner.value(at, depth + 1)?;
@@ -187,7 +187,7 @@ impl Scanner<'_> {
                 *place = member;
                 members.count += 1;
             } else {
-                members.replace(scanner.text, member, asked);
+                members.replace(scanner.text, member, wanted);
             }
             Ok(end)
         })

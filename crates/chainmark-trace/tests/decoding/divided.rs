@@ -76,9 +76,9 @@ fn where_there_are_too_many_names_the_first_of_the_file_are_kept() {
     let folder = Folder::new();
     let files = [folder.write("log", lines.join("\n").as_bytes())];
     let undivided = read_divided(&files, UNDIVIDED);
-    let books = &undivided.1;
-    assert_eq!((books.names.len(), books.local_addresses.len()), (16, 64));
-    assert!(books.ignored_by_message["other"] > 2_000);
+    let counts = &undivided.1;
+    assert_eq!((counts.names.len(), counts.local_addresses.len()), (16, 64));
+    assert!(counts.ignored_by_message["other"] > 2_000);
     for (threads, piece_bytes) in [(2, 256 << 10), (2, 3_000), (3, 20_000), (8, 500)] {
         assert_eq!(read_divided(&files, Division { threads, piece_bytes }), undivided);
     }

@@ -15,7 +15,7 @@ fn slots(count: u64) -> Vec<String> {
     (0..count).map(|slot| line_at(&at(slot), "Forge.Loop.LedgerState", &format!(r#"{{"slot":{slot}}}"#))).collect()
 }
 
-fn told(slots: std::ops::Range<u64>) -> Vec<String> {
+fn expected_facts(slots: std::ops::Range<u64>) -> Vec<String> {
     slots.map(|slot| format!("LedgerState {{ slot: {slot} }}")).collect()
 }
 
@@ -53,9 +53,9 @@ fn wrapped_lines() {
         (format!(r#"{{"labels":{{"job":"x"}},"line":{},"timestamp":"t"}}"#, quoted(&inner)), Wrapper::Devnet),
     ] {
         assert_eq!(fact(&text), wanted, "{text}");
-        let (_, books) = read_text(text.as_bytes());
-        assert_eq!(books.files[0].wrapper, wrapper);
-        assert_eq!((books.raw_lines, books.decoded), (1, 1));
+        let (_, counts) = read_text(text.as_bytes());
+        assert_eq!(counts.files[0].wrapper, wrapper);
+        assert_eq!((counts.raw_lines, counts.decoded), (1, 1));
     }
     let devnet = format!(r#"{{"level":"info","process":"node0","replica":0,"message":{}}}"#, quoted(&inner));
     assert_eq!(fact(&format!(r#"{{"log":{},"stream":"stdout"}}"#, quoted(&devnet))), wanted);
@@ -71,17 +71,17 @@ fn wrapped_lines_that_are_no_log_objects() {
         r#"{"log":"{\"at\":\"2026-02-05T19:00:00Z\"}\n","stream":"stdout"}"#,
         r#"{"log":"","stream":"stdout"}"#,
     ];
-    let (_, books) = read_text(text.join("\n").as_bytes());
-    assert_eq!((books.not_objects, books.malformed_envelope, books.raw_lines), (3, 3, 6));
+    let (_, counts) = read_text(text.join("\n").as_bytes());
+    assert_eq!((counts.not_objects, counts.malformed_envelope, counts.raw_lines), (3, 3, 6));
 }
 
 #[test]
 fn what_follows_a_lost_beginning_is_no_line_of_its_own() {
     let inner = line("Forge.Loop.LedgerState", r#"{"slot":5}"#);
     for lost in [r#"ead":"7","host":"a"}"#, "x", "NodeConfiguration {ncSocketConfig = "] {
-        let (_, books) = read_text(format!("{lost}{inner}").as_bytes());
-        let is_told = lost.ends_with(' ');
-        assert_eq!((books.decoded, books.not_objects), (u64::from(is_told), u64::from(!is_told)), "{lost}");
+        let (_, counts) = read_text(format!("{lost}{inner}").as_bytes());
+        let is_decoded = lost.ends_with(' ');
+        assert_eq!((counts.decoded, counts.not_objects), (u64::from(is_decoded), u64::from(!is_decoded)), "{lost}");
     }
 }
 
@@ -91,8 +91,8 @@ fn objects_of_other_programs_are_none_of_a_node() {
     let node = [r#"{"at":"2026-02-05T19:00:00Z","ns":"#, r#"{"at":"2026-02-05T19:00:00Z"}"#, r#"{"ns":"Resources"}"#];
     let counts = |wrap: &dyn Fn(&str) -> String| {
         let text: Vec<_> = others.iter().chain(&node).map(|line| wrap(line)).collect();
-        let (_, books) = read_text(text.join("\n").as_bytes());
-        (books.not_objects, books.malformed_envelope)
+        let (_, counts) = read_text(text.join("\n").as_bytes());
+        (counts.not_objects, counts.malformed_envelope)
     };
     assert_eq!(counts(&|line| format!(r#"{{"_PID":"7","MESSAGE":{}}}"#, quoted(line))), (3, 3));
     assert_eq!(counts(&|line| format!(r#"{{"process":"x","replica":0,"message":{}}}"#, quoted(line))), (3, 3));
@@ -112,9 +112,9 @@ fn pieces_of_cut_lines_are_joined() {
         docker(&format!("{}\n", &long[32_768..]), "stdout"),
         docker("and on\n", "stdout"),
     ];
-    let (events, books) = read_text(text.join("\n").as_bytes());
+    let (events, counts) = read_text(text.join("\n").as_bytes());
     assert_eq!(events.len(), 1);
-    assert_eq!((books.raw_lines, books.decoded, books.pieces, books.not_objects), (5, 1, 2, 4));
+    assert_eq!((counts.raw_lines, counts.decoded, counts.pieces, counts.not_objects), (5, 1, 2, 4));
 
     let container = |piece: &str, stream: &str, tag: &str| format!("2026-02-05T19:00:00.5Z {stream} {tag} {piece}");
     let text = [
@@ -123,13 +123,13 @@ fn pieces_of_cut_lines_are_joined() {
         container(&long[16_384..], "stdout", "F"),
         container("Node configuration: NodeConfiguration {", "stdout", "F"),
     ];
-    let (events, books) = read_text(text.join("\n").as_bytes());
-    assert_eq!((events.len(), books.raw_lines, books.pieces, books.not_objects), (1, 4, 1, 3));
+    let (events, counts) = read_text(text.join("\n").as_bytes());
+    assert_eq!((events.len(), counts.raw_lines, counts.pieces, counts.not_objects), (1, 4, 1, 3));
 
     let journal = |piece: &str, more: &str| format!(r#"{{"__CURSOR":"1","MESSAGE":{}{more}}}"#, quoted(piece));
     let text = [journal(&long[..9_000], r#","_LINE_BREAK":"line-max""#), journal(&long[9_000..], "")];
-    let (events, books) = read_text(text.join("\n").as_bytes());
-    assert_eq!((events.len(), books.raw_lines, books.pieces), (1, 2, 1));
+    let (events, counts) = read_text(text.join("\n").as_bytes());
+    assert_eq!((events.len(), counts.raw_lines, counts.pieces), (1, 2, 1));
 
     // Pieces of other programs are in between; without a stream's number its process distinguishes them.
     for id in ["_STREAM_ID", "_PID"] {
@@ -143,14 +143,14 @@ fn pieces_of_cut_lines_are_joined() {
             of("\"another unit\"}", "8", ""),
             of(&long[20_000..], "7", ""),
         ];
-        let (events, books) = read_text(text.join("\n").as_bytes());
-        assert_eq!((events.len(), books.raw_lines, books.pieces, books.not_objects), (1, 6, 3, 5));
+        let (events, counts) = read_text(text.join("\n").as_bytes());
+        assert_eq!((events.len(), counts.raw_lines, counts.pieces, counts.not_objects), (1, 6, 3, 5));
     }
 
     // The last piece never comes.
     let text = docker(&format!("{{{}", " ".repeat(16_384)), "stdout");
-    let (_, books) = read_text(text.as_bytes());
-    assert_eq!((books.raw_lines, books.malformed_envelope, books.pieces), (1, 1, 0));
+    let (_, counts) = read_text(text.as_bytes());
+    assert_eq!((counts.raw_lines, counts.malformed_envelope, counts.pieces), (1, 1, 0));
 }
 
 #[test]
@@ -164,16 +164,16 @@ fn files_are_ordered_by_time_whatever_their_names() {
         folder.write("0.xz", &xz(lines[15..20].join("\n").as_bytes())),
         folder.write("0-empty", b""),
     ];
-    assert_eq!(facts(&files), told(0..30));
-    let (events, books) = read(&files);
-    let containers: Vec<_> = books.files.iter().map(|file| file.container).collect();
+    assert_eq!(facts(&files), expected_facts(0..30));
+    let (events, counts) = read(&files);
+    let containers: Vec<_> = counts.files.iter().map(|file| file.container).collect();
     assert_eq!(containers, [Container::Gzip, Container::Zstd, Container::Xz, Container::Plain, Container::Plain]);
-    assert_eq!(books.files[0].path, name_of(&files[1]));
+    assert_eq!(counts.files[0].path, name_of(&files[1]));
     assert_eq!((events[29].1.file, events[29].1.line), (3, 11));
-    for (book, file) in books.files.iter().zip([1, 2, 3, 0, 4]) {
+    for (file_counts, file) in counts.files.iter().zip([1, 2, 3, 0, 4]) {
         let stored = std::fs::read(&files[file]).unwrap();
-        assert_eq!(book.blake3, blake3::hash(&stored).to_hex().to_string());
-        assert_eq!(book.stored_bytes, stored.len() as u64);
+        assert_eq!(file_counts.blake3, blake3::hash(&stored).to_hex().to_string());
+        assert_eq!(file_counts.stored_bytes, stored.len() as u64);
     }
 }
 
@@ -187,7 +187,7 @@ fn compressed_files_of_several_parts() {
     for bytes in
         [[gzip(first), gzip(second)].concat(), [zstd(first), zstd(second)].concat(), [xz(first), xz(second)].concat()]
     {
-        assert_eq!(facts(&[folder.write("log", &bytes)]), told(0..20));
+        assert_eq!(facts(&[folder.write("log", &bytes)]), expected_facts(0..20));
     }
 }
 
@@ -196,12 +196,12 @@ fn a_byte_order_mark_hides_no_line() {
     let folder = Folder::new();
     let text = [b"\xef\xbb\xbf", slots(3).join("\r\n").as_bytes()].concat();
     for bytes in [text.clone(), gzip(&text), zstd(&text), xz(&text)] {
-        assert_eq!(facts(&[folder.write("log", &bytes)]), told(0..3));
+        assert_eq!(facts(&[folder.write("log", &bytes)]), expected_facts(0..3));
     }
     // It is no text of its own, and within a file it is none.
     assert_eq!(read_text(b"\xef\xbb\xbf").1.raw_lines, 0);
-    let (_, books) = read_text(format!("{}\n\u{feff}{}", slots(1)[0], slots(1)[0]).as_bytes());
-    assert_eq!((books.decoded, books.not_objects), (1, 1));
+    let (_, counts) = read_text(format!("{}\n\u{feff}{}", slots(1)[0], slots(1)[0]).as_bytes());
+    assert_eq!((counts.decoded, counts.not_objects), (1, 1));
 }
 
 #[test]
@@ -218,19 +218,19 @@ fn a_damaged_file_counts_as_far_as_it_goes() {
     for bytes in [gzip(text.as_bytes()), zstd(text.as_bytes()), xz(text.as_bytes())] {
         let cut = &bytes[..bytes.len() / 2];
         let path = folder.write("log", cut);
-        let (events, books) = read(&[path]);
+        let (events, counts) = read(&[path]);
         assert!(events.len() > 500 && events.len() < 4_000, "{}", events.len());
-        assert!(books.files[0].damage.is_some());
-        assert_eq!(books.files[0].blake3, blake3::hash(cut).to_hex().to_string());
+        assert!(counts.files[0].damage.is_some());
+        assert_eq!(counts.files[0].blake3, blake3::hash(cut).to_hex().to_string());
         let mut spoilt = bytes.clone();
         spoilt[bytes.len() / 2..].fill(0x55);
-        let (events, books) = read(&[folder.write("spoilt", &spoilt)]);
+        let (events, counts) = read(&[folder.write("spoilt", &spoilt)]);
         assert!(events.len() > 500);
-        assert!(books.files[0].damage.is_some());
-        assert_eq!(books.files[0].blake3, blake3::hash(&spoilt).to_hex().to_string());
+        assert!(counts.files[0].damage.is_some());
+        assert_eq!(counts.files[0].blake3, blake3::hash(&spoilt).to_hex().to_string());
     }
-    let (_, books) = read(&[folder.write("whole", &gzip(text.as_bytes()))]);
-    assert_eq!((books.files[0].damage.as_ref(), books.decoded), (None, 4_000));
+    let (_, counts) = read(&[folder.write("whole", &gzip(text.as_bytes()))]);
+    assert_eq!((counts.files[0].damage.as_ref(), counts.decoded), (None, 4_000));
 }
 
 #[test]
@@ -263,12 +263,12 @@ fn first_and_last_time() {
         line_at("2026-02-05T19:00:03Z", "x", "{}")[..60].to_owned(),
         "no object either".to_owned(),
     ];
-    let (_, books) = read_text(text.join("\n").as_bytes());
+    let (_, counts) = read_text(text.join("\n").as_bytes());
     let second = 1_770_318_000_000_000_000;
-    assert_eq!(books.first_ns, Some(second + 2_000_000_000));
-    assert_eq!(books.last_ns, Some(second + 3_000_000_000));
-    assert_eq!(books.seconds_before_order, 1.5);
-    assert_eq!((books.raw_lines, books.not_objects, books.malformed, books.ignored), (6, 2, 2, 2));
+    assert_eq!(counts.first_ns, Some(second + 2_000_000_000));
+    assert_eq!(counts.last_ns, Some(second + 3_000_000_000));
+    assert_eq!(counts.seconds_before_order, 1.5);
+    assert_eq!((counts.raw_lines, counts.not_objects, counts.malformed, counts.ignored), (6, 2, 2, 2));
 }
 
 #[test]
@@ -277,11 +277,11 @@ fn the_first_malformed_lines_are_kept() {
     text[1] = format!("{{{}", "é".repeat(1_000));
     let folder = Folder::new();
     let path = folder.write("log", text.join("\n").as_bytes());
-    let (_, books) = read(std::slice::from_ref(&path));
-    assert_eq!((books.malformed, books.malformed_kept.len()), (8, 5));
-    let kept = &books.malformed_kept[4];
+    let (_, counts) = read(std::slice::from_ref(&path));
+    assert_eq!((counts.malformed, counts.malformed_kept.len()), (8, 5));
+    let kept = &counts.malformed_kept[4];
     assert_eq!((kept.file.as_str(), kept.line, kept.text.as_str()), (name_of(&path).as_str(), 5, "{bad 4"));
-    assert_eq!(books.malformed_kept[1].text.chars().count(), 200);
+    assert_eq!(counts.malformed_kept[1].text.chars().count(), 200);
 }
 
 #[test]
@@ -291,10 +291,10 @@ fn bytes_that_are_no_text_spoil_a_line_wherever_they_are() {
         for spot in [good.find("xyz").unwrap(), good.find("Info").unwrap()] {
             let mut bad = good.clone().into_bytes();
             bad[spot] = 0xff;
-            let (events, books) = read_text(&bad);
+            let (events, counts) = read_text(&bad);
             assert!(events.is_empty());
-            assert_eq!(books.malformed_envelope, 1);
-            assert_eq!(books.malformed_kept[0].reason, "not valid UTF-8");
+            assert_eq!(counts.malformed_envelope, 1);
+            assert_eq!(counts.malformed_kept[0].reason, "not valid UTF-8");
         }
     }
 }
@@ -307,9 +307,9 @@ fn a_line_without_end_is_counted_once_and_not_kept_in_memory() {
     let folder = Folder::new();
     let path = folder.write("log", &zstd(&text));
     drop(text);
-    let (events, books) = read(&[path]);
-    assert_eq!((events.len(), books.raw_lines, books.malformed_envelope), (2, 3, 1));
-    assert_eq!(books.malformed_kept[0].reason, "longer than 16 MiB");
+    let (events, counts) = read(&[path]);
+    assert_eq!((events.len(), counts.raw_lines, counts.malformed_envelope), (2, 3, 1));
+    assert_eq!(counts.malformed_kept[0].reason, "longer than 16 MiB");
     assert_eq!(events[1].1.line, 3);
 }
 
@@ -363,7 +363,7 @@ proptest! {
             files.push(folder.write(&format!("log{}", names[number]), &bytes));
             start = end;
         }
-        prop_assert_eq!(facts(&files), told(0..count));
+        prop_assert_eq!(facts(&files), expected_facts(0..count));
     }
 
     /// Members that were truncated, or followed by other data, give what can be unpacked of them: no event that the log
@@ -381,14 +381,14 @@ proptest! {
         let bytes = [&packed[..whole], &behind[..]].concat();
         let folder = Folder::new();
         let path = folder.write("log", &bytes);
-        let (events, books) = read(std::slice::from_ref(&path));
-        prop_assert!(books.check().is_ok());
-        prop_assert_eq!(books.files[0].stored_bytes, bytes.len() as u64);
+        let (events, counts) = read(std::slice::from_ref(&path));
+        prop_assert!(counts.check().is_ok());
+        prop_assert_eq!(counts.files[0].stored_bytes, bytes.len() as u64);
         prop_assert!(events.len() <= count as usize);
         if whole == packed.len() {
             prop_assert_eq!(events.len(), count as usize);
-        } else if books.files[0].container != Container::Plain {
-            prop_assert!(books.files[0].damage.is_some());
+        } else if counts.files[0].container != Container::Plain {
+            prop_assert!(counts.files[0].damage.is_some());
         }
         prop_assert!(scan_head(&path, 4_000).is_ok());
     }

@@ -66,15 +66,15 @@ fn mutated() -> impl Strategy<Value = Vec<u8>> {
 
 /// The sums, and what they are of.
 fn sums_hold(text: &[u8]) {
-    let (events, books) = read_text(text);
+    let (events, counts) = read_text(text);
     let lines = text.split_inclusive(|&byte| byte == b'\n').count() as u64;
-    assert_eq!(books.raw_lines, lines);
-    let classes = books.decoded + books.ignored + books.skipped + books.malformed + books.not_objects;
-    assert_eq!(books.raw_lines, classes);
-    assert_eq!(books.malformed, books.malformed_envelope + books.malformed_body);
-    assert_eq!(books.objects, books.decoded + books.ignored + books.skipped + books.malformed_body);
-    assert_eq!(books.decoded, events.len() as u64);
-    assert_eq!(books.malformed_kept.len() as u64, books.malformed.min(5));
+    assert_eq!(counts.raw_lines, lines);
+    let classes = counts.decoded + counts.ignored + counts.skipped + counts.malformed + counts.not_objects;
+    assert_eq!(counts.raw_lines, classes);
+    assert_eq!(counts.malformed, counts.malformed_envelope + counts.malformed_body);
+    assert_eq!(counts.objects, counts.decoded + counts.ignored + counts.skipped + counts.malformed_body);
+    assert_eq!(counts.decoded, events.len() as u64);
+    assert_eq!(counts.malformed_kept.len() as u64, counts.malformed.min(5));
 }
 
 proptest! {

@@ -62,34 +62,34 @@ impl Drop for Folder {
 }
 
 /// An event as text, so that it outlives its line.
-pub fn told(event: &Event<'_>) -> String {
+pub fn event_text(event: &Event<'_>) -> String {
     format!("{event:?}")
 }
 
 /// The events of the files as text with their places, and the counts; the same however the reading is divided.
 pub fn read(files: &[PathBuf]) -> (Vec<(String, Place)>, HostCounts) {
-    let found = read_divided(files, Division::new(1));
-    assert_eq!(found, read_divided(files, Division::new(2)));
-    assert_eq!(found, read_divided(files, Division::new(3)));
+    let result = read_divided(files, Division::new(1));
+    assert_eq!(result, read_divided(files, Division::new(2)));
+    assert_eq!(result, read_divided(files, Division::new(3)));
     // How much of a damaged packed file can be saved depends on how much of it is unpacked at once.
-    if found.1.files.iter().all(|file| file.container == Container::Plain) {
-        assert_eq!(found, read_divided(files, Division { threads: 3, piece_bytes: 700 }));
+    if result.1.files.iter().all(|file| file.container == Container::Plain) {
+        assert_eq!(result, read_divided(files, Division { threads: 3, piece_bytes: 700 }));
     }
-    found
+    result
 }
 
 pub fn read_divided(files: &[PathBuf], division: Division) -> (Vec<(String, Place)>, HostCounts) {
     let mut events = Vec::new();
-    let mut listen = |event: &Event<'_>, place| events.push((told(event), place));
-    let books = read_host(files, division, &Control::default(), &mut listen).expect("the files can be read");
-    (events, books)
+    let mut listen = |event: &Event<'_>, place| events.push((event_text(event), place));
+    let counts = read_host(files, division, &Control::default(), &mut listen).expect("the files can be read");
+    (events, counts)
 }
 
 /// The result for `text` as a file of its own.
 pub fn read_text(text: &[u8]) -> (Vec<String>, HostCounts) {
     let folder = Folder::new();
-    let (events, books) = read(&[folder.write("log", text)]);
-    (events.into_iter().map(|(event, _)| event).collect(), books)
+    let (events, counts) = read(&[folder.write("log", text)]);
+    (events.into_iter().map(|(event, _)| event).collect(), counts)
 }
 
 /// The content of a line as a `Fact`, in its debug form; None if it has none.
@@ -103,8 +103,8 @@ pub fn fact(line: &str) -> Option<String> {
 
 /// Why a line is malformed; none if it is not.
 pub fn problem(line: &str) -> Option<String> {
-    let (_, books) = read_text(line.as_bytes());
-    books.malformed_kept.into_iter().next().map(|kept| kept.reason)
+    let (_, counts) = read_text(line.as_bytes());
+    counts.malformed_kept.into_iter().next().map(|kept| kept.reason)
 }
 
 pub fn gzip(bytes: &[u8]) -> Vec<u8> {

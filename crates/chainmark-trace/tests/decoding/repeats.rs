@@ -112,17 +112,17 @@ proptest! {
             // One that has seen no other line has nothing to compare with.
             let mut first = Decoder::default();
             prop_assert_eq!(decode(&mut decoder, line), decode(&mut first, line), "{}", String::from_utf8_lossy(line));
-            let books = first.books();
-            add(&mut decoded, books.decoded_by_message);
-            add(&mut ignored, books.ignored_by_message);
-            add(&mut names, books.names);
+            let counts = first.counts();
+            add(&mut decoded, counts.decoded_by_message);
+            add(&mut ignored, counts.ignored_by_message);
+            add(&mut names, counts.names);
             (objects, skipped, malformed) =
-                (objects + books.objects, skipped + books.skipped, malformed + books.malformed);
+                (objects + counts.objects, skipped + counts.skipped, malformed + counts.malformed);
         }
-        let books = decoder.books();
-        prop_assert_eq!(books.raw_lines, lines.len() as u64);
-        prop_assert_eq!((books.objects, books.skipped, books.malformed), (objects, skipped, malformed));
-        prop_assert_eq!((books.decoded_by_message, books.ignored_by_message, books.names), (decoded, ignored, names));
+        let counts = decoder.counts();
+        prop_assert_eq!(counts.raw_lines, lines.len() as u64);
+        prop_assert_eq!((counts.objects, counts.skipped, counts.malformed), (objects, skipped, malformed));
+        prop_assert_eq!((counts.decoded_by_message, counts.ignored_by_message, counts.names), (decoded, ignored, names));
     }
 }
 
@@ -137,12 +137,12 @@ fn more_lines_repeat_than_are_kept() {
             let mut buffer = TextBuffer::new(0);
             buffer.append(line.as_bytes());
             buffer.index();
-            let told = decoder.line(&buffer.text(), 0, line.len());
+            let decoded = decoder.line(&buffer.text(), 0, line.len());
             let expected = chainmark_trace::event::Fact::TransactionsCollected { count };
-            assert!(matches!(told, Line::Event(event) if event.fact == expected), "{line}");
+            assert!(matches!(decoded, Line::Event(event) if event.fact == expected), "{line}");
             events += 1;
         }
     }
-    let books = decoder.books();
-    assert_eq!((books.decoded, books.names["node-0"]), (events, events));
+    let counts = decoder.counts();
+    assert_eq!((counts.decoded, counts.names["node-0"]), (events, events));
 }
