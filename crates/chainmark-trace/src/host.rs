@@ -1,4 +1,4 @@
-//! One host's logs, read once: its slot records, the lifecycles of its blocks, its record of the chain and, on request,
+//! One host's logs, read once: its slot records, the timelines of its blocks, its record of the chain and, on request,
 //! every event, as Parquet.
 
 use std::num::NonZeroUsize;
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::accounting::HostCounts;
+use crate::block_timelines::{BlockCounts, BlockTimelines};
 use crate::control::Control;
 use crate::error::{ReadError, Result};
 use crate::event::{Event, Fact, Place};
 use crate::events_out::EventTable;
-use crate::lifecycle::{BlockLifecycles, LivesSummary};
 use crate::links::{Links, LinksSummary};
 use crate::reader::{Division, read_host};
 use crate::rounds::Rounds;
@@ -119,7 +119,7 @@ pub struct HostSummary {
     /// What became of the decoded messages.
     pub usage: Usage,
     pub timeline: TimelineSummary,
-    pub lives: LivesSummary,
+    pub lives: BlockCounts,
     pub links: LinksSummary,
     /// Least, median and greatest time from a slot's start to its loop start, over the loop starts that are used; where
     /// none is, over all.
@@ -151,8 +151,8 @@ pub fn decode_host(order: &HostRequest, clock: Clock, control: &Control) -> Resu
     let group_rows = order.slots_group_rows.get();
     analysis.tables.write(order.lives_out.as_deref(), order.slots_out.as_deref(), group_rows, control)?;
     if let Some(tables) = &analysis.published {
-        let (lives, slots) = (order.published_lives_out.as_deref(), order.published_slots_out.as_deref());
-        tables.write(lives, slots, group_rows, control)?;
+        let (block_timelines, slots) = (order.published_lives_out.as_deref(), order.published_slots_out.as_deref());
+        tables.write(block_timelines, slots, group_rows, control)?;
     }
     write_unless_cancelled(order.links_out.as_deref(), control, |path| analysis.links.write(path))?;
     let bytes = counts.files.iter().map(|file| file.stored_bytes).sum();
@@ -161,7 +161,7 @@ pub fn decode_host(order: &HostRequest, clock: Clock, control: &Control) -> Resu
         books: counts,
         usage: analysis.usage,
         timeline: analysis.tables.timeline.summary(),
-        lives: analysis.tables.lives.summary(),
+        lives: analysis.tables.block_timelines.summary(),
         links: analysis.links.summary(),
         loop_offsets_s: least_median_greatest(analysis.used_offsets_ns)
             .or_else(|| least_median_greatest(analysis.unused_offsets_ns)),
@@ -190,22 +190,28 @@ struct Folds {
 /// The result of one set of rules for a host's events.
 struct Tables {
     timeline: Timeline,
-    lives: BlockLifecycles,
+    block_timelines: BlockTimelines,
 }
 
 impl Tables {
     fn new(clock: Clock, published: bool) -> Self {
-        Self { timeline: Timeline::new(clock, published), lives: BlockLifecycles::new(published) }
+        Self { timeline: Timeline::new(clock, published), block_timelines: BlockTimelines::new(published) }
     }
 
     fn listen(&mut self, event: &Event<'_>, place: Place) -> Use {
         let of_slot = self.timeline.listen(event);
         // What a line is about decides: a repeated forge is no second one.
-        self.lives.listen(event, place).or(of_slot).unwrap_or(Use::Unused(Unused::NoMetric))
+        self.block_timelines.listen(event, place).or(of_slot).unwrap_or(Use::Unused(Unused::NoMetric))
     }
 
-    fn write(&self, lives: Option<&Path>, slots: Option<&Path>, group_rows: usize, control: &Control) -> Result<()> {
-        write_unless_cancelled(lives, control, |path| self.lives.write(path))?;
+    fn write(
+        &self,
+        block_timelines: Option<&Path>,
+        slots: Option<&Path>,
+        group_rows: usize,
+        control: &Control,
+    ) -> Result<()> {
+        write_unless_cancelled(block_timelines, control, |path| self.block_timelines.write(path))?;
         write_unless_cancelled(slots, control, |path| self.timeline.write(path, group_rows))
     }
 }
@@ -283,7 +289,7 @@ impl Folds {
     fn end(&mut self) {
         let analysis = &mut self.analysis;
         self.filter.end(&mut |event, place, is_believed| analysis.listen(event, place, is_believed));
-        analysis.usage.recover(Unused::BlockInError, analysis.tables.lives.recovered());
+        analysis.usage.recover(Unused::BlockInError, analysis.tables.block_timelines.recovered());
         analysis.usage.recover(Unused::SlotNotBegun, analysis.tables.timeline.recovered());
     }
 }

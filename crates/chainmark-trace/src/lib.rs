@@ -1,7 +1,8 @@
-//! Logs of cardano-node: bytes to typed events, and one host's events to its slot records and the lifecycles of its
+//! Logs of cardano-node: bytes to typed events, and one host's events to its slot records and the timelines of its
 //! blocks.
 
 pub mod accounting;
+pub mod block_timelines;
 pub mod columns;
 pub mod control;
 pub mod decode;
@@ -12,7 +13,6 @@ pub mod host;
 pub mod input;
 pub mod json;
 pub mod key;
-pub mod lifecycle;
 pub mod links;
 pub mod message;
 pub mod pages;

@@ -120,11 +120,11 @@ fn one_reading_fills_all_tables_in_the_order_of_time() {
     assert_eq!(column(&slots, "started_s"), [0.25, 0.125, 0.0625].map(Value::Number));
     assert_eq!(column(&slots, "density"), [Value::Null, Value::Null, Value::Number(0.0481)]);
 
-    let lives = read(&order.lives_out.unwrap());
+    let block_timelines = read(&order.lives_out.unwrap());
     let places: Vec<&Value> =
-        ["forged_file", "forged_line", "sent_file", "sent_line"].map(|name| &lives[0][name]).to_vec();
+        ["forged_file", "forged_line", "sent_file", "sent_line"].map(|name| &block_timelines[0][name]).to_vec();
     assert_eq!(places, [0, 6, 1, 2].map(Value::Integer).iter().collect::<Vec<_>>());
-    assert_eq!(lives[0]["size_bytes"], Value::Integer(1234));
+    assert_eq!(block_timelines[0]["size_bytes"], Value::Integer(1234));
 
     let events = read(&order.events_out.unwrap());
     let messages =

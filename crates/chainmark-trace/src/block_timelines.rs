@@ -92,7 +92,7 @@ struct Reached {
 }
 
 #[derive(Debug)]
-struct BlockLifecycle {
+struct BlockTimeline {
     block: Hash,
     role: Role,
     slot: Option<u64>,
@@ -117,7 +117,7 @@ struct BlockLifecycle {
     withheld: u64,
 }
 
-impl BlockLifecycle {
+impl BlockTimeline {
     fn new(block: Hash, role: Role) -> Self {
         Self {
             block,
@@ -195,9 +195,9 @@ fn used_if(is_first: bool) -> Use {
     if is_first { Use::Used } else { REPETITION }
 }
 
-/// Counts of the lifecycles of one host.
+/// Counts of the timelines of one host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct LivesSummary {
+pub struct BlockCounts {
     pub entries: u64,
     pub forged: u64,
     pub errors: u64,
@@ -208,21 +208,21 @@ pub struct LivesSummary {
     pub errors_by: BTreeMap<&'static str, u64>,
 }
 
-/// The lifecycles of one host's blocks, from its events in the order of its files.
-pub struct BlockLifecycles {
+/// The timelines of one host's blocks, from its events in the order of its files.
+pub struct BlockTimelines {
     published: bool,
     by_block: FxHashMap<Hash, u32>,
-    timelines: Vec<BlockLifecycle>,
+    timelines: Vec<BlockTimeline>,
     /// Slot and time of the last event of each phase of the forge loop, for the last rounds by their slots; the
     /// published analysis has one for all of them.
     loops: Vec<[(u64, i64); LOOP_PHASES]>,
-    /// Slots in which blocks were forged, and their lifecycles.
+    /// Slots in which blocks were forged, and their timelines.
     forged_in: Vec<(u64, u32)>,
     switched_unknown: u64,
     recovered: u64,
 }
 
-impl BlockLifecycles {
+impl BlockTimelines {
     pub fn new(published: bool) -> Self {
         Self {
             published,
@@ -290,37 +290,37 @@ impl BlockLifecycles {
 
     /// A phase reported after the forging of its round.
     fn complete_forge(&mut self, slot: u64, phase: Phase, at_ns: i64) {
-        let Some(&(_, life)) = self.forged_in.iter().rev().find(|(of, _)| *of == slot) else { return };
-        let recorded_ns = &mut self.timelines[life as usize].loop_ns[phase as usize];
+        let Some(&(_, timeline)) = self.forged_in.iter().rev().find(|(of, _)| *of == slot) else { return };
+        let recorded_ns = &mut self.timelines[timeline as usize].loop_ns[phase as usize];
         if *recorded_ns == NEVER {
             *recorded_ns = at_ns;
         }
     }
 
-    fn insert(&mut self, life: BlockLifecycle) {
-        self.by_block.insert(life.block, self.timelines.len() as u32);
-        self.timelines.push(life);
+    fn insert(&mut self, timeline: BlockTimeline) {
+        self.by_block.insert(timeline.block, self.timelines.len() as u32);
+        self.timelines.push(timeline);
     }
 
-    /// The lifecycle of a block that must have begun: otherwise one with an error begins. One with an error accepts no
+    /// The timeline of a block that must have begun: otherwise one with an error begins. One with an error accepts no
     /// further events, unless the missing line may still follow.
-    fn known(&mut self, block: Hash, fault: Fault) -> Option<&mut BlockLifecycle> {
+    fn known(&mut self, block: Hash, fault: Fault) -> Option<&mut BlockTimeline> {
         if !self.by_block.contains_key(&block) {
-            self.insert(BlockLifecycle::new(block, Role::Error(fault)));
+            self.insert(BlockTimeline::new(block, Role::Error(fault)));
         }
-        let life = &mut self.timelines[self.by_block[&block] as usize];
-        let takes = match life.role {
+        let timeline = &mut self.timelines[self.by_block[&block] as usize];
+        let takes = match timeline.role {
             Role::Forger | Role::Observer => true,
             Role::Error(fault) => !self.published && fault.may_pass(),
         };
-        takes.then_some(life)
+        takes.then_some(timeline)
     }
 
     fn reach(&mut self, block: Hash, fault: Fault, stage: Stage, at_ns: i64, place: Place) -> Use {
         let by_time = !self.published;
-        let Some(life) = self.known(block, fault) else { return IN_ERROR };
-        let is_first = reach(life, by_time, stage, at_ns, place);
-        life.said(is_first)
+        let Some(timeline) = self.known(block, fault) else { return IN_ERROR };
+        let is_first = reach(timeline, by_time, stage, at_ns, place);
+        timeline.said(is_first)
     }
 
     fn forge(
@@ -333,11 +333,13 @@ impl BlockLifecycles {
         let by_time = !self.published;
         let number = match self.by_block.get(&block) {
             Some(&known) => {
-                let life = &mut self.timelines[known as usize];
-                let same = (life.slot, life.block_no, life.parent) == (Some(slot), Some(block_no), Some(parent));
-                let was_first = by_time && life.is_later_than(at_ns);
-                let was_requested = life.stages[Stage::Requested as usize].or(life.stages[Stage::Fetched as usize]);
-                life.role = match life.role {
+                let timeline = &mut self.timelines[known as usize];
+                let same =
+                    (timeline.slot, timeline.block_no, timeline.parent) == (Some(slot), Some(block_no), Some(parent));
+                let was_first = by_time && timeline.is_later_than(at_ns);
+                let was_requested =
+                    timeline.stages[Stage::Requested as usize].or(timeline.stages[Stage::Fetched as usize]);
+                timeline.role = match timeline.role {
                     Role::Forger if same => return REPETITION,
                     Role::Forger => Role::Error(Fault::ForgedTwice),
                     Role::Observer if was_first && was_requested.is_none() => Role::Forger,
@@ -345,26 +347,26 @@ impl BlockLifecycles {
                     Role::Error(fault) if was_first && was_requested.is_none() && fault.may_pass() => Role::Forger,
                     error @ Role::Error(_) => error,
                 };
-                if life.role != Role::Forger {
+                if timeline.role != Role::Forger {
                     return IN_ERROR;
                 }
-                self.recovered += std::mem::take(&mut life.withheld);
-                life.stages[Stage::Noticed as usize] = None;
-                life.noticed_from = None;
+                self.recovered += std::mem::take(&mut timeline.withheld);
+                timeline.stages[Stage::Noticed as usize] = None;
+                timeline.noticed_from = None;
                 known
             }
             None => {
-                self.insert(BlockLifecycle::new(block, Role::Forger));
+                self.insert(BlockTimeline::new(block, Role::Forger));
                 self.timelines.len() as u32 - 1
             }
         };
         let round = self.loops[self.round(slot)];
-        let life = &mut self.timelines[number as usize];
-        (life.slot, life.block_no, life.parent) = (Some(slot), Some(block_no), Some(parent));
+        let timeline = &mut self.timelines[number as usize];
+        (timeline.slot, timeline.block_no, timeline.parent) = (Some(slot), Some(block_no), Some(parent));
         // The published analysis uses the last value that it saw, even from an earlier round.
-        life.loop_ns =
+        timeline.loop_ns =
             round.map(|(reported, recorded_ns)| if reported == slot || !by_time { recorded_ns } else { NEVER });
-        life.reach(Stage::Forged, at_ns, place);
+        timeline.reach(Stage::Forged, at_ns, place);
         self.forged_in.push((slot, number));
         Use::Used
     }
@@ -372,77 +374,77 @@ impl BlockLifecycles {
     fn notice(&mut self, at_ns: i64, place: Place, block: Hash, (slot, block_no, peer): (u64, u64, Peer<'_>)) -> Use {
         let number = match self.by_block.get(&block) {
             Some(&known) => {
-                let life = &mut self.timelines[known as usize];
-                let was_first = !self.published && life.is_later_than(at_ns);
-                match life.role {
+                let timeline = &mut self.timelines[known as usize];
+                let was_first = !self.published && timeline.is_later_than(at_ns);
+                match timeline.role {
                     Role::Forger => return Use::Unused(Unused::OwnBlock),
                     Role::Observer if !was_first => return REPETITION,
                     Role::Error(fault) if !(was_first && fault.may_pass()) => return IN_ERROR,
                     Role::Observer | Role::Error(_) => {}
                 }
-                self.recovered += std::mem::take(&mut life.withheld);
-                life.role = Role::Observer;
+                self.recovered += std::mem::take(&mut timeline.withheld);
+                timeline.role = Role::Observer;
                 known
             }
             None => {
-                self.insert(BlockLifecycle::new(block, Role::Observer));
+                self.insert(BlockTimeline::new(block, Role::Observer));
                 self.timelines.len() as u32 - 1
             }
         };
-        let life = &mut self.timelines[number as usize];
-        (life.slot, life.block_no) = (life.slot.or(Some(slot)), life.block_no.or(Some(block_no)));
-        let is_first = life.reach(Stage::Noticed, at_ns, place);
+        let timeline = &mut self.timelines[number as usize];
+        (timeline.slot, timeline.block_no) = (timeline.slot.or(Some(slot)), timeline.block_no.or(Some(block_no)));
+        let is_first = timeline.reach(Stage::Noticed, at_ns, place);
         if is_first {
-            life.noticed_from = peer.remote.map(Box::from);
+            timeline.noticed_from = peer.remote.map(Box::from);
         }
         used_if(is_first)
     }
 
     fn request(&mut self, at_ns: i64, place: Place, head: Hash, (length, peer): (u64, Peer<'_>)) -> Use {
         let by_time = !self.published;
-        let Some(life) = self.known(head, Fault::UnknownRequested) else { return IN_ERROR };
-        if life.role == Role::Forger {
-            life.role = Role::Error(Fault::RequestedByForger);
+        let Some(timeline) = self.known(head, Fault::UnknownRequested) else { return IN_ERROR };
+        if timeline.role == Role::Forger {
+            timeline.role = Role::Error(Fault::RequestedByForger);
             return IN_ERROR;
         }
-        life.ask(peer.remote.unwrap_or_default(), at_ns);
-        let is_first = reach(life, by_time, Stage::Requested, at_ns, place);
+        timeline.ask(peer.remote.unwrap_or_default(), at_ns);
+        let is_first = reach(timeline, by_time, Stage::Requested, at_ns, place);
         if is_first {
-            life.request_length = Some(length);
+            timeline.request_length = Some(length);
         }
-        life.said(is_first)
+        timeline.said(is_first)
     }
 
     fn fetch(&mut self, at_ns: i64, place: Place, block: Hash, (size_bytes, peer): (Option<u64>, Peer<'_>)) -> Use {
         let by_time = !self.published;
-        let Some(life) = self.known(block, Fault::UnknownFetched) else { return IN_ERROR };
-        if life.role == Role::Forger {
+        let Some(timeline) = self.known(block, Fault::UnknownFetched) else { return IN_ERROR };
+        if timeline.role == Role::Forger {
             return Use::Unused(Unused::OwnBlock);
         }
-        let was_reported = life.stages[Stage::Fetched as usize].is_some();
-        let is_first = reach(life, by_time, Stage::Fetched, at_ns, place);
+        let was_reported = timeline.stages[Stage::Fetched as usize].is_some();
+        let is_first = reach(timeline, by_time, Stage::Fetched, at_ns, place);
         if is_first {
-            life.fetched_from = peer.remote.map(Box::from);
-            life.fetched_bytes = size_bytes;
+            timeline.fetched_from = peer.remote.map(Box::from);
+            timeline.fetched_bytes = size_bytes;
         }
         if is_first && !was_reported {
-            life.answer(peer.remote.unwrap_or_default());
+            timeline.answer(peer.remote.unwrap_or_default());
         }
-        life.said(is_first)
+        timeline.said(is_first)
     }
 
     fn adopt(&mut self, at_ns: i64, place: Place, block: Hash, delta: u64, size_bytes: Option<u64>) -> Use {
         let by_time = !self.published;
-        let Some(life) = self.known(block, Fault::UnknownAdopted) else { return IN_ERROR };
-        let is_first = reach(life, by_time, Stage::Adopted, at_ns, place);
+        let Some(timeline) = self.known(block, Fault::UnknownAdopted) else { return IN_ERROR };
+        let is_first = reach(timeline, by_time, Stage::Adopted, at_ns, place);
         if is_first {
-            life.adopted_delta = Some(delta);
+            timeline.adopted_delta = Some(delta);
         }
-        let tells_size = life.role != Role::Observer && life.size_bytes.is_none() && size_bytes.is_some();
+        let tells_size = timeline.role != Role::Observer && timeline.size_bytes.is_none() && size_bytes.is_some();
         if tells_size {
-            life.size_bytes = size_bytes;
+            timeline.size_bytes = size_bytes;
         }
-        life.said(is_first || tells_size)
+        timeline.said(is_first || tells_size)
     }
 
     fn switch(&mut self, at_ns: i64, place: Place, block: Hash, delta: u64) -> Use {
@@ -451,25 +453,25 @@ impl BlockLifecycles {
             return Use::Unused(Unused::UnknownSwitch);
         };
         let by_time = !self.published;
-        let life = &mut self.timelines[known as usize];
-        if matches!(life.role, Role::Error(fault) if !(by_time && fault.may_pass())) {
+        let timeline = &mut self.timelines[known as usize];
+        if matches!(timeline.role, Role::Error(fault) if !(by_time && fault.may_pass())) {
             return IN_ERROR;
         }
-        let is_first = reach(life, by_time, Stage::Switched, at_ns, place);
+        let is_first = reach(timeline, by_time, Stage::Switched, at_ns, place);
         if is_first {
-            life.switched_delta = Some(delta);
+            timeline.switched_delta = Some(delta);
         }
-        if self.published { Use::Unused(Unused::NotPublished) } else { life.said(is_first) }
+        if self.published { Use::Unused(Unused::NotPublished) } else { timeline.said(is_first) }
     }
 
-    pub fn summary(&self) -> LivesSummary {
-        let mut summary = LivesSummary {
+    pub fn summary(&self) -> BlockCounts {
+        let mut summary = BlockCounts {
             entries: self.timelines.len() as u64,
             switched_unknown: self.switched_unknown,
-            ..LivesSummary::default()
+            ..BlockCounts::default()
         };
-        for life in &self.timelines {
-            match life.role {
+        for timeline in &self.timelines {
+            match timeline.role {
                 Role::Forger => summary.forged += 1,
                 Role::Observer => {}
                 Role::Error(fault) => {
@@ -478,7 +480,7 @@ impl BlockLifecycles {
                     continue;
                 }
             }
-            summary.switched_adoptions += u64::from(life.stages[Stage::Switched as usize].is_some());
+            summary.switched_adoptions += u64::from(timeline.stages[Stage::Switched as usize].is_some());
         }
         summary
     }
@@ -488,65 +490,66 @@ impl BlockLifecycles {
     /// # Errors
     /// The file cannot be written.
     pub fn write(&self, path: &Path) -> Result<()> {
-        let mut order: Vec<&BlockLifecycle> = self.timelines.iter().collect();
-        order.sort_unstable_by_key(|life| (life.block_no.is_none(), life.block_no, life.block));
+        let mut order: Vec<&BlockTimeline> = self.timelines.iter().collect();
+        order.sort_unstable_by_key(|timeline| (timeline.block_no.is_none(), timeline.block_no, timeline.block));
         let mut table = Table::create(path, &fields(), GROUP_ROWS)?;
-        for life in order {
-            write_row(&mut table, life)?;
+        for timeline in order {
+            write_row(&mut table, timeline)?;
         }
         table.finish()
     }
 }
 
 /// By the published rules the first line of a stage counts, otherwise the first time.
-fn reach(life: &mut BlockLifecycle, by_time: bool, stage: Stage, at_ns: i64, place: Place) -> bool {
-    if by_time { life.reach(stage, at_ns, place) } else { life.reach_once(stage, at_ns, place) }
+fn reach(timeline: &mut BlockTimeline, by_time: bool, stage: Stage, at_ns: i64, place: Place) -> bool {
+    if by_time { timeline.reach(stage, at_ns, place) } else { timeline.reach_once(stage, at_ns, place) }
 }
 
-fn write_row(table: &mut Table, life: &BlockLifecycle) -> Result<()> {
-    table.text(BLOCK, hex(&life.block));
-    table.text(ROLE, Text::from(life.role.name()));
-    if let Role::Error(fault) = life.role {
+fn write_row(table: &mut Table, timeline: &BlockTimeline) -> Result<()> {
+    table.text(BLOCK, hex(&timeline.block));
+    table.text(ROLE, Text::from(timeline.role.name()));
+    if let Role::Error(fault) = timeline.role {
         table.text(ROLE + 1, Text::from(fault.words()));
         if fault.may_pass() {
             // The missing line did not follow: the reported values do not count.
             return table.end_row();
         }
     }
-    if let Some(parent) = life.parent {
+    if let Some(parent) = timeline.parent {
         table.text(PARENT, parent.map_or_else(|| Text::from(NO_PARENT), |parent| hex(&parent)));
     }
     let numbers = [
-        (BLOCK + 1, life.block_no),
-        (BLOCK + 2, life.slot),
-        (PARENT + 1, life.size_bytes),
-        (PARENT + 2, life.request_length),
-        (PARENT + 3, life.adopted_delta),
-        (PARENT + 4, life.switched_delta),
+        (BLOCK + 1, timeline.block_no),
+        (BLOCK + 2, timeline.slot),
+        (PARENT + 1, timeline.size_bytes),
+        (PARENT + 2, timeline.request_length),
+        (PARENT + 3, timeline.adopted_delta),
+        (PARENT + 4, timeline.switched_delta),
     ];
     for (column, number) in numbers {
         if let Some(number) = number {
             table.integer(column, i64::try_from(number).unwrap_or(i64::MAX));
         }
     }
-    for (column, &at_ns) in life.loop_ns.iter().enumerate().filter(|&(_, &at_ns)| at_ns != NEVER) {
+    for (column, &at_ns) in timeline.loop_ns.iter().enumerate().filter(|&(_, &at_ns)| at_ns != NEVER) {
         table.integer(FIRST_TIME + column, at_ns);
     }
-    for (stage, reached) in life.stages.iter().enumerate() {
+    for (stage, reached) in timeline.stages.iter().enumerate() {
         let Some(Reached { at_ns, place }) = *reached else { continue };
         table.integer(FIRST_STAGE + stage, at_ns);
         table.small(FIRST_PLACE + 2 * stage, place.file as i32);
         table.integer(FIRST_PLACE + 2 * stage + 1, place.line as i64);
     }
-    for (column, number) in [life.fetched_bytes.and_then(|bytes| i64::try_from(bytes).ok()), life.answered_request_ns]
-        .into_iter()
-        .enumerate()
+    for (column, number) in
+        [timeline.fetched_bytes.and_then(|bytes| i64::try_from(bytes).ok()), timeline.answered_request_ns]
+            .into_iter()
+            .enumerate()
     {
         if let Some(number) = number {
             table.integer(FIRST_FETCH + column, number);
         }
     }
-    for (column, peer) in [&life.fetched_from, &life.noticed_from].into_iter().enumerate() {
+    for (column, peer) in [&timeline.fetched_from, &timeline.noticed_from].into_iter().enumerate() {
         if let Some(peer) = peer {
             table.text(FIRST_PEER + column, Text::from(&**peer));
         }

@@ -1,15 +1,15 @@
-//! A block's lifecycle, by every rule for every order of events; the rules differ only in the forge loop.
+//! A block's timeline, by every rule for every order of events; the rules differ only in the forge loop.
 
 mod common;
 
+use chainmark_trace::block_timelines::{BlockCounts, BlockTimelines};
 use chainmark_trace::event::{Event, Fact, Hash, Peer, Place};
-use chainmark_trace::lifecycle::{BlockLifecycles, LivesSummary};
 use common::{Row, Value, fresh_path, hash, read};
 use proptest::prelude::*;
 
 /// The events come one nanosecond after the other, from 1 on, on lines of the same number in file 3.
-fn fold_by(facts: &[Fact<'_>], published: bool) -> (Vec<Row>, LivesSummary) {
-    let mut timelines = BlockLifecycles::new(published);
+fn fold_by(facts: &[Fact<'_>], published: bool) -> (Vec<Row>, BlockCounts) {
+    let mut timelines = BlockTimelines::new(published);
     for (place, fact) in (1..).zip(facts) {
         timelines.listen(&Event { at_ns: place as i64, fact: *fact }, Place { file: 3, line: place });
     }
@@ -18,8 +18,8 @@ fn fold_by(facts: &[Fact<'_>], published: bool) -> (Vec<Row>, LivesSummary) {
     (read(&path), timelines.summary())
 }
 
-/// The only lifecycle in the events, the same by both rules.
-fn life(facts: &[Fact<'_>]) -> Row {
+/// The only timeline in the events, the same by both rules.
+fn timeline(facts: &[Fact<'_>]) -> Row {
     let (mut rows, _) = fold_by(facts, false);
     assert_eq!(fold_by(facts, true).0, rows);
     assert_eq!(rows.len(), 1);
@@ -75,7 +75,7 @@ const SWITCHED: Fact<'static> = Fact::Switched { block: BLOCK, delta: 2 };
 fn of_an_observer_the_first_event_of_each_stage_counts() {
     let mut facts = vec![noticed(), requested(1), fetched("3:3"), added(1), ANNOUNCED, SENT, SWITCHED];
     facts.extend([noticed(), requested(9), fetched("4:4"), added(9), ANNOUNCED, SENT, SWITCHED, SELF_ADOPTED]);
-    let row = life(&facts);
+    let row = timeline(&facts);
     let stages = ["noticed", "requested", "fetched", "adopted", "announced", "sent", "switched"];
     for (place, stage) in (1..).zip(stages) {
         assert_eq!(integer(&row, &format!("{stage}_ns")), Some(place));
@@ -95,7 +95,7 @@ fn of_an_observer_the_first_event_of_each_stage_counts() {
 
 #[test]
 fn a_forger_s_size_comes_from_its_own_message_and_its_adoption_from_the_first() {
-    let row = life(&[forged(), added(3), SELF_ADOPTED, noticed(), fetched("3:3")]);
+    let row = timeline(&[forged(), added(3), SELF_ADOPTED, noticed(), fetched("3:3")]);
     assert_eq!(text(&row, "role"), Some("forger"));
     assert_eq!((integer(&row, "forged_ns"), integer(&row, "adopted_ns")), (Some(1), Some(2)));
     assert_eq!((integer(&row, "adopted_delta"), integer(&row, "size_bytes")), (Some(3), Some(88_000)));
@@ -103,13 +103,13 @@ fn a_forger_s_size_comes_from_its_own_message_and_its_adoption_from_the_first() 
     for name in ["noticed_ns", "noticed_from", "fetched_ns", "fetched_from", "requested_ns"] {
         assert_eq!(row[name], Value::Null, "{name}");
     }
-    let row = life(&[forged(), SELF_ADOPTED, added(3)]);
+    let row = timeline(&[forged(), SELF_ADOPTED, added(3)]);
     assert_eq!((integer(&row, "adopted_ns"), integer(&row, "adopted_delta")), (Some(2), Some(1)));
 }
 
 #[test]
 fn the_first_block_s_parent_is_named_as_the_node_names_it() {
-    let row = life(&[Fact::Forged { slot: 0, block_no: 0, block: BLOCK, parent: None }]);
+    let row = timeline(&[Fact::Forged { slot: 0, block_no: 0, block: BLOCK, parent: None }]);
     assert_eq!(text(&row, "parent"), Some("GenesisHash"));
     assert_eq!(integer(&row, "block_no"), Some(0));
 }
@@ -131,7 +131,7 @@ fn a_life_that_cannot_be_is_in_error_and_takes_no_more_events() {
         let later =
             [noticed(), requested(1), fetched("3:3"), forged(), added(1), ANNOUNCED, SENT, SELF_ADOPTED, SWITCHED];
         let all: Vec<Fact<'_>> = facts.iter().chain(&later).cloned().collect();
-        let row = life(&all);
+        let row = timeline(&all);
         assert_eq!((text(&row, "role"), text(&row, "error")), (Some("error"), Some(error)));
         for stage in ["requested", "fetched", "adopted", "announced", "sent", "switched"] {
             assert_eq!(row[&format!("{stage}_ns")], Value::Null, "{stage} after {error}");
@@ -151,7 +151,7 @@ fn a_change_of_the_chain_never_makes_an_error() {
 }
 
 #[test]
-fn lives_stand_by_number_then_hash_and_nameless_ones_last() {
+fn timelines_are_sorted_by_number_then_hash_and_nameless_ones_last() {
     let noticed = |block_no, block| Fact::Noticed { slot: 1, block_no, block: hash(block), peer: Peer::default() };
     let facts = [Fact::Sent { block: hash(1) }, noticed(5, 9), noticed(4, 8), noticed(5, 7), noticed(10, 2)];
     let order: Vec<String> =
@@ -187,7 +187,7 @@ fn a_forge_has_the_last_stages_of_its_own_slot() {
     facts.extend(round(40, true));
     facts.push(forged());
     facts.extend(round(40, true));
-    let row = life(&facts);
+    let row = timeline(&facts);
     let times: Vec<Option<i64>> = LOOP.iter().map(|name| integer(&row, name)).collect();
     assert_eq!(times, (8..15).map(Some).collect::<Vec<_>>());
 }
@@ -245,7 +245,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_order_of_events_makes_the_life_of_the_slow_fold(choices in prop::collection::vec(0..14usize, 1..12)) {
+    fn any_order_of_events_makes_the_timeline_of_the_slow_fold(choices in prop::collection::vec(0..14usize, 1..12)) {
         let facts: Vec<Fact<'_>> = choices
             .into_iter()
             .map(|choice| match choice {
@@ -277,7 +277,7 @@ proptest! {
 fn the_request_that_was_answered_is_told_with_the_size() {
     let requested =
         |remote| Fact::Requested { head: BLOCK, length: 1, peer: Peer { local: None, remote: Some(remote) } };
-    let row = life(&[
+    let row = timeline(&[
         noticed(),
         requested("a:1"),
         requested("b:1"),
@@ -289,13 +289,13 @@ fn the_request_that_was_answered_is_told_with_the_size() {
     assert_eq!((integer(&row, "requested_ns"), integer(&row, "answered_request_ns")), (Some(2), Some(3)));
     assert_eq!((text(&row, "fetched_from"), integer(&row, "fetched_bytes")), (Some("b:1"), Some(900)));
     // It came from a peer without any reported request.
-    let row = life(&[noticed(), requested("a:1"), fetched("z:1")]);
+    let row = timeline(&[noticed(), requested("a:1"), fetched("z:1")]);
     assert_eq!((integer(&row, "requested_ns"), row["answered_request_ns"].clone()), (Some(2), Value::Null));
 }
 
-/// The lifecycle in the events in this line order, each with its own time, and the number of events used late.
+/// The timeline in the events in this line order, each with its own time, and the number of events used late.
 fn displaced(facts: &[Fact<'_>], order: &[usize], published: bool) -> (Row, u64) {
-    let mut timelines = BlockLifecycles::new(published);
+    let mut timelines = BlockTimelines::new(published);
     for (place, &number) in (1..).zip(order) {
         timelines.listen(&Event { at_ns: number as i64 + 1, fact: facts[number] }, Place { file: 0, line: place });
     }
@@ -308,7 +308,7 @@ fn displaced(facts: &[Fact<'_>], order: &[usize], published: bool) -> (Row, u64)
 
 proptest! {
     #[test]
-    fn lines_in_the_wrong_order_tell_the_same_life(
+    fn lines_in_the_wrong_order_give_the_same_timeline(
         order in Just((0..12).collect::<Vec<usize>>()).prop_shuffle(),
         is_forger: bool,
     ) {
