@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_ordered_pair_is_measured_as_often_as_asked() {
+    fn every_ordered_pair_is_measured_as_often_as_requested() {
         let ends: Vec<End> = (1..4).map(|last| (None, Ipv4Addr::new(127, 66, 0, last))).collect();
         let measurement = Measurement { pings: 5, rate_per_s: 10_000, patience: Duration::from_secs(5) };
         let result = measure(&ends, measurement).unwrap();

@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn peers_stand_in_the_order_in_which_they_are_asked_and_both_ways_are_as_long() {
+    fn peers_are_in_the_order_of_the_requests_and_both_ways_are_as_long() {
         let cluster = Cluster::build(&order(52, Topology::TorusDense)).expect("possible");
         for (host, list) in cluster.upstream.iter().enumerate() {
             assert!(list.windows(2).all(|pair| pair[0].rtt_s <= pair[1].rtt_s));

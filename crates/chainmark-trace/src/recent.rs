@@ -122,7 +122,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn in_any_order_a_message_is_a_repetition_if_it_was_told(
+        fn in_any_order_a_message_is_a_repetition_if_it_was_reported(
             messages in prop::collection::vec((1_i64..200, 0_u64..3), 0..600),
         ) {
             let mut reported = FxHashSet::default();

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_lines_wait_than_are_asked() {
+    fn no_more_lines_wait_than_are_requested() {
         let mut filter = TimeFilter::new(LIMIT);
         for line in 0..1000 {
             let at_ns = line as i64 * 1000;

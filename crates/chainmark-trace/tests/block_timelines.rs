@@ -274,7 +274,7 @@ proptest! {
 }
 
 #[test]
-fn the_request_that_was_answered_is_told_with_the_size() {
+fn the_request_that_was_answered_is_stored_with_the_size() {
     let requested =
         |remote| Fact::Requested { head: BLOCK, length: 1, peer: Peer { local: None, remote: Some(remote) } };
     let row = timeline(&[

@@ -283,7 +283,7 @@ fn a_missing_log_and_a_missing_folder_are_named_and_leave_no_tables() {
 /// A device that accepts nothing: the write error must not be reported as an interruption, nor as success.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_told_as_such() {
+fn a_full_disk_is_reported_as_such() {
     let (folder, mut order) = order();
     let full = folder.join("events.parquet");
     std::os::unix::fs::symlink("/dev/full", folder.join("events.parquet.part")).unwrap();

@@ -75,7 +75,7 @@ fn records_begin_with_the_first_message_and_stand_for_every_slot_to_the_last() {
 }
 
 #[test]
-fn a_host_that_told_nothing_has_no_records() {
+fn a_host_that_reported_nothing_has_no_records() {
     let (rows, summary) = fold(&[], clock(SECOND_NS), false);
     assert_eq!((rows.len(), summary), (0, TimelineSummary::default()));
 }
@@ -114,7 +114,7 @@ fn the_last_loop_start_of_a_slot_counts_and_all_are_counted() {
 }
 
 #[test]
-fn stages_are_told_from_the_stage_before() {
+fn stages_are_measured_from_the_previous_stage() {
     let events = [
         at(4.125, loop_start(4)),
         at(4.25, Fact::BlockContext { slot: 4, block_no: 1, tip: None }),
@@ -201,7 +201,7 @@ fn a_loop_start_of_an_old_node_tells_the_ledger_s_figures_unless_they_are_zero()
 }
 
 #[test]
-fn the_mempool_s_size_is_carried_and_transactions_are_counted_where_they_were_told() {
+fn the_mempool_s_size_is_carried_and_transactions_are_counted_where_they_were_reported() {
     let events = [
         at(1.1, loop_start(1)),
         at(1.2, Fact::MempoolSize { transactions: 5 }),
@@ -356,7 +356,7 @@ fn the_first_record_has_no_resources_and_later_ones_only_by_the_published_rules(
 }
 
 #[test]
-fn a_restart_is_told_with_its_time() {
+fn a_restart_is_reported_with_its_time() {
     let events = [at(1.0, sample(100)), at(2.0, sample(110)), at(3.0, sample(4)), at(4.0, sample(14))];
     for published in BOTH_RULES {
         let (rows, summary) = fold(&events, clock(SECOND_NS), published);
@@ -838,7 +838,7 @@ fn a_sample_in_the_wrong_place_is_no_restart() {
 }
 
 #[test]
-fn what_is_told_twice_counts_once() {
+fn what_is_reported_twice_counts_once() {
     let once = [
         at(5.000_000_1, loop_start(5)),
         at(5.100_000_1, Fact::Leadership { slot: 5, leads: true }),

@@ -71,8 +71,8 @@ def map_parts(
 ) -> list[Taken]:
     """The function's results, in the order of the parts, independent of the order of their completion.
 
-    The first failure, or an interrupt, ends everything: waiting parts never start, running parts are told to
-    stop and waited for, so that nothing is running when this returns.
+    The first failure, or an interrupt, ends everything: waiting parts never start, running parts are
+    stopped and waited for, so that nothing is running when this returns.
 
     Args:
         function: importable and without side effects besides its result, so that it may run on another machine.

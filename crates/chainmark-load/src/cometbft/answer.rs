@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_applications_reason_is_kept_as_both_versions_report_it() {
+    fn the_applications_reason_is_stored_as_both_versions_report_it() {
         let reason = "refused with code 13 of sdk: insufficient fees; got: 1stake: insufficient fee";
         let reason_of = |answer| match answer {
             Answer::Matched { class: Class::CheckFailed, check_code: 13, message, .. } => message,
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn full_mempool_and_cache_are_told_apart_or_saturation_would_look_like_an_error() {
+    fn full_mempool_and_cache_are_distinguished_or_saturation_would_look_like_an_error() {
         let full = "mempool is full: number of txs 3 (max: 3), total txs bytes 60 (max: 67108864)";
         assert_eq!(error_answer(full), matched(Class::MempoolFull, 0));
         assert_eq!(error_answer("tx already exists in cache"), matched(Class::InCache, 0));

@@ -81,10 +81,10 @@ impl Carrier {
     }
 
     /// Whether the failed request followed others on its connection, and received no byte.
-    pub fn is_kept_and_silent(&self, slot: u32) -> bool {
+    pub fn is_reused_and_silent(&self, slot: u32) -> bool {
         match self {
-            Self::Http1(connections) => connections[slot as usize].is_kept_and_silent(),
-            Self::Http2(sessions) => sessions.stream(slot).circumstances.is_kept_and_silent,
+            Self::Http1(connections) => connections[slot as usize].is_reused_and_silent(),
+            Self::Http2(sessions) => sessions.stream(slot).circumstances.is_reused_and_silent,
         }
     }
 

@@ -158,7 +158,7 @@ impl Connection {
     }
 
     /// Whether the request followed others on this connection, and received no byte of its response.
-    pub fn is_kept_and_silent(&self) -> bool {
+    pub fn is_reused_and_silent(&self) -> bool {
         self.answers > 0 && self.parser.is_untouched()
     }
 

@@ -39,7 +39,7 @@ pub(super) struct IoCounts {
     pub failed: u64,
     pub bytes_in: u64,
     pub bytes_out: u64,
-    /// Idle connections that the server closed or asked to close (GOAWAY), and requests that were sent again because of that.
+    /// Idle connections that the server closed, at once or with GOAWAY, and the requests that were repeated for that.
     pub idle_closed: u64,
     pub told_to_go: u64,
     pub repeated: u64,

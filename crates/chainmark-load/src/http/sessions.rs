@@ -296,7 +296,7 @@ impl Sessions {
             let is_untouched = stream.is_untouched();
             stream.circumstances = Circumstances {
                 answers: session.answers,
-                is_kept_and_silent: session.answers > 0 && session.is_silent && is_untouched,
+                is_reused_and_silent: session.answers > 0 && session.is_silent && is_untouched,
                 is_unacknowledged: session.is_unacknowledged(),
             };
             stream.end();

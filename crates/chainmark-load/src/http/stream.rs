@@ -45,7 +45,7 @@ pub(super) struct Circumstances {
     /// Number of earlier complete responses.
     pub answers: u32,
     /// The request found the connection at rest after others, and nothing has come since.
-    pub is_kept_and_silent: bool,
+    pub is_reused_and_silent: bool,
     pub is_unacknowledged: bool,
 }
 

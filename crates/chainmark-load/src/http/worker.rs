@@ -547,7 +547,7 @@ impl<'p> Worker<'p> {
             Kind::Closed => is_prompt || self.carrier.is_unacknowledged(slot),
             _ => false,
         };
-        is_unread && self.carrier.is_kept_and_silent(slot)
+        is_unread && self.carrier.is_reused_and_silent(slot)
     }
 
     /// Sends a request again, on a new connection; its time continues. False: that is not allowed.
