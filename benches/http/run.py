@@ -214,7 +214,7 @@ def ours(program: Path, checks: bool = False) -> Generator:
             whole["requests"][0]["expect"] = {"json": True, "checks": [{"pointer": "/a", "type": "string"}]}
             text = json.dumps(whole)
         ran = run([str(program)], text)
-        books = json.loads(ran.output)["books"]
+        books = json.loads(ran.output)["counts"]
         if books["failed"]:
             raise SystemExit(f"{books['failed']} requests failed")
         return figures(books["ok"], seconds, ran)
@@ -357,7 +357,7 @@ def stall(program: Path, url: str, folder: Path) -> None:
     late = STALL_STOP_S * STALL_RATE
     ideal_s = STALL_STOP_S - 0.01 * STALL_S * STALL_RATE / late * STALL_STOP_S
     latency, service, lag = result["latency"], result["service"], result["lag"]
-    print(f"\nOpen loop, {STALL_RATE}/s for {STALL_S} s, the server stopped for {STALL_STOP_S} s: {result['books']}\n")
+    print(f"\nOpen loop, {STALL_RATE}/s for {STALL_S} s, the server stopped for {STALL_STOP_S} s: {result['counts']}\n")
     print_row(["", "p50 ms", "p99 ms", "max ms"])
     print_row(["---", "---:", "---:", "---:"])
     print_row(["what the schedule gives", "", f"{ideal_s * 1e3:.0f}", f"{STALL_STOP_S * 1e3:.0f}"])
@@ -368,7 +368,7 @@ def stall(program: Path, url: str, folder: Path) -> None:
 def memory(program: Path, url: str, seconds: int) -> None:
     """Print the peak memory with a thousand connections."""
     ran = run([str(program)], order(f"{url}/small", {"closed": {"clients": 1000}}, seconds))
-    books = json.loads(ran.output)["books"]
+    books = json.loads(ran.output)["counts"]
     print(f"\n1000 connections, {books['ok']:,} requests right, {books['failed']} failed: peak {ran.peak_mib:.1f} MiB")
 
 

@@ -61,11 +61,11 @@ def chainmark(files: list[str], out: Path, threads: int) -> int:
             "security_parameter": 40,
             "active_slots_coefficient": 0.05,
             "slots_out": None,
-            "lives_out": None,
+            "block_timelines_out": None,
             "events_out": str(out / f"{number}.parquet"),
         }
         summary = json.loads(native.TraceDecoder(json.dumps(order)).run() or "{}")
-        return int(summary["books"]["decoded"])
+        return int(summary["line_counts"]["decoded"])
 
     return _in_parts(files, threads, read)
 

@@ -384,7 +384,7 @@ def scan_head(path: str, max_lines: int) -> str:
     """
 
 class SwitchStats(TypedDict):
-    """What became of packets; crates/chainmark-net/src/books.rs says what each class means. Errors are lateness."""
+    """What became of packets, by the classes of crates/chainmark-net/src/accounting.rs. Errors are lateness."""
 
     read: int
     read_bytes: int

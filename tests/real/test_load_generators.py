@@ -78,22 +78,22 @@ def test_two_processes_ask_what_one_would_have_asked() -> None:
         alone = run_step(order, make_engine=native_engine)
         before = server.asked.total()
         both = run_step(order, make_engine=generators.make)
-        assert (both.books, both.warm_up) == (alone.books, alone.warm_up)
+        assert (both.counts, both.warm_up) == (alone.counts, alone.warm_up)
         assert _due_ns(both) == _due_ns(alone)
-        assert server.asked.total() - before == both.books.sent + both.warm_up.sent
+        assert server.asked.total() - before == both.counts.sent + both.warm_up.sent
         # Of the same two requests in turn, although each process asks every second one.
         assert server.asked["/work"] == server.asked["/work?2"]
         assert ([one.lost for one in both.generators], both.threads, both.ended) == (["", ""], 2, "time")
 
         clients = run_step(_order(server.url, CLIENTS, 5.0), make_engine=generators.make)
-        assert (clients.books.failed, clients.connections.opened) == (0, 5)
-        assert clients.books.ok == clients.books.due == clients.latency.n > 0
+        assert (clients.counts.failed, clients.connections.opened) == (0, 5)
+        assert clients.counts.ok == clients.counts.due == clients.latency.n > 0
 
         def interrupted(_: float) -> None:
             raise KeyboardInterrupt
 
         stopped = run_step(_order(server.url, CLIENTS, 5.0, 60.0), make_engine=generators.make, pause=interrupted)
-        assert (stopped.ended, stopped.books.failed) == ("stopped", 0)
+        assert (stopped.ended, stopped.counts.failed) == ("stopped", 0)
     assert set(psutil.Process().children(recursive=True)) <= others
 
 
@@ -108,17 +108,17 @@ def test_a_killed_process_takes_its_part_with_it_and_is_named(kind: LevelKind) -
         (error,) = [one for one in result.errors if one.kind == GENERATOR_LIMIT]
         assert error.detail.startswith("generator 2 of 2 was lost: its process ")
         assert error.detail.endswith(" ended by signal 9")
-        assert result.books.failed == error.count > 0
+        assert result.counts.failed == error.count > 0
         assert (result.ended, result.window_s < 30.0) == ("gave up", True)
         if kind is RATE:
             # All that was due until the end, of which the lost one had every second request.
             due = round(200.0 * (result.window_s + 0.2))
-            assert result.books.due + result.warm_up.due == pytest.approx(due, abs=2)
-            assert result.books.failed == pytest.approx(result.books.due / 2, abs=1)
+            assert result.counts.due + result.warm_up.due == pytest.approx(due, abs=2)
+            assert result.counts.failed == pytest.approx(result.counts.due / 2, abs=1)
         step = judge(result, known_profile().endpoint_sla("work"), Phase.PROBE)
         assert step.outcome is StepOutcome.GENERATOR_LIMITED
         again = run_step(_order(server.url, kind, order.level.value), make_engine=generators.make)
-        assert (again.books.failed, [one.lost for one in again.generators]) == (0, ["", ""])
+        assert (again.counts.failed, [one.lost for one in again.generators]) == (0, ["", ""])
 
 
 @pytest.mark.quiet

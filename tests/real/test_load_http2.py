@@ -39,7 +39,7 @@ def _loaded(server: Http2Server, **changes: Any) -> Finished:
     load.start()
     result = Finished.model_validate(load.finish())
     assert result.protocol == "HTTP/2"
-    assert sum(error.count for error in result.errors) == result.books.failed
+    assert sum(error.count for error in result.errors) == result.counts.failed
     return result
 
 
@@ -50,12 +50,12 @@ def _kinds(result: Finished) -> set[tuple[str, str]]:
 def test_a_connection_for_each_client_or_streams_of_shared_ones() -> None:
     with serving_http2() as server:
         alone = _loaded(server)
-        assert (alone.books.failed, alone.connections.opened, server.most_open) == (0, 4, 1)
+        assert (alone.counts.failed, alone.connections.opened, server.most_open) == (0, 4, 1)
     with serving_http2(most_streams=3) as server:
         # Five clients on a connection: no more streams at a time than the server takes, and none is refused.
         shared = _loaded(server, streams=5, mode={"closed": {"clients": 10}})
-        assert (shared.books.failed, shared.connections.opened, server.most_open) == (0, 2, 3)
-        assert shared.books.ok + shared.warm_up.ok == server.done[Does.ANSWER] > 10
+        assert (shared.counts.failed, shared.connections.opened, server.most_open) == (0, 2, 3)
+        assert shared.counts.ok + shared.warm_up.ok == server.done[Does.ANSWER] > 10
         assert shared.server == "known"
 
 
@@ -65,7 +65,7 @@ def test_a_rate_is_due_by_its_schedule_and_bodies_come_whole() -> None:
     mode = {"open": {"rate_per_s": 50.0, "connections": 8}}
     with serving_http2(Does.LARGE) as server:
         result = _loaded(server, requests=[post], mode=mode, streams=8, duration_s=0.5, max_slowest=25)
-    assert (result.books.due, result.books.ok, set(server.bodies)) == (25, 25, {len(body)})
+    assert (result.counts.due, result.counts.ok, set(server.bodies)) == (25, 25, {len(body)})
     assert result.latency.n == 25
     assert result.bytes_in > 25 * 60_000
     assert [slow.status for slow in result.slowest] == [200] * 25
@@ -89,15 +89,15 @@ def test_failures_by_their_kind(does: Does, kind: str, detail: str) -> None:
     # A busy machine may need longer than a short timeout for any other end.
     with serving_http2(does) as server:
         result = _loaded(server, timeout_s=0.1 if does is Does.HANG else 5.0)
-    assert (result.books.ok, _kinds(result)) == (0, {(kind, detail)})
-    assert result.books.failed > 0
+    assert (result.counts.ok, _kinds(result)) == (0, {(kind, detail)})
+    assert result.counts.failed > 0
 
 
 def test_what_a_server_ends_with_its_connection_has_failed() -> None:
     """Requests that it had begun are lost with the connection, too; it says why."""
     with serving_http2(Does.CALM) as server:
         result = _loaded(server, timeout_s=5.0)
-    assert (result.books.ok, result.books.failed > 0) == (0, True)
+    assert (result.counts.ok, result.counts.failed > 0) == (0, True)
     assert _kinds(result) == {("goaway", "GOAWAY with ENHANCE_YOUR_CALM")}
 
 
@@ -108,9 +108,9 @@ def test_what_a_server_had_not_begun_when_it_went_away_is_asked_once_more_whatev
         # As many answers as there are clients: nothing meets the end of a connection twice.
         with serving_http2(*[Does.ANSWER] * 2 * streams, Does.GO_AWAY) as server:
             result = _loaded(server, requests=[post], streams=streams, duration_s=1.0)
-        assert (result.books.failed, result.errors) == (0, ())
-        assert result.books.ok + result.warm_up.ok == server.done[Does.ANSWER]
-        assert result.connections.told_to_go > 0
+        assert (result.counts.failed, result.errors) == (0, ())
+        assert result.counts.ok + result.warm_up.ok == server.done[Does.ANSWER]
+        assert result.connections.goaway_closed > 0
         assert result.connections.repeated >= server.done[Does.GO_AWAY] > 0
 
 
@@ -124,15 +124,15 @@ def test_a_server_that_always_goes_away_is_asked_twice_and_then_has_failed() -> 
 def test_connections_end_after_so_many_requests() -> None:
     with serving_http2() as server:
         result = _loaded(server, requests_per_connection=5, streams=2)
-    requests = result.books.ok + result.warm_up.ok
-    assert result.books.failed == 0
+    requests = result.counts.ok + result.warm_up.ok
+    assert result.counts.failed == 0
     assert server.connections >= requests / 5
 
 
 def test_servers_of_other_protocols_are_told_of_in_words() -> None:
     with serving(always(Reply())) as server:
         result = _loaded(Http2Server(port=int(server.url.rsplit(":", 1)[1])), timeout_s=2.0)
-        assert result.books.ok == 0
+        assert result.counts.ok == 0
         # It may close the connection before it says that it does not understand.
         assert {error.kind for error in result.errors} <= {"protocol", "closed", "reset"}
 

@@ -59,12 +59,12 @@ fn decode(files: &[PathBuf], out: &Path) -> Result<HostCounts, Box<dyn Error>> {
         active_slots_coefficient: 0.05,
         slots_out: None,
         slots_group_rows: NonZeroUsize::MIN,
-        lives_out: None,
+        block_timelines_out: None,
         links_out: None,
         published_slots_out: None,
-        published_lives_out: None,
+        published_block_timelines_out: None,
         events_out: Some(out.to_owned()),
     };
     let clock = order.clock()?;
-    Ok(decode_host(&order, clock, &Control::default())?.books)
+    Ok(decode_host(&order, clock, &Control::default())?.line_counts)
 }

@@ -77,7 +77,7 @@ pub struct HostCounts {
     pub decoded_by_message: BTreeMap<String, u64>,
     pub ignored_by_message: BTreeMap<String, u64>,
     /// The first few.
-    pub malformed_kept: Vec<Malformed>,
+    pub malformed_examples: Vec<Malformed>,
     /// Time stamp of the first readable line.
     pub first_ns: Option<i64>,
     /// Time stamp of the last line that has one, even if it was cut off.

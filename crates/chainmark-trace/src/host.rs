@@ -46,11 +46,11 @@ pub struct HostRequest {
     /// Rows of a group of the table of slots: fewer where many hosts are put together at a time.
     #[serde(default = "default_group_rows")]
     pub slots_group_rows: NonZeroUsize,
-    pub lives_out: Option<PathBuf>,
+    pub block_timelines_out: Option<PathBuf>,
     pub links_out: Option<PathBuf>,
-    /// The tables of slots and of lives by the published analysis's rules as well, if the first ones are not.
+    /// The tables of slots and of block timelines by the published analysis's rules as well, if the first ones are not.
     pub published_slots_out: Option<PathBuf>,
-    pub published_lives_out: Option<PathBuf>,
+    pub published_block_timelines_out: Option<PathBuf>,
     pub events_out: Option<PathBuf>,
 }
 
@@ -115,11 +115,11 @@ fn quiet_ns(clock: Clock) -> i64 {
 #[derive(Debug, Serialize)]
 pub struct HostSummary {
     pub host: String,
-    pub books: HostCounts,
+    pub line_counts: HostCounts,
     /// What became of the decoded messages.
     pub usage: Usage,
     pub timeline: TimelineSummary,
-    pub lives: BlockCounts,
+    pub block_counts: BlockCounts,
     pub links: LinksSummary,
     /// Least, median and greatest time from a slot's start to its loop start, over the loop starts that are used; where
     /// none is, over all.
@@ -149,19 +149,20 @@ pub fn decode_host(order: &HostRequest, clock: Clock, control: &Control) -> Resu
     }
     let analysis = folds.analysis;
     let group_rows = order.slots_group_rows.get();
-    analysis.tables.write(order.lives_out.as_deref(), order.slots_out.as_deref(), group_rows, control)?;
+    analysis.tables.write(order.block_timelines_out.as_deref(), order.slots_out.as_deref(), group_rows, control)?;
     if let Some(tables) = &analysis.published {
-        let (block_timelines, slots) = (order.published_lives_out.as_deref(), order.published_slots_out.as_deref());
+        let (block_timelines, slots) =
+            (order.published_block_timelines_out.as_deref(), order.published_slots_out.as_deref());
         tables.write(block_timelines, slots, group_rows, control)?;
     }
     write_unless_cancelled(order.links_out.as_deref(), control, |path| analysis.links.write(path))?;
     let bytes = counts.files.iter().map(|file| file.stored_bytes).sum();
     Ok(HostSummary {
         host: order.host.clone(),
-        books: counts,
+        line_counts: counts,
         usage: analysis.usage,
         timeline: analysis.tables.timeline.summary(),
-        lives: analysis.tables.block_timelines.summary(),
+        block_counts: analysis.tables.block_timelines.summary(),
         links: analysis.links.summary(),
         loop_offsets_s: least_median_greatest(analysis.used_offsets_ns)
             .or_else(|| least_median_greatest(analysis.unused_offsets_ns)),
@@ -256,7 +257,7 @@ impl Range {
 
 impl Folds {
     fn new(order: &HostRequest, clock: Clock) -> Result<Self> {
-        let twice = order.published_slots_out.is_some() || order.published_lives_out.is_some();
+        let twice = order.published_slots_out.is_some() || order.published_block_timelines_out.is_some();
         Ok(Self {
             filter: TimeFilter::new(quiet_ns(clock)),
             analysis: Analysis {
@@ -351,10 +352,10 @@ mod tests {
             active_slots_coefficient: 0.05,
             slots_out: None,
             slots_group_rows: default_group_rows(),
-            lives_out: None,
+            block_timelines_out: None,
             links_out: None,
             published_slots_out: None,
-            published_lives_out: None,
+            published_block_timelines_out: None,
             events_out: None,
         };
         change(&mut order);

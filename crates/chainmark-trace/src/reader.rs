@@ -69,7 +69,7 @@ pub fn read_host(
     reader.end();
     let mut counts = reader.decoder.counts();
     counts.files = reader.files;
-    counts.malformed_kept = reader.malformed_lines;
+    counts.malformed_examples = reader.malformed_lines;
     (counts.decoded, counts.ignored, counts.malformed) =
         (reader.tally.decoded, reader.tally.ignored, reader.tally.malformed);
     counts.check()?;

@@ -65,10 +65,10 @@ fn order() -> (PathBuf, HostRequest) {
         active_slots_coefficient: 0.05,
         slots_out: out("slots.parquet"),
         slots_group_rows: NonZeroUsize::new(8192).unwrap(),
-        lives_out: out("lives.parquet"),
+        block_timelines_out: out("lives.parquet"),
         links_out: out("links.parquet"),
         published_slots_out: None,
-        published_lives_out: None,
+        published_block_timelines_out: None,
         events_out: out("events.parquet"),
     };
     (folder, order)
@@ -93,7 +93,7 @@ fn names(folder: &Path) -> Vec<String> {
 fn one_reading_fills_the_tables_of_both_rules() {
     let (folder, mut order) = order();
     order.published_slots_out = Some(folder.join("published-slots.parquet"));
-    order.published_lives_out = Some(folder.join("published-lives.parquet"));
+    order.published_block_timelines_out = Some(folder.join("published-lives.parquet"));
     let summary = run(&order, &Control::default()).unwrap();
     assert_eq!(summary.timeline.records, 3);
     let own = read(&order.slots_out.unwrap());
@@ -102,7 +102,10 @@ fn one_reading_fills_the_tables_of_both_rules() {
     // A slot without a density in any line has none, or by the published rules 0.
     assert_eq!(column(&own, "density"), [Value::Null, Value::Null, Value::Number(0.0481)]);
     assert_eq!(column(&published, "density"), [0.0, 0.0, 0.0481].map(Value::Number));
-    assert_eq!(read(&order.lives_out.unwrap()).len(), read(&order.published_lives_out.unwrap()).len());
+    assert_eq!(
+        read(&order.block_timelines_out.unwrap()).len(),
+        read(&order.published_block_timelines_out.unwrap()).len()
+    );
     fs::remove_dir_all(&folder).unwrap();
 }
 
@@ -110,8 +113,8 @@ fn one_reading_fills_the_tables_of_both_rules() {
 fn one_reading_fills_all_tables_in_the_order_of_time() {
     let (folder, order) = order();
     let summary = run(&order, &Control::default()).unwrap();
-    assert_eq!((summary.books.raw_lines, summary.books.decoded, summary.books.ignored), (10, 8, 1));
-    assert_eq!((summary.timeline.records, summary.lives.forged), (3, 1));
+    assert_eq!((summary.line_counts.raw_lines, summary.line_counts.decoded, summary.line_counts.ignored), (10, 8, 1));
+    assert_eq!((summary.timeline.records, summary.block_counts.forged), (3, 1));
     assert_eq!((summary.usage.used, summary.usage.unused.len()), (8, 0));
     assert_eq!(summary.loop_offsets_s, Some([0.0625, 0.125, 0.25]));
     assert_eq!(summary.bytes as usize, early_log().len() + late_log().len());
@@ -120,7 +123,7 @@ fn one_reading_fills_all_tables_in_the_order_of_time() {
     assert_eq!(column(&slots, "started_s"), [0.25, 0.125, 0.0625].map(Value::Number));
     assert_eq!(column(&slots, "density"), [Value::Null, Value::Null, Value::Number(0.0481)]);
 
-    let block_timelines = read(&order.lives_out.unwrap());
+    let block_timelines = read(&order.block_timelines_out.unwrap());
     let places: Vec<&Value> =
         ["forged_file", "forged_line", "sent_file", "sent_line"].map(|name| &block_timelines[0][name]).to_vec();
     assert_eq!(places, [0, 6, 1, 2].map(Value::Integer).iter().collect::<Vec<_>>());
@@ -172,14 +175,14 @@ fn a_log_does_not_end_with_a_line_stamped_a_day_ahead() {
     lines.push(started(39).replace("2026-02-05", "2026-02-06"));
     let (summary, slots, _) = summary_of(&lines);
     assert_eq!((slots.len(), summary.usage.unused["implausible time"]), (40, 1));
-    assert_eq!(summary.books.last_ns, Some(1_770_317_536_000_000_000 + 39_250_000_000));
+    assert_eq!(summary.line_counts.last_ns, Some(1_770_317_536_000_000_000 + 39_250_000_000));
 }
 
 #[test]
 fn a_lone_line_of_no_event_does_not_say_when_a_log_begins_or_ends() {
     let stray = |at: &str, day: &str| line(at, "Startup.Something", "\"kind\":\"Other\"").replace("02-05", day);
     let mut lines: Vec<String> = (0..40).map(started).collect();
-    let ends = |lines: &[String]| (summary_of(lines).0.books.first_ns, summary_of(lines).0.books.last_ns);
+    let ends = |lines: &[String]| (summary_of(lines).0.line_counts.first_ns, summary_of(lines).0.line_counts.last_ns);
     let expected = ends(&lines);
     for day in ["02-04", "02-06"] {
         lines.insert(0, stray("16.1", day));
@@ -271,7 +274,7 @@ fn a_missing_log_and_a_missing_folder_are_named_and_leave_no_tables() {
     assert!(error.contains("3-missing"), "{error}");
     order.files.pop();
     order.slots_out = Some(folder.join("nowhere").join("slots.parquet"));
-    order.lives_out = None;
+    order.block_timelines_out = None;
     order.links_out = None;
     order.events_out = None;
     let error = run(&order, &Control::default()).unwrap_err().to_string();

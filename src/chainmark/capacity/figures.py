@@ -17,7 +17,7 @@ _NEVER_ANSWERED = Centile(value_s=None, missing="never answered")
 def figures_of(step: Step) -> StepFigures:
     """The figures of a step; counts and latencies have the names that the engine gives them."""
     result = step.result
-    measured = dict(result.latency_all) | dict(result.books)
+    measured = dict(result.latency_all) | dict(result.counts)
     return StepFigures(
         kind=step.level.kind.value,
         level=step.level.value,

@@ -71,7 +71,7 @@ class ErrorClass(_Measured):
     Attributes:
         kind: one of the engine's :data:`.engine.FAILURES`.
         status: the HTTP status, if there was one.
-        told: the members of the body that distinguish errors, by pointer.
+        reported: the members of the body that distinguish errors, by pointer.
         detail: further details.
         example: the server's response to the first of them.
         count: number of requests.
@@ -80,7 +80,7 @@ class ErrorClass(_Measured):
 
     kind: Failure = Field(alias="class")
     status: int | None
-    told: dict[str, Any]
+    reported: dict[str, Any]
     detail: str
     example: str
     count: int
@@ -123,14 +123,14 @@ class Connections(_Measured):
 
     Attributes:
         idle_closed: closed by the server while idle, as the next request on them showed.
-        told_to_go: closed by an HTTP/2 server as announced (GOAWAY without an error).
+        goaway_closed: closed by an HTTP/2 server as announced (GOAWAY without an error).
         repeated: requests that were repeated for either reason.
     """
 
     opened: int
     failed: int
     idle_closed: int
-    told_to_go: int
+    goaway_closed: int
     repeated: int
 
 
@@ -176,7 +176,7 @@ class SlowRequest(_Measured):
 class PartFigures(_Measured):
     """The window's requests to one endpoint of a mix; ``latency`` of correct responses, errors by kind."""
 
-    books: RequestCounts
+    counts: RequestCounts
     latency: Latencies
     errors: dict[Failure, int]
 
@@ -227,7 +227,7 @@ class Finished(_Measured):
         slowest: the slowest requests, the slowest first; as many as were requested.
     """
 
-    books: RequestCounts
+    counts: RequestCounts
     warm_up: RequestCounts
     started_ns: int
     window_s: float

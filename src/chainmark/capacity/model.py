@@ -291,15 +291,15 @@ class StepResult(Finished):
         return result
 
     def _check(self) -> None:
-        for counts, errors in ((self.books, self.errors), (self.warm_up, self.warm_up_errors)):
+        for counts, errors in ((self.counts, self.errors), (self.warm_up, self.warm_up_errors)):
             classed = sum(error.count for error in errors)
             if classed != counts.failed:
                 raise EnvironmentFailure(
                     f"the load engine classed {classed} of {counts.failed} failed requests at {self.level}"
                 )
-        if self.latency.n != self.books.ok:
+        if self.latency.n != self.counts.ok:
             raise EnvironmentFailure(
-                f"the load engine's histogram holds {self.latency.n} of {self.books.ok} right answers at {self.level}"
+                f"the load engine's histogram holds {self.latency.n} of {self.counts.ok} right answers at {self.level}"
             )
 
     @property
@@ -335,12 +335,12 @@ class StepResult(Finished):
     @property
     def ok_per_s(self) -> float:
         """Correct responses per second of the window."""
-        return self.books.ok / self.window_s if self.window_s > 0 else 0.0
+        return self.counts.ok / self.window_s if self.window_s > 0 else 0.0
 
     @property
     def due_per_s(self) -> float:
         """Requests due (rate) or started (clients) per second of the window."""
-        return self.books.due / self.window_s if self.window_s > 0 else 0.0
+        return self.counts.due / self.window_s if self.window_s > 0 else 0.0
 
     @property
     def generator_cpu_share(self) -> float:
@@ -359,11 +359,11 @@ class StepResult(Finished):
         Responses while draining do not count: an overloaded server works off its backlog after the window.
         A window without a whole second is judged by its counts: all that was sent.
         """
-        if not self.books.due:
+        if not self.counts.due:
             return None
         whole = self.whole_seconds()
         if not whole:
-            return (self.books.ok + self.books.failed) / self.books.due
+            return (self.counts.ok + self.counts.failed) / self.counts.due
         answered = sum(self.series.ok[i] + self.series.failed[i] for i in whole)
         return float(answered) / (self.due_per_s * len(whole))
 

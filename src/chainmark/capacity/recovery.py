@@ -61,7 +61,7 @@ class HealthProbes:
     def add(self, result: StepResult) -> None:
         """Count the requests of a check."""
         self.count += 1
-        self.counts += result.warm_up + result.books
+        self.counts += result.warm_up + result.counts
 
     def limit_s(self) -> float | None:
         """A median up to this counts as recovered."""
@@ -90,10 +90,10 @@ class Recovery:
 
 def median_s(result: StepResult, read_histogram: ReadHistogram = native_histogram) -> float | None:
     """Of all requests, with failures slower than any response; None if half of them failed, or there were none."""
-    half = 0.5 * result.books.due
-    if not result.books.ok or half > result.books.ok:
+    half = 0.5 * result.counts.due
+    if not result.counts.ok or half > result.counts.ok:
         return None
-    return read_histogram(result.latency.hdr).quantile(half / result.books.ok)
+    return read_histogram(result.latency.hdr).quantile(half / result.counts.ok)
 
 
 @dataclass(frozen=True)

@@ -87,10 +87,10 @@ def notes_of(endpoint_result: EndpointResult) -> list[str]:
 def _repetition_notes(endpoint_result: EndpointResult) -> list[str]:
     """The effect of connections that the server closed between requests."""
     results = [step.result for step in endpoint_result.steps()]
-    reported = units.plural(sum(result.connections.told_to_go for result in results), "HTTP/2 connection")
+    reported = units.plural(sum(result.connections.goaway_closed for result in results), "HTTP/2 connection")
     closed = units.plural(sum(result.connections.idle_closed for result in results), "connection")
     notes = []
-    if any(result.connections.told_to_go for result in results):
+    if any(result.connections.goaway_closed for result in results):
         notes.append(
             f"the server told {reported} to go away (GOAWAY without an error): what it had not begun was sent once "
             "more on a new one"
@@ -238,11 +238,11 @@ def _part(part: MixPart, figures: PartFigures, step: Step) -> PartEntry:
         ),
         None,
     )
-    counts, latency = figures.books, figures.latency
+    counts, latency = figures.counts, figures.latency
     return PartEntry(
         id=part.id,
         label=part.label,
-        share=counts.due / step.result.books.due if step.result.books.due else None,
+        share=counts.due / step.result.counts.due if step.result.counts.due else None,
         due=counts.due,
         ok=counts.ok,
         failed=counts.failed,
@@ -260,7 +260,7 @@ def _error(error: ErrorClass) -> ErrorEntry:
     return ErrorEntry(
         kind=error.kind,
         status=error.status,
-        told={pointer.strip("/"): _as_text(value) for pointer, value in error.told.items()},
+        told={pointer.strip("/"): _as_text(value) for pointer, value in error.reported.items()},
         detail=error.detail,
         count=error.count,
         first_s=error.first_s,

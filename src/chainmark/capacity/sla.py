@@ -86,7 +86,7 @@ class _Evidence:
 
     @property
     def counts(self) -> RequestCounts:
-        return self.result.books
+        return self.result.counts
 
     @property
     def closed_idle(self) -> int:
@@ -116,11 +116,11 @@ class _PartEvidence(_Evidence):
     @property
     def clustering(self) -> float:
         """That of the part."""
-        return of_part(super().clustering, self.counts.due, self.result.books.due)
+        return of_part(super().clustering, self.counts.due, self.result.counts.due)
 
     @property
     def counts(self) -> RequestCounts:
-        return self.part.books
+        return self.part.counts
 
     @property
     def closed_idle(self) -> int:
@@ -221,7 +221,7 @@ def _reason(against: list[StepCondition], evidence: _Evidence) -> StepCondition:
     """The first missed condition by their order; errors, if the responses alone would have been fast enough."""
     if StepCondition.ERRORS in against:
         slow = evidence.latency.count_over(evidence.sla.p99_s)
-        if slow <= 0.01 * evidence.result.books.due:
+        if slow <= 0.01 * evidence.result.counts.due:
             return StepCondition.ERRORS
     return against[0]
 
@@ -306,7 +306,7 @@ def _achieved(evidence: _Evidence) -> ConditionResult:
         return ConditionResult(
             StepCondition.ACHIEVED, None, limit, StepOutcome.INCONCLUSIVE, met=False, note="nothing was due"
         )
-    half = _NORMAL * _queue_noise(result) / result.books.due
+    half = _NORMAL * _queue_noise(result) / result.counts.due
     low, high = share - half, share + half
     # The same decision for the share that was not achieved.
     outcome = _separated(1.0 - high, 1.0 - low, 1.0 - limit)
@@ -324,11 +324,11 @@ def _queue_noise(result: StepResult) -> float:
     everything = result.latency_all
     under_way = result.due_per_s * (everything.mean_s or 0.0)
     waiting = result.due_per_s * ((everything.mean_s or 0.0) - (everything.min_s or 0.0))
-    return math.sqrt(2.0 * min(under_way + waiting**2, float(result.books.due)))
+    return math.sqrt(2.0 * min(under_way + waiting**2, float(result.counts.due)))
 
 
 def _samples(evidence: _Evidence) -> ConditionResult:
-    due, required = evidence.result.books.due, evidence.sla.min_requests
+    due, required = evidence.result.counts.due, evidence.sla.min_requests
     outcome = StepOutcome.PASS if due >= required else StepOutcome.INCONCLUSIVE
     return ConditionResult(StepCondition.SAMPLES, float(due), float(required), outcome, met=True)
 
@@ -337,7 +337,7 @@ def _generator(evidence: _Evidence) -> ConditionResult:
     """A limit that its machine met; else the worse of its lateness and its processor time."""
     result = evidence.result
     if result.generator_limited:
-        share = result.generator_limited / result.books.due
+        share = result.generator_limited / result.counts.due
         note = f"share of the requests that could not be made: {machine_limits(result)}"
         return ConditionResult(StepCondition.GENERATOR, share, 0.0, StepOutcome.FAIL, met=False, note=note)
     readings = [(result.generator_cpu_share, CPU_SHARE, "share of the generator's processor time")]

@@ -177,7 +177,7 @@ def timeout_of(stated_s: float | None, sla: Sla) -> float:
 def _is_silent(result: StepResult) -> bool:
     """Whether no request was answered."""
     unanswered = sum(error.count for error in result.errors if error.kind in UNANSWERED)
-    return 0 < result.books.due == unanswered
+    return 0 < result.counts.due == unanswered
 
 
 @dataclass
@@ -277,7 +277,7 @@ class StepRunner:
 
     def _expect_connections(self, step: Step) -> None:
         """The same for a server that went away just before the step's end."""
-        if step.outcome is StepOutcome.FAIL and step.result.books.failed and self._presence.refuses():
+        if step.outcome is StepOutcome.FAIL and step.result.counts.failed and self._presence.refuses():
             ended_ns = step.result.started_ns + round((step.result.warm_up_s + step.result.window_s) * 1e9)
             raise Interrupted(
                 replace(step, partial=True), Gone(self.target.name, ended_ns, "it accepts no connections")

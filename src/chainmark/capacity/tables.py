@@ -112,7 +112,7 @@ def _step_row(number: int, endpoint_result: EndpointResult, step: Step) -> StepR
         step=number,
         endpoint=endpoint_result.endpoint.id,
         started_ns=result.started_ns,
-        sent=result.books.sent,
+        sent=result.counts.sent,
         warm_up_due=result.warm_up.due,
         service_p99_s=result.service.p99_s,
         connections_opened=result.connections.opened,
@@ -147,7 +147,7 @@ def errors_frame(endpoint_results: Sequence[EndpointResult]) -> pl.DataFrame:
             "step": number,
             "kind": error.kind,
             "status": error.status,
-            "told": json.dumps(dict(error.told), sort_keys=True, ensure_ascii=False),
+            "told": json.dumps(dict(error.reported), sort_keys=True, ensure_ascii=False),
             "detail": error.detail,
             "count": error.count,
             "first_s": error.first_s,
@@ -225,7 +225,7 @@ def _course_samples(endpoint_result: EndpointResult, course: Course) -> pl.DataF
         result = result_of(item, endpoint_result.sla)
         if item.course != course or result.note:
             continue
-        counts = item.step.result.books
+        counts = item.step.result.counts
         failed = counts.failed - item.step.result.closed_idle
         # A server that had not recovered, or an SLA that was never missed, counts with the end.
         end = course.last if isinstance(course, Ramp) else course.after_s
@@ -271,7 +271,7 @@ def _records(
     classes = np.frombuffer(records.classes, dtype="u1")
     right, no_error = (classes == RECORD_CLASSES.index(item) for item in (RIGHT, IDLE_CLOSE))
     failed = ~right & ~no_error
-    rows, due = len(due_s) + step.result.records_left_out, step.result.books.due
+    rows, due = len(due_s) + step.result.records_left_out, step.result.counts.due
     if rows != due:
         raise EnvironmentFailure(f"the load engine kept {rows} records of the {due} requests at {step.level}")
     latency_s = np.where(right, latency_s, np.nan)

@@ -436,7 +436,7 @@ def _counts(result: ServerResult) -> dict[str, dict[str, int]]:
     """The accounting of every endpoint, summed over its steps, and of the requests between them."""
     counts = {}
     for endpoint in result.endpoint_results:
-        steps = sum((step.result.books for step in endpoint.steps()), start=NO_REQUESTS)
+        steps = sum((step.result.counts for step in endpoint.steps()), start=NO_REQUESTS)
         counts[f"requests to {endpoint.endpoint.label}"] = _classes(steps)
         if endpoint.looks.counts.due:
             counts[f"requests to {endpoint.endpoint.label} between the steps"] = _classes(endpoint.looks.counts)

@@ -93,12 +93,12 @@ def finished(
     ok = len(values)
     books = {"due": ok + failed + unsent, "sent": ok + failed, "ok": ok, "failed": failed, "unsent": unsent}
     refused = {
-        "class": "status", "status": 500, "told": {"/code": 12}, "detail": "", "example": "", "count": failed,
+        "class": "status", "status": 500, "reported": {"/code": 12}, "detail": "", "example": "", "count": failed,
         "first_s": 1.5,
     }  # fmt: skip
     per_second = answered or []
     return {
-        "books": books,
+        "counts": books,
         "warm_up": {"due": 0, "sent": 0, "ok": 0, "failed": 0, "unsent": 0},
         "started_ns": 1_700_000_000_000_000_000,
         "window_s": window_s,
@@ -111,7 +111,7 @@ def finished(
         "classes": [refused] if failed else [],
         "warm_up_classes": [],
         "series": _series(per_second, slow or [0] * len(per_second)),
-        "connections": {"opened": 1, "failed": 0, "idle_closed": 0, "told_to_go": 0, "repeated": 0},
+        "connections": {"opened": 1, "failed": 0, "idle_closed": 0, "goaway_closed": 0, "repeated": 0},
         "bytes_in": 300 * ok,
         "bytes_out": 200 * ok,
         "cpu_s": cpu_s,

@@ -73,7 +73,7 @@ def test_a_closed_loop_measures_and_its_histogram_says_the_same_as_its_records(u
     load.start()
     result = load.finish()
     assert json.loads(load.progress())["phase"] == "done"
-    books = result["books"]
+    books = result["counts"]
     assert books["due"] == books["ok"] > 0
     assert (result["ended"], result["window_s"], result["threads"]) == ("time", 0.3, 1)
     assert sum(result["series"]["ok"]) == books["ok"] + result["warm_up"]["ok"]
@@ -100,7 +100,7 @@ def test_an_open_loop_is_due_by_its_schedule(url: str) -> None:
         load.start()
         results.append(load.finish())
     one, two = results
-    assert one["books"]["due"] == one["books"]["ok"] == two["books"]["due"]
+    assert one["counts"]["due"] == one["counts"]["ok"] == two["counts"]["due"]
     assert one["records"] is not None
     assert two["records"] is not None
     assert one["records"]["due_ns"] == two["records"]["due_ns"]
@@ -118,8 +118,8 @@ def test_errors_are_told_apart_by_what_the_server_says(url: str) -> None:
     )  # fmt: skip
     [failures] = result["classes"]
     assert (failures["class"], failures["status"]) == ("status", 500)
-    assert failures["told"] == {"/code": 4, "/message": "no such thing"}
-    assert failures["count"] == result["books"]["failed"] == sum(result["series"]["errors"]["status"])
+    assert failures["reported"] == {"/code": 4, "/message": "no such thing"}
+    assert failures["count"] == result["counts"]["failed"] == sum(result["series"]["errors"]["status"])
 
 
 def test_histograms_merge_or_repetitions_could_not_be_judged_together(url: str) -> None:
@@ -172,7 +172,7 @@ def test_ctrl_c_ends_the_waiting_and_the_result_is_still_to_be_had(url: str) -> 
     load.stop()
     result = load.finish()
     assert result["ended"] == "stopped"
-    assert result["books"]["ok"] > 0
+    assert result["counts"]["ok"] > 0
 
 
 def test_the_classes_of_records_have_names() -> None:

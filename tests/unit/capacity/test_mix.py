@@ -161,7 +161,7 @@ def _part(latencies_s: list[float], failed: int = 0) -> dict[str, Any]:
     whole = finished(latencies_s)
     n = len(latencies_s)
     books = {"due": n + failed, "sent": n + failed, "ok": n, "failed": failed, "unsent": 0}
-    return {"books": books, "latency": whole["latency"], "errors": {"status": failed} if failed else {}}
+    return {"counts": books, "latency": whole["latency"], "errors": {"status": failed} if failed else {}}
 
 
 def test_each_endpoint_keeps_to_its_own_agreement() -> None:

@@ -82,8 +82,8 @@ def test_random_counts_are_believed_if_they_add_up_and_only_then(counts: list[in
 @pytest.mark.parametrize(
     ("place", "wrong", "told"),
     [
-        (("books", "unsent"), 1, "counts of 303 requests do not add up"),
-        (("books", "sent"), 302, "counts of 303 requests do not add up"),
+        (("counts", "unsent"), 1, "counts of 303 requests do not add up"),
+        (("counts", "sent"), 302, "counts of 303 requests do not add up"),
         (("warm_up", "ok"), 1, "counts of 0 requests do not add up"),
         (("classes", 0, "count"), 2, "classed 2 of 3 failed requests"),
         (("warm_up_classes", 0, "count"), 5, "classed 5 of 4 failed requests"),
@@ -96,7 +96,7 @@ def test_sums_that_do_not_add_up_are_not_believed(place: tuple[str | int, ...], 
     if place[0] == "warm_up_classes":
         result["warm_up"] |= {"due": 4, "sent": 4, "failed": 4}
         result["warm_up_classes"] = [dict(result["classes"][0], count=4)]
-    assert StepResult.of(order(), result).books.due == 303
+    assert StepResult.of(order(), result).counts.due == 303
     of: Any = result
     for key in place[:-1]:
         of = of[key]
@@ -111,7 +111,7 @@ def test_a_result_keeps_what_the_engine_told() -> None:
     assert result.due_per_s == pytest.approx(30.3)
     assert result.latency.p99_s == pytest.approx(0.1)
     assert result.lag.p99_s is None, "no figure of no requests"
-    assert result.errors[0].told == {"/code": 12}
+    assert result.errors[0].reported == {"/code": 12}
     assert result.generator_cpu_share == pytest.approx(0.01)
 
 

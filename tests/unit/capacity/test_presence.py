@@ -97,7 +97,7 @@ class _Load:
         if self.is_answered:
             return finished([0.02] * 400, self.order["duration_s"], answered=[40] * took_s, ended=ended)
         told = finished([], 1.0, failed=20, answered=[0] * took_s, ended=ended)
-        told["classes"][0] |= {"class": self.world.kind, "status": None, "told": {}}
+        told["classes"][0] |= {"class": self.world.kind, "status": None, "reported": {}}
         told["series"] |= {"failed": [20] + [0] * (took_s - 1), "errors": {self.world.kind: [20] + [0] * (took_s - 1)}}
         return told
 
@@ -239,7 +239,7 @@ class _Scripted:
 def _silent(answered: list[int], failed: int = 20, kind: str = "timeout") -> dict[str, Any]:
     """So many answers in each second, and failures of one kind in the last."""
     told = finished([0.1] * sum(answered), 10.0, failed, answered=answered)
-    told["classes"][0] |= {"class": kind, "status": None, "told": {}}
+    told["classes"][0] |= {"class": kind, "status": None, "reported": {}}
     failures = [*[0] * (len(answered) - 1), failed]
     told["series"] |= {"failed": failures, "errors": {kind: failures}}
     return told
@@ -270,7 +270,7 @@ def test_a_server_that_stays_silent_was_gone_when_its_answers_ended() -> None:
         script.measure(runner)
     assert ended.value.gone == Gone("here", STARTED_NS + 3_000_000_000, "it accepts no connections")
     assert ended.value.step is not None
-    assert (ended.value.step.partial, ended.value.step.result.books.ok) == (True, 120)
+    assert (ended.value.step.partial, ended.value.step.result.counts.ok) == (True, 120)
     assert runner.done == []
 
 

@@ -188,7 +188,7 @@ def without_room(ok: int, no_room: int, failed: int = 0) -> dict[str, Any]:
     """A step of which so many requests found no room on the generator's machine."""
     told = finished([0.1] * ok, failed=failed + no_room)
     limit: dict[str, Any] = {
-        "class": "generator", "status": None, "told": {}, "detail": "too many open files; raise `ulimit -n`",
+        "class": "generator", "status": None, "reported": {}, "detail": "too many open files; raise `ulimit -n`",
         "example": "", "first_s": 1.0,
     }  # fmt: skip
     kept = [{**entry, "count": failed} for entry in told["classes"] if failed]

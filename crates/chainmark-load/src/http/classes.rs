@@ -187,7 +187,7 @@ const OTHERS: &str = "others";
 pub struct ClassReport {
     pub class: &'static str,
     pub status: Option<u16>,
-    pub told: Map<String, Value>,
+    pub reported: Map<String, Value>,
     pub detail: String,
     pub example: String,
     pub count: u64,
@@ -200,7 +200,7 @@ impl ClassReport {
         Self {
             class: class.kind.name(),
             status: class.status,
-            told: class.reported.clone(),
+            reported: class.reported.clone(),
             detail: class.detail.clone(),
             example: class.example.clone(),
             count: class.counts[phase],

@@ -41,7 +41,7 @@ pub(super) struct IoCounts {
     pub bytes_out: u64,
     /// Idle connections that the server closed, at once or with GOAWAY, and the requests that were repeated for that.
     pub idle_closed: u64,
-    pub told_to_go: u64,
+    pub goaway_closed: u64,
     pub repeated: u64,
 }
 
@@ -52,7 +52,7 @@ impl IoCounts {
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;
         self.idle_closed += other.idle_closed;
-        self.told_to_go += other.told_to_go;
+        self.goaway_closed += other.goaway_closed;
         self.repeated += other.repeated;
     }
 }

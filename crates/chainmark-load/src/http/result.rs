@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// The result of one step.
 #[derive(Debug, Clone, Serialize)]
 pub struct HttpResult {
-    pub books: RequestCounts,
+    pub counts: RequestCounts,
     pub warm_up: RequestCounts,
     /// Wall nanoseconds since 1970 of the step's begin.
     pub started_ns: i64,
@@ -96,7 +96,7 @@ fn seconds(time_ns: i64) -> f64 {
 /// What became of the requests of one part of a mix.
 #[derive(Debug, Clone, Serialize)]
 pub struct PartReport {
-    pub books: RequestCounts,
+    pub counts: RequestCounts,
     /// Correct responses.
     pub latency: Times,
     /// By kind; only those that were met.
@@ -107,7 +107,7 @@ impl PartReport {
     fn new(part: &PartTally) -> Self {
         let errors = KINDS.iter().zip(part.failed).filter(|(_, count)| *count > 0);
         let errors = errors.map(|(kind, count)| (kind.name(), count)).collect();
-        Self { books: part.counts, latency: part.latency.summarise(), errors }
+        Self { counts: part.counts, latency: part.latency.summarise(), errors }
     }
 }
 
@@ -120,7 +120,7 @@ pub struct Connections {
     /// Ended by the server while they rested between requests, as the next request showed.
     pub idle_closed: u64,
     /// HTTP/2: ended by the server between requests as it had announced (`GOAWAY` without an error).
-    pub told_to_go: u64,
+    pub goaway_closed: u64,
     /// Requests that were sent again for either reason.
     pub repeated: u64,
 }
@@ -138,7 +138,7 @@ impl HttpResult {
         let (latency, latency_all) = (whole.latency.summarise(), whole.latency_all.summarise());
         whole.check(latency.n, latency_all.n)?;
         Ok(Self {
-            books: whole.request_counts[1],
+            counts: whole.request_counts[1],
             warm_up: whole.request_counts[0],
             started_ns: course.started_ns,
             window_s: seconds(course.end_ns - plan.warm_up_ns),
@@ -159,7 +159,7 @@ impl HttpResult {
                 opened: whole.counts.opened,
                 failed: whole.counts.failed,
                 idle_closed: whole.counts.idle_closed,
-                told_to_go: whole.counts.told_to_go,
+                goaway_closed: whole.counts.goaway_closed,
                 repeated: whole.counts.repeated,
             },
             bytes_in: whole.counts.bytes_in,

@@ -263,7 +263,7 @@ impl Sessions {
 
     fn count_goaway(&mut self, index: usize, io: &mut Io) {
         if let Some(session) = &mut self.sessions[index] {
-            io.counts.told_to_go += u64::from(!session.has_goaway);
+            io.counts.goaway_closed += u64::from(!session.has_goaway);
             session.has_goaway = true;
         }
     }

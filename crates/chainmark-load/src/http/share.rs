@@ -230,7 +230,7 @@ mod tests {
         let whole = order(&open, &json!({"index": 0, "count": 1}), 1);
         // Both are: up to the moment at which the last was.
         let result = merge(&whole, 5, vec![lost(100_000_000), lost(300_000_000)]).unwrap();
-        assert_eq!((result.books.due, result.books.failed, result.ended), (300, 300, "stopped"));
+        assert_eq!((result.counts.due, result.counts.failed, result.ended), (300, 300, "stopped"));
         assert_eq!(
             result.generators.iter().map(|generator| generator.lost.as_str()).collect::<Vec<_>>(),
             ["killed", "killed"]
@@ -243,6 +243,6 @@ mod tests {
         // In a closed loop no schedule states what was due: at least what its three clients had in flight.
         let whole = order(&json!({"closed": {"clients": 6}}), &json!({"index": 0, "count": 1}), 1);
         let result = merge(&whole, 5, vec![lost(1), lost(2)]).unwrap();
-        assert_eq!((result.warm_up.failed, result.books.failed), (4, 6));
+        assert_eq!((result.warm_up.failed, result.counts.failed), (4, 6));
     }
 }

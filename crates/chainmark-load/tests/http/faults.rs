@@ -40,8 +40,8 @@ fn right_answers_count_as_right_however_they_are_framed_and_split() {
     let requests = paths.iter().map(|path| post(path, expect.clone())).collect();
     let result = run(&order(&server.url, closed(4), requests));
     assert!(result.classes.is_empty(), "{:?}", result.classes);
-    assert!(result.books.ok >= 14, "{:?}", result.books);
-    assert_eq!(result.latency.n, result.books.ok);
+    assert!(result.counts.ok >= 14, "{:?}", result.counts);
+    assert_eq!(result.latency.n, result.counts.ok);
     assert_eq!(result.connections.opened as usize, server.connections());
 }
 
@@ -72,7 +72,7 @@ fn each_fault_has_its_class_or_nobody_could_say_what_broke() {
     // What happens to a connection that had answered before has a class of its own.
     order["requests_per_connection"] = json!(1);
     let result = run(&order);
-    assert_eq!((result.books.due, result.books.failed, result.books.ok), (160, 160, 0));
+    assert_eq!((result.counts.due, result.counts.failed, result.counts.ok), (160, 160, 0));
     let class = |class, status, detail: &str| (class, status, detail.to_owned());
     let mut expected = vec![
         class("answer", Some(200), "the body is not JSON"),
@@ -90,7 +90,7 @@ fn each_fault_has_its_class_or_nobody_could_say_what_broke() {
     assert_eq!(kinds, expected);
     let class = result.classes.iter().find(|class| class.status == Some(500)).unwrap();
     assert_eq!(
-        (serde_json::to_value(&class.told).unwrap(), class.count),
+        (serde_json::to_value(&class.reported).unwrap(), class.count),
         (json!({"/code": 12, "/message": "gone"}), 20)
     );
     let records = result.records.unwrap();
@@ -118,7 +118,7 @@ fn the_same_body_is_judged_by_how_it_came_and_where_it_leads() {
     for detail_part in ["to /one", "to /two", "compressed with deflate"] {
         assert_eq!(details.iter().filter(|detail| detail.contains(detail_part)).count(), 1, "{details:?}");
     }
-    assert!(details.len() == 3 && result.books.ok > 0, "{details:?}");
+    assert!(details.len() == 3 && result.counts.ok > 0, "{details:?}");
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn compressed_answers_are_checked_as_decoded_and_redirects_say_where_they_lead()
         assert!(details.contains(&(Some(status), detail.to_owned())), "{details:?}");
     }
     assert_eq!(details.len(), 4, "{details:?}");
-    assert!(result.books.ok > 0, "{:?}", result.books);
+    assert!(result.counts.ok > 0, "{:?}", result.counts);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_socket_in_the_file_system_is_loaded_as_a_port_is() {
     });
     let url = format!("unix:{}", path.display());
     let result = run(&order(&url, closed(1), vec![post("/x", json!({"json": true}))]));
-    assert!(result.books.ok > 0 && result.classes.is_empty(), "{:?}", result.classes);
+    assert!(result.counts.ok > 0 && result.classes.is_empty(), "{:?}", result.classes);
     server.join().unwrap();
     std::fs::remove_file(&path).unwrap();
 }
@@ -194,7 +194,7 @@ fn a_connection_that_ends_while_it_rests_costs_a_repetition_and_is_no_error() {
     let mut request = post("/", json!({}));
     request["repeatable"] = json!(true);
     let result = run(&order(&server.url, closed(2), vec![request]));
-    assert!(result.books.ok > 10, "{:?}", result.books);
+    assert!(result.counts.ok > 10, "{:?}", result.counts);
     assert!(result.connections.repeated > 0, "{:?}", result.connections);
     assert_eq!(result.connections.repeated, result.connections.idle_closed);
     assert!(result.classes.iter().all(|class| class.class != "idle close"), "{:?}", result.classes);
@@ -257,8 +257,8 @@ fn a_status_that_is_expected_is_no_error() {
     let server = Server::answering(|_, stream| write(stream, &with_length("500 No", "not found")));
     let expect = json!({"status": [200, 500], "contains": "not found"});
     let result = run(&order(&server.url, closed(1), vec![post("/", expect)]));
-    assert_eq!(result.books.failed, 0);
-    assert!(result.books.ok > 10);
+    assert_eq!(result.counts.failed, 0);
+    assert!(result.counts.ok > 10);
 }
 
 #[test]
@@ -275,8 +275,8 @@ fn a_body_of_20_mb_is_read_to_its_end() {
     });
     let requests = vec![post("/length", json!({"json": true})), post("/chunked", json!({}))];
     let result = run(&order(&server.url, closed(1), requests));
-    assert_eq!(result.books.failed, 0);
-    assert!(result.books.ok >= 1 && result.bytes_in >= result.books.ok * 20_000_000);
+    assert_eq!(result.counts.failed, 0);
+    assert!(result.counts.ok >= 1 && result.bytes_in >= result.counts.ok * 20_000_000);
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn a_server_that_closes_kept_connections_loses_no_request_silently() {
         "{:?}",
         result.classes
     );
-    assert!(result.books.ok > 100 && result.books.failed <= result.books.ok / 5 + 2, "{:?}", result.books);
+    assert!(result.counts.ok > 100 && result.counts.failed <= result.counts.ok / 5 + 2, "{:?}", result.counts);
 }
 
 #[test]
@@ -305,12 +305,12 @@ fn a_dead_server_makes_failures_but_no_busy_loop() {
     let url = format!("http://{address}");
     let result = run(&order(&url, closed(3), vec![post("/", json!({}))]));
     // 10 + 20 + 40 + 80 + 160 ms: six attempts of each client.
-    assert!((9..=18).contains(&result.books.failed), "{:?}", result.books);
+    assert!((9..=18).contains(&result.counts.failed), "{:?}", result.counts);
     assert_eq!(classes(&result), [("connect", None, "Connection refused".to_owned())]);
     assert_eq!((result.connections.opened, result.latency.n, result.latency.p99_s), (0, 0, None));
     let result = run(&order(&url, open(1000.0, 4), vec![post("/", json!({}))]));
-    assert_eq!(result.books.due, 400);
-    assert!(result.books.unsent > 300, "{:?}", result.books);
+    assert_eq!(result.counts.due, 400);
+    assert!(result.counts.unsent > 300, "{:?}", result.counts);
 }
 
 #[test]
@@ -322,11 +322,11 @@ fn a_server_that_never_answers_is_timed_out_and_what_waits_for_it_is_unsent() {
     let mut order = order(&server.url, open(100.0, 2), vec![post("/", json!({}))]);
     (order["timeout_s"], order["drain_s"], order["max_records"]) = (json!(0.15), json!(0.2), json!(30));
     let result = run(&order);
-    assert_eq!((result.books.due, result.books.ok), (40, 0));
+    assert_eq!((result.counts.due, result.counts.ok), (40, 0));
     // Each connection sends every 0.15 s for 0.6 s.
-    assert!((4..=10).contains(&result.books.failed), "{:?}", result.books);
+    assert!((4..=10).contains(&result.counts.failed), "{:?}", result.counts);
     assert!(result.classes.iter().all(|class| class.class == "timeout"), "{:?}", result.classes);
-    assert_eq!(result.latency_all.n, result.books.failed);
+    assert_eq!(result.latency_all.n, result.counts.failed);
     let (records, left_out) = (result.records.unwrap(), result.records_left_out);
     assert_eq!((records.due_ns.len(), left_out), (30, 10));
     let unsent = record_classes().iter().position(|name| *name == "unsent").unwrap() as u8;
@@ -346,7 +346,7 @@ fn a_hopeless_step_ends_early() {
     let result = run(&order);
     assert_eq!(result.ended, "gave up");
     assert!(begin.elapsed() < Duration::from_secs(5) && result.window_s < 4.0);
-    assert!(result.books.due >= 10 && result.books.due == result.books.failed + result.books.unsent);
+    assert!(result.counts.due >= 10 && result.counts.due == result.counts.failed + result.counts.unsent);
 }
 
 #[test]
@@ -357,7 +357,7 @@ fn failures_end_a_step_early_too() {
     order["give_up"] = json!({"slow_s": 9.0, "slow": 1, "failed": 20});
     let result = run(&order);
     assert_eq!(result.ended, "gave up");
-    assert!(result.books.failed >= 20);
+    assert!(result.counts.failed >= 20);
 }
 
 #[test]
@@ -372,8 +372,8 @@ fn stopping_keeps_what_was_measured() {
     }
     load.stop();
     let result = load.finish().unwrap();
-    assert_eq!((result.ended, result.books.failed), ("stopped", 0));
-    assert!(result.books.ok >= 50 && result.window_s < 30.0);
+    assert_eq!((result.ended, result.counts.failed), ("stopped", 0));
+    assert!(result.counts.ok >= 50 && result.window_s < 30.0);
     assert!(!load.is_running());
     assert!(load.finish().unwrap_err().to_string().contains("finished already"));
     assert!(load.start().unwrap_err().to_string().contains("started already"));
@@ -391,7 +391,7 @@ fn an_early_answer_to_a_request_that_is_not_read_ends_the_connection_and_not_the
     let result = run(&order(&server.url, closed(1), vec![request]));
     let admitted = |class: &str| ["reset", "closed"].contains(&class);
     assert!(result.classes.iter().all(|class| admitted(class.class)), "{:?}", result.classes);
-    assert!(result.books.ok + result.books.failed >= 3, "{:?}", result.books);
+    assert!(result.counts.ok + result.counts.failed >= 3, "{:?}", result.counts);
 }
 
 #[test]
@@ -412,5 +412,5 @@ fn a_server_that_never_stops_sending_is_out_of_time_and_holds_up_no_other_connec
     order["threads"] = json!(1);
     let result = run(&order);
     assert_eq!(classes(&result), [("timeout", None, "the response was not complete within the timeout".to_owned())]);
-    assert!(result.books.ok > 0);
+    assert!(result.counts.ok > 0);
 }

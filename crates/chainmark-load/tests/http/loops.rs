@@ -25,9 +25,9 @@ fn a_closed_loop_keeps_so_many_requests_under_way_and_no_more() {
     assert_eq!((seen.load(SeqCst), server.connections(), result.threads), (6, 6, 2));
     assert!(result.warm_up.ok > 0 && result.warm_up.due == result.warm_up.ok);
     assert!(result.latency.min_s.unwrap() >= 0.002);
-    assert_eq!(result.latency.n, result.books.ok);
+    assert_eq!(result.latency.n, result.counts.ok);
     let seconds: u64 = result.series.started.iter().sum();
-    assert_eq!(seconds, result.books.sent + result.warm_up.sent);
+    assert_eq!(seconds, result.counts.sent + result.warm_up.sent);
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_stop_of_the_server_shows_in_the_latencies_or_the_answer_would_be_hidden() {
     let mut order = order(&server.url, open(500.0, 16), requests);
     order["duration_s"] = json!(2.0);
     let result = run(&order);
-    assert_eq!((result.books.due, result.books.ok), (1000, 1000));
+    assert_eq!((result.counts.due, result.counts.ok), (1000, 1000));
     // A quarter waits, evenly from 0.5 s down to 0: the slowest tenth more than 0.3 s.
     let p90_s = result.latency.p90_s.unwrap();
     assert!((0.28..0.40).contains(&p90_s), "{p90_s}");
@@ -76,12 +76,12 @@ fn open_loops_send_what_is_due_in_order_at_low_and_high_rates() {
         })
         .collect();
     let result = run(&order(&server.url, open(5.0, 4), requests.clone()));
-    assert_eq!((result.books.due, result.books.ok), (2, 2));
+    assert_eq!((result.counts.due, result.counts.ok), (2, 2));
     assert_eq!(*seen.lock().unwrap(), ["0", "1"]);
     let mut order = order(&server.url, open(20_000.0, 8), requests);
     (order["duration_s"], order["drain_s"], order["threads"]) = (json!(0.25), json!(20.0), json!(2));
     let result = run(&order);
-    assert_eq!((result.books.due, result.books.ok), (5000, 5000));
+    assert_eq!((result.counts.due, result.counts.ok), (5000, 5000));
     assert!(server.connections() <= 12, "connections are used again");
 }
 
@@ -104,11 +104,11 @@ fn connections_carry_as_many_requests_as_requested() {
         let mut order = order(&server.url, closed(2), vec![post("/", json!({}))]);
         order["requests_per_connection"] = json!(limit);
         let result = run(&order);
-        assert_eq!(result.books.failed, 0, "{:?}", result.classes);
-        assert!(result.books.ok > 20);
-        assert!(closing.load(SeqCst) >= result.books.ok as usize / limit - 2);
+        assert_eq!(result.counts.failed, 0, "{:?}", result.classes);
+        assert!(result.counts.ok > 20);
+        assert!(closing.load(SeqCst) >= result.counts.ok as usize / limit - 2);
         let opened = result.connections.opened as usize;
-        assert!(opened * limit >= result.books.ok as usize && (opened - 2) * limit <= result.books.ok as usize);
+        assert!(opened * limit >= result.counts.ok as usize && (opened - 2) * limit <= result.counts.ok as usize);
     }
 }
 
@@ -123,7 +123,7 @@ fn idle_connections_that_the_server_closes_are_opened_again_without_a_failure() 
         }
     });
     let result = run(&order(&server.url, open(10.0, 4), vec![post("/", json!({}))]));
-    assert_eq!((result.books.due, result.books.ok), (4, 4), "{:?}", result.classes);
+    assert_eq!((result.counts.due, result.counts.ok), (4, 4), "{:?}", result.classes);
     assert_eq!(result.connections.opened, 4);
 }
 
@@ -133,8 +133,8 @@ fn all_addresses_of_a_name_are_tried() {
     // The server listens on one of the two addresses that this name usually has.
     let url = server.url.replace("127.0.0.1", "localhost");
     let result = run(&order(&url, closed(2), vec![post("/", json!({}))]));
-    assert_eq!(result.books.failed, 0, "{:?}", result.classes);
-    assert!(result.books.ok > 10);
+    assert_eq!(result.counts.failed, 0, "{:?}", result.classes);
+    assert!(result.counts.ok > 10);
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn clients_of_a_spike_come_and_go_as_its_course_says() {
     (order["duration_s"], order["threads"]) = (json!(1.2), json!(2));
     order["course"] = json!([[0.4, 2.0], [0.4, 8.0], [0.8, 8.0], [0.8, 2.0]]);
     let result = run(&order);
-    assert_eq!((result.books.failed, server.connections()), (0, 8), "{:?}", result.classes);
+    assert_eq!((result.counts.failed, server.connections()), (0, 8), "{:?}", result.classes);
     let seen = seen.lock().unwrap();
     let most =
         |begin: f64, end: f64| seen.iter().filter(|(at, _)| (begin..end).contains(at)).map(|entry| entry.1).max();
@@ -168,7 +168,7 @@ fn a_rate_that_rises_has_due_what_its_area_says_or_a_ramp_would_name_the_wrong_r
     order["course"] = json!([[0.0, 100.0], [1.0, 900.0]]);
     (order["warm_up_s"], order["max_records"]) = (json!(0.5), json!(10_000));
     let result = run(&order);
-    assert_eq!((result.warm_up.due, result.books.due, result.books.failed), (50, 500, 0));
+    assert_eq!((result.warm_up.due, result.counts.due, result.counts.failed), (50, 500, 0));
     let due_ns = result.records.unwrap().due_ns;
     let first_half = due_ns.iter().filter(|&&due_ns| due_ns < 1_000_000_000).count();
     assert_eq!(first_half, 150);
@@ -193,7 +193,7 @@ fn the_slowest_requests_are_reported_with_their_stages_or_nobody_could_say_what_
     let mut order = order(&server.url, open(60.0, 32), requests);
     (order["max_slowest"], order["threads"]) = (json!(24), json!(2));
     let result = run(&order);
-    assert_eq!((result.books.due, result.slowest.len()), (24, 24));
+    assert_eq!((result.counts.due, result.slowest.len()), (24, 24));
     assert!(result.slowest.windows(2).all(|two| two[0].latency_ns >= two[1].latency_ns));
     let of = |request| result.slowest.iter().filter(move |slow| slow.request == request);
     assert_eq!((of(3).count(), of(5).count()), (4, 4));
@@ -231,19 +231,19 @@ fn generators_that_begin_together_give_one_result_of_one_schedule() {
         let outcomes = loads.iter().map(|load| serde_json::to_string(&load.finish_share().unwrap()).unwrap());
         let outcomes = outcomes.map(|text| Outcome::from_json(&text).unwrap()).collect();
         let result = merge(&LoadConfig::from_json(&order.to_string()).unwrap(), begin_ns, outcomes).unwrap();
-        assert_eq!((result.books.ok, result.started_ns), (result.books.due, begin_ns), "{kind}");
+        assert_eq!((result.counts.ok, result.started_ns), (result.counts.due, begin_ns), "{kind}");
         assert_eq!((result.generators.len(), result.threads, result.ended), (3, 3, "time"));
         assert!((result.window_s - 0.4).abs() < 1e-9);
-        assert_eq!(result.series.ok.iter().sum::<u64>(), result.books.ok + result.warm_up.ok);
+        assert_eq!(result.series.ok.iter().sum::<u64>(), result.counts.ok + result.warm_up.ok);
         assert!(result.series.p99_s[0].unwrap() > 0.0 && result.series.waited_s.len() == result.series.ok.len());
         let records = result.records.unwrap();
-        assert_eq!(records.due_ns.len() as u64, result.books.due);
+        assert_eq!(records.due_ns.len() as u64, result.counts.due);
         let mut latencies = records.latency_ns.clone();
         latencies.sort_unstable_by_key(|&latency_ns| std::cmp::Reverse(latency_ns));
         assert_eq!(result.slowest.iter().map(|slow| slow.latency_ns).collect::<Vec<_>>(), latencies[..5]);
         if kind == "open" {
             // Of the three together as of one: every 2 ms, the window from 0.2 s on.
-            assert_eq!((result.books.due, result.warm_up.due), (200, 100));
+            assert_eq!((result.counts.due, result.warm_up.due), (200, 100));
             assert_eq!(records.due_ns, (100..300).map(|number| number * 2_000_000).collect::<Vec<i64>>());
             assert_eq!(records.request, (100..300).map(|number| number % 3).collect::<Vec<u32>>());
         }

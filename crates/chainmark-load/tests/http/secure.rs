@@ -74,9 +74,9 @@ fn a_certificate_of_the_given_authority_passes_on_kept_and_on_new_connections() 
         order["tls"] = json!({"ca_file": MADE.1[0]});
         order["requests_per_connection"] = json!(limit);
         let result = run(&order);
-        assert_eq!(result.books.failed, 0, "{:?}", result.classes);
-        assert!(result.books.ok >= 4, "{:?}", result.books);
-        assert!(result.bytes_in > result.books.ok * 100_000);
+        assert_eq!(result.counts.failed, 0, "{:?}", result.classes);
+        assert!(result.counts.ok >= 4, "{:?}", result.counts);
+        assert!(result.bytes_in > result.counts.ok * 100_000);
         assert!(limit == 1 || result.connections.opened == 2);
     }
 }
@@ -89,7 +89,7 @@ fn a_certificate_that_nobody_vouches_for_or_of_another_host_is_a_failure_of_its_
         let mut order = order(&server.url, closed(1), vec![post("/", json!({}))]);
         order["tls"] = json!({"ca_file": authority, "server_name": name});
         let result = run(&order);
-        assert!(result.books.failed > 0 && result.books.ok == 0, "{:?}", result.books);
+        assert!(result.counts.failed > 0 && result.counts.ok == 0, "{:?}", result.counts);
         assert!(result.classes.iter().all(|class| class.class == "tls"), "{:?}", result.classes);
         assert!(result.classes[0].detail.contains(reason), "{:?}", result.classes);
     }
@@ -101,8 +101,8 @@ fn verifying_can_be_left_out() {
     let mut order = order(&server.url, closed(1), vec![post("/", json!({}))]);
     order["tls"] = json!({"verify": false, "server_name": "other.test"});
     let result = run(&order);
-    assert_eq!(result.books.failed, 0, "{:?}", result.classes);
-    assert!(result.books.ok > 0);
+    assert_eq!(result.counts.failed, 0, "{:?}", result.classes);
+    assert!(result.counts.ok > 0);
 }
 
 #[test]
@@ -111,6 +111,6 @@ fn a_server_without_tls_is_a_failure_of_the_handshake() {
     let mut order = order(&server.url.replace("http:", "https:"), closed(1), vec![post("/", json!({}))]);
     (order["tls"], order["timeout_s"]) = (json!({"verify": false}), json!(0.2));
     let result = run(&order);
-    assert!(result.books.failed > 0 && result.books.ok == 0);
+    assert!(result.counts.failed > 0 && result.counts.ok == 0);
     assert!(result.classes.iter().all(|class| ["tls", "timeout"].contains(&class.class)), "{:?}", result.classes);
 }

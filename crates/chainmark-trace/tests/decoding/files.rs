@@ -278,10 +278,10 @@ fn the_first_malformed_lines_are_kept() {
     let folder = Folder::new();
     let path = folder.write("log", text.join("\n").as_bytes());
     let (_, counts) = read(std::slice::from_ref(&path));
-    assert_eq!((counts.malformed, counts.malformed_kept.len()), (8, 5));
-    let kept = &counts.malformed_kept[4];
+    assert_eq!((counts.malformed, counts.malformed_examples.len()), (8, 5));
+    let kept = &counts.malformed_examples[4];
     assert_eq!((kept.file.as_str(), kept.line, kept.text.as_str()), (name_of(&path).as_str(), 5, "{bad 4"));
-    assert_eq!(counts.malformed_kept[1].text.chars().count(), 200);
+    assert_eq!(counts.malformed_examples[1].text.chars().count(), 200);
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn bytes_that_are_no_text_spoil_a_line_wherever_they_are() {
             let (events, counts) = read_text(&bad);
             assert!(events.is_empty());
             assert_eq!(counts.malformed_envelope, 1);
-            assert_eq!(counts.malformed_kept[0].reason, "not valid UTF-8");
+            assert_eq!(counts.malformed_examples[0].reason, "not valid UTF-8");
         }
     }
 }
@@ -309,7 +309,7 @@ fn a_line_without_end_is_counted_once_and_not_kept_in_memory() {
     drop(text);
     let (events, counts) = read(&[path]);
     assert_eq!((events.len(), counts.raw_lines, counts.malformed_envelope), (2, 3, 1));
-    assert_eq!(counts.malformed_kept[0].reason, "longer than 16 MiB");
+    assert_eq!(counts.malformed_examples[0].reason, "longer than 16 MiB");
     assert_eq!(events[1].1.line, 3);
 }
 

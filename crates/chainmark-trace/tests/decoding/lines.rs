@@ -74,7 +74,7 @@ fn sums_hold(text: &[u8]) {
     assert_eq!(counts.malformed, counts.malformed_envelope + counts.malformed_body);
     assert_eq!(counts.objects, counts.decoded + counts.ignored + counts.skipped + counts.malformed_body);
     assert_eq!(counts.decoded, events.len() as u64);
-    assert_eq!(counts.malformed_kept.len() as u64, counts.malformed.min(5));
+    assert_eq!(counts.malformed_examples.len() as u64, counts.malformed.min(5));
 }
 
 proptest! {

@@ -104,7 +104,7 @@ pub fn fact(line: &str) -> Option<String> {
 /// Why a line is malformed; none if it is not.
 pub fn problem(line: &str) -> Option<String> {
     let (_, counts) = read_text(line.as_bytes());
-    counts.malformed_kept.into_iter().next().map(|kept| kept.reason)
+    counts.malformed_examples.into_iter().next().map(|kept| kept.reason)
 }
 
 pub fn gzip(bytes: &[u8]) -> Vec<u8> {

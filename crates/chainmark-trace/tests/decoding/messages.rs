@@ -328,7 +328,7 @@ fn an_envelope_needs_all_its_members() {
         let (events, counts) = read_text(good.replace(&format!("\"{key}\":"), "\"other\":").as_bytes());
         assert!(events.is_empty());
         assert_eq!((counts.malformed_envelope, counts.objects), (1, 0), "{key}");
-        let reason = &counts.malformed_kept[0].reason;
+        let reason = &counts.malformed_examples[0].reason;
         assert!(reason.starts_with(&format!("`{key}` is missing")), "{reason}");
     }
     for (bad, reason) in [

@@ -106,7 +106,7 @@ class LineCounts(BaseModel):
     malformed_body: int
     decoded_by_message: dict[str, int]
     ignored_by_message: dict[str, int]
-    malformed_kept: list[MalformedLine]
+    malformed_examples: list[MalformedLine]
     first_ns: int | None
     last_ns: int | None
     seconds_before_order: float
@@ -216,10 +216,10 @@ class HostSummary(BaseModel):
     model_config = _READ
 
     host: str
-    books: LineCounts
+    line_counts: LineCounts
     usage: MessageCounts
     timeline: Timeline
-    lives: BlockCounts
+    block_counts: BlockCounts
     links: ChainLinks
     loop_offsets_s: tuple[float, float, float] | None
     bytes: int
@@ -227,9 +227,9 @@ class HostSummary(BaseModel):
     @property
     def imbalances(self) -> list[str]:
         """The sums of lines and of messages that do not balance; empty unless the decoder has an error."""
-        decoded, parts = self.books.decoded, self.usage.used + sum(self.usage.unused.values())
+        decoded, parts = self.line_counts.decoded, self.usage.used + sum(self.usage.unused.values())
         use = [] if decoded == parts else [f"{decoded} decoded messages in {parts} uses"]
-        return self.books.imbalances + use
+        return self.line_counts.imbalances + use
 
 
 _Account = TypeVar("_Account", Head, HostSummary)

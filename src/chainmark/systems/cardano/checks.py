@@ -165,11 +165,11 @@ def check_read(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
         UsageError: a host's lines cannot be read at all, none is usable, or a network is another one.
     """
     for name, summary in summaries.items():
-        accounting = summary.books
+        accounting = summary.line_counts
         if accounting.raw_lines == 0:
             raise UsageError(f"{name} has no log lines", exclude_hint(name))
         if accounting.objects == 0:
-            malformed_line = next((line for line in accounting.malformed_kept), None)
+            malformed_line = next((line for line in accounting.malformed_examples), None)
             why = (
                 f"; line {units.count(malformed_line.line)} of {Path(malformed_line.file).name}: "
                 f"{malformed_line.reason}"
@@ -180,7 +180,7 @@ def check_read(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
                 f"none of the {units.count(accounting.raw_lines)} lines of {name} can be read as a trace message{why}",
                 f"logs are JSON lines as cardano-node, docker or `journalctl -o json` print them; {exclude_hint(name)}",
             )
-    if not any(summary.books.decoded for summary in summaries.values()):
+    if not any(summary.line_counts.decoded for summary in summaries.values()):
         raise UsageError(
             "these are a node's messages, but none of them concerns slots, blocks or resources",
             "nodes must trace Forge.Loop, ChainSync.Client, BlockFetch.Client and ChainDB.AddBlockEvent at Info",
@@ -189,13 +189,14 @@ def check_read(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
     _check_begun(summaries, genesis)
     offsets = {name: summary.loop_offsets_s[1] for name, summary in summaries.items() if summary.loop_offsets_s}
     _check_fit(offsets, genesis, None)
-    _check_magic({name: summary.books.network_magic for name, summary in summaries.items()}, genesis)
+    _check_magic({name: summary.line_counts.network_magic for name, summary in summaries.items()}, genesis)
 
 
 def _check_begun(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
     """Check that the logs do not end before the chain begins: their whole content would be excluded."""
     last_ns = max(
-        (summary.books.last_ns for summary in summaries.values() if summary.books.last_ns is not None), default=None
+        (summary.line_counts.last_ns for summary in summaries.values() if summary.line_counts.last_ns is not None),
+        default=None,
     )
     if last_ns is not None and last_ns < genesis.system_start_ns:
         raise UsageError(

@@ -84,10 +84,10 @@ class Reading:
             "active_slots_coefficient": self.genesis.active_slots_coefficient,
             "slots_out": str(self.slots(host.name)),
             "slots_group_rows": self.slots_group_rows,
-            "lives_out": str(self.block_timelines(host.name)),
+            "block_timelines_out": str(self.block_timelines(host.name)),
             "links_out": str(self.links(host.name)),
             "published_slots_out": slots,
-            "published_lives_out": block_timelines,
+            "published_block_timelines_out": block_timelines,
             "events_out": None if self.events is None else str(self.events / f"messages-{_stem(host.name)}.parquet"),
         }
 
@@ -157,7 +157,7 @@ def decode(
             reading.slots(part.host),
             reading.block_timelines(part.host),
             reading.links(part.host),
-            summary.books.local_addresses,
+            summary.line_counts.local_addresses,
             summary.links.lowest_tip,
         )
         traces.append(trace)
@@ -202,7 +202,7 @@ def count_excluded(
             excluded.unreadable[part.host] = account.message
             continue
         summary = read_summary(part.host, account)
-        unused = MessageCounts(used=0, unused={HOST_EXCLUDED: summary.books.decoded})
+        unused = MessageCounts(used=0, unused={HOST_EXCLUDED: summary.line_counts.decoded})
         excluded.summaries[part.host] = summary.model_copy(update={"usage": unused})
     return excluded
 

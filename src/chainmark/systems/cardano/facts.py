@@ -58,7 +58,7 @@ class Subjects:
     @property
     def line_counts(self) -> list[LineCounts]:
         """The accounting of all hosts."""
-        return [summary.books for summary in self.summaries.values()]
+        return [summary.line_counts for summary in self.summaries.values()]
 
 
 @dataclass(frozen=True)
@@ -288,16 +288,16 @@ def counts(known: Subjects) -> dict[str, dict[str, int]]:
     impossible: Counter[str] = Counter()
     unused: Counter[str] = Counter()
     for host_summary in counted.values():
-        decoded.update(host_summary.books.decoded_by_message)
-        ignored.update(host_summary.books.ignored_by_message)
+        decoded.update(host_summary.line_counts.decoded_by_message)
+        ignored.update(host_summary.line_counts.ignored_by_message)
         unused.update(host_summary.usage.unused)
     for host_summary in known.summaries.values():
-        impossible.update(host_summary.lives.errors_by)
+        impossible.update(host_summary.block_counts.errors_by)
     frequent = sorted(ignored.items(), key=lambda item: (item[0] == "other", -item[1], item[0]))
     retained = dict(frequent[:_IGNORED_KINDS])
     rest = sum(ignored.values()) - sum(retained.values())
     accounts = {
-        "lines": _sum([_line_classes(item.books) for item in counted.values()]),
+        "lines": _sum([_line_classes(item.line_counts) for item in counted.values()]),
         "messages": {
             "used": sum(item.usage.used for item in counted.values()),
             **{f"not used: {reason}": count for reason, count in sorted(unused.items())},
@@ -328,7 +328,7 @@ def counts(known: Subjects) -> dict[str, dict[str, int]]:
         "slots": _sum([_slot_classes(item) for item in known.summaries.values()]),
     }
     for name, summary in counted.items():
-        accounts[f"lines of {name}"] = _line_classes(summary.books)
+        accounts[f"lines of {name}"] = _line_classes(summary.line_counts)
         if summary.usage.unused:
             accounts[f"messages of {name}"] = {
                 "used": summary.usage.used,
@@ -361,7 +361,7 @@ def _slot_classes(summary: HostSummary) -> dict[str, int]:
 
 
 def _switches(known: Subjects) -> int:
-    return sum(summary.lives.switched_adoptions for summary in known.summaries.values())
+    return sum(summary.block_counts.switched_adoptions for summary in known.summaries.values())
 
 
 def _sum(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:

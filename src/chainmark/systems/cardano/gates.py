@@ -137,10 +137,14 @@ def _sources(judged: GateInputs, findings: GateFindings) -> None:
 
 def _completeness(judged: GateInputs, findings: GateFindings) -> None:
     firsts = {
-        name: summary.books.first_ns for name, summary in judged.summaries.items() if summary.books.first_ns is not None
+        name: summary.line_counts.first_ns
+        for name, summary in judged.summaries.items()
+        if summary.line_counts.first_ns is not None
     }
     lasts = {
-        name: summary.books.last_ns for name, summary in judged.summaries.items() if summary.books.last_ns is not None
+        name: summary.line_counts.last_ns
+        for name, summary in judged.summaries.items()
+        if summary.line_counts.last_ns is not None
     }
     begin, end = min(firsts.values()), max(lasts.values())
     late = {name: s for name, at in firsts.items() if (s := (at - begin) / 1e9) > SPREAD_LIMIT_S}
@@ -218,8 +222,10 @@ def _silences(judged: GateInputs, findings: GateFindings) -> None:
 
 
 def _readability(judged: GateInputs, findings: GateFindings) -> None:
-    malformed = {name: item.books.malformed for name, item in judged.summaries.items() if item.books.malformed}
-    lines = sum(item.books.raw_lines for item in judged.summaries.values())
+    malformed = {
+        name: item.line_counts.malformed for name, item in judged.summaries.items() if item.line_counts.malformed
+    }
+    lines = sum(item.line_counts.raw_lines for item in judged.summaries.values())
     share = sum(malformed.values()) / lines
     worst = max(malformed, key=lambda name: malformed[name], default="")
     findings.gate(
@@ -232,7 +238,7 @@ def _readability(judged: GateInputs, findings: GateFindings) -> None:
     )
     retained = 0
     for name, count in malformed.items():
-        for line in judged.summaries[name].books.malformed_kept:
+        for line in judged.summaries[name].line_counts.malformed_examples:
             if retained == _MOST_LISTED:
                 break
             retained += 1
@@ -244,14 +250,14 @@ def _readability(judged: GateInputs, findings: GateFindings) -> None:
             )
             break
     for name, summary in judged.summaries.items():
-        for file in summary.books.files:
+        for file in summary.line_counts.files:
             if file.damage is not None:
                 findings.warnings.append(f"{Path(file.path).name} of {name} is damaged: {file.damage}")
-        if summary.books.seconds_before_order > ORDER_LIMIT_S:
-            back = summary.books.seconds_before_order
+        if summary.line_counts.seconds_before_order > ORDER_LIMIT_S:
+            back = summary.line_counts.seconds_before_order
             findings.warnings.append(f"the lines of {name} go back in time, by up to {units.number(back, 1)} s")
-        if len(summary.books.names) > 1:
-            names = listed(sorted(summary.books.names))
+        if len(summary.line_counts.names) > 1:
+            names = listed(sorted(summary.line_counts.names))
             findings.warnings.append(
                 f"the log of {name} has lines of the hosts {names}; all of them are attributed to {name}"
             )

@@ -291,7 +291,7 @@ def resolve_node(
     Returns:
         The node; then the sentences on differing labels, and those on other versions.
     """
-    reported = {name: summary.books.node_version for name, summary in summaries.items()}
+    reported = {name: summary.line_counts.node_version for name, summary in summaries.items()}
     chosen = resolve_version(version, meta, reported)
     expected = meta.node_version or chosen
     hosts: dict[str, list[str]] = {}
@@ -310,7 +310,7 @@ def resolve_node(
         contradictions.append(f"the description of the logs is of version {expected}, not {chosen}")
     versions: list[str | None] = [*hosts] or [meta.node_version]
     described = meta.package(PACKAGES[0]).commit
-    accounting = [summary.books for summary in summaries.values()]
+    accounting = [summary.line_counts for summary in summaries.values()]
     revision = next((counts.node_revision for counts in accounting if counts.node_revision), None)
     compiler = next((counts.compiler_version for counts in accounting if counts.compiler_version), None)
     node = facts.MeasuredNode(
@@ -345,7 +345,7 @@ def _excluded(hosts: Sequence[HostLogs], excluded: Excluded) -> list[str]:
     """The excluded hosts, and their share of the counts of lines and messages."""
     files = sum(len(host.files) for host in hosts)
     size = units.byte_size(sum(host.stored_bytes for host in hosts))
-    lines = sum(summary.books.raw_lines for summary in excluded.summaries.values())
+    lines = sum(summary.line_counts.raw_lines for summary in excluded.summaries.values())
     counted = f"{units.plural(files, 'log')} of {size}, {units.plural(lines, 'line')} counted and not used"
     notes = [f"excluded on request: {listed(sorted(host.name for host in hosts))} ({counted})"]
     return notes + [
@@ -358,7 +358,7 @@ def _sources(cluster: ClusterLogs, documents: Documents, summaries: Mapping[str,
     sources = []
     for host in cluster.hosts:
         names = {str(file.path): file.name for file in host.files}
-        for counted in summaries[host.name].books.files:
+        for counted in summaries[host.name].line_counts.files:
             name, size = names[counted.path], counted.stored_bytes
             sources.append(Source(path=name, size_bytes=size, blake3=counted.blake3, place=host.name))
     for path in documents.files:

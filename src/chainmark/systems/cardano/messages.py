@@ -126,13 +126,13 @@ def missing_messages(
         load_stated: whether the run's description states that transactions were submitted.
     """
     under_load = load_stated or any(
-        summary.books.decoded_by_message.get(message, 0) for summary in summaries.values() for message in _LOAD
+        summary.line_counts.decoded_by_message.get(message, 0) for summary in summaries.values() for message in _LOAD
     )
     emitted = {
         name: Emitted(
-            counts=summary.books.decoded_by_message,
-            entries=summary.lives.entries,
-            forged=summary.lives.forged,
+            counts=summary.line_counts.decoded_by_message,
+            entries=summary.block_counts.entries,
+            forged=summary.block_counts.forged,
             tells_density=_tells_density(summary, slots[name]),
             under_load=under_load,
         )
@@ -158,7 +158,7 @@ def _sentence(need: NeededMessage, lacking: list[str], expected: list[str], host
 
 
 def _tells_density(summary: HostSummary, slots: Path | None) -> bool:
-    if summary.books.decoded_by_message.get(LEDGER_METRICS, 0):
+    if summary.line_counts.decoded_by_message.get(LEDGER_METRICS, 0):
         return True
     if slots is None:
         return False

@@ -143,7 +143,7 @@ def check_shared_names(summaries: Mapping[str, HostSummary]) -> None:
     """
     sharing: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
     for host, summary in summaries.items():
-        accounting = summary.books
+        accounting = summary.line_counts
         if len(accounting.names) == 1 and accounting.first_ns is not None and accounting.last_ns is not None:
             sharing[next(iter(accounting.names))].append((accounting.first_ns, accounting.last_ns, host))
     for name, spans in sharing.items():

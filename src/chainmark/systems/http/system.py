@@ -219,7 +219,7 @@ def _ask_once(target: Target, endpoint: Endpoint, how: Checked) -> str | None:
         request_coding=how.coding,
     )
     result = run_step(order, pause=lambda _: time.sleep(PROBE_LOOK_S))
-    if not result.books.failed:
+    if not result.counts.failed:
         return result.server
     error, request = result.errors[0], endpoint.requests[0]
     what = f"`{request.method} {request.path}` of {target.url}"
@@ -230,7 +230,7 @@ def _ask_once(target: Target, endpoint: Endpoint, how: Checked) -> str | None:
     if error.kind in UNANSWERED or error.kind == PROTOCOL:
         why, hint = _why_unanswered(target, error, timeout_s)
         raise EnvironmentFailure(f"{what} failed: {why}", hint)
-    reported = f" {dict(error.told)}" if error.told else ""
+    reported = f" {dict(error.reported)}" if error.reported else ""
     manner = {
         "status": f"has status {error.status}",
         "answer": "has a body that cannot be read",

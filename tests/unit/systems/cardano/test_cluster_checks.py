@@ -186,11 +186,11 @@ def test_the_start_is_that_of_most_rounds_whatever_one_says() -> None:
 
 def host(loop_s: float | None = 0.002, **changed: Any) -> HostSummary:
     books: dict[str, Any] = {
-        "raw_lines": 299, "objects": 10, "decoded": 5, "malformed_kept": [], "first_ns": slot_ns(0),
+        "raw_lines": 299, "objects": 10, "decoded": 5, "malformed_examples": [], "first_ns": slot_ns(0),
         "last_ns": slot_ns(100), "names": {}, "network_magic": None,
     }  # fmt: skip
     fields: dict[str, Any] = {
-        "books": LineCounts.model_construct(**books | changed),
+        "line_counts": LineCounts.model_construct(**books | changed),
         "loop_offsets_s": None if loop_s is None else (-1e9, loop_s, 1e9),
     }
     return HostSummary.model_construct(**fields)
@@ -207,7 +207,7 @@ def test_a_host_whose_lines_say_nothing_is_named_with_why() -> None:
     nothing = host(raw_lines=0, objects=0, decoded=0)
     assert refused_read(a=host(), b=nothing) == ("b has no log lines", "`--exclude b` excludes it")
     line = MalformedLine(file="/logs/b/stdout", line=12, reason="no JSON", text="x")
-    message, hint = refused_read(a=host(), b=host(objects=0, decoded=0, malformed_kept=[line]))
+    message, hint = refused_read(a=host(), b=host(objects=0, decoded=0, malformed_examples=[line]))
     assert message == "none of the 299 lines of b can be read as a trace message; line 12 of stdout: no JSON"
     assert hint == (
         "logs are JSON lines as cardano-node, docker or `journalctl -o json` print them; `--exclude b` excludes it"

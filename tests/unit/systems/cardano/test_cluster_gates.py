@@ -51,12 +51,12 @@ def host(
 ) -> HostSummary:
     """The decoder's account of a host that logged from the begin to the end."""
     books: dict[str, Any] = {
-        "raw_lines": 1000, "malformed": 0, "malformed_kept": [], "files": [], "first_ns": BEGIN_NS, "last_ns": END_NS,
-        "seconds_before_order": 0.0, "names": {"node": 1000},
+        "raw_lines": 1000, "malformed": 0, "malformed_examples": [], "files": [],
+        "first_ns": BEGIN_NS, "last_ns": END_NS, "seconds_before_order": 0.0, "names": {"node": 1000},
     }  # fmt: skip
     timeline: dict[str, Any] = {"restarts": list(restarts)}
     fields: dict[str, Any] = {
-        "books": LineCounts.model_construct(**books | changed),
+        "line_counts": LineCounts.model_construct(**books | changed),
         "timeline": Timeline.model_construct(**timeline),
         "usage": MessageCounts(used=1, unused=dict(unused or {})),
         "loop_offsets_s": offsets_s,
@@ -202,7 +202,7 @@ def test_one_line_in_a_thousand_may_be_malformed(malformed: int, status: GateSta
 
 
 def test_of_malformed_lines_one_a_host_is_shown_for_five_hosts() -> None:
-    summaries = {f"n{number}": host(malformed=number, malformed_kept=[LINE, LINE]) for number in range(8)}
+    summaries = {f"n{number}": host(malformed=number, malformed_examples=[LINE, LINE]) for number in range(8)}
     summaries["n8"] = host(malformed=6, seconds_before_order=2.0)
     findings = find(judged(summaries))
     assert gate(findings, "lines_readable").detail == "most of them in n7"

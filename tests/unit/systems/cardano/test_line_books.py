@@ -92,7 +92,7 @@ def test_one_wrong_count_never_passes(name: str, error: int) -> None:
 def test_a_decoded_message_that_is_in_no_use_or_in_two_is_found(
     used: int, unused: dict[str, int], imbalances: list[str]
 ) -> None:
-    fields: dict[str, Any] = {"books": books(SOUND), "usage": MessageCounts(used=used, unused=unused)}
+    fields: dict[str, Any] = {"line_counts": books(SOUND), "usage": MessageCounts(used=used, unused=unused)}
     assert HostSummary.model_construct(**fields).imbalances == imbalances
 
 
@@ -110,12 +110,12 @@ def test_a_host_whose_lines_were_not_all_counted_is_refused_by_name() -> None:
         "decoded_by_message": DECODED,
         "ignored_by_message": IGNORED,
     }
-    account |= {"malformed_kept": [], "seconds_before_order": 0.0, "names": {}, "local_addresses": {}}
+    account |= {"malformed_examples": [], "seconds_before_order": 0.0, "names": {}, "local_addresses": {}}
     told = {
         "host": "node-7",
-        "books": account,
+        "line_counts": account,
         "timeline": timeline,
-        "lives": {**lives, "errors_by": {}},
+        "block_counts": {**lives, "errors_by": {}},
         "usage": {"used": 9, "unused": {}},
         "links": {"blocks": 0, "lowest_tip": None},
         "loop_offsets_s": None,

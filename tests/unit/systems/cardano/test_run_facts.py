@@ -50,9 +50,9 @@ def host(
     }  # fmt: skip
     timeline: dict[str, Any] = {"records": 100, "gaps": 10}
     fields: dict[str, Any] = {
-        "books": LineCounts.model_construct(**books | more),
+        "line_counts": LineCounts.model_construct(**books | more),
         "usage": MessageCounts(used=40 - sum((unused or {}).values()), unused=dict(unused or {})),
-        "lives": BlockCounts(
+        "block_counts": BlockCounts(
             entries=9, forged=1, errors=1, switched_adoptions=4, switched_unknown=0, errors_by={"b": 2, "a": 1}
         ),
         "timeline": Timeline.model_construct(**timeline),

@@ -38,7 +38,7 @@ def _order(cluster: Path, out: Path, host: str, **changes: Any) -> dict[str, Any
         "security_parameter": genesis.security_parameter,
         "active_slots_coefficient": genesis.active_slots_coefficient,
         "slots_out": str(out / "slots.parquet"),
-        "lives_out": str(out / "lives.parquet"),
+        "block_timelines_out": str(out / "lives.parquet"),
         "events_out": str(out / "events.parquet"),
     }
     return order | changes
@@ -79,7 +79,7 @@ def test_slots_and_lives_are_those_that_the_lines_told(cluster: Path, tmp_path: 
         assert block in lines[line - 1]
 
     events = pl.read_parquet(tmp_path / "events.parquet")
-    assert events.height == summary["books"]["decoded"]
+    assert events.height == summary["line_counts"]["decoded"]
     sent = events.filter(pl.col("message") == "sent").group_by("block").agg(pl.col("at_ns").first())
     assert dict(sent.with_columns(pl.col("block").bin.encode("hex")).iter_rows()).items() >= {
         (block, at_ns) for block, at_ns in known.select("block", "sent_ns").drop_nulls().iter_rows()
