@@ -49,8 +49,8 @@ def run(command: Sequence[str], environment: Mapping[str, str], folder: Path, ac
             raise
     seconds = time.perf_counter() - begin
     if process.returncode not in accepted:
-        told = errors.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        raise RuntimeError(told[-1] if told else f"exit {process.returncode}")
+        error_lines = errors.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        raise RuntimeError(error_lines[-1] if error_lines else f"exit {process.returncode}")
     return Ran(output.read_text(encoding="utf-8"), seconds, _cpu_s() - cpu, peak / 2**20)
 
 
@@ -67,9 +67,9 @@ def _watch(process: subprocess.Popen[bytes]) -> int:
     while True:
         now = 0
         with contextlib.suppress(psutil.Error):
-            for one in (root, *root.children(recursive=True)):
+            for child in (root, *root.children(recursive=True)):
                 with contextlib.suppress(psutil.Error):
-                    now += one.memory_info().rss
+                    now += child.memory_info().rss
         peak = max(peak, now)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(SAMPLE_S)

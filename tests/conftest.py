@@ -41,9 +41,9 @@ def shared_data() -> Path:
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
     """A lab of the test's own; whatever the test did, no node may outlive it."""
-    one = Lab(tmp_path / "store")
-    yield one
-    left = one.node_processes()
+    lab_run = Lab(tmp_path / "store")
+    yield lab_run
+    left = lab_run.node_processes()
     for process in left:
         process.kill()
     assert left == []
@@ -52,6 +52,6 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 @pytest.fixture(scope="module")
 def shared_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A lab that the tests of a module share, for runs that are made once and looked at often."""
-    one = Lab(tmp_path_factory.mktemp("lab") / "store")
-    yield one
-    assert one.node_processes() == []
+    lab_run = Lab(tmp_path_factory.mktemp("lab") / "store")
+    yield lab_run
+    assert lab_run.node_processes() == []

@@ -37,6 +37,6 @@ def execute(name: str, **known: Any) -> None:
     first = test.examples[0]
     if "anyhow" in known and first.source.startswith("small = "):
         test.examples.insert(1, doctest.Example("small.update(anyhow)\n", "", lineno=first.lineno))
-    told: list[str] = []
-    result = doctest.DocTestRunner(verbose=False).run(test, out=told.append)
-    assert result.failed == 0, "".join(told)
+    outputs: list[str] = []
+    result = doctest.DocTestRunner(verbose=False).run(test, out=outputs.append)
+    assert result.failed == 0, "".join(outputs)

@@ -90,7 +90,7 @@ def faults_of(mutated: MutatedFile) -> list[Fault]:
         span = mutated.line_span_by_function_name[name]
         return [line.strip().replace(name, "") for line in lines[span.start - 1 : span.end]]
 
-    found = []
+    faults = []
     for name in mutated.mutant_names:
         function = name.partition("__mutmut_")[0]
         delta = list(difflib.ndiff(body(f"{function}__mutmut_orig"), body(name)))
@@ -99,8 +99,8 @@ def faults_of(mutated: MutatedFile) -> list[Fault]:
         # "strict" of a zip only says that both are as long: where they are, nothing changes. And who does not see a
         # text with XX around it does not see it in capitals either.
         if _STRICT.sub("", was).lower() != _STRICT.sub("", becomes).lower():
-            found.append(Fault(name, function, Change(shown, was, becomes)))
-    return found
+            faults.append(Fault(name, function, Change(shown, was, becomes)))
+    return faults
 
 
 class Trial:
@@ -151,7 +151,7 @@ class Trial:
             self._seen_by.pop(fault.function, None)
         else:
             (test, _), took_s = json.loads(said)
-            others = [one for one in self._seen_by[fault.function] if one != test]
+            others = [name for name in self._seen_by[fault.function] if name != test]
             self._seen_by[fault.function] = [test, *others] if took_s < QUICKLY_S else others
 
     def _look(self, items: Sequence[pytest.Item]) -> tuple[dict[str, list[str]], dict[str, float]]:
@@ -258,9 +258,11 @@ def at_a_time() -> int:
 def ended(processes: Collection[Forked]) -> list[Forked]:
     """Those that have ended or take too long; waits until there is one."""
     while True:
-        found = select.select(processes, [], [], LOOK_S)[0] or [one for one in processes if one.left_s() <= 0.0]
-        if found:
-            return found
+        forks = select.select(processes, [], [], LOOK_S)[0] or [
+            process for process in processes if process.left_s() <= 0.0
+        ]
+        if forks:
+            return forks
 
 
 def _try_file(file: str, functions: Collection[str], tests: Sequence[str], folder: Path) -> int:
@@ -312,19 +314,21 @@ def main(only: Sequence[str]) -> int:
     Returns:
         1 if a fault survives that `mutants.toml` does not accept.
     """
-    told = tomllib.loads((ROOT / "tests" / "mutants.toml").read_text())
-    accepted = {(one["file"], one["was"], one["becomes"]) for one in told.get("accepted", [])}
+    configuration = tomllib.loads((ROOT / "tests" / "mutants.toml").read_text())
+    accepted = {
+        (accepted["file"], accepted["was"], accepted["becomes"]) for accepted in configuration.get("accepted", [])
+    }
     wanted: dict[str, list[str]] = {}
-    for one in only:
-        file, _, function = one.partition("::")
+    for path in only:
+        file, _, function = path.partition("::")
         wanted.setdefault(file, []).extend([function] if function else [])
-    if strangers := sorted(wanted.keys() - told["files"].keys()):
+    if strangers := sorted(wanted.keys() - configuration["files"].keys()):
         sys.exit(
             f"error: {strangers[0]} has no entry in tests/mutants.toml\nhint: name the unit tests that must notice"
         )
     survived = 0
     _say(f"{'file':<50}{'faults':>8}{'killed':>8}{'accepted':>10}{'survived':>10}")
-    for file, tests in told["files"].items():
+    for file, tests in configuration["files"].items():
         if wanted and file not in wanted:
             continue
         functions = wanted.get(file, [])

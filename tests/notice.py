@@ -34,13 +34,13 @@ def _license_of(package: str) -> str:
 
 def python_packages() -> list[str]:
     """The Python packages that are installed with chainmark, those that others bring among them, a line each."""
-    waiting, found = ["chainmark"], set[str]()
+    waiting, packages = ["chainmark"], set[str]()
     while waiting:
         needed = (Requirement(line) for line in requires(waiting.pop()) or [])
         names = {canonicalize_name(each.name) for each in needed if each.marker is None or each.marker.evaluate(_HERE)}
-        waiting += names - found
-        found |= names
-    return [f"{name} · {_license_of(name)}" for name in sorted(found)]
+        waiting += names - packages
+        packages |= names
+    return [f"{name} · {_license_of(name)}" for name in sorted(packages)]
 
 
 def rust_crates() -> list[str]:

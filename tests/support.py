@@ -108,15 +108,15 @@ class Lab:
             ended = self.start(*arguments).finish()
             if expected is None or ended.returncode in expected:
                 return ended
-            made = [run for run in self.store.sealed() if run.run_id not in before]
-            spoiled = spoiled_by(made)
+            runs = [run for run in self.store.sealed() if run.run_id not in before]
+            spoiled = spoiled_by(runs)
             if not spoiled:
                 break
-            told = ", ".join(f"{gate.label}: {gate.measured}" for gate in spoiled)
-            print(f"attempt {attempt} of {ATTEMPTS} says nothing: {told}")  # noqa: T201 - pytest shows it of failures
+            cause = ", ".join(f"{gate.label}: {gate.measured}" for gate in spoiled)
+            print(f"attempt {attempt} of {ATTEMPTS} says nothing: {cause}")  # noqa: T201 - pytest shows it of failures
             if not wait_until_calm(CALM_TIMEOUT_S):
-                pytest.skip(f"this machine is too busy with other work: {told}")
-            for run in made:
+                pytest.skip(f"this machine is too busy with other work: {cause}")
+            for run in runs:
                 self.store.remove(run)
         raise AssertionError(f"exit {ended.returncode}\n{ended.stdout}\n{ended.stderr}")
 
@@ -128,17 +128,17 @@ class Lab:
 
     def node_processes(self) -> list[psutil.Process]:
         """Nodes whose home lies in this store."""
-        found = []
+        processes = []
         for process in psutil.process_iter(["cmdline"]):
             command = process.info["cmdline"] or []
             if any(str(self.store_path) in part for part in command) and "start" in command:
-                found.append(process)
-        return found
+                processes.append(process)
+        return processes
 
 
 def changed(*settings: str) -> list[str]:
     """The options that change a profile so."""
-    return [part for one in settings for part in ("--set", one)]
+    return [part for setting in settings for part in ("--set", setting)]
 
 
 def spoiled_by(runs: Sequence[SealedRun]) -> list[Gate]:

@@ -68,14 +68,14 @@ def searched(seed: int, noise: float, effect: float, way: str) -> Found:
 
 def line(searches: int, noise: float, effect: float, way: str) -> str:
     """A row of the table."""
-    made = [searched(seed, noise, effect, way) for seed in range(searches)]
-    wrong = 100.0 * np.mean([one.is_right is False for one in made])
+    results = [searched(seed, noise, effect, way) for seed in range(searches)]
+    wrong = 100.0 * np.mean([search.is_right is False for search in results])
     error = math.sqrt(wrong * (100.0 - wrong) / searches)
-    runs = np.array([one.runs for one in made])
+    runs = np.array([search.runs for search in results])
     cells = [
         way, f"{noise:.0%}", f"+{effect:.0%}", f"{wrong:.1f} ± {error:.1f}",
-        f"{100.0 * np.mean([one.is_right is None for one in made]):.1f}",
-        f"{runs.mean():.1f}", f"{np.quantile(runs, 0.9):.0f}", f"{np.mean([one.built for one in made]):.1f}",
+        f"{100.0 * np.mean([search.is_right is None for search in results]):.1f}",
+        f"{runs.mean():.1f}", f"{np.quantile(runs, 0.9):.0f}", f"{np.mean([search.built for search in results]):.1f}",
     ]  # fmt: skip
     return f"| {' | '.join(cells)} |"
 

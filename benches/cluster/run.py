@@ -62,13 +62,13 @@ class Stages:
     def update(self, fraction: float, detail: str = "") -> None:
         """Of no interest."""
 
-    def cost(self, found: str) -> Cost:
+    def cost(self, name: str) -> Cost:
         """What it was, once the last stage has ended."""
         self.stage("end")
         place = next(place for place, (name, _, _) in enumerate(self.begun) if name.startswith("reading"))
         (_, first_s, first_cpu_s), (_, last_s, last_cpu_s) = self.begun[0], self.begun[-1]
         (_, begun_s, begun_cpu_s), (_, ended_s, ended_cpu_s) = self.begun[place], self.begun[place + 1]
-        return Cost(last_s - first_s, last_cpu_s - first_cpu_s, ended_s - begun_s, ended_cpu_s - begun_cpu_s, found)
+        return Cost(last_s - first_s, last_cpu_s - first_cpu_s, ended_s - begun_s, ended_cpu_s - begun_cpu_s, name)
 
 
 @contextmanager
@@ -138,26 +138,28 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--folder", type=Path, default=None, help="where the logs go, and are deleted")
-    asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=asked.folder, prefix="chainmark-bench-") as scratch:
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.folder, prefix="chainmark-bench-") as scratch:
         logs = Path(scratch) / "logs"
-        text_bytes = write_logs(logs, asked.gigabytes, asked.hosts, "none")
+        text_bytes = write_logs(logs, arguments.gigabytes, arguments.hosts, "none")
         warm(sorted(logs.glob("node-*/*")))
-        print(f"{text_bytes / 1e9:.2f} GB of text, {asked.hosts} hosts, {os.cpu_count()} cores")
+        print(f"{text_bytes / 1e9:.2f} GB of text, {arguments.hosts} hosts, {os.cpu_count()} cores")
         print(f"load of the machine before: {os.getloadavg()[0]:.1f}\n")
-        costs = measure(logs, Path(scratch), asked.workers, asked.rounds)
+        costs = measure(logs, Path(scratch), arguments.workers, arguments.rounds)
         print(f"{'import by':<10} {'seconds':>8} {'CPU s':>7} {'decoding':>9} {'CPU s':>7}")
-        for (name, count), made in costs.items():
+        for (name, count), stage_costs in costs.items():
             label = f"{count} {name}" + ("s" if count > 1 else "")
-            seconds, cpu_s = least(made, "seconds"), least(made, "cpu_s")
-            decoding_s, decoding_cpu_s = least(made, "decoding_s"), least(made, "decoding_cpu_s")
+            seconds, cpu_s = least(stage_costs, "seconds"), least(stage_costs, "cpu_s")
+            decoding_s, decoding_cpu_s = least(stage_costs, "decoding_s"), least(stage_costs, "decoding_cpu_s")
             print(f"{label:<10} {seconds:>8.2f} {cpu_s:>7.2f} {decoding_s:>9.2f} {decoding_cpu_s:>7.2f}")
-        for count in asked.workers:
+        for count in arguments.workers:
             threads, workers = costs[THREAD, count], costs[WORKER, count]
-            decoding, whole = (least(workers, one) / least(threads, one) - 1 for one in ("decoding_cpu_s", "cpu_s"))
+            decoding, whole = (
+                least(workers, figure) / least(threads, figure) - 1 for figure in ("decoding_cpu_s", "cpu_s")
+            )
             print(f"\noverhead with {count}: {decoding:+.1%} CPU time of decoding, {whole:+.1%} of the import", end="")
         print(f"\nload of the machine after: {os.getloadavg()[0]:.1f}")
-    if len({cost.digest for made in costs.values() for cost in made}) > 1:
+    if len({cost.digest for costs in costs.values() for cost in costs}) > 1:
         sys.exit("error: the runs differ with who read the logs")
 
 

@@ -66,25 +66,25 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--earlier", type=Path, default=None, help="another checkout, with its compiled module")
     parser.add_argument("--folder", type=Path, default=None, help="where logs and runs go, and are deleted")
-    asked = parser.parse_args()
-    checkouts = {"now": ROOT} | ({"earlier": asked.earlier.resolve()} if asked.earlier else {})
-    if asked.folder:
-        asked.folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=asked.folder, prefix="chainmark-bench-") as scratch:
+    arguments = parser.parse_args()
+    checkouts = {"now": ROOT} | ({"earlier": arguments.earlier.resolve()} if arguments.earlier else {})
+    if arguments.folder:
+        arguments.folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=arguments.folder, prefix="chainmark-bench-") as scratch:
         folder = Path(scratch)
-        identifiers = make_runs(folder, asked.hosts, asked.slots)
-        print(f"two runs of {asked.hosts} hosts and {asked.slots} slots, with HTML and PDF\n")
+        identifiers = make_runs(folder, arguments.hosts, arguments.slots)
+        print(f"two runs of {arguments.hosts} hosts and {arguments.slots} slots, with HTML and PDF\n")
         ran: dict[str, list[Ran]] = {name: [] for name in checkouts}
         documents = set()
-        for _ in range(asked.times):
+        for _ in range(arguments.times):
             for name, checkout in checkouts.items():
-                one, document = compare(checkout, identifiers, folder)
-                ran[name].append(one)
+                process, document = compare(checkout, identifiers, folder)
+                ran[name].append(process)
                 documents.add(document)
         print(f"{'':>8} {'seconds':>8} {'least':>7} {'cpu s':>7} {'least':>7} {'peak MiB':>9}")
-        for name, found in ran.items():
-            seconds, cpu = ([getattr(one, what) for one in found] for what in ("seconds", "cpu_s"))
-            peak = max(one.peak_mib for one in found)
+        for name, processes in ran.items():
+            seconds, cpu = ([getattr(process, what) for process in processes] for what in ("seconds", "cpu_s"))
+            peak = max(process.peak_mib for process in processes)
             times = (
                 f"{statistics.median(seconds):8.1f} {min(seconds):7.1f} {statistics.median(cpu):7.1f} {min(cpu):7.1f}"
             )

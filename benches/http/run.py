@@ -127,10 +127,10 @@ def run(command: list[str], text: str = "") -> Ran:
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
         process.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
-        told = output.read()
+        log_text = output.read()
     if process.returncode != 0:
-        raise SystemExit(f"{command[0]} failed with {process.returncode}:\n{told}")
-    return Ran(told, usage.ru_utime + usage.ru_stime, peak_mib)
+        raise SystemExit(f"{command[0]} failed with {process.returncode}:\n{log_text}")
+    return Ran(log_text, usage.ru_utime + usage.ru_stime, peak_mib)
 
 
 def peak_rss_mib(pid: int) -> float:
@@ -214,10 +214,10 @@ def ours(program: Path, checks: bool = False) -> Generator:
             whole["requests"][0]["expect"] = {"json": True, "checks": [{"pointer": "/a", "type": "string"}]}
             text = json.dumps(whole)
         ran = run([str(program)], text)
-        books = json.loads(ran.output)["counts"]
-        if books["failed"]:
-            raise SystemExit(f"{books['failed']} requests failed")
-        return figures(books["ok"], seconds, ran)
+        counts = json.loads(ran.output)["counts"]
+        if counts["failed"]:
+            raise SystemExit(f"{counts['failed']} requests failed")
+        return figures(counts["ok"], seconds, ran)
 
     return measure
 
@@ -227,7 +227,7 @@ def figures(requests: int, seconds: float, ran: Ran) -> Figures:
     return Figures(requests, requests / seconds, ran.cpu_s / requests * 1e6)
 
 
-def found(pattern: str, text: str) -> float:
+def number_in(pattern: str, text: str) -> float:
     """The number that a tool printed."""
     match = re.search(pattern, text)
     if match is None:
@@ -243,7 +243,7 @@ def wrk(way: Transport, url: str, seconds: int, folder: Path) -> Figures:
         lines.append('wrk.headers["Connection"] = "close"')
     script.write_text("\n".join(lines), encoding="utf-8")
     ran = run(["wrk", "-t1", f"-c{CLIENTS}", f"-d{seconds}", "-s", str(script), url])
-    return figures(int(found(r"(\d+) requests in", ran.output)), seconds, ran)
+    return figures(int(number_in(r"(\d+) requests in", ran.output)), seconds, ran)
 
 
 def h2load(way: Transport, url: str, seconds: int, folder: Path) -> Figures:
@@ -251,7 +251,7 @@ def h2load(way: Transport, url: str, seconds: int, folder: Path) -> Figures:
     version = [f"-m{way.streams}"] if way.http2 else ["--h1"]
     command = ["h2load", *version, "-t1", f"-c{CLIENTS // way.streams}", f"-D{seconds}", "-d", str(folder / "request")]
     ran = run([*command, "-H", "content-type: application/json", url])
-    return figures(int(found(r"(\d+) succeeded", ran.output)), seconds, ran)
+    return figures(int(number_in(r"(\d+) succeeded", ran.output)), seconds, ran)
 
 
 def ab(way: Transport, url: str, seconds: int, folder: Path) -> Figures:
@@ -259,7 +259,7 @@ def ab(way: Transport, url: str, seconds: int, folder: Path) -> Figures:
     keeps = ["-k"] if way.keeps_connections else []
     command = ["ab", "-q", *keeps, "-t", str(seconds), "-n", "100000000", "-c", str(CLIENTS), "-T", "application/json"]
     ran = run([*command, "-p", str(folder / "request"), url])
-    return figures(int(found(r"Complete requests:\s+(\d+)", ran.output)), seconds, ran)
+    return figures(int(number_in(r"Complete requests:\s+(\d+)", ran.output)), seconds, ran)
 
 
 def oha(way: Transport, url: str, seconds: int, folder: Path) -> Figures:
@@ -368,8 +368,10 @@ def stall(program: Path, url: str, folder: Path) -> None:
 def memory(program: Path, url: str, seconds: int) -> None:
     """Print the peak memory with a thousand connections."""
     ran = run([str(program)], order(f"{url}/small", {"closed": {"clients": 1000}}, seconds))
-    books = json.loads(ran.output)["counts"]
-    print(f"\n1000 connections, {books['ok']:,} requests right, {books['failed']} failed: peak {ran.peak_mib:.1f} MiB")
+    counts = json.loads(ran.output)["counts"]
+    print(
+        f"\n1000 connections, {counts['ok']:,} requests right, {counts['failed']} failed: peak {ran.peak_mib:.1f} MiB"
+    )
 
 
 def choose(program: Path, way: Transport) -> dict[str, Generator]:

@@ -70,22 +70,24 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2, 8])
     parser.add_argument("--compression", choices=("none", "gzip", "zstd"), default="none")
     parser.add_argument("--folder", type=Path, default=None, help="where the logs go, and are deleted")
-    asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=asked.folder, prefix="chainmark-bench-") as scratch:
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.folder, prefix="chainmark-bench-") as scratch:
         logs = Path(scratch) / "logs"
-        text_bytes = write_logs(logs, asked.gigabytes, asked.hosts, asked.compression)
+        text_bytes = write_logs(logs, arguments.gigabytes, arguments.hosts, arguments.compression)
         stored_bytes = warm(sorted(logs.glob("node-*/*")))
-        print(f"{text_bytes / 1e9:.2f} GB of text, {stored_bytes / 1e9:.2f} GB stored, {asked.hosts} hosts\n")
+        print(f"{text_bytes / 1e9:.2f} GB of text, {stored_bytes / 1e9:.2f} GB stored, {arguments.hosts} hosts\n")
         print(f"{'threads':>7} {'seconds':>8} {'GB/s':>6} {'peak RSS':>10} {'run MB':>7}  {'hash of the run':<16}")
         hashes = set()
-        for threads in asked.threads:
+        for threads in arguments.threads:
             store = Path(scratch) / "store"
             ran, folder = take_in(logs, store, threads, Path(scratch))
             run_bytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-            found = digest(folder)
-            hashes.add(found)
+            run_digest = digest(folder)
+            hashes.add(run_digest)
             speed = f"{ran.seconds:>8.2f} {text_bytes / ran.seconds / 1e9:>6.2f}"
-            print(f"{threads:>7} {speed} {ran.peak_mib:>6.0f} MiB {run_bytes / 1e6:>7.1f}  {found[:16]}", flush=True)
+            print(
+                f"{threads:>7} {speed} {ran.peak_mib:>6.0f} MiB {run_bytes / 1e6:>7.1f}  {run_digest[:16]}", flush=True
+            )
             shutil.rmtree(store)
     if len(hashes) > 1:
         sys.exit("error: the runs differ with the number of threads")

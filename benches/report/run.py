@@ -56,24 +56,27 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--earlier", type=Path, default=None, help="another checkout, with its compiled module")
     parser.add_argument("--kind", choices=KINDS, default=None, help="make this one here, and print what it took")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="chainmark-bench-") as scratch:
         folder = Path(scratch)
-        if asked.kind:
-            print(json.dumps(make(asked.comparison, asked.kind, folder)))
+        if arguments.kind:
+            print(json.dumps(make(arguments.comparison, arguments.kind, folder)))
             return
-        checkouts = {"now": ROOT} | ({"earlier": asked.earlier.resolve()} if asked.earlier else {})
+        checkouts = {"now": ROOT} | ({"earlier": arguments.earlier.resolve()} if arguments.earlier else {})
         print(f"{'':>16} {'CPU s':>8} {'least':>7} {'wall s':>8} {'kB':>8} {'peak MiB':>9}")
         for kind in KINDS:
-            command = [sys.executable, __file__, str(asked.comparison), "--kind", kind]
-            found: dict[str, list[dict[str, float]]] = {name: [] for name in checkouts}
-            for _ in range(asked.times):
+            command = [sys.executable, __file__, str(arguments.comparison), "--kind", kind]
+            measurements: dict[str, list[dict[str, float]]] = {name: [] for name in checkouts}
+            for _ in range(arguments.times):
                 for name, checkout in checkouts.items():
                     ran = run(command, {**os.environ, "PYTHONPATH": str(checkout / "src")}, folder)
-                    found[name].append({**json.loads(ran.output), "peak": ran.peak_mib})
-            for name, made in found.items():
-                cpu, seconds = [one["cpu"] for one in made], statistics.median(one["seconds"] for one in made)
-                size, peak = made[0]["size"] / 1000, max(one["peak"] for one in made)
+                    measurements[name].append({**json.loads(ran.output), "peak": ran.peak_mib})
+            for name, repetitions in measurements.items():
+                cpu, seconds = (
+                    [repetition["cpu"] for repetition in repetitions],
+                    statistics.median(repetition["seconds"] for repetition in repetitions),
+                )
+                size, peak = repetitions[0]["size"] / 1000, max(repetition["peak"] for repetition in repetitions)
                 row = f"{statistics.median(cpu):8.2f} {min(cpu):7.2f} {seconds:8.2f} {size:8.0f} {peak:9.0f}"
                 print(f"{f'{kind} {name}':>16} {row}", flush=True)
 

@@ -87,7 +87,7 @@ def _row(case: Case, results: Sequence[SearchResult]) -> str:
     confirmed = np.mean([result.confirmed for result in results])
     steps = [len(result.steps) for result in results]
     minutes = [
-        sum(step.result.warm_up_s + step.result.window_s + PAUSE_S for step in one.steps) / 60 for one in results
+        sum(step.result.warm_up_s + step.result.window_s + PAUSE_S for step in result.steps) / 60 for result in results
     ]
     cells = [
         f"{case.name}, p99 ≤ {_time(case.limit_s)}", f"{case.true:.4g}", f"{np.median(capacities):.4g}",

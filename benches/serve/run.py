@@ -50,7 +50,7 @@ def _lengthened(store: Path, run_id: str) -> None:
 
 def _memory_mb(server: Served) -> float:
     process = psutil.Process(server.process.pid)
-    return sum(one.memory_info().rss for one in [process, *process.children(recursive=True)]) / 1e6
+    return sum(process.memory_info().rss for process in [process, *process.children(recursive=True)]) / 1e6
 
 
 def _tell(name: str, taken: Sequence[float]) -> None:

@@ -100,8 +100,8 @@ def _large_catalogue() -> Catalogue:
 def _write_large(path: Path) -> None:
     """Slots close together are alike, hosts have levels of their own, and a twentieth of the rows is missing."""
     rng = np.random.default_rng(1)
-    kept = np.flatnonzero(rng.random(SLOTS * HOSTS) < 0.95)
-    slot, host = kept // HOSTS, kept % HOSTS
+    present = np.flatnonzero(rng.random(SLOTS * HOSTS) < 0.95)
+    slot, host = present // HOSTS, present % HOSTS
     columns: dict[str, object] = {
         "slot": slot,
         "host": np.array([f"node-{number:02d}" for number in range(HOSTS)])[host],
@@ -109,7 +109,7 @@ def _write_large(path: Path) -> None:
     }
     common, levels = np.log(_series(SLOTS)), rng.normal(size=HOSTS)
     for number in range(METRICS):
-        noise = common[slot] + 0.2 * levels[host] + 0.3 * rng.normal(size=len(kept))
+        noise = common[slot] + 0.2 * levels[host] + 0.3 * rng.normal(size=len(present))
         columns[f"m{number}_s"] = np.exp(noise) if number % 2 else np.floor(20.0 * np.exp(noise))
     pl.DataFrame(columns).write_parquet(path, compression="zstd")
 

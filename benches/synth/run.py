@@ -80,12 +80,12 @@ def main() -> None:
         with tempfile.TemporaryDirectory(dir=parent, prefix="chainmark-bench-") as scratch:
             folder = Path(scratch) / "logs"
             with multiprocessing.get_context("spawn").Pool(1) as pool:
-                made = pool.apply(write, (case, folder))
+                measured = pool.apply(write, (case, folder))
             copied = copy(folder, Path(scratch) / "copy")
         cells = (
-            f"{case.hosts:>6} {case.slots:>6} {case.compression:>12} {case.threads:>8} {made.seconds:>8.2f}",
-            f"{made.lines / made.seconds:>10,.0f} {made.text_bytes / made.seconds / 1e6:>6.0f}",
-            f"{made.stored_bytes / 1e6:>10.0f} {copied:>7.2f} {made.peak_rss_mib:>5.0f} MiB",
+            f"{case.hosts:>6} {case.slots:>6} {case.compression:>12} {case.threads:>8} {measured.seconds:>8.2f}",
+            f"{measured.lines / measured.seconds:>10,.0f} {measured.text_bytes / measured.seconds / 1e6:>6.0f}",
+            f"{measured.stored_bytes / 1e6:>10.0f} {copied:>7.2f} {measured.peak_rss_mib:>5.0f} MiB",
         )
         print(" ".join(cells))
 

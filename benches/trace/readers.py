@@ -189,8 +189,8 @@ def main() -> None:
     reader([str(small)], first, 1)
     begin, cpu_begin_s = time.perf_counter(), _cpu_s()
     rows = reader(files, Path(out), int(threads))
-    told = {"seconds": time.perf_counter() - begin, "cpu_s": _cpu_s() - cpu_begin_s, "rows": rows}
-    print(json.dumps({**told, "version": version(PACKAGES[name]), "pid": os.getpid()}))
+    measured = {"seconds": time.perf_counter() - begin, "cpu_s": _cpu_s() - cpu_begin_s, "rows": rows}
+    print(json.dumps({**measured, "version": version(PACKAGES[name]), "pid": os.getpid()}))
 
 
 def _cpu_s() -> float:

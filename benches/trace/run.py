@@ -94,20 +94,20 @@ def read(reader: str, threads: int, python: Path, files: Sequence[Path], scratch
         ran = run(command, {**os.environ, "POLARS_MAX_THREADS": str(threads)}, scratch)
     finally:
         shutil.rmtree(out)
-    told = json.loads(ran.output)
-    return Reading(told["seconds"], told["cpu_s"], told["rows"], ran.peak_mib, told["version"])
+    measured = json.loads(ran.output)
+    return Reading(measured["seconds"], measured["cpu_s"], measured["rows"], ran.peak_mib, measured["version"])
 
 
 def show(name: str, threads: int, readings: Sequence[Reading], text_bytes: int, own: Sequence[Reading]) -> str:
     """One line of the table; the ratios are to the project's own decoder."""
-    seconds = statistics.median(one.seconds for one in readings)
-    spread = f"{min(one.seconds for one in readings):.2f}-{max(one.seconds for one in readings):.2f}"
-    peak = max(one.peak_mib for one in readings)
+    seconds = statistics.median(reading.seconds for reading in readings)
+    spread = f"{min(reading.seconds for reading in readings):.2f}-{max(reading.seconds for reading in readings):.2f}"
+    peak = max(reading.peak_mib for reading in readings)
     label = f"{name} {readings[0].version}"
     speed = f"{text_bytes / seconds / 1e9:>6.2f} {seconds:>8.2f} {spread:>12}"
-    cpu_s = statistics.median(one.cpu_s for one in readings)
-    ratio = seconds / statistics.median(one.seconds for one in own)
-    cpu_ratio = cpu_s / statistics.median(one.cpu_s for one in own)
+    cpu_s = statistics.median(reading.cpu_s for reading in readings)
+    ratio = seconds / statistics.median(reading.seconds for reading in own)
+    cpu_ratio = cpu_s / statistics.median(reading.cpu_s for reading in own)
     ratios = f"{ratio:>7.2f} {cpu_s:>7.2f} {cpu_ratio:>9.2f}"
     return f"{label:<18} {threads:>7} {speed} {readings[0].rows:>12,} {peak:>8.0f} MiB {ratios}"
 
@@ -118,18 +118,20 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, default=600, help="size of the logs")
     parser.add_argument("--repeat", type=int, default=5, help="readings of each reader")
     parser.add_argument("--folder", type=Path, default=None, help="where the logs go, and are deleted")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     python = peers()
-    with tempfile.TemporaryDirectory(dir=asked.folder, prefix="chainmark-bench-") as scratch:
-        files = generate(Path(scratch) / "logs", asked.megabytes)
+    with tempfile.TemporaryDirectory(dir=arguments.folder, prefix="chainmark-bench-") as scratch:
+        files = generate(Path(scratch) / "logs", arguments.megabytes)
         text_bytes = warm(files)
-        print(f"{text_bytes / 1e9:.2f} GB of {len(files)} hosts; medians of {asked.repeat} readings each, in turns\n")
+        print(
+            f"{text_bytes / 1e9:.2f} GB of {len(files)} hosts; medians of {arguments.repeat} readings each, in turns\n"
+        )
         title = f"{'reader':<18} {'threads':>7} {'GB/s':>6} {'seconds':>8} {'from-to':>12} {'events':>12}"
         print(f"{title} {'peak':>12} {'ratio':>7} {'CPU s':>7} {'CPU ratio':>9}")
         for threads in THREADS:
             readings: dict[str, list[Reading]] = defaultdict(list)
             failed: dict[str, str] = {}
-            for _ in range(asked.repeat):
+            for _ in range(arguments.repeat):
                 for reader in READERS:
                     if reader in failed:
                         continue

@@ -42,14 +42,14 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=400)
     parser.add_argument("--fault", action="append", help="only this kind; may be repeated")
     parser.add_argument("--folder", type=Path, default=None, help="where the logs go, and are deleted")
-    asked = parser.parse_args()
-    shape = {"hosts": asked.hosts, "slots": asked.slots}
+    arguments = parser.parse_args()
+    shape = {"hosts": arguments.hosts, "slots": arguments.slots}
     compared = different = 0
-    with tempfile.TemporaryDirectory(dir=asked.folder, prefix="chainmark-truth-") as scratch:
+    with tempfile.TemporaryDirectory(dir=arguments.folder, prefix="chainmark-truth-") as scratch:
         plain = ingest(generate(Path(scratch) / "plain", **shape), Path(scratch) / "plain-store")
         print(line(("metric", "fault", "expected", "found", "")))
         for fault in FAULTS:
-            if asked.fault and fault.kind not in asked.fault:
+            if arguments.fault and fault.kind not in arguments.fault:
                 continue
             with tempfile.TemporaryDirectory(dir=scratch) as folder:
                 logs = generate(Path(folder) / "logs", faults=(fault.order,) if fault.order else (), **shape)
@@ -57,7 +57,7 @@ def main() -> None:
             show(fault, rows)
             compared += len(rows)
             different += sum(not row.equal for row in rows)
-    print(f"\n{compared} comparisons under {len(asked.fault or FAULTS)} faults, {different} different")
+    print(f"\n{compared} comparisons under {len(arguments.fault or FAULTS)} faults, {different} different")
     sys.exit(1 if different else 0)
 
 

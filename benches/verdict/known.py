@@ -59,15 +59,17 @@ def failing(t: FloatArray, case: Case, lab: Lab, looks: Looks, draws: int) -> Fl
     # That all of so many were right says this much of the share.
     share = -math.sqrt(SENT * looks.runs[-1][0] * SHARE_MARGIN)
     limits = np.array([*[-math.inf] * (NOISY + 1), share])
-    kept = np.zeros(t[:, -1].shape, dtype=bool)
-    for row, now in zip(kept, t[:, -1], strict=True):
+    passing = np.zeros(t[:, -1].shape, dtype=bool)
+    for row, now in zip(passing, t[:, -1], strict=True):
         row[sequential._in_question(now, looks, limits)] = True
     changes = np.array([*case.changes, math.nan])
     is_failing = np.zeros(len(t), dtype=bool)
     whole = covariance(case, lab, looks)
     # Metrics of one change are alike: it matters only how many of them are kept.
     alike = [np.flatnonzero(changes[:NOISY] == change) for change in dict.fromkeys(changes[:NOISY])]
-    counts = np.stack([kept[:, places].sum(axis=1) for places in alike] + [kept[:, NOISY], kept[:, NOISY + 1]], axis=1)
+    counts = np.stack(
+        [passing[:, places].sum(axis=1) for places in alike] + [passing[:, NOISY], passing[:, NOISY + 1]], axis=1
+    )
     for pattern in np.unique(counts, axis=0):
         places = [place for group, count in zip(alike, pattern, strict=False) for place in group[:count]]
         places += [NOISY + extra for extra in (0, 1) if pattern[len(alike) + extra]]
@@ -77,8 +79,8 @@ def failing(t: FloatArray, case: Case, lab: Lab, looks: Looks, draws: int) -> Fl
         )
         null = t_of(rows @ (axes * np.sqrt(np.maximum(values, 0.0))).T, looks)
         chosen = np.flatnonzero((counts == pattern).all(axis=1))
-        found = np.sort(np.where(kept[chosen, None], t[chosen], -math.inf), axis=2)[:, :, -len(places) :]
-        null_p, found_p = sequential._combined(null, np.nan_to_num(found, neginf=-1e9))
+        worst = np.sort(np.where(passing[chosen, None], t[chosen], -math.inf), axis=2)[:, :, -len(places) :]
+        null_p, found_p = sequential._combined(null, np.nan_to_num(worst, neginf=-1e9))
         level = sequential._thresholds(null_p, sequential._spent_on_worse(looks))[-1]
         is_failing[chosen] = found_p[:, -1] <= level
     return is_failing
@@ -116,8 +118,8 @@ def main(experiments: int) -> None:
     print(f"| noise | archive | {' | '.join(heads)} |\n|{'---|' * (2 + 2 * len(COLUMNS))}", flush=True)
     for archive in (10, 0):
         for noise in NOISES:
-            found = [cell(case, verdict, Lab(noise, archive), experiments) for case, verdict in COLUMNS]
-            print(f"| {100 * noise:.0f} % | {archive} | {' | '.join(found)} |", flush=True)
+            texts = [cell(case, verdict, Lab(noise, archive), experiments) for case, verdict in COLUMNS]
+            print(f"| {100 * noise:.0f} % | {archive} | {' | '.join(texts)} |", flush=True)
 
 
 if __name__ == "__main__":

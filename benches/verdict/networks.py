@@ -62,11 +62,11 @@ def main() -> None:
         store = Path(sys.argv[3]) if len(sys.argv) > 3 else Path(folder)
         for line in (HEADER, ["---"] * len(HEADER)):
             print("|", " | ".join(line), "|", flush=True)
-        made = 0.0
+        probability_so_far = 0.0
         for seed, (name, settings) in enumerate(cases(equal, slowed), 1):
             cells = row(name, settings, 100 * seed, store)
             total = float(cells[4])
-            cells[4], made = f"{total - made:g}", total
+            cells[4], probability_so_far = f"{total - probability_so_far:g}", total
             print("|", " | ".join(cells), "|", flush=True)
 
 

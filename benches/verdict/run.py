@@ -180,15 +180,15 @@ def single_run(noise: float, seed: Sequence[int]) -> Decision:
     return Decision("pass" if all(item.judgement.outcome in PASSED for item in gated) else "", 1)
 
 
-def _share(found: Sequence[Decision], verdict: str) -> str:
+def _share(decisions: Sequence[Decision], verdict: str) -> str:
     """Percent with the standard error; with none or all of them, of one more experiment that went the other way."""
-    count = sum(item.verdict == verdict for item in found)
-    kept = min(max(count, 1), len(found) - 1) / len(found)
-    return f"{100 * count / len(found):.1f} ± {100 * math.sqrt(kept * (1.0 - kept) / len(found)):.1f}"
+    count = sum(item.verdict == verdict for item in decisions)
+    share = min(max(count, 1), len(decisions) - 1) / len(decisions)
+    return f"{100 * count / len(decisions):.1f} ± {100 * math.sqrt(share * (1.0 - share) / len(decisions)):.1f}"
 
 
-def _mean_runs(found: Sequence[Decision]) -> str:
-    return f"{np.mean([item.runs for item in found]):.1f}"
+def _mean_runs(decisions: Sequence[Decision]) -> str:
+    return f"{np.mean([item.runs for item in decisions]):.1f}"
 
 
 DECIDED = 3  # columns in which a decision is wanted, and its cost told
@@ -198,10 +198,10 @@ COLUMNS = [(EQUAL, "pass"), (THREE, "fail"), (ONE, "fail"), (ONE_AT_MARGIN, "pas
 def _row(pool: Pool, lab: Lab, number: int, experiments: int) -> Iterator[str]:
     for column, (case, verdict) in enumerate(COLUMNS):
         seeds = [(number, column, index) for index in range(experiments)]
-        found = pool.map(partial(experiment, case, lab), seeds, chunksize=8)
-        yield _share(found, verdict)
+        decisions = pool.map(partial(experiment, case, lab), seeds, chunksize=8)
+        yield _share(decisions, verdict)
         if column < DECIDED:
-            yield _mean_runs(found)
+            yield _mean_runs(decisions)
 
 
 LABS = [
@@ -233,8 +233,8 @@ def main(experiments: int) -> None:
     with get_context("spawn").Pool(os.cpu_count()) as pool:
         for number, noise in enumerate(NOISES):
             seeds = [(len(LABS), number, index) for index in range(10 * experiments)]
-            found = pool.map(partial(single_run, noise), seeds, chunksize=50)
-            print(f"| {100 * noise:.0f} % | {_share(found, 'fail')} | {_share(found, 'pass')} |", flush=True)
+            decisions = pool.map(partial(single_run, noise), seeds, chunksize=50)
+            print(f"| {100 * noise:.0f} % | {_share(decisions, 'fail')} | {_share(decisions, 'pass')} |", flush=True)
         print(f"\n{experiments} experiments a cell, at most {MOST_RUNS} runs a side; percent ± standard error\n")
         _power(pool, experiments)
 

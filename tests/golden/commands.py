@@ -85,12 +85,12 @@ def normalised(text: str) -> str:
 
 def _seal(store: FixedStore, run: SyntheticRun, system: str = "cometbft") -> None:
     manifest = run.manifest
-    made = store.create(system, manifest.profile_name, manifest.subject.version, {})
+    unfinished = store.create(system, manifest.profile_name, manifest.subject.version, {})
     for population, frame in run.frames.items():
-        made.write_samples(population, frame)
+        unfinished.write_samples(population, frame)
     subject = manifest.subject.model_copy(update={"system": system})
-    known = manifest.model_copy(update={"run_id": made.run_id, "subject": subject})
-    made.seal(known, run.catalogue, list(run.summaries().values()))
+    known = manifest.model_copy(update={"run_id": unfinished.run_id, "subject": subject})
+    unfinished.seal(known, run.catalogue, list(run.summaries().values()))
 
 
 def fill(workspace: Path) -> None:

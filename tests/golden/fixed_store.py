@@ -15,7 +15,7 @@ class FixedStore(Store):
 
     def create(self, system: str, profile_name: str, version: str, state: Mapping[str, Any]) -> UnfinishedRun:
         """Make the folder of a new run, named ``<system>-<profile>-<version>-<constant time>-<number>``."""
-        made = super().create(system, profile_name, version, state)
-        name, _, _ = made.run_id.rsplit("-", 2)
-        number = sum(1 for path in made.path.parent.iterdir())
-        return UnfinishedRun(made.path.rename(made.path.with_name(f"{name}-{_STAMP}-{number:04x}")))
+        run = super().create(system, profile_name, version, state)
+        name, _, _ = run.run_id.rsplit("-", 2)
+        number = sum(1 for path in run.path.parent.iterdir())
+        return UnfinishedRun(run.path.rename(run.path.with_name(f"{name}-{_STAMP}-{number:04x}")))

@@ -135,12 +135,12 @@ def transactions(key: str | None = None) -> Document:
 
 def versions() -> list[list[SyntheticRun]]:
     """Three versions of two runs: the second like the first, the third far slower and with an incident."""
-    made = [
+    versions_runs = [
         [published_runs.run(version, number, factor=factor, seed=seed + number) for number in (1, 2)]
         for version, factor, seed in (("1.0", 1.0, 10), ("1.1", 1.0, 20), ("1.2", 2.0, 30))
     ]
-    made[2][0].manifest.incidents.append(Incident(time_ns=_INCIDENT_NS, what="a host restarted"))
-    return made
+    versions_runs[2][0].manifest.incidents.append(Incident(time_ns=_INCIDENT_NS, what="a host restarted"))
+    return versions_runs
 
 
 @cache
@@ -168,8 +168,8 @@ def load() -> LoadReport:
 @cache
 def load_unmet() -> LoadReport:
     """A server that misses the SLA with one client."""
-    found = load_samples.bare("nothing passed", capacity=0.0, low=0.0, high=1.0, stopped_by="first step")
-    return load_samples.with_answer(found)
+    capacity = load_samples.bare("nothing passed", capacity=0.0, low=0.0, high=1.0, stopped_by="first step")
+    return load_samples.with_answer(capacity)
 
 
 @cache
@@ -219,9 +219,9 @@ def saturation() -> SaturationReport:
     }  # fmt: skip
     runs["new"].append(saturation_samples.run(1, 800, 0.1, position=40, excluded="no node was lost: node0 died"))
     printed = [saturation_samples.run(c, r, share) for c, r, share in ((1, 200, 1.0), (1, 400, 0.876), (2, 200, 0.972))]
-    told = saturation_samples.version("theirs (published)", printed, published=True)
-    made = [saturation_samples.version(name, of) for name, of in runs.items()]
-    return saturation_report(saturation_samples.whole_test(), [*made, told], saturation_samples.METRICS)
+    version = saturation_samples.version("theirs (published)", printed, published=True)
+    all_versions = [saturation_samples.version(name, of) for name, of in runs.items()]
+    return saturation_report(saturation_samples.whole_test(), [*all_versions, version], saturation_samples.METRICS)
 
 
 @cache
@@ -232,22 +232,24 @@ def release_page() -> ReleasePage:
     for workload, start, slow in (("value-only", "18:52:16", "0.41"), ("Plutus countdown loop", "20:00:00", "0.361")):
         last = made_reports.column("10.6.2", "2026-03-12", "1d697f1", 1.001, **{"Fetch duration": slow})
         columns = [*made_reports.series(deviations), last]
-        for one in columns:
-            one["facts"]["Cluster system start time"] = start
+        for column in columns:
+            column["facts"]["Cluster system start time"] = start
         report = made_reports.content(*columns, workload=workload)
         cm.ingest("cardano", made_reports.written(store / f"{start}.json", report), store=store)
     cm.annotate("10.6.2", "the clock of node-3 was 40 ms late", store=store)
     signature = cm.Signature("Ada Lovelace", "The first release with the new mempool.", "2026-03-20")
-    made = cm.release("cardano", "10.6.2", signature=signature, store=store).result
-    assert isinstance(made, ReleasePage)
-    return _of_this_version(made)
+    page = cm.release("cardano", "10.6.2", signature=signature, store=store).result
+    assert isinstance(page, ReleasePage)
+    return _of_this_version(page)
 
 
 def _of_this_version(page: ReleasePage) -> ReleasePage:
     own = {"tool_version": VERSION}
     against = [
-        one.model_copy(update={**own, "comparisons": [pair.model_copy(update=own) for pair in one.comparisons]})
-        for one in page.against
+        by_workload.model_copy(
+            update={**own, "comparisons": [pair.model_copy(update=own) for pair in by_workload.comparisons]}
+        )
+        for by_workload in page.against
     ]
     return page.model_copy(update={**own, "against": against})
 

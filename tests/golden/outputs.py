@@ -39,13 +39,13 @@ def _printed(name: str, width: int) -> str:
 
 def outputs() -> dict[str, Callable[[], str]]:
     """Every golden file, by its path below `KEPT`."""
-    made: dict[str, Callable[[], str]] = {}
+    renderers: dict[str, Callable[[], str]] = {}
     for name in inputs.DOCUMENTS:
-        made |= {f"documents/{name}.{width}.txt": partial(_terminal, name, width) for width in texts.WIDTHS}
-        made[f"documents/{name}.md"] = partial(_markdown, name)
-        made[f"documents/{name}.junit.xml"] = partial(_junit, name)
-    made |= {f"documents/{name}.html.txt": partial(_html_words, name) for name in WITH_HTML}
-    made[f"documents/{WITH_JSON}.json"] = partial(_json, WITH_JSON)
+        renderers |= {f"documents/{name}.{width}.txt": partial(_terminal, name, width) for width in texts.WIDTHS}
+        renderers[f"documents/{name}.md"] = partial(_markdown, name)
+        renderers[f"documents/{name}.junit.xml"] = partial(_junit, name)
+    renderers |= {f"documents/{name}.html.txt": partial(_html_words, name) for name in WITH_HTML}
+    renderers[f"documents/{WITH_JSON}.json"] = partial(_json, WITH_JSON)
     for width, lines in commands.BY_WIDTH.items():
-        made |= {f"commands/{name}.{width}.txt": partial(_printed, name, width) for name in lines}
-    return made
+        renderers |= {f"commands/{name}.{width}.txt": partial(_printed, name, width) for name in lines}
+    return renderers

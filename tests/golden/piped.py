@@ -67,5 +67,5 @@ def _ended(line: Typed) -> tuple[int, str]:
 
 if __name__ == "__main__":
     _load()
-    for one in json.load(sys.stdin):
-        print(json.dumps(_ended(Typed(**one))), flush=True)  # noqa: T201 - for the process that asked
+    for item in json.load(sys.stdin):
+        print(json.dumps(_ended(Typed(**item))), flush=True)  # noqa: T201 - for the process that asked

@@ -17,16 +17,16 @@ HINT = "`make golden` rewrites the kept files; look at their difference before i
 
 @pytest.mark.parametrize("name", sorted(MADE))
 def test_the_output_is_the_kept_one(name: str) -> None:
-    kept = KEPT / name
-    assert kept.is_file(), f"{name} is not kept yet\n{HINT}"
-    old, new = kept.read_bytes().decode(), MADE[name]()
+    path = KEPT / name
+    assert path.is_file(), f"{name} is not kept yet\n{HINT}"
+    old, new = path.read_bytes().decode(), MADE[name]()
     if old != new:
         before, after = (text.splitlines(keepends=True) for text in (old, new))
-        told = "".join(difflib.unified_diff(before, after, f"kept/{name}", "as it is now"))
-        pytest.fail(f"{told}\n{HINT}", pytrace=False)
+        differences = "".join(difflib.unified_diff(before, after, f"kept/{name}", "as it is now"))
+        pytest.fail(f"{differences}\n{HINT}", pytrace=False)
 
 
 def test_every_kept_file_is_compared() -> None:
     """A file that nothing makes any more would look as if it were checked."""
-    kept = {path.relative_to(KEPT).as_posix() for path in KEPT.rglob("*") if path.is_file()}
-    assert sorted(kept - set(MADE)) == [], HINT
+    names = {path.relative_to(KEPT).as_posix() for path in KEPT.rglob("*") if path.is_file()}
+    assert sorted(names - set(MADE)) == [], HINT

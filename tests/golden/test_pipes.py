@@ -69,11 +69,11 @@ def _one_of_each() -> dict[str, Typed]:
         words = line.arguments[: 2 if line.arguments and line.arguments[0] in GROUPS else 1]
         chosen.setdefault((" ".join(words), bool(_kept(name)[0])), name)
     typed = {words.partition(" ")[0] for (words, _), name in chosen.items() if name in TYPED}
-    kept = [
+    words_of_commands = [
         BUILT_ON,
         *(name for (words, _), name in chosen.items() if name in TYPED or words.partition(" ")[0] not in typed),
     ]
-    return {name: LINES[name] for name in LINES if name in kept}
+    return {name: LINES[name] for name in LINES if name in words_of_commands}
 
 
 PIPED = _one_of_each()
@@ -84,8 +84,8 @@ def test_a_command_whose_output_nobody_reads_ends_as_by_sigpipe(workspace: Path)
     wrong = {}
     ended = closed_at_once(workspace, _environment(workspace), list(PIPED.values()))
     for name, (code, errors) in zip(PIPED, ended, strict=True):
-        told, kept = _kept(name)
-        if code != (NOBODY_READS if told else kept) or "Traceback" in errors or "BrokenPipe" in errors:
+        error_output, exit_code = _kept(name)
+        if code != (NOBODY_READS if error_output else exit_code) or "Traceback" in errors or "BrokenPipe" in errors:
             wrong[name] = f"exit {code}: {errors}"
     assert wrong == {}
 

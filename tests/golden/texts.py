@@ -56,6 +56,6 @@ def html_words(document: Document) -> str:
     page = document.html()
     page = unfolded(page) if 'id="folded-data"' in page else page
     page = re.sub(r"<(script|style|svg|head)\b.*?</\1>", " ", page, flags=re.DOTALL)
-    told = re.sub(r"<[^>]+>", " ", _BLOCK_END.sub("\0", re.sub(r"\s+", " ", page)))
-    lines = (re.sub(r"\s+", " ", html.unescape(line)).strip() for line in told.split("\0"))
+    text = re.sub(r"<[^>]+>", " ", _BLOCK_END.sub("\0", re.sub(r"\s+", " ", page)))
+    lines = (re.sub(r"\s+", " ", html.unescape(line)).strip() for line in text.split("\0"))
     return _undigested("".join(f"{line}\n" for line in lines if line), document)

@@ -70,5 +70,5 @@ def _type(line: Typed) -> str:
 
 
 if __name__ == "__main__":
-    for one in json.load(sys.stdin):
-        print(json.dumps(_type(Typed(**one))), flush=True)  # noqa: T201 - for the process that asked
+    for item in json.load(sys.stdin):
+        print(json.dumps(_type(Typed(**item))), flush=True)  # noqa: T201 - for the process that asked

@@ -62,7 +62,7 @@ def unwrapped(line: str) -> str:
 
 def events(lines: Iterable[str]) -> dict[str, list[Event]]:
     """By block, what the lines tell of it, in the order of their times."""
-    found: dict[str, list[Event]] = defaultdict(list)
+    by_block: dict[str, list[Event]] = defaultdict(list)
     for line in lines:
         text = unwrapped(line)
         if not text.startswith("{"):
@@ -72,28 +72,28 @@ def events(lines: Iterable[str]) -> dict[str, list[Event]]:
         kind = KINDS.get(data.get("kind", ""))
         if kind is not None:
             at = datetime.fromisoformat(record["at"][:26].rstrip("Z") + "+00:00")
-            found[_block(kind, data)].append(Event(at, kind, data, _peer(data)))
-    return {block: sorted(told, key=lambda event: event.at) for block, told in found.items()}
+            by_block[_block(kind, data)].append(Event(at, kind, data, _peer(data)))
+    return {block: sorted(events, key=lambda event: event.at) for block, events in by_block.items()}
 
 
-def _first(told: list[Event], kind: str) -> Event | None:
-    return next((event for event in told if event.kind == kind), None)
+def _first(events_of_block: list[Event], kind: str) -> Event | None:
+    return next((event for event in events_of_block if event.kind == kind), None)
 
 
 def _ms(span: timedelta) -> int:
     return int(span.total_seconds() * 1000)
 
 
-def sample(told: list[Event], slot_zero: datetime) -> dict[str, Any] | None:
+def sample(events_of_block: list[Event], slot_zero: datetime) -> dict[str, Any] | None:
     """The sample of one block; None where it is not complete or not within the limits."""
-    header, fetched, adopted = (_first(told, kind) for kind in ("header", "fetched", "adopted"))
+    header, fetched, adopted = (_first(events_of_block, kind) for kind in ("header", "fetched", "adopted"))
     if header is None or fetched is None or adopted is None:
         return None
-    request = next((one for one in told if one.kind == "request" and one.peer == fetched.peer), None)
+    request = next((event for event in events_of_block if event.kind == "request" and event.peer == fetched.peer), None)
     if request is None:
         return None
     number = header.data["blockNo"]
-    made = {
+    row = {
         "block_hash": _block("header", header.data),
         "block_number": number["unBlockNo"] if isinstance(number, dict) else int(number),
         "slot": header.data["slot"],
@@ -107,13 +107,13 @@ def sample(told: list[Event], slot_zero: datetime) -> dict[str, Any] | None:
         "block_remote_addr": fetched.peer[0],
         "block_remote_port": fetched.peer[1],
     }
-    deltas = [value for name, value in made.items() if name.endswith("_delta")]
-    sane = all(-6000 < value < 600_000 for value in deltas) and 0 < made["block_size"] < 10_000_000
-    return made if sane and made["block_number"] > 0 and made["slot"] > 0 else None
+    deltas = [value for name, value in row.items() if name.endswith("_delta")]
+    sane = all(-6000 < value < 600_000 for value in deltas) and 0 < row["block_size"] < 10_000_000
+    return row if sane and row["block_number"] > 0 and row["slot"] > 0 else None
 
 
 def samples(lines: Iterable[str], slot_zero_s: int) -> list[dict[str, Any]]:
     """The samples of a log, by height and hash."""
     slot_zero = datetime.fromtimestamp(slot_zero_s, UTC)
-    made = [one for told in events(lines).values() if (one := sample(told, slot_zero)) is not None]
-    return sorted(made, key=lambda one: (one["block_number"], one["block_hash"]))
+    rows = [row for events in events(lines).values() if (row := sample(events, slot_zero)) is not None]
+    return sorted(rows, key=lambda row: (row["block_number"], row["block_hash"]))

@@ -84,25 +84,25 @@ class Cluster:
         Keys are (block), (block, host), (host), (slot, host), or (first slot, host) of a span. None: the population
         has the key, the metric no value there.
         """
-        found: dict[str, dict[Key, float | None]] = {}
+        by_metric: dict[str, dict[Key, float | None]] = {}
         for block in self.main.accepted():
-            add(found, (block.hash,), block_samples(block, published=self.published))
+            add(by_metric, (block.hash,), block_samples(block, published=self.published))
             for host, values in peer_samples(block).items():
-                add(found, (block.hash, host), values)
+                add(by_metric, (block.hash, host), values)
         for host, slots in self.kept.items():
-            add(found, (host,), host_samples(host, self.main))
+            add(by_metric, (host,), host_samples(host, self.main))
             for slot in slots:
-                add(found, (slot.slot, host), slot_samples(slot, self.chain, published=self.published))
+                add(by_metric, (slot.slot, host), slot_samples(slot, self.chain, published=self.published))
         for key, values in [*self.regions().items(), *self.chained().items()]:
-            add(found, key, values)
+            add(by_metric, key, values)
         for host, slots in self.kept.items():
             for first, values in self.spans(slots).items():
-                add(found, (first, host), values)
-        return found
+                add(by_metric, (first, host), values)
+        return by_metric
 
     def spans(self, slots: list[Slot]) -> dict[int, dict[str, float | None]]:
         """Runs of slots in which the processor was busy, by their first slot."""
-        found: dict[int, dict[str, float | None]] = {}
+        by_slot: dict[int, dict[str, float | None]] = {}
         for span in runs(slots, busy_published) if self.published else busy_spans(slots):
             first, last = span[0], span[-1]
             if self.published:
@@ -111,15 +111,15 @@ class Cluster:
             else:
                 length = records = last.slot - first.slot + 1
                 border = any(slot.epoch_slot == EPOCH_BORDER_SLOT for slot in span[1:-1])
-            found[first.slot] = {
+            by_slot[first.slot] = {
                 "cdfSpanLensCpu": float(length),
                 "cdfSpanLensCpuEpoch": float(records) if border else None,
             }
-        return found
+        return by_slot
 
     def regions(self) -> dict[Key, dict[str, float | None]]:
         """When each region had an accepted block, by block and region."""
-        found: dict[Key, dict[str, float | None]] = {}
+        by_key: dict[Key, dict[str, float | None]] = {}
         for block in self.main.accepted():
             by_region: dict[str, list[float]] = {}
             for host, life in block.lives.items():
@@ -127,24 +127,24 @@ class Cluster:
                     since_s = (life.times["adoption"] - block.slot_start_ns) / NS_PER_S
                     by_region.setdefault(self.region_of[host], []).append(since_s)
             for region, times in by_region.items():
-                one = distribution(times)
-                half = one.centiles[CENTILES.index(0.5)]
-                found[block.hash, region] = {"region_adoption_p50_s": half, "region_adoption_p100_s": one.high}
-        return found
+                bars = distribution(times)
+                half = bars.centiles[CENTILES.index(0.5)]
+                by_key[block.hash, region] = {"region_adoption_p50_s": half, "region_adoption_p100_s": bars.high}
+        return by_key
 
     def chained(self) -> dict[Key, dict[str, float | None]]:
         """What is told of every block of the main chain, by block."""
         forged = {block.life.block_no: block.life.times.get("forged") for block in self.main.blocks}
-        found: dict[Key, dict[str, float | None]] = {}
+        by_key: dict[Key, dict[str, float | None]] = {}
         for block in self.main.blocks:
             number = block.life.block_no
             between_s = seconds(forged[number], forged.get(number - 1))
-            found[(block.hash,)] = {
+            by_key[(block.hash,)] = {
                 "chained_interval_s": between_s,
                 "chained_size_bytes": None if block.life.size is None else float(block.life.size),
                 "chained_battles": float(block.battles),
             }
-        return found
+        return by_key
 
     def per_host(self, metric: str) -> dict[str, Distribution]:
         """A slot metric's distribution on every host of which slots were kept."""
@@ -152,13 +152,13 @@ class Cluster:
         for (_, host), value in self.samples.get(metric, {}).items():
             if value is not None:
                 values[host].append(value)
-        return {host: distribution(found) for host, found in values.items()}
+        return {host: distribution(host_values) for host, host_values in values.items()}
 
 
-def add(found: dict[str, dict[Key, float | None]], key: Key, values: dict[str, float | None]) -> None:
+def add(by_metric: dict[str, dict[Key, float | None]], key: Key, values: dict[str, float | None]) -> None:
     """Put one row of samples to its metrics."""
     for name, value in values.items():
-        found.setdefault(name, {})[key] = value
+        by_metric.setdefault(name, {})[key] = value
 
 
 def busy_published(slot: Slot) -> bool:
@@ -171,35 +171,35 @@ def busy_spans(slots: list[Slot]) -> list[list[Slot]]:
 
     A slot without a rate of its own counts where it lies within one.
     """
-    found: list[list[Slot]] = []
+    spans: list[list[Slot]] = []
     pending: list[Slot] = []
     before: Slot | None = None
     for slot in slots:
         percent = (slot.resources or {}).get("CentiCpu")
         neighbours = before is not None and before.slot == slot.slot - 1
         if not neighbours or (percent is not None and percent < BUSY_PERCENT):
-            found, pending = ([*found, []], [])
-        if percent is None and found and found[-1]:
+            spans, pending = ([*spans, []], [])
+        if percent is None and spans and spans[-1]:
             pending.append(slot)
         elif percent is not None and percent >= BUSY_PERCENT:
-            found[-1] += [*pending, slot]
+            spans[-1] += [*pending, slot]
             pending = []
         before = slot
-    return [span for span in found if span]
+    return [span for span in spans if span]
 
 
 def runs(slots: list[Slot], test: Any) -> list[list[Slot]]:
     """Maximal runs of neighbours that pass a test."""
-    found: list[list[Slot]] = []
+    sequences: list[list[Slot]] = []
     inside = False
     for slot in slots:
         passes = test(slot)
         if passes and not inside:
-            found.append([])
+            sequences.append([])
         if passes:
-            found[-1].append(slot)
+            sequences[-1].append(slot)
         inside = passes
-    return found
+    return sequences
 
 
 def read_chain(folder: Path) -> Chain:
@@ -238,7 +238,7 @@ def analyse(folder: Path, read: dict[str, HostLog], *, published: bool, count_sw
     lives = {name: Lives(published, count_switches and not published).read(log) for name, log in logs.items()}
     records = {name: slots_of(log, chain, published=published) for name, log in logs.items()}
     tests = [(SLOT_CONDITIONS[name], value or 0) for name, value in conditions if name in SLOT_CONDITIONS]
-    kept = {
+    filtered = {
         name: [slot for slot in slots if all(test(slot, value) for test, value in tests)]
         for name, slots in records.items()
     }
@@ -250,16 +250,18 @@ def analyse(folder: Path, read: dict[str, HostLog], *, published: bool, count_sw
         lives=lives,
         region_of=read_regions(folder),
         records=records,
-        kept=kept,
+        kept=filtered,
         main=rebuild(lives, chain, conditions),
     )
 
 
 def shown_mean(cluster: Cluster, metric: str) -> float:
     """A slot metric's mean as the reports show it: of hosts' means; by the published rules of the 29 lowest alone."""
-    means = sorted(one.mean for one in cluster.per_host(metric).values() if cluster.published or one.n)
-    kept = means[: len(CENTILES)] if cluster.published else means
-    return math.fsum(kept) / len(kept)
+    means = sorted(
+        distribution.mean for distribution in cluster.per_host(metric).values() if cluster.published or distribution.n
+    )
+    published_means = means[: len(CENTILES)] if cluster.published else means
+    return math.fsum(published_means) / len(published_means)
 
 
 def over_hosts(cluster: Cluster, metric: str) -> Distribution:
@@ -267,12 +269,12 @@ def over_hosts(cluster: Cluster, metric: str) -> Distribution:
     hosts = list(cluster.per_host(metric).values())
     middle = len(hosts) // 2
     return Distribution(
-        n=sum(one.n for one in hosts),
+        n=sum(host.n for host in hosts),
         mean=shown_mean(cluster, metric),
-        sd=max(one.sd for one in hosts),
-        low=min(one.low for one in hosts),
-        high=max(one.high for one in hosts),
-        centiles=tuple(sorted(column)[middle] for column in zip(*(one.centiles for one in hosts), strict=True)),
+        sd=max(host.sd for host in hosts),
+        low=min(host.low for host in hosts),
+        high=max(host.high for host in hosts),
+        centiles=tuple(sorted(column)[middle] for column in zip(*(host.centiles for host in hosts), strict=True)),
     )
 
 
@@ -282,10 +284,10 @@ def manifest_values(cluster: Cluster) -> dict[str, float]:
     spans_ns = [(log.last_ns or 0) - (log.first_ns or 0) for log in logs]
     firsts = [log.first_ns for log in logs if log.first_ns is not None]
     lasts = [log.last_ns for log in logs if log.last_ns is not None]
-    kept = [slots for slots in cluster.kept.values() if slots]
+    slots_of_hosts = [slots for slots in cluster.kept.values() if slots]
     run_time_s = round((max(lasts) - min(firsts)) / NS_PER_S)
     rates = [log.raw_lines / (span // NS_PER_S) for log, span in zip(logs, spans_ns, strict=True) if span >= NS_PER_S]
-    found: dict[str, float] = {
+    figures: dict[str, float] = {
         "Machines": len(logs),
         "Number of filters applied": len(cluster.conditions),
         "Log objects emitted per host": sum(log.emitted for log in logs) / len(logs),
@@ -299,10 +301,12 @@ def manifest_values(cluster: Cluster) -> dict[str, float]:
         "Blocks analysed": len(cluster.main.accepted()),
         "Blocks rejected": len(cluster.main.blocks) - len(cluster.main.accepted()),
     }
-    if kept:
-        first, last = min(slots[0].slot for slots in kept), max(slots[-1].slot for slots in kept)
+    if slots_of_hosts:
+        first, last = min(slots[0].slot for slots in slots_of_hosts), max(slots[-1].slot for slots in slots_of_hosts)
         duration_s = round((last - first) * cluster.chain.slot_ns / NS_PER_S)
-        found["Analysed run duration, s"] = duration_s
-        found["Run time efficiency"] = duration_s / run_time_s
-        found["Slots analysed"] = sum(slots[-1].slot - slots[0].slot for slots in kept) // len(kept)
-    return found
+        figures["Analysed run duration, s"] = duration_s
+        figures["Run time efficiency"] = duration_s / run_time_s
+        figures["Slots analysed"] = sum(slots[-1].slot - slots[0].slot for slots in slots_of_hosts) // len(
+            slots_of_hosts
+        )
+    return figures

@@ -74,8 +74,8 @@ class Lives:
                 self.loop_stage(STAGES[event.kind], event.slot, event.at_ns)
             elif event.kind == "Header":
                 if event.block not in self.by_hash:
-                    one = Life("observer", event.number, event.slot, times={"noticed": event.at_ns})
-                    self.by_hash[event.block] = one
+                    life = Life("observer", event.number, event.slot, times={"noticed": event.at_ns})
+                    self.by_hash[event.block] = life
             elif event.kind == "Forged":
                 self.forged(event)
             elif event.kind == SWITCHED and event.block not in self.by_hash:
@@ -194,13 +194,13 @@ class Block:
 
     def valid(self) -> dict[str, Life]:
         """Observations of this block alone, in no negative time."""
-        found = {}
+        life_by_host = {}
         for host, life in self.observations().items():
             stages = self.stages_s(life)
             critical = [stages[name] for name in ("noticed", "requested", "fetched", "adopted")]
             if life.chain_delta == 1 and all(value is not None and value >= 0 for value in critical):
-                found[host] = life
-        return found
+                life_by_host[host] = life
+        return life_by_host
 
     def adoptions_s(self) -> list[float]:
         """How long after the slot's start each host had adopted it, ascending; the forger is one of them."""
@@ -227,12 +227,12 @@ class Block:
 
 def candidates(hosts: dict[str, dict[str, Life]]) -> Iterator[str]:
     """Blocks that could be the chain's tip, best first."""
-    found: list[tuple[int, bool, int, str]] = []
+    parents: list[tuple[int, bool, int, str]] = []
     for place, lives in enumerate(hosts.values()):
         for block, life in lives.items():
             if life.role != "error":
-                found.append((-life.block_no, life.role != "forger", place, block))
-    return (block for *_, block in sorted(found))
+                parents.append((-life.block_no, life.role != "forger", place, block))
+    return (block for *_, block in sorted(parents))
 
 
 def main_chain(hosts: dict[str, dict[str, Life]]) -> list[tuple[str, int]]:
@@ -247,9 +247,11 @@ def main_chain(hosts: dict[str, dict[str, Life]]) -> list[tuple[str, int]]:
     numbers = {block: life.block_no for block, lives in known.items() for life in lives if life.role != "error"}
     parents = {block: life.parent for block, lives in known.items() for life in lives if life.role == "forger"}
     block = next(candidates(hosts), GENESIS)
-    number, found = numbers.get(block, 0), []
+    number, blocks = numbers.get(block, 0), []
     while number > 0 and parents.get(block) != GENESIS:
-        below = [(-height, -len(known[one]), one) for one, height in numbers.items() if height < number]
+        below = [
+            (-height, -len(known[block_hash]), block_hash) for block_hash, height in numbers.items() if height < number
+        ]
         if block in parents:
             block, number = parents[block], number - 1
         elif below:
@@ -257,18 +259,18 @@ def main_chain(hosts: dict[str, dict[str, Life]]) -> list[tuple[str, int]]:
             number = -height
         else:
             break
-        found.append((block, number))
-    return found
+        blocks.append((block, number))
+    return blocks
 
 
 def conditions_of(meta: dict[str, Any]) -> list[tuple[str, float | None]]:
     """The filter conditions that a benchmark run's description orders."""
     analysis = meta["meta"]["profile_content"]["analysis"]
-    found = [condition for name in analysis.get("filters", []) for condition in FILTER_SETS[name]]
+    conditions = [condition for name in analysis.get("filters", []) for condition in FILTER_SETS[name]]
     for expression in analysis.get("filter_exprs", []):
         content = json.loads(expression) if isinstance(expression, str) else expression
-        found.append((content["contents"]["tag"], content["contents"].get("contents")))
-    return found
+        conditions.append((content["contents"]["tag"], content["contents"].get("contents")))
+    return conditions
 
 
 SLOT_CONDITIONS: dict[str, Callable[[Slot, float], bool]] = {
@@ -316,10 +318,10 @@ class MainChain:
         return [block for block in self.blocks if not block.rejected_by]
 
 
-def bridged(number: int, told: list[Life]) -> Life:
+def bridged(number: int, forged: list[Life]) -> Life:
     """What is known of a block of whose forging no line tells."""
-    slot = next((life.slot for life in told if life.role != "error"), 0)
-    size = next((life.size for life in told if life.size is not None), None)
+    slot = next((life.slot for life in forged if life.role != "error"), 0)
+    size = next((life.size for life in forged if life.size is not None), None)
     return Life("bridged", number, slot, size=size)
 
 
@@ -332,10 +334,10 @@ def rebuild(hosts: dict[str, dict[str, Life]], chain: Chain, conditions: list[tu
                 heights.setdefault(life.block_no, set()).add(hash_)
     blocks = []
     for hash_, number in main_chain(hosts):
-        told = {host: lives[hash_] for host, lives in hosts.items() if hash_ in lives}
-        known = {host: life for host, life in told.items() if life.role != "error"}
+        life_by_host = {host: lives[hash_] for host, lives in hosts.items() if hash_ in lives}
+        known = {host: life for host, life in life_by_host.items() if life.role != "error"}
         forger = next((host for host, life in known.items() if life.role == "forger"), "")
-        own = known[forger] if forger else bridged(number, list(told.values()))
+        own = known[forger] if forger else bridged(number, list(life_by_host.values()))
         block = Block(hash_, forger, own, chain, known, len(heights.get(number, set()) - {hash_}))
         block.rejected_by = [name for name, value in conditions if not block_passes(block, name, value)]
         if forger and not block.complete():
@@ -374,33 +376,33 @@ PEER = {
 def block_samples(block: Block, *, published: bool) -> dict[str, float | None]:
     """One sample of every block metric, by the published short names; None: no sample."""
     stages = block.forging_s()
-    found = {name: stages[stage] for name, stage in FORGING.items()}
+    figures = {name: stages[stage] for name, stage in FORGING.items()}
     if published and block.forger:
-        found |= {name: SUBSTITUTE_S for name in SUBSTITUTED if found[name] is None}
+        figures |= {name: SUBSTITUTE_S for name in SUBSTITUTED if figures[name] is None}
     valid = list(block.valid().values())
     start_ns = block.slot_start_ns
-    found["cdfPeerNoticeFirst"] = min((life.times["noticed"] - start_ns for life in valid), default=None)
-    found["cdfPeerFetchFirst"] = min((life.times["fetched"] - start_ns for life in valid), default=None)
+    figures["cdfPeerNoticeFirst"] = min((life.times["noticed"] - start_ns for life in valid), default=None)
+    figures["cdfPeerFetchFirst"] = min((life.times["fetched"] - start_ns for life in valid), default=None)
     for name in ("cdfPeerNoticeFirst", "cdfPeerFetchFirst"):
-        value = found[name]
-        found[name] = None if value is None else value / 1e9
+        value = figures[name]
+        figures[name] = None if value is None else value / 1e9
     adoptions = block.adoptions_s()
     for centile in CENTILES_OF_HOSTS:
         place = min(len(adoptions) - 1, math.floor(len(adoptions) * float(centile)))
-        found[f"cdf{centile}"] = adoptions[place] if adoptions else None
+        figures[f"cdf{centile}"] = adoptions[place] if adoptions else None
     size = block.life.size
-    return found | {"cdfBlockBattle": float(block.battles), "cdfBlockSize": None if size is None else float(size)}
+    return figures | {"cdfBlockBattle": float(block.battles), "cdfBlockSize": None if size is None else float(size)}
 
 
 def peer_samples(block: Block) -> dict[str, dict[str, float | None]]:
     """Per valid receiver of a block one sample of every peer metric."""
-    found = {}
+    by_host = {}
     for host, life in block.valid().items():
         stages = block.stages_s(life)
         adoption_s = seconds(life.times.get("adoption"), block.slot_start_ns)
-        found[host] = {name: stages[stage] for name, stage in PEER.items()}
-        found[host] |= {"peer_notice_s": stages["noticed"], "slot_to_adopted_s": adoption_s}
-    return found
+        by_host[host] = {name: stages[stage] for name, stage in PEER.items()}
+        by_host[host] |= {"peer_notice_s": stages["noticed"], "slot_to_adopted_s": adoption_s}
+    return by_host
 
 
 def host_samples(host: str, chain: MainChain) -> dict[str, float | None]:

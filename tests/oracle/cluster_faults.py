@@ -11,7 +11,7 @@ from chainmark.store.runs import SealedRun
 
 from tests.oracle.cluster_analysis import Key
 from tests.oracle.cluster_blocks import Life
-from tests.oracle.cluster_runs import samples_of, told
+from tests.oracle.cluster_runs import samples_of, with_values
 from tests.oracle.cluster_truth import OBSERVED, Truth
 
 # Quotients whose last bit depends on the order of the operations; relative.
@@ -114,20 +114,20 @@ class Row:
 
 def metric_rows(truth: Truth, run: SealedRun, fault: Fault) -> Iterator[Row]:
     """Every metric's samples against the truth."""
-    expected, got = told(truth.samples()), samples_of(run)
+    expected, got = with_values(truth.samples()), samples_of(run)
     rows = {(row["slot"], row["host"]) for row in truth.slots if row["loop_starts"]}
     for metric, values in expected.items():
-        found = got[metric]
+        samples = got[metric]
         if metric in OF_THE_NEWEST_SLOT:
-            found = {key: value for key, value in found.items() if key in values}
+            samples = {key: value for key, value in samples.items() if key in values}
         elif metric in OF_SAMPLES:
             # A starting process is sampled before its forge loop runs, which is where the truth begins.
-            found = {key: value for key, value in found.items() if key in values or (key[0] - 1, key[1]) in rows}
+            samples = {key: value for key, value in samples.items() if key in values or (key[0] - 1, key[1]) in rows}
         elif not metric.startswith(OF_BLOCKS_AND_HOSTS):
             # Where no loop start is told, the truth does not say what the other lines add up to.
-            found = {key: value for key, value in found.items() if key in values or key in rows}
+            samples = {key: value for key, value in samples.items() if key in values or key in rows}
         tolerance = RATE_TOLERANCE if metric in RATES else PRINTED_TOLERANCE.get(metric, 0.0)
-        yield Row(metric, _mean(values), _mean(found), _wrong(values, found, tolerance, metric in fault.lost))
+        yield Row(metric, _mean(values), _mean(samples), _wrong(values, samples, tolerance, metric in fault.lost))
 
 
 def _mean(values: Mapping[Key, float]) -> str:
@@ -135,14 +135,14 @@ def _mean(values: Mapping[Key, float]) -> str:
 
 
 def _wrong(expected: Mapping[Key, float], got: Mapping[Key, float], tolerance: float, may_lose: bool) -> list[str]:
-    found = []
+    mistakes = []
     for key in sorted(expected.keys() | got.keys(), key=str):
         a, b = expected.get(key), got.get(key)
         if b is None and may_lose:
             continue
         if a is None or b is None or abs(a - b) > tolerance * abs(a):
-            found.append(f"{key}: expected {a}, got {b}")
-    return found
+            mistakes.append(f"{key}: expected {a}, got {b}")
+    return mistakes
 
 
 def life_rows(truth: Truth, run: SealedRun) -> Iterator[Row]:
@@ -165,8 +165,8 @@ def life_rows(truth: Truth, run: SealedRun) -> Iterator[Row]:
         for block, life in blocks.items():
             _add(true, (host, block), life)
     for stage, values in true.items():
-        found = by_stage[stage]
-        yield Row(f"life: {stage}", str(len(values)), str(len(found)), _wrong(values, found, 0.0, may_lose=False))
+        samples = by_stage[stage]
+        yield Row(f"life: {stage}", str(len(values)), str(len(samples)), _wrong(values, samples, 0.0, may_lose=False))
 
 
 def _add(true: dict[str, dict[Key, float]], key: Key, life: Life) -> None:
@@ -190,8 +190,8 @@ def naming_rows(run: SealedRun, fault: Fault) -> Iterator[Row]:
     details = [f"{gate.measured} {gate.detail}" for gate in manifest.gates]
     told_of = [*manifest.warnings, *(incident.what for incident in manifest.incidents), *details]
     for note in fault.notes:
-        found = next((text for text in told_of if note in text), "")
-        yield Row("what is said", note, found[:60] or "nothing", [] if found else [f"nobody says: {note}"])
+        named = next((text for text in told_of if note in text), "")
+        yield Row("what is said", note, named[:60] or "nothing", [] if named else [f"nobody says: {note}"])
 
 
 def line_rows(truth: Truth, plain: SealedRun, run: SealedRun, fault: Fault) -> Iterator[Row]:

@@ -337,9 +337,9 @@ def read_line(log: HostLog, line: bytes) -> None:
     if not line.startswith(b"{"):
         log.classes["not_object"] += 1
         return
-    told = AT_IN_TEXT.search(line.decode("utf-8", errors="replace"))
+    match = AT_IN_TEXT.search(line.decode("utf-8", errors="replace"))
     with contextlib.suppress(ValueError):
-        log.last_ns = time_ns(told[1] if told else None)
+        log.last_ns = time_ns(match[1] if match else None)
     try:
         content = envelope_of(line)
     except Malformed:
@@ -389,9 +389,9 @@ def lines_of(text: bytes) -> Iterator[bytes]:
 def first_time_ns(text: bytes) -> int:
     """The first time in a file that can be read: files are in the order of these, whatever their names."""
     for line in lines_of(text):
-        told = AT_IN_TEXT.search(line.decode("utf-8", errors="replace")) if line.startswith(b"{") else None
+        match = AT_IN_TEXT.search(line.decode("utf-8", errors="replace")) if line.startswith(b"{") else None
         try:
-            return time_ns(told[1] if told else None)
+            return time_ns(match[1] if match else None)
         except ValueError:
             continue
     return 0

@@ -61,7 +61,7 @@ def metric_ids(run: SealedRun) -> dict[str, str]:
 
 def samples_of(run: SealedRun) -> Samples:
     """Every sample of every metric by its short name and its key."""
-    found: Samples = {}
+    by_metric: Samples = {}
     for population, keys in KEYS.items():
         own = {metric.id for metric in run.catalogue.metrics if metric.population == population}
         metrics = {name: metric for name, metric in metric_ids(run).items() if metric in own}
@@ -70,20 +70,20 @@ def samples_of(run: SealedRun) -> Samples:
         assert len(set(rows)) == len(rows), f"samples of {population} have the same key"
         for name, metric_id in metrics.items():
             values = zip(rows, frame[metric_id].to_list(), strict=True)
-            found[name] = {key: value for key, value in values if value is not None}
-    return found
+            by_metric[name] = {key: value for key, value in values if value is not None}
+    return by_metric
 
 
-def told(samples: Mapping[str, Mapping[Key, float | None]]) -> Samples:
+def with_values(samples: Mapping[str, Mapping[Key, float | None]]) -> Samples:
     """Without those that have no value."""
     return {name: {key: x for key, x in values.items() if x is not None} for name, values in samples.items()}
 
 
 def differences(expected: Mapping[Key, float], got: Mapping[Key, float], tolerance: float = 0.0) -> list[str]:
     """Where two sets of samples differ, in words; empty: nowhere. ``tolerance`` is relative."""
-    found = []
+    messages = []
     for key in sorted(expected.keys() | got.keys(), key=str):
         a, b = expected.get(key), got.get(key)
         if a is None or b is None or abs(a - b) > tolerance * abs(a):
-            found.append(f"{key}: expected {a}, got {b}")
-    return found
+            messages.append(f"{key}: expected {a}, got {b}")
+    return messages

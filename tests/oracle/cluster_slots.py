@@ -176,15 +176,15 @@ class ExactCounters:
         between_ns = 0 if self.at_ns is None else at_ns - self.at_ns
         fell = between_ns > 0 and any(values[key] < self.before[key] for key in COUNTERS)
         self.restarts += fell
-        found: Resources = dict.fromkeys(COUNTERS, None)
+        usage: Resources = dict.fromkeys(COUNTERS, None)
         if between_ns > 0:
             gained = {key: values[key] - (0 if fell else self.before[key]) for key in COUNTERS}
-            found |= {key: float(Fraction(gained[key] * NS_PER_S, between_ns)) for key in PERCENTS}
-            found |= {key: gained[key] for key in COLLECTIONS}
-            found |= {key: float(Fraction(gained[key] * NS_PER_S, between_ns * by)) for key, by in RATES.items()}
-        found |= {key: values[key] / MIB for key in GAUGES} | {"Threads": values["Threads"]}
+            usage |= {key: float(Fraction(gained[key] * NS_PER_S, between_ns)) for key in PERCENTS}
+            usage |= {key: gained[key] for key in COLLECTIONS}
+            usage |= {key: float(Fraction(gained[key] * NS_PER_S, between_ns * by)) for key, by in RATES.items()}
+        usage |= {key: values[key] / MIB for key in GAUGES} | {"Threads": values["Threads"]}
         self.at_ns, self.before = at_ns, values
-        return found
+        return usage
 
     def carried(self) -> Resources | None:
         """What a slot without a sample of its own has: nothing."""
@@ -223,7 +223,7 @@ class Timeline:
             return
         last = self.head
         for missing in range(last.slot + 1, slot + 1):
-            one = Slot(
+            slot_added = Slot(
                 missing,
                 self.chain.epoch(missing),
                 self.chain.epoch_slot(missing),
@@ -236,8 +236,8 @@ class Timeline:
                 resources=self.counters.carried(),
             )
             if self.published:
-                one.utxo, one.density = (last.utxo, last.density) if missing < slot else (0, 0.0)
-            self.slots.append(one)
+                slot_added.utxo, slot_added.density = (last.utxo, last.density) if missing < slot else (0, 0.0)
+            self.slots.append(slot_added)
 
     def take(self, event: Event) -> None:
         """Take one event in."""
@@ -370,11 +370,11 @@ def slot_samples(slot: Slot, chain: Chain, *, published: bool) -> dict[str, floa
     deltas = slot.deltas_s(chain)
     block_known = published or slot.block_known
     mempool_known = published or slot.mempool_known
-    found = {name: deltas[stage] for name, stage in SLOT_STAGES.items()}
-    found |= {"cdfStarts": float(slot.starts), "cdfLeads": float(slot.leads)}
-    found["cdfBlockGap"] = float(slot.block_gap) if block_known else None
-    found |= {"cdfDensity": plain(slot.density), "utxo_entries": plain(slot.utxo)}
-    found |= {
+    figures = {name: deltas[stage] for name, stage in SLOT_STAGES.items()}
+    figures |= {"cdfStarts": float(slot.starts), "cdfLeads": float(slot.leads)}
+    figures["cdfBlockGap"] = float(slot.block_gap) if block_known else None
+    figures |= {"cdfDensity": plain(slot.density), "utxo_entries": plain(slot.utxo)}
+    figures |= {
         "mempool_transactions": float(slot.mempool) if mempool_known else None,
         "transactions_collected": float(slot.collected),
         "transactions_accepted": float(slot.accepted),
@@ -382,6 +382,6 @@ def slot_samples(slot: Slot, chain: Chain, *, published: bool) -> dict[str, floa
         "mempool_rejected_transactions": float(slot.rejected_tx) if mempool_known else None,
     }
     resources: Resources = slot.resources or {}
-    found["block_io_percent"] = plain(resources.get("CentiBlkIO"))
+    figures["block_io_percent"] = plain(resources.get("CentiBlkIO"))
     names = (*(name for name in COUNTERS if name != "CentiBlkIO"), *GAUGES)
-    return found | {name: plain(resources.get(name)) for name in names}
+    return figures | {name: plain(resources.get(name)) for name in names}

@@ -62,12 +62,12 @@ class Truth:
 
     def lives(self) -> dict[str, dict[str, Life]]:
         """By host and hash what its lines tell of a block."""
-        found: dict[str, dict[str, Life]] = {host: {} for host in self.hosts}
+        by_host: dict[str, dict[str, Life]] = {host: {} for host in self.hosts}
         for row in self.blocks:
             life = _life(row)
             if life is not None:
-                found[row["host"]][row["block"]] = life
-        return found
+                by_host[row["host"]][row["block"]] = life
+        return by_host
 
     def main(self) -> MainChain:
         """The main chain as far as the lines tell of it."""
@@ -75,14 +75,14 @@ class Truth:
 
     def samples(self) -> dict[str, dict[Key, float | None]]:
         """Per metric, by its published short name, the samples that the lines support, by their keys."""
-        found: dict[str, dict[Key, float | None]] = {}
+        by_metric: dict[str, dict[Key, float | None]] = {}
         main = self.main()
         for block in main.accepted():
-            add(found, (block.hash,), block_samples(block, published=False))
+            add(by_metric, (block.hash,), block_samples(block, published=False))
             for host, values in peer_samples(block).items():
-                add(found, (block.hash, host), values)
+                add(by_metric, (block.hash, host), values)
         for host in self.hosts:
-            add(found, (host,), host_samples(host, main))
+            add(by_metric, (host,), host_samples(host, main))
         tests = [(SLOT_CONDITIONS[name], value or 0) for name, value in self.conditions if name in SLOT_CONDITIONS]
         unstarted = {(row["slot"], row["host"]) for row in self.slots if not row["loop_starts"]}
         for row in self.slots:
@@ -92,12 +92,12 @@ class Truth:
                 # Without a start the next slot's figures of the ledger are taken for this slot's.
                 if (slot.slot + 1, row["host"]) in unstarted:
                     values = {name: x for name, x in values.items() if name not in ("cdfDensity", "utxo_entries")}
-                add(found, (slot.slot, row["host"]), values)
+                add(by_metric, (slot.slot, row["host"]), values)
         for (number, host), values in self.resources().items():
             place = self._place(number)
             if all(test(place, value) for test, value in tests):
-                add(found, (number, host), values)
-        return found
+                add(by_metric, (number, host), values)
+        return by_metric
 
     def _slot_values(self, slot: Slot) -> dict[str, float | None]:
         """What the lines of a slot tell of the forge loop and the ledger.
@@ -120,13 +120,13 @@ class Truth:
         return min(1, starts) if row["host"] in self.written_twice else starts
 
     def _slot(self, row: Row) -> Slot:
-        told = {stage: row[f"{stage}_printed_ns"] for stage in LOOP}
+        stages = {stage: row[f"{stage}_printed_ns"] for stage in LOOP}
         return replace(
             self._place(row["slot"]),
             starts=self._starts(row),
             density=row["density"],
             utxo=row["utxo_entries"],
-            times={stage: at_ns for stage, at_ns in told.items() if at_ns is not None},
+            times={stage: at_ns for stage, at_ns in stages.items() if at_ns is not None},
         )
 
     def resources(self) -> dict[Key, dict[str, float | None]]:
@@ -135,54 +135,54 @@ class Truth:
         for row in self.slots:
             if row["resources_printed_ns"] is not None:
                 by_host[row["host"]].append(row)
-        found: dict[Key, dict[str, float | None]] = {}
+        by_key: dict[Key, dict[str, float | None]] = {}
         for host, rows in by_host.items():
             before: Row | None = None
-            for row in sorted(rows, key=lambda one: int(one["resources_printed_ns"])):
-                found[self.chain.slot_at(row["resources_printed_ns"]), host] = _resources(before, row)
+            for row in sorted(rows, key=lambda row: int(row["resources_printed_ns"])):
+                by_key[self.chain.slot_at(row["resources_printed_ns"]), host] = _resources(before, row)
                 before = row
-        return found
+        return by_key
 
 
 def _resources(before: Row | None, row: Row) -> dict[str, float | None]:
-    found: dict[str, float | None] = {name: row[column] / MIB for name, column in GAUGES.items()}
+    usage: dict[str, float | None] = {name: row[column] / MIB for name, column in GAUGES.items()}
     between_ns = 0 if before is None else row["resources_printed_ns"] - before["resources_printed_ns"]
     for name, (column, by) in RATES.items():
         fell = before is None or row[column] < before[column]
         gained = None if before is None or fell else row[column] - before[column]
-        found[name] = None if gained is None else float(Fraction(gained * NS_PER_S, between_ns * by))
+        usage[name] = None if gained is None else float(Fraction(gained * NS_PER_S, between_ns * by))
     if before is None or any(row[column] < before[column] for column, _ in RATES.values()):
-        return found | dict.fromkeys((*RATES, *COLLECTIONS), None)
-    return found | {name: float(row[column] - before[column]) for name, column in COLLECTIONS.items()}
+        return usage | dict.fromkeys((*RATES, *COLLECTIONS), None)
+    return usage | {name: float(row[column] - before[column]) for name, column in COLLECTIONS.items()}
 
 
 def _life(row: Row) -> Life | None:
     """What one host's lines tell of one block; None without a line."""
-    told = {stage: row[f"{stage}_printed_ns"] for stage in (*OBSERVED, "forged", "adopted", "self_adopted")}
+    stages = {stage: row[f"{stage}_printed_ns"] for stage in (*OBSERVED, "forged", "adopted", "self_adopted")}
     role = row["role"]
     # A forger is offered its own block's header, too.
     passed = ("noticed",) if role == "forger" else ()
-    told = {stage: at_ns for stage, at_ns in told.items() if at_ns is not None and stage not in passed}
-    if not told:
+    stages = {stage: at_ns for stage, at_ns in stages.items() if at_ns is not None and stage not in passed}
+    if not stages:
         return None
-    first = told.get("forged" if role == "forger" else "noticed")
-    if first is None or min(told.values()) < first:
-        size = row["block_bytes"] if "self_adopted" in told else None
+    first = stages.get("forged" if role == "forger" else "noticed")
+    if first is None or min(stages.values()) < first:
+        size = row["block_bytes"] if "self_adopted" in stages else None
         return Life("error", error="the block was not known", size=size)
-    adoption = min((told[stage] for stage in ("adopted", "self_adopted") if stage in told), default=None)
-    times = {stage: told[stage] for stage in (*OBSERVED, "forged") if stage in told}
+    adoption = min((stages[stage] for stage in ("adopted", "self_adopted") if stage in stages), default=None)
+    times = {stage: stages[stage] for stage in (*OBSERVED, "forged") if stage in stages}
     if adoption is not None:
         times["adoption"] = adoption
     if role == "forger":
         own = {stage: row[f"{stage}_printed_ns"] for stage in LOOP_STAGES}
         times |= {stage: at_ns for stage, at_ns in own.items() if at_ns is not None}
-    asked = row["fetch_length"] or 0 if "requested" in told else 0
+    fetched_bytes = row["fetch_length"] or 0 if "requested" in stages else 0
     return Life(
         role,
         row["block_no"],
         row["slot"],
         row["parent"] or "GenesisHash",
-        size=row["block_bytes"] if "self_adopted" in told else None,
-        chain_delta=max(asked, 1 if adoption is not None else 0),
+        size=row["block_bytes"] if "self_adopted" in stages else None,
+        chain_delta=max(fetched_bytes, 1 if adoption is not None else 0),
         times=times,
     )

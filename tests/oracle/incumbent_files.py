@@ -86,28 +86,28 @@ def blockprop(cluster: Cluster) -> Json:
     blocks, accepted = list(reversed(cluster.main.blocks)), list(reversed(cluster.main.accepted()))
     numbers = domain([b.life.block_no for b in blocks], [b.life.block_no for b in accepted], counts=True)
     slots = domain([b.life.slot for b in blocks], [b.life.slot for b in accepted])
-    found: Json = {"bpVersion": {"getLocliVersion": "2.3"}}
-    found |= {
+    content: Json = {"bpVersion": {"getLocliVersion": "2.3"}}
+    content |= {
         "bpDomainSlots": slots,
         "bpDomainBlocks": numbers,
         "bpDomainCDFSlots": slots,
         "bpDomainCDFBlocks": numbers,
     }
-    found |= {name: cdf(_values(cluster, name)) for name in OF_BLOCKS}
+    content |= {name: cdf(_values(cluster, name)) for name in OF_BLOCKS}
     names = [f"cdf{fraction}" for fraction in CENTILES_OF_HOSTS]
-    return found | {"bpPropagation": {name: cdf(_values(cluster, name)) for name in names}}
+    return content | {"bpPropagation": {name: cdf(_values(cluster, name)) for name in names}}
 
 
 def clusterperf(cluster: Cluster) -> Json:
     """`clusterperf.json`."""
     ends = [(slots[0].slot, slots[-1].slot) for slots in cluster.kept.values() if slots]
-    found: Json = {"mpVersion": {"getLocliVersion": "2.3"}, "mpDomainSlots": []}
-    found["cdfHostSlots"] = cdf_of_cdfs([cdf([last - first]) for first, last in ends])
-    found |= {name: _over_hosts(cluster, name) for name in OF_SLOTS}
-    found["cdfUtxo"] = _over_hosts(cluster, "utxo_entries")
+    content: Json = {"mpVersion": {"getLocliVersion": "2.3"}, "mpDomainSlots": []}
+    content["cdfHostSlots"] = cdf_of_cdfs([cdf([last - first]) for first, last in ends])
+    content |= {name: _over_hosts(cluster, name) for name in OF_SLOTS}
+    content["cdfUtxo"] = _over_hosts(cluster, "utxo_entries")
     resources: Json = {name: _over_hosts(cluster, name) for name in (*COUNTERS, *GAUGES) if name != "CentiBlkIO"}
     resources["CentiBlkIO"] = _over_hosts(cluster, "block_io_percent")
-    return found | {"mpResourceCDFs": {"kind": "Resources", **resources}}
+    return content | {"mpResourceCDFs": {"kind": "Resources", **resources}}
 
 
 def summary(cluster: Cluster, folder: Path) -> Json:
@@ -116,10 +116,10 @@ def summary(cluster: Cluster, folder: Path) -> Json:
     firsts = [log.first_ns for log in logs if log.first_ns is not None]
     lasts = [log.last_ns for log in logs if log.last_ns is not None]
     spans = [(log.last_ns or 0) - (log.first_ns or 0) for log in logs]
-    kept = [slots for slots in cluster.kept.values() if slots]
-    begins = [cluster.chain.slot_start_ns(slots[0].slot) for slots in kept]
-    ends = [cluster.chain.slot_start_ns(slots[-1].slot) for slots in kept]
-    lengths = [slots[-1].slot - slots[0].slot for slots in kept]
+    slots_of_hosts = [slots for slots in cluster.kept.values() if slots]
+    begins = [cluster.chain.slot_start_ns(slots[0].slot) for slots in slots_of_hosts]
+    ends = [cluster.chain.slot_start_ns(slots[-1].slot) for slots in slots_of_hosts]
+    lengths = [slots[-1].slot - slots[0].slot for slots in slots_of_hosts]
     meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))["meta"]
     rates = [log.raw_lines / (span // 10**9) for log, span in zip(logs, spans, strict=True)]
     return {
@@ -153,24 +153,24 @@ def filters(cluster: Cluster) -> list[Json]:
     return [{"tag": kinds[name], "contents": {"tag": name, "contents": value}} for name, value in cluster.conditions]
 
 
-def domain(raw: Sequence[int], kept: Sequence[int], *, counts: bool = False) -> Json:
+def domain(raw: Sequence[int], values_used: Sequence[int], *, counts: bool = False) -> Json:
     """From where to where something goes, before and after the filters."""
     return {
         "ddRaw": {"low": raw[0], "high": raw[-1]},
-        "ddFiltered": {"low": kept[0], "high": kept[-1]},
+        "ddFiltered": {"low": values_used[0], "high": values_used[-1]},
         "ddRawCount": len(raw) if counts else raw[-1] - raw[0],
-        "ddFilteredCount": len(kept) if counts else kept[-1] - kept[0],
+        "ddFilteredCount": len(values_used) if counts else values_used[-1] - values_used[0],
     }
 
 
 def times(raw_ns: Sequence[int], kept_ns: Sequence[int]) -> Json:
     """The same in time."""
-    found: Json = {}
+    content: Json = {}
     for name, values in (("ddRaw", raw_ns), ("ddFiltered", kept_ns)):
         low, high = min(values), max(values)
-        found[name] = {"low": iso(low), "high": iso(high)}
-        found[f"{name}Count"] = round((high - low) / 10**9)
-    return found
+        content[name] = {"low": iso(low), "high": iso(high)}
+        content[f"{name}Count"] = round((high - low) / 10**9)
+    return content
 
 
 def iso(at_ns: int) -> str:

@@ -29,11 +29,11 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def analysis(logs: Path, tmp_path: Path) -> Path:
     """The three files, and one that is none of them."""
-    found = analyse(logs, read_logs(logs), published=True)
-    summary: Json = incumbent_files.summary(found, logs)
+    cluster = analyse(logs, read_logs(logs), published=True)
+    summary: Json = incumbent_files.summary(cluster, logs)
     write(tmp_path / "summary.json", {**summary, "sumMeta": {**summary["sumMeta"], **STATED}})
-    write(tmp_path / "blockprop.json", incumbent_files.blockprop(found))
-    write(tmp_path / "clusterperf.json", incumbent_files.clusterperf(found))
+    write(tmp_path / "blockprop.json", incumbent_files.blockprop(cluster))
+    write(tmp_path / "clusterperf.json", incumbent_files.clusterperf(cluster))
     write(tmp_path / "log-manifest.json", {"rlHostLogs": {}})
     return tmp_path
 
@@ -54,12 +54,16 @@ def test_every_figure_is_that_of_our_run_of_the_same_logs(analysis: Path, logs: 
     store = analysis / "store"
     (theirs,) = cm.ingest("cardano", analysis, store=store)
     ours = ingest(logs, store, published=True)
-    known = {name: one.estimates["mean"].value for name, one in ours.summaries().items() if "mean" in one.estimates}
-    found = {name: one.estimates["mean"].value for name, one in theirs.sealed.summaries().items()}
-    shared = {name for name in found.keys() & known.keys() if known[name] is not None}
+    known = {
+        name: summary.estimates["mean"].value
+        for name, summary in ours.summaries().items()
+        if "mean" in summary.estimates
+    }
+    means = {name: summary.estimates["mean"].value for name, summary in theirs.sealed.summaries().items()}
+    shared = {name for name in means.keys() & known.keys() if known[name] is not None}
     assert len(shared) >= 40
     for name in shared:
-        assert found[name] == pytest.approx(known[name], rel=1e-9, abs=1e-12), name
+        assert means[name] == pytest.approx(known[name], rel=1e-9, abs=1e-12), name
     facts = {fact.label: fact.value for fact in theirs.manifest.facts}
     printed = {fact.label: fact.value for fact in ours.manifest.facts}
     for label in ("Machines", "Blocks analysed", "Blocks rejected", "Slots analysed", "TPS"):
@@ -80,14 +84,17 @@ def test_a_run_from_the_files_is_compared_with_one_from_logs(analysis: Path, log
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda told: told["sumGenesis"].pop("systemStart"), "does not state when its cluster started"),
-        (lambda told: [told["sumMeta"].pop(key) for key in ("ident", "manifest", "tag")], "does not state its version"),
+        (lambda with_values: with_values["sumGenesis"].pop("systemStart"), "does not state when its cluster started"),
+        (
+            lambda with_values: [with_values["sumMeta"].pop(key) for key in ("ident", "manifest", "tag")],
+            "does not state its version",
+        ),
     ],
 )
 def test_a_summary_that_does_not_say_what_it_is_of_is_refused(analysis: Path, change: object, message: str) -> None:
-    told = json.loads((analysis / "summary.json").read_text(encoding="utf-8"))
-    change(told)  # type: ignore[operator]
-    write(analysis / "summary.json", told)
+    document = json.loads((analysis / "summary.json").read_text(encoding="utf-8"))
+    change(document)  # type: ignore[operator]
+    write(analysis / "summary.json", document)
     with pytest.raises(UsageError, match=message):
         cm.ingest("cardano", analysis, store=analysis / "store")
 

@@ -26,7 +26,7 @@ from tests.oracle.cluster_analysis import (
     shown_mean,
 )
 from tests.oracle.cluster_lines import HostLog
-from tests.oracle.cluster_runs import Samples, differences, generate, ingest, metric_ids, samples_of, told
+from tests.oracle.cluster_runs import Samples, differences, generate, ingest, metric_ids, samples_of, with_values
 
 CLUSTERS: dict[str, dict[str, Any]] = {
     "hosts that end, stall, fork and lose lines": {
@@ -113,7 +113,7 @@ def pair(logs: Logs, request: pytest.FixtureRequest, tmp_path_factory: pytest.Te
     folder, read = logs
     run = ingest(folder, tmp_path_factory.mktemp("store"), published=request.param)
     cluster = analyse(folder, read, published=request.param)
-    return Pair(run, cluster, samples_of(run), told(cluster.samples))
+    return Pair(run, cluster, samples_of(run), with_values(cluster.samples))
 
 
 def test_every_sample_of_every_metric(pair: Pair) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.oracle.cluster_analysis import analyse, distribution, read_logs, runs
 from tests.oracle.cluster_blocks import Lives, block_samples, peer_samples, rebuild
 from tests.oracle.cluster_lines import HostLog, read_line, time_ns
-from tests.oracle.cluster_runs import differences, generate, told
+from tests.oracle.cluster_runs import differences, generate, with_values
 from tests.oracle.cluster_slots import Chain, Slot, slots_of, whole_percent
 from tests.oracle.cluster_truth import Truth
 
@@ -50,8 +50,8 @@ def sample(seconds: float, cpu: int, allocated: int) -> bytes:
 
 def log_of(*lines: bytes, name: str = "node-0") -> HostLog:
     log = HostLog(name)
-    for one in lines:
-        read_line(log, one)
+    for log_line in lines:
+        read_line(log, log_line)
     return log
 
 
@@ -96,11 +96,11 @@ def test_percents_are_rounded_up_in_single_precision() -> None:
 
 
 def test_centiles_are_elements() -> None:
-    found = distribution(float(x) for x in range(52))
+    bars = distribution(float(x) for x in range(52))
     by_fraction = dict(zip((0.5, 0.8, 0.9, 0.95, 1.0), (26, 41, 46, 49, 51), strict=True))
     places = {0.5: 7, 0.8: 11, 0.9: 14, 0.95: 16, 1.0: 28}
-    assert {c: found.centiles[place] for c, place in places.items()} == by_fraction
-    assert (found.n, found.mean, found.low, found.high) == (52, 25.5, 0, 51)
+    assert {c: bars.centiles[place] for c, place in places.items()} == by_fraction
+    assert (bars.n, bars.mean, bars.low, bars.high) == (52, 25.5, 0, 51)
 
 
 def timeline(*, published: bool) -> list[Slot]:
@@ -148,7 +148,7 @@ def test_slots_as_they_are() -> None:
     assert deltas["ledger_view"] is None
 
 
-def story() -> dict[str, HostLog]:
+def three_blocks() -> dict[str, HostLog]:
     """Two blocks, the second forged without an announcement, on three hosts."""
 
     def forging(slot: int, block: str, number: int, parent: str) -> list[bytes]:
@@ -167,24 +167,24 @@ def story() -> dict[str, HostLog]:
             line(slot + late_s + 0.6, "ChainDB.AddBlockEvent.AddedToCurrentChain", newtip=f"{block}@{slot}"),
         ]
 
-    one, two, three = HASHES.values()
-    announced = line(2.02, "ChainSync.ServerHeader.Update", addBlock=f"{one}@2")
+    first, two, three = HASHES.values()
+    announced = line(2.02, "ChainSync.ServerHeader.Update", addBlock=f"{first}@2")
     lines = {
         "node-0": [
-            *forging(2, one, 0, "GenesisHash"),
+            *forging(2, first, 0, "GenesisHash"),
             announced,
             *receiving(5, two, 1, 0.2),
             *forging(9, three, 2, two),
         ],
-        "node-1": [*receiving(2, one, 0, 0.1), *forging(5, two, 1, one), *receiving(9, three, 2, 0.1)],
-        "node-2": [*receiving(2, one, 0, 0.2), *receiving(5, two, 1, 0.3)[1:]],
+        "node-1": [*receiving(2, first, 0, 0.1), *forging(5, two, 1, first), *receiving(9, three, 2, 0.1)],
+        "node-2": [*receiving(2, first, 0, 0.2), *receiving(5, two, 1, 0.3)[1:]],
     }
-    return {name: log_of(*sorted(found), name=name) for name, found in lines.items()}
+    return {name: log_of(*sorted(host_lines), name=name) for name, host_lines in lines.items()}
 
 
 @pytest.mark.parametrize("published", [False, True])
 def test_a_story_of_three_blocks(published: bool) -> None:
-    logs = story()
+    logs = three_blocks()
     lives = {name: Lives(published, not published).read(log) for name, log in logs.items()}
     main = rebuild(lives, CHAIN, [("BMinimumAdoptions", 1)])
     assert lives["node-2"][HASHES["second"]].error == "Request of an unknown block"
@@ -206,16 +206,16 @@ def test_a_story_of_three_blocks(published: bool) -> None:
 
 def test_runs_of_busy_slots() -> None:
     slots = [Slot(number) for number in (4, 5, 9, 10, 11)]
-    found = runs(slots, lambda slot: slot.slot != 9)
-    assert [[slot.slot for slot in run] for run in found] == [[4, 5], [10, 11]]
+    sequences = runs(slots, lambda slot: slot.slot != 9)
+    assert [[slot.slot for slot in run] for run in sequences] == [[4, 5], [10, 11]]
 
 
 @pytest.mark.parametrize("faults", FAULTS.values(), ids=FAULTS.keys())
 def test_the_oracle_finds_the_truth(tmp_path: Path, faults: tuple[str, ...]) -> None:
     """The oracle reads lines, the truth was there before them: what they say of every sample is the same."""
     folder = generate(tmp_path / "cluster", faults=faults)
-    expected = told(Truth(folder).samples())
-    got = told(analyse(folder, read_logs(folder), published=False).samples)
+    expected = with_values(Truth(folder).samples())
+    got = with_values(analyse(folder, read_logs(folder), published=False).samples)
     assert len(expected["cdf1.00"]) >= 5, "too few blocks to say anything"
     for metric, values in expected.items():
         # The truth has no row for slots in which a process starts and its forge loop does not yet run.

@@ -49,21 +49,21 @@ def test_the_report_tool_agrees(lab: Lab, report_tool: Path, version: str, datab
     # Both count the same transactions on a busy machine, too.
     short = changed(*ANYHOW, QUICK, "load.warm_up_s=0", "load.duration_s=6")
     run = lab.runs("cometbft/demo", "--version", version, *short, "--keep-homes")[0]
-    kept = {gate.id: gate.status for gate in run.manifest.gates}
-    assert kept["books"] is kept["drained"] is GateStatus.PASS
-    told = _told(report_tool, run, database)
+    statuses = {gate.id: gate.status for gate in run.manifest.gates}
+    assert statuses["books"] is statuses["drained"] is GateStatus.PASS
+    reported = _told(report_tool, run, database)
     blocks = run.events("blocks").select(height=pl.col("height") - 1, next_ns="time_ns")
     # The tool drops the last two blocks; ours are empty by then, because draining waits for two more.
     joined = run.events("transactions").join(blocks, on="height", how="inner")
     latency_ns = joined["next_ns"] - joined["due_ns"]
-    assert int(told["Total Valid Tx"]) == latency_ns.len() == 1_200
-    assert int(told["Total Invalid Tx"]) == 0
+    assert int(reported["Total Valid Tx"]) == latency_ns.len() == 1_200
+    assert int(reported["Total Invalid Tx"]) == 0
     latency_s = latency_ns.to_numpy() / 1e9
     mean_s = float(latency_s.mean())
-    assert _seconds(told["Average Latency"]) == pytest.approx(mean_s, abs=1e-6)
-    assert _seconds(told["Minimum Latency"]) == pytest.approx(latency_s.min(), abs=1e-6)
-    assert _seconds(told["Maximum Latency"]) == pytest.approx(latency_s.max(), abs=1e-6)
+    assert _seconds(reported["Average Latency"]) == pytest.approx(mean_s, abs=1e-6)
+    assert _seconds(reported["Minimum Latency"]) == pytest.approx(latency_s.min(), abs=1e-6)
+    assert _seconds(reported["Maximum Latency"]) == pytest.approx(latency_s.max(), abs=1e-6)
     # Without a warm-up the window is the whole load, so the run's own metric is the same number again.
     estimate = run.summaries()["tx_latency_next_header_s"].estimates["mean"].value
     assert estimate == pytest.approx(mean_s, abs=1e-6)
-    assert (told["Connections"], told["Rate"], told["Size"]) == ("1", "200", "1024")
+    assert (reported["Connections"], reported["Rate"], reported["Size"]) == ("1", "200", "1024")

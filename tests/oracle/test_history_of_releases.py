@@ -36,18 +36,18 @@ def runs(history: Path) -> list[SealedRun]:
 
 def of_workload(runs: Sequence[SealedRun], name: str) -> list[SealedRun]:
     """The runs that are comparable with the newest one of a workload."""
-    found = [run for run in runs if run.manifest.workload["workload.name"] == name]
-    return [run for run in found if same_workload(run.manifest, found[-1].manifest)]
+    selected = [run for run in runs if run.manifest.workload["workload.name"] == name]
+    return [run for run in selected if same_workload(run.manifest, selected[-1].manifest)]
 
 
 def re_runs(runs: Sequence[SealedRun]) -> Iterator[tuple[SealedRun, SealedRun]]:
-    for one, other in combinations(runs, 2):
-        if build_of(LoadedRun(one)) == build_of(LoadedRun(other)):
-            yield one, other
+    for run, other in combinations(runs, 2):
+        if build_of(LoadedRun(run)) == build_of(LoadedRun(other)):
+            yield run, other
 
 
-def gating(one: SealedRun, other: SealedRun, runs: Sequence[SealedRun], past: Past) -> list[Judgement]:
-    return [item for item in decide([one], [other], runs, past).judgements if item.gating]
+def gating(run: SealedRun, other: SealedRun, runs: Sequence[SealedRun], past: Past) -> list[Judgement]:
+    return [item for item in decide([run], [other], runs, past).judgements if item.gating]
 
 
 def test_seventy_two_columns_are_fifty_three_runs(runs: list[SealedRun]) -> None:
@@ -56,15 +56,17 @@ def test_seventy_two_columns_are_fifty_three_runs(runs: list[SealedRun]) -> None
     assert len(identities) == 53
     for workload in WORKLOADS:
         versions = [
-            (one.manifest.subject.release or one.manifest.subject.version)
-            for one, _ in re_runs(of_workload(runs, workload))
+            (run.manifest.subject.release or run.manifest.subject.version)
+            for run, _ in re_runs(of_workload(runs, workload))
         ]
         assert versions == ["8.9.1", "8.12.0", "10.5.0"]
 
 
 def test_every_row_of_every_report_is_understood(runs: list[SealedRun]) -> None:
     """A label that is not known would be a metric that is silently not judged."""
-    printed = {one.id for one in SYSTEM.catalogue().metrics if one.gating and published_of(one).width is not None}
+    printed = {
+        metric.id for metric in SYSTEM.catalogue().metrics if metric.gating and published_of(metric).width is not None
+    }
     assert len(printed) == 10
     for run in runs:
         assert [gate.status.value for gate in run.manifest.gates] == ["pass"], run.run_id
@@ -73,11 +75,11 @@ def test_every_row_of_every_report_is_understood(runs: list[SealedRun]) -> None:
 
 def test_the_new_hosts_are_found_without_being_noted(runs: list[SealedRun]) -> None:
     for workload in WORKLOADS:
-        found = of_workload(runs, workload)
-        changes = Releases([LoadedRun(found[-1])], found).setup_changes
-        told = {change.metric_id: change for change in changes if change.started.startswith("2025-08")}
-        assert told.keys() >= {"rss_mib", "heap_mib"}
-        assert -0.40 < told["rss_mib"].change < -0.25
+        selected = of_workload(runs, workload)
+        changes = Releases([LoadedRun(selected[-1])], selected).setup_changes
+        by_metric = {change.metric_id: change for change in changes if change.started.startswith("2025-08")}
+        assert by_metric.keys() >= {"rss_mib", "heap_mib"}
+        assert -0.40 < by_metric["rss_mib"].change < -0.25
 
 
 @pytest.mark.parametrize("baseline", list(BaselineKind))
@@ -87,13 +89,13 @@ def test_re_runs_are_not_called_moved(runs: list[SealedRun], baseline: BaselineK
     worse: list[str] = []
     moved: list[str] = []
     for workload in WORKLOADS:
-        found = of_workload(runs, workload)
-        for one, other in re_runs(found):
-            items = decide([one], [other], found, Past([NEW_HOSTS], baseline)).judgements
-            kept = [item for item in items if item.outcome is not Outcome.NOT_COMPARABLE]
-            judged += kept
-            moved += [item.metric_id for item in kept if item.moved]
-            worse += [item.metric_id for item in kept if item.gating and item.outcome is Outcome.WORSE]
+        selected = of_workload(runs, workload)
+        for run, other in re_runs(selected):
+            items = decide([run], [other], selected, Past([NEW_HOSTS], baseline)).judgements
+            judgements = [item for item in items if item.outcome is not Outcome.NOT_COMPARABLE]
+            judged += judgements
+            moved += [item.metric_id for item in judgements if item.moved]
+            worse += [item.metric_id for item in judgements if item.gating and item.outcome is Outcome.WORSE]
     assert len(judged) > 250
     assert len(moved) <= 0.05 * len(judged)
     assert worse in ([], ["peer_fetch_s"])  # fetches took 8 % longer two months later, on the same build
@@ -106,9 +108,9 @@ def test_most_gating_metrics_of_neighbouring_releases_are_decided(
     """By one run per side; with an assumed noise it was one in ten."""
     outcomes: Counter[Outcome] = Counter()
     for workload in WORKLOADS:
-        found = of_workload(runs, workload)
-        for one, other in pairwise(found):
-            outcomes.update(item.outcome for item in gating(one, other, found, Past([NEW_HOSTS], baseline)))
+        selected = of_workload(runs, workload)
+        for run, other in pairwise(selected):
+            outcomes.update(item.outcome for item in gating(run, other, selected, Past([NEW_HOSTS], baseline)))
     settled = outcomes[Outcome.EQUAL] + outcomes[Outcome.BETTER] + outcomes[Outcome.WORSE]
     comparable = outcomes.total() - outcomes[Outcome.NOT_COMPARABLE]
     assert comparable > 420

@@ -52,30 +52,30 @@ def _plain(name: str) -> str:
     return " ".join("".join("\ufffd" if letter in "\ufffe\uffff" else letter for letter in held).split())
 
 
-def _checked(made: LoadReport) -> JUnitXml:
+def _checked(load_report: LoadReport) -> JUnitXml:
     """Read, counted anew by the reader, and compared with the document and with the load test."""
-    document = document_of(made).junit()
+    document = document_of(load_report).junit()
     whole = JUnitXml.fromstring(document.encode())
     suites = list(whole)
-    assert len(suites) == len(made.targets)
+    assert len(suites) == len(load_report.targets)
     assert len({suite.name for suite in suites}) == len(suites)
-    ruled = rulings(made)
+    ruled = rulings(load_report)
     for number, suite in enumerate(suites):
-        told = _told(suite)
+        reported = _told(suite)
         suite.update_statistics()  # type: ignore[no-untyped-call]
         counted = _told(suite)
-        assert counted[:4] == told[:4]
+        assert counted[:4] == reported[:4]
         # A search by clients and one by rate share no step, so that the cases' times are the suite's.
-        assert counted[4] == pytest.approx(told[4], abs=0.005)
+        assert counted[4] == pytest.approx(reported[4], abs=0.005)
         cases = list(suite)
         named = [(case.classname, case.name) for case in cases]
         assert len(set(named)) == len(named), "a pipeline takes two cases of one name for one"
-        own = [one for one in ruled if one.number == number]
-        failing = [case.name for case in cases if any(isinstance(one, Failure) for one in case.result)]
+        own = [ruling for ruling in ruled if ruling.number == number]
+        failing = [case.name for case in cases if any(isinstance(final, Failure) for final in case.result)]
         passing = [case.name for case in cases if not case.result]
-        assert failing == [_plain(one.name) for one in own if one.verdict is Verdict.FAIL and one.gates]
-        assert passing == [_plain(one.name) for one in own if one.verdict is Verdict.PASS]
-        assert all(one.message for case in cases for one in case.result if isinstance(one, Failure | Skipped))
+        assert failing == [_plain(ruling.name) for ruling in own if ruling.verdict is Verdict.FAIL and ruling.gates]
+        assert passing == [_plain(ruling.name) for ruling in own if ruling.verdict is Verdict.PASS]
+        assert all(final.message for case in cases for final in case.result if isinstance(final, Failure | Skipped))
         datetime.fromisoformat(suite.timestamp)
     return whole
 
@@ -87,8 +87,8 @@ def test_the_reader_counts_what_the_document_says(shape: str) -> None:
 
 def test_the_shapes_are_what_they_are_called() -> None:
     """Without it, all of them could be of one kind."""
-    counts = {name: (whole.tests, whole.failures, whole.skipped) for name, made in SHAPES.items()
-              for whole in [JUnitXml.fromstring(document_of(made).junit().encode())]}  # fmt: skip
+    counts = {name: (whole.tests, whole.failures, whole.skipped) for name, report in SHAPES.items()
+              for whole in [JUnitXml.fromstring(document_of(report).junit().encode())]}  # fmt: skip
     assert counts["passed"] == (2, 0, 1)
     assert counts["failed"] == (2, 1, 1)
     assert counts["undecided"] == (2, 0, 2)
@@ -102,8 +102,8 @@ def test_the_shapes_are_what_they_are_called() -> None:
 
 def test_documents_of_several_tests_merge() -> None:
     """A pipeline puts the files of all repetitions together."""
-    one, other = (_checked(SHAPES[name]) for name in ("passed", "failed"))
-    both = one + other
+    junit, other = (_checked(SHAPES[name]) for name in ("passed", "failed"))
+    both = junit + other
     both.update_statistics()
     assert (both.tests, both.failures, both.skipped) == (4, 1, 2)
 
@@ -120,7 +120,7 @@ _WORDS = st.text(max_size=8)
 )
 def test_whatever_servers_say(names: list[str], skipped: dict[str, str], words: str, changes: dict[str, Any]) -> None:
     """Names, reasons and messages are of others; none may break the document or change its sums."""
-    found = bare("nothing passed" if changes is MISSED else "found", **changes)
-    one = endpoint(f"/block{words}", 64, rate=False, capacities=[found], steps=[], seconds=[])
-    targets = [target(name, endpoints=[one], skipped=skipped, warnings=[words]) for name in names]
+    capacity = bare("nothing passed" if changes is MISSED else "found", **changes)
+    entry = endpoint(f"/block{words}", 64, rate=False, capacities=[capacity], steps=[], seconds=[])
+    targets = [target(name, endpoints=[entry], skipped=skipped, warnings=[words]) for name in names]
     _checked(report(*targets, title=words, scenario=words))

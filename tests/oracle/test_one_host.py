@@ -47,17 +47,17 @@ def system_start_s(cluster: Path) -> int:
 @pytest.fixture(scope="module")
 def others(cluster: Path) -> dict[str, dict[str, dict[str, Any]]]:
     """What the other hosts' logs tell: blocks that they forged, their sizes, and what each sent and announced when."""
-    found: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
+    by_role: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     for folder in sorted(path.name for path in cluster.glob("node-*") if path.name != RELAY):
         for line in lines_of(cluster, folder):
             data, name = line["data"], line["ns"]
             if name == "Forge.Loop.ForgedBlock":
-                found["forged"][data["block"]] = data | {"host": folder, "at": line["at"]}
+                by_role["forged"][data["block"]] = data | {"host": folder, "at": line["at"]}
             elif name == "Forge.Loop.AdoptedBlock":
-                found["sizes"][data["blockHash"]] = {"size": data["blockSize"]}
+                by_role["sizes"][data["blockHash"]] = {"size": data["blockSize"]}
             elif name == "BlockFetch.Server.SendBlock":
-                found[f"sent by {folder}"].setdefault(data["block"], {"at": line["at"]})
-    return found
+                by_role[f"sent by {folder}"].setdefault(data["block"], {"at": line["at"]})
+    return by_role
 
 
 def test_every_block_that_others_forged_is_told_of_with_its_slot_height_and_size(
@@ -72,9 +72,9 @@ def test_every_block_that_others_forged_is_told_of_with_its_slot_height_and_size
         assert (lives[block]["block_no"], lives[block]["slot"]) == (forged["blockNo"], forged["slot"])
         assert lives[block]["fetched_bytes"] == others["sizes"][block]["size"]
     top = max(row["block_no"] for row in lives.values() if row["block_no"] is not None)
-    missing = {block for block, told in others["forged"].items() if told["blockNo"] < top} - received
+    missing = {block for block, life in others["forged"].items() if life["blockNo"] < top} - received
     # What it did not receive stood beside another block, or is the chain's first one, which blockperf discards.
-    heights = [told["blockNo"] for told in others["forged"].values()]
+    heights = [life["blockNo"] for life in others["forged"].values()]
     own = [row["block_no"] for row in lives.values() if row["role"] == "forger"]
     assert all(
         [*heights, *own].count(others["forged"][block]["blockNo"]) > 1 or others["forged"][block]["blockNo"] == 0
@@ -112,8 +112,8 @@ def test_battles_and_own_blocks_are_those_of_all_logs(
     own = [line["data"] for line in lines_of(cluster, RELAY) if line["ns"] == "Forge.Loop.ForgedBlock"]
     heard = {line["data"]["block"] for line in lines_of(cluster, RELAY) if line["ns"].endswith("DownloadedHeader")}
     heights: dict[int, set[str]] = defaultdict(set)
-    for told in own:
-        heights[told["blockNo"]].add(told["block"])
+    for record in own:
+        heights[record["blockNo"]].add(record["block"])
     for block in heard & others["forged"].keys():
         heights[others["forged"][block]["blockNo"]].add(block)
     seen = run.events("lives").filter(pl.col("role") != "error").group_by("block_no").agg(pl.col("block"))
@@ -149,14 +149,14 @@ def test_samples_are_those_of_blockperf_whatever_program_kept_the_log(cluster: P
     assert len(expected) > 40
     run = ingest(tmp_path / "store", tmp_path / "relay.log", genesis=cluster / GENESIS, filters=()).run
     theirs = tmp_path / "theirs.jsonl"
-    theirs.write_text("".join(json.dumps(one) + "\n" for one in expected), encoding="utf-8")
+    theirs.write_text("".join(json.dumps(row) + "\n" for row in expected), encoding="utf-8")
     beside = json.loads(cm.host(run, against=theirs).json)["beside"]
     assert beside["common"] == len(expected)
     assert beside["differences"] == beside["only_ours"] == beside["only_theirs"] == []
     assert beside["masked"] == 0
     # Another figure is noticed.
     expected[3]["block_adopt_delta"] += 2
-    theirs.write_text("".join(json.dumps(one) + "\n" for one in expected), encoding="utf-8")
+    theirs.write_text("".join(json.dumps(row) + "\n" for row in expected), encoding="utf-8")
     document = cm.host(run, against=theirs)
     assert (document.verdict, document.word) == (cm.Verdict.FAIL, "DIFFERS")
 
@@ -169,7 +169,7 @@ def test_a_real_relay_of_mainnet(shared_data: Path, tmp_path: Path) -> None:
     run = ingest(tmp_path / "store", log, settings=("genesis.network=mainnet",), filters=()).run
     cut_off, whole = samples(log.read_text(encoding="utf-8").splitlines(), 1591566291)
     theirs = tmp_path / "theirs.jsonl"
-    theirs.write_text("".join(json.dumps(one) + "\n" for one in (cut_off, whole)), encoding="utf-8")
+    theirs.write_text("".join(json.dumps(row) + "\n" for row in (cut_off, whole)), encoding="utf-8")
     beside = json.loads(cm.host(run, against=theirs).json)["beside"]
     assert (beside["common"], beside["differences"], beside["not_in_log"]) == (1, [], [])
     # The log begins after this block was asked for: blockperf takes a later header for the first one.

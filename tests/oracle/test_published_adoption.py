@@ -28,12 +28,12 @@ def reports(shared_data: Path) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def found(reports: list[Path]) -> ModelRecord:
+def record(reports: list[Path]) -> ModelRecord:
     return evidence(reports, ModelRequest(), Silent(), SYSTEM.catalogue())
 
 
-def test_every_run_counts_once(found: ModelRecord) -> None:
-    assert {row.group: row.runs for row in found.rows if row.method == "model"} == {
+def test_every_run_counts_once(record: ModelRecord) -> None:
+    assert {row.group: row.runs for row in record.rows if row.method == "model"} == {
         "Plutus, ≤ 10.2 (fitted)": 14,
         "Plutus, from 10.3": 9,
         "value-only, ≤ 10.2 (fitted)": 15,
@@ -42,25 +42,25 @@ def test_every_run_counts_once(found: ModelRecord) -> None:
 
 
 @pytest.mark.parametrize("group", ["Plutus, from 10.3", "value-only, from 10.3"])
-def test_releases_that_nothing_was_fitted_to_are_predicted(found: ModelRecord, group: str) -> None:
+def test_releases_that_nothing_was_fitted_to_are_predicted(record: ModelRecord, group: str) -> None:
     """The target: 1.5 % root mean square over the body of the curve, and no bias to speak of."""
-    row = next(row for row in found.rows if (row.group, row.method) == (group, "model"))
+    row = next(row for row in record.rows if (row.group, row.method) == (group, "model"))
     body = row.root_mean_square[BODY]
     assert sum(error**2 for error in body) / len(body) <= 0.015**2, body
     assert all(abs(error) < 0.01 for error in row.mean[BODY]), row.mean
 
 
-def test_the_model_beats_the_same_as_last_time(found: ModelRecord) -> None:
-    overall = {(row.group, row.method): row.overall for row in found.rows}
+def test_the_model_beats_the_same_as_last_time(record: ModelRecord) -> None:
+    overall = {(row.group, row.method): row.overall for row in record.rows}
     for group in ("Plutus, from 10.3", "value-only, from 10.3"):
         assert overall[group, "model"] < overall[group, "previous run"]
 
 
-def test_late_hosts_of_a_releases_other_runs_explain_its_last_host(found: ModelRecord) -> None:
+def test_late_hosts_of_a_releases_other_runs_explain_its_last_host(record: ModelRecord) -> None:
     """No stage tells of them; another run of the release does. The target: 2 %, where the model alone is off by 3.4."""
     squares = dict.fromkeys(("model", LATE), 0.0)
     runs = dict.fromkeys(squares, 0)
-    for row in found.rows:
+    for row in record.rows:
         if row.group.startswith("Plutus") and row.method in squares:
             squares[row.method] += row.runs * row.root_mean_square[-1] ** 2
             runs[row.method] += row.runs
@@ -85,9 +85,9 @@ def test_the_shipped_formula_is_what_the_older_reports_give(reports: list[Path])
 def test_late_hosts_that_no_stage_shows_are_flagged(reports: list[Path]) -> None:
     """10.6-pre published a far longer maximum with unchanged stages."""
     path = next(path for path in reports if path.name == "release-10.6.0-pre.plutus.json")
-    told = explain(ModelSource("report", document=path), ModelRequest(), Silent(), SYSTEM.catalogue())
-    assert not told.explained
-    assert "1.00 adoption came later than the stages explain: model −1" in told.sentence
+    explanation = explain(ModelSource("report", document=path), ModelRequest(), Silent(), SYSTEM.catalogue())
+    assert not explanation.explained
+    assert "1.00 adoption came later than the stages explain: model −1" in explanation.sentence
 
 
 def test_the_published_topology_is_the_dense_torus(shared_data: Path) -> None:
@@ -96,8 +96,8 @@ def test_the_published_topology_is_the_dense_torus(shared_data: Path) -> None:
     figures = []
     for topology in ("torus-dense", str(path)):
         profile = SYSTEM.profile(read_profile("cardano/plutus", [f'network.topology="{topology}"']))
-        told = predict(ModelSource("p", profile=profile), ModelRequest(blocks=64), Silent(), SYSTEM.catalogue())
-        figures.append({row.metric_id: row.cells[0].modelled.value for row in told.rows})
+        prediction = predict(ModelSource("p", profile=profile), ModelRequest(blocks=64), Silent(), SYSTEM.catalogue())
+        figures.append({row.metric_id: row.cells[0].modelled.value for row in prediction.rows})
     assert figures[0] == figures[1]
 
 
@@ -108,6 +108,6 @@ def test_the_shipped_profiles_are_the_release_that_they_name(reports: list[Path]
     profile = SYSTEM.profile(read_profile(f"cardano/{name}"))
     assert profile.stages == measured.stages()
     assert profile.workload.block_bytes == measured.block_bytes
-    told = predict(ModelSource("p", profile=profile), ModelRequest(), Silent(), SYSTEM.catalogue())
-    values = {row.metric_id: row.cells[0].modelled.value for row in told.rows}
+    prediction = predict(ModelSource("p", profile=profile), ModelRequest(), Silent(), SYSTEM.catalogue())
+    values = {row.metric_id: row.cells[0].modelled.value for row in prediction.rows}
     assert all(abs(values[metric] / measured.values[metric] - 1.0) < 0.03 for metric in ADOPTION[BODY])

@@ -29,8 +29,8 @@ def runs(shared_data: Path) -> list[Figures]:
 
 
 def _effects(baseline: Figures, candidate: Figures, metric: str) -> dict[str, PartEffect]:
-    (found,) = [one for one in stage_split(baseline.values, candidate.values) if one.metric_id == metric]
-    return {one.part.id: one for one in found.effects}
+    (change,) = [change for change in stage_split(baseline.values, candidate.values) if change.metric_id == metric]
+    return {effect.part.id: effect for effect in change.effects}
 
 
 def _moved(effect: PartEffect) -> float:
@@ -72,7 +72,9 @@ def test_the_split_of_re_runs_holds_no_change_of_the_node(
     runs: list[Figures], workload: str, pair: tuple[str, str]
 ) -> None:
     """Of one version under one workload it is none; the pairs left out had other blocks, or another set-up."""
-    baseline, candidate = (next(run for run in runs if (run.workload, run.version) == (workload, one)) for one in pair)
+    baseline, candidate = (
+        next(run for run in runs if (run.workload, run.version) == (workload, run_id)) for run_id in pair
+    )
     node = _effects(baseline, candidate, P80)[NODE.id]
     assert abs(_moved(node)) <= node.half_width
     network = _effects(baseline, candidate, P80)[NETWORK.id]
@@ -87,9 +89,9 @@ def test_what_the_stages_leave_untold_is_within_the_stated_error_on_later_releas
     """Coefficients and errors are of runs up to 10.2: their 90 % intervals must hold on those from 10.3 on."""
     later = [run for run in runs if run.workload == workload and run.started >= FITTED_UNTIL]
     untold = [_effects(first, second, metric)[UNREPORTED.id] for first, second in pairwise(later)]
-    held = [abs(_moved(one)) <= one.half_width for one in untold]
+    held = [abs(_moved(effect)) <= effect.half_width for effect in untold]
     assert len(held) >= 8
-    assert sum(held) >= 0.8 * len(held), [(_moved(one), one.half_width) for one in untold]
+    assert sum(held) >= 0.8 * len(held), [(_moved(effect), effect.half_width) for effect in untold]
 
 
 def test_the_parts_add_up_to_every_printed_change(runs: list[Figures]) -> None:
@@ -99,9 +101,9 @@ def test_the_parts_add_up_to_every_printed_change(runs: list[Figures]) -> None:
             continue
         for metric in ADOPTION:
             parts = _effects(first, second, metric)
-            told = _moved(parts[NETWORK.id]) + _moved(parts[NODE.id])
-            assert told == pytest.approx(second.values[metric] - first.values[metric], abs=1e-12)
-            inner = math.fsum(_moved(one) for one in parts.values() if one.part.of == NODE.id)
+            sum_of_parts = _moved(parts[NETWORK.id]) + _moved(parts[NODE.id])
+            assert sum_of_parts == pytest.approx(second.values[metric] - first.values[metric], abs=1e-12)
+            inner = math.fsum(_moved(effect) for effect in parts.values() if effect.part.of == NODE.id)
             assert inner == pytest.approx(_moved(parts[NODE.id]), abs=1e-12)
             checked += 1
     assert checked > 300

@@ -66,15 +66,15 @@ def _widths(shared_data: Path) -> dict[str, int]:
 
 def test_every_change_of_the_org_style_comes_out(shared_data: Path) -> None:
     """All of them, none excused: whole cells, exact halves and a base printed as -0.0 included."""
-    found = list(_printed(shared_data, typst=False))
-    assert len(found) == 1387
-    wrong = [one for one in found if org_change(one.base, one.value) != one.change]
+    printed = list(_printed(shared_data, typst=False))
+    assert len(printed) == 1387
+    wrong = [printed for printed in printed if org_change(printed.base, printed.value) != printed.change]
     assert wrong == []
 
 
 def test_printed_values_of_the_org_style_are_their_own_cut(shared_data: Path) -> None:
     """What was cut once is not cut again: a value of a report stays as it is when it is read and printed."""
-    texts = {text for one in _printed(shared_data, typst=False) for text in (one.base, one.value)}
+    texts = {text for printed in _printed(shared_data, typst=False) for text in (printed.base, printed.value)}
     changed = {text: shown for text in texts if (shown := org_value(float(text))) != text}
     # Read as a number, a whole cell has lost that it had no point; the reports' rule gives it one again.
     assert {text: shown for text, shown in changed.items() if shown != f"{text}.0"[:6].rstrip(".")} == {}
@@ -84,26 +84,26 @@ def test_changes_of_the_typst_style_come_out_or_are_possible(shared_data: Path) 
     """Most follow from the printed digits; each of the others is one of those that the hidden digits could give."""
     widths = _widths(shared_data)
     counts: Counter[str] = Counter()
-    for one in _printed(shared_data, typst=True):
-        width = widths[one.label.replace("Fetches to", "Fetched to")]
-        digits = hidden_value(one.base, width), hidden_value(one.value, width)
-        assert is_possible(*digits, one.change), one
-        likely = typst_change(float(one.base), float(one.value))
+    for printed in _printed(shared_data, typst=True):
+        width = widths[printed.label.replace("Fetches to", "Fetched to")]
+        digits = hidden_value(printed.base, width), hidden_value(printed.value, width)
+        assert is_possible(*digits, printed.change), printed
+        likely = typst_change(float(printed.base), float(printed.value))
         if is_determined(*digits):
             counts["decided"] += 1
-            assert likely == one.change, one
+            assert likely == printed.change, printed
         counts["all"] += 1
-        counts["likely"] += likely == one.change
+        counts["likely"] += likely == printed.change
     assert counts == {"all": 180, "decided": 106, "likely": 145}
 
 
 def test_printed_values_of_the_typst_style_have_the_reports_digits(shared_data: Path) -> None:
     """Read and printed again with its metric's width, every value has the same digits."""
     widths = _widths(shared_data)
-    for one in _printed(shared_data, typst=True):
-        width = widths[one.label.replace("Fetches to", "Fetched to")]
-        for text in (one.base, one.value):
-            assert typst_value(float(text), width) == text, one
+    for printed in _printed(shared_data, typst=True):
+        width = widths[printed.label.replace("Fetches to", "Fetched to")]
+        for text in (printed.base, printed.value):
+            assert typst_value(float(text), width) == text, printed
 
 
 def _reports(shared_data: Path) -> list[PublishedReport]:
@@ -139,10 +139,10 @@ def test_without_the_printed_changes_the_org_style_gives_the_same(shared_data: P
             for row in table.rows:
                 row.told = []
         pairs = zip(worded(report).tables, worded(bare).tables, strict=True)
-        for told, made in pairs:
-            for one, other in zip(told.rows, made.rows, strict=True):
-                compared += len(one.changes)
-                assert [(c.delta, c.percent) for c in one.changes] == [(c.delta, c.percent) for c in other.changes]
+        for with_changes, without_changes in pairs:
+            for item, other in zip(with_changes.rows, without_changes.rows, strict=True):
+                compared += len(item.changes)
+                assert [(c.delta, c.percent) for c in item.changes] == [(c.delta, c.percent) for c in other.changes]
     assert compared == 1387
 
 
@@ -150,6 +150,10 @@ def test_widths_of_the_catalogue_are_the_published_ones(shared_data: Path) -> No
     """A wrong width prints other digits than the reports have."""
     widths = _widths(shared_data)
     published = {metric.label: published_of(metric) for metric in SYSTEM.catalogue().metrics if metric.published}
-    known = {one.label or label: one.width for label, one in published.items() if one.width is not None}
+    known = {
+        published.label or label: published.width
+        for label, published in published.items()
+        if published.width is not None
+    }
     assert len(known) == 47
     assert known == {label: widths[label] for label in known}

@@ -30,8 +30,10 @@ def page(version: str, store: Path) -> ReleasePage:
     return document.result
 
 
-def observed(found: ReleasePage) -> list[Sentence]:
-    return [one for chapter in found.text if chapter.part == "Observations" for one in chapter.sentences]
+def observed(release_page: ReleasePage) -> list[Sentence]:
+    return [
+        sentence for chapter in release_page.text if chapter.part == "Observations" for sentence in chapter.sentences
+    ]
 
 
 @pytest.mark.parametrize(
@@ -39,9 +41,9 @@ def observed(found: ReleasePage) -> list[Sentence]:
     [("10.6.2", "10.5.4"), ("10.4.1", "10.4.0"), ("10.5.0", "10.4.1"), ("10.2.0", "10.1.4"), ("9.2.0", "9.1.1")],
 )
 def test_the_baseline_is_the_last_lower_version_with_all_workloads(version: str, baseline: str, history: Path) -> None:
-    found = page(version, history)
-    assert found.against[0].comparisons[0].labels == (baseline, version)
-    assert found.against[0].labels == ["value-only", "plutus"]
+    release_page = page(version, history)
+    assert release_page.against[0].comparisons[0].labels == (baseline, version)
+    assert release_page.against[0].labels == ["value-only", "plutus"]
 
 
 def test_every_page_is_in_the_published_order_and_every_observation_has_its_interval(history: Path) -> None:
@@ -52,29 +54,29 @@ def test_every_page_is_in_the_published_order_and_every_observation_has_its_inte
             with pytest.raises(UsageError, match="no earlier release than"):
                 page(version, history)
             continue
-        found = page(version, history)
-        assert list(dict.fromkeys(chapter.part for chapter in found.text)) == PARTS
-        titles = [chapter.title for chapter in found.text if chapter.part == "Observations"]
+        release_page = page(version, history)
+        assert list(dict.fromkeys(chapter.part for chapter in release_page.text)) == PARTS
+        titles = [chapter.title for chapter in release_page.text if chapter.part == "Observations"]
         assert titles == [title for title in TABLES if title in titles]
-        for sentence in observed(found):
+        for sentence in observed(release_page):
             if not sentence.text.startswith("Not compared"):
                 assert sentence.evidence, sentence.text
                 assert " … " in sentence.text
             if "stay within" in sentence.text:
-                assert all(one.low <= 0.0 <= one.high for one in sentence.evidence), sentence.text
+                assert all(evidence.low <= 0.0 <= evidence.high for evidence in sentence.evidence), sentence.text
 
 
 def test_the_figures_of_10_6_2_say_what_the_published_report_shows(history: Path) -> None:
     """Half the allocations and a quarter less memory; adoption moved by less than a re-run does."""
-    found = page("10.6.2", history)
-    told = {sentence.text.partition(":")[0]: sentence for sentence in observed(found)}
+    release_page = page("10.6.2", history)
+    sentences = {sentence.text.partition(":")[0]: sentence for sentence in observed(release_page)}
     for label in ("RTS alloc rate", "Minor GCs", "Kernel RSS"):
-        assert "under value-only it falls from" in told[label].text
-        assert f"{MINUS}" in told[label].text
-        assert "an improvement" in told[label].text
-    assert any("all 8 metrics stay within re-run noise" in one.text for one in observed(found))
-    assert found.verdict is not Verdict.FAIL
-    memory = next(one for one in told["Kernel RSS"].evidence if one.workload == "value-only")
+        assert "under value-only it falls from" in sentences[label].text
+        assert f"{MINUS}" in sentences[label].text
+        assert "an improvement" in sentences[label].text
+    assert any("all 8 metrics stay within re-run noise" in sentence.text for sentence in observed(release_page))
+    assert release_page.verdict is not Verdict.FAIL
+    memory = next(evidence for evidence in sentences["Kernel RSS"].evidence if evidence.workload == "value-only")
     assert memory.low < 6602.5 / 8735.4 - 1.0 < memory.high
 
 
@@ -86,7 +88,7 @@ def test_no_sentence_is_one_of_the_narratives(history: Path, shared_data: Path) 
         published |= {tuple(words[at : at + SHORTEST_COPY]) for at in range(len(words) - SHORTEST_COPY + 1)}
     assert len(published) > 500
     for version in ("10.6.2", "10.5.4"):
-        for sentence in (one for chapter in page(version, history).text for one in chapter.sentences):
+        for sentence in (sentence for chapter in page(version, history).text for sentence in chapter.sentences):
             words = re.findall(r"\w+", sentence.text.lower())
             ours = {tuple(words[at : at + SHORTEST_COPY]) for at in range(len(words) - SHORTEST_COPY + 1)}
             assert not ours & published, sentence.text

@@ -39,9 +39,9 @@ def true_fetch_s(folder: Path) -> float:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[SealedRun], float]]:
+def runs_by_side(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[SealedRun], float]]:
     """Per side its three runs, and the true mean duration of a fetch."""
-    found = {}
+    by_side = {}
     for side, (seeds, settings) in SIDES.items():
         folders = [
             generate(tmp_path_factory.mktemp(side) / str(seed), hosts=6, slots=600, seed=seed, settings=settings)
@@ -49,33 +49,41 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[Seale
         ]
         store = tmp_path_factory.mktemp(f"{side}-store")
         fetch_s = math.fsum(true_fetch_s(folder) for folder in folders) / len(folders)
-        found[side] = ([ingest(folder, store) for folder in folders], fetch_s)
-    return found
+        by_side[side] = ([ingest(folder, store) for folder in folders], fetch_s)
+    return by_side
 
 
-def judged(made: dict[str, tuple[list[SealedRun], float]], baseline: str, candidate: str) -> Comparison:
-    return compare(made[baseline][0], made[candidate][0], tool_version="test")
+def judged(runs_by_side: dict[str, tuple[list[SealedRun], float]], baseline: str, candidate: str) -> Comparison:
+    return compare(runs_by_side[baseline][0], runs_by_side[candidate][0], tool_version="test")
 
 
-def test_a_slow_down_of_the_fetch_is_found_and_named(made: dict[str, tuple[list[SealedRun], float]]) -> None:
-    slower = made["slowed"][1] / made["baseline"][1] - 1
+def test_a_slow_down_of_the_fetch_is_found_and_named(runs_by_side: dict[str, tuple[list[SealedRun], float]]) -> None:
+    slower = runs_by_side["slowed"][1] / runs_by_side["baseline"][1] - 1
     assert 0.13 < slower < 0.17, f"{slower:.1%} were put in"
-    comparison = judged(made, "baseline", "slowed")
+    comparison = judged(runs_by_side, "baseline", "slowed")
     assert comparison.verdict is Verdict.FAIL, comparison.reasons
     assert "fetching a block takes" in comparison.sentence
-    (fetch,) = (one for one in comparison.judgements if (one.metric_id, one.statistic) == (FETCH, "mean"))
+    (fetch,) = (
+        judgement
+        for judgement in comparison.judgements
+        if (judgement.metric_id, judgement.statistic) == (FETCH, "mean")
+    )
     assert fetch.outcome is Outcome.WORSE
     assert fetch.low is not None
     assert fetch.high is not None
     assert fetch.low < slower < fetch.high, "the interval must hold what was put in"
-    blamed = {one.metric_id for one in comparison.judgements if one.gating and one.outcome is Outcome.WORSE}
+    blamed = {
+        judgement.metric_id
+        for judgement in comparison.judgements
+        if judgement.gating and judgement.outcome is Outcome.WORSE
+    }
     unslowed = {"peer_request_s", "peer_adopted_s", "slot_to_announced_s", "forge_self_adopted_s"}
     assert not blamed & unslowed, "what was not slowed down must not be blamed"
 
 
 @pytest.mark.parametrize(("baseline", "candidate"), [("baseline", "same"), ("same", "baseline")])
 def test_without_a_slow_down_nothing_fails(
-    made: dict[str, tuple[list[SealedRun], float]], baseline: str, candidate: str
+    runs_by_side: dict[str, tuple[list[SealedRun], float]], baseline: str, candidate: str
 ) -> None:
-    comparison = judged(made, baseline, candidate)
+    comparison = judged(runs_by_side, baseline, candidate)
     assert comparison.verdict is not Verdict.FAIL, comparison.reasons

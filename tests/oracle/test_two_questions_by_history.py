@@ -37,7 +37,7 @@ def by_workload(history: Path) -> list[list[SealedRun]]:
     """The runs that are comparable with the newest one of each workload."""
     runs = Store(history).sealed()
     named = [[run for run in runs if run.manifest.workload["workload.name"] == name] for name in WORKLOADS]
-    return [[run for run in found if same_workload(run.manifest, found[-1].manifest)] for found in named]
+    return [[run for run in runs if same_workload(run.manifest, runs[-1].manifest)] for runs in named]
 
 
 @pytest.mark.parametrize("baseline", list(BaselineKind))
@@ -45,11 +45,11 @@ def test_at_most_one_figure_in_twenty_of_re_runs_is_called_moved(
     by_workload: Sequence[Sequence[SealedRun]], baseline: BaselineKind
 ) -> None:
     """Measured: 3 of 131 and 1 of 127 of the value-only and Plutus runs, one of them gating."""
-    found = [re_run_alarms(runs[-1], runs, Past([NEW_HOSTS], baseline)) for runs in by_workload]
-    assert [len(one.pairs) for one in found] == [3, 3]
-    assert sum(one.figures for one in found) > 240
-    assert sum(one.moved for one in found) <= 0.05 * sum(one.figures for one in found)
-    assert sum(one.worse for one in found) <= 0.05 * sum(one.gating for one in found)
+    alarms = [re_run_alarms(runs[-1], runs, Past([NEW_HOSTS], baseline)) for runs in by_workload]
+    assert [len(alarms.pairs) for alarms in alarms] == [3, 3]
+    assert sum(alarms.figures for alarms in alarms) > 240
+    assert sum(alarms.moved for alarms in alarms) <= 0.05 * sum(alarms.figures for alarms in alarms)
+    assert sum(alarms.worse for alarms in alarms) <= 0.05 * sum(alarms.gating for alarms in alarms)
 
 
 @dataclass
@@ -67,17 +67,17 @@ class Tally:
 
 
 def tally(by_workload: Sequence[Sequence[SealedRun]], past: Past) -> Tally:
-    found = Tally()
+    counts = Tally()
     for runs in by_workload:
-        for one, other in pairwise(runs):
-            decided = decide([one], [other], runs, past)
+        for run, other in pairwise(runs):
+            decided = decide([run], [other], runs, past)
             gating = [item for item in decided.judgements if item.gating]
-            found.outcomes.update(item.outcome for item in gating)
-            found.verdicts[decided.finding.verdict] += 1
+            counts.outcomes.update(item.outcome for item in gating)
+            counts.verdicts[decided.finding.verdict] += 1
             left = [item for item in gating if item.outcome not in {Outcome.EQUAL, Outcome.BETTER}]
             if decided.finding.verdict is Verdict.INCONCLUSIVE and len(left) == 1:
-                found.held_up += left
-    return found
+                counts.held_up += left
+    return counts
 
 
 WIDENED = Past([NEW_HOSTS], BaselineKind.HISTORY)
@@ -101,10 +101,10 @@ def widened(by_workload: Sequence[Sequence[SealedRun]]) -> Tally:
 def test_nine_in_ten_gating_metrics_are_decided(
     by_workload: Sequence[Sequence[SealedRun]], widened: Tally, past: Past, undecided: float, passed: int
 ) -> None:
-    found = widened if past is WIDENED else tally(by_workload, past)
-    assert found.comparable > 420
-    assert found.outcomes[Outcome.INCONCLUSIVE] <= undecided * found.comparable
-    assert found.verdicts[Verdict.PASS] >= passed
+    counts = widened if past is WIDENED else tally(by_workload, past)
+    assert counts.comparable > 420
+    assert counts.outcomes[Outcome.INCONCLUSIVE] <= undecided * counts.comparable
+    assert counts.verdicts[Verdict.PASS] >= passed
 
 
 def test_no_release_is_held_up_by_the_noise_of_a_single_metric(widened: Tally) -> None:
@@ -125,25 +125,25 @@ def test_no_margin_hides_a_regression_that_was_put_in(
     for widest in (WIDEST, None):
         past = Past([NEW_HOSTS], BaselineKind.HISTORY, widest=widest)
         outcomes[widest] = Counter(worsened(by_workload, past, size))
-    found = outcomes[WIDEST]
-    assert found.total() > 50
-    assert found[Outcome.WORSE] == outcomes[None][Outcome.WORSE]
-    assert found[Outcome.EQUAL] + found[Outcome.BETTER] <= unsaid * found.total()
+    counter = outcomes[WIDEST]
+    assert counter.total() > 50
+    assert counter[Outcome.WORSE] == outcomes[None][Outcome.WORSE]
+    assert counter[Outcome.EQUAL] + counter[Outcome.BETTER] <= unsaid * counter.total()
 
 
 def worsened(by_workload: Sequence[Sequence[SealedRun]], past: Past, size: float) -> Iterator[Outcome]:
     """The outcome of every gating metric of every re-run, each made worse in a comparison of its own."""
     for runs in by_workload:
-        for one, other in combinations(runs, 2):
-            if build_of(LoadedRun(one)) != build_of(LoadedRun(other)):
+        for run, other in combinations(runs, 2):
+            if build_of(LoadedRun(run)) != build_of(LoadedRun(other)):
                 continue
-            for metric in one.catalogue.metrics:
-                if metric.gating and NEW_HOSTS.divides(metric.id, *(run.manifest.started_at for run in (one, other))):
+            for metric in run.catalogue.metrics:
+                if metric.gating and NEW_HOSTS.divides(metric.id, *(run.manifest.started_at for run in (run, other))):
                     continue
                 if metric.gating and metric.id in other.summaries():
                     factor = 1.0 + size if metric.better is Better.LOWER else 1.0 - size
-                    found = decide([one], [Worsened(other, metric.id, factor)], runs, past)
-                    yield from (item.outcome for item in found.judgements if item.metric_id == metric.id)
+                    decision = decide([run], [Worsened(other, metric.id, factor)], runs, past)
+                    yield from (item.outcome for item in decision.judgements if item.metric_id == metric.id)
 
 
 class Worsened:
@@ -155,13 +155,13 @@ class Worsened:
 
     def summaries(self) -> dict[str, MetricSummary]:
         """The run's, with the one metric's made worse."""
-        found = dict(self._run.summaries())
-        one = found[self._metric_id]
+        summaries = dict(self._run.summaries())
+        summary = summaries[self._metric_id]
         worse = {
             name: estimate.model_copy(update={"value": (estimate.value or 0.0) * self._factor})
-            for name, estimate in one.estimates.items()
+            for name, estimate in summary.estimates.items()
         }
-        return {**found, self._metric_id: one.model_copy(update={"estimates": worse})}
+        return {**summaries, self._metric_id: summary.model_copy(update={"estimates": worse})}
 
     def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """The run's own."""
@@ -180,10 +180,10 @@ def test_the_rate_stands_beside_the_verdict_and_costs_end_with_nothing_judged(hi
 
 
 def test_margins_are_shown_with_their_chances_and_those_inside_the_noise_are_marked(history: Path) -> None:
-    told = cm.margins("10.6.2", ["catalogue"], store=history).text()
-    assert "5.0 %, inside noise" in told
+    text = cm.margins("10.6.2", ["catalogue"], store=history).text()
+    assert "5.0 %, inside noise" in text
     widened = cm.margins("10.6.2", store=history).text()
     assert "widened from 5.0 %" in widened
     assert "%, inside noise" not in widened
-    assert "Fetch duration" in told
+    assert "Fetch duration" in text
     assert cm.aa_of_history("10.6.2", store=history).verdict is Verdict.PASS

@@ -55,17 +55,17 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[
     """A cluster's logs and the files of theirs, made once: the plain loops of the oracle take seconds."""
 
     @cache
-    def made(name: str) -> tuple[Path, dict[str, Json]]:
+    def cluster_files(name: str) -> tuple[Path, dict[str, Json]]:
         folder = generate(tmp_path_factory.mktemp("cluster") / "logs", **CLUSTERS[name])
-        found = analyse(folder, read_logs(folder), published=True)
+        analysed = analyse(folder, read_logs(folder), published=True)
         files = {
-            "blockprop.json": incumbent_files.blockprop(found),
-            "clusterperf.json": incumbent_files.clusterperf(found),
-            "summary.json": incumbent_files.summary(found, folder),
+            "blockprop.json": incumbent_files.blockprop(analysed),
+            "clusterperf.json": incumbent_files.clusterperf(analysed),
+            "summary.json": incumbent_files.summary(analysed, folder),
         }
         return folder, files
 
-    return made
+    return cluster_files
 
 
 @pytest.fixture(scope="module", params=list(CLUSTERS))
@@ -87,7 +87,7 @@ def verified(
 @pytest.mark.parametrize("name", ["blockprop.json", "clusterperf.json", "summary.json"])
 def test_all_of_their_figures_are_ours(verified: Verified, name: str) -> None:
     result = verified.against(name)
-    assert [one for one in result.figures if one.agrees is False] == []
+    assert [figure for figure in result.figures if figure.agrees is False] == []
     assert result.compared >= {"blockprop.json": 900, "clusterperf.json": 7000, "summary.json": 150}[name]
 
 
@@ -96,7 +96,7 @@ def test_what_one_side_lacks_is_told(verified: Verified) -> None:
     content["cdfNewlyMeasured"] = content["cdfForgerStart"]
     del content["cdfPeerFetch"]
     result = verified.against("blockprop.json", content)
-    tallies = {one.figure: one for one in result.tallies}
+    tallies = {tally.figure: tally for tally in result.tallies}
     assert result.differing == 0
     assert (tallies["cdfNewlyMeasured"].compared, tallies["cdfPeerFetch"].compared) == (0, 0)
     assert tallies["cdfNewlyMeasured"].only_theirs == tallies["cdfPeerFetch"].only_ours == 35
@@ -128,20 +128,20 @@ def test_a_single_figure_that_differs_is_found(
     content = copy.deepcopy(verified.files["clusterperf.json"])
     change(content)
     hosts = str(content["cdfStarts"]["cdfAverage"]["cdfSize"])
-    found = {
-        (one.figure, one.group, one.statistic)
-        for one in verified.against("clusterperf.json", content).figures
-        if one.agrees is False
+    figures = {
+        (figure.figure, figure.group, figure.statistic)
+        for figure in verified.against("clusterperf.json", content).figures
+        if figure.agrees is False
     }
     places = str(max(7, int(hosts)))
-    assert found == {(a, b, c.replace("of 7", f"of {places}").replace("of 6", f"of {hosts}")) for a, b, c in expected}
+    assert figures == {(a, b, c.replace("of 7", f"of {places}").replace("of 6", f"of {hosts}")) for a, b, c in expected}
 
 
 def test_a_single_cdf_and_chart_data(verified: Verified) -> None:
     """A CDF by itself does not say what it is of: its file's name does."""
     blocks, slots = verified.files["blockprop.json"], verified.files["clusterperf.json"]
     assert verified.against("cdfForgerStart.json", blocks["cdfForgerStart"]).compared == 35
-    lines = [f"{fraction:.4f} {one['cdfMedian']:.9f}"[:13] for fraction, one in slots["cdfStarted"]["cdfSamples"]]
+    lines = [f"{fraction:.4f} {value['cdfMedian']:.9f}"[:13] for fraction, value in slots["cdfStarted"]["cdfSamples"]]
     path = verified.folder / "cdfStarted.cdf"
     path.write_text("\n".join(["# runs: test", *lines]), encoding="utf-8")
     document = cm.verify_against(path, verified.run.run_id, store=verified.store)

@@ -93,18 +93,18 @@ class LocalCluster:
 def local_cluster(options: Sequence[str] = ()) -> Iterator[LocalCluster]:
     """A scheduler without workers."""
     with tempfile.TemporaryDirectory(prefix="dask-") as folder:
-        made = LocalCluster(Path(folder), options)
-        made.start_scheduler()
+        cluster = LocalCluster(Path(folder), options)
+        cluster.start_scheduler()
         try:
-            yield made
+            yield cluster
         finally:
-            made.close()
+            cluster.close()
 
 
 @contextmanager
-def watching(made: LocalCluster) -> Iterator[Cluster]:
+def watching(dask_cluster: LocalCluster) -> Iterator[Cluster]:
     """A connection of a test's own."""
-    with connected(made.address) as cluster:
+    with connected(dask_cluster.address) as cluster:
         yield cluster
 
 
@@ -117,7 +117,7 @@ def processing(cluster: Cluster, machine: str) -> Callable[[], bool]:
     """Whether the scheduler has given the worker of a machine something to do."""
 
     def is_busy() -> bool:
-        given = cluster.client.processing()
-        return any(keys for address, keys in given.items() if f"//{machine}:" in address)
+        processing_tasks = cluster.client.processing()
+        return any(keys for address, keys in processing_tasks.items() if f"//{machine}:" in address)
 
     return is_busy

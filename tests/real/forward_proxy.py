@@ -60,8 +60,8 @@ class _Handler(StreamRequestHandler):
                 _copy(self.connection, server)
                 return
             body = self.rfile.read(int(headers["Content-Length"] or 0))
-            told = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-            server.sendall(f"{method} {parts.path} HTTP/1.1\r\n{told}\r\n".encode() + body)
+            header_lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+            server.sendall(f"{method} {parts.path} HTTP/1.1\r\n{header_lines}\r\n".encode() + body)
 
 
 def _copy(begin: socket.socket, end: socket.socket) -> None:

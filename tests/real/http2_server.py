@@ -194,8 +194,8 @@ def serving_http2(
     started = threading.Event()
 
     async def listen() -> None:
-        made = await loop.create_server(lambda: _Connection(server), "127.0.0.1", 0, ssl=tls, backlog=1024)
-        server.port = made.sockets[0].getsockname()[1]
+        listening = await loop.create_server(lambda: _Connection(server), "127.0.0.1", 0, ssl=tls, backlog=1024)
+        server.port = listening.sockets[0].getsockname()[1]
         started.set()
 
     def run() -> None:

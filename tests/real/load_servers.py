@@ -96,14 +96,14 @@ class Queue:
         """No rate above this is ever sustained."""
         return self.workers / self.service_s
 
-    def __call__(self, asked: Asked) -> Reply:
+    def __call__(self, request: Asked) -> Reply:
         """The next free worker takes it."""
         if not self.free_at_s:
             self.free_at_s = [0.0] * self.workers
-        begun_s = max(asked.at_s, self.free_at_s[0])
+        begun_s = max(request.at_s, self.free_at_s[0])
         service_s = self.source.expovariate(1.0 / self.service_s) if self.exponential else self.service_s
         heapq.heapreplace(self.free_at_s, begun_s + service_s)
-        return Reply(after_s=begun_s + service_s - asked.at_s)
+        return Reply(after_s=begun_s + service_s - request.at_s)
 
 
 @dataclass(frozen=True)
@@ -115,11 +115,11 @@ class Stalls:
     first_s: float
     begun: list[float] = field(default_factory=list)
 
-    def __call__(self, asked: Asked) -> Reply:
+    def __call__(self, request: Asked) -> Reply:
         """What arrives while it stalls is answered when the stall is over."""
         if not self.begun:
-            self.begun.append(asked.at_s)
-        into_s = (asked.at_s - self.begun[0] - self.first_s) % self.every_s
+            self.begun.append(request.at_s)
+        into_s = (request.at_s - self.begun[0] - self.first_s) % self.every_s
         return Reply(after_s=max(0.0, self.for_s - into_s))
 
 
@@ -131,13 +131,13 @@ class Crowded:
     service_s: float
     ends_s: list[float] = field(default_factory=list)
 
-    def __call__(self, asked: Asked) -> Reply:
+    def __call__(self, request: Asked) -> Reply:
         """Room is what has ended since."""
-        while self.ends_s and self.ends_s[0] <= asked.at_s:
+        while self.ends_s and self.ends_s[0] <= request.at_s:
             heapq.heappop(self.ends_s)
         if len(self.ends_s) >= self.room:
             return Reply(mesh_error(7, "no room", retriable=True), 503, self.service_s)
-        heapq.heappush(self.ends_s, asked.at_s + self.service_s)
+        heapq.heappush(self.ends_s, request.at_s + self.service_s)
         return Reply(after_s=self.service_s)
 
 
@@ -151,13 +151,13 @@ class Exhausted:
     ends_s: list[float] = field(default_factory=list)
     slow_until_s: float = 0.0
 
-    def __call__(self, asked: Asked) -> Reply:
+    def __call__(self, request: Asked) -> Reply:
         """Whoever comes while another is served exhausts it."""
-        self.ends_s = [end_s for end_s in self.ends_s if end_s > asked.at_s]
+        self.ends_s = [end_s for end_s in self.ends_s if end_s > request.at_s]
         if self.ends_s:
-            self.slow_until_s = asked.at_s + self.for_s
-        after_s = self.slow_s if asked.at_s < self.slow_until_s else self.quick_s
-        self.ends_s.append(asked.at_s + after_s)
+            self.slow_until_s = request.at_s + self.for_s
+        after_s = self.slow_s if request.at_s < self.slow_until_s else self.quick_s
+        self.ends_s.append(request.at_s + after_s)
         return Reply(after_s=after_s)
 
 
@@ -168,22 +168,22 @@ class Then:
     behaviour: Behaviour
     seen: set[str] = field(default_factory=set)
 
-    def __call__(self, asked: Asked) -> Reply:
+    def __call__(self, request: Asked) -> Reply:
         """By the path alone."""
-        if asked.path in self.seen:
-            return self.behaviour(asked)
-        self.seen.add(asked.path)
+        if request.path in self.seen:
+            return self.behaviour(request)
+        self.seen.add(request.path)
         return Reply()
 
 
 def always(reply: Reply) -> Behaviour:
     """The same for every request."""
-    return lambda asked: reply
+    return lambda request: reply
 
 
 def every(nth: int, reply: Reply) -> Behaviour:
     """Every nth request gets this, the others what is right."""
-    return lambda asked: reply if asked.number % nth == nth - 1 else Reply()
+    return lambda request: reply if request.number % nth == nth - 1 else Reply()
 
 
 class _ExactSelector(selectors.EpollSelector):
@@ -392,10 +392,10 @@ def known_profile(**sections: Any) -> HttpProfile:
 
 def known_test(store: Store, server: LoadServer, progress: Progress | None = None, **sections: Any) -> LoadTest:
     """Such a load test, made of this server."""
-    return made(store, SYSTEM, known_profile(**sections), ServiceRequest(Target("known", server.url)), progress)
+    return load_test(store, SYSTEM, known_profile(**sections), ServiceRequest(Target("known", server.url)), progress)
 
 
-def made(
+def load_test(
     store: Store, system: ServedSystem, profile: BaseModel, order: ServiceRequest, progress: Progress | None = None
 ) -> LoadTest:
     """A load test of one server. What else this machine does is no matter of the servers that are known."""

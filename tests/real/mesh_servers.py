@@ -153,8 +153,8 @@ class Chain:
         """One transaction by `simd tx bank …`, waited for until it is in a block."""
         node = ("--node", f"tcp://{self.address}:{RPC_PORT}", "--chain-id", CHAIN_ID)
         options = ("--from", sender, "--keyring-backend", "test", "--note", note, "-b", "block", "-y", "-o", "json")
-        told = self.command("tx", "bank", *arguments, *node, *options)
-        assert '"code":0' in told, told[-2000:]
+        output = self.command("tx", "bank", *arguments, *node, *options)
+        assert '"code":0' in output, output[-2000:]
 
 
 def _set(path: Path, values: dict[str, str]) -> None:

@@ -22,7 +22,7 @@ _WANTED = "`apt install postgresql postgresql-contrib`"
 def programs() -> Path:
     """Where `initdb` and `postgres` are; a test that needs them is skipped without."""
     beside = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name), reverse=True)
-    on_path = [Path(found).parent for found in [shutil.which("initdb")] if found]
+    on_path = [Path(program).parent for program in [shutil.which("initdb")] if program]
     for folder in [*beside, *on_path]:
         if (folder / "initdb").exists() and (folder / "postgres").exists():
             return folder
@@ -30,15 +30,15 @@ def programs() -> Path:
 
 
 def _has_statements(folder: Path) -> bool:
-    told = subprocess.run([folder / "pg_config", "--pkglibdir"], capture_output=True, text=True, check=False)
-    return (Path(told.stdout.strip() or "/nowhere") / "pg_stat_statements.so").exists()
+    process = subprocess.run([folder / "pg_config", "--pkglibdir"], capture_output=True, text=True, check=False)
+    return (Path(process.stdout.strip() or "/nowhere") / "pg_stat_statements.so").exists()
 
 
 def free_port() -> int:
     """A port of this machine on which nobody listens."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 @contextmanager
@@ -59,8 +59,8 @@ def _running(folder: Path) -> Iterator[str]:
     data, words, port = folder / "data", folder / "password", free_port()
     words.write_text(PASSWORD, encoding="utf-8")
     words.chmod(0o644)
-    asked = ["-D", str(data), "-U", "tester", "--auth", "scram-sha-256", f"--pwfile={words}", "-N"]
-    subprocess.run([*other_user, binaries / "initdb", *asked], check=True, capture_output=True, cwd=folder)
+    initdb_options = ["-D", str(data), "-U", "tester", "--auth", "scram-sha-256", f"--pwfile={words}", "-N"]
+    subprocess.run([*other_user, binaries / "initdb", *initdb_options], check=True, capture_output=True, cwd=folder)
     settings = {"listen_addresses": "127.0.0.1", "port": str(port), "unix_socket_directories": "", "fsync": "off"}
     if _has_statements(binaries):
         settings["shared_preload_libraries"] = "pg_stat_statements"

@@ -34,9 +34,9 @@ _FOLDER = "usr/bin"
 def programs() -> dict[str, Path] | None:
     """`prometheus` and `promtool`: those of the machine, else those in the cache; None without either."""
     for folder in (None, cache_directory() / "peers" / PACKAGE / _FOLDER):
-        found = {name: shutil.which(name, path=folder) for name in (PACKAGE, "promtool")}
-        paths = {name: Path(path) for name, path in found.items() if path}
-        if len(paths) == len(found):
+        by_name = {name: shutil.which(name, path=folder) for name in (PACKAGE, "promtool")}
+        paths = {name: Path(path) for name, path in by_name.items() if path}
+        if len(paths) == len(by_name):
             return paths
     return None
 
@@ -53,8 +53,8 @@ def install() -> str | None:
             package = next(Path(folder).glob("*.deb"))
             _call(["dpkg", "-x", str(package), "content"], folder)
         except (OSError, subprocess.SubprocessError, StopIteration) as error:
-            told = getattr(error, "stderr", "") or str(error)
-            return f"Debian's package `{PACKAGE}` could not be fetched: {told.strip().splitlines()[-1]}"
+            message = getattr(error, "stderr", "") or str(error)
+            return f"Debian's package `{PACKAGE}` could not be fetched: {message.strip().splitlines()[-1]}"
         shutil.rmtree(target, ignore_errors=True)
         (Path(folder) / "content").rename(target)
     programs.cache_clear()
@@ -85,8 +85,8 @@ def running(folder: Path, jobs: Mapping[str, str] | None = None, interval: str =
         jobs: what it scrapes: `host:port` by the name of the job.
         interval: between two scrapes.
     """
-    found = programs()
-    assert found is not None
+    paths = programs()
+    assert paths is not None
     content = {
         "global": {"scrape_interval": interval, "scrape_timeout": interval},
         "scrape_configs": [
@@ -98,7 +98,7 @@ def running(folder: Path, jobs: Mapping[str, str] | None = None, interval: str =
     config.write_text(json.dumps(content), encoding="utf-8")  # JSON is YAML
     address = f"{server_address()}:{PORT}"
     command = [
-        str(found[PACKAGE]),
+        str(paths[PACKAGE]),
         f"--config.file={config}",
         f"--storage.tsdb.path={folder}",
         "--storage.tsdb.retention.time=100y",
@@ -121,11 +121,11 @@ def _is_ready(url: str) -> bool:
 
 def fill(folder: Path, lines: Iterable[str]) -> None:
     """Write samples of known values and times into a database: lines of OpenMetrics with their times in s."""
-    found = programs()
-    assert found is not None
+    paths = programs()
+    assert paths is not None
     source = folder.with_suffix(".om")
     source.write_text("".join(f"{line}\n" for line in [*lines, "# EOF"]), encoding="utf-8")
-    command = [str(found["promtool"]), "tsdb", "create-blocks-from", "openmetrics", str(source), str(folder)]
+    command = [str(paths["promtool"]), "tsdb", "create-blocks-from", "openmetrics", str(source), str(folder)]
     subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
 
 

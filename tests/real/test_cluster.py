@@ -44,11 +44,11 @@ def expected(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
     """A cluster with one worker, which every test leaves to the next one."""
-    with local_cluster() as made:
-        made.start_worker(2)
-        with watching(made) as seen:
+    with local_cluster() as dask_cluster:
+        dask_cluster.start_worker(2)
+        with watching(dask_cluster) as seen:
             wait_for_workers(seen, {"w2"})
-        yield made
+        yield dask_cluster
 
 
 def imported(logs: Path, store: Path, on: str | None, **options: object) -> dict[str, bytes]:
@@ -76,16 +76,16 @@ def test_a_run_is_the_same_on_one_machine_two_and_four_and_after_one_was_lost(
         # A worker that hangs with its part in hand, and dies.
         is_given = threading.Event()
         lister = Stopper(cluster, "w3", is_given)
-        made: list[dict[str, bytes]] = []
+        contents: list[dict[str, bytes]] = []
         work = threading.Thread(
-            target=lambda: made.append(imported(logs, tmp_path / "lost", cluster.address, progress=lister))
+            target=lambda: contents.append(imported(logs, tmp_path / "lost", cluster.address, progress=lister))
         )
         work.start()
         is_given.wait()
         wait_until(processing(seen, "127.0.0.3"), "a part for the worker that hangs")
         cluster.kill("w3")
         work.join()
-        assert made == [expected]
+        assert contents == [expected]
 
 
 def test_a_prediction_and_an_explanation_are_the_same_wherever_batches_are_simulated(cluster: LocalCluster) -> None:
@@ -141,7 +141,7 @@ def test_a_worker_of_another_version_is_named_and_not_used(cluster: LocalCluster
     assert {clock.machine for clock in report.clocks} == {"127.0.0.9", "this machine"}
     assert all(abs(clock.offset_s) <= clock.error_s < 1.0 for clock in report.clocks)
     assert {(link.source, link.target) for link in report.links} == {
-        (one.address, other.address) for one in report.workers for other in report.workers if one != other
+        (worker.address, other.address) for worker in report.workers for other in report.workers if worker != other
     }
     assert all(link.bytes_per_s and link.round_trip_s for link in report.links)
     assert "w9 has chainmark 9.9" in document.text()
@@ -184,17 +184,17 @@ def test_logs_are_read_where_they_lie_and_over_tls(logs: Path, tmp_path: Path) -
         shutil.rmtree(child) if child.is_dir() else child.unlink()
     files = own_certificate(tmp_path)
     options = ["--protocol", "tls", *(text for name, path in files.items() for text in (f"--tls-{name}", str(path)))]
-    with local_cluster(options) as made:
+    with local_cluster(options) as dask_cluster:
         for number, absent in ((2, hosts[:2]), (3, hosts[2:])):
             view = tmp_path / f"view-{number}"
             shutil.copytree(logs, view, ignore=shutil.ignore_patterns(*absent))
             mount = f"mount --bind '{view}' '{place}' && exec \"$@\""
-            made.start_worker(number, before=["unshare", "--mount", "sh", "-c", mount, "sh"])
+            dask_cluster.start_worker(number, before=["unshare", "--mount", "sh", "-c", mount, "sh"])
         with pytest.raises(UsageError, match="uses TLS, but no certificates are configured"):
-            cm.cluster_check(made.address)
-        with trusted(files), watching(made) as seen:
+            cm.cluster_check(dask_cluster.address)
+        with trusted(files), watching(dask_cluster) as seen:
             wait_for_workers(seen, {"w2", "w3"})
-            assert imported(place, tmp_path / "there", made.address) == expected
+            assert imported(place, tmp_path / "there", dask_cluster.address) == expected
 
 
 def own_certificate(folder: Path) -> dict[str, Path]:
@@ -216,26 +216,26 @@ def trusted(files: dict[str, Path]) -> AbstractContextManager[object]:
 def test_a_scheduler_without_workers_or_that_is_gone_ends_an_import_with_nothing_left_of_it(
     logs: Path, tmp_path: Path
 ) -> None:
-    with local_cluster() as made:
+    with local_cluster() as dask_cluster:
         with pytest.raises(EnvironmentFailure, match="has no workers") as nobody:
-            imported(logs, tmp_path, made.address)
+            imported(logs, tmp_path, dask_cluster.address)
         assert "dask worker" in str(nobody.value.hint)
-        made.start_worker(2)
-        with watching(made) as seen:
+        dask_cluster.start_worker(2)
+        with watching(dask_cluster) as seen:
             wait_for_workers(seen, {"w2"})
         is_given = threading.Event()
         failed: list[ChainmarkError] = []
 
         def work() -> None:
             try:
-                imported(logs, tmp_path, made.address, progress=Stopper(made, "w2", is_given))
+                imported(logs, tmp_path, dask_cluster.address, progress=Stopper(dask_cluster, "w2", is_given))
             except ChainmarkError as error:
                 failed.append(error)
 
         importing = threading.Thread(target=work)
         importing.start()
         is_given.wait()
-        made.scheduler.kill()
+        dask_cluster.scheduler.kill()
         importing.join()
     assert [str(error.message) for error in failed if "is gone" in error.message]
     assert cm.runs(store=tmp_path).is_empty()

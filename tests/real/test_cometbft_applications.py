@@ -50,10 +50,10 @@ def gate_of(run: SealedRun, gate_id: str) -> Gate:
 
 
 def account(run: SealedRun) -> dict[str, int]:
-    found = run.manifest.counts["transactions"]
-    assert found["offered"] == found["unsent"] + found["rejected"] + found["accepted"]
-    assert found["accepted"] == found["committed"] + found["failed"] + found["pending"] + found["lost"]
-    return found
+    counts = run.manifest.counts["transactions"]
+    assert counts["offered"] == counts["unsent"] + counts["rejected"] + counts["accepted"]
+    assert counts["accepted"] == counts["committed"] + counts["failed"] + counts["pending"] + counts["lost"]
+    return counts
 
 
 def test_bank_sends_of_many_accounts_are_committed_to_the_last(
@@ -68,8 +68,8 @@ def test_bank_sends_of_many_accounts_are_committed_to_the_last(
     settings = ("load.connections=2", "load.rate=25", "application.adapter.accounts.per_connection=20")
     (run,) = shared_lab.runs(*options, *SHORT, *changed(*settings))
     assert run.manifest.status is Status.VALID
-    found = account(run)
-    assert (found["offered"], found["committed"], found["failed"]) == (OFFERED, OFFERED, 0)
+    counts = account(run)
+    assert (counts["offered"], counts["committed"], counts["failed"]) == (OFFERED, OFFERED, 0)
     assert run.manifest.subject.name == "Cosmos SDK's simd"
     assert run.manifest.conditions["application"] == "Cosmos SDK"
     sizes = run.events("transactions")["size_bytes"]
@@ -79,25 +79,27 @@ def test_bank_sends_of_many_accounts_are_committed_to_the_last(
 
 def test_a_fee_that_is_too_small_is_rejected_with_the_chains_reason(shared_lab: Lab, simd: str) -> None:
     run = sdk_run(shared_lab, simd, "application.adapter.transaction.fee=1", code=1)
-    found = account(run)
-    assert (found["rejected"], found["accepted"]) == (OFFERED, 0)
-    told = [one for one in run.manifest.warnings if "refused with code 13 of sdk: insufficient fees" in one]
-    assert len(told) == 1, run.manifest.warnings
-    assert told[0].startswith(f"{OFFERED} × ")
+    counts = account(run)
+    assert (counts["rejected"], counts["accepted"]) == (OFFERED, 0)
+    warnings = [
+        warning for warning in run.manifest.warnings if "refused with code 13 of sdk: insufficient fees" in warning
+    ]
+    assert len(warnings) == 1, run.manifest.warnings
+    assert warnings[0].startswith(f"{OFFERED} × ")
 
 
 def test_what_a_block_has_and_was_not_executed_is_failed(shared_lab: Lab, simd: str) -> None:
     """The accounts hold the fee, which is looked at first, and nothing that they could send."""
     run = sdk_run(shared_lab, simd, "application.adapter.accounts.balance=20", code=1)
-    found = account(run)
-    assert (found["failed"], found["committed"], found["rejected"]) == (OFFERED, 0, 0)
+    counts = account(run)
+    assert (counts["failed"], counts["committed"], counts["rejected"]) == (OFFERED, 0, 0)
     assert gate_of(run, "books").status is GateStatus.PASS
     assert [
-        one
-        for one in run.manifest.warnings
-        if one.startswith(f"{found['failed']} × failed in a block with code 5 of sdk")
+        warning
+        for warning in run.manifest.warnings
+        if warning.startswith(f"{counts['failed']} × failed in a block with code 5 of sdk")
     ]
-    assert run.events("failed").height == found["failed"]
+    assert run.events("failed").height == counts["failed"]
 
 
 def test_transactions_of_a_function_go_to_cometbfts_own_application(shared_lab: Lab, tmp_path: Path) -> None:
@@ -109,8 +111,8 @@ def test_transactions_of_a_function_go_to_cometbfts_own_application(shared_lab: 
     adapter.write_text('name = "mine"\n[transaction]\nkind = "python"\nmake = "mine.py:make"\n', encoding="utf-8")
     options = ["cometbft/demo", "--version", "v1.0.1", "--application", str(adapter), "--set", "load.rate=50"]
     (run,) = shared_lab.runs(*options, *SHORT, code=None)
-    found = account(run)
-    assert (found["unsent"], found["committed"]) == (OFFERED - 100, 100)
+    counts = account(run)
+    assert (counts["unsent"], counts["committed"]) == (OFFERED - 100, 100)
     assert run.manifest.status is not Status.VALID
 
 

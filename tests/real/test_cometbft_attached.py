@@ -45,10 +45,10 @@ def devnet(folder: Path, addresses: list[str]) -> Iterator[Devnet]:
     """Validators at these addresses, made by `cometbft testnet` and started by hand."""
     nodes.install("v1.0.1")
     binary = str(nodes.binary_path("v1.0.1"))
-    made = ["testnet", "--v", str(len(addresses)), "--o", str(folder), "--starting-ip-address", addresses[0]]
-    subprocess.run([binary, *made, "--home", str(folder / "tool")], check=True, capture_output=True)
+    arguments = ["testnet", "--v", str(len(addresses)), "--o", str(folder), "--starting-ip-address", addresses[0]]
+    subprocess.run([binary, *arguments, "--home", str(folder / "tool")], check=True, capture_output=True)
     with ExitStack() as stack:
-        found = Devnet([f"{address}:26657" for address in addresses], [])
+        network = Devnet([f"{address}:26657" for address in addresses], [])
         for index, address in enumerate(addresses):
             command = [
                 binary, "start", "--home", str(folder / f"node{index}"), "--proxy_app", "kvstore",
@@ -61,11 +61,11 @@ def devnet(folder: Path, addresses: list[str]) -> Iterator[Devnet]:
             }
             log = stack.enter_context((folder / f"node{index}.log").open("wb"))
             process = subprocess.Popen(command, env={**os.environ, **metrics}, stdout=log, stderr=log)
-            found.processes.append(process)
+            network.processes.append(process)
             stack.callback(process.wait)
             stack.callback(process.kill)
-        wait_until(lambda: all((height_at(place) or 0) >= 2 for place in found.places), "the network")
-        yield found
+        wait_until(lambda: all((height_at(place) or 0) >= 2 for place in network.places), "the network")
+        yield network
 
 
 def test_a_network_is_loaded_and_observed_as_it_is(lab: Lab, tmp_path: Path) -> None:
@@ -105,11 +105,11 @@ def test_a_network_is_loaded_and_observed_as_it_is(lab: Lab, tmp_path: Path) -> 
 
 
 def test_nodes_of_two_networks_are_not_taken_for_one(lab: Lab, tmp_path: Path) -> None:
-    one, other = loopback_addresses(first_address(), 2)
-    with devnet(tmp_path / "one", [one]) as first, devnet(tmp_path / "other", [other]) as second:
+    address, other = loopback_addresses(first_address(), 2)
+    with devnet(tmp_path / "one", [address]) as first, devnet(tmp_path / "other", [other]) as second:
         places = f"{first.places[0]},{second.places[0]}"
-        told = lab.run("run", "cometbft/demo", "--attach", places, *SMALL, code=2).stderr
-        assert "the nodes are of different networks" in told
+        error_output = lab.run("run", "cometbft/demo", "--attach", places, *SMALL, code=2).stderr
+        assert "the nodes are of different networks" in error_output
 
 
 @pytest.mark.parametrize(
@@ -119,6 +119,6 @@ def test_nodes_of_two_networks_are_not_taken_for_one(lab: Lab, tmp_path: Path) -
     ],
 )
 def test_what_is_not_there_is_the_environments_failure(lab: Lab, arguments: tuple[str, ...], message: str) -> None:
-    told = lab.run("run", "cometbft/demo", *arguments, code=5).stderr
-    assert message in told
+    error_output = lab.run("run", "cometbft/demo", *arguments, code=5).stderr
+    assert message in error_output
     assert lab.store.sealed() == []

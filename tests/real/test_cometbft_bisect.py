@@ -26,18 +26,18 @@ def test_broken_off_in_two_of_its_runs_it_goes_on_and_says_what_is_left(lab: Lab
     """v1.0.1 has more goroutines than v0.38.17; four runs show that, and cannot tell since when."""
     settings = [part for setting in SHORT for part in ("--set", setting)]
     ends = ("--good", "v0.38.17", "--bad", "v1.0.1", "--metric", "node_goroutines", "--most-runs", "4")
-    asked = _broken_off(lab, lab.start("bisect", "cometbft/demo", *ends, *settings), 2, signal.SIGINT)
+    process = _broken_off(lab, lab.start("bisect", "cometbft/demo", *ends, *settings), 2, signal.SIGINT)
     (experiment,) = (path.name for path in (lab.store_path / "experiments").iterdir())
-    assert asked.returncode == 130
-    assert f"continue with `--resume {experiment}`" in asked.stderr
+    assert process.returncode == 130
+    assert f"continue with `--resume {experiment}`" in process.stderr
     killed = _broken_off(lab, lab.start("bisect", "--resume", experiment), 1, signal.SIGKILL)
     assert killed.returncode == -signal.SIGKILL
     assert len(lab.store.unfinished()) == 1
 
     ended = lab.run("bisect", "--resume", experiment, "--json", code=3)
-    found = json.loads(ended.stdout)
-    assert (found["way"], found["runs"], found["metric_id"]) == ("undecided", 4, "node_goroutines")
-    assert found["effect"]["low"] > 0.0
-    assert found["revisions"][0]["label"] == "v0.38.17"
-    assert found["revisions"][-1]["label"] == "v1.0.1"
+    report = json.loads(ended.stdout)
+    assert (report["way"], report["runs"], report["metric_id"]) == ("undecided", 4, "node_goroutines")
+    assert report["effect"]["low"] > 0.0
+    assert report["revisions"][0]["label"] == "v0.38.17"
+    assert report["revisions"][-1]["label"] == "v1.0.1"
     assert lab.store.unfinished() == []

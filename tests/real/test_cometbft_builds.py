@@ -24,9 +24,9 @@ def git(repository: Path, *arguments: str) -> str:
 def checkout(tmp_path: Path) -> Path:
     """The sources of v1.0.1 as a repository with a commit of its own."""
     command = ["go", "mod", "download", "-json", "github.com/cometbft/cometbft@v1.0.1"]
-    told = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path).stdout
+    output = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path).stdout
     folder = tmp_path / "cometbft"
-    shutil.copytree(json.loads(told)["Dir"], folder, copy_function=shutil.copyfile)
+    shutil.copytree(json.loads(output)["Dir"], folder, copy_function=shutil.copyfile)
     for place in (folder, *folder.rglob("*")):
         place.chmod(0o755 if place.is_dir() else 0o644)
     git(folder, "init", "--quiet", "--initial-branch=main")
@@ -51,8 +51,8 @@ def test_a_working_tree_runs_beside_the_binary_that_was_built_of_it(lab: Lab, ch
     assert run.verify() == []
     listed = json.loads(lab.run("nodes", "list", "--json").stdout)
     mine = tmp_path / "mine"
-    shutil.copy(next(one["path"] for one in listed if one["version"] == subject.version), mine)
+    shutil.copy(next(entry["path"] for entry in listed if entry["version"] == subject.version), mine)
     other = lab.runs("cometbft/demo", "--version", str(mine), *SMALL)[0]
     assert other.manifest.subject.version.startswith("1.0.2-mine@sha-")
-    told = lab.run("compare", f"version:{subject.version}", other.manifest.subject.version, code=None).stdout
-    assert "both sides are the same build" in told
+    output = lab.run("compare", f"version:{subject.version}", other.manifest.subject.version, code=None).stdout
+    assert "both sides are the same build" in output

@@ -40,9 +40,9 @@ def test_broken_off_twice_and_gone_on_with_by_command(lab: Lab, tmp_path: Path) 
     assert len(first) == len(lab.store.unfinished()) == 1
     experiment = next(path.name for path in (lab.store_path / "experiments").iterdir())
 
-    told = _broken_off(lab, lab.start("experiment", "--resume", experiment), "run 3 of 4", 2, signal.SIGINT)
-    assert "run 1 of 4" not in told
-    assert f"--resume {experiment}" in told
+    output = _broken_off(lab, lab.start("experiment", "--resume", experiment), "run 3 of 4", 2, signal.SIGINT)
+    assert "run 1 of 4" not in output
+    assert f"--resume {experiment}" in output
     assert lab.store.unfinished() == []
     assert {run.run_id for run in lab.store.sealed()} > set(first)
     assert len(lab.store.sealed()) == 2

@@ -48,7 +48,7 @@ REFUSING = ("-refuse-after", str(REFUSED_AFTER))
 def _options(faults: Sequence[str], changes: Sequence[str]) -> list[str]:
     application = [str(build("faulty-app")), "-address", "{address}", "-node", "{node}", "-home", "{home}", *faults]
     settings = {**LOAD, **CALM, "application.command": json.dumps(application)}
-    said = [f"--set={one}" for one in (*(f"{key}={value}" for key, value in settings.items()), *changes)]
+    said = [f"--set={option}" for option in (*(f"{key}={value}" for key, value in settings.items()), *changes)]
     return ["cometbft/demo", "--version", "v1.0.1", *said]
 
 
@@ -60,7 +60,7 @@ class Maker(Protocol):
 
 
 @pytest.fixture(scope="module")
-def made(shared_lab: Lab) -> Maker:
+def make_run(shared_lab: Lab) -> Maker:
     """Runs by the faults of their applications; of the same faults several, by number."""
 
     @cache
@@ -88,13 +88,13 @@ def _told(document: Document) -> list[str]:
     return [document.sentence, *cast(Comparison, document.result).reasons]
 
 
-def _sound(made: Maker, first: int, count: int) -> list[SealedRun]:
-    return [made(code=0, number=number) for number in range(first, first + count)]
+def _sound(make_run: Maker, first: int, count: int) -> list[SealedRun]:
+    return [make_run(code=0, number=number) for number in range(first, first + count)]
 
 
-def test_a_panic_on_a_block_is_told_with_its_words(made: Maker) -> None:
+def test_a_panic_on_a_block_is_told_with_its_words(make_run: Maker) -> None:
     """Three of four go on: all figures look sound, and the node is dead all the same."""
-    run = made(*ONE_OF_FOUR)
+    run = make_run(*ONE_OF_FOUR)
     assert run.manifest.status is Status.FAILED
     words = r"the application of node2 exited with code 2, last line `panic: cannot execute block \d+`"
     assert re.search(words, _gate(run, "nodes_alive").measured)
@@ -102,9 +102,9 @@ def test_a_panic_on_a_block_is_told_with_its_words(made: Maker) -> None:
     assert (run.path / "raw" / "logs" / "node2.application.log.zst").is_file()
 
 
-def test_a_network_that_dies_as_a_whole_is_a_sealed_run(made: Maker) -> None:
+def test_a_network_that_dies_as_a_whole_is_a_sealed_run(make_run: Maker) -> None:
     """It was an error of the command once, that left nothing to compare."""
-    run = made(*ALL_PANIC)
+    run = make_run(*ALL_PANIC)
     assert run.manifest.status is Status.FAILED
     # Whoever has the votes for the block executes it; the others may lose their peers before they have them.
     assert "last line `panic: cannot execute block " in _gate(run, "nodes_alive").measured
@@ -113,16 +113,16 @@ def test_a_network_that_dies_as_a_whole_is_a_sealed_run(made: Maker) -> None:
     assert run.events("transactions").height == OFFERED
 
 
-def test_an_application_that_the_kernel_kills_is_named_with_the_signal(made: Maker) -> None:
-    run = made("-only", "node1", "-kill-at", "2")
+def test_an_application_that_the_kernel_kills_is_named_with_the_signal(make_run: Maker) -> None:
+    run = make_run("-only", "node1", "-kill-at", "2")
     assert run.manifest.status is Status.FAILED
     assert "the application of node1 was killed by SIGKILL" in _gate(run, "nodes_alive").measured
 
 
-def test_a_network_without_a_majority_stops_and_ends_the_load_and_the_run(made: Maker) -> None:
+def test_a_network_without_a_majority_stops_and_ends_the_load_and_the_run(make_run: Maker) -> None:
     """Two of four nodes refuse to go on: the other two live for ever, and make no block."""
     longer = ("gates.no_block_max_s=3", "load.duration_s=300", "load.rate=20", "gates.blocks_min=1")
-    run = made("-only", "node2,node3", "-hang-at", "2", changes=longer)
+    run = make_run("-only", "node2,node3", "-hang-at", "2", changes=longer)
     # The load was ended: that most of it was never sent is not the generator's failure.
     assert run.manifest.counts["transactions"]["unsent"] > 0
     assert run.manifest.status is Status.FAILED
@@ -130,17 +130,17 @@ def test_a_network_without_a_majority_stops_and_ends_the_load_and_the_run(made: 
     assert _gate(run, "nodes_alive").status is GateStatus.PASS
 
 
-def test_refused_transactions_are_the_networks_failure(made: Maker) -> None:
-    run = made(*REFUSING)
+def test_refused_transactions_are_the_networks_failure(make_run: Maker) -> None:
+    run = make_run(*REFUSING)
     assert run.manifest.status is Status.FAILED
     assert "committed" in _failed(run)
     assert run.manifest.counts["answers"]["check code"] == OFFERED - REFUSED_AFTER
     assert _gate(run, "lost").status is GateStatus.PASS
 
 
-def test_accepted_and_lost_transactions_are_counted_one_by_one(made: Maker) -> None:
+def test_accepted_and_lost_transactions_are_counted_one_by_one(make_run: Maker) -> None:
     """One of ten leaves the mempool without a block: 90 % are committed, and nothing waits."""
-    run = made("-lose", "10")
+    run = make_run("-lose", "10")
     account = run.manifest.counts["transactions"]
     assert account["lost"] > 0
     assert account["accepted"] == account["committed"] + account["lost"] == OFFERED
@@ -148,8 +148,8 @@ def test_accepted_and_lost_transactions_are_counted_one_by_one(made: Maker) -> N
     assert (_gate(run, "books").status, _gate(run, "drained").status) == (GateStatus.PASS, GateStatus.PASS)
 
 
-def test_transactions_that_wait_for_ever_are_pending_and_not_lost(made: Maker) -> None:
-    run = made("-hold", "10", changes=(PATIENCE,))
+def test_transactions_that_wait_for_ever_are_pending_and_not_lost(make_run: Maker) -> None:
+    run = make_run("-hold", "10", changes=(PATIENCE,))
     account = run.manifest.counts["transactions"]
     assert run.manifest.status is Status.FAILED
     assert (account["lost"], account["pending"]) == (0, OFFERED - account["committed"])
@@ -157,9 +157,9 @@ def test_transactions_that_wait_for_ever_are_pending_and_not_lost(made: Maker) -
     assert "drained" in _failed(run)
 
 
-def test_of_what_waits_beyond_a_nodes_list_nothing_is_called_lost(made: Maker) -> None:
+def test_of_what_waits_beyond_a_nodes_list_nothing_is_called_lost(make_run: Maker) -> None:
     """Half of 300 wait, of which each node lists the hundred that came first to it."""
-    run = made("-hold", "2", changes=(PATIENCE,))
+    run = make_run("-hold", "2", changes=(PATIENCE,))
     account = run.manifest.counts["transactions"]
     assert account["lost"] == 0
     assert account["pending"] >= 100
@@ -170,70 +170,76 @@ def test_of_what_waits_beyond_a_nodes_list_nothing_is_called_lost(made: Maker) -
     assert _gate(run, "books").status is GateStatus.PASS
 
 
-def test_a_refused_transaction_in_a_block_is_a_wrong_answer(made: Maker) -> None:
+def test_a_refused_transaction_in_a_block_is_a_wrong_answer(make_run: Maker) -> None:
     # Whoever refused them proposes them: the load's own node, which has nearly all turns.
-    run = made("-commit-refused", "10", changes=("network.voting_powers=[97, 1, 1, 1]",))
+    run = make_run("-commit-refused", "10", changes=("network.voting_powers=[97, 1, 1, 1]",))
     count = run.manifest.counts["transactions"]["rejected but committed"]
     assert count > 0
     assert _gate(run, "answers").measured == f"{count} rejected transactions were committed"
     assert run.manifest.status is Status.FAILED
 
 
-def test_a_node_that_needs_three_tries_is_told_and_one_that_never_starts_fails(made: Maker) -> None:
-    run = made("-only", "node1", "-fail-starts", "2", code=0)
+def test_a_node_that_needs_three_tries_is_told_and_one_that_never_starts_fails(make_run: Maker) -> None:
+    run = make_run("-only", "node1", "-fail-starts", "2", code=0)
     assert run.manifest.status is Status.VALID
     gate = _gate(run, "started")
     assert (gate.status, gate.measured.count("the database is locked")) == (GateStatus.WARN, 1)
-    assert len([one for one in run.manifest.incidents if "the application of node1 exited" in one.what]) == 2
-    never = made("-only", "node1", "-fail-starts", "99")
+    assert (
+        len([incident for incident in run.manifest.incidents if "the application of node1 exited" in incident.what])
+        == 2
+    )
+    never = make_run("-only", "node1", "-fail-starts", "99")
     assert never.manifest.status is Status.FAILED
     assert "the database is locked` while the network started, 3 times" in _gate(never, "network").measured
     assert never.summaries() == {}
 
 
-def test_one_failed_run_of_three_fails_the_candidate(made: Maker, shared_lab: Lab) -> None:
+def test_one_failed_run_of_three_fails_the_candidate(make_run: Maker, shared_lab: Lab) -> None:
     """Whatever its other two took."""
-    document = _compared(shared_lab, _sound(made, 0, 3), [*_sound(made, 3, 2), made(*ONE_OF_FOUR)])
+    document = _compared(shared_lab, _sound(make_run, 0, 3), [*_sound(make_run, 3, 2), make_run(*ONE_OF_FOUR)])
     assert document.verdict.value == "fail"
     assert document.sentence.startswith("v1.0.1 (candidate) failed 1 of 3 runs: the application of node2 exited")
     assert "; v1.0.1 (baseline) failed none of 3" in document.sentence
 
 
-def test_a_candidate_that_fails_every_run_fails(made: Maker, shared_lab: Lab) -> None:
-    candidate = [made(*ALL_PANIC), made(*REFUSING), made("-lose", "10")]
-    document = _compared(shared_lab, _sound(made, 0, 3), candidate)
+def test_a_candidate_that_fails_every_run_fails(make_run: Maker, shared_lab: Lab) -> None:
+    candidate = [make_run(*ALL_PANIC), make_run(*REFUSING), make_run("-lose", "10")]
+    document = _compared(shared_lab, _sound(make_run, 0, 3), candidate)
     assert document.verdict.value == "fail"
     assert document.sentence.startswith("v1.0.1 (candidate) failed 3 of 3 runs: ")
 
 
-def test_a_candidate_whose_nodes_never_start_fails(made: Maker, shared_lab: Lab) -> None:
+def test_a_candidate_whose_nodes_never_start_fails(make_run: Maker, shared_lab: Lab) -> None:
     """Such a run has not one sample."""
-    document = _compared(shared_lab, _sound(made, 0, 3), [made("-only", "node1", "-fail-starts", "99")])
+    document = _compared(shared_lab, _sound(make_run, 0, 3), [make_run("-only", "node1", "-fail-starts", "99")])
     assert document.verdict.value == "fail"
 
 
-def test_a_failing_baseline_is_told_and_fails_nobody(made: Maker, shared_lab: Lab) -> None:
-    baseline, candidate = [*_sound(made, 3, 2), made(*ONE_OF_FOUR)], _sound(made, 0, 3)
+def test_a_failing_baseline_is_told_and_fails_nobody(make_run: Maker, shared_lab: Lab) -> None:
+    baseline, candidate = [*_sound(make_run, 3, 2), make_run(*ONE_OF_FOUR)], _sound(make_run, 0, 3)
     document = _compared(shared_lab, baseline, candidate)
-    told = " ".join(_told(document))
-    assert "v1.0.1 (baseline) failed 1 of 3 runs: the application of node2 exited" in told
-    assert "a baseline with failed runs is a weak reference" in told
-    whole = [made(*ALL_PANIC), made(*REFUSING), made("-lose", "10")]
+    text = " ".join(_told(document))
+    assert "v1.0.1 (baseline) failed 1 of 3 runs: the application of node2 exited" in text
+    assert "a baseline with failed runs is a weak reference" in text
+    whole = [make_run(*ALL_PANIC), make_run(*REFUSING), make_run("-lose", "10")]
     assert _compared(shared_lab, whole, candidate).verdict.value == "inconclusive"
 
 
-def test_where_both_fail_nobody_passes(made: Maker, shared_lab: Lab) -> None:
-    baseline, candidate = [made("-lose", "10"), *_sound(made, 0, 2)], [made(*ONE_OF_FOUR), *_sound(made, 2, 2)]
+def test_where_both_fail_nobody_passes(make_run: Maker, shared_lab: Lab) -> None:
+    baseline, candidate = (
+        [make_run("-lose", "10"), *_sound(make_run, 0, 2)],
+        [make_run(*ONE_OF_FOUR), *_sound(make_run, 2, 2)],
+    )
     document = _compared(shared_lab, baseline, candidate)
     assert document.verdict.value in {"inconclusive", "fail"}
-    told = " ".join(_told(document))
-    assert "failed 1 of 3 runs" in told
-    assert "is not shown to fail more often than v1.0.1 (baseline) (Fisher's exact test" in told
+    text = " ".join(_told(document))
+    assert "failed 1 of 3 runs" in text
+    assert "is not shown to fail more often than v1.0.1 (baseline) (Fisher's exact test" in text
 
 
-def test_a_node_that_computes_another_state_is_named_though_the_others_go_on(made: Maker) -> None:
+def test_a_node_that_computes_another_state_is_named_though_the_others_go_on(make_run: Maker) -> None:
     """Its consensus stops, while its process lives and answers."""
-    run = made("-only", "node3", "-lie-at", "1", changes=(PATIENCE,))
+    run = make_run("-only", "node3", "-lie-at", "1", changes=(PATIENCE,))
     assert run.manifest.status is Status.FAILED
     gate = _gate(run, "following")
     assert gate.status is GateStatus.FAIL
@@ -242,8 +248,8 @@ def test_a_node_that_computes_another_state_is_named_though_the_others_go_on(mad
     assert run.manifest.counts["transactions"]["committed"] == OFFERED
 
 
-def test_transactions_that_an_application_fails_in_a_block_are_not_committed(made: Maker) -> None:
-    run = made("-fail", "10")
+def test_transactions_that_an_application_fails_in_a_block_are_not_committed(make_run: Maker) -> None:
+    run = make_run("-fail", "10")
     account = run.manifest.counts["transactions"]
     assert account["failed"] > 0
     assert account["accepted"] == account["committed"] + account["failed"] == OFFERED
@@ -252,25 +258,29 @@ def test_transactions_that_an_application_fails_in_a_block_are_not_committed(mad
     assert (_gate(run, "books").status, _gate(run, "lost").status) == (GateStatus.PASS, GateStatus.PASS)
 
 
-def test_an_application_that_keeps_memory_for_every_transaction_is_worse_by_that(made: Maker, shared_lab: Lab) -> None:
+def test_an_application_that_keeps_memory_for_every_transaction_is_worse_by_that(
+    make_run: Maker, shared_lab: Lab
+) -> None:
     """The nodes' own processes are as small as ever; 300 transactions leave 150 MB in each application."""
-    growing = [made("-grow", "500000", code=0, number=number) for number in range(3)]
-    document = _compared(shared_lab, _sound(made, 0, 3), growing)
+    growing = [make_run("-grow", "500000", code=0, number=number) for number in range(3)]
+    document = _compared(shared_lab, _sound(make_run, 0, 3), growing)
     judged = cast(Comparison, document.result).judgements
-    memory = next(one for one in judged if one.metric_id == "node_rss_bytes")
+    memory = next(judgement for judgement in judged if judgement.metric_id == "node_rss_bytes")
     assert memory.outcome.value == "worse", _told(document)
 
 
 @pytest.mark.quiet  # it is about speed
-def test_commits_that_take_four_times_as_long_fail_by_their_interval(made: Maker, shared_lab: Lab) -> None:
+def test_commits_that_take_four_times_as_long_fail_by_their_interval(make_run: Maker, shared_lab: Lab) -> None:
     """Such a network made too few blocks for a gate once, and was invalid."""
     usual, slow = (
-        [made(*faults, code=0, number=number, changes=("load.duration_s=8",)) for number in range(2)]
+        [make_run(*faults, code=0, number=number, changes=("load.duration_s=8",)) for number in range(2)]
         for faults in ((), ("-sleep", "1200ms"))
     )
     assert all(run.manifest.status is Status.VALID for run in slow)
     assert all(_gate(run, "blocks").status is GateStatus.WARN for run in slow)
     document = _compared(shared_lab, usual, slow)
     assert document.verdict.value == "fail", _told(document)
-    judged = {one.metric_id: one.outcome.value for one in cast(Comparison, document.result).judgements}
+    judged = {
+        judgement.metric_id: judgement.outcome.value for judgement in cast(Comparison, document.result).judgements
+    }
     assert judged["block_interval_s"] == "worse", judged

@@ -62,8 +62,10 @@ def test_the_table_says_what_go_says(profiled: list[SealedRun]) -> None:
     total = next(
         line for line in _top(run.path / "raw/profiles/node0.cpu.pb.gz").splitlines() if "Total samples" in line
     )
-    told = total.partition("Total samples = ")[2].split()[0]
-    seconds = float(told.removesuffix("ms")) / 1e3 if told.endswith("ms") else float(told.removesuffix("s"))
+    total_time = total.partition("Total samples = ")[2].split()[0]
+    seconds = (
+        float(total_time.removesuffix("ms")) / 1e3 if total_time.endswith("ms") else float(total_time.removesuffix("s"))
+    )
     assert table["value"].sum() == pytest.approx(seconds, abs=0.006)
     goroutines = run.events("profiles").filter(kind="goroutine", moment="end")
     assert any("consensus.(*State).receiveRoutine" in name for name in goroutines["owner"].to_list())
@@ -81,7 +83,7 @@ def test_the_two_are_compared_without_being_judged(shared_lab: Lab, profiled: li
         "profiles were taken of its nodes (cpu, heap, goroutine, mutex), which slows it down"
     )
     assert any(gate.status is GateStatus.FAIL for gate in result.gates)
-    steps = [one for one in result.judgements if one.metric_id == "step_propose_s"]
+    steps = [judgement for judgement in result.judgements if judgement.metric_id == "step_propose_s"]
     assert steps[0].baseline.value is not None
 
 
@@ -90,13 +92,13 @@ def test_an_application_beside_its_node_is_sampled_where_perf_is_there(shared_la
     command = [str(build("faulty-app")), "-address", "{address}", "-node", "{node}", "-home", "{home}", "-busy=300ms"]
     settings = (f"--set=application.command={json.dumps(command)}",)
     (run,) = shared_lab.runs(*RUN, *settings, "--version", "v1.0.1", "--profile", "cpu")
-    told = [warning for warning in run.manifest.warnings if "node0 application" in warning]
+    warnings = [warning for warning in run.manifest.warnings if "node0 application" in warning]
     sampled = run.events("profiles").filter(kind="cpu", host="node0 application")
     if shutil.which("perf") is None:
-        assert told == ["profiles of node0 application are missing (cpu): `perf` is not installed"]
+        assert warnings == ["profiles of node0 application are missing (cpu): `perf` is not installed"]
         assert sampled.is_empty()
     else:
-        assert not told
+        assert not warnings
         assert any(name.startswith(("main.", "github.com/cometbft")) for name in sampled["owner"].to_list()), sampled
         assert 0.0 < sampled["value"].sum() < 8.0
     assert not run.events("profiles").filter(kind="cpu", host="node0").is_empty()

@@ -102,21 +102,21 @@ def test_broken_off_twice_in_the_second_run_and_resumed(lab: Lab, tmp_path: Path
     wait_until(lambda: "run 2 of 2" in started.errors(), "the second run")
     wait_until(lambda: started.errors().count("offering") >= 2, "its load")
     os.kill(started.process.pid, signal.SIGINT)
-    asked = started.finish()
-    assert asked.returncode == 130
+    process = started.finish()
+    assert process.returncode == 130
     wait_until(lambda: not lab.node_processes(), "the end of all nodes")
-    kept = [run.run_id for run in lab.store.sealed()]
-    assert len(kept) == 1
+    run_ids = [run.run_id for run in lab.store.sealed()]
+    assert len(run_ids) == 1
     assert lab.store.unfinished() == []
     experiment = next(path.name for path in (lab.store_path / "experiments").iterdir())
-    assert f"--resume {experiment}" in asked.stderr
+    assert f"--resume {experiment}" in process.stderr
 
     resumed_once = lab.start("qa", "cometbft", "--resume", experiment)
     resumed_once.wait_for_load()
     os.kill(resumed_once.process.pid, signal.SIGKILL)
     assert resumed_once.finish().returncode == -signal.SIGKILL
     wait_until(lambda: not lab.node_processes(), "the end of all nodes")
-    assert [run.run_id for run in lab.store.sealed()] == kept
+    assert [run.run_id for run in lab.store.sealed()] == run_ids
     assert len(lab.store.unfinished()) == 1
 
     names = {kind: tmp_path / f"qa.{kind}" for kind in ("html", "pdf", "md", "json", "xml")}
@@ -130,7 +130,7 @@ def test_broken_off_twice_in_the_second_run_and_resumed(lab: Lab, tmp_path: Path
     report = QaReport.model_validate(json.loads(names["json"].read_text(encoding="utf-8")))
     fixed, huge = report.scenarios
     assert [(run.side, run.position) for run in fixed.runs] == [("baseline", 0), ("candidate", 1)]
-    assert fixed.runs[0].run_id == kept[0]
+    assert fixed.runs[0].run_id == run_ids[0]
     assert fixed.comparison is not None
     assert {plot.id for plot in fixed.plots} == {"latencies", "peers", "memory", "total_txs_rate"}
     assert {line.side for plot in fixed.plots for line in plot.chart.lines} == {"v0.38.17", "v1.0.1"}

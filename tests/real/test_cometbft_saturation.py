@@ -67,8 +67,8 @@ def test_a_search_by_halves_leaves_out_what_is_known(lab: Lab, tmp_path: Path) -
     """The middle load is kept up, so the lower one need not be run."""
     document = tmp_path / "saturation.json"
     # Seconds of load say little of what is committed in the window, so nearly nothing is asked of that.
-    asked = ("saturation.tolerance=0.9", "saturation.connections=[1]", "saturation.rates=[50, 100, 150]")
-    halves = ("saturation.search=bisect", *asked)
+    settings = ("saturation.tolerance=0.9", "saturation.connections=[1]", "saturation.rates=[50, 100, 150]")
+    halves = ("saturation.search=bisect", *settings)
     lab.run("saturation", *SMALL, *changed(*halves), "--json-file", str(document))
     (version,) = SaturationReport.model_validate_json(document.read_text(encoding="utf-8")).versions
     assert [cell.load_per_s for cell in version.cells] == [100, 150]

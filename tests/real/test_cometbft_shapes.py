@@ -63,7 +63,7 @@ def test_a_third_of_the_stake_is_missing_from_every_block(lab: Lab) -> None:
     assert sorted(run.samples("host")["host"]) == ["node0", "node1", "node2"]
     assert run.samples("block")["block_missing_votes"].drop_nulls().to_numpy().min() >= 1
     genesis = json.loads((run.path / "raw" / "configuration" / "node0" / "genesis.json").read_text())
-    assert sorted(int(one["power"]) for one in genesis["validators"]) == [67, 67, 67, 99]
+    assert sorted(int(validator["power"]) for validator in genesis["validators"]) == [67, 67, 67, 99]
     # The one that is away has a third of the turns to propose; each costs a round.
     assert run.samples("block")["block_extra_rounds"].to_numpy().max() >= 1
 

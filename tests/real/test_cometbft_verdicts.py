@@ -78,8 +78,8 @@ def test_a_longer_timeout_commit_fails_and_names_latency_and_interval(
     assert changed == ["consensus.timeout_commit"]
     reports = [tmp_path / f"report.{kind}" for kind in ("html", "pdf", "md")]
     options = [part for path in reports for part in (f"--{path.suffix[1:]}", str(path))]
-    told = shared_lab.run("compare", baseline, slower, *options, code=1)
-    assert "FAIL" in told.stdout
+    process = shared_lab.run("compare", baseline, slower, *options, code=1)
+    assert "FAIL" in process.stdout
     assert all(path.stat().st_size > 1_000 for path in reports)
     assert "timeout_commit" in reports[0].read_text(encoding="utf-8")
 

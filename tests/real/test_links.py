@@ -80,25 +80,25 @@ def test_nodes_see_the_delays_of_their_zones_and_the_books_are_kept(tmp_path: Pa
         measured = links.measure(samples=20)
         assert links.backend == "switch"
         assert len(set(links.addresses.values())) == 3
-    assert {(one.source, one.destination): round(one.intended_s * 1e3) for one in measured} == {
+    assert {(trip.source, trip.destination): round(trip.intended_s * 1e3) for trip in measured} == {
         **{("a", "b"): 14, ("b", "a"): 14, ("a", "c"): 76},
         **{("c", "a"): 76, ("b", "c"): 78, ("c", "b"): 78},
     }
-    for one in measured:
-        assert one.answered == 20
-        assert one.min_s is not None
+    for trip in measured:
+        assert trip.answered == 20
+        assert trip.min_s is not None
         # The least, with room for jitter below and for a busy machine above; the gate is judged on an idle one.
-        assert 0.85 * one.intended_s < one.min_s < one.intended_s + 0.02
+        assert 0.85 * trip.intended_s < trip.min_s < trip.intended_s + 0.02
     frame = pl.read_parquet(tmp_path / "round_trips.parquet")
     assert frame.height == 6
-    kept = json.loads((tmp_path / "link_stats.json").read_text(encoding="utf-8"))
+    link_stats = json.loads((tmp_path / "link_stats.json").read_text(encoding="utf-8"))
     # What was asked once more, since an answer was late, may be under way when the links are taken away; what the
     # kernel says to all in a network, such as that it has come, goes to no other node.
-    no_route = kept["dropped"].pop("no route")
-    assert kept["delivered"] + kept["under_way"] + no_route == kept["packets"]
-    assert kept["delivered"] >= 6 * 20 * 2
-    assert set(kept["dropped"].values()) == {0}
-    assert kept["error_p50_s"] is not None
+    no_route = link_stats["dropped"].pop("no route")
+    assert link_stats["delivered"] + link_stats["under_way"] + no_route == link_stats["packets"]
+    assert link_stats["delivered"] >= 6 * 20 * 2
+    assert set(link_stats["dropped"].values()) == {0}
+    assert link_stats["error_p50_s"] is not None
 
 
 @needs_switch
@@ -147,7 +147,7 @@ def test_a_node_keeps_its_process_id_is_reached_by_the_host_and_is_cut_for_the_o
             host.sendall(b"still seen")
             assert host.recv(99) == b"still seen"
         links.reconnect("a")
-        assert all(one.answered == 2 for one in links.measure(2))
+        assert all(trip.answered == 2 for trip in links.measure(2))
         stats = links.stats()
     with pytest.raises(EnvironmentFailure, match="the delay switch has ended"):
         links.stats()
@@ -165,10 +165,10 @@ def test_a_partition_parts_groups_and_must_name_every_node_once(tmp_path: Path) 
         with pytest.raises(UsageError, match="no node `x`"):
             links.disconnect("x")
         links.partition([["a", "b"], ["c"]])
-        answered = {(one.source, one.destination) for one in links.measure(1) if one.answered}
+        answered = {(trip.source, trip.destination) for trip in links.measure(1) if trip.answered}
         assert answered == {("a", "b"), ("b", "a")}
         links.heal()
-        assert all(one.answered for one in links.measure(1))
+        assert all(trip.answered for trip in links.measure(1))
 
 
 @needs_switch
@@ -176,7 +176,7 @@ def test_two_experiments_run_at_once_and_do_not_meet(tmp_path: Path) -> None:
     plan = EmulationPlan(("a", "b"), backend="switch")
     with emulated_links(plan, tmp_path / "1") as first, emulated_links(plan, tmp_path / "2") as second:
         assert set(first.addresses.values()).isdisjoint(second.addresses.values())
-        assert all(one.answered for one in [*first.measure(1), *second.measure(1)])
+        assert all(trip.answered for trip in [*first.measure(1), *second.measure(1)])
 
 
 @needs_switch
@@ -187,7 +187,7 @@ def test_the_kernels_own_bridge_joins_nodes_and_host_and_leaves_nothing(tmp_path
         addresses = [str(network[1]), str(network[2])]
         bridge = Bridge(addresses, str(network[254]), device)
         measured = measured_round_trips(["a", "b"], bridge.namespaces, addresses, lambda *_: 0.0, 3)
-        assert all(one.answered == 3 for one in measured)
+        assert all(trip.answered == 3 for trip in measured)
         server = [sys.executable, "-c", ECHO, addresses[0]]
         with ProcessGroup() as group:
             group.start("a", bridge.namespaces[0].command(server), tmp_path / "a.log")
@@ -306,12 +306,12 @@ def test_what_a_killed_owner_left_is_removed_at_the_next_start_and_nothing_of_th
         device = host_device(network)
     subprocess.run(["ip", "link", "add", device, "type", "bridge"], check=True)
     try:
-        told = remove_leftovers()
+        messages = remove_leftovers()
         assert start_ticks(orphan.pid) is None
         assert living.poll() is None
         assert not _device(device).exists()
-        assert any(str(orphan.pid) in sentence for sentence in told)
-        assert any(device in sentence for sentence in told)
+        assert any(str(orphan.pid) in sentence for sentence in messages)
+        assert any(device in sentence for sentence in messages)
         with emulated_links(EmulationPlan(("a",), backend="switch"), tmp_path) as links:
             assert remove_leftovers() == []
             assert links.measure(1) == []
@@ -334,11 +334,11 @@ def test_an_ordinary_user_is_told_what_is_lacking() -> None:
     )
     without = ["setpriv", "--bounding-set", "-net_admin,-sys_admin", "--inh-caps", "-net_admin,-sys_admin", "--"]
     command = [*without, sys.executable, "-c", code] if os.geteuid() == 0 else [sys.executable, "-c", code]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert told[0] == (
+    messages = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert messages[0] == (
         "links between nodes need network namespaces, and this user lacks CAP_NET_ADMIN and CAP_SYS_ADMIN"
     )
-    assert "run as root" in told[1]
+    assert "run as root" in messages[1]
 
 
 @needs_switch

@@ -68,12 +68,12 @@ def _load(profile: Path, url: str, *more: str) -> Result:
 def _told(headers: dict[str, str]) -> Behaviour:
     """Lets in who sends these headers; every fourth answer is an error that repeats all that was sent."""
 
-    def behave(asked: Asked) -> Reply:
-        if any(asked.headers.get(name) != value for name, value in headers.items()):
-            return Reply(json.dumps({"message": f"who are you? {dict(asked.headers)}"}).encode(), 401)
-        if asked.number % 4 == 3:
+    def behave(request: Asked) -> Reply:
+        if any(request.headers.get(name) != value for name, value in headers.items()):
+            return Reply(json.dumps({"message": f"who are you? {dict(request.headers)}"}).encode(), 401)
+        if request.number % 4 == 3:
             encoded = base64.b64encode(headers.get("authorization", "").encode()).decode()
-            sent = " ".join([*asked.headers.values(), quote(TOKEN, safe=""), encoded])
+            sent = " ".join([*request.headers.values(), quote(TOKEN, safe=""), encoded])
             return Reply(json.dumps({"message": f"tired of {sent}"}).encode(), 500, after_s=0.002)
         return Reply(after_s=0.002)
 
@@ -132,12 +132,12 @@ def test_a_plan_of_load_tests_keeps_no_secret_either(profile: Path, monkeypatch:
     plan.write_text(f'system = "http"\ntitle = "Two"\nprofile = "{profile}"\n{cells}{servers}', encoding="utf-8")
     wanted, url_user = f"Bearer {TOKEN}", f"tester:{quote(PASSWORD, safe='')}"
     encoded = base64.b64encode(f"tester:{PASSWORD}".encode()).decode()
-    with serving(_told({"x-token": wanted})) as one, serving(_told({"authorization": f"Basic {encoded}"})) as two:
-        targets = ("--target", f"one={one.url}", "--target", f"two={two.url.replace('://', f'://{url_user}@')}")
+    with serving(_told({"x-token": wanted})) as server, serving(_told({"authorization": f"Basic {encoded}"})) as two:
+        targets = ("--target", f"one={server.url}", "--target", f"two={two.url.replace('://', f'://{url_user}@')}")
         options = ("--html", str(profile.parent / "plan.html"), "--json-file", str(profile.parent / "plan.json"))
         header = ("--header", "X-Token: Bearer ${API_TOKEN}")
         result = command("load", "--plan", str(plan), *targets, *options, *header)
-        assert min(one.asked.total(), two.asked.total()) > 400
+        assert min(server.asked.total(), two.asked.total()) > 400
     assert result.exit_code in MEASURED, result.output
     texts = dict(_everything(profile.parent, result))
     assert any(name.endswith(".html") for name in texts)
@@ -180,8 +180,8 @@ def test_what_is_cut_escaped_or_another_s_is_hidden_too(profile: Path, monkeypat
         ),
     ]
 
-    def behave(asked: Asked) -> Reply:
-        number, right = divmod(asked.number, 4)
+    def behave(request: Asked) -> Reply:
+        number, right = divmod(request.number, 4)
         return Reply(after_s=0.002) if right != 3 else Reply(echoes[number % len(echoes)].encode(), 500, after_s=0.002)
 
     with serving(behave) as server:
@@ -201,9 +201,9 @@ def test_a_header_that_is_refused_is_made_anew_for_the_next_step(profile: Path, 
     script = tmp_path / "token.sh"
     script.write_text(f'echo made >> {tokens}; echo "Bearer token-$(wc -l < {tokens})"\n', encoding="utf-8")
 
-    def behave(asked: Asked) -> Reply:
-        wanted = "Bearer token-1" if asked.number == 0 else "Bearer token-2"
-        right = asked.headers["authorization"] == wanted
+    def behave(request: Asked) -> Reply:
+        wanted = "Bearer token-1" if request.number == 0 else "Bearer token-2"
+        right = request.headers["authorization"] == wanted
         return Reply(after_s=0.002) if right else Reply(b"{}", 401, after_s=0.002)
 
     with serving(behave) as server:
@@ -255,10 +255,10 @@ def test_bodies_are_compressed_both_ways_where_that_is_asked_for(profile: Path) 
     """What such an API costs its server is measured only so."""
     wrong: list[Asked] = []
 
-    def behave(asked: Asked) -> Reply:
-        codings = [asked.headers.get(name) for name in ("accept-encoding", "content-encoding")]
-        if codings != ["gzip", "gzip"] or gzip.decompress(asked.body) != b'{"ask": 1}':
-            wrong.append(asked)
+    def behave(request: Asked) -> Reply:
+        codings = [request.headers.get(name) for name in ("accept-encoding", "content-encoding")]
+        if codings != ["gzip", "gzip"] or gzip.decompress(request.body) != b'{"ask": 1}':
+            wrong.append(request)
         right = gzip.compress(b'{"right":true}', mtime=0)
         return Reply(right, after_s=0.002, content_type="application/json\r\nContent-Encoding: gzip")
 
@@ -290,18 +290,18 @@ def _mesh(token: str) -> Behaviour:
     """A Mesh server for those with the token, which stands in its documents and, when it is tired, in its errors."""
     script = chain()
 
-    def behave(asked: Asked) -> Reply:
-        if asked.headers.get("authorization") != f"Bearer {token}":
+    def behave(request: Asked) -> Reply:
+        if request.headers.get("authorization") != f"Bearer {token}":
             return Reply(b"who are you?", 401)
-        if asked.path not in script:
+        if request.path not in script:
             return Reply(b"404 page not found", 404, content_type="text/plain")
-        reply = script[asked.path](json.loads(asked.body))
+        reply = script[request.path](json.loads(request.body))
         assert not isinstance(reply, str)
         status, _, text = reply
         document = json.loads(text)
         if "block" in document:
-            document["block"]["metadata"] = {"asked": dict(asked.headers), "by": [token]}
-            if asked.number > 150 and asked.number % 4 == 0:
+            document["block"]["metadata"] = {"asked": dict(request.headers), "by": [token]}
+            if request.number > 150 and request.number % 4 == 0:
                 status, document = 500, {"code": 1, "message": f"tired of {token}", "retriable": True}
         return Reply(json.dumps(document).encode(), status, 0.002)
 

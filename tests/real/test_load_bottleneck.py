@@ -81,10 +81,10 @@ def unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
 def _tested(
     profile: Path, url: str, sources: ServerSources = BY_ADDRESS, *more: str
 ) -> tuple[EndpointEntry, SealedRun]:
-    made = cm.load(profile, url, sources=sources, settings=more)
-    report = made.documents[0].result
+    result = cm.load(profile, url, sources=sources, settings=more)
+    report = result.documents[0].result
     assert isinstance(report, LoadReport)
-    run = next(one for one in _sealed(profile) if one.run_id == report.targets[0].run_id)
+    run = next(run for run in _sealed(profile) if run.run_id == report.targets[0].run_id)
     return report.targets[0].endpoints[0], run
 
 
@@ -177,11 +177,11 @@ def test_nothing_is_exhausted_and_a_page_that_stops_answering_is_counted(profile
     with bounded("idle") as (url, _), bounded("pool") as (other, pid):
         ended = threading.Timer(3.0, psutil.Process(pid).kill)
         ended.start()
-        made = cm.load(profile, url, sources=ServerSources(scrapes=[f"app={other}/metrics"]))
+        result = cm.load(profile, url, sources=ServerSources(scrapes=[f"app={other}/metrics"]))
         ended.join()
-    report = made.documents[0].result
+    report = result.documents[0].result
     assert isinstance(report, LoadReport)
-    app = next(one for one in report.targets[0].sources if one.name == "app")
+    app = next(source for source in report.targets[0].sources if source.name == "app")
     assert app.read > 0
     assert app.missed > 0
     assert app.why

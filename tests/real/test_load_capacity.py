@@ -26,10 +26,10 @@ def _found(store: Store, queue: Queue, true: float, **profile: Any) -> CapacityE
     for _ in range(ATTEMPTS):
         with serving(queue) as server:
             test = known_test(store, server, **profile)
-        (found,) = test.report.targets[0].endpoints[0].capacities
-        if found.capacity == pytest.approx(true, rel=WITHIN):
+        (capacity,) = test.report.targets[0].endpoints[0].capacities
+        if capacity.capacity == pytest.approx(true, rel=WITHIN):
             break
-    return found
+    return capacity
 
 
 def test_so_many_clients_as_a_closed_queue_answers_in_time(tmp_path: Path) -> None:
@@ -39,17 +39,17 @@ def test_so_many_clients_as_a_closed_queue_answers_in_time(tmp_path: Path) -> No
     # The warm-up is as long as the first round takes, in which all clients begin at once.
     profile = {"sla": {"p99_s": limit_s}, "search": search, "steps": {"warm_up_s": limit_s}}
     true = queue.per_s * limit_s
-    found = _found(Store(tmp_path), queue, true, **profile)
-    assert found.capacity == pytest.approx(true, rel=WITHIN)
-    assert (found.stopped_by, found.finding) == ("p99", "found")
+    capacity = _found(Store(tmp_path), queue, true, **profile)
+    assert capacity.capacity == pytest.approx(true, rel=WITHIN)
+    assert (capacity.stopped_by, capacity.finding) == ("p99", "found")
 
 
 def test_as_high_a_rate_as_the_workers_sustain(tmp_path: Path) -> None:
     """No rate above k/S is sustained; the backlog of a second hides it from p99, and what is achieved shows it."""
     queue = Queue(workers=8, service_s=0.008)
     search = {"kinds": ["rate"], "rate_first": 800, "relative_gap": 0.12, "times": 2}
-    found = _found(Store(tmp_path), queue, queue.per_s, sla={"p99_s": 0.5}, search=search)
-    assert found.capacity == pytest.approx(queue.per_s, rel=WITHIN)
+    capacity = _found(Store(tmp_path), queue, queue.per_s, sla={"p99_s": 0.5}, search=search)
+    assert capacity.capacity == pytest.approx(queue.per_s, rel=WITHIN)
 
 
 def test_a_server_that_refuses_whom_it_has_no_room_for(tmp_path: Path) -> None:
@@ -59,12 +59,12 @@ def test_a_server_that_refuses_whom_it_has_no_room_for(tmp_path: Path) -> None:
         with serving(Crowded(room=6, service_s=0.015)) as server:
             test = known_test(Store(tmp_path), server, search=search)
         endpoint = test.report.targets[0].endpoints[0]
-        (found,) = endpoint.capacities
-        if found.finding == "found":
+        (capacity,) = endpoint.capacities
+        if capacity.finding == "found":
             break
-    assert (found.capacity, found.stopped_by, found.finding) == (6.0, "errors", "found")
-    assert found.fail_step is not None
-    (error,) = endpoint.steps[found.fail_step].errors
+    assert (capacity.capacity, capacity.stopped_by, capacity.finding) == (6.0, "errors", "found")
+    assert capacity.fail_step is not None
+    (error,) = endpoint.steps[capacity.fail_step].errors
     assert (error.kind, error.status) == ("status", 503)
     assert error.told == {"code": "7", "message": "no room", "retriable": "true"}
 
@@ -73,9 +73,9 @@ def test_a_server_slower_than_its_agreement_from_the_first_step_on(tmp_path: Pat
     with serving(always(Reply(after_s=0.05))) as server:
         test = known_test(Store(tmp_path), server, sla={"p99_s": 0.02}, search={"clients_first": 8})
     endpoint = test.report.targets[0].endpoints[0]
-    (found,) = endpoint.capacities
-    assert (found.capacity, found.stopped_by, found.condition) == (0.0, "first step", "p99")
-    assert found.finding == "nothing passed"
+    (capacity,) = endpoint.capacities
+    assert (capacity.capacity, capacity.stopped_by, capacity.condition) == (0.0, "first step", "p99")
+    assert capacity.finding == "nothing passed"
     assert [step.level for step in endpoint.steps] == sorted((step.level for step in endpoint.steps), reverse=True)
     assert endpoint.met is False
 
@@ -84,9 +84,9 @@ def test_a_server_that_takes_everything_up_to_the_ladders_end(tmp_path: Path) ->
     with serving(always(Reply(after_s=0.005))) as server:
         test = known_test(Store(tmp_path), server, search={"clients_first": 2, "clients_last": 4})
     endpoint = test.report.targets[0].endpoints[0]
-    (found,) = endpoint.capacities
-    assert (found.capacity, found.stopped_by, found.finding) == (4.0, "ladder end", "lower bound")
-    assert found.high is None
+    (capacity,) = endpoint.capacities
+    assert (capacity.capacity, capacity.stopped_by, capacity.finding) == (4.0, "ladder end", "lower bound")
+    assert capacity.high is None
     assert endpoint.met is True
 
 
@@ -141,11 +141,11 @@ def test_as_high_a_rate_as_random_service_times_take(tmp_path: Path, seed: int) 
     with serving(Queue(workers, service_s, exponential=True, source=random.Random(seed))) as server:
         test = known_test(Store(tmp_path), server, **profile)
     (endpoint,) = test.report.targets[0].endpoints
-    (found,) = endpoint.capacities
-    assert found.capacity is not None
-    assert found.capacity <= (1.0 + WITHIN) * true
+    (capacity,) = endpoint.capacities
+    assert capacity.capacity is not None
+    assert capacity.capacity <= (1.0 + WITHIN) * true
     late = any(step.outcome == "generator-limited" for step in endpoint.steps)
     if late or server.latest_s > limit_s / 2.0:
         pytest.skip("this machine is too busy to ask, or to answer, at the times that the queue gives")
-    assert found.capacity == pytest.approx(true, rel=WITHIN)
-    assert found.stopped_by == "p99"
+    assert capacity.capacity == pytest.approx(true, rel=WITHIN)
+    assert capacity.stopped_by == "p99"

@@ -107,9 +107,9 @@ def test_the_slowest_requests_are_listed_and_each_says_where_its_time_went(
     facts = {fact.label: fact.value for fact in slowest.facts}
     assert (facts["request"], facts["HTTP status"]) == ("GET /work", "200")
     assert float(facts["median latency of the step, ms"]) < 300.0
-    told = " ".join(command("request", run.run_id, slowest.key).stdout.split())
-    assert f"Request {slowest.key} was finished" in told
-    assert "for “first byte”" in told
+    text = " ".join(command("request", run.run_id, slowest.key).stdout.split())
+    assert f"Request {slowest.key} was finished" in text
+    assert "for “first byte”" in text
 
 
 def test_a_capacity_that_was_asked_for_and_is_not_reached(profile: Path, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_only_what_was_asked_for_decides_where_something_was(profile: Path, tmp_
     spare = '\n[[request]]\nendpoint = "spare"\npath = "/spare"\n'
     profile.write_text(PROFILE + spare, encoding="utf-8")
     slow = Reply(after_s=0.3)
-    with serving(lambda asked: slow if asked.path == "/spare" else RIGHT) as server:
+    with serving(lambda request: slow if request.path == "/spare" else RIGHT) as server:
         limit, page = ("--set", "sla.p99_s=0.2"), tmp_path / "load.md"
         assert _decided(profile, server.url, *limit).exit_code == ExitCode.FAIL
         result = _decided(profile, server.url, *limit, "--set", "require.work.clients=4", "--md", str(page))
@@ -261,7 +261,7 @@ def test_a_live_chain_repeated_again_and_against(profile: Path, store: Store, si
     # One test against two of the same server: nothing worse, or too little of it to say.
     assert against.exit_code in {ExitCode.DONE, ExitCode.INCONCLUSIVE}, against.stdout
     runs = store.sealed()
-    assert [run.manifest.subject.version for run in sorted(runs, key=lambda one: one.manifest.started_at)] == [
+    assert [run.manifest.subject.version for run in sorted(runs, key=lambda run: run.manifest.started_at)] == [
         "1.0", "1.0", "1.1", "1.2",
     ]  # fmt: skip
     assert all(run.verify() == [] and run.manifest.status == "valid" for run in runs)
@@ -300,8 +300,8 @@ def test_the_script_of_the_action(profile: Path, tmp_path: Path) -> None:
     content = yaml.safe_load((Path(__file__).parents[2] / "action.yml").read_text(encoding="utf-8"))
     script = next(step["run"] for step in content["runs"]["steps"] if step.get("id") == "load")
     summary, outputs, folder = tmp_path / "summary.md", tmp_path / "outputs", tmp_path / "report"
-    with serving(lambda asked: RIGHT if "x-key" in asked.headers else Reply(b"{}", 401)) as server:
-        given = {
+    with serving(lambda request: RIGHT if "x-key" in request.headers else Reply(b"{}", 401)) as server:
+        variables = {
             "PROFILE": str(profile),
             "TARGET": server.url,
             "VERSION": "1.2.3",
@@ -310,7 +310,7 @@ def test_the_script_of_the_action(profile: Path, tmp_path: Path) -> None:
         }
         environment = {
             **os.environ,
-            **given,
+            **variables,
             "KEY": "0123456789",
             "OPTIONS": "--header\nX-Key: ${KEY}\n",
             "GITHUB_STEP_SUMMARY": str(summary),

@@ -32,7 +32,7 @@ from tests.real.load_servers import (
     every,
     known_profile,
     known_test,
-    made,
+    load_test,
     mesh_error,
     nobody_listens,
     self_signed,
@@ -60,8 +60,8 @@ def _failing(reply: Reply, tmp_path: Path, nth: int = 5) -> tuple[LoadTest, list
     """A test of a server that gives every nth request this reply; the errors of its first step."""
     with serving(Then(every(nth, reply))) as server:
         test = known_test(Store(tmp_path), server, search=ONE)
-    (found,) = test.report.targets[0].endpoints[0].capacities
-    assert (found.capacity, found.stopped_by, found.condition) == (0.0, "first step", "errors")
+    (capacity,) = test.report.targets[0].endpoints[0].capacities
+    assert (capacity.capacity, capacity.stopped_by, capacity.condition) == (0.0, "first step", "errors")
     assert _exit_code(test) is ExitCode.FAIL
     return test, _steps(test)[0].errors
 
@@ -78,8 +78,8 @@ def test_a_server_error_that_says_what_it_is(tmp_path: Path) -> None:
     test, errors = _failing(Reply(MESH_ERROR, 500, after_s=0.002), tmp_path)
     (error,) = errors
     assert (error.kind, error.status, error.told) == ("status", 500, TOLD)
-    kept = test.runs[0].events("errors")
-    assert kept.filter(pl.col("step") == 0)["count"].to_list() == [error.count]
+    frame = test.runs[0].events("errors")
+    assert frame.filter(pl.col("step") == 0)["count"].to_list() == [error.count]
 
 
 @pytest.mark.parametrize(
@@ -101,8 +101,8 @@ def test_a_server_that_goes_down_while_it_is_measured(tmp_path: Path) -> None:
     """It is gone, and not slow: no level fails for it, what was measured before is kept, the rest is not measured."""
     servers: list[LoadServer] = []
 
-    def behaviour(asked: Asked) -> Reply:
-        if asked.number == 1200:
+    def behaviour(request: Asked) -> Reply:
+        if request.number == 1200:
             servers[0].go_down()
         return Reply(after_s=0.002)
 
@@ -150,15 +150,15 @@ def test_a_limit_that_only_the_rate_breaks_is_said_so(tmp_path: Path) -> None:
     search = {"kinds": ["rate"], "rate_first": 100, "rate_last": 100, "rate_floor": 100}
     with serving(Then(Stalls(every_s=1.0, for_s=0.5, first_s=0))) as server:
         test = known_test(Store(tmp_path), server, sla={"p99_s": 0.25}, search=search)
-    (found,) = test.report.targets[0].endpoints[0].capacities
-    assert (found.capacity, found.stopped_by, found.condition) == (0.0, "first step", "p99")
+    (capacity,) = test.report.targets[0].endpoints[0].capacities
+    assert (capacity.capacity, capacity.stopped_by, capacity.condition) == (0.0, "first step", "p99")
     assert _exit_code(test) is ExitCode.FAIL
 
 
 def _refused(store: Path, system: ServedSystem, target: Target) -> EnvironmentFailure:
     profile = known_profile() if system is HTTP else system.profile({"system": "mesh", "name": "known"})
     with pytest.raises(EnvironmentFailure) as caught:
-        made(Store(store), system, profile, ServiceRequest(target))
+        load_test(Store(store), system, profile, ServiceRequest(target))
     assert "\n" not in caught.value.message
     assert caught.value.hint
     assert Store(store).unfinished() == []
@@ -195,7 +195,7 @@ def test_a_certificate_that_is_wrong(system: ServedSystem, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("reply", "told"),
+    ("reply", "expected"),
     [
         (Reply(b"not found", 404, content_type="text/plain"), "status 404"),
         (Reply(b'{"right":false}'), "/right"),
@@ -203,11 +203,11 @@ def test_a_certificate_that_is_wrong(system: ServedSystem, tmp_path: Path) -> No
         (Reply(b"hello"), "JSON"),
     ],
 )
-def test_a_request_that_is_wrong_from_the_beginning(reply: Reply, told: str, tmp_path: Path) -> None:
+def test_a_request_that_is_wrong_from_the_beginning(reply: Reply, expected: str, tmp_path: Path) -> None:
     """Nothing is measured of an endpoint that is not answered rightly without any load."""
     with serving(always(reply)) as server, pytest.raises(UsageError) as caught:
         known_test(Store(tmp_path), server)
-    assert told in caught.value.message
+    assert expected in caught.value.message
     assert "/work" in caught.value.message
     assert Store(tmp_path).sealed() == []
 
@@ -253,8 +253,8 @@ def test_ctrl_c_during_a_step_keeps_its_part(tmp_path: Path) -> None:
     assert 0.0 < steps[-1].window_s < 1.0
     assert steps[-1].due > 0
     assert run.events("steps")["partial"].to_list() == [step.partial for step in steps]
-    (found,) = test.report.targets[0].endpoints[0].capacities
-    assert (found.stopped_by, found.finding) == ("interrupted", "unsettled")
+    (capacity,) = test.report.targets[0].endpoints[0].capacities
+    assert (capacity.stopped_by, capacity.finding) == ("interrupted", "unsettled")
     assert test.report.targets[0].interrupted
 
 

@@ -52,10 +52,10 @@ class Killing:
     kill: Callable[[], None]
     done: list[int] = field(default_factory=list)
 
-    def __call__(self, asked: Asked) -> Reply:
+    def __call__(self, request: Asked) -> Reply:
         """What the server answers."""
-        if asked.number == self.at and not self.done:
-            self.done.append(asked.number)
+        if request.number == self.at and not self.done:
+            self.done.append(request.number)
             self.kill()
         return Reply(after_s=0.002)
 
@@ -83,7 +83,7 @@ def test_two_processes_ask_what_one_would_have_asked() -> None:
         assert server.asked.total() - before == both.counts.sent + both.warm_up.sent
         # Of the same two requests in turn, although each process asks every second one.
         assert server.asked["/work"] == server.asked["/work?2"]
-        assert ([one.lost for one in both.generators], both.threads, both.ended) == (["", ""], 2, "time")
+        assert ([generator.lost for generator in both.generators], both.threads, both.ended) == (["", ""], 2, "time")
 
         clients = run_step(_order(server.url, CLIENTS, 5.0), make_engine=generators.make)
         assert (clients.counts.failed, clients.connections.opened) == (0, 5)
@@ -105,7 +105,7 @@ def test_a_killed_process_takes_its_part_with_it_and_is_named(kind: LevelKind) -
     with serving(server_kills) as server, Generators(places) as generators:
         order = _order(server.url, kind, {CLIENTS: 4.0, RATE: 200.0}[kind], 60.0)
         result = run_step(order, make_engine=generators.make)
-        (error,) = [one for one in result.errors if one.kind == GENERATOR_LIMIT]
+        (error,) = [error for error in result.errors if error.kind == GENERATOR_LIMIT]
         assert error.detail.startswith("generator 2 of 2 was lost: its process ")
         assert error.detail.endswith(" ended by signal 9")
         assert result.counts.failed == error.count > 0
@@ -118,7 +118,7 @@ def test_a_killed_process_takes_its_part_with_it_and_is_named(kind: LevelKind) -
         step = judge(result, known_profile().endpoint_sla("work"), Phase.PROBE)
         assert step.outcome is StepOutcome.GENERATOR_LIMITED
         again = run_step(_order(server.url, kind, order.level.value), make_engine=generators.make)
-        assert (again.counts.failed, [one.lost for one in again.generators]) == (0, ["", ""])
+        assert (again.counts.failed, [generator.lost for generator in again.generators]) == (0, ["", ""])
 
 
 @pytest.mark.quiet
@@ -135,11 +135,11 @@ def test_the_capacity_is_that_of_the_server_whoever_asks(tmp_path: Path) -> None
         with serving(queue) as server:
             test = known_test(Store(tmp_path), server, **profile)
         (target,) = test.report.targets
-        (found,) = target.endpoints[0].capacities
-        if found.capacity == pytest.approx(queue.per_s * limit_s, rel=0.1):
+        (capacity,) = target.endpoints[0].capacities
+        if capacity.capacity == pytest.approx(queue.per_s * limit_s, rel=0.1):
             break
-    assert found.capacity == pytest.approx(queue.per_s * limit_s, rel=0.1)
-    assert ("Load generators", "2 processes on this machine") in [(one.label, one.value) for one in target.facts]
+    assert capacity.capacity == pytest.approx(queue.per_s * limit_s, rel=0.1)
+    assert ("Load generators", "2 processes on this machine") in [(fact.label, fact.value) for fact in target.facts]
     counts = test.runs[0].manifest.counts["requests to /work"]
     assert counts["failed"] == counts["unsent"] == 0
 
@@ -201,4 +201,6 @@ def test_workers_of_a_cluster_make_the_load_until_one_is_killed(tmp_path: Path) 
         with serving(Killing(100, lambda: cluster.kill("w3"))) as server:
             run = loaded(server.url)
         assert run.manifest.status.value == "invalid"
-        assert any("generator 2 of 2 was lost: the worker tcp://127.0.0.3:" in one for one in run.manifest.warnings)
+        assert any(
+            "generator 2 of 2 was lost: the worker tcp://127.0.0.3:" in warning for warning in run.manifest.warnings
+        )

@@ -59,8 +59,8 @@ def test_a_hostile_server_is_refused_in_time(system: str, name: str) -> None:
     with hostile(HOSTILE[name]) as place:
         error = _refused(system, Target("t", f"http://{place}"))
     said = f"{error.message} {error.hint}"
-    for what, told in {"TLS": "https://", "401": "--header", "HTTP/2": "HTTP/2", "503": "log"}.items():
-        assert what not in name or told in said
+    for what, expected in {"TLS": "https://", "401": "--header", "HTTP/2": "HTTP/2", "503": "log"}.items():
+        assert what not in name or expected in said
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -85,10 +85,20 @@ def _certificate(folder: Path, host: str, days: tuple[int, int]) -> tuple[ssl.SS
     )
     for name, text in {"openssl.cnf": own + extensions, "index": "", "serial": "01"}.items():
         (folder / name).write_text(text, encoding="utf-8")
-    asked = ["req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-config", "openssl.cnf"]
+    arguments = [
+        "req",
+        "-new",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-config",
+        "openssl.cnf",
+    ]
     signed = ["ca", "-batch", "-notext", "-selfsign", "-config", "openssl.cnf", "-extensions", "names"]
     for command in (
-        [*asked, "-subj", f"/CN={host}", "-keyout", str(key), "-out", str(request)],
+        [*arguments, "-subj", f"/CN={host}", "-keyout", str(key), "-out", str(request)],
         [
             *signed,
             "-startdate",
@@ -112,7 +122,7 @@ def _certificate(folder: Path, host: str, days: tuple[int, int]) -> tuple[ssl.SS
 @_NEEDS_OPENSSL
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize(
-    ("host", "days", "trusted", "told"),
+    ("host", "days", "trusted", "expected"),
     [
         ("127.0.0.1", (-1, 1), False, ("is self-signed", "--ca-file")),
         ("127.0.0.1", (-3, -1), True, ("has expired", "--insecure")),
@@ -121,15 +131,15 @@ def _certificate(folder: Path, host: str, days: tuple[int, int]) -> tuple[ssl.SS
     ],
 )
 def test_a_certificate_is_told_for_what_is_wrong_with_it(
-    *, system: str, host: str, days: tuple[int, int], trusted: bool, told: tuple[str, str], tmp_path: Path
+    *, system: str, host: str, days: tuple[int, int], trusted: bool, expected: tuple[str, str], tmp_path: Path
 ) -> None:
     """“certificate verify failed: unable to get local issuer” sends people to their firewall."""
     context, certificate = _certificate(tmp_path, host, days)
     with hostile(over_tls(context, says(b""))) as place:
         tls = Tls(ca_file=str(certificate) if trusted else None)
         error = _refused(system, Target("t", f"https://{place}", tls))
-    assert told[0] in error.message
-    assert told[1] in (error.hint or "")
+    assert expected[0] in error.message
+    assert expected[1] in (error.hint or "")
 
 
 @_NEEDS_OPENSSL
@@ -162,8 +172,8 @@ def test_a_server_that_streams_for_ever_where_nothing_was_asked_is_measured() ->
     stream = goes_on(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n", b"data: {}\n\n", 0.001)
 
     def behave(connection: Any, ended: Any) -> None:
-        asked = connection.recv(65_536, 2)  # MSG_PEEK
-        (right if asked.startswith(b"GET /a ") else stream)(connection, ended)
+        data = connection.recv(65_536, 2)  # MSG_PEEK
+        (right if data.startswith(b"GET /a ") else stream)(connection, ended)
 
     begun = time.monotonic()
     with hostile(behave) as place:

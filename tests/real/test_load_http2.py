@@ -18,7 +18,7 @@ from chainmark.store.runs import Store
 from chainmark.systems.http import SYSTEM as HTTP
 
 from tests.real.http2_server import Does, Http2Server, serving_http2
-from tests.real.load_servers import Reply, always, known_profile, made, self_signed, serving
+from tests.real.load_servers import Reply, always, known_profile, load_test, self_signed, serving
 
 RIGHT = {"contains": "right"}
 
@@ -147,19 +147,19 @@ def test_the_protocol_is_chosen_once_and_part_of_the_workload(tmp_path: Path) ->
     def workload(server: Http2Server, version: str, name: str) -> tuple[Any, Any, list[str]]:
         profile = known_profile(**common, steps={"http_version": version})
         order = ServiceRequest(Target("known", server.url, tls if server.tls else Tls()))
-        test = made(Store(tmp_path / name), HTTP, profile, order)
+        test = load_test(Store(tmp_path / name), HTTP, profile, order)
         facts = [fact.value for fact in test.report.targets[0].facts if fact.label == "Protocol"]
-        kept = test.runs[0].manifest.workload
-        return kept.get("steps.http_version"), kept.get("steps.streams"), facts
+        workload_values = test.runs[0].manifest.workload
+        return workload_values.get("steps.http_version"), workload_values.get("steps.streams"), facts
 
-    told = ("2", 1, ["HTTP/2, a connection for each client"])
+    expected = ("2", 1, ["HTTP/2, a connection for each client"])
     with serving_http2() as server:
-        assert workload(server, "2", "known") == told
+        assert workload(server, "2", "known") == expected
     with serving_http2(tls=context) as server:
-        assert workload(server, "auto", "chosen") == told
+        assert workload(server, "auto", "chosen") == expected
     with serving(always(Reply(b"right"))) as older:
-        one = Http2Server(port=int(older.url.rsplit(":", 1)[1]))
-        assert workload(one, "auto", "older") == (None, None, ["HTTP/1.1"])
+        http2_server = Http2Server(port=int(older.url.rsplit(":", 1)[1]))
+        assert workload(http2_server, "auto", "older") == (None, None, ["HTTP/1.1"])
 
 
 def test_single_requests_before_a_load_speak_what_the_load_will_speak() -> None:
@@ -175,6 +175,6 @@ def test_a_server_that_does_not_agree_to_http_2(tmp_path: Path) -> None:
         profile = known_profile(steps={"http_version": 2})
         target = Target("known", server.url, Tls(ca_file=str(certificate), server_name="localhost"))
         with pytest.raises(EnvironmentFailure, match="does not agree to HTTP/2"):
-            made(Store(tmp_path / "store"), HTTP, profile, ServiceRequest(target))
+            load_test(Store(tmp_path / "store"), HTTP, profile, ServiceRequest(target))
     with pytest.raises(UsageError, match=r"`steps\.streams` needs HTTP/2"):
         known_profile(steps={"streams": 4})

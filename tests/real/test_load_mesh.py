@@ -24,7 +24,7 @@ from chainmark.report.layouts import document_of
 from chainmark.store.runs import Store
 from chainmark.systems.mesh import SYSTEM
 
-from tests.real.load_servers import made
+from tests.real.load_servers import load_test
 from tests.real.mesh_servers import NETWORK, MeshServer
 from tests.unit.cli.commands import chainmark as command
 from tests.unit.systems.mesh.scripted_server import chain, serving
@@ -50,9 +50,9 @@ def test_everything_that_a_live_chain_offers(simd: MeshServer, tmp_path: Path) -
     offered += ["network_list", "network_options", "mempool"]
     fixed = {**PROFILE["fixed"], "clients": {endpoint: [2] for endpoint in offered}}
     profile = SYSTEM.profile({**PROFILE, "fixed": fixed})
-    test = made(Store(tmp_path), SYSTEM, profile, ServiceRequest(Target("simd", simd.url)))
+    test = load_test(Store(tmp_path), SYSTEM, profile, ServiceRequest(Target("simd", simd.url)))
     (target,) = test.report.targets
-    assert [one.id for one in target.endpoints] == offered
+    assert [endpoint.id for endpoint in target.endpoints] == offered
     for endpoint in target.endpoints:
         assert _errors(endpoint) == []
         (step,) = endpoint.steps
@@ -62,7 +62,7 @@ def test_everything_that_a_live_chain_offers(simd: MeshServer, tmp_path: Path) -
     (run,) = test.runs
     assert run.verify() == []
     # The server calls its version "<appd>/unknown"; the run is found all the same.
-    assert [one.run_id for one in Store(tmp_path).sealed()] == [run.run_id]
+    assert [run.run_id for run in Store(tmp_path).sealed()] == [run.run_id]
     assert run.manifest.status == "valid"
     assert run.manifest.conditions["network"] == "/".join(NETWORK.values())
     assert run.manifest.workload["corpus"] == test.report.corpus_hash
@@ -77,7 +77,9 @@ SEARCH = {"kinds": ["clients"], "clients_first": 4, "clients_last": 4, "times": 
 def _searched(store: Store, server: MeshServer) -> LoadTest:
     profile = SYSTEM.profile({**PROFILE, "search": SEARCH, "fixed": {**PROFILE["fixed"], "shares": [0.5]}})
     pinned = store.root / "pinned.json"
-    return made(store, SYSTEM, profile, ServiceRequest(Target("first", server.url), endpoints=CHOSEN, pinned=pinned))
+    return load_test(
+        store, SYSTEM, profile, ServiceRequest(Target("first", server.url), endpoints=CHOSEN, pinned=pinned)
+    )
 
 
 def test_the_next_release_is_asked_the_same_and_compared(rosetta_example: MeshServer, tmp_path: Path) -> None:
@@ -89,7 +91,9 @@ def test_the_next_release_is_asked_the_same_and_compared(rosetta_example: MeshSe
     assert levels == {"rates": {}, "clients": {"block": [2.0]}}
     profile = at_levels_of(SYSTEM, SYSTEM.profile({**PROFILE, "search": {**SEARCH, "kinds": []}}), former)
     corpus = recorded_corpus(former)
-    second = made(store, SYSTEM, profile, ServiceRequest(Target("second", rosetta_example.url), "next", CHOSEN, corpus))
+    second = load_test(
+        store, SYSTEM, profile, ServiceRequest(Target("second", rosetta_example.url), "next", CHOSEN, corpus)
+    )
     assert second.report.corpus_hash == first.report.corpus_hash
     assert fixed_levels_of(second.runs[0]) == levels
     comparison = compare([former], second.runs, history=store.sealed(), tool_version="test")
@@ -105,7 +109,7 @@ def test_the_heaviest_accounts_of_a_live_chain(simd: MeshServer, tmp_path: Path)
     fixed = ["search.kinds=[]", "fixed.clients.account_balance=[2]", "fixed.duration_s=1"]
     drawn = ["corpus.settled_blocks=0", "corpus.blocks=10", "corpus.largest=2"]
     profile = SYSTEM.profile(read_profile("mesh/huge-address", [*short, *fixed, *drawn]))
-    test = made(Store(tmp_path), SYSTEM, profile, ServiceRequest(Target("simd", simd.url)))
+    test = load_test(Store(tmp_path), SYSTEM, profile, ServiceRequest(Target("simd", simd.url)))
     (target,) = test.report.targets
     (endpoint,) = target.endpoints
     assert (endpoint.id, endpoint.requests, endpoint.agreement.p99_s) == ("account_balance", 2, 10.0)
@@ -129,9 +133,9 @@ def test_a_server_that_was_pruned_meanwhile_is_compared_with_a_warning(tmp_path:
     for pruned_below in (0, 80):
         with serving(chain(pruned_below=pruned_below)) as url:
             order = ServiceRequest(Target("one", url), endpoints=("network_status",))
-            runs.append(made(store, SYSTEM, profile, order).runs[0])
+            runs.append(load_test(store, SYSTEM, profile, order).runs[0])
     comparison = compare(runs[:1], runs[1:], history=store.sealed(), tool_version="test")
-    (difference,) = [one for one in comparison.condition_differences if one.id == "pruning"]
+    (difference,) = [difference for difference in comparison.condition_differences if difference.id == "pruning"]
     assert (difference.baseline, difference.candidate) == ("off", "on, about 20 newest blocks")
     assert difference.explanation
 
@@ -139,11 +143,11 @@ def test_a_server_that_was_pruned_meanwhile_is_compared_with_a_warning(tmp_path:
 def test_a_corpus_by_command(rosetta_example: MeshServer, tmp_path: Path) -> None:
     path = tmp_path / "corpus.json"
     few = [f"--set=corpus.{key}={value}" for key, value in {"settled_blocks": 0, "blocks": 6, "per_stratum": 2}.items()]
-    kept = command("corpus", "mesh", rosetta_example.url, "--out", str(path), "--seed", "5", "--json", *few)
-    told = json.loads(kept.stdout)
-    assert told["network"] == "Rosetta/Testnet"
+    result = command("corpus", "mesh", rosetta_example.url, "--out", str(path), "--seed", "5", "--json", *few)
+    summary = json.loads(result.stdout)
+    assert summary["network"] == "Rosetta/Testnet"
     assert json.loads(path.read_text())["order"]["seed"] == 5
-    assert sum(told["requests"]["/block"].values()) > 1
+    assert sum(summary["requests"]["/block"].values()) > 1
     again = tmp_path / "again.json"
     command("corpus", "mesh", rosetta_example.url, "--out", str(again), "--seed", "5", "--network", "Testnet", *few)
     assert again.read_bytes() == path.read_bytes()
@@ -168,14 +172,14 @@ def test_rows_of_a_file_as_far_as_they_are_answered(rosetta_example: MeshServer,
     heading = "address,block_index,block_hash,transaction_size,relative_ttl,transaction_hash"
     right, wrong = "a,1000,block 1000,300,100,transaction 1", "b,7,no such block,300,100,transaction 1"
     rows.write_text(f"{heading}\n{right}\n{wrong}\n", encoding="utf-8")
-    kept = command("corpus", "import", str(rows), "--target", rosetta_example.url, "--out", str(path), "--json")
-    told = json.loads(kept.stdout)
-    assert told["requests"]["/block"] == {"rows": 1}
-    assert {one["endpoint"] for one in told["refused"]} >= {"/block", "/account/balance"}
+    result = command("corpus", "import", str(rows), "--target", rosetta_example.url, "--out", str(path), "--json")
+    summary = json.loads(result.stdout)
+    assert summary["requests"]["/block"] == {"rows": 1}
+    assert {refusal["endpoint"] for refusal in summary["refused"]} >= {"/block", "/account/balance"}
     service = SYSTEM.prepare(
         SYSTEM.profile(PROFILE), ServiceRequest(Target("t", rosetta_example.url), corpus=path), Silent()
     )
-    assert service.corpus_hash == told["hash"]
+    assert service.corpus_hash == summary["hash"]
     with pytest.raises(chainmark.ChainmarkError, match="there is no file or folder"):
         command("corpus", "import", "absent.csv", "--target", rosetta_example.url, "--out", str(path))
 
@@ -233,13 +237,13 @@ def test_a_matrix_is_made_and_published(
     result = command("load", "--plan", str(plan), *both, "--as", "v1.3.0", "--json-file", str(tmp_path / "plan.json"))
     assert result.exit_code == 0, result.output
     cells = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))["cells"]
-    assert [(one["server"], one["scenario"], one["report"] is not None, one["gates"]) for one in cells] == [
+    assert [(cell["server"], cell["scenario"], cell["report"] is not None, cell["gates"]) for cell in cells] == [
         ("pruned", "standard", True, True),
         ("whole", "standard", True, True),
         ("pruned", "huge address", False, False),
         ("whole", "huge address", False, False),
     ]
-    corpora = {one["report"]["corpus_hash"] for one in cells if one["report"]}
+    corpora = {cell["report"]["corpus_hash"] for cell in cells if cell["report"]}
     assert len(corpora) == 1
     assert command("publish", "mesh", "release:v1.3.0", "--md", str(page)).exit_code == 0
     markdown = page.read_text(encoding="utf-8")

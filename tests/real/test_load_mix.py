@@ -31,24 +31,29 @@ def _test(folder: Path, behaviour: Any, **sections: Any) -> LoadTest:
 
 def test_an_endpoint_that_fails_within_a_mix_fails_the_mix(tmp_path: Path) -> None:
     """As a whole it has fewer errors than it is allowed, since most requests are to the other endpoint."""
-    asked: Counter[str] = Counter()
+    counter: Counter[str] = Counter()
 
     def behaviour(request: Asked) -> Reply:
-        asked[request.path] += 1
-        wrong = request.path == "/seldom" and asked[request.path] % 12 == 2
+        counter[request.path] += 1
+        wrong = request.path == "/seldom" and counter[request.path] % 12 == 2
         return Reply(status=500 if wrong else 200, after_s=0.002)
 
     fixed = {"times": 1, "duration_s": 1, "clients": {"mix": [4]}}
     test = _test(tmp_path, behaviour, mix={"often": 9, "seldom": 1}, fixed=fixed)
     (endpoint,) = test.report.targets[0].endpoints
-    (found,) = endpoint.capacities
-    assert (endpoint.id, found.capacity, found.condition, found.condition_part) == ("mix", 0.0, "errors", "/seldom")
+    (capacity,) = endpoint.capacities
+    assert (endpoint.id, capacity.capacity, capacity.condition, capacity.condition_part) == (
+        "mix",
+        0.0,
+        "errors",
+        "/seldom",
+    )
     often, seldom = endpoint.steps[0].parts
     assert often.due + seldom.due == endpoint.steps[0].due
     assert 0.05 < (seldom.share or 0.0) < 0.15
     assert (often.outcome != "fail", often.error_share) == (True, 0.0)
     assert seldom.outcome == "fail"
-    assert 0.5 < asked["/often/1"] / asked["/often/2"] < 2.0
+    assert 0.5 < counter["/often/1"] / counter["/often/2"] < 2.0
     (run,) = test.runs
     samples = [run.samples(f"mix{part}_at_4_clients") for part in ("", "_often", "_seldom")]
     whole, *parts = map(len, samples)
@@ -57,9 +62,9 @@ def test_an_endpoint_that_fails_within_a_mix_fails_the_mix(tmp_path: Path) -> No
     assert run.manifest.workload["mix.often"] == 0.9
     blocks = [block for section in document_of(test.report).sections for block in section.blocks]
     (table,) = [block for block in blocks if isinstance(block, Table) and block.id == "mix-0"]
-    kept = [row.cells[-1].text for row in table.rows]
+    texts = [row.cells[-1].text for row in table.rows]
     # A busy machine may leave too few requests for a yes.
-    assert (kept[0] != "no", kept[1]) == (True, "no")
+    assert (texts[0] != "no", texts[1]) == (True, "no")
 
 
 def test_a_mix_learnt_from_an_access_log(tmp_path: Path) -> None:
@@ -71,7 +76,7 @@ def test_a_mix_learnt_from_an_access_log(tmp_path: Path) -> None:
     (target,) = test.report.targets
     assert [part.label for part in target.endpoints[0].steps[0].parts] == ["/often/{n}", "/seldom"]
     assert 0.2 < (target.endpoints[0].steps[0].parts[1].share or 0.0) < 0.3
-    assert any("1 of 5 requests are of no endpoint: GET /robots.txt (1)" in one for one in target.warnings)
+    assert any("1 of 5 requests are of no endpoint: GET /robots.txt (1)" in warning for warning in target.warnings)
     assert next(fact.value for fact in target.facts if fact.label == "Mix") == "/often/{n} 75 %, /seldom 25 %"
     with pytest.raises(UsageError, match="`mix` names the endpoint `other`"):
         _test(tmp_path, lambda _: Reply(), mix={"other": 1})

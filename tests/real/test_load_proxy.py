@@ -42,7 +42,7 @@ def test_each_request_is_passed_on_and_the_password_is_written_nowhere(profile: 
     tired = Reply(json.dumps({"message": f"tired of {encoded} {WORD}"}).encode(), 500, after_s=0.002)
     with (
         forwarding(KNOWN) as proxy,
-        serving(lambda asked: tired if asked.number % 4 == 3 else Reply(after_s=0.002)) as server,
+        serving(lambda request: tired if request.number % 4 == 3 else Reply(after_s=0.002)) as server,
     ):
         port = server.url.rpartition(":")[2]
         result = _load(profile, f"http://{HOST}:{port}/base", *_through(proxy.place))

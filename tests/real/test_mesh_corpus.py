@@ -79,16 +79,16 @@ def test_metadata_with_the_implementations_own_options(simd: MeshServer) -> None
         },
     }
     price = {"gas_price": "1stake", "gas_limit": 200_000, "memo": ""}
-    made = simd.post(
+    preprocessed = simd.post(
         "/construction/preprocess", {"network_identifier": NETWORK, "operations": [transfer], "metadata": price}
     ).json()
     with MeshClient(simd.url) as client:
-        server = discover(client, metadata_options=made["options"])
+        server = discover(client, metadata_options=preprocessed["options"])
         corpus = sample(server, client, CorpusRequest(settled_blocks=1), Silent())
     assert server.offer(bodies.CONSTRUCTION_METADATA).state is Offering.OFFERED
-    found = corpus.endpoint("construction_metadata")
-    assert found is not None
-    assert found.items[0].body["options"] == made["options"]
+    endpoint = corpus.endpoint("construction_metadata")
+    assert endpoint is not None
+    assert endpoint.items[0].body["options"] == preprocessed["options"]
 
 
 def test_a_corpus_of_a_live_chain(simd: MeshServer, tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_corpus_of_a_live_chain(simd: MeshServer, tmp_path: Path) -> None:
     )
     server, corpus = _sampled(simd.url, order)
     assert corpus.blocks == {"first": 1, "last": newest}
-    assert [one.id for one in corpus.endpoints] == [read.id for read in READS if server.offered(read)]
+    assert [endpoint.id for endpoint in corpus.endpoints] == [read.id for read in READS if server.offered(read)]
     balance = corpus.endpoint("account_balance")
     assert balance is not None
     addresses = {item.body["account_identifier"]["address"] for item in balance.items}
@@ -128,7 +128,7 @@ def test_a_corpus_of_a_chain_that_was_reset(simd: MeshServer, tmp_path: Path) ->
         server = discover(client)
         wrong = corpus.check_against(server, client, Silent())
         left = corpus.validated_by(server, client, Silent())
-    reasons = {one.endpoint: one.reason for one in wrong}
+    reasons = {refusal.endpoint: refusal.reason for refusal in wrong}
     assert set(reasons) >= {"block", "block_transaction"}
     assert left.endpoint("block") is None
     assert left.endpoint("network_options") is not None
@@ -141,7 +141,7 @@ def test_what_the_example_offers(rosetta_example: MeshServer) -> None:
     assert {name for name, state in states.items() if state == "offered"} == offered
     assert set(states.values()) == {"offered", "not offered"}
     assert server.offer(bodies.ACCOUNT_BALANCE).reason == "404 text/plain “404 page not found”"
-    assert [one.id for one in corpus.endpoints] == [read.id for read in READS if read.id in offered]
+    assert [endpoint.id for endpoint in corpus.endpoints] == [read.id for read in READS if read.id in offered]
     # It answers every transaction with the same one: a right status, and the wrong answer.
     (refused,) = corpus.refused
     assert refused.reason == "/transaction/transaction_identifier/hash is 'transaction 1', not 'transaction 0'"
@@ -225,6 +225,6 @@ def test_a_corpus_from_a_deployment_that_speaks_only_http_2(tmp_path: Path, rose
         gateway.behind = example
         with pytest.raises(EnvironmentFailure):
             cm.corpus("mesh", gateway.url, path)
-        kept = cm.corpus("mesh", gateway.url, path, http_version="2")
-        assert "/block" in kept.requests
-        assert cm.check_corpus("mesh", path, gateway.url, http_version="2") == (kept, [])
+        corpus = cm.corpus("mesh", gateway.url, path, http_version="2")
+        assert "/block" in corpus.requests
+        assert cm.check_corpus("mesh", path, gateway.url, http_version="2") == (corpus, [])

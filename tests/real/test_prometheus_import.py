@@ -125,8 +125,8 @@ def imported(server: str, tmp_path_factory: pytest.TempPathFactory) -> Imported:
     """The first 80 s, in which nothing went wrong."""
     arguments = ("ingest", "cometbft", server, "--from", "2026-01-01T10:00:00Z", "--duration", "80s", "--as", "v1.0.1")
     own = Here(Store(tmp_path_factory.mktemp("imported") / "store"))
-    told = own.run(*arguments).stdout
-    assert "every node was scraped throughout" in told
+    output = own.run(*arguments).stdout
+    assert "every node was scraped throughout" in output
     return Imported(own.store.sealed()[0], own, arguments)
 
 
@@ -189,20 +189,20 @@ def test_a_run_is_reproduced_from_the_answers_that_it_keeps(imported: Imported, 
 
 def test_a_partial_answer_makes_the_run_invalid(imported: Imported, here: Here, tmp_path: Path) -> None:
     """Stores behind a server say so in a warning when they leave something out."""
-    kept = tmp_path / "prometheus"
-    shutil.copytree(imported.run.path / "raw" / "prometheus", kept)
-    first = kept / "0001.json.zst"
+    path = tmp_path / "prometheus"
+    shutil.copytree(imported.run.path / "raw" / "prometheus", path)
+    first = path / "0001.json.zst"
     content = read_recorded(first)
     content["answer"]["warnings"] = ["store-3 did not respond"]
     first.write_bytes(zstandard.compress(json.dumps(content).encode()))
-    told = here.run("ingest", "cometbft", str(kept), code=4).stderr
-    assert "the server's responses were complete: measured store-3 did not respond" in told.replace("\n", " ")
+    error_output = here.run("ingest", "cometbft", str(path), code=4).stderr
+    assert "the server's responses were complete: measured store-3 did not respond" in error_output.replace("\n", " ")
 
 
 def test_other_answers_than_those_kept_are_not_invented(imported: Imported, here: Here) -> None:
-    kept = str(imported.run.path / "raw" / "prometheus")
+    folder = str(imported.run.path / "raw" / "prometheus")
     with pytest.raises(UsageError, match="do not include the query"):
-        here.run("ingest", "cometbft", kept, "--set", 'select=chain_id="other"')
+        here.run("ingest", "cometbft", folder, "--set", 'select=chain_id="other"')
 
 
 def test_rates_over_20_s_equal_the_servers(server: str, imported: Imported) -> None:
@@ -213,20 +213,20 @@ def test_rates_over_20_s_equal_the_servers(server: str, imported: Imported) -> N
             theirs = reader.query_range(f"rate({expression}[20s])", begin_ns, end_ns, NS)
             raw = reader.samples(expression, begin_ns - 20 * NS, end_ns)
         assert len(theirs) == len(raw) == 2
-        for one, samples in zip(theirs, raw, strict=True):
+        for series, samples in zip(theirs, raw, strict=True):
             ours = extrapolated_rate(
-                np.array(samples.times_ns), np.array(samples.values), np.array(one.times_ns), 20 * NS
+                np.array(samples.times_ns), np.array(samples.values), np.array(series.times_ns), 20 * NS
             )
-            assert np.allclose(ours, one.values, rtol=1e-12)
+            assert np.allclose(ours, series.values, rtol=1e-12)
     rates = imported.run.events("rates")
     assert rates["host"].n_unique() == 3
     assert rates["blocks_per_minute"].mean() == pytest.approx(60 / BLOCK_S, rel=0.02)
 
 
 def test_a_node_that_started_anew_makes_the_run_invalid(server: str, here: Here) -> None:
-    told = here.run("ingest", "cometbft", server, "--from", "2026-01-01T10:00:00Z", "--to", "2026-01-01T10:02:00Z",
+    result = here.run("ingest", "cometbft", server, "--from", "2026-01-01T10:00:00Z", "--to", "2026-01-01T10:02:00Z",
                    "--as", "v1.0.1", code=4)  # fmt: skip
-    assert "no node restarted: measured node2" in told.stderr.replace("\n", " ")
+    assert "no node restarted: measured node2" in result.stderr.replace("\n", " ")
     run = here.store.sealed()[0]
     assert [incident.what for incident in run.manifest.incidents] == ["node2 restarted"]
     # The count of transactions that began at zero again is no negative rate.
@@ -234,10 +234,10 @@ def test_a_node_that_started_anew_makes_the_run_invalid(server: str, here: Here)
 
 
 def test_a_range_without_all_scrapes_is_invalid_and_says_where(server: str, here: Here) -> None:
-    told = here.run("ingest", "cometbft", server, "--from", "2026-01-01T09:57:00Z", "--duration", "90s", "--as", "v1",
+    result = here.run("ingest", "cometbft", server, "--from", "2026-01-01T09:57:00Z", "--duration", "90s", "--as", "v1",
                    code=4)  # fmt: skip
-    assert "every node was scraped throughout" in told.stderr.replace("\n", " ")
-    assert "node0 was not scraped for 60.0 s" in told.stdout
+    assert "every node was scraped throughout" in result.stderr.replace("\n", " ")
+    assert "node0 was not scraped for 60.0 s" in result.stdout
 
 
 def test_long_ranges_are_asked_for_in_parts(server: str) -> None:
@@ -261,7 +261,7 @@ def test_the_servers_own_errors_are_told(server: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (("--from", "2020-01-01T00:00:00Z", "--duration", "90s"), "has no consensus height of CometBFT"),
         ((), "no time range was given"),
@@ -277,16 +277,16 @@ def test_the_servers_own_errors_are_told(server: str) -> None:
         ),
     ],
 )
-def test_mistakes_are_told(server: str, here: Here, arguments: tuple[str, ...], told: str) -> None:
+def test_mistakes_are_told(server: str, here: Here, arguments: tuple[str, ...], expected: str) -> None:
     with pytest.raises(UsageError) as caught:
         here.run("ingest", "cometbft", server, *arguments, "--as", "v1.0.1")
-    assert told in f"{caught.value.message} {caught.value.hint}"
+    assert expected in f"{caught.value.message} {caught.value.hint}"
 
 
 def test_a_server_that_is_none_is_told(here: Here) -> None:
-    one = ("--from", "2026-01-01T10:00:00Z", "--duration", "80s", "--as", "v1.0.1")
+    arguments_of_a_window = ("--from", "2026-01-01T10:00:00Z", "--duration", "80s", "--as", "v1.0.1")
     with pytest.raises(EnvironmentFailure, match="cannot be queried"):
-        here.run("ingest", "cometbft", "http://127.21.250.1:9", *one)
+        here.run("ingest", "cometbft", "http://127.21.250.1:9", *arguments_of_a_window)
 
 
 def test_the_version_must_be_said(server: str, here: Here) -> None:
@@ -315,7 +315,7 @@ def test_two_imports_can_be_compared(here: Here, imported: Imported) -> None:
     compared = compare_runs([imported.run], here.store.sealed(), history=[], tool_version="0")
     assert compared.verdict is not Verdict.INVALID
     assert compared.caveats.sentences == (wrong,)
-    outcomes = {one.metric_id: one for one in compared.judgements}
+    outcomes = {judgement.metric_id: judgement for judgement in compared.judgements}
     assert outcomes["tx_latency_s"].outcome is Outcome.NO_DATA
     assert outcomes["node_rss_bytes"].outcome is not Outcome.NO_DATA
 

@@ -65,10 +65,10 @@ def watched(shared_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     if prometheus_server.programs() is None:
         pytest.skip("no `prometheus` here: `make servers` fetches Debian's package")
     for attempt in range(1, ATTEMPTS + 1):
-        with _watched(shared_lab, tmp_path_factory.mktemp("prometheus") / "data") as found:
+        with _watched(shared_lab, tmp_path_factory.mktemp("prometheus") / "data") as run_watched:
             # A server that did not come to scrape every second says nothing about what chainmark measured.
-            if attempt == ATTEMPTS or found.imported.manifest.status is Status.VALID:
-                yield found
+            if attempt == ATTEMPTS or run_watched.imported.manifest.status is Status.VALID:
+                yield run_watched
                 return
         for run in shared_lab.store.sealed():
             shared_lab.store.remove(run)
@@ -151,8 +151,8 @@ def _kept(pages: list[str]) -> bool:
 
 def _value(page: str, name: str) -> float:
     families = text_string_to_metric_families(page)  # type: ignore[no-untyped-call]
-    samples = [one for family in families for one in family.samples]
-    return max((one.value for one in samples if one.name == name), default=0.0)
+    samples = [sample for family in families for sample in family.samples]
+    return max((sample.value for sample in samples if sample.name == name), default=0.0)
 
 
 def test_the_import_is_valid_and_whole(watched: Watched) -> None:
@@ -164,9 +164,9 @@ def test_the_import_is_valid_and_whole(watched: Watched) -> None:
 def test_every_block_is_the_same_block(watched: Watched) -> None:
     """Size and transactions of each height, from the gauges of Prometheus and from the blocks themselves: equal."""
     own = watched.own.events("blocks").select("height", "transactions", size="size_bytes", rounds="round")
-    told = watched.imported.samples("block").drop_nulls("block_transactions")
-    both = told.join(own, on="height")
-    assert both.height == told.height >= 5
+    frame = watched.imported.samples("block").drop_nulls("block_transactions")
+    both = frame.join(own, on="height")
+    assert both.height == frame.height >= 5
     assert both["block_transactions"].to_list() == both["transactions"].cast(pl.Float64).to_list()
     assert both["block_size_bytes"].to_list() == both["size"].cast(pl.Float64).to_list()
 
@@ -219,6 +219,6 @@ def test_prometheus_itself_has_scraped_it(watched: Watched) -> None:
 
 
 def test_raw_answers_are_kept(watched: Watched) -> None:
-    kept = Path(watched.imported.path) / "raw" / "prometheus"
-    assert len(list(kept.glob("*.json.zst"))) >= 3
+    path = Path(watched.imported.path) / "raw" / "prometheus"
+    assert len(list(path.glob("*.json.zst"))) >= 3
     assert watched.imported.verify() == []

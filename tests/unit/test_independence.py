@@ -147,10 +147,12 @@ try:
 except UsageError as error:
     print(error.message)
 """
-    found = _ran(root, "-c", everything, *names)
-    assert found.returncode == 0, found.stderr[-2000:]
-    metrics, refused = found.stdout.splitlines()
-    assert [one.partition(":")[0] for one in metrics.split()] == [name for name in SYSTEMS if name != removed]
+    process = _ran(root, "-c", everything, *names)
+    assert process.returncode == 0, process.stderr[-2000:]
+    metrics, refused = process.stdout.splitlines()
+    assert [metric_name.partition(":")[0] for metric_name in metrics.split()] == [
+        name for name in SYSTEMS if name != removed
+    ]
     assert refused == f"there is no system `{removed}`"
 
 
@@ -175,9 +177,9 @@ def test_the_commands_help_without_a_system_and_offer_nothing_of_it(without_one:
     """A what-if or a corpus of a system that is not installed would be an option that nothing understands."""
     removed, root = without_one
     shown = "".join(
-        found.stdout
+        process.stdout
         for command in (["--help"], ["predict", "--help"], ["corpus", "--help"], ["corpus", "import", "--help"])
-        if (found := _ran(root, "-m", "chainmark.cli", *command)).returncode == 0
+        if (process := _ran(root, "-m", "chainmark.cli", *command)).returncode == 0
     )
     assert shown.count("Usage: ") == 4
     of_system = {"cardano": ["--fetch-concurrency", "--lose-region"], "mesh": ["Mesh", "rosetta"]}
@@ -210,9 +212,9 @@ def test_common_rooms_import_nothing_of_a_system(copy: Path) -> None:
     assert len(own) > 50
     assert len(named) > 30
     everything = "import sys, importlib, chainmark; [importlib.import_module(name) for name in sys.argv[1:]]"
-    found = _ran(copy, "-c", f"{everything}; print(chainmark.__file__)", *sorted(own | named))
-    assert found.returncode == 0, found.stderr[-2000:]
-    assert found.stdout.startswith(str(copy))
+    process = _ran(copy, "-c", f"{everything}; print(chainmark.__file__)", *sorted(own | named))
+    assert process.returncode == 0, process.stderr[-2000:]
+    assert process.stdout.startswith(str(copy))
 
 
 def test_common_rooms_pass_their_tests_without_a_system(copy: Path) -> None:

@@ -33,28 +33,28 @@ def _members(node: ast.ClassDef) -> dict[str, ast.FunctionDef]:
 
 
 def _is_property(node: ast.FunctionDef) -> bool:
-    return any(isinstance(one, ast.Name) and one.id == "property" for one in node.decorator_list)
+    return any(isinstance(decorator, ast.Name) and decorator.id == "property" for decorator in node.decorator_list)
 
 
 def _stated(node: ast.FunctionDef) -> Parameters:
     """Name, whether by keyword only, and whether there is a default, of every parameter but `self`."""
     arguments = node.args
-    given = [*arguments.posonlyargs, *arguments.args]
-    first_default = len(given) - len(arguments.defaults)
-    found = [(one.arg, "any", place >= first_default) for place, one in enumerate(given)]
-    found += [
-        (one.arg, "keyword", default is not None)
-        for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    positional = [*arguments.posonlyargs, *arguments.args]
+    first_default = len(positional) - len(arguments.defaults)
+    parameters = [(argument.arg, "any", place >= first_default) for place, argument in enumerate(positional)]
+    parameters += [
+        (argument.arg, "keyword", default is not None)
+        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
     ]
-    return [one for one in found if one[0] != "self"]
+    return [parameter for parameter in parameters if parameter[0] != "self"]
 
 
 def _compiled(what: object) -> Parameters:
     assert callable(what)
     keyword = inspect.Parameter.KEYWORD_ONLY
     return [
-        (name, "keyword" if one.kind is keyword else "any", one.default is not inspect.Parameter.empty)
-        for name, one in inspect.signature(what).parameters.items()
+        (name, "keyword" if parameter.kind is keyword else "any", parameter.default is not inspect.Parameter.empty)
+        for name, parameter in inspect.signature(what).parameters.items()
         if name not in ("self", "$self")
     ]
 
@@ -74,15 +74,15 @@ def test_a_function_takes_what_the_stub_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_a_class_has_the_members_of_the_stub_and_they_take_what_it_says(name: str) -> None:
-    made, stated = getattr(_native, name), _members(CLASSES[name])
-    assert _public(dir(made)) == _public(list(stated))
+    members, stated = getattr(_native, name), _members(CLASSES[name])
+    assert _public(dir(members)) == _public(list(stated))
     for member, node in stated.items():
         if member == "__init__":
-            assert _compiled(made) == _stated(node)
+            assert _compiled(members) == _stated(node)
         elif _is_property(node):
-            assert inspect.isgetsetdescriptor(getattr(made, member)), member
+            assert inspect.isgetsetdescriptor(getattr(members, member)), member
         else:
-            assert _compiled(getattr(made, member)) == _stated(node), member
+            assert _compiled(getattr(members, member)) == _stated(node), member
 
 
 def test_dictionaries_have_the_keys_of_the_stub() -> None:

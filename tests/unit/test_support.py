@@ -33,7 +33,7 @@ class _Store:
         self.kept.remove(run)
 
     def make(self, failing: Sequence[str]) -> None:
-        gates = [Gate(id=one, label=one, status=GateStatus.FAIL, measured="m", limit="l") for one in failing]
+        gates = [Gate(id=name, label=name, status=GateStatus.FAIL, measured="m", limit="l") for name in failing]
         gates.append(Gate(id="observed", label="seen", status=GateStatus.PASS, measured="m", limit="l"))
         self.made += 1
         self.kept.append(SimpleNamespace(run_id=f"run{self.made}", manifest=SimpleNamespace(gates=gates)))

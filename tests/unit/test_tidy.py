@@ -42,14 +42,14 @@ def _modules() -> Iterator[tuple[str, Path]]:
 
 
 def _imports(path: Path) -> set[str]:
-    found = set()
+    names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return {name for name in found if name.split(".")[0] == "chainmark"}
+            names.add(node.module)
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name for name in names if name.split(".")[0] == "chainmark"}
 
 
 def _package(module: str) -> str:
@@ -154,14 +154,14 @@ def _formats_a_number(node: ast.AST) -> bool:
 
 def test_one_module_makes_a_number_a_text() -> None:
     """A figure reads alike in a table, a sentence and an error only if one place knows how many digits it has."""
-    found = {
+    places = {
         path.relative_to(PACKAGE).as_posix(): getattr(node, "lineno", 0)
         for _, path in _modules()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if _formats_a_number(node)
     }
-    assert {name: line for name, line in found.items() if name not in OWN_NUMBERS} == {}
-    assert OWN_NUMBERS.keys() <= found.keys(), "no longer needs an exemption"
+    assert {name: line for name, line in places.items() if name not in OWN_NUMBERS} == {}
+    assert OWN_NUMBERS.keys() <= places.keys(), "no longer needs an exemption"
 
 
 def _uses(source: Path) -> dict[str, set[str]]:
@@ -169,7 +169,7 @@ def _uses(source: Path) -> dict[str, set[str]]:
     gathering = {"mod", "lib"}
     paths = {path.relative_to(source).with_suffix("").parts: path for path in sorted(source.rglob("*.rs"))}
     files = {parts: path for parts, path in paths.items() if parts[-1] not in gathering}
-    found: dict[str, set[str]] = {}
+    uses: dict[str, set[str]] = {}
     for parts, path in files.items():
         code = re.sub(r"//.*", "", path.read_text(encoding="utf-8"))
         used = set()
@@ -179,8 +179,8 @@ def _uses(source: Path) -> dict[str, set[str]]:
             # What lies below a file is a part of it.
             if target[: len(parts)] != parts:
                 used.add("/".join(target))
-        found["/".join(parts)] = used
-    return found
+        uses["/".join(parts)] = used
+    return uses
 
 
 @pytest.mark.parametrize("crate", sorted(ROOT.glob("crates/*/src")), ids=lambda path: path.parent.name)

@@ -108,8 +108,8 @@ def serve(work: Callable[[], None], port: int) -> None:
         def do_GET(self) -> None:
             """Work, or the metrics."""
             if self.path == "/metrics":
-                told = {"pool_active": POOL.active, "pool_max": PLACES}
-                body = "".join(f"# TYPE {name} gauge\n{name} {value}\n" for name, value in told.items()).encode()
+                pool_usage = {"pool_active": POOL.active, "pool_max": PLACES}
+                body = "".join(f"# TYPE {name} gauge\n{name} {value}\n" for name, value in pool_usage.items()).encode()
             else:
                 work()
                 body = b'{"right":true}'

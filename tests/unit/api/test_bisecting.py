@@ -77,44 +77,44 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Whole]:
             def begin(self, *run: Any) -> None:
                 seen.extend(live_searches(lab.store / "experiments"))
 
-        told = Watching()
-        document = lab.search(progress=told)
-        yield _Whole(document, lab.system.made, seen, live_searches(lab.store / "experiments"), told.lines)
+        listener = Watching()
+        document = lab.search(progress=listener)
+        yield _Whole(document, lab.system.made, seen, live_searches(lab.store / "experiments"), listener.lines)
 
 
 def test_the_version_that_brought_the_change_is_found(whole: _Whole) -> None:
     document = whole.document
-    found = _result(document)
-    assert (found.way, found.first, found.last) == (Way.FOUND, 23, 23)
+    report = _result(document)
+    assert (report.way, report.first, report.last) == (Way.FOUND, 23, 23)
     assert (document.verdict, document.verdict.exit_code, document.word) == (Verdict.PASS, 0, "FOUND")
-    assert found.metric_id == "latency_s"
-    assert found.effect is not None
-    assert found.effect.low < 0.3 < found.effect.high
-    assert found.chance is not None
-    assert found.chance >= 0.95
-    assert sum(found.chances) == pytest.approx(1.0)
-    assert found.step_across is not None
-    assert found.step_across.labels == ("v22", "v23")
-    assert found.step_across.verdict is Verdict.FAIL
-    assert found.runs == len(whole.made) < 30
-    for step in found.steps:
+    assert report.metric_id == "latency_s"
+    assert report.effect is not None
+    assert report.effect.low < 0.3 < report.effect.high
+    assert report.chance is not None
+    assert report.chance >= 0.95
+    assert sum(report.chances) == pytest.approx(1.0)
+    assert report.step_across is not None
+    assert report.step_across.labels == ("v22", "v23")
+    assert report.step_across.verdict is Verdict.FAIL
+    assert report.runs == len(whole.made) < 30
+    for step in report.steps:
         assert step.outcome is (SideState.BAD if step.place >= 23 else SideState.GOOD)
-    assert found.steps[-1].left == 1
+    assert report.steps[-1].left == 1
     assert "v23" in document.sentence
     assert all(f"v{place}" in document.text() for place in (22, 23))
 
 
 def test_the_path_so_far_is_shown_while_it_is_searched(whole: _Whole) -> None:
     """Whoever watches sees what is tried and what each step has shown; afterwards nothing is left of it."""
-    found, seen = _result(whole.document), whole.seen
+    report, seen = _result(whole.document), whole.seen
     assert (seen[0].good, seen[0].bad, seen[0].left, seen[0].followed) == ("v0", "v40", 40, "")
     last = seen[-1]
     assert last.followed.startswith("latency")
-    assert last.runs == found.runs - 1
-    path = [(step.place, step.outcome, step.left) for step in found.steps]
-    told = [(step.place, step.outcome, step.left) for step in last.steps]
-    assert len(told) >= 4
-    assert told[:4] == path[:4]
+    assert last.runs == report.runs - 1
+    path = [(step.place, step.outcome, step.left) for step in report.steps]
+    steps = [(step.place, step.outcome, step.left) for step in last.steps]
+    assert len(steps) >= 4
+    assert steps[:4] == path[:4]
     assert whole.left == []
 
 
@@ -124,21 +124,21 @@ def test_every_revision_is_measured_beside_fresh_runs_of_the_ends(
     """Or a machine that drifts would be taken for a change."""
     lab = _Lab(LineSystem(change=9), profile, monkeypatch)
     lab.search()
-    made = lab.system.made
-    first = next(place for place, number in enumerate(made) if 0 < number < 40)
-    assert set(made[: first - 1]) == {0, 40}
-    for left, right in zip(made[first - 1 :: 2], made[first::2], strict=True):
+    run_numbers = lab.system.made
+    first = next(place for place, number in enumerate(run_numbers) if 0 < number < 40)
+    assert set(run_numbers[: first - 1]) == {0, 40}
+    for left, right in zip(run_numbers[first - 1 :: 2], run_numbers[first::2], strict=True):
         assert len({left, right} & {0, 40}) == 1
-    assert abs(made.count(0) - made.count(40)) <= 1
+    assert abs(run_numbers.count(0) - run_numbers.count(40)) <= 1
 
 
 def test_versions_that_do_not_build_make_the_answer_a_range(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lab = _Lab(LineSystem(change=23, unbuildable=frozenset({22, 23})), profile, monkeypatch)
     document = lab.search()
-    found = _result(document)
-    assert (found.way, found.first, found.last) == (Way.RANGE, 22, 24)
+    report = _result(document)
+    assert (report.way, report.first, report.last) == (Way.RANGE, 22, 24)
     assert document.verdict.exit_code == 0
-    assert found.skipped == {
+    assert report.skipped == {
         22: "v22 does not build: main.go:9: undefined: halt",
         23: "v23 does not build: main.go:9: undefined: halt",
     }
@@ -148,9 +148,9 @@ def test_versions_that_do_not_build_make_the_answer_a_range(profile: Path, monke
 
 def test_a_version_whose_nodes_fail_is_left_out_after_two_runs(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lab = _Lab(LineSystem(change=11, failing=frozenset({20})), profile, monkeypatch)
-    found = _result(lab.search())
-    assert (found.way, found.last) == (Way.FOUND, 11)
-    assert found.skipped == {20: "no node died: node0 died"}
+    report = _result(lab.search())
+    assert (report.way, report.last) == (Way.FOUND, 11)
+    assert report.skipped == {20: "no node died: node0 died"}
     assert lab.system.made.count(20) == 2
 
 
@@ -159,11 +159,11 @@ def test_where_the_bad_side_fails_its_runs_the_first_that_fails_is_found(
 ) -> None:
     lab = _Lab(LineSystem(failing=frozenset(range(31, 41))), profile, monkeypatch)
     document = lab.search()
-    found = _result(document)
-    assert (found.way, found.first, found.last) == (Way.FOUND, 31, 31)
-    assert found.followed == "failing runs"
-    assert found.step_across is not None
-    assert found.step_across.verdict is Verdict.FAIL
+    report = _result(document)
+    assert (report.way, report.first, report.last) == (Way.FOUND, 31, 31)
+    assert report.followed == "failing runs"
+    assert report.step_across is not None
+    assert report.step_across.verdict is Verdict.FAIL
     assert "v31" in document.text()
 
 
@@ -180,20 +180,20 @@ def test_without_a_change_nothing_is_looked_for(profile: Path, monkeypatch: pyte
 def test_a_metric_that_is_named_may_have_become_better(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which commit made it faster is as good a question."""
     lab = _Lab(LineSystem(change=5, factor=0.8, metric_id="cpu_cores"), profile, monkeypatch)
-    found = _result(lab.search(metric="cpu_cores"))
-    assert (found.way, found.last, found.metric_id) == (Way.FOUND, 5, "cpu_cores")
-    assert found.effect is not None
-    assert found.effect.change == pytest.approx(-0.2, abs=0.03)
+    report = _result(lab.search(metric="cpu_cores"))
+    assert (report.way, report.last, report.metric_id) == (Way.FOUND, 5, "cpu_cores")
+    assert report.effect is not None
+    assert report.effect.change == pytest.approx(-0.2, abs=0.03)
 
 
 def test_a_metric_that_is_better_when_higher_is_followed_downwards(
     profile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = _Lab(LineSystem(change=33, factor=0.7, metric_id="throughput_per_s"), profile, monkeypatch)
-    found = _result(lab.search())
-    assert (found.last, found.metric_id) == (33, "throughput_per_s")
-    assert found.effect is not None
-    assert found.effect.low < -0.3 < found.effect.high
+    report = _result(lab.search())
+    assert (report.last, report.metric_id) == (33, "throughput_per_s")
+    assert report.effect is not None
+    assert report.effect.low < -0.3 < report.effect.high
 
 
 def test_versions_that_are_one_program_are_not_told_apart_by_runs(
@@ -201,23 +201,23 @@ def test_versions_that_are_one_program_are_not_told_apart_by_runs(
 ) -> None:
     """A commit that changes no byte of the program cannot have brought the change."""
     lab = _Lab(LineSystem(change=4, last=6, same=frozenset({3})), profile, monkeypatch)
-    found = _result(lab.search(bad="v6"))
-    assert (found.way, found.last) == (Way.FOUND, 4)
-    assert found.chances[2] == 0.0 or 2 not in lab.system.made
+    report = _result(lab.search(bad="v6"))
+    assert (report.way, report.last) == (Way.FOUND, 4)
+    assert report.chances[2] == 0.0 or 2 not in lab.system.made
 
 
 def test_with_too_few_runs_what_is_left_is_told(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lab = _Lab(LineSystem(change=23), profile, monkeypatch)
     document = lab.search(most_runs=8)
-    found = _result(document)
-    assert (found.way, document.verdict.exit_code) == (Way.UNDECIDED, 3)
-    assert found.first is not None
-    assert found.last is not None
-    assert found.first <= 23 <= found.last
-    assert found.runs == 8
-    again = cm.bisect(resume=found.experiment, most_runs=60, store=lab.store)
+    report = _result(document)
+    assert (report.way, document.verdict.exit_code) == (Way.UNDECIDED, 3)
+    assert report.first is not None
+    assert report.last is not None
+    assert report.first <= 23 <= report.last
+    assert report.runs == 8
+    again = cm.bisect(resume=report.experiment, most_runs=60, store=lab.store)
     assert _result(again).last == 23
-    assert f"--resume {found.experiment} --most-runs 16" in document.text()
+    assert f"--resume {report.experiment} --most-runs 16" in document.text()
 
 
 @pytest.mark.parametrize("stopped_at", [2, 3, 5, 8, 11])
@@ -231,16 +231,16 @@ def test_an_interrupted_search_goes_on_as_if_it_had_not_been(
             raise KeyboardInterrupt
 
     lab.system.on_run = stop
-    told = Told()
+    listener = Told()
     with pytest.raises(KeyboardInterrupt):
-        lab.search(progress=told)
+        lab.search(progress=listener)
     (folder,) = (lab.store / "experiments").iterdir()
     if stopped_at > 1:
-        assert told.lines[-1] == f"interrupted: the finished runs are kept; continue with `--resume {folder.name}`"
+        assert listener.lines[-1] == f"interrupted: the finished runs are kept; continue with `--resume {folder.name}`"
     lab.system.on_run = lambda _: None
-    found = _result(cm.bisect(resume=folder.name, store=lab.store))
-    assert (found.way, found.last) == (Way.FOUND, 23)
-    assert found.runs <= _result(whole.document).runs + 2
+    report = _result(cm.bisect(resume=folder.name, store=lab.store))
+    assert (report.way, report.last) == (Way.FOUND, 23)
+    assert report.runs <= _result(whole.document).runs + 2
 
 
 def test_progress_says_which_step_how_far_and_how_much_is_left(whole: _Whole) -> None:
@@ -289,8 +289,8 @@ def test_ends_that_do_not_build_or_are_one_program_are_refused(profile: Path, mo
 
 def test_what_is_resumed_was_ordered_already(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lab = _Lab(LineSystem(), profile, monkeypatch)
-    with pytest.raises(UsageError, match="`x` already has its settings") as given:
+    with pytest.raises(UsageError, match="`x` already has its settings") as error:
         cm.bisect(resume="x", good="v1", store=lab.store)
-    assert given.value.hint == "omit `--good` when you resume"
+    assert error.value.hint == "omit `--good` when you resume"
     with pytest.raises(UsageError, match="requires a profile, a good version and a bad version"):
         cm.bisect(profile, good="v1", store=lab.store)

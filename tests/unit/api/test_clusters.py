@@ -58,7 +58,7 @@ def test_an_import_on_this_machine_loads_nothing_of_the_engine(tmp_path: Path) -
 def test_a_cluster_without_the_extra_is_an_error_with_what_to_install(
     arguments: list[str], environment: dict[str, str], tmp_path: Path
 ) -> None:
-    code, _, told = _typed("--store", str(tmp_path), *arguments, absent=True, **environment)
+    code, _, output = _typed("--store", str(tmp_path), *arguments, absent=True, **environment)
     assert code == 2
-    assert "error: a cluster needs the library dask.distributed, which is not installed" in told
-    assert "hint: `pip install 'chainmark[cluster]'`" in told
+    assert "error: a cluster needs the library dask.distributed, which is not installed" in output
+    assert "hint: `pip install 'chainmark[cluster]'`" in output

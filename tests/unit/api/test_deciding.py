@@ -29,8 +29,8 @@ from tests.unit.lab.stand_in import Profile, StandIn
 
 
 def _over(pair: tuple[list[SyntheticRun], list[SyntheticRun]], most: int = 8) -> tuple[bool, list[str]]:
-    told = Told()
-    return is_over(decide(*pair), most, relay(told, None)), told.lines
+    listener = Told()
+    return is_over(decide(*pair), most, relay(listener, None)), listener.lines
 
 
 @pytest.mark.parametrize("factors", [{}, {"tx_latency_s": 3.0}], ids=["equal", "three times as slow"])
@@ -39,9 +39,9 @@ def test_what_is_decided_needs_no_more_runs(factors: dict[str, float]) -> None:
 
 
 def test_what_noise_leaves_open_goes_on_and_says_so() -> None:
-    over, told = _over(sides(run_noise=0.2, repetitions=2))
+    over, messages = _over(sides(run_noise=0.2, repetitions=2))
     assert not over
-    assert told[0].startswith("after 2 runs per side undecided: ")
+    assert messages[0].startswith("after 2 runs per side undecided: ")
 
 
 def test_sides_that_cannot_be_compared_are_not_run_again_and_again() -> None:
@@ -49,8 +49,8 @@ def test_sides_that_cannot_be_compared_are_not_run_again_and_again() -> None:
     baseline, candidate = sides(repetitions=2)
     for run in candidate:
         run.manifest = run.manifest.model_copy(update={"workload": {**run.manifest.workload, "load.rate": 1}})
-    over, told = _over((baseline, candidate))
-    assert (over, told) == (True, ["the two sides cannot be compared, and more runs will not change that"])
+    over, messages = _over((baseline, candidate))
+    assert (over, messages) == (True, ["the two sides cannot be compared, and more runs will not change that"])
 
 
 def test_a_machine_that_was_busy_for_some_runs_does_not_end_what_more_runs_may_decide() -> None:
@@ -59,9 +59,9 @@ def test_a_machine_that_was_busy_for_some_runs_does_not_end_what_more_runs_may_d
     busy = Gate(id="pressure", label="did not wait", status=GateStatus.FAIL, measured="50 %", limit="<= 10 %")
     for run in baseline[:2]:
         run.manifest = run.manifest.model_copy(update={"status": Status.INVALID, "gates": [busy]})
-    over, told = _over((baseline, candidate))
+    over, messages = _over((baseline, candidate))
     assert not over
-    assert "the two sides cannot be compared" not in " ".join(told)
+    assert "the two sides cannot be compared" not in " ".join(messages)
 
 
 def test_a_machine_that_never_has_time_is_said_to_be_the_reason(
@@ -94,11 +94,13 @@ def test_a_branch_is_called_by_its_build_and_one_that_changes_nothing_is_told_be
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Later runs must not be of what the branch has become; and who forgot to commit would wait for an A/A."""
-    system, told = _Named(), Told()
+    system, listener = _Named(), Told()
     monkeypatch.setattr(experimenting, "resolve_launchable", lambda *_: (system, Profile(system="cometbft", name="p")))
-    cm.experiment("p", baseline="git:.main", candidate="git:.feature", repeat=1, store=tmp_path, progress=told)
+    cm.experiment("p", baseline="git:.main", candidate="git:.feature", repeat=1, store=tmp_path, progress=listener)
     assert {run.manifest.subject.version for run in Store(tmp_path).sealed()} == {"main@4f2cb01", "feature@4f2cb01"}
-    assert "warning: main@4f2cb01 and feature@4f2cb01 are the same build: the comparison will be an A/A" in told.lines
+    assert (
+        "warning: main@4f2cb01 and feature@4f2cb01 are the same build: the comparison will be an A/A" in listener.lines
+    )
 
 
 MARGINS = {"tx_latency_s": 0.2}
@@ -135,18 +137,18 @@ class _Experiment:
         return self.rounds, self.rounds
 
 
-def _looked_at(monkeypatch: pytest.MonkeyPatch, made: _Experiment, decided_after: int = 99) -> list[int]:
+def _looked_at(monkeypatch: pytest.MonkeyPatch, experiment: _Experiment, decided_after: int = 99) -> list[int]:
     """After which rounds the runs were looked at, where so many decide."""
     looks: list[int] = []
 
-    def over(found: int, most: int, listener: object) -> bool:
-        assert most == made.record.length.most
-        looks.append(found)
-        return found >= decided_after
+    def over(number: int, most: int, listener: object) -> bool:
+        assert most == experiment.record.length.most
+        looks.append(number)
+        return number >= decided_after
 
     def decided(baseline: int, candidate: int, history: object, *, margins: object) -> int:
         assert margins == MARGINS
-        assert candidate == made.rounds
+        assert candidate == experiment.rounds
         return baseline
 
     def compared(runs: object, store: object, how: How) -> object:
@@ -159,17 +161,17 @@ def _looked_at(monkeypatch: pytest.MonkeyPatch, made: _Experiment, decided_after
     monkeypatch.setattr(experimenting, "decide", decided)
     monkeypatch.setattr(experimenting, "is_over", over)
     monkeypatch.setattr(experimenting, "compared", compared)
-    document: Any = experimenting._until_decided(made, store, relay(Told(), None))  # type: ignore[arg-type]
-    assert document == (made.rounds, made.rounds)
-    assert made.ended_at == made.rounds
+    document: Any = experimenting._until_decided(experiment, store, relay(Told(), None))  # type: ignore[arg-type]
+    assert document == (experiment.rounds, experiment.rounds)
+    assert experiment.ended_at == experiment.rounds
     return looks
 
 
 def test_an_experiment_makes_no_run_more_than_was_allowed_and_looks_after_each(monkeypatch: pytest.MonkeyPatch) -> None:
     """The looks are what the error is spent on: one that nobody accounts for is a false alarm."""
-    made = _Experiment(6)
-    assert _looked_at(monkeypatch, made) == [2, 3, 4, 5]
-    assert made.rounds == 6
+    experiment = _Experiment(6)
+    assert _looked_at(monkeypatch, experiment) == [2, 3, 4, 5]
+    assert experiment.rounds == 6
     early = _Experiment(6)
     assert _looked_at(monkeypatch, early, decided_after=3) == [2, 3]
     assert early.rounds == 3
@@ -177,15 +179,15 @@ def test_an_experiment_makes_no_run_more_than_was_allowed_and_looks_after_each(m
 
 def test_a_fixed_number_of_runs_is_made_whatever_they_show(monkeypatch: pytest.MonkeyPatch) -> None:
     for most in (1, 3):
-        made = _Experiment(most, stops_early=False)
-        assert _looked_at(monkeypatch, made, decided_after=0) == []
-        assert made.rounds == most
+        experiment = _Experiment(most, stops_early=False)
+        assert _looked_at(monkeypatch, experiment, decided_after=0) == []
+        assert experiment.rounds == most
 
 
 def test_added_runs_are_all_made_before_anybody_looks_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = _Experiment(3, more=2, rounds=3)
-    assert _looked_at(monkeypatch, made, decided_after=0) == []
-    assert made.rounds == 5
+    experiment = _Experiment(3, more=2, rounds=3)
+    assert _looked_at(monkeypatch, experiment, decided_after=0) == []
+    assert experiment.rounds == 5
     # Those planned are looked at as planned.
     open_ = _Experiment(3, more=2, rounds=1)
     assert _looked_at(monkeypatch, open_) == [2]
@@ -193,24 +195,24 @@ def test_added_runs_are_all_made_before_anybody_looks_again(monkeypatch: pytest.
 
 
 def test_an_instrument_that_keeps_failing_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = _Experiment(6)
-    made.fails_after = 1
-    assert _looked_at(monkeypatch, made) == []
-    assert made.rounds == 1
+    experiment = _Experiment(6)
+    experiment.fails_after = 1
+    assert _looked_at(monkeypatch, experiment) == []
+    assert experiment.rounds == 1
 
 
 @pytest.mark.parametrize(
-    ("rounds", "told"), [(0, []), (1, ["interrupted: the finished runs are kept; continue with `--resume e1`"])]
+    ("rounds", "messages"), [(0, []), (1, ["interrupted: the finished runs are kept; continue with `--resume e1`"])]
 )
 def test_who_interrupts_it_is_told_how_to_go_on_if_there_is_anything(
-    monkeypatch: pytest.MonkeyPatch, rounds: int, told: list[str]
+    monkeypatch: pytest.MonkeyPatch, rounds: int, messages: list[str]
 ) -> None:
-    made, listener = _Experiment(6), Told()
-    made.interrupted_after = rounds
+    experiment, listener = _Experiment(6), Told()
+    experiment.interrupted_after = rounds
     monkeypatch.setattr(experimenting, "machine_to_itself", nullcontext)
     with pytest.raises(KeyboardInterrupt):
-        experimenting._until_decided(made, SimpleNamespace(), relay(listener, None))  # type: ignore[arg-type]
-    assert listener.lines == told
+        experimenting._until_decided(experiment, SimpleNamespace(), relay(listener, None))  # type: ignore[arg-type]
+    assert listener.lines == messages
 
 
 def _open(chances: dict[int, float], runs: int = 4) -> Any:
@@ -232,24 +234,24 @@ def _open(chances: dict[int, float], runs: int = 4) -> Any:
     ],
 )
 def test_what_will_hardly_be_decided_is_given_up_after_some_runs(runs: int, chance: float, *, over: bool) -> None:
-    told = Told()
-    assert is_over(_open({7: 1.0, 8: chance}, runs), 8, relay(told, None)) is over
-    assert told.lines[0] == (
+    listener = Told()
+    assert is_over(_open({7: 1.0, 8: chance}, runs), 8, relay(listener, None)) is over
+    assert listener.lines[0] == (
         f"after {runs} runs per side undecided: latency; {100 * chance:.0f} % probability of a decision with 8 runs "
         f"per side"
     )
-    assert told.lines[1:] == (
+    assert listener.lines[1:] == (
         ["stopped: the remaining planned runs are unlikely to lead to a decision"] if over else []
     )
 
 
 def test_what_the_planned_runs_do_not_reach_at_all_is_given_up() -> None:
-    told = Told()
-    assert is_over(_open({7: 1.0}), 8, relay(told, None))
-    assert told.lines[0].endswith("; 0 % probability of a decision with 8 runs per side")
+    listener = Told()
+    assert is_over(_open({7: 1.0}), 8, relay(listener, None))
+    assert listener.lines[0].endswith("; 0 % probability of a decision with 8 runs per side")
 
 
 def test_without_a_forecast_nothing_is_given_up() -> None:
-    told = Told()
-    assert not is_over(_open({}, LEAST_BEFORE_GIVING_UP), 8, relay(told, None))
-    assert told.lines == [f"after {LEAST_BEFORE_GIVING_UP} runs per side undecided: latency"]
+    listener = Told()
+    assert not is_over(_open({}, LEAST_BEFORE_GIVING_UP), 8, relay(listener, None))
+    assert listener.lines == [f"after {LEAST_BEFORE_GIVING_UP} runs per side undecided: latency"]

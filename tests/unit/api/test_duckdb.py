@@ -24,8 +24,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _figure(store: Path, metric: str, statistic: str) -> pl.DataFrame:
-    found = cm.figures(store=store)
-    return found.filter((pl.col("metric") == metric) & (pl.col("statistic") == statistic))
+    frame = cm.figures(store=store)
+    return frame.filter((pl.col("metric") == metric) & (pl.col("statistic") == statistic))
 
 
 def test_the_guides_queries_give_the_figures_of_the_runs(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,15 +47,15 @@ _CELL = ("7dfb6c4e-0001-4000-8000-000000000001", "1", "25", "1024", "2225", "0",
 
 
 def _seal(store: FixedStore, run: SyntheticRun) -> None:
-    made = store.create("cometbft", run.manifest.profile_name, run.manifest.subject.version, {})
+    unfinished = store.create("cometbft", run.manifest.profile_name, run.manifest.subject.version, {})
     for population, frame in run.frames.items():
-        made.write_samples(population, frame)
-    known = run.manifest.model_copy(update={"run_id": made.run_id})
-    made.seal(known, run.catalogue, list(run.summaries().values()))
+        unfinished.write_samples(population, frame)
+    known = run.manifest.model_copy(update={"run_id": unfinished.run_id})
+    unfinished.seal(known, run.catalogue, list(run.summaries().values()))
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A store with an experiment and a run that can be followed, and what the examples name, in one folder."""
     folder = tmp_path_factory.mktemp("known")
     store = FixedStore(folder / "store")
@@ -84,12 +84,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture
-def known(made: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def known(paths: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """A copy of it for each test, whose store is that of the commands."""
-    folder = made["folder"].parent
+    folder = paths["folder"].parent
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
-    return {name: tmp_path / path.relative_to(folder) for name, path in made.items()}
+    return {name: tmp_path / path.relative_to(folder) for name, path in paths.items()}
 
 
 @pytest.fixture
@@ -123,8 +123,8 @@ def test_every_public_name_loads_and_is_listed() -> None:
 def test_the_package_of_comparing_does_not_hide_the_function() -> None:
     """Importing a package puts it into the one that it is in, under its own name."""
     code = "import chainmark, chainmark.compare.verdict; print(chainmark.compare.__module__)"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert told.strip() == "chainmark.api.comparing"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output.strip() == "chainmark.api.comparing"
     assert isinstance(sys.modules["chainmark.compare"], ModuleType)
 
 

@@ -47,9 +47,9 @@ def test_a_span_needs_its_system_and_a_run_must_exist(tmp_path: Path) -> None:
 
 
 def test_a_span_is_kept_whole_and_taken_away(tmp_path: Path) -> None:
-    made = cm.annotate("2026-01-01", "links shared", system="cardano", until="2026-01-02", store=tmp_path)
-    assert made.reach == "2026-01-01T00:00:00Z to 2026-01-02T23:59:59Z"
-    assert cm.notes(tmp_path).annotations == [made]
+    annotation = cm.annotate("2026-01-01", "links shared", system="cardano", until="2026-01-02", store=tmp_path)
+    assert annotation.reach == "2026-01-01T00:00:00Z to 2026-01-02T23:59:59Z"
+    assert cm.notes(tmp_path).annotations == [annotation]
     cm.unnote("cardano", "2026-01-01", store=tmp_path)
     assert cm.notes(tmp_path).annotations == []
 

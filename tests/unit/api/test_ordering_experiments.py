@@ -41,9 +41,9 @@ class _Gating(StandIn):
 
     def execute(self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress) -> Execution:
         """Its peers differ a little from run to run."""
-        made = super().execute(profile, order, run, progress)
+        execution = super().execute(profile, order, run, progress)
         nodes = frames(order.seed, (), 0.01, 10)["node"].with_columns(peer_count=pl.lit(3.0 + 0.01 * (order.seed % 3)))
-        return replace(made, samples={"node": nodes})
+        return replace(execution, samples={"node": nodes})
 
     def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:
         """The rate."""
@@ -57,24 +57,24 @@ class _Builds(_Gating):
         """By their hashes."""
         hashes = {"v1": "f00", "v2": "f00", "v3": "ba7"}
         return [
-            (Subject(system=self.name, name=self.title, version=version, binary_sha256=one), Path())
-            for version, one in hashes.items()
+            (Subject(system=self.name, name=self.title, version=version, binary_sha256=revision_hash), Path())
+            for version, revision_hash in hashes.items()
         ]
 
 
 @pytest.fixture
 def system(monkeypatch: pytest.MonkeyPatch) -> _Gating:
     """The system that profiles are of; a setting is the rate."""
-    found = _Builds()
+    builds = _Builds()
 
     def resolved(name: str, settings: Mapping[str, int] | Sequence[str]) -> tuple[_Gating, Profile]:
         rates = [int(text.partition("=")[2]) for text in as_settings(settings)]
-        return found, Profile(system="cometbft", name=name, rate=rates[-1] if rates else 1)
+        return builds, Profile(system="cometbft", name=name, rate=rates[-1] if rates else 1)
 
     monkeypatch.setattr(experimenting, "resolve_launchable", resolved)
-    monkeypatch.setattr(experimenting, "load_system", lambda name: found)
+    monkeypatch.setattr(experimenting, "load_system", lambda name: builds)
     monkeypatch.setattr(experimenting, "launchable", lambda loaded: loaded)
-    return found
+    return builds
 
 
 def _runs(store: Path) -> list[SealedRun]:
@@ -92,17 +92,23 @@ def _made(store: Path) -> list[tuple[str, str, object, int]]:
 
 def test_each_side_runs_its_version_with_its_settings(tmp_path: Path, system: _Gating) -> None:
     """And who compares two workloads is told before the first run, and not after the last."""
-    told = Told()
+    progress = Told()
     cm.experiment(
         "p", baseline="v1", candidate="v3", repeat=1, seed=7, settings={"rate": 2}, candidate_settings={"rate": 3},
-        store=tmp_path, progress=told,
+        store=tmp_path, progress=progress,
     )  # fmt: skip
     assert _made(tmp_path) == [("baseline", "v1", 2, 7), ("candidate", "v3", 3, 8)]
     warning = "warning: the workloads differ (load.rate is 2 against 3): the comparison will be invalid"
-    assert told.lines[0] == warning
-    one = Told()
+    assert progress.lines[0] == warning
+    listener = Told()
     cm.experiment(
-        "p", baseline="v1", candidate="v3", repeat=1, baseline_settings={"rate": 5}, store=tmp_path / "b", progress=one
+        "p",
+        baseline="v1",
+        candidate="v3",
+        repeat=1,
+        baseline_settings={"rate": 5},
+        store=tmp_path / "b",
+        progress=listener,
     )
     assert [rate for _, _, rate, _ in _made(tmp_path / "b")] == [5, 1]
     same = Told()
@@ -118,20 +124,20 @@ def test_two_names_of_one_build_are_told_unless_they_are_meant(
     tmp_path: Path, system: _Gating, candidate: str, rate: int, *, is_told: bool
 ) -> None:
     """One version against itself, or one build under two settings, is what somebody wanted to see."""
-    told = Told()
+    listener = Told()
     cm.experiment(
         "p", baseline="v1", candidate=candidate, candidate_settings={"rate": rate}, repeat=1, store=tmp_path,
-        progress=told,
+        progress=listener,
     )  # fmt: skip
     line = "warning: v1 and v2 are the same build: the comparison will be an A/A"
-    assert (line in told.lines) is is_told
+    assert (line in listener.lines) is is_told
 
 
 def test_one_run_a_side_says_before_it_is_made_what_it_cannot_decide(tmp_path: Path, system: _Gating) -> None:
     def warned(store: Path, repeat: int) -> list[str]:
-        told = Told()
-        cm.experiment("p", baseline="v1", candidate="v3", repeat=repeat, store=store, progress=told)
-        return [line for line in told.lines if line.startswith("warning: one run per side")]
+        listener = Told()
+        cm.experiment("p", baseline="v1", candidate="v3", repeat=repeat, store=store, progress=listener)
+        return [line for line in listener.lines if line.startswith("warning: one run per side")]
 
     label = system.catalogue().metrics[1].label
     assert warned(tmp_path, 1) == [
@@ -143,8 +149,8 @@ def test_one_run_a_side_says_before_it_is_made_what_it_cannot_decide(tmp_path: P
 
 
 def test_profiles_are_taken_as_asked_for_and_of_the_processor_else(tmp_path: Path, system: _Gating) -> None:
-    def taken(store: str, **asked: str) -> list[list[str]]:
-        order: dict[str, Any] = {"baseline": "v1", "candidate": "v3", "repeat": 1, "progress": Told(), **asked}
+    def taken(store: str, **kinds: str) -> list[list[str]]:
+        order: dict[str, Any] = {"baseline": "v1", "candidate": "v3", "repeat": 1, "progress": Told(), **kinds}
         cm.experiment("p", store=tmp_path / store, **order)
         return [run.manifest.profiles for run in _runs(tmp_path / store)]
 
@@ -156,15 +162,15 @@ def test_profiles_are_taken_as_asked_for_and_of_the_processor_else(tmp_path: Pat
 
 
 def test_margins_are_those_that_were_set_and_of_a_metric_that_is_judged(tmp_path: Path, system: _Gating) -> None:
-    one, other = (metric.id for metric in system.catalogue().metrics)
+    metric_id, other = (metric.id for metric in system.catalogue().metrics)
     document = cm.experiment(
-        "p", baseline="v1", candidate="v3", repeat=1, margins={one: 0.35}, store=tmp_path, progress=Told()
+        "p", baseline="v1", candidate="v3", repeat=1, margins={metric_id: 0.35}, store=tmp_path, progress=Told()
     )
     (folder,) = (tmp_path / "experiments").iterdir()
-    assert f'"{one}": 0.35' in (folder / "experiment.json").read_text(encoding="utf-8")
+    assert f'"{metric_id}": 0.35' in (folder / "experiment.json").read_text(encoding="utf-8")
     assert other not in (folder / "experiment.json").read_text(encoding="utf-8")
     with pytest.raises(UsageError, match="already has margins") as refused:
-        cm.experiment(resume=folder.name, margins={one: 0.1}, store=tmp_path)
+        cm.experiment(resume=folder.name, margins={metric_id: 0.1}, store=tmp_path)
     assert refused.value.hint == "omit `--margin` when you resume"
     with pytest.raises(UsageError, match="`nothing_s` is not a metric"):
         cm.experiment("p", baseline="v1", candidate="v3", margins={"nothing_s": 0.1}, store=tmp_path)
@@ -175,10 +181,10 @@ def test_margins_are_learnt_from_re_runs_of_the_same_workload_and_told(tmp_path:
     with pytest.raises(UsageError, match="margins cannot be learnt"):
         cm.experiment("p", baseline="v1", candidate="v3", margins=["learnt"], store=tmp_path)
     cm.experiment("p", baseline="v1", candidate="v1", repeat=4, profiles="none", store=tmp_path)
-    told = Told()
+    listener = Told()
     order = {"baseline": "v1", "candidate": "v3", "repeat": 1, "margins": ["learnt"], "store": tmp_path}
-    cm.experiment("p", **order, progress=told)  # type: ignore[arg-type]
-    learnt = [line for line in told.lines if line.startswith("margins learnt from earlier runs: ")]
+    cm.experiment("p", **order, progress=listener)  # type: ignore[arg-type]
+    learnt = [line for line in listener.lines if line.startswith("margins learnt from earlier runs: ")]
     assert len(learnt) == 1
     assert learnt[0].endswith(" %")
     with pytest.raises(UsageError, match="margins cannot be learnt"):
@@ -221,8 +227,8 @@ def test_one_version_against_itself_makes_four_valid_runs_at_least(
     tmp_path: Path, system: _Gating, invalid: frozenset[int]
 ) -> None:
     system.invalid = invalid
-    found = cm.aa("p", "v1", repeat=1, seed=3, settings={"rate": 4}, store=tmp_path)
-    assert found.kind == "aa"
+    document = cm.aa("p", "v1", repeat=1, seed=3, settings={"rate": 4}, store=tmp_path)
+    assert document.kind == "aa"
     runs = Store(tmp_path).sealed()
     assert sorted(run.manifest.seed for run in runs) == list(range(3, 7 + len(invalid)))
     assert {(run.manifest.subject.version, run.manifest.profile["rate"]) for run in runs} == {("v1", 4)}

@@ -45,12 +45,12 @@ def _run(side: str, number: int, logs: np.ndarray) -> SyntheticRun:
     described = manifest("v1" if side == "baseline" else "v2", number, side=side, run_id=f"{side}-{number}")
     described.experiment = ExperimentPlace(id="e", side=side, repetition=number, position=number, length=_LENGTH)
     summaries = {
-        one.id: MetricSummary(
-            metric_id=one.id,
+        metric.id: MetricSummary(
+            metric_id=metric.id,
             distribution=None,
             estimates={"mean": Estimate(value=math.exp(log), standard_error=None, method="simulated")},
         )
-        for one, log in zip(CATALOGUE.metrics, logs, strict=True)
+        for metric, log in zip(CATALOGUE.metrics, logs, strict=True)
     }
     return SyntheticRun(described, CATALOGUE, {}, summaries)
 
@@ -66,16 +66,16 @@ def _experiment(noise: float, seed: int) -> _Ended:
     """Equal releases whose metrics vary by so much between runs, looked at as `chainmark experiment` does."""
     draw = np.random.default_rng(seed)
     sides: dict[str, list[SyntheticRun]] = {"baseline": [], "candidate": []}
-    told = Told()
+    listener = Told()
     for number in range(1, MOST_RUNS + 1):
         for side, runs in sides.items():
             shared, own = draw.normal(), draw.normal(size=len(_NAMES))
             logs = noise * (math.sqrt(CORRELATION) * shared + math.sqrt(1.0 - CORRELATION) * own)
             runs.append(_run(side, number, logs))
-        found = decide(sides["baseline"], sides["candidate"])
-        if FIRST_LOOK <= number < MOST_RUNS and is_over(found, MOST_RUNS, relay(told, None)):
+        decision = decide(sides["baseline"], sides["candidate"])
+        if FIRST_LOOK <= number < MOST_RUNS and is_over(decision, MOST_RUNS, relay(listener, None)):
             break
-    return _Ended(number, told.lines, found)
+    return _Ended(number, listener.lines, decision)
 
 
 @pytest.fixture(scope="module")
@@ -96,14 +96,14 @@ def test_what_eight_runs_a_side_will_not_decide_ends_before_them(noisy: _Ended) 
 
 def test_it_says_how_many_runs_it_would_take(noisy: _Ended) -> None:
     """By the normal distribution one metric of 10 % noise takes 14 runs per side, seven together about twice that."""
-    (told,) = [text for text in noisy.found.finding.advice if "with this noise," in text]
-    found = re.fullmatch(
+    (advice,) = [text for text in noisy.found.finding.advice if "with this noise," in text]
+    match = re.fullmatch(
         r"with this noise, (\d+) runs per side are required to pass an equal release with 80 % probability, "
         r"in a new experiment \(`--repeat \1`\): adding runs to this one has less power",
-        told,
+        advice,
     )
-    assert found is not None
-    assert 20 <= int(found[1]) <= 40
+    assert match is not None
+    assert 20 <= int(match[1]) <= 40
 
 
 def test_low_noise_is_decided_before_the_maximum() -> None:

@@ -91,14 +91,14 @@ def finished(
     """
     values = np.asarray(latencies, dtype=np.float64)
     ok = len(values)
-    books = {"due": ok + failed + unsent, "sent": ok + failed, "ok": ok, "failed": failed, "unsent": unsent}
+    counts = {"due": ok + failed + unsent, "sent": ok + failed, "ok": ok, "failed": failed, "unsent": unsent}
     refused = {
         "class": "status", "status": 500, "reported": {"/code": 12}, "detail": "", "example": "", "count": failed,
         "first_s": 1.5,
     }  # fmt: skip
     per_second = answered or []
     return {
-        "counts": books,
+        "counts": counts,
         "warm_up": {"due": 0, "sent": 0, "ok": 0, "failed": 0, "unsent": 0},
         "started_ns": 1_700_000_000_000_000_000,
         "window_s": window_s,
@@ -228,12 +228,12 @@ def _served(due: FloatArray, service: FloatArray, workers: int) -> FloatArray:
             ends[mine] = done + np.maximum.accumulate(due[mine] - done + service[mine])
         return ends
     free = [0.0] * workers
-    found = []
+    end_times = []
     for at, length in zip(due.tolist(), service.tolist(), strict=True):
         end = max(at, free[0]) + length
         heapq.heapreplace(free, end)
-        found.append(end)
-    return np.array(found)
+        end_times.append(end)
+    return np.array(end_times)
 
 
 # What theory says

@@ -30,7 +30,13 @@ def _levels(most_per_s: float, missed: float | None = 16.0, limited: float | Non
 def _limited(label: str, limit: float, used: list[float], unit: str = "", *, is_cpu: bool = False) -> ResourceUse:
     by_level = dict(zip(LEVELS, used, strict=False))
     return ResourceUse(
-        label, unit, "gauge", by_level, {level: one / limit for level, one in by_level.items()}, limit, is_cpu
+        label,
+        unit,
+        "gauge",
+        by_level,
+        {level: limit_share / limit for level, limit_share in by_level.items()},
+        limit,
+        is_cpu,
     )
 
 
@@ -44,15 +50,15 @@ POOL = _limited("the connection pool", 4.0, [1.0, 2.0, 4.0, 4.0, 4.0, 4.0])
 
 
 def test_the_processor() -> None:
-    found = bent_first("clients", _levels(800.0), [CPU])
-    assert (found.finding, found.resource, found.level) == ("exhausted", "the server's CPU", 8.0)
-    assert found.sentence == "the server's CPU reached 1 of 1 core from 8 clients on"
+    entry = bent_first("clients", _levels(800.0), [CPU])
+    assert (entry.finding, entry.resource, entry.level) == ("exhausted", "the server's CPU", 8.0)
+    assert entry.sentence == "the server's CPU reached 1 of 1 core from 8 clients on"
 
 
 def test_a_pool_with_what_the_processor_did_meanwhile() -> None:
-    found = bent_first("clients", _levels(400.0), [IDLE, POOL])
-    assert (found.finding, found.resource, found.level) == ("exhausted", "the connection pool", 4.0)
-    assert found.sentence == "the connection pool was full (4 of 4) from 4 clients on; CPU 10 %"
+    entry = bent_first("clients", _levels(400.0), [IDLE, POOL])
+    assert (entry.finding, entry.resource, entry.level) == ("exhausted", "the connection pool", 4.0)
+    assert entry.sentence == "the connection pool was full (4 of 4) from 4 clients on; CPU 10 %"
 
 
 def test_the_one_that_was_full_at_a_lower_level_was_first() -> None:
@@ -67,18 +73,18 @@ def test_of_two_that_are_full_from_one_level_on_the_one_that_was_fuller_before()
 
 def test_what_is_full_after_the_agreement_was_missed_was_not_first() -> None:
     late = _limited("the open files", 32.0, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
-    found = bent_first("clients", _levels(400.0, missed=8.0), [IDLE, late])
-    assert found.finding == "nothing"
+    entry = bent_first("clients", _levels(400.0, missed=8.0), [IDLE, late])
+    assert entry.finding == "nothing"
 
 
 def test_a_processor_that_one_client_keeps_busy_is_exhausted_where_the_throughput_ends() -> None:
     """A server with a collector or spinning threads uses its core at one client, and still does more with several."""
     busy = replace(CPU, shares=dict.fromkeys(CPU.shares, 1.0))
     first = bent_first("clients", _levels(800.0), [CPU])
-    found = bent_first("clients", _levels(800.0), [busy])
-    assert (found.finding, found.resource) == ("exhausted", "the server's CPU")
-    assert found.level is not None
-    assert found.level == first.level
+    entry = bent_first("clients", _levels(800.0), [busy])
+    assert (entry.finding, entry.resource) == ("exhausted", "the server's CPU")
+    assert entry.level is not None
+    assert entry.level == first.level
 
 
 def test_what_is_full_while_more_and_more_is_answered_does_not_matter() -> None:
@@ -94,9 +100,9 @@ def test_what_is_full_once_and_not_at_higher_levels_was_not_exhausted() -> None:
 
 
 def test_the_generator_was_the_limit() -> None:
-    found = bent_first("clients", _levels(3200.0, missed=None, limited=16.0), [IDLE])
-    assert (found.finding, found.level) == ("generator", 16.0)
-    assert "generator" in found.sentence
+    entry = bent_first("clients", _levels(3200.0, missed=None, limited=16.0), [IDLE])
+    assert (entry.finding, entry.level) == ("generator", 16.0)
+    assert "generator" in entry.sentence
 
 
 def test_the_server_bent_before_the_generator_was_the_limit() -> None:
@@ -105,9 +111,9 @@ def test_the_server_bent_before_the_generator_was_the_limit() -> None:
 
 def test_much_of_the_load_waits_at_one_place() -> None:
     disk = _free("the disk", [0.3, 0.5, 1.5, 4.0, 10.0, 24.0], "threads", "waiting")
-    found = bent_first("clients", _levels(400.0), [IDLE, disk])
-    assert (found.finding, found.resource, found.level) == ("waiting", "the disk", 4.0)
-    assert "threads waited" in found.sentence
+    entry = bent_first("clients", _levels(400.0), [IDLE, disk])
+    assert (entry.finding, entry.resource, entry.level) == ("waiting", "the disk", 4.0)
+    assert "threads waited" in entry.sentence
 
 
 def test_some_that_wait_now_and_then_hold_nothing_up() -> None:
@@ -117,9 +123,9 @@ def test_some_that_wait_now_and_then_hold_nothing_up() -> None:
 
 def test_a_gauge_without_a_limit_that_rises_and_stays() -> None:
     workers = _free("`workers_busy`", [1.0, 2.0, 4.0, 4.0, 4.0, 4.0])
-    found = bent_first("clients", _levels(400.0), [IDLE, workers])
-    assert (found.finding, found.resource, found.level) == ("flat", "`workers_busy`", 4.0)
-    assert "stayed at 4 from 4 clients on, while the load grew 8-fold" in found.sentence
+    entry = bent_first("clients", _levels(400.0), [IDLE, workers])
+    assert (entry.finding, entry.resource, entry.level) == ("flat", "`workers_busy`", 4.0)
+    assert "stayed at 4 from 4 clients on, while the load grew 8-fold" in entry.sentence
 
 
 def test_a_gauge_that_stays_below_what_it_was_now_and_then_is_not_bounded() -> None:
@@ -130,14 +136,14 @@ def test_a_gauge_that_stays_below_what_it_was_now_and_then_is_not_bounded() -> N
 
 def test_a_program_that_uses_one_core_at_a_time() -> None:
     one_core = _limited("the server's CPU", 2.0, [0.25, 0.5, 1.02, 1.0, 1.01, 1.0], "cores", is_cpu=True)
-    found = bent_first("clients", _levels(400.0), [one_core])
-    assert (found.finding, found.level) == ("flat", 4.0)
-    assert found.sentence.startswith("the server's CPU stayed at 1 of 2 cores from 4 clients on")
+    entry = bent_first("clients", _levels(400.0), [one_core])
+    assert (entry.finding, entry.level) == ("flat", 4.0)
+    assert entry.sentence.startswith("the server's CPU stayed at 1 of 2 cores from 4 clients on")
 
 
 def test_a_pool_is_full_whoever_made_the_load() -> None:
-    found = bent_first("clients", _levels(400.0, missed=None, limited=1.0), [POOL])
-    assert (found.finding, found.level) == ("exhausted", 4.0)
+    entry = bent_first("clients", _levels(400.0, missed=None, limited=1.0), [POOL])
+    assert (entry.finding, entry.level) == ("exhausted", 4.0)
 
 
 def test_rates_and_bytes_stay_wherever_a_server_is_full_and_say_nothing() -> None:
@@ -151,10 +157,10 @@ def test_rates_and_bytes_stay_wherever_a_server_is_full_and_say_nothing() -> Non
 
 @pytest.mark.parametrize("missed", [None, 16.0])
 def test_nothing_that_was_watched_was_exhausted(missed: float | None) -> None:
-    found = bent_first("clients", _levels(3200.0, missed=missed), [IDLE])
-    assert found.finding == "nothing"
-    assert "no monitored resource was exhausted; the fullest was the server's CPU, 38 %" in found.sentence
-    assert found.sentence.startswith("no level missed") == (missed is None)
+    entry = bent_first("clients", _levels(3200.0, missed=missed), [IDLE])
+    assert entry.finding == "nothing"
+    assert "no monitored resource was exhausted; the fullest was the server's CPU, 38 %" in entry.sentence
+    assert entry.sentence.startswith("no level missed") == (missed is None)
 
 
 def test_a_level_of_which_nothing_was_read_is_passed_over() -> None:
@@ -163,8 +169,8 @@ def test_a_level_of_which_nothing_was_read_is_passed_over() -> None:
 
 
 def test_rates_have_levels_as_well() -> None:
-    found = bent_first("rate", _levels(400.0), [POOL])
-    assert "from 4 requests/s on" in found.sentence
+    entry = bent_first("rate", _levels(400.0), [POOL])
+    assert "from 4 requests/s on" in entry.sentence
 
 
 def _steps(**changes: object) -> list[StepEntry]:
@@ -184,8 +190,8 @@ def _resource(shares: list[float]) -> ResourceEntry:
 
 
 def test_the_entries_of_a_report() -> None:
-    (found,) = bent_entries(_steps(), [_resource([0.1, 0.2, 0.5, 1.0, 1.0, 1.0])])
-    assert (found.kind, found.finding, found.level) == ("clients", "exhausted", 8.0)
+    (entry,) = bent_entries(_steps(), [_resource([0.1, 0.2, 0.5, 1.0, 1.0, 1.0])])
+    assert (entry.kind, entry.finding, entry.level) == ("clients", "exhausted", 8.0)
 
 
 def test_without_anything_watched_nothing_is_said() -> None:
@@ -196,8 +202,8 @@ def test_without_anything_watched_nothing_is_said() -> None:
 def test_a_step_that_had_to_wait_counts_only_where_there_is_no_other() -> None:
     """The second step of 8 clients was measured while others had the processors."""
     steps = [*_steps(), step(6, "clients", 8.0, 10.0, ok_per_s=800.0, reason="waited", outcome="generator-limited")]
-    (found,) = bent_entries(steps, [_resource([0.1, 0.2, 0.5, 1.0, 1.0, 1.0, 0.3])])
-    assert found.level == 8.0
+    (entry,) = bent_entries(steps, [_resource([0.1, 0.2, 0.5, 1.0, 1.0, 1.0, 0.3])])
+    assert entry.level == 8.0
     waited = _steps(reason="waited", outcome="generator-limited")
-    (found,) = bent_entries(waited, [_resource([0.1, 0.2, 0.5, 1.0, 1.0, 1.0])])
-    assert (found.finding, found.level) == ("exhausted", 8.0)
+    (entry,) = bent_entries(waited, [_resource([0.1, 0.2, 0.5, 1.0, 1.0, 1.0])])
+    assert (entry.finding, entry.level) == ("exhausted", 8.0)

@@ -96,25 +96,25 @@ def _recorded(
         "request": np.zeros(len(due_s), "<u4").tobytes(),
         "class": classes.tobytes(),
     }
-    told = finished(latency_s[~failed], course.length_s, int(failed.sum())) | {"records": records}
+    engine_result = finished(latency_s[~failed], course.length_s, int(failed.sum())) | {"records": records}
     order = StepRequest(TARGET, ENDPOINT, course.peak, warm_up_s, course.length_s, course=course.points)
-    result = StepResult.of(order, {**told, "records_left_out": 0, **changed})
+    result = StepResult.of(order, {**engine_result, "records_left_out": 0, **changed})
     return CourseStep(course, judge(result, Sla(), course.phase, read_histogram=Latencies, waits=waits))
 
 
-def _of(one: CourseStep, **agreed: float) -> CourseResult:
-    return result_of(one, Sla(p99_s=0.1, **agreed))
+def _of(course_step: CourseStep, **agreed: float) -> CourseResult:
+    return result_of(course_step, Sla(p99_s=0.1, **agreed))
 
 
 def test_a_backlog_is_recovered_from_when_it_is_worked_off() -> None:
-    found = _of(_run(SPIKE))
-    assert found.measured == pytest.approx(2.0, abs=0.1)
-    assert found.low == pytest.approx(2.0, abs=0.1)
-    assert found.high == found.low
-    assert found.outcome is StepOutcome.PASS
-    assert found.before_s == pytest.approx(0.005, abs=1e-4)
+    result = _of(_run(SPIKE))
+    assert result.measured == pytest.approx(2.0, abs=0.1)
+    assert result.low == pytest.approx(2.0, abs=0.1)
+    assert result.high == result.low
+    assert result.outcome is StepOutcome.PASS
+    assert result.before_s == pytest.approx(0.005, abs=1e-4)
     # At its peak the queue grows to 200, a second's work.
-    assert found.peak_s == pytest.approx(1.0, abs=0.05)
+    assert result.peak_s == pytest.approx(1.0, abs=0.05)
 
 
 @pytest.mark.parametrize(("allowed_s", "outcome"), [(3.0, StepOutcome.PASS), (1.0, StepOutcome.FAIL)])
@@ -125,8 +125,8 @@ def test_a_recovery_that_takes_too_long_misses_the_agreement(allowed_s: float, o
 def test_a_server_that_never_comes_back_fails_and_counts_with_the_time_it_was_watched() -> None:
     """Else a candidate that is stuck for ever would have no figure, and so no regression."""
     stuck = _run(replace(SPIKE, after_s=5.0), failing=(6.0, 99.0))
-    found = _of(stuck)
-    assert (found.measured, found.low, found.outcome, found.note) == (None, None, StepOutcome.FAIL, "")
+    result = _of(stuck)
+    assert (result.measured, result.low, result.outcome, result.note) == (None, None, StepOutcome.FAIL, "")
     assert _of(stuck, recovery_s=60.0).outcome is StepOutcome.INCONCLUSIVE, "nobody watched it for so long"
     (samples,) = [
         frame
@@ -178,13 +178,13 @@ def test_the_figures_of_a_spike_are_those_of_its_requests() -> None:
     after = np.maximum(0.5 - np.arange(600) / 1000.0, 0.0)
     after[10], after[200] = 0.1, 0.9  # one in a hundred may be as it likes
     for more in ({}, {"warm_up_s": 7.0}):
-        found = _of(_steady(before, peak, after, **more))
-        assert [found.before_s, found.peak_s] == pytest.approx([0.297, 2.97])
+        result = _of(_steady(before, peak, after, **more))
+        assert [result.before_s, result.peak_s] == pytest.approx([0.297, 2.97])
         # The first window may hold two that are slower: the first answer within 356.4 ms is that of 356 ms, the 145th.
-        assert found.measured == pytest.approx(144 * 0.1 + 0.356)
-        assert found.low == pytest.approx(142 * 0.1 + 0.358)
-        assert found.high == pytest.approx(150 * 0.1 + 0.350)
-        assert (found.limit, found.outcome, found.note) == (60.0, StepOutcome.PASS, "")
+        assert result.measured == pytest.approx(144 * 0.1 + 0.356)
+        assert result.low == pytest.approx(142 * 0.1 + 0.358)
+        assert result.high == pytest.approx(150 * 0.1 + 0.350)
+        assert (result.limit, result.outcome, result.note) == (60.0, StepOutcome.PASS, "")
     within = _of(_steady(before, peak, after), recovery_s=14.8)
     assert (within.limit, within.outcome) == (14.8, StepOutcome.INCONCLUSIVE)
     assert _of(_steady(before, peak[:298], after)).peak_s is None
@@ -208,9 +208,9 @@ def test_a_large_sample_s_p99_has_an_interval_by_order_statistics() -> None:
     """Of 1,000 the 990th, between the 983rd and the 997th: 1.96 standard deviations of a binomial count apart."""
     before = np.arange(1, 1001) / 1000.0
     after = np.arange(1200, 1, -1) / 1000.0
-    found = _of(_steady(before, np.full(299, 2.0), after))
+    result = _of(_steady(before, np.full(299, 2.0), after))
     apart = 60.0 / len(after)
-    shown = [None if one is None else round(one, 6) for one in (found.before_s, found.low, found.high)]
+    shown = [None if value is None else round(value, 6) for value in (result.before_s, result.low, result.high)]
     least, most = 1.2 * 0.983, 1.2 * 0.997
     firsts = [round(next(at * apart + after[at] for at in range(len(after)) if after[at] <= limit), 6)
               for limit in (most, least)]  # fmt: skip
@@ -222,24 +222,24 @@ def test_what_a_server_closed_while_it_rested_is_no_request() -> None:
     before, peak, after = np.full(299, 0.1), np.full(299, 2.0), np.full(299, 0.1)
     classes = np.full(len(before) * 3, RIGHT, dtype=object)
     classes[:1] = IDLE_CLOSE
-    found = _of(_steady(before, peak, after, kinds=classes))
-    assert found.note == f"{_FEW} 298 requests"
+    result = _of(_steady(before, peak, after, kinds=classes))
+    assert result.note == f"{_FEW} 298 requests"
 
 
 def test_quick_errors_are_no_recovery() -> None:
     """A server that refuses at once after a spike has a better p99 than before it."""
-    found = _of(_run(SPIKE, failing=(7.0, 10.0)))
-    assert found.measured == pytest.approx(3.0, abs=0.1)
+    result = _of(_run(SPIKE, failing=(7.0, 10.0)))
+    assert result.measured == pytest.approx(3.0, abs=0.1)
 
 
 def test_a_ramp_names_the_level_at_which_the_agreement_was_missed() -> None:
     """Above 200 per second the backlog grows; 0.1 s of it are there when the rate is 220."""
-    found = _of(_run(RAMP))
-    assert found.measured == pytest.approx(220.0, abs=3.0)
-    assert found.unit == "req/s"
-    assert None not in (found.low, found.high)
-    assert (found.low or 999.0) <= (found.measured or 0.0) <= (found.high or 0.0)
-    assert found.outcome is StepOutcome.FAIL
+    result = _of(_run(RAMP))
+    assert result.measured == pytest.approx(220.0, abs=3.0)
+    assert result.unit == "req/s"
+    assert None not in (result.low, result.high)
+    assert (result.low or 999.0) <= (result.measured or 0.0) <= (result.high or 0.0)
+    assert result.outcome is StepOutcome.FAIL
     enough = _of(_run(replace(RAMP, last=150.0)))
     assert (enough.measured, enough.outcome) == (None, StepOutcome.PASS)
 
@@ -263,22 +263,22 @@ def test_a_ramp_is_missed_by_the_first_window_that_is_surely_slow(requests: int)
     latency_s[begin : begin + most - 1] = 0.11
     assert _of(_even_ramp(latency_s)) == CourseResult("req/s", None, 450.0, None, 450.0, StepOutcome.PASS)
     latency_s[begin + most - 1] = 0.11
-    found = _of(_even_ramp(latency_s))
+    result = _of(_even_ramp(latency_s))
     first = max(0, begin + most - WINDOW)
     shown = [_level(at, requests) for at in (begin, first, first + WINDOW - 1)]
-    assert [found.measured, found.low, found.high] == pytest.approx(shown)
-    assert (found.limit, found.outcome) == (450.0, StepOutcome.FAIL)
+    assert [result.measured, result.low, result.high] == pytest.approx(shown)
+    assert (result.limit, result.outcome) == (450.0, StepOutcome.FAIL)
 
 
 def test_where_no_error_is_allowed_the_first_one_ends_a_ramp() -> None:
     """However quickly it was answered: as slow answers, one of so many would be allowed."""
     kinds = np.full(3000, RIGHT, dtype=object)
     kinds[1500] = "status"
-    one = _even_ramp(np.full(3000, 0.01), kinds=kinds)
-    assert _of(one).outcome is StepOutcome.PASS
-    found = _of(one, error_share=0.0)
+    course_step = _even_ramp(np.full(3000, 0.01), kinds=kinds)
+    assert _of(course_step).outcome is StepOutcome.PASS
+    result = _of(course_step, error_share=0.0)
     shown = [_level(at, 3000) for at in (1500, 1500 - WINDOW + 1, 1500)]
-    assert [found.measured, found.low, found.high] == pytest.approx(shown)
+    assert [result.measured, result.low, result.high] == pytest.approx(shown)
 
 
 @pytest.mark.parametrize(("course", "time_s", "level"), [
@@ -302,8 +302,8 @@ def test_a_ramp_does_not_fail_a_server_whose_errors_are_as_many_as_are_allowed()
     assert _clearly_above(1.0, 1) > WINDOW, "where all are allowed, none are"
 
 
-def _limited(one: CourseStep) -> CourseStep:
-    return replace(one, step=replace(one.step, outcome=StepOutcome.GENERATOR_LIMITED))
+def _limited(course_step: CourseStep) -> CourseStep:
+    return replace(course_step, step=replace(course_step.step, outcome=StepOutcome.GENERATOR_LIMITED))
 
 
 _WINDOW, _THERE = "a p99 needs 299", " there were"
@@ -312,7 +312,7 @@ _WAITED = "the generator or the server waited for a processor that others had"
 
 
 @pytest.mark.parametrize(
-    ("one", "why"),
+    ("changed", "why"),
     [
         (lambda: _run(replace(SPIKE, before_s=2.0)), f"{_FEW} 200 requests"),
         (lambda: _run(replace(SPIKE, after_s=2.0)), f"{_FEW} 200 requests"),
@@ -325,16 +325,16 @@ _WAITED = "the generator or the server waited for a processor that others had"
         (lambda: _even_ramp(np.full(298, 0.01)), f"{_WINDOW} requests, and{_THERE} 298"),
     ],
 )
-def test_what_says_nothing_about_the_server_is_not_judged(one: Any, why: str) -> None:
-    run = one()
+def test_what_says_nothing_about_the_server_is_not_judged(changed: Any, why: str) -> None:
+    run = changed()
     unit: CourseUnit
     unit, limit = ("req/s", run.course.last) if isinstance(run.course, Ramp) else ("s", run.course.after_s)
     assert _of(run) == CourseResult(unit, None, None, None, limit, StepOutcome.INCONCLUSIVE, note=why)
 
 
 def test_the_document_judges_and_shows_each_course_and_a_comparison_has_its_metric() -> None:
-    found = EndpointResult(ENDPOINT, Sla(recovery_s=1.0), courses=[_run(SPIKE), _run(SPIKE), _run(RAMP)])
-    entry = endpoint_entry(found, {}, read_histogram=Latencies)
+    result = EndpointResult(ENDPOINT, Sla(recovery_s=1.0), courses=[_run(SPIKE), _run(SPIKE), _run(RAMP)])
+    entry = endpoint_entry(result, {}, read_histogram=Latencies)
     whole = report(target(endpoints=[entry]))
     ended, reasons = verdict(whole)
     assert ended is Verdict.FAIL
@@ -350,8 +350,8 @@ def test_the_document_judges_and_shows_each_course_and_a_comparison_has_its_metr
     ]
     tables = {block.id: block for section in document.sections for block in section.blocks if isinstance(block, Table)}
     assert (len(tables["spikes-0"].rows), len(tables["ramps-0"].rows)) == (2, 1)
-    catalogue = load_catalogue_of("http", "known", [found])
-    samples = samples_of([found])
+    catalogue = load_catalogue_of("http", "known", [result])
+    samples = samples_of([result])
     for metric in catalogue.metrics:
         values = samples[metric.population][metric.id].to_list()
         assert len(values) == (2 if "spike" in metric.id else 1)

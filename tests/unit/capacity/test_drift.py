@@ -39,14 +39,14 @@ def _step(p50_s: Course, failed: Course = np.zeros_like, seconds: int = 1200, ph
     medians, failures = p50_s(times), failed(times).astype(int)
     order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.RATE, 100.0), 2.0, float(seconds))
     whole = finished([0.01] * 1000, window_s=float(seconds), answered=[100] * (seconds + 2))
-    series: dict[str, Any] = {**whole["series"], "p50_s": [float(one) for one in medians]}
-    series |= {"p99_s": [3.0 * float(one) for one in medians], "failed": [int(one) for one in failures]}
+    series: dict[str, Any] = {**whole["series"], "p50_s": [float(median) for median in medians]}
+    series |= {"p99_s": [3.0 * float(median) for median in medians], "failed": [int(failure) for failure in failures]}
     result = StepResult.of(order, {**whole, "series": StepSeries.model_validate(series).model_dump()})
     return judge(result, Sla(), phase, read_histogram=Latencies)
 
 
 def _of(step: Step, sla: Sla = AGREED) -> dict[Drifting, Drift]:
-    return {one.what: one for one in drifts_of([step], sla)}
+    return {drift.what: drift for drift in drifts_of([step], sla)}
 
 
 def _noisy(course: Course) -> Course:
@@ -55,10 +55,10 @@ def _noisy(course: Course) -> Course:
 
 
 def test_a_server_that_stays_as_it_was() -> None:
-    found = _of(_step(_noisy(lambda times: np.full_like(times, 0.01))))
-    assert {one.outcome for one in found.values()} == {StepOutcome.PASS}
-    assert found[Drifting.P50].begin == pytest.approx(0.01, rel=0.05)
-    assert abs(found[Drifting.P50].rise or 1.0) < 0.05
+    drifts = _of(_step(_noisy(lambda times: np.full_like(times, 0.01))))
+    assert {drift.outcome for drift in drifts.values()} == {StepOutcome.PASS}
+    assert drifts[Drifting.P50].begin == pytest.approx(0.01, rel=0.05)
+    assert abs(drifts[Drifting.P50].rise or 1.0) < 0.05
 
 
 @pytest.mark.parametrize(
@@ -66,31 +66,31 @@ def test_a_server_that_stays_as_it_was() -> None:
 )
 def test_a_server_that_gets_slower(rise: float, outcome: StepOutcome) -> None:
     """As one does whose heap or tables grow."""
-    found = _of(_step(_noisy(lambda times: 0.01 * (1.0 + rise * times))))[Drifting.P50]
-    assert found.outcome is outcome
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low < rise < found.high
-    assert found.high - found.low < 0.1
+    drift = _of(_step(_noisy(lambda times: 0.01 * (1.0 + rise * times))))[Drifting.P50]
+    assert drift.outcome is outcome
+    assert drift.low is not None
+    assert drift.high is not None
+    assert drift.low < rise < drift.high
+    assert drift.high - drift.low < 0.1
 
 
 def test_a_stall_is_no_drift() -> None:
     """Half a minute of twenty is an outlier of the trend, however long it takes; the agreement judges it."""
-    found = _of(_step(_noisy(lambda times: np.where((times > 0.8) & (times < 0.825), 1.0, 0.01))))
-    assert found[Drifting.P50].outcome is StepOutcome.PASS
+    drifts = _of(_step(_noisy(lambda times: np.where((times > 0.8) & (times < 0.825), 1.0, 0.01))))
+    assert drifts[Drifting.P50].outcome is StepOutcome.PASS
 
 
 def test_errors_that_come_with_time() -> None:
-    found = _of(_step(_noisy(lambda times: np.full_like(times, 0.01)), lambda times: np.round(8.0 * times)))
-    assert found[Drifting.ERRORS].outcome is StepOutcome.FAIL
-    assert found[Drifting.ERRORS].rise == pytest.approx(8.0 / 108.0, rel=0.15)
-    assert found[Drifting.P50].outcome is StepOutcome.PASS
+    drifts = _of(_step(_noisy(lambda times: np.full_like(times, 0.01)), lambda times: np.round(8.0 * times)))
+    assert drifts[Drifting.ERRORS].outcome is StepOutcome.FAIL
+    assert drifts[Drifting.ERRORS].rise == pytest.approx(8.0 / 108.0, rel=0.15)
+    assert drifts[Drifting.P50].outcome is StepOutcome.PASS
 
 
 def test_what_was_not_agreed_is_told_and_fails_nothing() -> None:
-    found = _of(_step(_noisy(lambda times: 0.01 * (1.0 + times))), Sla())
-    assert {(one.limit, one.outcome) for one in found.values()} == {(None, StepOutcome.PASS)}
-    assert found[Drifting.P50].rise == pytest.approx(1.0, rel=0.1)
+    drifts = _of(_step(_noisy(lambda times: 0.01 * (1.0 + times))), Sla())
+    assert {(drift.limit, drift.outcome) for drift in drifts.values()} == {(None, StepOutcome.PASS)}
+    assert drifts[Drifting.P50].rise == pytest.approx(1.0, rel=0.1)
 
 
 def test_only_long_whole_steps_at_fixed_levels_are_looked_at() -> None:
@@ -99,7 +99,7 @@ def test_only_long_whole_steps_at_fixed_levels_are_looked_at() -> None:
     broken = replace(_step(flat), partial=True)
     assert drifts_of([short, probe, broken], AGREED) == []
     silent = _step(lambda times: np.where(times < 0.5, 0.01, np.nan))
-    columns = [None if one is None or math.isnan(one) else one for one in silent.result.series.p50_s]
+    columns = [None if value is None or math.isnan(value) else value for value in silent.result.series.p50_s]
     series = silent.result.series.model_copy(update={"p50_s": columns})
     step = replace(silent, result=silent.result.model_copy(update={"series": series}))
     assert (_of(step)[Drifting.P50].rise, _of(step)[Drifting.P50].outcome) == (None, StepOutcome.INCONCLUSIVE)
@@ -112,25 +112,25 @@ def test_what_is_not_known_leaves_only_an_agreement_open(sla: Sla, outcome: Step
     series = step.result.series
     nobody = series.model_copy(update={"p50_s": [None] * len(series.p50_s), "p99_s": [0.0] * len(series.p99_s)})
     idle = nobody.model_copy(update={name: [0] * 100 + getattr(series, name)[100:] for name in ("ok", "failed")})
-    found = _of(replace(step, result=step.result.model_copy(update={"series": idle})), sla)
-    for one in found.values():
-        assert (one.begin, one.rise, one.low, one.high, one.outcome) == (None, None, None, None, outcome)
-        assert (one.level, one.window_s) == (LoadLevel(LevelKind.RATE, 100.0), 1200.0)
-    limits = [one.limit for one in found.values()]
+    drifts = _of(replace(step, result=step.result.model_copy(update={"series": idle})), sla)
+    for drift in drifts.values():
+        assert (drift.begin, drift.rise, drift.low, drift.high, drift.outcome) == (None, None, None, None, outcome)
+        assert (drift.level, drift.window_s) == (LoadLevel(LevelKind.RATE, 100.0), 1200.0)
+    limits = [drift.limit for drift in drifts.values()]
     assert limits == ([None] * 3 if sla.drift_share is None else [0.1, 0.1, AGREED.error_share])
 
 
 def test_it_is_said_of_which_step_and_against_which_limit() -> None:
     """The shortest one that is long enough, of a server that gets slower evenly: the line is exact."""
-    found = _of(_step(lambda times: 0.01 * (1.0 + times), seconds=int(SHORTEST_S)))
-    assert [(one.limit, one.level.value, one.window_s) for one in found.values()] == [
+    drifts = _of(_step(lambda times: 0.01 * (1.0 + times), seconds=int(SHORTEST_S)))
+    assert [(drift.limit, drift.level.value, drift.window_s) for drift in drifts.values()] == [
         (0.1, 100.0, SHORTEST_S),
         (0.1, 100.0, SHORTEST_S),
         (AGREED.error_share, 100.0, SHORTEST_S),
     ]
     # 60 stretches of 10 s: the first has its middle at 4.5 s and the last at 594.5 s.
-    assert found[Drifting.P50].begin == pytest.approx(0.01 * (1.0 + 4.5 / 600.0))
-    assert found[Drifting.P50].rise == pytest.approx(590.0 / 604.5)
+    assert drifts[Drifting.P50].begin == pytest.approx(0.01 * (1.0 + 4.5 / 600.0))
+    assert drifts[Drifting.P50].rise == pytest.approx(590.0 / 604.5)
 
 
 def test_the_warm_up_and_what_follows_the_window_are_not_looked_at() -> None:

@@ -25,7 +25,7 @@ STRETCHES = 60
 
 def _drifts(rises: dict[Drifting, float], seed: int, scatter: float = 0.02) -> list[Drift]:
     """Of one soak, from lines through values that scatter."""
-    rng, made = np.random.default_rng(seed), []
+    rng, drifts = np.random.default_rng(seed), []
     for what, rise in rises.items():
         if what is Drifting.ERRORS:
             unit, values = 1.0, 0.001 + rise * np.linspace(0.0, 1.0, STRETCHES) + rng.normal(0.0, 1e-4, STRETCHES)
@@ -36,23 +36,23 @@ def _drifts(rises: dict[Drifting, float], seed: int, scatter: float = 0.02) -> l
         unit = 1.0 if what is Drifting.ERRORS else trend.begin
         low, high = (end / unit for end in trend.rise_interval)
         limit = None if what is Drifting.MEMORY else 0.5
-        made.append(
+        drifts.append(
             Drift(what, LEVEL, seed, 7200.0, trend.begin, trend.rise / unit, low, high, limit, StepOutcome.PASS)
         )
-    return made
+    return drifts
 
 
 def _run(version: str, repetition: int, rises: dict[Drifting, float], scatter: float = 0.02) -> SyntheticRun:
     side = "candidate" if version.startswith("v1") else "baseline"
     seed = repetition + 10 * len(side)
-    found = [EndpointResult(ENDPOINT, Sla())]
+    results = [EndpointResult(ENDPOINT, Sla())]
     drifts = {ENDPOINT.id: _drifts(rises, seed, scatter)}
-    catalogue = with_drifts(load_catalogue_of("cometbft", "API", found), found, drifts)
+    catalogue = with_drifts(load_catalogue_of("cometbft", "API", results), results, drifts)
     described = manifest(version, repetition, side=side, position=repetition, seed=seed)
-    samples = drift_samples(found, drifts)
-    metrics = [one for one in catalogue.metrics if one.population == NAME]
-    assert {column for column in samples[NAME].columns if column != "attempt"} == {one.id for one in metrics}
-    populations = [one for one in catalogue.populations if one.id == NAME]
+    samples = drift_samples(results, drifts)
+    metrics = [metric for metric in catalogue.metrics if metric.population == NAME]
+    assert {column for column in samples[NAME].columns if column != "attempt"} == {metric.id for metric in metrics}
+    populations = [population for population in catalogue.populations if population.id == NAME]
     return SyntheticRun(
         described, catalogue.model_copy(update={"metrics": metrics, "populations": populations}), samples
     )
@@ -63,11 +63,11 @@ WORSE = {Drifting.P50: 0.0, Drifting.P99: 0.4, Drifting.ERRORS: 0.01, Drifting.M
 
 
 def _judged(candidate: dict[Drifting, float]) -> dict[str, Ended]:
-    made = compare(
+    comparison = compare(
         [_run("v0.38.17", at, STEADY) for at in (1, 2, 3)], [_run("v1.0.1", at, candidate) for at in (1, 2, 3)],
         tool_version="test",
     )  # fmt: skip
-    return {one.metric_id.removeprefix(f"{NAME}_"): one.outcome for one in made.judgements}
+    return {judgement.metric_id.removeprefix(f"{NAME}_"): judgement.outcome for judgement in comparison.judgements}
 
 
 def test_what_rises_over_a_soak_is_worse_in_a_comparison() -> None:
@@ -81,7 +81,9 @@ def test_what_rises_over_a_soak_is_worse_in_a_comparison() -> None:
 
 
 def test_only_what_the_agreement_limits_decides() -> None:
-    gating = {one.id.removeprefix(f"{NAME}_"): one.gating for one in _run("v1.0.1", 1, STEADY).catalogue.metrics}
+    gating = {
+        metric.id.removeprefix(f"{NAME}_"): metric.gating for metric in _run("v1.0.1", 1, STEADY).catalogue.metrics
+    }
     assert gating == {
         "p50_end_share": True, "p99_end_share": True, "rise_of_error_share": True, "memory_end_share": False
     }  # fmt: skip
@@ -95,9 +97,9 @@ def test_a_line_that_may_be_any_is_no_sample(scatter: float, is_known: bool) -> 
 
 
 def test_a_step_without_readings_of_the_memory_has_a_row_without_it() -> None:
-    found, first = [EndpointResult(ENDPOINT, Sla())], _drifts(STEADY, 1)
+    results, first = [EndpointResult(ENDPOINT, Sla())], _drifts(STEADY, 1)
     drifts = [*first[:3], *_drifts(STEADY, 2)]
-    frame = drift_samples(found, {ENDPOINT.id: drifts})[NAME]
+    frame = drift_samples(results, {ENDPOINT.id: drifts})[NAME]
     assert frame["attempt"].to_list() == [1, 2]
     memory = frame[f"{NAME}_memory_end_share"].to_list()
     assert memory[0] is None

@@ -33,18 +33,18 @@ MET, MISSED, PARTIAL, LIMITED, OPEN = (
 
 
 @pytest.mark.parametrize(
-    ("required", "found"),
+    ("required", "status"),
     [(1.0, MET), (64.0, MET), (64.5, OPEN), (71.9, OPEN), (72.0, MISSED), (500.0, MISSED)],
 )
-def test_a_required_capacity_is_met_below_its_interval_and_missed_above_it(required: float, found: Verdict) -> None:
+def test_a_required_capacity_is_met_below_its_interval_and_missed_above_it(required: float, status: Verdict) -> None:
     """64 clients passed clearly and 72 failed clearly: between them a gate must not guess."""
     said, reasons = verdict(with_answer(bare(), required={"block.clients": required}))
-    assert said is found
-    assert bool(reasons) is (found is not MET)
+    assert said is status
+    assert bool(reasons) is (status is not MET)
 
 
 @pytest.mark.parametrize(
-    ("changes", "found"),
+    ("changes", "status"),
     [
         ({}, MET),
         ({"finding": "nothing passed", "capacity": 0.0, "low": 0.0, "high": 1.0, "stopped_by": "first step"}, MISSED),
@@ -56,19 +56,19 @@ def test_a_required_capacity_is_met_below_its_interval_and_missed_above_it(requi
         ({"finding": "unsettled", "capacity": None, "low": 0.0, "high": None, "stopped_by": "interrupted"}, PARTIAL),
     ],
 )  # fmt: skip
-def test_without_a_requirement_the_lowest_level_must_pass(changes: dict[str, Any], found: Verdict) -> None:
+def test_without_a_requirement_the_lowest_level_must_pass(changes: dict[str, Any], status: Verdict) -> None:
     """A server whose first level fails misses its agreement; one that nobody could load is not judged."""
-    assert verdict(with_answer(bare(**changes)))[0] is found
+    assert verdict(with_answer(bare(**changes)))[0] is status
 
 
 @pytest.mark.parametrize(
-    ("stopped_by", "found"), [("ladder end", OPEN), ("generator-limited", LIMITED), ("interrupted", PARTIAL)]
+    ("stopped_by", "status"), [("ladder end", OPEN), ("generator-limited", LIMITED), ("interrupted", PARTIAL)]
 )
-def test_a_requirement_above_the_end_of_a_test_is_not_missed(stopped_by: str, found: Verdict) -> None:
+def test_a_requirement_above_the_end_of_a_test_is_not_missed(stopped_by: str, status: Verdict) -> None:
     """The test's own limit says nothing against the server."""
     answer = bare("lower bound", capacity=500.0, low=500.0, high=None, stopped_by=stopped_by)
     said, reasons = verdict(with_answer(answer, required={"block.clients": 600.0}))
-    assert said is found
+    assert said is status
     assert "600 clients required" in reasons[0]
 
 
@@ -78,21 +78,21 @@ def test_only_what_is_required_gates_where_something_is() -> None:
     unused = endpoint("/mempool", 64, capacities=[nothing])
     used = endpoint("/block", 64, capacities=[bare()])
     assert verdict(report(target(endpoints=[used, unused])))[0] is MISSED
-    made = report(target(endpoints=[used, unused]), required={"block.clients": 64.0})
-    assert verdict(made) == (MET, [])
-    assert [(one.name, one.verdict, one.gates) for one in rulings(made)] == [
+    load_report = report(target(endpoints=[used, unused]), required={"block.clients": 64.0})
+    assert verdict(load_report) == (MET, [])
+    assert [(ruling.name, ruling.verdict, ruling.gates) for ruling in rulings(load_report)] == [
         ("/block (clients)", MET, True),
         ("/mempool (clients)", MISSED, False),
     ]
-    made = report(target(endpoints=[used, unused]), required={"block.clients": 72.0})
-    assert verdict(made)[0] is MISSED
+    load_report = report(target(endpoints=[used, unused]), required={"block.clients": 72.0})
+    assert verdict(load_report)[0] is MISSED
 
 
 def test_what_was_found_missing_outweighs_what_could_not_be_found() -> None:
     """An interrupted test that has shown a miss has shown it."""
     failed = endpoint("/block", 64, capacities=[bare("nothing passed", capacity=0.0, low=0.0, high=1.0)])
-    made = report(target(endpoints=[failed], interrupted=True))
-    said, reasons = verdict(made)
+    load_report = report(target(endpoints=[failed], interrupted=True))
+    said, reasons = verdict(load_report)
     assert said is MISSED
     assert "interrupted" in reasons[0]
     assert "/block (clients)" in reasons[1]
@@ -101,29 +101,29 @@ def test_what_was_found_missing_outweighs_what_could_not_be_found() -> None:
 
 def test_a_required_endpoint_that_was_not_measured_is_not_met() -> None:
     """A pipeline that asks for an endpoint that the server does not offer must not turn green."""
-    made = report(required={"mempool.rate": 10.0})
-    said, reasons = verdict(made)
+    load_report = report(required={"mempool.rate": 10.0})
+    said, reasons = verdict(load_report)
     assert said is OPEN
     assert "mempool (rate): 10 requests/s required, but it was not measured (not offered" in reasons[0]
 
 
 def test_every_server_gates_by_itself_even_under_the_same_name() -> None:
     """Two runs of one version are two servers."""
-    made = report(target("2.0.0"), target("2.0.0", 0.5), required={"network_status.clients": 50.0})
-    ruled = [one for one in rulings(made) if one.required]
-    assert [(one.number, one.verdict) for one in ruled] == [(0, MET), (1, MISSED)]
+    load_report = report(target("2.0.0"), target("2.0.0", 0.5), required={"network_status.clients": 50.0})
+    ruled = [ruling for ruling in rulings(load_report) if ruling.required]
+    assert [(ruling.number, ruling.verdict) for ruling in ruled] == [(0, MET), (1, MISSED)]
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "found"),
+    ("outcomes", "status"),
     [(["pass", "pass"], MET), (["pass", "fail"], MISSED), (["inconclusive", "pass"], OPEN),
      (["generator-limited", "inconclusive"], LIMITED), ([], OPEN)],
 )  # fmt: skip
-def test_fixed_levels_without_a_search_must_all_pass(outcomes: list[str], found: Verdict) -> None:
+def test_fixed_levels_without_a_search_must_all_pass(outcomes: list[str], status: Verdict) -> None:
     """Load points alone can gate as well."""
-    steps = [step(n, "clients", 8.0, 64, phase="fixed", outcome=one) for n, one in enumerate(outcomes, start=1)]
-    one = endpoint("/block", 64, capacities=[], steps=steps)
-    assert verdict(report(target(endpoints=[one])))[0] is found
+    steps = [step(n, "clients", 8.0, 64, phase="fixed", outcome=outcome) for n, outcome in enumerate(outcomes, start=1)]
+    entry = endpoint("/block", 64, capacities=[], steps=steps)
+    assert verdict(report(target(endpoints=[entry])))[0] is status
 
 
 _WAITED = {"phase": "fixed", "outcome": "generator-limited", "leaning": "generator-limited", "reason": "waited"}
@@ -134,22 +134,22 @@ _WAITED = {"phase": "fixed", "outcome": "generator-limited", "leaning": "generat
 def test_a_fixed_level_that_only_waited_is_not_measured(searched: bool, required: dict[str, float]) -> None:
     """Its run is invalid, so a comparison would leave it out: a green document would hide that until then."""
     fixed = [step(1, "clients", 8.0, 64, phase="fixed"), step(2, "clients", 16.0, 64, **_WAITED)]
-    one = endpoint("/block", 64, capacities=[bare()] if searched else [], steps=fixed)
-    made = report(target(endpoints=[one]), required=required if searched else {})
-    said, reasons = verdict(made)
+    entry = endpoint("/block", 64, capacities=[bare()] if searched else [], steps=fixed)
+    load_report = report(target(endpoints=[entry]), required=required if searched else {})
+    said, reasons = verdict(load_report)
     assert said is Verdict.INVALID
     assert said.exit_code == 4
     assert "not measured at 16 clients: the generator or the server waited" in reasons[0]
-    document = load_document(made)
+    document = load_document(load_report)
     assert document.verdict is Verdict.INVALID
     assert document.sentence.startswith("/block is invalid: not measured at 16 clients")
     cases = [case for suite in document.suites for case in suite.cases if case.id != "mempool"]
     assert [case.verdict for case in cases] == [MET, Verdict.INVALID] if searched else [Verdict.INVALID]
     assert len({case.id for case in cases}) == len(cases)
     again = endpoint(
-        "/block", 64, capacities=one.capacities, steps=[*fixed, step(3, "clients", 16.0, 64, phase="fixed")]
+        "/block", 64, capacities=entry.capacities, steps=[*fixed, step(3, "clients", 16.0, 64, phase="fixed")]
     )
-    assert verdict(report(target(endpoints=[again]), required=made.required)) == (MET, [])
+    assert verdict(report(target(endpoints=[again]), required=load_report.required)) == (MET, [])
 
 
 def test_a_fixed_level_at_the_generators_limit_is_said_beside_a_search() -> None:
@@ -178,16 +178,16 @@ def test_levels_have_their_unit() -> None:
 # --- in words -------------------------------------------------------------------------------------------------------
 
 
-def reason(found: CapacityEntry, steps: Sequence[StepEntry] = (), **required: float) -> tuple[Verdict, str]:
+def reason(capacity: CapacityEntry, steps: Sequence[StepEntry] = (), **required: float) -> tuple[Verdict, str]:
     """What is said of one capacity of one endpoint."""
-    one = endpoint("/block", 64, capacities=[found], steps=list(steps))
+    entry = endpoint("/block", 64, capacities=[capacity], steps=list(steps))
     wanted = {f"block.{kind}": value for kind, value in required.items()}
-    (ruled,) = rulings(report(target(endpoints=[one]), required=wanted))
+    (ruled,) = rulings(report(target(endpoints=[entry]), required=wanted))
     return ruled.verdict, ruled.reason
 
 
 @pytest.mark.parametrize(
-    ("changes", "required", "found", "words"),
+    ("changes", "required", "status", "words"),
     [
         ({}, 64.0, MET, "64 clients required, 64 clients passed clearly"),
         ({}, 72.0, MISSED, "72 clients required, but 72 clients failed clearly, missing p99"),
@@ -217,15 +217,15 @@ def reason(found: CapacityEntry, steps: Sequence[StepEntry] = (), **required: fl
     ],
 )
 def test_what_is_said_of_a_capacity(
-    changes: dict[str, Any], required: float | None, found: Verdict, words: str
+    changes: dict[str, Any], required: float | None, status: Verdict, words: str
 ) -> None:
     """Whoever is stopped by it reads the interval, what was asked for, and what the first fail missed."""
-    asked: dict[str, Any] = {} if required is None else {"clients": required}
-    assert reason(bare(**changes), **asked) == (found, words)
+    requirement: dict[str, Any] = {} if required is None else {"clients": required}
+    assert reason(bare(**changes), **requirement) == (status, words)
 
 
 @pytest.mark.parametrize(
-    ("stopped_by", "found", "why"),
+    ("stopped_by", "status", "why"),
     [
         ("interrupted", PARTIAL, "the search was interrupted"),
         ("server gone", PARTIAL, "the server went away"),
@@ -235,10 +235,10 @@ def test_what_is_said_of_a_capacity(
         ("budget", OPEN, "the search ran out of steps"),
     ],
 )
-def test_what_kept_a_search_from_an_answer_is_its_reason(stopped_by: str, found: Verdict, why: str) -> None:
+def test_what_kept_a_search_from_an_answer_is_its_reason(stopped_by: str, status: Verdict, why: str) -> None:
     answer = bare(low=0.0, high=72.0, stopped_by=stopped_by)
-    assert reason(answer) == (found, f"no level passed clearly: {why}")
-    assert reason(answer, clients=70.0) == (found, f"70 clients required, but no level passed clearly and {why}")
+    assert reason(answer) == (status, f"no level passed clearly: {why}")
+    assert reason(answer, clients=70.0) == (status, f"70 clients required, but no level passed clearly and {why}")
     # What was shown before it stopped is shown.
     assert reason(answer, clients=72.0)[0] is MISSED
 
@@ -261,18 +261,20 @@ def test_a_search_that_lacked_answers_says_how_many_are_needed() -> None:
         short(6.0, 300.0, due=1, window_s=10.0, partial=True),
         short(5.0, 300.0, due=1, window_s=10.0).model_copy(update={"kind": "rate"}),
     ]
-    told = "8 clients gave 100 answers in 40 s, and 12,000 are needed"
-    assert reason(open_, steps, clients=70.0)[1].endswith(f"4 clients passed clearly and {told}")
-    assert reason(bare(low=4.0), steps, clients=70.0)[1].endswith(f"and 72 clients failed clearly; {told}")
+    reason_text = "8 clients gave 100 answers in 40 s, and 12,000 are needed"
+    assert reason(open_, steps, clients=70.0)[1].endswith(f"4 clients passed clearly and {reason_text}")
+    assert reason(bare(low=4.0), steps, clients=70.0)[1].endswith(f"and 72 clients failed clearly; {reason_text}")
     assert reason(bare(low=4.0, high=8.0), steps, clients=7.0)[1].endswith("and 8 clients failed clearly")
-    assert reason(bare(low=4.0, high=9.0), steps, clients=7.0)[1].endswith(f"and 9 clients failed clearly; {told}")
-    one = [short(8.0, 300.0, due=1, window_s=40.0)]
-    assert reason(open_, one, clients=70.0)[1].endswith("8 clients gave 1 answer in 40 s, and 300 are needed")
+    assert reason(bare(low=4.0, high=9.0), steps, clients=7.0)[1].endswith(
+        f"and 9 clients failed clearly; {reason_text}"
+    )
+    step_entries = [short(8.0, 300.0, due=1, window_s=40.0)]
+    assert reason(open_, step_entries, clients=70.0)[1].endswith("8 clients gave 1 answer in 40 s, and 300 are needed")
 
 
 def test_a_search_that_met_different_outcomes_counts_them() -> None:
     """Somebody looks at why a server is quick twice and slow once, and not for a longer test."""
-    steps = [step(n, "clients", 8.0, 64, outcome=one) for n, one in enumerate(("pass", "fail", "pass"))]
+    steps = [step(n, "clients", 8.0, 64, outcome=outcome) for n, outcome in enumerate(("pass", "fail", "pass"))]
     enough = ConditionEntry(name="samples", measured=900.0, limit=300.0, outcome="pass")
     steps.append(step(9, "clients", 8.0, 64, outcome="inconclusive", conditions=[enough]))
     assert reason(bare(low=4.0, high=16.0), steps, clients=9.0)[1].endswith(
@@ -281,7 +283,7 @@ def test_a_search_that_met_different_outcomes_counts_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("steps", "found", "words"),
+    ("steps", "status", "words"),
     [
         ([], OPEN, "no step was measured to its end"),
         ([(8.0, "pass", {"partial": True})], PARTIAL, "no step was measured to its end"),
@@ -306,14 +308,14 @@ def test_a_search_that_met_different_outcomes_counts_them() -> None:
     ],
 )  # fmt: skip
 def test_what_is_said_of_fixed_levels(
-    steps: list[tuple[float, str, dict[str, Any]]], found: Verdict, words: str
+    steps: list[tuple[float, str, dict[str, Any]]], status: Verdict, words: str
 ) -> None:
-    made = [
+    step_entries = [
         step(n, "clients", level, 64, phase="fixed", outcome=outcome, **changes)
         for n, (level, outcome, changes) in enumerate(steps)
     ]
-    (ruled,) = rulings(report(target(endpoints=[endpoint("/block", 64, capacities=[], steps=made)])))
-    assert (ruled.verdict, ruled.reason, ruled.name, ruled.kind) == (found, words, "/block", None)
+    (ruled,) = rulings(report(target(endpoints=[endpoint("/block", 64, capacities=[], steps=step_entries)])))
+    assert (ruled.verdict, ruled.reason, ruled.name, ruled.kind) == (status, words, "/block", None)
     assert (ruled.gates, ruled.required, ruled.is_of_levels) == (True, None, False)
 
 
@@ -322,8 +324,8 @@ def test_the_fixed_levels_beside_a_search_are_ruled_only_where_they_hinder() -> 
     searched = step(1, "clients", 8.0, 64, outcome="generator-limited", reason="waited")
     failed = step(2, "clients", 8.0, 64, phase="fixed", outcome="fail")
     partial = step(3, "rate", 4.0, 64, phase="fixed", outcome="generator-limited", partial=True)
-    one = endpoint("/block", 64, capacities=[bare()], steps=[searched, failed, partial])
-    (alone,) = rulings(report(target(endpoints=[one])))
+    entry = endpoint("/block", 64, capacities=[bare()], steps=[searched, failed, partial])
+    (alone,) = rulings(report(target(endpoints=[entry])))
     assert (alone.name, alone.verdict) == ("/block (clients)", MET)
     limited = step(4, "rate", 4.0, 64, phase="fixed", outcome="generator-limited")
     beside = rulings(report(target("v2", endpoints=[endpoint("/block", 64, capacities=[bare()], steps=[limited])])))
@@ -347,23 +349,23 @@ def test_what_limits_a_search_gates_only_where_it_is_required() -> None:
         endpoint("/b", 64, capacities=[waited], steps=[]),
         endpoint("/c", 64, capacities=[], steps=[step(2, "clients", 4.0, 64, outcome="fail")]),
     ]
-    made = report(target(endpoints=endpoints), required={"block.clients": 1.0})
-    assert [(one.name, one.gates) for one in rulings(made)] == [
+    load_report = report(target(endpoints=endpoints), required={"block.clients": 1.0})
+    assert [(ruling.name, ruling.gates) for ruling in rulings(load_report)] == [
         ("/block (clients)", True),
         ("/a (clients)", False),
         ("/a (fixed levels)", True),
         ("/b (clients)", True),
         ("/c", False),
     ]
-    assert all(one.gates for one in rulings(report(target(endpoints=endpoints))))
+    assert all(ruling.gates for ruling in rulings(report(target(endpoints=endpoints))))
 
 
 def test_what_is_required_and_has_no_answer_says_why() -> None:
     """Of an endpoint that is not there, one that was not searched by rate, and a test that was broken off."""
-    one = endpoint("/block", 64, capacities=[bare()], steps=[])
+    entry = endpoint("/block", 64, capacities=[bare()], steps=[])
     required = {"mempool.rate": 10.0, "block.rate": 2.0, "gone.clients": 1.0}
-    made = report(target("v", endpoints=[one]), required=required)
-    _, *missing = rulings(made)
+    load_report = report(target("v", endpoints=[entry]), required=required)
+    _, *missing = rulings(load_report)
     assert [(ruled.name, ruled.endpoint, ruled.required, ruled.verdict) for ruled in missing] == [
         ("mempool (rate)", "mempool", 10.0, OPEN),
         ("/block (rate)", "block", 2.0, OPEN),
@@ -375,7 +377,7 @@ def test_what_is_required_and_has_no_answer_says_why() -> None:
         "1 client required, but it was not measured",
     ]
     assert {(ruled.number, ruled.target) for ruled in missing} == {(0, "v")}
-    broken = report(target(endpoints=[one], interrupted=True), required=required)
+    broken = report(target(endpoints=[entry], interrupted=True), required=required)
     assert {ruled.verdict for ruled in rulings(broken)[1:]} == {PARTIAL}
 
 
@@ -383,8 +385,8 @@ def test_the_worst_is_told_first_and_by_server_where_there_are_several() -> None
     failing = bare("nothing passed", low=0.0, high=1.0, condition=None)
     undecided = bare("unsettled", low=0.0, high=None, stopped_by="budget")
     endpoints = [
-        endpoint(f"/{name}", 64, capacities=[found], steps=[])
-        for name, found in (("a", undecided), ("b", bare()), ("c", failing))
+        endpoint(f"/{name}", 64, capacities=[capacity], steps=[])
+        for name, capacity in (("a", undecided), ("b", bare()), ("c", failing))
     ]
     words = [
         "/c (clients): the lowest level, 1 client, failed clearly.",
@@ -399,17 +401,17 @@ def test_the_worst_is_told_first_and_by_server_where_there_are_several() -> None
 
 @pytest.mark.parametrize(("number", "more"), [(MOST_REASONS, 0), (MOST_REASONS + 3, 3)])
 def test_many_reasons_are_counted(number: int, more: int) -> None:
-    made = report()
-    one = Ruling(0, "v", "a", "/a", "clients", None, MISSED, "missed")
-    _, reasons = verdict(made, [one] * number)
+    load_report = report()
+    ruling = Ruling(0, "v", "a", "/a", "clients", None, MISSED, "missed")
+    _, reasons = verdict(load_report, [ruling] * number)
     assert reasons[:MOST_REASONS] == ["/a (clients): missed."] * MOST_REASONS
     assert reasons[MOST_REASONS:] == ([f"{more} more are in the tables."] if more else [])
 
 
 def test_a_server_that_went_away_is_told_before_everything_else() -> None:
     gone = Departure(at="2026-11-20T10:11:12Z", why="it accepts no connections")
-    one = endpoint("/block", 64, capacities=[bare()], steps=[])
-    away = target("v1", endpoints=[one], gone=gone, interrupted=True)
+    entry = endpoint("/block", 64, capacities=[bare()], steps=[])
+    away = target("v1", endpoints=[entry], gone=gone, interrupted=True)
     sentence = (
         "v1: the server was gone at 10:11:12 UTC (it accepts no connections); "
         "the report has the measurements up to then."
@@ -419,8 +421,8 @@ def test_a_server_that_went_away_is_told_before_everything_else() -> None:
     failed = endpoint("/c", 64, capacities=[], steps=[])
     words = "/c: no step was measured to its end."
     assert verdict(report(target("v1", endpoints=[failed], gone=gone))) == (Verdict.GONE, [sentence, words])
-    assert gone_text(target("v2", endpoints=[one])) == ""
-    broken = target("v2", endpoints=[one], interrupted=True)
+    assert gone_text(target("v2", endpoints=[entry])) == ""
+    broken = target("v2", endpoints=[entry], interrupted=True)
     assert verdict(report(broken)) == (
         PARTIAL,
         ["v2: the test was interrupted; the report has the measurements up to then."],
@@ -428,7 +430,12 @@ def test_a_server_that_went_away_is_told_before_everything_else() -> None:
 
 
 def test_an_agreement_is_met_or_missed() -> None:
-    assert [said(one) for one in (MET, MISSED, OPEN, LIMITED)] == ["met", "missed", "inconclusive", "generator-limited"]
+    assert [said(verdict) for verdict in (MET, MISSED, OPEN, LIMITED)] == [
+        "met",
+        "missed",
+        "inconclusive",
+        "generator-limited",
+    ]
 
 
 def test_figures_of_levels_are_whole_clients_and_tidy_rates() -> None:
@@ -453,8 +460,8 @@ RATES: dict[str, Any] = {"kind": "rate", "low": 0.25, "high": 0.5}
 )
 def test_rates_are_told_as_rates(changes: dict[str, Any], required: float | None, words: str) -> None:
     """As clients, half a request a second would be none."""
-    asked: dict[str, Any] = {} if required is None else {"rate": required}
-    assert reason(bare(**{**RATES, **changes}), **asked)[1] == words
+    requirement: dict[str, Any] = {} if required is None else {"rate": required}
+    assert reason(bare(**{**RATES, **changes}), **requirement)[1] == words
 
 
 def test_rates_between_are_told_as_rates() -> None:
@@ -477,12 +484,14 @@ def test_whose_ruling_it_is() -> None:
     """The second server's endpoint without a search, and an endpoint whose id has a point."""
     searched = endpoint("/block", 64, capacities=[bare()], steps=[])
     alone = endpoint("/a.b", 64, capacities=[], steps=[step(1, "clients", 8.0, 64)])
-    made = report(
+    load_report = report(
         target("v1", endpoints=[searched]),
         target("v2", endpoints=[alone]),
         required={"block.clients": 1, "c.d.rate": 2},
     )
-    assert [(one.number, one.target, one.endpoint, one.label, one.kind) for one in rulings(made)] == [
+    assert [
+        (ruling.number, ruling.target, ruling.endpoint, ruling.label, ruling.kind) for ruling in rulings(load_report)
+    ] == [
         (0, "v1", "block", "/block", "clients"),
         (0, "v1", "c.d", "c.d", "rate"),
         (1, "v2", "a.b", "/a.b", None),
@@ -503,7 +512,7 @@ UNKNOWN: dict[str, Any] = {"begin": None, "rise": None, "low": None, "high": Non
 
 
 @pytest.mark.parametrize(
-    ("drifts", "found", "words"),
+    ("drifts", "status", "words"),
     [
         ([drift("p50", "pass"), drift("p99", "pass")], MET, "no drift"),
         (
@@ -515,42 +524,42 @@ UNKNOWN: dict[str, Any] = {"begin": None, "rise": None, "low": None, "high": Non
     ],
 )
 def test_a_server_that_gets_slower_fails_beside_the_capacity_that_it_has(
-    drifts: list[DriftEntry], found: Verdict, words: str
+    drifts: list[DriftEntry], status: Verdict, words: str
 ) -> None:
-    one = endpoint("/block", 64, capacities=[bare()], steps=[], drifts=drifts)
-    made = report(target("v2", endpoints=[one]))
-    _, ruled = rulings(made)
-    assert (ruled.verdict, ruled.reason, ruled.name) == (found, words, "/block (drift)")
+    entry = endpoint("/block", 64, capacities=[bare()], steps=[], drifts=drifts)
+    load_report = report(target("v2", endpoints=[entry]))
+    _, ruled = rulings(load_report)
+    assert (ruled.verdict, ruled.reason, ruled.name) == (status, words, "/block (drift)")
     assert (ruled.number, ruled.target, ruled.endpoint, ruled.label) == (0, "v2", "block", "/block")
     assert (ruled.kind, ruled.required, ruled.is_of_levels) == (None, None, True)
-    assert verdict(made) == (found, [] if found is MET else [f"/block (drift): {words}."])
+    assert verdict(load_report) == (status, [] if status is MET else [f"/block (drift): {words}."])
 
 
 def test_what_was_not_agreed_to_stay_has_no_ruling() -> None:
-    one = endpoint("/block", 64, capacities=[bare()], steps=[], drifts=[drift("p50", "pass", limit=None)])
-    assert [ruled.name for ruled in rulings(report(target(endpoints=[one])))] == ["/block (clients)"]
+    entry = endpoint("/block", 64, capacities=[bare()], steps=[], drifts=[drift("p50", "pass", limit=None)])
+    assert [ruled.name for ruled in rulings(report(target(endpoints=[entry])))] == ["/block (clients)"]
 
 
 def test_every_case_of_an_endpoint_has_an_id_of_its_own() -> None:
     """A pipeline that keeps the last of two cases by one id would lose why the run failed."""
     limited = step(1, "rate", 4.0, 64, phase="fixed", outcome="generator-limited")
-    one = endpoint("/block", 64, capacities=[bare()], steps=[limited], drifts=[drift("p99", "fail")])
-    (suite,) = load_document(report(target(endpoints=[one]))).suites
+    entry = endpoint("/block", 64, capacities=[bare()], steps=[limited], drifts=[drift("p99", "fail")])
+    (suite,) = load_document(report(target(endpoints=[entry]))).suites
     assert [case.id for case in suite.cases][:3] == ["block.clients", "block.fixed", "block.drift"]
 
 
 def test_the_first_sentence_counts_endpoints_and_not_what_is_judged_of_them() -> None:
     """A soak without drift was said to be of two endpoints, its fixed level and its drift."""
-    one = endpoint("/block", 64, capacities=[], steps=[step(1, "clients", 8.0, 64)], drifts=[drift("p50", "pass")])
-    sentence = load_document(report(target("v1", endpoints=[one]))).sentence
+    entry = endpoint("/block", 64, capacities=[], steps=[step(1, "clients", 8.0, 64)], drifts=[drift("p50", "pass")])
+    sentence = load_document(report(target("v1", endpoints=[entry]))).sentence
     assert sentence.startswith("1 endpoint stayed within ")
     assert " at every fixed level, without drift" in sentence
 
 
 def test_a_miss_without_a_search_counts_no_capacities() -> None:
     long = step(1, "clients", 8.0, 64)
-    one = endpoint("/block", 64, capacities=[], steps=[long], seconds=seconds(long), drifts=[drift("p50", "fail")])
-    document = load_document(report(target("v1", endpoints=[one])))
+    entry = endpoint("/block", 64, capacities=[], steps=[long], seconds=seconds(long), drifts=[drift("p50", "fail")])
+    document = load_document(report(target("v1", endpoints=[entry])))
     assert "capacity" not in document.sentence
     assert document.sentence.endswith(
         "look for what grows on the server under load: memory, tables, connections, logs."
@@ -564,6 +573,6 @@ def test_a_miss_without_a_search_counts_no_capacities() -> None:
 def test_a_drift_that_is_not_clear_needs_a_longer_fixed_level() -> None:
     """`steps.longest_s`, which lengthens the steps of a search, would have changed nothing."""
     long = step(1, "clients", 8.0, 64)
-    one = endpoint("/block", 64, capacities=[], steps=[long], drifts=[drift("p50", "inconclusive")])
-    sentence = load_document(report(target("v1", endpoints=[one]))).sentence
+    entry = endpoint("/block", 64, capacities=[], steps=[long], drifts=[drift("p50", "inconclusive")])
+    sentence = load_document(report(target("v1", endpoints=[entry]))).sentence
     assert sentence.endswith("measure longer: raise `fixed.duration_s`.")

@@ -26,11 +26,15 @@ class Api(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Answer one request."""
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        found = self.path == "/block"
-        answer = {"index": asked["index"]} if found else {"code": 4, "message": "no such thing", "retriable": False}
+        request_body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        is_block = self.path == "/block"
+        answer = (
+            {"index": request_body["index"]}
+            if is_block
+            else {"code": 4, "message": "no such thing", "retriable": False}
+        )
         body = json.dumps(answer).encode()
-        self.send_response(200 if found else 500)
+        self.send_response(200 if is_block else 500)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -73,17 +77,17 @@ def test_a_closed_loop_measures_and_its_histogram_says_the_same_as_its_records(u
     load.start()
     result = load.finish()
     assert json.loads(load.progress())["phase"] == "done"
-    books = result["counts"]
-    assert books["due"] == books["ok"] > 0
+    counts = result["counts"]
+    assert counts["due"] == counts["ok"] > 0
     assert (result["ended"], result["window_s"], result["threads"]) == ("time", 0.3, 1)
-    assert sum(result["series"]["ok"]) == books["ok"] + result["warm_up"]["ok"]
+    assert sum(result["series"]["ok"]) == counts["ok"] + result["warm_up"]["ok"]
     records = result["records"]
     assert records is not None
-    kept = Finished.model_validate(result).records
-    assert kept is not None
-    assert kept.model_dump(by_alias=True) == records
+    request_records = Finished.model_validate(result).records
+    assert request_records is not None
+    assert request_records.model_dump(by_alias=True) == records
     latencies = [value / 1e9 for (value,) in struct.iter_unpack("<q", records["latency_ns"])]
-    assert len(latencies) == books["due"]
+    assert len(latencies) == counts["due"]
     assert set(records["class"]) == {0}
     assert result["latency"]["max_s"] == pytest.approx(max(latencies))
     histogram = Histogram(result["latency"]["hdr"])
@@ -112,8 +116,8 @@ def test_errors_are_told_apart_by_what_the_server_says(url: str) -> None:
     load = HttpLoad(order(url, requests=[ask("/block", 1), ask("/other", 1)]))
     load.start()
     result = load.finish()
-    told = Finished.model_validate(result)
-    assert (told.records, told.series.errors["status"], told.errors[0].kind) == (
+    finished = Finished.model_validate(result)
+    assert (finished.records, finished.series.errors["status"], finished.errors[0].kind) == (
         None, result["series"]["errors"]["status"], "status",
     )  # fmt: skip
     [failures] = result["classes"]
@@ -126,11 +130,11 @@ def test_histograms_merge_or_repetitions_could_not_be_judged_together(url: str) 
     load = HttpLoad(order(url, duration_s=0.1))
     load.start()
     stored = load.finish()["latency"]["hdr"]
-    one, both = Histogram(stored), Histogram()
-    both.merge(one)
+    histogram, both = Histogram(stored), Histogram()
+    both.merge(histogram)
     both.merge(Histogram(stored))
-    assert both.n() == 2 * one.n()
-    assert both.quantile(0.99) == one.quantile(0.99)
+    assert both.n() == 2 * histogram.n()
+    assert both.quantile(0.99) == histogram.quantile(0.99)
     assert Histogram(both.to_base64()).n() == both.n()
     assert Histogram().quantile(0.5) is None
 

@@ -35,11 +35,11 @@ def answer(stopped_by: StoppedBy, capacity: float | None, *steps: Step) -> Searc
     )
 
 
-def gates(*found: EndpointResult, broken_off: str = "") -> dict[str, Gate]:
-    result = ServerResult(TargetServer(TARGET, (ENDPOINT,)), list(found))
-    made = load_gates(result, broken_off=broken_off) if broken_off else load_gates(result)
-    assert [gate.id for gate in made] == ["complete", "waited", "generator"]
-    return {gate.id: gate for gate in made}
+def gates(*results: EndpointResult, broken_off: str = "") -> dict[str, Gate]:
+    result = ServerResult(TargetServer(TARGET, (ENDPOINT,)), list(results))
+    all_gates = load_gates(result, broken_off=broken_off) if broken_off else load_gates(result)
+    assert [gate.id for gate in all_gates] == ["complete", "waited", "generator"]
+    return {gate.id: gate for gate in all_gates}
 
 
 def of(fixed: Sequence[Step] = (), *answers: SearchResult, endpoint: Any = ENDPOINT) -> EndpointResult:
@@ -48,25 +48,25 @@ def of(fixed: Sequence[Step] = (), *answers: SearchResult, endpoint: Any = ENDPO
 
 def test_a_whole_test_on_a_calm_machine_passes() -> None:
     searched = answer(StoppedBy.P99, 8.0, step(), step(share=0.031))
-    found = gates(of([step(lag_s=[0.002] * 50), step(lag_s=[0.001] * 50)], searched), of([step()], endpoint=OTHER))
-    assert {gate.status for gate in found.values()} == {PASS}
-    assert [gate.label for gate in found.values()] == [
+    by_id = gates(of([step(lag_s=[0.002] * 50), step(lag_s=[0.001] * 50)], searched), of([step()], endpoint=OTHER))
+    assert {gate.status for gate in by_id.values()} == {PASS}
+    assert [gate.label for gate in by_id.values()] == [
         "the whole test was run",
         "waits for a processor, generator and server",
         "the generator kept its schedule",
     ]
-    assert [gate.measured for gate in found.values()] == [
+    assert [gate.measured for gate in by_id.values()] == [
         "5 steps",
         "0 of 5 steps waited, the worst for 3.1 % of its time",
         "0 of 3 steps at fixed levels were limited by the generator; lag p99 at most 2 ms",
     ]
-    assert [gate.limit for gate in found.values()] == ["not interrupted", "≤ 10 % in the steps that decide", "none"]
+    assert [gate.limit for gate in by_id.values()] == ["not interrupted", "≤ 10 % in the steps that decide", "none"]
 
 
 def test_a_test_that_was_broken_off_is_not_whole() -> None:
-    found = gates(of([step()]), broken_off="the server went away")
-    assert (found["complete"].status, found["complete"].measured) == (FAIL, "1 step, then the server went away")
-    assert found["waited"].status is found["generator"].status is PASS
+    by_id = gates(of([step()]), broken_off="the server went away")
+    assert (by_id["complete"].status, by_id["complete"].measured) == (FAIL, "1 step, then the server went away")
+    assert by_id["waited"].status is by_id["generator"].status is PASS
 
 
 @pytest.mark.parametrize(
@@ -83,15 +83,15 @@ def test_a_test_that_was_broken_off_is_not_whole() -> None:
     ids=["alone", "made again", "another level", "at the limit", "unknown", "partly known", "nothing measured"],
 )
 def test_a_fixed_level_that_only_waited_is_not_measured(fixed: list[Step], status: GateStatus, waited: str) -> None:
-    found = gates(of(fixed))
-    assert (found["waited"].status, found["waited"].measured) == (status, waited)
-    assert found["generator"].status is PASS, "what waited is not the generator's own lateness"
+    by_id = gates(of(fixed))
+    assert (by_id["waited"].status, by_id["waited"].measured) == (status, waited)
+    assert by_id["generator"].status is PASS, "what waited is not the generator's own lateness"
 
 
 def test_a_level_is_measured_at_its_own_endpoint() -> None:
     """That another endpoint was measured cleanly with as many clients says nothing of this one."""
-    found = gates(of([step(8, 0.5)]), of([step(8, 0.0)], endpoint=OTHER))
-    assert found["waited"].status is FAIL
+    by_id = gates(of([step(8, 0.5)]), of([step(8, 0.0)], endpoint=OTHER))
+    assert by_id["waited"].status is FAIL
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ def test_a_search_that_only_waited_has_no_answer(
 def test_a_generator_that_was_late_by_itself_at_a_fixed_level_fails() -> None:
     """Whoever compares such levels would compare the generator. Searches end at its limit, and say so."""
     late = replace(step(lag_s=[0.5] * 50), outcome=StepOutcome.GENERATOR_LIMITED)
-    found = gates(of([late, step(lag_s=[0.25] * 50), step(16)]))
-    assert found["generator"].status is FAIL
-    assert found["generator"].measured == (
+    by_id = gates(of([late, step(lag_s=[0.25] * 50), step(16)]))
+    assert by_id["generator"].status is FAIL
+    assert by_id["generator"].measured == (
         "1 of 3 steps at fixed levels were limited by the generator; lag p99 at most 500 ms"
     )
     assert gates(of([], answer(StoppedBy.GENERATOR, 8.0, late)))["generator"].status is PASS

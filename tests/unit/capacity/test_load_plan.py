@@ -122,45 +122,45 @@ class _Stopped(Silent):
             raise KeyboardInterrupt
 
 
-def _report(made: cm.Experiment) -> MatrixReport:
-    assert made.document is not None
-    assert isinstance(made.document.result, MatrixReport)
-    return made.document.result
+def _report(experiment: cm.Experiment) -> MatrixReport:
+    assert experiment.document is not None
+    assert isinstance(experiment.document.result, MatrixReport)
+    return experiment.document.result
 
 
 def test_every_cell_is_a_run_with_its_words(plan: Path, url: str, tmp_path: Path) -> None:
     """What is stated of a server is in its runs; a server without an address decides nothing but is not forgotten."""
-    made = cm.load_plan(plan, {"small": url, "large": url}, version="v1.0.0")
-    found = [(one.server, one.scenario, one.words, one.ended) for one in _report(made).cells]
+    experiment = cm.load_plan(plan, {"small": url, "large": url}, version="v1.0.0")
+    cells = [(cell.server, cell.scenario, cell.words, cell.ended) for cell in _report(experiment).cells]
     small = {"scenario": "standard", "hardware": "entry"}
     large = {"hardware": "advanced", "deployment": "Docker Compose"}
-    assert found == [
+    assert cells == [
         ("small", "standard", small, None),
         ("large", "standard", {"scenario": "standard", **large}, None),
         ("absent", "standard", {}, Verdict.NOT_RUN),
         ("large", "many clients", {"scenario": "many clients", **large}, None),
     ]
-    assert made.document is not None
-    assert made.verdict is Verdict.NOT_RUN
-    assert made.verdict.exit_code is ExitCode.INCONCLUSIVE
-    assert [suite.name for suite in made.document.suites] == [
+    assert experiment.document is not None
+    assert experiment.verdict is Verdict.NOT_RUN
+    assert experiment.verdict.exit_code is ExitCode.INCONCLUSIVE
+    assert [suite.name for suite in experiment.document.suites] == [
         "standard on small", "standard on large", "standard on absent", "many clients on large"
     ]  # fmt: skip
-    cases = [(case.label, case.verdict) for suite in made.document.suites for case in suite.cases]
+    cases = [(case.label, case.verdict) for suite in experiment.document.suites for case in suite.cases]
     assert cases[3][0] == "/work (clients)"
     assert cases[2] == ("standard on absent", Verdict.NOT_RUN)
-    assert _report(made).cells[2].missing == "no `--target absent=URL` was given"
-    summary = made.document.markdown()
+    assert _report(experiment).cells[2].missing == "no `--target absent=URL` was given"
+    summary = experiment.document.markdown()
     assert "standard on absent: no" in summary
     assert summary.index("| absent |") < summary.index("| small |"), "a pipeline's summary begins with what is not met"
     store = Store(tmp_path / "store")
-    versions = {run.manifest.labels["scenario"][0]: run.manifest.subject.version for run in store.select(made.id)}
+    versions = {run.manifest.labels["scenario"][0]: run.manifest.subject.version for run in store.select(experiment.id)}
     assert versions == {"standard": "v2.0.0", "many clients": "v2.0.0"}
     assert [run.manifest.subject.version for run in store.all_of("hardware:entry")] == ["v1.0.0"]
     assert [run.manifest.cell["scenario"] for run in store.all_of("hardware:advanced,endpoint:/work")] == [
         "standard", "many clients"
     ]  # fmt: skip
-    junit = made.document.save(tmp_path / "plan.xml")
+    junit = experiment.document.save(tmp_path / "plan.xml")
     names = [suite.get("name") for suite in Xml.parse(junit).getroot().iter("testsuite")]  # noqa: S314 - our own
     assert "many clients on large" in names
 
@@ -171,14 +171,14 @@ def test_an_interrupted_plan_goes_on_where_it_was(plan: Path, url: str, tmp_path
     targets = {"small": url, "large": url}
     broken = cm.load_plan(plan, targets, progress=_Stopped(2))
     assert broken.is_interrupted
-    assert [one.run_id != "" for one in _report(broken).cells] == [True, False, False]
+    assert [cell.run_id != "" for cell in _report(broken).cells] == [True, False, False]
     assert broken.verdict is Verdict.PARTIAL
-    kept = _report(broken).cells[0].run_id
+    run_id = _report(broken).cells[0].run_id
     again = command("load", "--resume", broken.id, "--json-file", str(tmp_path / "plan.json"))
     assert again.exit_code == ExitCode.DONE
     report = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
     runs = [cell["run_id"] for cell in report["cells"]]
-    assert runs[0] == kept
+    assert runs[0] == run_id
     assert all(runs)
     assert len(Store(tmp_path / "store").sealed()) == 3
     with pytest.raises(UsageError, match="already has a plan and settings"):
@@ -190,13 +190,13 @@ def test_a_resumed_plan_has_the_access_that_it_began_with(
 ) -> None:
     """No secret is stored: what cannot be had again from the environment is asked for, before anything is measured."""
     monkeypatch.setenv("PASSWORD", "opensesame")
-    given = ["X-Api-Key: 9f8e7d6c", "X-Network: preprod", "Authorization: Bearer ${PASSWORD}"]
+    headers = ["X-Api-Key: 9f8e7d6c", "X-Network: preprod", "Authorization: Bearer ${PASSWORD}"]
     targets = {"small": url, "large": url.replace("http://", "http://me:${PASSWORD}@")}
     text = plan.read_text(encoding="utf-8").rpartition("[[server]]")[0]
     plan.write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match="was given twice"):
-        cm.load_plan(plan, targets, access=cm.Access(given))
-    broken = cm.load_plan(plan, targets, access=cm.Access(given[:2]), progress=_Stopped(2))
+        cm.load_plan(plan, targets, access=cm.Access(headers))
+    broken = cm.load_plan(plan, targets, access=cm.Access(headers[:2]), progress=_Stopped(2))
     stored = [path.read_text(encoding="utf-8") for path in (tmp_path / "store").rglob("*.json")]
     assert stored
     assert not [text for text in stored if "9f8e7d6c" in text or "opensesame" in text]
@@ -208,7 +208,7 @@ def test_a_resumed_plan_has_the_access_that_it_began_with(
     again = command("load", "--resume", broken.id, "--header", "X-Api-Key: 9f8e7d6c")
     assert again.exit_code == ExitCode.DONE
     basic = "Basic bWU6b3BlbnNlc2FtZQ=="
-    assert {(one["X-Api-Key"], one["X-Network"], one["Authorization"]) for one in _Right.seen} == {
+    assert {(message["X-Api-Key"], message["X-Network"], message["Authorization"]) for message in _Right.seen} == {
         ("9f8e7d6c", "preprod", basic)
     }
     assert command("load", "--resume", broken.id).exit_code == ExitCode.DONE  # nothing is left to ask
@@ -216,11 +216,11 @@ def test_a_resumed_plan_has_the_access_that_it_began_with(
 
 def test_a_cell_out_of_reach_does_not_end_the_plan(plan: Path, url: str) -> None:
     """The other server is measured, and the exit code is that of the worst."""
-    made = cm.load_plan(plan, {"small": "http://127.0.0.1:9", "large": url}, settings={"search.clients_last": 1})
-    ended = [(one.server, one.ended) for one in _report(made).cells]
+    experiment = cm.load_plan(plan, {"small": "http://127.0.0.1:9", "large": url}, settings={"search.clients_last": 1})
+    ended = [(cell.server, cell.ended) for cell in _report(experiment).cells]
     assert ended[0] == ("small", Verdict.GONE)
-    assert made.verdict.exit_code is ExitCode.ENVIRONMENT
-    assert _report(made).cells[1].report is not None
+    assert experiment.verdict.exit_code is ExitCode.ENVIRONMENT
+    assert _report(experiment).cells[1].report is not None
 
 
 def test_a_required_capacity_of_one_cell_decides(plan: Path, url: str) -> None:
@@ -228,15 +228,15 @@ def test_a_required_capacity_of_one_cell_decides(plan: Path, url: str) -> None:
     own = '[[cell]]\nscenario = "standard"\nserver = "small"\nrequire = { work = { clients = 5 } }\n'
     skipped = '[[cell]]\nscenario = "many"\nserver = "large"\nskip = "is being rebuilt"\n'
     plan.write_text(text + own + skipped, encoding="utf-8")
-    made = cm.load_plan(plan, {"small": url, "large": url})
-    assert made.document is not None
-    small, large, left = made.document.suites
+    experiment = cm.load_plan(plan, {"small": url, "large": url})
+    assert experiment.document is not None
+    small, large, left = experiment.document.suites
     assert [case.verdict for case in small.cases if case.gates] == [Verdict.INCONCLUSIVE]
     assert [case.verdict for case in large.cases if case.gates] == [Verdict.PASS]
     assert [(case.verdict, case.gates, case.reason) for case in left.cases] == [
         (Verdict.NOT_RUN, False, "is being rebuilt")
     ]
-    assert made.verdict is Verdict.INCONCLUSIVE
+    assert experiment.verdict is Verdict.INCONCLUSIVE
 
 
 def test_two_releases_are_compared_cell_by_cell(plan: Path, url: str) -> None:
@@ -249,14 +249,14 @@ def test_two_releases_are_compared_cell_by_cell(plan: Path, url: str) -> None:
     skipped = '[[cell]]\nscenario = "many"\nserver = "large"\nskip = "is being rebuilt"\n'
     plan.write_text(text + skipped, encoding="utf-8")
     cm.load_plan(plan, targets, version="v1.2.9", like=former.id, settings=steps)
-    made = cm.compare("v1.2.7", "v1.2.9").result
-    assert isinstance(made, ByWorkload)
-    assert sorted(made.labels) == ["advanced · standard · Docker Compose", "entry · standard"]
-    assert made.unmatched == ["only v1.2.7 was run under advanced · many clients · Docker Compose"]
-    for label, one in zip(made.labels, made.comparisons, strict=True):
-        assert len(one.baseline.runs) == len(one.candidate.runs) == 1
+    comparison_report = cm.compare("v1.2.7", "v1.2.9").result
+    assert isinstance(comparison_report, ByWorkload)
+    assert sorted(comparison_report.labels) == ["advanced · standard · Docker Compose", "entry · standard"]
+    assert comparison_report.unmatched == ["only v1.2.7 was run under advanced · many clients · Docker Compose"]
+    for label, comparison in zip(comparison_report.labels, comparison_report.comparisons, strict=True):
+        assert len(comparison.baseline.runs) == len(comparison.candidate.runs) == 1
         assert label.split(" ")[0] in {"advanced", "entry"}
-        judged = {item.metric_id for item in one.judgements}
+        judged = {item.metric_id for item in comparison.judgements}
         assert judged >= {"work_at_3_clients_latency_s", "work_at_3_clients_error_share"}
     with pytest.raises(UsageError, match="have no workload and machine in common") as caught:
         cm.compare("release:v1.2.7,hardware:advanced", "release:v1.2.9,hardware:entry")

@@ -36,9 +36,9 @@ BOTH = (BLOCK, SEARCH)
 _LINE = '10.0.0.1 - - [24/Nov/2026:03:01:35 +0000] "{}" 200 512 "-" "curl/8"\n'
 
 
-def _log(folder: Path, *asked: str, name: str = "access.log") -> Path:
+def _log(folder: Path, *requests: str, name: str = "access.log") -> Path:
     path = folder / name
-    text = "".join(_LINE.format(f"{one} HTTP/1.1") for one in asked)
+    text = "".join(_LINE.format(f"{request} HTTP/1.1") for request in requests)
     if name.endswith(".gz"):
         path.write_bytes(gzip.compress(text.encode()))
     else:
@@ -48,17 +48,17 @@ def _log(folder: Path, *asked: str, name: str = "access.log") -> Path:
 
 @pytest.mark.parametrize("name", ["access.log", "access.log.gz"])
 def test_weights_from_nginx(name: str, tmp_path: Path) -> None:
-    asked = (
+    requests = (
         ["GET /block/1"] * 3
         + ["GET /block/77?full=1"] * 2
         + ["POST /search"] * 5
         + ["GET /favicon.ico", "POST /block/1"]
     )
-    found = learnt(_log(tmp_path, *asked, name=name), BOTH)
-    assert found.weights == {"block": 5.0, "search": 5.0}
-    assert (found.requests, found.others.total(), found.unread) == (12, 2, 0)
-    assert "2 of 12 requests are of no endpoint" in found.in_words()
-    assert "GET /favicon.ico (1)" in found.in_words()
+    mix = learnt(_log(tmp_path, *requests, name=name), BOTH)
+    assert mix.weights == {"block": 5.0, "search": 5.0}
+    assert (mix.requests, mix.others.total(), mix.unread) == (12, 2, 0)
+    assert "2 of 12 requests are of no endpoint" in mix.in_words()
+    assert "GET /favicon.ico (1)" in mix.in_words()
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,9 @@ def test_weights_from_nginx(name: str, tmp_path: Path) -> None:
 def test_weights_from_json_lines(entry: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text(f"{json.dumps(entry)}\n\nno JSON, no request\n{{broken\n", encoding="utf-8")
-    found = learnt(path, BOTH)
-    assert (found.weights, found.unread) == ({"block": 1.0}, 2)
-    assert "2 lines without a request" in found.in_words()
+    mix = learnt(path, BOTH)
+    assert (mix.weights, mix.unread) == ({"block": 1.0}, 2)
+    assert "2 lines without a request" in mix.in_words()
 
 
 def test_a_log_of_something_else_is_refused(tmp_path: Path) -> None:
@@ -91,16 +91,16 @@ def test_a_log_of_something_else_is_refused(tmp_path: Path) -> None:
 
 def test_what_is_left_out_is_counted_by_path_and_the_most_frequent_are_named(tmp_path: Path) -> None:
     """One who forgot an endpoint sees it, and not every scanner's path; a query is no path of its own."""
-    asked = ["GET /a?x=1", "GET /a?x=2", "GET /a", "GET /b", "GET /b", "GET /c", "GET /c", "GET /d"]
-    path = _log(tmp_path, "GET /block/1", *asked)
+    requests = ["GET /a?x=1", "GET /a?x=2", "GET /a", "GET /b", "GET /b", "GET /c", "GET /c", "GET /d"]
+    path = _log(tmp_path, "GET /block/1", *requests)
     with path.open("a", encoding="utf-8") as file:
         file.write("no request\n")
-    found = learnt(path, BOTH)
-    assert found.in_words() == (
+    mix = learnt(path, BOTH)
+    assert mix.in_words() == (
         "8 of 9 requests are of no endpoint: GET /a (3), GET /b (2), GET /c (2); 1 line without a request"
     )
     with pytest.raises(UsageError, match=r"it has GET /a, GET /b, GET /c$") as refused:
-        learnt(_log(tmp_path, *asked), BOTH)
+        learnt(_log(tmp_path, *requests), BOTH)
     assert refused.value.hint == "endpoints: /block, /search"
     (tmp_path / "empty.log").write_text("", encoding="utf-8")
     with pytest.raises(UsageError, match="it has no request at all"):
@@ -114,7 +114,7 @@ def test_what_is_left_out_is_counted_by_path_and_the_most_frequent_are_named(tmp
 def test_an_entry_of_json_may_be_indented_and_have_fields_of_other_kinds(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     entries = [{"method": 7, "path": "/block/1"}, {"request": None, "uri": ["/block/1"]}, {"status": 200}]
-    path.write_text("".join(f"  {json.dumps(one)}\n" for one in entries), encoding="utf-8")
+    path.write_text("".join(f"  {json.dumps(entry)}\n" for entry in entries), encoding="utf-8")
     assert (learnt(path, BOTH).weights, learnt(path, BOTH).unread) == ({"block": 1.0}, 2)
 
 
@@ -122,19 +122,19 @@ def test_a_request_with_its_query_is_told_from_one_without(tmp_path: Path) -> No
     whole = Endpoint("whole", "/search?full", (Request("GET", "/search?full=1"),))
     plain = Endpoint("plain", "/search", (Request("GET", "/search"),))
     path = tmp_path / "log.jsonl"
-    asked = ["/search?full=1", "/search", "/search?page=2"]
-    path.write_text("".join(json.dumps({"path": one}) + "\n" for one in asked), encoding="utf-8")
+    requests = ["/search?full=1", "/search", "/search?page=2"]
+    path.write_text("".join(json.dumps({"path": request}) + "\n" for request in requests), encoding="utf-8")
     assert learnt(path, (whole, plain)).weights == {"whole": 1.0, "plain": 2.0}
 
 
 def test_a_mix_keeps_names_and_the_pointers_to_errors_and_one_endpoint_has_no_parts() -> None:
-    told = [replace(BLOCK, error_pointers=("/code", "/why")), replace(SEARCH, error_pointers=("/why",))]
-    mix = mixed(told, {"block": 1.0, "search": 1.0}, lambda _: Sla())
+    endpoints = [replace(BLOCK, error_pointers=("/code", "/why")), replace(SEARCH, error_pointers=("/why",))]
+    mix = mixed(endpoints, {"block": 1.0, "search": 1.0}, lambda _: Sla())
     assert mix.error_pointers == ("/code", "/why")
     assert [part.label for part in mix.parts] == ["/block", "/search"]
-    assert mixed(told, {"block": 1.0}, lambda _: Sla()).parts == ()
+    assert mixed(endpoints, {"block": 1.0}, lambda _: Sla()).parts == ()
     with pytest.raises(UsageError) as refused:
-        mixed(told[::-1], {"nothing": 1.0}, lambda _: Sla())
+        mixed(endpoints[::-1], {"nothing": 1.0}, lambda _: Sla())
     assert refused.value.hint == "endpoints: block, search"
 
 
@@ -144,7 +144,7 @@ def test_a_mix_is_one_order_of_parts() -> None:
     order = StepRequest(TARGET, mix, LoadLevel(LevelKind.CLIENTS, 2.0), 0.0, 1.0, think_s=0.5)
     sent = json.loads(order.to_json())
     assert sent["parts"] == [{"weight": 1.0, "requests": 1}, {"weight": 3.0, "requests": 2}]
-    assert [one["path"] for one in sent["requests"]] == ["/search", "/block/1", "/block/2"]
+    assert [request["path"] for request in sent["requests"]] == ["/search", "/block/1", "/block/2"]
     assert sent["mode"]["closed"]["think_s"] == 0.5
     with pytest.raises(UsageError, match="the mix contains `nothing`"):
         mixed(BOTH, {"nothing": 1.0}, lambda _: Sla())
@@ -160,8 +160,8 @@ def _judged(slas: dict[str, Sla], parts: list[dict[str, Any]]) -> Any:
 def _part(latencies_s: list[float], failed: int = 0) -> dict[str, Any]:
     whole = finished(latencies_s)
     n = len(latencies_s)
-    books = {"due": n + failed, "sent": n + failed, "ok": n, "failed": failed, "unsent": 0}
-    return {"counts": books, "latency": whole["latency"], "errors": {"status": failed} if failed else {}}
+    counts = {"due": n + failed, "sent": n + failed, "ok": n, "failed": failed, "unsent": 0}
+    return {"counts": counts, "latency": whole["latency"], "errors": {"status": failed} if failed else {}}
 
 
 def test_each_endpoint_keeps_to_its_own_agreement() -> None:

@@ -32,22 +32,22 @@ def order(level: LoadLevel = CLIENTS, **changes: Any) -> StepRequest:
 
 def test_the_order_has_exactly_the_engine_s_members() -> None:
     """The engine refuses a member that it does not know, and a load test would never start."""
-    told = json.loads(order(give_up=GiveUp(1.0, 30, 20)).to_json())
+    document = json.loads(order(give_up=GiveUp(1.0, 30, 20)).to_json())
     members = (
         "url headers protocol streams request_coding requests order mode course warm_up_s duration_s drain_s timeout_s "
         "requests_per_connection error_pointers give_up max_records max_slowest tls proxy threads seed parts"
     )
-    assert " ".join(sorted(told)) == " ".join(sorted(members.split()))
-    assert set(told["requests"][0]) == {"method", "path", "headers", "body", "repeatable", "expect"}
-    assert told["mode"] == {"closed": {"clients": 64}}
-    assert isinstance(told["mode"]["closed"]["clients"], int)
-    assert told["give_up"] == {"slow_s": 1.0, "slow": 30, "failed": 20}
-    assert told["tls"] == {"ca_file": None, "verify": True, "server_name": None}
+    assert " ".join(sorted(document)) == " ".join(sorted(members.split()))
+    assert set(document["requests"][0]) == {"method", "path", "headers", "body", "repeatable", "expect"}
+    assert document["mode"] == {"closed": {"clients": 64}}
+    assert isinstance(document["mode"]["closed"]["clients"], int)
+    assert document["give_up"] == {"slow_s": 1.0, "slow": 30, "failed": 20}
+    assert document["tls"] == {"ca_file": None, "verify": True, "server_name": None}
 
 
 def test_a_rate_is_an_open_loop() -> None:
-    told = json.loads(order(RATE, schedule="poisson").to_json())
-    assert told["mode"] == {"open": {"rate_per_s": 1000.5, "schedule": "poisson", "connections": 1024}}
+    document = json.loads(order(RATE, schedule="poisson").to_json())
+    assert document["mode"] == {"open": {"rate_per_s": 1000.5, "schedule": "poisson", "connections": 1024}}
 
 
 WAYS = ("ok", "failed", "unsent")
@@ -63,24 +63,27 @@ def test_books_in_which_a_request_is_in_no_class_or_in_two_are_not_believed(
 ) -> None:
     """Any of the five counts can be the wrong one."""
     sent = ended["ok"] + ended["failed"]
-    told = ended | {"sent": sent, "due": sent + ended["unsent"]}
+    counts = ended | {"sent": sent, "due": sent + ended["unsent"]}
     if broken is None:
-        assert RequestCounts(**told).due == sum(ended[name] for name in WAYS)
+        assert RequestCounts(**counts).due == sum(ended[name] for name in WAYS)
         return
     with pytest.raises(EnvironmentFailure, match="do not add up"):
-        RequestCounts(**told | {broken: told[broken] + error})
+        RequestCounts(**counts | {broken: counts[broken] + error})
 
 
 @given(st.lists(st.integers(0, 3), min_size=5, max_size=5))
 def test_random_counts_are_believed_if_they_add_up_and_only_then(counts: list[int]) -> None:
-    told = dict(zip(("due", "sent", "ok", "failed", "unsent"), counts, strict=True))
-    sound = told["sent"] == told["ok"] + told["failed"] and told["due"] == told["sent"] + told["unsent"]
+    request_counts = dict(zip(("due", "sent", "ok", "failed", "unsent"), counts, strict=True))
+    sound = (
+        request_counts["sent"] == request_counts["ok"] + request_counts["failed"]
+        and request_counts["due"] == request_counts["sent"] + request_counts["unsent"]
+    )
     with nullcontext() if sound else pytest.raises(EnvironmentFailure):
-        RequestCounts(**told)
+        RequestCounts(**request_counts)
 
 
 @pytest.mark.parametrize(
-    ("place", "wrong", "told"),
+    ("place", "wrong", "expected"),
     [
         (("counts", "unsent"), 1, "counts of 303 requests do not add up"),
         (("counts", "sent"), 302, "counts of 303 requests do not add up"),
@@ -90,7 +93,7 @@ def test_random_counts_are_believed_if_they_add_up_and_only_then(counts: list[in
         (("latency", "n"), 299, "histogram holds 299 of 300 right answers"),
     ],
 )
-def test_sums_that_do_not_add_up_are_not_believed(place: tuple[str | int, ...], wrong: int, told: str) -> None:
+def test_sums_that_do_not_add_up_are_not_believed(place: tuple[str | int, ...], wrong: int, expected: str) -> None:
     """A request that is in no class, or in two, would shift every share."""
     result = finished([0.1] * 300, failed=3)
     if place[0] == "warm_up_classes":
@@ -101,7 +104,7 @@ def test_sums_that_do_not_add_up_are_not_believed(place: tuple[str | int, ...], 
     for key in place[:-1]:
         of = of[key]
     of[place[-1]] = wrong
-    with pytest.raises(EnvironmentFailure, match=told):
+    with pytest.raises(EnvironmentFailure, match=expected):
         StepResult.of(order(), result)
 
 
@@ -117,13 +120,13 @@ def test_a_result_keeps_what_the_engine_told() -> None:
 
 def test_answers_while_draining_are_not_achieved() -> None:
     """100 a second are due and 90 answered: that all were answered at last says nothing."""
-    told = finished([0.5] * 1000, answered=[90] * 11 + [10] * 11)
-    assert StepResult.of(order(RATE), told).achieved_share() == pytest.approx(0.9)
+    result = finished([0.5] * 1000, answered=[90] * 11 + [10] * 11)
+    assert StepResult.of(order(RATE), result).achieved_share() == pytest.approx(0.9)
 
 
 def test_a_window_without_a_whole_second_is_judged_by_its_books() -> None:
-    told = finished([0.1] * 40, window_s=0.4, unsent=10, answered=[90, 40])
-    assert StepResult.of(order(RATE), told).achieved_share() == pytest.approx(0.8)
+    result = finished([0.1] * 40, window_s=0.4, unsent=10, answered=[90, 40])
+    assert StepResult.of(order(RATE), result).achieved_share() == pytest.approx(0.8)
 
 
 def test_levels_are_said_with_their_unit() -> None:
@@ -131,13 +134,13 @@ def test_levels_are_said_with_their_unit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "told"),
+    ("place", "value", "expected"),
     [
         ("latency.p999_s", None, "`latency.p999_s` (Field required)"),
         ("series.retried", [1], "`series.retried` (Extra inputs are not permitted)"),
     ],
 )
-def test_a_figure_that_the_engine_renames_is_missed_at_once(place: str, value: object, told: str) -> None:
+def test_a_figure_that_the_engine_renames_is_missed_at_once(place: str, value: object, expected: str) -> None:
     result = finished([0.1] * 300)
     part, name = place.split(".")
     if value is None:
@@ -146,7 +149,7 @@ def test_a_figure_that_the_engine_renames_is_missed_at_once(place: str, value: o
         result[part][name] = value
     with pytest.raises(InternalError) as caught:
         StepResult.of(order(), result)
-    assert told in caught.value.message
+    assert expected in caught.value.message
 
 
 def test_a_kind_of_failures_that_the_engine_does_not_have_is_an_error() -> None:
@@ -162,10 +165,10 @@ def test_a_step_is_told_with_the_same_figures_everywhere() -> None:
         StepResult.of(order(), finished([0.1] * 990 + [2.0] * 10)), Sla(), Phase.PROBE, read_histogram=Latencies
     )
     figures = dict(figures_of(step))
-    found = EndpointResult(ENDPOINT, Sla(), fixed=[step])
-    [row] = steps_frame([found]).to_dicts()
+    result = EndpointResult(ENDPOINT, Sla(), fixed=[step])
+    [row] = steps_frame([result]).to_dicts()
     assert row.keys() == STEP_SCHEMA.keys()
     assert {name: row[name] for name in figures} == figures
-    [entry] = endpoint_entry(found, {}, read_histogram=Latencies).steps
+    [entry] = endpoint_entry(result, {}, read_histogram=Latencies).steps
     assert {name: getattr(entry, name) for name in figures} == figures
     assert (figures["p99_s"], figures["max_s"], figures["due"]) == (0.1, 2.0, 1000)

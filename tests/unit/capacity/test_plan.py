@@ -15,11 +15,11 @@ CLIENTS, RATE = LevelKind.CLIENTS, LevelKind.RATE
 
 def values(plan: SearchPlan, way: str, start: float) -> list[float]:
     """All levels from one on, upwards or downwards."""
-    found, level = [], LoadLevel(plan.kind, start)
+    levels, level = [], LoadLevel(plan.kind, start)
     while (level := getattr(plan, way)(level)) is not None:
         assert level.kind is plan.kind
-        found.append(level.value)
-    return found
+        levels.append(level.value)
+    return levels
 
 
 def test_clients_are_doubled_up_to_the_ladders_end_and_halved_down_to_one() -> None:
@@ -65,8 +65,8 @@ def test_a_ladder_is_walked_rung_by_rung() -> None:
 )
 def test_between_rungs_the_middle_one_is_tried(low: float, high: float, between: float | None) -> None:
     plan = SearchPlan.of_ladder(CLIENTS, (1.0, 4.0, 9.0, 20.0, 21.0))
-    found = plan.between(LoadLevel(CLIENTS, low), LoadLevel(CLIENTS, high))
-    assert found == (None if between is None else LoadLevel(CLIENTS, between))
+    level = plan.between(LoadLevel(CLIENTS, low), LoadLevel(CLIENTS, high))
+    assert level == (None if between is None else LoadLevel(CLIENTS, between))
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_between_rungs_the_middle_one_is_tried(low: float, high: float, between:
     [(4.0, 8.0, 6.0), (4.0, 7.0, 5.0), (4.0, 6.0, 5.0), (4.0, 5.0, None), (40.0, 42.0, None), (40.0, 43.0, 41.0)],
 )
 def test_clients_are_halved_until_one_or_five_percent_is_left(low: float, high: float, between: float | None) -> None:
-    found = SearchPlan.of_clients().between(LoadLevel(CLIENTS, low), LoadLevel(CLIENTS, high))
-    assert found == (None if between is None else LoadLevel(CLIENTS, between))
+    level = SearchPlan.of_clients().between(LoadLevel(CLIENTS, low), LoadLevel(CLIENTS, high))
+    assert level == (None if between is None else LoadLevel(CLIENTS, between))
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_of_rates_the_ratio_is_halved_until_the_gap_is_small(
     low: float, high: float, gap: float, between: float | None
 ) -> None:
     """A ten-thousandth more is small enough: levels are rounded to four digits."""
-    found = SearchPlan.of_rates(relative_gap=gap).between(LoadLevel(RATE, low), LoadLevel(RATE, high))
-    assert found == (None if between is None else LoadLevel(RATE, between))
+    level = SearchPlan.of_rates(relative_gap=gap).between(LoadLevel(RATE, low), LoadLevel(RATE, high))
+    assert level == (None if between is None else LoadLevel(RATE, between))
 
 
 def test_what_a_plan_is_made_with_it_has() -> None:
@@ -107,7 +107,7 @@ def test_what_a_plan_is_made_with_it_has() -> None:
     assert SearchPlan.of_rates() == SearchPlan(RATE, 32.0, 32_768.0, 0.5, 2.0, 0.05, 3, 60, ())
 
 
-def made(**changes: Any) -> SearchPlan:
+def search_plan(**changes: Any) -> SearchPlan:
     return SearchPlan(**{"kind": RATE, "first": 2.0, "last": 8.0, "floor": 1.0, **changes})
 
 
@@ -126,7 +126,7 @@ def made(**changes: Any) -> SearchPlan:
     ],
 )
 def test_plans_at_the_edge_of_what_can_be_are_made(changes: dict[str, Any]) -> None:
-    assert made(**changes).start().value == 2.0
+    assert search_plan(**changes).start().value == 2.0
 
 
 NO_LEVELS = "a search from {} to {} rate (floor {}) has no levels"
@@ -156,13 +156,13 @@ def test_a_plan_that_cannot_be_is_refused_with_what_could(
     changes: dict[str, Any], message: str, hint: str | None
 ) -> None:
     with pytest.raises(UsageError) as refused:
-        made(**changes)
+        search_plan(**changes)
     assert (refused.value.message, refused.value.hint) == (message, hint)
 
 
 def test_a_search_without_an_end_is_refused() -> None:
     with pytest.raises(UsageError, match="has no levels"):
-        made(last=float("inf"))
+        search_plan(last=float("inf"))
     with pytest.raises(UsageError) as refused:
         SearchPlan.of_ladder(CLIENTS, ())
     assert (refused.value.message, refused.value.hint) == (

@@ -82,8 +82,8 @@ class _Load:
     def progress(self) -> str:
         passed = round(100 * (self.world.now_s - self.begun_s))
         failed = 0 if self.is_answered else passed
-        told = {"phase": "window", "elapsed_s": 0, "planned_s": 11, "in_flight": 0, "queued": 0, "started": passed}
-        return json.dumps({**told, "ok": passed - failed, "failed": failed, "unanswered": failed})
+        state = {"phase": "window", "elapsed_s": 0, "planned_s": 11, "in_flight": 0, "queued": 0, "started": passed}
+        return json.dumps({**state, "ok": passed - failed, "failed": failed, "unanswered": failed})
 
     def running(self) -> bool:
         return not self.stopped and self.world.now_s - self.begun_s < self.order["duration_s"]
@@ -96,10 +96,13 @@ class _Load:
         ended = "stopped" if self.stopped and not self.is_look else "time"
         if self.is_answered:
             return finished([0.02] * 400, self.order["duration_s"], answered=[40] * took_s, ended=ended)
-        told = finished([], 1.0, failed=20, answered=[0] * took_s, ended=ended)
-        told["classes"][0] |= {"class": self.world.kind, "status": None, "reported": {}}
-        told["series"] |= {"failed": [20] + [0] * (took_s - 1), "errors": {self.world.kind: [20] + [0] * (took_s - 1)}}
-        return told
+        result = finished([], 1.0, failed=20, answered=[0] * took_s, ended=ended)
+        result["classes"][0] |= {"class": self.world.kind, "status": None, "reported": {}}
+        result["series"] |= {
+            "failed": [20] + [0] * (took_s - 1),
+            "errors": {self.world.kind: [20] + [0] * (took_s - 1)},
+        }
+        return result
 
 
 def load_result(world: World) -> LoadTestResult:
@@ -142,11 +145,11 @@ def test_a_server_that_somebody_restarts_is_not_gone() -> None:
     now = [0.0]
     presence = Presence(TARGET, now.append, lambda: now[-1], lambda _: next(taken))
     presence.begin()
-    told = {"ok": 5, "failed": 9, "unanswered": 9}
-    assert not presence.is_lost(told)
+    counts = {"ok": 5, "failed": 9, "unanswered": 9}
+    assert not presence.is_lost(counts)
     for second in (2.5, 3.5, 4.5):
         now.append(second)
-        assert not presence.is_lost(told)
+        assert not presence.is_lost(counts)
 
 
 def test_errors_that_a_server_answers_are_no_silence() -> None:
@@ -223,8 +226,8 @@ class _Scripted:
 
     def progress(self) -> str:
         ok, failed = self.counts.pop(0)
-        told = {"ok": ok, "failed": failed, "unanswered": 0}
-        return json.dumps({**told, "phase": "window", "elapsed_s": 0, "planned_s": 1})
+        counts = {"ok": ok, "failed": failed, "unanswered": 0}
+        return json.dumps({**counts, "phase": "window", "elapsed_s": 0, "planned_s": 1})
 
     def running(self) -> bool:
         return bool(self.counts)
@@ -238,11 +241,11 @@ class _Scripted:
 
 def _silent(answered: list[int], failed: int = 20, kind: str = "timeout") -> dict[str, Any]:
     """So many answers in each second, and failures of one kind in the last."""
-    told = finished([0.1] * sum(answered), 10.0, failed, answered=answered)
-    told["classes"][0] |= {"class": kind, "status": None, "reported": {}}
+    result = finished([0.1] * sum(answered), 10.0, failed, answered=answered)
+    result["classes"][0] |= {"class": kind, "status": None, "reported": {}}
     failures = [*[0] * (len(answered) - 1), failed]
-    told["series"] |= {"failed": failures, "errors": {kind: failures}}
-    return told
+    result["series"] |= {"failed": failures, "errors": {kind: failures}}
+    return result
 
 
 THREE_SECONDS = [40, 40, 40, *[0] * 8]
@@ -252,8 +255,8 @@ def test_a_server_that_fell_silent_and_answers_again_is_judged_by_the_step() -> 
     """One client is asked, as long as an answer of a server that works off its queue may take."""
     script = _Scripted([_silent(THREE_SECONDS), finished([5.0] * 3, 0.5)])
     runner = script.runner(seed=7, records=50, drain_s=2.0, timeout_s=1.0, threads=3)
-    found = script.measure(runner)
-    assert (found.outcome, found.partial, runner.done) == (StepOutcome.FAIL, False, [found])
+    step = script.measure(runner)
+    assert (step.outcome, step.partial, runner.done) == (StepOutcome.FAIL, False, [step])
     assert script.stages[-1] == "/block: no response; checking whether the server is reachable"
     look = script.orders[1]
     assert look["mode"] == {"closed": {"clients": 1}}
@@ -290,7 +293,7 @@ def test_a_server_that_went_away_at_the_end_of_a_step_is_gone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "outcome"),
+    ("counts", "outcome"),
     [
         (finished([2.0] * 300), StepOutcome.FAIL),
         (finished([0.1] * 3000, failed=1), StepOutcome.PASS),
@@ -298,9 +301,9 @@ def test_a_server_that_went_away_at_the_end_of_a_step_is_gone() -> None:
     ],
     ids=["slow", "one failure", "quick"],
 )
-def test_a_server_that_answers_is_not_asked_whether_it_is_there(told: dict[str, Any], outcome: StepOutcome) -> None:
+def test_a_server_that_answers_is_not_asked_whether_it_is_there(counts: dict[str, Any], outcome: StepOutcome) -> None:
     """A search has dozens of steps, and connections of ours would be part of its load."""
-    script = _Scripted([told], listens=False, sla=Sla(error_share=0.01))
+    script = _Scripted([counts], listens=False, sla=Sla(error_share=0.01))
     assert script.measure().outcome is outcome
     assert script.asked == 0
 
@@ -394,11 +397,11 @@ class _Silence:
         self.asked_at.append(self.now_s - 100.0)
         return self.takes
 
-    def lost_at(self, presence: Presence, until_s: float, told: Callable[[float], dict[str, int]]) -> float | None:
+    def lost_at(self, presence: Presence, until_s: float, counts_at: Callable[[float], dict[str, int]]) -> float | None:
         """Looked at four times a second: when it is lost."""
         for quarter in range(round(4 * until_s)):
             self.now_s = 100.0 + quarter / 4
-            if presence.is_lost(told(quarter / 4)):
+            if presence.is_lost(counts_at(quarter / 4)):
                 return quarter / 4
         return None
 
@@ -427,11 +430,11 @@ def test_an_answer_ends_a_silence() -> None:
     presence = silence.presence()
     presence.begin()
 
-    def told(at_s: float) -> dict[str, int]:
+    def counts_at(at_s: float) -> dict[str, int]:
         counts = unanswered(at_s)
         return counts | {"ok": counts["ok"] + (at_s >= 3.5)}
 
-    assert silence.lost_at(presence, 20.0, told) == 7.5
+    assert silence.lost_at(presence, 20.0, counts_at) == 7.5
     assert silence.asked_at == [2.0, 3.0, 5.5, 6.5, 7.5]
 
 
@@ -497,13 +500,13 @@ def test_whether_anybody_listens_is_asked_of_the_servers_own_port(monkeypatch: p
         url = f"http://127.0.0.1:{server.getsockname()[1]}/path"
         assert takes_connections(url)
     assert not takes_connections(url)
-    asked: list[tuple[tuple[str, int], float]] = []
+    attempts: list[tuple[tuple[str, int], float]] = []
 
     def refuse(address: tuple[str, int], timeout_s: float) -> None:
-        asked.append((address, timeout_s))
+        attempts.append((address, timeout_s))
         raise ConnectionRefusedError
 
     monkeypatch.setattr(socket, "create_connection", refuse)
     for url in ("http://a.example", "https://b.example/x", "https://c.example:8443"):
         assert not takes_connections(url)
-    assert asked == [(("a.example", 80), 1.0), (("b.example", 443), 1.0), (("c.example", 8443), 1.0)]
+    assert attempts == [(("a.example", 80), 1.0), (("b.example", 443), 1.0), (("c.example", 8443), 1.0)]

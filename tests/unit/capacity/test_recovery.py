@@ -122,8 +122,8 @@ class Load:
 
 def measured(world: World, clients: Sequence[int], **settings: Any) -> StepRunner:
     """A runner that has measured these levels."""
-    told = StepSettings(**{"recovery_longest_s": 30.0, **settings})
-    runner = world.runner(TARGET, ENDPOINT, Sla(), told, Silent())
+    step_settings = StepSettings(**{"recovery_longest_s": 30.0, **settings})
+    runner = world.runner(TARGET, ENDPOINT, Sla(), step_settings, Silent())
     for number in clients:
         runner.measure(Ask(LoadLevel(LevelKind.CLIENTS, float(number)), Phase.PROBE))
     return runner
@@ -156,9 +156,9 @@ def test_a_server_that_does_not_come_back_is_waited_for_once_and_told() -> None:
     """The next step is made all the same; a server that stays slower costs the longest wait once."""
     world = World(slow_for_s=1e9)
     runner = measured(world, [4, 8, 16])
-    (one,) = runner.looks.unrecovered
-    assert 30.0 <= one.waited_s < 32.0
-    assert (one.level.value, one.reference_s, one.p50_s) == (4.0, QUICK_S, 0.2)
+    (unrecovered,) = runner.looks.unrecovered
+    assert 30.0 <= unrecovered.waited_s < 32.0
+    assert (unrecovered.level.value, unrecovered.reference_s, unrecovered.p50_s) == (4.0, QUICK_S, 0.2)
     assert [what for _, what in world.asked if what != "look"] == ["4", "8", "16"]
     (note,) = recovery_notes(runner.looks)
     assert note.startswith("the server had not recovered 30")
@@ -169,8 +169,8 @@ def test_a_server_that_refuses_everything_has_not_recovered() -> None:
     """Refusals are quick, and no answers."""
     world = World(slow_for_s=1e9, slow_s=None)
     runner = measured(world, [4, 8], recovery_longest_s=2.0)
-    (one,) = runner.looks.unrecovered
-    assert one.p50_s is None
+    (unrecovered,) = runner.looks.unrecovered
+    assert unrecovered.p50_s is None
     assert runner.looks.reference_s == QUICK_S
     assert runner.looks.counts.failed > 0
     assert "most requests of one client failed" in recovery_notes(runner.looks)[0]
@@ -242,7 +242,7 @@ def test_no_endpoint_or_server_starts_on_what_another_has_left_behind() -> None:
     )
     result = run_load_test([TargetServer(TARGET, endpoints)], plan, make_runner=world.runner)
     assert not result.interrupted
-    assert [found.looks.reference_s for found in result.servers[0].endpoint_results] == [QUICK_S, QUICK_S]
+    assert [result.looks.reference_s for result in result.servers[0].endpoint_results] == [QUICK_S, QUICK_S]
     steps = [(name, what) for name, what in world.asked if what != "look"]
     assert steps == [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")]
     first_of_b = world.asked.index(("b", "look"))
@@ -259,29 +259,29 @@ def test_failures_are_slower_than_anything(right: list[float], failed: int, expe
 
 
 def test_who_waits_for_the_server_is_told_for_what() -> None:
-    told: list[tuple[float | str, str]] = []
+    messages: list[tuple[float | str, str]] = []
 
     class Listener:
         def stage(self, name: str) -> None:
-            told.append((name, ""))
+            messages.append((name, ""))
 
         def update(self, fraction: float, detail: str = "") -> None:
-            told.append((fraction, detail))
+            messages.append((fraction, detail))
 
     for slow_s, said in ((0.2, "200 ms at one client"), (None, "not answered at one client")):
         world = World(slow_for_s=3.0, slow_s=slow_s)
         settings = StepSettings(recovery_longest_s=30.0)
         runner = world.runner(TARGET, ENDPOINT, Sla(), settings, Listener())
-        told.clear()
+        messages.clear()
         runner.measure(Ask(LoadLevel(LevelKind.CLIENTS, 4.0), Phase.PROBE))
         runner.measure(Ask(LoadLevel(LevelKind.CLIENTS, 8.0), Phase.CONFIRM))
-        stages = [place for place, (name, _) in enumerate(told) if isinstance(name, str)]
-        assert [told[place][0] for place in stages] == [
+        stages = [place for place, (name, _) in enumerate(messages) if isinstance(name, str)]
+        assert [messages[place][0] for place in stages] == [
             "/block: 4 clients (probe)",
             "/block: waiting until it is as quick as before 4 clients",
             "/block: 8 clients (confirm)",
         ]
-        waited = told[stages[1] + 1 : stages[2]]
+        waited = messages[stages[1] + 1 : stages[2]]
         assert {detail for _, detail in waited} == {said}
         fractions = [fraction for fraction, _ in waited if isinstance(fraction, float)]
         assert fractions == sorted(fractions)
@@ -383,10 +383,10 @@ def test_looks_are_a_tenth_of_the_time_waited_apart(longest_s: float) -> None:
     assert {p50_s for _, p50_s in clock.told} == {9.0}
     assert all(0.0 < fraction < 1.0 for fraction, _ in clock.told)
     assert len(clock.told) == len(clock.longest) - 1
-    (one,) = looks.unrecovered
-    assert (one.level, one.p50_s, one.reference_s) == (LEVEL, 9.0, 0.1)
-    assert one.waited_s == pytest.approx(clock.now_s - 50.0)
-    assert longest_s <= one.waited_s <= longest_s + 0.25
+    (unrecovered,) = looks.unrecovered
+    assert (unrecovered.level, unrecovered.p50_s, unrecovered.reference_s) == (LEVEL, 9.0, 0.1)
+    assert unrecovered.waited_s == pytest.approx(clock.now_s - 50.0)
+    assert longest_s <= unrecovered.waited_s <= longest_s + 0.25
     assert looks.reference_s == 9.0
 
 
@@ -416,10 +416,10 @@ def test_a_step_is_waited_for_once_and_only_the_last_one() -> None:
 
 def test_all_requests_of_a_look_are_counted() -> None:
     order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.CLIENTS, 1.0), 0.0, 0.5)
-    told = finished([0.1] * 3, 0.5, failed=2, unsent=1)
-    told["warm_up"] = {"due": 5, "sent": 5, "ok": 5, "failed": 0, "unsent": 0}
+    result = finished([0.1] * 3, 0.5, failed=2, unsent=1)
+    result["warm_up"] = {"due": 5, "sent": 5, "ok": 5, "failed": 0, "unsent": 0}
     looks = HealthProbes()
-    looks.add(StepResult.of(order, told))
+    looks.add(StepResult.of(order, result))
     looks.add(StepResult.of(order, finished([0.1], 0.5)))
-    books = looks.counts
-    assert (looks.count, books.due, books.ok, books.failed, books.unsent) == (2, 12, 9, 2, 1)
+    counts = looks.counts
+    assert (looks.count, counts.due, counts.ok, counts.failed, counts.unsent) == (2, 12, 9, 2, 1)

@@ -53,8 +53,8 @@ def report(**capacities: float | None) -> LoadReport:
 
 def test_of_one_test_the_assumed_noise_is_taken_off() -> None:
     """5 % between tests, of both tests: 1 − exp(−1.645 · 0.05 · √2) = 11 %."""
-    found = requirements([report(clients=100.0, rate=1000.0)])
-    assert found == {"block": {"clients": 89.0, "rate": 890.0}}
+    document = requirements([report(clients=100.0, rate=1000.0)])
+    assert document == {"block": {"clients": 89.0, "rate": 890.0}}
     assert requirements([report(clients=1.0, rate=0.731)]) == {"block": {"clients": 1.0, "rate": 0.65}}
 
 
@@ -63,7 +63,7 @@ def test_of_many_tests_an_unchanged_server_is_called_short_as_rarely_as_is_said(
     source, missed, trials = random.Random(7), 0, 3000
     for _ in range(trials):
         drawn = [1000.0 * math.exp(source.gauss(0.0, 0.08)) for _ in range(5)]
-        required = requirements([report(rate=one) for one in drawn])["block"]["rate"]
+        required = requirements([report(rate=value) for value in drawn])["block"]["rate"]
         missed += 1000.0 * math.exp(source.gauss(0.0, 0.08)) < required
         assert required <= min(drawn)
     assert missed / trials < 0.06

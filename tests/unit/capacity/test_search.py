@@ -47,7 +47,7 @@ SEEDS = 20
 
 
 @cache
-def told(outcome: StepOutcome) -> dict[str, Any]:
+def engine_result(outcome: StepOutcome) -> dict[str, Any]:
     """What the engine tells of a step that ends so."""
     latencies = {
         StepOutcome.PASS: [0.1] * 1000,
@@ -62,7 +62,7 @@ def told(outcome: StepOutcome) -> dict[str, Any]:
 def measured(ask: Ask, outcome: StepOutcome) -> Step:
     """A real judgement of a step that ends so."""
     order = StepRequest(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
-    step = judge(StepResult.of(order, told(outcome)), Sla(), ask.phase, ask.lengthened, Latencies)
+    step = judge(StepResult.of(order, engine_result(outcome)), Sla(), ask.phase, ask.lengthened, Latencies)
     assert step.outcome is outcome
     return step
 
@@ -72,8 +72,8 @@ def threshold(capacity: float, beyond: StepOutcome = StepOutcome.FAIL) -> Callab
     return lambda ask: measured(ask, StepOutcome.PASS if ask.level.value <= capacity else beyond)
 
 
-def levels(found: SearchResult) -> list[float]:
-    return [step.level.value for step in found.steps]
+def levels(result: SearchResult) -> list[float]:
+    return [step.level.value for step in result.steps]
 
 
 MM_1 = highest(lambda rate: mm_c_slower(rate, 1, 0.002, 0.05) <= 0.01, 1.0, 500.0)
@@ -131,43 +131,43 @@ def test_theory_s_own_sums_agree() -> None:
 
 @given(st.floats(0.5, 30_000.0))
 def test_a_rate_without_noise_is_bracketed_to_five_per_cent(capacity: float) -> None:
-    found = search(threshold(capacity), RATES)
-    assert found.capacity is not None
-    assert found.high is not None
-    assert found.low == found.capacity <= capacity < found.high <= found.capacity * 1.0502
-    assert (found.confirmed, found.stopped_by) == (True, StoppedBy.P99)
-    assert len(found.steps) <= 26
+    result = search(threshold(capacity), RATES)
+    assert result.capacity is not None
+    assert result.high is not None
+    assert result.low == result.capacity <= capacity < result.high <= result.capacity * 1.0502
+    assert (result.confirmed, result.stopped_by) == (True, StoppedBy.P99)
+    assert len(result.steps) <= 26
 
 
 @given(st.integers(1, 1023))
 def test_clients_without_noise_are_bracketed_to_one_or_five_per_cent(capacity: int) -> None:
-    found = search(threshold(float(capacity)), CLIENTS)
-    assert found.capacity is not None
-    assert found.high is not None
-    assert found.low == found.capacity <= capacity < found.high <= found.capacity + max(1.0, 0.05 * found.capacity)
-    assert all(level == int(level) for level in levels(found))
+    result = search(threshold(float(capacity)), CLIENTS)
+    assert result.capacity is not None
+    assert result.high is not None
+    assert result.low == result.capacity <= capacity < result.high <= result.capacity + max(1.0, 0.05 * result.capacity)
+    assert all(level == int(level) for level in levels(result))
 
 
 def test_best_pass_and_first_fail_are_measured_three_times_in_turn() -> None:
-    found = search(threshold(3.0), CLIENTS)
-    confirming = [step.level.value for step in found.steps if step.phase is Phase.CONFIRM]
-    assert levels(found)[:4] == [1.0, 2.0, 4.0, 3.0]
+    result = search(threshold(3.0), CLIENTS)
+    confirming = [step.level.value for step in result.steps if step.phase is Phase.CONFIRM]
+    assert levels(result)[:4] == [1.0, 2.0, 4.0, 3.0]
     assert confirming == [3.0, 4.0, 3.0, 4.0]
-    assert [confirmation.outcomes for confirmation in found.confirmations] == [
+    assert [confirmation.outcomes for confirmation in result.confirmations] == [
         (StepOutcome.PASS,) * 3,
         (StepOutcome.FAIL,) * 3,
     ]
-    assert [(one.slower, one.n) for one in found.confirmations] == [(0, 3000), (300, 3000)]
+    assert [(confirmation.slower, confirmation.n) for confirmation in result.confirmations] == [(0, 3000), (300, 3000)]
 
 
 @given(st.integers(1, 1023), st.floats(0.5, 2_000.0))
 def test_a_required_capacity_is_decided_without_noise(capacity: int, required: float) -> None:
     """Five clients between the last pass and the first fail are no answer to whether the middle one is met."""
-    found = search(threshold(float(capacity)), replace(CLIENTS, required=required))
-    assert found.high is not None
+    result = search(threshold(float(capacity)), replace(CLIENTS, required=required))
+    assert result.high is not None
     within = 1.0 <= required <= CLIENTS.last
-    assert (found.low >= required) == (capacity >= required) or not within
-    assert (found.high <= np.ceil(required)) == (capacity < required) or not within
+    assert (result.low >= required) == (capacity >= required) or not within
+    assert (result.high <= np.ceil(required)) == (capacity < required) or not within
 
 
 def test_a_required_capacity_below_a_noisy_one_is_measured_itself() -> None:
@@ -191,10 +191,10 @@ def test_a_required_capacity_that_is_beyond_all_levels_is_not_measured() -> None
 def test_whatever_a_server_answers_the_search_ends(seed: int, plan: SearchPlan) -> None:
     """Outcomes by the throw of a die break every monotonicity there is."""
     die = np.random.default_rng(seed)
-    found = search(lambda ask: measured(ask, list(StepOutcome)[die.integers(4)]), plan)
-    assert len(found.steps) <= plan.budget_steps
-    assert found.capacity is not None or found.stopped_by is StoppedBy.BUDGET
-    assert found.low <= (found.capacity or 0.0) <= (found.high or np.inf)
+    result = search(lambda ask: measured(ask, list(StepOutcome)[die.integers(4)]), plan)
+    assert len(result.steps) <= plan.budget_steps
+    assert result.capacity is not None or result.stopped_by is StoppedBy.BUDGET
+    assert result.low <= (result.capacity or 0.0) <= (result.high or np.inf)
 
 
 @pytest.mark.parametrize("plan", [CLIENTS, RATES], ids=["clients", "rates"])
@@ -218,10 +218,10 @@ def test_a_stall_while_probing_is_outvoted() -> None:
         fails = ask.level.value > 100 or (ask.level.value == 4 and next(stalled, False))
         return measured(ask, StepOutcome.FAIL if fails else StepOutcome.PASS)
 
-    found = search(measure, CLIENTS)
-    assert found.capacity is not None
-    assert 95 <= found.capacity <= 100
-    assert found.low == 3.0, "not every measurement at 4 clients passed, and the interval says so"
+    result = search(measure, CLIENTS)
+    assert result.capacity is not None
+    assert 95 <= result.capacity <= 100
+    assert result.low == 3.0, "not every measurement at 4 clients passed, and the interval says so"
 
 
 def test_a_pass_that_is_not_confirmed_is_stepped_down_from() -> None:
@@ -232,23 +232,23 @@ def test_a_pass_that_is_not_confirmed_is_stepped_down_from() -> None:
         lucky = ask.level.value == 12 and seen.count(12.0) == 1
         return measured(ask, StepOutcome.PASS if ask.level.value <= 10 or lucky else StepOutcome.FAIL)
 
-    found = search(measure, CLIENTS)
-    assert (found.capacity, found.low) == (10.0, 10.0)
-    assert found.high == 13.0, "12 passed once"
+    result = search(measure, CLIENTS)
+    assert (result.capacity, result.low) == (10.0, 10.0)
+    assert result.high == 13.0, "12 passed once"
 
 
 def test_a_first_step_that_fails_leaves_no_clients() -> None:
-    found = search(Server(1, 2.0).measure, CLIENTS)
-    assert (found.capacity, found.low, found.high) == (0.0, 0.0, 1.0)
-    assert (found.stopped_by, found.condition) == (StoppedBy.FIRST_STEP, StepCondition.P99)
-    assert found.finding is CapacityFinding.NOTHING_PASSED
-    assert found.best_pass is None
+    result = search(Server(1, 2.0).measure, CLIENTS)
+    assert (result.capacity, result.low, result.high) == (0.0, 0.0, 1.0)
+    assert (result.stopped_by, result.condition) == (StoppedBy.FIRST_STEP, StepCondition.P99)
+    assert result.finding is CapacityFinding.NOTHING_PASSED
+    assert result.best_pass is None
 
 
 def test_a_first_rate_that_fails_is_searched_below() -> None:
-    found = search(threshold(3.0), RATES)
-    assert levels(found)[:5] == [32.0, 16.0, 8.0, 4.0, 2.0]
-    assert found.capacity == pytest.approx(3.0, rel=0.05)
+    result = search(threshold(3.0), RATES)
+    assert levels(result)[:5] == [32.0, 16.0, 8.0, 4.0, 2.0]
+    assert result.capacity == pytest.approx(3.0, rel=0.05)
     below_floor = search(threshold(0.1), RATES)
     assert (below_floor.capacity, below_floor.high, below_floor.stopped_by) == (0.0, 0.5, StoppedBy.FIRST_STEP)
 
@@ -262,30 +262,30 @@ def test_a_first_level_that_fails_unclearly_leaves_no_interval_without_an_end() 
         result = StepResult.of(order, finished([0.1] * (1000 - slow) + [1.5] * slow, answered=[100] * 11))
         return judge(result, Sla(), ask.phase, ask.lengthened, Latencies)
 
-    found = search(measure, RATES)
-    assert found.capacity == pytest.approx(31.0, rel=0.05)
-    assert (found.high, levels(found)[-1]) == (64.0, 64.0)
-    assert levels(found).count(64.0) == 1
+    result = search(measure, RATES)
+    assert result.capacity == pytest.approx(31.0, rel=0.05)
+    assert (result.high, levels(result)[-1]) == (64.0, 64.0)
+    assert levels(result).count(64.0) == 1
 
 
 @pytest.mark.parametrize("plan", [SearchPlan.of_clients(last=64), SearchPlan.of_rates(last=2000.0)])
 def test_a_server_that_never_fails_is_found_at_the_ladder_s_end(plan: SearchPlan) -> None:
-    found = search(Server(100, 0.01).measure, plan)
-    assert (found.capacity, found.low, found.high) == (plan.last, plan.last, None)
-    assert (found.stopped_by, found.finding, found.condition) == (
+    result = search(Server(100, 0.01).measure, plan)
+    assert (result.capacity, result.low, result.high) == (plan.last, plan.last, None)
+    assert (result.stopped_by, result.finding, result.condition) == (
         StoppedBy.LADDER_END,
         CapacityFinding.LOWER_BOUND,
         None,
     )
-    assert levels(found).count(plan.last) == 3
+    assert levels(result).count(plan.last) == 3
 
 
 def test_what_the_generator_cannot_do_is_a_lower_bound() -> None:
-    found = search(threshold(100.0, beyond=StepOutcome.GENERATOR_LIMITED), CLIENTS)
-    assert (found.stopped_by, found.finding) == (StoppedBy.GENERATOR, CapacityFinding.LOWER_BOUND)
-    assert found.capacity is not None
-    assert 95 <= found.capacity <= 100
-    assert found.high is None, "no step showed that the server fails"
+    result = search(threshold(100.0, beyond=StepOutcome.GENERATOR_LIMITED), CLIENTS)
+    assert (result.stopped_by, result.finding) == (StoppedBy.GENERATOR, CapacityFinding.LOWER_BOUND)
+    assert result.capacity is not None
+    assert 95 <= result.capacity <= 100
+    assert result.high is None, "no step showed that the server fails"
 
 
 def test_errors_are_the_reason_where_they_are() -> None:
@@ -299,39 +299,39 @@ def test_errors_are_the_reason_where_they_are() -> None:
 
 def test_an_inconclusive_step_is_lengthened_once_and_then_decides() -> None:
     """9 of 1,000 slow lean to a pass at every length: no step is run a third time for it."""
-    found = search(lambda ask: measured(ask, StepOutcome.INCONCLUSIVE), SearchPlan.of_clients(last=4))
-    assert levels(found) == [1.0, 1.0, 2.0, 2.0, 4.0, 4.0, 4.0, 4.0]
-    assert [step.lengthened for step in found.steps] == [False, True, False, True, False, True, True, True]
-    assert found.capacity == 4.0
-    assert found.low == 0.0, "nothing passed clearly"
-    assert found.confirmations[0].shown == 0
+    result = search(lambda ask: measured(ask, StepOutcome.INCONCLUSIVE), SearchPlan.of_clients(last=4))
+    assert levels(result) == [1.0, 1.0, 2.0, 2.0, 4.0, 4.0, 4.0, 4.0]
+    assert [step.lengthened for step in result.steps] == [False, True, False, True, False, True, True, True]
+    assert result.capacity == 4.0
+    assert result.low == 0.0, "nothing passed clearly"
+    assert result.confirmations[0].shown == 0
 
 
 def test_a_capacity_from_too_few_requests_is_unsettled() -> None:
     """20 requests in 40 s: nothing failed, and no p99 was ever told."""
     server = Server(1, 2.0, sla=Sla(p99_s=9.0))
-    found = search(server.measure, SearchPlan.of_clients(last=8))
-    assert (found.capacity, found.finding) == (4.0, CapacityFinding.UNSETTLED)
-    assert found.best_pass is not None
-    p99 = found.best_pass.condition(StepCondition.P99)
+    result = search(server.measure, SearchPlan.of_clients(last=8))
+    assert (result.capacity, result.finding) == (4.0, CapacityFinding.UNSETTLED)
+    assert result.best_pass is not None
+    p99 = result.best_pass.condition(StepCondition.P99)
     assert p99 is not None
     assert p99.measured is None
 
 
 def test_the_published_ladder_is_walked_rung_by_rung() -> None:
     assert len(LINEAR_LADDER) == 43
-    found = search(threshold(50.0), SearchPlan.of_ladder(LevelKind.CLIENTS))
-    assert levels(found)[:16] == [1, 2, *range(4, 53, 4), 48]
-    assert (found.capacity, found.high) == (48.0, 52.0)
+    result = search(threshold(50.0), SearchPlan.of_ladder(LevelKind.CLIENTS))
+    assert levels(result)[:16] == [1, 2, *range(4, 53, 4), 48]
+    assert (result.capacity, result.high) == (48.0, 52.0)
     assert search(threshold(9999.0), SearchPlan.of_ladder(LevelKind.CLIENTS)).stopped_by is StoppedBy.LADDER_END
 
 
 def test_a_budget_ends_it_with_what_is_known() -> None:
     plan = SearchPlan(LevelKind.CLIENTS, 1.0, 1024.0, budget_steps=9)
-    found = search(threshold(100.0), plan)
-    assert len(found.steps) == 9
-    assert (found.stopped_by, found.finding, found.confirmed) == (StoppedBy.BUDGET, CapacityFinding.UNSETTLED, False)
-    assert (found.capacity, found.high) == (96.0, 128.0)
+    result = search(threshold(100.0), plan)
+    assert len(result.steps) == 9
+    assert (result.stopped_by, result.finding, result.confirmed) == (StoppedBy.BUDGET, CapacityFinding.UNSETTLED, False)
+    assert (result.capacity, result.high) == (96.0, 128.0)
 
 
 @given(st.integers(0, 20), st.booleans())
@@ -371,8 +371,8 @@ def test_interrupted_at_once_nothing_is_known() -> None:
     def measure(ask: Ask) -> Step:
         raise Interrupted
 
-    found = search(measure, CLIENTS)
-    assert (found.capacity, found.steps, found.stopped_by) == (None, (), StoppedBy.INTERRUPTED)
+    result = search(measure, CLIENTS)
+    assert (result.capacity, result.steps, result.stopped_by) == (None, (), StoppedBy.INTERRUPTED)
 
 
 @pytest.mark.parametrize(
@@ -411,9 +411,9 @@ def few(ask: Ask) -> Step:
 
 def test_a_level_with_too_few_answers_is_no_gap_below_those_that_passed() -> None:
     """2, 4, 8, 16 and 24 clients passed clearly, and the capacity was "no level passed clearly" for the first one."""
-    found = search(few, CLIENTS)
-    assert (found.capacity, found.low, found.high) == (24.0, 24.0, 25.0)
-    assert found.finding is CapacityFinding.FOUND
+    result = search(few, CLIENTS)
+    assert (result.capacity, result.low, result.high) == (24.0, 24.0, 25.0)
+    assert result.finding is CapacityFinding.FOUND
 
 
 def test_a_capacity_that_failed_once_is_not_confirmed_and_the_worse_figure_is_told() -> None:
@@ -424,16 +424,16 @@ def test_a_capacity_that_failed_once_is_not_confirmed_and_the_worse_figure_is_to
         unlucky = ask.level.value == 10 and seen.count(10.0) == 2
         return measured(ask, StepOutcome.FAIL if ask.level.value > 10 or unlucky else StepOutcome.PASS)
 
-    found = search(measure, CLIENTS)
-    assert (found.capacity, found.confirmed, found.finding) == (10.0, False, CapacityFinding.NOT_CONFIRMED)
-    assert found.contested is not None
-    assert (found.contested.at.passed, len(found.contested.at.outcomes)) == (2, 3)
-    assert found.contested.capacity == 8.0
+    result = search(measure, CLIENTS)
+    assert (result.capacity, result.confirmed, result.finding) == (10.0, False, CapacityFinding.NOT_CONFIRMED)
+    assert result.contested is not None
+    assert (result.contested.at.passed, len(result.contested.at.outcomes)) == (2, 3)
+    assert result.contested.capacity == 8.0
 
 
 def waiting(ask: Ask, share: float) -> Step:
     order = StepRequest(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
-    result = StepResult.of(order, told(StepOutcome.PASS if ask.level.value <= 10 else StepOutcome.FAIL))
+    result = StepResult.of(order, engine_result(StepOutcome.PASS if ask.level.value <= 10 else StepOutcome.FAIL))
     waits = Waits(generator=share, server=None, stolen=0.0)
     return judge(result, Sla(), ask.phase, ask.lengthened, Latencies, waits=waits)
 
@@ -441,22 +441,22 @@ def waiting(ask: Ask, share: float) -> Step:
 def test_a_step_that_waited_is_repeated_and_decides_nothing() -> None:
     """Somebody else's busy minute must not move the capacity."""
     busy = iter([0.5, 0.5] + [0.01] * 100)
-    found = search(lambda ask: waiting(ask, next(busy)), CLIENTS)
-    assert levels(found)[:4] == [1.0, 1.0, 1.0, 2.0]
-    assert [step.outcome for step in found.steps[:3]] == [StepOutcome.GENERATOR_LIMITED] * 2 + [StepOutcome.PASS]
-    assert not any(step.lengthened for step in found.steps), "a longer step waits as well"
-    assert (found.capacity, found.low, found.confirmed) == (10.0, 10.0, True)
+    result = search(lambda ask: waiting(ask, next(busy)), CLIENTS)
+    assert levels(result)[:4] == [1.0, 1.0, 1.0, 2.0]
+    assert [step.outcome for step in result.steps[:3]] == [StepOutcome.GENERATOR_LIMITED] * 2 + [StepOutcome.PASS]
+    assert not any(step.lengthened for step in result.steps), "a longer step waits as well"
+    assert (result.capacity, result.low, result.confirmed) == (10.0, 10.0, True)
 
 
 def test_a_machine_that_stays_busy_ends_the_search_without_an_answer() -> None:
-    found = search(lambda ask: waiting(ask, 0.5), CLIENTS)
-    assert levels(found) == [1.0] * 3
-    assert (found.stopped_by, found.capacity, found.low, found.high) == (StoppedBy.WAITED, None, 0.0, None)
+    result = search(lambda ask: waiting(ask, 0.5), CLIENTS)
+    assert levels(result) == [1.0] * 3
+    assert (result.stopped_by, result.capacity, result.low, result.high) == (StoppedBy.WAITED, None, 0.0, None)
 
 
 def test_a_kernel_that_does_not_tell_who_waited_judges_as_before() -> None:
     order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.CLIENTS, 1.0), 1.0, 10.0)
-    result = StepResult.of(order, told(StepOutcome.PASS))
+    result = StepResult.of(order, engine_result(StepOutcome.PASS))
     step = judge(result, Sla(), Phase.PROBE, False, Latencies, waits=Waits(None, None, None))
     assert (step.outcome, step.waited) == (StepOutcome.PASS, False)
 
@@ -464,5 +464,5 @@ def test_a_kernel_that_does_not_tell_who_waited_judges_as_before() -> None:
 def test_a_busy_minute_while_confirming_contradicts_nothing() -> None:
     """The best pass had to wait when it was measured again: it is confirmed no further, and not contested."""
     shares = iter([0.0] * 8 + [0.5] * 100)
-    found = search(lambda ask: waiting(ask, next(shares)), CLIENTS)
-    assert (found.capacity, found.confirmed, found.contested) == (10.0, False, None)
+    result = search(lambda ask: waiting(ask, next(shares)), CLIENTS)
+    assert (result.capacity, result.confirmed, result.contested) == (10.0, False, None)

@@ -8,8 +8,8 @@ from chainmark.capacity.model import LevelKind, Phase
 
 def test_both_sides_are_measured_at_shares_of_the_lesser_one() -> None:
     """At a level beyond one side's capacity its queue is compared, not its release."""
-    found = fixed_levels(LevelKind.RATE, [1000.0, 800.0])
-    assert [level.value for level in found] == [400.0, 640.0]
+    levels = fixed_levels(LevelKind.RATE, [1000.0, 800.0])
+    assert [level.value for level in levels] == [400.0, 640.0]
 
 
 def test_clients_stay_whole_and_are_asked_for_once() -> None:

@@ -32,15 +32,15 @@ CLIENTS = LoadLevel(LevelKind.CLIENTS, 8.0)
 RATE = LoadLevel(LevelKind.RATE, 100.0)
 
 
-def step(told: dict[str, Any], sla: Sla | None = None, level: LoadLevel = CLIENTS) -> Step:
+def step(result: dict[str, Any], sla: Sla | None = None, level: LoadLevel = CLIENTS) -> Step:
     order = StepRequest(TARGET, ENDPOINT, level, warm_up_s=1.0, duration_s=10.0)
-    return judge(StepResult.of(order, told), sla or Sla(), Phase.PROBE, read_histogram=Latencies)
+    return judge(StepResult.of(order, result), sla or Sla(), Phase.PROBE, read_histogram=Latencies)
 
 
 def limit(of: Step, name: StepCondition) -> ConditionResult:
-    found = of.condition(name)
-    assert found is not None
-    return found
+    result = of.condition(name)
+    assert result is not None
+    return result
 
 
 def mixed(quick: int, slow: int) -> list[float]:
@@ -122,15 +122,15 @@ def test_no_error_keeps_any_error_limit() -> None:
 
 
 def test_p95_decides_where_it_is_asked_for() -> None:
-    told = finished([0.1] * 900 + [0.5] * 100)
-    assert step(told).outcome is StepOutcome.PASS
-    assert step(told, Sla(p95_s=0.3)).reason is StepCondition.P95
+    result = finished([0.1] * 900 + [0.5] * 100)
+    assert step(result).outcome is StepOutcome.PASS
+    assert step(result, Sla(p95_s=0.3)).reason is StepCondition.P95
 
 
 def test_a_rate_that_is_not_kept_fails_before_it_is_slow() -> None:
     """5 % too many for 10 s make a backlog of half a second only, and p99 would call it a pass."""
-    told = finished(np.linspace(0.0, 0.5, 20_000), answered=[1904] * 11)
-    judged = step(told, level=LoadLevel(LevelKind.RATE, 2000.0))
+    result = finished(np.linspace(0.0, 0.5, 20_000), answered=[1904] * 11)
+    judged = step(result, level=LoadLevel(LevelKind.RATE, 2000.0))
     assert limit(judged, StepCondition.P99).outcome is StepOutcome.PASS
     assert (judged.outcome, judged.reason) == (StepOutcome.FAIL, StepCondition.ACHIEVED)
 
@@ -186,31 +186,31 @@ def test_impossible_agreements_are_refused_by_name(values: dict[str, Any], names
 
 def without_room(ok: int, no_room: int, failed: int = 0) -> dict[str, Any]:
     """A step of which so many requests found no room on the generator's machine."""
-    told = finished([0.1] * ok, failed=failed + no_room)
+    result = finished([0.1] * ok, failed=failed + no_room)
     limit: dict[str, Any] = {
         "class": "generator", "status": None, "reported": {}, "detail": "too many open files; raise `ulimit -n`",
         "example": "", "first_s": 1.0,
     }  # fmt: skip
-    kept = [{**entry, "count": failed} for entry in told["classes"] if failed]
-    return {**told, "classes": [*kept, {**limit, "count": no_room}]}
+    classes = [{**entry, "count": failed} for entry in result["classes"] if failed]
+    return {**result, "classes": [*classes, {**limit, "count": no_room}]}
 
 
 def test_what_the_generators_machine_had_no_room_for_is_no_error_of_the_server() -> None:
     """The search would take the operator's `ulimit -n` for the server's capacity."""
-    found = step(without_room(ok=1000, no_room=500))
-    assert (found.outcome, found.leaning) == (StepOutcome.GENERATOR_LIMITED, StepOutcome.GENERATOR_LIMITED)
-    assert limit(found, StepCondition.ERRORS).outcome is StepOutcome.PASS
-    assert limit(found, StepCondition.ERRORS).measured == 0.0
-    told = limit(found, StepCondition.GENERATOR)
-    assert told.measured == pytest.approx(1 / 3)
-    assert "raise `ulimit -n`" in told.note
+    level = step(without_room(ok=1000, no_room=500))
+    assert (level.outcome, level.leaning) == (StepOutcome.GENERATOR_LIMITED, StepOutcome.GENERATOR_LIMITED)
+    assert limit(level, StepCondition.ERRORS).outcome is StepOutcome.PASS
+    assert limit(level, StepCondition.ERRORS).measured == 0.0
+    result = limit(level, StepCondition.GENERATOR)
+    assert result.measured == pytest.approx(1 / 3)
+    assert "raise `ulimit -n`" in result.note
 
 
 def test_errors_of_the_server_are_told_beside_what_it_was_not_asked() -> None:
     """Half of what it was asked failed."""
-    found = step(without_room(ok=500, no_room=500, failed=500))
-    assert (found.outcome, found.reason) == (StepOutcome.FAIL, StepCondition.ERRORS)
-    assert limit(found, StepCondition.ERRORS).measured == 0.5
+    level = step(without_room(ok=500, no_room=500, failed=500))
+    assert (level.outcome, level.reason) == (StepOutcome.FAIL, StepCondition.ERRORS)
+    assert limit(level, StepCondition.ERRORS).measured == 0.5
 
 
 def test_a_step_that_passes_though_some_requests_found_no_room_has_passed() -> None:
@@ -308,12 +308,12 @@ def test_a_share_that_was_answered_has_the_noise_of_its_queue() -> None:
 def test_when_the_generator_is_to_blame(
     cpu_s: float, lag_s: float, p95_s: float | None, measured: float, allowed: float
 ) -> None:
-    told = finished([0.005] * 1000, answered=[100] * 11, cpu_s=cpu_s, lag_s=[lag_s] * 1000)
-    found = limit(step(told, Sla(p95_s=p95_s), level=RATE), StepCondition.GENERATOR)
+    engine_result = finished([0.005] * 1000, answered=[100] * 11, cpu_s=cpu_s, lag_s=[lag_s] * 1000)
+    result = limit(step(engine_result, Sla(p95_s=p95_s), level=RATE), StepCondition.GENERATOR)
     met = measured <= allowed
-    assert (found.met, found.outcome) == (met, StepOutcome.PASS if met else StepOutcome.FAIL)
-    assert found.measured == pytest.approx(measured)
-    assert found.limit == pytest.approx(allowed)
+    assert (result.met, result.outcome) == (met, StepOutcome.PASS if met else StepOutcome.FAIL)
+    assert result.measured == pytest.approx(measured)
+    assert result.limit == pytest.approx(allowed)
 
 
 def test_what_was_never_begun_is_slower_than_any_limit() -> None:
@@ -347,9 +347,9 @@ def test_errors_are_the_reason_while_at_most_one_in_a_hundred_is_slow_as_well(sl
 
 
 def test_what_the_machine_refused_is_a_failure_of_the_generator_whatever_its_share() -> None:
-    found = limit(step(without_room(ok=9990, no_room=10)), StepCondition.GENERATOR)
-    assert (found.outcome, found.met, found.limit) == (StepOutcome.FAIL, False, 0.0)
-    assert found.note.endswith("too many open files; raise `ulimit -n`")
+    result = limit(step(without_room(ok=9990, no_room=10)), StepCondition.GENERATOR)
+    assert (result.outcome, result.met, result.limit) == (StepOutcome.FAIL, False, 0.0)
+    assert result.note.endswith("too many open files; raise `ulimit -n`")
 
 
 @pytest.mark.parametrize(
@@ -401,49 +401,49 @@ def test_an_unknown_limit_is_refused_with_those_that_there_are() -> None:
     ],
 )
 def test_a_closed_loop_is_late_by_how_late_its_threads_woke(wake_s: float, p95_s: float | None, allowed: float) -> None:
-    told = finished([0.005] * 1000) | {"wake": histogram([wake_s] * 100)}
-    found = limit(step(told, Sla(p95_s=p95_s)), StepCondition.GENERATOR)
-    assert (found.measured, found.limit) == pytest.approx((wake_s, allowed))
-    assert found.met is (wake_s <= allowed)
-    assert found.note == "p99 of how late the generator's threads woke, in seconds"
+    engine_result = finished([0.005] * 1000) | {"wake": histogram([wake_s] * 100)}
+    result = limit(step(engine_result, Sla(p95_s=p95_s)), StepCondition.GENERATOR)
+    assert (result.measured, result.limit) == pytest.approx((wake_s, allowed))
+    assert result.met is (wake_s <= allowed)
+    assert result.note == "p99 of how late the generator's threads woke, in seconds"
     # At a rate the lateness itself is known.
     at_a_rate = limit(
-        step(finished([0.005] * 1000, answered=[100] * 11) | {"wake": told["wake"]}, level=RATE), found.name
+        step(finished([0.005] * 1000, answered=[100] * 11) | {"wake": engine_result["wake"]}, level=RATE), result.name
     )
     assert at_a_rate.note == "share of the generator's processor time"
 
 
 @pytest.mark.parametrize(
-    ("told", "leaning"),
+    ("result", "leaning"),
     [
         (finished(mixed(988, 12), answered=[100] * 11, lag_s=[0.2] * 500), StepOutcome.GENERATOR_LIMITED),
         (finished([0.1] * 988, failed=12, answered=[100] * 11, lag_s=[0.2] * 500), StepOutcome.FAIL),
     ],
     ids=["slow", "errors"],
 )
-def test_what_is_likely_only_is_not_blamed_on_the_server_either(told: dict[str, Any], leaning: StepOutcome) -> None:
-    found = step(told, level=RATE)
-    assert (found.outcome, found.leaning) == (StepOutcome.INCONCLUSIVE, leaning)
+def test_what_is_likely_only_is_not_blamed_on_the_server_either(result: dict[str, Any], leaning: StepOutcome) -> None:
+    level = step(result, level=RATE)
+    assert (level.outcome, level.leaning) == (StepOutcome.INCONCLUSIVE, leaning)
 
 
 def test_a_connection_that_the_server_ended_while_it_rested_is_no_error() -> None:
     """It was not asked; nor is it slow, as the request never came to be."""
-    told = finished([0.1] * 900, failed=100)
-    (refused,) = told["classes"]
-    told["classes"] = [refused | {"class": "idle close", "status": None, "count": 60}, refused | {"count": 40}]
-    found = step(told)
-    errors, p99 = limit(found, StepCondition.ERRORS), limit(found, StepCondition.P99)
+    result = finished([0.1] * 900, failed=100)
+    (refused,) = result["classes"]
+    result["classes"] = [refused | {"class": "idle close", "status": None, "count": 60}, refused | {"count": 40}]
+    level = step(result)
+    errors, p99 = limit(level, StepCondition.ERRORS), limit(level, StepCondition.P99)
     assert (errors.count, errors.n) == (40, 940)
     assert (p99.count, p99.n) == (40, 940)
 
 
 def test_the_share_that_was_asked_for_is_enough() -> None:
-    told = finished([0.15] * 1000, answered=[100] * 10 + [97])
-    share = limit(step(told, level=RATE), StepCondition.ACHIEVED).measured
+    result = finished([0.15] * 1000, answered=[100] * 10 + [97])
+    share = limit(step(result, level=RATE), StepCondition.ACHIEVED).measured
     assert share is not None
     assert share < 1.0
-    assert limit(step(told, Sla(achieved_share=share), level=RATE), StepCondition.ACHIEVED).met
-    assert not limit(step(told, Sla(achieved_share=share + 1e-6), level=RATE), StepCondition.ACHIEVED).met
+    assert limit(step(result, Sla(achieved_share=share), level=RATE), StepCondition.ACHIEVED).met
+    assert not limit(step(result, Sla(achieved_share=share + 1e-6), level=RATE), StepCondition.ACHIEVED).met
 
 
 def test_of_a_load_that_was_never_begun_no_noise_is_assumed() -> None:
@@ -457,8 +457,8 @@ def test_the_slowest_answer_is_the_p99_where_just_one_in_a_hundred_failed() -> N
 
 
 def test_every_limit_of_the_machine_is_told_once() -> None:
-    told = without_room(ok=1000, no_room=30)
-    files = told["classes"][0] | {"count": 10}
-    told["classes"] = [files, files | {"detail": "no ports left"}, files]
-    result = StepResult.of(StepRequest(TARGET, ENDPOINT, CLIENTS, 1.0, 10.0), told)
+    engine_result = without_room(ok=1000, no_room=30)
+    files = engine_result["classes"][0] | {"count": 10}
+    engine_result["classes"] = [files, files | {"detail": "no ports left"}, files]
+    result = StepResult.of(StepRequest(TARGET, ENDPOINT, CLIENTS, 1.0, 10.0), engine_result)
     assert machine_limits(result) == "too many open files; raise `ulimit -n`; no ports left"

@@ -42,8 +42,8 @@ class SimulatedEngine:
 
     def progress(self) -> str:
         """As JSON."""
-        told: dict[str, Any] = {"phase": "window", "elapsed_s": 5.5, "planned_s": 11.0, "ok": 1200, "failed": 3}
-        return json.dumps(told | {"started": 1210, "in_flight": 7, "queued": 40, "unanswered": 0})
+        state: dict[str, Any] = {"phase": "window", "elapsed_s": 5.5, "planned_s": 11.0, "ok": 1200, "failed": 3}
+        return json.dumps(state | {"started": 1210, "in_flight": 7, "queued": 40, "unanswered": 0})
 
     def stop(self) -> None:
         """Noted."""
@@ -85,15 +85,15 @@ class Bench:
 
     def engine(self, text: str) -> SimulatedEngine:
         """As the native engine is made, from JSON."""
-        told = json.loads(text)
-        self.orders.append(told)
-        closed = "closed" in told["mode"]
+        step_request = json.loads(text)
+        self.orders.append(step_request)
+        closed = "closed" in step_request["mode"]
         level = (
-            LoadLevel(LevelKind.CLIENTS, told["mode"]["closed"]["clients"])
+            LoadLevel(LevelKind.CLIENTS, step_request["mode"]["closed"]["clients"])
             if closed
-            else LoadLevel(LevelKind.RATE, told["mode"]["open"]["rate_per_s"])
+            else LoadLevel(LevelKind.RATE, step_request["mode"]["open"]["rate_per_s"])
         )
-        timings = {key: told[key] for key in ("warm_up_s", "duration_s", "timeout_s")}
+        timings = {key: step_request[key] for key in ("warm_up_s", "duration_s", "timeout_s")}
         self.engines.append(SimulatedEngine(StepRequest(TARGET, ENDPOINT, level, **timings), self.server))
         return self.engines[-1]
 
@@ -102,9 +102,9 @@ def clients(number: int, phase: Phase = Phase.PROBE, lengthened: bool = False) -
     return Ask(LoadLevel(LevelKind.CLIENTS, float(number)), phase, lengthened)
 
 
-def step(told: dict[str, Any]) -> Step:
+def step(result: dict[str, Any]) -> Step:
     order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.CLIENTS, 1.0), 1.0, 10.0)
-    return judge(StepResult.of(order, told), SLA, Phase.PROBE, read_histogram=Latencies)
+    return judge(StepResult.of(order, result), SLA, Phase.PROBE, read_histogram=Latencies)
 
 
 def test_a_step_is_as_long_as_its_requests_need() -> None:
@@ -136,9 +136,9 @@ def test_an_inconclusive_step_is_lengthened_by_what_it_lacks() -> None:
 @given(st.integers(1, 200_000), st.floats(0.0, 0.5))
 def test_what_is_given_up_has_failed_whatever_follows(expected: int, tolerated: float) -> None:
     """Given up one request too early, a step would end that could still have passed."""
-    found = give_up(Sla(error_share=tolerated), expected)
-    assert found is not None
-    for count, limit in ((found.slow, 0.01), (found.failed, tolerated)):
+    give_up_reason = give_up(Sla(error_share=tolerated), expected)
+    assert give_up_reason is not None
+    for count, limit in ((give_up_reason.slow, 0.01), (give_up_reason.failed, tolerated)):
         assert 1 <= count <= expected
         if count < expected:
             assert share_interval(count, expected)[0] > limit
@@ -152,8 +152,8 @@ def test_nothing_is_given_up_where_nothing_is_known() -> None:
 def test_a_search_runs_through_the_engine() -> None:
     """4 workers of 50 ms are 80 clients within a second."""
     bench = Bench(Server(4, 0.05, sla=Sla(p99_s=1.02)))
-    found = search(bench.runner.measure, SearchPlan.of_clients())
-    assert found.capacity == pytest.approx(81, rel=0.1)
+    result = search(bench.runner.measure, SearchPlan.of_clients())
+    assert result.capacity == pytest.approx(81, rel=0.1)
     assert all(engine.calls == ["start", "finish"] for engine in bench.engines)
     assert len({order["seed"] for order in bench.orders}) == len(bench.orders)
 
@@ -210,40 +210,40 @@ def test_ctrl_c_stops_the_engine_and_keeps_the_part() -> None:
     assert interrupted.value.step is not None
     assert interrupted.value.step.partial
     assert bench.runner.done == [], "it is no measurement of this level"
-    found = search(Bench(Server(1, 0.01), pause=interrupt).runner.measure, SearchPlan.of_clients())
-    assert (found.stopped_by, len(found.steps)) == (StoppedBy.INTERRUPTED, 1)
+    result = search(Bench(Server(1, 0.01), pause=interrupt).runner.measure, SearchPlan.of_clients())
+    assert (result.stopped_by, len(result.steps)) == (StoppedBy.INTERRUPTED, 1)
 
 
 def test_whoever_waits_is_told_how_far_it_is() -> None:
-    told: list[tuple[float | str, str]] = []
+    messages: list[tuple[float | str, str]] = []
 
     class Listener:
         def stage(self, name: str) -> None:
-            told.append((name, ""))
+            messages.append((name, ""))
 
         def update(self, fraction: float, detail: str = "") -> None:
-            told.append((fraction, detail))
+            messages.append((fraction, detail))
 
     bench = Bench(Server(1, 0.01))
     bench.runner.progress = Listener()
     bench.runner.measure(clients(2))
-    assert told[:2] == [("/block: 2 clients (probe)", ""), (0.5, "window, 1200 answered, 3 failed")]
+    assert messages[:2] == [("/block: 2 clients (probe)", ""), (0.5, "window, 1200 answered, 3 failed")]
 
 
 def test_who_looks_while_a_step_lasts_is_told_where_all_requests_are() -> None:
     """1,210 of the 1,250 that were due by now are sent."""
-    told: list[LiveFigures] = []
+    figures: list[LiveFigures] = []
 
     class Onlooker(Silent):
         @contextmanager
         def live(self, source: LiveSource) -> Iterator[None]:
-            told.append(source())
+            figures.append(source())
             yield
 
     bench = Bench(Server(1, 0.01))
     bench.runner.progress = Onlooker()
     bench.runner.measure(clients(2))
-    assert told == [LiveFigures(offered=1250, sent=1210, accepted=1200, failed=3, in_flight=7)]
+    assert figures == [LiveFigures(offered=1250, sent=1210, accepted=1200, failed=3, in_flight=7)]
 
 
 @pytest.mark.parametrize(
@@ -258,10 +258,10 @@ def test_what_the_engine_refuses_is_told_as_a_sentence(raised: Exception, expect
         raise raised
 
     order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.CLIENTS, 1.0), 1.0, 10.0)
-    with pytest.raises(expected) as told:
+    with pytest.raises(expected) as error:
         run_step(order, make_engine=refuse)
-    assert told.value.hint is not None
-    assert "\n" not in told.value.message
+    assert error.value.hint is not None
+    assert "\n" not in error.value.message
 
 
 # --- what the engine is asked for -----------------------------------------------------------------------------------
@@ -285,8 +285,8 @@ def test_every_setting_reaches_the_engine() -> None:
     assert [request["path"] for request in first["requests"]] == ["/block"]
     assert (first["seed"], second["seed"]) == (40, 41), "the same requests in the same order would be cached"
     assert json.loads(Bench(Server(1, 0.01)).runner.order(clients(1)).to_json())["order"] == "random"
-    found = bench.runner.done[1]
-    assert (found.level, found.endpoint, found.phase, found.lengthened) == (clients(3).level, "block", "probe", False)
+    level = bench.runner.done[1]
+    assert (level.level, level.endpoint, level.phase, level.lengthened) == (clients(3).level, "block", "probe", False)
 
 
 @pytest.mark.parametrize(
@@ -319,12 +319,12 @@ def test_a_step_is_as_long_as_the_busiest_lower_level_lets_expect() -> None:
     """What a higher level was answered is no promise: an overloaded server answers less."""
     bench = Bench(Server(2, 0.25), duration_s=1.0, longest_s=500.0)
     bench.runner.measure(clients(1))
-    (one,) = bench.runner.done
-    bench.runner.done.append(measured(one, 2, due=40))
-    bench.runner.done.append(measured(one, 3, due=4))
-    bench.runner.done.append(measured(one, 9, due=400))
+    (level,) = bench.runner.done
+    bench.runner.done.append(measured(level, 2, due=40))
+    bench.runner.done.append(measured(level, 3, due=4))
+    bench.runner.done.append(measured(level, 9, due=400))
     # Of 299 requests and a tenth more: 328.9 / 4 per s, / 40 per s.
-    assert bench.runner.order(clients(1)).duration_s == math.ceil(328.9 / one.result.due_per_s)
+    assert bench.runner.order(clients(1)).duration_s == math.ceil(328.9 / level.result.due_per_s)
     assert bench.runner.order(clients(2)).duration_s == 9.0
     assert bench.runner.order(clients(8)).duration_s == 9.0
     assert bench.runner.order(clients(9)).duration_s == 1.0
@@ -372,8 +372,8 @@ def test_a_step_is_given_up_by_the_requests_that_it_can_have() -> None:
     assert bench.runner.order(clients(1)).give_up is None
     order = bench.runner.order(rate(100.0))
     assert order.give_up == give_up(SLA, 400)
-    one = step(finished([0.1] * 300))
-    bench.runner.done += [measured(one, 1, 150), measured(one, 2, 100)]
+    level = step(finished([0.1] * 300))
+    bench.runner.done += [measured(level, 1, 150), measured(level, 2, 100)]
     # At most twice as many a second as were ever answered.
     assert bench.runner.order(clients(8)).duration_s == 4.0
     assert bench.runner.order(clients(8)).give_up == give_up(SLA, 1200)
@@ -415,7 +415,7 @@ def test_how_far_a_step_is_is_looked_at_ten_times_a_second() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "fraction", "said"),
+    ("state", "fraction", "said"),
     [
         ({"phase": "warm-up", "elapsed_s": 0.5, "ok": 1, "failed": 0}, 0.25, "warm-up, 1 answered"),
         (
@@ -425,7 +425,7 @@ def test_how_far_a_step_is_is_looked_at_ten_times_a_second() -> None:
         ),
     ],
 )
-def test_how_far_a_step_is_is_told_with_what_failed(told: dict[str, Any], fraction: float, said: str) -> None:
+def test_how_far_a_step_is_is_told_with_what_failed(state: dict[str, Any], fraction: float, said: str) -> None:
     """A step that waits for its last answers is at its end, and not beyond it."""
     seen: list[tuple[float, str]] = []
 
@@ -435,7 +435,7 @@ def test_how_far_a_step_is_is_told_with_what_failed(told: dict[str, Any], fracti
 
     class Telling(SimulatedEngine):
         def progress(self) -> str:
-            return json.dumps({"planned_s": 2.0, **told})
+            return json.dumps({"planned_s": 2.0, **state})
 
     order = StepRequest(TARGET, ENDPOINT, clients(1).level, 1.0, 10.0)
     run_step(order, Listener(), lambda _: Telling(order, Server(1, 0.01)), lambda _: None)
@@ -447,9 +447,9 @@ def test_a_step_that_ends_by_itself_is_not_given_up() -> None:
         server = Server(1, 0.01)
         server.run = lambda _, ended=ended: finished([0.01] * 300, ended=ended)  # type: ignore[method-assign, misc]
         bench = Bench(server)
-        found = bench.runner.measure(clients(1))
-        assert (found.result.ended, found.partial) == (ended, False)
-        assert bench.runner.done == [found]
+        level = bench.runner.measure(clients(1))
+        assert (level.result.ended, level.partial) == (ended, False)
+        assert bench.runner.done == [level]
 
 
 def test_the_machine_is_watched_while_a_step_runs_and_what_it_did_is_kept() -> None:
@@ -470,8 +470,8 @@ def test_the_machine_is_watched_while_a_step_runs_and_what_it_did_is_kept() -> N
             return Waits(0.5, None, None)
 
     bench.runner.watching = Watch
-    found = bench.runner.measure(clients(2))
+    level = bench.runner.measure(clients(2))
     assert noted == ["begin", "end after finish", "2 clients"]
-    assert (found.waits, found.outcome) == (Waits(0.5, None, None), StepOutcome.GENERATOR_LIMITED)
+    assert (level.waits, level.outcome) == (Waits(0.5, None, None), StepOutcome.GENERATOR_LIMITED)
     bench.runner.watching = None
     assert bench.runner.measure(clients(2)).waits is None

@@ -46,10 +46,10 @@ def _result(
     cpu_s: list[float], waited_s: list[float | None], window_s: float = 3.0, warm_up_s: float = 1.0
 ) -> StepResult:
     """A step of a warm-up of 1 s, a window and the time in which it drained."""
-    told: dict[str, Any] = finished([0.1] * 400, window_s=window_s, answered=[100] * len(cpu_s))
-    told["series"] |= {"cpu_s": cpu_s, "waited_s": waited_s}
+    result: dict[str, Any] = finished([0.1] * 400, window_s=window_s, answered=[100] * len(cpu_s))
+    result["series"] |= {"cpu_s": cpu_s, "waited_s": waited_s}
     order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.CLIENTS, 8.0), warm_up_s=warm_up_s, duration_s=window_s)
-    return StepResult.of(order, told)
+    return StepResult.of(order, result)
 
 
 def _waits(result: StepResult, seen: _Seen) -> Waits:
@@ -66,23 +66,23 @@ def test_the_shares_of_a_step_are_those_of_its_window() -> None:
         contended=[9.0, 0.25, 1.0, 0.75, 9.0],
         stolen=[0.9, 0.1, 0.2, 0.3, 0.9],
     )
-    found = _waits(_result([0.0, 0.5, 1.0, 0.5, 0.0], [9.0, 0.25, 0.5, 0.25, 9.0]), seen)
+    waits = _waits(_result([0.0, 0.5, 1.0, 0.5, 0.0], [9.0, 0.25, 0.5, 0.25, 9.0]), seen)
     assert seen.edges_s == pytest.approx([0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
     # Of the window: 2 s run and 1 s waited, and no more than that was had by others.
-    assert found.generator == pytest.approx(1.0 / 3.0)
-    assert found.server == pytest.approx(1.0 / 5.0)
-    assert found.stolen == pytest.approx(0.2)
+    assert waits.generator == pytest.approx(1.0 / 3.0)
+    assert waits.server == pytest.approx(1.0 / 5.0)
+    assert waits.stolen == pytest.approx(0.2)
     # Of each second by itself at most what others had in it.
-    assert found.generator_by_second == pytest.approx((1.0, 0.25 / 0.75, 0.5 / 1.5, 0.25 / 0.75, 1.0))
-    assert found.server_by_second == pytest.approx((1.0, 0.25 / 1.5, 0.0, 0.5 / 2.5, 1.0))
-    assert found.stolen_by_second == (0.9, 0.1, 0.2, 0.3, 0.9)
+    assert waits.generator_by_second == pytest.approx((1.0, 0.25 / 0.75, 0.5 / 1.5, 0.25 / 0.75, 1.0))
+    assert waits.server_by_second == pytest.approx((1.0, 0.25 / 1.5, 0.0, 0.5 / 2.5, 1.0))
+    assert waits.stolen_by_second == (0.9, 0.1, 0.2, 0.3, 0.9)
 
 
 def test_a_step_that_ended_before_its_window_has_no_share() -> None:
     seen = _Seen([1.0], [1.0], [1.0], [0.5])
-    found = _waits(_result([1.0], [1.0]), seen)
-    assert (found.generator, found.server, found.stolen) == (None, None, None)
-    assert found.generator_by_second == (0.5,)
+    waits = _waits(_result([1.0], [1.0]), seen)
+    assert (waits.generator, waits.server, waits.stolen) == (None, None, None)
+    assert waits.generator_by_second == (0.5,)
 
 
 @pytest.mark.parametrize(
@@ -93,15 +93,15 @@ def test_a_second_counts_that_lies_in_the_window_for_half_of_it_at_least(
 ) -> None:
     stolen = [0.0, 1.0, 2.0, 3.0, 4.0]
     seen = _Seen([0.0] * 5, [0.0] * 5, [0.0] * 5, stolen)
-    found = _waits(_result([0.0] * 5, [0.0] * 5, window_s, warm_up_s), seen)
-    assert found.stolen == (float(np.mean(stolen[1 : 1 + seconds])) if seconds else None)
+    waits = _waits(_result([0.0] * 5, [0.0] * 5, window_s, warm_up_s), seen)
+    assert waits.stolen == (float(np.mean(stolen[1 : 1 + seconds])) if seconds else None)
 
 
 def test_what_the_kernel_does_not_tell_is_not_known() -> None:
     nothing = [float("nan")] * 4
-    found = _waits(_result([0.5] * 4, [None] * 4), _Seen(nothing, nothing, [1.0] * 4, [0.0] * 4))
-    assert (found.generator, found.server, found.stolen) == (None, None, 0.0)
-    assert found.generator_by_second == (None,) * 4
+    waits = _waits(_result([0.5] * 4, [None] * 4), _Seen(nothing, nothing, [1.0] * 4, [0.0] * 4))
+    assert (waits.generator, waits.server, waits.stolen) == (None, None, 0.0)
+    assert waits.generator_by_second == (None,) * 4
 
 
 def test_a_server_of_this_machine_is_watched_while_the_step_runs() -> None:
@@ -137,15 +137,15 @@ def test_a_step_counts_unless_others_had_more_than_a_tenth(share: float | None, 
     step = judge(
         _result([0.1] * 5, [0.0] * 5), Sla(), Phase.PROBE, read_histogram=Latencies, waits=Waits(share, None, None)
     )
-    found = step.condition(StepCondition.WAITED)
-    assert found is not None
-    assert (found.measured, found.limit, found.met) == (share, 0.1, met)
-    assert found.outcome is (StepOutcome.PASS if met else StepOutcome.FAIL)
+    result = step.condition(StepCondition.WAITED)
+    assert result is not None
+    assert (result.measured, result.limit, result.met) == (share, 0.1, met)
+    assert result.outcome is (StepOutcome.PASS if met else StepOutcome.FAIL)
     assert step.outcome is (StepOutcome.PASS if met else StepOutcome.GENERATOR_LIMITED)
     assert step.leaning is step.outcome
     assert step.waits == Waits(share, None, None)
     assert step.reason is (None if met else StepCondition.WAITED)
-    assert found.note == (
+    assert result.note == (
         "this kernel does not tell"
         if share is None
         else "share of the time in which they wanted to run: the generator's threads"

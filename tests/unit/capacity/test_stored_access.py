@@ -14,7 +14,7 @@ SET = {"TOKEN": "s3cr3t-token", "PASSWORD": "s3cr3t-word"}
 
 
 @pytest.mark.parametrize(
-    ("given", "missing"),
+    ("headers", "missing"),
     [
         ({"headers": ["X-Network: preprod"]}, []),
         ({"headers": ["Authorization: Bearer ${TOKEN}"]}, []),
@@ -31,17 +31,17 @@ SET = {"TOKEN": "s3cr3t-token", "PASSWORD": "s3cr3t-word"}
     ],
 )
 def test_what_is_stored_lets_the_requests_in_again_and_holds_no_secret(
-    given: dict[str, str], missing: list[str]
+    headers: dict[str, str], missing: list[str]
 ) -> None:
-    access = cm.Access(**given, environment=SET)  # type: ignore[arg-type]
-    kept = stored_access(access)
-    assert "s3cr3t" not in kept.model_dump_json()
-    assert list(kept.missing.values()) == missing
+    access = cm.Access(**headers, environment=SET)  # type: ignore[arg-type]
+    stored = stored_access(access)
+    assert "s3cr3t" not in stored.model_dump_json()
+    assert list(stored.missing.values()) == missing
     nobody = cm.Access(environment=SET)
     if missing:
         with pytest.raises(UsageError, match="not stored because it is secret"):
-            restored(kept, nobody, "plan-1")
-    again = restored(kept, access if missing else nobody, "plan-1")
+            restored(stored, nobody, "plan-1")
+    again = restored(stored, access if missing else nobody, "plan-1")
     assert again.values() == access.values()
     assert again.way == access.way
 
@@ -50,7 +50,7 @@ def test_what_is_given_again_comes_first(tmp_path: Path, monkeypatch: pytest.Mon
     """A file is found from any folder; a token that is given again replaces a stored name and password."""
     monkeypatch.chdir(tmp_path)
     Path("key.txt").write_text("s3cr3t-key", encoding="utf-8")
-    kept = stored_access(cm.Access(["X-Key: @key.txt"], user="me:${PASSWORD}", environment=SET))
+    stored = stored_access(cm.Access(["X-Key: @key.txt"], user="me:${PASSWORD}", environment=SET))
     monkeypatch.chdir("/")
-    again = restored(kept, cm.Access(["Authorization: Bearer other"], environment=SET), "plan-1")
+    again = restored(stored, cm.Access(["Authorization: Bearer other"], environment=SET), "plan-1")
     assert again.values() == [("Authorization", "Bearer other"), ("X-Key", "s3cr3t-key")]

@@ -22,18 +22,18 @@ SECONDS = 4
 
 def _step(clients: float, began_s: int, lost: float | None = None) -> Step:
     """A second of warm-up, two of the window, one of draining."""
-    told = finished([0.01] * 400, window_s=2.0, answered=[100] * SECONDS) | {"started_ns": BEGIN_NS + began_s * NS}
+    result = finished([0.01] * 400, window_s=2.0, answered=[100] * SECONDS) | {"started_ns": BEGIN_NS + began_s * NS}
     order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.CLIENTS, clients), warm_up_s=1.0, duration_s=2.0)
     waits = Waits(0.0, lost, 0.0, *([(None,) * SECONDS] * 3))
-    return judge(StepResult.of(order, told), Sla(), Phase.FIXED, False, Latencies, waits=waits)
+    return judge(StepResult.of(order, result), Sla(), Phase.FIXED, False, Latencies, waits=waits)
 
 
 def _found(*steps: Step) -> EndpointResult:
     return EndpointResult(ENDPOINT, Sla(), fixed=list(steps))
 
 
-def _entry(found: EndpointResult, watched: Watched) -> EndpointEntry:
-    return with_watched(endpoint_entry(found, {}, read_histogram=Latencies), found, watched)
+def _entry(result: EndpointResult, watched: Watched) -> EndpointEntry:
+    return with_watched(endpoint_entry(result, {}, read_histogram=Latencies), result, watched)
 
 
 def _read(name: Name, values: list[float], first_s: int = -1) -> Readings:
@@ -41,8 +41,8 @@ def _read(name: Name, values: list[float], first_s: int = -1) -> Readings:
     recorder = SeriesRecorder()
     for at, value in enumerate(values):
         recorder.add(BEGIN_NS + (first_s + at) * NS + NS // 2, name, value)
-    (one,) = recorder.series()
-    return one
+    (readings,) = recorder.series()
+    return readings
 
 
 def test_every_reading_has_its_step_and_second_or_none_between_steps() -> None:
@@ -90,9 +90,11 @@ def test_of_many_series_without_a_limit_those_that_change_most_are_told() -> Non
     many = [
         _read(Name("app", f"gauge_{at:02}"), [100.0] * 6 + [100.0 + at] * 6) for at in range(MOST_WITHOUT_LIMIT + 5)
     ]
-    entry = _entry(_found(*steps), Watched(resources=tuple(Resource(f"`{one.name.series}`", one) for one in many)))
+    entry = _entry(
+        _found(*steps), Watched(resources=tuple(Resource(f"`{readings.name.series}`", readings) for readings in many))
+    )
     assert entry.series_left_out == 5
-    assert [one.series for one in entry.resources][:2] == ["gauge_24", "gauge_23"]
+    assert [resource.series for resource in entry.resources][:2] == ["gauge_24", "gauge_23"]
 
 
 def test_the_costliest_statements_of_a_step() -> None:
@@ -105,28 +107,28 @@ def test_the_costliest_statements_of_a_step() -> None:
     statements = tuple(
         statement(text, busy) for text, busy in (("a", 0.1), ("b", 3.0), ("c", 0.2), ("d", 0.3), ("e", 0.0))
     )
-    told = _entry(_found(_step(1.0, 0)), Watched(statements=statements)).statements
-    assert [(one.text, round(one.busy, 6), round(one.calls_per_s, 6)) for one in told] == [
+    shown = _entry(_found(_step(1.0, 0)), Watched(statements=statements)).statements
+    assert [(statement.text, round(statement.busy, 6), round(statement.calls_per_s, 6)) for statement in shown] == [
         ("b", 3.0, 10.0), ("d", 0.3, 10.0), ("c", 0.2, 10.0),
     ]  # fmt: skip
 
 
 def test_sources_are_told_with_what_they_missed() -> None:
-    (one,) = source_entries(Watched(sources=(SourceState("app", "metrics", 5, 2, "no answer"),)))
-    assert (one.read, one.missed, one.why) == (5, 2, "no answer")
+    (source,) = source_entries(Watched(sources=(SourceState("app", "metrics", 5, 2, "no answer"),)))
+    assert (source.read, source.missed, source.why) == (5, 2, "no answer")
 
 
 def test_memory_that_grows_over_a_soak_is_told_and_fails_where_that_is_asked() -> None:
     """A leak of a tenth in a soak is seen, although no latency shows it yet."""
     seconds = 1200
-    told = finished([0.01] * 400, window_s=float(seconds), answered=[100] * seconds) | {"started_ns": BEGIN_NS}
+    engine_result = finished([0.01] * 400, window_s=float(seconds), answered=[100] * seconds) | {"started_ns": BEGIN_NS}
     order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.RATE, 100.0), warm_up_s=0.0, duration_s=float(seconds))
-    step = judge(StepResult.of(order, told), Sla(), Phase.FIXED, read_histogram=Latencies)
+    step = judge(StepResult.of(order, engine_result), Sla(), Phase.FIXED, read_histogram=Latencies)
     used = _read(Name("process", "memory", "bytes"), [1e9 * (1.0 + 0.1 * at / seconds) for at in range(seconds)], 0)
     for limit, outcome in ((None, "pass"), (0.05, "fail"), (0.2, "pass")):
-        found = EndpointResult(ENDPOINT, Sla(memory_drift_share=limit), fixed=[step])
-        memory = [one for one in _entry(found, Watched(series=(used,))).drifts if one.what == "memory"]
-        assert [(one.outcome, one.limit) for one in memory] == [(outcome, limit)]
+        result = EndpointResult(ENDPOINT, Sla(memory_drift_share=limit), fixed=[step])
+        memory = [drift for drift in _entry(result, Watched(series=(used,))).drifts if drift.what == "memory"]
+        assert [(drift.outcome, drift.limit) for drift in memory] == [(outcome, limit)]
         assert memory[0].begin == pytest.approx(1e9, rel=0.01)
         assert memory[0].rise == pytest.approx(0.1, rel=0.05)
-    assert not [one for one in _entry(found, Watched()).drifts if one.what == "memory"]
+    assert not [drift for drift in _entry(result, Watched()).drifts if drift.what == "memory"]

@@ -17,6 +17,6 @@ def test_every_command_carries_an_example_of_itself(path: str, text: str) -> Non
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_list_of_commands_says_what_each_says_of_itself(name: str) -> None:
     """The list is shown without loading the commands."""
-    told = dict(commands_of())[f"chainmark {name}"]
-    first = " ".join(told.partition("\n\n")[0].split())
+    summary = dict(commands_of())[f"chainmark {name}"]
+    first = " ".join(summary.partition("\n\n")[0].split())
     assert first.partition(" Example: ")[0] == COMMANDS[name][1]

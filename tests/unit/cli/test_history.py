@@ -31,14 +31,14 @@ def test_a_history_shows_what_moved_and_what_was_noted_of_its_releases(lab: Lab,
     lab.run("ingest", "cardano", str(reports))
     lab.run("history", "note", "cardano", "2024-04-01", "new switches", "--metric", "rss_mib")
     lab.run("history", "note", "cardano", "9.8.0", "a clock was wrong")
-    told = lab.run("history", "show", "9.11.0", "--json-file", str(tmp_path / "history.json")).stdout
-    found = json.loads((tmp_path / "history.json").read_text(encoding="utf-8"))
-    adoption = next(one for one in found["series"] if one["label"] == "0.80 adoption")
+    output = lab.run("history", "show", "9.11.0", "--json-file", str(tmp_path / "history.json")).stdout
+    document = json.loads((tmp_path / "history.json").read_text(encoding="utf-8"))
+    adoption = next(series for series in document["series"] if series["label"] == "0.80 adoption")
     assert [change["label"] for change in adoption["changes"]] == ["9.6.0"]
-    notes = {release["label"]: release["notes"] for release in found["releases"] if release["notes"]}
+    notes = {release["label"]: release["notes"] for release in document["releases"] if release["notes"]}
     assert notes == {"9.3.0": ["new switches"], "9.8.0": ["a clock was wrong"]}  # 9.3.0 ran on 2024-04-11
-    assert "9.6.0" in told
-    assert "new switches" in told
+    assert "9.6.0" in output
+    assert "new switches" in output
 
 
 def test_what_cannot_be_noted_is_said(tmp_path: Path) -> None:

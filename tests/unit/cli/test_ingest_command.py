@@ -43,10 +43,10 @@ def folders(cluster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_logs_become_a_run_that_other_commands_take(lab: Lab, cluster: Path) -> None:
-    told = lab.run("ingest", "cardano", str(cluster), "--as", "10.6.2", "--filter", "BFullnessGEq=0.9").stdout
+    output = lab.run("ingest", "cardano", str(cluster), "--as", "10.6.2", "--filter", "BFullnessGEq=0.9").stdout
     run_id = lab.store.sealed()[0].run_id
     for part in (run_id, "Cardano 10.6.2", "blocks of the chain", "hosts log until the end", "pass", "next"):
-        assert part in told
+        assert part in output
     assert run_id in lab.run("runs", "list").stdout
     assert "matches its seal" in lab.run("runs", "verify", run_id).stdout
     again = lab.run("ingest", "cardano", str(cluster), "--as", "10.6.2", "--filter", "BFullnessGEq=0.9").stdout
@@ -56,8 +56,8 @@ def test_logs_become_a_run_that_other_commands_take(lab: Lab, cluster: Path) -> 
 
 def test_a_run_without_blocks_is_told_and_exits_4(lab: Lab, cluster: Path) -> None:
     ended = lab.run("ingest", "cardano", str(cluster), "--filter", "epoch5+", "--json", code=4)
-    told = json.loads(ended.stdout)
-    assert (told["status"], told["is_new"]) == ("invalid", True)
+    document = json.loads(ended.stdout)
+    assert (document["status"], document["is_new"]) == ("invalid", True)
     assert "blocks analysed: measured 0 of 7 blocks, required at least 1" in ended.stderr
     assert "EpochGEq 4" in ended.stderr
 
@@ -84,10 +84,10 @@ def test_a_run_without_blocks_is_told_and_exits_4(lab: Lab, cluster: Path) -> No
 )
 @pytest.mark.usefixtures("folders")
 def test_mistakes_are_told_in_one_sentence(lab: Lab, arguments: tuple[str, ...], part: str) -> None:
-    told = lab.run("ingest", *arguments, code=2)
-    assert part in told.stderr.replace("\n", " ")
-    assert "hint: " in told.stderr
-    assert "Traceback" not in told.stderr
+    process = lab.run("ingest", *arguments, code=2)
+    assert part in process.stderr.replace("\n", " ")
+    assert "hint: " in process.stderr
+    assert "Traceback" not in process.stderr
     assert lab.store.sealed() == []
     assert lab.store.unfinished() == []
 

@@ -45,11 +45,13 @@ def report(tmp_path: Path, figures: dict[str, float]) -> Path:
 
 
 def test_what_ifs_are_scenarios_in_the_order_in_which_they_were_written() -> None:
-    told = predicted("--stage", "ticking=2x", "--rtt", "-10%", "--no-pipelining", "--block-size=2x", "--rtt=+20%")
-    labels = [scenario.label for scenario in told.scenarios]
+    prediction = predicted("--stage", "ticking=2x", "--rtt", "-10%", "--no-pipelining", "--block-size=2x", "--rtt=+20%")
+    labels = [scenario.label for scenario in prediction.scenarios]
     assert labels[:-2] == ["base", "stage ticking=2x", "rtt -10%", "no-pipelining", "block-size 2x", "rtt +20%"]
     # Two round trips exclude each other: each of them goes together with the others.
-    for told_changes, rtt in zip((one.changes for one in told.scenarios[-2:]), ("-10%", "+20%"), strict=True):
+    for told_changes, rtt in zip(
+        (scenario.changes for scenario in prediction.scenarios[-2:]), ("-10%", "+20%"), strict=True
+    ):
         assert told_changes == ["stage ticking=2x", f"rtt {rtt}", "no-pipelining", "block-size 2x"]
 
 
@@ -57,7 +59,9 @@ def test_values_of_one_option_are_a_sweep_and_never_compounded() -> None:
     """-10 % and +10 % at once was −1 %, shown as if anybody had asked for it."""
     labels = [scenario.label for scenario in predicted("--rtt", "-10%", "--rtt", "+10%", "--rtt", "+10%").scenarios]
     assert labels == ["base", "rtt -10%", "rtt +10%"]
-    different = [one.label for one in predicted("--rtt", "EU-AP=x2", "--rtt", "EU-US=x2", "--together").scenarios]
+    different = [
+        scenario.label for scenario in predicted("--rtt", "EU-AP=x2", "--rtt", "EU-US=x2", "--together").scenarios
+    ]
     assert different == ["base", "rtt EU-AP=x2 and rtt EU-US=x2"]
     many = [part for option in ("rtt", "fetch") for n in range(1, 7) for part in (f"--{option}", f"+{n}%")]
     with pytest.raises(UsageError, match="combine to 36 networks"):
@@ -65,30 +69,30 @@ def test_values_of_one_option_are_a_sweep_and_never_compounded() -> None:
 
 
 def test_together_makes_one_scenario_of_all_changes() -> None:
-    told = predicted("--rtt", "+20%", "--no-pipelining", "--together")
-    assert [scenario.changes for scenario in told.scenarios] == [[], ["rtt +20%", "no-pipelining"]]
+    prediction = predicted("--rtt", "+20%", "--no-pipelining", "--together")
+    assert [scenario.changes for scenario in prediction.scenarios] == [[], ["rtt +20%", "no-pipelining"]]
 
 
 def test_seed_and_blocks_are_passed_on() -> None:
-    told = predicted("--seed", "7")
-    assert told.seed == 7
-    assert told.scenarios[0].blocks == 64
+    prediction = predicted("--seed", "7")
+    assert prediction.seed == 7
+    assert prediction.scenarios[0].blocks == 64
     assert predicted("--set", "network.hosts=104").scenarios[0].hosts == 104
 
 
 def test_every_rendering_is_written_and_is_the_same_again(tmp_path: Path) -> None:
     names = {"--html": "p.html", "--pdf": "p.pdf", "--md": "p.md", "--json-file": "p.json"}
-    made = []
+    renderings = []
     for threads in ("1", "2"):
         folder = tmp_path / threads
         targets = [part for option, name in names.items() for part in (option, str(folder / name))]
         result = chainmark("predict", PROFILE, *FEW, "--rtt", "+20%", "--threads", threads, "--json", *targets)
-        made.append({name: (folder / name).read_bytes() for name in names.values()})
-        assert json.loads(result.stdout) == json.loads(made[-1]["p.json"])
+        renderings.append({name: (folder / name).read_bytes() for name in names.values()})
+        assert json.loads(result.stdout) == json.loads(renderings[-1]["p.json"])
         assert str(folder / "p.html") in result.stderr
-    assert made[0] == made[1]
-    assert made[0]["p.pdf"].startswith(b"%PDF")
-    assert b"<!doctype html>" in made[0]["p.html"]
+    assert renderings[0] == renderings[1]
+    assert renderings[0]["p.pdf"].startswith(b"%PDF")
+    assert b"<!doctype html>" in renderings[0]["p.html"]
 
 
 def test_the_terminal_says_what_a_change_does() -> None:
@@ -99,10 +103,10 @@ def test_the_terminal_says_what_a_change_does() -> None:
 
 
 def test_a_report_can_be_predicted_from_any_of_its_columns(report: Path) -> None:
-    told = chainmark("predict", str(report), *FEW, "--version", "10.5.4", "--json")
-    assert "10.5.4" in Prediction.model_validate_json(told.stdout).title
-    told = chainmark("predict", str(report), *FEW, "--json")
-    assert "10.6.2" in Prediction.model_validate_json(told.stdout).title
+    result = chainmark("predict", str(report), *FEW, "--version", "10.5.4", "--json")
+    assert "10.5.4" in Prediction.model_validate_json(result.stdout).title
+    result = chainmark("predict", str(report), *FEW, "--json")
+    assert "10.6.2" in Prediction.model_validate_json(result.stdout).title
 
 
 def test_a_run_of_the_store_can_be_predicted_and_explained(own_store: Path, figures: dict[str, float]) -> None:
@@ -140,8 +144,8 @@ def test_a_folder_of_reports_gives_the_record(report: Path, figures: dict[str, f
     made_up.write(report.with_name("package.json"), {"name": "something else"})
     result = chainmark("explain", str(report.parent), "--blocks", "64", "--json")
     assert result.exit_code == ExitCode.DONE
-    told = ModelRecord.model_validate_json(result.stdout)
-    assert len(told.runs) == 3
+    record = ModelRecord.model_validate_json(result.stdout)
+    assert len(record.runs) == 3
     assert "not published reports: `package.json`" in result.stderr
     both = [str(report), str(report.with_name("release-10.4.1.json"))]
     named = chainmark("explain", *both, "--blocks", "64", "--json")
@@ -168,17 +172,17 @@ def test_a_mistake_is_said_in_one_sentence(
     arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError) as found:
+    with pytest.raises(UsageError) as error:
         chainmark(*arguments)
-    assert message in found.value.message
-    assert found.value.hint
+    assert message in error.value.message
+    assert error.value.hint
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_that_no_system_knows_is_refused(tmp_path: Path) -> None:
     path = made_up.write(tmp_path / "package.json", {"name": "something else"})
-    with pytest.raises(UsageError, match="is not a published report in a known format") as found:
+    with pytest.raises(UsageError, match="is not a published report in a known format") as error:
         chainmark("predict", str(path))
-    assert "`cardano`" in str(found.value.hint)
+    assert "`cardano`" in str(error.value.hint)
     with pytest.raises(UsageError, match="no published report in"):
         chainmark("explain", str(tmp_path))

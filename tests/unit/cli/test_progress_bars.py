@@ -27,9 +27,9 @@ def _begun(text: str) -> list[str]:
 
 
 def _experiment(folder: Path, length: ExperimentLength, rounds: int) -> None:
-    made = Experimenter(Store(folder), StandIn()).begin(_ARMS, length, 1, TerminalProgress(None))
+    experiment = Experimenter(Store(folder), StandIn()).begin(_ARMS, length, 1, TerminalProgress(None))
     for _ in range(rounds):
-        assert made.next_round()
+        assert experiment.next_round()
 
 
 @pytest.mark.parametrize(("stops_early", "total"), [(True, "at most 6"), (False, "6")])
@@ -44,21 +44,23 @@ def test_an_experiment_says_whether_its_runs_are_a_plan(
 def test_runs_added_by_hand_are_all_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """They are looked at when all of them are there, so their number is a plan."""
     experimenter = Experimenter(Store(tmp_path), StandIn())
-    made = experimenter.begin(_ARMS, ExperimentLength(most=2, stops_early=True), 1, TerminalProgress(None))
-    made.folder.write(made.record)
-    assert made.next_round()
-    assert made.next_round()
+    experiment = experimenter.begin(_ARMS, ExperimentLength(most=2, stops_early=True), 1, TerminalProgress(None))
+    experiment.folder.write(experiment.record)
+    assert experiment.next_round()
+    assert experiment.next_round()
     capsys.readouterr()
-    assert experimenter.resume(made.id, 1, TerminalProgress(None)).next_round()
+    assert experimenter.resume(experiment.id, 1, TerminalProgress(None)).next_round()
     assert _begun(capsys.readouterr().err) == ["run 5 of 6", "run 6 of 6"]
 
 
 def test_a_run_for_profiles_is_said_not_to_be_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`make demo` ended with two runs in which the machine was busy, and passed: it looked as if they were ignored."""
     length = ExperimentLength(most=2, stops_early=True)
-    made = Experimenter(Store(tmp_path), StandIn()).begin(_ARMS, length, 1, TerminalProgress(None), profiles=["cpu"])
-    assert made.next_round()
-    made.take_profiles()
+    experiment = Experimenter(Store(tmp_path), StandIn()).begin(
+        _ARMS, length, 1, TerminalProgress(None), profiles=["cpu"]
+    )
+    assert experiment.next_round()
+    experiment.take_profiles()
     announced = [line for line in capsys.readouterr().err.splitlines() if line.startswith("run ")]
     assert [line.partition(" ·")[0] for line in announced[2:]] == [
         f"run {number} of 4, for profiles, not judged" for number in (3, 4)
@@ -73,10 +75,10 @@ def test_a_qualification_says_at_most_until_everything_is_decided(
     order = QaRequest(plan.model_copy(update={"scenarios": [goes_on, plan.scenarios[1]]}), "v1", "v2")
     settled = Qualifier(Store(tmp_path / "store"), StandIn(), lambda baseline, _, __: len(baseline) == 3)
     settled.make(order, QaProgress(TerminalProgress(None)))
-    told = capsys.readouterr().err
+    error_output = capsys.readouterr().err
     most, rest = [f"run {n} of at most 12" for n in range(1, 7)], [f"run {n} of 10" for n in range(7, 11)]
-    assert _begun(told) == [*most, *rest]
-    assert "about 12 min left at most" in told
+    assert _begun(error_output) == [*most, *rest]
+    assert "about 12 min left at most" in error_output
 
 
 def test_a_log_hears_of_a_step_now_and_then_and_of_every_finding(capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,9 +91,9 @@ def test_a_log_hears_of_a_step_now_and_then_and_of_every_finding(capsys: pytest.
         relay.step(f"/block: step at {second} s")
     relay.tell("/block: 48 clients, stopped by p99, 21 steps")
     relay.stage("summarising")
-    told = capsys.readouterr().err.splitlines()
+    lines = capsys.readouterr().err.splitlines()
     steps = [f"  /block: step at {second} s" for second in (0, 30, 60, 90)]
-    assert told == [*steps, "/block: 48 clients, stopped by p99, 21 steps", "  summarising"]
+    assert lines == [*steps, "/block: 48 clients, stopped by p99, 21 steps", "  summarising"]
 
 
 def test_a_search_says_at_least(capsys: pytest.CaptureFixture[str]) -> None:

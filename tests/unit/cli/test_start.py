@@ -31,8 +31,8 @@ def _typed(*arguments: str, **environment: str) -> tuple[str, set[str]]:
     ("arguments", "part"), [(["--version"], "chainmark 0."), (["--help"], "Raise the load step by step")]
 )
 def test_the_version_and_the_help_load_no_library_that_counts(arguments: list[str], part: str) -> None:
-    told, loaded = _typed(*arguments)
-    assert part in told
+    output, loaded = _typed(*arguments)
+    assert part in output
     assert loaded.isdisjoint(HEAVY | STARTERS)
 
 
@@ -49,12 +49,12 @@ def test_the_version_and_the_help_load_no_library_that_counts(arguments: list[st
 )
 def test_completing_loads_no_library_that_counts(words: list[str], offered: list[str]) -> None:
     typed = {"_CHAINMARK_COMPLETE": "complete_bash", "COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
-    told, loaded = _typed(**typed)
-    assert told.split() == offered
+    output, loaded = _typed(**typed)
+    assert output.split() == offered
     assert loaded.isdisjoint(HEAVY)
 
 
 def test_listing_runs_loads_no_library_that_reads_them(tmp_path: Path) -> None:
-    told, loaded = _typed("runs", "list", CHAINMARK_STORE=str(tmp_path))
-    assert told.split() == ["run", "date", "version", "profile", "side", "status"]
+    output, loaded = _typed("runs", "list", CHAINMARK_STORE=str(tmp_path))
+    assert output.split() == ["run", "date", "version", "profile", "side", "status"]
     assert loaded.isdisjoint(HEAVY - {"pydantic"})  # typer itself checks arguments with pydantic

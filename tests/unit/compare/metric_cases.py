@@ -38,10 +38,10 @@ def metric(kind: Kind = Kind.POSITIVE, better: Better = Better.LOWER, **settings
 
 def side(values: Sequence[float | None], error: float = 0.0, total: float = 0.0, exposure: int = 100) -> SideEstimates:
     """A side's runs; None stands for a run that cannot estimate the statistic."""
-    kept = [value for value in values if value is not None]
-    logs = [error / abs(value) if value else 0.0 for value in kept]
-    absence = "" if kept else "no samples"
-    return SideEstimates(list(values), kept, [error] * len(kept), logs, total, exposure, absence)
+    present = [value for value in values if value is not None]
+    logs = [error / abs(value) if value else 0.0 for value in present]
+    absence = "" if present else "no samples"
+    return SideEstimates(list(values), present, [error] * len(present), logs, total, exposure, absence)
 
 
 def spread(centre: float, deviation: float) -> list[float]:

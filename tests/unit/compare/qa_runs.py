@@ -55,12 +55,14 @@ def made_of(
     """The runs of a sample plan; ``incomparable`` metrics are so because the block time differs."""
     whole = plan(scenarios)
     known = catalogue()
-    conditions = [one.model_copy(update={"makes_incomparable": list(incomparable)}) for one in known.conditions]
+    conditions = [
+        condition.model_copy(update={"makes_incomparable": list(incomparable)}) for condition in known.conditions
+    ]
     known = known.model_copy(update={"conditions": conditions})
     far = [run("v1.0.1", 1, side="candidate", factors={"tx_latency_s": 2.0}, seed=900, seconds=SECONDS)]
     far[0].manifest.run_id += "-far"
-    for one in [*baseline, *candidate, *far]:
-        one.catalogue = one.catalogue.model_copy(update={"conditions": conditions})
+    for synthetic in [*baseline, *candidate, *far]:
+        synthetic.catalogue = synthetic.catalogue.model_copy(update={"conditions": conditions})
     content = {
         "fixed-load": ScenarioRuns(whole.scenarios[0], "qa-fixed-load", {"baseline": baseline, "candidate": candidate}),
         "emulation": ScenarioRuns(_named(whole, "emulation"), "qa-emulation", {"candidate": far}),
@@ -72,7 +74,7 @@ def made_of(
         seed=7,
         baseline=Subject(system="cometbft", name="CometBFT", version="v0.38.17"),
         candidate=Subject(system="cometbft", name="CometBFT", version="v1.0.1"),
-        scenarios=[content[one.id] for one in whole.scenarios if one.id in content],
+        scenarios=[content[scenario.id] for scenario in whole.scenarios if scenario.id in content],
         commits=("", COMMIT),
         machine=[Fact(label="Processor", value="a processor × 2")],
         catalogue=known,
@@ -82,15 +84,15 @@ def made_of(
 
 
 def _named(whole: QaPlan, scenario_id: str):  # type: ignore[no-untyped-def]
-    return next((one for one in whole.scenarios if one.id == scenario_id), whole.scenarios[0])
+    return next((scenario for scenario in whole.scenarios if scenario.id == scenario_id), whole.scenarios[0])
 
 
-def invalid(one: SyntheticRun) -> SyntheticRun:
+def invalid(synthetic: SyntheticRun) -> SyntheticRun:
     """The same run with a failed gate."""
     gate = Gate(id="load_met", label="offered load met", status=GateStatus.FAIL, measured="91 %", limit=">= 98 %")
-    one.manifest.gates.append(gate)
-    one.manifest.status = Status.INVALID
-    return one
+    synthetic.manifest.gates.append(gate)
+    synthetic.manifest.status = Status.INVALID
+    return synthetic
 
 
 def report(factors: dict[str, float] | None = None, **settings: object) -> QaReport:

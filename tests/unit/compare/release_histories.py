@@ -37,12 +37,12 @@ def one_run(version: str, day: int, values: Values, metrics: Sequence[Metric], e
     described = manifest(version, 1, run_id=f"{version}-{day}", started_at=started, conditions={})
     described.configuration = described.configuration.model_copy(update={"effective": {}})
     summaries = {
-        one.id: MetricSummary(
-            metric_id=one.id,
+        metric.id: MetricSummary(
+            metric_id=metric.id,
             distribution=None,
-            estimates={"mean": Estimate(value=values(day, one), standard_error=error, method="made up")},
+            estimates={"mean": Estimate(value=values(day, metric), standard_error=error, method="made up")},
         )
-        for one in metrics
+        for metric in metrics
     }
     return SyntheticRun(described, catalogue(metrics), {}, summaries)
 
@@ -61,15 +61,15 @@ def report(
 
 def noisy(seed: int, deviation: float = 0.01) -> Values:
     random = np.random.default_rng(seed)
-    return lambda day, one: float(np.exp(random.normal(0.0, deviation)))
+    return lambda day, metric: float(np.exp(random.normal(0.0, deviation)))
 
 
 def stepped() -> HistoryReport:
     """A gating figure that is 10 % worse from one release on, and a diagnostic that drifts."""
     noise = noisy(1)
 
-    def value(day: int, one: Metric) -> float:
-        step = 1.1 if one.id == "m0_s" and day >= STEP_AT else 1.0
-        return noise(day, one) * step * (1.005**day if one.id == "m3_s" else 1.0)
+    def value(day: int, metric: Metric) -> float:
+        step = 1.1 if metric.id == "m0_s" and day >= STEP_AT else 1.0
+        return noise(day, metric) * step * (1.005**day if metric.id == "m3_s" else 1.0)
 
     return report(value)

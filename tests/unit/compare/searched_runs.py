@@ -72,28 +72,34 @@ class InMemory:
         """Runs one after the other."""
         if not self.made.record.visits or self.made.record.visits[-1].place != place:
             self.made.record.visits.append(Visit(place=place, position=len(self.made.runs)))
-        for one in runs:
-            self.run(one)
+        for run in runs:
+            self.run(run)
 
     def report(self) -> BisectReport:
         """The whole search."""
-        made = self.made
+        bisection = self.made
         self.visit(LAST, [place for turn in range(_ENDS) for place in ((0, LAST), (LAST, 0))[turn % 2]])
-        sides = made.of(0), made.of(LAST)
+        sides = bisection.of(0), bisection.of(LAST)
         ends, followed = compare(*sides, tool_version="0.0.0"), followed_of(decide(*sides), None)
         if followed is None:
-            return bisect_report(Searched(made, ends, Way.NO_CHANGE), "0.0.0")
-        known = Known.of(made, followed, None)
-        while (place := known.turn()) is not None and len(made.runs) < made.record.order.most_runs:
-            turn = len(made.of(place, len(made.record.visits) - 1)) if made.record.visits[-1].place == place else 0
+            return bisect_report(Searched(bisection, ends, Way.NO_CHANGE), "0.0.0")
+        known = Known.of(bisection, followed, None)
+        while (place := known.turn()) is not None and len(bisection.runs) < bisection.record.order.most_runs:
+            turn = (
+                len(bisection.of(place, len(bisection.record.visits) - 1))
+                if bisection.record.visits[-1].place == place
+                else 0
+            )
             self.visit(place, pair_of(place, known.seen.places.tolist(), LAST, turn))
-            known = Known.of(made, followed, None)
+            known = Known.of(bisection, followed, None)
         answer = known.row.answer(known.chances)
         way = Way.UNDECIDED if answer is None else Way.FOUND if answer.at - answer.before == 1 else Way.RANGE
-        around = None if answer is None else (made.of(answer.before), made.of(answer.at))
+        around = None if answer is None else (bisection.of(answer.before), bisection.of(answer.at))
         across = None if around is None else compare(*around, tool_version="0.0.0")
         stat = [" state/execution.go | 7 +++++++", " 1 file changed, 7 insertions(+)"] if way is Way.FOUND else []
-        return bisect_report(Searched(made, ends, way, known, steps_of(made, followed, None), across, stat), "0.0.0")
+        return bisect_report(
+            Searched(bisection, ends, way, known, steps_of(bisection, followed, None), across, stat), "0.0.0"
+        )
 
 
 def searched(skipped: dict[int, str] | None = None, **settings: float) -> BisectReport:

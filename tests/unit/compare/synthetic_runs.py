@@ -276,7 +276,7 @@ def frames(
     committed = np.where(rng.random(transactions) < 0.999, 1.0, 0.0)
     due = np.arange(transactions) / RATE
     latency = level("tx_latency_s", 0.15) + 1.1 * factors.get("tx_latency_s", 1.0) * rng.random(transactions)
-    made = {
+    by_population = {
         "transaction": pl.DataFrame({
             "transaction": np.arange(transactions), "due_s": due,
             "tx_latency_s": pl.Series(np.where(committed > 0, latency, np.nan)).fill_nan(None),
@@ -308,8 +308,8 @@ def frames(
         shared = level(metric_id, value)
         parts = [shared * np.exp(spread * _autocorrelated(rng, seconds, 0.6)) for _ in NODES]
         columns[metric_id] = np.concatenate(parts)
-    made["node_second"] = pl.DataFrame(columns)
-    return made
+    by_population["node_second"] = pl.DataFrame(columns)
+    return by_population
 
 
 def run(
@@ -327,9 +327,9 @@ def run(
     """One synthetic run, decided by its seed. Without ``drawn`` no metric asks for a chart, which is quicker."""
     position = 2 * repetition - (1 if side == "baseline" else 0)
     described = manifest(version, repetition, side=side, position=position, seed=seed, **changes)
-    made = dict(frames(seed, tuple((factors or {}).items()), run_noise, seconds))
+    by_population = dict(frames(seed, tuple((factors or {}).items()), run_noise, seconds))
     metrics = [metric if drawn else metric.model_copy(update={"charts": []}) for metric in catalogue().metrics]
-    return SyntheticRun(described, catalogue().model_copy(update={"metrics": metrics}), made)
+    return SyntheticRun(described, catalogue().model_copy(update={"metrics": metrics}), by_population)
 
 
 def sides(
@@ -365,7 +365,7 @@ def sides(
 def sample_comparisons() -> dict[str, Comparison]:
     """One comparison per verdict."""
     moved = {"p2p_sent_bytes_per_s": 1.14, "goroutines_count": 0.78}
-    made = {}
+    comparisons = {}
     baseline, candidate = sides(
         {**moved, "cpu_cores": 0.9, "rounds_extra_count": 0.5}, seconds=LONG_SECONDS, drawn=True
     )
@@ -373,24 +373,24 @@ def sample_comparisons() -> dict[str, Comparison]:
         Incident(time_ns=1_795_168_861_000_000_000, what="node2 restarted its RPC server")
     )
     candidate[1].manifest.warnings.append("the machine was 71 % busy, of which the load generator used 4 %")
-    made["pass"] = compare(baseline, candidate, tool_version="0.1.0")
+    comparisons["pass"] = compare(baseline, candidate, tool_version="0.1.0")
     worse = {**moved, "tx_latency_s": 1.38, "block_interval_s": 1.37, "rss_bytes": 1.06}
     baseline, candidate = sides(worse, seed=200, seconds=LONG_SECONDS, drawn=True)
     failed = Gate(id="load_met", label="offered load met", status=GateStatus.FAIL, measured="91.2 %", limit=">= 98 %")
     candidate[2].manifest.gates[0] = failed
     candidate[2].manifest.status = Status.INVALID
-    made["fail"] = compare(baseline, candidate, tool_version="0.1.0")
+    comparisons["fail"] = compare(baseline, candidate, tool_version="0.1.0")
     baseline, candidate = sides(
         {**moved, "tx_latency_s": 1.06}, run_noise=0.06, seed=300, seconds=LONG_SECONDS, drawn=True
     )
     for synthetic in candidate:
         synthetic.frames["node_second"] = synthetic.frames["node_second"].drop("rss_bytes")
-    made["inconclusive"] = compare(baseline, candidate, tool_version="0.1.0")
+    comparisons["inconclusive"] = compare(baseline, candidate, tool_version="0.1.0")
     baseline, candidate = sides(moved, seed=400, seconds=LONG_SECONDS, drawn=True)
     for synthetic in candidate:
         synthetic.manifest.workload["load.rate_tx_per_s"] = 2 * RATE
-    made["invalid"] = compare(baseline, candidate, tool_version="0.1.0")
-    return made
+    comparisons["invalid"] = compare(baseline, candidate, tool_version="0.1.0")
+    return comparisons
 
 
 def main(folder: Path) -> None:

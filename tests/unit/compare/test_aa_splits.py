@@ -52,12 +52,12 @@ def _run(number: int, values: dict[str, float | None], metrics: Sequence[Metric]
     return SyntheticRun(described, known, {}, summaries)
 
 
-def _runs(values: Sequence[float | None], one: Metric = GATING) -> list[SyntheticRun]:
-    return [_run(number, {one.id: value}, [one]) for number, value in enumerate(values)]
+def _runs(values: Sequence[float | None], metric: Metric = GATING) -> list[SyntheticRun]:
+    return [_run(number, {metric.id: value}, [metric]) for number, value in enumerate(values)]
 
 
-def _report(values: Sequence[float | None], one: Metric = GATING) -> AAReport:
-    return aa_report(_runs(values, one), [], "1.2")
+def _report(values: Sequence[float | None], metric: Metric = GATING) -> AAReport:
+    return aa_report(_runs(values, metric), [], "1.2")
 
 
 @dataclass(frozen=True)
@@ -74,17 +74,17 @@ class _Ended:
 
 def test_a_quiet_build_passes_every_split() -> None:
     """Of four runs two can be taken for the candidate's in six ways."""
-    found = _report([1.0, 1.001, 1.0, 1.001])
-    assert found.splits == {Verdict.PASS: 6, Verdict.INCONCLUSIVE: 0, Verdict.FAIL: 0}
-    assert (found.verdict, found.runs_a_side) == (Verdict.PASS, 2)
-    assert found.sentence == (
+    report = _report([1.0, 1.001, 1.0, 1.001])
+    assert report.splits == {Verdict.PASS: 6, Verdict.INCONCLUSIVE: 0, Verdict.FAIL: 0}
+    assert (report.verdict, report.runs_a_side) == (Verdict.PASS, 2)
+    assert report.sentence == (
         "Of 6 splits of these runs into two releases with 2 runs per side, 6 pass; the noisiest metric relative to "
         "its margin is x (mean)"
     )
-    assert (found.tool_version, found.title) == ("1.2", "CometBFT v1 against itself")
-    assert (found.subtitle, found.date) == ("profile cometbft/demo · 4 runs · 2026-11-20", "2026-11-20")
-    assert found.runs == ["run-0", "run-1", "run-2", "run-3"]
-    assert (found.left_out, found.archive_runs) == ({}, 0)
+    assert (report.tool_version, report.title) == ("1.2", "CometBFT v1 against itself")
+    assert (report.subtitle, report.date) == ("profile cometbft/demo · 4 runs · 2026-11-20", "2026-11-20")
+    assert report.runs == ["run-0", "run-1", "run-2", "run-3"]
+    assert (report.left_out, report.archive_runs) == ({}, 0)
 
 
 def test_how_the_splits_end_is_counted() -> None:
@@ -169,8 +169,8 @@ def test_the_noise_of_a_positive_metric_is_a_share_with_an_interval(settings: di
 def test_the_noise_of_any_other_metric_is_in_its_unit(kind: Kind) -> None:
     """A count is compared by its ratio, and differs in its unit all the same."""
     values = [4.0, 5.0, 5.0, 6.0]
-    one = metric(kind, gating=True, margin=0.2)
-    runs = _runs(values, one)
+    some_metric = metric(kind, gating=True, margin=0.2)
+    runs = _runs(values, some_metric)
     for run, value in zip(runs, values, strict=True):
         counted = Distribution(n=2, n_null=0, mean=value, sd=1.0, min=value - 1.0, max=value + 1.0, centiles=[])
         run.summaries()["x_s"] = run.summaries()["x_s"].model_copy(
@@ -207,9 +207,9 @@ def test_only_what_gates_is_told_and_only_where_two_runs_show_it() -> None:
         )
         for number, value in enumerate([1.0, 1.05, 0.95, 1.0])
     ]
-    found = aa_report(runs, [], "1")
-    assert [row.metric_id for row in found.noise] == ["a_s", "b_s", "e_s", "f_s"]
-    assert found.sentence.endswith("the noisiest metric relative to its margin is noisy (mean)")
+    report = aa_report(runs, [], "1")
+    assert [row.metric_id for row in report.noise] == ["a_s", "b_s", "e_s", "f_s"]
+    assert report.sentence.endswith("the noisiest metric relative to its margin is noisy (mean)")
 
 
 @pytest.mark.usefixtures("_undecided")
@@ -219,11 +219,11 @@ def test_runs_that_are_not_valid_are_left_out_and_the_archives_others_are_counte
     runs[1].manifest.gates.append(late)
     runs[1].manifest.status = Status.INVALID
     archive = [*runs[:2], *_runs([1.0] * 9)[6:]]
-    found = aa_report(runs, archive, "1")
-    assert found.runs == ["run-0", "run-2", "run-3", "run-4"]
-    assert found.left_out == {"run-1": "in time: 91 %, required >= 98 %"}
-    assert found.archive_runs == 3
-    assert "· 4 runs ·" in found.subtitle
+    report = aa_report(runs, archive, "1")
+    assert report.runs == ["run-0", "run-2", "run-3", "run-4"]
+    assert report.left_out == {"run-1": "in time: 91 %, required >= 98 %"}
+    assert report.archive_runs == 3
+    assert "· 4 runs ·" in report.subtitle
     with pytest.raises(InvalidRunError, match="only 3 of 4 runs are valid; the noise between runs needs 4") as refused:
         aa_report(runs[:4], [], "1")
     assert refused.value.hint == "in time: 91 %, required >= 98 %"
@@ -243,9 +243,9 @@ def test_runs_that_are_not_valid_are_left_out_and_the_archives_others_are_counte
 def test_the_first_run_says_which_metrics_gate_and_any_run_what_is_to_be_known() -> None:
     runs = [_run(0, {"x_s": 1.0}, [GATING]), *(_run(number, {"x_s": 1.1}, []) for number in range(1, 4))]
     runs[3].manifest.synthetic = True
-    found = aa_report(runs, [], "1")
-    assert [row.metric_id for row in found.noise] == ["x_s"]
-    assert found.caveats.badges == ("SYNTHETIC",)
+    report = aa_report(runs, [], "1")
+    assert [row.metric_id for row in report.noise] == ["x_s"]
+    assert report.caveats.badges == ("SYNTHETIC",)
 
 
 @pytest.mark.usefixtures("_undecided")

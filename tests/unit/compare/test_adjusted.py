@@ -77,7 +77,7 @@ AFTER = [_frame(3, 1.0, 0.2), _frame(4, 0.9, 0.2), _frame(5, 1.1, 0.2)]
 
 
 def _sides(
-    one: Metric,
+    metric: Metric,
     before: Sequence[pl.DataFrame] = BEFORE,
     after: Sequence[pl.DataFrame] = AFTER,
     statistic: str = "mean",
@@ -85,7 +85,7 @@ def _sides(
 ) -> Sides:
     return sides_of(
         catalogue,
-        one,
+        metric,
         statistic,
         _runs(*before, catalogue=catalogue),
         _runs(*after, catalogue=catalogue, number=1),
@@ -101,12 +101,12 @@ def _by_hand(frames: Sequence[pl.DataFrame], column: str, design: FloatArray) ->
     """Adjusted means and their errors, of two runs before and three after."""
     values = np.concatenate([frame[column].to_numpy() for frame in frames]).astype(np.float64)
     groups = np.repeat(np.arange(len(frames)), SAMPLES)
-    found = adjusted_means(values, groups, design, _clusters(frames).astype(np.int64))
-    assert found is not None
+    means = adjusted_means(values, groups, design, _clusters(frames).astype(np.int64))
+    assert means is not None
     weights = np.array([-1.0 / 2.0] * 2 + [1.0 / 3.0] * 3)
-    exact = weights @ found.covariance @ weights
-    apart = weights**2 @ np.diag(found.covariance)
-    return found.means, np.sqrt(np.diag(found.covariance) * max(1.0, exact / apart))
+    exact = weights @ means.covariance @ weights
+    apart = weights**2 @ np.diag(means.covariance)
+    return means.means, np.sqrt(np.diag(means.covariance) * max(1.0, exact / apart))
 
 
 def _column(frames: Sequence[pl.DataFrame], name: str) -> FloatArray:
@@ -115,18 +115,18 @@ def _column(frames: Sequence[pl.DataFrame], name: str) -> FloatArray:
 
 def test_a_mean_is_judged_at_equal_conditions_with_the_error_that_this_costs() -> None:
     """As measured the release is slower by a third: mostly because it met later headers."""
-    found = _sides(DELAY)
+    sides = _sides(DELAY)
     means, errors = _by_hand([*BEFORE, *AFTER], "delay_s", _column([*BEFORE, *AFTER], "lag_s")[:, None])
-    assert [*found.baseline.values, *found.candidate.values] == pytest.approx(list(means))
-    assert [*found.baseline.per_run, *found.candidate.per_run] == pytest.approx(list(means))
-    assert [*found.baseline.standard_errors, *found.candidate.standard_errors] == pytest.approx(list(errors))
-    logs = [*found.baseline.log_standard_errors, *found.candidate.log_standard_errors]
+    assert [*sides.baseline.values, *sides.candidate.values] == pytest.approx(list(means))
+    assert [*sides.baseline.per_run, *sides.candidate.per_run] == pytest.approx(list(means))
+    assert [*sides.baseline.standard_errors, *sides.candidate.standard_errors] == pytest.approx(list(errors))
+    logs = [*sides.baseline.log_standard_errors, *sides.candidate.log_standard_errors]
     assert logs == pytest.approx(list(errors / means))
-    assert np.mean(found.candidate.values) - np.mean(found.baseline.values) == pytest.approx(0.2, abs=0.02)
+    assert np.mean(sides.candidate.values) - np.mean(sides.baseline.values) == pytest.approx(0.2, abs=0.02)
     raw = collect(_runs(*BEFORE), DELAY, "mean"), collect(_runs(*AFTER), DELAY, "mean")
     before, after = (float(np.exp(np.mean(np.log(side.values)))) for side in raw)
-    assert found.note == f"at equal header lag, unadjusted {units.percent(after / before - 1.0)}"
-    assert found.unlike == ""
+    assert sides.note == f"at equal header lag, unadjusted {units.percent(after / before - 1.0)}"
+    assert sides.unlike == ""
     # Unlike conditions make the errors of both sides opposite: taken as independent they would be too small.
     plain = _by_hand([*BEFORE, *BEFORE, BEFORE[0]], "delay_s", _column([*BEFORE, *BEFORE, BEFORE[0]], "lag_s")[:, None])
     assert errors[0] > 1.5 * plain[1][0]
@@ -136,32 +136,32 @@ def test_the_time_of_day_is_taken_off_by_its_waves() -> None:
     frames = [*BEFORE, *AFTER]
     design = np.concatenate([_column(frames, "lag_s")[:, None], day_waves(_column(frames, "day_s"))], axis=1)
     means, errors = _by_hand(frames, "noon_s", design)
-    found = _sides(NOON)
-    assert [*found.baseline.values, *found.candidate.values] == pytest.approx(list(means))
-    assert [*found.baseline.standard_errors, *found.candidate.standard_errors] == pytest.approx(list(errors))
-    assert found.note.startswith("at equal header lag and time of day, unadjusted")
+    sides = _sides(NOON)
+    assert [*sides.baseline.values, *sides.candidate.values] == pytest.approx(list(means))
+    assert [*sides.baseline.standard_errors, *sides.candidate.standard_errors] == pytest.approx(list(errors))
+    assert sides.note.startswith("at equal header lag and time of day, unadjusted")
 
 
 def test_the_total_of_a_count_is_that_of_its_adjusted_rate() -> None:
     """The pooled interval counts events: as many as there would have been at equal conditions."""
-    found, plain = _sides(ERRORS), collect(_runs(*AFTER), ERRORS, "mean")
-    assert found.candidate.total == pytest.approx(float(np.mean(found.candidate.values)) * 3 * SAMPLES)
-    assert found.candidate.total != pytest.approx(plain.total, rel=0.01)
-    assert found.candidate.exposure == 3 * SAMPLES
+    sides, plain = _sides(ERRORS), collect(_runs(*AFTER), ERRORS, "mean")
+    assert sides.candidate.total == pytest.approx(float(np.mean(sides.candidate.values)) * 3 * SAMPLES)
+    assert sides.candidate.total != pytest.approx(plain.total, rel=0.01)
+    assert sides.candidate.exposure == 3 * SAMPLES
     assert _sides(DELAY).candidate.total == collect(_runs(*AFTER), DELAY, "mean").total
 
 
 def test_blocks_without_an_order_in_time_are_taken_to_be_independent() -> None:
     frames, catalogue = [*BEFORE, *AFTER], _catalogue(time_key=None)
-    found = _sides(DELAY, catalogue=catalogue)
+    sides = _sides(DELAY, catalogue=catalogue)
     groups = np.repeat(np.arange(5), SAMPLES)
     expected = adjusted_means(
         _column(frames, "delay_s"), groups, _column(frames, "lag_s")[:, None], np.arange(5 * SAMPLES)
     )
     assert expected is not None
-    assert [*found.baseline.values, *found.candidate.values] == pytest.approx(list(expected.means))
+    assert [*sides.baseline.values, *sides.candidate.values] == pytest.approx(list(expected.means))
     least = np.sqrt(np.diag(expected.covariance))
-    ratios = np.array([*found.baseline.standard_errors, *found.candidate.standard_errors]) / least
+    ratios = np.array([*sides.baseline.standard_errors, *sides.candidate.standard_errors]) / least
     assert ratios.min() >= 1.0
     assert ratios == pytest.approx(np.full(5, ratios[0]))
 
@@ -170,22 +170,22 @@ def test_samples_of_long_runs_depend_on_each_other_for_an_hour() -> None:
     """Not for a twentieth of a run of days."""
     days = [frame.with_columns(time_s=pl.col("time_s") * 100.0) for frame in [*BEFORE, *AFTER]]
     clusters = np.concatenate([1000 * place + frame["time_s"].to_numpy() // 3600.0 for place, frame in enumerate(days)])
-    found = adjusted_means(
+    means = adjusted_means(
         _column(days, "delay_s"),
         np.repeat(np.arange(5), SAMPLES),
         _column(days, "lag_s")[:, None],
         clusters.astype(np.int64),
     )
-    assert found is not None
+    assert means is not None
     weights = np.array([-1.0 / 2.0] * 2 + [1.0 / 3.0] * 3)
-    factor = weights @ found.covariance @ weights / (weights**2 @ np.diag(found.covariance))
-    expected = np.sqrt(np.diag(found.covariance) * max(1.0, factor))
-    told = _sides(DELAY, days[:2], days[2:])
-    assert [*told.baseline.standard_errors, *told.candidate.standard_errors] == pytest.approx(list(expected))
+    factor = weights @ means.covariance @ weights / (weights**2 @ np.diag(means.covariance))
+    expected = np.sqrt(np.diag(means.covariance) * max(1.0, factor))
+    sides = _sides(DELAY, days[:2], days[2:])
+    assert [*sides.baseline.standard_errors, *sides.candidate.standard_errors] == pytest.approx(list(expected))
 
 
-def _errors(found: Sides) -> list[float]:
-    return [*found.baseline.standard_errors, *found.candidate.standard_errors]
+def _errors(sides: Sides) -> list[float]:
+    return [*sides.baseline.standard_errors, *sides.candidate.standard_errors]
 
 
 @pytest.mark.parametrize(("factor", "begin_s"), [(1.0, 12_345.0), (1.0 / 1024.0, 0.0)])
@@ -199,17 +199,17 @@ def test_alike_conditions_cost_no_certainty() -> None:
     after = [_frame(seed, 0.05, 0.2) for seed in (3, 4, 5)]
     groups, frames = np.repeat(np.arange(5), SAMPLES), [*BEFORE, *after]
     lag = _column(frames, "lag_s")[:, None]
-    found = adjusted_means(_column(frames, "delay_s"), groups, lag, _clusters(frames).astype(np.int64))
-    assert found is not None
-    assert _errors(_sides(DELAY, after=after)) == pytest.approx(list(np.sqrt(np.diag(found.covariance))), rel=0.1)
+    means = adjusted_means(_column(frames, "delay_s"), groups, lag, _clusters(frames).astype(np.int64))
+    assert means is not None
+    assert _errors(_sides(DELAY, after=after)) == pytest.approx(list(np.sqrt(np.diag(means.covariance))), rel=0.1)
 
 
 def test_what_never_happened_has_no_error_and_no_change() -> None:
     before, after = ([frame.with_columns(errors=pl.lit(0.0)) for frame in side] for side in (BEFORE, AFTER))
-    found = _sides(ERRORS, before, after)
-    assert [*found.baseline.values, *found.candidate.values] == [0.0] * 5
-    assert _errors(found) == [*found.baseline.log_standard_errors, *found.candidate.log_standard_errors] == [0.0] * 5
-    assert found.note == "at equal header lag"
+    sides = _sides(ERRORS, before, after)
+    assert [*sides.baseline.values, *sides.candidate.values] == [0.0] * 5
+    assert _errors(sides) == [*sides.baseline.log_standard_errors, *sides.candidate.log_standard_errors] == [0.0] * 5
+    assert sides.note == "at equal header lag"
     assert _sides(ERRORS, before, AFTER).note == "at equal header lag", "of nothing no change can be told"
 
 
@@ -222,8 +222,8 @@ def test_samples_of_which_a_condition_is_not_told_do_not_count() -> None:
         .then(None)
         .otherwise("delay_s"),
     )
-    told = AFTER[2].filter(~pl.col("block").is_in([3, 4, 5]))
-    with_holes, without = (_sides(DELAY, BEFORE, [*AFTER[:2], last]) for last in (holes, told))
+    frame = AFTER[2].filter(~pl.col("block").is_in([3, 4, 5]))
+    with_holes, without = (_sides(DELAY, BEFORE, [*AFTER[:2], last]) for last in (holes, frame))
     assert with_holes.candidate.values == pytest.approx(without.candidate.values)
 
 
@@ -241,11 +241,11 @@ def test_sides_that_share_less_than_half_of_the_hours_are_not_judged(
 ) -> None:
     before = [_frame(1, 0.0, 0.0, first_hour=hours[0], hours=hours[1])]
     after = [_frame(3, 0.2, 0.2, first_hour=hours[2], hours=hours[3])]
-    found = _sides(NOON, before, after)
-    assert found.unlike == unlike
+    sides = _sides(NOON, before, after)
+    assert sides.unlike == unlike
     if unlike:
-        assert found.note == ""
-        assert found.baseline == collect(_runs(*before), NOON, "mean")
+        assert sides.note == ""
+        assert sides.baseline == collect(_runs(*before), NOON, "mean")
     assert _sides(DELAY, before, after).unlike == "", "what does not depend on the time of day is judged"
 
 
@@ -258,9 +258,9 @@ def test_the_hours_are_those_of_all_runs_of_a_side() -> None:
 def test_a_condition_that_only_tells_the_sides_apart_is_named() -> None:
     before = [BEFORE[0].with_columns(lag_s=pl.lit(0.0))]
     after = [AFTER[0].with_columns(lag_s=pl.lit(1.0))]
-    found = _sides(DELAY, before, after)
-    assert found.unlike == "too few samples to separate the version from header lag"
-    assert (found.baseline, found.note) == (collect(_runs(*before), DELAY, "mean"), "")
+    sides = _sides(DELAY, before, after)
+    assert sides.unlike == "too few samples to separate the version from header lag"
+    assert (sides.baseline, sides.note) == (collect(_runs(*before), DELAY, "mean"), "")
 
 
 def test_a_verdict_tells_what_was_made_equal_and_what_cannot_be() -> None:
@@ -286,18 +286,18 @@ def _renamed(runs: Sequence[RunData]) -> list[RunData]:
     return list(runs)
 
 
-@pytest.mark.parametrize(("one", "statistic"), [(PLAIN, "mean"), (DELAY, "p50")])
-def test_what_is_not_adjusted_is_as_it_was_measured(one: Metric, statistic: str) -> None:
-    found = _sides(one, statistic=statistic)
-    assert found == Sides(collect(_runs(*BEFORE), one, statistic), collect(_runs(*AFTER), one, statistic))
+@pytest.mark.parametrize(("metric", "statistic"), [(PLAIN, "mean"), (DELAY, "p50")])
+def test_what_is_not_adjusted_is_as_it_was_measured(metric: Metric, statistic: str) -> None:
+    sides = _sides(metric, statistic=statistic)
+    assert sides == Sides(collect(_runs(*BEFORE), metric, statistic), collect(_runs(*AFTER), metric, statistic))
 
 
 def test_a_side_without_samples_is_left_as_it_is() -> None:
     """Its absence is told, not a regression over nothing."""
     empty = AFTER[0].clear()
     for before, after in ((BEFORE, [empty]), ([empty], AFTER), (BEFORE, [AFTER[0], empty])):
-        found = _sides(DELAY, before, after)
-        assert found == Sides(collect(_runs(*before), DELAY, "mean"), collect(_runs(*after), DELAY, "mean"))
+        sides = _sides(DELAY, before, after)
+        assert sides == Sides(collect(_runs(*before), DELAY, "mean"), collect(_runs(*after), DELAY, "mean"))
 
 
 def test_an_error_is_taken_relative_to_means_of_any_size_above_0() -> None:

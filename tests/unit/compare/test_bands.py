@@ -48,8 +48,8 @@ def test_quantiles_are_exact_where_all_values_are_in_the_grid(sizes: list[int], 
     weights = _drawn(rng, len(sizes))
     counts = resampled_counts(weights, values, starts, grid)
     ranks = resampled_ranks(np.searchsorted(pooled, grid, side="right"), counts, FRACTIONS)
-    found = np.where(ranks < 0, np.nan, pooled[ranks])
-    for own, resample in zip(found, _written_out(weights, values, starts), strict=True):
+    expected = np.where(ranks < 0, np.nan, pooled[ranks])
+    for own, resample in zip(expected, _written_out(weights, values, starts), strict=True):
         if len(resample) == 0:
             assert np.isnan(own).all()
         else:
@@ -86,14 +86,14 @@ def test_quantiles_between_the_known_values_are_near_the_exact_ones() -> None:
     knots, drawn, weights = _resampled(values, 50)
     assert len(drawn.places) < 150
     ranks = resampled_ranks(knots.at_or_below[drawn.places], drawn.counts, FRACTIONS)
-    found = knots.at_ranks(ranks.ravel()).reshape(ranks.shape)
+    quantiles = knots.at_ranks(ranks.ravel()).reshape(ranks.shape)
     resamples = _written_out(weights, values, np.arange(0, 20_001, 50))
     exact = np.array([[centile(resample, float(fraction)) for fraction in FRACTIONS] for resample in resamples])
-    errors = np.sqrt(((found - exact) ** 2).mean(axis=0))
+    errors = np.sqrt(((quantiles - exact) ** 2).mean(axis=0))
     assert (errors[1:-2] < 0.3 * exact.std(axis=0)[1:-2]).all()
-    (low, high), (lowest, highest) = band(found), band(exact)
+    (low, high), (lowest, highest) = band(quantiles), band(exact)
     assert ((high - low) / (highest - lowest))[1:-1] == pytest.approx(1.0, abs=0.12)
-    assert found[:, [0, -1]].tolist() == exact[:, [0, -1]].tolist()
+    assert quantiles[:, [0, -1]].tolist() == exact[:, [0, -1]].tolist()
 
 
 @pytest.mark.parametrize(("distinct", "error"), [(300, 0.0), (None, 0.004)])
@@ -104,7 +104,8 @@ def test_resamples_are_known_at_the_values_of_other_runs(distinct: int | None, e
     knots, drawn, weights = _resampled(values, 50)
     others = np.concatenate([[-1e9], np.sort(rng.choice(values, 70)), [1e9]])
     exact = [
-        np.searchsorted(one, others, side="right") for one in _written_out(weights, values, np.arange(0, 20_001, 50))
+        np.searchsorted(resample, others, side="right")
+        for resample in _written_out(weights, values, np.arange(0, 20_001, 50))
     ]
     assert np.abs(drawn.at(knots, others) - np.array(exact)).max() <= error * len(values)
 

@@ -43,8 +43,14 @@ from tests.unit.lab.line_system import LineSystem
 
 def _judgement(**settings: Any) -> Judgement:
     nothing = SideValue(value=None, per_run=[], samples=0)
-    given = {"metric_id": "a_s", "statistic": "mean", "gating": True, "scale": Scale.RELATIVE, "outcome": Outcome.EQUAL}
-    return Judgement.model_validate({"baseline": nothing, "candidate": nothing, **given, **settings})
+    fields = {
+        "metric_id": "a_s",
+        "statistic": "mean",
+        "gating": True,
+        "scale": Scale.RELATIVE,
+        "outcome": Outcome.EQUAL,
+    }
+    return Judgement.model_validate({"baseline": nothing, "candidate": nothing, **fields, **settings})
 
 
 @pytest.mark.parametrize(
@@ -145,36 +151,36 @@ def _runs(
         tables=[MetricGroup(id="all", title="All")],
         metrics=list(metrics),
     )
-    made = []
+    runs = []
     for number, step in enumerate(NOISE):
         summaries = {
-            one.id: MetricSummary(
-                metric_id=one.id,
+            metric.id: MetricSummary(
+                metric_id=metric.id,
                 distribution=None,
                 samples=100,
-                total=100 * values.get(f"{one.id}.mean", (0.0, 0.0))[0],
+                total=100 * values.get(f"{metric.id}.mean", (0.0, 0.0))[0],
                 estimates={
                     name: Estimate(value=middle + step * deviation, standard_error=None, method="stub")
-                    for name in one.statistics
-                    if f"{version}-{number} {one.id}" not in lost
-                    and (told := values.get(f"{one.id}.{name}")) is not None
-                    for middle, deviation in [told]
+                    for name in metric.statistics
+                    if f"{version}-{number} {metric.id}" not in lost
+                    and (moments := values.get(f"{metric.id}.{name}")) is not None
+                    for middle, deviation in [moments]
                 },
             )
-            for one in metrics
+            for metric in metrics
         }
         described = manifest(version, number, run_id=f"{version}-{number}", gates=[], conditions={})
         described.experiment = None
-        made.append(SyntheticRun(described, catalogue, {}, summaries))
-    return made
+        runs.append(SyntheticRun(described, catalogue, {}, summaries))
+    return runs
 
 
 def _decided(
     metrics: Sequence[Metric], *lost: str, **values: tuple[tuple[float, float], tuple[float, float]]
 ) -> Decided:
     """Of a metric's mean or, as ``x_s__p99``, another statistic: what the good side has, and what the bad one."""
-    named = {f"{name}.mean" if "__" not in name else name.replace("__", "."): one for name, one in values.items()}
-    sides = [{name: one[place] for name, one in named.items()} for place in (0, 1)]
+    named = {f"{name}.mean" if "__" not in name else name.replace("__", "."): level for name, level in values.items()}
+    sides = [{name: level[place] for name, level in named.items()} for place in (0, 1)]
     return decide(_runs("v0", metrics, sides[0], lost), _runs("v1", metrics, sides[1], lost))
 
 
@@ -248,9 +254,9 @@ def test_the_scale_and_the_bad_side_are_those_of_the_metric_and_its_change() -> 
         below, "mean", Working.DIFFERENCE, 1.0
     ), "a ratio with what is below 0 says nothing"
     count = metric(id="a_s", gating=True, kind=Kind.COUNT)
-    found = followed_of(_decided([count], a_s=((10.0, 0.1), (20.0, 0.1))), None)
-    assert found is not None
-    assert found.working is Working.DIFFERENCE
+    target = followed_of(_decided([count], a_s=((10.0, 0.1), (20.0, 0.1))), None)
+    assert target is not None
+    assert target.working is Working.DIFFERENCE
     several = metric(id="a_s", gating=True, statistics=["mean", "p99"], judged_by=["mean", "p99"])
     tail = _decided([several], a_s=((1.0, 0.01), (1.0, 0.01)), a_s__p99=((1.0, 0.01), (2.0, 0.02)))
     assert followed_of(tail, None) == SearchTarget(several, "p99", Working.LOG, 1.0)
@@ -270,9 +276,9 @@ def test_a_metric_that_is_asked_for_is_followed_only_if_it_differs() -> None:
 
 def test_where_only_the_runs_fail_their_failing_is_followed() -> None:
     good, bad = (_runs(name, [metric(id="a_s", gating=True)], {"a_s.mean": (1.0, 0.01)}) for name in ("v0", "v1"))
-    for one in bad:
+    for run in bad:
         gate = Gate(id="g", label="alive", status=GateStatus.FAIL, measured="3", limit="4", kind=GateKind.SUBJECT)
-        one.manifest.gates, one.manifest.status = [gate], Status.FAILED
+        run.manifest.gates, run.manifest.status = [gate], Status.FAILED
     assert followed_of(decide(good, bad), None) == SearchTarget()
 
 
@@ -280,7 +286,7 @@ def test_of_metrics_that_are_worse_only_together_the_clearest_is_followed() -> N
     """Those that the family names, by their places among the gating ones, and none beside them."""
     metrics = [metric(id=f"m{number}_s", gating=number > 0, order=number) for number in range(4)]
     noise = {"m0_s": 0.001, "m1_s": 0.001, "m2_s": 0.02, "m3_s": 0.01}
-    decided = _decided(metrics, **{name: ((1.0, one), (1.05, one)) for name, one in noise.items()})
+    decided = _decided(metrics, **{name: ((1.0, deviation), (1.05, deviation)) for name, deviation in noise.items()})
     assert followed_of(decided, None) is None
     finding = replace(decided.finding, verdict=Verdict.FAIL)
     failing = replace(decided, finding=finding, family=replace(decided.family, together=(1, 2)))
@@ -307,42 +313,42 @@ class Kept(SyntheticRun):
         return self.manifest.run_id
 
 
-def _add(made: Bisection, place: int, value: float, status: Status = Status.VALID) -> None:
-    position, label = len(made.runs), made.record.revisions[place].label
+def _add(bisection: Bisection, place: int, value: float, status: Status = Status.VALID) -> None:
+    position, label = len(bisection.runs), bisection.record.revisions[place].label
     run = stub_run(label, value, position)
-    run.manifest.experiment = ExperimentPlace(id=made.id, side=label, repetition=1, position=position)
+    run.manifest.experiment = ExperimentPlace(id=bisection.id, side=label, repetition=1, position=position)
     run.manifest.status = status
-    made.runs[position] = cast(SealedRun, Kept(run.manifest, run.catalogue, run.frames, run.summaries()))
+    bisection.runs[position] = cast(SealedRun, Kept(run.manifest, run.catalogue, run.frames, run.summaries()))
 
 
 def _search(good: Sequence[float], bad: Sequence[float]) -> Bisection:
     """A search whose ends have runs with these values."""
-    made = InMemory(LineSystem(), {}).made
-    for place, values in ((0, good), (made.last, bad)):
+    bisection = InMemory(LineSystem(), {}).made
+    for place, values in ((0, good), (bisection.last, bad)):
         for value in values:
-            _add(made, place, value)
-    return made
+            _add(bisection, place, value)
+    return bisection
 
 
 def _visited(failed: Status = Status.VALID) -> Bisection:
     """Both ends, then 6, 3 (whose run says nothing), 9, 6 again and 4; from 5 on everything is twice as large."""
-    made = InMemory(LineSystem(), {}).made
+    bisection = InMemory(LineSystem(), {}).made
     again = [(12, [0, 12, 12, 0]), (6, [6, 0, 6, 12]), (3, [3]), (9, [9, 0]), (6, [12, 6]), (4, [4, 0, 4, 4, 0, 4])]
     for visit, places in again:
-        made.record.visits.append(Visit(place=visit, position=len(made.runs)))
+        bisection.record.visits.append(Visit(place=visit, position=len(bisection.runs)))
         for place in places:
-            noise = 1.0 + 0.1 * ((len(made.runs) * 7) % 5)
+            noise = 1.0 + 0.1 * ((len(bisection.runs) * 7) % 5)
             says = Status.INVALID if place == 3 else failed if place >= 5 else Status.VALID
-            _add(made, place, noise * (2.0 if place >= 5 else 1.0), says)
-    return made
+            _add(bisection, place, noise * (2.0 if place >= 5 else 1.0), says)
+    return bisection
 
 
 def test_a_step_says_what_was_known_at_its_end_by_its_own_runs_and_those_before() -> None:
-    made, followed, archive = _visited(), SearchTarget(metric(), "mean", Working.LOG), Spread(3.0, 30.0)
-    steps = steps_of(made, followed, archive)
+    bisection, followed, archive = _visited(), SearchTarget(metric(), "mean", Working.LOG), Spread(3.0, 30.0)
+    steps = steps_of(bisection, followed, archive)
     assert [(step.place, step.pairs) for step in steps] == [(6, 2), (9, 1), (6, 1), (4, 4)]
     for step, visits in zip(steps, (2, 4, 5, 6), strict=True):
-        known = Known.of(made, followed, archive, visits)
+        known = Known.of(bisection, followed, archive, visits)
         level = known.levels()[step.place]
         assert (step.change, step.low, step.high) == (level.change, level.low, level.high)
         assert step.chance == known.chance_at(step.place)
@@ -351,11 +357,11 @@ def test_a_step_says_what_was_known_at_its_end_by_its_own_runs_and_those_before(
         assert step.left == likely.at - likely.before
     assert steps[0].chance != steps[2].chance
     assert likely.before > 0, "the last one is like the good side"
-    first = Known.of(made, followed, archive, 2).levels()[6]
+    first = Known.of(bisection, followed, archive, 2).levels()[6]
     assert (first.place, first.runs) == (6, 2)
     assert first.low < first.change < first.high
     assert first.change == pytest.approx(1.0, abs=0.5)
-    alone = Known.of(made, followed, None, 2)
+    alone = Known.of(bisection, followed, None, 2)
     assert alone.levels()[6].low != first.low, "the noise of other runs counts"
     assert alone.chance_at(6) != steps[0].chance
 
@@ -370,18 +376,20 @@ def test_steps_by_failing_runs_have_no_changes() -> None:
 
 
 def test_what_is_known_is_of_the_visits_that_are_asked_for_and_of_revisions_that_can_be_measured() -> None:
-    made, followed, archive = _visited(), SearchTarget(metric(), "mean", Working.LOG), Spread(0.02, 30.0)
-    known = Known.of(made, followed, archive, 1)
+    bisection, followed, archive = _visited(), SearchTarget(metric(), "mean", Working.LOG), Spread(0.02, 30.0)
+    known = Known.of(bisection, followed, archive, 1)
     assert known.seen.places.tolist() == [0, 12, 12, 0]
-    assert known.seen.values.tolist() == pytest.approx([followed.value(run) for run in list(made.runs.values())[:4]])
+    assert known.seen.values.tolist() == pytest.approx(
+        [followed.value(run) for run in list(bisection.runs.values())[:4]]
+    )
     assert (known.row.last, known.row.archive, known.row.fails, known.row.equal) == (12, archive, False, ())
-    assert Known.of(made, SearchTarget(), None).row.fails
-    made.record.builds = {
+    assert Known.of(bisection, SearchTarget(), None).row.fails
+    bisection.record.builds = {
         place: Built(version=f"v{place}", sha256=sha) for place, sha in ((4, "a"), (5, "a"), (7, "b"))
     }
-    assert Known.of(made, followed, None).row.equal == ((4, 5),)
-    made.record.skipped[5] = "it does not build"
-    skipped = Known.of(made, followed, None).row
+    assert Known.of(bisection, followed, None).row.equal == ((4, 5),)
+    bisection.record.skipped[5] = "it does not build"
+    skipped = Known.of(bisection, followed, None).row
     assert skipped.equal == ()
     assert skipped.skipped == frozenset({5})
 
@@ -396,31 +404,31 @@ def test_a_revision_in_doubt_is_measured_on_though_another_would_halve_what_is_l
 
 def test_noise_of_other_runs_helps_unless_the_ends_differ_more() -> None:
     """Of runs of equal builds outside the search; a quiet archive says nothing of a machine that became noisy."""
-    made = _search([1.0, 1.02], [2.0, 2.04])
+    bisection = _search([1.0, 1.02], [2.0, 2.04])
     other = [stub_run("old", value, number) for number, value in enumerate((100.0, 104.0))]
-    history = [*other, *(cast(SyntheticRun, run) for run in made.runs.values())]
+    history = [*other, *(cast(SyntheticRun, run) for run in bisection.runs.values())]
     for working, squares in ((Working.LOG, math.log(1.04) ** 2 / 2.0), (Working.DIFFERENCE, 8.0)):
-        found = archived(made, SearchTarget(metric(), "mean", working), history)
-        assert found is not None
-        assert found.squares == pytest.approx(squares)
-        assert found.degrees_of_freedom == 1.0
+        spread = archived(bisection, SearchTarget(metric(), "mean", working), history)
+        assert spread is not None
+        assert spread.squares == pytest.approx(squares)
+        assert spread.degrees_of_freedom == 1.0
     ratio = SearchTarget(metric(), "mean", Working.LOG)
     assert archived(_search([1.0], [2.0]), ratio, other) is not None
     assert archived(_search([1.0, 1.02], []), ratio, other) is None
     assert archived(_search([], [2.0, 2.04]), ratio, other) is None
     assert archived(_search([], []), ratio, other) is None
-    assert archived(made, ratio, []) is None
-    assert archived(made, SearchTarget(metric(), "p99", Working.LOG), history) is None
+    assert archived(bisection, ratio, []) is None
+    assert archived(bisection, SearchTarget(metric(), "p99", Working.LOG), history) is None
     quiet = [stub_run("old", 100.0 + 0.001 * number, number) for number in range(30)]
-    assert archived(made, ratio, quiet) is None
+    assert archived(bisection, ratio, quiet) is None
 
 
-def _known(places: list[int], found: list[float] | None = None, *, fails: bool = False) -> Known:
+def _known(places: list[int], values: list[float] | None = None, *, fails: bool = False) -> Known:
     """A search among three revisions after the good one."""
     visits = np.zeros(len(places), dtype=int)
     seen = SearchedRuns(np.array(places), visits, np.array([float(place > 1) for place in places]))
     row = SearchedRevisions(3, frozenset(), (), None, fails)
-    return Known(row, seen, np.array(found or [1.0, 0.0, 0.0]), SearchTarget())
+    return Known(row, seen, np.array(values or [1.0, 0.0, 0.0]), SearchTarget())
 
 
 def test_the_last_revision_between_the_ends_is_the_current_one() -> None:

@@ -42,20 +42,20 @@ def test_only_what_decides_or_is_drawn_is_broken_down(comparison: Comparison) ->
 
 
 def test_the_host_that_is_slow_stands_out(comparison: Comparison, runs: tuple[SealedRun, SealedRun]) -> None:
-    found = comparison.breakdowns[0]
-    assert found.values[0] == SLOW
-    assert found.stands_out == ["both", *[""] * (HOSTS - 1)]
-    assert found.scale is Scale.RELATIVE
-    for side, run in zip((found.baseline, found.candidate), runs, strict=True):
+    breakdown = comparison.breakdowns[0]
+    assert breakdown.values[0] == SLOW
+    assert breakdown.stands_out == ["both", *[""] * (HOSTS - 1)]
+    assert breakdown.scale is Scale.RELATIVE
+    for side, run in zip((breakdown.baseline, breakdown.candidate), runs, strict=True):
         frame = run.samples("block_host").drop_nulls("fetch_s").group_by("host").agg(pl.col("fetch_s").mean(), pl.len())
         means = dict(frame.select("host", "fetch_s").rows())
-        assert dict(zip(found.values, side, strict=True)) == pytest.approx(means, rel=1e-5)
+        assert dict(zip(breakdown.values, side, strict=True)) == pytest.approx(means, rel=1e-5)
     counts = dict(runs[0].samples("block_host").drop_nulls("fetch_s").group_by("host").len().rows())
-    assert dict(zip(found.values, found.baseline_n, strict=True)) == counts
-    assert found.candidate[0] == pytest.approx(SLOW_FACTOR * (found.median_candidate or 0.0), rel=0.1)
-    pairs = zip(found.baseline, found.candidate, strict=True)
+    assert dict(zip(breakdown.values, breakdown.baseline_n, strict=True)) == counts
+    assert breakdown.candidate[0] == pytest.approx(SLOW_FACTOR * (breakdown.median_candidate or 0.0), rel=0.1)
+    pairs = zip(breakdown.baseline, breakdown.candidate, strict=True)
     change = [right / left - 1.0 for left, right in pairs]  # type: ignore[operator]
-    assert found.change == pytest.approx(change, rel=1e-3)
+    assert breakdown.change == pytest.approx(change, rel=1e-3)
 
 
 @given(
@@ -98,23 +98,23 @@ def test_one_wild_sample_does_not_make_a_host_stand_out() -> None:
 )
 def test_means_are_those_of_each_value(rows: list[tuple[str, float | None]]) -> None:
     column = coded(pl.Series([name for name, _ in rows]))
-    found = means_of(column, np.array([float("nan") if value is None else value for _, value in rows]))
+    means = means_of(column, np.array([float("nan") if value is None else value for _, value in rows]))
     own = {name: [value for other, value in rows if other == name and value is not None] for name, _ in rows}
     own = {name: values for name, values in own.items() if values}
-    assert {name: count for name, (_, count) in found.of.items()} == {name: len(values) for name, values in own.items()}
+    assert {name: count for name, (_, count) in means.of.items()} == {name: len(values) for name, values in own.items()}
     for name, values in own.items():
-        assert found.of[name][0] == pytest.approx(statistics.fmean(values), abs=1e-9)
+        assert means.of[name][0] == pytest.approx(statistics.fmean(values), abs=1e-9)
         squares = sum((value - statistics.fmean(values)) ** 2 for value in values)
-        assert found.squares[name] == pytest.approx(squares, rel=1e-6, abs=1e-6)
-    assert found.freedom == sum(len(values) - 1 for values in own.values())
+        assert means.squares[name] == pytest.approx(squares, rel=1e-6, abs=1e-6)
+    assert means.freedom == sum(len(values) - 1 for values in own.values())
 
 
 def test_many_hosts_are_bounded_and_the_odd_ones_are_kept() -> None:
     baseline, candidate = (side[0] for side in sides(repetitions=1, seconds=30))
     means = {f"node-{index:03d}": 1.0 + 0.0001 * (index % 7) for index in range(3 * MOST_VALUES)}
     means["node-100"] = 9.0
-    found = compare([with_hosts(means, baseline)], [with_hosts(means, candidate)], tool_version="0").breakdowns
-    cpu = next(item for item in found if item.metric_id == "cpu_cores")
+    breakdowns = compare([with_hosts(means, baseline)], [with_hosts(means, candidate)], tool_version="0").breakdowns
+    cpu = next(item for item in breakdowns if item.metric_id == "cpu_cores")
     assert (len(cpu.values), cpu.left_out) == (MOST_VALUES, 2 * MOST_VALUES)
     assert cpu.values[0] == "node-100"
     assert cpu.stands_out.count("both") == 1
@@ -123,8 +123,8 @@ def test_many_hosts_are_bounded_and_the_odd_ones_are_kept() -> None:
 def test_four_hosts_are_too_few_to_call_one_odd() -> None:
     baseline, candidate = (side[0] for side in sides(repetitions=1, seconds=30))
     means = {"a": 1.0, "b": 1.0, "c": 1.0, "d": 5.0}
-    found = compare([with_hosts(means, baseline)], [with_hosts(means, candidate)], tool_version="0").breakdowns
-    cpu = next(item for item in found if item.metric_id == "cpu_cores")
+    breakdowns = compare([with_hosts(means, baseline)], [with_hosts(means, candidate)], tool_version="0").breakdowns
+    cpu = next(item for item in breakdowns if item.metric_id == "cpu_cores")
     assert set(cpu.stands_out) == {""}
     assert cpu.z == [None] * 4
 
@@ -139,13 +139,13 @@ def test_the_tail_is_the_same_whether_all_rows_are_sorted_or_the_outermost(
         values = [None if draw < 0.1 else round(draw, 1) for draw in rng.random(400).tolist()]
         keys = [f"thing-{number}" for number in rng.integers(0, things, 400).tolist()]
         thing, column = pl.Series(keys), pl.Series(values, dtype=pl.Float64).to_numpy()
-        found = []
+        tables = []
         for few in (1, 8, 10_000):
             monkeypatch.setattr(description, "_FEW_ROWS", few)
             rows = description._tail_rows(column, [thing], None, lowest=better == "higher")
-            found.append([(column[row], thing[row]) for row in rows])
-        assert found[0] == found[1] == found[2]
-        assert len(found[0]) == min(things, TAIL_SAMPLES)
+            tables.append([(column[row], thing[row]) for row in rows])
+        assert tables[0] == tables[1] == tables[2]
+        assert len(tables[0]) == min(things, TAIL_SAMPLES)
 
 
 def test_the_far_region_is_no_crowd_of_outliers_and_a_slow_host_in_it_is_one() -> None:
@@ -157,9 +157,9 @@ def test_the_far_region_is_no_crowd_of_outliers_and_a_slow_host_in_it_is_one() -
     assert _spread(Means(near | far), metric).outlying == set(far)
     assert _spread(Means(near | far), metric, regions).outlying == set()
     slow = near | far | {"far-10": (9.0, 100), "near-3": (3.0, 100)}
-    found = _spread(Means(slow), metric, regions)
-    assert found.outlying == {"far-10", "near-3"}  # 3 s is usual far away, and not near
-    assert found.medians["far-10"] == pytest.approx(3.15)
+    spread = _spread(Means(slow), metric, regions)
+    assert spread.outlying == {"far-10", "near-3"}  # 3 s is usual far away, and not near
+    assert spread.medians["far-10"] == pytest.approx(3.15)
 
 
 def test_in_small_regions_the_spread_within_all_of_them_is_the_measure() -> None:

@@ -24,10 +24,10 @@ class Kept(SyntheticRun):
 
 def differences(left: Build, right: Build) -> BuildDifferences:
     runs = [side[0] for side in sides(repetitions=1)]
-    kept = [Kept(**vars(run), build=build) for run, build in zip(runs, (left, right), strict=True)]
-    found = build_differences(*kept)
-    assert found is not None
-    return found
+    with_builds = [Kept(**vars(run), build=build) for run, build in zip(runs, (left, right), strict=True)]
+    builds = build_differences(*with_builds)
+    assert builds is not None
+    return builds
 
 
 def line(length: int, name: str = "c", *, since: tuple[Commit, ...] = (), most: int = 300) -> Build:
@@ -36,8 +36,8 @@ def line(length: int, name: str = "c", *, since: tuple[Commit, ...] = (), most: 
     for number in range(1, length + 1):
         parents = [commits[-1].id] if commits else []
         commits.append(Commit(id=f"{name}{number}", parents=parents, subject=f"Change {name}{number}"))
-    kept = tuple(reversed(commits))
-    return Build(ordered=name, commit=kept[0].id, commits=list(kept[:most]), ancestry=len(kept))
+    newest_last = tuple(reversed(commits))
+    return Build(ordered=name, commit=newest_last[0].id, commits=list(newest_last[:most]), ancestry=len(newest_last))
 
 
 def test_runs_that_keep_nothing_of_their_builds_say_nothing() -> None:
@@ -46,9 +46,9 @@ def test_runs_that_keep_nothing_of_their_builds_say_nothing() -> None:
 
 
 def test_the_commits_after_the_baselines_are_the_candidates() -> None:
-    found = differences(line(3), line(5))
-    assert [commit.id for commit in found.added] == ["c5", "c4"]
-    assert (found.removed, found.untold) == ([], "")
+    builds = differences(line(3), line(5))
+    assert [commit.id for commit in builds.added] == ["c5", "c4"]
+    assert (builds.removed, builds.untold) == ([], "")
     back = differences(line(5), line(3))
     assert [commit.id for commit in back.removed] == ["c5", "c4"]
     assert back.added == []
@@ -56,16 +56,16 @@ def test_the_commits_after_the_baselines_are_the_candidates() -> None:
 
 def test_two_branches_have_commits_of_their_own() -> None:
     base = tuple(line(4).commits)
-    found = differences(line(1, "left", since=base), line(2, "right", since=base))
-    assert [commit.id for commit in found.added] == ["right2", "right1"]
-    assert [commit.id for commit in found.removed] == ["left1"]
-    assert found.untold == ""
+    builds = differences(line(1, "left", since=base), line(2, "right", since=base))
+    assert [commit.id for commit in builds.added] == ["right2", "right1"]
+    assert [commit.id for commit in builds.removed] == ["left1"]
+    assert builds.untold == ""
 
 
 def test_a_long_log_is_cut_and_the_rest_counted() -> None:
-    found = differences(line(1), line(101))
-    assert len(found.added) == COMMITS_SHOWN
-    assert found.added_in_all == 100
+    builds = differences(line(1), line(101))
+    assert len(builds.added) == COMMITS_SHOWN
+    assert builds.added_in_all == 100
 
 
 def test_a_history_that_is_kept_too_short_is_told() -> None:
@@ -84,8 +84,8 @@ def test_a_history_that_is_kept_too_short_is_told() -> None:
 def test_modules_settings_and_compiler_are_beside_each_other() -> None:
     left = Build(ordered="v1", toolchain="go1.25", modules={"a": "v1", "b": "v1"}, settings={"CGO_ENABLED": "1"})
     right = Build(ordered="v2", toolchain="go1.26", modules={"a": "v1", "b": "v2", "c": "v1"})
-    found = differences(left, right)
-    assert found.modules == [("b", "v1", "v2"), ("c", "", "v1")]
-    assert found.shared_modules == 1
-    assert ("compiler", "go1.25", "go1.26") in found.facts
-    assert ("CGO_ENABLED", "1", "—") in found.facts
+    builds = differences(left, right)
+    assert builds.modules == [("b", "v1", "v2"), ("c", "", "v1")]
+    assert builds.shared_modules == 1
+    assert ("compiler", "go1.25", "go1.26") in builds.facts
+    assert ("CGO_ENABLED", "1", "—") in builds.facts

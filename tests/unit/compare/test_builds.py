@@ -16,7 +16,7 @@ from chainmark.core.manifest import Configuration, Source, Subject
 from tests.unit.compare.synthetic_runs import SyntheticRun, sides
 
 
-def told(run: SyntheticRun, **subject: Any) -> SyntheticRun:
+def with_subject(run: SyntheticRun, **subject: Any) -> SyntheticRun:
     """The run with another subject."""
     known = run.manifest.subject.model_dump() | {"binary_sha256": None, "revision": None, "build": None} | subject
     return replace(run, manifest=run.manifest.model_copy(update={"subject": Subject(**known)}))
@@ -24,7 +24,11 @@ def told(run: SyntheticRun, **subject: Any) -> SyntheticRun:
 
 def judged(baseline: dict[str, Any], candidate: dict[str, Any]) -> Comparison:
     left, right = sides(repetitions=2)
-    return compare([told(run, **baseline) for run in left], [told(run, **candidate) for run in right], tool_version="0")
+    return compare(
+        [with_subject(run, **baseline) for run in left],
+        [with_subject(run, **candidate) for run in right],
+        tool_version="0",
+    )
 
 
 @pytest.mark.parametrize(
@@ -48,12 +52,12 @@ def test_builds_are_told_apart_by_the_best_that_is_known(
     baseline: dict[str, Any], candidate: dict[str, Any], same: bool
 ) -> None:
     left, right = sides(repetitions=1)
-    found = [told(left[0], **baseline).manifest, told(right[0], **candidate).manifest]
-    assert is_one_build(found) is same
+    manifests = [with_subject(left[0], **baseline).manifest, with_subject(right[0], **candidate).manifest]
+    assert is_one_build(manifests) is same
 
 
 def test_a_version_that_the_logs_contradict_makes_no_build_equal() -> None:
-    left, right = ([told(run, version="v1") for run in side] for side in sides(repetitions=1))
+    left, right = ([with_subject(run, version="v1") for run in side] for side in sides(repetitions=1))
     mislabelled = right[0].manifest.model_copy(update={"contradictions": ["the logs are of version 9"]})
     assert is_one_build([left[0].manifest, right[0].manifest])
     assert not is_one_build([left[0].manifest, mislabelled])
@@ -64,14 +68,14 @@ def test_equal_builds_and_settings_make_the_report_an_aa() -> None:
     settings = left[0].manifest.configuration
     runs = [
         [
-            replace(made, manifest=made.manifest.model_copy(update={"configuration": settings}))
-            for made in (told(run, version="v1") for run in side)
+            replace(run, manifest=run.manifest.model_copy(update={"configuration": settings}))
+            for run in (with_subject(run, version="v1") for run in side)
         ]
         for side in (left, right)
     ]
-    found = compare(*runs, tool_version="0")
-    assert found.title.startswith("A/A: both sides are the same build, ")
-    assert A_A in found.caveats.badges
+    comparison = compare(*runs, tool_version="0")
+    assert comparison.title.startswith("A/A: both sides are the same build, ")
+    assert A_A in comparison.caveats.badges
 
 
 def test_one_build_with_two_configurations_is_no_aa_and_says_what_differs() -> None:
@@ -79,8 +83,8 @@ def test_one_build_with_two_configurations_is_no_aa_and_says_what_differs() -> N
     runs = [
         [
             replace(
-                told(run, version="v1", binary_sha256="a"),
-                manifest=told(run, version="v1", binary_sha256="a").manifest.model_copy(
+                with_subject(run, version="v1", binary_sha256="a"),
+                manifest=with_subject(run, version="v1", binary_sha256="a").manifest.model_copy(
                     update={"configuration": Configuration(effective={"config.toml": {"mempool.size": size}})}
                 ),
             )
@@ -88,26 +92,28 @@ def test_one_build_with_two_configurations_is_no_aa_and_says_what_differs() -> N
         ]
         for side, size in ((left, 1), (right, 2))
     ]
-    found = compare(*runs, tool_version="0")
-    assert A_A not in found.caveats.badges
-    assert not found.title.startswith("A/A")
-    assert found.caveats.sentences == ("both sides are the same build: only its configuration differs, in 1 place",)
+    comparison = compare(*runs, tool_version="0")
+    assert A_A not in comparison.caveats.badges
+    assert not comparison.title.startswith("A/A")
+    assert comparison.caveats.sentences == (
+        "both sides are the same build: only its configuration differs, in 1 place",
+    )
 
 
 def made_of(run: SyntheticRun, *logs: tuple[int, str | None]) -> SyntheticRun:
     """The run with other sources, by their size and place."""
-    found = [Source(path="a.log", size_bytes=size, blake3=f"hash of {size}", place=place) for size, place in logs]
-    return replace(run, manifest=run.manifest.model_copy(update={"sources": found}))
+    sources = [Source(path="a.log", size_bytes=size, blake3=f"hash of {size}", place=place) for size, place in logs]
+    return replace(run, manifest=run.manifest.model_copy(update={"sources": sources}))
 
 
 def test_relabelled_logs_are_an_aa_and_say_so() -> None:
     """Every change would be exactly 0, and look like two releases that perform alike."""
     left, right = (side[0] for side in sides(repetitions=1))
     first, again = made_of(left, (9, "node-0"), (1, "node-1")), made_of(right, (9, "node-0"))
-    found = compare([first], [again], tool_version="0")
-    assert found.caveats.badges == (A_A,)
-    assert found.caveats.sentences == (SAME_LOGS,)
-    assert found.title.startswith("A/A: ")
+    comparison = compare([first], [again], tool_version="0")
+    assert comparison.caveats.badges == (A_A,)
+    assert comparison.caveats.sentences == (SAME_LOGS,)
+    assert comparison.title.startswith("A/A: ")
 
 
 @pytest.mark.parametrize("source", [(9, None), (0, "node-0")])
@@ -134,15 +140,17 @@ def test_a_document_of_two_releases_or_an_empty_log_makes_no_aa(source: tuple[in
     ],
 )
 def test_what_only_labels_tell_apart_is_said(baseline: dict[str, Any], candidate: dict[str, Any], version: str) -> None:
-    found = judged(baseline, candidate).caveats
-    told = (f"both sides have version {version} and indistinguishable builds: this may compare a build with itself",)
-    assert found.badges == ()
-    assert found.sentences == (told if version else ())
+    caveats = judged(baseline, candidate).caveats
+    expected = (
+        f"both sides have version {version} and indistinguishable builds: this may compare a build with itself",
+    )
+    assert caveats.badges == ()
+    assert caveats.sentences == (expected if version else ())
 
 
 def test_two_releases_are_no_aa() -> None:
-    found = judged({"version": "v1"}, {"version": "v2"})
-    assert found.caveats.badges == ()
+    comparison = judged({"version": "v1"}, {"version": "v2"})
+    assert comparison.caveats.badges == ()
 
 
 @pytest.mark.parametrize(

@@ -69,40 +69,42 @@ def test_every_judged_statistic_of_every_metric_is_listed_in_the_reports_order(e
 
 
 def test_a_regression_fails_and_names_the_metrics() -> None:
-    found = compared(*sides({"tx_latency_s": 1.38, "block_interval_s": 1.37}))
-    assert found.verdict is Verdict.FAIL
-    assert found.sentence.startswith("v1.0.1 is worse than v0.38.17: tx latency p99 +38.1 % (90 % interval +3")
-    assert "block interval +3" in found.sentence
-    assert "90 % interval" in found.sentence
-    assert judgement(found, "tx_latency_s", "p99").outcome is Outcome.WORSE
+    comparison = compared(*sides({"tx_latency_s": 1.38, "block_interval_s": 1.37}))
+    assert comparison.verdict is Verdict.FAIL
+    assert comparison.sentence.startswith("v1.0.1 is worse than v0.38.17: tx latency p99 +38.1 % (90 % interval +3")
+    assert "block interval +3" in comparison.sentence
+    assert "90 % interval" in comparison.sentence
+    assert judgement(comparison, "tx_latency_s", "p99").outcome is Outcome.WORSE
 
 
 def test_a_gating_metric_without_data_is_never_a_pass() -> None:
     baseline, candidate = sides()
     for synthetic in candidate:
         synthetic.frames["node_second"] = synthetic.frames["node_second"].drop("rss_bytes")
-    found = compared(baseline, candidate)
-    assert found.verdict is Verdict.INCONCLUSIVE
-    assert judgement(found, "rss_bytes").outcome is Outcome.NO_DATA
-    assert found.reasons[0] == "resident memory has no data (candidate: no samples): a missing metric is never a pass"
+    comparison = compared(baseline, candidate)
+    assert comparison.verdict is Verdict.INCONCLUSIVE
+    assert judgement(comparison, "rss_bytes").outcome is Outcome.NO_DATA
+    assert (
+        comparison.reasons[0] == "resident memory has no data (candidate: no samples): a missing metric is never a pass"
+    )
 
 
 def test_a_metric_that_vanished_from_the_catalogue_is_still_listed() -> None:
     baseline, candidate = sides(repetitions=2)
     for synthetic in candidate:
-        kept = [metric for metric in synthetic.catalogue.metrics if metric.id != "cpu_cores"]
-        synthetic.catalogue = synthetic.catalogue.model_copy(update={"metrics": kept})
-    found = compared(baseline, candidate)
-    assert judgement(found, "cpu_cores").outcome is Outcome.NO_DATA
-    assert judgement(found, "cpu_cores").note == "candidate: not in the catalogue"
-    assert found.catalogue.metric("cpu_cores").label == "CPU"
-    assert found.verdict is not Verdict.PASS
+        metrics = [metric for metric in synthetic.catalogue.metrics if metric.id != "cpu_cores"]
+        synthetic.catalogue = synthetic.catalogue.model_copy(update={"metrics": metrics})
+    comparison = compared(baseline, candidate)
+    assert judgement(comparison, "cpu_cores").outcome is Outcome.NO_DATA
+    assert judgement(comparison, "cpu_cores").note == "candidate: not in the catalogue"
+    assert comparison.catalogue.metric("cpu_cores").label == "CPU"
+    assert comparison.verdict is not Verdict.PASS
 
 
 def test_a_noisy_lab_is_inconclusive_and_says_how_many_runs_to_add() -> None:
-    found = compared(*sides(run_noise=0.12, repetitions=2))
-    assert found.verdict is Verdict.INCONCLUSIVE
-    assert any("decide this with 80 % probability" in text for text in found.advice)
+    comparison = compared(*sides(run_noise=0.12, repetitions=2))
+    assert comparison.verdict is Verdict.INCONCLUSIVE
+    assert any("decide this with 80 % probability" in text for text in comparison.advice)
 
 
 def test_a_different_workload_is_invalid_and_nothing_is_judged() -> None:
@@ -110,25 +112,25 @@ def test_a_different_workload_is_invalid_and_nothing_is_judged() -> None:
     for synthetic in candidate:
         synthetic.manifest.workload["load.rate_tx_per_s"] = 100
         synthetic.manifest.workload["window.start_s"] = 60
-    found = compared(baseline, candidate)
-    assert found.verdict is Verdict.INVALID
-    assert found.workload_differences == {"load.rate_tx_per_s": [50, 100], "window.start_s": [30, 60]}
-    assert "load.rate_tx_per_s is 50 against 100" in found.sentence
-    failing = {gate.id for gate in found.gates if gate.status is GateStatus.FAIL}
+    comparison = compared(baseline, candidate)
+    assert comparison.verdict is Verdict.INVALID
+    assert comparison.workload_differences == {"load.rate_tx_per_s": [50, 100], "window.start_s": [30, 60]}
+    assert "load.rate_tx_per_s is 50 against 100" in comparison.sentence
+    failing = {gate.id for gate in comparison.gates if gate.status is GateStatus.FAIL}
     assert failing == {"workload_equal", "window_equal"}
-    for item in found.judgements:
+    for item in comparison.judgements:
         assert item.outcome is Outcome.INCONCLUSIVE
         assert item.note.startswith("not judged: the workloads differ")
         assert (item.change, item.low, item.high, item.p_worse) == (None, None, None, None)
-    assert judgement(found, "cpu_cores").baseline.value is not None
+    assert judgement(comparison, "cpu_cores").baseline.value is not None
 
 
 def test_other_hardware_is_invalid() -> None:
     baseline, candidate = sides(repetitions=2)
     candidate[1].manifest.host = HOST.model_copy(update={"cores": 16})
-    found = compared(baseline, candidate)
-    assert found.verdict is Verdict.INVALID
-    assert "the hardware differs" in found.sentence
+    comparison = compared(baseline, candidate)
+    assert comparison.verdict is Verdict.INVALID
+    assert "the hardware differs" in comparison.sentence
 
 
 def gate(comparison: Comparison, gate_id: str) -> Gate:
@@ -141,15 +143,15 @@ def test_machines_and_binaries_that_nobody_stated_are_no_difference(stated: int)
     for synthetic in [*baseline, *candidate][stated:]:
         synthetic.manifest.host = HOST.model_copy(update={"cores": 0, "cpu_model": "not stated"})
         synthetic.manifest.subject = synthetic.manifest.subject.model_copy(update={"binary_sha256": None})
-    found = compared(baseline, candidate)
-    hardware, builds = gate(found, "hardware_equal"), gate(found, "one_build_a_side")
-    assert found.verdict is not Verdict.INVALID
-    text = comparison_document(found).text()
+    comparison = compared(baseline, candidate)
+    hardware, builds = gate(comparison, "hardware_equal"), gate(comparison, "one_build_a_side")
+    assert comparison.verdict is not Verdict.INVALID
+    text = comparison_document(comparison).text()
     assert (
         "? 2 gates could not be checked: same hardware class, one build per side" in text
     )  # a tick would say that somebody looked
-    assert "✓ not stated" not in comparison_document(found).markdown()
-    assert "2 could not be checked" in summary(found)[0]
+    assert "✓ not stated" not in comparison_document(comparison).markdown()
+    assert "2 could not be checked" in summary(comparison)[0]
     assert hardware.status is GateStatus.UNKNOWN
     assert hardware.measured == ("AMD EPYC 7B13 × 8, 32 GiB against not stated" if stated else "not stated")
     assert (builds.status, builds.measured) == (GateStatus.UNKNOWN, "not stated")
@@ -165,11 +167,11 @@ def test_runs_averaged_by_different_rules_are_invalid() -> None:
             for population in synthetic.catalogue.populations
         ]
         synthetic.catalogue = synthetic.catalogue.model_copy(update={"populations": changed})
-    found = compared(baseline, candidate)
-    assert found.verdict is Verdict.INVALID
-    assert "the sides use different averaging rules (nodes × seconds: the mean over every node" in found.sentence
-    assert "the mean of the 3 lowest means per node" in found.sentence
-    assert found.advice == ["analyse one side again with the rules of the other, then compare again"]
+    comparison = compared(baseline, candidate)
+    assert comparison.verdict is Verdict.INVALID
+    assert "the sides use different averaging rules (nodes × seconds: the mean over every node" in comparison.sentence
+    assert "the mean of the 3 lowest means per node" in comparison.sentence
+    assert comparison.advice == ["analyse one side again with the rules of the other, then compare again"]
     assert gate(compared(*sides(repetitions=2)), "rules_equal").status is GateStatus.PASS
 
 
@@ -183,10 +185,10 @@ def test_one_mean_of_a_metric_is_shown_where_hosts_count_alike() -> None:
         synthetic.catalogue = synthetic.catalogue.model_copy(update={"populations": changed})
         frame = synthetic.frames["node_second"]
         synthetic.frames["node_second"] = frame.filter((pl.col("node") != "node0") | (pl.col("time_s") < 20.0))
-    found = compared(baseline, candidate)
-    rows = {(row.metric_id, row.side): row for row in found.distributions}
+    comparison = compared(baseline, candidate)
+    rows = {(row.metric_id, row.side): row for row in comparison.distributions}
     for name in ("cpu_cores", "threads_count", "mempool_txs_count"):
-        shown = judgement(found, name)
+        shown = judgement(comparison, name)
         assert rows[name, "baseline"].mean == shown.baseline.value
         assert rows[name, "candidate"].mean == shown.candidate.value
 
@@ -213,13 +215,13 @@ def test_bands_of_bundles_are_those_of_units(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_run_with_a_failed_gate_is_listed_and_left_out() -> None:
     baseline, candidate = sides(repetitions=4)
     candidate[1].manifest.gates.append(failed_gate())
-    found = compared(baseline, candidate)
-    assert found.verdict is not Verdict.INVALID
-    reasons = [entry.excluded_because for entry in found.candidate.runs]
+    comparison = compared(baseline, candidate)
+    assert comparison.verdict is not Verdict.INVALID
+    reasons = [entry.excluded_because for entry in comparison.candidate.runs]
     assert reasons == [None, "load met: 91 %, required >= 98 %", None, None]
-    assert any(candidate[1].manifest.run_id in text for text in found.reasons)
-    assert len(judgement(found, "cpu_cores").candidate.per_run) == 3
-    assert judgement(found, "cpu_cores").noise == "between 4 + 3 runs"
+    assert any(candidate[1].manifest.run_id in text for text in comparison.reasons)
+    assert len(judgement(comparison, "cpu_cores").candidate.per_run) == 3
+    assert judgement(comparison, "cpu_cores").noise == "between 4 + 3 runs"
 
 
 @pytest.mark.parametrize(("failing", "invalid"), [(1, False), (2, True), (3, True)])
@@ -236,16 +238,16 @@ def test_exactly_half_of_a_sides_runs_are_enough(side: int) -> None:
     pair = sides(repetitions=4)
     for synthetic in pair[side][:2]:
         synthetic.manifest.gates.append(failed_gate())
-    found = compared(*pair)
-    valid = gate(found, f"{('baseline', 'candidate')[side]}_runs_valid")
+    comparison = compared(*pair)
+    valid = gate(comparison, f"{('baseline', 'candidate')[side]}_runs_valid")
     assert (valid.status, valid.measured) == (GateStatus.WARN, "2 of 4 runs")
     assert valid.detail.count("load met: 91 %, required >= 98 %") == 2
-    other = gate(found, f"{('candidate', 'baseline')[side]}_runs_valid")
+    other = gate(comparison, f"{('candidate', 'baseline')[side]}_runs_valid")
     assert (other.status, other.measured, other.detail) == (GateStatus.PASS, "4 of 4 runs", "")
-    assert found.verdict is not Verdict.INVALID
-    kept = [4, 4]
-    kept[side] = 2
-    assert judgement(found, "cpu_cores").noise == f"between {kept[0]} + {kept[1]} runs"
+    assert comparison.verdict is not Verdict.INVALID
+    number_of_runs = [4, 4]
+    number_of_runs[side] = 2
+    assert judgement(comparison, "cpu_cores").noise == f"between {number_of_runs[0]} + {number_of_runs[1]} runs"
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -276,8 +278,8 @@ def test_different_systems_mixed_versions_and_shared_runs_are_usage_errors() -> 
 def test_equal_versions_are_told_apart_by_their_role() -> None:
     baseline = [run("v1.0.1", r, seed=r) for r in (1, 2)]
     candidate = [run("v1.0.1", r, side="candidate", seed=10 + r) for r in (1, 2)]
-    found = compared(baseline, candidate)
-    assert (found.baseline.label, found.candidate.label) == ("v1.0.1 (baseline)", "v1.0.1 (candidate)")
+    comparison = compared(baseline, candidate)
+    assert (comparison.baseline.label, comparison.candidate.label) == ("v1.0.1 (baseline)", "v1.0.1 (candidate)")
 
 
 def test_conditions_that_differ_warn_with_the_catalogues_words(equal: Comparison) -> None:
@@ -295,15 +297,17 @@ def test_configuration_differences_are_told_from_changes() -> None:
         effective={"a.toml": {"same": 1, "default": 2, "set": 9, "new": [1, 2]}},
         changed={"a.toml": {"set": ConfigChange(default=1, used=9)}},
     )
-    found = compared(baseline, candidate)
-    rows = [(d.key, d.baseline, d.candidate, d.only_in, d.is_default_change) for d in found.configuration_differences]
+    comparison = compared(baseline, candidate)
+    rows = [
+        (d.key, d.baseline, d.candidate, d.only_in, d.is_default_change) for d in comparison.configuration_differences
+    ]
     assert rows == [
         ("default", 1, 2, None, True),
         ("gone", True, None, "baseline", True),
         ("new", None, [1, 2], "candidate", True),
         ("set", 1, 9, None, False),
     ]
-    assert found.changed_from_default["candidate"]["a.toml"]["set"].used == 9
+    assert comparison.changed_from_default["candidate"]["a.toml"]["set"].used == 9
 
 
 def test_single_runs_use_the_archive_and_the_other_sides_repetitions() -> None:
@@ -379,15 +383,15 @@ def test_long_lines_and_clouds_are_thinned_and_say_so() -> None:
         synthetic.frames["transaction"] = pl.concat(copies)
         second = synthetic.frames["second"]
         synthetic.frames["second"] = second[[0] * 2500].with_columns(time_s=pl.Series(range(2500)).cast(pl.Float64))
-    found = {chart.id: chart for chart in compared(baseline, candidate).charts}
-    scatter, series = found["tx_latency_s-scatter"], found["committed_tx_per_s-series"]
+    charts = {chart.id: chart for chart in compared(baseline, candidate).charts}
+    scatter, series = charts["tx_latency_s-scatter"], charts["committed_tx_per_s-series"]
     assert all(len(line.x) <= 20_000 for line in scatter.lines)
     assert scatter.note == "thinned to at least one sample in 2, plus the extremes"
-    pooled = found["tx_latency_s-cdf"].lines[0]
+    pooled = charts["tx_latency_s-cdf"].lines[0]
     assert (min(scatter.lines[0].y), max(scatter.lines[0].y)) == (pooled.x[0], pooled.x[-1])
     assert all(len(line.x) <= 1000 for line in series.lines)
     assert "thinned" in series.note
-    assert "does not include noise between runs" in found["tx_latency_s-cdf"].note
+    assert "does not include noise between runs" in charts["tx_latency_s-cdf"].note
 
 
 def test_the_bytes_do_not_depend_on_the_number_of_threads() -> None:
@@ -396,15 +400,15 @@ def test_the_bytes_do_not_depend_on_the_number_of_threads() -> None:
         "found = compare(*sides(repetitions=1, drawn=True), tool_version='test').model_dump_json();"
         "print(hashlib.sha256(found.encode()).hexdigest())"
     )
-    found = set()
+    outputs = set()
     for threads in ("1", "7"):
         limits = dict.fromkeys(("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads)
         paths = {"PYTHONPATH": os.pathsep.join(["src", "."])}
         done = subprocess.run(
             [sys.executable, "-c", program], env=os.environ | limits | paths, cwd=ROOT, capture_output=True, check=True
         )
-        found.add(done.stdout)
-    assert len(found) == 1
+        outputs.add(done.stdout)
+    assert len(outputs) == 1
 
 
 def test_a_series_averages_the_nodes_and_keeps_their_range(equal: Comparison) -> None:

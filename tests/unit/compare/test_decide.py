@@ -47,15 +47,15 @@ WHOLE = catalogue(LATENCY, INTERVAL, MEMORY)
 
 def run(version: str, number: int, means: Mapping[str, float | None], described: Catalogue = WHOLE) -> SyntheticRun:
     """A run of these means, with the catalogue that it was made with."""
-    one = stub_run(version, 1.0, number)
-    one.catalogue = described
-    one._summaries = {
+    synthetic = stub_run(version, 1.0, number)
+    synthetic.catalogue = described
+    synthetic._summaries = {
         name: MetricSummary(
             metric_id=name, distribution=None, estimates={"mean": Estimate(value=mean, standard_error=None, method="")}
         )
         for name, mean in means.items()
     }
-    return one
+    return synthetic
 
 
 def side(version: str, deviation: float = QUIET, described: Catalogue = WHOLE, **centres: float) -> list[SyntheticRun]:
@@ -65,12 +65,12 @@ def side(version: str, deviation: float = QUIET, described: Catalogue = WHOLE, *
             for number in range(3)]  # fmt: skip
 
 
-def judged(found: Decided, metric_id: str) -> Judgement:
-    return next(item for item in found.judgements if item.metric_id == metric_id)
+def judged(decision: Decided, metric_id: str) -> Judgement:
+    return next(item for item in decision.judgements if item.metric_id == metric_id)
 
 
-def fail(one: SyntheticRun, label: str = "load met") -> None:
-    one.manifest.gates.append(Gate(id="load_met", label=label, status=GateStatus.FAIL, measured="1", limit="2"))
+def fail(synthetic: SyntheticRun, label: str = "load met") -> None:
+    synthetic.manifest.gates.append(Gate(id="load_met", label=label, status=GateStatus.FAIL, measured="1", limit="2"))
 
 
 def looked_at(deviation: float, length: ExperimentLength = EARLY, runs: tuple[int, int] = (3, 3)) -> Decided:
@@ -80,9 +80,9 @@ def looked_at(deviation: float, length: ExperimentLength = EARLY, runs: tuple[in
 
 
 def of_experiment(runs: Sequence[SyntheticRun], length: ExperimentLength) -> Sequence[SyntheticRun]:
-    for number, one in enumerate(runs):
+    for number, synthetic in enumerate(runs):
         place = ExperimentPlace(id="e", side="s", repetition=number, position=number, length=length)
-        one.manifest.experiment = place
+        synthetic.manifest.experiment = place
     return runs
 
 
@@ -110,12 +110,17 @@ def test_what_vanished_is_added_to_the_candidates_definitions() -> None:
         published={"style": "new"},
         conditions=[SharedFact(id="new", label="new", explanation="", makes_incomparable=["latency_s"])],
     )
-    found = merged_catalogue(old, new)
-    assert (found.system, found.title, found.trails, found.published) == (new.system, "New", new.trails, new.published)
-    assert found.conditions == new.conditions
-    assert [(item.id, item.margin) for item in found.metrics] == [("latency_s", 0.2), ("gone_s", 0.1)]
-    assert found.populations == [block, host]
-    assert [(item.id, item.title) for item in found.tables] == [("all", "All"), ("old", "Old")]
+    merged = merged_catalogue(old, new)
+    assert (merged.system, merged.title, merged.trails, merged.published) == (
+        new.system,
+        "New",
+        new.trails,
+        new.published,
+    )
+    assert merged.conditions == new.conditions
+    assert [(item.id, item.margin) for item in merged.metrics] == [("latency_s", 0.2), ("gone_s", 0.1)]
+    assert merged.populations == [block, host]
+    assert [(item.id, item.title) for item in merged.tables] == [("all", "All"), ("old", "Old")]
     # What only the candidate has is there anyway.
     assert merged_catalogue(new, old).metric("gone_s").table == "old"
 
@@ -127,26 +132,26 @@ def test_the_definitions_are_those_of_the_runs_that_are_judged() -> None:
         pair = side("a"), side("b")
         pair[spoilt][0].catalogue = older
         fail(pair[spoilt][0])
-        found = decide(*pair)
-        assert [item.id for item in found.catalogue.metrics] == ["latency_s", "interval_s", "memory_bytes"]
-        assert {item.outcome for item in found.judgements if item.gating} == {Outcome.EQUAL}
+        decision = decide(*pair)
+        assert [item.id for item in decision.catalogue.metrics] == ["latency_s", "interval_s", "memory_bytes"]
+        assert {item.outcome for item in decision.judgements if item.gating} == {Outcome.EQUAL}
 
 
 def test_a_metric_that_the_candidate_lost_has_no_data_and_does_not_pass() -> None:
-    found = decide(side("a"), side("b", described=catalogue(LATENCY, MEMORY)))
-    assert judged(found, "interval_s").outcome is Outcome.NO_DATA
-    assert judged(found, "interval_s").note == "candidate: not in the catalogue"
-    assert found.finding.verdict is Verdict.INCONCLUSIVE
-    assert found.undecided == ["gating i"]
+    decision = decide(side("a"), side("b", described=catalogue(LATENCY, MEMORY)))
+    assert judged(decision, "interval_s").outcome is Outcome.NO_DATA
+    assert judged(decision, "interval_s").note == "candidate: not in the catalogue"
+    assert decision.finding.verdict is Verdict.INCONCLUSIVE
+    assert decision.undecided == ["gating i"]
 
 
 def test_margins_that_were_set_decide_instead_of_the_catalogues() -> None:
     pair = side("a"), side("b", latency_s=1.15)
     for margin, outcome in ((None, Outcome.WORSE), (0.3, Outcome.EQUAL)):
-        found = decide(*pair, margins={} if margin is None else {"latency_s": margin})
-        assert judged(found, "latency_s").outcome is outcome
-        assert found.catalogue.metric("latency_s").margin == (margin or 0.1)
-        assert judged(found, "interval_s").margin_high == pytest.approx(0.1)
+        decision = decide(*pair, margins={} if margin is None else {"latency_s": margin})
+        assert judged(decision, "latency_s").outcome is outcome
+        assert decision.catalogue.metric("latency_s").margin == (margin or 0.1)
+        assert judged(decision, "interval_s").margin_high == pytest.approx(0.1)
     assert of_measured({"latency_s": 0.3, "other_s": 0.2, "memory_bytes": 0.1}, pair[1]) == {
         "latency_s": 0.3,
         "memory_bytes": 0.1,
@@ -158,23 +163,23 @@ def test_margins_that_were_set_decide_instead_of_the_catalogues() -> None:
 
 def test_which_side_is_which() -> None:
     """Turned round, every improvement would be a regression."""
-    found = decide(side("a"), side("b", latency_s=1.5, interval_s=0.5))
-    assert [item.metric_id for item in found.judgements] == ["interval_s", "latency_s", "memory_bytes"]
-    assert [item.outcome for item in found.judgements[:2]] == [Outcome.BETTER, Outcome.WORSE]
-    assert judged(found, "latency_s").change == pytest.approx(0.5)
-    assert judged(found, "latency_s").baseline.value == pytest.approx(1.0)
-    assert judged(found, "latency_s").candidate.value == pytest.approx(1.5)
-    assert (found.labels, found.finding.verdict) == (("a", "b"), Verdict.FAIL)
-    assert found.finding.sentence.startswith("b is worse than a: gating l +50.0 %")
-    assert (found.baseline.version, found.candidate.version) == ("a", "b")
-    assert [item.p_worse_adjusted is None for item in found.judgements] == [False, False, True]
-    assert [item.q_different is None for item in found.judgements] == [False, False, False]
+    decision = decide(side("a"), side("b", latency_s=1.5, interval_s=0.5))
+    assert [item.metric_id for item in decision.judgements] == ["interval_s", "latency_s", "memory_bytes"]
+    assert [item.outcome for item in decision.judgements[:2]] == [Outcome.BETTER, Outcome.WORSE]
+    assert judged(decision, "latency_s").change == pytest.approx(0.5)
+    assert judged(decision, "latency_s").baseline.value == pytest.approx(1.0)
+    assert judged(decision, "latency_s").candidate.value == pytest.approx(1.5)
+    assert (decision.labels, decision.finding.verdict) == (("a", "b"), Verdict.FAIL)
+    assert decision.finding.sentence.startswith("b is worse than a: gating l +50.0 %")
+    assert (decision.baseline.version, decision.candidate.version) == ("a", "b")
+    assert [item.p_worse_adjusted is None for item in decision.judgements] == [False, False, True]
+    assert [item.q_different is None for item in decision.judgements] == [False, False, False]
 
 
 def test_what_keeps_the_verdict_open_is_named_and_nothing_else() -> None:
     """A release engineer is told what to measure again: not what is settled, and no diagnostic."""
-    found = decide(side("a"), side("b", latency_s=0.5, memory_bytes=2.0))
-    assert (found.undecided, found.finding.verdict) == ([], Verdict.PASS)
+    decision = decide(side("a"), side("b", latency_s=0.5, memory_bytes=2.0))
+    assert (decision.undecided, decision.finding.verdict) == ([], Verdict.PASS)
     assert decide(side("a"), side("b", latency_s=1.5)).undecided == ["gating l"]
     noisy = decide(side("a", NOISY), side("b", NOISY))
     assert {item.outcome for item in noisy.judgements} == {Outcome.INCONCLUSIVE}
@@ -184,15 +189,15 @@ def test_what_keeps_the_verdict_open_is_named_and_nothing_else() -> None:
 def test_a_metric_judged_by_two_statistics_is_judged_twice() -> None:
     both = catalogue(gating("latency_s", statistics=["mean", "p99"], judged_by=["p99", "mean"]))
     pair = side("a", described=both), side("b", described=both)
-    for one in [*pair[0], *pair[1]]:
-        summary = one._summaries["latency_s"]
+    for synthetic in [*pair[0], *pair[1]]:
+        summary = synthetic._summaries["latency_s"]
         summary.estimates["p99"] = Estimate(value=9.0, standard_error=None, method="")
-    found = decide(*pair)
-    assert [(item.statistic, item.baseline.value) for item in found.judgements] == [
+    decision = decide(*pair)
+    assert [(item.statistic, item.baseline.value) for item in decision.judgements] == [
         ("p99", 9.0),
         ("mean", pytest.approx(1.0)),
     ]
-    assert len(found.family.adjusted) == 2
+    assert len(decision.family.adjusted) == 2
 
 
 def test_only_what_gates_is_in_the_family() -> None:
@@ -207,14 +212,14 @@ def test_only_what_gates_is_in_the_family() -> None:
 
 def test_sides_of_different_workloads_are_shown_and_not_judged() -> None:
     baseline, candidate = side("a"), side("b", latency_s=1.5)
-    for one in candidate:
-        one.manifest.workload = {**one.manifest.workload, "load.rate": 1, "window.start_s": 7}
-    found = decide(baseline, candidate)
-    assert found.finding.verdict is Verdict.INVALID
-    failed = {gate.id for gate in found.gates if gate.status is GateStatus.FAIL}
+    for synthetic in candidate:
+        synthetic.manifest.workload = {**synthetic.manifest.workload, "load.rate": 1, "window.start_s": 7}
+    decision = decide(baseline, candidate)
+    assert decision.finding.verdict is Verdict.INVALID
+    failed = {gate.id for gate in decision.gates if gate.status is GateStatus.FAIL}
     assert failed == {"workload_equal", "window_equal"}
-    assert found.workload_differences == {"load.rate": [None, 1], "window.start_s": [30, 7]}
-    for item in found.judgements:
+    assert decision.workload_differences == {"load.rate": [None, 1], "window.start_s": [30, 7]}
+    for item in decision.judgements:
         assert item.outcome is Outcome.INCONCLUSIVE
         assert item.note == "not judged: the workloads differ, the analysis windows differ"
         assert (item.change, item.p_worse, item.p_different, item.gating) == (
@@ -223,28 +228,28 @@ def test_sides_of_different_workloads_are_shown_and_not_judged() -> None:
             None,
             item.metric_id != "memory_bytes",
         )
-    assert judged(found, "latency_s").candidate.value == pytest.approx(1.5)
-    assert found.family.adjusted == (None, None)
+    assert judged(decision, "latency_s").candidate.value == pytest.approx(1.5)
+    assert decision.family.adjusted == (None, None)
 
 
 def test_the_figures_of_sides_that_passed_no_run_are_shown_and_not_judged() -> None:
     """Either, or both: whose it was is told."""
-    for failed, told in (
+    for failed, expected in (
         ((0,), "the baseline"),
         ((1,), "the candidate"),
         ((0, 1), "the baseline passed no run, the candidate"),
     ):
         pair = side("a"), side("b", latency_s=1.5)
         for place in failed:
-            for one in pair[place]:
-                one.manifest.status = Status.FAILED
-        found = decide(*pair)
-        assert {item.note for item in found.judgements} == {f"not judged: {told} passed no run"}
-        assert found.failures.sentence in found.finding.sentence
-        assert found.failures.sentence.count("failed 3 of 3 runs") == len(failed)
-        assert {item.outcome for item in found.judgements} == {Outcome.INCONCLUSIVE}
-        assert judged(found, "latency_s").baseline.value == pytest.approx(1.0)
-        assert judged(found, "latency_s").candidate.per_run == pytest.approx(spread(1.5, QUIET))
+            for synthetic in pair[place]:
+                synthetic.manifest.status = Status.FAILED
+        decision = decide(*pair)
+        assert {item.note for item in decision.judgements} == {f"not judged: {expected} passed no run"}
+        assert decision.failures.sentence in decision.finding.sentence
+        assert decision.failures.sentence.count("failed 3 of 3 runs") == len(failed)
+        assert {item.outcome for item in decision.judgements} == {Outcome.INCONCLUSIVE}
+        assert judged(decision, "latency_s").baseline.value == pytest.approx(1.0)
+        assert judged(decision, "latency_s").candidate.per_run == pytest.approx(spread(1.5, QUIET))
 
 
 def test_only_what_a_condition_makes_incomparable_is_not_judged() -> None:
@@ -253,19 +258,19 @@ def test_only_what_a_condition_makes_incomparable_is_not_judged() -> None:
     baseline = side("a", described=described)
     candidate = side("b", described=described, latency_s=1.5)
     for name, runs in (("old", baseline), ("new", candidate)):
-        for one in runs:
-            one.manifest.conditions = {"clock": name}
-    found = decide(baseline, candidate)
-    latency = judged(found, "latency_s")
+        for synthetic in runs:
+            synthetic.manifest.conditions = {"clock": name}
+    decision = decide(baseline, candidate)
+    latency = judged(decision, "latency_s")
     assert latency.outcome is Outcome.NOT_COMPARABLE
     assert latency.note == "not comparable: clock differs (old against new)"
     assert (latency.gating, latency.change) == (True, None)
     assert latency.candidate.value == pytest.approx(1.5)
-    assert judged(found, "interval_s").outcome is Outcome.EQUAL
-    assert [(item.id, item.baseline, item.candidate) for item in found.condition_differences] == [
+    assert judged(decision, "interval_s").outcome is Outcome.EQUAL
+    assert [(item.id, item.baseline, item.candidate) for item in decision.condition_differences] == [
         ("clock", "old", "new")
     ]
-    assert found.undecided == ["gating l"]
+    assert decision.undecided == ["gating l"]
 
 
 # --- beside what ----------------------------------------------------------------------------------------------------
@@ -275,11 +280,11 @@ def test_the_archive_is_that_of_the_baselines_machine_and_without_the_runs_compa
     """One run per side: whether 15 % is worse depends on the noise that the archive shows."""
     only = catalogue(LATENCY)
 
-    def one(version: str, number: int, mean: float) -> SyntheticRun:
+    def version_run(version: str, number: int, mean: float) -> SyntheticRun:
         return run(version, number, {"latency_s": mean}, only)
 
-    baseline, candidate = [one("a", 0, 1.0)], [one("b", 0, 1.2)]
-    quiet = [one("h", number, value) for number, value in enumerate([1.0, 1.004, 0.996, 1.002, 0.998] * 2)]
+    baseline, candidate = [version_run("a", 0, 1.0)], [version_run("b", 0, 1.2)]
+    quiet = [version_run("h", number, value) for number, value in enumerate([1.0, 1.004, 0.996, 1.002, 0.998] * 2)]
     assert judged(decide(baseline, candidate), "latency_s").noise.startswith("assumed")
     with_archive = decide(baseline, candidate, quiet)
     assert with_archive.finding.verdict is Verdict.FAIL
@@ -290,9 +295,9 @@ def test_the_archive_is_that_of_the_baselines_machine_and_without_the_runs_compa
     again = decide(baseline, candidate, [*quiet, *baseline, *candidate])
     assert judged(again, "latency_s") == judged(with_archive, "latency_s")
     for own in (baseline, candidate):
-        alike = [*own, *(one(own[0].manifest.subject.version, number, 9.0) for number in (1,))]
+        alike = [*own, *(version_run(own[0].manifest.subject.version, number, 9.0) for number in (1,))]
         assert judged(decide(baseline, candidate, alike), "latency_s").noise.startswith("assumed")
-    elsewhere = [one("h", number, value) for number, value in enumerate([1.0, 1.004, 0.996])]
+    elsewhere = [version_run("h", number, value) for number, value in enumerate([1.0, 1.004, 0.996])]
     for other in elsewhere:
         other.manifest.host = other.manifest.host.model_copy(update={"cores": 64})
     assert judged(decide(baseline, candidate, elsewhere), "latency_s").noise.startswith("assumed")
@@ -300,11 +305,11 @@ def test_the_archive_is_that_of_the_baselines_machine_and_without_the_runs_compa
 
 def test_every_look_at_an_experiment_is_accounted_for() -> None:
     """Without it, an experiment that is looked at until it fails fails in the end."""
-    found = looked_at(NOISY)
-    assert found.family.table is not None
-    assert found.family.table.looks == Looks(((2, 2), (3, 3)), 6)
+    decision = looked_at(NOISY)
+    assert decision.family.table is not None
+    assert decision.family.table.looks == Looks(((2, 2), (3, 3)), 6)
     loose = looked_at(NOISY, ExperimentLength(most=3, stops_early=False))
-    assert found.family.level < loose.family.level
+    assert decision.family.level < loose.family.level
 
 
 def test_the_chances_of_a_decision_are_told_for_the_looks_that_are_still_to_come() -> None:
@@ -318,5 +323,5 @@ def test_the_chances_of_a_decision_are_told_for_the_looks_that_are_still_to_come
 
 
 def test_without_known_noise_there_are_no_chances() -> None:
-    found = looked_at(QUIET, runs=(1, 1))
-    assert (found.family.table, found.chances()) == (None, {})
+    decision = looked_at(QUIET, runs=(1, 1))
+    assert (decision.family.table, decision.chances()) == (None, {})

@@ -40,9 +40,9 @@ def _gate(*, conclusive: bool, kind: GateKind = GateKind.SUBJECT, measured: str 
 
 def _spoil(runs: Sequence[SyntheticRun], status: Status = Status.FAILED, measured: str = DEATH) -> None:
     kind = GateKind.SUBJECT if status is Status.FAILED else GateKind.INSTRUMENT
-    for one in runs:
-        one.manifest.gates.append(_gate(conclusive=status is Status.FAILED, kind=kind, measured=measured))
-        one.manifest.status = status
+    for run in runs:
+        run.manifest.gates.append(_gate(conclusive=status is Status.FAILED, kind=kind, measured=measured))
+        run.manifest.status = status
 
 
 def _compared(
@@ -56,14 +56,14 @@ def _compared(
 
 
 def test_a_candidate_that_fails_a_run_which_the_baseline_passes_fails() -> None:
-    found = _compared(candidate=1)
-    assert found.verdict is Verdict.FAIL
-    logs = f"look at `raw/logs` of the run {found.candidate.runs[0].run_id}"
-    assert found.sentence == f"v1.0.1 failed 1 of 3 runs: {DEATH}; v0.38.17 failed none of 3; {logs}"
-    told = "v1.0.1 may be worse than v0.38.17 by more than the margin: extra rounds +0.053"
-    assert any(text.startswith(told) for text in found.reasons), "the metrics are told all the same"
-    assert [run.status for run in found.candidate.runs] == [Status.FAILED, Status.VALID, Status.VALID]
-    assert any("raw/logs" in text for text in found.advice)
+    comparison = _compared(candidate=1)
+    assert comparison.verdict is Verdict.FAIL
+    logs = f"look at `raw/logs` of the run {comparison.candidate.runs[0].run_id}"
+    assert comparison.sentence == f"v1.0.1 failed 1 of 3 runs: {DEATH}; v0.38.17 failed none of 3; {logs}"
+    expected = "v1.0.1 may be worse than v0.38.17 by more than the margin: extra rounds +0.053"
+    assert any(text.startswith(expected) for text in comparison.reasons), "the metrics are told all the same"
+    assert [run.status for run in comparison.candidate.runs] == [Status.FAILED, Status.VALID, Status.VALID]
+    assert any("raw/logs" in text for text in comparison.advice)
 
 
 def test_a_pipeline_sees_the_failed_runs_as_a_case() -> None:
@@ -80,17 +80,17 @@ def test_a_pipeline_sees_the_failed_runs_as_a_case() -> None:
 
 
 def test_the_figures_of_failed_runs_are_in_no_metric_and_that_is_said() -> None:
-    found = _compared(candidate=1)
-    assert all(len(item.candidate.per_run) == 2 for item in found.judgements)
-    assert any("failed runs are excluded from all metrics" in text for text in found.reasons)
+    comparison = _compared(candidate=1)
+    assert all(len(item.candidate.per_run) == 2 for item in comparison.judgements)
+    assert any("failed runs are excluded from all metrics" in text for text in comparison.reasons)
 
 
 def test_a_candidate_that_fails_all_runs_fails_and_has_no_judged_metric() -> None:
-    found = _compared(candidate=3)
-    assert found.verdict is Verdict.FAIL
-    assert found.sentence.startswith("v1.0.1 failed 3 of 3 runs: ")
-    assert {item.outcome for item in found.judgements} == {Outcome.INCONCLUSIVE}
-    assert {item.note for item in found.judgements} == {"not judged: the candidate passed no run"}
+    comparison = _compared(candidate=3)
+    assert comparison.verdict is Verdict.FAIL
+    assert comparison.sentence.startswith("v1.0.1 failed 3 of 3 runs: ")
+    assert {item.outcome for item in comparison.judgements} == {Outcome.INCONCLUSIVE}
+    assert {item.note for item in comparison.judgements} == {"not judged: the candidate passed no run"}
 
 
 def test_better_figures_do_not_save_a_candidate_that_fails_runs() -> None:
@@ -98,28 +98,28 @@ def test_better_figures_do_not_save_a_candidate_that_fails_runs() -> None:
 
 
 def test_worse_figures_are_told_beside_the_failed_runs() -> None:
-    found = _compared(candidate=1, factors={"tx_latency_s": 1.5})
-    assert found.verdict is Verdict.FAIL
-    assert "; and v1.0.1 is worse than v0.38.17: tx latency" in found.sentence
+    comparison = _compared(candidate=1, factors={"tx_latency_s": 1.5})
+    assert comparison.verdict is Verdict.FAIL
+    assert "; and v1.0.1 is worse than v0.38.17: tx latency" in comparison.sentence
 
 
 def test_a_baseline_that_fails_is_a_weak_anchor_and_the_metrics_decide() -> None:
-    found = _compared(baseline=1)
-    assert found.verdict is Verdict.PASS
-    assert found.sentence.startswith("All 8 gating metrics of v1.0.1 are shown to be within their margins")
-    assert found.sentence.endswith(f"; however, v0.38.17 failed 1 of 3 runs: {DEATH}; v1.0.1 failed none of 3")
-    assert any("a baseline with failed runs is a weak reference" in text for text in found.reasons)
+    comparison = _compared(baseline=1)
+    assert comparison.verdict is Verdict.PASS
+    assert comparison.sentence.startswith("All 8 gating metrics of v1.0.1 are shown to be within their margins")
+    assert comparison.sentence.endswith(f"; however, v0.38.17 failed 1 of 3 runs: {DEATH}; v1.0.1 failed none of 3")
+    assert any("a baseline with failed runs is a weak reference" in text for text in comparison.reasons)
     screen = io.StringIO()
-    print_document(comparison_document(found), Console(file=screen, width=120))
+    print_document(comparison_document(comparison), Console(file=screen, width=120))
     assert f"v0.38.17 failed 1 of 3 runs: {DEATH}" in " ".join(screen.getvalue().split())
     assert _compared(baseline=1, factors={"tx_latency_s": 1.5}).verdict is Verdict.FAIL
 
 
 def test_a_baseline_without_a_passed_run_is_nothing_to_compare_with() -> None:
-    found = _compared(baseline=3)
-    assert found.verdict is Verdict.INCONCLUSIVE
-    assert any("v0.38.17 passed no run" in text for text in found.reasons)
-    assert found.sentence.startswith("v0.38.17 failed 3 of 3 runs: ")
+    comparison = _compared(baseline=3)
+    assert comparison.verdict is Verdict.INCONCLUSIVE
+    assert any("v0.38.17 passed no run" in text for text in comparison.reasons)
+    assert comparison.sentence.startswith("v0.38.17 failed 3 of 3 runs: ")
 
 
 @pytest.mark.parametrize(
@@ -135,21 +135,21 @@ def test_a_baseline_without_a_passed_run_is_nothing_to_compare_with() -> None:
 def test_where_both_fail_nobody_passes_and_fisher_says_who_fails_more(
     baseline: int, candidate: int, repetitions: int, verdict: Verdict
 ) -> None:
-    found = _compared(baseline, candidate, repetitions=repetitions)
-    assert found.verdict is verdict
-    assert f"v1.0.1 failed {candidate} of {repetitions} runs" in found.sentence
-    assert f"v0.38.17 failed {baseline} of {repetitions} runs" in found.sentence
+    comparison = _compared(baseline, candidate, repetitions=repetitions)
+    assert comparison.verdict is verdict
+    assert f"v1.0.1 failed {candidate} of {repetitions} runs" in comparison.sentence
+    assert f"v0.38.17 failed {baseline} of {repetitions} runs" in comparison.sentence
     more = "fails more often" if verdict is Verdict.FAIL else "is not shown to fail more often"
-    assert any(f"v1.0.1 {more} than v0.38.17 (Fisher's exact test" in text for text in found.reasons)
+    assert any(f"v1.0.1 {more} than v0.38.17 (Fisher's exact test" in text for text in comparison.reasons)
 
 
 def test_invalid_runs_are_no_failures() -> None:
     left, right = sides(run_noise=QUIET)
     _spoil(right[:1], Status.INVALID)
-    found = compare(left, right, tool_version="test")
-    assert found.verdict is not Verdict.FAIL
-    assert "failed" not in found.sentence
-    assert any(f"the candidate's run {right[0].manifest.run_id} is not judged" in text for text in found.reasons)
+    comparison = compare(left, right, tool_version="test")
+    assert comparison.verdict is not Verdict.FAIL
+    assert "failed" not in comparison.sentence
+    assert any(f"the candidate's run {right[0].manifest.run_id} is not judged" in text for text in comparison.reasons)
 
 
 def test_a_failed_run_does_not_make_a_side_too_small_to_be_judged() -> None:
@@ -157,9 +157,9 @@ def test_a_failed_run_does_not_make_a_side_too_small_to_be_judged() -> None:
     left, right = sides()
     _spoil(right[:2])
     _spoil(right[2:], Status.INVALID)
-    found = compare(left, right, tool_version="test")
-    assert found.verdict is Verdict.FAIL
-    gate = next(gate for gate in found.gates if gate.id == "candidate_runs_valid")
+    comparison = compare(left, right, tool_version="test")
+    assert comparison.verdict is Verdict.FAIL
+    gate = next(gate for gate in comparison.gates if gate.id == "candidate_runs_valid")
     assert (gate.status, gate.measured) == (GateStatus.WARN, "2 of 3 runs, 2 of them failed")
     assert gate.detail.startswith(right[2].manifest.run_id)
 
@@ -167,19 +167,19 @@ def test_a_failed_run_does_not_make_a_side_too_small_to_be_judged() -> None:
 def test_sides_that_must_not_be_compared_stay_invalid() -> None:
     left, right = sides()
     _spoil(right[:1])
-    for one in right:
-        one.manifest.workload["load.rate_tx_per_s"] = 1
-    found = compare(left, right, tool_version="test")
-    assert found.verdict is Verdict.INVALID
-    assert any("v1.0.1 failed 1 of 3 runs" in text for text in found.reasons)
+    for run in right:
+        run.manifest.workload["load.rate_tx_per_s"] = 1
+    comparison = compare(left, right, tool_version="test")
+    assert comparison.verdict is Verdict.INVALID
+    assert any("v1.0.1 failed 1 of 3 runs" in text for text in comparison.reasons)
 
 
 def test_many_reasons_are_counted_and_the_first_are_told() -> None:
     left, right = sides()
-    for number, one in enumerate(right):
-        _spoil([one], measured=f"node{number} died")
-    found = compare(left, right, tool_version="test")
-    assert found.sentence.startswith("v1.0.1 failed 3 of 3 runs: node0 died; node1 died, and 1 other reason; ")
+    for number, run in enumerate(right):
+        _spoil([run], measured=f"node{number} died")
+    comparison = compare(left, right, tool_version="test")
+    assert comparison.sentence.startswith("v1.0.1 failed 3 of 3 runs: node0 died; node1 died, and 1 other reason; ")
 
 
 # --- of the runs' manifests alone -----------------------------------------------------------------------------------
@@ -190,8 +190,8 @@ NO_FIGURES = "failed runs are excluded from all metrics: the figures of a broken
 def _side(name: str, passed: int, *causes: str, invalid: int = 0) -> SelectedRuns:
     """A side of so many passed runs, then a failed one for every cause, then invalid ones."""
     runs = [stub_run(name, 1.0, number) for number in range(passed + len(causes) + invalid)]
-    for one, cause in zip(runs[passed:], causes, strict=False):
-        _spoil([one], measured=cause)
+    for run, cause in zip(runs[passed:], causes, strict=False):
+        _spoil([run], measured=cause)
     _spoil(runs[passed + len(causes) :], Status.INVALID, "too slow")
     excluded = {run.manifest.run_id: f"because of {run.manifest.run_id}" for run in runs[passed:]}
     return SelectedRuns(name, [LoadedRun(run) for run in runs], excluded)
@@ -246,13 +246,13 @@ def test_who_failed_how_often_and_what_follows_in_words() -> None:
 def test_failing_more_often_is_judged_by_the_candidates_tail(
     candidate: int, verdict: Verdict | None, more: str
 ) -> None:
-    found = _failures(_side("a", 5, "x"), _side("b", 6 - candidate, *["x"] * candidate))
-    assert found.verdict is verdict
-    assert found.reasons[-2].startswith(more)
-    assert found.reasons[-1] == NO_FIGURES
+    failures = _failures(_side("a", 5, "x"), _side("b", 6 - candidate, *["x"] * candidate))
+    assert failures.verdict is verdict
+    assert failures.reasons[-2].startswith(more)
+    assert failures.reasons[-1] == NO_FIGURES
     if candidate:
-        assert found.reasons[-2].endswith("required 0.05); a candidate with failed runs does not pass")
-        assert [text[:11] for text in found.reasons[:-2]] == ["failed by B", "failed by A"]
+        assert failures.reasons[-2].endswith("required 0.05); a candidate with failed runs does not pass")
+        assert [text[:11] for text in failures.reasons[:-2]] == ["failed by B", "failed by A"]
 
 
 def test_a_candidate_that_fails_less_often_than_its_baseline_is_no_failure() -> None:
@@ -262,18 +262,18 @@ def test_a_candidate_that_fails_less_often_than_its_baseline_is_no_failure() -> 
 def test_a_probability_of_exactly_five_percent_is_a_failure() -> None:
     """Two of 20 runs failed, the candidate's only one among them: p = 19 / comb(20, 2) = 0.1; two of 40: 0.05."""
     assert _failures(_side("a", 18, "x"), _side("b", 0, "x")).verdict is Verdict.INCONCLUSIVE
-    found = _failures(_side("a", 38, "x"), _side("b", 0, "x"))
-    assert found.verdict is Verdict.FAIL
-    assert found.reasons[-2].startswith("B fails more often than A ")
+    failures = _failures(_side("a", 38, "x"), _side("b", 0, "x"))
+    assert failures.verdict is Verdict.FAIL
+    assert failures.reasons[-2].startswith("B fails more often than A ")
 
 
 def test_equal_causes_are_told_once_and_two_at_most() -> None:
-    def told(*causes: str) -> str:
+    def sentence_of(*causes: str) -> str:
         return _failures(_side("a", 1), _side("b", 0, *causes)).sentence.removesuffix("; A failed none of 1")
 
-    assert told("x", "y", "x") == "B failed 3 of 3 runs: x; y"
-    assert told("x", "y", "z", "z") == "B failed 4 of 4 runs: x; y, and 1 other reason"
-    assert told("x", "y", "z", "w") == "B failed 4 of 4 runs: x; y, and 2 other reasons"
+    assert sentence_of("x", "y", "x") == "B failed 3 of 3 runs: x; y"
+    assert sentence_of("x", "y", "z", "z") == "B failed 4 of 4 runs: x; y, and 1 other reason"
+    assert sentence_of("x", "y", "z", "w") == "B failed 4 of 4 runs: x; y, and 2 other reasons"
 
 
 def test_the_cause_of_a_failed_run_is_what_its_deciding_gate_found() -> None:
@@ -297,14 +297,14 @@ def test_the_cause_of_a_failed_run_is_what_its_deciding_gate_found() -> None:
 def test_a_node_that_needed_three_tries_is_among_the_reasons_of_any_verdict() -> None:
     """It fails nothing, and whoever signs the release must know it."""
     baseline, candidate = sides(repetitions=3, run_noise=0.002)
-    told = "the application of node1 exited with code 1"
+    cause = "the application of node1 exited with code 1"
     warned = Gate(
-        id="started", label="every node started at the first try", status=GateStatus.WARN, measured=told,
+        id="started", label="every node started at the first try", status=GateStatus.WARN, measured=cause,
         limit="no failed try", kind=GateKind.SUBJECT,
     )  # fmt: skip
     candidate[1].manifest.gates.append(warned)
     finding = decide(baseline, candidate).finding
     assert finding.verdict is Verdict.PASS
-    sentence = f"the candidate did not meet in 1 of 3 runs: every node started at the first try ({told})"
+    sentence = f"the candidate did not meet in 1 of 3 runs: every node started at the first try ({cause})"
     assert sentence in finding.reasons
     assert not any("first try" in reason for reason in decide(*sides(run_noise=0.002)).finding.reasons)

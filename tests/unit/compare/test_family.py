@@ -26,13 +26,13 @@ GATING = metric(gating=True)
 
 
 def _gated(
-    left: Sequence[float | None], right: Sequence[float | None], one: Metric = GATING, p_worse: float | None = None
+    left: Sequence[float | None], right: Sequence[float | None], metric: Metric = GATING, p_worse: float | None = None
 ) -> Gated:
     """A gating metric's runs; with ``p_worse`` it is judged to have that p-value."""
     baseline, candidate = side(left), side(right)
-    judgement = judge(one, "mean", baseline, candidate, Bench())
+    judgement = judge(metric, "mean", baseline, candidate, Bench())
     changed = judgement.model_copy(update={"p_worse": judgement.p_worse if p_worse is None else p_worse})
-    return Gated(one, "mean", baseline, candidate, changed)
+    return Gated(metric, "mean", baseline, candidate, changed)
 
 
 def _bench(*runs: tuple[int, int], planned: int | None = None) -> Bench:
@@ -80,9 +80,9 @@ def test_a_positive_metrics_column_is_its_logarithms_with_worse_up(
 @pytest.mark.parametrize(("better", "sign"), [(Better.LOWER, 1.0), (Better.HIGHER, -1.0)])
 def test_a_counts_column_is_in_its_unit_though_it_is_compared_by_the_ratio(better: Better, sign: float) -> None:
     """A tenth of the baseline's pooled rate of 0.03."""
-    one = metric(Kind.COUNT, better, gating=True)
+    some_metric = metric(Kind.COUNT, better, gating=True)
     left, right = counts([20.0, 40.0]), counts([30.0, 60.0])
-    column = Gated(one, "mean", left, right, judge(one, "mean", left, right, Bench())).column
+    column = Gated(some_metric, "mean", left, right, judge(some_metric, "mean", left, right, Bench())).column
     assert column.working is Working.DIFFERENCE
     assert column.baseline.tolist() == pytest.approx([sign * 0.02, sign * 0.04])
     assert column.candidate.tolist() == pytest.approx([sign * 0.03 - 0.003, sign * 0.06 - 0.003])
@@ -103,11 +103,11 @@ def test_without_noise_to_rotate_holms_method_has_what_is_left_of_the_error(p: f
     """One run was planned a side and one added: at the second look only what the first one left may be spent."""
     looks = Looks(((1, 1), (2, 2)), 1)
     before, level = spent(looks, worse=True)
-    found = family_of([_gated([1.0], [1.0], p_worse=one) for one in (0.5, p)], Bench(looks=looks))
-    assert found.adjusted == (0.5, 2.0 * p)
-    assert found.level == pytest.approx(level - before)
-    assert found.level == pytest.approx(0.001)
-    assert (found.is_worse, found.table, found.together) == (is_worse, None, ())
+    metric_family = family_of([_gated([1.0], [1.0], p_worse=level) for level in (0.5, p)], Bench(looks=looks))
+    assert metric_family.adjusted == (0.5, 2.0 * p)
+    assert metric_family.level == pytest.approx(level - before)
+    assert metric_family.level == pytest.approx(0.001)
+    assert (metric_family.is_worse, metric_family.table, metric_family.together) == (is_worse, None, ())
 
 
 def test_before_the_last_planned_look_a_part_of_the_error_is_kept() -> None:
@@ -131,34 +131,34 @@ def test_two_metrics_of_which_one_is_in_the_table_share_the_error(
     monkeypatch: pytest.MonkeyPatch, tested: FamilyTest, p_beside: float, *, is_worse: bool, together: tuple[int, ...]
 ) -> None:
     """Each p-value counts twice, and is held against the level of the look; at it, it is worse."""
-    asked: list[list[float]] = []
+    p_values: list[list[float]] = []
 
     def test(_: RunTable, alone: list[float]) -> FamilyTest:
-        asked.append(alone)
+        p_values.append(alone)
         return tested
 
     monkeypatch.setattr(RunTable, "test", test)
     beside = _gated([1.0, None], [1.0, 1.0], p_worse=p_beside)
-    found = family_of([beside, _gated([1.0, 1.1], [1.0, 1.1], p_worse=0.3)], _bench((2, 2)))
-    assert asked == [[0.3]]
-    assert found.adjusted == pytest.approx((min(1.0, 2.0 * p_beside), min(1.0, 2.0 * tested.adjusted[0])))
-    assert (found.level, found.is_worse, found.together) == (0.02, is_worse, together)
-    assert found.table is not None
-    assert found.table.looks == Looks(((2, 2),), 2)
+    metric_family = family_of([beside, _gated([1.0, 1.1], [1.0, 1.1], p_worse=0.3)], _bench((2, 2)))
+    assert p_values == [[0.3]]
+    assert metric_family.adjusted == pytest.approx((min(1.0, 2.0 * p_beside), min(1.0, 2.0 * tested.adjusted[0])))
+    assert (metric_family.level, metric_family.is_worse, metric_family.together) == (0.02, is_worse, together)
+    assert metric_family.table is not None
+    assert metric_family.table.looks == Looks(((2, 2),), 2)
 
 
 @pytest.mark.parametrize(("times", "is_worse"), [(1.0, True), (1.01, False)])
 def test_a_p_value_at_the_level_itself_is_worse(times: float, *, is_worse: bool) -> None:
     level = spent(Looks(((1, 1),), 1), worse=True)[0]
-    found = family_of([_gated([1.0], [1.0], p_worse=times * level)], _bench((1, 1)))
-    assert found.is_worse is is_worse
+    metric_family = family_of([_gated([1.0], [1.0], p_worse=times * level)], _bench((1, 1)))
+    assert metric_family.is_worse is is_worse
 
 
 def test_a_metric_without_data_makes_no_failure_easier() -> None:
     """It counts with p = 1 among those that Holm's method corrects, and has none of its own."""
     lost = Gated(GATING, "mean", side([None]), side([1.0]), _unjudged())
-    found = family_of([_gated([1.0], [1.0], p_worse=0.01), lost], _bench((1, 1)))
-    assert found.adjusted == (0.02, None)
+    metric_family = family_of([_gated([1.0], [1.0], p_worse=0.01), lost], _bench((1, 1)))
+    assert metric_family.adjusted == (0.02, None)
     table = family_of([_gated([1.0, 1.01], [1.0, 1.02]), lost], _bench((2, 2)))
     alone = family_of([_gated([1.0, 1.01], [1.0, 1.02])], _bench((2, 2)))
     assert table.adjusted[1] is None
@@ -177,10 +177,10 @@ def test_what_cannot_stand_in_the_table_enters_by_bonferroni() -> None:
     quiet = _gated([1.0, 1.01, 1.0], [1.0, 1.0, 1.01])
     for p, is_worse in ((0.0001, True), (0.4, False)):
         partial = _gated([1.0, None, 1.0], [1.0, 1.0, 1.0], p_worse=p)
-        found = family_of([partial, quiet], _bench((3, 3)))
-        assert found.adjusted[0] == pytest.approx(2.0 * p)
-        assert found.is_worse is is_worse
-        assert found.together == ()
+        metric_family = family_of([partial, quiet], _bench((3, 3)))
+        assert metric_family.adjusted[0] == pytest.approx(2.0 * p)
+        assert metric_family.is_worse is is_worse
+        assert metric_family.together == ()
     sure = family_of([_gated([1.0, None], [1.0, 1.0], p_worse=0.7), _gated([1.0, 1.01], [1.0, 1.01])], _bench((2, 2)))
     assert sure.adjusted[0] == 1.0
 
@@ -203,9 +203,9 @@ def test_metrics_that_fail_together_are_named_by_their_places_among_all() -> Non
     candidate[:, [0, 2, 4]] += 0.03 + 1.3 * 0.02
     table = [_gated(np.exp(baseline[:, i]).tolist(), np.exp(candidate[:, i]).tolist()) for i in range(5)]
     partial = _gated([1.0, None, 1.0, 1.0, 1.0, 1.0], [1.0] * 6)
-    found = family_of([partial, *table], _bench((6, 6)))
-    assert found.is_worse
-    assert set(found.together) == {1, 3, 5}
+    metric_family = family_of([partial, *table], _bench((6, 6)))
+    assert metric_family.is_worse
+    assert set(metric_family.together) == {1, 3, 5}
 
 
 # --- the archive ----------------------------------------------------------------------------------------------------
@@ -326,9 +326,9 @@ def test_few_runs_of_a_new_experiment_are_told_to_the_run(monkeypatch: pytest.Mo
 def test_of_many_runs_of_a_new_experiment_one_in_twenty_may_be_too_many(
     monkeypatch: pytest.MonkeyPatch, enough: int
 ) -> None:
-    found = _anew(monkeypatch, enough)
-    assert found is not None
-    assert enough <= found <= min(200, 1.05 * enough)
+    enough_runs = _anew(monkeypatch, enough)
+    assert enough_runs is not None
+    assert enough <= enough_runs <= min(200, 1.05 * enough)
 
 
 def test_more_runs_than_anybody_makes_are_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -338,6 +338,6 @@ def test_more_runs_than_anybody_makes_are_not_told(monkeypatch: pytest.MonkeyPat
 def test_a_forecast_is_that_of_the_table() -> None:
     table = RunTable.of([_gated([1.0, 1.02, 0.99], [1.05, 1.08, 1.02])], _bench((3, 3), planned=5))
     assert table is not None
-    found = table.forecast([4, 5])
-    assert list(found.decided) == [4, 5]
-    assert 0.0 < found.decided[4] <= found.decided[5] <= 1.0
+    forecast = table.forecast([4, 5])
+    assert list(forecast.decided) == [4, 5]
+    assert 0.0 < forecast.decided[4] <= forecast.decided[5] <= 1.0

@@ -29,18 +29,18 @@ def _alarms(*more: SyntheticRun) -> FalseAlarms:
 
 
 def test_every_re_run_is_judged_against_the_run_before_it_and_noise_raises_no_alarm() -> None:
-    found = _alarms()
+    alarms = _alarms()
     names = ["v1.1, 2020-02-01 and 2020-03-01", "v1.4, 2020-06-01 and 2020-07-01", "v1.7, 2020-10-01 and 2020-11-01"]
-    assert found == FalseAlarms(pairs=names, figures=18, gating=9)
+    assert alarms == FalseAlarms(pairs=names, figures=18, gating=9)
     assert re_run_alarms(history()[0], history(reruns=0), Past()) == FalseAlarms()
     runs = history()
-    assert re_run_alarms(runs[2], runs, Past()) == found, "a run that says what is meant is one of them"
+    assert re_run_alarms(runs[2], runs, Past()) == alarms, "a run that says what is meant is one of them"
 
 
 def test_a_run_that_is_read_once_for_all_pairs_gives_what_is_asked_of_it() -> None:
-    one = run("v1", 1, [1.0] * 6)
-    one.frames["block"] = pl.DataFrame({"height": [1, 2], "m0_s": [3.0, 4.0]})
-    read = _Read(one)
+    synthetic = run("v1", 1, [1.0] * 6)
+    synthetic.frames["block"] = pl.DataFrame({"height": [1, 2], "m0_s": [3.0, 4.0]})
+    read = _Read(synthetic)
     assert read.samples("block", ["m0_s"]).to_dict(as_series=False) == {"m0_s": [3.0, 4.0]}
     assert read.samples("block").columns == ["height", "m0_s"]
     assert read.summaries() is read.summaries()
@@ -55,9 +55,9 @@ class _Archived(SyntheticRun):
 
 
 def test_values_of_an_archive_are_those_of_the_summaries() -> None:
-    one = run("v1", 1, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-    archived = _Archived(**vars(one))
-    for metric_id, summary in one.summaries().items():
+    synthetic = run("v1", 1, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    archived = _Archived(**vars(synthetic))
+    for metric_id, summary in synthetic.summaries().items():
         for statistic, estimate in summary.estimates.items():
             assert _Read(archived).value(metric_id, statistic) == estimate.value
     assert _Read(archived).value("none", "mean") is None
@@ -65,13 +65,13 @@ def test_values_of_an_archive_are_those_of_the_summaries() -> None:
 
 def test_what_moved_by_more_than_noise_is_counted_and_named() -> None:
     """A pair in which a metric that decides moved is an alarm, however many did."""
-    found = _alarms(_odd("v1.23", 40, 1.12, 1.12))
-    assert (found.figures, found.moved, found.gating, found.alarmed, found.set_aside) == (24, 3, 12, 1, 0)
-    assert (found.worse, found.undecided) == (0, 1)
-    assert [text.partition(":")[0] for text in found.examples] == [
+    alarms = _alarms(_odd("v1.23", 40, 1.12, 1.12))
+    assert (alarms.figures, alarms.moved, alarms.gating, alarms.alarmed, alarms.set_aside) == (24, 3, 12, 1, 0)
+    assert (alarms.worse, alarms.undecided) == (0, 1)
+    assert [text.partition(":")[0] for text in alarms.examples] == [
         f"metric {number} of v1.23, 2022-03-01 and 2023-05-01" for number in (0, 2, 3)
     ]
-    assert found.examples[1].endswith("(90 % interval −10.5 … −3.0 %)")
+    assert alarms.examples[1].endswith("(90 % interval −10.5 … −3.0 %)")
     two = _alarms(_odd("v1.23", 40, 1.12, 1.12), _odd("v1.20", 41, 1 / 1.12, 1 / 1.12))
     assert (len(two.pairs), two.alarmed, two.moved, len(two.examples)) == (5, 2, 2, 2)
     beyond = _alarms(_odd("v1.23", 40, 1.13))
@@ -81,22 +81,22 @@ def test_what_moved_by_more_than_noise_is_counted_and_named() -> None:
 
 
 def test_what_shows_another_set_up_counts_as_neither_right_nor_wrong() -> None:
-    found = _alarms(_odd("v1.23", 40, 1.4), _odd("v1.22", 41, 1.4))
-    assert (found.alarmed, found.moved) == (0, 0)
-    assert found.set_aside > 0
-    assert found.figures + found.set_aside == 6 * len(found.pairs)
+    alarms = _alarms(_odd("v1.23", 40, 1.4), _odd("v1.22", 41, 1.4))
+    assert (alarms.alarmed, alarms.moved) == (0, 0)
+    assert alarms.set_aside > 0
+    assert alarms.figures + alarms.set_aside == 6 * len(alarms.pairs)
     noted = Epoch(system="cometbft", since="2020-11-01T00:00:00Z", text="new hosts", metrics=("m0_s",))
-    made = stepped()
-    assert re_run_alarms(made[0], made, Past()).set_aside == 6
-    assert re_run_alarms(made[0], made, Past([noted])).set_aside == 6
+    runs = stepped()
+    assert re_run_alarms(runs[0], runs, Past()).set_aside == 6
+    assert re_run_alarms(runs[0], runs, Past([noted])).set_aside == 6
 
 
 def test_only_the_newest_pairs_are_judged() -> None:
     runs = history(releases=60, reruns=14)
-    found = re_run_alarms(runs[0], runs, Past())
-    assert len(found.pairs) == MOST_PAIRS
-    assert found.pairs[-1].startswith("v1.40, ")
-    assert found.pairs[0].startswith("v1.7, ")
+    alarms = re_run_alarms(runs[0], runs, Past())
+    assert len(alarms.pairs) == MOST_PAIRS
+    assert alarms.pairs[-1].startswith("v1.40, ")
+    assert alarms.pairs[0].startswith("v1.7, ")
 
 
 def test_margins_that_are_learnt_of_these_re_runs_excuse_none_of_them() -> None:
@@ -108,11 +108,11 @@ def test_margins_that_are_learnt_of_these_re_runs_excuse_none_of_them() -> None:
 def test_more_alarms_than_are_promised_fail_the_check() -> None:
     """Of five pairs two are more than chance, of four one is not."""
     runs = [*history(), _odd("v1.23", 40, 1.12, 1.12)]
-    one = history_check(runs[0], runs, Past(), "test")
-    assert (one.verdict, one.re_runs.alarmed, len(one.re_runs.pairs)) == (Verdict.PASS, 1, 4)
-    assert one.sentence == one.re_runs.rate_sentence
-    assert one.subtitle.endswith(" · 28 runs")
-    assert one.date == "2023-05-01"
+    check = history_check(runs[0], runs, Past(), "test")
+    assert (check.verdict, check.re_runs.alarmed, len(check.re_runs.pairs)) == (Verdict.PASS, 1, 4)
+    assert check.sentence == check.re_runs.rate_sentence
+    assert check.subtitle.endswith(" · 28 runs")
+    assert check.date == "2023-05-01"
     runs.append(_odd("v1.20", 41, 1 / 1.12, 1 / 1.12))
     two = history_check(runs[0], runs, Past(), "test")
     assert (two.verdict, two.re_runs.alarmed, len(two.re_runs.pairs)) == (Verdict.FAIL, 2, 5)
@@ -121,10 +121,10 @@ def test_more_alarms_than_are_promised_fail_the_check() -> None:
 def test_a_check_names_six_of_what_moved_and_says_what_is_against_its_runs() -> None:
     runs = [*history(releases=60, reruns=14), *(run(f"v1.{number}", 20 + number, [1.12] * 6) for number in (57, 59))]
     runs[3].manifest.printed = True
-    found = re_run_alarms(runs[1], runs, Past())
-    assert len(found.examples) > 6
+    alarms = re_run_alarms(runs[1], runs, Past())
+    assert len(alarms.examples) > 6
     check = history_check(runs[1], runs, Past(), "test")
-    assert check.re_runs.examples == found.examples[:6]
+    assert check.re_runs.examples == alarms.examples[:6]
     assert check.caveats.badges == ("PRINTED",)
 
 

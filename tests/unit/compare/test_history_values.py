@@ -37,13 +37,13 @@ def run(version: str, day: int, values: Mapping[str, Value], metrics: Sequence[M
         metrics=list(metrics),
     )
     summaries = {}
-    for one in metrics:
+    for entry in metrics:
         estimates = {}
-        for statistic in one.statistics:
-            told = values.get(f"{one.id}.{statistic}", values.get(one.id))
-            value, error = told if isinstance(told, tuple) else (told, None)
+        for statistic in entry.statistics:
+            figure = values.get(f"{entry.id}.{statistic}", values.get(entry.id))
+            value, error = figure if isinstance(figure, tuple) else (figure, None)
             estimates[statistic] = Estimate(value=value, standard_error=error, method="made up")
-        summaries[one.id] = MetricSummary(metric_id=one.id, distribution=None, estimates=estimates)
+        summaries[entry.id] = MetricSummary(metric_id=entry.id, distribution=None, estimates=estimates)
     return SyntheticRun(described, catalogue, {}, summaries)
 
 
@@ -56,8 +56,8 @@ def epoch(day: int, text: str, **changes: object) -> Epoch:
     return Epoch(**{"system": "cometbft", "since": since, "text": text, **changes})
 
 
-def series(values: Sequence[Value], one: Metric = X, epochs: Sequence[Epoch] = ()) -> HistoryReport:
-    return report([run(f"v{day}", day, {one.id: value}, [one]) for day, value in enumerate(values)], epochs)
+def series(values: Sequence[Value], metric: Metric = X, epochs: Sequence[Epoch] = ()) -> HistoryReport:
+    return report([run(f"v{day}", day, {metric.id: value}, [metric]) for day, value in enumerate(values)], epochs)
 
 
 NOTICED = {"rises": "blocks come {} later", "falls": "blocks come {} sooner"}
@@ -69,26 +69,28 @@ def test_a_history_names_its_releases_and_its_figures() -> None:
     runs[1].manifest.printed = True
     again, later = run("v3", 8, {"x_s": 4.0}), run("v4", 9, {"x_s": 7.0})
     again.manifest.tool_version, later.manifest.tool_version = "0.2.0", "0.3.0"
-    found = report([*reversed(runs), again, later], [epoch(3, "new hosts"), epoch(3, "elsewhere", system="other")])
-    assert found.model_dump(include={"tool_version", "title", "subtitle", "date", "sentence", "false_discoveries"}) == {
+    shown = report([*reversed(runs), again, later], [epoch(3, "new hosts"), epoch(3, "elsewhere", system="other")])
+    assert shown.model_dump(include={"tool_version", "title", "subtitle", "date", "sentence", "false_discoveries"}) == {
         "tool_version": "9.9", "title": "History of CometBFT", "date": "2026-01-05", "false_discoveries": 0.05,
         "subtitle": "profile cometbft/demo · 5 releases · 2026-01-01 to 2026-01-05",
         "sentence": "None of 1 metric changed its level over 5 releases; v4 alone is not judged here; judge it with "
         "`chainmark compare v3 v4`.",
     }  # fmt: skip
-    assert found.caveats.badges == ("PRINTED",)
-    assert [(one.label, one.version, one.started_at[:10], one.run_ids) for one in found.releases] == [
+    assert shown.caveats.badges == ("PRINTED",)
+    assert [
+        (release.label, release.version, release.started_at[:10], release.run_ids) for release in shown.releases
+    ] == [
         *((f"v{day}", f"v{day}", f"2026-01-0{day + 1}", [f"v{day}-{day}"]) for day in range(3)),
         ("v3", "v3", "2026-01-04", ["v3-3", "v3-8"]),
         ("v4", "v4", "2026-01-05", ["v4-4", "v4-9"]),
     ]
-    assert [one.is_printed for one in found.releases] == [False, True, False, False, False]
-    assert [one.notes for one in found.releases] == [[], [], [], ["new hosts"], []]
-    assert [[one.what for one in release.changed] for release in found.releases] == [
+    assert [release.is_printed for release in shown.releases] == [False, True, False, False, False]
+    assert [release.notes for release in shown.releases] == [[], [], [], ["new hosts"], []]
+    assert [[difference.what for difference in release.changed] for release in shown.releases] == [
         [], ["version"], ["version"], ["version", "chainmark"], ["version", "chainmark"],
     ]  # fmt: skip
-    assert found.releases[4].changed[1].model_dump() == {"what": "chainmark", "before": "0.2.0", "after": "0.3.0"}
-    (only,) = found.series
+    assert shown.releases[4].changed[1].model_dump() == {"what": "chainmark", "before": "0.2.0", "after": "0.3.0"}
+    (only,) = shown.series
     assert only.model_dump(exclude={"values"}) == {
         "metric_id": "x_s", "statistic": "mean", "label": "latency", "unit": "s", "better": Better.HIGHER,
         "gating": True, "is_relative": True, "setups": [3], "changes": [],
@@ -105,21 +107,21 @@ def test_fewer_than_four_releases_are_refused_with_how_to_get_more() -> None:
 
 def test_a_build_before_and_after_a_new_set_up_is_two_releases_with_their_days() -> None:
     runs = [run(f"v{day}", day, {"x_s": 1.0}) for day in range(4)] + [run("v2", 7, {"x_s": 1.0})]
-    found = report(runs, [epoch(5, "new hosts")])
-    assert [one.label for one in found.releases] == ["v0", "v1", "v2 of 2026-01-03", "v3", "v2 of 2026-01-08"]
-    assert found.series[0].setups == [4]
+    history = report(runs, [epoch(5, "new hosts")])
+    assert [release.label for release in history.releases] == ["v0", "v1", "v2 of 2026-01-03", "v3", "v2 of 2026-01-08"]
+    assert history.series[0].setups == [4]
     assert len(report(runs).releases) == 4
     at_once = Epoch(system="cometbft", since="2026-01-08T00:00:00Z", text="new hosts")
     both = report(runs, [at_once])
     assert both.series[0].setups == [4], "a run at the very moment is of the new set-up"
-    assert [one.notes for one in both.releases][-1] == ["new hosts"]
+    assert [release.notes for release in both.releases][-1] == ["new hosts"]
 
 
 def test_a_note_stands_at_the_first_release_after_it_alone() -> None:
     at_once = Epoch(system="cometbft", since="2026-01-03T00:00:00Z", text="new hosts")
-    found = series([1.0] * 5, epochs=[at_once, epoch(1, "new clocks")])
-    assert [one.notes for one in found.releases] == [[], ["new clocks"], ["new hosts"], [], []]
-    assert found.series[0].setups == [1, 2]
+    history = series([1.0] * 5, epochs=[at_once, epoch(1, "new clocks")])
+    assert [release.notes for release in history.releases] == [[], ["new clocks"], ["new hosts"], [], []]
+    assert history.series[0].setups == [1, 2]
 
 
 def test_a_set_up_that_nobody_noted_is_another_one_for_the_figures_that_show_it() -> None:
@@ -127,33 +129,37 @@ def test_a_set_up_that_nobody_noted_is_another_one_for_the_figures_that_show_it(
     noise, metrics = random.Random(5), [X, metric(id="y_s", order=2)]
     versions = [f"v{number}" for number in range(14)] + [f"v{number}" for number in range(13, 20)]
     runs = [
-        run(version, day, {one.id: math.exp(noise.gauss(0.0, 0.01)) for one in metrics}, metrics)
+        run(version, day, {metric.id: math.exp(noise.gauss(0.0, 0.01)) for metric in metrics}, metrics)
         for day, version in enumerate(versions)
     ]
-    for one in runs[14:]:
-        estimate = one.summaries()["x_s"].estimates["mean"]
+    for synthetic in runs[14:]:
+        estimate = synthetic.summaries()["x_s"].estimates["mean"]
         changed = estimate.model_copy(update={"value": 0.7 * (estimate.value or 0.0)})
-        one.summaries()["x_s"].estimates["mean"] = changed
-    found = report(runs)
-    assert [one.setups for one in found.series] == [[14], []]
-    assert all(one.changes == [] for one in found.series)
+        synthetic.summaries()["x_s"].estimates["mean"] = changed
+    history = report(runs)
+    assert [series.setups for series in history.series] == [[14], []]
+    assert all(series.changes == [] for series in history.series)
 
 
 def test_every_judged_statistic_of_every_metric_is_a_figure() -> None:
     tail = metric(id="y_s", statistics=["mean", "p99"], judged_by=["p99", "mean"], order=2)
     runs = [run(f"v{day}", day, {"x_s": 1.0, "y_s.mean": 2.0, "y_s.p99": 3.0}, [tail, X]) for day in range(4)]
-    found = report(runs).series
-    assert [(one.metric_id, one.statistic) for one in found] == [("x_s", "mean"), ("y_s", "p99"), ("y_s", "mean")]
-    assert [one.values[0] for one in found] == pytest.approx([1.0, 3.0, 2.0])
+    series_of_metrics = report(runs).series
+    assert [(series.metric_id, series.statistic) for series in series_of_metrics] == [
+        ("x_s", "mean"),
+        ("y_s", "p99"),
+        ("y_s", "mean"),
+    ]
+    assert [series.values[0] for series in series_of_metrics] == pytest.approx([1.0, 3.0, 2.0])
 
 
 def test_a_mean_is_of_the_runs_that_have_the_figure_and_of_ratios_geometric() -> None:
     two = [run(f"v{day // 2}", day, {"x_s": value}) for day, value in enumerate([2.0, 8.0, 3.0, None, *[1.0] * 6])]
     assert report(two).series[0].values == [pytest.approx(4.0), pytest.approx(3.0), 1.0, 1.0, 1.0]
     zero = [run(f"v{day // 2}", day, {"x_s": value}) for day, value in enumerate([0.0, 8.0, *[1.0] * 6])]
-    found = report(zero).series[0]
-    assert found.values[0] == pytest.approx(4.0), "a ratio with 0 says nothing"
-    assert found.is_relative
+    line = report(zero).series[0]
+    assert line.values[0] == pytest.approx(4.0), "a ratio with 0 says nothing"
+    assert line.is_relative
     below = report([run(f"v{day}", day, {"x_s": float(day)}) for day in range(4)])
     assert not below.series[0].is_relative
     none = report([run(f"v{day}", day, {"x_s": None}) for day in range(4)])
@@ -161,12 +167,12 @@ def test_a_mean_is_of_the_runs_that_have_the_figure_and_of_ratios_geometric() ->
 
 
 def test_a_change_has_its_place_its_size_and_its_interval() -> None:
-    found = series(STEP)
-    assert found.sentence == (
+    history = series(STEP)
+    assert history.sentence == (
         "Since v8, latency changed by +100 % (90 % interval +99 … +100 %); the level of 1 of 1 metric changed over "
         "16 releases; see what else changed with `chainmark compare v7 v8`."
     )
-    (change,) = found.series[0].changes
+    (change,) = history.series[0].changes
     assert (change.release, change.label, change.is_gradual) == (8, "v8", False)
     assert change.change == pytest.approx(0.99, abs=0.01)
     assert change.low is not None
@@ -197,9 +203,9 @@ def test_a_change_has_its_place_its_size_and_its_interval() -> None:
 def test_a_change_is_told_in_the_catalogues_words_and_unit(
     values: list[float], settings: dict[str, Any], change: str
 ) -> None:
-    found = series(values, metric(label="latency", **settings))
-    assert found.system == "cometbft"
-    assert found.sentence.startswith(f"Since v8, {change}; ")
+    history = series(values, metric(label="latency", **settings))
+    assert history.system == "cometbft"
+    assert history.sentence.startswith(f"Since v8, {change}; ")
 
 
 def test_a_gradual_change_leads_to_both_ends_of_the_history() -> None:
@@ -237,21 +243,21 @@ def test_where_releases_lack_a_figure_the_place_of_a_change_is_that_of_the_relea
 def test_changes_too_small_to_matter_are_not_listed() -> None:
     tiny = [1.0 + 0.00001 * (day % 2) for day in range(8)]
     for size, listed in ((0.0005, 0), (0.002, 1)):
-        found = series([*tiny, *(value * (1.0 + size) for value in tiny)])
-        assert len(found.series[0].changes) == listed
+        history = series([*tiny, *(value * (1.0 + size) for value in tiny)])
+        assert len(history.series[0].changes) == listed
     for floor, listed in ((0.9, 1), (1.1, 0)):
-        found = series(STEP, metric(kind=Kind.DIFFERENCE, floor=floor))
-        assert len(found.series[0].changes) == listed
+        history = series(STEP, metric(kind=Kind.DIFFERENCE, floor=floor))
+        assert len(history.series[0].changes) == listed
     down = series(STEP[::-1], metric(kind=Kind.DIFFERENCE, floor=0.9))
-    assert [one.change for one in down.series[0].changes] == [pytest.approx(-1.0, abs=1e-9)]
+    assert [change.change for change in down.series[0].changes] == [pytest.approx(-1.0, abs=1e-9)]
 
 
 def test_a_change_at_a_new_set_up_is_none_of_a_release() -> None:
     assert series(STEP, epochs=[epoch(8, "new hosts")]).series[0].changes == []
     assert series(STEP, epochs=[epoch(8, "new hosts", metrics=("x_s",))]).series[0].setups == [8]
     for other in (epoch(8, "new hosts", metrics=("y_s",)), epoch(8, "new hosts", system="other")):
-        found = series(STEP, epochs=[other]).series[0]
-        assert (found.setups, len(found.changes)) == ([], 1)
+        line = series(STEP, epochs=[other]).series[0]
+        assert (line.setups, len(line.changes)) == ([], 1)
     # The figure came later than the set-up changed, and is missing where it changes again.
     late = series([None, None, None, *STEP, None], epochs=[epoch(2, "first"), epoch(11, "then"), epoch(19, "last")])
     assert late.series[0].setups == [2, 11, 19]
@@ -261,12 +267,12 @@ def test_a_change_at_a_new_set_up_is_none_of_a_release() -> None:
 def test_errors_within_runs_are_averaged_by_their_squares_on_the_scale_of_the_figure() -> None:
     """The interval is never narrower than they make it: relative to the value for ratios, else in the unit."""
     wide = [(value, 0.1 * value) for value in STEP]
-    for one, unit in ((X, STEP), (metric(kind=Kind.DIFFERENCE), [1.0] * len(STEP))):
+    for some_metric, unit in ((X, STEP), (metric(kind=Kind.DIFFERENCE), [1.0] * len(STEP))):
         all_ = [(value, 0.1 * each) for value, each in zip(STEP, unit, strict=True)]
         some = [
             (value, 0.2 * each * (place % 4 == 0)) for place, (value, each) in enumerate(zip(STEP, unit, strict=True))
         ]
-        plain, every, fourth = (_width(series(values, one)) for values in (STEP, all_, some))
+        plain, every, fourth = (_width(series(values, some_metric)) for values in (STEP, all_, some))
         assert plain < 0.3 * every
         assert fourth == pytest.approx(every, rel=1e-6)
     few = [(value, 0.1 * value) if place % 4 == 0 else value for place, value in enumerate(STEP)]
@@ -280,8 +286,8 @@ def test_errors_within_runs_are_averaged_by_their_squares_on_the_scale_of_the_fi
     assert _width(report(again)) == pytest.approx(_width(series(wide)), rel=1e-6), "every run counts"
 
 
-def _width(found: HistoryReport) -> float:
-    (change,) = found.series[0].changes
+def _width(history: HistoryReport) -> float:
+    (change,) = history.series[0].changes
     assert change.low is not None
     assert change.high is not None
     return change.high - change.low
@@ -303,14 +309,14 @@ def test_of_many_figures_only_the_changes_are_listed_that_stay_certain_among_the
         ]
         return report(runs)
 
-    found = among(names[1:3])
-    assert [one.metric_id for one in found.series if one.changes] == names[1:3]
-    p_values = [one.changes[0].p_value for one in found.series if one.changes]
+    history = among(names[1:3])
+    assert [series.metric_id for series in history.series if series.changes] == names[1:3]
+    p_values = [series.changes[0].p_value for series in history.series if series.changes]
     expected = benjamini_hochberg([*p_values, 1.0, 1.0, 1.0, 1.0])[:2]
-    assert [one.changes[0].q_value for one in found.series if one.changes] == pytest.approx(expected)
+    assert [series.changes[0].q_value for series in history.series if series.changes] == pytest.approx(expected)
     assert expected[0] > p_values[0]
     runs = [
         run(f"v{day}", day, {name: noisy[day] if name == names[2] else 1.0 for name in names}, metrics)
         for day in range(len(noisy))
     ]
-    assert all(one.changes == [] for one in report(runs).series)
+    assert all(series.changes == [] for series in report(runs).series)

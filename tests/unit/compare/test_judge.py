@@ -33,15 +33,15 @@ def judged(entry: Metric, left: SideEstimates, right: SideEstimates, bench: Benc
     ],
 )
 def test_each_outcome_by_hand(ratio: float, deviation: float, outcome: Outcome, *, trend: bool) -> None:
-    found = judged(metric(), side(spread(1.0, deviation)), side(spread(ratio, deviation)))
+    judgement = judged(metric(), side(spread(1.0, deviation)), side(spread(ratio, deviation)))
     half = stats.t.isf(ONE_LOOK, 4.0) * deviation * math.sqrt(2.0 / 3.0)
-    assert (found.outcome, found.trend) == (outcome, trend)
-    assert found.change == pytest.approx(ratio - 1.0)
-    assert found.low == pytest.approx(math.expm1(math.log(ratio) - half), rel=1e-5)
-    assert found.high == pytest.approx(math.expm1(math.log(ratio) + half), rel=1e-5)
-    assert found.degrees_of_freedom == pytest.approx(4.0)
-    assert found.noise == "between 3 + 3 runs"
-    assert (found.margin_low, found.margin_high) == (-0.10, 0.10)
+    assert (judgement.outcome, judgement.trend) == (outcome, trend)
+    assert judgement.change == pytest.approx(ratio - 1.0)
+    assert judgement.low == pytest.approx(math.expm1(math.log(ratio) - half), rel=1e-5)
+    assert judgement.high == pytest.approx(math.expm1(math.log(ratio) + half), rel=1e-5)
+    assert judgement.degrees_of_freedom == pytest.approx(4.0)
+    assert judgement.noise == "between 3 + 3 runs"
+    assert (judgement.margin_low, judgement.margin_high) == (-0.10, 0.10)
 
 
 @given(st.floats(0.5, 2.0), st.floats(0.001, 0.2))
@@ -72,19 +72,19 @@ def test_throughput_that_falls_is_worse_and_latency_that_falls_is_better() -> No
 
 @given(st.floats(1e-6, 1e6), st.floats(0.7, 1.4))
 def test_the_unit_of_a_positive_metric_does_not_matter(scale: float, ratio: float) -> None:
-    one = judged(metric(), side(spread(1.0, 0.03)), side(spread(ratio, 0.02)))
+    judgement = judged(metric(), side(spread(1.0, 0.03)), side(spread(ratio, 0.02)))
     other = judged(metric(), side(spread(scale, 0.03)), side(spread(scale * ratio, 0.02)))
-    assert other.outcome is one.outcome
+    assert other.outcome is judgement.outcome
     for name in ("change", "low", "high", "p_worse", "p_different", "detectable"):
-        assert getattr(other, name) == pytest.approx(getattr(one, name), rel=1e-6, abs=1e-9)
+        assert getattr(other, name) == pytest.approx(getattr(judgement, name), rel=1e-6, abs=1e-9)
 
 
 def test_a_floor_widens_the_margin() -> None:
     left, right = side(spread(0.00625, 0.02)), side(spread(0.00814, 0.0001))
     assert judged(metric(), left, right).outcome is Outcome.WORSE
-    found = judged(metric(floor=0.002), left, right)
-    assert found.margin_high == pytest.approx(0.32, rel=1e-3)
-    assert found.outcome is not Outcome.WORSE
+    judgement = judged(metric(floor=0.002), left, right)
+    assert judgement.margin_high == pytest.approx(0.32, rel=1e-3)
+    assert judgement.outcome is not Outcome.WORSE
 
 
 def test_a_gain_below_the_floor_is_equal() -> None:
@@ -102,47 +102,47 @@ def test_runs_without_any_spread_have_an_interval_of_zero_width() -> None:
 
 
 def test_a_positive_metric_with_a_zero_is_compared_by_its_difference() -> None:
-    found = judged(metric(floor=0.5), side([0.0, 1.0, 1.0]), side([1.0, 1.0, 1.0]))
-    assert found.scale is Scale.ABSOLUTE
-    assert "0 or below" in found.note
+    judgement = judged(metric(floor=0.5), side([0.0, 1.0, 1.0]), side([1.0, 1.0, 1.0]))
+    assert judgement.scale is Scale.ABSOLUTE
+    assert "0 or below" in judgement.note
 
 
 def test_a_difference_is_judged_in_its_unit() -> None:
     entry = metric(Kind.DIFFERENCE, floor=0.5)
-    found = judged(entry, side([0.0, 0.1, -0.1]), side([0.0, 0.1, -0.1]))
-    assert (found.scale, found.margin_high, found.outcome) == (Scale.ABSOLUTE, 0.5, Outcome.EQUAL)
+    judgement = judged(entry, side([0.0, 0.1, -0.1]), side([0.0, 0.1, -0.1]))
+    assert (judgement.scale, judgement.margin_high, judgement.outcome) == (Scale.ABSOLUTE, 0.5, Outcome.EQUAL)
     assert judged(entry, side([0.0, 0.1, -0.1]), side([2.0, 2.1, 1.9])).outcome is Outcome.WORSE
 
 
 def test_no_data_on_either_side_is_no_data() -> None:
     for left, right in ((side([None]), side([1.0])), (side([1.0]), side([None]))):
-        found = judged(metric(), left, right)
-        assert found.outcome is Outcome.NO_DATA
-        assert "no samples" in found.note
-        assert found.change is None
+        judgement = judged(metric(), left, right)
+        assert judgement.outcome is Outcome.NO_DATA
+        assert "no samples" in judgement.note
+        assert judgement.change is None
 
 
 def test_a_statistic_that_some_runs_cannot_estimate_is_judged_by_the_others() -> None:
-    found = judged(metric(), side([1.0, 1.01, None]), side([1.0, 1.01, 1.0]))
-    assert found.noise == "between 2 + 3 runs"
-    assert "estimable in 2 of 3 runs of the baseline" in found.note
+    judgement = judged(metric(), side([1.0, 1.01, None]), side([1.0, 1.01, 1.0]))
+    assert judgement.noise == "between 2 + 3 runs"
+    assert "estimable in 2 of 3 runs of the baseline" in judgement.note
 
 
 def test_neither_direction_is_equal_inside_the_band_and_never_worse() -> None:
     entry = metric(better=Better.NEITHER)
     assert judged(entry, side(spread(1.0, 0.01)), side(spread(1.0, 0.01))).outcome is Outcome.EQUAL
     for ratio in (0.5, 2.0):
-        found = judged(entry, side(spread(1.0, 0.01)), side(spread(ratio, 0.01)))
-        assert found.outcome is Outcome.INCONCLUSIVE
-        assert (found.p_worse, found.detectable) == (None, None)
+        judgement = judged(entry, side(spread(1.0, 0.01)), side(spread(ratio, 0.01)))
+        assert judgement.outcome is Outcome.INCONCLUSIVE
+        assert (judgement.p_worse, judgement.detectable) == (None, None)
 
 
 def test_single_runs_without_an_archive_assume_noise() -> None:
-    found = judged(metric(), side([1.0], 0.001), side([1.01], 0.001))
-    assert found.noise == "assumed noise, 10 % between runs"
+    judgement = judged(metric(), side([1.0], 0.001), side([1.01], 0.001))
+    assert judgement.noise == "assumed noise, 10 % between runs"
     half = stats.norm.isf(ONE_LOOK) * 0.10 * math.sqrt(2.0)
-    assert found.low == pytest.approx(math.expm1(math.log(1.01) - half), rel=1e-6)
-    assert found.degrees_of_freedom is None
+    assert judgement.low == pytest.approx(math.expm1(math.log(1.01) - half), rel=1e-6)
+    assert judgement.degrees_of_freedom is None
     noisy = judged(metric(default_noise=0.18), side([1.0]), side([1.0]))
     assert noisy.noise == "assumed noise, 18 % between runs"
     wide = judged(metric(), side([1.0], 0.2), side([1.0], 0.2))
@@ -158,9 +158,9 @@ def test_no_kind_ever_gives_a_number_that_is_not_finite(kind: Kind, better: Bett
         for right in ([0.0], [0.0, 0.0], [1.0, 1.0], [0.2, 0.7, 0.0], [1.0, 0.9]):
             sides = [side(values, 0.01, total=100 * float(np.mean(values))) for values in (left, right)]
             for floor in (0.0, 0.1):
-                found = judged(metric(kind, better, floor=floor), sides[0], sides[1])
-                numbers = [value for value in found.model_dump().values() if isinstance(value, float)]
-                assert all(math.isfinite(value) for value in numbers), found
+                judgement = judged(metric(kind, better, floor=floor), sides[0], sides[1])
+                numbers = [value for value in judgement.model_dump().values() if isinstance(value, float)]
+                assert all(math.isfinite(value) for value in numbers), judgement
 
 
 def test_counts_use_the_wider_of_poisson_and_between_runs() -> None:
@@ -177,9 +177,9 @@ def test_counts_use_the_wider_of_poisson_and_between_runs() -> None:
 
 def test_counts_that_the_baseline_lacks_are_compared_by_their_difference() -> None:
     entry = metric(Kind.COUNT, floor=0.005)
-    found = judged(entry, counts([0, 0, 0]), counts([0, 1, 0]))
-    assert (found.scale, found.margin_high, found.outcome) == (Scale.ABSOLUTE, 0.005, Outcome.EQUAL)
-    assert "has no events" in found.note
+    judgement = judged(entry, counts([0, 0, 0]), counts([0, 1, 0]))
+    assert (judgement.scale, judgement.margin_high, judgement.outcome) == (Scale.ABSOLUTE, 0.005, Outcome.EQUAL)
+    assert "has no events" in judgement.note
     assert judged(entry, counts([0, 0, 0]), counts([50, 49, 51])).outcome is Outcome.WORSE
     rare = judged(entry, counts([1, 0, 1]), counts([2, 1, 2]))
     assert (rare.scale, rare.margin_high, rare.outcome) == (Scale.ABSOLUTE, 0.005, Outcome.EQUAL)
@@ -193,10 +193,10 @@ def test_counts_that_the_baseline_lacks_are_compared_by_their_difference() -> No
 
 def test_proportions_are_judged_in_points() -> None:
     entry = metric(Kind.PROPORTION, Better.HIGHER, margin=0.01)
-    found = judged(entry, counts([999, 1000, 998]), counts([999, 999, 999]))
-    assert found.scale is Scale.ABSOLUTE
-    assert found.margin_high == pytest.approx(0.00999, rel=1e-6)
-    assert found.outcome is Outcome.EQUAL
+    judgement = judged(entry, counts([999, 1000, 998]), counts([999, 999, 999]))
+    assert judgement.scale is Scale.ABSOLUTE
+    assert judgement.margin_high == pytest.approx(0.00999, rel=1e-6)
+    assert judgement.outcome is Outcome.EQUAL
     assert judged(entry, counts([999, 1000, 998]), counts([900, 910, 905])).outcome is Outcome.WORSE
 
 
@@ -206,8 +206,10 @@ def test_the_archive_pools_groups_of_equal_builds() -> None:
     alone = [stub_run("v3", 9.0, 1)]
     elsewhere = [stub_run("v1", value, 10 + n, workload={"rate": 7}) for n, value in enumerate((1.0, 9.0))]
     history = archived([*first, *second, *alone, *elsewhere, first[0]])
-    found = judged(metric(), side([1.0]), side([1.0]), history)
+    judgement = judged(metric(), side([1.0]), side([1.0]), history)
     deviation = math.sqrt((2 * 0.02**2 + 2 * 0.04**2) / 4)
-    assert found.noise == "archive of 6 runs"
-    assert found.degrees_of_freedom == 4.0
-    assert found.high == pytest.approx(math.expm1(stats.t.isf(ONE_LOOK, 4.0) * deviation * math.sqrt(2.0)), rel=1e-5)
+    assert judgement.noise == "archive of 6 runs"
+    assert judgement.degrees_of_freedom == 4.0
+    assert judgement.high == pytest.approx(
+        math.expm1(stats.t.isf(ONE_LOOK, 4.0) * deviation * math.sqrt(2.0)), rel=1e-5
+    )

@@ -44,8 +44,8 @@ def number(value: float | None) -> float:
 )
 def test_the_margin_is_ten_percent_on_the_side_that_is_worse(better: Better, ratio: float, outcome: Outcome) -> None:
     """A throughput may fall by 10 %, which is more on the scale of logarithms than a latency's rise by 10 %."""
-    found = judged(metric(better=better), side(spread(50.0, 1e-6)), side(spread(50.0 * ratio, 1e-6)))
-    assert (found.outcome, found.trend) == (outcome, outcome is Outcome.EQUAL)
+    judgement = judged(metric(better=better), side(spread(50.0, 1e-6)), side(spread(50.0 * ratio, 1e-6)))
+    assert (judgement.outcome, judgement.trend) == (outcome, outcome is Outcome.EQUAL)
 
 
 @pytest.mark.parametrize(
@@ -54,13 +54,13 @@ def test_the_margin_is_ten_percent_on_the_side_that_is_worse(better: Better, rat
 @pytest.mark.parametrize("ratio", [0.85, 1.0, 1.15])
 def test_what_is_said_of_a_worsening_is_said_of_the_worse_side(better: Better, worst: float, ratio: float) -> None:
     """3 + 3 runs of 2 %: the p-value of a worsening beyond the margin, and what could have been found."""
-    found = judged(metric(better=better), side(spread(1.0, 0.02)), side(spread(ratio, 0.02)))
+    judgement = judged(metric(better=better), side(spread(1.0, 0.02)), side(spread(ratio, 0.02)))
     error = 0.02 * math.sqrt(2.0 / 3.0)
     worsening = math.log(ratio) if better is LOWER else -math.log(ratio)
-    assert found.p_worse == pytest.approx(stats.t.sf((worsening - worst) / error, 4.0), rel=1e-6)
+    assert judgement.p_worse == pytest.approx(stats.t.sf((worsening - worst) / error, 4.0), rel=1e-6)
     reach = worst + (stats.t.isf(ONE_LOOK, 4.0) + stats.t.ppf(0.80, 4.0)) * error
     expected = math.expm1(reach if better is LOWER else -reach)
-    assert found.detectable == pytest.approx(expected, rel=1e-6)
+    assert judgement.detectable == pytest.approx(expected, rel=1e-6)
 
 
 def test_an_early_look_of_several_finds_less_than_a_single_one() -> None:
@@ -94,16 +94,16 @@ def test_all_runs_of_both_sides_show_one_noise_however_many_there_were() -> None
     pair = [math.exp(0.03 * step / math.sqrt(2.0)) for step in (-1.0, 1.0)]
     four = [math.exp(0.03 * step * math.sqrt(3.0) / 2.0) for step in (-1.0, -1.0, 1.0, 1.0)]
     for left, right, runs in ((pair, four, "2 + 4"), (four, pair, "4 + 2")):
-        found = judged(metric(), side(left), side(right))
+        judgement = judged(metric(), side(left), side(right))
         half = stats.t.isf(ONE_LOOK, 4.0) * 0.03 * math.sqrt(0.75)
-        assert (found.degrees_of_freedom, found.noise) == (4.0, f"between {runs} runs")
-        assert found.high == pytest.approx(math.expm1(half), rel=1e-6)
+        assert (judgement.degrees_of_freedom, judgement.noise) == (4.0, f"between {runs} runs")
+        assert judgement.high == pytest.approx(math.expm1(half), rel=1e-6)
 
 
 def test_two_runs_a_side_show_their_own_noise() -> None:
-    found = judged(metric(), side([1.0, 1.01]), side([1.0, 1.01]))
-    assert found.noise == "between 2 + 2 runs"
-    assert found.degrees_of_freedom == pytest.approx(2.0)
+    judgement = judged(metric(), side([1.0, 1.01]), side([1.0, 1.01]))
+    assert judgement.noise == "between 2 + 2 runs"
+    assert judgement.degrees_of_freedom == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("margin", [1.0, 1.5])
@@ -131,8 +131,8 @@ def test_a_gain_of_exactly_the_floor_is_a_gain() -> None:
 def test_a_metric_without_a_direction_is_equal_only_if_all_of_its_interval_is_inside_the_band() -> None:
     entry = metric(better=Better.NEITHER)
     for ratio, outcome in ((1.099, Outcome.EQUAL), (1.101, Outcome.INCONCLUSIVE), (0.901, Outcome.EQUAL)):
-        found = judged(entry, side(spread(1.0, 1e-6)), side(spread(ratio, 1e-6)))
-        assert (found.outcome, found.equivalent) == (outcome, outcome is Outcome.EQUAL)
+        judgement = judged(entry, side(spread(1.0, 1e-6)), side(spread(ratio, 1e-6)))
+        assert (judgement.outcome, judgement.equivalent) == (outcome, outcome is Outcome.EQUAL)
     fallen = judged(entry, side(spread(1.0, 1e-6)), side(spread(0.899, 1e-6)))
     assert (fallen.outcome, fallen.equivalent) == (Outcome.INCONCLUSIVE, False)
     assert fallen.note == "neither direction is better: only the size of the change is judged"
@@ -145,8 +145,8 @@ def test_a_metric_without_a_direction_is_equal_only_if_all_of_its_interval_is_in
 
 @pytest.mark.parametrize("other", [0.5, -0.5])
 def test_a_change_of_exactly_the_margin_is_outside_the_band_whichever_way_it_goes(other: float) -> None:
-    found = judged(metric(Kind.DIFFERENCE, Better.NEITHER, floor=0.5), side([0.0, 0.0]), side([other, other]))
-    assert (found.outcome, found.equivalent) == (Outcome.INCONCLUSIVE, False)
+    judgement = judged(metric(Kind.DIFFERENCE, Better.NEITHER, floor=0.5), side([0.0, 0.0]), side([other, other]))
+    assert (judgement.outcome, judgement.equivalent) == (Outcome.INCONCLUSIVE, False)
 
 
 def test_nothing_on_both_sides_is_equal_without_a_floor_and_noise_around_nothing_is_not() -> None:
@@ -175,8 +175,8 @@ def test_the_margin_or_the_floor_whichever_is_more(base: float, floor: float, sc
 
 def test_changes_too_large_to_print_are_left_out_and_large_differences_are_not() -> None:
     """e^1381 is no number; 10,000 s are."""
-    found = judged(metric(), side(spread(1e-300, 0.01)), side(spread(1e300, 0.01)))
-    assert (found.outcome, found.change, found.low, found.high) == (Outcome.WORSE, None, None, None)
+    judgement = judged(metric(), side(spread(1e-300, 0.01)), side(spread(1e300, 0.01)))
+    assert (judgement.outcome, judgement.change, judgement.low, judgement.high) == (Outcome.WORSE, None, None, None)
     assert judged(metric(), side(spread(1e-150, 0.01)), side(spread(1e150, 0.01))).change is not None
     far = judged(metric(Kind.DIFFERENCE), side([0.0, 0.0]), side([1e4, 1e4]))
     assert (far.change, far.low, far.high) == (1e4, 1e4, 1e4)
@@ -210,13 +210,13 @@ def test_what_a_reader_must_know_is_noted_and_nothing_else(
 
 
 def test_rare_counts_are_noted_with_the_floor() -> None:
-    found = judged(metric(Kind.COUNT, floor=0.005), counts([1, 1]), counts([1, 1]))
-    assert found.note == "the floor is the margin, so the difference is compared instead of the ratio"
+    judgement = judged(metric(Kind.COUNT, floor=0.005), counts([1, 1]), counts([1, 1]))
+    assert judgement.note == "the floor is the margin, so the difference is compared instead of the ratio"
 
 
 def test_sides_without_values_are_both_named() -> None:
-    found = judged(metric(), side([None]), side([]))
-    assert found.note == "baseline: no samples; candidate: no samples"
+    judgement = judged(metric(), side([None]), side([]))
+    assert judgement.note == "baseline: no samples; candidate: no samples"
 
 
 @pytest.mark.parametrize(
@@ -249,34 +249,34 @@ def test_a_floor_that_equals_the_margin_changes_nothing() -> None:
 
 
 def test_a_single_count_of_the_baseline_makes_a_ratio() -> None:
-    found = judged(metric(Kind.COUNT), counts([1, 0]), counts([3, 0]))
-    assert found.scale is Scale.RELATIVE
-    assert found.change == pytest.approx(2.0)
+    judgement = judged(metric(Kind.COUNT), counts([1, 0]), counts([3, 0]))
+    assert judgement.scale is Scale.RELATIVE
+    assert judgement.change == pytest.approx(2.0)
 
 
 def test_pooled_counts_and_shares_are_those_of_either_side() -> None:
     """All runs of a side as one; weighted totals are rounded, because nothing happens 0.4 times."""
     left, right = side([0.02] * 2, total=19.6, exposure=1000), side([0.02] * 2, total=30.4, exposure=1500)
-    found, exact = judged(metric(Kind.COUNT), left, right), poisson_ratio(20, 1000.0, 30, 1500.0, ONE_LOOK)
-    assert [found.change, found.low, found.high] == pytest.approx([exact.change, exact.low, exact.high])
-    assert found.noise == "Poisson on the pooled totals, wider than between 2 + 2 runs (Welch)"
+    judgement, exact = judged(metric(Kind.COUNT), left, right), poisson_ratio(20, 1000.0, 30, 1500.0, ONE_LOOK)
+    assert [judgement.change, judgement.low, judgement.high] == pytest.approx([exact.change, exact.low, exact.high])
+    assert judgement.noise == "Poisson on the pooled totals, wider than between 2 + 2 runs (Welch)"
     left, right = side([0.6] * 2, total=47.6, exposure=80), side([0.8] * 2, total=56.4, exposure=70)
-    found, shares = judged(metric(Kind.PROPORTION), left, right), newcombe(48, 80.0, 56, 70.0, ONE_LOOK)
-    assert [found.change, found.low, found.high] == pytest.approx([shares.change, shares.low, shares.high])
-    assert found.noise == "binomial (Newcombe) on the pooled totals, wider than between 2 + 2 runs"
+    judgement, shares = judged(metric(Kind.PROPORTION), left, right), newcombe(48, 80.0, 56, 70.0, ONE_LOOK)
+    assert [judgement.change, judgement.low, judgement.high] == pytest.approx([shares.change, shares.low, shares.high])
+    assert judgement.noise == "binomial (Newcombe) on the pooled totals, wider than between 2 + 2 runs"
 
 
 def test_rates_that_differ_between_runs_are_compared_by_welch() -> None:
     """Runs of 1 and 3 against 4 and 8 a sample: a ratio of 3, SE² = (2/2 · 3² + 8/2) / 2² = 3.25, ν = 1.7423."""
     left = side([1.0, 3.0], total=4e6, exposure=2_000_000)
     right = side([4.0, 8.0], total=12e6, exposure=2_000_000)
-    found = judged(metric(Kind.COUNT), left, right)
-    assert found.noise == "between 2 + 2 runs (Welch), wider than Poisson on the pooled totals"
+    judgement = judged(metric(Kind.COUNT), left, right)
+    assert judgement.noise == "between 2 + 2 runs (Welch), wider than Poisson on the pooled totals"
     freedom = 3.25**2 / (2.25**2 + 1.0**2)
-    assert found.degrees_of_freedom == pytest.approx(freedom)
-    assert found.change == pytest.approx(2.0)
-    assert found.high == pytest.approx(2.0 + stats.t.isf(ONE_LOOK, freedom) * math.sqrt(3.25))
-    assert found.low == -1.0  # a rate is never negative
+    assert judgement.degrees_of_freedom == pytest.approx(freedom)
+    assert judgement.change == pytest.approx(2.0)
+    assert judgement.high == pytest.approx(2.0 + stats.t.isf(ONE_LOOK, freedom) * math.sqrt(3.25))
+    assert judgement.low == -1.0  # a rate is never negative
 
 
 SINGLE = [
@@ -302,23 +302,23 @@ def test_single_runs_by_hand(
 ) -> None:
     exposure = 10**7  # so that the pooled counts are surer than the runs
     first, second = (side([value], own, total=value * exposure, exposure=exposure) for value, own in (left, right))
-    found = judged(metric(kind), first, second)
+    judgement = judged(metric(kind), first, second)
     shown = math.expm1 if kind is Kind.POSITIVE else float
-    assert found.change == pytest.approx(shown(change))
-    assert found.low == pytest.approx(shown(change - Z * error), rel=1e-6)
-    assert found.high == pytest.approx(shown(change + Z * error), rel=1e-6)
+    assert judgement.change == pytest.approx(shown(change))
+    assert judgement.low == pytest.approx(shown(change - Z * error), rel=1e-6)
+    assert judgement.high == pytest.approx(shown(change + Z * error), rel=1e-6)
     text = "assumed noise, 10 % between runs"
     unsure = left[1] > 0.0
-    assert found.noise.startswith(f"within-run error, which is larger than the {text}" if unsure else text)
-    assert found.degrees_of_freedom is None
+    assert judgement.noise.startswith(f"within-run error, which is larger than the {text}" if unsure else text)
+    assert judgement.degrees_of_freedom is None
 
 
 def test_a_single_runs_rate_cannot_fall_below_nothing() -> None:
     entry = metric(Kind.COUNT, default_noise=0.4)
     left, right = (side([value], total=value * 1e7, exposure=10**7) for value in (2.0, 0.1))
-    found = judged(entry, left, right)
-    assert found.low == -1.0
-    assert found.change == pytest.approx(-0.95)
+    judgement = judged(entry, left, right)
+    assert judgement.low == -1.0
+    assert judgement.change == pytest.approx(-0.95)
     # A difference may.
     other = metric(Kind.DIFFERENCE, default_noise=0.4)
     assert number(judged(other, side([2.0]), side([0.1])).low) < -2.0
@@ -327,11 +327,11 @@ def test_a_single_runs_rate_cannot_fall_below_nothing() -> None:
 @pytest.mark.parametrize("flipped", [False, True])
 def test_one_run_against_three_has_the_noise_of_the_three(*, flipped: bool) -> None:
     """0.02² (1 + 1/3) with 2 degrees of freedom; where the runs are unsure, 0.1² + (0.1² + 0.2² + 0.2²) / 3²."""
-    one, three = side([1.0]), side(spread(1.0, 0.02))
-    found = judged(metric(), *((three, one) if flipped else (one, three)))
+    estimates, three = side([1.0]), side(spread(1.0, 0.02))
+    judgement = judged(metric(), *((three, estimates) if flipped else (estimates, three)))
     half = stats.t.isf(ONE_LOOK, 2.0) * 0.02 * math.sqrt(4.0 / 3.0)
-    assert found.high == pytest.approx(math.expm1(half), rel=1e-6)
-    assert found.noise == ("noise between 3 + 1 runs" if flipped else "noise between 1 + 3 runs")
+    assert judgement.high == pytest.approx(math.expm1(half), rel=1e-6)
+    assert judgement.noise == ("noise between 3 + 1 runs" if flipped else "noise between 1 + 3 runs")
     unsure = SideEstimates([1.0] * 3, [1.0] * 3, [9.0] * 3, [0.1, 0.2, 0.2], 0.0, 100, "")
     alone = SideEstimates([1.0], [1.0], [9.0], [0.1], 0.0, 100, "")
     wide = judged(metric(), *((unsure, alone) if flipped else (alone, unsure)))
@@ -345,14 +345,14 @@ ARCHIVE = archived([stub_run("v1", math.exp(0.02 * place), place) for place in (
 
 def test_the_archives_noise_is_joined_with_the_runs_own() -> None:
     """3 + 3 runs of 2 %: squares of 4 · 0.02² and 0.0002, with 5 degrees of freedom."""
-    found = judged(metric(), side(spread(1.0, 0.02)), side(spread(1.0, 0.02)), ARCHIVE)
+    judgement = judged(metric(), side(spread(1.0, 0.02)), side(spread(1.0, 0.02)), ARCHIVE)
     error = math.sqrt((4 * 0.02**2 + 0.0002) / 5 * 2 / 3)
-    assert (found.degrees_of_freedom, found.noise) == (5.0, "between 3 + 3 runs and 2 of the archive")
-    assert found.high == pytest.approx(math.expm1(stats.t.isf(ONE_LOOK, 5.0) * error), rel=1e-6)
-    one = judged(metric(), side(spread(1.0, 0.02)), side([1.0]), ARCHIVE)
+    assert (judgement.degrees_of_freedom, judgement.noise) == (5.0, "between 3 + 3 runs and 2 of the archive")
+    assert judgement.high == pytest.approx(math.expm1(stats.t.isf(ONE_LOOK, 5.0) * error), rel=1e-6)
+    by_archive = judged(metric(), side(spread(1.0, 0.02)), side([1.0]), ARCHIVE)
     error = math.sqrt((2 * 0.02**2 + 0.0002) / 3 * 4 / 3)
-    assert (one.degrees_of_freedom, one.noise) == (3.0, "noise between 3 + 1 runs and 2 of the archive")
-    assert one.high == pytest.approx(math.expm1(stats.t.isf(ONE_LOOK, 3.0) * error), rel=1e-6)
+    assert (by_archive.degrees_of_freedom, by_archive.noise) == (3.0, "noise between 3 + 1 runs and 2 of the archive")
+    assert by_archive.high == pytest.approx(math.expm1(stats.t.isf(ONE_LOOK, 3.0) * error), rel=1e-6)
 
 
 def test_an_archive_that_is_calmer_than_chance_allows_is_set_aside() -> None:
@@ -362,43 +362,44 @@ def test_an_archive_that_is_calmer_than_chance_allows_is_set_aside() -> None:
     for ratio, is_joined in ((3.0, True), (5.0, False)):
         assert (stats.f.sf(ratio, 4, 8) > 0.05) == is_joined
         runs = side(spread(1.0, math.sqrt(ratio * share)))
-        found = judged(metric(), runs, runs, calm)
+        judgement = judged(metric(), runs, runs, calm)
         words = " and 9 of the archive" if is_joined else ", which differ more than the archive's"
-        assert found.noise == f"between 3 + 3 runs{words}"
-        assert found.degrees_of_freedom == (12.0 if is_joined else 4.0)
+        assert judgement.noise == f"between 3 + 3 runs{words}"
+        assert judgement.degrees_of_freedom == (12.0 if is_joined else 4.0)
 
 
 def test_a_later_look_asks_for_more() -> None:
     """The same runs at the second of seven looks that were planned: a wider interval than if nobody had looked."""
     looks = Looks(((2, 2), (3, 3)), 8)
     once, again = (
-        judged(metric(), side(spread(1.0, 0.02)), side(spread(1.0, 0.02)), one) for one in (ALONE, Bench(looks=looks))
+        judged(metric(), side(spread(1.0, 0.02)), side(spread(1.0, 0.02)), bench)
+        for bench in (ALONE, Bench(looks=looks))
     )
     assert number(again.high) > 1.2 * number(once.high)
     assert again.p_worse == once.p_worse
 
 
 def test_noise_is_never_assumed_to_be_less_than_ten_percent() -> None:
-    found = judged(metric(default_noise=0.01), side([1.0]), side([1.0]))
-    assert found.noise == "assumed noise, 10 % between runs"
-    assert found.high == pytest.approx(math.expm1(Z * 0.10 * math.sqrt(2.0)), rel=1e-6)
+    judgement = judged(metric(default_noise=0.01), side([1.0]), side([1.0]))
+    assert judgement.noise == "assumed noise, 10 % between runs"
+    assert judgement.high == pytest.approx(math.expm1(Z * 0.10 * math.sqrt(2.0)), rel=1e-6)
 
 
 def test_the_archives_noise_of_a_difference_is_in_its_unit() -> None:
     """Runs of 1 and 3: a deviation of √2 with one degree of freedom, whatever the values that are compared."""
     archive = archived([stub_run("v1", value, place) for place, value in enumerate((1.0, 3.0))])
-    found = judged(metric(Kind.DIFFERENCE), side([100.0]), side([110.0]), archive)
-    assert (found.noise, found.degrees_of_freedom) == ("archive of 2 runs", 1.0)
-    assert found.high == pytest.approx(10.0 + stats.t.isf(ONE_LOOK, 1.0) * 2.0)
+    judgement = judged(metric(Kind.DIFFERENCE), side([100.0]), side([110.0]), archive)
+    assert (judgement.noise, judgement.degrees_of_freedom) == ("archive of 2 runs", 1.0)
+    assert judgement.high == pytest.approx(10.0 + stats.t.isf(ONE_LOOK, 1.0) * 2.0)
 
 
 @given(st.floats(0.2, 5.0), st.floats(0.001, 0.1), st.sampled_from([HIGHER, LOWER]))
 def test_the_verdict_on_a_metric_agrees_with_its_p_value(ratio: float, deviation: float, better: Better) -> None:
     """Worse exactly where the interval's near end is beyond the margin, which is p < 4.8 % on the same side."""
-    found = judged(metric(better=better), side(spread(1.0, deviation)), side(spread(ratio, deviation)))
-    assert (found.outcome is Outcome.WORSE) == (number(found.p_worse) < ONE_LOOK)
-    near = number(found.low) - 0.10 if better is LOWER else -0.10 - number(found.high)
-    assert (found.outcome is Outcome.WORSE) == (near > 0.0)
+    judgement = judged(metric(better=better), side(spread(1.0, deviation)), side(spread(ratio, deviation)))
+    assert (judgement.outcome is Outcome.WORSE) == (number(judgement.p_worse) < ONE_LOOK)
+    near = number(judgement.low) - 0.10 if better is LOWER else -0.10 - number(judgement.high)
+    assert (judgement.outcome is Outcome.WORSE) == (near > 0.0)
 
 
 @pytest.mark.parametrize(
@@ -429,12 +430,12 @@ def test_a_widened_margin_lets_pass_more_and_excuses_no_regression(
     """3 + 3 runs of 5 %, an interval of ±9 %: by a margin of 5 % not even the same value twice is equal."""
     left, right = side(spread(1.0, 0.05)), side(spread(ratio, 0.05))
     own = metric(better=better, margin=0.05)
-    found = judged(own.model_copy(update={"widened": 0.22}), left, right)
+    judgement = judged(own.model_copy(update={"widened": 0.22}), left, right)
     assert judged(own, side(spread(1.0, 0.05)), left).outcome is Outcome.INCONCLUSIVE
-    assert (found.outcome, found.margin_high, found.worse_beyond) == (outcome, 0.22, 0.05)
-    assert found.p_worse == judged(own, left, right).p_worse
+    assert (judgement.outcome, judgement.margin_high, judgement.worse_beyond) == (outcome, 0.22, 0.05)
+    assert judgement.p_worse == judged(own, left, right).p_worse
 
 
 def test_a_narrower_one_widens_nothing() -> None:
-    found = judged(metric(margin=0.1).model_copy(update={"widened": 0.05}), side([1.0, 1.0]), side([1.0, 1.0]))
-    assert (found.margin_high, found.worse_beyond) == (0.1, None)
+    judgement = judged(metric(margin=0.1).model_copy(update={"widened": 0.05}), side([1.0, 1.0]), side([1.0, 1.0]))
+    assert (judgement.margin_high, judgement.worse_beyond) == (0.1, None)

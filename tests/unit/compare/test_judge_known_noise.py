@@ -46,9 +46,9 @@ def test_the_noise_of_a_share_that_is_assumed_is_one_of_the_rarer_outcome() -> N
     share = metric(Kind.PROPORTION, Better.HIGHER)
     many = 10**9
     before, after = (side([value], total=value * many, exposure=many) for value in (0.95, 0.93))
-    found = contrast_of(share, "mean", before, after, ALONE)
-    assert found.noise.startswith("assumed noise, 10 % between runs")
-    assert found.contrast.standard_error == pytest.approx(math.sqrt(2.0) * 0.1 * 0.07)
+    noted = contrast_of(share, "mean", before, after, ALONE)
+    assert noted.noise.startswith("assumed noise, 10 % between runs")
+    assert noted.contrast.standard_error == pytest.approx(math.sqrt(2.0) * 0.1 * 0.07)
     rare = [side([value], total=value * many, exposure=many) for value in (0.2, 0.1)]
     assert contrast_of(share, "mean", rare[0], rare[1], ALONE).contrast.standard_error == pytest.approx(
         math.sqrt(2.0) * 0.1 * 0.2
@@ -61,18 +61,18 @@ def test_a_level_of_releases_stands_for_the_baselines_run_with_its_own_error() -
     """It has no error within a run: it is none. The candidate has both."""
     level = Level(0.0, 0.0009, 5)
     baseline, candidate = replace(side([1.0], error=0.5), level=level), side([1.1], error=0.001)
-    found = contrast_of(metric(), "mean", baseline, candidate, archived(ARCHIVE))
+    noted = contrast_of(metric(), "mean", baseline, candidate, archived(ARCHIVE))
     known = archived(ARCHIVE).spread(metric(), "mean", Working.LOG)
     assert known is not None
-    assert found.contrast.standard_error == pytest.approx(math.sqrt(level.variance + known.variance))
-    assert found.noise == "archive of 4 runs; the baseline is the level of 5 releases"
+    assert noted.contrast.standard_error == pytest.approx(math.sqrt(level.variance + known.variance))
+    assert noted.noise == "archive of 4 runs; the baseline is the level of 5 releases"
     alone = contrast_of(metric(), "mean", replace(baseline, level=Level(0.0, 0.0009, 1)), candidate, archived(ARCHIVE))
     assert alone.noise.endswith("the baseline is the level of 1 release")
 
 
 def test_no_error_within_runs_is_not_larger_than_none_between_them() -> None:
-    found = contrast_of(metric(), "mean", side([1.0, 1.0]), side([1.1]), ALONE)
-    assert (found.noise, found.contrast.standard_error) == ("noise between 2 + 1 runs", 0.0)
+    noted = contrast_of(metric(), "mean", side([1.0, 1.0]), side([1.1]), ALONE)
+    assert (noted.noise, noted.contrast.standard_error) == ("noise between 2 + 1 runs", 0.0)
 
 
 def test_the_accepted_change_of_a_difference_is_in_the_unit() -> None:
@@ -90,26 +90,26 @@ def test_a_margin_is_inside_the_noise_where_an_unchanged_release_could_not_be_sh
     better: Better, change: float
 ) -> None:
     """Whatever the release did: half of the interval is what counts, and not where it lies."""
-    one = metric(better=better)
-    assert judge(one, "mean", side([1.0]), side([change]), ALONE).inside_noise
+    some_metric = metric(better=better)
+    assert judge(some_metric, "mean", side([1.0]), side([change]), ALONE).inside_noise
     quiet, other = side(spread(1.0, 0.01)), side(spread(change, 0.01))
-    assert not judge(one, "mean", quiet, other, ALONE).inside_noise
+    assert not judge(some_metric, "mean", quiet, other, ALONE).inside_noise
     # Just inside, and just outside: the margin is 10 % on the side that is worse.
     margin = -math.log1p(-0.1) if better is Better.HIGHER else math.log1p(0.1)
     deviation = margin / (t_quantile(1.0 - ALONE.level(), 4.0) * math.sqrt(2.0 / 3.0))
     for factor, inside in ((0.99, False), (1.01, True)):
         runs = [side(spread(value, factor * deviation)) for value in (1.0, change)]
-        assert judge(one, "mean", runs[0], runs[1], ALONE).inside_noise is inside
+        assert judge(some_metric, "mean", runs[0], runs[1], ALONE).inside_noise is inside
 
 
 def test_a_metric_without_a_margin_is_not_said_to_be_inside_the_noise() -> None:
     """0 on both sides and no floor: there is not a margin that could be too narrow."""
-    one = metric(Kind.DIFFERENCE, floor=0.0)
-    assert not judge(one, "mean", side([0.0, 0.0]), side([0.0, 0.0]), ALONE).inside_noise
+    some_metric = metric(Kind.DIFFERENCE, floor=0.0)
+    assert not judge(some_metric, "mean", side([0.0, 0.0]), side([0.0, 0.0]), ALONE).inside_noise
 
 
 def test_a_baseline_that_counted_a_single_event_counted_one() -> None:
-    found = judge(metric(Kind.COUNT, floor=0.5), "mean", counts([1.0]), counts([2.0]), ALONE)
-    assert found.note == "the floor is the margin, so the difference is compared instead of the ratio"
+    judgement = judge(metric(Kind.COUNT, floor=0.5), "mean", counts([1.0]), counts([2.0]), ALONE)
+    assert judgement.note == "the floor is the margin, so the difference is compared instead of the ratio"
     none = judge(metric(Kind.COUNT, floor=0.5), "mean", counts([0.0]), counts([2.0]), ALONE)
     assert none.note == "the baseline has no events, so the difference is compared instead of the ratio"

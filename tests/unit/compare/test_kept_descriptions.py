@@ -60,7 +60,7 @@ def _flip(folder: Path) -> None:
 
 def _swap(folder: Path) -> None:
     """What was derived of the other run, as if this one had been made again under its name."""
-    other = next(one for one in folder.parent.iterdir() if one != folder)
+    other = next(path for path in folder.parent.iterdir() if path != folder)
     shutil.copytree(other, folder, dirs_exist_ok=True)
 
 
@@ -69,10 +69,10 @@ def test_what_is_damaged_or_of_another_run_is_made_anew(tmp_path: Path, spoil: C
     store = _store(tmp_path)
     first = _compared(store)
     run = store.sealed()[0]
-    kept = (_derived(run) / DESCRIPTION).read_bytes()
+    content = (_derived(run) / DESCRIPTION).read_bytes()
     spoil(_derived(run))
     assert _compared(store) == first
-    assert (_derived(run) / DESCRIPTION).read_bytes() == kept
+    assert (_derived(run) / DESCRIPTION).read_bytes() == content
 
 
 def test_a_store_that_cannot_keep_anything_is_compared_all_the_same(tmp_path: Path) -> None:
@@ -105,14 +105,14 @@ def _with_description(store: Store, layout: int) -> None:
     """The same runs, sealed with a description."""
     for run in store.sealed():
         catalogue, summaries = run.catalogue, list(run.summaries().values())
-        made = store.create("toy", "toy/demo", run.manifest.subject.version, {})
-        shutil.copytree(run.path / "samples", made.path / "samples")
-        shutil.copytree(run.path / "events", made.path / "events")
-        source = ParquetSamples(made.path / "samples")
-        made.write_description(to_frame(describe(catalogue, source, run.manifest.seed)), layout)
-        made.seal(run.manifest, catalogue, summaries)
+        unfinished = store.create("toy", "toy/demo", run.manifest.subject.version, {})
+        shutil.copytree(run.path / "samples", unfinished.path / "samples")
+        shutil.copytree(run.path / "events", unfinished.path / "events")
+        source = ParquetSamples(unfinished.path / "samples")
+        unfinished.write_description(to_frame(describe(catalogue, source, run.manifest.seed)), layout)
+        unfinished.seal(run.manifest, catalogue, summaries)
         store.remove(run)
-        made.path.rename(run.path)
+        unfinished.path.rename(run.path)
 
 
 def test_a_sealed_description_is_what_would_be_derived(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def pairs(first: int, last: int) -> tuple[tuple[int, int], ...]:
 
 def test_runs_of_no_experiment_are_looked_at_once() -> None:
     loose = [SelectedRuns(name, [LoadedRun(stub_run(name, 1.0, n)) for n in range(3)], {}) for name in ("a", "b")]
-    for run in (run for one in loose for run in one.runs):
+    for run in (run for selection in loose for run in selection.runs):
         run.manifest.experiment = None
     assert looks_of(*loose) == Looks(((3, 3),), 3)
     assert looks(4, None, 2) == Looks(((4, 2),), 2)
@@ -57,8 +57,8 @@ def test_each_addition_is_a_look_when_it_is_complete(
     """Two runs are added to those planned, then one more: looked at after each addition, too."""
     most = planned.most
     sides_ = [side(name, most + 3, planned) for name in ("baseline", "candidate")]
-    for one in sides_:
-        for number, run in enumerate(one.runs[most:]):
+    for selection in sides_:
+        for number, run in enumerate(selection.runs[most:]):
             length = planned.model_copy(update={"most": most + (2 if number < 2 else 3)})
             place = run.manifest.experiment
             assert place is not None
@@ -84,8 +84,8 @@ def test_sides_of_different_length_are_looked_at_where_both_have_runs() -> None:
 
 
 def test_only_judged_runs_count() -> None:
-    found = looks_of(side("baseline", 4, EARLY, excluded=1), side("candidate", 4, EARLY))
-    assert found == Looks((*pairs(2, 2), (3, 4)), 6)
+    side_looks = looks_of(side("baseline", 4, EARLY, excluded=1), side("candidate", 4, EARLY))
+    assert side_looks == Looks((*pairs(2, 2), (3, 4)), 6)
 
 
 def test_runs_of_two_experiments_are_as_often_looked_at_as_the_more_watched_one() -> None:

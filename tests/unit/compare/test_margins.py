@@ -20,8 +20,8 @@ SET = "margins set for this comparison: "
 
 def _compared(margins: Mapping[str, float]) -> Comparison:
     """A candidate with 15 % more latency."""
-    made = sides({LATENCY: 1.15}, run_noise=0.005)
-    return compare(*made, margins=margins, tool_version="test")
+    both_sides = sides({LATENCY: 1.15}, run_noise=0.005)
+    return compare(*both_sides, margins=margins, tool_version="test")
 
 
 def _outcomes(comparison: Comparison) -> set[Outcome]:

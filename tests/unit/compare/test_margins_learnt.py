@@ -107,10 +107,10 @@ def test_the_chances_are_those_of_the_margin_towards_worse(better: Better, margi
     runs, _ = sides()
     known = runs[0].catalogue
     catalogue = known.model_copy(
-        update={"metrics": [one.model_copy(update={"better": better}) for one in known.metrics]}
+        update={"metrics": [metric.model_copy(update={"better": better}) for metric in known.metrics]}
     )
     bench = Bench(Archive((), runs[0].manifest, runs))
-    row = next(one for one in margin_rows(catalogue, bench, WIDE) if one.metric_id == "cpu_cores")
+    row = next(row for row in margin_rows(catalogue, bench, WIDE) if row.metric_id == "cpu_cores")
     expected = chance_to_pass(margin, row.deviation, row.degrees_of_freedom, 1, bench.level())
     assert row.chances[1] == pytest.approx(expected, rel=1e-12)
 
@@ -165,13 +165,18 @@ def test_a_margin_is_learnt_for_what_decides_by_its_ratio_and_shows_noise() -> N
 
 
 def test_what_decides_nothing_or_not_by_its_ratio_has_no_margin_to_learn() -> None:
-    assert [one.id for one in KNOWN.metrics if learnable(one)] == ["latency_s", "rate_per_s", "size_s", "still_s"]
+    assert [metric.id for metric in KNOWN.metrics if learnable(metric)] == [
+        "latency_s",
+        "rate_per_s",
+        "size_s",
+        "still_s",
+    ]
 
 
 def test_margins_are_widened_to_what_re_runs_do_and_no_further_than_is_allowed() -> None:
     """A margin that a team set, or had learnt, is its word: it stays however noisy the metric is."""
     wide = KNOWN.with_widened(widened_margins(KNOWN, BENCH, 0.22))
-    widened = {one.id: one.accepted for one in wide.metrics if one.accepted > one.margin}
+    widened = {metric.id: metric.accepted for metric in wide.metrics if metric.accepted > metric.margin}
     assert widened == pytest.approx({"latency_s": 0.22, "rate_per_s": _learnt(0.03, is_fall=True)})
     chosen = {"latency_s": 0.07, "rate_per_s": 0.06}
     further = widened_margins(KNOWN.with_margins(chosen), BENCH, 0.2, chosen)
@@ -192,7 +197,7 @@ def test_what_margins_would_decide_by_hand() -> None:
     for (id_, statistic), row in rows.items():
         deviation, is_fall = DEVIATIONS[id_, statistic], id_ == "rate_per_s"
         learnt = _learnt(max(deviation, 0.05) if id_ == "latency_s" else deviation, is_fall=is_fall)
-        mine, other = (-math.log1p(-one) if is_fall else math.log1p(one) for one in (0.1, learnt))
+        mine, other = (-math.log1p(-margin) if is_fall else math.log1p(margin) for margin in (0.1, learnt))
         assert row.deviation == pytest.approx(deviation)
         assert (row.degrees_of_freedom, row.noise) == (6.0, "known noise")
         assert (row.margin, row.widened_from) == (0.1, None)

@@ -13,10 +13,10 @@ HOSTS = [f"node{index}" for index in range(8)]
 
 
 def _step(baseline: list[SyntheticRun], candidate: list[SyntheticRun], **more: object) -> str:
-    found = compare(baseline, candidate, tool_version="0", **more)  # type: ignore[arg-type]
-    assert found.verdict is Verdict.FAIL
-    step = found.sentence.rpartition("; ")[2]
-    assert found.advice[0].startswith(step)
+    comparison = compare(baseline, candidate, tool_version="0", **more)  # type: ignore[arg-type]
+    assert comparison.verdict is Verdict.FAIL
+    step = comparison.sentence.rpartition("; ")[2]
+    assert comparison.advice[0].startswith(step)
     return step
 
 

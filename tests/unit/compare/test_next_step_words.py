@@ -40,13 +40,13 @@ ITS_ROW = "check the values of each run in the row of metric a"
 
 def _runs(side: str, version: str, number: int = 2, **changes: Any) -> list[SyntheticRun]:
     """Runs of an experiment that no profile of this tool was made with."""
-    found = []
+    runs = []
     for at in range(number):
         run = stub_run(version, 1.0, at)
         place = ExperimentPlace(id="e", side=side, repetition=at + 1, position=at)
         run.manifest = run.manifest.model_copy(update={"experiment": place, "profile_name": "own", **changes})
-        found.append(run)
-    return found
+        runs.append(run)
+    return runs
 
 
 def _pair(versions: tuple[str, str] = ("v1.0.0", "v1.1.0"), **changes: Any) -> tuple[SelectedRuns, SelectedRuns]:
@@ -64,12 +64,12 @@ def _found(clues: Clues, items: Sequence[Judgement] | None = None, finding: Verd
 
 def _step(clues: Clues, items: Sequence[Judgement] | None = None) -> tuple[str, str]:
     """What the sentence ends with, and what the first advice has more."""
-    found = _found(clues, items)
-    sentence, _, step = found.sentence.partition("; ")
-    assert (sentence, found.verdict, found.reasons) == ("it is slower", Verdict.FAIL, ["because"])
-    assert found.advice[1:] == ["repeat it"]
-    assert found.advice[0].startswith(step)
-    return step, found.advice[0].removeprefix(step)
+    finding = _found(clues, items)
+    sentence, _, step = finding.sentence.partition("; ")
+    assert (sentence, finding.verdict, finding.reasons) == ("it is slower", Verdict.FAIL, ["because"])
+    assert finding.advice[1:] == ["repeat it"]
+    assert finding.advice[0].startswith(step)
+    return step, finding.advice[0].removeprefix(step)
 
 
 def test_without_any_clue_the_row_of_what_became_worse_is_named() -> None:
@@ -122,9 +122,9 @@ def test_failed_runs_alone_lead_to_the_logs_of_the_candidates_first_one() -> Non
     """Where a metric is worse as well, that is the clearer trace."""
     sides = select("baseline", _failing("baseline", "v1")), select("candidate", _failing("candidate", "v2"))
     clues = replace(NOTHING, sides=sides)
-    found = _found(clues, [item("a", UNDECIDED)])
-    assert found.sentence == "it is slower; look at `raw/logs` of the run v2-1"
-    assert found.advice == ["repeat it"], "the advice about failed runs is there already"
+    finding = _found(clues, [item("a", UNDECIDED)])
+    assert finding.sentence == "it is slower; look at `raw/logs` of the run v2-1"
+    assert finding.advice == ["repeat it"], "the advice about failed runs is there already"
     assert _step(clues)[0] == ITS_ROW
 
 
@@ -143,9 +143,9 @@ def test_hosts_that_alone_changed_come_before_all_else() -> None:
     known = known.model_copy(update={"populations": [population.model_copy(update={"average_over": ["host"]})]})
     worse = item("a", WORSE, change=0.2, low=0.15, high=0.25)
     clues = replace(NOTHING, breakdowns=[by_host], profiled=_profiled(_function("f", 1.0)))
-    found = with_next_step(SLOWER, [worse], known, clues)
-    assert found.sentence == "it is slower; look at n0, unlike the other 5 hosts"
-    assert found.advice == ["look at n0, unlike the other 5 hosts", "repeat it"]
+    finding = with_next_step(SLOWER, [worse], known, clues)
+    assert finding.sentence == "it is slower; look at n0, unlike the other 5 hosts"
+    assert finding.advice == ["look at n0, unlike the other 5 hosts", "repeat it"]
 
 
 def _function(name: str, change: float, low: float | None = 0.1) -> FunctionChange:
@@ -219,11 +219,11 @@ def test_only_two_releases_have_releases_between_them(versions: tuple[str, str],
 
 def _revised(*revisions: str | None) -> tuple[SelectedRuns, SelectedRuns]:
     """Builds of two commits."""
-    found = []
+    sides = []
     for side, revision in zip(("baseline", "candidate"), revisions, strict=True):
         subject = Subject(system="cometbft", name="CometBFT", version=f"git:{side}", revision=revision)
-        found.append(select(side, _runs(side, "git", profile_name="cometbft/demo", subject=subject)))
-    return found[0], found[1]
+        sides.append(select(side, _runs(side, "git", profile_name="cometbft/demo", subject=subject)))
+    return sides[0], sides[1]
 
 
 def test_of_many_commits_the_first_bad_one_is_searched_for_by_a_command() -> None:
@@ -239,8 +239,8 @@ def test_of_many_commits_the_first_bad_one_is_searched_for_by_a_command() -> Non
         replace(clues, sides=_revised(None, BAD)),
         replace(clues, sides=_revised(GOOD, None)),
     ]
-    for one in impossible:
-        assert _step(one) == (ITS_ROW, "")
+    for entry in impossible:
+        assert _step(entry) == (ITS_ROW, "")
 
 
 def test_runs_that_nobody_can_make_more_of_are_not_searched() -> None:
@@ -262,8 +262,10 @@ def test_runs_that_nobody_can_make_more_of_are_not_searched() -> None:
 
 
 def _split(*parts: tuple[str, float], change: float = 0.2, low: float = 0.01, high: float = 1.0, of: str = "") -> Clues:
-    found = [SplitPart(id=name, label=f"the {name}", of=of, change=part, low=low, high=high) for name, part in parts]
-    split = Split(metric_id="a_s", statistic="mean", scale=Scale.RELATIVE, change=change, basis="", parts=found)
+    split_parts = [
+        SplitPart(id=name, label=f"the {name}", of=of, change=part, low=low, high=high) for name, part in parts
+    ]
+    split = Split(metric_id="a_s", statistic="mean", scale=Scale.RELATIVE, change=change, basis="", parts=split_parts)
     return replace(NOTHING, splits=Splits(title="t", splits=[split]), charted=frozenset({"a_s"}))
 
 

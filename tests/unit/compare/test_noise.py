@@ -54,8 +54,8 @@ def test_rates_of_a_side_are_those_of_all_its_samples(kind: Kind) -> None:
 
 
 def noise(runs: Sequence[SyntheticRun], working: Working, statistic: str = "mean") -> tuple[float, float, int] | None:
-    found = Archive((), manifest("v1", 1), runs).spread("x_s", statistic, working)
-    return None if found is None else (math.sqrt(found.variance), found.degrees_of_freedom, found.runs)
+    spread = Archive((), manifest("v1", 1), runs).spread("x_s", statistic, working)
+    return None if spread is None else (math.sqrt(spread.variance), spread.degrees_of_freedom, spread.runs)
 
 
 def group(version: str, *values: float | None) -> list[SyntheticRun]:
@@ -105,10 +105,10 @@ def test_metrics_deviate_together_as_they_did_in_the_runs_that_have_both(first: 
         *_two("v7", (None, 2.0), (2.0, None)),
     ]
     columns = [("x_s", "mean", LOG), ("y_s", "mean", DIFFERENCE)]
-    found = Archive((), manifest("v1", 1), runs).deviations(columns)
-    assert found.shape == (3, 2)
+    deviations = Archive((), manifest("v1", 1), runs).deviations(columns)
+    assert deviations.shape == (3, 2)
     own, other = np.array([[-1.0, 1.0], [0.0, -4.0], [1.0, 3.0]]), np.array([[-0.5, -1.0], [0.5, 1.0]])
-    assert found.T @ found == pytest.approx(own.T @ own + other.T @ other)
+    assert deviations.T @ deviations == pytest.approx(own.T @ own + other.T @ other)
     small = _two(first, (0.25, -1.0), (0.25 * math.e, 1.0))
     alone = Archive((), manifest("v1", 1), small).deviations(columns)
     assert alone.T @ alone == pytest.approx(np.array([[0.5, 1.0], [1.0, 2.0]]))
@@ -158,7 +158,7 @@ def summary(
 
 
 def holding(
-    *found: MetricSummary | None, weighting: Weighting = Weighting.TIMES, known: bool = True
+    *summaries: MetricSummary | None, weighting: Weighting = Weighting.TIMES, known: bool = True
 ) -> list[LoadedRun]:
     """Runs that hold these; None stands for a run without the metric."""
     blocks = Population(id="block", label="blocks", keys=["height"], average_over=["height"], weighting=weighting)
@@ -168,10 +168,13 @@ def holding(
     return [
         LoadedRun(
             SyntheticRun(
-                manifest("v1", 1, run_id=f"r{number}"), described, {}, {"x_s": one} if one else {"y_s": summary(1)}
+                manifest("v1", 1, run_id=f"r{number}"),
+                described,
+                {},
+                {"x_s": metric_summary} if metric_summary else {"y_s": summary(1)},
             )
         )
-        for number, one in enumerate(found)
+        for number, metric_summary in enumerate(summaries)
     ]
 
 
@@ -184,11 +187,11 @@ def test_what_is_read_of_a_side_is_one_value_a_run_and_the_sums_of_all() -> None
         summary(math.inf, n=1, total=1.0),
         summary(2.5, n=20),
     )
-    found = collect(runs, metric(), "mean")
-    assert found.per_run == [1.5, None, None, None, 2.5]
-    assert (found.values, found.runs) == ([1.5, 2.5], 2)
-    assert (found.standard_errors, found.log_standard_errors) == ([0.1, 0.0], [0.2, 0.0])
-    assert (found.total, found.exposure, found.absence) == (18.0, 35, "")
+    estimates = collect(runs, metric(), "mean")
+    assert estimates.per_run == [1.5, None, None, None, 2.5]
+    assert (estimates.values, estimates.runs) == ([1.5, 2.5], 2)
+    assert (estimates.standard_errors, estimates.log_standard_errors) == ([0.1, 0.0], [0.2, 0.0])
+    assert (estimates.total, estimates.exposure, estimates.absence) == (18.0, 35, "")
 
 
 @pytest.mark.parametrize(
@@ -209,7 +212,7 @@ def test_why_a_side_has_no_value(runs: list[LoadedRun], statistic: str, absence:
 
 
 @pytest.mark.parametrize(
-    ("weighting", "found", "total"),
+    ("weighting", "metric_summary", "total"),
     [
         (Weighting.TIMES, summary(0.5, n=10, total=8.0), 8.0),
         (Weighting.KEYS, summary(0.5, n=10, total=8.0), 5.0),  # as many as 10 samples hold at 0.5 each
@@ -219,9 +222,9 @@ def test_why_a_side_has_no_value(runs: list[LoadedRun], statistic: str, absence:
     ],
 )
 def test_a_mean_by_keys_counts_as_many_events_as_its_samples_would_hold(
-    weighting: Weighting, found: MetricSummary, total: float
+    weighting: Weighting, metric_summary: MetricSummary, total: float
 ) -> None:
-    assert collect(holding(found, weighting=weighting), metric(), "mean").total == total
+    assert collect(holding(metric_summary, weighting=weighting), metric(), "mean").total == total
 
 
 def test_the_mean_of_a_run_is_the_estimated_one_or_that_of_its_samples() -> None:

@@ -34,8 +34,10 @@ def stub(name: str, *, valid: bool = True, populations: list[Population] | None 
     described = manifest("v1", 1, run_id=name, **changes)
     described.gates = [] if valid else [BAD]
     tables = [MetricGroup(id="all", title="All")]
-    kept = PLAIN if populations is None else populations
-    return SyntheticRun(described, Catalogue(system="x", title="X", populations=kept, tables=tables, metrics=[]), {})
+    used_populations = PLAIN if populations is None else populations
+    return SyntheticRun(
+        described, Catalogue(system="x", title="X", populations=used_populations, tables=tables, metrics=[]), {}
+    )
 
 
 def side(name: str, *runs: SyntheticRun) -> SelectedRuns:
@@ -43,8 +45,8 @@ def side(name: str, *runs: SyntheticRun) -> SelectedRuns:
 
 
 def gates(baseline: SelectedRuns, candidate: SelectedRuns) -> dict[str, Gate]:
-    found = pair_gates(baseline, candidate, workload_differences(baseline, candidate))
-    return {gate.id: gate for gate in found}
+    all_gates = pair_gates(baseline, candidate, workload_differences(baseline, candidate))
+    return {gate.id: gate for gate in all_gates}
 
 
 def pair(**candidate: Any) -> tuple[SelectedRuns, SelectedRuns]:
@@ -52,21 +54,21 @@ def pair(**candidate: Any) -> tuple[SelectedRuns, SelectedRuns]:
 
 
 def test_equal_sides_pass_every_gate() -> None:
-    found = gates(*pair())
-    assert list(found) == [
+    by_id = gates(*pair())
+    assert list(by_id) == [
         *("baseline_runs_valid", "candidate_runs_valid", "workload_equal", "window_equal", "hardware_equal"),
         *("one_build_a_side", "rules_equal", "one_experiment"),
     ]
-    assert {gate.status for gate in found.values()} == {GateStatus.PASS}
-    measured = {name: gate.measured for name, gate in found.items()}
+    assert {gate.status for gate in by_id.values()} == {GateStatus.PASS}
+    measured = {name: gate.measured for name, gate in by_id.items()}
     assert measured["workload_equal"] == measured["window_equal"] == measured["rules_equal"] == "equal"
     assert measured["baseline_runs_valid"] == "1 of 1 runs"
     assert measured["hardware_equal"] == HOST.hardware_class
     assert measured["one_build_a_side"] == "one binary per side"
-    assert all(gate.detail == "" for gate in found.values())
+    assert all(gate.detail == "" for gate in by_id.values())
     # What the report writes beside each.
     everywhere = "equal in every run of both sides"
-    assert [(gate.label, gate.limit) for gate in found.values()] == [
+    assert [(gate.label, gate.limit) for gate in by_id.values()] == [
         ("valid runs of the baseline", "at least half of the runs, and at least one"),
         ("valid runs of the candidate", "at least half of the runs, and at least one"),
         ("same workload", everywhere),
@@ -112,8 +114,8 @@ def test_half_of_the_runs_and_one_must_be_valid(total: int, failing: int, status
 def test_runs_that_the_subject_failed_say_something_of_it() -> None:
     """Two failed and one invalid of four: three tell, and how many of them failed is told with them."""
     runs = [stub("a0"), *(stub(f"a{place}", valid=False) for place in (1, 2, 3))]
-    for one in runs[1:3]:
-        one.manifest.status = Status.FAILED
+    for run in runs[1:3]:
+        run.manifest.status = Status.FAILED
     gate = gates(side("baseline", *runs), side("candidate", stub("b")))["baseline_runs_valid"]
     assert (gate.status, gate.measured) == (WARN, "3 of 4 runs, 2 of them failed")
     assert gate.detail == "a3: x: 1, required 2"
@@ -123,10 +125,10 @@ def test_a_workload_must_be_equal_in_every_judged_run() -> None:
     baseline = side("baseline", stub("a1", workload={"rate": 1}), stub("a2", workload={"rate": 2}))
     candidate = side("candidate", stub("b", workload={"rate": 1, "size": 7}))
     assert workload_differences(baseline, candidate) == {"rate": [1, 2], "size": [None, 7]}
-    found = gates(baseline, candidate)
-    assert found["workload_equal"].status is GateStatus.FAIL
-    assert found["workload_equal"].measured == "rate is 1 against 2, size is None against 7"
-    assert found["window_equal"].status is GateStatus.PASS
+    by_id = gates(baseline, candidate)
+    assert by_id["workload_equal"].status is GateStatus.FAIL
+    assert by_id["workload_equal"].measured == "rate is 1 against 2, size is None against 7"
+    assert by_id["window_equal"].status is GateStatus.PASS
     swapped = workload_differences(candidate, baseline)
     assert swapped == {"rate": [1, 2], "size": [7, None]}
 
@@ -169,9 +171,11 @@ def test_runs_of_one_side_that_differ_are_told_where_the_other_states_nothing() 
 
 def test_of_runs_that_state_all_of_it_the_whole_workload_must_be_equal() -> None:
     """A key that one of them lacks is another test."""
-    one, other = (stub("a", workload=workload).manifest for workload in ({"rate": 1}, {"rate": 1, "size": 7}))
-    assert not same_workload(one, other)
-    assert same_workload(one, one)
+    first_manifest, other = (
+        stub("a", workload=workload).manifest for workload in ({"rate": 1}, {"rate": 1, "size": 7})
+    )
+    assert not same_workload(first_manifest, other)
+    assert same_workload(first_manifest, first_manifest)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +189,7 @@ def test_of_runs_that_state_all_of_it_the_whole_workload_must_be_equal() -> None
 )
 def test_a_window_is_told_apart_from_the_load(key: str, gate: str) -> None:
     left, right = side("baseline", stub("a", workload={key: 1})), side("candidate", stub("b", workload={key: 2}))
-    failed = [name for name, one in gates(left, right).items() if one.status is GateStatus.FAIL]
+    failed = [name for name, gate in gates(left, right).items() if gate.status is GateStatus.FAIL]
     assert failed == [gate]
 
 
@@ -193,7 +197,7 @@ UNKNOWN = {"cores": 0, "cpu_model": NOT_STATED}
 
 
 @pytest.mark.parametrize(
-    ("left", "right", "status", "measured", "told"),
+    ("left", "right", "status", "measured", "is_stated"),
     [
         ({}, {"cores": 16}, GateStatus.FAIL, "{} against {}", False),
         ({}, UNKNOWN, GateStatus.UNKNOWN, "{} against not stated", True),
@@ -203,14 +207,14 @@ UNKNOWN = {"cores": 0, "cpu_model": NOT_STATED}
     ids=["other machines", "candidate unknown", "baseline unknown", "both unknown"],
 )
 def test_machines_that_nobody_stated_do_not_differ(
-    left: dict[str, Any], right: dict[str, Any], status: GateStatus, measured: str, *, told: bool
+    left: dict[str, Any], right: dict[str, Any], status: GateStatus, measured: str, *, is_stated: bool
 ) -> None:
     hosts = [HOST.model_copy(update=changes) for changes in (left, right)]
-    found = gates(side("baseline", stub("a", host=hosts[0])), side("candidate", stub("b", host=hosts[1])))
+    by_id = gates(side("baseline", stub("a", host=hosts[0])), side("candidate", stub("b", host=hosts[1])))
     classes = [host.hardware_class for host in hosts if host.cores]
-    assert found["hardware_equal"].status is status
-    assert found["hardware_equal"].measured == measured.format(*classes)
-    assert found["hardware_equal"].detail == ("runs without recorded hardware are assumed to share it" * told)
+    assert by_id["hardware_equal"].status is status
+    assert by_id["hardware_equal"].measured == measured.format(*classes)
+    assert by_id["hardware_equal"].detail == ("runs without recorded hardware are assumed to share it" * is_stated)
 
 
 def test_two_stated_machines_differ_even_beside_an_unknown_one() -> None:
@@ -308,11 +312,11 @@ def test_populations_are_held_against_themselves_and_each_that_differs_is_told()
 def test_runs_that_are_not_judged_have_no_say_in_hardware_and_rules() -> None:
     other = [PLAIN[0].model_copy(update={"weighting": Weighting.SAMPLES})]
     odd: dict[str, Any] = {"host": HOST.model_copy(update={"cores": 16}), "populations": other, "valid": False}
-    found = gates(
+    by_id = gates(
         side("baseline", stub("a1"), stub("a2", **odd)),
         side("candidate", stub("b1"), stub("b2", **odd)),
     )
-    assert found["hardware_equal"].status is found["rules_equal"].status is GateStatus.PASS
+    assert by_id["hardware_equal"].status is by_id["rules_equal"].status is GateStatus.PASS
     nobody = gates(side("baseline", stub("a2", **odd)), side("candidate", stub("b1")))
     assert nobody["hardware_equal"].status is nobody["rules_equal"].status is GateStatus.FAIL
     nobody = gates(side("baseline", stub("a1")), side("candidate", stub("b2", **odd)))
@@ -335,14 +339,17 @@ def test_conditions_are_told_in_the_catalogues_order_and_strange_ones_last() -> 
     )
     left = side("baseline", stub("a", conditions={"z": "1", "same": "s", "m": "1", "b": "1"}))
     right = side("candidate", stub("b", conditions={"z": "2", "same": "s", "m": "3", "a": "2"}))
-    found = condition_differences(catalogue, left, right)
-    assert [(one.id, one.label, one.baseline, one.candidate, one.explanation) for one in found] == [
+    differences = condition_differences(catalogue, left, right)
+    assert [
+        (difference.id, difference.label, difference.baseline, difference.candidate, difference.explanation)
+        for difference in differences
+    ] == [
         ("z", "the z", "1", "2", "because z"),
         ("m", "the m", "1", "3", "because m"),
         ("a", "a", NOT_STATED, "2", ""),
         ("b", "b", "1", NOT_STATED, ""),
     ]
-    assert incomparable(catalogue, found) == {
+    assert incomparable(catalogue, differences) == {
         "x_s": "the z differs (1 against 2)",
         "y_s": "the z differs (1 against 2) and the m differs (1 against 3)",
     }
@@ -354,17 +361,19 @@ def test_a_setting_differs_by_its_value_and_true_is_not_one() -> None:
         changed={"b.toml": {"on": ConfigChange(default=False, used=True)}},
     )
     right = Configuration(effective={"b.toml": {"on": 1, "same": 1, "list": [1, 2]}, "c.toml": {"k": 2}})
-    found = configuration_differences(left, right)
-    assert [(one.file, one.key, one.baseline, one.candidate) for one in found] == [
+    differences = configuration_differences(left, right)
+    assert [
+        (difference.file, difference.key, difference.baseline, difference.candidate) for difference in differences
+    ] == [
         ("a.toml", "k", 1, None),
         ("b.toml", "on", True, 1),
         ("c.toml", "k", None, 2),
     ]
-    assert [one.only_in for one in found] == ["baseline", None, "candidate"]
+    assert [difference.only_in for difference in differences] == ["baseline", None, "candidate"]
     # What either side set by hand is no change of a default.
-    assert [one.is_default_change for one in found] == [True, False, True]
+    assert [difference.is_default_change for difference in differences] == [True, False, True]
     mirrored = configuration_differences(right, left)
-    assert [one.is_default_change for one in mirrored] == [True, False, True]
+    assert [difference.is_default_change for difference in mirrored] == [True, False, True]
 
 
 def _placed(experiment: str, position: int, **changes: Any) -> SyntheticRun:
@@ -375,8 +384,8 @@ def _placed(experiment: str, position: int, **changes: Any) -> SyntheticRun:
 def test_sides_of_two_experiments_warn_because_a_machine_drifts() -> None:
     """Runs of one afternoon agree with each other, and say nothing of the afternoon after."""
     left = side("baseline", _placed("e1", 0, started_at="2026-11-25T19:21:00Z"))
-    one = gates(left, side("candidate", _placed("e1", 1)))["one_experiment"]
-    assert (one.status, one.measured) == (GateStatus.PASS, "one experiment")
+    gate = gates(left, side("candidate", _placed("e1", 1)))["one_experiment"]
+    assert (gate.status, gate.measured) == (GateStatus.PASS, "one experiment")
     two = gates(left, side("candidate", _placed("e2", 0, started_at="2026-11-26T08:00:00Z")))["one_experiment"]
     assert two.status is GateStatus.WARN
     assert "the baseline from 2026-11-25 19:21 UTC, the candidate from 2026-11-26 08:00 UTC" in two.measured

@@ -123,11 +123,11 @@ def test_one_run_a_side_has_the_error_within_runs_which_holds() -> None:
     held = dict.fromkeys(("line", "work", "read", "w"), 0)
     for seed in range(120):
         rng = np.random.default_rng(seed)
-        found, basis = effects(PARTS, [_run(rng, 0.5, 0.2, 0.3)], [_run(rng, 0.55, 0.2, 0.28)])
+        part_effects, basis = effects(PARTS, [_run(rng, 0.5, 0.2, 0.3)], [_run(rng, 0.55, 0.2, 0.28)])
         assert basis == "within one run per side"
         truth = {"line": 0.05, "work": -0.02, "read": 0.0, "w": -0.02}
-        for one in found:
-            held[one.part.id] += abs(one.candidate - one.baseline - truth[one.part.id]) <= one.half_width
+        for effect in part_effects:
+            held[effect.part.id] += abs(effect.candidate - effect.baseline - truth[effect.part.id]) <= effect.half_width
     assert all(98 <= count <= 118 for count in held.values()), held
 
 
@@ -135,9 +135,9 @@ def test_several_runs_a_side_have_the_error_between_runs() -> None:
     """A part that differs from day to day is not known any better for having many samples a day."""
     rng = np.random.default_rng(5)
     days = [_run(rng, 0.5 * (1.0 + 0.1 * step), 0.2, 0.3) for step in (-1.0, 1.0, 0.0, 0.5)]
-    found, basis = effects(PARTS, days[:2], days[2:])
+    part_effects, basis = effects(PARTS, days[:2], days[2:])
     assert basis == "between 2 + 2 runs"
-    line, work = found[0], found[1]
+    line, work = part_effects[0], part_effects[1]
     assert line.degrees_of_freedom == 2
     assert line.standard_error == pytest.approx(0.5 * math.sqrt((0.02 + 0.00125 * 1.0) / 2.0), rel=0.25)
     assert work.standard_error < 0.3 * line.standard_error
@@ -146,9 +146,9 @@ def test_several_runs_a_side_have_the_error_between_runs() -> None:
 def _with_splits(untold: str = "") -> Comparison:
     comparison = passing()
     judgement = next(
-        one
-        for one in comparison.judgements
-        if one.statistic == "mean" and one.change is not None and one.scale is Scale.RELATIVE
+        judgement
+        for judgement in comparison.judgements
+        if judgement.statistic == "mean" and judgement.change is not None and judgement.scale is Scale.RELATIVE
     )
     base, other = judgement.baseline.value or 0.0, judgement.candidate.value or 0.0
     parts = _effects((LINE, 0.6 * base, 0.58 * base), (WORK, 0.4 * base, other - 0.58 * base), error=0.01 * base)
@@ -200,19 +200,19 @@ def _still(value: float, samples: int = 40) -> FloatArray:
 
 def test_the_error_between_runs_by_hand() -> None:
     """Of two and three runs: both sides' squares over three degrees of freedom."""
-    (found,), basis = effects([LINE], [_still(1.0), _still(1.2)], [_still(1.1), _still(1.4), _still(1.7)])
+    (effect,), basis = effects([LINE], [_still(1.0), _still(1.2)], [_still(1.1), _still(1.4), _still(1.7)])
     assert basis == "between 2 + 3 runs"
-    assert (found.baseline, found.candidate) == pytest.approx((1.1, 1.4))
-    assert found.degrees_of_freedom == 3.0
-    assert found.standard_error == pytest.approx(math.sqrt((0.02 + 0.18) / 3.0 * (1.0 / 2.0 + 1.0 / 3.0)))
-    assert found.half_width == pytest.approx(float(stats.t.ppf(0.95, 3.0)) * found.standard_error)
+    assert (effect.baseline, effect.candidate) == pytest.approx((1.1, 1.4))
+    assert effect.degrees_of_freedom == 3.0
+    assert effect.standard_error == pytest.approx(math.sqrt((0.02 + 0.18) / 3.0 * (1.0 / 2.0 + 1.0 / 3.0)))
+    assert effect.half_width == pytest.approx(float(stats.t.ppf(0.95, 3.0)) * effect.standard_error)
 
 
 def test_one_run_on_a_side_and_two_on_the_other_are_several() -> None:
-    (found,), basis = effects([LINE], [_still(1.0)], [_still(1.1), _still(1.4)])
+    (effect,), basis = effects([LINE], [_still(1.0)], [_still(1.1), _still(1.4)])
     assert basis == "between 1 + 2 runs"
-    assert found.degrees_of_freedom == 1.0
-    assert found.standard_error == pytest.approx(math.sqrt(0.045 * 1.5))
+    assert effect.degrees_of_freedom == 1.0
+    assert effect.standard_error == pytest.approx(math.sqrt(0.045 * 1.5))
 
 
 def test_runs_that_agree_by_chance_are_not_known_better_than_each_of_them() -> None:
@@ -220,23 +220,23 @@ def test_runs_that_agree_by_chance_are_not_known_better_than_each_of_them() -> N
     rng = np.random.default_rng(3)
     run = 1.0 + rng.normal(0.0, 0.1, (400, 1))
     (alone,), _ = effects([LINE], [run], [run])
-    (found,), _ = effects([LINE], [run, run], [run, run, run, run])
+    (effect,), _ = effects([LINE], [run, run], [run, run, run, run])
     assert alone.standard_error == pytest.approx(math.sqrt(2.0) * 0.1 / 20.0, rel=0.2)
     assert alone.half_width == pytest.approx(1.6448536269514722 * alone.standard_error)
-    one = alone.standard_error / math.sqrt(2.0)
-    assert found.standard_error == pytest.approx(one * math.sqrt(1.0 / 2.0 + 1.0 / 4.0))
-    assert found.degrees_of_freedom == 4.0
+    standard_error = alone.standard_error / math.sqrt(2.0)
+    assert effect.standard_error == pytest.approx(standard_error * math.sqrt(1.0 / 2.0 + 1.0 / 4.0))
+    assert effect.degrees_of_freedom == 4.0
 
 
 def test_a_part_is_the_sum_of_the_columns_within_it_at_any_depth() -> None:
     read_body, read_header = MetricPart("body", "body", "read"), MetricPart("header", "header", "read")
     parts = (LINE, WORK, READ, read_body, read_header, WRITE)
     columns = np.tile([1.0, 2.0, 4.0, 8.0], (20, 1))
-    found, _ = effects(parts, [columns], [2.0 * columns])
-    assert {one.part.id: one.baseline for one in found} == {
+    part_effects, _ = effects(parts, [columns], [2.0 * columns])
+    assert {effect.part.id: effect.baseline for effect in part_effects} == {
         "line": 1.0, "work": 14.0, "read": 6.0, "body": 2.0, "header": 4.0, "w": 8.0,
     }  # fmt: skip
-    assert all(one.candidate == 2.0 * one.baseline for one in found)
+    assert all(effect.candidate == 2.0 * effect.baseline for effect in part_effects)
 
 
 def _parted(*pairs: tuple[MetricPart, float, float], metric_id: str = "m") -> PartedChange:
@@ -292,13 +292,13 @@ def _judged(changes: Sequence[PartedChange], judgements: Sequence[Judgement], un
 
 
 def test_only_judged_changes_of_means_that_have_parts_are_divided() -> None:
-    first, second = (one.id for one in passing().catalogue.metrics[:2])
+    first, second = (metric.id for metric in passing().catalogue.metrics[:2])
     change = _parted((LINE, 1.0, 1.2), metric_id=first)
     judged = _judgement(first, 1.0, 1.2)
-    found = _judged([change], [_judgement(second, 1.0, 1.2), judged])
-    assert [split.metric_id for split in found.splits] == [first]
-    assert (found.title, found.untold, found.notes) == ("Line or work", "", ["a note"])
-    assert found.splits[0].basis == "b"
+    splits = _judged([change], [_judgement(second, 1.0, 1.2), judged])
+    assert [split.metric_id for split in splits.splits] == [first]
+    assert (splits.title, splits.untold, splits.notes) == ("Line or work", "", ["a note"])
+    assert splits.splits[0].basis == "b"
     for left_out in (
         {"statistic": "p99"},
         {"change": None},
@@ -313,16 +313,16 @@ def test_only_judged_changes_of_means_that_have_parts_are_divided() -> None:
 
 def test_the_metrics_whose_parts_do_not_add_up_are_named_beside_those_that_do() -> None:
     first, second = passing().catalogue.metrics[:2]
-    changes = [_parted((LINE, 1.0, 1.2), metric_id=one.id) for one in (first, second)]
-    found = _judged(changes, [_judgement(first.id, 1.2, 1.2), _judgement(second.id, 1.0, 1.2)])
-    told = (
+    changes = [_parted((LINE, 1.0, 1.2), metric_id=metric.id) for metric in (first, second)]
+    splits = _judged(changes, [_judgement(first.id, 1.2, 1.2), _judgement(second.id, 1.0, 1.2)])
+    expected = (
         f"the known parts of {first.label} do not add up to the measured value (more than 1 % off): too many samples "
         "lack a part"
     )
-    assert [split.metric_id for split in found.splits] == [second.id]
-    assert (found.untold, found.notes) == ("", ["a note", told])
+    assert [split.metric_id for split in splits.splits] == [second.id]
+    assert (splits.untold, splits.notes) == ("", ["a note", expected])
     alone = _judged(changes, [_judgement(first.id, 1.2, 1.2)])
-    assert (alone.splits, alone.untold, alone.notes) == ([], told, [])
+    assert (alone.splits, alone.untold, alone.notes) == ([], expected, [])
 
 
 def test_a_judged_change_is_told_as_it_was_judged_on_its_own_scale() -> None:
@@ -330,10 +330,10 @@ def test_a_judged_change_is_told_as_it_was_judged_on_its_own_scale() -> None:
     id_ = passing().judgements[0].metric_id
     change = _parted((LINE, 1.0, 1.2), metric_id=id_)
     several = SideValue(value=1.0, per_run=[0.9, None, 1.1], samples=3)
-    told = {"scale": Scale.ABSOLUTE, "change": 0.2004, "baseline": several}
-    (split,) = _judged([change], [_judgement(id_, 1.0, 1.2).model_copy(update=told)]).splits
+    judged_values = {"scale": Scale.ABSOLUTE, "change": 0.2004, "baseline": several}
+    (split,) = _judged([change], [_judgement(id_, 1.0, 1.2).model_copy(update=judged_values)]).splits
     assert (split.change, split.scale, split.basis, split.statistic) == (0.2004, Scale.ABSOLUTE, "b", "mean")
-    level = {**told, "baseline": SideValue(value=1.05, per_run=[None, 1.0], samples=3)}
+    level = {**judged_values, "baseline": SideValue(value=1.05, per_run=[None, 1.0], samples=3)}
     (stepped,) = _judged([change], [_judgement(id_, 1.05, 1.2).model_copy(update=level)]).splits
     assert stepped.change == pytest.approx(0.2)
     assert stepped.scale is Scale.ABSOLUTE
@@ -344,9 +344,9 @@ def test_a_judged_change_is_told_as_it_was_judged_on_its_own_scale() -> None:
 
 def test_means_that_nobody_judged_are_divided_likewise() -> None:
     parted = Parted("Line or work", [_parted((LINE, 1.0, 1.2))], notes=["a note"])
-    found = splits_between(parted, {"m": 1.0}, {"m": 1.2})
-    assert [split.change for split in found.splits] == [pytest.approx(0.2)]
-    assert (found.title, found.untold, found.notes) == ("Line or work", "", ["a note"])
+    splits = splits_between(parted, {"m": 1.0}, {"m": 1.2})
+    assert [split.change for split in splits.splits] == [pytest.approx(0.2)]
+    assert (splits.title, splits.untold, splits.notes) == ("Line or work", "", ["a note"])
     other = splits_between(parted, {"m": 2.0}, {"m": 2.2})
     assert (other.splits, other.untold) == ([], "the known parts do not add up to the values")
     silent = splits_between(Parted("Line or work", reason="there was no line"), {}, {})

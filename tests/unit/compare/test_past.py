@@ -37,13 +37,13 @@ def _told(decided: Decided, *, gating: bool | None = None) -> list[str]:
 def test_the_noise_is_told_with_its_runs_and_from_the_quietest_gating_metric_to_the_noisiest() -> None:
     """So a release engineer sees what a single run is worth."""
     decided = _decided(_noisy())
-    (told,) = _told(decided)
+    (sentence,) = _told(decided)
     # The baseline is compared and therefore no part of it.
-    assert told == (
+    assert sentence == (
         "noise between runs: history of 11 builds: 0 re-runs and 10 steps, 2020-01-01 to 2020-11-01; "
         "one run deviates by 1 % (metric 0) to 4.2 % (metric 1)"
     )
-    assert told in decided.finding.reasons
+    assert sentence in decided.finding.reasons
 
 
 def test_nothing_is_told_of_metrics_that_decide_nothing() -> None:
@@ -66,7 +66,7 @@ def test_a_set_up_that_nobody_noted_is_told_once_with_what_it_changed_and_how_to
 
 def test_of_many_metrics_that_a_set_up_changed_four_are_named() -> None:
     setup = _told(_decided(stepped(0.001)), gating=True)[1]
-    named = [one.label for one in METRICS if one.label in setup]
+    named = [metric.label for metric in METRICS if metric.label in setup]
     assert named == ["metric 0", "metric 1", "metric 2", "metric 3"]
 
 

@@ -23,9 +23,9 @@ from tests.unit.compare.synthetic_runs import SyntheticRun, catalogue, manifest
 def _found(
     baseline: Sequence[ProfiledRun], candidate: Sequence[ProfiledRun], *plain: Sequence[SyntheticRun]
 ) -> Profiled:
-    found = profiled(baseline, candidate, plain or ([], []), is_asked=False)
-    assert found is not None
-    return found
+    profiled_pair = profiled(baseline, candidate, plain or ([], []), is_asked=False)
+    assert profiled_pair is not None
+    return profiled_pair
 
 
 SLOW = ("main", "finalize", "hash")
@@ -61,7 +61,7 @@ def test_with_several_runs_a_side_the_interval_is_that_between_runs() -> None:
 
 def test_one_node_a_side_has_no_interval_and_is_still_shown() -> None:
     (change,) = _found([profiled_run("v0", [{SLOW: 1.0}])], [profiled_run("v1", [{SLOW: 2.0, SAME: 0.1}])]).changes
-    assert [(one.function, one.low, one.high) for one in change.functions] == [
+    assert [(function.function, function.low, function.high) for function in change.functions] == [
         ("hash", None, None),
         ("gossip", None, None),
     ]
@@ -72,7 +72,7 @@ def test_a_function_that_only_one_side_has_is_told_with_all_that_it_calls() -> N
     (change,) = _found(
         [profiled_run("v0", [{SAME: 1.0}])], [profiled_run("v1", [{SAME: 1.0, SLOW: 3.0, ("main", "finalize"): 1.0}])]
     ).changes
-    changed = {one.function: one for one in change.functions}
+    changed = {function.function: function for function in change.functions}
     assert [changed["finalize"].change, changed["hash"].change] == pytest.approx([0.01, 0.03])
     assert changed["finalize"].within_candidate == pytest.approx(0.04)
     assert changed["finalize"].within_baseline == 0.0
@@ -82,8 +82,13 @@ def test_of_memory_there_is_what_grew_and_no_division_by_the_work() -> None:
     before = profiled_run("v0", [{SLOW: 100.0}], kind="heap", begin=[{SLOW: 90.0}])
     after = profiled_run("v1", [{SLOW: 300.0}], kind="heap", begin=[{SLOW: 50.0}])
     (change,) = _found([before], [after]).changes
-    (one,) = change.functions
-    assert (one.baseline, one.candidate, one.grown_baseline, one.grown_candidate) == (100.0, 300.0, 10.0, 250.0)
+    (function,) = change.functions
+    assert (function.baseline, function.candidate, function.grown_baseline, function.grown_candidate) == (
+        100.0,
+        300.0,
+        10.0,
+        250.0,
+    )
     assert change.per == "node"
 
 
@@ -92,7 +97,10 @@ def test_goroutines_are_told_by_where_they_began_and_where_they_are() -> None:
         [profiled_run("v0", [{("serve", "wait"): 2.0}], kind="goroutine")],
         [profiled_run("v1", [{("serve", "wait"): 9.0, ("loop",): 1.0}], kind="goroutine")],
     ).changes
-    assert [(one.function, one.change) for one in change.functions] == [("serve … wait", 7.0), ("loop", 1.0)]
+    assert [(function.function, function.change) for function in change.functions] == [
+        ("serve … wait", 7.0),
+        ("loop", 1.0),
+    ]
 
 
 def test_nothing_is_lost_in_the_graph() -> None:
@@ -128,8 +136,8 @@ def test_what_profiling_cost_is_told_with_an_interval_or_without() -> None:
         run.frames = {"node": _peers(value)}
         return run
 
-    found = _found([taken("v0", 3.5)], [taken("v1", 4.0)], plain("v0", [3.0, 3.2]), plain("v1", [4.0]))
-    baseline, candidate = found.costs
+    profiled_pair = _found([taken("v0", 3.5)], [taken("v1", 4.0)], plain("v0", [3.0, 3.2]), plain("v1", [4.0]))
+    baseline, candidate = profiled_pair.costs
     assert [baseline.profiled, baseline.plain] == pytest.approx([3.5, 3.1])
     oracle = stats.ttest_ind([3.5], [3.0, 3.2]).confidence_interval(0.90)
     assert [baseline.low, baseline.high] == pytest.approx([oracle.low, oracle.high])
@@ -157,9 +165,9 @@ def test_what_is_missing_or_empty_is_told_of_its_side() -> None:
 def test_a_side_without_profiles_leaves_nothing_to_tell_unless_it_is_asked_for() -> None:
     runs = [profiled_run("v0", [{SLOW: 1.0}])]
     assert profiled(runs, [], ([], []), is_asked=False) is None
-    asked = profiled(runs, [], ([], []), is_asked=True)
-    assert asked is not None
-    assert (asked.changes, asked.is_asked) == ([], True)
+    profiled_pair = profiled(runs, [], ([], []), is_asked=True)
+    assert profiled_pair is not None
+    assert (profiled_pair.changes, profiled_pair.is_asked) == ([], True)
 
 
 def test_a_run_with_profiles_is_never_judged() -> None:

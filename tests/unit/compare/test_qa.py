@@ -26,22 +26,23 @@ def equal() -> QaReport:
 
 
 def _scenario(report: QaReport, scenario_id: str) -> QaScenario:
-    return next(one for one in report.scenarios if one.id == scenario_id)
+    return next(scenario for scenario in report.scenarios if scenario.id == scenario_id)
 
 
 def test_an_equal_release_passes_by_its_gating_scenarios(equal: QaReport) -> None:
     assert equal.verdict is Verdict.PASS
-    results = {one.id: one.result for one in equal.scenarios}
+    results = {scenario.id: scenario.result for scenario in equal.scenarios}
     assert results["fixed-load"] is Verdict.PASS
     assert results["emulation"] is Verdict.INFORMATIONAL
     assert equal.rows[0].version == f"v1.0.1 ({qa_runs.COMMIT[:12]})"
     comparison = equal.scenarios[0].comparison
     assert comparison is not None
-    own = [one for one in comparison.configuration_differences if one.is_default_change]
+    own = [difference for difference in comparison.configuration_differences if difference.is_default_change]
     assert own
     assert equal.configuration_differences == own
     assert equal.condition_rows == [
-        (one.label, one.baseline, one.candidate, one.explanation) for one in comparison.condition_differences
+        (difference.label, difference.baseline, difference.candidate, difference.explanation)
+        for difference in comparison.condition_differences
     ]
     assert equal.condition_rows[0][0] == "block time"
     assert equal.second_opinion is not None
@@ -55,7 +56,7 @@ def test_what_was_not_run_is_told_with_its_need_and_never_passes(equal: QaReport
     assert "64 processors; this machine has 2" in big.sentence
     assert any("200 nodes" in notice and "64 processors" in notice for notice in equal.notices)
     gating: list[dict[str, object]] = [
-        {**one, "gating": True} if one["id"] == "big" else one for one in qa_runs.SCENARIOS
+        {**scenario, "gating": True} if scenario["id"] == "big" else scenario for scenario in qa_runs.SCENARIOS
     ]
     assert qa_runs.report(scenarios=gating).verdict is Verdict.INCONCLUSIVE
 
@@ -96,26 +97,26 @@ def test_an_invalid_run_that_was_repeated_is_told() -> None:
     qa_runs.invalid(candidate[1])
     again = run("v1.0.1", 2, side="candidate", seed=777, seconds=qa_runs.SECONDS)
     again.manifest.run_id += "-again"
-    made = qa_runs.made_of(baseline, [*candidate, again])
-    first = made.scenarios[0]
+    qa_run = qa_runs.made_of(baseline, [*candidate, again])
+    first = qa_run.scenarios[0]
     repeats = {again.manifest.run_id: candidate[1].manifest.run_id}
-    scenarios = [type(first)(first.plan, first.experiment, first.sides, repeats=repeats), *made.scenarios[1:]]
-    report = qa_report(type(made)(**{**made.__dict__, "scenarios": scenarios}))
-    told = report.scenarios[0].repeated
-    assert len(told) == 1
-    assert "offered load met: 91 %, required >= 98 %" in told[0]
-    assert told[0].endswith("was repeated: valid")
+    scenarios = [type(first)(first.plan, first.experiment, first.sides, repeats=repeats), *qa_run.scenarios[1:]]
+    report = qa_report(type(qa_run)(**{**qa_run.__dict__, "scenarios": scenarios}))
+    messages = report.scenarios[0].repeated
+    assert len(messages) == 1
+    assert "offered load met: 91 %, required >= 98 %" in messages[0]
+    assert messages[0].endswith("was repeated: valid")
     assert any("Run again" in notice for notice in report.notices)
 
 
 def test_a_scenario_that_could_not_be_made_is_invalid() -> None:
     baseline, candidate = sides(seconds=qa_runs.SECONDS)
-    made = qa_runs.made_of(baseline, candidate)
-    first = made.scenarios[0]
+    qa_run = qa_runs.made_of(baseline, candidate)
+    first = qa_run.scenarios[0]
     broken = type(first)(
         first.plan, first.experiment, {"baseline": baseline}, failures={"candidate": "a port is in use"}
     )
-    report = qa_report(type(made)(**{**made.__dict__, "scenarios": [broken, *made.scenarios[1:]]}))
+    report = qa_report(type(qa_run)(**{**qa_run.__dict__, "scenarios": [broken, *qa_run.scenarios[1:]]}))
     assert report.verdict is Verdict.INVALID
     assert "a port is in use" in report.scenarios[0].sentence
 
@@ -123,32 +124,32 @@ def test_a_scenario_that_could_not_be_made_is_invalid() -> None:
 def test_what_is_only_shown_is_told_by_its_figures() -> None:
     """`shown for information` tells a reader of the first page nothing."""
     baseline, candidate = sides(seconds=qa_runs.SECONDS)
-    scenarios = [dict(one) for one in qa_runs.SCENARIOS]
+    scenarios = [dict(scenario) for scenario in qa_runs.SCENARIOS]
     scenarios[1]["headline"] = ["tx_latency_s"]
     report = qa_report(qa_runs.made_of(baseline, candidate, scenarios=scenarios))
-    one = _scenario(report, "emulation")
-    row = next(row for row in one.beside if (row.metric_id, row.statistic) == ("tx_latency_s", "p50"))
+    scenario = _scenario(report, "emulation")
+    row = next(row for row in scenario.beside if (row.metric_id, row.statistic) == ("tx_latency_s", "p50"))
     near, far = row.judgements[0].baseline.value, row.judgements[0].candidate.value
     assert near is not None
     assert far is not None
-    found = re.fullmatch(
-        r"Tx latency, p50: ([\d.]+) (m?s) with v1\.0\.1, ([\d.]+) m?s with v1\.0\.1 \(far\)\.", one.sentence
+    match = re.fullmatch(
+        r"Tx latency, p50: ([\d.]+) (m?s) with v1\.0\.1, ([\d.]+) m?s with v1\.0\.1 \(far\)\.", scenario.sentence
     )
-    assert found, one.sentence
-    scale = 1000.0 if found[2] == "ms" else 1.0
-    assert float(found[1]) == pytest.approx(near * scale, rel=1e-3)
-    assert float(found[3]) == pytest.approx(far * scale, rel=1e-3)
-    assert next(row.reason for row in report.rows if row.scenario == one.title) == one.sentence
+    assert match, scenario.sentence
+    scale = 1000.0 if match[2] == "ms" else 1.0
+    assert float(match[1]) == pytest.approx(near * scale, rel=1e-3)
+    assert float(match[3]) == pytest.approx(far * scale, rel=1e-3)
+    assert next(row.reason for row in report.rows if row.scenario == scenario.title) == scenario.sentence
 
 
 def test_what_is_only_shown_is_shown_without_the_side_that_could_not_be_made() -> None:
     """That a network of two releases does not even begin is what such a scenario is there to find."""
     baseline, candidate = sides(seconds=qa_runs.SECONDS)
-    made = qa_runs.made_of(baseline, candidate)
-    one = next(one for one in made.scenarios if one.plan.id == "emulation")
-    failing = replace(one, failures={"near": "node0 was not healthy within 60 s of its start"})
-    scenarios = [failing if other is one else other for other in made.scenarios]
-    shown = _scenario(qa_report(replace(made, scenarios=scenarios)), "emulation")
+    qa_run = qa_runs.made_of(baseline, candidate)
+    scenario = next(scenario for scenario in qa_run.scenarios if scenario.plan.id == "emulation")
+    failing = replace(scenario, failures={"near": "node0 was not healthy within 60 s of its start"})
+    scenarios = [failing if other is scenario else other for other in qa_run.scenarios]
+    shown = _scenario(qa_report(replace(qa_run, scenarios=scenarios)), "emulation")
     assert shown.result is Verdict.INFORMATIONAL
     assert shown.sentence.endswith("A part of it could not be run.")
     assert shown.reasons[0] == "no run of near succeeded: node0 was not healthy within 60 s of its start"
@@ -156,11 +157,11 @@ def test_what_is_only_shown_is_shown_without_the_side_that_could_not_be_made() -
 
 
 def test_emulation_stands_beside_the_candidate_without_it(equal: QaReport) -> None:
-    one = _scenario(equal, "emulation")
-    assert [side.label for side in one.sides] == ["v1.0.1", "v1.0.1 (far)"]
-    row = next(row for row in one.beside if row.metric_id == "tx_latency_s" and row.statistic == "p50")
+    scenario = _scenario(equal, "emulation")
+    assert [side.label for side in scenario.sides] == ["v1.0.1", "v1.0.1 (far)"]
+    row = next(row for row in scenario.beside if row.metric_id == "tx_latency_s" and row.statistic == "p50")
     assert row.judgements[0].change == pytest.approx(1.0, abs=0.1)
-    assert {line.side for line in one.plots[0].chart.lines} == {"v1.0.1", "v1.0.1 (far)"}
+    assert {line.side for line in scenario.plots[0].chart.lines} == {"v1.0.1", "v1.0.1 (far)"}
 
 
 def test_the_same_runs_give_the_same_bytes(equal: QaReport) -> None:
@@ -184,6 +185,6 @@ def test_a_dot_is_the_mean_of_what_ended_together(equal: QaReport) -> None:
     chart = next(plot for plot in equal.scenarios[0].plots if plot.id == "latencies").chart
     level = next(line for line in chart.lines if line.run_id is None and line.side == "v0.38.17")
     baseline, _ = sides(seconds=qa_runs.SECONDS)
-    values = [value for one in baseline for value in one.frames["transaction"]["tx_latency_s"].drop_nulls().to_list()]
+    values = [value for run in baseline for value in run.frames["transaction"]["tx_latency_s"].drop_nulls().to_list()]
     assert level.y[0] == pytest.approx(math.fsum(values) / len(values), rel=1e-4)
     assert level.y[0] == level.y[1]

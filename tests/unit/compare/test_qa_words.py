@@ -35,14 +35,14 @@ def scenario(title: str, result: Verdict, **changes: Any) -> QaScenario:
     return QaScenario(**{**base, **changes})
 
 
-def made(*beside: str) -> QaRuns:
+def runs_of_plan(*beside: str) -> QaRuns:
     """A plan whose scenarios have one run per side; those that are named had another network beside them."""
     plan = qa_runs.plan()
     scenarios = []
-    for number, one in enumerate(plan.scenarios):
+    for number, planned in enumerate(plan.scenarios):
         run = stub_run("v1", 1.0, number)
-        run.manifest.facts = [Fact(label=BESIDE if one.id in beside else "other", value="1 more network")]
-        scenarios.append(ScenarioRuns(one, f"qa-{one.id}", {"baseline": [run]}))
+        run.manifest.facts = [Fact(label=BESIDE if planned.id in beside else "other", value="1 more network")]
+        scenarios.append(ScenarioRuns(planned, f"qa-{planned.id}", {"baseline": [run]}))
     empty = Catalogue(system="x", title="X", populations=[], tables=[], metrics=[])
     base = Subject(system="x", name="X", version="v1")
     return QaRuns(plan, "qa-1", 7, base, CANDIDATE, scenarios, ("", ""), [], empty, "0.1.0")
@@ -92,15 +92,15 @@ def test_advice_is_of_what_keeps_a_release_from_passing() -> None:
         scenario("D", Verdict.NOT_RUN, lacking=["4 processors", "a Linux"]),
         scenario("E", Verdict.NOT_RUN, lacking=["a Linux"]),
     ]
-    told = [
+    expected = [
         "B: more runs",
         "B: less noise",
         "scenarios that were not run require 4 processors",
         "scenarios that were not run require a Linux",
     ]
-    assert advice(scenarios, "qa-1") == told
+    assert advice(scenarios, "qa-1") == expected
     resumed = "`--resume qa-1` runs what is still missing"
-    assert advice([*scenarios, scenario("F", Verdict.INVALID, gating=False)], "qa-1") == [*told, resumed]
+    assert advice([*scenarios, scenario("F", Verdict.INVALID, gating=False)], "qa-1") == [*expected, resumed]
 
 
 def test_notices_tell_each_thing_once_before_any_figure() -> None:
@@ -130,7 +130,7 @@ def _runs(*gates: Gate | None) -> list[RunLine]:
 
 
 @pytest.mark.parametrize(
-    ("gates", "told"),
+    ("gates", "expected"),
     [
         ([None], "1 run on one machine", ),
         ([None, None], "none of them was invalidated by a gate"),
@@ -138,23 +138,25 @@ def _runs(*gates: Gate | None) -> list[RunLine]:
         ([GATE, GATE], "2 of them were invalidated by a gate and are not counted"),
     ],
 )  # fmt: skip
-def test_invalid_runs_are_counted_in_words(gates: list[Gate | None], told: str) -> None:
-    assert told in method(made(), [scenario("A", Verdict.PASS, runs=_runs(*gates))])[1]
+def test_invalid_runs_are_counted_in_words(gates: list[Gate | None], expected: str) -> None:
+    assert expected in method(runs_of_plan(), [scenario("A", Verdict.PASS, runs=_runs(*gates))])[1]
 
 
 def test_runs_that_the_release_failed_are_no_invalid_ones() -> None:
     failed = GATE.model_copy(update={"kind": GateKind.SUBJECT, "conclusive": True})
-    one, two = ([scenario("A", Verdict.PASS, runs=_runs(None, *[failed] * count))] for count in (1, 2))
-    assert method(made(), one)[1].endswith(
+    scenarios, two = ([scenario("A", Verdict.PASS, runs=_runs(None, *[failed] * count))] for count in (1, 2))
+    assert method(runs_of_plan(), scenarios)[1].endswith(
         "none of them was invalidated by a gate; the version under test failed 1 of them, which counts against it."
     )
-    assert "; the version under test failed 2 of them" in method(made(), two)[1]
-    several = [*one, scenario("B", Verdict.PASS, runs=_runs(GATE))]
-    assert method(made(), several)[1].startswith("3 runs on one machine, each on a fresh network and each sealed with")
+    assert "; the version under test failed 2 of them" in method(runs_of_plan(), two)[1]
+    several = [*scenarios, scenario("B", Verdict.PASS, runs=_runs(GATE))]
+    assert method(runs_of_plan(), several)[1].startswith(
+        "3 runs on one machine, each on a fresh network and each sealed with"
+    )
 
 
 def test_the_method_says_how_it_was_made() -> None:
-    lines = method(made(), [])
+    lines = method(runs_of_plan(), [])
     assert lines[0] == "Plan “sample”: Made up."
     assert lines[1:] == [
         "0 runs on one machine, each on a fresh network and each sealed with all collected data; none of "
@@ -169,7 +171,7 @@ def test_the_method_says_how_it_was_made() -> None:
 
 def test_scenarios_that_shared_the_machine_are_named() -> None:
     """Their latencies are not those of a machine without anything else to do."""
-    lines = method(made("emulation", "big"), [])
+    lines = method(runs_of_plan("emulation", "big"), [])
     assert len(lines) == 6
     assert lines[3] == (
         "In With latency emulation and 200 nodes, both sides ran at the same time on this machine. These scenarios "
@@ -179,26 +181,26 @@ def test_scenarios_that_shared_the_machine_are_named() -> None:
 
 
 def test_a_row_has_the_commit_or_as_much_of_the_sum_as_tells_it_from_others() -> None:
-    one = scenario("A", Verdict.PASS, date="2026-01-02")
-    known = replace(made(), commits=("older", "4ced46d"))
-    row = verdict_row(one, known)
+    qa_scenario = scenario("A", Verdict.PASS, date="2026-01-02")
+    known = replace(runs_of_plan(), commits=("older", "4ced46d"))
+    row = verdict_row(qa_scenario, known)
     assert (row.scenario, row.date, row.version, row.result, row.reason) == (
         "A", "2026-01-02", "v2 (4ced46d)", Verdict.PASS, "A pass.",
     )  # fmt: skip
     summed = CANDIDATE.model_copy(update={"revision": "h1:0123456789abcdefgh"})
-    assert verdict_row(one, replace(made(), candidate=summed)).version == "v2 (h1:0123456789abc)"
-    assert verdict_row(one, made()).version == "v2"
+    assert verdict_row(qa_scenario, replace(runs_of_plan(), candidate=summed)).version == "v2 (h1:0123456789abc)"
+    assert verdict_row(qa_scenario, runs_of_plan()).version == "v2"
 
 
 def test_a_report_of_what_could_not_be_run_is_of_its_plan_and_of_the_time_of_its_runs() -> None:
-    known = made()
+    known = runs_of_plan()
     times = ["2026-01-02T10:00:00Z", "2026-01-03T09:00:00Z", "2026-01-01T11:00:00Z"]
     scenarios = []
-    for one, moment in zip(known.scenarios, times, strict=True):
-        (run,) = one.sides["baseline"]
+    for scenario_runs, moment in zip(known.scenarios, times, strict=True):
+        (run,) = scenario_runs.sides["baseline"]
         run.manifest.started_at, run.manifest.ended_at = moment, moment.replace(":00Z", ":40Z")
         run.manifest.contradictions = ["the label says v3"] if moment is times[0] else []
-        scenarios.append(replace(one, lacking=["a Linux"]))
+        scenarios.append(replace(scenario_runs, lacking=["a Linux"]))
     machine = [Fact(label="Processor", value="one")]
     report = qa_report(replace(known, scenarios=scenarios, commits=("a", "b"), machine=machine))
     assert (report.tool_version, report.title) == ("0.1.0", "QA of X v2 against v1")
@@ -211,8 +213,8 @@ def test_a_report_of_what_could_not_be_run_is_of_its_plan_and_of_the_time_of_its
     assert (report.verdict, report.sentence) == (Verdict.INCONCLUSIVE, "X v2 was not tested in Fixed load.")
     assert report.reasons == ["Fixed load: it requires a Linux"]
     assert report.advice == ["scenarios that were not run require a Linux"]
-    assert [one.result for one in report.scenarios] == [Verdict.NOT_RUN] * 3
-    assert [row.scenario for row in report.rows] == [one.title for one in report.scenarios]
+    assert [scenario.result for scenario in report.scenarios] == [Verdict.NOT_RUN] * 3
+    assert [row.scenario for row in report.rows] == [scenario.title for scenario in report.scenarios]
     assert report.notices == notices(report.scenarios)
     assert report.method == method(known, report.scenarios)
     assert report.caveats.sentences == ("the label says v3",)
@@ -264,8 +266,8 @@ def test_a_report_takes_from_its_first_comparison_what_the_versions_differ_by(mo
             return Opinion(fails=True)
 
     monkeypatch.setattr(import_module("chainmark.compare.qa"), "Scenarios", Known)
-    report = qa_report(replace(made(), second_rule=Rule()), history)
-    assert [one.key for one in report.configuration_differences] == ["of the version"]
+    report = qa_report(replace(runs_of_plan(), second_rule=Rule()), history)
+    assert [difference.key for difference in report.configuration_differences] == ["of the version"]
     assert report.condition_rows == [("clock", "a", "b", "why")]
     assert report.title.endswith("QA of X v2 against v1")
     assert report.title.startswith("A/A: ")

@@ -24,14 +24,14 @@ from tests.unit.report.browser import page_without_complaints
 
 
 def _found(report: HistoryReport) -> list[tuple[str, str]]:
-    return [(one.metric_id, change.label) for one in report.series for change in one.changes]
+    return [(series.metric_id, change.label) for series in report.series for change in series.changes]
 
 
 def test_the_release_at_which_a_level_changed_is_named_with_the_size() -> None:
     noise = _noisy(1)
-    report = _report(lambda day, one: noise(day, one) * (1.1 if one.id == "m3_s" and day >= STEP_AT else 1.0))
+    report = _report(lambda day, metric: noise(day, metric) * (1.1 if metric.id == "m3_s" and day >= STEP_AT else 1.0))
     assert _found(report) == [("m3_s", f"v0.{STEP_AT}")]
-    (change,) = next(one.changes for one in report.series if one.changes)
+    (change,) = next(series.changes for series in report.series if series.changes)
     assert change.low is not None
     assert change.high is not None
     assert change.low <= 0.1 <= change.high
@@ -46,22 +46,22 @@ def test_shuffled_histories_show_no_more_than_the_stated_share() -> None:
 
 def test_a_drift_that_no_neighbouring_pair_shows_is_found() -> None:
     noise = _noisy(2)
-    report = _report(lambda day, one: noise(day, one) * (1.005**day if one.id == "m0_s" else 1.0))
+    report = _report(lambda day, metric: noise(day, metric) * (1.005**day if metric.id == "m0_s" else 1.0))
     assert {name for name, _ in _found(report)} == {"m0_s"}
     assert "gradually" in document_of(report).text()
 
 
 def test_one_bad_run_is_no_change() -> None:
     noise = _noisy(3)
-    assert _found(_report(lambda day, one: noise(day, one) * (2.0 if day == 9 else 1.0))) == []
+    assert _found(_report(lambda day, metric: noise(day, metric) * (2.0 if day == 9 else 1.0))) == []
 
 
 @pytest.mark.parametrize("metrics", [("m0_s",), ()], ids=["named", "any"])
 def test_what_new_machines_changed_is_no_change_of_a_release(metrics: tuple[str, ...]) -> None:
     noise = _noisy(4)
 
-    def values(day: int, one: Metric) -> float:
-        return noise(day, one) * (0.7 if one.id == "m0_s" and day >= STEP_AT else 1.0)
+    def values(day: int, metric: Metric) -> float:
+        return noise(day, metric) * (0.7 if metric.id == "m0_s" and day >= STEP_AT else 1.0)
 
     assert _found(_report(values)) == [("m0_s", f"v0.{STEP_AT}")]
     epoch = Epoch(system="cometbft", since="2026-01-12T06:00:00Z", text="new machines", metrics=metrics)
@@ -76,10 +76,10 @@ def test_a_rerun_far_from_its_build_is_another_set_up_that_nobody_noted() -> Non
     """The same build with 30 % less: the machine changed, and what came later is compared with later runs alone."""
     versions = [f"v0.{number}" for number in range(14)] + ["v0.13", *(f"v0.{number}" for number in range(14, 20))]
     noise = _noisy(5)
-    report = _report(lambda day, one: noise(day, one) * (0.7 if day >= 14 else 1.0), versions)
-    assert [one.setups for one in report.series] == [[14]] * len(METRICS)
+    report = _report(lambda day, metric: noise(day, metric) * (0.7 if day >= 14 else 1.0), versions)
+    assert [series.setups for series in report.series] == [[14]] * len(METRICS)
     assert _found(report) == []
-    assert [one.label for one in report.releases if one.version == "v0.13"] == [
+    assert [release.label for release in report.releases if release.version == "v0.13"] == [
         "v0.13 of 2026-01-14",
         "v0.13 of 2026-01-15",
     ]
@@ -87,17 +87,17 @@ def test_a_rerun_far_from_its_build_is_another_set_up_that_nobody_noted() -> Non
 
 def test_reruns_of_one_build_are_one_release() -> None:
     versions = [f"v0.{number // 2}" for number in range(12)]
-    report = _report(lambda day, one: 1.0 + 0.02 * (day % 2), versions)
-    assert [len(one.run_ids) for one in report.releases] == [2] * 6
+    report = _report(lambda day, metric: 1.0 + 0.02 * (day % 2), versions)
+    assert [len(release.run_ids) for release in report.releases] == [2] * 6
     assert report.series[0].values == [pytest.approx((1.0 * 1.02) ** 0.5)] * 6  # ratios: the geometric mean
 
 
 def test_printed_figures_that_repeat_are_no_more_certain_than_their_rounding() -> None:
     """Two digits on paper: 0.02 and 0.03 again and again, with an interval of nothing without the rounding."""
-    report = _report(lambda day, one: 0.03 if day >= STEP_AT else 0.02, error=0.01 / 12**0.5)
-    for one in report.series:
-        (change,) = one.changes
-        assert one.is_relative
+    report = _report(lambda day, metric: 0.03 if day >= STEP_AT else 0.02, error=0.01 / 12**0.5)
+    for series in report.series:
+        (change,) = series.changes
+        assert series.is_relative
         assert change.change == pytest.approx(0.5)
         assert change.low is not None
         assert change.low < 0.45
@@ -108,7 +108,7 @@ def test_differences_have_the_unit_and_what_is_below_the_floor_is_not_listed() -
         metric(Kind.DIFFERENCE, id="big_s", label="big", floor=0.5),
         metric(Kind.DIFFERENCE, id="small_s", label="small", floor=50.0),
     ]
-    report = _report(lambda day, one: float(day >= STEP_AT) + 0.01 * (day % 2), metrics=metrics)
+    report = _report(lambda day, metric: float(day >= STEP_AT) + 0.01 * (day % 2), metrics=metrics)
     assert _found(report) == [("big_s", f"v0.{STEP_AT}")]
     assert "1 s" in document_of(report).text()
 
@@ -118,7 +118,7 @@ def test_figures_that_are_compared_by_differences_are_averaged_and_told_as_such(
     kinds = [metric(Kind.DIFFERENCE, id="off_s", label="off"), metric(id="long_s", label="long")]
     again = [1.9, 2.1]
 
-    def values(day: int, one: Metric) -> float:
+    def values(day: int, _metric: Metric) -> float:
         return again[day - 8] if day in (8, 9) else (2.0 if day < STEP_AT else 3.0) + 0.1 * (day % 2)
 
     versions = [*VERSIONS[:9], *VERSIONS[8:-1]]
@@ -130,7 +130,7 @@ def test_figures_that_are_compared_by_differences_are_averaged_and_told_as_such(
 
 def test_an_interval_is_as_wide_as_the_noise_and_the_errors_of_the_runs_make_it() -> None:
     noise = _noisy(9)
-    clear = _report(lambda day, one: noise(day, one) * (1.2 if day >= STEP_AT else 1.0))
+    clear = _report(lambda day, metric: noise(day, metric) * (1.2 if day >= STEP_AT else 1.0))
     for series in clear.series:
         (change,) = series.changes
         assert change.low is not None
@@ -138,7 +138,7 @@ def test_an_interval_is_as_wide_as_the_noise_and_the_errors_of_the_runs_make_it(
         assert 0.17 < change.low < change.change < change.high < 0.24
     difference = [metric(Kind.DIFFERENCE, id="off_s", label="off")]
 
-    def stepped(day: int, one: Metric) -> float:
+    def stepped(day: int, _metric: Metric) -> float:
         return 100.0 + (2.0 if day >= STEP_AT else 0.0)
 
     sure, unsure = (_report(stepped, metrics=difference, error=error).series[0].changes[0] for error in (0.01, 1.0))
@@ -153,16 +153,16 @@ def test_a_figure_that_vanished_before_the_machines_changed_is_listed_up_to_ther
     early = Epoch(system="cometbft", since="2025-12-01T00:00:00Z", text="first machines")
     noise = _noisy(10)
 
-    def values(day: int, one: Metric) -> Any:
-        return None if day >= STEP_AT and one.id == "m0_s" else noise(day, one)
+    def values(day: int, metric: Metric) -> Any:
+        return None if day >= STEP_AT and metric.id == "m0_s" else noise(day, metric)
 
     report = _report(values, epochs=[early, moved])
     gone = report.series[0]
     assert gone.values[STEP_AT:] == [None] * (RELEASES - STEP_AT)
     assert gone.setups == [16]
     assert gone.changes == []
-    told = [(place, release.notes) for place, release in enumerate(report.releases) if release.notes]
-    assert told == [(0, ["first machines"]), (16, ["new machines"])]
+    notes = [(place, release.notes) for place, release in enumerate(report.releases) if release.notes]
+    assert notes == [(0, ["first machines"]), (16, ["new machines"])]
     assert report.subtitle.endswith(" · 20 releases · 2026-01-01 to 2026-01-20")
     assert report.date == "2026-01-20"
 
@@ -174,7 +174,7 @@ def test_too_few_releases_are_said_to_be_too_few() -> None:
 
 def test_every_rendering_names_what_moved() -> None:
     noise = _noisy(7)
-    document = document_of(_report(lambda day, one: noise(day, one) * (1.2 if day >= STEP_AT else 1.0)))
+    document = document_of(_report(lambda day, metric: noise(day, metric) * (1.2 if day >= STEP_AT else 1.0)))
     for text in (document.text(), document.markdown(), document.html(), document.junit()):
         assert f"v0.{STEP_AT}" in text
     assert document.pdf().startswith(b"%PDF")

@@ -63,20 +63,20 @@ BUILDS = len(set(VERSIONS))
 
 def _values(seed: int = 1, noise: float = 0.02) -> dict[str, list[float | None]]:
     rng = np.random.default_rng(seed)
-    drawn = {one.id: list(np.exp(rng.normal(0.0, noise, len(VERSIONS)))) for one in METRICS}
+    drawn = {metric.id: list(np.exp(rng.normal(0.0, noise, len(VERSIONS)))) for metric in METRICS}
     drawn["shift_s"] = [value - 1.0 for value in drawn["shift_s"]]
-    return {name: [float(value) for value in found] for name, found in drawn.items()}
+    return {name: [float(value) for value in series_values] for name, series_values in drawn.items()}
 
 
 def _series(values: Values, catalogue: Catalogue = CATALOGUE) -> list[SyntheticRun]:
     return [
-        _run(version, place + 1, {name: found[place] for name, found in values.items()}, catalogue)
+        _run(version, place + 1, {name: series_values[place] for name, series_values in values.items()}, catalogue)
         for place, version in enumerate(VERSIONS)
     ]
 
 
 def _like() -> LoadedRun:
-    return LoadedRun(_run("v1.99", 12, {one.id: 1.0 for one in METRICS}))
+    return LoadedRun(_run("v1.99", 12, {metric.id: 1.0 for metric in METRICS}))
 
 
 def _releases(runs: Sequence[SyntheticRun], epochs: Sequence[Epoch] = ()) -> Releases:
@@ -85,16 +85,16 @@ def _releases(runs: Sequence[SyntheticRun], epochs: Sequence[Epoch] = ()) -> Rel
     return Releases([like], runs, epochs)
 
 
-def _repeated(found: Sequence[float | None], without: set[tuple[int, int]] = STEPS_WITHOUT) -> RepeatedMetric:
+def _repeated(series_values: Sequence[float | None], without: set[tuple[int, int]] = STEPS_WITHOUT) -> RepeatedMetric:
     """By hand, on whatever scale: both pairs of re-runs, and all steps between neighbours of two builds."""
-    values = [0.0 if value is None else value for value in found]
+    values = [0.0 if value is None else value for value in series_values]
     steps = [values[b] - values[a] for a, b in pairwise(range(len(values))) if (a, b) not in without]
     squares = (values[1] - values[2]) ** 2 / 2.0 + (values[5] - values[7]) ** 2 / 2.0
     return RepeatedMetric(squares, 2.0, step_variance(steps), STEP_FREEDOM * len(steps))
 
 
-def _logs(found: Sequence[float | None]) -> list[float]:
-    return [math.log(value) for value in found if value is not None]
+def _logs(values: Sequence[float | None]) -> list[float]:
+    return [math.log(value) for value in values if value is not None]
 
 
 def _expected(values: Values) -> dict[str, RepeatedMetric]:
@@ -107,17 +107,17 @@ def test_the_spread_of_a_run_is_that_of_its_re_runs_and_steps_moderated_over_all
     values = _values()
     releases = _releases(_series(values))
     # A positive metric's plain differences are what the prior is fitted to: one figure a metric.
-    witnesses = [_repeated(values[one.id]) for one in METRICS if one.kind is not Kind.COUNT]
-    for one in METRICS:
-        working = DIFFERENCE if one.kind is Kind.DIFFERENCE else LOG
-        found = releases.spread(one.id, "mean", working)
-        if one.kind is Kind.COUNT:
-            assert found is None
+    witnesses = [_repeated(values[metric.id]) for metric in METRICS if metric.kind is not Kind.COUNT]
+    for entry in METRICS:
+        working = DIFFERENCE if entry.kind is Kind.DIFFERENCE else LOG
+        spread = releases.spread(entry.id, "mean", working)
+        if entry.kind is Kind.COUNT:
+            assert spread is None
             continue
-        variance, freedom = moderated(_expected(values)[one.id], prior_of(witnesses))
-        assert found is not None
-        assert (found.variance, found.degrees_of_freedom) == pytest.approx((variance, freedom))
-        assert (found.runs, found.source) == (12, f"history of {BUILDS} builds: 2 re-runs and 10 steps")
+        variance, freedom = moderated(_expected(values)[entry.id], prior_of(witnesses))
+        assert spread is not None
+        assert (spread.variance, spread.degrees_of_freedom) == pytest.approx((variance, freedom))
+        assert (spread.runs, spread.source) == (12, f"history of {BUILDS} builds: 2 re-runs and 10 steps")
     assert releases.spread("shift_s", "mean", LOG) is None
     assert releases.spread("m0_s", "p99", LOG) is None
     assert releases.spread("m0_s", "mean", DIFFERENCE) is not None
@@ -134,9 +134,9 @@ def test_where_a_value_is_0_or_below_a_metric_has_no_ratio() -> None:
 def test_a_run_without_a_value_is_stepped_over() -> None:
     values = _values()
     values["m0_s"][3] = None
-    found = _releases(_series(values)).spread("m0_s", "mean", LOG)
-    assert found is not None
-    assert found.source == f"history of {BUILDS} builds: 2 re-runs and 9 steps"
+    spread = _releases(_series(values)).spread("m0_s", "mean", LOG)
+    assert spread is not None
+    assert spread.source == f"history of {BUILDS} builds: 2 re-runs and 9 steps"
 
 
 def test_a_metric_that_never_moves_tells_no_noise() -> None:
@@ -174,10 +174,10 @@ def _other_rules(run: SyntheticRun) -> None:
 def test_runs_that_are_not_alike_are_not_in_the_series(change: Callable[[SyntheticRun], None]) -> None:
     """Another machine's noise would decide what is a regression on this one."""
     runs = _series(_values())
-    for one in runs[:2]:
-        change(one)
+    for run in runs[:2]:
+        change(run)
     releases = _releases(runs)
-    assert [one.run_id for one in releases.runs] == [one.manifest.run_id for one in runs[2:]]
+    assert [run.run_id for run in releases.runs] == [run.manifest.run_id for run in runs[2:]]
     assert releases.builds == BUILDS - 1
 
 
@@ -190,25 +190,25 @@ def test_rules_of_a_population_that_one_of_them_does_not_have_do_not_differ() ->
 def test_a_series_is_in_the_order_of_time_and_has_each_run_once() -> None:
     runs = _series(_values())
     releases = _releases([*runs[::-1], runs[3]])
-    assert [one.run_id for one in releases.runs] == [f"run-{month:02}" for month in range(1, 13)]
+    assert [run.run_id for run in releases.runs] == [f"run-{month:02}" for month in range(1, 13)]
 
 
 def test_a_published_run_is_one_run_under_whatever_name_it_was_read() -> None:
     """Else a report that was read twice would look like a re-run without any noise."""
     runs = _series(_values())
-    for number, one in enumerate(runs):
-        one.manifest.identity = f"report {number}"
+    for number, run in enumerate(runs):
+        run.manifest.identity = f"report {number}"
     again = _series(_values())[4]
     again.manifest.identity, again.manifest.run_id = "report 4", "another name"
     assert len(_releases([*runs, again]).runs) == len(runs)
     compared = Releases([LoadedRun(again)], runs)
-    assert [one.manifest.identity for one in compared.runs] == [f"report {n}" for n in range(12) if n != 4]
+    assert [run.manifest.identity for run in compared.runs] == [f"report {n}" for n in range(12) if n != 4]
     assert len(Releases([LoadedRun(again)], runs, leave_out=False).runs) == len(runs)
 
 
 def test_eight_builds_tell_and_seven_do_not() -> None:
-    runs = [one for one in _series(_values()) if one.manifest.subject.version in {*VERSIONS[:9], "v1.8"}]
-    assert {one.manifest.subject.version for one in runs} == {f"v1.{number}" for number in range(1, 9)}
+    runs = [run for run in _series(_values()) if run.manifest.subject.version in {*VERSIONS[:9], "v1.8"}]
+    assert {run.manifest.subject.version for run in runs} == {f"v1.{number}" for number in range(1, 9)}
     assert _releases(runs).tell
     assert not _releases(runs[:-1]).tell
     assert _releases(runs[:-1]).spread("m0_s", "mean", LOG) is None
@@ -225,8 +225,8 @@ def test_no_step_and_no_re_run_leads_across_a_noted_change_of_what_it_changed() 
     """v1.5 was run before it and after it: these two are no re-runs."""
     runs = _series(_values())
     releases = _releases(runs, [_epoch(7, "m0_s")])
-    told = {name: releases.spread(name, "mean", LOG) for name in ("m0_s", "m1_s")}
-    sources = {name: one.source for name, one in told.items() if one is not None}
+    spreads = {name: releases.spread(name, "mean", LOG) for name in ("m0_s", "m1_s")}
+    sources = {name: spread.source for name, spread in spreads.items() if spread is not None}
     assert sources["m0_s"] == f"history of {BUILDS} builds: 1 re-run and 9 steps"
     assert sources["m1_s"] == f"history of {BUILDS} builds: 2 re-runs and 10 steps"
     elsewhere = _releases(runs, [_epoch(7, system="other")])
@@ -235,8 +235,8 @@ def test_no_step_and_no_re_run_leads_across_a_noted_change_of_what_it_changed() 
 
 def test_a_metric_of_which_too_few_steps_are_left_tells_nothing() -> None:
     """Seven steps do; the change of the set-up takes one of them from one metric."""
-    runs = [one for one in _series(_values()) if one.manifest.subject.version in {*VERSIONS[:9], "v1.8"}][:10]
-    runs = [one for place, one in enumerate(runs) if place != 7]
+    runs = [run for run in _series(_values()) if run.manifest.subject.version in {*VERSIONS[:9], "v1.8"}][:10]
+    runs = [run for place, run in enumerate(runs) if place != 7]
     assert len(runs) == 9
     releases = _releases(runs, [_epoch(5, "m0_s")])
     assert releases.tell
@@ -248,10 +248,10 @@ def test_a_metric_of_which_too_few_steps_are_left_tells_nothing() -> None:
 
 def _apart(values: Values, by: float, metric_id: str = "m0_s") -> dict[str, list[float | None]]:
     """With the second run of v1.5 further off, and all others still near."""
-    found = [*values[metric_id]]
-    first = found[5] or 0.0
-    found[7] = first + by if metric_id == "shift_s" else first * math.exp(by)
-    return {**{name: [*column] for name, column in values.items()}, metric_id: found}
+    values_of_metric = [*values[metric_id]]
+    first = values_of_metric[5] or 0.0
+    values_of_metric[7] = first + by if metric_id == "shift_s" else first * math.exp(by)
+    return {**{name: [*column] for name, column in values.items()}, metric_id: values_of_metric}
 
 
 def test_two_runs_of_one_build_that_lie_far_apart_show_a_change_of_the_set_up() -> None:
@@ -261,10 +261,10 @@ def test_two_runs_of_one_build_that_lie_far_apart_show_a_change_of_the_set_up() 
     assert (change.metric_id, change.working) == ("m0_s", LOG)
     assert (change.before, change.after, change.started) == ("v1.5", "v1.5", "2020-08-01T00:00:00Z")
     assert change.change == pytest.approx(-0.4)
-    found = releases.spread("m0_s", "mean", LOG)
-    assert found is not None
-    assert found.source == f"history of {BUILDS} builds: 1 re-run and 10 steps"
-    assert math.sqrt(found.variance) < 0.03
+    spread = releases.spread("m0_s", "mean", LOG)
+    assert spread is not None
+    assert spread.source == f"history of {BUILDS} builds: 1 re-run and 10 steps"
+    assert math.sqrt(spread.variance) < 0.03
 
 
 def test_what_has_no_ratio_is_told_by_its_difference() -> None:
@@ -280,8 +280,8 @@ def test_what_re_running_months_later_does_is_no_change_of_the_set_up(by: float,
         values = _apart(_values(noise=0.001), sign * by)
         values["m0_s"] = [7.0 * (value or 0.0) for value in values["m0_s"]]
         releases = _releases(_series(values))
-        found = [one for one in releases.setup_changes if one.working is LOG]
-        assert len(found) == changes
+        by_metric = [change for change in releases.setup_changes if change.working is LOG]
+        assert len(by_metric) == changes
         noise = releases.spread("m0_s", "mean", LOG)
         assert noise is not None
         assert f"{2 - changes} re-run" in noise.source
@@ -304,14 +304,14 @@ def test_the_runs_behind_a_change_are_held_against_each_other() -> None:
     runs = _series(values)
     late = _run("v1.5", 9, {name: column[7] for name, column in values.items()})
     late.manifest.run_id = "again"
-    found = _releases([*runs, late]).spread("m0_s", "mean", LOG)
-    assert found is not None
-    assert "2 re-runs" in found.source
+    spread = _releases([*runs, late]).spread("m0_s", "mean", LOG)
+    assert spread is not None
+    assert "2 re-runs" in spread.source
     assert len(_releases([*runs, late]).setup_changes) == 1
 
 
 def test_a_noted_change_between_the_compared_runs_is_found_for_what_it_changed() -> None:
-    runs = [LoadedRun(one) for one in _series(_values())]
+    runs = [LoadedRun(run) for run in _series(_values())]
     epoch = _epoch(7, "m0_s")
     releases = _releases(_series(_values()), [_epoch(2, "m1_s"), epoch])
     assert releases.noted_between("m0_s", runs[0], runs[11]) == epoch
@@ -323,7 +323,7 @@ def test_a_noted_change_between_the_compared_runs_is_found_for_what_it_changed()
 
 
 def _baseline(month: int, value: float) -> LoadedRun:
-    run = _run("v1.98", month, {one.id: value for one in METRICS})
+    run = _run("v1.98", month, {metric.id: value for metric in METRICS})
     run.manifest.run_id = "run-00"  # before any other of the same moment
     return LoadedRun(run)
 
@@ -342,13 +342,13 @@ def test_the_level_is_that_of_the_releases_before_the_baseline_and_of_itself() -
 def test_a_level_begins_behind_a_change_of_the_set_up() -> None:
     values = _values()
     releases = _releases(_series(values), [_epoch(4, "m0_s")])
-    found = releases.level(("m0_s", "mean", LOG), _baseline(9, 1.01))
-    assert found is not None
-    assert found.runs <= 6
+    level = releases.level(("m0_s", "mean", LOG), _baseline(9, 1.01))
+    assert level is not None
+    assert level.runs <= 6
     spread = releases.spread("m0_s", "mean", LOG)
     assert spread is not None
     bound = _repeated(_logs(values["m0_s"]), {*STEPS_WITHOUT, (2, 3)}).bound
-    assert found == level_of([*_logs(values["m0_s"])[3:8], math.log(1.01)], spread.variance, bound)
+    assert level == level_of([*_logs(values["m0_s"])[3:8], math.log(1.01)], spread.variance, bound)
 
 
 def test_there_is_no_level_of_what_the_series_or_the_baseline_does_not_tell() -> None:
@@ -363,9 +363,11 @@ def test_there_is_no_level_of_what_the_series_or_the_baseline_does_not_tell() ->
 
 def test_of_several_the_metrics_are_those_of_the_printed_run() -> None:
     """A report prints means; a run of today that is judged by its median is held against what it prints."""
-    by_median = [_by_median(one) for one in METRICS]
-    logs = _run("v1.99", 12, {one.id: 1.0 for one in METRICS}, CATALOGUE.model_copy(update={"metrics": by_median}))
-    report = _run("v1.98", 12, {one.id: 1.0 for one in METRICS})
+    by_median = [_by_median(metric) for metric in METRICS]
+    logs = _run(
+        "v1.99", 12, {metric.id: 1.0 for metric in METRICS}, CATALOGUE.model_copy(update={"metrics": by_median})
+    )
+    report = _run("v1.98", 12, {metric.id: 1.0 for metric in METRICS})
     report.manifest.printed = True
     report.manifest.run_id = "report"
     runs = _series(_values())
@@ -373,39 +375,41 @@ def test_of_several_the_metrics_are_those_of_the_printed_run() -> None:
     assert Releases([LoadedRun(logs), LoadedRun(report)], runs).spread("m0_s", "mean", LOG) is not None
 
 
-def _by_median(one: Metric) -> Metric:
+def _by_median(metric: Metric) -> Metric:
     """The metric, judged by its median."""
-    return one.model_copy(update={"statistics": ["p50"], "judged_by": ["p50"]})
+    return metric.model_copy(update={"statistics": ["p50"], "judged_by": ["p50"]})
 
 
 def test_a_series_of_releases_is_asked_before_an_archive_and_the_archive_where_it_tells_nothing() -> None:
     runs = _series(_values())
     archive = Archive((), runs[0].manifest, runs)
     bench = Bench(archive, releases=_releases(runs))
-    told = bench.spread(METRICS[0], "mean", LOG)
-    assert told is not None
-    assert told == _releases(runs).spread("m0_s", "mean", LOG)
-    errors = next(one for one in METRICS if one.kind is Kind.COUNT)
+    spread = bench.spread(METRICS[0], "mean", LOG)
+    assert spread is not None
+    assert spread == _releases(runs).spread("m0_s", "mean", LOG)
+    errors = next(metric for metric in METRICS if metric.kind is Kind.COUNT)
     assert bench.spread(errors, "mean", DIFFERENCE) == archive.spread("errors", "mean", DIFFERENCE)
     assert archive.spread("errors", "mean", DIFFERENCE) is not None
     assert bench.spread(METRICS[0], "p99", LOG) is None
 
 
 def test_three_runs_of_a_build_are_two_re_runs_around_their_mean() -> None:
-    values = {name: [*found, found[5]] for name, found in _values().items()}
+    values = {name: [*metric_values, metric_values[5]] for name, metric_values in _values().items()}
     values["m0_s"][12] = (values["m0_s"][5] or 0.0) * 1.03
     late = _run("v1.5", 12, {name: column[12] for name, column in values.items()})
     late.manifest.run_id = "third"
-    found = _releases([*_series(values), late])
-    told = {one.id: [value or 0.0 for value in values[one.id]] for one in METRICS if one.kind is not Kind.COUNT}
-    seen = {name: _repeated(column) for name, column in told.items()}
+    releases = _releases([*_series(values), late])
+    filled = {
+        metric.id: [value or 0.0 for value in values[metric.id]] for metric in METRICS if metric.kind is not Kind.COUNT
+    }
+    seen = {name: _repeated(column) for name, column in filled.items()}
     seen = {
         name: RepeatedMetric(
-            (column[1] - column[2]) ** 2 / 2.0 + _squares(column, 5, 7, 12), 3.0, one.bound, one.bound_freedom
+            (column[1] - column[2]) ** 2 / 2.0 + _squares(column, 5, 7, 12), 3.0, repeated.bound, repeated.bound_freedom
         )
-        for (name, column), one in zip(told.items(), seen.values(), strict=True)
+        for (name, column), repeated in zip(filled.items(), seen.values(), strict=True)
     }
-    spread = found.spread("m0_s", "mean", DIFFERENCE)
+    spread = releases.spread("m0_s", "mean", DIFFERENCE)
     assert spread is not None
     variance, freedom = moderated(seen["m0_s"], prior_of(list(seen.values())))
     assert (spread.variance, spread.degrees_of_freedom) == pytest.approx((variance, freedom))

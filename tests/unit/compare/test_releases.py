@@ -42,12 +42,12 @@ def run(version: str, month: int, values: Iterable[float]) -> SyntheticRun:
     described.experiment = None
     described.started_at = f"{2020 + year}-{rest + 1:02}-01T00:00:00Z"
     summaries = {
-        one.id: MetricSummary(
-            metric_id=one.id,
+        metric.id: MetricSummary(
+            metric_id=metric.id,
             distribution=None,
             estimates={"mean": Estimate(value=float(value), standard_error=None, method="stub")},
         )
-        for one, value in zip(METRICS, values, strict=True)
+        for metric, value in zip(METRICS, values, strict=True)
     }
     return SyntheticRun(described, CATALOGUE, {}, summaries)
 
@@ -67,14 +67,14 @@ def spread(runs: Sequence[SyntheticRun], id_: str = "m0_s", epochs: Sequence[Epo
 
 
 def test_noise_is_that_of_re_runs_and_steps() -> None:
-    found = [spread(history(seed=seed), one.id) for seed in range(8) for one in METRICS]
-    deviations = [math.sqrt(one.variance) for one in found if one is not None]
-    assert len(deviations) == len(found)
+    spreads = [spread(history(seed=seed), metric.id) for seed in range(8) for metric in METRICS]
+    deviations = [math.sqrt(spread.variance) for spread in spreads if spread is not None]
+    assert len(deviations) == len(spreads)
     assert np.mean(deviations) == pytest.approx(0.02, rel=0.1)
     assert np.std(deviations) < 0.006
-    assert found[0] is not None
-    assert found[0].source == "history of 24 builds: 3 re-runs and 23 steps"
-    assert 3.0 < found[0].degrees_of_freedom < 10.0
+    assert spreads[0] is not None
+    assert spreads[0].source == "history of 24 builds: 3 re-runs and 23 steps"
+    assert 3.0 < spreads[0].degrees_of_freedom < 10.0
 
 
 def test_few_releases_tell_nothing() -> None:
@@ -85,8 +85,8 @@ def test_few_releases_tell_nothing() -> None:
 
 def test_other_workloads_machines_and_failed_runs_do_not_count() -> None:
     runs = history(releases=12, reruns=0)
-    for one in runs[:6]:
-        one.manifest.workload = {"load.rate_tx_per_s": 1}
+    for synthetic in runs[:6]:
+        synthetic.manifest.workload = {"load.rate_tx_per_s": 1}
     assert spread(runs) is None
 
 
@@ -96,7 +96,7 @@ def test_the_compared_runs_are_no_evidence_of_their_own_noise() -> None:
     far = run("v1.99", 99, [9.0] * 6)
     compared = [LoadedRun(runs[3]), LoadedRun(far)]
     with_them, without = (
-        Releases(compared, found).spread("m0_s", "mean", LOG) for found in ([*runs, far], [*runs[:3], *runs[4:]])
+        Releases(compared, runs).spread("m0_s", "mean", LOG) for runs in ([*runs, far], [*runs[:3], *runs[4:]])
     )
     assert with_them == without
 
@@ -115,9 +115,9 @@ def test_a_change_of_the_set_up_that_nobody_noted_is_proposed_and_is_no_noise() 
     """RSS that fell by a third on new hosts says nothing of how runs deviate."""
     compared = LoadedRun(run("v1.99", 99, [0.5] * 6))
     releases = Releases([compared], stepped())
-    found = releases.spread("m0_s", "mean", LOG)
-    assert found is not None
-    assert math.sqrt(found.variance) < 0.02
+    noise = releases.spread("m0_s", "mean", LOG)
+    assert noise is not None
+    assert math.sqrt(noise.variance) < 0.02
     change = releases.setup_changes[0]
     assert (change.before, change.after, change.started[:10]) == ("v1.9", "v1.9", "2020-11-01")
     assert change.change == pytest.approx(math.log(0.5), abs=0.05)
@@ -167,7 +167,7 @@ def test_false_alarms_stay_below_what_is_promised() -> None:
             decided = decide([sooner], [later], runs, Past(baseline=BaselineKind.HISTORY))
             outcomes += [item.outcome for item in decided.judgements]
     assert outcomes.count(Outcome.WORSE) / len(outcomes) < 0.01
-    assert sum(one in {Outcome.EQUAL, Outcome.BETTER} for one in outcomes) / len(outcomes) > 0.85
+    assert sum(outcome in {Outcome.EQUAL, Outcome.BETTER} for outcome in outcomes) / len(outcomes) > 0.85
 
 
 NOISY = 0.06  # nobody would call 10 % equal by one run per side
@@ -179,32 +179,32 @@ ALL_GATING = CATALOGUE.model_copy(
 def judged(values: Sequence[float], past: Past | None = None, seed: int = 1) -> Decided:
     """A candidate with these values against one with 1, where re-runs differ by 8 %, as the differences of two runs."""
     runs = [*history(NOISY, seed=seed), run("v1.98", 98, [1.0] * 6), run("v1.99", 99, values)]
-    for one in runs:
-        one.catalogue = ALL_GATING
+    for synthetic in runs:
+        synthetic.catalogue = ALL_GATING
     return decide([runs[-2]], [runs[-1]], runs, past)
 
 
 def test_margins_that_re_runs_exceed_are_widened_and_said_to_be() -> None:
-    found = judged([1.0] * 6)
-    assert {item.outcome for item in found.judgements} == {Outcome.EQUAL}
-    assert all(0.10 < (item.margin_high or 0.0) <= 0.20 and item.worse_beyond == 0.10 for item in found.judgements)
-    assert found.finding.verdict is Verdict.PASS
-    assert "6 widened to re-run noise" in found.finding.sentence
+    decision = judged([1.0] * 6)
+    assert {item.outcome for item in decision.judgements} == {Outcome.EQUAL}
+    assert all(0.10 < (item.margin_high or 0.0) <= 0.20 and item.worse_beyond == 0.10 for item in decision.judgements)
+    assert decision.finding.verdict is Verdict.PASS
+    assert "6 widened to re-run noise" in decision.finding.sentence
     own = judged([1.0] * 6, Past(widest=None))
     assert {item.outcome for item in own.judgements} == {Outcome.INCONCLUSIVE}
 
 
 def test_what_is_beyond_the_catalogues_margin_fails_however_wide_the_margin_is() -> None:
     for past in (Past(), Past(widest=None), Past(widest=0.9)):
-        found = judged([1.45, *[1.0] * 5], past)
-        assert found.judgements[0].outcome is Outcome.WORSE
-        assert found.finding.verdict is Verdict.FAIL
+        decision = judged([1.45, *[1.0] * 5], past)
+        assert decision.judgements[0].outcome is Outcome.WORSE
+        assert decision.finding.verdict is Verdict.FAIL
 
 
 def test_a_margin_that_was_set_is_not_widened() -> None:
     runs = [*history(NOISY), run("v1.98", 98, [1.0] * 6), run("v1.99", 99, [1.0] * 6)]
-    found = decide([runs[-2]], [runs[-1]], runs, margins={"m0_s": 0.07})
-    assert (found.judgements[0].margin_high, found.judgements[0].worse_beyond) == (0.07, None)
+    decision = decide([runs[-2]], [runs[-1]], runs, margins={"m0_s": 0.07})
+    assert (decision.judgements[0].margin_high, decision.judgements[0].worse_beyond) == (0.07, None)
 
 
 @pytest.mark.parametrize(
@@ -218,54 +218,58 @@ def test_a_margin_that_was_set_is_not_widened() -> None:
 def test_one_metric_within_noise_does_not_hold_up_a_release_and_is_named(
     values: Sequence[float], verdict: Verdict
 ) -> None:
-    found = judged(values)
-    assert {item.outcome for item in found.judgements[: sum(one > 1.0 for one in values)]} == {Outcome.INCONCLUSIVE}
-    assert found.finding.verdict is verdict
-    told = "undecided within re-run noise: metric 0" in found.finding.sentence
-    assert told == (verdict is Verdict.PASS)
-    assert "metric 0 is undecided" in " ".join(found.finding.reasons)
+    decision = judged(values)
+    assert {item.outcome for item in decision.judgements[: sum(value > 1.0 for value in values)]} == {
+        Outcome.INCONCLUSIVE
+    }
+    assert decision.finding.verdict is verdict
+    is_within_noise = "undecided within re-run noise: metric 0" in decision.finding.sentence
+    assert is_within_noise == (verdict is Verdict.PASS)
+    assert "metric 0 is undecided" in " ".join(decision.finding.reasons)
 
 
 def test_one_metric_that_got_worse_by_more_than_noise_holds_up_a_release() -> None:
     """Its own margin does not excuse a change that re-runs do not make."""
     quiet = [*history(0.02), run("v1.98", 98, [1.0] * 6), run("v1.99", 99, [1.09, *[1.0] * 5])]
-    for one in quiet:
-        one.catalogue = ALL_GATING
-    found = decide([quiet[-2]], [quiet[-1]], quiet)
-    assert found.judgements[0].outcome is Outcome.INCONCLUSIVE
-    assert (found.judgements[0].low or 0.0) > 0.0
-    assert found.finding.verdict is Verdict.INCONCLUSIVE
+    for synthetic in quiet:
+        synthetic.catalogue = ALL_GATING
+    decision = decide([quiet[-2]], [quiet[-1]], quiet)
+    assert decision.judgements[0].outcome is Outcome.INCONCLUSIVE
+    assert (decision.judgements[0].low or 0.0) > 0.0
+    assert decision.finding.verdict is Verdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize("printed_first", [True, False])
 def test_a_run_that_is_judged_by_its_median_is_held_against_a_printed_mean(*, printed_first: bool) -> None:
     """Reports print means: whoever has reports of the past and logs of today would have no data in common."""
     past = history(0.01)
-    for one in past:
-        one.manifest.printed = True
+    for synthetic in past:
+        synthetic.manifest.printed = True
     logs = run("v1.99", 99, [1.0] * 6)
     logs.catalogue = CATALOGUE.model_copy(
         update={
             "metrics": [
-                one.model_copy(update={"statistics": ["mean", "p50", "p90"], "judged_by": judged})
-                for one, judged in zip(METRICS, [["p50"], ["mean", "p90"], *[["mean"]] * 4], strict=True)
+                metric.model_copy(update={"statistics": ["mean", "p50", "p90"], "judged_by": judged})
+                for metric, judged in zip(METRICS, [["p50"], ["mean", "p90"], *[["mean"]] * 4], strict=True)
             ]
         }
     )
     sides = [past[-1]], [logs]
-    found = decide(*(sides if printed_first else sides[::-1]), past)
-    assert [(one.metric_id, one.statistic) for one in found.judgements] == [(one.id, "mean") for one in METRICS]
-    assert all("history of" in one.noise for one in found.judgements)
-    assert found.finding.verdict is Verdict.PASS
-    tails = [one.model_copy(update={"statistics": ["max"], "judged_by": ["max"]}) for one in METRICS]
+    decision = decide(*(sides if printed_first else sides[::-1]), past)
+    assert [(judgement.metric_id, judgement.statistic) for judgement in decision.judgements] == [
+        (metric.id, "mean") for metric in METRICS
+    ]
+    assert all("history of" in judgement.noise for judgement in decision.judgements)
+    assert decision.finding.verdict is Verdict.PASS
+    tails = [metric.model_copy(update={"statistics": ["max"], "judged_by": ["max"]}) for metric in METRICS]
     past[-1].catalogue = CATALOGUE.model_copy(update={"metrics": tails})
     nothing = decide([past[-1]], [run("v1.99", 99, [1.0] * 6)]).judgements
-    assert [one.statistic for one in nothing] == ["mean"] * 6, (
+    assert [judgement.statistic for judgement in nothing] == ["mean"] * 6, (
         "where they have none in common each is listed all the same"
     )
     other = run("v1.98", 98, [1.0] * 6)
     other.catalogue = logs.catalogue
-    assert [one.statistic for one in decide([other], [logs]).judgements[:3]] == ["p50", "mean", "p90"]
+    assert [judgement.statistic for judgement in decide([other], [logs]).judgements[:3]] == ["p50", "mean", "p90"]
 
 
 def test_margins_are_learnt_from_the_releases_where_that_is_wanted_and_those_that_were_set_stay() -> None:
@@ -273,7 +277,7 @@ def test_margins_are_learnt_from_the_releases_where_that_is_wanted_and_those_tha
     runs, wide = history(noise=0.03), Bounds(0.01, 0.5)
     candidate = [run("v1.99", 99, [1.0] * 6)]
     plain = decide([runs[-1]], candidate, runs, Past(widest=None))
-    assert {one.accepted for one in plain.catalogue.metrics} == {0.1}
+    assert {metric.accepted for metric in plain.catalogue.metrics} == {0.1}
     assert plain.own_margins.learnt == frozenset()
     decided = decide([runs[-1]], candidate, runs, Past(learnt=wide, widest=None), {"m0_s": 0.3, "m1_s": 0.04})
     learnt = decided.catalogue
@@ -285,9 +289,9 @@ def test_margins_are_learnt_from_the_releases_where_that_is_wanted_and_those_tha
     assert decided.own_margins.ordered == {"m1_s"}
     assert learnt.metric("m1_s").margin == 0.04
     assert decided.own_margins.learnt == {"m0_s", "m2_s"}, "of those that gate"
-    for one in (learnt.metric("m0_s"), learnt.metric("m2_s")):
-        known = spread(runs[:-1], one.id)
+    for learnt_metric in (learnt.metric("m0_s"), learnt.metric("m2_s")):
+        known = spread(runs[:-1], learnt_metric.id)
         assert known is not None
-        assert one.margin == pytest.approx(math.expm1(3.0 * math.sqrt(2.0 * known.variance)), rel=0.2)
+        assert learnt_metric.margin == pytest.approx(math.expm1(3.0 * math.sqrt(2.0 * known.variance)), rel=0.2)
     narrow = decide([runs[-1]], candidate, runs, Past(learnt=Bounds(0.2, 0.25), widest=None)).catalogue
     assert 0.2 <= narrow.metric("m0_s").margin <= 0.25

@@ -25,61 +25,61 @@ def sides() -> list[list[SyntheticRun]]:
 
 
 @pytest.fixture(scope="module")
-def made(sides: list[list[SyntheticRun]]) -> SideBySide:
+def comparison(sides: list[list[SyntheticRun]]) -> SideBySide:
     return compare_side_by_side(sides, tool_version="test")
 
 
-def test_each_candidate_is_judged_as_if_alone(sides: list[list[SyntheticRun]], made: SideBySide) -> None:
+def test_each_candidate_is_judged_as_if_alone(sides: list[list[SyntheticRun]], comparison: SideBySide) -> None:
     """A candidate must not pass or fail because of what else is in the table."""
     alone = compare(sides[0], sides[1], tool_version="test")
-    assert made.comparisons[0].judgements == alone.judgements
-    assert [one.verdict for one in made.comparisons] == [Verdict.PASS, Verdict.FAIL]
+    assert comparison.comparisons[0].judgements == alone.judgements
+    assert [comparison.verdict for comparison in comparison.comparisons] == [Verdict.PASS, Verdict.FAIL]
 
 
-def test_the_worst_verdict_counts_and_the_sentence_names_each(made: SideBySide) -> None:
+def test_the_worst_verdict_counts_and_the_sentence_names_each(comparison: SideBySide) -> None:
     """A machine reads the exit code, a person the sentence: both must tell of the regression."""
-    assert made.verdict is Verdict.FAIL
-    assert made.sentence.startswith("1.2 fails; 1.1 passes. 1.2 is worse than ")
-    assert made.title == "CometBFT 1.1 and 1.2 against 1.0"
-    assert made.labels == ["1.0", "1.1", "1.2"]
+    assert comparison.verdict is Verdict.FAIL
+    assert comparison.sentence.startswith("1.2 fails; 1.1 passes. 1.2 is worse than ")
+    assert comparison.title == "CometBFT 1.1 and 1.2 against 1.0"
+    assert comparison.labels == ["1.0", "1.1", "1.2"]
 
 
 def test_a_regression_outweighs_a_candidate_that_cannot_be_judged(sides: list[list[SyntheticRun]]) -> None:
     """An invalid candidate must not hide that another one fails."""
     other = _side("1.3", seed=40)
-    for one in other:
-        one.manifest.workload["load.rate_tx_per_s"] = 999
-    made = compare_side_by_side([sides[0], other, sides[2]], tool_version="test")
-    assert made.comparisons[0].verdict is Verdict.INVALID
-    assert any(gate.status is GateStatus.FAIL for gate in made.comparisons[0].gates)
-    assert made.verdict is Verdict.FAIL
-    assert made.sentence.startswith("1.2 fails; 1.3 cannot be judged. 1.2 is worse than ")
+    for synthetic in other:
+        synthetic.manifest.workload["load.rate_tx_per_s"] = 999
+    result = compare_side_by_side([sides[0], other, sides[2]], tool_version="test")
+    assert result.comparisons[0].verdict is Verdict.INVALID
+    assert any(gate.status is GateStatus.FAIL for gate in result.comparisons[0].gates)
+    assert result.verdict is Verdict.FAIL
+    assert result.sentence.startswith("1.2 fails; 1.3 cannot be judged. 1.2 is worse than ")
     without = compare_side_by_side([sides[0], other, sides[1]], tool_version="test")
     assert without.verdict is Verdict.INVALID
 
 
-def test_all_versions_stand_in_one_chart_and_in_the_manifest(made: SideBySide) -> None:
+def test_all_versions_stand_in_one_chart_and_in_the_manifest(comparison: SideBySide) -> None:
     """The baseline is drawn once, and every version has its own line."""
-    chart = next(one for one in made.charts if one.metric_id == "spread_s")
+    chart = next(chart for chart in comparison.charts if chart.metric_id == "spread_s")
     assert [line.label for line in chart.lines] == ["1.0", "1.1", "1.2"]
-    assert all(comparison.charts == [] for comparison in made.comparisons)
-    assert made.facts[0].label == "Identifier"
-    assert made.facts[0].values == ["1.0", "1.1", "1.2"]
+    assert all(comparison.charts == [] for comparison in comparison.comparisons)
+    assert comparison.facts[0].label == "Identifier"
+    assert comparison.facts[0].values == ["1.0", "1.1", "1.2"]
 
 
-def test_the_same_runs_give_the_same_bytes(sides: list[list[SyntheticRun]], made: SideBySide) -> None:
+def test_the_same_runs_give_the_same_bytes(sides: list[list[SyntheticRun]], comparison: SideBySide) -> None:
     """Whatever the order of the runs of a version."""
     again = compare_side_by_side([list(reversed(side)) for side in sides], tool_version="test")
-    assert again.model_dump_json() == made.model_dump_json()
+    assert again.model_dump_json() == comparison.model_dump_json()
 
 
 def test_versions_of_one_name_are_numbered_and_a_run_named_twice_is_refused(sides: list[list[SyntheticRun]]) -> None:
     """Two columns of one name could not be told apart, and a run compared with itself says nothing."""
     again = _side("1.1", seed=50)
-    for number, one in enumerate(again):
-        one.manifest.run_id = f"demo-again-{number}"
-    made = compare_side_by_side([sides[0], sides[1], again], tool_version="test")
-    assert made.labels == ["1.0", "1.1 (1)", "1.1 (2)"]
+    for number, synthetic in enumerate(again):
+        synthetic.manifest.run_id = f"demo-again-{number}"
+    result = compare_side_by_side([sides[0], sides[1], again], tool_version="test")
+    assert result.labels == ["1.0", "1.1 (1)", "1.1 (2)"]
     with pytest.raises(UsageError, match=r"the run `demo-1\.1-1` was given for version 2 and for version 3"):
         compare_side_by_side([sides[0], sides[1], sides[1]], tool_version="test")
 

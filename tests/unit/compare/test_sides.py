@@ -56,7 +56,7 @@ def order(*runs: SyntheticRun) -> list[str]:
 def test_a_run_is_valid_if_it_met_all_of_its_gates(gates: list[Gate], status: Status) -> None:
     assert status_of(gates) is status
     described = manifest("v1", 1, gates=gates, status=status)
-    assert described.failed_gates == [one for one in gates if one.status is GateStatus.FAIL]
+    assert described.failed_gates == [gate for gate in gates if gate.status is GateStatus.FAIL]
     assert (exclusion(described) is None) == (status is Status.VALID)
 
 
@@ -167,18 +167,18 @@ def test_the_runs_that_are_judged_speak_for_their_side() -> None:
 
 
 def test_the_report_lists_every_run_with_its_books_and_why_it_is_not_judged() -> None:
-    told: dict[str, Any] = {
+    stated: dict[str, Any] = {
         "counts": {"transactions": {"offered": 7}},
         "incidents": [Incident(time_ns=1, what="a node stopped")],
         "warnings": ["slow"],
     }
-    bad = stub("a", started_at=MORNING, experiment=place(3), **FAILED, **told)
+    bad = stub("a", started_at=MORNING, experiment=place(3), **FAILED, **stated)
     listed = describe(select("baseline", [bad, stub("b", started_at=NOON)]), "the label")
     assert (listed.label, listed.subject.version) == ("the label", "v1")
     first, second = listed.runs
     assert (first.run_id, first.started_at, first.repetition, first.position) == ("a", MORNING, 4, 3)
     assert (first.gates, first.excluded_because) == (FAILED["gates"], BECAUSE)
-    assert {"counts": first.counts, "incidents": first.incidents, "warnings": first.warnings} == told
+    assert {"counts": first.counts, "incidents": first.incidents, "warnings": first.warnings} == stated
     assert (second.repetition, second.position, second.excluded_because) == (None, None, None)
 
 

@@ -36,15 +36,15 @@ BLOCK = SECONDS // 20
 def drawn(seed: int, memory: float, seconds: int = SECONDS) -> dict[str, FloatArray]:
     """Independent metrics, each a series in which a second remembers the one before."""
     rng = np.random.default_rng(seed)
-    found = {}
-    for one in METRICS:
+    by_metric = {}
+    for entry in METRICS:
         steps = rng.normal(0.0, 1.0, seconds)
         values = np.empty(seconds)
         values[0] = steps[0]
         for place in range(1, seconds):
             values[place] = memory * values[place - 1] + steps[place]
-        found[one.id] = 100.0 + values
-    return found
+        by_metric[entry.id] = 100.0 + values
+    return by_metric
 
 
 def run(number: int, columns: dict[str, FloatArray], *, printed: bool = False) -> SyntheticRun:
@@ -52,7 +52,7 @@ def run(number: int, columns: dict[str, FloatArray], *, printed: bool = False) -
     described.printed = printed
     described.gates.clear()
     frames = {"second": pl.DataFrame({"time_s": np.arange(len(columns["m0_s"]), dtype=float), **columns})}
-    summaries = {one.metric_id: one for one in summarise(CATALOGUE, frames, number)}
+    summaries = {summary.metric_id: summary for summary in summarise(CATALOGUE, frames, number)}
     return SyntheticRun(described, CATALOGUE, frames, summaries)
 
 
@@ -63,25 +63,25 @@ def runs(seeds: Sequence[int], memory: float) -> list[SyntheticRun]:
 @pytest.mark.parametrize("memory", [0.0, 0.7])
 def test_about_one_figure_in_twenty_lies_beyond_its_error(memory: float) -> None:
     """160 independent figures: were the error within a run too small, far more halves would differ."""
-    found = [split_alarms(runs(range(first, first + 4), memory)) for first in (0, 4, 8, 12)]
-    assert sum(one.figures for one in found) == 160
-    assert 1 <= sum(one.moved for one in found) <= 16
+    alarms = [split_alarms(runs(range(first, first + 4), memory)) for first in (0, 4, 8, 12)]
+    assert sum(alarms.figures for alarms in alarms) == 160
+    assert 1 <= sum(alarms.moved for alarms in alarms) <= 16
 
 
 def test_halves_that_differ_are_seen() -> None:
     """A check that cannot fail shows nothing: every other stretch of time is 1 % higher."""
     columns = drawn(1, 0.0)
     shifted = {name: values + (np.arange(SECONDS) // BLOCK % 2) for name, values in columns.items()}
-    found = split_alarms([run(1, shifted)])
-    assert (found.figures, found.moved) == (10, 10)
+    alarms = split_alarms([run(1, shifted)])
+    assert (alarms.figures, alarms.moved) == (10, 10)
 
 
 def test_a_half_differs_where_it_lies_beyond_1_96_standard_errors() -> None:
     shifted = {name: values + 0.25 * (np.arange(240) // 12 % 2) for name, values in drawn(6, 0.0, 240).items()}
-    made = run(6, shifted)
-    distances = sorted(map(abs, _distances(made)))
+    synthetic = run(6, shifted)
+    distances = sorted(map(abs, _distances(synthetic)))
     assert distances[3] < 1.959964 < distances[4] < 2.12 < distances[5]
-    assert split_alarms([made]).moved == 6
+    assert split_alarms([synthetic]).moved == 6
 
 
 def test_a_half_has_every_other_stretch_of_time_and_the_second_one_the_last_sample() -> None:
@@ -119,21 +119,21 @@ def test_a_drift_within_the_run_is_in_both_halves() -> None:
 
 def test_the_newest_runs_that_have_samples_are_split() -> None:
     """What is printed has none, and halves of few samples show nothing."""
-    made = [run(seed, drawn(seed, 0.0, 240)) for seed in range(6)]
-    made += [run(6, drawn(6, 0.0, 240), printed=True), run(7, drawn(7, 0.0, 150))]
-    assert split_alarms(made).runs == ["run-5", "run-4", "run-3", "run-2"]
-    assert len(split_alarms(made).runs) == MOST_SPLITS
+    synthetic_runs = [run(seed, drawn(seed, 0.0, 240)) for seed in range(6)]
+    synthetic_runs += [run(6, drawn(6, 0.0, 240), printed=True), run(7, drawn(7, 0.0, 150))]
+    assert split_alarms(synthetic_runs).runs == ["run-5", "run-4", "run-3", "run-2"]
+    assert len(split_alarms(synthetic_runs).runs) == MOST_SPLITS
 
 
 def test_a_history_without_re_runs_is_checked_by_its_halves() -> None:
-    made = runs([1, 2], 0.0)
-    check = history_check(made[0], made, Past(), "test")
+    synthetic_runs = runs([1, 2], 0.0)
+    check = history_check(synthetic_runs[0], synthetic_runs, Past(), "test")
     assert check.verdict is Verdict.PASS
     assert check.splits.figures == 20
-    told = document_of(check).text(140)
-    assert "metrics that differ between the halves of a run beyond their 95 % interval" in told
-    assert "run-2" in told
-    alone = history_check(made[0], made[:1], Past(), "test")
+    text = document_of(check).text(140)
+    assert "metrics that differ between the halves of a run beyond their 95 % interval" in text
+    assert "run-2" in text
+    alone = history_check(synthetic_runs[0], synthetic_runs[:1], Past(), "test")
     assert alone.sentence == "no build has re-runs: only splits of single runs were judged"
 
 
@@ -143,5 +143,5 @@ def test_runs_of_a_moment_and_a_last_sample_fall_into_a_half() -> None:
     shifted = {name: values + (np.arange(SECONDS) // BLOCK % 2) for name, values in columns.items()}
     short = run(1, shifted)
     short.frames["second"] = short.frames["second"].with_columns(time_s=7.0 + pl.col("time_s") / 4096.0)
-    found = split_alarms([short])
-    assert (found.figures, found.moved) == (10, 10)
+    alarms = split_alarms([short])
+    assert (alarms.figures, alarms.moved) == (10, 10)

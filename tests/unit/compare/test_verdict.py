@@ -63,10 +63,10 @@ def three(ratio: float, deviation: float = 0.02) -> tuple[list[float], list[floa
 
 
 def test_one_clear_failure_among_equal_metrics_fails() -> None:
-    found, judged = verdict_of([(gating(0), *three(1.4)), *[(gating(i), *three(1.0)) for i in range(1, 7)]])
-    assert found.verdict is Verdict.FAIL
+    finding, judged = verdict_of([(gating(0), *three(1.4)), *[(gating(i), *three(1.0)) for i in range(1, 7)]])
+    assert finding.verdict is Verdict.FAIL
     assert [is_failure(item) for item in judged] == [True] + [False] * 6
-    assert found.sentence.startswith("B is worse than A: gating 0 +40.0 % (90 % interval +35.1 … +45.0 %)")
+    assert finding.sentence.startswith("B is worse than A: gating 0 +40.0 % (90 % interval +35.1 … +45.0 %)")
 
 
 # Unlike `three`, whose metrics move together: seven metrics that have nothing to do with each other, 2 % each.
@@ -82,23 +82,23 @@ def seven(worse: float) -> Values:
 
 def test_a_metric_that_is_worse_only_by_itself_leaves_the_verdict_open() -> None:
     # +16 %: t = (log 1.16 - log 1.1) / SE = 0.0531 / 0.01633 = 3.25, p = 0.0157 with 4 degrees.
-    found, judged = verdict_of(seven(1.16))
+    finding, judged = verdict_of(seven(1.16))
     first = judged[0]
     assert first.outcome is Outcome.WORSE
     assert first.p_worse == pytest.approx(0.0157, abs=2e-4)
     assert first.p_worse_adjusted is not None
     assert ONE_LOOK < first.p_worse_adjusted <= 7 * 0.0157 + 0.01  # no worse than Bonferroni
-    assert found.verdict is Verdict.INCONCLUSIVE
-    assert found.reasons[0].startswith("gating 0 is worse on its own, +16.0 %")
-    assert "7 gating metrics are judged together" in found.reasons[0]
+    assert finding.verdict is Verdict.INCONCLUSIVE
+    assert finding.reasons[0].startswith("gating 0 is worse on its own, +16.0 %")
+    assert "7 gating metrics are judged together" in finding.reasons[0]
     alone, _ = verdict_of([(gating(0), *three(1.16))])
     assert alone.verdict is Verdict.FAIL
 
 
 def test_metrics_that_move_together_are_not_seven_chances() -> None:
     """Seven copies of one metric say what one says: the p-value is that of one, not seven times as much."""
-    found, judged = verdict_of([(gating(i), *three(1.16)) for i in range(7)])
-    assert found.verdict is Verdict.FAIL
+    finding, judged = verdict_of([(gating(i), *three(1.16)) for i in range(7)])
+    assert finding.verdict is Verdict.FAIL
     for item in judged:
         assert item.p_worse_adjusted == pytest.approx(item.p_worse, abs=0.01)
 
@@ -109,12 +109,12 @@ def test_three_that_are_worse_together_fail_though_none_is_alone() -> None:
     noise -= noise.mean(axis=2, keepdims=True)
     noise *= 0.02 / noise.std(axis=2, ddof=1, keepdims=True)
     worse = [(gating(i), np.exp(a).tolist(), (1.155 * np.exp(b)).tolist()) for i, (a, b) in enumerate(noise)]
-    found, judged = verdict_of([*worse, *seven(1.0)[3:]])
+    finding, judged = verdict_of([*worse, *seven(1.0)[3:]])
     assert [is_failure(item) for item in judged] == [False] * 7
-    assert found.verdict is Verdict.FAIL
-    assert found.sentence.startswith("B is worse than A in at least one of ")
-    assert found.reasons[0].startswith("together these are worse than their margins, although none is on its own: ")
-    assert all(f"gating {i} " in found.sentence for i in range(3))
+    assert finding.verdict is Verdict.FAIL
+    assert finding.sentence.startswith("B is worse than A in at least one of ")
+    assert finding.reasons[0].startswith("together these are worse than their margins, although none is on its own: ")
+    assert all(f"gating {i} " in finding.sentence for i in range(3))
 
 
 def test_nothing_is_worse_in_a_family_that_is_not() -> None:
@@ -161,26 +161,26 @@ def test_diagnostics_are_corrected_and_small_moves_are_not_listed() -> None:
             (diagnostic(4), *three(1.0)),
         ]
     )
-    found = judged[1:]
-    assert [item.moved for item in found] == [True, False, False, False]
-    assert found[1].q_different is not None
-    assert found[1].q_different < 0.05
-    assert found[2].p_different == pytest.approx(0.0404, abs=1e-3)
-    assert found[2].q_different == pytest.approx((found[2].p_different or 0.0) * 4 / 3)
+    judgements = judged[1:]
+    assert [item.moved for item in judgements] == [True, False, False, False]
+    assert judgements[1].q_different is not None
+    assert judgements[1].q_different < 0.05
+    assert judgements[2].p_different == pytest.approx(0.0404, abs=1e-3)
+    assert judgements[2].q_different == pytest.approx((judgements[2].p_different or 0.0) * 4 / 3)
     assert judged[0].q_different == judged[0].p_different  # gating metrics are corrected among themselves
 
 
 def test_a_catalogue_without_gating_metrics_cannot_pass() -> None:
-    found, _ = verdict_of([(metric(), *three(1.0))])
-    assert found.verdict is Verdict.INCONCLUSIVE
-    assert "no gating metric" in found.sentence
+    finding, _ = verdict_of([(metric(), *three(1.0))])
+    assert finding.verdict is Verdict.INCONCLUSIVE
+    assert "no gating metric" in finding.sentence
 
 
 def test_a_trend_is_named() -> None:
-    found, _ = verdict_of([(gating(0), *three(1.05))])
-    assert found.verdict is Verdict.PASS
-    assert found.sentence == "The only gating metric of B is shown to be within 10 % of A or better"
-    assert any("worse by more than noise: +5.0 %" in text for text in found.reasons)
+    finding, _ = verdict_of([(gating(0), *three(1.05))])
+    assert finding.verdict is Verdict.PASS
+    assert finding.sentence == "The only gating metric of B is shown to be within 10 % of A or better"
+    assert any("worse by more than noise: +5.0 %" in text for text in finding.reasons)
 
 
 def simulate(true_ratio: float, comparisons: int, metrics: int = 7, noise: float = 0.02) -> dict[Verdict, float]:

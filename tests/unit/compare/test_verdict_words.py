@@ -98,12 +98,14 @@ class Foretold(families.RunTable):
 
 
 def family_around(items: list[Judgement], enough: int | None = None, together: tuple[int, ...] = ()) -> Family:
-    gating = [one for one in items if one.gating]
-    is_worse = bool(together) or any(is_failure(one) for one in gating)
-    return Family(tuple(one.p_worse_adjusted for one in gating), 0.05, is_worse, together, Foretold.after(enough))
+    gating = [item for item in items if item.gating]
+    is_worse = bool(together) or any(is_failure(judgement) for judgement in gating)
+    return Family(
+        tuple(judgement.p_worse_adjusted for judgement in gating), 0.05, is_worse, together, Foretold.after(enough)
+    )
 
 
-def found(
+def finding(
     items: list[Judgement],
     *,
     runs: tuple[int, int] = (3, 3),
@@ -115,7 +117,7 @@ def found(
     by_history: bool = False,
     own: OwnMargins = CATALOGUE_MARGINS,
 ) -> VerdictFinding:
-    names = [one.metric_id.removesuffix("_s") for one in items]
+    names = [item.metric_id.removesuffix("_s") for item in items]
     pair = (selected("baseline", runs[0]), selected("candidate", runs[1], excluded))
     family = family_around(items, enough, together)
     known = catalogue or described(names)
@@ -128,7 +130,7 @@ HOPELESS = "50 runs per side would not decide this with 80 % probability: use a 
 
 
 def test_all_equal_is_a_pass_that_asks_for_nothing() -> None:
-    result = found([item("a", EQUAL), item("b", EQUAL), item("c", EQUAL)], enough=7)
+    result = finding([item("a", EQUAL), item("b", EQUAL), item("c", EQUAL)], enough=7)
     assert result.verdict is Verdict.PASS
     assert result.sentence == "All 3 gating metrics of B are shown to be within 10 % of A or better"
     assert result.reasons == [
@@ -138,7 +140,7 @@ def test_all_equal_is_a_pass_that_asks_for_nothing() -> None:
 
 
 def test_what_is_better_is_named_in_a_pass() -> None:
-    result = found([item("a", BETTER, change=-0.2, low=-0.25, high=-0.15), item("b", EQUAL)])
+    result = finding([item("a", BETTER, change=-0.2, low=-0.25, high=-0.15), item("b", EQUAL)])
     assert result.verdict is Verdict.PASS
     assert result.reasons[1:] == ["better: metric a −20.0 % (90 % interval −25.0 … −15.0 %)"]
 
@@ -154,7 +156,7 @@ def test_what_is_better_is_named_in_a_pass() -> None:
 )  # fmt: skip
 def test_what_somebody_notices_is_in_the_sentence_of_a_pass(words: dict[str, str], named: str) -> None:
     items = [item("a", BETTER, change=-0.2, low=-0.25, high=-0.15), item("b", EQUAL)]
-    sentence = found(items, catalogue=described(["a", "b"], **words)).sentence
+    sentence = finding(items, catalogue=described(["a", "b"], **words)).sentence
     assert sentence == f"All 2 gating metrics of B are shown to be within 10 % of A or better{named}"
 
 
@@ -164,7 +166,7 @@ def test_a_new_experiment_is_advised_only_if_it_is_longer(
 ) -> None:
     """Three runs per side that left a change at its margin open are not mended by three others."""
     monkeypatch.setitem(ANEW, "runs", anew)
-    advice = found([item("b", Outcome.INCONCLUSIVE, low=-0.2, high=0.2)]).advice
+    advice = finding([item("b", Outcome.INCONCLUSIVE, low=-0.2, high=0.2)]).advice
     words = (
         f"with this noise, {anew} runs per side are required to pass an equal release with 80 % probability, in a new "
         f"experiment (`--repeat {anew}`): adding runs to this one has less power"
@@ -180,7 +182,7 @@ def test_the_noisiest_are_named_where_no_number_of_runs_would_decide() -> None:
         item("c", Outcome.INCONCLUSIVE, low=-0.4, high=0.4, margin_high=1.0, margin_low=-1.0),
         item("d", Outcome.INCONCLUSIVE, low=-0.1, high=0.2),
     ]
-    assert found(items).advice == [f"{HOPELESS} metric b and metric d, or widen their margins"]
+    assert finding(items).advice == [f"{HOPELESS} metric b and metric d, or widen their margins"]
 
 
 @pytest.mark.parametrize("unknown", ["low", "high", "margin_high"])
@@ -188,7 +190,7 @@ def test_what_has_no_interval_is_not_the_noisiest(unknown: str) -> None:
     """Less noise in it is nothing that anybody could see."""
     narrow = {"low": 0.0, "high": 0.001}
     items = [item(name, Outcome.INCONCLUSIVE, **narrow) for name in "bc"]
-    assert found([item("a", Outcome.INCONCLUSIVE, **{unknown: None}), *items]).advice == [
+    assert finding([item("a", Outcome.INCONCLUSIVE, **{unknown: None}), *items]).advice == [
         f"{HOPELESS} metric b and metric c, or widen their margins"
     ]
 
@@ -197,8 +199,8 @@ def test_what_would_decide_is_told_of_what_could_be_judged() -> None:
     """Without a p-value of a gating metric nothing was judged, and nothing is foretold; diagnostics do not count."""
     absent: dict[str, Any] = {"p_worse": None, "p_worse_adjusted": None, "note": "candidate: no samples"}
     items = [item("a", Outcome.INCONCLUSIVE), item("b", Outcome.NO_DATA, **absent), item("c", EQUAL, gating=False)]
-    assert found(items, enough=5).advice[0] == f"2 {DECIDE}"
-    nobody = found([item("b", Outcome.NO_DATA, **absent), item("c", EQUAL, gating=False)], enough=5)
+    assert finding(items, enough=5).advice[0] == f"2 {DECIDE}"
+    nobody = finding([item("b", Outcome.NO_DATA, **absent), item("c", EQUAL, gating=False)], enough=5)
     assert not any("80 %" in text for text in nobody.advice)
 
 
@@ -216,7 +218,7 @@ def test_metrics_that_are_worse_only_together_are_a_failure() -> None:
         item("d", WORSE, gating=False),
         *(item(name, Outcome.INCONCLUSIVE, p_worse_adjusted=0.2) for name in "abc"),
     ]
-    result = found(items, together=(0, 2), catalogue=described(list("dabc")))
+    result = finding(items, together=(0, 2), catalogue=described(list("dabc")))
     assert result.verdict is Verdict.FAIL
     named = f"metric a {CHANGE}, metric c {CHANGE}"
     assert result.sentence.startswith("B is worse than A in at least one of metric a")
@@ -232,7 +234,7 @@ def test_changes_without_an_interval_are_undecided_for_their_own_reason() -> Non
         *(item(name, Outcome.INCONCLUSIVE, **unknown) for name in "bc"),
         item("d", Outcome.INCONCLUSIVE, **(unknown | {"note": "too few samples"})),
     ]
-    assert found(items, catalogue=described(list("abcd"))).reasons[:3] == [
+    assert finding(items, catalogue=described(list("abcd"))).reasons[:3] == [
         "metric b and metric c are undecided: the sides share no hour of the day",
         "metric d is undecided: too few samples",
         f"metric a is undecided: {CHANGE} extends beyond the margin of 10 %",
@@ -241,7 +243,7 @@ def test_changes_without_an_interval_are_undecided_for_their_own_reason() -> Non
 
 def test_a_change_without_an_interval_or_a_note_says_that_it_is_not_estimable() -> None:
     unknown = {"change": None, "low": None, "high": None}
-    assert found([item("a", Outcome.INCONCLUSIVE, **unknown)]).reasons[0] == (
+    assert finding([item("a", Outcome.INCONCLUSIVE, **unknown)]).reasons[0] == (
         "metric a is undecided: the change is not estimable"
     )
 
@@ -255,16 +257,16 @@ def test_a_change_without_an_interval_or_a_note_says_that_it_is_not_estimable() 
     ],
 )  # fmt: skip
 def test_many_undecided_metrics_are_one_reason(names: str, reasons: list[str]) -> None:
-    result = found([item(name, Outcome.INCONCLUSIVE) for name in names]).reasons
+    result = finding([item(name, Outcome.INCONCLUSIVE) for name in names]).reasons
     assert [text for text in result if "undecided" in text] == reasons
 
 
 def test_margins_of_their_own_are_told_beside_the_commonest() -> None:
     wide: dict[str, Any] = {"margin_high": 0.25, "margin_low": -0.25}
-    result = found([item("a", EQUAL), item("b", EQUAL, **wide), item("c", EQUAL)])
+    result = finding([item("a", EQUAL), item("b", EQUAL, **wide), item("c", EQUAL)])
     assert "within their margins (10 % for 2 of 3) of A or better" in result.sentence
     assert result.reasons[1:] == ["margins of individual metrics (from the catalogue's margin or floor): metric b 25 %"]
-    unknown = found([item("a", EQUAL, margin_high=None, margin_low=None)])
+    unknown = finding([item("a", EQUAL, margin_high=None, margin_low=None)])
     assert unknown.sentence == "The only gating metric of B is shown to be within their margins of A or better"
     assert unknown.reasons[1:] == []
 
@@ -275,12 +277,12 @@ def test_margins_that_were_set_are_told_apart_from_those_of_the_catalogue() -> N
     own: dict[str, Any] = {"margin_high": 0.3, "margin_low": -0.3}
     items = [item("a", EQUAL, **wide), item("b", EQUAL), item("c", EQUAL, **own), item("d", EQUAL, **wide)]
     set_ = OwnMargins(frozenset({"a_s", "d_s", "e_s"}))
-    result = found([*items, item("e", EQUAL, **wide)], own=set_)
+    result = finding([*items, item("e", EQUAL, **wide)], own=set_)
     assert result.reasons[1:] == [
         "margins set for this comparison: metric a 25 %, metric d 25 %, metric e 25 %",
         "margins of individual metrics (from the catalogue's margin or floor): metric c 30 %",
     ]
-    alone = found([item("a", EQUAL, **wide)], own=OwnMargins(frozenset({"a_s"})))
+    alone = finding([item("a", EQUAL, **wide)], own=OwnMargins(frozenset({"a_s"})))
     assert alone.reasons[1:] == ["margins set for this comparison: metric a 25 %"]
 
 
@@ -289,18 +291,18 @@ def test_margins_in_the_metrics_own_unit_are_told_with_it() -> None:
     absolute: dict[str, Any] = {"scale": Scale.ABSOLUTE, "margin_high": 0.5, "margin_low": -0.5}
     other = absolute | {"margin_high": 0.25, "margin_low": -0.25}
     items = [item("a", EQUAL, **absolute), item("b", EQUAL, **other), item("c", EQUAL, **other)]
-    result = found([*items, item("d", EQUAL, **absolute), item("e", EQUAL, **absolute), item("f", EQUAL)])
+    result = finding([*items, item("d", EQUAL, **absolute), item("e", EQUAL, **absolute), item("f", EQUAL)])
     assert "within their margins (500 ms for 3 of 6) of A or better" in result.sentence
     assert result.reasons[1:] == [
         "margins of individual metrics (from the catalogue's margin or floor): metric b 250 ms, metric c 250 ms, "
         "metric f 10 %"
     ]
-    undecided = found([item("a", Outcome.INCONCLUSIVE, runs_needed=5, **absolute)])
+    undecided = finding([item("a", Outcome.INCONCLUSIVE, runs_needed=5, **absolute)])
     assert undecided.reasons[0].endswith("extends beyond the margin of 500 ms")
 
 
 def test_everything_better_is_named_in_one_sentence() -> None:
-    result = found([item("a", BETTER), item("b", BETTER)])
+    result = finding([item("a", BETTER), item("b", BETTER)])
     assert result.reasons[1:] == [f"better: metric a {CHANGE}, metric b {CHANGE}"]
 
 
@@ -311,7 +313,7 @@ def test_a_failure_is_named_with_what_is_left_open_beside_it() -> None:
         item("c", WORSE, p_worse_adjusted=0.2),
         item("d", EQUAL, trend=True),
     ]
-    result = found(items)
+    result = finding(items)
     assert result.verdict is Verdict.FAIL
     assert result.sentence == f"B is worse than A: metric a {CHANGE}"
     assert result.reasons == [
@@ -344,7 +346,7 @@ def test_only_a_gating_metric_that_is_worse_among_all_others_fails(changes: dict
 
 
 def test_a_diagnostic_that_is_worse_does_not_fail_a_release() -> None:
-    result = found([item("a", EQUAL), item("b", WORSE, gating=False)])
+    result = finding([item("a", EQUAL), item("b", WORSE, gating=False)])
     assert (result.verdict, result.sentence.split(" of B")[0]) == (Verdict.PASS, "The only gating metric")
 
 
@@ -356,7 +358,7 @@ def test_everything_that_keeps_a_verdict_open_is_a_reason() -> None:
         item("d", BETTER),
         item("e", Outcome.NO_DATA, note="baseline: no samples", p_worse=None, p_worse_adjusted=None),
     ]
-    result = found(items, runs=(4, 2), excluded=None)
+    result = finding(items, runs=(4, 2), excluded=None)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.sentence == (
         f"B may be worse than A by more than the margin: metric c {CHANGE}; "
@@ -377,7 +379,7 @@ def test_everything_that_keeps_a_verdict_open_is_a_reason() -> None:
 
 @pytest.mark.parametrize("blocked", [Outcome.NO_DATA, Outcome.NOT_COMPARABLE, Outcome.INCONCLUSIVE, WORSE])
 def test_one_open_metric_among_equal_ones_is_no_pass(blocked: Outcome) -> None:
-    result = found([item("a", EQUAL), item("b", blocked, note="x", p_worse_adjusted=0.2), item("c", BETTER)])
+    result = finding([item("a", EQUAL), item("b", blocked, note="x", p_worse_adjusted=0.2), item("c", BETTER)])
     assert result.verdict is Verdict.INCONCLUSIVE
     assert "metric b" in result.sentence
     assert "metric a" not in result.sentence
@@ -394,32 +396,32 @@ def test_one_open_metric_among_equal_ones_is_no_pass(blocked: Outcome) -> None:
 )
 def test_how_many_runs_more_would_decide(runs: tuple[int, int], enough: int, advice: str) -> None:
     """From the side that has fewer."""
-    result = found([item("a", Outcome.INCONCLUSIVE)], runs=runs, enough=enough)
+    result = finding([item("a", Outcome.INCONCLUSIVE)], runs=runs, enough=enough)
     assert result.advice[0].startswith(advice)
 
 
 def test_assumed_noise_is_said_once() -> None:
     items = [item("a", EQUAL, noise="assumed noise, 10 % between runs"), item("b", EQUAL)]
     words = "the noise between runs is assumed, not measured: use at least 3 runs per side, or keep an archive of runs"
-    assert found(items).advice.count(words) == 1
-    assert words not in found(items[1:]).advice
+    assert finding(items).advice.count(words) == 1
+    assert words not in finding(items[1:]).advice
     diagnostic = item("a", EQUAL, noise="assumed noise, 10 % between runs", gating=False)
-    assert words not in found([diagnostic, items[1]]).advice
+    assert words not in finding([diagnostic, items[1]]).advice
 
 
 def test_that_one_run_a_side_left_it_open_is_said_where_it_did() -> None:
     """Who reads it makes a second run, instead of looking for what is noisy."""
     assumed: dict[str, Any] = {"noise": "assumed noise, 10 % between runs"}
     open_, settled = item("a", Outcome.INCONCLUSIVE, **assumed), item("b", EQUAL, **assumed)
-    told = f"B may be worse than A by more than the margin: metric a {CHANGE}"
-    assert found([open_, settled]).sentence == f"{told}; run each version at least 3 times"
-    assert found([item("a", Outcome.INCONCLUSIVE), settled]).sentence.startswith(f"{told}; more runs alone ")
+    expected = f"B may be worse than A by more than the margin: metric a {CHANGE}"
+    assert finding([open_, settled]).sentence == f"{expected}; run each version at least 3 times"
+    assert finding([item("a", Outcome.INCONCLUSIVE), settled]).sentence.startswith(f"{expected}; more runs alone ")
 
 
 def test_what_is_within_noise_is_not_called_worse() -> None:
     """Nobody may read a regression out of an interval that holds no change."""
     unclear = item("a", Outcome.INCONCLUSIVE, low=-0.1, high=0.2)
-    assert found([unclear, item("b", EQUAL)]).sentence.startswith(
+    assert finding([unclear, item("b", EQUAL)]).sentence.startswith(
         "B against A is undecided: 1 of 2 gating metrics is undecided: metric a; the clearest change, within noise, is "
     )
 
@@ -516,7 +518,7 @@ def gate(name: str, status: GateStatus = GateStatus.FAIL) -> Gate:
 def test_only_runs_that_are_judged_count_towards_those_that_are_needed() -> None:
     """Of four runs of the candidate two are left: the advice is about three more, not one."""
     excluded = {"v-0": "x: 1", "v-3": "y: 2"}
-    result = found([item("a", Outcome.INCONCLUSIVE)], runs=(4, 4), excluded=excluded, enough=5)
+    result = finding([item("a", Outcome.INCONCLUSIVE)], runs=(4, 4), excluded=excluded, enough=5)
     assert result.advice[0] == f"3 {DECIDE}"
     assert result.reasons[1:] == [
         "the candidate's run v-0 is not judged: x: 1",
@@ -531,19 +533,19 @@ def test_only_runs_that_are_judged_count_towards_those_that_are_needed() -> None
 
 
 def test_a_failure_alone_asks_for_no_confirmation() -> None:
-    result = found([item("a", WORSE), item("b", EQUAL)])
+    result = finding([item("a", WORSE), item("b", EQUAL)])
     assert result.advice == []
-    both = found([item("a", WORSE), item("b", WORSE)])
+    both = finding([item("a", WORSE), item("b", WORSE)])
     assert both.sentence == f"B is worse than A: metric a {CHANGE}, metric b {CHANGE}"
 
 
 def test_two_gating_metrics_are_all_of_them() -> None:
-    result = found([item("a", EQUAL), item("b", EQUAL)])
+    result = finding([item("a", EQUAL), item("b", EQUAL)])
     assert result.sentence == "All 2 gating metrics of B are shown to be within 10 % of A or better"
 
 
 def test_nothing_that_gates_is_no_pass() -> None:
-    result = found([item("a", EQUAL, gating=False)])
+    result = finding([item("a", EQUAL, gating=False)])
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.sentence == "B against A is undecided: the catalogue has no gating metric"
 
@@ -579,7 +581,7 @@ def test_nothing_that_gates_is_no_pass() -> None:
     ],
 )
 def test_a_failed_gate_makes_it_invalid_whatever_was_judged(name: str, problem: str, remedy: str) -> None:
-    result = found([item("a", WORSE)], gates=[gate("fine", GateStatus.PASS), gate(name)], excluded={"v-1": "x: 1"})
+    result = finding([item("a", WORSE)], gates=[gate("fine", GateStatus.PASS), gate(name)], excluded={"v-1": "x: 1"})
     assert result.verdict is Verdict.INVALID
     assert result.sentence == f"B and A cannot be compared: {problem} (measured {name}); {remedy}"
     assert result.reasons == [
@@ -591,7 +593,7 @@ def test_a_failed_gate_makes_it_invalid_whatever_was_judged(name: str, problem: 
 
 def test_several_failed_gates_share_a_remedy() -> None:
     names = ["baseline_runs_valid", "candidate_runs_valid", "workload_equal"]
-    result = found([], gates=[gate(name) for name in names])
+    result = finding([], gates=[gate(name) for name in names])
     assert len(result.reasons) == 3
     assert result.advice == [
         "repeat the runs that failed a gate, then compare again",
@@ -601,10 +603,10 @@ def test_several_failed_gates_share_a_remedy() -> None:
 
 def test_a_warning_does_not_make_it_invalid_and_mixed_builds_are_told() -> None:
     gates = [gate("one_build_a_side", GateStatus.WARN), gate("hardware_equal", GateStatus.WARN)]
-    result = found([item("a", EQUAL)], gates=gates)
+    result = finding([item("a", EQUAL)], gates=gates)
     assert result.verdict is Verdict.PASS
     assert result.reasons[1:] == ["a side mixes builds: measured one_build_a_side"]
-    calm = found([item("a", EQUAL)], gates=[gate("one_build_a_side", GateStatus.PASS)])
+    calm = finding([item("a", EQUAL)], gates=[gate("one_build_a_side", GateStatus.PASS)])
     assert calm.reasons[1:] == []
 
 
@@ -660,10 +662,12 @@ def test_families_are_corrected_by_their_own_size() -> None:
         item("f", Outcome.NO_DATA, gating=False, p_different=None, **absent),
     ]
     result = adjust(items, Family((0.06, 1.0, None), 0.01, is_worse=False), described(list("dabecf")))
-    assert [one.p_worse_adjusted for one in result] == [None, 0.06, 1.0, None, None, None]
-    assert [one.worse_level for one in result if one.gating] == [0.01] * 3
-    told = [0.02, 0.01, 0.01, 0.03, 0.01, None]
-    assert [one.q_different for one in result] == [one if one is None else pytest.approx(one) for one in told]
+    assert [judgement.p_worse_adjusted for judgement in result] == [None, 0.06, 1.0, None, None, None]
+    assert [judgement.worse_level for judgement in result if judgement.gating] == [0.01] * 3
+    p_values = [0.02, 0.01, 0.01, 0.03, 0.01, None]
+    assert [judgement.q_different for judgement in result] == [
+        p_value if p_value is None else pytest.approx(p_value) for p_value in p_values
+    ]
 
 
 @pytest.mark.parametrize(("adjusted", "outcome"), [(0.03, WORSE), (0.02, WORSE), (0.0301, Outcome.INCONCLUSIVE)])
@@ -689,7 +693,7 @@ def _open(name: str = "o", **changes: Any) -> Judgement:
 
 
 def test_one_undecided_metric_of_five_is_what_chance_does_and_is_named_in_the_pass() -> None:
-    passed = found(_left(_open()), by_history=True)
+    passed = finding(_left(_open()), by_history=True)
     assert passed.verdict is Verdict.PASS
     assert passed.sentence == (
         "4 of 5 gating metrics of B are shown to be within 10 % of A or better; "
@@ -698,20 +702,24 @@ def test_one_undecided_metric_of_five_is_what_chance_does_and_is_named_in_the_pa
     assert passed.reasons[0] == (
         "5 gating metrics judged by 90 % intervals that are valid over all looks; none of the others reaches its margin"
     )
-    assert found(_left(_open()), by_history=False).verdict is Verdict.INCONCLUSIVE, "more runs per side would decide it"
-    assert found(_left(_open(), equal=3), by_history=True).verdict is Verdict.INCONCLUSIVE, "of four none may stay open"
+    assert finding(_left(_open()), by_history=False).verdict is Verdict.INCONCLUSIVE, (
+        "more runs per side would decide it"
+    )
+    assert finding(_left(_open(), equal=3), by_history=True).verdict is Verdict.INCONCLUSIVE, (
+        "of four none may stay open"
+    )
 
 
 def test_two_undecided_metrics_are_more_than_chance() -> None:
     for equal in (3, 4, 8):
         undecided = _left(_open("o"), _open("p"), equal=equal)
-        assert found(undecided, by_history=True).verdict is Verdict.INCONCLUSIVE
+        assert finding(undecided, by_history=True).verdict is Verdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize("blocked", [Outcome.NO_DATA, Outcome.NOT_COMPARABLE])
 def test_what_was_not_measured_is_not_left_to_chance(blocked: Outcome) -> None:
     lost = item("o", blocked, p_worse=None, p_worse_adjusted=None, **OPEN)
-    assert found(_left(lost), by_history=True).verdict is Verdict.INCONCLUSIVE
+    assert finding(_left(lost), by_history=True).verdict is Verdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(
@@ -739,15 +747,15 @@ def test_a_metric_may_stay_open_only_within_its_own_margin_and_around_no_change(
     changes: dict[str, Any], verdict: Verdict
 ) -> None:
     """Else one run per side would wave through what the run itself shows to be worse."""
-    assert found(_left(_open(**changes)), by_history=True).verdict is verdict
+    assert finding(_left(_open(**changes)), by_history=True).verdict is verdict
 
 
 def test_margins_that_re_runs_widened_are_counted_and_not_told_as_uncommon() -> None:
     wider = item("w", EQUAL, margin_low=-0.2, margin_high=0.2, worse_beyond=0.1)
-    passed = found(_left(wider), by_history=True)
+    passed = finding(_left(wider), by_history=True)
     assert "within their margins (10 % for 4 of 5; 1 widened to re-run noise)" in passed.sentence
     assert not [reason for reason in passed.reasons if reason.startswith("margins ")]
-    same = found([item("w", EQUAL, worse_beyond=0.05)], by_history=True)
+    same = finding([item("w", EQUAL, worse_beyond=0.05)], by_history=True)
     assert "(10 % for 1 of 1; 1 widened to re-run noise)" in same.sentence
 
 
@@ -756,19 +764,19 @@ def test_margins_that_were_learnt_are_told_as_such() -> None:
     assert (
         "margins learnt from re-runs (three standard deviations of the change between re-runs, within the bounds): "
         "metric c 7 %"
-    ) in found(items, own=OwnMargins(learnt=frozenset({"c_s"}))).reasons
+    ) in finding(items, own=OwnMargins(learnt=frozenset({"c_s"}))).reasons
 
 
 def test_margins_inside_the_noise_are_named_with_what_they_are() -> None:
     """Whoever set them cannot pass any release with so few runs."""
     items = [item("a", EQUAL), item("b", EQUAL, inside_noise=True), item("c", EQUAL, inside_noise=True)]
-    told = [reason for reason in found(items).reasons if "inside the noise" in reason]
-    assert told == [
+    reasons = [reason for reason in finding(items).reasons if "inside the noise" in reason]
+    assert reasons == [
         "margins inside the noise, with which these runs could not even pass an equal release: "
         "metric b 10 %, metric c 10 %"
     ]
     absolute = item("a", EQUAL, inside_noise=True, scale=Scale.ABSOLUTE, margin_low=-2.0, margin_high=2.0)
-    assert any(reason.endswith(": metric a 2 s") for reason in found([absolute]).reasons)
+    assert any(reason.endswith(": metric a 2 s") for reason in finding([absolute]).reasons)
 
 
 def test_what_did_not_move_is_not_beyond_noise() -> None:
@@ -778,8 +786,8 @@ def test_what_did_not_move_is_not_beyond_noise() -> None:
     gating = item("c", EQUAL)
     items = [moved, still, gating]
     adjusted = adjust(items, family_around(items), described(["a", "b", "c"]))
-    assert [one.beyond_noise for one in adjusted] == [True, False, True]
-    assert [one.moved for one in adjusted] == [True, False, False]
+    assert [judgement.beyond_noise for judgement in adjusted] == [True, False, True]
+    assert [judgement.moved for judgement in adjusted] == [True, False, False]
     from_zero = item("a", EQUAL, gating=False, baseline=at_rest.model_copy(update={"value": 0.0}), candidate=at_rest)
     tiny = from_zero.model_copy(update={"candidate": at_rest.model_copy(update={"value": 0.01})})
     (alone,) = adjust([tiny], family_around([tiny]), described(["a"]))

@@ -27,24 +27,24 @@ def _told(comparison: Comparison) -> list[str]:
 
 def test_two_hosts_that_cost_more_are_named_and_the_others_are_not() -> None:
     """A mean over all nodes says that a release needs more memory; who runs it must know that only seeds do."""
-    told = _told(_compared({**USUAL, "node1": 0.3, "node6": 0.22, "node2": 0.099}))
-    assert told == [
+    sentences = _told(_compared({**USUAL, "node1": 0.3, "node6": 0.22, "node2": 0.099}))
+    assert sentences == [
         "CPU, node by node, by means only: node1 (+200 %) and node6 (+120 %) changed by more than the margin of "
         "10 %, the other 6 by −1.0 … 0.0 %"
     ]
 
 
 def test_a_change_of_all_hosts_is_told_as_such() -> None:
-    told = _told(_compared({host: 0.12 + 0.001 * index for index, host in enumerate(HOSTS)}))
-    assert told == [
+    sentences = _told(_compared({host: 0.12 + 0.001 * index for index, host in enumerate(HOSTS)}))
+    assert sentences == [
         "CPU, node by node, by means only: all 8 changed by more than the margin of 10 %, +20.0 … +27.0 %"
     ]  # fmt: skip
 
 
 def test_of_many_hosts_those_that_changed_most_are_named() -> None:
-    (told,) = _told(_compared({host: 0.1 + 0.02 * index for index, host in enumerate(HOSTS)}))
-    assert "7 of 8, mostly node7 (+140 %), node6 (+120 %)" in told
-    assert told.count("(") == MOST_NAMED
+    (sentence,) = _told(_compared({host: 0.1 + 0.02 * index for index, host in enumerate(HOSTS)}))
+    assert "7 of 8, mostly node7 (+140 %), node6 (+120 %)" in sentence
+    assert sentence.count("(") == MOST_NAMED
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.05, 0.95])
@@ -63,15 +63,15 @@ def test_the_only_one_of_two_hundred_hosts_that_changed_is_listed() -> None:
 
 
 def test_hosts_that_changed_the_other_way_are_among_the_others() -> None:
-    (told,) = _told(_compared({**USUAL, "node0": 0.5, "node7": 0.05}))
-    assert "node0 (+400 %) changed by more" in told
-    assert told.endswith("the other 7 by −50.0 … 0.0 %")
+    (sentence,) = _told(_compared({**USUAL, "node0": 0.5, "node7": 0.05}))
+    assert "node0 (+400 %) changed by more" in sentence
+    assert sentence.endswith("the other 7 by −50.0 … 0.0 %")
 
 
 def test_a_host_that_only_one_side_has_is_not_compared() -> None:
-    (told,) = _told(_compared({**USUAL, "node0": 0.9, "node9": 5.0}))
-    assert "node9" not in told
-    assert "the other 7 by" in told
+    (sentence,) = _told(_compared({**USUAL, "node0": 0.9, "node9": 5.0}))
+    assert "node9" not in sentence
+    assert "the other 7 by" in sentence
 
 
 def test_what_is_not_judged_is_not_located() -> None:
@@ -85,13 +85,13 @@ def test_what_is_not_judged_is_not_located() -> None:
 def test_of_noise_no_place_is_told() -> None:
     """Whatever differs most by chance would be named, and somebody would go and look at it."""
     comparison = _compared({**USUAL, "node1": 0.4})
-    found = next(item for item in comparison.judgements if item.metric_id == "cpu_cores")
-    assert located([found], comparison.breakdowns, comparison.catalogue)
-    unclear = found.model_copy(update={"low": -0.1, "outcome": Outcome.INCONCLUSIVE})
+    judgement = next(item for item in comparison.judgements if item.metric_id == "cpu_cores")
+    assert located([judgement], comparison.breakdowns, comparison.catalogue)
+    unclear = judgement.model_copy(update={"low": -0.1, "outcome": Outcome.INCONCLUSIVE})
     assert located([unclear], comparison.breakdowns, comparison.catalogue) == {}
     single = {side: value.model_copy(update={"per_run": value.per_run[:1]})
-              for side, value in (("baseline", found.baseline), ("candidate", found.candidate))}  # fmt: skip
-    undecided = found.model_copy(update={**single, "outcome": Outcome.INCONCLUSIVE})
+              for side, value in (("baseline", judgement.baseline), ("candidate", judgement.candidate))}  # fmt: skip
+    undecided = judgement.model_copy(update={**single, "outcome": Outcome.INCONCLUSIVE})
     assert located([undecided], comparison.breakdowns, comparison.catalogue) == {}
-    worse = found.model_copy(update={**single, "outcome": Outcome.WORSE})
+    worse = judgement.model_copy(update={**single, "outcome": Outcome.WORSE})
     assert located([worse], comparison.breakdowns, comparison.catalogue)

@@ -46,15 +46,15 @@ def test_the_table_is_what_the_procedure_gives() -> None:
     assert len(gating) == 4
     assert family.is_worse
     for row, item, together in zip(rows(), gating, family.adjusted, strict=True):
-        found = item.judgement
-        assert found.change is not None
-        assert found.low is not None
-        assert found.high is not None
+        judgement = item.judgement
+        assert judgement.change is not None
+        assert judgement.low is not None
+        assert judgement.high is not None
         assert [*row[4:7], row[8]] == [
-            f"{100 * found.change:+.1f} %",
-            f"{100 * found.low:+.1f} … {100 * found.high:+.1f} %",
-            f"{found.p_worse:.4f}",
-            found.outcome.value,
+            f"{100 * judgement.change:+.1f} %",
+            f"{100 * judgement.low:+.1f} … {100 * judgement.high:+.1f} %",
+            f"{judgement.p_worse:.4f}",
+            judgement.outcome.value,
         ]
         assert together == pytest.approx(float(row[7]), abs=0.002)  # by rotations, which rounding may turn
 
@@ -82,8 +82,8 @@ def test_the_steps_of_the_first_row_are_true() -> None:
 
 
 def test_the_words_about_the_other_rows_are_true() -> None:
-    found = [gated(row).judgement for row in rows()]
-    assert [item.trend for item in found] == [False, True, False, False]
-    second, fourth = found[1], found[3]
+    judgements = [gated(row).judgement for row in rows()]
+    assert [item.trend for item in judgements] == [False, True, False, False]
+    second, fourth = judgements[1], judgements[3]
     assert f"its upper end, {100 * (second.high or 0.0):+.1f} %, is below" in TEXT
     assert f"from −{100 * -(fourth.low or 0.0):.1f} % to\n{100 * (fourth.high or 0.0):+.1f} %" in TEXT

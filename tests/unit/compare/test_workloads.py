@@ -25,11 +25,11 @@ def test_every_workload_finds_its_partner_and_the_rest_is_named() -> None:
     """Twelve tables a release: one of them picked in silence would stand for all."""
     old = [group("v1", {"load.rate": rate}) for rate in (1600, 400, 200)]
     new = [group("v2", {"load.rate": rate}) for rate in (200, 400, 800)]
-    found = matched(old, new)
-    assert [pair.label for pair in found.pairs] == ["rate 200", "rate 400"]
-    for pair in found.pairs:
+    matches = matched(old, new)
+    assert [pair.label for pair in matches.pairs] == ["rate 200", "rate 400"]
+    for pair in matches.pairs:
         assert pair.baseline[0].manifest.workload == pair.candidate[0].manifest.workload
-    assert found.alone == ["only v2 was run under rate 800", "only v1 was run under rate 1600"]
+    assert matches.alone == ["only v2 was run under rate 800", "only v1 was run under rate 1600"]
 
 
 def test_workloads_of_several_profiles_are_called_by_them() -> None:
@@ -45,6 +45,7 @@ def test_what_a_printed_run_does_not_state_keeps_nothing_apart(printed: bool, pa
     """Older pages state less; of a run of our own everything is stated, so a missing setting is another workload."""
     old = [group("v1", {"scenario.profile": "mid"}, printed=printed)]
     new = [
-        group("v2", {"scenario.profile": "mid", "scenario.pruning": told}, printed=printed) for told in ("on", "off")
+        group("v2", {"scenario.profile": "mid", "scenario.pruning": setting}, printed=printed)
+        for setting in ("on", "off")
     ]
     assert len(matched(old, new).pairs) == pairs

@@ -104,10 +104,10 @@ def test_an_unknown_metric_is_refused_with_where_to_look() -> None:
 
 def test_a_margin_that_is_set_ends_widening() -> None:
     whole = _catalogue(makes_incomparable=[]).with_widened({"interval_s": 0.15, "catch_up_s": 0.2})
-    found = whole.with_margins({"interval_s": 0.3, "size_s": 0.08})
-    assert [metric.margin for metric in found.metrics] == [0.3, 0.08, 0.1]
-    assert [metric.accepted for metric in found.metrics] == [0.3, 0.08, 0.1]
-    assert found.tables == whole.tables
+    catalogue = whole.with_margins({"interval_s": 0.3, "size_s": 0.08})
+    assert [metric.margin for metric in catalogue.metrics] == [0.3, 0.08, 0.1]
+    assert [metric.accepted for metric in catalogue.metrics] == [0.3, 0.08, 0.1]
+    assert catalogue.tables == whole.tables
     assert whole.with_margins({}) == whole
 
 
@@ -124,10 +124,10 @@ def test_any_margin_above_zero_can_be_set() -> None:
 
 def test_re_runs_widen_a_margin_and_never_narrow_it() -> None:
     whole = _catalogue(makes_incomparable=[])
-    found = whole.with_widened({"interval_s": 0.15, "size_s": 0.1, "unknown_s": 0.5})
-    assert [metric.widened for metric in found.metrics] == [0.15, None, None]
+    catalogue = whole.with_widened({"interval_s": 0.15, "size_s": 0.1, "unknown_s": 0.5})
+    assert [metric.widened for metric in catalogue.metrics] == [0.15, None, None]
     # What is worse than the team's own margin is worse all the same.
-    assert [metric.margin for metric in found.metrics] == [0.1, 0.1, 0.1]
+    assert [metric.margin for metric in catalogue.metrics] == [0.1, 0.1, 0.1]
     assert whole.with_widened({"size_s": 0.05}) is whole
 
 
@@ -195,14 +195,14 @@ def test_a_catalogue_is_read_with_all_its_parts(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.toml"
     population = '[[population]]\nid = "block"\nlabel = "blocks"\nkeys = ["height"]'
     path.write_text(WRITTEN.format(population=population), encoding="utf-8")
-    found = load_catalogue(path)
-    assert (found.system, found.title) == ("made-up", "Made up")
-    assert [one.id for one in found.populations] == ["block"]
-    assert [one.id for one in found.tables] == ["blocks"]
-    assert [one.id for one in found.metrics] == ["interval_s"]
-    assert found.conditions[0].explanation == "It matters, µs by µs."
-    assert found.followed_by("block") == FollowedBy(("height",), "host")
-    assert found.published == {"style": "letter"}
+    catalogue = load_catalogue(path)
+    assert (catalogue.system, catalogue.title) == ("made-up", "Made up")
+    assert [population.id for population in catalogue.populations] == ["block"]
+    assert [table.id for table in catalogue.tables] == ["blocks"]
+    assert [metric.id for metric in catalogue.metrics] == ["interval_s"]
+    assert catalogue.conditions[0].explanation == "It matters, µs by µs."
+    assert catalogue.followed_by("block") == FollowedBy(("height",), "host")
+    assert catalogue.published == {"style": "letter"}
     without = WRITTEN.format(population=population)
     for part, following in (
         ("[[condition]]", "[[trail]]"),

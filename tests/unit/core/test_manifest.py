@@ -24,7 +24,11 @@ def _gate(kind: GateKind, status: GateStatus = GateStatus.FAIL, *, conclusive: b
         # An overloaded machine explains what was not committed, and explains no node that died.
         ([_gate(SUBJECT), _gate(INSTRUMENT)], Status.INVALID),
         ([_gate(INSTRUMENT), _gate(SUBJECT, conclusive=True)], Status.FAILED),
-        *(([_gate(SUBJECT, one, conclusive=True)], Status.VALID) for one in GateStatus if one is not GateStatus.FAIL),
+        *(
+            ([_gate(SUBJECT, status, conclusive=True)], Status.VALID)
+            for status in GateStatus
+            if status is not GateStatus.FAIL
+        ),
     ],
 )
 def test_what_a_run_is_worth_follows_from_the_gates_that_it_did_not_meet(gates: list[Gate], status: Status) -> None:

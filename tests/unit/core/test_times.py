@@ -40,9 +40,9 @@ def test_what_is_no_duration_is_told(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [("yesterday", "is not a time"), ("", "is not a time"), ("2026-01-01T10:00:00", "has no time zone")],
 )
-def test_what_is_no_time_is_told(text: str, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_what_is_no_time_is_told(text: str, expected: str) -> None:
+    with pytest.raises(UsageError, match=expected):
         nanoseconds_of_time(text)

@@ -172,4 +172,6 @@ def test_counts_and_nouns_agree() -> None:
 
 @given(st.lists(st.floats()), st.integers(1, 12))
 def test_many_are_rounded_as_each_is(values: list[float], digits: int) -> None:
-    assert list(map(repr, units.all_rounded(values, digits))) == [repr(units.rounded(one, digits)) for one in values]
+    assert list(map(repr, units.all_rounded(values, digits))) == [
+        repr(units.rounded(value, digits)) for value in values
+    ]

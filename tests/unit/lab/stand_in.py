@@ -163,7 +163,7 @@ def two_scenarios(folder: Path) -> QaPlan:
     profile = folder / "short.toml"
     profile.write_text('system = "cometbft"\nrate = 2\n', encoding="utf-8")
     common = {"question": "q", "method": "m", "profile": str(profile), "repetitions": 2}
-    scenarios = [{"id": one, "title": one, **common} for one in ("first", "second")]
+    scenarios = [{"id": name, "title": name, **common} for name in ("first", "second")]
     return QaPlan.model_validate(
         {"system": "cometbft", "name": "trial", "title": "t", "description": "d", "scenario": scenarios}
     )

@@ -51,10 +51,12 @@ def _begun(tmp_path: Path, system: StandIn, listener: _Listener | None = None) -
     return Experimenter(Store(tmp_path / "store"), system).begin(ARMS, LENGTH, 10, listener or _Listener())
 
 
-def _resumed(tmp_path: Path, made: OpenExperiment, more: int, listener: _Listener | None = None) -> OpenExperiment:
-    made.folder.path.mkdir(parents=True, exist_ok=True)
-    made.folder.write(made.record)
-    return Experimenter(Store(tmp_path / "store"), StandIn()).resume(made.id, more, listener or _Listener())
+def _resumed(
+    tmp_path: Path, experiment: OpenExperiment, more: int, listener: _Listener | None = None
+) -> OpenExperiment:
+    experiment.folder.path.mkdir(parents=True, exist_ok=True)
+    experiment.folder.write(experiment.record)
+    return Experimenter(Store(tmp_path / "store"), StandIn()).resume(experiment.id, more, listener or _Listener())
 
 
 def _places(experiment: OpenExperiment) -> list[tuple[str, int, int, int]]:
@@ -68,34 +70,34 @@ def _places(experiment: OpenExperiment) -> list[tuple[str, int, int, int]]:
 
 def test_rounds_go_forth_and_back_and_every_run_knows_its_place(tmp_path: Path) -> None:
     listener = _Listener()
-    made = _begun(tmp_path, StandIn(), listener)
-    assert (made.rounds, made.most, made.runs) == (0, 2, [])
-    assert made.next_round()
-    assert (made.rounds, made.next_round(), made.rounds) == (1, True, 2)
-    assert _places(made) == [
+    experiment = _begun(tmp_path, StandIn(), listener)
+    assert (experiment.rounds, experiment.most, experiment.runs) == (0, 2, [])
+    assert experiment.next_round()
+    assert (experiment.rounds, experiment.next_round(), experiment.rounds) == (1, True, 2)
+    assert _places(experiment) == [
         ("baseline", 1, 0, 10),
         ("candidate", 1, 1, 11),
         ("candidate", 2, 2, 12),
         ("baseline", 2, 3, 13),
     ]
     assert listener.told == [(1, 4), (2, 4), (3, 4), (4, 4)]
-    baseline, candidate = made.sides()
+    baseline, candidate = experiment.sides()
     assert [run.manifest.subject.version for run in [*baseline, *candidate]] == ["v1", "v1", "v2", "v2"]
     assert [run.manifest.profile["rate"] for run in [*baseline, *candidate]] == [1, 1, 2, 2]
-    lengths = [place.length for run in made.runs if (place := run.manifest.experiment)]
+    lengths = [place.length for run in experiment.runs if (place := run.manifest.experiment)]
     assert lengths == [LENGTH] * 4
-    ids = {place.id for run in made.runs if (place := run.manifest.experiment)}
-    assert ids == {made.id}
+    ids = {place.id for run in experiment.runs if (place := run.manifest.experiment)}
+    assert ids == {experiment.id}
 
 
 def test_a_run_that_the_instrument_failed_is_made_again_in_its_place(tmp_path: Path) -> None:
     """It is no evidence; the next one takes its repetition, with a seed of its own."""
     listener = _Listener()
-    made = _begun(tmp_path, StandIn(invalid=frozenset({2})), listener)
-    assert made.next_round()
-    assert _places(made) == [("baseline", 1, 0, 10), ("candidate", 1, 1, 11), ("candidate", 1, 2, 12)]
-    assert [is_evidence(run.manifest) for run in made.runs] == [True, False, True]
-    assert made.rounds == 1
+    experiment = _begun(tmp_path, StandIn(invalid=frozenset({2})), listener)
+    assert experiment.next_round()
+    assert _places(experiment) == [("baseline", 1, 0, 10), ("candidate", 1, 1, 11), ("candidate", 1, 2, 12)]
+    assert [is_evidence(run.manifest) for run in experiment.runs] == [True, False, True]
+    assert experiment.rounds == 1
     assert listener.told == [(1, 4), (2, 4), (3, 5)]
 
 
@@ -103,10 +105,10 @@ def test_a_run_that_the_instrument_failed_is_made_again_in_its_place(tmp_path: P
 def test_an_instrument_that_fails_three_times_ends_the_experiment(
     tmp_path: Path, invalid: set[int], ends: bool
 ) -> None:
-    made = _begun(tmp_path, StandIn(invalid=frozenset(invalid)))
-    assert made.next_round() is ends
-    assert len(made.runs) == (4 if ends else 3)
-    assert made.rounds == int(ends)
+    experiment = _begun(tmp_path, StandIn(invalid=frozenset(invalid)))
+    assert experiment.next_round() is ends
+    assert len(experiment.runs) == (4 if ends else 3)
+    assert experiment.rounds == int(ends)
 
 
 def test_an_experiment_goes_on_after_the_last_run_that_counts(tmp_path: Path) -> None:
@@ -116,13 +118,13 @@ def test_an_experiment_goes_on_after_the_last_run_that_counts(tmp_path: Path) ->
         if number == 4:
             raise KeyboardInterrupt
 
-    made = _begun(tmp_path, StandIn(stop))
-    assert made.next_round()
+    experiment = _begun(tmp_path, StandIn(stop))
+    assert experiment.next_round()
     with pytest.raises(KeyboardInterrupt):
-        made.next_round()
+        experiment.next_round()
     # What a kill -9 leaves: a folder without a seal, whose process is gone.
-    left = Store(tmp_path / "store").create("cometbft", "quick", "v2", {"pid": 2**22 + 1, "experiment": made.id})
-    resumed = _resumed(tmp_path, made, 0)
+    left = Store(tmp_path / "store").create("cometbft", "quick", "v2", {"pid": 2**22 + 1, "experiment": experiment.id})
+    resumed = _resumed(tmp_path, experiment, 0)
     assert not left.path.exists()
     assert (resumed.rounds, resumed.most) == (1, 2)
     assert resumed.next_round()
@@ -131,10 +133,10 @@ def test_an_experiment_goes_on_after_the_last_run_that_counts(tmp_path: Path) ->
 
 def test_added_rounds_say_how_far_they_go_and_the_planned_ones_keep_their_plan(tmp_path: Path) -> None:
     """From that the verdict finds when the runs were looked at."""
-    made = _begun(tmp_path, StandIn())
-    made.next_round()
+    experiment = _begun(tmp_path, StandIn())
+    experiment.next_round()
     listener = _Listener()
-    resumed = _resumed(tmp_path, made, 1, listener)
+    resumed = _resumed(tmp_path, experiment, 1, listener)
     assert resumed.most == 3
     assert resumed.next_round()
     assert resumed.next_round()
@@ -159,18 +161,18 @@ class _Orders(StandIn):
 
 def test_what_was_ordered_is_kept(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
-    made = Experimenter(store, _Orders()).begin(ARMS, LENGTH, 10, _Listener(), keep_homes=True)
-    assert made.next_round()
-    resumed = _resumed(tmp_path, made, 0)
+    experiment = Experimenter(store, _Orders()).begin(ARMS, LENGTH, 10, _Listener(), keep_homes=True)
+    assert experiment.next_round()
+    resumed = _resumed(tmp_path, experiment, 0)
     record = resumed.record
     assert (record.system, record.seed, record.keep_homes, record.length) == ("cometbft", 10, True, LENGTH)
     assert (record.schema_version, record.kind, record.more) == (1, "experiment", 0)
     assert record.started_at[:2] == "20"
     assert resumed.arms == ARMS
-    assert made.id.startswith("cometbft-quick-")
-    kept = _begun(tmp_path, StandIn()).record
-    assert not kept.keep_homes
-    assert kept.margins == {}
+    assert experiment.id.startswith("cometbft-quick-")
+    order_record = _begun(tmp_path, StandIn()).record
+    assert not order_record.keep_homes
+    assert order_record.margins == {}
     by = {"latency_s": 0.1}
     judged = Experimenter(store, StandIn()).begin(ARMS, LENGTH, 10, _Listener(), by)
     assert judged.record.margins == by, "gone on with, it would be judged by other margins"
@@ -183,8 +185,8 @@ def test_what_was_ordered_is_kept(tmp_path: Path) -> None:
 def test_a_fixed_number_of_rounds_is_told_as_a_plan(tmp_path: Path) -> None:
     listener = _Listener()
     fixed = ExperimentLength(most=1, stops_early=False)
-    made = Experimenter(Store(tmp_path / "store"), StandIn()).begin(ARMS, fixed, 10, listener)
-    assert made.next_round()
+    experiment = Experimenter(Store(tmp_path / "store"), StandIn()).begin(ARMS, fixed, 10, listener)
+    assert experiment.next_round()
     assert listener.bounds == ["", ""]
 
 
@@ -205,17 +207,17 @@ def test_one_further_run_a_side_has_profiles_and_counts_for_nothing_else(tmp_pat
     """It must not be judged, nor be taken for a repetition where the experiment goes on."""
     listener = _Listener()
     store = Store(tmp_path / "store")
-    made = Experimenter(store, StandIn()).begin(ARMS, LENGTH, 10, listener, profiles=["cpu"])
-    assert made.next_round()
+    experiment = Experimenter(store, StandIn()).begin(ARMS, LENGTH, 10, listener, profiles=["cpu"])
+    assert experiment.next_round()
     assert listener.told == [(1, 6), (2, 6)]
-    made.take_profiles()
-    made.take_profiles()  # once is enough
-    assert [run.manifest.profiles for run in made.runs] == [[], [], ["cpu"], ["cpu"]]
-    assert _places(made)[2:] == [("baseline", 2, 2, 12), ("candidate", 2, 3, 13)]
+    experiment.take_profiles()
+    experiment.take_profiles()  # once is enough
+    assert [run.manifest.profiles for run in experiment.runs] == [[], [], ["cpu"], ["cpu"]]
+    assert _places(experiment)[2:] == [("baseline", 2, 2, 12), ("candidate", 2, 3, 13)]
     assert listener.told[2:] == [(3, 4), (4, 4)]
-    assert made.rounds == 1
-    assert not any(is_evidence(run.manifest) for run in made.runs[2:])
-    again = _resumed(tmp_path, made, 0)
+    assert experiment.rounds == 1
+    assert not any(is_evidence(run.manifest) for run in experiment.runs[2:])
+    again = _resumed(tmp_path, experiment, 0)
     assert again.record.profiles == ["cpu"]
     assert again.next_round()
     assert (again.rounds, len(again.runs)) == (2, 6)
@@ -224,7 +226,7 @@ def test_one_further_run_a_side_has_profiles_and_counts_for_nothing_else(tmp_pat
 
 
 def test_an_experiment_that_wants_no_profiles_makes_no_further_run(tmp_path: Path) -> None:
-    made = _begun(tmp_path, StandIn())
-    assert made.next_round()
-    made.take_profiles()
-    assert len(made.runs) == 2
+    experiment = _begun(tmp_path, StandIn())
+    assert experiment.next_round()
+    experiment.take_profiles()
+    assert len(experiment.runs) == 2

@@ -28,7 +28,7 @@ def test_a_loopback_address_is_of_this_machine(host: str) -> None:
 def test_the_addresses_of_its_interfaces_are_of_this_machine() -> None:
     """A test of the machine's outer address is as local as one of the loopback's."""
     interfaces = psutil.net_if_addrs().values()
-    own = [one.address for addresses in interfaces for one in addresses if one.family == socket.AF_INET]
+    own = [address.address for addresses in interfaces for address in addresses if address.family == socket.AF_INET]
     assert own
     assert all(map(is_own, own))
 

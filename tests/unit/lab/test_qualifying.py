@@ -46,19 +46,26 @@ def _make(tmp_path: Path, system: StandIn, plan: QaPlan, listener: Followed | No
     return Qualifier(Store(tmp_path / "store"), system).make(_order(plan), listener or Followed())
 
 
-def _shape(made: QaMade) -> list[tuple[str, str, int, int, int, str]]:
+def _shape(qualification: QaMade) -> list[tuple[str, str, int, int, int, str]]:
     """What must be the same however often it was interrupted."""
     return [
-        (one.plan.id, place.side, place.repetition, place.position, run.manifest.seed, run.manifest.subject.version)
-        for one in made.scenarios
-        for run in one.runs
+        (
+            scenario.plan.id,
+            place.side,
+            place.repetition,
+            place.position,
+            run.manifest.seed,
+            run.manifest.subject.version,
+        )
+        for scenario in qualification.scenarios
+        for run in scenario.runs
         if (place := run.manifest.experiment)
     ]
 
 
 def _interrupt_at(number: int) -> Callable[[int], None]:
-    def on_run(made: int) -> None:
-        if made == number:
+    def on_run(number_of_runs: int) -> None:
+        if number_of_runs == number:
             raise KeyboardInterrupt
 
     return on_run
@@ -69,14 +76,14 @@ def test_interrupted_anywhere_and_resumed_the_runs_are_the_same(tmp_path: Path, 
     whole = _make(tmp_path / "whole", StandIn(), plan)
     broken = _make(tmp_path / "broken", StandIn(_interrupt_at(stop)), plan)
     assert broken.interrupted
-    kept = {run.run_id for one in broken.scenarios for run in one.runs}
-    assert len(kept) == stop - 1
+    run_ids = {run.run_id for scenario in broken.scenarios for run in scenario.runs}
+    assert len(run_ids) == stop - 1
     system = StandIn()
     store = Store(tmp_path / "broken" / "store")
     resumed = Qualifier(store, system).resume(broken.experiment, Followed())
     assert not resumed.interrupted
-    assert len(system.made) == 8 - len(kept)
-    assert kept <= {run.run_id for one in resumed.scenarios for run in one.runs}
+    assert len(system.made) == 8 - len(run_ids)
+    assert run_ids <= {run.run_id for scenario in resumed.scenarios for run in scenario.runs}
     assert _shape(resumed) == _shape(whole)
     assert store.unfinished() == []
 
@@ -95,9 +102,11 @@ def test_a_run_is_analysed_while_the_next_network_starts_and_never_beside_a_load
     def on_load(_number: int) -> None:
         assert not analysing
 
-    made = _make(tmp_path, Staged(lambda number: began[number].set(), on_analysis=on_analysis, on_load=on_load), plan)
+    qualification = _make(
+        tmp_path, Staged(lambda number: began[number].set(), on_analysis=on_analysis, on_load=on_load), plan
+    )
     undisturbed = _make(tmp_path / "other", StandIn(), plan)
-    assert _shape(made) == _shape(undisturbed)
+    assert _shape(qualification) == _shape(undisturbed)
 
 
 @pytest.mark.parametrize("stop", range(1, 9))
@@ -108,10 +117,12 @@ def test_what_was_measured_before_an_interruption_is_sealed(tmp_path: Path, plan
     store = Store(tmp_path / "broken" / "store")
     assert broken.interrupted
     assert store.unfinished() == []
-    assert sum(len(one.runs) for one in broken.scenarios) == len(store.sealed()) == stop - 1
+    assert sum(len(scenario.runs) for scenario in broken.scenarios) == len(store.sealed()) == stop - 1
     rest = Staged(invalid=frozenset(number - stop + 1 for number in invalid))
     resumed = Qualifier(store, rest).resume(broken.experiment, Followed())
-    assert [len(one.runs) for one in resumed.scenarios] == [len(one.runs) for one in whole.scenarios]
+    assert [len(scenario.runs) for scenario in resumed.scenarios] == [
+        len(scenario.runs) for scenario in whole.scenarios
+    ]
     assert len(store.sealed()) == 10
 
 
@@ -128,10 +139,10 @@ def test_a_run_that_cannot_be_sealed_is_made_once_more(
             raise EnvironmentFailure("the disk is full")
 
     listener = Followed()
-    made = _make(tmp_path, Staged(on_analysis=on_analysis), plan, listener)
+    qualification = _make(tmp_path, Staged(on_analysis=on_analysis), plan, listener)
     assert listener.again_because == ["the disk is full"]
-    assert made.scenarios[0].failures == failures
-    assert [len(one.runs) for one in made.scenarios] == [runs, 4]
+    assert qualification.scenarios[0].failures == failures
+    assert [len(scenario.runs) for scenario in qualification.scenarios] == [runs, 4]
 
 
 @pytest.fixture
@@ -159,11 +170,13 @@ def test_runs_that_leave_some_of_the_machine_are_made_two_at_a_time(tmp_path: Pa
         places.append((order.version, order.lane))
 
     listener = Followed()
-    made = _make(tmp_path, Staged(under_load=under_load), shared, listener)
+    qualification = _make(tmp_path, Staged(under_load=under_load), shared, listener)
     assert sorted(places[4:6]) == [("v1", 0), ("v2", 1)]
     assert sorted(places[6:]) == [("v1", 1), ("v2", 0)]
-    assert _shape(made) == _shape(_make(tmp_path / "other", StandIn(), shared))
-    facts = [[fact.value for fact in run.manifest.facts] for one in made.scenarios for run in one.runs]
+    assert _shape(qualification) == _shape(_make(tmp_path / "other", StandIn(), shared))
+    facts = [
+        [fact.value for fact in run.manifest.facts] for scenario in qualification.scenarios for run in scenario.runs
+    ]
     assert facts == [[]] * 4 + [["1 more network of this plan"]] * 4
     assert listener.steps[0][3] == 4 * 60.0 + 2 * 60.0  # expected of four runs, and of two pairs
 
@@ -189,12 +202,12 @@ def test_what_two_at_a_time_spoilt_is_made_again_by_itself(tmp_path: Path, share
 
     system = Staged(stumble, invalid=frozenset({5}), under_load=lambda order, _: alone.append(not order.beside))
     listener = Followed()
-    made = _make(tmp_path, system, shared, listener)
+    qualification = _make(tmp_path, system, shared, listener)
     assert alone == [True] * 4 + [False] * 3 + [True] * 2
     assert sorted(listener.again_because) == ["a port is in use", "offered load met: 91 %, but >= 98 % is required"]
-    assert [len(one.runs) for one in made.scenarios] == [4, 5]
-    assert made.scenarios[1].failures == {}
-    assert len(made.scenarios[1].repeats) == 1
+    assert [len(scenario.runs) for scenario in qualification.scenarios] == [4, 5]
+    assert qualification.scenarios[1].failures == {}
+    assert len(qualification.scenarios[1].repeats) == 1
 
 
 def test_two_at_a_time_are_both_ended_by_an_interruption(tmp_path: Path, shared: QaPlan) -> None:
@@ -251,9 +264,9 @@ def test_a_run_sealed_but_not_yet_noted_is_kept(tmp_path: Path, plan: QaPlan) ->
 
 def test_an_invalid_run_is_made_once_more_and_that_is_told(tmp_path: Path, plan: QaPlan) -> None:
     listener = Followed()
-    made = _make(tmp_path, StandIn(invalid=frozenset({2, 3})), plan, listener)
+    qualification = _make(tmp_path, StandIn(invalid=frozenset({2, 3})), plan, listener)
     assert listener.again_because == ["offered load met: 91 %, but >= 98 % is required"]
-    first = made.scenarios[0]
+    first = qualification.scenarios[0]
     assert len(first.runs) == 5
     (again, repeated), *others = first.repeats.items()
     assert others == []
@@ -261,8 +274,8 @@ def test_an_invalid_run_is_made_once_more_and_that_is_told(tmp_path: Path, plan:
     assert places[again].side == places[repeated].side  # type: ignore[union-attr]
     assert places[again].repetition == places[repeated].repetition  # type: ignore[union-attr]
     # Invalid again: both stay, and it is not tried for ever.
-    resumed = Qualifier(Store(tmp_path / "store"), StandIn()).resume(made.experiment, Followed())
-    assert _shape(resumed) == _shape(made)
+    resumed = Qualifier(Store(tmp_path / "store"), StandIn()).resume(qualification.experiment, Followed())
+    assert _shape(resumed) == _shape(qualification)
 
 
 def _stumbling(*numbers: int) -> Callable[[int], None]:
@@ -280,33 +293,35 @@ def _stumbling(*numbers: int) -> Callable[[int], None]:
 def test_a_run_that_cannot_be_made_is_tried_once_more(tmp_path: Path, plan: QaPlan) -> None:
     """A machine may stumble once in an hour; that must not cost a scenario."""
     listener = Followed()
-    made = _make(tmp_path, StandIn(_stumbling(2)), plan, listener)
+    qualification = _make(tmp_path, StandIn(_stumbling(2)), plan, listener)
     assert listener.again_because == ["a port is in use"]
-    assert [len(one.runs) for one in made.scenarios] == [4, 4]
-    assert made.scenarios[0].failures == {}
+    assert [len(scenario.runs) for scenario in qualification.scenarios] == [4, 4]
+    assert qualification.scenarios[0].failures == {}
     undisturbed = Qualifier(Store(tmp_path / "other"), StandIn()).make(_order(plan), Followed())
-    assert _shape(made) == _shape(undisturbed)
+    assert _shape(qualification) == _shape(undisturbed)
 
 
 def test_a_side_that_cannot_be_made_does_not_stop_the_others(tmp_path: Path, plan: QaPlan) -> None:
-    made = _make(tmp_path, StandIn(_stumbling(1, 2)), plan)
-    assert made.scenarios[0].failures == {"baseline": "a port is in use"}
-    assert [side for side in ("baseline", "candidate") for _ in made.scenarios[0].of_side(side)] == ["candidate"] * 2
-    assert len(made.scenarios[1].runs) == 4
-    resumed = Qualifier(Store(tmp_path / "store"), StandIn()).resume(made.experiment, Followed())
+    qualification = _make(tmp_path, StandIn(_stumbling(1, 2)), plan)
+    assert qualification.scenarios[0].failures == {"baseline": "a port is in use"}
+    assert [side for side in ("baseline", "candidate") for _ in qualification.scenarios[0].of_side(side)] == [
+        "candidate"
+    ] * 2
+    assert len(qualification.scenarios[1].runs) == 4
+    resumed = Qualifier(Store(tmp_path / "store"), StandIn()).resume(qualification.experiment, Followed())
     assert resumed.scenarios[0].failures == {}
     assert len(resumed.scenarios[0].runs) == 4
 
 
 def test_what_a_machine_lacks_is_told_and_nothing_of_it_is_run(tmp_path: Path, plan: QaPlan) -> None:
-    needing = [one.model_copy(update={"needs": ["wings"]}) for one in plan.scenarios[:1]]
+    needing = [scenario.model_copy(update={"needs": ["wings"]}) for scenario in plan.scenarios[:1]]
     changed = plan.model_copy(update={"scenarios": [*needing, plan.scenarios[1]]})
-    made = _make(tmp_path, StandIn(lacks="wings, which no machine has"), changed)
-    assert made.scenarios[0].lacking == ["wings, which no machine has"]
-    assert [len(one.runs) for one in made.scenarios] == [0, 4]
-    huge = [one.model_copy(update={"needs": ["cores:100000"]}) for one in plan.scenarios[:1]]
-    made = _make(tmp_path / "huge", StandIn(), plan.model_copy(update={"scenarios": huge}))
-    assert made.scenarios[0].lacking[0].startswith("100000 processors; this machine has")
+    qualification = _make(tmp_path, StandIn(lacks="wings, which no machine has"), changed)
+    assert qualification.scenarios[0].lacking == ["wings, which no machine has"]
+    assert [len(scenario.runs) for scenario in qualification.scenarios] == [0, 4]
+    huge = [scenario.model_copy(update={"needs": ["cores:100000"]}) for scenario in plan.scenarios[:1]]
+    qualification = _make(tmp_path / "huge", StandIn(), plan.model_copy(update={"scenarios": huge}))
+    assert qualification.scenarios[0].lacking[0].startswith("100000 processors; this machine has")
 
 
 def test_progress_counts_to_the_total_and_says_how_long(tmp_path: Path, plan: QaPlan) -> None:
@@ -342,7 +357,7 @@ def test_what_is_gone_on_with_is_what_was_ordered(tmp_path: Path, plan: QaPlan) 
     assert known.ordered(broken.experiment) == order
     resumed = known.resume(broken.experiment, Followed(), keep_homes=True)
     assert resumed.order.keep_homes
-    rates = [(place.side, run.manifest.profile["rate"]) for one in resumed.scenarios for run in one.runs
+    rates = [(place.side, run.manifest.profile["rate"]) for scenario in resumed.scenarios for run in scenario.runs
              if (place := run.manifest.experiment)]  # fmt: skip
     assert set(rates) == {("baseline", 4), ("candidate", 5)}
 
@@ -397,8 +412,8 @@ class _Asked:
         return len(baseline) >= self.after
 
 
-def _decided(folder: Path, plan: QaPlan, asked: _Asked, system: StandIn | None = None) -> QaMade:
-    qualifier = Qualifier(Store(folder / "store"), system or StandIn(), asked)
+def _decided(folder: Path, plan: QaPlan, decider: _Asked, system: StandIn | None = None) -> QaMade:
+    qualifier = Qualifier(Store(folder / "store"), system or StandIn(), decider)
     return qualifier.make(_order(_until_decided(plan, 5)), Followed())
 
 
@@ -407,11 +422,16 @@ def test_a_scenario_that_decides_goes_on_until_it_is_decided(
     tmp_path: Path, plan: QaPlan, after: int, rounds: int
 ) -> None:
     """At least two runs per side, for one shows no noise; and no more than were planned at most."""
-    asked = _Asked(after)
-    made = _decided(tmp_path, plan, asked)
-    assert [len(one.runs) for one in made.scenarios] == [2 * rounds, 4]
-    assert asked.asked == [(number, number, 5) for number in range(2, min(rounds, 4) + 1)]
-    lengths = [place.length for one in made.scenarios for run in one.runs if (place := run.manifest.experiment)]
+    decider = _Asked(after)
+    qualification = _decided(tmp_path, plan, decider)
+    assert [len(scenario.runs) for scenario in qualification.scenarios] == [2 * rounds, 4]
+    assert decider.asked == [(number, number, 5) for number in range(2, min(rounds, 4) + 1)]
+    lengths = [
+        place.length
+        for scenario in qualification.scenarios
+        for run in scenario.runs
+        if (place := run.manifest.experiment)
+    ]
     assert lengths == [ExperimentLength(most=5, stops_early=True)] * 2 * rounds + [None] * 4
 
 
@@ -427,20 +447,20 @@ def test_what_goes_on_until_it_is_decided_is_resumed_where_it_stopped(tmp_path: 
 
 def test_what_was_decided_stays_so_however_it_would_be_decided_today(tmp_path: Path, plan: QaPlan) -> None:
     """The archive has grown since: shown again, no run may be added to a finished qualification."""
-    made = _decided(tmp_path, plan, _Asked(2))
+    qualification = _decided(tmp_path, plan, _Asked(2))
     system = StandIn()
-    again = Qualifier(Store(tmp_path / "store"), system, _Asked(9)).resume(made.experiment, Followed())
+    again = Qualifier(Store(tmp_path / "store"), system, _Asked(9)).resume(qualification.experiment, Followed())
     assert system.made == []
-    assert _shape(again) == _shape(made)
+    assert _shape(again) == _shape(qualification)
 
 
 def test_a_round_that_was_gone_on_from_is_not_looked_at_again(tmp_path: Path, plan: QaPlan) -> None:
     """What would be decided of it today must not leave the run out that was made after it."""
     broken = _decided(tmp_path, plan, _Asked(9), StandIn(_interrupt_at(6)))
-    asked = _Asked(1)
-    resumed = Qualifier(Store(tmp_path / "store"), StandIn(), asked).resume(broken.experiment, Followed())
-    assert asked.asked == [(3, 3, 5)]
-    assert [len(one.runs) for one in resumed.scenarios] == [6, 4]
+    decider = _Asked(1)
+    resumed = Qualifier(Store(tmp_path / "store"), StandIn(), decider).resume(broken.experiment, Followed())
+    assert decider.asked == [(3, 3, 5)]
+    assert [len(scenario.runs) for scenario in resumed.scenarios] == [6, 4]
 
 
 def test_the_total_shrinks_when_a_scenario_is_decided_early(tmp_path: Path, plan: QaPlan) -> None:
@@ -455,10 +475,10 @@ def test_the_total_shrinks_when_a_scenario_is_decided_early(tmp_path: Path, plan
 
 def test_a_side_that_cannot_be_made_ends_the_rounds(tmp_path: Path, plan: QaPlan) -> None:
     """Whatever the other side's runs show, nothing can be decided without it; resumed, it is tried again."""
-    made = _decided(tmp_path, plan, _Asked(9), StandIn(_stumbling(1, 2)))
-    assert made.scenarios[0].failures == {"baseline": "a port is in use"}
-    assert [run.manifest.subject.version for run in made.scenarios[0].runs] == ["v2", "v2"]
-    resumed = Qualifier(Store(tmp_path / "store"), StandIn(), _Asked(3)).resume(made.experiment, Followed())
+    qualification = _decided(tmp_path, plan, _Asked(9), StandIn(_stumbling(1, 2)))
+    assert qualification.scenarios[0].failures == {"baseline": "a port is in use"}
+    assert [run.manifest.subject.version for run in qualification.scenarios[0].runs] == ["v2", "v2"]
+    resumed = Qualifier(Store(tmp_path / "store"), StandIn(), _Asked(3)).resume(qualification.experiment, Followed())
     assert len(resumed.scenarios[0].runs) == 6
 
 
@@ -490,20 +510,20 @@ def test_what_became_worse_is_explained_by_one_further_run_a_side_which_is_not_j
 ) -> None:
     store, listener, system = Store(tmp_path / "store"), Followed(), StandIn()
     qualifier = Qualifier(store, system, explains=lambda baseline, candidate: ("cpu",))
-    made = qualifier.make(_order(plan), listener)
-    assert [len(one.runs) for one in made.scenarios] == [4, 4]
+    qualification = qualifier.make(_order(plan), listener)
+    assert [len(scenario.runs) for scenario in qualification.scenarios] == [4, 4]
     explaining = [run for run in store.sealed() if run.manifest.profiles]
     places = [(place.id, place.side) for run in explaining if (place := run.manifest.experiment)]
-    assert places == [(f"{made.experiment}-first-profiles", side) for side in ("baseline", "candidate")]
+    assert places == [(f"{qualification.experiment}-first-profiles", side) for side in ("baseline", "candidate")]
     assert listener.again_because == ["node profiles help to explain what became worse"] * 2
     assert listener.again_of == ["v1", "v2"]
     numbers = [(number, total.runs, bool(total.purpose)) for _, number, total, _ in listener.steps]
     planned, explained = [(number, 8, False) for number in range(1, 5)], [(5, 10, True), (6, 10, True)]
     assert numbers == [*planned, *explained, *((number, 10, False) for number in range(7, 11))]
     # The second scenario ran the same versions under the same load, so the same profiles explain it.
-    (found,) = store.profiled(made.scenarios[1].of_side("candidate"))
-    assert found.run_id == explaining[1].run_id
-    Qualifier(store, system, explains=qualifier.explains).resume(made.experiment, Followed())
+    (run,) = store.profiled(qualification.scenarios[1].of_side("candidate"))
+    assert run.run_id == explaining[1].run_id
+    Qualifier(store, system, explains=qualifier.explains).resume(qualification.experiment, Followed())
     assert len(system.made) == 10
 
 
@@ -530,14 +550,14 @@ def test_a_plan_with_one_run_a_side_is_explained_in_its_order(tmp_path: Path, pl
 
 def test_what_is_explained_is_the_baseline_against_the_candidate(tmp_path: Path, plan: QaPlan) -> None:
     """The other way round, a regression would be an improvement, and would get no profiles."""
-    asked: list[list[str]] = []
+    versions: list[list[str]] = []
 
     def explains(*sides: Sequence[SealedRun]) -> tuple[str, ...]:
-        asked.append([run.manifest.subject.version for side in sides for run in side])
+        versions.append([run.manifest.subject.version for side in sides for run in side])
         return ()
 
     Qualifier(Store(tmp_path / "store"), StandIn(), explains=explains).make(_order(plan), Followed())
-    assert asked == [["v1", "v1", "v2", "v2"]] * 2
+    assert versions == [["v1", "v1", "v2", "v2"]] * 2
 
 
 def test_only_what_was_compared_is_explained(tmp_path: Path, plan: QaPlan) -> None:
@@ -546,21 +566,23 @@ def test_only_what_was_compared_is_explained(tmp_path: Path, plan: QaPlan) -> No
     scenarios = [plan.scenarios[0].model_copy(update={"needs": ["wings"]}), plan.scenarios[1].model_copy(update=shown)]
     store, system = Store(tmp_path / "store"), StandIn(lacks="wings")
     qualifier = Qualifier(store, system, explains=lambda baseline, candidate: ("cpu",))
-    made = qualifier.make(_order(plan.model_copy(update={"scenarios": scenarios})), Followed())
-    assert [len(one.runs) for one in made.scenarios] == [0, 2]
+    qualification = qualifier.make(_order(plan.model_copy(update={"scenarios": scenarios})), Followed())
+    assert [len(scenario.runs) for scenario in qualification.scenarios] == [0, 2]
     assert len(store.sealed()) == 2
 
 
 def test_profiles_that_cannot_be_taken_leave_the_result_as_it_is(tmp_path: Path, plan: QaPlan) -> None:
     tried: list[int] = []
 
-    def refuse(made: int) -> None:
-        tried.append(made)
+    def refuse(number_of_runs: int) -> None:
+        tried.append(number_of_runs)
         if len(tried) == 5:
             raise EnvironmentFailure("no profile")
 
     store, listener = Store(tmp_path / "store"), Followed()
-    made = Qualifier(store, StandIn(refuse), explains=lambda baseline, candidate: ("cpu",)).make(_order(plan), listener)
-    assert [len(one.runs) for one in made.scenarios] == [4, 4]
-    assert [one.failures for one in made.scenarios] == [{}, {}]
+    qualification = Qualifier(store, StandIn(refuse), explains=lambda baseline, candidate: ("cpu",)).make(
+        _order(plan), listener
+    )
+    assert [len(scenario.runs) for scenario in qualification.scenarios] == [4, 4]
+    assert [scenario.failures for scenario in qualification.scenarios] == [{}, {}]
     assert "no node profiles were collected: no profile" in listener.again_because

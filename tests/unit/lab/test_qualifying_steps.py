@@ -93,7 +93,7 @@ class Heard(Followed):
 
     def of(self, *kinds: str) -> list[tuple[object, ...]]:
         """What was told of these kinds."""
-        return [one for one in self.told if one[0] in kinds]
+        return [event for event in self.told if event[0] in kinds]
 
 
 @dataclass
@@ -109,9 +109,9 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    one = Clock()
-    monkeypatch.setattr(qualifying, "time", one)
-    return one
+    own_clock = Clock()
+    monkeypatch.setattr(qualifying, "time", own_clock)
+    return own_clock
 
 
 @pytest.fixture
@@ -130,7 +130,9 @@ Changes = Mapping[str, object]
 def _with(plan: QaPlan, first: Changes, second: Changes | None = None) -> QaPlan:
     """The plan with its scenarios changed; without the second where nothing is said of it."""
     changed = zip(plan.scenarios, (first, second), strict=True)
-    scenarios = [ScenarioPlan.model_validate(one.model_dump() | dict(to)) for one, to in changed if to is not None]
+    scenarios = [
+        ScenarioPlan.model_validate(scenario.model_dump() | dict(to)) for scenario, to in changed if to is not None
+    ]
     return plan.model_copy(update={"scenarios": scenarios})
 
 
@@ -150,12 +152,12 @@ def _made(store: Store, plan: QaPlan, system: StandIn | None = None, listener: F
     return Qualifier(store, system or StandIn()).make(_order(plan), listener or Followed())
 
 
-def _note(store: Store, made: QaMade) -> dict[str, Any]:
-    return experiment_folder(store, made.experiment).read()
+def _note(store: Store, qualification: QaMade) -> dict[str, Any]:
+    return experiment_folder(store, qualification.experiment).read()
 
 
-def _rewrite(store: Store, made: QaMade, **changes: object) -> None:
-    folder = experiment_folder(store, made.experiment)
+def _rewrite(store: Store, qualification: QaMade, **changes: object) -> None:
+    folder = experiment_folder(store, qualification.experiment)
     (folder.path / "experiment.json").write_text(json.dumps(folder.read() | changes), encoding="utf-8")
 
 
@@ -172,15 +174,15 @@ def _failing(*numbers: int, because: str = "a port is in use") -> Callable[[int]
 
 
 def _stopping(number: int) -> Callable[[int], None]:
-    def on_run(made: int) -> None:
-        if made == number:
+    def on_run(number_of_runs: int) -> None:
+        if number_of_runs == number:
             raise KeyboardInterrupt
 
     return on_run
 
 
-def _ids(made: QaMade) -> dict[str, list[str]]:
-    return {one.plan.id: [run.run_id for run in one.runs] for one in made.scenarios}
+def _ids(qualification: QaMade) -> dict[str, list[str]]:
+    return {scenario.plan.id: [run.run_id for run in scenario.runs] for scenario in qualification.scenarios}
 
 
 def test_what_was_ordered_and_made_is_noted_in_whole(
@@ -190,14 +192,23 @@ def test_what_was_ordered_and_made_is_noted_in_whole(
     monkeypatch.setattr(qualifying, "utc_now", lambda: "2026-01-02T03:04:05Z")
     plan = _with(plan, {"repetitions": None, "most_runs": 4}, {"repetitions": 3})
     order = _order(plan, settings=("rate=4",), of_version={"candidate": ["rate=5"]})
-    made = Qualifier(store, StandIn(), lambda *_: True).make(order, Followed())
-    assert re.fullmatch(r"cometbft-qa-trial-\d{8}T\d{6}-[0-9a-f]{4}", made.experiment)
-    assert (made.order, made.interrupted) == (order, False)
-    assert {role: subject.version for role, subject in made.subjects.items()} == {"baseline": "v1", "candidate": "v2"}
-    assert [len(ids) for ids in _ids(made).values()] == [4, 6], "only what goes on until it is decided ends sooner"
-    places = [place for one in made.scenarios for run in one.runs if (place := run.manifest.experiment)]
-    assert [place.id for place in places] == [f"{made.experiment}-first"] * 4 + [f"{made.experiment}-second"] * 6
-    assert _note(store, made) == {
+    qualification = Qualifier(store, StandIn(), lambda *_: True).make(order, Followed())
+    assert re.fullmatch(r"cometbft-qa-trial-\d{8}T\d{6}-[0-9a-f]{4}", qualification.experiment)
+    assert (qualification.order, qualification.interrupted) == (order, False)
+    assert {role: subject.version for role, subject in qualification.subjects.items()} == {
+        "baseline": "v1",
+        "candidate": "v2",
+    }
+    assert [len(ids) for ids in _ids(qualification).values()] == [4, 6], (
+        "only what goes on until it is decided ends sooner"
+    )
+    places = [
+        place for scenario in qualification.scenarios for run in scenario.runs if (place := run.manifest.experiment)
+    ]
+    assert [place.id for place in places] == [f"{qualification.experiment}-first"] * 4 + [
+        f"{qualification.experiment}-second"
+    ] * 6
+    assert _note(store, qualification) == {
         "schema_version": 1,
         "kind": "qa",
         "system": "cometbft",
@@ -208,7 +219,7 @@ def test_what_was_ordered_and_made_is_noted_in_whole(
         "settings": ["rate=4"],
         "of_version": {"candidate": ["rate=5"]},
         "started_at": "2026-01-02T03:04:05Z",
-        "runs": _ids(made),
+        "runs": _ids(qualification),
         "failures": {},
         "lacking": {},
         "settled": {"first": 2},
@@ -219,14 +230,14 @@ def test_what_was_ordered_and_made_is_noted_in_whole(
 def test_what_is_missing_is_noted_until_it_is_made(store: Store, plan: QaPlan) -> None:
     """A side that could not be run, a scenario that the machine cannot, and an interruption: none is the whole."""
     plan = _with(plan, {}, {"needs": ["wings"]})
-    made = _made(store, plan, StandIn(_failing(1, 2), lacks="wings"))
-    note = _note(store, made)
+    qualification = _made(store, plan, StandIn(_failing(1, 2), lacks="wings"))
+    note = _note(store, qualification)
     assert note["failures"] == {"first": {"baseline": "a port is in use"}}
     assert note["lacking"] == {"second": ["wings"]}
-    assert note["runs"] == {"first": _ids(made)["first"]}
+    assert note["runs"] == {"first": _ids(qualification)["first"]}
     assert not note["finished"]
     system = StandIn(lacks="wings")
-    resumed = Qualifier(store, system).resume(made.experiment, Followed())
+    resumed = Qualifier(store, system).resume(qualification.experiment, Followed())
     assert system.made == [("v1", 10), ("v1", 13)]
     note = _note(store, resumed)
     assert (note["failures"], note["finished"]) == ({}, True)
@@ -248,38 +259,40 @@ def test_an_interruption_is_noted_with_what_was_made(store: Store, plan: QaPlan)
 
 def test_a_run_that_a_decided_scenario_lost_is_made_again(store: Store, plan: QaPlan) -> None:
     """Its decision was made with it; no run of a later round is added."""
-    made = Qualifier(store, StandIn(), lambda *_: True).make(
+    qualification = Qualifier(store, StandIn(), lambda *_: True).make(
         _order(_with(plan, {"repetitions": None, "most_runs": 4})), Followed()
     )
-    store.remove(made.scenarios[0].done[2])
+    store.remove(qualification.scenarios[0].done[2])
     system = StandIn()
-    Qualifier(store, system).resume(made.experiment, Followed())
+    Qualifier(store, system).resume(qualification.experiment, Followed())
     assert system.made == [("v2", 12)]
 
 
 def test_only_a_qualification_of_the_same_system_is_gone_on_with(store: Store, plan: QaPlan) -> None:
-    made = _made(store, plan)
+    qualification = _made(store, plan)
     known = Qualifier(store, StandIn())
     for changes in ({"kind": "experiment"}, {"kind": "qa", "system": "cardano"}):
-        _rewrite(store, made, **changes)
+        _rewrite(store, qualification, **changes)
         for ask in (known.ordered, lambda reference: known.resume(reference, Followed())):
-            with pytest.raises(UsageError, match=f"^`{made.experiment}` is not a qualification of `cometbft`$"):
-                ask(made.experiment)
+            with pytest.raises(
+                UsageError, match=f"^`{qualification.experiment}` is not a qualification of `cometbft`$"
+            ):
+                ask(qualification.experiment)
 
 
 def test_nodes_homes_are_kept_where_that_was_ordered(store: Store, plan: QaPlan) -> None:
     """They are large, so that whoever goes on says it again."""
-    kept: list[bool] = []
-    system = Staged(under_load=lambda order, _: kept.append(order.keep_homes))
+    are_homes_kept: list[bool] = []
+    system = Staged(under_load=lambda order, _: are_homes_kept.append(order.keep_homes))
     plan = _with(plan, {"repetitions": 1})
-    made = Qualifier(store, system).make(_order(plan, keep_homes=True), Followed())
+    qualification = Qualifier(store, system).make(_order(plan, keep_homes=True), Followed())
     for run in store.sealed():
         store.remove(run)
-    Qualifier(store, system).resume(made.experiment, Followed())
+    Qualifier(store, system).resume(qualification.experiment, Followed())
     for run in store.sealed():
         store.remove(run)
-    Qualifier(store, system).resume(made.experiment, Followed(), keep_homes=True)
-    assert kept == [True, True, False, False, True, True]
+    Qualifier(store, system).resume(qualification.experiment, Followed(), keep_homes=True)
+    assert are_homes_kept == [True, True, False, False, True, True]
 
 
 def _loading(_order: ExecutionRequest, progress: Progress) -> None:
@@ -364,21 +377,21 @@ def test_a_run_that_cannot_be_sealed_is_told_by_its_side(store: Store, plan: QaP
             raise EnvironmentFailure("the disk is full")
 
     listener = Heard()
-    made = _made(store, _with(plan, {"repetitions": 1}), Staged(on_analysis=on_analysis), listener)
+    qualification = _made(store, _with(plan, {"repetitions": 1}), Staged(on_analysis=on_analysis), listener)
     assert listener.of("again") == [("again", "baseline", "the disk is full")]
     assert sorted(listener.of("end")) == [("end", "baseline", 0), ("end", "candidate", 1)]
-    assert [run.manifest.seed for run in made.scenarios[0].runs] == [10, 11]
+    assert [run.manifest.seed for run in qualification.scenarios[0].runs] == [10, 11]
 
 
 def test_runs_made_of_something_else_are_refused_with_what_does_not_fit(store: Store, plan: QaPlan) -> None:
     """Of another version as well as of another profile: the runs of a side are compared as if they were alike."""
     broken = _made(store, _with(plan, {}), StandIn(_stopping(4)))
-    (found,) = broken.scenarios[0].of_side("baseline")
+    (run,) = broken.scenarios[0].of_side("baseline")
     _rewrite(store, broken, baseline="v0")
     with pytest.raises(UsageError) as refused:
         Qualifier(store, StandIn()).resume(broken.experiment, Followed())
     assert refused.value.message == (
-        f"`{broken.experiment}` was made with another profile: {found.run_id} does not match"
+        f"`{broken.experiment}` was made with another profile: {run.run_id} does not match"
     )
     assert refused.value.hint == "the profile has changed; start a new qualification"
     store.remove(broken.scenarios[0].done[2])  # the next run is the candidate's, which may have run otherwise too
@@ -415,7 +428,7 @@ def test_of_two_at_a_time_each_is_counted_and_told_how_long(store: Store, by_two
     order = _order(by_two, of_version={"baseline": ["rate=1"]})
     listener = Heard()
     Qualifier(store, Timed(under_load=under_load)).make(order, listener)
-    assert [one[1:] for one in listener.of("begin")] == [
+    assert [event[1:] for event in listener.of("begin")] == [
         ("baseline", 0, 1), ("candidate", 1, 2), ("candidate", 2, 3),
         ("baseline", 3, 4), ("baseline", 4, 5), ("candidate", 5, 6),
     ]  # fmt: skip
@@ -450,16 +463,16 @@ def test_how_far_two_at_a_time_are_follows_from_the_longer_one(
 
 def test_of_two_at_a_time_the_side_that_fails_again_by_itself_is_left_out(store: Store, by_two: QaPlan) -> None:
     """The other one's runs are made, each with the machine to itself."""
-    made: list[tuple[str, int, str]] = []
+    run_places: list[tuple[str, int, str]] = []
 
     def under_load(order: ExecutionRequest, _progress: Progress) -> None:
         if order.version == "v2":
             raise EnvironmentFailure("a port is in use")
-        made.append((order.version, order.seed, order.beside))
+        run_places.append((order.version, order.seed, order.beside))
 
     listener = Heard()
     whole = _made(store, by_two, Staged(under_load=under_load), listener)
-    assert made == [("v1", 10, BY_TWO), ("v1", 13, ""), ("v1", 14, "")]
+    assert run_places == [("v1", 10, BY_TWO), ("v1", 13, ""), ("v1", 14, "")]
     assert listener.of("again") == [("again", "candidate", "a port is in use")]
     assert whole.scenarios[0].failures == {"candidate": "a port is in use"}
     assert _note(store, whole)["failures"] == {"first": {"candidate": "a port is in use"}}
@@ -471,11 +484,11 @@ def test_what_is_missing_of_a_pair_is_made_by_itself(store: Store, by_two: QaPla
     whole = _made(store, by_two, Staged())
     for position in (1, 4, 5):
         store.remove(whole.scenarios[0].done[position])
-    made: list[tuple[int, str]] = []
-    system = Staged(under_load=lambda order, _: made.append((order.seed, order.beside)))
+    run_places: list[tuple[int, str]] = []
+    system = Staged(under_load=lambda order, _: run_places.append((order.seed, order.beside)))
     Qualifier(store, system).resume(whole.experiment, Followed())
-    assert sorted(made) == [(11, ""), (14, BY_TWO), (15, BY_TWO)]
-    assert made[0] == (11, "")
+    assert sorted(run_places) == [(11, ""), (14, BY_TWO), (15, BY_TWO)]
+    assert run_places[0] == (11, "")
 
 
 def test_a_mistake_in_one_of_two_at_a_time_ends_the_work_and_keeps_the_other(store: Store, by_two: QaPlan) -> None:
@@ -510,12 +523,12 @@ def test_the_machine_is_waited_for_once_and_then_had_for_all_runs(
 
     freed: list[bool] = []
     listener = Heard(on_update=on_update)
-    made = _made(store, by_two, Staged(under_load=_loading), listener)
+    qualification = _made(store, by_two, Staged(under_load=_loading), listener)
     assert listener.of("stage") == [
         ("stage", "waiting for another process, which is measuring on this machine"),
         *[("stage", "2 networks in parallel")] * 3,
     ]
-    assert (len(made.scenarios[0].runs), listener.of("again")) == (6, [])
+    assert (len(qualification.scenarios[0].runs), listener.of("again")) == (6, [])
 
 
 def test_a_run_in_another_thread_ends_when_it_is_asked_to() -> None:
@@ -534,12 +547,12 @@ def test_what_became_worse_is_told_under_its_scenario_after_those_made_two_at_a_
     store: Store, by_two: QaPlan
 ) -> None:
     plan = by_two.model_copy(update={"scenarios": [
-        by_two.scenarios[0].model_copy(update={"id": one, "repetitions": 1}) for one in ("first", "second")
+        by_two.scenarios[0].model_copy(update={"id": name, "repetitions": 1}) for name in ("first", "second")
     ]})  # fmt: skip
     listener = Heard()
     qualifier = Qualifier(store, Staged(), explains=lambda baseline, candidate: ("cpu",))
     qualifier.make(_order(plan), listener)
-    assert [one[1] for one in listener.of("scenario")] == ["first", "second", "first"]
+    assert [event[1] for event in listener.of("scenario")] == ["first", "second", "first"]
 
 
 _LOADS = tuple(SweepLoad((per_s,), f"r{per_s}", per_s) for per_s in (10, 20, 30))
@@ -574,8 +587,10 @@ class Searched(StandIn):
         return [{self.load_of(None, rate): "kept up" if rate <= most else "lost" for rate, most in ran}]
 
 
-def _sides(made: QaMade) -> list[tuple[str, int]]:
-    return [(place.side, place.position) for run in made.scenarios[0].runs if (place := run.manifest.experiment)]
+def _sides(qualification: QaMade) -> list[tuple[str, int]]:
+    return [
+        (place.side, place.position) for run in qualification.scenarios[0].runs if (place := run.manifest.experiment)
+    ]
 
 
 @pytest.fixture
@@ -586,19 +601,24 @@ def sweep(plan: QaPlan) -> QaPlan:
 def test_a_search_makes_the_runs_that_it_asks_for_and_no_others(store: Store, sweep: QaPlan) -> None:
     """The middle first; that is kept up by both versions, so the next one above, which is lost: 10 need not be run."""
     listener = Heard()
-    made = _made(store, sweep, Searched(), listener)
-    assert [one[1:3] for one in listener.of("begin")] == [("v2/r20", 2), ("v1/r20", 3), ("v1/r30", 4), ("v2/r30", 5)]
-    assert not made.interrupted
-    assert _note(store, made)["finished"]
+    qualification = _made(store, sweep, Searched(), listener)
+    assert [event[1:3] for event in listener.of("begin")] == [
+        ("v2/r20", 2),
+        ("v1/r20", 3),
+        ("v1/r30", 4),
+        ("v2/r30", 5),
+    ]
+    assert not qualification.interrupted
+    assert _note(store, qualification)["finished"]
     system = Searched()
-    again = Qualifier(store, system).resume(made.experiment, Followed())
-    assert (system.made, _sides(again)) == ([], _sides(made))
+    again = Qualifier(store, system).resume(qualification.experiment, Followed())
+    assert (system.made, _sides(again)) == ([], _sides(qualification))
 
 
 def test_a_search_asks_for_what_either_version_leaves_open(store: Store, sweep: QaPlan) -> None:
     """The baseline keeps 20 up, so 30 is asked for; the candidate does not, so 10 is."""
-    made = _made(store, sweep, Searched(kept={"v1": 20, "v2": 10}))
-    assert sorted(_sides(made)) == [
+    qualification = _made(store, sweep, Searched(kept={"v1": 20, "v2": 10}))
+    assert sorted(_sides(qualification)) == [
         ("v1/r10", 0), ("v1/r20", 3), ("v1/r30", 4), ("v2/r10", 1), ("v2/r20", 2), ("v2/r30", 5),
     ]  # fmt: skip
 
@@ -618,8 +638,8 @@ def test_a_search_that_is_gone_on_with_repeats_what_is_invalid_and_asks_on(store
 
 def test_a_search_goes_on_beside_a_load_that_cannot_be_run(store: Store, sweep: QaPlan) -> None:
     """It is not asked for again and again."""
-    made = _made(store, sweep, Searched(_failing(1, 2)))
-    assert made.scenarios[0].failures == {"v2/r20": "a port is in use"}
-    assert ("v1/r20", 3) in _sides(made)
-    assert ("v2/r20", 2) not in _sides(made)
-    assert not _note(store, made)["finished"]
+    qualification = _made(store, sweep, Searched(_failing(1, 2)))
+    assert qualification.scenarios[0].failures == {"v2/r20": "a port is in use"}
+    assert ("v1/r20", 3) in _sides(qualification)
+    assert ("v2/r20", 2) not in _sides(qualification)
+    assert not _note(store, qualification)["finished"]

@@ -47,7 +47,7 @@ def test_the_commits_of_a_line_stand_oldest_first_with_what_they_are(git: Git, r
     for subject in ("second, with a comma", "third"):
         _commit(git, repo, subject)
     line = commits_between(repo, "v1", "main")
-    assert [one.subject for one in line.revisions] == ["first", "second, with a comma", "third"]
+    assert [revision.subject for revision in line.revisions] == ["first", "second, with a comma", "third"]
     last = line.revisions[-1]
     assert last.commit == git("rev-parse", "main")
     assert last.version == f"git:{repo}@{last.commit}"
@@ -62,7 +62,7 @@ def test_inside_a_hook_the_named_repository_is_searched(
     """Git tells its hooks which repository they are of, and every git that they start."""
     _commit(git, repo, "second")
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
-    assert [one.subject for one in commits_between(repo, "v1", "main").revisions] == ["first", "second"]
+    assert [revision.subject for revision in commits_between(repo, "v1", "main").revisions] == ["first", "second"]
 
 
 def test_a_merged_branch_is_one_revision(git: Git, repo: Path) -> None:
@@ -72,9 +72,9 @@ def test_a_merged_branch_is_one_revision(git: Git, repo: Path) -> None:
     _commit(git, repo, "second")
     git("merge", "-q", "--no-ff", "-m", "merge the side", "side")
     line = commits_between(repo, "v1", "main")
-    assert [one.subject for one in line.revisions] == ["first", "second", "merge the side"]
+    assert [revision.subject for revision in line.revisions] == ["first", "second", "merge the side"]
     beside = commits_between(repo, "side", "main")
-    assert [one.subject for one in beside.revisions] == ["on the side", "merge the side"]
+    assert [revision.subject for revision in beside.revisions] == ["on the side", "merge the side"]
     assert "topological" in beside.order
 
 
@@ -108,7 +108,7 @@ def test_what_is_no_line_is_refused_with_a_way_out(git: Git, repo: Path, tmp_pat
 def test_published_versions_stand_in_their_order() -> None:
     published = ["v1.0.0", "v1.0.1-rc1", "v1.0.1", "v1.1.0"]
     line = versions_between("X", published, "v1.0.0", "v1.0.1")
-    assert [one.version for one in line.revisions] == ["v1.0.0", "v1.0.1-rc1", "v1.0.1"]
+    assert [revision.version for revision in line.revisions] == ["v1.0.0", "v1.0.1-rc1", "v1.0.1"]
     with pytest.raises(UsageError, match="X has no published version `v9`") as unknown:
         versions_between("X", published, "v9", "v1.0.1")
     assert unknown.value.hint == (

@@ -38,25 +38,25 @@ def _made(plan: QaPlan, system: StandIn | None = None, **changes: Any) -> Scenar
     return prepared(system or StandIn(), QaRequest(plan, "v1", "v2"), _scenario(plan, **changes), "qa-1")
 
 
-def _done(made: ScenarioMade, *positions: int) -> None:
+def _done(scenario: ScenarioMade, *positions: int) -> None:
     """Runs of these positions, on the sides of their steps."""
     for position in positions:
-        step = made.steps[position % len(made.steps)]
+        step = scenario.steps[position % len(scenario.steps)]
         run = stub_run(step.version, 1.0, position)
         run.manifest = manifest(step.version, step.repetition, side=step.side, run_id=f"run-{position}")
-        made.done[position] = cast(SealedRun, LoadedRun(run))
+        scenario.done[position] = cast(SealedRun, LoadedRun(run))
 
 
 def test_a_scenario_has_its_runs_in_turn_under_a_name_of_its_own(plan: QaPlan) -> None:
-    made = _made(plan)
-    assert (made.experiment, made.lacking) == ("qa-1-first", [])
-    assert [(one.side, one.version, one.repetition, one.position) for one in made.steps] == [
+    scenario = _made(plan)
+    assert (scenario.experiment, scenario.lacking) == ("qa-1-first", [])
+    assert [(step.side, step.version, step.repetition, step.position) for step in scenario.steps] == [
         ("baseline", "v1", 1, 0), ("candidate", "v2", 1, 1), ("candidate", "v2", 2, 2), ("baseline", "v1", 2, 3),
     ]  # fmt: skip
-    assert made.names == {"baseline": {"baseline"}, "candidate": {"candidate"}}
-    assert [cast(Profile, made.sides[side]).rate for side in ("baseline", "candidate")] == [2, 2]
-    assert all(step.profile is made.sides[step.side] for step in made.steps)
-    assert [one.position for one in made.of_round(2)] == [2, 3]
+    assert scenario.names == {"baseline": {"baseline"}, "candidate": {"candidate"}}
+    assert [cast(Profile, scenario.sides[side]).rate for side in ("baseline", "candidate")] == [2, 2]
+    assert all(step.profile is scenario.sides[step.side] for step in scenario.steps)
+    assert [planned.position for planned in scenario.of_round(2)] == [2, 3]
 
 
 def test_what_is_set_last_counts_and_stands_for_the_versions(plan: QaPlan) -> None:
@@ -148,29 +148,29 @@ class Sweeping(StandIn):
 def test_a_sweep_has_every_load_with_both_versions(plan: QaPlan, search: Literal["grid", "bisect"]) -> None:
     """Each run at its load, under the name of a saturation test, and found again as a run of its side."""
     system = Sweeping(search=search)
-    made = _made(plan, system, kind="sweep", repetitions=1)
-    assert [step.position for step in made.steps] == list(range(6 if search == "grid" else 12))
+    scenario = _made(plan, system, kind="sweep", repetitions=1)
+    assert [step.position for step in scenario.steps] == list(range(6 if search == "grid" else 12))
     wanted = {(version, rate) for version in ("v1", "v2") for rate in (10, 20, 30)}
-    assert {(step.version, cast(Profile, step.profile).rate) for step in made.steps} == wanted
-    assert all(step.side == f"{step.version}/r{cast(Profile, step.profile).rate}" for step in made.steps)
-    assert made.names["baseline"] == {"baseline", "v1/r10", "v1/r20", "v1/r30"}
-    assert made.names["candidate"] == {"candidate", "v2/r10", "v2/r20", "v2/r30"}
+    assert {(step.version, cast(Profile, step.profile).rate) for step in scenario.steps} == wanted
+    assert all(step.side == f"{step.version}/r{cast(Profile, step.profile).rate}" for step in scenario.steps)
+    assert scenario.names["baseline"] == {"baseline", "v1/r10", "v1/r20", "v1/r30"}
+    assert scenario.names["candidate"] == {"candidate", "v2/r10", "v2/r20", "v2/r30"}
     if search == "grid":
-        order = grid_steps(system.sweep_plan(made.sides["baseline"]).loads, ("v1", "v2"), 1, 1)
-        assert [(step.version, step.side) for step in made.steps] == [
+        order = grid_steps(system.sweep_plan(scenario.sides["baseline"]).loads, ("v1", "v2"), 1, 1)
+        assert [(step.version, step.side) for step in scenario.steps] == [
             (cell.version, f"{cell.version}/{cell.load.name}") for cell in order
         ]
-        assert made.search is None
+        assert scenario.search is None
         return
-    assert made.search is not None
-    assert made.search.most == Bisected(system, system.sweep_plan(made.sides["baseline"]), ("v1", "v2"), 1).most
-    assert [cell.version for cell in made.search.cells] == [step.version for step in made.steps]
-    assert made.search.next_positions([], {"v1": [], "v2": []})
+    assert scenario.search is not None
+    assert scenario.search.most == Bisected(system, system.sweep_plan(scenario.sides["baseline"]), ("v1", "v2"), 1).most
+    assert [cell.version for cell in scenario.search.cells] == [step.version for step in scenario.steps]
+    assert scenario.search.next_positions([], {"v1": [], "v2": []})
 
 
 def test_a_sweep_needs_two_versions_and_a_system_that_can_be_swept(plan: QaPlan) -> None:
-    one = prepared(StandIn(), QaRequest(plan, "v1", "v1"), _scenario(plan, kind="sweep"), "qa-1")
-    assert one.lacking == ["two different versions"]
+    scenario = prepared(StandIn(), QaRequest(plan, "v1", "v1"), _scenario(plan, kind="sweep"), "qa-1")
+    assert scenario.lacking == ["two different versions"]
     with pytest.raises(UsageError, match="chainmark cannot find the saturation point of `cometbft`") as refused:
         _made(plan, kind="sweep")
     assert refused.value.hint == "remove the scenario `first` from the plan"
@@ -178,22 +178,22 @@ def test_a_sweep_needs_two_versions_and_a_system_that_can_be_swept(plan: QaPlan)
 
 
 def test_runs_are_told_apart_by_side_and_those_that_repeat_others_stand_last(plan: QaPlan) -> None:
-    made = _made(plan)
-    _done(made, 5, 0, 1, 3, 6)
-    assert [run.run_id for run in made.runs] == ["run-0", "run-1", "run-3", "run-5", "run-6"]
-    assert made.repeats == {"run-5": "run-1"}, "the run at 6 repeats one that is not there"
-    assert [run.run_id for run in made.of_side("baseline")] == ["run-0", "run-3"]
-    assert [run.run_id for run in made.of_side("candidate")] == ["run-1", "run-5", "run-6"]
+    scenario = _made(plan)
+    _done(scenario, 5, 0, 1, 3, 6)
+    assert [run.run_id for run in scenario.runs] == ["run-0", "run-1", "run-3", "run-5", "run-6"]
+    assert scenario.repeats == {"run-5": "run-1"}, "the run at 6 repeats one that is not there"
+    assert [run.run_id for run in scenario.of_side("baseline")] == ["run-0", "run-3"]
+    assert [run.run_id for run in scenario.of_side("candidate")] == ["run-1", "run-5", "run-6"]
 
 
 def test_a_scenario_that_goes_on_ends_with_its_last_round(plan: QaPlan) -> None:
-    made = _made(plan, repetitions=None, most_runs=3)
-    assert len(made.wanted) == 6
-    assert made.may_end_sooner
-    _done(made, *range(5))
-    assert not made.may_end_sooner, "a run of the last round was made"
-    made.rounds = 2
-    assert [step.position for step in made.wanted] == [0, 1, 2, 3]
+    scenario = _made(plan, repetitions=None, most_runs=3)
+    assert len(scenario.wanted) == 6
+    assert scenario.may_end_sooner
+    _done(scenario, *range(5))
+    assert not scenario.may_end_sooner, "a run of the last round was made"
+    scenario.rounds = 2
+    assert [step.position for step in scenario.wanted] == [0, 1, 2, 3]
     assert not _made(plan).may_end_sooner, "its number is fixed"
     assert not _made(plan, repetitions=None, most_runs=2).may_end_sooner, "it is looked at after two rounds first"
     settled = _made(plan, repetitions=None, most_runs=3)
@@ -202,12 +202,12 @@ def test_a_scenario_that_goes_on_ends_with_its_last_round(plan: QaPlan) -> None:
 
 
 def test_of_a_search_no_more_is_wanted_than_it_may_ask_for(plan: QaPlan) -> None:
-    made = _made(plan)
-    made.search = cast(Bisected, SimpleNamespace(most=3))
-    _done(made, 3)
-    assert [step.position for step in made.wanted] == [3, 0, 1]
-    assert made.may_end_sooner
-    _done(made, 0, 1)
-    assert not made.may_end_sooner
-    _done(made, 2)
-    assert [step.position for step in made.wanted] == [0, 1, 2, 3]
+    scenario = _made(plan)
+    scenario.search = cast(Bisected, SimpleNamespace(most=3))
+    _done(scenario, 3)
+    assert [step.position for step in scenario.wanted] == [3, 0, 1]
+    assert scenario.may_end_sooner
+    _done(scenario, 0, 1)
+    assert not scenario.may_end_sooner
+    _done(scenario, 2)
+    assert [step.position for step in scenario.wanted] == [0, 1, 2, 3]

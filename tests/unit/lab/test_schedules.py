@@ -49,9 +49,9 @@ def test_sides_take_turns_forth_and_back() -> None:
 def test_every_side_runs_its_own_version_and_profile() -> None:
     """A side that ran the other's would be compared with itself."""
     arms = [Arm("baseline", "v1", _Profile(rate=1)), Arm("candidate", "v2", _Profile(rate=2))]
-    made = [(step.side, step.version, step.profile) for step in interleaved(arms, 2)]
+    planned_steps = [(step.side, step.version, step.profile) for step in interleaved(arms, 2)]
     first, second = [(arm.side, arm.version, arm.profile) for arm in arms]
-    assert made == [first, second, second, first]
+    assert planned_steps == [first, second, second, first]
 
 
 _LOADS = [SweepLoad((c, r), f"c{c}r{r}", c * r) for c in (1, 2, 4) for r in (200, 400, 800, 1600)]
@@ -84,14 +84,14 @@ def test_a_slow_drift_reaches_both_versions_alike() -> None:
 
 
 def _searched(plan: SweepPlan, keeps_up: Callable[[int], bool]) -> dict[int, bool]:
-    kept: dict[int, bool] = {}
-    while (load := next_load(kept, plan)) is not None:
-        assert load not in kept, "a load that is known was asked for again"
+    outcomes: dict[int, bool] = {}
+    while (load := next_load(outcomes, plan)) is not None:
+        assert load not in outcomes, "a load that is known was asked for again"
         assert 1 <= load <= plan.most_load
         assert load % plan.step == 0
-        kept[load] = keeps_up(load)
-        assert len(kept) < 60
-    return kept
+        outcomes[load] = keeps_up(load)
+        assert len(outcomes) < 60
+    return outcomes
 
 
 _PLANS = st.builds(
@@ -102,17 +102,17 @@ _PLANS = st.builds(
 
 @given(_PLANS, st.integers(1, 30_000))
 def test_a_search_ends_at_the_edge(plan: SweepPlan, capacity: int) -> None:
-    kept = _searched(plan, lambda load: load <= capacity)
-    low = max((load for load, is_kept in kept.items() if is_kept), default=0)
-    high = min((load for load, is_kept in kept.items() if not is_kept), default=None)
+    outcomes = _searched(plan, lambda load: load <= capacity)
+    low = max((load for load, is_kept in outcomes.items() if is_kept), default=0)
+    high = min((load for load, is_kept in outcomes.items() if not is_kept), default=None)
     if high is None:
-        assert 2 * max(kept) > plan.most_load
+        assert 2 * max(outcomes) > plan.most_load
     elif low:
         assert low <= capacity < high
         assert high - low <= max(plan.relative_gap * low, 2 * plan.step)
-        assert max(kept) > high or 2 * high > plan.most_load, "nothing was measured beyond the edge"
+        assert max(outcomes) > high or 2 * high > plan.most_load, "nothing was measured beyond the edge"
     else:
-        assert min(kept) < 2 * plan.step or min(kept) > capacity
+        assert min(outcomes) < 2 * plan.step or min(outcomes) > capacity
 
 
 @given(_PLANS, st.randoms(use_true_random=False))
@@ -168,11 +168,11 @@ def test_a_load_that_one_version_asks_for_is_every_versions() -> None:
     """By the first measure of the first version that is not done; None when all edges are known."""
     at = {per_s: SweepLoad((1, per_s), f"c1r{per_s}", per_s) for per_s in (100, 400)}
     done: dict[SweepLoad, Standing] = {at[400]: "lost", at[100]: "leans to lost"}
-    kept: dict[SweepLoad, Standing] = {at[100]: "leans to kept up"}
+    load_standings: dict[SweepLoad, Standing] = {at[100]: "leans to kept up"}
     lost: dict[SweepLoad, Standing] = {at[100]: "no data"}
     plan = replace(_PLAN, first_load=100)
-    assert wanted_load([[done, kept], [{}]], plan) == 200
-    assert wanted_load([[done], [kept]], plan) == 200
+    assert wanted_load([[done, load_standings], [{}]], plan) == 200
+    assert wanted_load([[done], [load_standings]], plan) == 200
     assert wanted_load([[lost], [lost]], plan) is None
 
 
@@ -221,10 +221,10 @@ def test_a_search_by_halves_bounds_what_is_doubtful(
     """Else the search would end with an edge that a single further run would have made sure."""
     standings = _lines(*lines)
     cells = bisected_cells(list(standings), ["a"], 1)
-    found = _run(standings)
-    made = [cell for cell in cells if cell.load in found and cell.repetition == 1]
-    asked = next_cells(cells, made, {"a": [found]})
-    assert [(cell.load.key, cell.repetition) for cell in asked] == ([] if wanted is None else [(wanted, 1)])
+    load_standings = _run(standings)
+    planned = [cell for cell in cells if cell.load in load_standings and cell.repetition == 1]
+    sweep_runs = next_cells(cells, planned, {"a": [load_standings]})
+    assert [(cell.load.key, cell.repetition) for cell in sweep_runs] == ([] if wanted is None else [(wanted, 1)])
 
 
 def _lines(*lines: dict[int, Standing | None]) -> dict[SweepLoad, Standing | None]:
@@ -280,11 +280,11 @@ def test_how_many_loads_a_search_by_halves_asks_for_at_most() -> None:
     assert most_loads_needed(list(doubtful), [_run(doubtful)]) == 1
 
 
-def _asked(standings: dict[SweepLoad, Standing | None], made: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _asked(standings: dict[SweepLoad, Standing | None], cells_run: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """What is asked for after these runs of loads and repetitions, of two repetitions that are planned."""
     cells = bisected_cells(list(standings), ["a"], 2)
-    known = [cell for cell in cells if (cell.load.per_s, cell.repetition) in made]
-    assert len(known) == len(made)
+    known = [cell for cell in cells if (cell.load.per_s, cell.repetition) in cells_run]
+    assert len(known) == len(cells_run)
     return [(cell.load.per_s, cell.repetition) for cell in next_cells(cells, known, {"a": [_run(standings)]})]
 
 
@@ -298,10 +298,10 @@ def test_a_load_is_run_as_often_as_is_planned_before_another_one() -> None:
 def test_what_contradicts_is_repeated_once_the_least_first_and_then_the_grid_is_run_load_by_load() -> None:
     """Each run may end the contradiction, which saves the others."""
     lines = _lines({100: _LOST, 200: _KEPT, 400: _LOST, 600: None, 800: None})
-    made = [(load, repetition) for load in (100, 200, 400) for repetition in (1, 2)]
-    assert _asked(lines, made) == [(100, 3)]
-    assert _asked(lines, [*made, (100, 3)]) == [(200, 3)]
-    assert _asked(lines, [*made, (100, 3), (200, 3)]) == [(600, 1), (600, 2)]
+    cells_run = [(load, repetition) for load in (100, 200, 400) for repetition in (1, 2)]
+    assert _asked(lines, cells_run) == [(100, 3)]
+    assert _asked(lines, [*cells_run, (100, 3)]) == [(200, 3)]
+    assert _asked(lines, [*cells_run, (100, 3), (200, 3)]) == [(600, 1), (600, 2)]
 
 
 def test_a_load_whose_runs_say_nothing_contradicts_nothing() -> None:

@@ -93,8 +93,8 @@ def test_the_manifest_tells_all_that_was_found(tmp_path: Path) -> None:
         (session.run.raw / "log").write_text("line\n")
         run = session.seal(_content(findings, place=place))
     manifest = Store(tmp_path).sealed()[0].manifest
-    told = {field.name: getattr(manifest, field.name) for field in fields(Findings)}
-    assert told == {field.name: getattr(findings, field.name) for field in fields(Findings)}
+    recorded = {field.name: getattr(manifest, field.name) for field in fields(Findings)}
+    assert recorded == {field.name: getattr(findings, field.name) for field in fields(Findings)}
     assert (manifest.profile, manifest.workload, manifest.seed, manifest.experiment) == (
         {"a": 1},
         {"load": 2},
@@ -111,9 +111,9 @@ def test_a_run_is_sealed_with_what_a_comparison_reads(tmp_path: Path) -> None:
     """Else the first comparison reads all samples again."""
     with _session(Store(tmp_path)) as session:
         run = session.seal(_content())
-    found = run.description(LAYOUT)
-    assert found is not None
-    assert Descriptions(found, run.manifest.seed).of("throughput_per_s").knots.ascending().tolist() == [3.0, 4.0, 5.0]
+    frame = run.description(LAYOUT)
+    assert frame is not None
+    assert Descriptions(frame, run.manifest.seed).of("throughput_per_s").knots.ascending().tolist() == [3.0, 4.0, 5.0]
     assert not (tmp_path / "derived").exists()
 
 
@@ -129,7 +129,9 @@ def test_a_run_is_invalid_if_it_failed_a_gate(tmp_path: Path, statuses: tuple[Ga
     with _session(Store(tmp_path)) as session:
         manifest = session.seal(_content(_findings(*statuses))).manifest
     assert manifest.status is status
-    assert [gate.status for gate in manifest.failed_gates] == [one for one in statuses if one is GateStatus.FAIL]
+    assert [gate.status for gate in manifest.failed_gates] == [
+        status for status in statuses if status is GateStatus.FAIL
+    ]
 
 
 def _break_off(filled: Session | None, error: BaseException, sealed: Session | None = None) -> None:
@@ -152,8 +154,8 @@ def test_what_is_left_of_a_run_that_was_broken_off(tmp_path: Path, error: BaseEx
     session = _session(store)
     with pytest.raises(type(error)), session:
         _break_off(session if collected else None, error)
-    kept = collected and not isinstance(error, KeyboardInterrupt | UsageError)
-    assert [run.run_id for run in store.unfinished()] == [session.run.run_id] * kept
+    is_kept = collected and not isinstance(error, KeyboardInterrupt | UsageError)
+    assert [run.run_id for run in store.unfinished()] == [session.run.run_id] * is_kept
     assert store.sealed() == []
 
 
@@ -164,8 +166,8 @@ def test_of_runs_made_together_those_that_are_sealed_stay(tmp_path: Path, error:
     with pytest.raises(type(error)), first, second:
         _break_off(second, error, sealed=first)
     assert [run.run_id for run in store.sealed()] == [first.run.run_id]
-    kept = not isinstance(error, KeyboardInterrupt | UsageError)
-    assert [run.run_id for run in store.unfinished()] == [second.run.run_id] * kept
+    is_kept = not isinstance(error, KeyboardInterrupt | UsageError)
+    assert [run.run_id for run in store.unfinished()] == [second.run.run_id] * is_kept
 
 
 @pytest.mark.parametrize("error", _FAILURES, ids=lambda error: type(error).__name__)
@@ -222,8 +224,8 @@ def test_samples_that_are_in_the_run_already_are_summarised_alike(tmp_path: Path
     """A large import writes its samples as it goes and holds none of them in memory."""
     store = Store(tmp_path)
     with _session(store) as session:
-        given = session.seal(_content())
+        run = session.seal(_content())
     with _session(store) as session:
         session.run.write_samples("p", _SAMPLES["p"])
         written = session.seal(_content(samples=None))
-    assert (given.path / "metrics.json").read_bytes() == (written.path / "metrics.json").read_bytes()
+    assert (run.path / "metrics.json").read_bytes() == (written.path / "metrics.json").read_bytes()

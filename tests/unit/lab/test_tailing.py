@@ -10,7 +10,7 @@ from chainmark.core.errors import UsageError
 from chainmark.lab.tailing import FileTail
 
 
-def told(tail: FileTail) -> list[bytes]:
+def complete_lines(tail: FileTail) -> list[bytes]:
     return b"".join(tail.read()).splitlines()
 
 
@@ -18,34 +18,34 @@ def test_a_line_is_told_when_it_has_ended(tmp_path: Path) -> None:
     path = tmp_path / "relay.log"
     path.write_bytes(b"one\ntw")
     with FileTail(path) as tail:
-        assert told(tail) == [b"one"]
+        assert complete_lines(tail) == [b"one"]
         with path.open("ab") as file:
             file.write(b"o\nthree")
-        assert told(tail) == [b"two"]
+        assert complete_lines(tail) == [b"two"]
         assert b"".join(tail.rest()) == b"three\n"
-        assert told(tail) == []
+        assert complete_lines(tail) == []
 
 
 def test_a_renamed_file_is_read_to_its_end_before_the_next_one(tmp_path: Path) -> None:
     path = tmp_path / "relay.log"
     path.write_bytes(b"one\n")
     with FileTail(path) as tail:
-        assert told(tail) == [b"one"]
+        assert complete_lines(tail) == [b"one"]
         path.rename(tmp_path / "relay.log.1")
         with (tmp_path / "relay.log.1").open("ab") as file:
             file.write(b"two\ncut of")
-        assert told(tail) == [b"two"]  # the new one is not there yet
+        assert complete_lines(tail) == [b"two"]  # the new one is not there yet
         path.write_bytes(b"three\n")
-        assert told(tail) == [b"cut of", b"three"]
+        assert complete_lines(tail) == [b"cut of", b"three"]
 
 
 def test_a_file_that_is_cut_is_read_from_its_start(tmp_path: Path) -> None:
     path = tmp_path / "relay.log"
     path.write_bytes(b"one\ntwo\n")
     with FileTail(path) as tail:
-        assert told(tail) == [b"one", b"two"]
+        assert complete_lines(tail) == [b"one", b"two"]
         path.write_bytes(b"3\n")
-        assert told(tail) == [b"3"]
+        assert complete_lines(tail) == [b"3"]
 
 
 def test_a_line_without_an_end_is_not_kept_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +53,7 @@ def test_a_line_without_an_end_is_not_kept_for_ever(tmp_path: Path, monkeypatch:
     path = tmp_path / "relay.log"
     path.write_bytes(b"x" * 25)
     with FileTail(path) as tail:
-        assert sum(map(len, told(tail))) == 25
+        assert sum(map(len, complete_lines(tail))) == 25
         assert list(tail.rest()) == []
 
 

@@ -39,7 +39,7 @@ def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Add:
         (folder / tool).symlink_to(f"/bin/{tool}")
     monkeypatch.setenv("PATH", str(folder))
 
-    def one(name: str, pid: int, started: float, engine: str = "docker", status: str = "running") -> None:
+    def add_container(name: str, pid: int, started: float, engine: str = "docker", status: str = "running") -> None:
         program = folder / engine
         program.write_text(ENGINE.format(folder=folder), encoding="utf-8")
         program.chmod(0o755)
@@ -47,7 +47,7 @@ def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Add:
         state = {"Status": status, "Running": status == "running", "Pid": pid, "StartedAt": began}
         (folder / f"{name}.json").write_text(json.dumps([{"Id": ID, "State": state}]), encoding="utf-8")
 
-    return one
+    return add_container
 
 
 @pytest.fixture

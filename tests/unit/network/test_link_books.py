@@ -23,7 +23,7 @@ OTHERS = (
 )
 
 
-def told(ends: dict[str, int], read: int) -> SwitchStats:
+def switch_stats(ends: dict[str, int], read: int) -> SwitchStats:
     """What the switch says of so many packets; all else is 0."""
     return cast("SwitchStats", {**dict.fromkeys(OTHERS, 0), **ends, "read": read})
 
@@ -31,11 +31,11 @@ def told(ends: dict[str, int], read: int) -> SwitchStats:
 @given(st.fixed_dictionaries({name: st.integers(0, 9) for name in ENDS}), st.integers(0, 40))
 def test_the_switchs_counts_are_believed_if_they_add_up_and_only_then(ends: dict[str, int], read: int) -> None:
     whole = sum(ends.values())
-    stats = _link_stats(told(ends, whole))
+    stats = _link_stats(switch_stats(ends, whole))
     assert stats.packets == stats.delivered + sum(stats.dropped.values()) + stats.under_way
     if read != whole:
         with pytest.raises(EnvironmentFailure, match="the delay switch lost count of packets"):
-            _link_stats(told(ends, read))
+            _link_stats(switch_stats(ends, read))
 
 
 @pytest.mark.parametrize("broken", ENDS)
@@ -43,7 +43,7 @@ def test_each_class_can_break_the_sum(broken: str) -> None:
     """A class that is not carried over would hide its packets."""
     ends = {name: number for number, name in enumerate(ENDS, 1)}
     with pytest.raises(EnvironmentFailure, match="lost count"):
-        _link_stats(told(ends | {broken: ends[broken] + 1}, sum(ends.values())))
+        _link_stats(switch_stats(ends | {broken: ends[broken] + 1}, sum(ends.values())))
 
 
 def test_what_never_was_read_and_what_the_switch_made_itself_is_in_no_sum() -> None:

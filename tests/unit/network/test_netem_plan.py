@@ -40,8 +40,8 @@ def test_every_line_has_a_class_a_queue_and_a_filter_of_its_own(delays_s: list[f
     lines = [LinkDirection(f"198.18.0.{index}", delay_s, 0.05, 0.0, None) for index, delay_s in enumerate(delays_s, 1)]
     commands = tc_tree(lines)
     for kind in ("class add dev wan0 parent 1: classid (\\S+)", "handle (\\w+): netem", "flowid (\\S+)"):
-        found = [match[1] for line in commands if (match := re.search(kind, line))]
-        assert len(found) == len(set(found)) == len(lines) + kind.startswith("class")
+        handles = [match[1] for line in commands if (match := re.search(kind, line))]
+        assert len(handles) == len(set(handles)) == len(lines) + kind.startswith("class")
     for line in lines:
         assert f"delay {round(line.delay_s * 1e6)}us " in _classified(commands, line.address)
 

@@ -39,12 +39,12 @@ FIGURES = LiveFigures(
 
 @pytest.fixture
 def state() -> ExperimentState:
-    one = ExperimentState("1.2.3")
-    one.begin("v1.0.1", "candidate", 2, 6)
-    one.end("valid", {"pass": 9, "warn": 1})
-    one.stage('offering "400" tx/s')
-    one.update(0.5)
-    return one
+    experiment = ExperimentState("1.2.3")
+    experiment.begin("v1.0.1", "candidate", 2, 6)
+    experiment.end("valid", {"pass": 9, "warn": 1})
+    experiment.stage('offering "400" tx/s')
+    experiment.update(0.5)
+    return experiment
 
 
 @pytest.fixture
@@ -59,44 +59,44 @@ def _scraped(url: str) -> dict[tuple[str, str], float]:
     assert response.headers["content-type"].startswith("application/openmetrics-text")
     assert response.text.endswith("# EOF\n")
     families = text_string_to_metric_families(response.text)  # type: ignore[no-untyped-call]
-    samples = [one for family in families for one in family.samples]
-    return {(one.name, next(iter(one.labels.values()), "")): one.value for one in samples}
+    samples = [sample for family in families for sample in family.samples]
+    return {(sample.name, next(iter(sample.labels.values()), "")): sample.value for sample in samples}
 
 
 def test_the_state_is_told(url: str) -> None:
-    told = _scraped(url)
-    assert told["chainmark_stage_info", 'offering "400" tx/s'] == 1
-    assert told["chainmark_stage_progress_ratio", ""] == 0.5
-    assert told["chainmark_run_position", ""] == 2
-    assert told["chainmark_runs_planned", ""] == 6
-    assert told["chainmark_runs_finished_total", "valid"] == 1
-    assert told["chainmark_gates_total", "pass"] == 9
-    assert told["chainmark_gates_total", "fail"] == 0
-    assert told["chainmark_build_info", "1.2.3"] == 1
-    assert told["process_cpu_seconds_total", ""] > 0
+    metrics = _scraped(url)
+    assert metrics["chainmark_stage_info", 'offering "400" tx/s'] == 1
+    assert metrics["chainmark_stage_progress_ratio", ""] == 0.5
+    assert metrics["chainmark_run_position", ""] == 2
+    assert metrics["chainmark_runs_planned", ""] == 6
+    assert metrics["chainmark_runs_finished_total", "valid"] == 1
+    assert metrics["chainmark_gates_total", "pass"] == 9
+    assert metrics["chainmark_gates_total", "fail"] == 0
+    assert metrics["chainmark_build_info", "1.2.3"] == 1
+    assert metrics["process_cpu_seconds_total", ""] > 0
 
 
 def test_figures_are_asked_for_when_somebody_scrapes(url: str, state: ExperimentState) -> None:
-    asked = []
+    scrapes = []
 
     def source() -> LiveFigures:
-        asked.append(threading.get_ident())
+        scrapes.append(threading.get_ident())
         return FIGURES
 
     assert ("chainmark_load_sent_total", "") not in _scraped(url), "what is not known was told"
     with state.live(source):
-        assert asked == [], "nobody has looked yet"
-        told = _scraped(url)
-        assert len(asked) == 1
-    assert told["chainmark_load_offered_total", ""] == 120
-    assert told["chainmark_load_sent_total", ""] == 110
-    assert told["chainmark_load_accepted_total", ""] == 100
-    assert told["chainmark_load_failed_total", ""] == 4
-    assert told["chainmark_load_in_flight", ""] == 6
-    assert told["chainmark_load_schedule_lag_seconds", ""] == 0.25
-    assert told["chainmark_committed_transactions_total", ""] == 80
-    assert told["chainmark_node_height_blocks", "node1"] == 11
-    assert told["chainmark_node_mempool_transactions", "node0"] == 30
+        assert scrapes == [], "nobody has looked yet"
+        metrics = _scraped(url)
+        assert len(scrapes) == 1
+    assert metrics["chainmark_load_offered_total", ""] == 120
+    assert metrics["chainmark_load_sent_total", ""] == 110
+    assert metrics["chainmark_load_accepted_total", ""] == 100
+    assert metrics["chainmark_load_failed_total", ""] == 4
+    assert metrics["chainmark_load_in_flight", ""] == 6
+    assert metrics["chainmark_load_schedule_lag_seconds", ""] == 0.25
+    assert metrics["chainmark_committed_transactions_total", ""] == 80
+    assert metrics["chainmark_node_height_blocks", "node1"] == 11
+    assert metrics["chainmark_node_mempool_transactions", "node0"] == 30
     # The load is gone, and its last figures stand until the next run.
     assert _scraped(url)["chainmark_load_sent_total", ""] == 110
     state.begin("v1.0.1", "candidate", 3, 6)
@@ -106,7 +106,7 @@ def test_figures_are_asked_for_when_somebody_scrapes(url: str, state: Experiment
 def test_who_asks_for_the_older_format_gets_it(url: str) -> None:
     response = httpx.get(url, headers={"Accept": "text/plain"}, trust_env=False)
     assert response.headers["content-type"].startswith("text/plain")
-    names = {one.name for one in text_families(response.text)}
+    names = {metric.name for metric in text_families(response.text)}
     assert "chainmark_runs_planned" in names
 
 
@@ -155,9 +155,9 @@ def test_names_and_help_are_as_prometheus_own_tool_wants_them(url: str, state: E
     checked = subprocess.run(
         [str(programs["promtool"]), "check", "metrics"], input=page, capture_output=True, check=False, timeout=60
     )
-    told = (checked.stdout + checked.stderr).decode()
-    assert checked.returncode == 0, told
-    assert "chainmark" not in told
+    messages = (checked.stdout + checked.stderr).decode()
+    assert checked.returncode == 0, messages
+    assert "chainmark" not in messages
 
 
 def _panels() -> list[dict[str, Any]]:
@@ -205,7 +205,7 @@ def test_the_dashboard_is_one_that_grafana_imports() -> None:
     assert dashboard["schemaVersion"] >= 39
     assert dashboard["id"] is None
     assert dashboard["uid"]
-    variables = {one["name"]: one for one in dashboard["templating"]["list"]}
+    variables = {variable["name"]: variable for variable in dashboard["templating"]["list"]}
     assert variables["datasource"] == variables["datasource"] | {"type": "datasource", "query": "prometheus"}
     taken: set[tuple[int, int]] = set()
     for panel in dashboard["panels"]:

@@ -38,13 +38,13 @@ SHOWN = "".join(
 
 
 def test_samples_are_read_from_the_outermost_function_on() -> None:
-    found = list(stacks(SHOWN))
-    assert [stack for stack, _ in found] == [
+    samples = list(stacks(SHOWN))
+    assert [stack for stack, _ in samples] == [
         ["(libc.so.6)", "runtime.mallocgc", "main.(*App).hash.func1"],
         ["main.(*App).Commit", "crypto/sha256.block"],
         ["do_syscall_64"],
     ]
-    assert [seconds for _, seconds in found] == pytest.approx([0.01010101, 0.01010101, 0.02020202])
+    assert [seconds for _, seconds in samples] == pytest.approx([0.01010101, 0.01010101, 0.02020202])
     assert list(stacks("")) == []
 
 
@@ -68,12 +68,12 @@ def test_a_busy_process_is_sampled_for_as_long_as_is_asked() -> None:
         try:
             # A crowded machine lets it begin late.
             wait_until(lambda: sum(psutil.Process(busy.pid).cpu_times()[:2]) > 0.2, "the process to be busy")
-            found = list(stacks(sample([busy.pid], 1.0, Event())))
+            samples = list(stacks(sample([busy.pid], 1.0, Event())))
         finally:
             busy.kill()
-    seconds = sum(seconds for _, seconds in found)
+    seconds = sum(seconds for _, seconds in samples)
     assert 0.0 < seconds < 2.0  # a crowded machine gives it less
-    assert any("sha256" in name.lower() or "(lib" in name for stack, _ in found for name in stack)
+    assert any("sha256" in name.lower() or "(lib" in name for stack, _ in samples for name in stack)
 
 
 def test_without_perf_the_profile_is_missing_and_the_reason_is_said(

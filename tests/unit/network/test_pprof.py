@@ -27,8 +27,8 @@ ALL = tuple(KINDS)
 
 
 def _owners(frame: pl.DataFrame, kind: str, moment: str = "end") -> dict[str, float]:
-    found = frame.filter(kind=kind, moment=moment).group_by("owner").agg(pl.col("value").sum())
-    return dict(found.iter_rows())
+    rows = frame.filter(kind=kind, moment=moment).group_by("owner").agg(pl.col("value").sum())
+    return dict(rows.iter_rows())
 
 
 def test_a_function_has_the_time_that_the_library_works_for_it() -> None:
@@ -131,11 +131,11 @@ def test_a_node_that_gives_no_profile_is_told_and_the_others_are_kept(tmp_path: 
     good = {"profile": (200, (FILES / "node0.cpu.pb.gz").read_bytes()), "heap": (200, b"\x1f\x8bnothing")}
     with _pages(good) as place, _pages({}) as other:
         places = {"node0": place, "node1": other, "node2": "127.0.0.1:1"}
-        told = _taken(places, tmp_path, ("cpu", "heap"))
+        messages = _taken(places, tmp_path, ("cpu", "heap"))
     assert [path.name for path in tmp_path.iterdir()] == ["node0.cpu.pb.gz"]
     told_of_node0 = "profiles of node0 are missing (heap): the response is not a profile: it is no profile in"
-    assert told[0].startswith(told_of_node0)
-    assert told[1:] == [
+    assert messages[0].startswith(told_of_node0)
+    assert messages[1:] == [
         "profiles of node1 are missing (heap, cpu): its pprof page returned status 404",
         "profiles of node2 are missing (heap, cpu): its pprof port refuses connections",
     ]

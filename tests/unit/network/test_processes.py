@@ -73,8 +73,8 @@ def test_a_network_of_the_same_measurement_is_no_stranger(tmp_path: Path, monkey
     """Two networks that run at a time on purpose would make each other's runs invalid."""
     ours: list[set[int]] = []
     monkeypatch.setattr(Contention, "read", lambda _, pids: ours.append(set(pids)))
-    with ProcessGroup() as one, ProcessGroup() as other:
-        pids = [group.start("node", ["sleep", "60"], tmp_path / "node.log").pid for group in (one, other)]
+    with ProcessGroup() as group, ProcessGroup() as other:
+        pids = [group.start("node", ["sleep", "60"], tmp_path / "node.log").pid for group in (group, other)]
         ResourceSampler({"node": pids[:1]}).sample()
         assert set(pids) <= ours[0]
     assert not pids_of_all_networks() & set(pids)

@@ -49,11 +49,13 @@ class Counting:
         first = end_s - length_s
         low = max(0, int(first) - T0_S - 1)
         near = seconds[low : int(end_s) - T0_S + 2]
-        inside = [one for one in near if (first < one if self.left_open else first <= one) and one <= end_s]
+        inside = [
+            time_s for time_s in near if (first < time_s if self.left_open else first <= time_s) and time_s <= end_s
+        ]
         if len(inside) > self.samples_max:
-            told = "query processing would load too many samples into memory in query execution"
-            return {"status": "error", "errorType": "execution", "error": told}
-        values = [[one, str(one - T0_S)] for one in inside]
+            message = "query processing would load too many samples into memory in query execution"
+            return {"status": "error", "errorType": "execution", "error": message}
+        values = [[time_s, str(time_s - T0_S)] for time_s in inside]
         return {"status": "success", "data": {"resultType": "matrix", "result": [{"metric": {}, "values": values}]}}
 
 
@@ -68,10 +70,10 @@ def test_no_sample_is_lost_or_doubled(begin: int, length: int, samples_max: int,
     begin_ns = (T0_S + begin) * NS + 500_000_000 * (begin % 2)
     end_ns = begin_ns + length * 1_000_000
     source = Counting(samples_max, left_open=left_open)
-    found = Prometheus(source).samples("x", begin_ns, end_ns)
-    expected = [one for one in range(T0_S + max(0, begin), T0_S + 100_000) if begin_ns <= one * NS < end_ns]
-    assert [time_ns // NS for one in found for time_ns in one.times_ns] == expected
-    assert [value for one in found for value in one.values] == [one - T0_S for one in expected]
+    series = Prometheus(source).samples("x", begin_ns, end_ns)
+    expected = [time_s for time_s in range(T0_S + max(0, begin), T0_S + 100_000) if begin_ns <= time_s * NS < end_ns]
+    assert [time_ns // NS for series in series for time_ns in series.times_ns] == expected
+    assert [value for series in series for value in series.values] == [time_s - T0_S for time_s in expected]
 
 
 def test_a_server_that_refuses_even_a_minute_is_told() -> None:
@@ -80,12 +82,12 @@ def test_a_server_that_refuses_even_a_minute_is_told() -> None:
 
 
 @contextmanager
-def _serving(status: int, body: bytes, asked: list[Message] | None = None) -> Iterator[str]:
+def _serving(status: int, body: bytes, messages: list[Message] | None = None) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             """The same to every question."""
-            if asked is not None:
-                asked.append(self.headers)
+            if messages is not None:
+                messages.append(self.headers)
             self.send_response(status)
             self.end_headers()
             self.wfile.write(body)
@@ -109,7 +111,7 @@ def _answer(**more: object) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "told"),
+    ("status", "body", "expected"),
     [
         (502, b"<html>Bad Gateway</html>", "does not respond like a Prometheus server: /api/v1/query returned 502"),
         (200, _answer()[:-9], "does not respond like a Prometheus server"),
@@ -125,11 +127,11 @@ def _answer(**more: object) -> bytes:
         (503, b'{"status":"error","errorType":"timeout","error":"query timed out"}', r"\(timeout\): query timed out"),
     ],
 )
-def test_what_is_no_whole_answer_is_an_error(status: int, body: bytes, told: str) -> None:
+def test_what_is_no_whole_answer_is_an_error(status: int, body: bytes, expected: str) -> None:
     with (
         _serving(status, body) as place,
         Prometheus(LiveServer(f"http://{place}")) as reader,
-        pytest.raises(EnvironmentFailure, match=told),
+        pytest.raises(EnvironmentFailure, match=expected),
     ):
         reader.samples("x", 0, NS)
 
@@ -144,10 +146,10 @@ def test_the_server_is_asked_itself_whatever_the_environment_names(
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    asked: list[Message] = []
-    with _serving(200, _answer(), asked) as place, Prometheus(LiveServer(f"http://{place}")) as reader:
+    messages: list[Message] = []
+    with _serving(200, _answer(), messages) as place, Prometheus(LiveServer(f"http://{place}")) as reader:
         assert reader.samples("x", 0, NS) == []
-    assert [one["authorization"] for one in asked] == [None]
+    assert [message["authorization"] for message in messages] == [None]
 
 
 def test_warnings_are_handed_on_once(tmp_path: Path) -> None:
@@ -157,9 +159,9 @@ def test_warnings_are_handed_on_once(tmp_path: Path) -> None:
             reader.samples("y", 0, NS)
         assert reader.warnings == ["store-3 did not answer"]
         assert reader.source.place == f"http://{place}"
-    kept = [read_recorded(path) for path in sorted(tmp_path.iterdir())]
-    assert [one["parameters"]["query"] for one in kept] == ["x[1001ms]", "y[1001ms]"]
-    assert "secret" not in json.dumps(kept)
+    responses = [read_recorded(path) for path in sorted(tmp_path.iterdir())]
+    assert [response["parameters"]["query"] for response in responses] == ["x[1001ms]", "y[1001ms]"]
+    assert "secret" not in json.dumps(responses)
     again = Prometheus(StoredResponses(tmp_path))
     again.samples("x", 0, NS)
     assert again.warnings == ["store-3 did not answer"], "kept answers are as partial as they were"

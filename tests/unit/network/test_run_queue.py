@@ -36,43 +36,43 @@ def until(seconds: float) -> None:
 
 def test_two_that_share_a_processor_wait_for_each_other() -> None:
     queue = RunQueue()
-    with busy() as one, busy() as other:
-        queue.read([one])
+    with busy() as pid, busy() as other:
+        queue.read([pid])
         contention = Contention()
-        contention.read({one})
+        contention.read({pid})
         until(1.0)
-        queue.read([one])
-        contention.read({one})
+        queue.read([pid])
+        contention.read({pid})
         assert queue.known
-        assert other != one
+        assert other != pid
     assert queue.waited_s > 0.2
     assert contention.seconds > 0.1, "the other one has its share, and does not give way"
 
 
 def test_ours_that_wait_for_each_other_lose_nothing_to_them() -> None:
-    with busy() as one, busy() as other:
-        ours, whole, without = {one, other}, Contention(), Contention()
-        for contention, known in ((whole, ours), (without, {one})):
+    with busy() as pid, busy() as other:
+        ours, whole, without = {pid, other}, Contention(), Contention()
+        for contention, known in ((whole, ours), (without, {pid})):
             contention.read(known)
         until(1.0)
         whole.read(ours)
-        without.read({one})
+        without.read({pid})
     assert whole.seconds < without.seconds
 
 
 @pytest.mark.parametrize("prefix", [("nice", "-n", "19"), ("chrt", "-i", "0")], ids=["nice 19", "SCHED_IDLE"])
 def test_what_gives_way_is_no_contention(prefix: tuple[str, ...]) -> None:
     """It was enough that somebody compiled at low priority for a run to be invalid."""
-    with busy() as one, busy(*prefix) as other:
+    with busy() as pid, busy(*prefix) as other:
         queue = RunQueue()
         all_others, others_but_it = Contention(), Contention()
-        queue.read([one])
-        all_others.read({one})
-        others_but_it.read({one, other})
+        queue.read([pid])
+        all_others.read({pid})
+        others_but_it.read({pid, other})
         until(1.0)
-        queue.read([one])
-        all_others.read({one})
-        others_but_it.read({one, other})
+        queue.read([pid])
+        all_others.read({pid})
+        others_but_it.read({pid, other})
     # Between both readings of a crowded machine others go on; what gives way would be up to a second.
     assert all_others.seconds == pytest.approx(others_but_it.seconds, abs=0.3)
 
@@ -102,9 +102,9 @@ def test_what_ended_between_two_readings_counts_as_the_process_that_began_it(
 
 def test_a_process_that_ends_or_is_not_there_is_no_error() -> None:
     queue = RunQueue()
-    with busy() as one:
-        queue.read([one])
-    queue.read([one])
+    with busy() as pid:
+        queue.read([pid])
+    queue.read([pid])
     assert (queue.ran_s, queue.waited_s) == (0.0, 0.0)
 
 

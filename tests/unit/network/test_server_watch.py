@@ -40,21 +40,21 @@ def _series(name: Name, *values: float) -> Readings:
     recorder = SeriesRecorder()
     for second, value in enumerate(values):
         recorder.add(second * NS, name, value)
-    (found,) = recorder.series()
-    return found
+    (readings,) = recorder.series()
+    return readings
 
 
 def test_of_a_counter_its_rate_is_told() -> None:
-    one = _series(Name("app", "requests_total", "/s", "counter"), 1000.0, 1010.0, 1030.0, 1060.0)
-    assert one.mean(0, 3 * NS) == pytest.approx(20.0)
-    assert one.mean(1.5 * NS, 2.5 * NS) == pytest.approx(25.0)
-    assert one.highest(0, 3 * NS) == pytest.approx(30.0)
-    assert one.stored_points()[1].tolist() == [10.0, 20.0, 30.0]
+    readings = _series(Name("app", "requests_total", "/s", "counter"), 1000.0, 1010.0, 1030.0, 1060.0)
+    assert readings.mean(0, 3 * NS) == pytest.approx(20.0)
+    assert readings.mean(1.5 * NS, 2.5 * NS) == pytest.approx(25.0)
+    assert readings.highest(0, 3 * NS) == pytest.approx(30.0)
+    assert readings.stored_points()[1].tolist() == [10.0, 20.0, 30.0]
 
 
 def test_a_counter_that_begins_anew_has_lost_nothing_it_counted_since() -> None:
-    one = _series(Name("app", "requests_total", "/s", "counter"), 1000.0, 1010.0, 5.0, 15.0)
-    assert one.stored_points()[1].tolist() == [10.0, 5.0, 10.0]
+    readings = _series(Name("app", "requests_total", "/s", "counter"), 1000.0, 1010.0, 5.0, 15.0)
+    assert readings.stored_points()[1].tolist() == [10.0, 5.0, 10.0]
 
 
 def test_what_was_not_read_has_no_mean() -> None:
@@ -93,8 +93,8 @@ def test_pairs_of_gauges_are_known_by_their_names(used: str, limit: str) -> None
     others = ("requests_active_seconds", "unrelated_max")
     read = {name: _series(Name("app", name), 3.0) for name in (used, limit, *others)}
     read[limit] = _series(Name("app", limit), 4.0)
-    found = {one.used.name.series: one.limit_over(0, NS) for one in page_resources(read)}
-    assert found == {used: 4.0, **dict.fromkeys(others)}
+    limits = {resource.used.name.series: resource.limit_over(0, NS) for resource in page_resources(read)}
+    assert limits == {used: 4.0, **dict.fromkeys(others)}
 
 
 def test_a_part_of_a_heap_that_is_emptied_when_it_is_full_has_no_limit() -> None:
@@ -103,7 +103,7 @@ def test_a_part_of_a_heap_that_is_emptied_when_it_is_full_has_no_limit() -> None
         name: _series(Name("app", name), 3.0)
         for name in (f"jvm_memory_used_bytes{eden}", f"jvm_memory_max_bytes{eden}")
     }
-    assert [one.limit for one in page_resources(read)] == [None, None]
+    assert [resource.limit for resource in page_resources(read)] == [None, None]
 
 
 def test_a_limit_below_zero_is_none() -> None:
@@ -115,8 +115,8 @@ def test_a_limit_below_zero_is_none() -> None:
 def test_processor_time_of_a_page_has_the_cores_that_it_tells() -> None:
     cpu = _series(Name("app", "process_cpu_seconds_total", "cores", "counter"), 0.0, 1.5)
     read = {"process_cpu_seconds_total": cpu, "go_sched_gomaxprocs_threads": _series(Name("app", "go_…"), 2.0, 2.0)}
-    found = next(one for one in page_resources(read) if one.is_cpu)
-    assert (found.label, found.limit_over(0, NS)) == ("the server's CPU", 2.0)
+    resource = next(resource for resource in page_resources(read) if resource.is_cpu)
+    assert (resource.label, resource.limit_over(0, NS)) == ("the server's CPU", 2.0)
 
 
 def test_names_of_pages() -> None:
@@ -168,12 +168,12 @@ def page() -> Iterator[str]:
 
 
 def test_a_page_is_kept_and_read_afterwards_without_buckets(page: str, tmp_path: Path) -> None:
-    one = MetricsPage("app", page.replace("//", "//me:hidden-words@"), tmp_path)
+    metrics_page = MetricsPage("app", page.replace("//", "//me:hidden-words@"), tmp_path)
     recorder = SeriesRecorder()
-    one.read(recorder)
-    one.close()
+    metrics_page.read(recorder)
+    metrics_page.close()
     assert recorder.series() == []
-    one.parse(recorder)
+    metrics_page.parse(recorder)
     names = {each.name.series: each.name.sort for each in recorder.series()}
     assert names == {
         'requests_total{code="200"}': "counter",
@@ -181,7 +181,7 @@ def test_a_page_is_kept_and_read_afterwards_without_buckets(page: str, tmp_path:
         "latency_seconds_count": "counter",
         "pool_pending": "waiting",
     }
-    assert "hidden-words" not in one.what
+    assert "hidden-words" not in metrics_page.what
     assert b"hidden-words" not in (tmp_path / "app.prom.zst").read_bytes()
 
 
@@ -193,17 +193,17 @@ def test_a_process_and_what_it_starts() -> None:
         while time.monotonic() < deadline:
             usage.glance()
             usage.read(recorder)
-            cpu = next((one for one in recorder.series() if one.name.series == "cpu"), None)
+            cpu = next((readings for readings in recorder.series() if readings.name.series == "cpu"), None)
             if cpu is not None and cpu.values[-1] > 0.1:
                 break
             time.sleep(0.1)
         os.killpg(process.pid, 9)
         process.wait()
-        read = {one.name.series: one for one in recorder.series()}
+        read = {readings.name.series: readings for readings in recorder.series()}
         assert read["cpu"].values[-1] > 0.1
         assert np.all(np.diff(read["cpu"].values) >= 0)
         assert {"memory", "open files", "threads", "disk written", "threads waiting for the disk"} <= read.keys()
-        resources = {one.label: one for one in usage.resources(recorder.series())}
+        resources = {resource.label: resource for resource in usage.resources(recorder.series())}
         assert resources["the server's CPU"].limit == len(os.sched_getaffinity(0))
         # The kernel ends what the process had started in its own time.
         wait_until(lambda: _is_silent(usage, recorder), "the process and what it started have ended")
@@ -252,11 +252,11 @@ def test_a_control_group_and_the_limits_of_those_above_it(tmp_path: Path) -> Non
     usage.read(recorder)
     (folder / "cpu.stat").write_text("usage_usec 6500000\n", encoding="ascii")
     usage.read(recorder)
-    read = {one.name.series: one for one in recorder.series()}
+    read = {readings.name.series: readings for readings in recorder.series()}
     assert read["cpu"].values.tolist() == [0.0, 1.5]
     assert read["memory"].values.tolist() == [950.0, 950.0]
     assert {"disk read", "disk written", "time waiting for the disk", "network received", "threads"} <= read.keys()
-    limits = {one.label: one.limit for one in usage.resources(recorder.series())}
+    limits = {resource.label: resource.limit for resource in usage.resources(recorder.series())}
     assert limits["the server's CPU"] == 1.5
     assert limits["the server's memory"] == 1000.0
     assert limits["the server's threads"] == 64.0
@@ -291,7 +291,10 @@ def test_disks_are_busy_a_share_of_the_time() -> None:
     usage, recorder = DiskUsage(), SeriesRecorder()
     usage.read(recorder)
     usage.read(recorder)
-    assert all(one.limit == 1.0 and one.used.name.unit == "fraction" for one in usage.resources(recorder.series()))
+    assert all(
+        resource.limit == 1.0 and resource.used.name.unit == "fraction"
+        for resource in usage.resources(recorder.series())
+    )
 
 
 @pytest.mark.parametrize(
@@ -321,9 +324,9 @@ def test_a_watch_tells_what_it_saw_and_leaves_no_thread(page: str, tmp_path: Pat
     sources = ServerSources(pids=[os.getpid()], scrapes=[f"app={page}"])
     with ServerWatch(sources, "http://192.0.2.1") as watch:
         watched = watch.finish(tmp_path / "metrics")
-    assert {one.name: one.missed for one in watched.sources} == {"process": 0, "machine": 0, "app": 0}
+    assert {source.name: source.missed for source in watched.sources} == {"process": 0, "machine": 0, "app": 0}
     assert (tmp_path / "metrics" / "app.prom.zst").is_file()
-    assert any(one.label == "the server's CPU" for one in watched.resources)
+    assert any(resource.label == "the server's CPU" for resource in watched.resources)
 
 
 def test_the_connection_string_is_no_part_of_what_is_shown() -> None:

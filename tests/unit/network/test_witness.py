@@ -17,8 +17,8 @@ from chainmark.network.witness import Witness, listening_processes, processes_be
 
 def test_a_server_of_this_machine_is_found_by_its_port() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        found = listening_processes(f"http://127.0.0.1:{server.getsockname()[1]}")
-    assert os.getpid() in found
+        pids = listening_processes(f"http://127.0.0.1:{server.getsockname()[1]}")
+    assert os.getpid() in pids
 
 
 @pytest.mark.parametrize("url", ["http://192.0.2.1:80", "http://no-such-host.invalid:80"])

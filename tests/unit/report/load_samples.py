@@ -46,7 +46,7 @@ def step(number: int, kind: Kind, level: float, top: float, **changes: Any) -> S
     due = round(per_s * WINDOW_S)
     p99 = quantile_s(median_s, 0.99)
     outcome: StepOutcome = "pass" if p99 <= 1.0 else "fail"
-    failed = sum(one.count for one in changes.get("errors", []))
+    failed = sum(error.count for error in changes.get("errors", []))
     values: dict[str, Any] = {
         "number": number, "kind": kind, "level": level, "phase": "probe", "outcome": outcome, "leaning": outcome,
         "reason": None if outcome == "pass" else "p99", "lengthened": False, "partial": False, "ended": "time",
@@ -59,26 +59,26 @@ def step(number: int, kind: Kind, level: float, top: float, **changes: Any) -> S
             ConditionEntry(name="errors", measured=failed / max(due, 1), limit=0.01, outcome="pass"),
             *([ConditionEntry(name="achieved", measured=0.999, limit=0.99, outcome="pass")] if kind == "rate" else []),
         ],
-        "errors": [], "curve": [(one, quantile_s(median_s, one)) for one in FRACTIONS],
+        "errors": [], "curve": [(fraction, quantile_s(median_s, fraction)) for fraction in FRACTIONS],
     }  # fmt: skip
     values |= changes
     figures = StepFigures(**{name: values[name] for name in StepFigures.model_fields if name in values})
     return StepEntry(**values, of_due=centiles_of_due(figures, values["conditions"]))
 
 
-def seconds(one: StepEntry) -> list[SecondEntry]:
+def seconds(item: StepEntry) -> list[SecondEntry]:
     """Its time line: steady, all its errors in the fourth measured second."""
-    across = round(one.warm_up_s + one.window_s)
-    each = one.due // max(across, 1)
+    across = round(item.warm_up_s + item.window_s)
+    each = item.due // max(across, 1)
     rows = []
     for second in range(across):
         wave = 1.0 + 0.1 * math.sin(second)
-        counts = {error.kind: error.count for error in one.errors} if second == 4 else {}
-        p50, p99, longest = (None if value is None else value * wave for value in (one.p50_s, one.p99_s, one.max_s))
+        counts = {error.kind: error.count for error in item.errors} if second == 4 else {}
+        p50, p99, longest = (None if value is None else value * wave for value in (item.p50_s, item.p99_s, item.max_s))
         rows.append(
             SecondEntry(
-                step=one.number, second=second, started=each, ok=max(0, each - sum(counts.values())),
-                failed=sum(counts.values()), in_flight=round(one.level), queued=0, p50_s=p50, p99_s=p99, max_s=longest,
+                step=item.number, second=second, started=each, ok=max(0, each - sum(counts.values())),
+                failed=sum(counts.values()), in_flight=round(item.level), queued=0, p50_s=p50, p99_s=p99, max_s=longest,
                 errors=counts, generator_lost_share=0.01, server_lost_share=0.22 if second == 4 else 0.02,
                 stolen_share=0.0,
             )
@@ -114,13 +114,13 @@ def search(kind: Kind, top: float, first_number: int = 1) -> tuple[CapacityEntry
     for place, (level, phase) in enumerate(zip(levels, phases, strict=True)):
         errors = burst() if level == high and phase == "confirm" else []
         steps.append(step(first_number + place, kind, level, top, phase=phase, errors=errors))
-    best = next(one for one in reversed(steps) if one.level == low)
-    fail = next(one for one in steps if one.level == high)
-    found = CapacityEntry(
+    best = next(step for step in reversed(steps) if step.level == low)
+    fail = next(step for step in steps if step.level == high)
+    capacity = CapacityEntry(
         kind=kind, capacity=low, low=low, high=high, stopped_by="p99", condition="p99", finding="found",
         confirmed=True, best_step=best.number, fail_step=fail.number,
     )  # fmt: skip
-    return found, steps
+    return capacity, steps
 
 
 def endpoint(label: str, top: float, *, rate: bool = True, **changes: Any) -> EndpointEntry:
@@ -137,7 +137,7 @@ def endpoint(label: str, top: float, *, rate: bool = True, **changes: Any) -> En
             capacities.append(by_rate)
             steps = [*steps, *more]
         values = {"capacities": capacities, "steps": steps, **values}
-        values = {"seconds": [row for one in steps for row in seconds(one)], **values}
+        values = {"seconds": [row for step in steps for row in seconds(step)], **values}
     values.setdefault("seconds", [])
     return EndpointEntry(**{"fixed": fixed_levels(values["steps"]), **values})
 
@@ -176,7 +176,7 @@ def bare(finding: str = "found", **changes: Any) -> CapacityEntry:
     return CapacityEntry(**{**values, **changes})
 
 
-def with_answer(found: CapacityEntry, **changes: Any) -> LoadReport:
+def with_answer(capacity: CapacityEntry, **changes: Any) -> LoadReport:
     """A load test of one endpoint with this answer and no steps."""
-    one = endpoint("/block", 64, rate=False, capacities=[found], steps=[], seconds=[])
-    return report(target(endpoints=[one]), **changes)
+    entry = endpoint("/block", 64, rate=False, capacities=[capacity], steps=[], seconds=[])
+    return report(target(endpoints=[entry]), **changes)

@@ -13,9 +13,9 @@ from typing import Any
 
 def unpacked(page: str, id_: str) -> str:
     """A packed script of a page as text."""
-    found = re.search(rf'id="{id_}">(.*?)</script>', page, re.DOTALL)
-    assert found is not None
-    return written_out(gzip.decompress(base64.b85decode(found[1].replace(",", "<"))))
+    match = re.search(rf'id="{id_}">(.*?)</script>', page, re.DOTALL)
+    assert match is not None
+    return written_out(gzip.decompress(base64.b85decode(match[1].replace(",", "<"))))
 
 
 def written_out(content: bytes) -> str:
@@ -26,9 +26,9 @@ def written_out(content: bytes) -> str:
     numbers = (int.from_bytes(folded[at::count], "little") for at in range(count))
     steps = (-(number + 1) // 2 if number % 2 else number // 2 for number in numbers)
 
-    def figures(found: re.Match[str]) -> str:
-        values = accumulate(islice(steps, int(found[2])))
-        return ",".join(_figure(value, int(found[1])) for value in values)
+    def figures(match: re.Match[str]) -> str:
+        values = accumulate(islice(steps, int(match[2])))
+        return ",".join(_figure(value, int(match[1])) for value in values)
 
     return lists.sub(figures, text.decode())
 
@@ -54,6 +54,6 @@ def unfolded(page: str) -> str:
 
     def filled(text: str) -> str:
         place = r'<div data-folded="(\d+)"></div>'
-        return re.sub(place, lambda found: filled(parts[int(found[1])]), text)
+        return re.sub(place, lambda match: filled(parts[int(match[1])]), text)
 
     return filled(page)

@@ -35,8 +35,8 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize("name", READ)
 def test_readers_with_assistive_technology_meet_no_obstacle(name: str, axe: str, tmp_path: Path) -> None:
     page = page_without_complaints(DOCUMENTS[name]().html(), tmp_path, axe, _CHECK)
-    found = re.search(r'<pre id="axe">(.*?)</pre>', page, re.DOTALL)
-    assert found is not None
-    told = json.loads(html.unescape(found[1]))
-    assert told["passed"] > 10
-    assert told["wrong"] == []
+    match = re.search(r'<pre id="axe">(.*?)</pre>', page, re.DOTALL)
+    assert match is not None
+    violations = json.loads(html.unescape(match[1]))
+    assert violations["passed"] > 10
+    assert violations["wrong"] == []

@@ -39,10 +39,10 @@ def test_a_page_allows_its_own_script_and_style_and_nothing_else() -> None:
 
 
 def test_a_dozen_charts_are_open_and_what_decides_comes_first() -> None:
-    found = sample()
+    comparison = sample()
     slow = [_cdf(f"latency {number}", [1.0, 2.0, 3.0]) for number in range(14)]
     flat = _cdf("none", [4.0, 4.0, 4.0]).model_copy(update={"metric_id": "rss_bytes"})
-    crowded = found.model_copy(update={"charts": [found.charts[3], flat, *slow]})
+    crowded = comparison.model_copy(update={"charts": [comparison.charts[3], flat, *slow]})
     sections = comparison_document(crowded).seen_on("html").sections
     blocks = next(section for section in sections if section.id == "charts").blocks
     assert [block.id for block in blocks[:12]] == [f"latency {number}-cdf" for number in range(12)]

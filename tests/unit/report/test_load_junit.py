@@ -16,9 +16,9 @@ SUITE = {"name", "package", "id", "timestamp", "hostname", "tests", "failures", 
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 
-def parsed(made: LoadReport) -> Xml.Element:
+def parsed(load_report: LoadReport) -> Xml.Element:
     """The document, checked against both schemas."""
-    root = Xml.fromstring(document_of(made).junit())  # noqa: S314 - our own text
+    root = Xml.fromstring(document_of(load_report).junit())  # noqa: S314 - our own text
     assert (root.tag, root.attrib) == ("testsuites", {})
     for number, suite in enumerate(root):
         assert suite.tag == "testsuite"
@@ -58,11 +58,11 @@ def test_a_suite_a_server_and_a_case_a_capacity() -> None:
 
 def test_failures_and_skips_follow_the_rulings_and_tell_why() -> None:
     """Red is what was missed, and nothing else."""
-    made = report(required={"network_status.clients": 1000.0, "block.clients": 272.0, "block.rate": 1.0})
-    root = parsed(made)
-    found = {one.name: one.verdict for one in rulings(made)}
+    load_report = report(required={"network_status.clients": 1000.0, "block.clients": 272.0, "block.rate": 1.0})
+    root = parsed(load_report)
+    verdicts = {ruling.name: ruling.verdict for ruling in rulings(load_report)}
     for case in root[0].findall("testcase"):
-        said = found.get(case.attrib["name"])
+        said = verdicts.get(case.attrib["name"])
         assert (case.find("failure") is not None) is (said is Verdict.FAIL)
     failure = root[0].find("testcase/failure")
     assert failure is not None

@@ -67,10 +67,10 @@ def texts(row: TableRow) -> list[str]:
     return [cell.whole for cell in row.cells]
 
 
-def terminal(made: LoadReport, width: int = 100) -> str:
+def terminal(load_report: LoadReport, width: int = 100) -> str:
     """What a terminal of that width shows."""
     file = io.StringIO()
-    document_of(made).print(Console(file=file, width=width))
+    document_of(load_report).print(Console(file=file, width=width))
     return file.getvalue()
 
 
@@ -83,8 +83,8 @@ def test_the_first_table_is_the_published_one_with_the_rate_beside_it() -> None:
     ]  # fmt: skip
     assert [row.cells[0].text for row in table.rows] == [f"{n} {label}" for n, label in enumerate(LABELS, start=1)]
     block = texts(table.rows[3])
-    found, steps = search("clients", 270.0)
-    best = next(one for one in steps if one.number == found.best_step)
+    capacity, steps = search("clients", 270.0)
+    best = next(step for step in steps if step.number == capacity.best_step)
     assert best.p99_s is not None
     assert block[1] == "256"
     assert float(block[3]) == pytest.approx(best.p99_s * 1e3, rel=1e-3)
@@ -95,30 +95,30 @@ def test_what_a_capacity_rests_on_stands_below_it() -> None:
     """Interval, samples, first fail, reason, confirmation and verdict: what the page lacks."""
     document = load_document(report(required={"block.clients": 200.0}))
     row = next(row for row in tables(document)["basis-0"].rows if row.cells[0].text == "/block (clients)")
-    told = texts(row)
-    assert told[1:3] == ["256", "256 … 288"]
-    assert int(told[3].replace(",", "")) >= 300
-    assert told[4] == "288"
-    assert told[6:] == ["p99 above 1 s", "yes", "200", "met"]
+    cell_texts = texts(row)
+    assert cell_texts[1:3] == ["256", "256 … 288"]
+    assert int(cell_texts[3].replace(",", "")) >= 300
+    assert cell_texts[4] == "288"
+    assert cell_texts[6:] == ["p99 above 1 s", "yes", "200", "met"]
 
 
 def test_a_centile_of_few_requests_is_said_to_be_unknown_and_is_never_the_maximum() -> None:
     """The page gives p95 = p99 = max of ten requests."""
     few = step(1, "clients", 1.0, 64, due=10, ok=10, ok_per_s=0.16, p95_s=10.427, p99_s=10.427, max_s=10.427,
                conditions=[])  # fmt: skip
-    one = endpoint("/account/balance", 64, capacities=[bare(capacity=1.0, low=0.0, best_step=1)], steps=[few])
-    made = report(target(endpoints=[one]))
-    told = texts(tables(load_document(made))["capacity-0"].rows[0])
-    assert told[2:4] == ["not estimable", "not estimable"]
-    assert "10427" not in terminal(made)
-    assert "299 requests" in terminal(made)
+    entry = endpoint("/account/balance", 64, capacities=[bare(capacity=1.0, low=0.0, best_step=1)], steps=[few])
+    load_report = report(target(endpoints=[entry]))
+    cell_texts = texts(tables(load_document(load_report))["capacity-0"].rows[0])
+    assert cell_texts[2:4] == ["not estimable", "not estimable"]
+    assert "10427" not in terminal(load_report)
+    assert "299 requests" in terminal(load_report)
 
 
 def test_a_centile_above_the_answered_share_is_endless() -> None:
     """A refused connection ends in a millisecond; that must not make a p99 of a millisecond."""
     refused = step(1, "clients", 4.0, 64, due=1000, ok=900, failed=100, p99_s=0.001, conditions=[])
-    one = endpoint("/block", 64, capacities=[], steps=[refused], seconds=[])
-    row = tables(load_document(report(target(endpoints=[one]))))["steps-clients-block-0"].rows[0]
+    entry = endpoint("/block", 64, capacities=[], steps=[refused], seconds=[])
+    row = tables(load_document(report(target(endpoints=[entry]))))["steps-clients-block-0"].rows[0]
     assert "∞" in texts(row)
     assert "1.000" not in texts(row)
 
@@ -142,9 +142,9 @@ def test_limits_of_the_test_are_not_given_as_limits_of_the_server(
     changes: dict[str, Any], capacity: str, stopped: str
 ) -> None:
     """A “500” at the end of a ladder is no capacity."""
-    told = texts(tables(load_document(with_answer(bare(**changes))))["basis-0"].rows[0])
-    assert told[1] == capacity
-    assert told[6] == stopped
+    cell_texts = texts(tables(load_document(with_answer(bare(**changes))))["basis-0"].rows[0])
+    assert cell_texts[1] == capacity
+    assert cell_texts[6] == stopped
 
 
 def test_servers_stand_side_by_side_with_the_change_and_its_interval() -> None:
@@ -171,19 +171,19 @@ def test_a_change_against_a_ladders_end_is_only_a_bound() -> None:
 def test_errors_are_told_by_status_code_message_and_retriability() -> None:
     """All of one kind in one row, with how many and where first."""
     row = next(row for row in tables(load_document(report()))["errors-0"].rows if row.cells[0].text == "/block")
-    told = texts(row)
-    assert told[1:6] == ["status", "500", "5005", BURST["message"], "true"]
-    assert told[6] == "300"
-    assert told[8].endswith("clients, 4.2 s")
+    cell_texts = texts(row)
+    assert cell_texts[1:6] == ["status", "500", "5005", BURST["message"], "true"]
+    assert cell_texts[6] == "300"
+    assert cell_texts[8].endswith("clients, 4.2 s")
 
 
 def test_every_step_has_its_row_and_a_terminal_says_where_long_tables_are() -> None:
     """Nothing is left out silently."""
-    made = report()
-    document = load_document(made)
+    load_report = report()
+    document = load_document(load_report)
     rows = sum(len(table.rows) for id_, table in tables(document).items() if id_.startswith("steps-"))
-    assert rows == sum(len(one.steps) for one in made.targets[0].endpoints)
-    assert f"`--html`, `--pdf` and `--md` show 14 more tables ({rows} rows)." in terminal(made)
+    assert rows == sum(len(endpoint.steps) for endpoint in load_report.targets[0].endpoints)
+    assert f"`--html`, `--pdf` and `--md` show 14 more tables ({rows} rows)." in terminal(load_report)
     single = terminal(report(target(endpoints=[endpoint("/block", 64, rate=False)])), 160)
     assert "confirm" in single
     assert "more table" not in single
@@ -203,20 +203,20 @@ def test_every_kind_of_chart_is_there_for_every_endpoint() -> None:
 
 def test_a_burst_of_errors_stands_in_one_second_of_the_time_line() -> None:
     """150 at once is a full pool, not a slow server; the counts add up to the steps' own."""
-    made = report(target(endpoints=[endpoint("/block", 64, rate=False)]))
-    rows = rows_of(figures(load_document(made))["errors-clients-block-0"].data["points"])
+    load_report = report(target(endpoints=[endpoint("/block", 64, rate=False)]))
+    rows = rows_of(figures(load_document(load_report))["errors-clients-block-0"].data["points"])
     assert [(row["kind"], row["count"]) for row in rows] == [("status", 150), ("timeout", 3)]
     assert len({row["second"] for row in rows}) == 1
-    assert sum(row["count"] for row in rows) == sum(one.failed for one in made.targets[0].endpoints[0].steps)
+    assert sum(row["count"] for row in rows) == sum(step.failed for step in load_report.targets[0].endpoints[0].steps)
 
 
 def test_a_long_time_line_is_drawn_in_bins_that_lose_no_error() -> None:
     """Hours of load are as many points as can be told apart."""
-    one = step(1, "clients", 8.0, 64, window_s=5000.0)
+    step_entry = step(1, "clients", 8.0, 64, window_s=5000.0)
     rows = [SecondEntry(step=1, second=n, started=1, ok=0, failed=1, in_flight=1, queued=0, p50_s=0.1, p99_s=0.2,
                         max_s=0.3) for n in range(5000)]  # fmt: skip
-    made = report(target(endpoints=[endpoint("/block", 64, capacities=[], steps=[one], seconds=rows)]))
-    figure = figures(load_document(made))["errors-clients-block-0"]
+    load_report = report(target(endpoints=[endpoint("/block", 64, capacities=[], steps=[step_entry], seconds=rows)]))
+    figure = figures(load_document(load_report))["errors-clients-block-0"]
     values = rows_of(figure.data["points"])
     assert len(values) <= 400
     assert sum(row["count"] for row in values) == 5000
@@ -226,46 +226,46 @@ def test_a_long_time_line_is_drawn_in_bins_that_lose_no_error() -> None:
 def test_the_capacity_and_the_first_fail_are_among_the_distributions() -> None:
     """Those two are what the answer stands on; the others are said to be elsewhere."""
     figure = figures(load_document(report(target(endpoints=[endpoint("/block", 64, rate=False)]))))
-    one = figure["distribution-clients-block-0"]
-    labels = set(one.column("label"))
+    chart = figure["distribution-clients-block-0"]
+    labels = set(chart.column("label"))
     assert {"64 clients (capacity)", "72 clients (first fail)"} <= labels
     assert len(labels) == 6
-    assert "6 of 13 steps are drawn" in one.note
+    assert "6 of 13 steps are drawn" in chart.note
 
 
 def test_conditions_name_the_machine_the_corpus_the_agreement_and_what_was_skipped() -> None:
     """Two people who measure 20 ms and 1 ms want to know why."""
-    made = report(target(warnings=["3 of 120 requests were refused when the corpus was made"]))
-    document = load_document(made)
+    load_report = report(target(warnings=["3 of 120 requests were refused when the corpus was made"]))
+    document = load_document(load_report)
     machine = [texts(row) for row in tables(document)["machine"].rows]
     assert ["Processor", "8 × AMD EPYC 7443P"] in machine
-    assert any(made.corpus_hash in cell for row in machine for cell in row if made.corpus_hash)
+    assert any(load_report.corpus_hash in cell for row in machine for cell in row if load_report.corpus_hash)
     assert texts(tables(document)["agreements"].rows[0])[0] == "all of 7 endpoints"
     remarks = [item for block in document.blocks() if isinstance(block, Remarks) for item in block.items]
     assert "mempool: not offered: 404, text instead of JSON" in remarks
-    assert made.targets[0].warnings[0] in remarks
+    assert load_report.targets[0].warnings[0] in remarks
 
 
 def test_every_rendering_tells_the_verdict_and_every_capacity() -> None:
     """The same on a terminal, in a browser, in a pull request and on paper."""
-    made = report(target(labels=LABELS[:2]), required={"network_status.clients": 100.0})
-    assert load_document(made).word == "SLA MISSED"
-    page = re.sub(r"<script.*?</script>", "", document_of(made).html(), flags=re.S)
-    for text in (terminal(made), document_of(made).markdown(), page):
+    load_report = report(target(labels=LABELS[:2]), required={"network_status.clients": 100.0})
+    assert load_document(load_report).word == "SLA MISSED"
+    page = re.sub(r"<script.*?</script>", "", document_of(load_report).html(), flags=re.S)
+    for text in (terminal(load_report), document_of(load_report).markdown(), page):
         plain = text.replace("\\", "").replace("\xa0", " ").replace("\n", " ")
         assert "SLA MISSED" in plain
         assert "100 clients required, but 64 clients failed clearly" in re.sub(r"\s+", " ", plain)
         assert all(value in plain for value in ("60", "128", "p99 above 1 s"))
-    assert document_of(made).html() == document_of(made).html()
-    assert document_of(made).pdf() == document_of(made).pdf()
+    assert document_of(load_report).html() == document_of(load_report).html()
+    assert document_of(load_report).pdf() == document_of(load_report).pdf()
 
 
 def test_the_page_draws_its_charts_in_a_browser(tmp_path: Path) -> None:
     """Only a browser knows whether a chart can be drawn."""
-    made = report(target("2.0.0", labels=LABELS[:1]), target("2.1.0", labels=LABELS[:1]))
-    page = page_without_complaints(document_of(made).html(), tmp_path)
+    load_report = report(target("2.0.0", labels=LABELS[:1]), target("2.1.0", labels=LABELS[:1]))
+    page = page_without_complaints(document_of(load_report).html(), tmp_path)
     drawn = page.split("<script type=", 1)[0]
-    assert drawn.count("<svg") >= len(figures(load_document(made)))
+    assert drawn.count("<svg") >= len(figures(load_document(load_report)))
 
 
 NAMES = st.sampled_from(["/block", "", "a" * 90, "</script>|`*_", "\n\t", "エンドポイント"])
@@ -279,8 +279,8 @@ LEVELS = st.sampled_from([1.0, 2.0, 64.0, 0.15, 1e6])
 def odd_steps(draw: st.DrawFn, number: int) -> StepEntry:
     """Valid, but nothing that an engine should give."""
     ok, failed, unsent = draw(COUNTS), draw(COUNTS), draw(COUNTS)
-    told = draw(st.dictionaries(st.sampled_from(["code", "/message", "message", "x"]), NAMES, max_size=3))
-    errors = [ErrorEntry(kind=draw(NAMES), status=draw(st.sampled_from([None, 200, 500])), told=told,
+    details = draw(st.dictionaries(st.sampled_from(["code", "/message", "message", "x"]), NAMES, max_size=3))
+    errors = [ErrorEntry(kind=draw(NAMES), status=draw(st.sampled_from([None, 200, 500])), told=details,
                          detail=draw(NAMES), count=failed, first_s=0.0)] if draw(st.booleans()) else []  # fmt: skip
     curve = draw(st.lists(st.tuples(st.sampled_from([0.0, 0.5, 0.99, 1.0]), st.sampled_from([0.0, 0.1, 3.0]))))
     return step(
@@ -321,7 +321,7 @@ def odd_reports(draw: st.DrawFn) -> LoadReport:
                         errors={"timeout": draw(COUNTS)})
             for number in range(draw(st.integers(0, 4)))
         ]  # fmt: skip
-        answers = draw(st.lists(odd_answers(), max_size=2, unique_by=lambda one: one.kind))
+        answers = draw(st.lists(odd_answers(), max_size=2, unique_by=lambda capacity: capacity.kind))
         limit = AGREEMENT.model_copy(update={"p95_s": draw(st.sampled_from([None, 0.5])), "error_share": 0.0})
         ends.append(
             endpoint(draw(NAMES), 64, id=f"x{place}", capacities=answers, steps=steps, seconds=rows,
@@ -343,50 +343,50 @@ def odd_reports(draw: st.DrawFn) -> LoadReport:
 
 @given(odd_reports())
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_no_valid_document_breaks_a_rendering(made: LoadReport) -> None:
+def test_no_valid_document_breaks_a_rendering(load_report: LoadReport) -> None:
     """An interrupted or empty test must still be reported; and the verdict counts every ruling once."""
-    said, reasons = verdict(made)
-    assert sum(one.verdict is not said for one in rulings(made)) <= len(rulings(made))
+    said, reasons = verdict(load_report)
+    assert sum(ruling.verdict is not said for ruling in rulings(load_report)) <= len(rulings(load_report))
     assert bool(reasons) or said.value == "met"
-    document = load_document(made)
+    document = load_document(load_report)
     for table in tables(document).values():
         assert all(len(row.cells) == len(table.columns) for row in table.rows)
     assert len(document.blocks()) == len({block.id for block in document.blocks()})
     writers: list[Callable[[LoadReport], str]] = [
         terminal,
-        lambda made: document_of(made).markdown(),
-        lambda made: document_of(made).html(),
-        lambda made: document_of(made).junit(),
+        lambda report: document_of(report).markdown(),
+        lambda report: document_of(report).html(),
+        lambda report: document_of(report).junit(),
     ]
     for write in writers:
-        assert write(made)
+        assert write(load_report)
 
 
 @given(odd_reports())
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_no_valid_document_breaks_paper(made: LoadReport) -> None:
+def test_no_valid_document_breaks_paper(load_report: LoadReport) -> None:
     """Every chart can be drawn and every page set."""
-    for figure in figures(load_document(made)).values():
+    for figure in figures(load_document(load_report)).values():
         for drawing in [(with_data(figure, interactive=True), print_config(["#000000"])), *paper_drawings(figure)[0]]:
             assert svg_of(drawing).startswith("<svg")
-    assert document_of(made).pdf().startswith(b"%PDF")
+    assert document_of(load_report).pdf().startswith(b"%PDF")
 
 
 def test_bursts_add_up() -> None:
     """The sample itself keeps its books: due = ok + failed + unsent, failed = its classes."""
-    for one in search("clients", 64.0)[1]:
-        assert one.due == one.ok + one.failed + one.unsent
-        assert one.failed == sum(error.count for error in one.errors)
+    for step_entry in search("clients", 64.0)[1]:
+        assert step_entry.due == step_entry.ok + step_entry.failed + step_entry.unsent
+        assert step_entry.failed == sum(error.count for error in step_entry.errors)
     assert sum(error.count for error in burst()) == 153
 
 
 def _told(**changes: Any) -> tuple[str, str]:
     """Word and all text of the document of one capacity that is changed."""
-    one = endpoint("/block", 64, rate=False)
-    (found,) = one.capacities
-    changed = one.model_copy(update={"capacities": [found.model_copy(update=changes)]})
-    made = load_document(report(target(endpoints=[changed])))
-    return made.word, made.sentence
+    entry = endpoint("/block", 64, rate=False)
+    (capacity,) = entry.capacities
+    changed = entry.model_copy(update={"capacities": [capacity.model_copy(update=changes)]})
+    document = load_document(report(target(endpoints=[changed])))
+    return document.word, document.sentence
 
 
 def test_a_capacity_that_was_contradicted_is_said_so_on_the_first_screen() -> None:
@@ -397,8 +397,8 @@ def test_a_capacity_that_was_contradicted_is_said_so_on_the_first_screen() -> No
 
 
 def _sentence_of_a_miss(**changes: Any) -> str:
-    one = endpoint("/block", 64, rate=False).model_copy(update=changes)
-    return load_document(report(target(endpoints=[one]), required={"block.clients": 1000.0})).sentence
+    entry = endpoint("/block", 64, rate=False).model_copy(update=changes)
+    return load_document(report(target(endpoints=[entry]), required={"block.clients": 1000.0})).sentence
 
 
 def test_a_server_that_fails_at_once_is_not_called_slow() -> None:
@@ -433,6 +433,6 @@ def test_a_search_that_had_to_wait_for_a_processor_is_invalid_and_no_miss() -> N
 def test_a_server_that_went_away_is_the_first_thing_that_is_said() -> None:
     gone = Departure(at="2026-11-22T12:51:07Z", why="it accepts no connections")
     left = target(endpoints=[endpoint("/block", 64, rate=False)])
-    made = load_document(report(left.model_copy(update={"gone": gone, "interrupted": True})))
-    assert (made.word, made.verdict.exit_code) == ("SERVER GONE", ExitCode.ENVIRONMENT)
-    assert made.sentence.startswith("2.1.0 went away at 12:51:07 UTC: it accepts no connections")
+    document = load_document(report(left.model_copy(update={"gone": gone, "interrupted": True})))
+    assert (document.word, document.verdict.exit_code) == ("SERVER GONE", ExitCode.ENVIRONMENT)
+    assert document.sentence.startswith("2.1.0 went away at 12:51:07 UTC: it accepts no connections")

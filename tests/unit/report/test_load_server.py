@@ -32,8 +32,8 @@ def _resource(label: str, series: str, limit: float | None, steps: list[StepEntr
     most = limit if limit is not None else 1e9
     used = [min(most, per_client * step.level) for step in steps]
     uses = [
-        UseEntry(step=step.number, mean=one, highest=one, limit=limit, share=one / limit if limit else None)
-        for step, one in zip(steps, used, strict=True)
+        UseEntry(step=step.number, mean=amount, highest=amount, limit=limit, share=amount / limit if limit else None)
+        for step, amount in zip(steps, used, strict=True)
     ]
     is_cpu = series == "cpu"
     return ResourceEntry(
@@ -45,7 +45,7 @@ def _resource(label: str, series: str, limit: float | None, steps: list[StepEntr
 def _watched(label: str = "/block") -> EndpointEntry:
     """Its pool is full from 16 clients on, and no more is answered then."""
     bare = endpoint(label, 24.0, rate=False)
-    steps = [one.model_copy(update={"ok_per_s": min(one.level, POOL) * 10.0}) for one in bare.steps]
+    steps = [step.model_copy(update={"ok_per_s": min(step.level, POOL) * 10.0}) for step in bare.steps]
     resources = [
         _resource("the connection pool (`pool_active`)", "pool_active", POOL, steps, 1.0),
         _resource("the server's CPU", "cpu", 4.0, steps, 0.01),
@@ -84,7 +84,7 @@ def test_at_fixed_levels_the_next_step_is_the_exhausted_resource() -> None:
     """A test without a search has no kind of load that could match; it said that nothing was exhausted."""
     watched = _watched()
     slow = {"outcome": "fail", "reason": "p99", "phase": "fixed"}
-    fixed = [one.model_copy(update=slow if one.level >= POOL else {"phase": "fixed"}) for one in watched.steps]
+    fixed = [step.model_copy(update=slow if step.level >= POOL else {"phase": "fixed"}) for step in watched.steps]
     text = " ".join(
         load_document(_report(watched.model_copy(update={"capacities": [], "steps": fixed}))).text(300).split()
     )
@@ -121,20 +121,20 @@ def test_a_test_of_which_nothing_was_watched_says_nothing() -> None:
 
 
 def test_a_document_of_before_is_read_as_it_was() -> None:
-    told = _report(_watched()).model_dump(mode="json")
-    assert LoadReport.model_validate(told) == _report(_watched())
-    for one in told["targets"]:
-        del one["sources"]
-        for each in one["endpoints"]:
+    content = _report(_watched()).model_dump(mode="json")
+    assert LoadReport.model_validate(content) == _report(_watched())
+    for target_entry in content["targets"]:
+        del target_entry["sources"]
+        for each in target_entry["endpoints"]:
             for name in ("resources", "series_left_out", "statements", "bent"):
                 del each[name]
-    assert LoadReport.model_validate(told).targets[0].endpoints[0].resources == []
+    assert LoadReport.model_validate(content).targets[0].endpoints[0].resources == []
 
 
 @pytest.mark.parametrize(
-    ("value", "unit", "told"),
+    ("value", "unit", "expected"),
     [(0.382, "fraction", "38 %"), (1.0, "cores", "1 core"), (2048.0, "bytes/s", "2.000 KiB/s"), (12.5, "/s", "12.5/s"),
      (None, "", "no data"), (4.0, "", "4")],
 )  # fmt: skip
-def test_amounts_have_their_units(value: float | None, unit: str, told: str) -> None:
-    assert amount(value, unit).replace("\N{NO-BREAK SPACE}", " ") == told
+def test_amounts_have_their_units(value: float | None, unit: str, expected: str) -> None:
+    assert amount(value, unit).replace("\N{NO-BREAK SPACE}", " ") == expected

@@ -70,8 +70,8 @@ def _run(page: str, folder: Path, browser: str = "new") -> dict[str, Any]:
     (folder / "page.js").write_text("".join(map(template_text, _SCRIPTS)), encoding="utf-8")
     command = [node, *(str(folder / name) for name in ("browser.js", "page.html", "page.js")), browser]
     subprocess.run(command, capture_output=True, timeout=120, check=True)
-    found: dict[str, Any] = json.loads((folder / "page.html.json").read_text(encoding="utf-8"))
-    return found
+    page_state: dict[str, Any] = json.loads((folder / "page.html.json").read_text(encoding="utf-8"))
+    return page_state
 
 
 def _assert_same_rows(spec: dict[str, Any], chart: Chart) -> None:
@@ -93,22 +93,22 @@ def test_points_that_stand_in_the_document_alone_are_drawn(tmp_path: Path) -> No
     for chart in charts:
         _assert_same_rows(drawn[chart.id], chart)
     packed = json.loads(unpacked(page, "chart-data"))["charts"]
-    assert all("from" in data["x"] for one in packed.values() for data in one["data"].values())
+    assert all("from" in data["x"] for packed_value in packed.values() for data in packed_value["data"].values())
 
 
 def test_points_of_a_sheet_are_drawn(tmp_path: Path) -> None:
-    made = report(target(endpoints=[endpoint("/block", 64, rate=False)]))
-    drawn = _run(document_of(made).html(), tmp_path)["drawn"]
-    charts = [block for block in load_document(made).blocks() if isinstance(block, Chart)]
+    load_report = report(target(endpoints=[endpoint("/block", 64, rate=False)]))
+    drawn = _run(document_of(load_report).html(), tmp_path)["drawn"]
+    charts = [block for block in load_document(load_report).blocks() if isinstance(block, Chart)]
     assert set(drawn) == {chart.id for chart in charts}
     for chart in charts:
         _assert_same_rows(drawn[chart.id], chart)
 
 
 def test_a_browser_that_cannot_unpack_says_so(tmp_path: Path) -> None:
-    told = _run(document_of(sample()).html(), tmp_path, "old")
-    assert told["drawn"] == {}
-    assert all(re.search("could not be drawn: this browser cannot decompress", text) for text in told["said"])
+    page_state = _run(document_of(sample()).html(), tmp_path, "old")
+    assert page_state["drawn"] == {}
+    assert all(re.search("could not be drawn: this browser cannot decompress", text) for text in page_state["said"])
 
 
 def test_what_a_long_page_folds_away_is_packed_and_put_in_its_place(
@@ -124,8 +124,8 @@ def test_what_a_long_page_folds_away_is_packed_and_put_in_its_place(
     assert body.findall(unfolded(packed)) == body.findall(short)
     shown = page_without_complaints(packed, tmp_path)
     whole = page_without_complaints(short, tmp_path)
-    for found in (r"<td", r'class="expand"', r'\bid="[^"]+-more"', r"<details", "<caption>"):
-        assert len(re.findall(found, shown)) == len(re.findall(found, whole))
+    for pattern in (r"<td", r'class="expand"', r'\bid="[^"]+-more"', r"<details", "<caption>"):
+        assert len(re.findall(pattern, shown)) == len(re.findall(pattern, whole))
 
 
 def test_a_browser_that_cannot_unpack_says_so_where_something_is_folded_away(
@@ -134,6 +134,6 @@ def test_a_browser_that_cannot_unpack_says_so_where_something_is_folded_away(
     monkeypatch.setattr(html, "_MOST_UNPACKED", 0)
     page = document_of(sample()).html()
     assert "<noscript>" in page
-    told = _run(page, tmp_path, "old")["folded"]
-    assert len(told) > 0
-    assert all(text.startswith("This could not be shown: this browser cannot decompress") for text in told)
+    page_state = _run(page, tmp_path, "old")["folded"]
+    assert len(page_state) > 0
+    assert all(text.startswith("This could not be shown: this browser cannot decompress") for text in page_state)

@@ -54,13 +54,16 @@ COST = ProfileCost(
 )
 
 
-def _comparison(*, asked: bool = False, worse: bool = False, profiled: bool = True) -> Comparison:
-    found = sample()
+def _comparison(*, is_asked: bool = False, worse: bool = False, profiled: bool = True) -> Comparison:
+    comparison = sample()
     outcome = Outcome.WORSE if worse else Outcome.EQUAL
-    judged = [one.model_copy(update={"outcome": outcome}) if one.gating else one for one in found.judgements]
+    judged = [
+        judgement.model_copy(update={"outcome": outcome}) if judgement.gating else judgement
+        for judgement in comparison.judgements
+    ]
     runs = {"baseline": ["run-7"], "candidate": ["run-8"]}
-    why = Profiled(runs=runs, changes=[CHANGE], costs=[COST], notes=["candidate: a note"], is_asked=asked)
-    return found.model_copy(update={"judgements": judged, "profiled": why if profiled else None})
+    why = Profiled(runs=runs, changes=[CHANGE], costs=[COST], notes=["candidate: a note"], is_asked=is_asked)
+    return comparison.model_copy(update={"judgements": judged, "profiled": why if profiled else None})
 
 
 def test_where_something_is_worse_the_function_is_named_in_every_medium() -> None:
@@ -79,7 +82,7 @@ def test_where_nothing_is_worse_only_the_profiles_existence_is_told_unless_someb
     passed = document_of(_comparison()).markdown().replace("\\", "")
     assert "Profiles of both sides are available: `--why` shows them (runs run-7 and run-8)." in passed
     assert "finalize" not in passed
-    assert "finalize" in document_of(_comparison(asked=True)).markdown()
+    assert "finalize" in document_of(_comparison(is_asked=True)).markdown()
     assert TITLE not in document_of(_comparison(profiled=False)).markdown()
 
 

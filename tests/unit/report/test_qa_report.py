@@ -47,9 +47,9 @@ def test_every_rendering_tells_verdict_notices_and_needs(
     text = _bare(renderings[name])
     assert "FAIL" in text
     assert report.second_opinion is not None
-    told = [report.sentence, *report.notices, report.second_opinion.in_words(), report.scenarios[2].sentence]
-    told += [row.version for row in report.rows]
-    for sentence in told:
+    texts = [report.sentence, *report.notices, report.second_opinion.in_words(), report.scenarios[2].sentence]
+    texts += [row.version for row in report.rows]
+    for sentence in texts:
         assert _bare(sentence) in text, sentence
 
 
@@ -89,7 +89,7 @@ def test_conditions_that_differ_between_sides_are_marked_and_explained(report: Q
 
 
 def _scenario(report: QaReport, scenario_id: str) -> QaScenario:
-    return next(one for one in report.scenarios if one.id == scenario_id)
+    return next(scenario for scenario in report.scenarios if scenario.id == scenario_id)
 
 
 def test_the_page_names_every_figure_file(report: QaReport) -> None:
@@ -124,11 +124,11 @@ def test_a_document_of_schema_1_is_read(report: QaReport) -> None:
     now = json.loads(report.model_dump_json())
     before = json.loads(report.model_dump_json())
     before["old_verdict"] = before.pop("second_opinion")
-    for one in before["scenarios"]:
-        one["old_rule"], one["saturation"] = one.pop("second_rule"), one.pop("swept")
-        if one["comparison"] is not None:
-            del one["comparison"]["followed"]
-            one["comparison"] |= {"tails": [], "stories": []}
+    for scenario in before["scenarios"]:
+        scenario["old_rule"], scenario["saturation"] = scenario.pop("second_rule"), scenario.pop("swept")
+        if scenario["comparison"] is not None:
+            del scenario["comparison"]["followed"]
+            scenario["comparison"] |= {"tails": [], "stories": []}
     assert json.loads(QaReport.model_validate(before).model_dump_json()) == now
 
 

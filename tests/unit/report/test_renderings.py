@@ -268,11 +268,11 @@ def test_what_the_profile_asked_for_is_no_incident(render: Callable[[Comparison]
 
 
 def test_a_change_that_means_nothing_is_quiet() -> None:
-    made = RowMaker(sample()).rows()
-    rows = {row.label: row for row in made if row.gating}
+    judged_rows = RowMaker(sample()).rows()
+    rows = {row.label: row for row in judged_rows if row.gating}
     assert rows["committed"].emphasis == "quiet"
     assert rows["tx latency p50"].emphasis == "better"
-    assert [row.emphasis for row in made if row.moved and not row.gating] == ["plain", "better"]
+    assert [row.emphasis for row in judged_rows if row.moved and not row.gating] == ["plain", "better"]
 
 
 def emptied() -> Comparison:
@@ -382,9 +382,9 @@ def test_a_side_without_samples_is_not_in_the_legend() -> None:
     comparison = sample()
     whole = comparison.charts[0]
     alone = whole.model_copy(update={"lines": [line for line in whole.lines if line.side == "candidate"]})
-    (both, one) = (sample_chart(chart, chart_context(chart, comparison)).series["side"] for chart in (whole, alone))
-    assert list(both.listed or []) == list(both.labels) == list(one.labels)
-    assert list(one.listed or []) == [comparison.candidate.label]
+    (both, series) = (sample_chart(chart, chart_context(chart, comparison)).series["side"] for chart in (whole, alone))
+    assert list(both.listed or []) == list(both.labels) == list(series.labels)
+    assert list(series.listed or []) == [comparison.candidate.label]
 
 
 def test_the_typst_fonts_have_every_sign_that_a_report_uses() -> None:
@@ -405,7 +405,9 @@ def test_worse_alone_is_not_called_worse_beside_an_undecided_verdict() -> None:
     """A red "worse" beside INCONCLUSIVE makes a reader distrust one of the two."""
     comparison = sample(Verdict.FAIL).model_copy(deep=True)
     index = next(
-        place for place, one in enumerate(comparison.judgements) if one.gating and one.outcome is Outcome.WORSE
+        place
+        for place, judgement in enumerate(comparison.judgements)
+        if judgement.gating and judgement.outcome is Outcome.WORSE
     )
     update = {"p_worse_adjusted": 0.08, "worse_level": 0.05}
     comparison.judgements[index] = comparison.judgements[index].model_copy(update=update)

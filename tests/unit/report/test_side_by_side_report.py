@@ -19,7 +19,7 @@ from tests.unit.compare.published_runs import run
 
 
 @pytest.fixture(scope="module")
-def made() -> SideBySide:
+def comparison() -> SideBySide:
     """One candidate like the baseline, and one that is far slower."""
     sides = [
         [run(version, number, factor=factor, seed=seed + number) for number in (1, 2)]
@@ -29,63 +29,69 @@ def made() -> SideBySide:
     return compare_side_by_side(sides, tool_version="test")
 
 
-def _table(made: SideBySide, title: str) -> Table:
+def _table(comparison: SideBySide, title: str) -> Table:
     return next(
-        block for block in side_by_side_document(made).blocks() if isinstance(block, Table) and block.title == title
+        block
+        for block in side_by_side_document(comparison).blocks()
+        if isinstance(block, Table) and block.title == title
     )
 
 
-def test_the_first_table_has_a_verdict_a_version(made: SideBySide) -> None:
+def test_the_first_table_has_a_verdict_a_version(comparison: SideBySide) -> None:
     """Who reads no further than this knows which of them may be released."""
-    rows = {row.cells[0].text: row.cells[1] for row in _table(made, "Verdict by version").rows}
+    rows = {row.cells[0].text: row.cells[1] for row in _table(comparison, "Verdict by version").rows}
     assert rows["1.2"].text == "FAIL"
     assert rows["1.2"].emphasis == "worse"
-    document = side_by_side_document(made)
+    document = side_by_side_document(comparison)
     assert (document.word, document.tone) == ("FAIL", "fail")
 
 
-def test_every_table_of_the_catalogue_has_each_version_with_its_change(made: SideBySide) -> None:
+def test_every_table_of_the_catalogue_has_each_version_with_its_change(comparison: SideBySide) -> None:
     """Value, change, interval and outcome of every candidate stand in one row with the baseline's value."""
-    spreading = _table(made, "Spreading")
+    spreading = _table(comparison, "Spreading")
     assert [column.group for column in spreading.columns] == ["", "", *["1.1"] * 4, *["1.2"] * 4]
     row = next(row for row in spreading.rows if row.cells[0].text.startswith("Spread"))
     assert row.cells[9].text == "worse"
     assert float(row.cells[7].text.replace("+", "")) == pytest.approx(100.0, abs=8.0)
-    assert [block.title for block in side_by_side_document(made).blocks() if isinstance(block, Table)].count(
+    assert [block.title for block in side_by_side_document(comparison).blocks() if isinstance(block, Table)].count(
         "Spreading"
     ) == 1
-    assert _table(made, "Resource Usage").rows
+    assert _table(comparison, "Resource Usage").rows
 
 
-def test_all_values_of_a_row_have_one_unit(made: SideBySide) -> None:
+def test_all_values_of_a_row_have_one_unit(comparison: SideBySide) -> None:
     """0.9 s beside 900 ms would be read as a change."""
-    row = next(row for row in _table(made, "Spreading").rows if row.cells[0].text.startswith("Spread"))
+    row = next(row for row in _table(comparison, "Spreading").rows if row.cells[0].text.startswith("Spread"))
     assert row.cells[0].text == "Spread, s"
     assert float(row.cells[6].text) == pytest.approx(2.0 * float(row.cells[1].text), rel=0.1)
 
 
-def test_charts_hold_all_versions_and_the_manifest_and_the_incidents_are_told(made: SideBySide) -> None:
+def test_charts_hold_all_versions_and_the_manifest_and_the_incidents_are_told(comparison: SideBySide) -> None:
     """What happened during a run is part of what its figures mean."""
-    blocks = side_by_side_document(made).blocks()
+    blocks = side_by_side_document(comparison).blocks()
     figure = next(block for block in blocks if isinstance(block, Chart))
     assert set(figure.column("side", "pooled")) == {"1.0", "1.1", "1.2"}
     assert len(paper_charts(figure)) == 1
-    assert next(row.cells[0].text for row in _table(made, "Overall run parameters").rows) == "Identifier"
-    assert "a host restarted" in document_of(made).markdown()
+    assert next(row.cells[0].text for row in _table(comparison, "Overall run parameters").rows) == "Identifier"
+    assert "a host restarted" in document_of(comparison).markdown()
 
 
-def test_every_rendering_tells_the_verdict_and_the_change(made: SideBySide) -> None:
+def test_every_rendering_tells_the_verdict_and_the_change(comparison: SideBySide) -> None:
     """The same on a terminal, in a browser, in a pull request and on paper."""
     console = Console(width=100)
     with console.capture() as captured:
-        document_of(made).print(console)
+        document_of(comparison).print(console)
     texts = [
         captured.get(),
-        document_of(made).markdown(),
-        re.sub(r"<script.*?</script>", "", document_of(made).html(), flags=re.S),
+        document_of(comparison).markdown(),
+        re.sub(r"<script.*?</script>", "", document_of(comparison).html(), flags=re.S),
     ]
-    change = next(row for row in _table(made, "Spreading").rows if row.cells[0].text.startswith("Spread")).cells[7].text
+    change = (
+        next(row for row in _table(comparison, "Spreading").rows if row.cells[0].text.startswith("Spread"))
+        .cells[7]
+        .text
+    )
     for text in texts:
         assert "1.2 fails; 1.1" in text.replace("\\", "").replace("\xa0", " ")
         assert change in text
-    assert document_of(made).pdf() == document_of(made).pdf()
+    assert document_of(comparison).pdf() == document_of(comparison).pdf()

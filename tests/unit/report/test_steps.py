@@ -26,6 +26,6 @@ def test_a_long_list_becomes_its_steps() -> None:
 
 
 def test_what_steps_could_not_give_back_stays() -> None:
-    for kept in ("-0.0", "9007199254740993.5", "1e-07", "null"):
-        text = f"[{kept},0.25,0.5,0.75,1.0,1.25,1.5,1.75,2.0]"
+    for number in ("-0.0", "9007199254740993.5", "1e-07", "null"):
+        text = f"[{number},0.25,0.5,0.75,1.0,1.25,1.5,1.75,2.0]"
         assert in_steps(text) == text.encode() + b"\0"

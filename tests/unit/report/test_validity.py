@@ -12,14 +12,14 @@ from tests.unit.report.samples import sample
 
 def _warned(*of_each: list[str]) -> list[str]:
     """What the page says when the six runs, those of the baseline first, have these warnings."""
-    made: Comparison = sample()
+    warned: Comparison = sample()
     sides, rest = [], list(of_each)
-    for side in (made.baseline, made.candidate):
+    for side in (warned.baseline, warned.candidate):
         runs = [run.model_copy(update={"warnings": rest.pop(0)}) for run in side.runs]
         sides.append(side.model_copy(update={"runs": runs}))
-    told = made.model_copy(update={"baseline": sides[0], "candidate": sides[1]})
-    without = {item.text for item in concerns(told, warnings=False)}
-    return [item.text for item in concerns(told, warnings=True) if item.text not in without]
+    comparison = warned.model_copy(update={"baseline": sides[0], "candidate": sides[1]})
+    without = {item.text for item in concerns(comparison, warnings=False)}
+    return [item.text for item in concerns(comparison, warnings=True) if item.text not in without]
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,6 @@ def _warned(*of_each: list[str]) -> list[str]:
 )
 def test_what_several_runs_say_alike_is_said_once(of_each: list[list[str]], said: list[str]) -> None:
     """Six runs of a relay's log repeated the same sentences eighteen times before the first figure."""
-    made = sample()
-    names = [run.run_id for side in (made.baseline, made.candidate) for run in side.runs]
+    comparison = sample()
+    names = [run.run_id for side in (comparison.baseline, comparison.candidate) for run in side.runs]
     assert _warned(*of_each) == [text.format(*names) for text in said]

@@ -54,10 +54,10 @@ def served(store: Path, *options: str, **environment: str) -> Iterator[Served]:
             wait_until(
                 lambda: process.poll() is not None or _START.search(path.read_text()), "the server's address", 60
             )
-            found = _START.search(path.read_text())
-            assert found is not None, path.read_text()
-            with httpx.Client(base_url=f"http://127.0.0.1:{found['port']}", timeout=60) as client:
-                yield Served(process, int(found["port"]), found["token"] or "", client, path)
+            match = _START.search(path.read_text())
+            assert match is not None, path.read_text()
+            with httpx.Client(base_url=f"http://127.0.0.1:{match['port']}", timeout=60) as client:
+                yield Served(process, int(match["port"]), match["token"] or "", client, path)
             process.terminate()
             assert process.wait(20) is not None
         finally:

@@ -41,14 +41,14 @@ def filled(
     """A store of so many runs, oldest first; of each workload one metric's level changes once. Their names."""
     base, drawn = run("v1.0.0", seconds=20, drawn=charts), random.Random(seed)
     summaries = [summary.model_dump(mode="json") for summary in base.summaries().values()]
-    store, made = Store(root), []
+    store, run_ids = Store(root), []
     for release in range(releases):
         for profile in PROFILES[:profiles]:
             for repetition in range(1, repetitions + 1):
                 manifest = _manifest(base, release, profile, repetition)
                 own = list(_figures(summaries, drawn, grown=release >= GROWS_FROM * releases))
-                made.append(_seal(store, base, manifest, own, steps=steps))
-    return made
+                run_ids.append(_seal(store, base, manifest, own, steps=steps))
+    return run_ids
 
 
 def _manifest(base: SyntheticRun, release: int, profile: str, repetition: int) -> Manifest:

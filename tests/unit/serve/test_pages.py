@@ -37,8 +37,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(store: Path) -> Iterator[Served]:
-    with served(store) as one:
-        yield one
+    with served(store) as served_store:
+        yield served_store
 
 
 def _runs(store: Path, version: str) -> list[str]:
@@ -71,8 +71,10 @@ def test_home_has_a_card_for_each_workload_with_the_verdict_of_its_newest_releas
 
 
 def test_a_card_says_what_the_command_says(server: Served, store: Path) -> None:
-    (card,) = [one for one in server.client.get("/", params={"as": "json"}).json()["cards"] if "demo" in one["profile"]]
-    sides = [[one for one in _runs(store, version) if "demo" in one] for version in ("v1.10.0", "v1.11.0")]
+    (card,) = [
+        card for card in server.client.get("/", params={"as": "json"}).json()["cards"] if "demo" in card["profile"]
+    ]
+    sides = [[run_id for run_id in _runs(store, version) if "demo" in run_id] for version in ("v1.10.0", "v1.11.0")]
     assert card["sentence"] == cm.compare(*sides, store=store).sentence
 
 
@@ -91,14 +93,14 @@ def test_facets_and_words_leave_the_runs_that_fit(server: Served) -> None:
 
 
 def test_runs_are_compared_as_the_library_compares_them(server: Served, store: Path) -> None:
-    sides = [[one for one in _runs(store, version) if "demo" in one] for version in ("v1.2.0", "v1.11.0")]
+    sides = [[run_id for run_id in _runs(store, version) if "demo" in run_id] for version in ("v1.2.0", "v1.11.0")]
     chosen = [run for side in sides for run in side]
     page = _page(server, "/compare", run=chosen)
     document = cm.compare(*sides, store=store)
     assert document.sentence in page
     assert document.digest in page
-    asked = {"side": [" ".join(side) for side in sides]}
-    shown = server.client.get("/compare", params={**asked, "as": "json"})
+    parameters = {"side": [" ".join(side) for side in sides]}
+    shown = server.client.get("/compare", params={**parameters, "as": "json"})
     assert shown.json() == json.loads(document.json)
     three = _page(server, "/compare", side=["v1.2.0", "v1.3.0", "v1.4.0"])
     assert all(version in three for version in ("v1.2.0", "v1.3.0", "v1.4.0"))
@@ -173,12 +175,12 @@ def test_a_page_needs_no_script_and_its_policy_allows_what_is_in_it_alone(server
 
 
 def test_a_block_is_followed_as_the_command_follows_it(tmp_path: Path) -> None:
-    made = sealed(Store(tmp_path), Lives(6, 8).fill())
+    run = sealed(Store(tmp_path), Lives(6, 8).fill())
     with served(tmp_path) as server:
-        assert 'action="/follow"' in _page(server, f"/runs/{made.run_id}")
-        shown = _page(server, "/follow", run=made.run_id, trail="block", key="3")
-        assert cm.block(made.run_id, 3, store=tmp_path).sentence in shown
-        assert server.client.get("/follow", params={"run": made.run_id, "key": "no such"}).status_code == 404
+        assert 'action="/follow"' in _page(server, f"/runs/{run.run_id}")
+        shown = _page(server, "/follow", run=run.run_id, trail="block", key="3")
+        assert cm.block(run.run_id, 3, store=tmp_path).sentence in shown
+        assert server.client.get("/follow", params={"run": run.run_id, "key": "no such"}).status_code == 404
 
 
 def test_a_blocks_log_lines_are_opened_from_a_folder_that_was_named_and_no_other_line_of_it(tmp_path: Path) -> None:
@@ -196,11 +198,11 @@ def test_a_blocks_log_lines_are_opened_from_a_folder_that_was_named_and_no_other
 
 
 def test_a_run_that_cannot_be_modelled_is_offered_with_the_reason_and_no_link(tmp_path: Path) -> None:
-    made = sealed(Store(tmp_path), Lives(6, 8).fill())
+    run = sealed(Store(tmp_path), Lives(6, 8).fill())
     with served(tmp_path) as server:
         shown = _page(server, "/what-if")
-        assert f"/what-if?source={made.run_id}" not in shown
-        assert re.search(rf"{made.run_id}.*has no value of .*, which the model needs", shown, re.DOTALL)
+        assert f"/what-if?source={run.run_id}" not in shown
+        assert re.search(rf"{run.run_id}.*has no value of .*, which the model needs", shown, re.DOTALL)
         assert "/what-if?source=cardano%2Fvalue" in shown
 
 
@@ -302,11 +304,11 @@ def test_every_figure_leads_to_how_it_was_computed(server: Served, store: Path) 
     anchors: dict[str, set[str]] = {}
     entries: set[str] = set()
     for address, least in figures.items():
-        found = set(re.findall(r'href="(/metrics/cometbft/[^"]+)"', server.client.get(address).text))
-        assert len(found) >= least, address
+        addresses = set(re.findall(r'href="(/metrics/cometbft/[^"]+)"', server.client.get(address).text))
+        assert len(addresses) >= least, address
         # Each page takes a second: of all that are linked, those of every sixth figure and of two that all kinds show.
-        links = sorted(map(unescape, found))
-        for link in {*links[::6], *(one for one in links if re.search(r"/(tx_latency_s|block_interval_s)\b", one))}:
+        links = sorted(map(unescape, addresses))
+        for link in {*links[::6], *(link for link in links if re.search(r"/(tx_latency_s|block_interval_s)\b", link))}:
             page, _, anchor = link.partition("#")
             metric = page.removeprefix("/metrics/cometbft/").partition("?")[0]
             if page not in anchors:

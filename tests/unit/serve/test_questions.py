@@ -35,8 +35,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(store: Path) -> Iterator[Served]:
-    with served(store) as one:
-        yield one
+    with served(store) as served_store:
+        yield served_store
 
 
 def _page(server: Served, address: str, **query: str | list[str]) -> str:
@@ -51,7 +51,7 @@ def test_every_metric_stands_against_every_side_and_the_relevant_ones_can_be_lef
     page = _page(server, "/compare", side=SIDES)
     assert page.count("<tbody data-relevance=") == len(judged)
     few = _page(server, "/compare", side=SIDES, relevance="99")
-    assert few.count("<tbody data-relevance=") == sum(one["gating"] for one in judged)
+    assert few.count("<tbody data-relevance=") == sum(judgement["gating"] for judgement in judged)
 
 
 def test_no_link_of_a_tab_leads_nowhere(server: Served) -> None:
@@ -164,9 +164,9 @@ def test_what_is_shown_of_a_run_is_not_sealed_into_it(tmp_path: Path) -> None:
 
 
 def test_a_models_network_is_changed_by_sliders(server: Served) -> None:
-    asked = {"source": "cardano/value", "rtt": "20"}
-    assert 'type="range" name="rtt"' in _page(server, "/what-if", **asked)
-    shown = server.client.get("/what-if", params={**asked, "as": "json"}).json()
+    parameters = {"source": "cardano/value", "rtt": "20"}
+    assert 'type="range" name="rtt"' in _page(server, "/what-if", **parameters)
+    shown = server.client.get("/what-if", params={**parameters, "as": "json"}).json()
     assert len(shown["scenarios"]) == 2
     neutral = server.client.get("/what-if", params={"source": "cardano/value", "rtt": "0", "as": "json"}).json()
     assert len(neutral["scenarios"]) == 1
@@ -179,14 +179,14 @@ def test_a_long_series_is_shown_at_the_level_of_detail_that_fits(store: Path, se
     population = run.catalogue.population(run.catalogue.metric("tx_latency_s").population)
     time = str(population.time_key)
     samples = run.sealed.samples(population.id).select(time, "tx_latency_s").drop_nulls()
-    asked = {"run": run.id, "metric": "tx_latency_s", "as": "json"}
-    whole = server.client.get("/series", params=asked).json()
+    parameters = {"run": run.id, "metric": "tx_latency_s", "as": "json"}
+    whole = server.client.get("/series", params=parameters).json()
     assert len(whole["n"]) <= 600 < samples.height == whole["samples"] == sum(whole["n"])
     assert max(whole["high"]) == samples["tx_latency_s"].max()
     assert min(whole["low"]) == samples["tx_latency_s"].min()
     begin, end = whole["time_s"][100], whole["time_s"][110]
-    closer = server.client.get("/series", params={**asked, "from": begin, "to": end}).json()
+    closer = server.client.get("/series", params={**parameters, "from": begin, "to": end}).json()
     assert closer["samples"] == samples.filter(samples[time].is_between(begin, end)).height
     assert "<img" in _page(server, "/series", run=run.id, metric="tx_latency_s")
-    assert server.client.get("/series", params={**asked, "from": 1e9}).status_code == 404
-    assert server.client.get("/series", params={**asked, "metric": "no"}).status_code == 404
+    assert server.client.get("/series", params={**parameters, "from": 1e9}).status_code == 404
+    assert server.client.get("/series", params={**parameters, "metric": "no"}).status_code == 404

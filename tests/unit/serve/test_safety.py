@@ -31,8 +31,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(store: Path) -> Iterator[Served]:
-    with served(store) as one:
-        yield one
+    with served(store) as served_store:
+        yield served_store
 
 
 def _asked(server: Served, target: str, host: str = "localhost", method: str = "GET", more: str = "") -> bytes:
@@ -119,8 +119,8 @@ def test_a_note_is_written_by_the_servers_own_form_alone(tmp_path: Path) -> None
         assert cm.notes(tmp_path).annotations == []
         assert server.client.post("/notes", data={"text": "a" * 100_000}, headers=own).status_code == 400
         assert server.client.post("/notes", data=form, headers=own).status_code == 303
-        (found,) = cm.notes(tmp_path).annotations
-        assert (found.version, found.text) == ("v1.0.0", "<b>the clock was late</b>")
+        (annotation,) = cm.notes(tmp_path).annotations
+        assert (annotation.version, annotation.text) == ("v1.0.0", "<b>the clock was late</b>")
         wait_until(lambda: "&lt;b&gt;the clock was late" in server.client.get(f"/runs/{run}").text, "the note", 20)
 
 
@@ -131,8 +131,8 @@ def test_slow_and_many_clients_hold_up_nobody(store: Path) -> None:
         server.client.get("/")
         before = process.num_fds()
         slow = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(200)]
-        for one in slow:
-            one.sendall(b"GET / HTTP/1.1\r\nHost: local")
+        for listener in slow:
+            listener.sendall(b"GET / HTTP/1.1\r\nHost: local")
         statuses: list[int] = []
         readers = [
             threading.Thread(target=lambda: statuses.append(server.client.get("/runs").status_code)) for _ in range(20)
@@ -143,8 +143,8 @@ def test_slow_and_many_clients_hold_up_nobody(store: Path) -> None:
             reader.join(30)
         assert statuses == [200] * 20
         wait_until(lambda: process.num_fds() <= before + 25, "the slow connections' end", 40)
-        for one in slow:
-            one.close()
+        for listener in slow:
+            listener.close()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -66,8 +66,8 @@ def test_weighted_centiles_are_those_of_the_repeated_values(rows: int, n: int, m
     values = np.sort(rng.normal(size=n))
     weights = rng.integers(0, most, size=(rows, n), dtype=np.int32)
     weights[rng.random(rows) < 0.2] = 0
-    found = resampled_centiles(weights, values, [0.0, 0.5, 0.9, 1.0])
-    for own, counts in zip(found, weights, strict=True):
+    centiles = resampled_centiles(weights, values, [0.0, 0.5, 0.9, 1.0])
+    for own, counts in zip(centiles, weights, strict=True):
         repeated = np.repeat(values, counts)
         if len(repeated) == 0:
             assert np.isnan(own).all()
@@ -119,7 +119,7 @@ def test_standard_errors_agree_with_arch(rho: float, fraction: float | None) -> 
 
 def test_the_mean_of_a_correlated_series_has_its_long_run_standard_error() -> None:
     rho, n = 0.7, 4000
-    found = []
+    errors = []
     for seed in range(12):
         values = autoregressive(n, rho, seed)
         length = optimal_block_length(values)
@@ -127,8 +127,8 @@ def test_the_mean_of_a_correlated_series_has_its_long_run_standard_error() -> No
             resampled_means(w.astype(float), values, np.ones(n))
             for w in multiplicities(generator(seed), n, length, 400)
         ]
-        found.append(standard_error(np.concatenate(means)) or 0.0)
-    assert np.mean(found) == pytest.approx(1.0 / (1.0 - rho) / np.sqrt(n), rel=0.1)
+        errors.append(standard_error(np.concatenate(means)) or 0.0)
+    assert np.mean(errors) == pytest.approx(1.0 / (1.0 - rho) / np.sqrt(n), rel=0.1)
 
 
 def test_the_standard_error_ignores_resamples_without_a_value() -> None:

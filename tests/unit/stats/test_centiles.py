@@ -48,9 +48,9 @@ def test_a_centile_is_estimable_when_a_sample_is_expected_on_either_side(n: int,
 
 @given(st.lists(finite_floats, min_size=1, max_size=300), st.sampled_from(STANDARD_CENTILES))
 def test_a_centile_is_an_element_with_no_more_than_its_share_below(values: list[float], fraction: float) -> None:
-    found = centile(np.sort(values), fraction)
-    assert found in values
-    assert sum(value < found for value in values) <= len(values) * fraction + 1e-6
+    centile_found = centile(np.sort(values), fraction)
+    assert centile_found in values
+    assert sum(value < centile_found for value in values) <= len(values) * fraction + 1e-6
 
 
 def test_p99_of_ten_samples_is_not_estimable() -> None:
@@ -74,37 +74,40 @@ def test_names_of_statistics_are_exact_fractions() -> None:
 
 @given(st.lists(finite_floats, min_size=2, max_size=200), st.integers(0, 5))
 def test_a_distribution_agrees_with_numpy(values: list[float], n_null: int) -> None:
-    found = distribution([*values, float("nan")], n_null)
-    assert found is not None
-    assert (found.n, found.n_null) == (len(values), n_null + 1)
-    assert found.mean == pytest.approx(np.mean(values), abs=1e-3, rel=1e-9)
-    assert found.sd == pytest.approx(np.std(values, ddof=1), abs=1e-3, rel=1e-6)
-    assert (found.min, found.max) == (min(values), max(values))
-    assert [fraction for fraction, _ in found.centiles] == list(STANDARD_CENTILES)
+    bars = distribution([*values, float("nan")], n_null)
+    assert bars is not None
+    assert (bars.n, bars.n_null) == (len(values), n_null + 1)
+    assert bars.mean == pytest.approx(np.mean(values), abs=1e-3, rel=1e-9)
+    assert bars.sd == pytest.approx(np.std(values, ddof=1), abs=1e-3, rel=1e-6)
+    assert (bars.min, bars.max) == (min(values), max(values))
+    assert [fraction for fraction, _ in bars.centiles] == list(STANDARD_CENTILES)
 
 
 def test_a_distribution_of_one_sample_has_no_spread_and_of_none_is_none() -> None:
-    one = distribution([3.5])
-    assert one is not None
-    assert (one.mean, one.sd, one.min, one.max) == (3.5, None, 3.5, 3.5)
-    assert dict(one.centiles)[0.5] is None
+    bars = distribution([3.5])
+    assert bars is not None
+    assert (bars.mean, bars.sd, bars.min, bars.max) == (3.5, None, 3.5, 3.5)
+    assert dict(bars.centiles)[0.5] is None
     assert distribution([float("nan"), float("inf")]) is None
 
 
 @given(st.lists(st.integers(1, 5000), min_size=1, max_size=5), st.lists(st.sampled_from(STANDARD_CENTILES), min_size=1))
 def test_many_centiles_at_once_are_those_one_by_one(sizes: list[int], fractions: list[float]) -> None:
-    found = centile_indices(np.array([0, *sizes]), np.array(fractions))
-    assert found.tolist() == [[-1] * len(fractions), *([centile_index(n, one) for one in fractions] for n in sizes)]
+    indices = centile_indices(np.array([0, *sizes]), np.array(fractions))
+    assert indices.tolist() == [
+        [-1] * len(fractions),
+        *([centile_index(n, fraction) for fraction in fractions] for n in sizes),
+    ]
     values = np.sqrt(np.arange(float(sizes[0])))
-    assert centiles(values, np.array(fractions)).tolist() == [centile(values, one) for one in fractions]
+    assert centiles(values, np.array(fractions)).tolist() == [centile(values, fraction) for fraction in fractions]
 
 
 def test_a_distribution_by_hand() -> None:
     """2, 4, 4, 6 in any order: a mean of 4 and squares of 8 over 3; what is not finite counts as missing."""
-    found = distribution([6.0, math.inf, 4.0, 2.0, math.nan, 4.0], fractions=(0.25, 0.5))
-    assert found is not None
-    assert (found.n, found.n_null, found.mean, found.sd) == (4, 2, 4.0, math.sqrt(8.0 / 3.0))
-    assert (found.min, found.max, found.centiles) == (2.0, 6.0, [(0.25, 4.0), (0.5, 4.0)])
+    bars = distribution([6.0, math.inf, 4.0, 2.0, math.nan, 4.0], fractions=(0.25, 0.5))
+    assert bars is not None
+    assert (bars.n, bars.n_null, bars.mean, bars.sd) == (4, 2, 4.0, math.sqrt(8.0 / 3.0))
+    assert (bars.min, bars.max, bars.centiles) == (2.0, 6.0, [(0.25, 4.0), (0.5, 4.0)])
     whole = distribution([3, 1])
     assert whole is not None
     assert (whole.n, whole.n_null, whole.mean) == (2, 0, 2.0)
@@ -113,15 +116,15 @@ def test_a_distribution_by_hand() -> None:
 
 
 def test_a_mean_of_its_own_leaves_the_deviations_from_the_plain_one() -> None:
-    found = distribution_of_sorted(np.array([2.0, 4.0]), 3, mean=2.5)
-    assert found is not None
-    assert (found.n_null, found.mean, found.sd) == (3, 2.5, math.sqrt(2.0))
+    bars = distribution_of_sorted(np.array([2.0, 4.0]), 3, mean=2.5)
+    assert bars is not None
+    assert (bars.n_null, bars.mean, bars.sd) == (3, 2.5, math.sqrt(2.0))
     assert distribution_of_sorted(np.empty(0), 3) is None
 
 
 @pytest.mark.parametrize("value", [0.1, 1e-300, 1e300 / 3])
 def test_equal_values_have_their_mean_to_the_last_digit(value: float) -> None:
     """Their sum over their number may be rounded past them, and a mean above the maximum makes readers doubt it all."""
-    found = distribution([value] * 3)
-    assert found is not None
-    assert (found.mean, found.sd) == (value, 0.0)
+    bars = distribution([value] * 3)
+    assert bars is not None
+    assert (bars.mean, bars.sd) == (value, 0.0)

@@ -60,10 +60,10 @@ def test_chances_are_those_of_direct_integration() -> None:
 
 
 def test_revisions_that_no_run_tells_apart_are_equally_likely() -> None:
-    found = chances(_made(5, 0.05, [0, 8, 8, 0, 4, 0, 6, 8]), LAST)
-    assert found.sum() == pytest.approx(1.0)
-    assert found[4] == found[5]
-    assert found[4] + found[5] > 0.95
+    probabilities = chances(_made(5, 0.05, [0, 8, 8, 0, 4, 0, 6, 8]), LAST)
+    assert probabilities.sum() == pytest.approx(1.0)
+    assert probabilities[4] == probabilities[5]
+    assert probabilities[4] + probabilities[5] > 0.95
 
 
 def test_a_machine_that_slows_down_between_visits_moves_no_answer() -> None:
@@ -86,31 +86,31 @@ def test_the_archive_makes_few_runs_tell_more() -> None:
 
 def test_shares_of_failing_runs_have_their_beta_weights() -> None:
     """Good: 0 of 2 fail; bad: 2 of 2; the middle one did not fail: by Jeffreys' prior."""
-    found = chances_of_failing(np.array([0, 0, 2, 2, 1]), np.array([0.0, 0.0, 1.0, 1.0, 0.0]), 2)
+    probabilities = chances_of_failing(np.array([0, 0, 2, 2, 1]), np.array([0.0, 0.0, 1.0, 1.0, 0.0]), 2)
 
     def share(failed: int, runs: int) -> float:
         return math.gamma(failed + 0.5) * math.gamma(runs - failed + 0.5) / math.gamma(runs + 1)
 
     weights = np.array([share(0, 2) * share(2, 3), share(0, 3) * share(2, 2)])
-    assert found == pytest.approx(weights / weights.sum())
+    assert probabilities == pytest.approx(weights / weights.sum())
 
 
 def test_equal_programs_leave_no_change_between_them() -> None:
     seen = _made(5, 0.05, [0, 8, 8, 0])
-    found = SearchedRevisions(LAST, equal=((2, 4),)).chances(seen)
-    assert found[2:4].tolist() == [0.0, 0.0]
-    assert found.sum() == pytest.approx(1.0)
+    probabilities = SearchedRevisions(LAST, equal=((2, 4),)).chances(seen)
+    assert probabilities[2:4].tolist() == [0.0, 0.0]
+    assert probabilities.sum() == pytest.approx(1.0)
 
 
 def test_revisions_that_cannot_be_measured_are_answered_as_one_stretch() -> None:
     row = SearchedRevisions(LAST, frozenset({4, 5}))
-    found = np.array([0.0, 0.0, 0.01, 0.33, 0.33, 0.33, 0.0, 0.0])
-    for one in (row.answer(found), row.likely(found)):
-        assert one is not None
-        assert (one.before, one.at) == (3, 6)
-        assert one.chance == pytest.approx(0.99)
-    assert SearchedRevisions(LAST).answer(found) is None
-    assert SearchedRevisions(LAST).likely(found).before == 3
+    probabilities = np.array([0.0, 0.0, 0.01, 0.33, 0.33, 0.33, 0.0, 0.0])
+    for stretch in (row.answer(probabilities), row.likely(probabilities)):
+        assert stretch is not None
+        assert (stretch.before, stretch.at) == (3, 6)
+        assert stretch.chance == pytest.approx(0.99)
+    assert SearchedRevisions(LAST).answer(probabilities) is None
+    assert SearchedRevisions(LAST).likely(probabilities).before == 3
     nothing = SearchedRevisions(2, frozenset({1}))
     assert nothing.turn(np.array([0.5, 0.5]), [0, 0, 2, 2]) is None
     assert nothing.answer(np.array([0.5, 0.5])) == Stretch(0, 2, 1.0)
@@ -162,9 +162,9 @@ def test_runs_without_any_noise_decide_at_once() -> None:
 )
 def test_a_search_is_wrong_no_more_often_than_it_says(noise: float, effect: float, way: str) -> None:
     """Forty revisions, two of which do not build; the benchmark makes many more searches."""
-    made = [bench.searched(seed, noise, effect, way) for seed in range(40)]
-    wrong = sum(one.is_right is False for one in made)
-    assert wrong / len(made) <= ERROR + 2.0 * math.sqrt(ERROR * (1 - ERROR) / len(made))
-    assert all(one.is_right is not None for one in made)
-    assert np.mean([one.runs for one in made]) < 45
-    assert np.mean([one.built for one in made]) < 10
+    searches_found = [bench.searched(seed, noise, effect, way) for seed in range(40)]
+    wrong = sum(search.is_right is False for search in searches_found)
+    assert wrong / len(searches_found) <= ERROR + 2.0 * math.sqrt(ERROR * (1 - ERROR) / len(searches_found))
+    assert all(search.is_right is not None for search in searches_found)
+    assert np.mean([search.runs for search in searches_found]) < 45
+    assert np.mean([search.built for search in searches_found]) < 10

@@ -18,8 +18,8 @@ def _found(series: FloatArray, seed: int = 0) -> list[ChangePoint]:
     return change_points(series.tolist(), permutations=PERMUTATIONS, seed=seed)
 
 
-def _alarms(made: list[FloatArray]) -> int:
-    return sum(bool(_found(series, seed)) for seed, series in enumerate(made))
+def _alarms(all_series: list[FloatArray]) -> int:
+    return sum(bool(_found(series, seed)) for seed, series in enumerate(all_series))
 
 
 def _within(count: int, share: float) -> bool:
@@ -31,13 +31,13 @@ def _within(count: int, share: float) -> bool:
 @pytest.mark.parametrize("kind", ["normal", "heavy tails", "an outlier", "few values"])
 def test_where_nothing_changes_no_more_than_five_in_a_hundred_series_have_a_change(length: int, kind: str) -> None:
     random = np.random.default_rng(length)
-    made = []
+    all_series = []
     for _ in range(SERIES):
         series = random.standard_t(2, length) if kind == "heavy tails" else random.normal(0.0, 1.0, length)
         if kind == "an outlier":
             series[random.integers(length)] += 20.0
-        made.append(np.round(series) if kind == "few values" else series)
-    assert _within(_alarms(made), 0.05)
+        all_series.append(np.round(series) if kind == "few values" else series)
+    assert _within(_alarms(all_series), 0.05)
 
 
 @pytest.mark.parametrize(("first", "second"), [(12, 8), (20, 4), (4, 20)])
@@ -68,10 +68,10 @@ def test_two_steps_are_told_apart() -> None:
 def test_a_drift_is_found_that_no_two_neighbours_show() -> None:
     """Twenty-four releases, each a fifth of the noise above the one before."""
     random = np.random.default_rng(5)
-    made = [_found(0.2 * np.arange(24) + random.normal(0.0, 1.0, 24), seed) for seed in range(100)]
-    assert sum(bool(found) for found in made) >= 95
-    assert np.mean([found[0].is_gradual for found in made if found]) > 0.7
-    assert all(found[0].change > 0.0 for found in made if found)
+    points_per_series = [_found(0.2 * np.arange(24) + random.normal(0.0, 1.0, 24), seed) for seed in range(100)]
+    assert sum(bool(points) for points in points_per_series) >= 95
+    assert np.mean([points[0].is_gradual for points in points_per_series if points]) > 0.7
+    assert all(points[0].change > 0.0 for points in points_per_series if points)
 
 
 def test_an_outlier_beside_a_step_changes_neither_its_place_nor_much_of_its_size() -> None:
@@ -96,16 +96,16 @@ def test_another_set_up_is_no_change_and_hides_none() -> None:
     shift=st.sampled_from([-4096.0, 0.0, 64.0]),
 )
 def test_units_do_not_matter_and_every_change_is_described(series: list[float], scale: float, shift: float) -> None:
-    found = change_points(series, permutations=19)
+    points = change_points(series, permutations=19)
     other = change_points([value * scale + shift for value in series], permutations=19)
-    assert [(one.index, one.p_value) for one in found] == [(one.index, one.p_value) for one in other]
-    for one, same in zip(found, other, strict=True):
-        assert 2 <= one.index <= len(series) - 2
-        assert 0.05 <= one.p_value <= 0.05
-        assert same.change == pytest.approx(one.change * scale)
-        assert one.low is not None
-        assert one.high is not None
-        assert one.low <= one.change <= one.high
+    assert [(point.index, point.p_value) for point in points] == [(point.index, point.p_value) for point in other]
+    for point, same in zip(points, other, strict=True):
+        assert 2 <= point.index <= len(series) - 2
+        assert 0.05 <= point.p_value <= 0.05
+        assert same.change == pytest.approx(point.change * scale)
+        assert point.low is not None
+        assert point.high is not None
+        assert point.low <= point.change <= point.high
 
 
 def test_the_same_seed_gives_the_same() -> None:

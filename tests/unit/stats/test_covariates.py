@@ -22,30 +22,30 @@ def test_what_the_network_did_is_not_taken_for_the_release() -> None:
     """The later run met headers that were later by one: unadjusted it would be slower by half."""
     values, groups, covariates, clusters = _sides(np.random.default_rng(1), effect=0.0, shift=1.0)
     raw = values[groups == 1].mean() - values[groups == 0].mean()
-    found = adjusted_means(values, groups, covariates, clusters)
-    assert found is not None
+    means = adjusted_means(values, groups, covariates, clusters)
+    assert means is not None
     assert raw == pytest.approx(0.5, abs=0.1)
-    assert found.means[1] - found.means[0] == pytest.approx(0.0, abs=0.12)
+    assert means.means[1] - means.means[0] == pytest.approx(0.0, abs=0.12)
 
 
 def test_errors_cover_as_often_as_they_say_though_blocks_depend_on_each_other() -> None:
     rng = np.random.default_rng(2)
     inside = 0
     for _ in range(300):
-        found = adjusted_means(*_sides(rng, effect=0.2, shift=0.5))
-        assert found is not None
+        means = adjusted_means(*_sides(rng, effect=0.2, shift=0.5))
+        assert means is not None
         weights = np.array([-1.0, 1.0])
-        error = np.sqrt(weights @ found.covariance @ weights)
-        inside += abs(weights @ found.means - 0.2) < 1.645 * error
+        error = np.sqrt(weights @ means.covariance @ weights)
+        inside += abs(weights @ means.means - 0.2) < 1.645 * error
     # 90 %, and three standard deviations of so many draws.
     assert 0.84 < inside / 300 < 0.96
 
 
 def test_without_covariates_that_vary_they_are_the_plain_means() -> None:
     values, groups, _, clusters = _sides(np.random.default_rng(3), effect=0.4, shift=0.0)
-    found = adjusted_means(values, groups, np.full((1200, 1), 88_963.0), clusters)
-    assert found is not None
-    assert found.means == pytest.approx([values[groups == 0].mean(), values[groups == 1].mean()])
+    means = adjusted_means(values, groups, np.full((1200, 1), 88_963.0), clusters)
+    assert means is not None
+    assert means.means == pytest.approx([values[groups == 0].mean(), values[groups == 1].mean()])
 
 
 def test_a_covariate_that_only_tells_the_runs_apart_decides_nothing() -> None:
@@ -59,12 +59,12 @@ def test_errors_of_few_clusters_by_hand() -> None:
     """Deviations of each cluster are added, squared and corrected for so few: 4/3 for clusters, 7/6 for samples."""
     values = np.array([1.0, 3.0, 5.0, 7.0, 2.0, 2.0, 6.0, 10.0])
     groups, clusters = np.repeat([0, 1], 4), np.repeat([7, 3, 9, 4], 2)
-    found = adjusted_means(values, groups, np.zeros((8, 0)), clusters)
-    assert found is not None
-    assert found.means == pytest.approx([4.0, 5.0])
+    means = adjusted_means(values, groups, np.zeros((8, 0)), clusters)
+    assert means is not None
+    assert means.means == pytest.approx([4.0, 5.0])
     correction = 4 / 3 * 7 / 6
     variances = [(16.0 + 16.0) / 16.0 * correction, (36.0 + 36.0) / 16.0 * correction]
-    assert found.covariance == pytest.approx(np.diag(variances))
+    assert means.covariance == pytest.approx(np.diag(variances))
 
 
 def test_means_are_those_at_the_mean_of_each_covariate() -> None:
@@ -72,11 +72,11 @@ def test_means_are_those_at_the_mean_of_each_covariate() -> None:
     groups = np.repeat([0, 1], 20)
     covariates = np.column_stack([rng.normal(5.0, 1.0, 40), rng.normal(-100.0, 9.0, 40) + groups])
     values = 2.0 + groups + covariates @ np.array([3.0, 0.5])
-    found = adjusted_means(values, groups, covariates, np.arange(40))
-    assert found is not None
+    means = adjusted_means(values, groups, covariates, np.arange(40))
+    assert means is not None
     at_mean = 2.0 + covariates.mean(axis=0) @ np.array([3.0, 0.5])
-    assert found.means == pytest.approx([at_mean, at_mean + 1.0])
-    assert found.covariance == pytest.approx(np.zeros((2, 2)), abs=1e-20)
+    assert means.means == pytest.approx([at_mean, at_mean + 1.0])
+    assert means.covariance == pytest.approx(np.zeros((2, 2)), abs=1e-20)
 
 
 @pytest.mark.parametrize("scales", [(1e-7, 1.0), (1e9, 1.0), (1e6, 1e-4)])
@@ -98,8 +98,8 @@ def test_there_must_be_more_clusters_than_coefficients(clusters: int, tells: boo
     """Two levels and one covariate are three; of so many clusters the errors would be zero."""
     rng = np.random.default_rng(9)
     values, groups, covariates = rng.normal(size=12), np.repeat([0, 1], 6), rng.normal(size=(12, 1))
-    found = adjusted_means(values, groups, covariates, np.arange(12) % clusters)
-    assert (found is not None) is tells
+    means = adjusted_means(values, groups, covariates, np.arange(12) % clusters)
+    assert (means is not None) is tells
 
 
 def test_midnight_is_beside_midnight() -> None:

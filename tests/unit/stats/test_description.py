@@ -18,11 +18,11 @@ def testinstants_of_some_rows_are_those_that_the_rows_themselves_have(rows: list
     present = np.array([held for _, held in rows])
     whole = instants_of(times)
     assert whole is not None
-    found = whole.of(present)
-    kept = times[present]
-    assert found.times.tolist() == sorted(set(kept.tolist()))
-    assert found.starts.tolist() == [kept.tolist().index(time) for time in found.times]
-    assert found.rows == len(kept)
+    instants = whole.of(present)
+    present_times = times[present]
+    assert instants.times.tolist() == sorted(set(present_times.tolist()))
+    assert instants.starts.tolist() == [present_times.tolist().index(time) for time in instants.times]
+    assert instants.rows == len(present_times)
 
 
 def test_rows_without_a_time_have_no_instants() -> None:
@@ -33,7 +33,7 @@ def test_keys_are_numbered_by_their_names_whatever_their_type() -> None:
     """Hosts would change places between two runs that name them in different orders."""
     names = ["b", None, "a", "b"]
     for column in (pl.Series(names), pl.Series(names, dtype=pl.Enum(["c", "b", "a"]))):
-        found = coded(column)
-        assert found.names == ["a", "b"]
-        assert found.codes.tolist() == [1, 2, 0, 1]
+        factors = coded(column)
+        assert factors.names == ["a", "b"]
+        assert factors.codes.tolist() == [1, 2, 0, 1]
     assert coded(pl.Series([10, 9, None])).names == ["10", "9"]

@@ -57,11 +57,11 @@ def test_large_samples_are_compared_by_their_knots(n: int, m: int, pair: int, mo
     with monkeypatch.context() as patch:
         patch.setattr(knots, "MOST_DISTINCT", 1_000_000)
         exact = _two(baseline, candidate)
-    found = _two(baseline, candidate)
-    assert found.probability_larger() == pytest.approx(exact.probability_larger(), abs=2e-4)
+    test = _two(baseline, candidate)
+    assert test.probability_larger() == pytest.approx(exact.probability_larger(), abs=2e-4)
     spread = float(np.std(np.concatenate([baseline, candidate])))
-    assert found.wasserstein() == pytest.approx(exact.wasserstein(), abs=1e-3 * spread)
-    assert found.largest_gap()[0] == pytest.approx(exact.largest_gap()[0], abs=1.0 / knots.EVEN_STEPS)
+    assert test.wasserstein() == pytest.approx(exact.wasserstein(), abs=1e-3 * spread)
+    assert test.largest_gap()[0] == pytest.approx(exact.largest_gap()[0], abs=1.0 / knots.EVEN_STEPS)
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=300), st.integers(0, 3))
@@ -75,7 +75,7 @@ def test_a_reduced_sample_tells_its_own_ranks_and_shares_exactly(whole: list[int
         patch.setattr(knots, "_BEYOND", 1)
         reduced = knots_of(ascending, FRACTIONS)
     assert reduced.n == len(ascending)
-    assert reduced.centiles(FRACTIONS).tolist() == [ascending[int(len(ascending) * one)] for one in FRACTIONS]
+    assert reduced.centiles(FRACTIONS).tolist() == [ascending[int(len(ascending) * fraction)] for fraction in FRACTIONS]
     below, at_or_below = reduced.shares(reduced.values)
     assert below.tolist() == np.searchsorted(ascending, reduced.values, side="left").tolist()
     assert at_or_below.tolist() == np.searchsorted(ascending, reduced.values, side="right").tolist()
@@ -84,7 +84,7 @@ def test_a_reduced_sample_tells_its_own_ranks_and_shares_exactly(whole: list[int
     assert reduced.at_ranks(ranks)[known].tolist() == ascending[known].tolist()
     assert (np.diff(reduced.at_ranks(ranks)) >= 0.0).all()
     outside = reduced.shares(np.array([ascending[0] - 1.0, ascending[-1] + 1.0]))
-    assert [one.tolist() for one in outside] == [[0.0, len(ascending)]] * 2
+    assert [value.tolist() for value in outside] == [[0.0, len(ascending)]] * 2
 
 
 def test_less_than_a_step_of_the_samples_lies_between_two_knots() -> None:

@@ -29,5 +29,5 @@ def test_runs_of_an_experiment_by_hand(counts: tuple[int, int, int, int], probab
 def test_it_is_the_share_of_all_ways_to_spread_the_failures(runs: int, others: int, data: st.DataObject) -> None:
     failed, other_failed = data.draw(st.integers(0, runs)), data.draw(st.integers(0, others))
     ways = list(combinations(range(runs + others), failed + other_failed))
-    as_many = sum(sum(one < runs for one in way) >= failed for way in ways)
+    as_many = sum(sum(number < runs for number in way) >= failed for way in ways)
     assert fisher_more(failed, runs, other_failed, others) == pytest.approx(as_many / len(ways))

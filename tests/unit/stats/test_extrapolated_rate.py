@@ -14,7 +14,7 @@ WINDOW_NS = 20 * NS
 
 
 def _rate(times_s: list[float], values: list[float], at_s: float) -> float:
-    times = np.array([round(one * NS) for one in times_s], dtype=np.int64)
+    times = np.array([round(time_s * NS) for time_s in times_s], dtype=np.int64)
     at_ns = np.array([round(at_s * NS)], dtype=np.int64)
     return float(extrapolated_rate(times, np.array(values, dtype=float), at_ns, WINDOW_NS)[0])
 
@@ -22,7 +22,7 @@ def _rate(times_s: list[float], values: list[float], at_s: float) -> float:
 @given(slope=st.floats(0.01, 1e6), phase=st.floats(0, 0.99), step=st.sampled_from([1, 2, 5]))
 def test_a_steady_counter_has_its_slope(slope: float, phase: float, step: int) -> None:
     times = [phase + step * index for index in range(40)]
-    assert _rate(times, [1e9 + slope * one for one in times], 30) == pytest.approx(slope, rel=1e-4)
+    assert _rate(times, [1e9 + slope * time for time in times], 30) == pytest.approx(slope, rel=1e-4)
 
 
 def test_scrapes_every_5_s_are_extrapolated_to_the_windows_edges() -> None:

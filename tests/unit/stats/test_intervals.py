@@ -41,36 +41,36 @@ several = st.lists(st.floats(1.0, 1e3), min_size=2, max_size=8)
 def test_welch_agrees_with_scipy(baseline: list[float], candidate: list[float]) -> None:
     if np.var(baseline) < 1e-6 or np.var(candidate) < 1e-6:
         return
-    found = welch(baseline, candidate, Working.DIFFERENCE)
-    assert found.working is Working.DIFFERENCE
+    contrast = welch(baseline, candidate, Working.DIFFERENCE)
+    assert contrast.working is Working.DIFFERENCE
     oracle = stats.ttest_ind(candidate, baseline, equal_var=False)
     interval = oracle.confidence_interval(0.90)
-    assert found.low == pytest.approx(interval.low, rel=1e-9, abs=1e-9)
-    assert found.high == pytest.approx(interval.high, rel=1e-9, abs=1e-9)
-    assert found.p_different == pytest.approx(oracle.pvalue, rel=1e-6, abs=1e-12)
+    assert contrast.low == pytest.approx(interval.low, rel=1e-9, abs=1e-9)
+    assert contrast.high == pytest.approx(interval.high, rel=1e-9, abs=1e-9)
+    assert contrast.p_different == pytest.approx(oracle.pvalue, rel=1e-6, abs=1e-12)
     greater = stats.ttest_ind(candidate, np.array(baseline) + 1.5, equal_var=False, alternative="greater")
-    assert found.p_above(1.5) == pytest.approx(greater.pvalue, rel=1e-6, abs=1e-12)
+    assert contrast.p_above(1.5) == pytest.approx(greater.pvalue, rel=1e-6, abs=1e-12)
 
 
 @given(several, several, st.sampled_from([0.05, 0.048, 0.01]))
 def test_pooled_agrees_with_scipy(baseline: list[float], candidate: list[float], level: float) -> None:
     if np.var(baseline) < 1e-6 or np.var(candidate) < 1e-6:
         return
-    found = pooled(baseline, candidate, Working.DIFFERENCE, level=level)
+    contrast = pooled(baseline, candidate, Working.DIFFERENCE, level=level)
     oracle = stats.ttest_ind(candidate, baseline, equal_var=True)
     interval = oracle.confidence_interval(1.0 - 2.0 * level)
-    assert found.low == pytest.approx(interval.low, rel=1e-9, abs=1e-9)
-    assert found.high == pytest.approx(interval.high, rel=1e-9, abs=1e-9)
-    assert found.p_different == pytest.approx(oracle.pvalue, rel=1e-6, abs=1e-12)
+    assert contrast.low == pytest.approx(interval.low, rel=1e-9, abs=1e-9)
+    assert contrast.high == pytest.approx(interval.high, rel=1e-9, abs=1e-9)
+    assert contrast.p_different == pytest.approx(oracle.pvalue, rel=1e-6, abs=1e-12)
     greater = stats.ttest_ind(candidate, np.array(baseline) + 1.5, equal_var=True, alternative="greater")
-    assert found.p_above(1.5) == pytest.approx(greater.pvalue, rel=1e-6, abs=1e-12)
+    assert contrast.p_above(1.5) == pytest.approx(greater.pvalue, rel=1e-6, abs=1e-12)
 
 
 def test_an_archive_adds_its_squares_and_degrees_of_freedom() -> None:
     """Runs of 1, 3 against 4, 8 have squares of 2 + 8 with 2 degrees; 14 with 4 more make a variance of 4."""
-    found = pooled([1.0, 3.0], [4.0, 8.0], Working.DIFFERENCE, Spread(14.0, 4.0))
-    assert (found.change, found.standard_error, found.degrees_of_freedom) == (4.0, 2.0, 6.0)
-    assert found.high == pytest.approx(4.0 + 2.0 * stats.t.ppf(0.95, 6.0))
+    contrast = pooled([1.0, 3.0], [4.0, 8.0], Working.DIFFERENCE, Spread(14.0, 4.0))
+    assert (contrast.change, contrast.standard_error, contrast.degrees_of_freedom) == (4.0, 2.0, 6.0)
+    assert contrast.high == pytest.approx(4.0 + 2.0 * stats.t.ppf(0.95, 6.0))
     alone = pooled([1.0], [4.0], Working.DIFFERENCE, Spread(14.0, 4.0))
     assert alone.standard_error == pytest.approx(math.sqrt(7.0))
     assert alone.degrees_of_freedom == 4.0
@@ -110,8 +110,8 @@ def test_no_spread_gives_an_interval_of_zero_width() -> None:
 
 def test_rounding_is_not_a_spread() -> None:
     values = [0.1 + 0.2, 0.3, 0.3]
-    found = welch(values, [0.3, 0.3, 0.3], Working.DIFFERENCE)
-    assert (found.change, found.width) == (0.0, 0.0)
+    contrast = welch(values, [0.3, 0.3, 0.3], Working.DIFFERENCE)
+    assert (contrast.change, contrast.width) == (0.0, 0.0)
 
 
 def test_welch_ratio_by_hand() -> None:
@@ -119,40 +119,40 @@ def test_welch_ratio_by_hand() -> None:
 
     SE² = (2/2 · 3² + 8/4) / 2² = 2.75, ν = 2.75² / (2.25² / 1 + 0.5² / 3).
     """
-    found = welch_ratio([1.0, 3.0], [6.0 - math.sqrt(12.0), 6.0, 6.0, 6.0 + math.sqrt(12.0)])
+    contrast = welch_ratio([1.0, 3.0], [6.0 - math.sqrt(12.0), 6.0, 6.0, 6.0 + math.sqrt(12.0)])
     freedom = 2.75**2 / (2.25**2 + 0.5**2 / 3.0)
-    assert found.working is Working.RATIO
-    assert found.change == pytest.approx(2.0)
-    assert found.standard_error == pytest.approx(math.sqrt(2.75))
-    assert found.degrees_of_freedom == pytest.approx(freedom)
+    assert contrast.working is Working.RATIO
+    assert contrast.change == pytest.approx(2.0)
+    assert contrast.standard_error == pytest.approx(math.sqrt(2.75))
+    assert contrast.degrees_of_freedom == pytest.approx(freedom)
     half = stats.t.ppf(0.95, freedom) * math.sqrt(2.75)
-    assert found.low == -1.0
-    assert found.high == pytest.approx(2.0 + half)
-    assert found.p_above(0.1) == pytest.approx(stats.t.sf(1.9 / math.sqrt(2.75), freedom))
-    assert found.p_different == pytest.approx(2.0 * stats.t.sf(2.0 / math.sqrt(2.75), freedom))
+    assert contrast.low == -1.0
+    assert contrast.high == pytest.approx(2.0 + half)
+    assert contrast.p_above(0.1) == pytest.approx(stats.t.sf(1.9 / math.sqrt(2.75), freedom))
+    assert contrast.p_different == pytest.approx(2.0 * stats.t.sf(2.0 / math.sqrt(2.75), freedom))
 
 
 def test_runs_that_hardly_differ_have_welchs_degrees_of_freedom() -> None:
     """The same with means 10 and 20: SE² = (2/2 · 2² + 8/4) / 10² = 0.06, as little as a quiet machine has."""
-    found = welch_ratio([9.0, 11.0], [20.0 - math.sqrt(12.0), 20.0, 20.0, 20.0 + math.sqrt(12.0)])
-    assert found.standard_error == pytest.approx(math.sqrt(0.06))
-    assert found.degrees_of_freedom == pytest.approx(0.06**2 / (0.04**2 + 0.02**2 / 3.0))
+    contrast = welch_ratio([9.0, 11.0], [20.0 - math.sqrt(12.0), 20.0, 20.0, 20.0 + math.sqrt(12.0)])
+    assert contrast.standard_error == pytest.approx(math.sqrt(0.06))
+    assert contrast.degrees_of_freedom == pytest.approx(0.06**2 / (0.04**2 + 0.02**2 / 3.0))
 
 
 @given(several, several, st.floats(0.01, 100.0))
 def test_a_ratio_does_not_depend_on_the_unit(baseline: list[float], candidate: list[float], unit: float) -> None:
-    one = welch_ratio(baseline, candidate)
+    contrast = welch_ratio(baseline, candidate)
     other = welch_ratio([unit * value for value in baseline], [unit * value for value in candidate])
     for name in ("change", "low", "high", "standard_error", "degrees_of_freedom"):
-        assert getattr(other, name) == pytest.approx(getattr(one, name), rel=1e-6, abs=1e-9)
+        assert getattr(other, name) == pytest.approx(getattr(contrast, name), rel=1e-6, abs=1e-9)
 
 
 def test_welch_ratio_is_wrong_about_the_truth_one_time_in_ten() -> None:
     """A rate that triples, 8 % between runs, 6 + 6 of them. Without the square one in three would miss it."""
     rng = np.random.default_rng(8)
     left, right = 5.0 + 0.8 * rng.normal(size=(2000, 6)), 15.0 + 0.2 * rng.normal(size=(2000, 6))
-    found = [welch_ratio(a.tolist(), b.tolist()) for a, b in zip(left, right, strict=True)]
-    missed = sum(not one.low <= 2.0 <= one.high for one in found) / len(found)
+    ratios = [welch_ratio(a.tolist(), b.tolist()) for a, b in zip(left, right, strict=True)]
+    missed = sum(not contrast.low <= 2.0 <= contrast.high for contrast in ratios) / len(ratios)
     assert 0.08 <= missed <= 0.13
 
 
@@ -196,9 +196,9 @@ def test_a_ratio_is_cut_where_everything_is_gone() -> None:
 
 def test_the_standard_error_of_an_exact_interval_is_that_of_its_width() -> None:
     """From it the runs that would be needed are told."""
-    for found in (poisson_ratio(20, 1000, 31, 900), poisson_difference(6, 1000, 4, 800), newcombe(3, 1000, 12, 900)):
-        assert found.standard_error == pytest.approx((found.high - found.low) / (2.0 * 1.6448536269514722))
-        assert found.degrees_of_freedom is None
+    for contrast in (poisson_ratio(20, 1000, 31, 900), poisson_difference(6, 1000, 4, 800), newcombe(3, 1000, 12, 900)):
+        assert contrast.standard_error == pytest.approx((contrast.high - contrast.low) / (2.0 * 1.6448536269514722))
+        assert contrast.degrees_of_freedom is None
 
 
 @pytest.mark.parametrize(
@@ -206,15 +206,15 @@ def test_the_standard_error_of_an_exact_interval_is_that_of_its_width() -> None:
 )
 def test_counts_are_compared_by_the_e_test_up_to_two_hundred(a: int, b: int) -> None:
     """Above that by the conditional test, which is a little more careful."""
-    found = poisson_p_different(a, 100.0, b, 120.0)
+    p_value = poisson_p_different(a, 100.0, b, 120.0)
     if a + b == 0:
-        assert found == 1.0
+        assert p_value == 1.0
     elif a + b <= 200:
-        assert found == pytest.approx(stats.poisson_means_test(a, 100.0, b, 120.0).pvalue, rel=1e-6, abs=3e-10)
+        assert p_value == pytest.approx(stats.poisson_means_test(a, 100.0, b, 120.0).pvalue, rel=1e-6, abs=3e-10)
     else:
         share = 120.0 / 220.0
         tails = stats.binom.cdf(b, a + b, share), stats.binom.sf(b - 1, a + b, share)
-        assert found == pytest.approx(min(1.0, 2.0 * min(tails)), rel=1e-9)
+        assert p_value == pytest.approx(min(1.0, 2.0 * min(tails)), rel=1e-9)
 
 
 def test_equal_rates_of_many_counts_do_not_differ() -> None:
@@ -225,27 +225,27 @@ def test_equal_rates_of_many_counts_do_not_differ() -> None:
 @pytest.mark.parametrize(("a", "b"), [(20, 0), (1, 0), (20, 20)])
 def test_a_poisson_ratio_of_nothing_starts_at_nothing(a: int, b: int) -> None:
     """No event of the candidate: nothing speaks for a rise, and a fall of all cannot be excluded."""
-    found = poisson_ratio(a, 1000, b, 500)
+    contrast = poisson_ratio(a, 1000, b, 500)
     if b == 0:
-        assert (found.change, found.low) == (-1.0, -1.0)
-        assert found.p_above(0.1) == 1.0
-        assert found.p_below(-1.0) == found.p_below(-2.0) == 1.0
+        assert (contrast.change, contrast.low) == (-1.0, -1.0)
+        assert contrast.p_above(0.1) == 1.0
+        assert contrast.p_below(-1.0) == contrast.p_below(-2.0) == 1.0
     else:
-        assert (found.p_above(-1.0), found.p_below(-1.0)) == (0.0, 1.0)
-        assert found.change == pytest.approx(1.0)
+        assert (contrast.p_above(-1.0), contrast.p_below(-1.0)) == (0.0, 1.0)
+        assert contrast.change == pytest.approx(1.0)
 
 
 def test_differences_of_poisson_rates_and_shares_by_hand() -> None:
     """Garwood's and Wilson's limits, combined by Zou and Donner's rule."""
     z = 1.6448536269514722
     (la, ua), (lb, ub) = poisson_limits(6, 1000, z), poisson_limits(14, 800, z)
-    found = poisson_difference(6, 1000, 14, 800)
+    contrast = poisson_difference(6, 1000, 14, 800)
     change = 14 / 800 - 6 / 1000
-    assert found.working is Working.DIFFERENCE
-    assert found.change == pytest.approx(change)
-    assert found.low == pytest.approx(change - math.hypot(14 / 800 - lb, ua - 6 / 1000))
-    assert found.high == pytest.approx(change + math.hypot(ub - 14 / 800, 6 / 1000 - la))
-    assert found.p_different == poisson_p_different(6, 1000, 14, 800)
+    assert contrast.working is Working.DIFFERENCE
+    assert contrast.change == pytest.approx(change)
+    assert contrast.low == pytest.approx(change - math.hypot(14 / 800 - lb, ua - 6 / 1000))
+    assert contrast.high == pytest.approx(change + math.hypot(ub - 14 / 800, 6 / 1000 - la))
+    assert contrast.p_different == poisson_p_different(6, 1000, 14, 800)
 
 
 @pytest.mark.parametrize(
@@ -270,13 +270,13 @@ def test_garwood_limits_are_chi_squared_quantiles(count: int, exposure: float, z
 
 @pytest.mark.parametrize("make", [newcombe, poisson_difference])
 def test_p_values_far_beyond_any_doubt_are_nothing_and_all(make: Callable[..., Contrast]) -> None:
-    found = make(500, 1000, 600, 1000)
-    assert (found.p_above(0.9), found.p_below(-0.9)) == (1.0, 1.0)
-    assert found.p_above(-0.9) < 1e-100
-    assert found.p_below(0.9) < 1e-100
+    contrast = make(500, 1000, 600, 1000)
+    assert (contrast.p_above(0.9), contrast.p_below(-0.9)) == (1.0, 1.0)
+    assert contrast.p_above(-0.9) < 1e-100
+    assert contrast.p_below(0.9) < 1e-100
     # At the estimate itself either side is as likely as the other.
-    assert found.p_above(found.change) == pytest.approx(0.5, abs=1e-3)
-    assert found.p_below(found.change) == pytest.approx(0.5, abs=1e-3)
+    assert contrast.p_above(contrast.change) == pytest.approx(0.5, abs=1e-3)
+    assert contrast.p_below(contrast.change) == pytest.approx(0.5, abs=1e-3)
 
 
 def test_a_large_change_has_p_values_on_both_sides_of_it() -> None:
@@ -287,8 +287,8 @@ def test_a_large_change_has_p_values_on_both_sides_of_it() -> None:
 
 
 def test_a_difference_of_shares_is_different_by_its_own_interval() -> None:
-    found = newcombe(3, 1000, 12, 900)
-    assert found.p_different == pytest.approx(2.0 * min(found.p_above(0.0), found.p_below(0.0)))
+    contrast = newcombe(3, 1000, 12, 900)
+    assert contrast.p_different == pytest.approx(2.0 * min(contrast.p_above(0.0), contrast.p_below(0.0)))
     assert newcombe(10, 1000, 10, 1000).p_different == pytest.approx(1.0, abs=1e-6)
 
 
@@ -301,10 +301,10 @@ def test_wilson_limits_are_those_of_the_published_example() -> None:
 def test_newcombe_at_ninety_percent_recovers_its_parts() -> None:
     z = 1.6448536269514722
     (la, ua), (lb, ub) = wilson_limits(48, 80, z), wilson_limits(56, 70, z)
-    found = newcombe(48, 80, 56, 70)
-    assert found.change == pytest.approx(0.2)
-    assert found.low == pytest.approx(0.2 - math.sqrt((0.8 - lb) ** 2 + (ua - 0.6) ** 2))
-    assert found.high == pytest.approx(0.2 + math.sqrt((ub - 0.8) ** 2 + (0.6 - la) ** 2))
+    contrast = newcombe(48, 80, 56, 70)
+    assert contrast.change == pytest.approx(0.2)
+    assert contrast.low == pytest.approx(0.2 - math.sqrt((0.8 - lb) ** 2 + (ua - 0.6) ** 2))
+    assert contrast.high == pytest.approx(0.2 + math.sqrt((ub - 0.8) ** 2 + (0.6 - la) ** 2))
 
 
 def test_garwood_limits_are_the_exact_ones() -> None:
@@ -316,14 +316,14 @@ def test_garwood_limits_are_the_exact_ones() -> None:
 
 @pytest.mark.parametrize("count", [1, 30])
 def test_the_poisson_ratio_is_the_exact_conditional_interval(count: int) -> None:
-    found = poisson_ratio(20, 1000, count, 1500)
+    contrast = poisson_ratio(20, 1000, count, 1500)
     limits = stats.binomtest(count, 20 + count).proportion_ci(0.90, method="exact")
     odds = 1000 / 1500
-    assert found.working is Working.RATIO
-    assert found.change == pytest.approx(count / 30 - 1.0)
-    assert found.p_different == poisson_p_different(20, 1000, count, 1500)
-    assert found.low == pytest.approx(limits.low / (1 - limits.low) * odds - 1)
-    assert found.high == pytest.approx(limits.high / (1 - limits.high) * odds - 1)
+    assert contrast.working is Working.RATIO
+    assert contrast.change == pytest.approx(count / 30 - 1.0)
+    assert contrast.p_different == poisson_p_different(20, 1000, count, 1500)
+    assert contrast.low == pytest.approx(limits.low / (1 - limits.low) * odds - 1)
+    assert contrast.high == pytest.approx(limits.high / (1 - limits.high) * odds - 1)
     assert poisson_ratio(20, 1000, 0, 1000).change == -1.0
 
 
@@ -343,10 +343,10 @@ def test_counts_are_as_far_apart_as_themselves() -> None:
 
 @given(st.integers(1, 300), st.integers(0, 300), st.floats(-0.9, 3.0))
 def test_the_poisson_ratios_p_values_are_binomial_tails(a: int, b: int, bound: float) -> None:
-    found = poisson_ratio(a, 900.0, b, 1100.0)
+    contrast = poisson_ratio(a, 900.0, b, 1100.0)
     share = 1100.0 * (1.0 + bound) / (900.0 + 1100.0 * (1.0 + bound))
-    assert found.p_above(bound) == pytest.approx(stats.binom.sf(b - 1, a + b, share), rel=1e-9, abs=1e-300)
-    assert found.p_below(bound) == pytest.approx(stats.binom.cdf(b, a + b, share), rel=1e-9, abs=1e-300)
+    assert contrast.p_above(bound) == pytest.approx(stats.binom.sf(b - 1, a + b, share), rel=1e-9, abs=1e-300)
+    assert contrast.p_below(bound) == pytest.approx(stats.binom.cdf(b, a + b, share), rel=1e-9, abs=1e-300)
 
 
 def test_large_counts_need_no_large_table() -> None:
@@ -369,11 +369,11 @@ def contrasts() -> list[Contrast]:
 
 @pytest.mark.parametrize("index", range(9))
 def test_the_interval_is_two_one_sided_tests(index: int) -> None:
-    found = contrasts()[index]
-    assert found.p_above(found.low) == pytest.approx(0.05, abs=1e-6)
-    assert found.p_below(found.high) == pytest.approx(0.05, abs=1e-6)
-    grid = np.linspace(found.low - found.width, found.high + found.width, 25)
-    above = [found.p_above(float(bound)) for bound in grid]
+    contrast = contrasts()[index]
+    assert contrast.p_above(contrast.low) == pytest.approx(0.05, abs=1e-6)
+    assert contrast.p_below(contrast.high) == pytest.approx(0.05, abs=1e-6)
+    grid = np.linspace(contrast.low - contrast.width, contrast.high + contrast.width, 25)
+    above = [contrast.p_above(float(bound)) for bound in grid]
     assert all(0.0 <= p <= 1.0 for p in above)
     assert all(left <= right + 1e-9 for left, right in itertools.pairwise(above))
 
@@ -382,11 +382,11 @@ def test_the_interval_is_two_one_sided_tests(index: int) -> None:
 @settings(max_examples=80, deadline=None)
 def test_proportions_and_counts_are_mirrored_when_the_sides_are_swapped(a: int, b: int, n: int, m: int) -> None:
     for make in (newcombe, poisson_difference):
-        one, other = make(a, n, b, m), make(b, m, a, n)
-        assert one.low == pytest.approx(-other.high, abs=1e-12)
-        assert one.p_above(0.001) == pytest.approx(other.p_below(-0.001), abs=1e-6)
-        assert math.isfinite(one.low)
-        assert math.isfinite(one.high)
+        contrast, other = make(a, n, b, m), make(b, m, a, n)
+        assert contrast.low == pytest.approx(-other.high, abs=1e-12)
+        assert contrast.p_above(0.001) == pytest.approx(other.p_below(-0.001), abs=1e-6)
+        assert math.isfinite(contrast.low)
+        assert math.isfinite(contrast.high)
 
 
 def test_the_poisson_interval_covers_the_truth_often_enough() -> None:
@@ -394,8 +394,8 @@ def test_the_poisson_interval_covers_the_truth_often_enough() -> None:
     covered = 0
     for _ in range(400):
         a, b = int(rng.poisson(15)), int(rng.poisson(18))
-        found = poisson_ratio(max(a, 1), 1.0, b, 1.0)
-        covered += found.low <= 0.2 <= found.high
+        contrast = poisson_ratio(max(a, 1), 1.0, b, 1.0)
+        covered += contrast.low <= 0.2 <= contrast.high
     assert covered / 400 >= 0.89
 
 
@@ -420,7 +420,7 @@ def test_benjamini_hochberg_by_hand() -> None:
 
 
 def test_the_detectable_worsening_lies_beyond_the_margin() -> None:
-    found = detectable_worsening(0.0953, 0.02, None, 0.05)
-    assert found == pytest.approx(0.0953 + (1.6449 + 0.8416) * 0.02, abs=1e-4)
+    worsening = detectable_worsening(0.0953, 0.02, None, 0.05)
+    assert worsening == pytest.approx(0.0953 + (1.6449 + 0.8416) * 0.02, abs=1e-4)
     assert detectable_worsening(0.0953, 0.02, None, 0.025) == pytest.approx(0.0953 + (1.96 + 0.8416) * 0.02, abs=1e-4)
     assert t_quantile(0.95, 4.0) == pytest.approx(2.1318, abs=1e-4)

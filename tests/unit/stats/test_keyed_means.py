@@ -15,11 +15,11 @@ NAN = math.nan
 
 def test_the_error_of_a_mean_is_that_of_its_own_spread_or_of_everybodys() -> None:
     """The larger one: a host whose few samples happen to agree must not stand out by that."""
-    found = Means({"calm": (1.0, 4), "wild": (2.0, 5), "once": (3.0, 1)}, {"calm": 3.0, "wild": 39.0, "once": 0.0}, 7)
+    means = Means({"calm": (1.0, 4), "wild": (2.0, 5), "once": (3.0, 1)}, {"calm": 3.0, "wild": 39.0, "once": 0.0}, 7)
     # Together 42 of 7 degrees: 6. Calm 3 / 3 = 1, wild 39 / 4.
-    assert found.standard_error("calm") == pytest.approx(math.sqrt(6.0 / 4))
-    assert found.standard_error("wild") == pytest.approx(math.sqrt(39.0 / 4 / 5))
-    assert found.standard_error("once") == pytest.approx(math.sqrt(6.0))
+    assert means.standard_error("calm") == pytest.approx(math.sqrt(6.0 / 4))
+    assert means.standard_error("wild") == pytest.approx(math.sqrt(39.0 / 4 / 5))
+    assert means.standard_error("once") == pytest.approx(math.sqrt(6.0))
     calm = Means({"a": (1.0, 5), "once": (3.0, 1)}, {"a": 0.04, "once": 0.0}, 4)
     assert calm.standard_error("once") == pytest.approx(0.1)
     assert Means({"two": (1.0, 2)}, {"two": 50.0}, 10).standard_error("two") == pytest.approx(5.0)
@@ -34,10 +34,10 @@ def test_rows_without_a_host_count_for_none() -> None:
     """Neither in a mean, nor in the spread, nor in its degrees of freedom."""
     column = coded(pl.Series(["b", None, "a", "b", "b", None, "c", "a"]))
     values = np.array([1.0, 100.0, 7.0, NAN, 4.0, 300.0, NAN, math.inf])
-    kept = values.copy()
-    found = means_of(column, values)
-    assert found == Means({"a": (7.0, 1), "b": (2.5, 2)}, {"a": 0.0, "b": 4.5}, 1)
-    assert np.array_equal(values, kept, equal_nan=True), "the samples are used again"
+    values_with_gaps = values.copy()
+    means = means_of(column, values)
+    assert means == Means({"a": (7.0, 1), "b": (2.5, 2)}, {"a": 0.0, "b": 4.5}, 1)
+    assert np.array_equal(values, values_with_gaps, equal_nan=True), "the samples are used again"
     whole = means_of(column, np.arange(8.0))
     assert whole.of == {"a": (4.5, 2), "b": (7.0 / 3.0, 3), "c": (6.0, 1)}
     assert whole.squares == pytest.approx({"a": 12.5, "b": 26.0 / 3.0, "c": 0.0})
@@ -46,8 +46,8 @@ def test_rows_without_a_host_count_for_none() -> None:
 
 def test_a_sample_without_any_value_or_host_has_no_means() -> None:
     for names, values in ((["a", "b"], [NAN, NAN]), ([None, None], [1.0, 2.0])):
-        found = means_of(coded(pl.Series(names, dtype=pl.String)), np.array(values))
-        assert found == Means({}, {}, 0)
+        means = means_of(coded(pl.Series(names, dtype=pl.String)), np.array(values))
+        assert means == Means({}, {}, 0)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_the_values_of_a_key_are_numbered_in_the_order_of_their_names(
     column: pl.Series, names: list[str], codes: list[int]
 ) -> None:
     """Whatever the type, and whatever else its type could hold: a host that has no rows is none."""
-    found: Coded = coded(column)
-    assert found.names == names
-    assert found.codes.tolist() == codes
-    assert found.codes.dtype == np.int32
+    factors: Coded = coded(column)
+    assert factors.names == names
+    assert factors.codes.tolist() == codes
+    assert factors.codes.dtype == np.int32

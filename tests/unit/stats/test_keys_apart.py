@@ -24,26 +24,26 @@ def _summary(*hosts: list[float] | list[None], silent_keys_are_zero: bool = Fals
 
 def test_the_largest_deviation_and_the_median_centile() -> None:
     """A comparison with a published report compares these, so the pooled ones would never match."""
-    found = _summary(FIRST, SECOND, THIRD).distribution
-    assert found is not None
-    centiles = dict(found.centiles)
-    assert found.sd == pytest.approx(float(np.std(SECOND, ddof=1)))
+    distribution = _summary(FIRST, SECOND, THIRD).distribution
+    assert distribution is not None
+    centiles = dict(distribution.centiles)
+    assert distribution.sd == pytest.approx(float(np.std(SECOND, ddof=1)))
     assert (centiles[0.5], centiles[1.0], centiles[0.0]) == (7.0, 8.0, 5.0)
-    assert (found.min, found.max) == (1.0, 30.0)
-    assert found.mean == pytest.approx((2.5 + 15.0 + 6.5) / 3)
+    assert (distribution.min, distribution.max) == (1.0, 30.0)
+    assert distribution.mean == pytest.approx((2.5 + 15.0 + 6.5) / 3)
 
 
 def test_of_two_hosts_the_upper_centile_counts() -> None:
-    found = _summary(FIRST, THIRD).distribution
-    assert found is not None
-    assert dict(found.centiles)[0.5] == 7.0
+    distribution = _summary(FIRST, THIRD).distribution
+    assert distribution is not None
+    assert dict(distribution.centiles)[0.5] == 7.0
 
 
 @pytest.mark.parametrize(("silent_keys_are_zero", "middle", "low"), [(True, 3.0, 0.0), (False, 7.0, 1.0)])
 def test_a_silent_host_is_all_zero_or_none(*, silent_keys_are_zero: bool, middle: float, low: float) -> None:
-    found = _summary(FIRST, THIRD, [None] * 4, silent_keys_are_zero=silent_keys_are_zero).distribution
-    assert found is not None
-    assert (dict(found.centiles)[0.5], found.min) == (middle, low)
+    distribution = _summary(FIRST, THIRD, [None] * 4, silent_keys_are_zero=silent_keys_are_zero).distribution
+    assert distribution is not None
+    assert (dict(distribution.centiles)[0.5], distribution.min) == (middle, low)
 
 
 def test_the_estimates_are_the_same_figures_and_claim_no_error() -> None:

@@ -83,10 +83,10 @@ def test_the_interval_holds_the_knee_of_clear_repetitions(seed: int) -> None:
     loads = [200.0, 400.0, 800.0, 1600.0, 3200.0]
     curve = [(200.0, 1.0), (400.0, 1.0), (500.0, 6.0), (510.0, 9.0), (505.0, 12.0)]
     noisy = [[(x * f, y * f) for f in rng.normal(1.0, 0.01, 3)] for x, y in curve]
-    found = resampled_knee(loads, noisy, seed, resamples=40)
-    assert found is not None
-    assert (found.low, found.high) == (400.0, 400.0)
-    assert found == resampled_knee(loads, noisy, seed, resamples=40)
+    knee = resampled_knee(loads, noisy, seed, resamples=40)
+    assert knee is not None
+    assert (knee.low, knee.high) == (400.0, 400.0)
+    assert knee == resampled_knee(loads, noisy, seed, resamples=40)
 
 
 def test_single_runs_have_no_interval() -> None:

@@ -44,9 +44,9 @@ def test_the_bound_counts_as_far_as_the_repetitions_bear_it_out() -> None:
     seen = [RepeatedMetric(variance * rng.chisquare(3), 3.0, 4.0 * variance, 6.0) for variance in true]
     prior = prior_of(seen)
     assert prior.ratio == pytest.approx(0.25, rel=0.35)
-    found = np.array([moderated(one, prior)[0] for one in seen])
-    alone = np.array([one.squares / one.freedom for one in seen])
-    assert np.std(np.log(found / true)) < 0.7 * np.std(np.log(alone / true))
+    variances = np.array([moderated(repeated, prior)[0] for repeated in seen])
+    alone = np.array([repeated.squares / repeated.freedom for repeated in seen])
+    assert np.std(np.log(variances / true)) < 0.7 * np.std(np.log(alone / true))
 
 
 def test_intervals_with_the_moderated_variance_hold_what_they_promise() -> None:
@@ -57,8 +57,8 @@ def test_intervals_with_the_moderated_variance_hold_what_they_promise() -> None:
         true = np.exp(rng.normal(-4.0, 0.7, 10)) ** 2
         seen = [RepeatedMetric(v * rng.chisquare(3), 3.0, v * rng.chisquare(6) / 6.0, 6.0) for v in true]
         prior = prior_of(seen)
-        for one, variance in zip(seen, true, strict=True):
-            estimate, freedom = moderated(one, prior)
+        for repeated, variance in zip(seen, true, strict=True):
+            estimate, freedom = moderated(repeated, prior)
             reach = stats.t.ppf(0.95, freedom) * math.sqrt(2.0 * estimate)
             covered.append(abs(rng.normal(0.0, math.sqrt(2.0 * variance))) < reach)
     assert 0.87 < np.mean(covered) < 0.94
@@ -84,11 +84,14 @@ def test_the_fit_over_all_metrics_by_hand(last: float) -> None:
     seen = [
         RepeatedMetric(squares, 4.0, bound, 9.0) for squares, bound in ((0.4, 1.0), (8.0, 2.0), (1.0, 4.0), (last, 3.0))
     ]
-    logs = [math.log(one.squares / 4.0 / one.bound) - float(special.digamma(2.0)) + math.log(2.0) for one in seen]
+    logs = [
+        math.log(repeated.squares / 4.0 / repeated.bound) - float(special.digamma(2.0)) + math.log(2.0)
+        for repeated in seen
+    ]
     spare = float(np.var(logs, ddof=1)) - float(special.polygamma(1, 2.0))
-    found = prior_of(seen)
-    assert found.ratio == pytest.approx(math.exp(sum(logs) / 4.0))
-    assert float(special.polygamma(1, found.freedom / 2.0)) == pytest.approx(spare)
+    prior = prior_of(seen)
+    assert prior.ratio == pytest.approx(math.exp(sum(logs) / 4.0))
+    assert float(special.polygamma(1, prior.freedom / 2.0)) == pytest.approx(spare)
 
 
 def test_metrics_that_differ_by_chance_alone_have_one_ratio() -> None:
@@ -102,15 +105,15 @@ def test_metrics_that_differ_by_chance_alone_have_one_ratio() -> None:
 )
 def test_of_two_metrics_no_ratio_is_said_and_those_that_say_nothing_do_not_count(silent: RepeatedMetric) -> None:
     """A metric that never moved, or was never repeated, is no witness of how much of a step is noise."""
-    told = RepeatedMetric(1.0, 4.0, 1.0, 9.0)
-    assert prior_of([told, told, silent]) == Prior(1.0, math.inf)
-    assert prior_of([told, told, told, silent]) == prior_of([told, told, told])
-    assert prior_of([told, told, told]).ratio < 1.0
-    assert prior_of([told, told, RepeatedMetric(1.0, 1.0, 1.0, 9.0)]).ratio < 1.0, "one re-run is a repetition"
+    repeated = RepeatedMetric(1.0, 4.0, 1.0, 9.0)
+    assert prior_of([repeated, repeated, silent]) == Prior(1.0, math.inf)
+    assert prior_of([repeated, repeated, repeated, silent]) == prior_of([repeated, repeated, repeated])
+    assert prior_of([repeated, repeated, repeated]).ratio < 1.0
+    assert prior_of([repeated, repeated, RepeatedMetric(1.0, 1.0, 1.0, 9.0)]).ratio < 1.0, "one re-run is a repetition"
 
 
 @pytest.mark.parametrize(
-    ("one", "prior", "found"),
+    ("repeated", "prior", "expected"),
     [
         # The prior's freedom, but no more than the steps of this metric tell.
         (RepeatedMetric(6.0, 3.0, 4.0, 5.0), Prior(0.5, 7.0), (2.0, 8.0)),
@@ -119,8 +122,8 @@ def test_of_two_metrics_no_ratio_is_said_and_those_that_say_nothing_do_not_count
         (RepeatedMetric(6.0, 3.0, 0.5, 5.0), Prior(1.0, 7.0), (1.0625, 8.0)),
     ],
 )
-def test_a_moderated_variance_by_hand(one: RepeatedMetric, prior: Prior, found: tuple[float, float]) -> None:
-    assert moderated(one, prior) == pytest.approx(found)
+def test_a_moderated_variance_by_hand(repeated: RepeatedMetric, prior: Prior, expected: tuple[float, float]) -> None:
+    assert moderated(repeated, prior) == pytest.approx(expected)
 
 
 def test_the_variance_of_one_run_is_half_that_of_a_step() -> None:
@@ -145,9 +148,9 @@ def test_the_variance_of_one_run_is_half_that_of_a_step() -> None:
 )
 def test_a_level_by_hand(values: list[float], step: float, level: Level) -> None:
     """What a candidate is held against: a wrong gain would call a release worse than a level that never was."""
-    found = level_of(values, 1.0, step)
-    assert (found.value, found.variance) == pytest.approx((level.value, level.variance))
-    assert found.runs == level.runs
+    release_level = level_of(values, 1.0, step)
+    assert (release_level.value, release_level.variance) == pytest.approx((level.value, level.variance))
+    assert release_level.runs == level.runs
 
 
 def test_a_level_is_better_known_than_its_last_run() -> None:

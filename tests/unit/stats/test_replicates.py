@@ -42,9 +42,9 @@ def of_hosts(**settings: Any) -> Population:
 
 
 def test_rows_of_one_instant_are_one() -> None:
-    found = instants_of(np.array([0.0, 0.0, 2.5, 7.0, 7.0, 7.0]))
-    assert found is not None
-    assert (found.starts.tolist(), found.times.tolist(), found.rows) == ([0, 2, 3], [0.0, 2.5, 7.0], 6)
+    resampled = instants_of(np.array([0.0, 0.0, 2.5, 7.0, 7.0, 7.0]))
+    assert resampled is not None
+    assert (resampled.starts.tolist(), resampled.times.tolist(), resampled.rows) == ([0, 2, 3], [0.0, 2.5, 7.0], 6)
     for without in (NAN, math.inf):
         assert instants_of(np.array([0.0, without, 1.0])) is None
     nothing = instants_of(np.empty(0))
@@ -64,9 +64,9 @@ def test_neighbouring_instants_are_bundled(
     times = [0.0, 0.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 5.0, 6.0]
     population = of_hosts()
     samples = ordered(population, host=[f"h{place % 2}" for place in range(10)], time_s=times)
-    found = bundles_of(samples, population, instants_of(np.array(times)))
-    assert (found.order, found.ordered, found.coarse) == (None, True, coarse)
-    assert found.starts.tolist() == starts
+    bundles = bundles_of(samples, population, instants_of(np.array(times)))
+    assert (bundles.order, bundles.ordered, bundles.coarse) == (None, True, coarse)
+    assert bundles.starts.tolist() == starts
 
 
 @pytest.mark.parametrize(("most", "starts", "coarse"), [(2, [0, 3, 5], True), (5, [0, 1, 2, 3, 4, 5], False)])
@@ -77,19 +77,19 @@ def test_rows_that_stand_for_themselves_are_bundled_as_they_lie(
     for time_key in ("time_s", None):
         population = Population(id="p", label="p", keys=["time_s"], time_key=time_key)
         samples = ordered(population, time_s=[0.0, 0.0, 1.0, 2.0, 3.0])
-        found = bundles_of(samples, population, instants_of(np.array([0.0, 0.0, 1.0, 2.0, 3.0])))
-        assert (found.order, found.ordered, found.coarse) == (None, time_key is not None, coarse)
-        assert found.starts.tolist() == starts
+        bundles = bundles_of(samples, population, instants_of(np.array([0.0, 0.0, 1.0, 2.0, 3.0])))
+        assert (bundles.order, bundles.ordered, bundles.coarse) == (None, time_key is not None, coarse)
+        assert bundles.starts.tolist() == starts
 
 
 def test_groups_that_lie_apart_are_brought_together() -> None:
     """Blocks that several hosts saw, in the order of the hosts: a block is what is drawn again, with all its rows."""
     population = Population(id="p", label="p", keys=["host", "block"], average_over=["host"])
     samples = ordered(population, host=["a", "a", "a", "b", "b", "b"], block=[1, 2, 3, 1, 2, 3])
-    found = bundles_of(samples, population, None)
-    assert found.order is not None
-    assert found.order.tolist() == [0, 3, 1, 4, 2, 5]
-    assert (found.starts.tolist(), found.ordered, found.coarse) == ([0, 2, 4, 6], False, False)
+    bundles = bundles_of(samples, population, None)
+    assert bundles.order is not None
+    assert bundles.order.tolist() == [0, 3, 1, 4, 2, 5]
+    assert (bundles.starts.tolist(), bundles.ordered, bundles.coarse) == ([0, 2, 4, 6], False, False)
 
 
 # --- resamples ------------------------------------------------------------------------------------------------------
@@ -116,23 +116,23 @@ def test_blocks_are_as_long_as_neighbours_resemble_each_other(*, absent: int, is
     starts = np.append(0, np.cumsum(sizes))
     knots = knots_of(np.sort(values[np.isfinite(values)]), NO_FRACTIONS)
     bundles = Bundles(None, starts, ordered=is_ordered, coarse=True)
-    found = replicates_of(values, knots, bundles, np.random.default_rng(5))
+    resampled = replicates_of(values, knots, bundles, np.random.default_rng(5))
     parts = [part[np.isfinite(part)] for part in np.split(values, starts[1:-1])]
     means = np.array([part.mean() for part in parts if len(part)])
     length = optimal_block_length(means) if is_ordered else 1.0
     assert not is_ordered or length > 2.0
-    assert found.counts.tolist() == drawn_by_hand(values, sizes, length, knots.values)
-    assert (found.places.tolist(), found.coarse) == (list(range(len(knots.values))), True)
+    assert resampled.counts.tolist() == drawn_by_hand(values, sizes, length, knots.values)
+    assert (resampled.places.tolist(), resampled.coarse) == (list(range(len(knots.values))), True)
 
 
 def test_rows_that_lie_apart_are_drawn_with_their_bundle() -> None:
     values = np.array([1.0, 2.0, 3.0, 10.0, 20.0, 30.0])
     bundles = Bundles(np.array([0, 3, 1, 4, 2, 5]), np.array([0, 2, 4, 6]), ordered=False, coarse=False)
-    found = replicates_of(values, knots_of(values, NO_FRACTIONS), bundles, np.random.default_rng(5))
-    assert (found.counts[:, -1] == 6).all()
-    own = np.diff(found.counts, axis=1, prepend=0)
+    result = replicates_of(values, knots_of(values, NO_FRACTIONS), bundles, np.random.default_rng(5))
+    assert (result.counts[:, -1] == 6).all()
+    own = np.diff(result.counts, axis=1, prepend=0)
     assert (own[:, :3] == own[:, 3:]).all(), "1 and 10, 2 and 20, 3 and 30 are drawn as often as each other"
-    assert not found.coarse
+    assert not result.coarse
 
 
 def test_a_large_distribution_is_resampled_at_its_ends_and_evenly_between() -> None:
@@ -162,19 +162,19 @@ def test_between_its_knots_a_resample_holds_the_runs_values_in_their_proportions
     knots = Knots(np.arange(1.0, 11.0) * 10.0, np.arange(0, 100, 10), np.arange(10, 101, 10))
     known = Replicates(np.array([1, 3, 9]), np.array([[4, 10, 20], [0, 0, 20]]), coarse=False)
     at = np.array([5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 70.0, 100.0, 999.0])
-    found = known.at(knots, at)
+    ranks = known.at(knots, at)
     # At 30, half way from 20 to 40: 4 + 6 / 2. At 50, 10 of the 60 that are between 40 and 100: 10 + 10 / 6.
-    assert found.tolist() == [[0, 2, 4, 7, 10, 11, 15, 20, 20], [0, 0, 0, 0, 0, 3, 10, 20, 20]]
-    assert found.dtype == np.int64
+    assert ranks.tolist() == [[0, 2, 4, 7, 10, 11, 15, 20, 20], [0, 0, 0, 0, 0, 3, 10, 20, 20]]
+    assert ranks.dtype == np.int64
 
 
 def test_quantiles_between_known_values_stand_in_proportion() -> None:
     """Of a sample of 100 known at its 20th, 40th and last value; the resamples have 4, 10, 20 and 0, 0, 8 there."""
     counts = np.array([[4, 10, 20], [0, 0, 0], [0, 0, 8]])
-    found = resampled_ranks(np.array([20, 40, 100]), counts, np.array([0.0, 0.1, 0.2, 0.5, 0.55, 1.0]))
+    ranks = resampled_ranks(np.array([20, 40, 100]), counts, np.array([0.0, 0.1, 0.2, 0.5, 0.55, 1.0]))
     # Of 20 values the places 0, 2, 4, 10, 11 and 19: 2 · 20 / 4; 20; 40; 40 + 60 / 10; 40 + 9 · 60 / 10.
     # Of 8, all beyond the 40th, the places 0, 0, 1, 4, 4 and 7: 40 + 60 / 8 and so on, rounded down.
-    assert found.tolist() == [[0, 10, 20, 40, 46, 94], [-1] * 6, [40, 40, 47, 70, 70, 92]]
+    assert ranks.tolist() == [[0, 10, 20, 40, 46, 94], [-1] * 6, [40, 40, 47, 70, 70, 92]]
     assert resampled_ranks(np.array([20]), np.zeros((2, 1), dtype=int), np.array([0.5])).tolist() == [[-1], [-1]]
 
 
@@ -185,9 +185,9 @@ def test_counts_are_whole_whatever_they_are_added_in(limit: int, monkeypatch: py
     weights = np.array([[2, 0], [1, 1]], dtype=np.int32)
     values = np.array([*range(50), *range(25), *[NAN] * 25], dtype=float)
     starts = np.array([0, 50, 100])
-    found = resampled_counts(weights, values, starts, np.array([-1.0, 9.5, 24.0, 49.0]))
-    assert found.tolist() == [[0, 20, 50, 100], [0, 20, 50, 75]]
-    assert found.dtype == np.int64
+    counts_found = resampled_counts(weights, values, starts, np.array([-1.0, 9.5, 24.0, 49.0]))
+    assert counts_found.tolist() == [[0, 20, 50, 100], [0, 20, 50, 75]]
+    assert counts_found.dtype == np.int64
 
 
 def test_a_count_beyond_half_precision_is_exact() -> None:
@@ -195,15 +195,15 @@ def test_a_count_beyond_half_precision_is_exact() -> None:
     rows = 64
     weights = np.array([[2**18, 1], [1, 0]], dtype=np.int32)
     values = np.zeros(rows + 1)
-    found = resampled_counts(
+    counts_found = resampled_counts(
         weights, np.append(values, [1.0] * 60), np.array([0, rows, rows + 61]), np.array([0.0, 1.0])
     )
-    assert found.tolist() == [[2**24 + 1, 2**24 + 61], [64, 64]]
+    assert counts_found.tolist() == [[2**24 + 1, 2**24 + 61], [64, 64]]
 
 
 def test_counts_of_few_rows_are_whole() -> None:
     """Ranks are made of them: a fraction would stand between two values."""
     weights = np.array([[2, 0, 1], [0, 3, 0]], dtype=np.int32)
-    found = resampled_counts(weights, np.array([5.0, NAN, 3.0]), np.arange(4), np.array([1.0, 3.0, 5.0]))
-    assert found.tolist() == [[0, 1, 3], [0, 0, 0]]
-    assert found.dtype == np.int64
+    counts_found = resampled_counts(weights, np.array([5.0, NAN, 3.0]), np.arange(4), np.array([1.0, 3.0, 5.0]))
+    assert counts_found.tolist() == [[0, 1, 3], [0, 0, 0]]
+    assert counts_found.dtype == np.int64

@@ -23,7 +23,7 @@ def test_rounded_figures_deviate_by_as_much() -> None:
 
 def test_only_the_named_figures_get_it() -> None:
     summaries = [_summary("x_s", 2.0), _summary("y_s", None), _summary("z", 3.0)]
-    x, y, z = (one.estimates["mean"] for one in with_rounding(summaries, {"x_s": 0.1, "y_s": 0.1}))
+    x, y, z = (summary.estimates["mean"] for summary in with_rounding(summaries, {"x_s": 0.1, "y_s": 0.1}))
     assert x.standard_error == pytest.approx(0.1 / math.sqrt(12.0))
     assert x.log_standard_error == pytest.approx(0.05 / math.sqrt(12.0))
     assert (y.standard_error, z.standard_error) == (None, None)

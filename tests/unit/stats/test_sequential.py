@@ -62,10 +62,10 @@ def test_one_metric_has_students_p_value(first: int, second: int) -> None:
     for shift in (0.0, 1.0, 2.5):
         baseline, candidate = rng.standard_normal((first, 1)), shift + rng.standard_normal((second, 1))
         oracle = stats.ttest_ind(candidate[:, 0], baseline[:, 0], equal_var=True, alternative="greater").pvalue
-        found = once(baseline, candidate, draws=40_000)
+        result = once(baseline, candidate, draws=40_000)
         allowed = 4.0 * math.sqrt(oracle * (1.0 - oracle) / 40_000) + 1e-4
-        assert found.p_value == pytest.approx(oracle, abs=allowed)
-        assert found.adjusted == (found.p_value,)
+        assert result.p_value == pytest.approx(oracle, abs=allowed)
+        assert result.adjusted == (result.p_value,)
 
 
 def test_the_archives_degrees_of_freedom_count() -> None:
@@ -81,14 +81,14 @@ def test_correlation_is_used_and_not_assumed() -> None:
     """Seven copies of a metric are one: not Bonferroni's or Holm's seven; unrelated ones are."""
     rng = np.random.default_rng(4)
     sides = rng.standard_normal((2, 4, 1)) + np.array([0.0, 2.0])[:, None, None]
-    one = once(sides[0], sides[1]).p_value
+    p_value = once(sides[0], sides[1]).p_value
     copies = once(np.repeat(sides[0], 7, axis=1), np.repeat(sides[1], 7, axis=1))
-    assert copies.p_value == pytest.approx(one, abs=0.02)
-    assert copies.adjusted == pytest.approx([one] * 7, abs=0.02)
+    assert copies.p_value == pytest.approx(p_value, abs=0.02)
+    assert copies.adjusted == pytest.approx([p_value] * 7, abs=0.02)
     others = rng.standard_normal((2, 4, 6))
     left, right = (np.concatenate(pair, axis=1) for pair in zip(sides, others, strict=True))
     apart = once(left, right)
-    assert 3.0 * one < apart.adjusted[0] < 7.0 * one + 0.02
+    assert 3.0 * p_value < apart.adjusted[0] < 7.0 * p_value + 0.02
 
 
 def test_what_is_slightly_worse_in_three_ways_is_found_by_all_three() -> None:
@@ -96,20 +96,20 @@ def test_what_is_slightly_worse_in_three_ways_is_found_by_all_three() -> None:
     baseline, candidate = rng.standard_normal((2, 6, 7))
     candidate = candidate - candidate.mean(axis=0) + baseline.mean(axis=0)
     candidate[:, [1, 4, 6]] += 1.3
-    found = once(baseline, candidate)
-    assert found.is_worse
-    assert set(found.together) == {1, 4, 6}
-    assert found.p_value < min(found.adjusted)
+    result = once(baseline, candidate)
+    assert result.is_worse
+    assert set(result.together) == {1, 4, 6}
+    assert result.p_value < min(result.adjusted)
 
 
 def test_the_step_down_is_monotone_and_no_smaller_than_each_metric_alone() -> None:
     rng = np.random.default_rng(8)
     baseline, candidate = correlated(rng, 2, 5, 6, shared=0.3)
     candidate += np.array([3.0, 2.0, 1.0, 0.5, 0.0, -1.0])
-    found = once(baseline, candidate)
+    result = once(baseline, candidate)
     t = stats.ttest_ind(candidate, baseline, equal_var=True, alternative="greater")
     order = np.argsort(-t.statistic)
-    adjusted = np.array(found.adjusted)[order]
+    adjusted = np.array(result.adjusted)[order]
     assert all(later >= earlier for earlier, later in pairwise(adjusted))
     assert all(adjusted >= t.pvalue[order] - 0.01)
 
@@ -123,10 +123,10 @@ def test_neither_the_order_of_the_metrics_nor_their_units_matter(order: list[int
     archive = correlated(rng, 6, 5, shared=0.5)
     plain = once(baseline, candidate, archive)
     turned = [(rows * np.array(scales))[:, order] for rows in (baseline, candidate, archive)]
-    found = once(*turned)
+    result = once(*turned)
     # The rotations are the same, but act on other coordinates: equal within their own error.
-    assert found.p_value == pytest.approx(plain.p_value, abs=0.04)
-    assert found.adjusted == pytest.approx([plain.adjusted[index] for index in order], abs=0.04)
+    assert result.p_value == pytest.approx(plain.p_value, abs=0.04)
+    assert result.adjusted == pytest.approx([plain.adjusted[index] for index in order], abs=0.04)
 
 
 @pytest.mark.filterwarnings("error")
@@ -170,10 +170,10 @@ def test_metrics_that_surely_are_not_worse_do_not_hide_one_that_is() -> None:
     """A throughput that never moves must not make a worse latency harder to show."""
     tables = steady(np.random.default_rng(15), worse=2.0)
     baseline, candidate, archive = (rows[:, :1] for rows in tables)
-    alone, found = once(baseline, candidate, archive), once(*tables)
-    assert (found.p_value, found.level) == (alone.p_value, alone.level)
-    assert found.adjusted == (alone.p_value, *[1.0] * 6)
-    assert found.together == (0,)
+    alone, result = once(baseline, candidate, archive), once(*tables)
+    assert (result.p_value, result.level) == (alone.p_value, alone.level)
+    assert result.adjusted == (alone.p_value, *[1.0] * 6)
+    assert result.together == (0,)
 
 
 def test_a_metric_is_left_out_only_if_every_test_of_it_agrees() -> None:
@@ -225,8 +225,8 @@ def test_the_level_of_a_first_look_is_what_worse_may_spend_there(planned: int, l
     """
     rng = np.random.default_rng(14)
     baseline, candidate = rng.standard_normal((2, 2, 1))
-    found = family_test(baseline, candidate, rng.standard_normal((8, 1)), looks_at(2, planned=planned, archive=8))
-    assert found.level == pytest.approx((level + 1) / 4_001, abs=1e-9)
+    result = family_test(baseline, candidate, rng.standard_normal((8, 1)), looks_at(2, planned=planned, archive=8))
+    assert result.level == pytest.approx((level + 1) / 4_001, abs=1e-9)
 
 
 # --- the error of all looks together --------------------------------------------------------------------------------
@@ -234,10 +234,10 @@ def test_the_level_of_a_first_look_is_what_worse_may_spend_there(planned: int, l
 
 @given(st.integers(2, 12), st.integers(0, 12), st.booleans())
 def test_the_error_spent_grows_and_never_exceeds_its_level(planned: int, added: int, worse: bool) -> None:
-    found = spent(looks_at(*range(2, planned + added + 1), planned=planned), worse=worse)
-    assert all(0.0 < earlier < later for earlier, later in pairwise(found))
-    assert found[-1] < LEVEL
-    assert found[planned - 2] == pytest.approx(0.96 * LEVEL)
+    errors = spent(looks_at(*range(2, planned + added + 1), planned=planned), worse=worse)
+    assert all(0.0 < earlier < later for earlier, later in pairwise(errors))
+    assert errors[-1] < LEVEL
+    assert errors[planned - 2] == pytest.approx(0.96 * LEVEL)
 
 
 def stopped(t: FloatArray, levels: Sequence[float], freedom: FloatArray) -> float:
@@ -255,18 +255,21 @@ def test_the_levels_of_an_interval_spend_what_they_may(runs: tuple[int, ...], pl
     """One metric exactly at its margin, by a simulation of its own: means and variances of growing samples."""
     rng = np.random.default_rng(40)
     looks = looks_at(*runs, planned=planned, archive=archive)
-    sides, kept = rng.standard_normal((20_000, 2, runs[-1])), rng.chisquare(archive, 20_000) if archive else 0.0
+    sides, archive_squares = (
+        rng.standard_normal((20_000, 2, runs[-1])),
+        rng.chisquare(archive, 20_000) if archive else 0.0,
+    )
     values = []
     for count in runs:
         seen = sides[:, :, :count]
         freedom = 2 * count - 2 + archive
-        variance = (seen.var(axis=2).sum(axis=1) * count + kept) / freedom
+        variance = (seen.var(axis=2).sum(axis=1) * count + archive_squares) / freedom
         values.append((seen[:, 1].mean(axis=1) - seen[:, 0].mean(axis=1)) / np.sqrt(variance * 2 / count))
     errors = spent(looks, worse=False)
     t = np.stack(values, axis=1)
     for look in range(1, len(runs) + 1):
-        found = stopped(t[:, :look], lone_levels(looks)[:look], looks.degrees_of_freedom[:look])
-        assert found == pytest.approx(errors[look - 1], abs=0.006)
+        share = stopped(t[:, :look], lone_levels(looks)[:look], looks.degrees_of_freedom[:look])
+        assert share == pytest.approx(errors[look - 1], abs=0.006)
 
 
 # --- what further runs would do -------------------------------------------------------------------------------------
@@ -275,11 +278,11 @@ def test_the_levels_of_an_interval_spend_what_they_may(runs: tuple[int, ...], pl
 def test_more_runs_never_make_a_decision_less_likely() -> None:
     rng = np.random.default_rng(61)
     sides = 0.05 * correlated(rng, 2, 3, 4, shared=0.5)
-    found = forecast(sides[0], sides[1] - MARGIN, NOTHING, Looks(((2, 2), (3, 3)), 8), range(4, 9), draws=300)
-    chances = [found.decided[runs] for runs in range(4, 9)]
+    expected_looks = forecast(sides[0], sides[1] - MARGIN, NOTHING, Looks(((2, 2), (3, 3)), 8), range(4, 9), draws=300)
+    chances = [expected_looks.decided[runs] for runs in range(4, 9)]
     assert chances == sorted(chances)
-    assert found.enough(0.0) == 4
-    assert found.enough(1.01) is None
+    assert expected_looks.enough(0.0) == 4
+    assert expected_looks.enough(1.01) is None
 
 
 @pytest.mark.parametrize("runs", [6, 12])
@@ -309,8 +312,8 @@ def test_a_forecast_is_that_of_the_normal_distribution(mean: float) -> None:
     spread, (first, second), later = 0.10, (4, 6), 10
     known = spread * np.where(np.arange(40) % 2, 1.0, -1.0)[:, None]
     looks = Looks(((first, second),), later, len(known))
-    found = forecast(far(first, 0.0), far(second, mean), known, looks, [later], draws=2_000)
-    assert list(found.decided) == [later]
+    expected_looks = forecast(far(first, 0.0), far(second, mean), known, looks, [later], draws=2_000)
+    assert list(expected_looks.decided) == [later]
     variance = sum((1 - n / later) ** 2 / n + (later - n) / later**2 for n in (first, second))
     # The noise is pooled of all rows, of which 40 + 4 - 1 + 6 - 1 are known: these are smaller, as 8 are next to 0.
     scale = spread * math.sqrt(40 / 48)
@@ -320,7 +323,7 @@ def test_a_forecast_is_that_of_the_normal_distribution(mean: float) -> None:
     level = family_test(far(later, 0.0), far(later, 0.0), known, future, draws=20_000).level
     normal = stats.norm(mean, scale * math.sqrt(variance))
     chance = normal.cdf(equal_below) + normal.sf(stats.t.isf(level, freedom) * error)
-    assert found.decided[later] == pytest.approx(chance, abs=0.05)
+    assert expected_looks.decided[later] == pytest.approx(chance, abs=0.05)
 
 
 def test_a_metric_that_is_settled_does_not_change_the_chance_of_another() -> None:
@@ -347,36 +350,36 @@ def test_a_forecast_decides_by_students_t() -> None:
     t = np.linspace(-4.0, 4.0, 4_001)
     baseline = np.broadcast_to(np.array([-1.0, 0.0, 1.0])[:, None], (len(t), 3, 1))
     candidate = baseline + (t * math.sqrt(2.0 / 3.0))[:, None, None]
-    found = decided_at(looks_at(3), [baseline, candidate])[:, 0]
+    shares = decided_at(looks_at(3), [baseline, candidate])[:, 0]
     bound = stats.t.isf(0.048, 4)
-    assert found[t < -bound - 0.002].all()
-    assert not found[(t > -bound + 0.002) & (t < bound - 0.15)].any()
-    assert found[t > bound + 0.15].all()
+    assert shares[t < -bound - 0.002].all()
+    assert not shares[(t > -bound + 0.002) & (t < bound - 0.15)].any()
+    assert shares[t > bound + 0.15].all()
 
 
 def test_a_forecast_spends_the_error_of_each_look_as_the_experiment_does() -> None:
     """Both at the margin: "worse" at the first of two looks in 5 % · 96 % · 85 % · √(1 / 2) of the experiments."""
     looks = looks_at(2, 3)
     sides = np.random.default_rng(75).standard_normal((2, 40_000, 3, 1))
-    found = decided_at(looks, list(sides))
+    shares = decided_at(looks, list(sides))
     worse, equal = spent(looks, worse=True), spent(looks, worse=False)
-    assert found[:, 0].mean() == pytest.approx(worse[0] + equal[0], abs=0.0035)
-    assert found.any(axis=1).mean() == pytest.approx(worse[1] + equal[1], abs=0.005)
+    assert shares[:, 0].mean() == pytest.approx(worse[0] + equal[0], abs=0.0035)
+    assert shares.any(axis=1).mean() == pytest.approx(worse[1] + equal[1], abs=0.005)
 
 
 def test_what_is_decided_at_an_earlier_look_stays_decided() -> None:
     """The chance is that of a decision by then, and not of one just then."""
     known = 0.1 * np.where(np.arange(40) % 2, 1.0, -1.0)[:, None]
     looks = Looks(((2, 2),), 12, len(known))
-    one = forecast(far(2, 0.0), far(2, -0.1), known, looks, [4, 12])
+    expected_looks = forecast(far(2, 0.0), far(2, -0.1), known, looks, [4, 12])
     last = forecast(far(2, 0.0), far(2, -0.1), known, looks, [12])
-    assert one.decided[12] > one.decided[4] > 0.0
-    assert one.decided[12] >= last.decided[12] - 0.04  # the look before has spent some of the error
+    assert expected_looks.decided[12] > expected_looks.decided[4] > 0.0
+    assert expected_looks.decided[12] >= last.decided[12] - 0.04  # the look before has spent some of the error
 
 
 def test_the_fewest_runs_that_decide_are_the_first_that_reach_the_chance() -> None:
-    found = Forecast({4: 0.2, 5: 0.8, 6: 0.9})
-    assert [found.enough(chance) for chance in (0.0, 0.2, 0.21, 0.8, 0.9, 0.91)] == [4, 4, 5, 5, 6, None]
+    expected_looks = Forecast({4: 0.2, 5: 0.8, 6: 0.9})
+    assert [expected_looks.enough(chance) for chance in (0.0, 0.2, 0.21, 0.8, 0.9, 0.91)] == [4, 4, 5, 5, 6, None]
 
 
 # --- written out ----------------------------------------------------------------------------------------------------
@@ -404,13 +407,13 @@ def test_t_of_every_look_and_metric_is_students() -> None:
     rows = sequential._around_mean(sequential._stacked(baseline, candidate, looks.runs))
     table = np.concatenate([archive, rows], axis=1)
     contrasts, seen = sequential._contrasts(looks)
-    found = sequential._t_values(table, 3, contrasts, seen, looks.degrees_of_freedom)
-    assert found.shape == (2, 3, 2)
+    t_values = sequential._t_values(table, 3, contrasts, seen, looks.degrees_of_freedom)
+    assert t_values.shape == (2, 3, 2)
     for look, (first, second) in enumerate(looks.runs):
         left, right = baseline[:, :first], candidate[:, :second]
         squares = left.var(axis=1) * first + right.var(axis=1) * second + np.square(archive).sum(axis=1)
         error = np.sqrt(squares / (first + second - 2 + 3) * (1 / first + 1 / second))
-        assert found[:, look] == pytest.approx((right.mean(axis=1) - left.mean(axis=1)) / error, abs=1e-9)
+        assert t_values[:, look] == pytest.approx((right.mean(axis=1) - left.mean(axis=1)) / error, abs=1e-9)
     assert looks.degrees_of_freedom.tolist() == [6.0, 8.0, 12.0]
 
 
@@ -420,8 +423,8 @@ def test_t_without_any_noise_is_large_and_of_nothing_is_0() -> None:
     looks = looks_at(2)
     table = sequential._around_mean(np.array([[[0.0] * 3, [0.0] * 3, [1.0, -1.0, 0.0], [1.0, -1.0, 0.0]]]))
     contrasts, seen = sequential._contrasts(looks)
-    found = sequential._t_values(table, 0, contrasts, seen, looks.degrees_of_freedom)
-    assert found.tolist() == [[[1e3, -1e3, 0.0]]]
+    t_values = sequential._t_values(table, 0, contrasts, seen, looks.degrees_of_freedom)
+    assert t_values.tolist() == [[[1e3, -1e3, 0.0]]]
 
 
 @pytest.mark.parametrize("shape", [(6, 3), (3, 5), (4, 4)])
@@ -445,9 +448,9 @@ def test_each_look_stops_as_many_draws_as_it_may() -> None:
     """Of 20: 2 at the first look, 3 more at the second, none at the third, and one at the last."""
     order = np.arange(20)
     p_values = np.stack([(order + 1) / 20, (20 - order) / 20, np.full(20, 0.5), (7 * order % 20 + 1) / 20], axis=1)
-    found = sequential._thresholds(p_values, [0.1, 0.25, 0.29, 0.31])
+    thresholds = sequential._thresholds(p_values, [0.1, 0.25, 0.29, 0.31])
     # At the last look those that go on are the draws 2 to 16; of these the third has the least p: 7 · 3 mod 20 + 1.
-    assert found.tolist() == [0.10, 0.15, 0.0, 0.10]
+    assert thresholds.tolist() == [0.10, 0.15, 0.0, 0.10]
     ties = np.array([[0.1], [0.1], [0.1], [0.9]])
     assert sequential._thresholds(np.repeat(ties, 2, axis=1), [0.25, 0.75]).tolist() == [0.1, 0.0]
     assert sequential._thresholds(p_values[:, :1], [0.04]).tolist() == [0.0]
@@ -455,20 +458,20 @@ def test_each_look_stops_as_many_draws_as_it_may() -> None:
 
 def test_a_rank_is_the_share_that_is_at_least_as_large() -> None:
     """Itself among them: a p-value is never 0."""
-    found = sequential._ranked(np.array([3.0, 1.0, 2.0, 2.0]), np.array([0.0, 1.0, 2.0, 2.5, 3.0, 9.0]))
-    assert found.tolist() == [1.0, 1.0, 0.8, 0.4, 0.4, 0.2]
+    ranks = sequential._ranked(np.array([3.0, 1.0, 2.0, 2.0]), np.array([0.0, 1.0, 2.0, 2.5, 3.0, 9.0]))
+    assert ranks.tolist() == [1.0, 1.0, 0.8, 0.4, 0.4, 0.2]
 
 
 def rank(null: Sequence[float], value: float) -> float:
-    return (sum(one >= value for one in null) + 1) / (len(null) + 1)
+    return (sum(null_value >= value for null_value in null) + 1) / (len(null) + 1)
 
 
 @pytest.mark.parametrize("metrics", [1, 3, 4, 6])
 def test_the_family_is_tested_by_its_largest_and_by_its_three_largest(metrics: int) -> None:
     """Every p-value written out: of each statistic, of the smaller one of both."""
     rng = np.random.default_rng(72 + metrics)
-    null, found = rng.standard_normal((40, 2, metrics)), 1.0 + rng.standard_normal((3, 2, metrics))
-    null_p, found_p = sequential._combined(null, found)
+    null, observed = rng.standard_normal((40, 2, metrics)), 1.0 + rng.standard_normal((3, 2, metrics))
+    null_p, found_p = sequential._combined(null, observed)
     for look in range(2):
         sums = [[sum(sorted(row, reverse=True)[:size]) for row in null[:, look]] for size in (1, 3)]
         sums = sums if metrics > 3 else sums[:1]
@@ -478,21 +481,21 @@ def test_the_family_is_tested_by_its_largest_and_by_its_three_largest(metrics: i
             return min(rank(of, value) for of, value in zip(sums, own, strict=False))
 
         least = [smallest(row) for row in null[:, look]]
-        for rows, p_values in ((null, null_p), (found, found_p)):
-            expected = [rank([-one for one in least], -smallest(row)) for row in rows[:, look]]
+        for rows, p_values in ((null, null_p), (observed, found_p)):
+            expected = [rank([-p_value for p_value in least], -smallest(row)) for row in rows[:, look]]
             assert p_values[:, look] == pytest.approx(expected)
 
 
 def test_the_step_down_is_that_of_westfall_and_young() -> None:
     """Each metric against the largest of those that are not more extreme, and never below those that are."""
     rng = np.random.default_rng(73)
-    null, found = rng.standard_normal((50, 5)), np.array([0.4, 2.0, 1.9, -1.0, 1.0])
-    order = np.argsort(-found)
+    null, observed = rng.standard_normal((50, 5)), np.array([0.4, 2.0, 1.9, -1.0, 1.0])
+    order = np.argsort(-observed)
     expected, highest = {}, 0.0
     for place, index in enumerate(order.tolist()):
-        highest = max(highest, rank(null[:, order[place:]].max(axis=1).tolist(), found[index]))
+        highest = max(highest, rank(null[:, order[place:]].max(axis=1).tolist(), observed[index]))
         expected[index] = highest
-    assert sequential._step_down(null, found, order) == tuple(expected[index] for index in range(5))
+    assert sequential._step_down(null, observed, order) == tuple(expected[index] for index in range(5))
 
 
 def test_one_look_has_the_whole_error_and_the_draws_do_not_matter() -> None:
@@ -511,23 +514,23 @@ def test_a_family_test_says_what_it_was_decided_by() -> None:
     candidate[2:, 3] -= 9.0
     candidate[:, 1] += 4.0
     looks = looks_at(2, 4, archive=6)
-    found = family_test(baseline, candidate, archive, looks)
+    result = family_test(baseline, candidate, archive, looks)
     t = candidate.mean(axis=0) - baseline.mean(axis=0)
     squares = baseline.var(axis=0) * 4 + candidate.var(axis=0) * 4 + np.square(archive).sum(axis=0)
     t = t / np.sqrt(squares / 12 / 2)
-    assert found.together == tuple(np.argsort(-t)[:3].tolist())
-    assert found.together[0] == 1
+    assert result.together == tuple(np.argsort(-t)[:3].tolist())
+    assert result.together[0] == 1
     first, last = spent(looks, worse=True)
     # Of the draws that went on after the first look: at least what is newly spent, at most all.
-    assert last - first - 0.002 < found.level < last
-    assert len(found.adjusted) == 4
-    assert found.adjusted[1] == min(found.adjusted)
-    assert found.is_worse is (found.p_value <= found.level)
+    assert last - first - 0.002 < result.level < last
+    assert len(result.adjusted) == 4
+    assert result.adjusted[1] == min(result.adjusted)
+    assert result.is_worse is (result.p_value <= result.level)
     plain = family_test(baseline, candidate, archive, looks, limits=t + 1e-9)
-    assert plain == found
+    assert plain == result
     held = family_test(baseline, candidate, archive, looks, limits=np.array([9.0, 0.5, 9.0, 9.0]))
-    assert held.adjusted[1] > found.adjusted[1]
-    assert held.p_value > found.p_value
+    assert held.adjusted[1] > result.adjusted[1]
+    assert held.p_value > result.p_value
 
 
 def test_a_large_archive_says_the_same_in_fewer_numbers() -> None:
@@ -538,8 +541,8 @@ def test_a_large_archive_says_the_same_in_fewer_numbers() -> None:
     assert noise.factor.shape == (3, 3)
     exact = noise.rows.T @ noise.rows / len(noise.rows)
     assert noise.factor.T @ noise.factor == pytest.approx(exact)
-    found = noise.drawn(200_000)
-    assert found.T @ found / len(found) == pytest.approx(exact, abs=0.05)
+    noise_samples = noise.drawn(200_000)
+    assert noise_samples.T @ noise_samples / len(noise_samples) == pytest.approx(exact, abs=0.05)
 
 
 def _correlated_noise(rows: int) -> sequential._Noise:
@@ -557,8 +560,8 @@ def test_the_sums_of_squares_of_a_large_archive_are_wisharts() -> None:
     assert squares.mean(axis=0) == pytest.approx(rows * np.diag(covariance), rel=0.005)
     assert np.cov(squares.T) == pytest.approx(2.0 * rows * covariance**2, rel=0.06, abs=1.0)
     assert runs.shape == (draws, 2, 3)
-    found = np.concatenate(list(runs.transpose(1, 0, 2)))
-    assert found.T @ found / len(found) == pytest.approx(covariance, abs=0.06)
+    all_runs = np.concatenate(list(runs.transpose(1, 0, 2)))
+    assert all_runs.T @ all_runs / len(all_runs) == pytest.approx(covariance, abs=0.06)
 
 
 def test_a_small_archive_is_drawn_row_by_row() -> None:

@@ -35,11 +35,11 @@ def test_a_family_at_its_margins_fails_in_five_percent_over_all_looks(archive: i
     rng = np.random.default_rng(50 + archive)
     runs, failed = (2, 3, 4, 6), 0
     for _ in range(300):
-        sides, kept = correlated(rng, 2, 6, 5, shared=0.5), correlated(rng, archive, 5, shared=0.5)
+        sides, archive_runs = correlated(rng, 2, 6, 5, shared=0.5), correlated(rng, archive, 5, shared=0.5)
         sides[1, :, :2] -= below
         for place, count in enumerate(runs):
             looks = looks_at(*runs[: place + 1], planned=6, archive=archive)
-            if family_test(sides[0, :count], sides[1, :count], kept, looks, draws=400).is_worse:
+            if family_test(sides[0, :count], sides[1, :count], archive_runs, looks, draws=400).is_worse:
                 failed += 1
                 break
     assert failed / 300 <= LEVEL + 3.0 * math.sqrt(LEVEL * (1.0 - LEVEL) / 300)

@@ -163,7 +163,7 @@ def test_poisson_limits_on_the_other_side_are_as_exact(count: float, tail: float
 
 def test_what_is_outside_of_a_distribution_is_no_number() -> None:
     """A number made up there would be judged as if it were one."""
-    found = [
+    quantiles = [
         special.normal_quantile(1.5),
         special.t_quantile(-0.1, 3.0),
         *(special.t_quantile(probability, -1.0) for probability in (0.0, 0.1, 0.5, 0.9, 1.0)),
@@ -177,7 +177,7 @@ def test_what_is_outside_of_a_distribution_is_no_number() -> None:
         special.beta_quantile(0.5, -1.0, 2.0),
         special.poisson_mean_at_least(-1.0, 0.05),
     ]
-    assert [math.isnan(value) for value in found] == [True] * len(found)
+    assert [math.isnan(value) for value in quantiles] == [True] * len(quantiles)
 
 
 @pytest.mark.parametrize("count", [1e7, 1e8, 1e9])
@@ -185,9 +185,9 @@ def test_what_is_outside_of_a_distribution_is_no_number() -> None:
 def test_poisson_limits_of_many_events_are_those_of_the_expansion_about_the_normal(count: float, tail: float) -> None:
     """Cornish and Fisher (1938): the quantile of a gamma variable of shape k is k + z √k + (z² - 1)/3 + O(1/√k)."""
     z = NormalDist().inv_cdf(1.0 - tail)
-    for shape, found, side in (
+    for shape, mean_limit, side in (
         (count, special.poisson_mean_at_least(count, tail), -1.0),
         (count + 1.0, special.poisson_mean_at_most(count, tail), 1.0),
     ):
         expected = shape + side * z * math.sqrt(shape) + (z * z - 1.0) / 3.0
-        assert found - expected == pytest.approx(0.0, abs=abs(z**3 - 7.0 * z) / (36.0 * math.sqrt(shape)) + 1e-4)
+        assert mean_limit - expected == pytest.approx(0.0, abs=abs(z**3 - 7.0 * z) / (36.0 * math.sqrt(shape)) + 1e-4)

@@ -61,10 +61,10 @@ def test_permuted_rows_give_the_same_bytes(values: list[float | None], random: o
     frame = blocks(values)
     order = list(range(frame.height))
     random.shuffle(order)  # type: ignore[attr-defined]
-    one = rendered(summarise(BLOCK, {"block": frame}, seed))
-    assert one == rendered(summarise(BLOCK, {"block": frame[order]}, seed))
-    assert "NaN" not in one
-    assert "Infinity" not in one
+    text = rendered(summarise(BLOCK, {"block": frame}, seed))
+    assert text == rendered(summarise(BLOCK, {"block": frame[order]}, seed))
+    assert "NaN" not in text
+    assert "Infinity" not in text
 
 
 def test_rows_of_equal_keys_are_ordered_by_their_values() -> None:
@@ -74,20 +74,20 @@ def test_rows_of_equal_keys_are_ordered_by_their_values() -> None:
 
 
 def test_nulls_are_counted_and_left_out() -> None:
-    (found,) = summarise(BLOCK, {"block": blocks([1.0, None, 3.0, float("nan")])}, 1)
-    assert found.distribution is not None
-    assert (found.distribution.n, found.distribution.n_null) == (2, 2)
-    assert found.estimates["mean"].value == 2.0
-    assert found.estimates["p99"].value is None
-    assert "not estimable" in found.estimates["p99"].method
+    (summary,) = summarise(BLOCK, {"block": blocks([1.0, None, 3.0, float("nan")])}, 1)
+    assert summary.distribution is not None
+    assert (summary.distribution.n, summary.distribution.n_null) == (2, 2)
+    assert summary.estimates["mean"].value == 2.0
+    assert summary.estimates["p99"].value is None
+    assert "not estimable" in summary.estimates["p99"].method
 
 
 def test_a_metric_without_samples_is_listed_in_the_catalogues_order() -> None:
     entries = catalogue(metric("b_s", "host"), metric("a_s", "block"), metric("c_s", "block"))
-    found = summarise(entries, {"block": blocks([1.0, 2.0])}, 1)
-    assert [summary.metric_id for summary in found] == ["b_s", "a_s", "c_s"]
-    assert [summary.distribution is None for summary in found] == [True, False, True]
-    assert found[0].estimates["mean"].value is None
+    summaries = summarise(entries, {"block": blocks([1.0, 2.0])}, 1)
+    assert [summary.metric_id for summary in summaries] == ["b_s", "a_s", "c_s"]
+    assert [summary.distribution is None for summary in summaries] == [True, False, True]
+    assert summaries[0].estimates["mean"].value is None
 
 
 def host_seconds(values: np.ndarray) -> pl.DataFrame:
@@ -106,44 +106,44 @@ def test_fixed_hosts_are_averaged_before_the_error_is_estimated() -> None:
     levels = np.array([[1.0], [2.0], [6.0]])  # hosts differ widely, and always did
     values = levels + 0.1 * rng.normal(size=(3, 400))
     entries = catalogue(metric("cpu", "host_second", statistics=["mean", "p50", "max"]))
-    (found,) = summarise(entries, {"host_second": host_seconds(values)}, 3)
-    mean = found.estimates["mean"]
+    (summary,) = summarise(entries, {"host_second": host_seconds(values)}, 3)
+    mean = summary.estimates["mean"]
     assert mean.value == pytest.approx(values.mean())
     assert mean.standard_error == pytest.approx(0.1 / math.sqrt(3 * 400), rel=0.2)
-    assert found.distribution is not None
-    assert found.distribution.n == 1200
-    assert found.estimates["max"].value == values.max()
+    assert summary.distribution is not None
+    assert summary.distribution.n == 1200
+    assert summary.estimates["max"].value == values.max()
     assert "time values" in mean.method
 
 
 def test_a_host_that_misses_seconds_does_not_shift_the_mean_of_the_others() -> None:
     values = np.array([[1.0, 1.0, 1.0, 1.0], [3.0, np.nan, np.nan, 3.0]])
-    (found,) = summarise(catalogue(metric("cpu", "host_second")), {"host_second": host_seconds(values)}, 3)
-    assert found.estimates["mean"].value == pytest.approx((2.0 + 1.0 + 1.0 + 2.0) / 4)
+    (summary,) = summarise(catalogue(metric("cpu", "host_second")), {"host_second": host_seconds(values)}, 3)
+    assert summary.estimates["mean"].value == pytest.approx((2.0 + 1.0 + 1.0 + 2.0) / 4)
 
 
 def test_populations_without_time_are_resampled_independently() -> None:
     frame = pl.DataFrame({"host": [f"h{i:03d}" for i in range(200)], "peers": np.arange(200.0)})
-    (found,) = summarise(catalogue(metric("peers", "host")), {"host": frame}, 1)
+    (summary,) = summarise(catalogue(metric("peers", "host")), {"host": frame}, 1)
     expected = np.arange(200.0).std(ddof=1) / math.sqrt(200)
-    assert found.estimates["mean"].standard_error == pytest.approx(expected, rel=0.1)
-    assert found.estimates["mean"].method.startswith("bootstrap, 1000 resamples")
+    assert summary.estimates["mean"].standard_error == pytest.approx(expected, rel=0.1)
+    assert summary.estimates["mean"].method.startswith("bootstrap, 1000 resamples")
 
 
 @pytest.mark.parametrize(("population", "rows"), [("fleet", 5), ("host", 1)])
 def test_a_single_unit_has_no_standard_error(population: str, rows: int) -> None:
     frame = pl.DataFrame({"host": [f"h{i}" for i in range(rows)], "x_s": [1.0] * rows})
-    (found,) = summarise(catalogue(metric("x_s", population)), {population: frame}, 1)
-    assert found.estimates["mean"].value == 1.0
-    assert found.estimates["mean"].standard_error is None
+    (summary,) = summarise(catalogue(metric("x_s", population)), {population: frame}, 1)
+    assert summary.estimates["mean"].value == 1.0
+    assert summary.estimates["mean"].standard_error is None
 
 
 @pytest.mark.filterwarnings("error")
 def test_a_constant_has_a_standard_error_of_zero() -> None:
-    (found,) = summarise(BLOCK, {"block": blocks([200.0] * 300)}, 1)
-    assert found.estimates["mean"].value == 200.0
-    assert found.estimates["mean"].standard_error == 0.0
-    assert found.estimates["mean"].log_standard_error == 0.0
+    (summary,) = summarise(BLOCK, {"block": blocks([200.0] * 300)}, 1)
+    assert summary.estimates["mean"].value == 200.0
+    assert summary.estimates["mean"].standard_error == 0.0
+    assert summary.estimates["mean"].log_standard_error == 0.0
 
 
 def test_counts_and_proportions_keep_their_totals() -> None:
@@ -156,8 +156,8 @@ def test_counts_and_proportions_keep_their_totals() -> None:
 
 def test_the_logarithmic_error_is_the_relative_one_for_small_errors() -> None:
     rng = np.random.default_rng(2)
-    (found,) = summarise(BLOCK, {"block": blocks(list(5.0 + 0.1 * rng.normal(size=500)))}, 1)
-    mean = found.estimates["mean"]
+    (summary,) = summarise(BLOCK, {"block": blocks(list(5.0 + 0.1 * rng.normal(size=500)))}, 1)
+    mean = summary.estimates["mean"]
     assert mean.value is not None
     assert mean.standard_error is not None
     assert mean.log_standard_error == pytest.approx(mean.standard_error / mean.value, rel=0.01)
@@ -165,6 +165,6 @@ def test_the_logarithmic_error_is_the_relative_one_for_small_errors() -> None:
 
 def test_another_seed_moves_the_error_and_not_the_value() -> None:
     frame = blocks([float(value) for value in np.random.default_rng(0).random(200)])
-    one, other = (summarise(BLOCK, {"block": frame}, seed)[0].estimates["mean"] for seed in (1, 2))
-    assert one.value == other.value
-    assert one.standard_error != other.standard_error
+    estimate, other = (summarise(BLOCK, {"block": frame}, seed)[0].estimates["mean"] for seed in (1, 2))
+    assert estimate.value == other.value
+    assert estimate.standard_error != other.standard_error

@@ -36,5 +36,5 @@ def test_few_rows_are_worked_on_by_the_thread_that_asks() -> None:
 @pytest.mark.parametrize("module", ["chainmark.stats.threads", "chainmark.lab.importing", "chainmark.lab.running"])
 def test_polars_has_its_numpy_before_there_are_threads(module: str) -> None:
     """Two threads that looked for it at the same time ended an import of logs with a TypeError, once in many."""
-    found = subprocess.run([sys.executable, "-c", FOUND, module], capture_output=True, text=True, check=True)
-    assert found.stdout == "True\n"
+    process = subprocess.run([sys.executable, "-c", FOUND, module], capture_output=True, text=True, check=True)
+    assert process.stdout == "True\n"

@@ -14,8 +14,8 @@ def _noise(rng: np.random.Generator, n: int, correlation: float, rise: float = 0
     values[0] = rng.normal()
     for place in range(1, n):
         values[place] = correlation * values[place - 1] + np.sqrt(1.0 - correlation**2) * rng.normal()
-    found: list[float] = (values + rise * np.arange(n) / (n - 1)).tolist()
-    return found
+    series: list[float] = (values + rise * np.arange(n) / (n - 1)).tolist()
+    return series
 
 
 def test_a_line_is_found_whatever_stands_beside_it() -> None:
@@ -23,35 +23,35 @@ def test_a_line_is_found_whatever_stands_beside_it() -> None:
     values = [5.0 + 0.25 * place for place in range(40)]
     for place in (3, 17, 39):
         values[place] += 1000.0
-    found = trend_of(values)
-    assert found is not None
-    assert found.slope == pytest.approx(0.25)
-    assert found.begin == pytest.approx(5.0)
-    assert found.rise == pytest.approx(0.25 * 39)
-    assert found.low <= 0.25 <= found.high
+    trend = trend_of(values)
+    assert trend is not None
+    assert trend.slope == pytest.approx(0.25)
+    assert trend.begin == pytest.approx(5.0)
+    assert trend.rise == pytest.approx(0.25 * 39)
+    assert trend.low <= 0.25 <= trend.high
 
 
 def test_the_interval_is_that_of_sen() -> None:
     """Hollander and Wolfe's rule by hand: n = 10, sd of S = 11.18, 45 slopes, of which the 11th from either end."""
     values = [1.0, 2.2, 2.9, 4.3, 4.8, 6.1, 7.3, 7.7, 9.2, 9.9]
     slopes = sorted((values[j] - values[i]) / (j - i) for i in range(10) for j in range(i + 1, 10))
-    found = trend_of(values)
-    assert found is not None
-    assert found.low == pytest.approx(slopes[10])
-    assert found.high == pytest.approx(slopes[-11])
+    trend = trend_of(values)
+    assert trend is not None
+    assert trend.low == pytest.approx(slopes[10])
+    assert trend.high == pytest.approx(slopes[-11])
 
 
 @pytest.mark.parametrize(("correlation", "most"), [(0.0, 0.08), (0.4, 0.12)])
 def test_noise_is_seldom_a_trend(correlation: float, most: float) -> None:
     rng = np.random.default_rng(7)
-    found = [trend_of(_noise(rng, 60, correlation)) for _ in range(400)]
-    assert sum(one is not None and (one.low > 0.0 or one.high < 0.0) for one in found) / 400 < most
+    trends = [trend_of(_noise(rng, 60, correlation)) for _ in range(400)]
+    assert sum(trend is not None and (trend.low > 0.0 or trend.high < 0.0) for trend in trends) / 400 < most
 
 
 def test_a_rise_of_the_size_of_the_noise_is_seen() -> None:
     rng = np.random.default_rng(8)
-    found = [trend_of(_noise(rng, 60, 0.2, rise=3.0)) for _ in range(100)]
-    assert sum(one is not None and one.low > 0.0 for one in found) > 95
+    trends = [trend_of(_noise(rng, 60, 0.2, rise=3.0)) for _ in range(100)]
+    assert sum(trend is not None and trend.low > 0.0 for trend in trends) > 95
 
 
 def test_few_values_and_equal_values_say_nothing() -> None:
@@ -79,24 +79,24 @@ def _interval_by_hand(values: list[float]) -> tuple[float, float]:
 @pytest.mark.parametrize("correlation", [0.2, 0.7])
 def test_neighbours_that_resemble_each_other_widen_the_interval_as_the_formula_says(n: int, correlation: float) -> None:
     values = _noise(np.random.default_rng(n), n, correlation)
-    found = trend_of(values)
-    assert found is not None
-    assert (found.low, found.high) == pytest.approx(_interval_by_hand(values))
+    trend = trend_of(values)
+    assert trend is not None
+    assert (trend.low, trend.high) == pytest.approx(_interval_by_hand(values))
 
 
 def test_equal_values_rank_in_their_order() -> None:
     """A few levels on a line with an exact slope: the same interval on every machine, whatever sorts there."""
     levels = np.round(2.8 * np.array(_noise(np.random.default_rng(5), 100, 0.8)))
     values = [float(0.25 * place + level) for place, level in enumerate(levels)]
-    found = trend_of(values)
-    assert found is not None
-    assert found.slope == 0.25
-    assert (found.low, found.high) == pytest.approx(_interval_by_hand(values))
+    trend = trend_of(values)
+    assert trend is not None
+    assert trend.slope == 0.25
+    assert (trend.low, trend.high) == pytest.approx(_interval_by_hand(values))
 
 
 def test_ten_values_that_are_hardly_more_than_one_say_nothing_but_the_range() -> None:
     values = [0.0, 1.0, 3.0, 5.0, 6.0, 6.5, 5.5, 4.0, 2.0, 0.5]
     slopes = sorted((values[j] - values[i]) / (j - i) for i in range(10) for j in range(i + 1, 10))
-    found = trend_of(values)
-    assert found is not None
-    assert (found.low, found.high) == (slopes[0], slopes[-1])
+    trend = trend_of(values)
+    assert trend is not None
+    assert (trend.low, trend.high) == (slopes[0], slopes[-1])

@@ -47,8 +47,8 @@ def frame(rows: Sequence[Row]) -> pl.DataFrame:
 
 
 def summary(entries: Catalogue, rows: Sequence[Row]) -> MetricSummary:
-    (found,) = summarise(entries, {"slot_host": frame(rows)}, 3)
-    return found
+    (metric_summary,) = summarise(entries, {"slot_host": frame(rows)}, 3)
+    return metric_summary
 
 
 def mean_of_means(rows: Sequence[Row], place: int, lowest: int | None = None) -> float:
@@ -78,11 +78,11 @@ def test_means_are_those_of_the_definitions(rows: list[Row]) -> None:
         (catalogue(Weighting.KEYS, 2), mean_of_means(rows, 1, 2)),
     ]
     for entries, mean in expected:
-        found = summary(entries, rows)
-        assert found.estimates["mean"].value == pytest.approx(mean, rel=1e-12)
-        assert found.distribution is not None
-        assert found.distribution.mean == found.estimates["mean"].value
-        assert (found.distribution.n, found.distribution.max) == (len(values), max(values))
+        metric_summary = summary(entries, rows)
+        assert metric_summary.estimates["mean"].value == pytest.approx(mean, rel=1e-12)
+        assert metric_summary.distribution is not None
+        assert metric_summary.distribution.mean == metric_summary.estimates["mean"].value
+        assert (metric_summary.distribution.n, metric_summary.distribution.max) == (len(values), max(values))
 
 
 def uneven_matrix(seed: int, hosts: int = 8, times: int = 600) -> np.ndarray:
@@ -106,15 +106,15 @@ def as_rows(values: np.ndarray) -> list[Row]:
 @pytest.mark.parametrize("lowest", [None, 3])
 def test_the_error_of_hosts_that_count_alike_is_that_of_resampling_the_matrix(lowest: int | None) -> None:
     values = uneven_matrix(1)
-    found = summary(catalogue(Weighting.KEYS, lowest), as_rows(values)).estimates["mean"]
-    length = float(found.method.split("mean block ")[1].split()[0])
+    estimate = summary(catalogue(Weighting.KEYS, lowest), as_rows(values)).estimates["mean"]
+    length = float(estimate.method.split("mean block ")[1].split()[0])
     present = np.isfinite(values)
     chosen = np.argsort(np.nanmean(values, axis=1))[:lowest]
     drawn = []
     for weights in multiplicities(generator(9, "by hand"), values.shape[1], length, 2000):
         sums = weights @ np.where(present, values, 0.0).T
         drawn.append((sums / (weights @ present.T))[:, chosen].mean(axis=1))
-    assert found.standard_error == pytest.approx(float(np.concatenate(drawn).std(ddof=1)), rel=0.08)
+    assert estimate.standard_error == pytest.approx(float(np.concatenate(drawn).std(ddof=1)), rel=0.08)
 
 
 def test_a_host_that_comes_and_goes_does_not_widen_the_error_by_its_level() -> None:
@@ -153,10 +153,10 @@ def test_rows_that_lie_in_order_are_not_moved_and_others_are_put_in_order() -> N
         samples = OrderedSamples(FrameSamples({"slot_host": rows}), population, ["cpu"])
         assert samples.keys().columns == ["time_s", "slot", "host"]
         assert samples.keys()["host"].to_list() == ["h0", "h1", "h0", "h1"]
-        found = samples.column("cpu")
-        assert found is not None
-        assert found.tolist()[:2] == [1.0, 2.0]
-        assert math.isnan(found[2])
+        values = samples.column("cpu")
+        assert values is not None
+        assert values.tolist()[:2] == [1.0, 2.0]
+        assert math.isnan(values[2])
     assert samples.column("absent") is None
     assert samples.height == 4
 
@@ -167,7 +167,7 @@ def test_a_silent_host_counts_as_0_only_where_the_catalogue_says_so(silent_count
     entries = catalogue(Weighting.KEYS)
     population = entries.populations[0].model_copy(update={"silent_keys_are_zero": silent_counts})
     entries = entries.model_copy(update={"populations": [population]})
-    found = summary(entries, [(0, 0, 2.0), (1, 0, 2.0), (0, 1, 4.0), (0, 2, None), (1, 2, None)])
-    assert found.estimates["mean"].value == pytest.approx(expected)
-    assert found.distribution is not None
-    assert found.distribution.n == 3
+    metric_summary = summary(entries, [(0, 0, 2.0), (1, 0, 2.0), (0, 1, 4.0), (0, 2, None), (1, 2, None)])
+    assert metric_summary.estimates["mean"].value == pytest.approx(expected)
+    assert metric_summary.distribution is not None
+    assert metric_summary.distribution.n == 3

@@ -45,17 +45,19 @@ def test_errors_are_those_of_resampling_rows(most_units: int, monkeypatch: pytes
         with monkeypatch.context() as patch:
             patch.setattr(woodruff, "LARGE_ROWS", 100)
             patch.setattr(woodruff, "MOST_UNITS", most_units)
-            found = estimates(values)
+            by_statistic = estimates(values)
         for name in STATISTICS:
-            assert found[name].value == pytest.approx(exact[name].value, rel=1e-12)
-            own, other = found[name].standard_error, exact[name].standard_error
+            assert by_statistic[name].value == pytest.approx(exact[name].value, rel=1e-12)
+            own, other = by_statistic[name].standard_error, exact[name].standard_error
             assert own is not None
             assert other is not None
             ratios[name].append(own / other)
-            assert found[name].log_standard_error == pytest.approx(own / (found[name].value or 1.0), rel=0.1)
-        assert "Woodruff" in found["p50"].method
-        assert "Woodruff" not in found["mean"].method
-        assert ("bundles of 4 rows" in found["p50"].method) == (most_units == 1500)
+            assert by_statistic[name].log_standard_error == pytest.approx(
+                own / (by_statistic[name].value or 1.0), rel=0.1
+            )
+        assert "Woodruff" in by_statistic["p50"].method
+        assert "Woodruff" not in by_statistic["mean"].method
+        assert ("bundles of 4 rows" in by_statistic["p50"].method) == (most_units == 1500)
     for name, each in ratios.items():
         assert np.mean(each) == pytest.approx(1.0, abs=0.15), name
 
@@ -68,10 +70,10 @@ def test_intervals_hold_the_true_centile_as_often_as_they_say(monkeypatch: pytes
     truth = {"p50": 10.0, "p90": 10.0 + 1.2815515655446004 * spread}
     tries = 120
     for seed in range(tries):
-        found = estimates(10.0 + autoregressive(1000, rho, 1000 + seed), seed)
+        by_statistic = estimates(10.0 + autoregressive(1000, rho, 1000 + seed), seed)
         for name, value in truth.items():
-            error = found[name].standard_error or 0.0
-            held[name] += abs((found[name].value or 0.0) - value) <= 1.6448536269514722 * error
+            error = by_statistic[name].standard_error or 0.0
+            held[name] += abs((by_statistic[name].value or 0.0) - value) <= 1.6448536269514722 * error
     for name, times in held.items():
         assert 0.83 <= times / tries <= 0.97, name
 
@@ -80,9 +82,9 @@ def test_a_centile_inside_many_equal_values_has_no_error(monkeypatch: pytest.Mon
     values = np.repeat([1.0, 2.0, 9.0], [1000, 6000, 3000])
     np.random.default_rng(1).shuffle(values)
     monkeypatch.setattr(woodruff, "LARGE_ROWS", 100)
-    found = estimates(values)
-    assert (found["p50"].value, found["p50"].standard_error) == (2.0, 0.0)
-    assert (found["mean"].standard_error or 0.0) > 0.0
+    by_statistic = estimates(values)
+    assert (by_statistic["p50"].value, by_statistic["p50"].standard_error) == (2.0, 0.0)
+    assert (by_statistic["mean"].standard_error or 0.0) > 0.0
 
 
 def test_every_sum_is_of_whole_numbers_that_stay_exact() -> None:
@@ -107,11 +109,11 @@ def test_every_sum_is_of_whole_numbers_that_stay_exact() -> None:
 def test_the_number_of_threads_does_not_show(large_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(woodruff, "LARGE_ROWS", large_rows)
     values = np.exp(autoregressive(3000, 0.5))
-    found = []
+    estimates_of_threads = []
     for count in (1, 5):
         monkeypatch.setattr(threads, "_MOST_THREADS", count)
-        found.append(estimates(values))
-    assert found[0] == found[1]
+        estimates_of_threads.append(estimates(values))
+    assert estimates_of_threads[0] == estimates_of_threads[1]
 
 
 def test_metrics_do_not_touch_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,9 +127,9 @@ def test_metrics_do_not_touch_each_other(monkeypatch: pytest.MonkeyPatch) -> Non
     for most in (1, 8):
         monkeypatch.setattr(woodruff, "_STACKED_COLUMNS", most)
         again = woodruff.replicates(metrics, 500, 3.0, generator(1))
-        for one, other in zip(together, again, strict=True):
-            assert one.keys() == other.keys()
-            assert all((one[key] == other[key]).all() for key in one)
+        for together_values, other in zip(together, again, strict=True):
+            assert together_values.keys() == other.keys()
+            assert all((together_values[key] == other[key]).all() for key in together_values)
     for metric, drawn in zip(metrics, together, strict=True):
         assert list(drawn) == [None, *metric.shares]
         alone = woodruff.replicates([metric], 500, 3.0, generator(1))[0]

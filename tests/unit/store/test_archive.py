@@ -28,8 +28,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _values(root: Path) -> list[float | None]:
-    kept = Store(root)
-    return [LoadedRun(run).value(*LATENCY) for run in kept.alike(kept.select("v1.1.0"))]
+    run_store = Store(root)
+    return [LoadedRun(run).value(*LATENCY) for run in run_store.alike(run_store.select("v1.1.0"))]
 
 
 def _told(root: Path) -> list[float | None]:

@@ -90,8 +90,8 @@ def test_two_thousand_runs_are_listed_and_chosen_without_opening_one(tmp_path: P
     with pytest.raises(UsageError, match="matches 1000 runs"):
         selection.select("toy-01")
     # Every build was run once: only the steps between the latest of so many show noise, and none is opened for it.
-    found = [entry.run_id for entry in selection.alike(["toy-00007"])]
-    assert found == [f"toy-{MANY - 64 + place:05}" for place in range(64)]
+    run_ids = [entry.run_id for entry in selection.alike(["toy-00007"])]
+    assert run_ids == [f"toy-{MANY - 64 + place:05}" for place in range(64)]
     assert opened == []
 
 
@@ -124,8 +124,8 @@ def test_an_unfinished_run_becomes_a_run_when_it_is_sealed(tmp_path: Path) -> No
     assert Index(tmp_path).contents().unfinished == ["importing-0", "toy-00001"]
     folder.rmdir()
     _seal(tmp_path, 1)
-    found = Index(tmp_path).contents()
-    assert ([entry.run_id for entry in found.sealed], found.unfinished) == (["toy-00001"], ["importing-0"])
+    contents = Index(tmp_path).contents()
+    assert ([entry.run_id for entry in contents.sealed], contents.unfinished) == (["toy-00001"], ["importing-0"])
 
 
 def _sealed_rows(path: Path, rows: object) -> None:
@@ -240,16 +240,16 @@ def test_runs_with_profiles_are_found_for_what_they_are_and_never_taken_for_othe
     judged = [_seal(tmp_path, number, **version, experiment=place) for number in (1, 2)]
     own = _seal(tmp_path, 3, **version, experiment=place, profiles=["cpu", "heap"])
     alone = _seal(tmp_path, 4, **version, experiment=other, profiles=["cpu"])
-    found = Selection(Index(tmp_path).contents())
-    assert [entry.run_id for entry in found.select("v1")] == judged
-    assert [[entry.run_id for entry in group] for group in found.groups("v1")] == [judged]
-    assert [entry.run_id for entry in found.alike(judged)] == judged
-    assert [entry.run_id for entry in found.series(judged)] == judged
-    assert [entry.run_id for entry in found.profiled(judged)] == [own]
-    assert {entry.run_id: entry.badges for entry in found.sealed}[own] == "profiled"
+    selection = Selection(Index(tmp_path).contents())
+    assert [entry.run_id for entry in selection.select("v1")] == judged
+    assert [[entry.run_id for entry in group] for group in selection.groups("v1")] == [judged]
+    assert [entry.run_id for entry in selection.alike(judged)] == judged
+    assert [entry.run_id for entry in selection.series(judged)] == judged
+    assert [entry.run_id for entry in selection.profiled(judged)] == [own]
+    assert {entry.run_id: entry.badges for entry in selection.sealed}[own] == "profiled"
     # Without those of its own experiment, any that was made of the version under the same workload.
     assert [entry.run_id for entry in Selection(Index(tmp_path).contents()).profiled([alone])] == [alone]
-    assert [entry.run_id for entry in found.select("e/baseline")] == [*judged, own]
+    assert [entry.run_id for entry in selection.select("e/baseline")] == [*judged, own]
 
 
 def test_where_a_version_has_runs_with_profiles_alone_they_are_found(tmp_path: Path) -> None:

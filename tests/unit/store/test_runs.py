@@ -108,9 +108,9 @@ def test_an_unfinished_run_is_listed_and_never_compared(tmp_path: Path) -> None:
     assert store.sealed() == []
     with pytest.raises(InvalidRunError, match="is unfinished and cannot be compared"):
         store.select(run.run_id)
-    found = store.find(run.run_id)
-    assert isinstance(found, UnfinishedRun)
-    store.remove(found)
+    run_found = store.find(run.run_id)
+    assert isinstance(run_found, UnfinishedRun)
+    store.remove(run_found)
     assert store.unfinished() == []
 
 

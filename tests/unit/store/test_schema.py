@@ -32,7 +32,7 @@ SAMPLES = pl.DataFrame({"host": ["a"], "time_s": [0.5], "latency_s": [0.1]})
 
 
 @pytest.mark.parametrize(
-    ("frame", "told"),
+    ("frame", "expected"),
     [
         (pl.DataFrame({"time_ns": [1]}), "the events of `seen` lack the column `host`"),
         (
@@ -46,12 +46,12 @@ SAMPLES = pl.DataFrame({"host": ["a"], "time_s": [0.5], "latency_s": [0.1]})
     ],
 )
 def test_events_that_are_not_as_stated_are_refused_by_the_column(
-    tmp_path: Path, frame: pl.DataFrame, told: str
+    tmp_path: Path, frame: pl.DataFrame, expected: str
 ) -> None:
     run = Store(tmp_path).create("toy", "toy/demo", "v1", {})
     with pytest.raises(InternalError) as caught:
         run.write_events("seen", frame, STATED)
-    assert (caught.value.message, caught.value.exit_code) == (told, ExitCode.ENVIRONMENT)
+    assert (caught.value.message, caught.value.exit_code) == (expected, ExitCode.ENVIRONMENT)
     assert "report it" in (caught.value.hint or "")
     assert not (run.path / "events").exists()
 
@@ -76,7 +76,7 @@ def test_samples_are_keys_and_metrics(frame: pl.DataFrame) -> None:
 
 
 @pytest.mark.parametrize(
-    ("frame", "told"),
+    ("frame", "expected"),
     [
         (SAMPLES.drop("host"), "the key `host` of the samples of `request` is missing, not an integer or a text"),
         (SAMPLES.with_columns(host=pl.lit(1.5)), "the key `host` of the samples of `request` is Float64"),
@@ -86,10 +86,10 @@ def test_samples_are_keys_and_metrics(frame: pl.DataFrame) -> None:
         (SAMPLES.with_columns(latency_s=pl.lit(None)), "the column `latency_s` of the samples of `request` is Null"),
     ],
 )
-def test_samples_that_the_catalogue_does_not_know_are_refused(frame: pl.DataFrame, told: str) -> None:
+def test_samples_that_the_catalogue_does_not_know_are_refused(frame: pl.DataFrame, expected: str) -> None:
     with pytest.raises(InternalError) as caught:
         check_samples(CATALOGUE, "request", frame.schema)
-    assert told in caught.value.message
+    assert expected in caught.value.message
 
 
 def test_samples_of_a_population_that_the_catalogue_lacks_are_refused() -> None:

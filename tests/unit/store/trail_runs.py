@@ -145,10 +145,12 @@ class Lives:
             "error": "odd" if place == "node-4" and height == 2 else None,
         }  # fmt: skip
         for stage in STAGES:
-            told = stage in times
-            row[f"{stage}_ns"] = slot_start + times[stage] if told else None
-            row[f"{stage}_file"] = f"{place}/log.json" if told else None
-            row[f"{stage}_line"] = self._say(place, f'{{"what":"{stage}","block":"{key_of(name)}"}}') if told else None
+            is_recorded = stage in times
+            row[f"{stage}_ns"] = slot_start + times[stage] if is_recorded else None
+            row[f"{stage}_file"] = f"{place}/log.json" if is_recorded else None
+            row[f"{stage}_line"] = (
+                self._say(place, f'{{"what":"{stage}","block":"{key_of(name)}"}}') if is_recorded else None
+            )
         self.rows.append(row)
 
     def _say(self, place: str, text: str) -> int:
@@ -228,7 +230,7 @@ def sealed(
     samples = lives.samples()
     for population, frame in samples.items():
         run.write_samples(population, frame)
-    made = catalogue(trails, charts=charts)
+    merged = catalogue(trails, charts=charts)
     manifest = Manifest(
         run_id=run.run_id,
         subject=Subject(system=SYSTEM, name="Toy", version=version),
@@ -243,4 +245,4 @@ def sealed(
         sources=[Source(path=f"{place}/log.json", size_bytes=1, blake3=run.run_id) for place in sorted(lives.logs)],
         status=Status.VALID,
     )
-    return run.seal(manifest, made, summarise(made, samples, 1))
+    return run.seal(manifest, merged, summarise(merged, samples, 1))

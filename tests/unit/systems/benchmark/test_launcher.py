@@ -58,22 +58,22 @@ else:
     sys.stdin.read()
 """
     code = f"CODE = {code!r}\n{code}"
-    (one,) = _executed(tmp_path, sys.executable, "-c", code).executions
-    assert one.peak_bytes is not None
-    assert 120 * MIB < one.peak_bytes < 240 * MIB
+    (execution,) = _executed(tmp_path, sys.executable, "-c", code).executions
+    assert execution.peak_bytes is not None
+    assert 120 * MIB < execution.peak_bytes < 240 * MIB
 
 
 def test_a_peak_is_seen_however_short_it_is(tmp_path: Path) -> None:
     """The kernel counts it, so that nothing depends on when the sampling looks."""
-    (one,) = _executed(tmp_path, *_python("bytearray(b'x') * (60 * 2**20)")).executions
-    assert one.peak_bytes is not None
-    assert 60 * MIB < one.peak_bytes < 110 * MIB
+    (execution,) = _executed(tmp_path, *_python("bytearray(b'x') * (60 * 2**20)")).executions
+    assert execution.peak_bytes is not None
+    assert 60 * MIB < execution.peak_bytes < 110 * MIB
 
 
 def test_a_command_smaller_than_its_launcher_has_no_figure_of_memory(tmp_path: Path) -> None:
     """Its kernel figure is the launcher's: told as the command's, two tools of 1 and 7 MiB would be equal."""
     executed = _executed(tmp_path, "/bin/true")
-    assert [one.peak_bytes for one in executed.executions] == [None]
+    assert [execution.peak_bytes for execution in executed.executions] == [None]
     assert "peak_memory_bytes" not in executed.samples().columns
 
 
@@ -86,9 +86,9 @@ def test_processes_left_running_are_ended_and_counted(tmp_path: Path) -> None:
     subprocess.Popen([sys.executable, "-c", work], stdout=writing, start_new_session=True)
     os.read(reading, 4)
     """
-    (one,) = _executed(tmp_path, *_python(code)).executions
-    assert one.left == 1
-    assert one.cpu_s >= 0.3
+    (execution,) = _executed(tmp_path, *_python(code)).executions
+    assert execution.left == 1
+    assert execution.cpu_s >= 0.3
     assert not [process for process in psutil.process_iter(["cmdline"]) if "process_time() < 0.3" in str(process.info)]
 
 

@@ -68,7 +68,7 @@ OF_CHECKOUT = {
 
 def test_a_slower_commit_fails_and_the_same_commit_does_not(checkout: Path, tmp_path: Path) -> None:
     """The whole way of a user: two commits are built, executed in turn, judged, and the report names the commit."""
-    made = cm.experiment(
+    document = cm.experiment(
         "benchmark/command",
         baseline=f"git:{checkout}@v1",
         candidate=f"git:{checkout}",
@@ -76,12 +76,12 @@ def test_a_slower_commit_fails_and_the_same_commit_does_not(checkout: Path, tmp_
         settings={**OF_CHECKOUT, **SMALL},
         store=tmp_path / "store",
     )
-    verdicts = {row["id"]: row["verdict"] for row in made.frame.iter_rows(named=True)}
-    assert made.verdict is Verdict.FAIL
+    verdicts = {row["id"]: row["verdict"] for row in document.frame.iter_rows(named=True)}
+    assert document.verdict is Verdict.FAIL
     assert verdicts["wall_time_s.p50"] == verdicts["cpu_time_s.mean"] == "fail"
     commit = _git(checkout, "rev-parse", "--short=7", "HEAD")
-    assert f"main@{commit}" in made.markdown()
-    assert "Count further" in made.html()
+    assert f"main@{commit}" in document.markdown()
+    assert "Count further" in document.html()
     run = Store(tmp_path / "store").sealed()[-1]
     assert run.manifest.subject.revision is not None
     assert run.manifest.counts == {"executions": {"measured": 2, "failed or not made": 0}}

@@ -79,7 +79,7 @@ def cache(tmp_path: Path) -> Cache:
     return Cache(tmp_path / "cache", "nodes", PROGRAM)
 
 
-def made(cache: Cache, version: str) -> CacheRecord:
+def cached(cache: Cache, version: str) -> CacheRecord:
     """What a version gives."""
     target = parse_version(version)
     assert not isinstance(target, Release | Named)
@@ -94,26 +94,26 @@ def said(cache: Cache, record: CacheRecord) -> str:
 def test_a_branch_a_tag_and_a_commit_are_built_and_called_by_what_they_are(cache: Cache, repository: Path) -> None:
     short = git(repository, "rev-parse", "--short=7", "HEAD")
     first = git(repository, "rev-parse", "HEAD~1")
-    found = {ref: made(cache, f"git:{repository}@{ref}") for ref in ("main", "v1.0.0", "HEAD~1", first)}
-    names = {ref: record.subject.version for ref, record in found.items()}
+    records = {ref: cached(cache, f"git:{repository}@{ref}") for ref in ("main", "v1.0.0", "HEAD~1", first)}
+    names = {ref: record.subject.version for ref, record in records.items()}
     assert names["main"] == f"main@{short}"
     assert names["v1.0.0"] == f"v1.0.0@{first[:7]}"
     assert names["HEAD~1"] == f"HEAD~1@{first[:7]}"
     assert names[first] == f"checkout@{first[:7]}"
-    assert said(cache, found["main"]) == "1.1.0"
-    assert found["main"].subject.release == "1.1.0"
-    assert said(cache, found["HEAD~1"]) == "1.0.0"
-    assert len({found[ref].subject.binary_sha256 for ref in ("v1.0.0", "HEAD~1", first)}) == 1
-    assert found["v1.0.0"].subject.revision == first
-    assert [commit.subject for commit in found["main"].build.commits] == ["The second", "The first"]
-    assert found["main"].build.ancestry == 2
+    assert said(cache, records["main"]) == "1.1.0"
+    assert records["main"].subject.release == "1.1.0"
+    assert said(cache, records["HEAD~1"]) == "1.0.0"
+    assert len({records[ref].subject.binary_sha256 for ref in ("v1.0.0", "HEAD~1", first)}) == 1
+    assert records["v1.0.0"].subject.revision == first
+    assert [commit.subject for commit in records["main"].build.commits] == ["The second", "The first"]
+    assert records["main"].build.ancestry == 2
 
 
 def test_equal_sources_are_built_once(cache: Cache, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made(cache, f"git:{repository}@main")
+    cached(cache, f"git:{repository}@main")
     monkeypatch.setattr(Cache, "_compile", lambda *_: pytest.fail("it was built again"))
     git(repository, "commit", "--quiet", "--allow-empty", "-m", "Nothing")
-    again = made(cache, f"git:{repository}")
+    again = cached(cache, f"git:{repository}")
     assert again.subject.version.startswith("main@")
     assert "dirty" not in again.subject.version
 
@@ -121,7 +121,7 @@ def test_equal_sources_are_built_once(cache: Cache, repository: Path, monkeypatc
 def test_whoever_wants_the_same_build_at_once_waits_for_it(cache: Cache, repository: Path) -> None:
     """Two repetitions that begin together must not write one file."""
     with ThreadPoolExecutor(2) as pool:
-        first, second = pool.map(lambda _: made(cache, f"git:{repository}@main"), range(2))
+        first, second = pool.map(lambda _: cached(cache, f"git:{repository}@main"), range(2))
     assert first == second
     assert said(cache, first) == "1.1.0"
 
@@ -131,7 +131,7 @@ def test_what_is_not_committed_is_built_and_kept_as_a_diff(cache: Cache, reposit
     write(repository, cmd__node__main_dot_go=MAIN.replace('"VERSION"', "version"))
     write(repository, cmd__node__version_dot_go='package main\n\nconst version = "1.2.0"\n', out="ignored")
     before = git(repository, "status", "--porcelain"), git(repository, "count-objects")
-    record = made(cache, f"git:{repository}")
+    record = cached(cache, f"git:{repository}")
     assert (git(repository, "status", "--porcelain"), git(repository, "count-objects")) == before
     assert said(cache, record) == "1.2.0"
     changes = cache.changes(record)
@@ -141,20 +141,20 @@ def test_what_is_not_committed_is_built_and_kept_as_a_diff(cache: Cache, reposit
     assert b"version.go" in content
     assert b"ignored" not in content
     assert record.subject.version.endswith(f"+dirty-{(record.build.changes_sha256 or '')[:7]}")
-    committed = made(cache, f"git:{repository}@main")
+    committed = cached(cache, f"git:{repository}@main")
     assert said(cache, committed) == "1.1.0"
 
 
 def test_a_name_stays_the_build_that_it_was(cache: Cache, repository: Path) -> None:
     """Neither a branch that moves on nor a rebuild may change the later runs of an experiment."""
-    name = made(cache, f"git:{repository}@main").subject.version
+    name = cached(cache, f"git:{repository}@main").subject.version
     write(repository, cmd__node__main_dot_go=MAIN.replace("VERSION", "2.0.0"))
     git(repository, "commit", "--quiet", "-am", "The third")
-    found = cache.find(name)
-    assert found is not None
-    assert said(cache, found) == "1.1.0"
+    record = cache.find(name)
+    assert record is not None
+    assert said(cache, record) == "1.1.0"
     assert cache.find("main@0000000") is None
-    cache.binary(found).write_bytes(b"changed")
+    cache.binary(record).write_bytes(b"changed")
     with pytest.raises(EnvironmentFailure, match="has changed since it was built"):
         cache.find(name)
 
@@ -166,19 +166,19 @@ def test_another_program_of_the_same_sources_is_built_as_they_were(
     write(repository, tools__other__main_dot_go=MAIN.replace("VERSION", "a tool"))
     with monkeypatch.context() as inside:
         inside.chdir(repository)
-        record = made(cache, "git:.")
+        record = cached(cache, "git:.")
     shutil.rmtree(repository / "tools")
     tool = cache.tool(record, "tools/other", "other")
     assert subprocess.run([tool], check=True, capture_output=True, text=True).stdout == "a tool\n"
-    binary = made(cache, str(cache.binary(record)))
+    binary = cached(cache, str(cache.binary(record)))
     with pytest.raises(UsageError, match="only its binary is available"):
         cache.tool(binary, "tools/other", "another")
 
 
 def test_a_binary_is_copied(cache: Cache, repository: Path, tmp_path: Path) -> None:
     mine = tmp_path / "mine"
-    shutil.copy(cache.binary(made(cache, f"git:{repository}@main")), mine)
-    record = made(cache, str(mine))
+    shutil.copy(cache.binary(cached(cache, f"git:{repository}@main")), mine)
+    record = cached(cache, str(mine))
     digest = hashlib.sha256(mine.read_bytes()).hexdigest()
     assert record.subject.version == f"1.1.0@sha-{digest[:7]}"
     assert record.subject.binary_sha256 == digest
@@ -199,10 +199,10 @@ def dependent(repository: Path, tmp_path: Path) -> Path:
 def test_a_module_is_replaced_by_a_folder(cache: Cache, repository: Path, tmp_path: Path) -> None:
     folder = dependent(repository, tmp_path)
     version = f"git:{repository}?replace=example.com/dep={folder}"
-    first = made(cache, version)
+    first = cached(cache, version)
     assert first.subject.release == "1.0.0-mine"
     write(folder, dep_dot_go='package dep\n\nconst Name = "other"\n')
-    second = made(cache, version)
+    second = cached(cache, version)
     assert second.subject.release == "1.0.0-other"
     assert first.subject.version != second.subject.version
     assert "+replaced-" in first.subject.version
@@ -210,17 +210,17 @@ def test_a_module_is_replaced_by_a_folder(cache: Cache, repository: Path, tmp_pa
     with pytest.raises(
         UsageError, match=r"these sources do not depend on `example.com/deb`, so it cannot be replaced"
     ) as caught:
-        made(cache, f"git:{repository}?replace=example.com/deb={folder}")
+        cached(cache, f"git:{repository}?replace=example.com/deb={folder}")
     assert caught.value.hint == "did you mean `example.com/dep`?"
     with pytest.raises(UsageError, match=r"has no `go.mod`"):
-        made(cache, f"git:{repository}?replace=example.com/dep={tmp_path}")
+        cached(cache, f"git:{repository}?replace=example.com/dep={tmp_path}")
 
 
 def test_a_workspace_is_built_as_its_owner_builds_it(cache: Cache, repository: Path, tmp_path: Path) -> None:
     """A module beside the node's, in the same repository, is newer than the release that `go.mod` names."""
     dependent(repository, tmp_path).rename(repository / "dep")
     write(repository, go_dot_work="go 1.21\n\nuse (\n\t.\n\t./dep\n)\n")
-    assert made(cache, f"git:{repository}").subject.release == "1.0.0-mine"
+    assert cached(cache, f"git:{repository}").subject.release == "1.0.0-mine"
 
 
 def test_a_fork_may_keep_the_path_of_what_it_forked(
@@ -241,7 +241,7 @@ def test_a_fork_may_keep_the_path_of_what_it_forked(
         "GOFLAGS": "-modcacherw",
     }.items():
         monkeypatch.setenv(name, value)
-    record = made(cache, "example.com/somebody/node@v1.1.0")
+    record = cached(cache, "example.com/somebody/node@v1.1.0")
     assert record.subject.version == "somebody-node@v1.1.0"
     assert record.subject.release == "1.1.0"
     with pytest.raises(UsageError, match=r"there is no `example.com/somebody/node` at `v9.9.9`"):
@@ -251,7 +251,7 @@ def test_a_fork_may_keep_the_path_of_what_it_forked(
 def test_a_checkout_that_does_not_build_shows_the_compilers_last_lines(cache: Cache, repository: Path) -> None:
     write(repository, cmd__node__main_dot_go="package main\n\nfunc main() { undefined() }\n")
     with pytest.raises(DoesNotBuild, match="does not build") as caught:
-        made(cache, f"git:{repository}")
+        cached(cache, f"git:{repository}")
     assert caught.value.exit_code is ExitCode.USAGE
     assert "cmd/node/main.go:3:15: undefined: undefined" in (caught.value.hint or "")
     assert [path for path in cache.root.rglob("*") if path.is_file() and not path.name.endswith(".lock")] == []
@@ -319,7 +319,7 @@ def test_what_is_not_the_program_is_refused_in_one_sentence(
         "no commit": f"git:{empty}",
     }.get(kind, str(place))
     with pytest.raises(ChainmarkError, match=message) as caught:
-        made(cache, version)
+        cached(cache, version)
     assert caught.value.exit_code is ExitCode.USAGE
     assert caught.value.hint
     assert "\n" not in caught.value.message
@@ -329,5 +329,5 @@ def test_what_is_not_the_program_is_refused_in_one_sentence(
 def test_what_a_killed_build_left_is_removed(cache: Cache, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     left = cache.root / f"{caches._SCRATCH}{2**22 + 1}-x"
     left.mkdir(parents=True)
-    made(cache, f"git:{repository}@main")
+    cached(cache, f"git:{repository}@main")
     assert not left.exists()

@@ -30,167 +30,167 @@ def logs_of(folder: Path) -> Iterator[Path]:
 def rewrite(change: Callable[[str], str | None], *hosts: str) -> Change:
     """Changes the lines of some hosts' logs, of all if none is named; None drops a line."""
 
-    def made(folder: Path) -> None:
+    def apply(folder: Path) -> None:
         for host in hosts or HOSTS:
             path = folder / host / "stdout"
             lines = [change(line) for line in path.read_text(encoding="utf-8").splitlines()]
             path.write_text("".join(f"{line}\n" for line in lines if line is not None), encoding="utf-8")
 
-    return made
+    return apply
 
 
 def copy(source: str, target: str, pack: Callable[[bytes], bytes] = bytes) -> Change:
     """A file a second time, perhaps packed."""
 
-    def made(folder: Path) -> None:
+    def apply(folder: Path) -> None:
         path = folder / target
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(pack((folder / source).read_bytes()))
 
-    return made
+    return apply
 
 
 def move(source: str, target: str) -> Change:
     """A file or folder under another name."""
 
-    def made(folder: Path) -> None:
+    def apply(folder: Path) -> None:
         (folder / target).parent.mkdir(parents=True, exist_ok=True)
         (folder / source).rename(folder / target)
 
-    return made
+    return apply
 
 
 def pack(path: str, packed: str, packer: Callable[[bytes], bytes]) -> Change:
     """A file in another form only."""
 
-    def made(folder: Path) -> None:
+    def apply(folder: Path) -> None:
         content = (folder / path).read_bytes()
         (folder / path).unlink()
         (folder / packed).write_bytes(packer(content))
 
-    return made
+    return apply
 
 
 def link(path: str, target: str) -> Change:
     """A symbolic link in the place of whatever was there."""
 
-    def made(folder: Path) -> None:
+    def apply(folder: Path) -> None:
         remove(path)(folder)
         (folder / path).symlink_to(target)
 
-    return made
+    return apply
 
 
 def hard_link(path: str, target: str) -> Change:
     """A second name of one file."""
 
-    def made(folder: Path) -> None:
+    def apply(folder: Path) -> None:
         remove(path)(folder)
         (folder / path).hardlink_to(folder / target)
 
-    return made
+    return apply
 
 
 def pipe(path: str) -> Change:
     """A named pipe that nobody writes to: whoever opens it to read waits for ever."""
 
-    def made(folder: Path) -> None:
+    def apply(folder: Path) -> None:
         remove(path)(folder)
         os.mkfifo(folder / path)
 
-    return made
+    return apply
 
 
 def listener(path: str) -> Change:
     """A socket in the file system, as nodes have for their clients."""
 
-    def made(folder: Path) -> None:
+    def apply(folder: Path) -> None:
         directory = os.open(folder, os.O_RDONLY)
-        one = socket.socket(socket.AF_UNIX)
+        server_socket = socket.socket(socket.AF_UNIX)
         try:
-            one.bind(f"/proc/self/fd/{directory}/{path}")  # the path itself may be too long for a socket
+            server_socket.bind(f"/proc/self/fd/{directory}/{path}")  # the path itself may be too long for a socket
         finally:
-            one.close()
+            server_socket.close()
             os.close(directory)
 
-    return made
+    return apply
 
 
 def remove(path: str) -> Change:
     """Takes a file or folder away, if there is one."""
 
-    def made(folder: Path) -> None:
+    def apply(folder: Path) -> None:
         victim = folder / path
         if victim.is_dir() and not victim.is_symlink():
             shutil.rmtree(victim)
         else:
             victim.unlink(missing_ok=True)
 
-    return made
+    return apply
 
 
 def write(path: str, content: str | bytes) -> Change:
     """A file of this content."""
 
-    def made(folder: Path) -> None:
+    def apply(folder: Path) -> None:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(content if isinstance(content, bytes) else content.encode())
 
-    return made
+    return apply
 
 
 def every(change: Callable[[str], Change]) -> Change:
     """The same for every host."""
 
-    def made(folder: Path) -> None:
+    def apply(folder: Path) -> None:
         for host in HOSTS:
             change(host)(folder)
 
-    return made
+    return apply
 
 
 def together(*changes: Change) -> Change:
     """One after the other."""
 
-    def made(folder: Path) -> None:
+    def apply(folder: Path) -> None:
         for change in changes:
             change(folder)
 
-    return made
+    return apply
 
 
 def cut(path: str, rest: str) -> Change:
     """The first half of a log to another file, whose name does not tell that it is the older one."""
 
-    def made(folder: Path) -> None:
+    def apply(folder: Path) -> None:
         lines = (folder / path).read_bytes().splitlines(keepends=True)
         (folder / rest).parent.mkdir(parents=True, exist_ok=True)
         (folder / rest).write_bytes(b"".join(lines[: len(lines) // 2]))
         (folder / path).write_bytes(b"".join(lines[len(lines) // 2 :]))
 
-    return made
+    return apply
 
 
 def truncate(path: str, share: float) -> Change:
     """A file that ends early."""
 
-    def made(folder: Path) -> None:
+    def apply(folder: Path) -> None:
         content = (folder / path).read_bytes()
         (folder / path).write_bytes(content[: int(len(content) * share)])
 
-    return made
+    return apply
 
 
 def earlier_run(path: str) -> Change:
     """A log of node-1 in a run of the day before, which nobody took away."""
 
-    def made(folder: Path) -> None:
+    def apply(folder: Path) -> None:
         text = (
             (folder / "node-1" / "stdout").read_text(encoding="utf-8").replace('"at":"2026-02-05T', '"at":"2026-02-04T')
         )
         write(path, text)(folder)
 
-    return made
+    return apply
 
 
 def named(name: str) -> Callable[[str], str]:
@@ -253,14 +253,14 @@ def node_line(ns: str, data: Mapping[str, object], host: str, sev: str = "Info")
 def first_lines(lines: Callable[[str], list[str]]) -> Change:
     """Lines before all others of every host, of the time of the first one."""
 
-    def made(folder: Path) -> None:
+    def apply(folder: Path) -> None:
         for path in logs_of(folder):
             text = path.read_text(encoding="utf-8")
             at = text.partition('{"at":"')[2].partition('"')[0]
             head = "".join(f"{line}\n" for line in lines(path.parent.name))
             path.write_text(head.replace(AT, at) + text, encoding="utf-8")
 
-    return made
+    return apply
 
 
 def startup(magic: object) -> Change:
@@ -299,7 +299,7 @@ _NUMBERED = re.compile(
 
 def shown(form: Callable[[str, str], str]) -> Change:
     """The numbers of all messages as something else prints them; ``form`` gets the key and the number."""
-    return rewrite(lambda line: _NUMBERED.sub(lambda found: f'"{found[1]}":{form(found[1], found[2])}', line))
+    return rewrite(lambda line: _NUMBERED.sub(lambda match: f'"{match[1]}":{form(match[1], match[2])}', line))
 
 
 def as_object(key: str, number: str) -> str:
@@ -320,7 +320,7 @@ def chatter(severity: str) -> Change:
     """What a node whose root is at this severity prints beside what the analysis reads, among its lines."""
     point = {"kind": "Point", "slot": 5, "hash": 64 * "a"}
     peer = {"connectionId": "127.0.0.1:30001 127.0.0.1:30000"}
-    told: list[tuple[str, dict[str, object]]] = [
+    messages: list[tuple[str, dict[str, object]]] = [
         ("Startup.Time", {"kind": "StartupTime", "startupTime": "1770317535.4s"}),
         (
             "Startup.Byron",
@@ -354,7 +354,7 @@ def chatter(severity: str) -> Change:
         ("Net.Peers.Ledger", {}),
     ]
 
-    def made(folder: Path) -> None:
+    def apply(folder: Path) -> None:
         for path in logs_of(folder):
             lines = path.read_text(encoding="utf-8").splitlines()
             said = []
@@ -362,8 +362,8 @@ def chatter(severity: str) -> Change:
                 said.append(line)
                 if number % 40 == 39 and line.startswith('{"at"'):
                     at = json.loads(line)["at"]
-                    for ns, data in told:
+                    for ns, data in messages:
                         said.append(node_line(ns, data, path.parent.name, severity).replace(AT, at))
             path.write_text("".join(f"{line}\n" for line in said), encoding="utf-8")
 
-    return made
+    return apply

@@ -49,11 +49,11 @@ def column(name: str, day: str, commit: str, factor: float = 1.0, **changed: str
         "Blocks analysed": "2327",
     }
     values = {label: typst_value(usual * factor, width) for _, label, _, width, usual in ROWS}
-    told = {label: text for label, text in changed.items() if label in values}
+    changed_texts = {label: text for label, text in changed.items() if label in values}
     return {
         "name": name,
         "facts": {**facts, **{k: v for k, v in changed.items() if k not in values}},
-        "values": {**values, **told},
+        "values": {**values, **changed_texts},
     }
 
 
@@ -61,31 +61,31 @@ def content(*columns: Mapping[str, Any], workload: str = "value-only") -> dict[s
     """A report of some runs, the baseline first."""
     tables: dict[str, Any] = {}
     for title, label, unit, *_ in ROWS:
-        values = [one["values"][label] for one in columns]
+        values = [column["values"][label] for column in columns]
         row = {"label": f"{label}, {unit}", "metric": label, "unit": unit, "values": values}
         tables.setdefault(title, {"rows": []})["rows"].append(row)
-    names = [one["name"] for one in columns]
+    names = [column["name"] for column in columns]
     return {
         "title": f"{names[-1]} against {names[0]}",
         "workload": workload,
         "versions": names,
         "statement": f"We compare {names[-1]} (Conway) relative to {names[0]} (Conway), under {workload} workload.",
-        "manifest": {label: [one["facts"][label] for one in columns] for label in columns[0]["facts"]},
+        "manifest": {label: [column["facts"][label] for column in columns] for label in columns[0]["facts"]},
         "tables": tables,
     }
 
 
-def text(made: Mapping[str, Any], gap: str = "\t") -> str:
+def text(report: Mapping[str, Any], gap: str = "\t") -> str:
     """The same as text, cells parted by tabs or by what a layout leaves."""
     lines = [
-        f"{made['title']}",
-        f"{made['workload']} workload",
-        made["statement"],
+        f"{report['title']}",
+        f"{report['workload']} workload",
+        report["statement"],
         "",
-        gap.join(["", *made["versions"]]),
+        gap.join(["", *report["versions"]]),
     ]
-    lines += [gap.join([label, *values]) for label, values in made["manifest"].items()]
-    for title, table in made["tables"].items():
+    lines += [gap.join([label, *values]) for label, values in report["manifest"].items()]
+    for title, table in report["tables"].items():
         lines += ["", title, ""]
         for row in table["rows"]:
             base, *others = row["values"]
@@ -95,9 +95,9 @@ def text(made: Mapping[str, Any], gap: str = "\t") -> str:
     return "\n".join([*lines, "", "Figure 1: Process CPU usage", dictionary])
 
 
-def written(path: Path, made: Mapping[str, Any]) -> Path:
+def written(path: Path, report: Mapping[str, Any]) -> Path:
     """The report as a file: JSON, or text by its suffix."""
-    path.write_text(json.dumps(made) if path.suffix == ".json" else text(made), encoding="utf-8")
+    path.write_text(json.dumps(report) if path.suffix == ".json" else text(report), encoding="utf-8")
     return path
 
 

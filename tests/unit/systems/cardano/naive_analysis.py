@@ -85,14 +85,14 @@ class NaiveAnalysis:
         self.heights_passed = number - self.first_height
         chain: list[tuple[str, int]] = []
         while number > 0:
-            made = self._forger(block)
-            parent = made[1]["parent"] if made else None
+            forger = self._forger(block)
+            parent = forger[1]["parent"] if forger else None
             if parent == "GenesisHash":
                 break
             if parent is not None and self.numbers.get(parent, number - 1) == number - 1:
                 block, number = parent, number - 1
             else:
-                lower = [(-low, -self._witnesses(one), one) for one, low in self.numbers.items() if low < number]
+                lower = [(-low, -self._witnesses(block), block) for block, low in self.numbers.items() if low < number]
                 if not lower:
                     break
                 below, _, block = min(lower)
@@ -116,7 +116,7 @@ class NaiveAnalysis:
         host, row = self._forger(block) or (None, bridged)
         start = self.genesis.system_start_ns + (row["slot"] or 0) * round(self.genesis.slot_length_s * 1e9)
         forging = self._forge_times(row, start)
-        found = NaiveBlock(block, host, forging if host else dict.fromkeys(forging))
+        naive = NaiveBlock(block, host, forging if host else dict.fromkeys(forging))
         everyone: list[Times] = []
         seen_adoptions, adoptions = 0, []
         for name, rows in self.hosts.items():
@@ -136,17 +136,17 @@ class NaiveAnalysis:
             critical = [times[name] for name in ("notice", "request", "fetch", "adopted")]
             delta = max(delta, other.get("request_length") or 0)
             if delta == 1 and all(time is not None and time >= 0 for time in critical):
-                found.observations[name] = times
+                naive.observations[name] = times
         adoptions.sort()
-        n = found.adopters = len(adoptions)
+        n = naive.adopters = len(adoptions)
         for centile, fraction in FRACTIONS.items():
-            found.times[centile] = adoptions[min(n - 1, math.floor(n * fraction))] if n else None
-        valid = list(found.observations.values())
-        found.times["first_notice"] = min((t["notice"] for t in valid if t["notice"] is not None), default=None)
-        found.times["first_fetch"] = min((t["had"] for t in valid if t["had"] is not None), default=None)
-        found.battles = self._battles(block, row["block_no"])
-        found.reasons = self._reasons(row, found, everyone, seen_adoptions)
-        return found
+            naive.times[centile] = adoptions[min(n - 1, math.floor(n * fraction))] if n else None
+        valid = list(naive.observations.values())
+        naive.times["first_notice"] = min((t["notice"] for t in valid if t["notice"] is not None), default=None)
+        naive.times["first_fetch"] = min((t["had"] for t in valid if t["had"] is not None), default=None)
+        naive.battles = self._battles(block, row["block_no"])
+        naive.reasons = self._reasons(row, naive, everyone, seen_adoptions)
+        return naive
 
     def _battles(self, block: str, number: int) -> int:
         known = set()
@@ -156,8 +156,8 @@ class NaiveAnalysis:
 
     def _forge_times(self, row: Row, start: int) -> Times:
         def at(stage: str) -> int | None:
-            found: int | None = row.get(f"{stage}_ns")
-            return found
+            time_ns: int | None = row.get(f"{stage}_ns")
+            return time_ns
 
         def first(*times: float | None) -> float | None:
             return next((time for time in times if time is not None), None)
@@ -192,26 +192,30 @@ class NaiveAnalysis:
             "had": _apart(row["fetched_ns"], start),
         }
 
-    def _reasons(self, row: Row, found: NaiveBlock, everyone: list[Times], seen_adoptions: int) -> list[str]:
+    def _reasons(self, row: Row, block: NaiveBlock, everyone: list[Times], seen_adoptions: int) -> list[str]:
         lacking = [name for name in ("size_bytes", "started_ns", "leadership_ns") if row.get(name) is None]
-        reasons = ["incomplete forging data"] if lacking and found.forger else []
-        if found.forger is None and (row["slot"] is None or not (found.adopters or everyone)):
+        reasons = ["incomplete forging data"] if lacking and block.forger else []
+        if block.forger is None and (row["slot"] is None or not (block.adopters or everyone)):
             reasons.append("no host tells when it came")
-        sizes = [one for one in self.conditions if one.name.startswith(("BFullness", "BSize"))]
-        if found.forger is None and sizes:
+        sizes = [condition for condition in self.conditions if condition.name.startswith(("BFullness", "BSize"))]
+        if block.forger is None and sizes:
             reasons.append("its size is in no log")
-        forge = [found.times[name] for name in (
+        forge = [block.times[name] for name in (
             "started", "block_context", "ledger_state", "ledger_view", "leadership", "ticked", "snapshot", "forged",
             "announced", "sending", "self_adopted", "slot_to_announced",
         )]  # fmt: skip
-        told = [time for time in forge if time is not None]
-        told += [time for times in everyone for name, time in times.items() if name != "had" and time is not None]
+        times_known = [time for time in forge if time is not None]
+        times_known += [
+            time for times in everyone for name, time in times.items() if name != "had" and time is not None
+        ]
         for condition in self.conditions:
-            if self._meets(condition, row, told, seen_adoptions) is False:
+            if self._meets(condition, row, times_known, seen_adoptions) is False:
                 reasons.append(str(condition))
         return reasons
 
-    def _meets(self, condition: FilterCondition, row: Row, told: list[float], seen_adoptions: int) -> bool | None:
+    def _meets(
+        self, condition: FilterCondition, row: Row, adoption_times: list[float], seen_adoptions: int
+    ) -> bool | None:
         name, value = condition.name, condition.value or 0
         if name.startswith(("BFullness", "BSize")):
             return self._size_meets(name, value, row.get("size_bytes"))
@@ -220,7 +224,7 @@ class NaiveAnalysis:
         if name == "BMinimumAdoptions":
             return seen_adoptions >= value
         if name == "BNonNegatives":
-            return not any((time >= 0) == self.rules.published for time in told)
+            return not any((time >= 0) == self.rules.published for time in adoption_times)
         if name == "SlotHasLeaders":
             return True
         return self._slot_meets(name, value, row["slot"])
@@ -230,13 +234,13 @@ class NaiveAnalysis:
             return None
         genesis = self.genesis
         place = slot % genesis.epoch_slots
-        found = {
+        actual = {
             "Slot": slot,
             "Epoch": slot // genesis.epoch_slots,
             "EpochSafeInt": math.floor(place / genesis.security_parameter * genesis.active_slots_coefficient),
             "EpSlot": place,
         }[name[:-3]]
-        return bool(found >= value if name.endswith("GEq") else found <= value)
+        return bool(actual >= value if name.endswith("GEq") else actual <= value)
 
     def _size_meets(self, name: str, value: float, size: int | None) -> bool | None:
         if size is None:
@@ -263,17 +267,17 @@ def published_spans(rows: Sequence[Row]) -> list[Span]:
             runs[-1].append(row)
         elif runs[-1]:
             runs.append([])
-    found: list[Span] = []
+    spans: list[Span] = []
     for run in runs:
         if run:
             straddles = run[0]["epoch_slot"] < 3 < run[-1]["epoch_slot"]
-            found.append((run[0]["slot"], run[-1]["slot"] - run[0]["slot"], len(run) if straddles else None))
-    return found
+            spans.append((run[0]["slot"], run[-1]["slot"] - run[0]["slot"], len(run) if straddles else None))
+    return spans
 
 
 def measured_spans(rows: Sequence[Row], epoch_slots: int) -> list[Span]:
     """The same by the right rule: slot after slot, with what is known so far of the span that is open."""
-    found: list[Span] = []
+    spans: list[Span] = []
     open_from: int | None = None
     last_busy, before = -1, None
 
@@ -282,7 +286,7 @@ def measured_spans(rows: Sequence[Row], epoch_slots: int) -> list[Span]:
         if open_from is not None:
             length = last_busy - open_from + 1
             inside = any(slot % epoch_slots == 3 for slot in range(open_from + 1, last_busy))
-            found.append((open_from, length, length if inside else None))
+            spans.append((open_from, length, length if inside else None))
         open_from = None
 
     for row in rows:
@@ -299,4 +303,4 @@ def measured_spans(rows: Sequence[Row], epoch_slots: int) -> list[Span]:
             open_from = row["slot"] if open_from is None else open_from
             last_busy = row["slot"]
     close()
-    return found
+    return spans

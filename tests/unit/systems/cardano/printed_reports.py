@@ -21,7 +21,7 @@ def printed_row(
     unit: str,
     width: int | None,
     *printed: str,
-    told: Sequence[tuple[str, str]] = (),
+    printed_changes: Sequence[tuple[str, str]] = (),
     metric_id: str | None = None,
 ) -> PublishedRow:
     """One metric as printed, with the changes and changes in percent that the report tells."""
@@ -31,7 +31,7 @@ def printed_row(
         unit=unit,
         width=width,
         values=[PublishedValue(printed=text) for text in printed],
-        told=[PublishedChange(delta=delta, percent=percent, told=True) for delta, percent in told],
+        told=[PublishedChange(delta=delta, percent=percent, told=True) for delta, percent in printed_changes],
     )
 
 

@@ -71,8 +71,8 @@ def _analysed(
     regions: Mapping[str, str] | None = REGIONS,
 ) -> AnalysisResult:
     conditions = parse_conditions(filters, [], len(traces))
-    told = RecordedChain(traces)
-    return analyse(traces, GENESIS, conditions, rules, regions, recorded=told, run=run, progress=Silent())
+    chain = RecordedChain(traces)
+    return analyse(traces, GENESIS, conditions, rules, regions, recorded=chain, run=run, progress=Silent())
 
 
 def _samples(run: UnfinishedRun, population: str) -> pl.DataFrame:
@@ -84,31 +84,31 @@ def test_every_population_of_the_catalogue_is_written_with_its_keys_and_metrics(
     catalogue = of_a_cluster(SYSTEM.catalogue())
     for regions in (REGIONS, None):
         run = _run(tmp_path)
-        found = _analysed(run, _cluster(tmp_path), regions=regions)
-        assert set(found.written) == {population.id for population in catalogue.populations}
+        analysis = _analysed(run, _cluster(tmp_path), regions=regions)
+        assert set(analysis.written) == {population.id for population in catalogue.populations}
         for population in catalogue.populations:
             frame = _samples(run, population.id)
             metrics = [metric.id for metric in catalogue.metrics_of(population.id)]
             assert sorted(frame.columns) == sorted([*population.keys, *metrics])
             assert {frame.schema[metric] for metric in metrics} == {pl.Float64}
-            assert frame.height == found.written[population.id]
+            assert frame.height == analysis.written[population.id]
             order = [name for name in (population.time_key, *population.keys) if name]
             assert frame.equals(frame.sort(order, nulls_last=True, maintain_order=True))
         assert not list((run.path / "samples").glob("*.parts"))
 
 
 def test_the_facts_of_a_healthy_cluster(tmp_path: Path) -> None:
-    found = _analysed(_run(tmp_path), _cluster(tmp_path), ["SlotGEq=10", "BMinimumAdoptions"])
-    assert found.tip is not None
-    assert (found.tip.block, found.tip.block_no) == (key(5), 5)
-    assert (found.conditions, found.chain_blocks, found.accepted, found.rejected) == (2, 5, 4, 1)
-    assert found.rejected_by == {"incomplete forging data": 0, "SlotGEq 10": 1, "BMinimumAdoptions 2": 0}
-    assert (found.forged, found.battles, found.unadopted, found.bridged) == (6, 0, [], [])
-    assert (found.heights_passed, found.coverage, found.imbalances) == (5, 1.0, [])
-    assert found.observations == {"valid": 8}
-    assert (found.slots_analysed, found.analysed_duration_s) == (49, 49)
-    assert [(host.forged, host.chained, host.accepted) for host in found.hosts] == [(2, 2, 1), (2, 2, 2), (2, 1, 1)]
-    assert [(host.slot_records, host.selected_slots, host.first_slot) for host in found.hosts] == [(60, 50, 10)] * 3
+    analysis = _analysed(_run(tmp_path), _cluster(tmp_path), ["SlotGEq=10", "BMinimumAdoptions"])
+    assert analysis.tip is not None
+    assert (analysis.tip.block, analysis.tip.block_no) == (key(5), 5)
+    assert (analysis.conditions, analysis.chain_blocks, analysis.accepted, analysis.rejected) == (2, 5, 4, 1)
+    assert analysis.rejected_by == {"incomplete forging data": 0, "SlotGEq 10": 1, "BMinimumAdoptions 2": 0}
+    assert (analysis.forged, analysis.battles, analysis.unadopted, analysis.bridged) == (6, 0, [], [])
+    assert (analysis.heights_passed, analysis.coverage, analysis.imbalances) == (5, 1.0, [])
+    assert analysis.observations == {"valid": 8}
+    assert (analysis.slots_analysed, analysis.analysed_duration_s) == (49, 49)
+    assert [(host.forged, host.chained, host.accepted) for host in analysis.hosts] == [(2, 2, 1), (2, 2, 2), (2, 1, 1)]
+    assert [(host.slot_records, host.selected_slots, host.first_slot) for host in analysis.hosts] == [(60, 50, 10)] * 3
 
 
 def test_hosts_give_their_shares(tmp_path: Path) -> None:
@@ -124,21 +124,21 @@ def test_hosts_give_their_shares(tmp_path: Path) -> None:
 def test_a_host_that_forged_nothing_has_no_share(tmp_path: Path) -> None:
     run = _run(tmp_path)
     traces = [*_cluster(tmp_path), write_host(tmp_path, "node-3", [])]
-    found = _analysed(run, traces)
+    analysis = _analysed(run, traces)
     assert _samples(run, "host").select(SHARES).row(3) == ("node-3", 0.0, None, None)
-    assert found.hosts_without_slots == ["node-3"]
+    assert analysis.hosts_without_slots == ["node-3"]
 
 
 def test_routes_lead_from_the_forger_and_links_from_the_peer(tmp_path: Path) -> None:
     run = _run(tmp_path)
     _analysed(run, _cluster(tmp_path))
-    found = _samples(run, "block_peer").select("block", "host", "region", "route", "link")
+    frame = _samples(run, "block_peer").select("block", "host", "region", "route", "link")
     # Block 1 is forged by node-1 in US. A port that nobody listens on is still on the peer's address.
-    assert found.filter(pl.col("block") == key(1)).rows() == [
+    assert frame.filter(pl.col("block") == key(1)).rows() == [
         (key(1), "node-0", "EU", "US→EU", "EU→EU"),
         (key(1), "node-2", "EU", "US→EU", "EU→EU"),
     ]
-    assert found.filter(pl.col("block") == key(0))["link"].to_list() == ["EU→US", "EU→EU"]
+    assert frame.filter(pl.col("block") == key(0))["link"].to_list() == ["EU→US", "EU→EU"]
 
 
 def test_without_a_topology_there_are_no_regions(tmp_path: Path) -> None:
@@ -152,9 +152,9 @@ def test_without_a_topology_there_are_no_regions(tmp_path: Path) -> None:
 def test_a_regions_adoption_is_that_of_its_hosts(tmp_path: Path) -> None:
     run = _run(tmp_path)
     _analysed(run, _cluster(tmp_path))
-    found = _samples(run, "block_region").filter(pl.col("block") == key(0))
+    frame = _samples(run, "block_region").filter(pl.col("block") == key(0))
     # node-0 forged it and adopted after 50 ms, node-2 after 120; node-1, alone in US, after 110.
-    assert found.select("region", "region_adoption_p50_s", "region_adoption_p100_s").rows() == [
+    assert frame.select("region", "region_adoption_p50_s", "region_adoption_p100_s").rows() == [
         ("EU", 0.12, 0.12),
         ("US", 0.11, 0.11),
     ]
@@ -177,10 +177,10 @@ def test_the_life_of_every_block_is_kept_with_what_became_of_it(tmp_path: Path) 
         block=pl.lit("f" * 64), role=pl.lit("error"), error=pl.lit("e"), block_no=pl.lit(None, pl.Int64)
     )
     pl.concat([extra, unknown]).write_parquet(traces[0].block_timelines)
-    found = _analysed(run, traces, ["SlotGEq=10"])
+    analysis = _analysed(run, traces, ["SlotGEq=10"])
     lives = pl.read_parquet(run.path / "events" / "lives.parquet")
     assert lives.height == 19
-    assert found.hosts[0].errors == 1
+    assert analysis.hosts[0].errors == 1
     assert lives["host"].to_list()[:3] == ["node-0", "node-1", "node-2"]
     assert lives["block_no"].to_list()[-2:] == [5, None]
     by_block = lives.group_by("block", maintain_order=True).agg(
@@ -210,9 +210,9 @@ def test_clocks_that_disagree_are_named_by_the_worst_case(tmp_path: Path) -> Non
     lives = pl.read_parquet(traces[2].block_timelines)
     ahead = pl.when(pl.col("role") == "observer").then(pl.col("noticed_ns") - 35 * MS).otherwise("noticed_ns")
     lives.with_columns(noticed_ns=ahead).write_parquet(traces[2].block_timelines)
-    found = _analysed(_run(tmp_path), traces)
-    assert {one.observer for one in found.contradictions} == {found.hosts[2].name}
-    assert max(one.by_s for one in found.contradictions) == 0.003
+    analysis = _analysed(_run(tmp_path), traces)
+    assert {contradiction.observer for contradiction in analysis.contradictions} == {analysis.hosts[2].name}
+    assert max(contradiction.by_s for contradiction in analysis.contradictions) == 0.003
 
 
 def test_an_accepted_block_that_nobody_adopted_is_named(tmp_path: Path) -> None:
@@ -222,18 +222,20 @@ def test_an_accepted_block_that_nobody_adopted_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rules", [RIGHT, PUBLISHED])
 def test_nothing_at_all_gives_empty_samples_and_no_error(tmp_path: Path, rules: Rules) -> None:
-    found = _analysed(_run(tmp_path), [write_host(tmp_path, "a", []), write_host(tmp_path, "b", [], [])], rules=rules)
-    assert (found.chain_blocks, found.accepted, found.slots_analysed) == (0, 0, None)
-    assert found.written == found.written | {"block": 0, "slot_host": 0, "host": 2}
-    assert (found.tip, found.heights_passed, found.coverage) == (None, 0, None)
+    analysis = _analysed(
+        _run(tmp_path), [write_host(tmp_path, "a", []), write_host(tmp_path, "b", [], [])], rules=rules
+    )
+    assert (analysis.chain_blocks, analysis.accepted, analysis.slots_analysed) == (0, 0, None)
+    assert analysis.written == analysis.written | {"block": 0, "slot_host": 0, "host": 2}
+    assert (analysis.tip, analysis.heights_passed, analysis.coverage) == (None, 0, None)
 
 
 def test_each_sum_of_the_blocks_can_fail(tmp_path: Path) -> None:
-    found = _analysed(_run(tmp_path), _cluster(tmp_path))
-    assert found.imbalances == []
-    assert replace(found, rejected=1).imbalances == ["5 blocks of the chain in 6 parts"]
-    assert replace(found, bridged=[(3, key(3))]).imbalances == ["5 blocks of the chain by forger in 6 parts"]
-    assert replace(found, heights_passed=4).imbalances == ["5 blocks of the chain at 4 heights"]
+    analysis = _analysed(_run(tmp_path), _cluster(tmp_path))
+    assert analysis.imbalances == []
+    assert replace(analysis, rejected=1).imbalances == ["5 blocks of the chain in 6 parts"]
+    assert replace(analysis, bridged=[(3, key(3))]).imbalances == ["5 blocks of the chain by forger in 6 parts"]
+    assert replace(analysis, heights_passed=4).imbalances == ["5 blocks of the chain at 4 heights"]
 
 
 def test_a_block_without_a_forger_is_named_and_measured_where_none_is_needed(tmp_path: Path) -> None:
@@ -242,10 +244,10 @@ def test_a_block_without_a_forger_is_named_and_measured_where_none_is_needed(tmp
     for trace in traces:
         for path in (trace.block_timelines, trace.links):
             table = pl.read_parquet(path)
-            told = pl.col("role") != "forger" if "role" in table.columns else pl.col("parent").is_null()
-            table.filter((pl.col("block") != key(3)) | told).write_parquet(path)
-    found = _analysed(run, traces)
-    assert (found.bridged, found.chain_blocks, found.accepted, found.coverage) == ([(3, key(3))], 5, 5, 1.0)
+            condition = pl.col("role") != "forger" if "role" in table.columns else pl.col("parent").is_null()
+            table.filter((pl.col("block") != key(3)) | condition).write_parquet(path)
+    analysis = _analysed(run, traces)
+    assert (analysis.bridged, analysis.chain_blocks, analysis.accepted, analysis.coverage) == ([(3, key(3))], 5, 5, 1.0)
     row = _samples(run, "block").filter(pl.col("block") == key(3)).row(0, named=True)
     assert (row["forger"], row["forge_started_s"], row["block_size_bytes"]) == (None, None, None)
     assert row["peer_notice_first_s"] == 0.03
@@ -269,7 +271,7 @@ made(Path(sys.argv[1]))
 """
 
 
-def made(folder: Path) -> UnfinishedRun:
+def analysed_run(folder: Path) -> UnfinishedRun:
     """Analyse a cluster full of trouble."""
     cluster = troubled_cluster(5)
     traces = [

@@ -35,7 +35,7 @@ def own_store(run: SealedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHAINMARK_STORE", str(run.path.parents[1]))
 
 
-def told(*arguments: str) -> Trace:
+def trace_of(*arguments: str) -> Trace:
     """The story on stdout."""
     return Trace.model_validate_json(chainmark(*arguments, "--json").stdout)
 
@@ -46,17 +46,17 @@ def test_a_block_is_shown_by_height_and_by_hash(run: SealedRun) -> None:
     assert key_of("rival")[:16] in text  # the other side of the fork
     for host in range(HOSTS):
         assert f"node-{host}/log.json" in text
-    assert told("block", run.run_id, key_of("rival")[:8]).key == key_of("rival")
-    assert told("trail", "v1", "block", "3") == told("block", "v1", "3")
+    assert trace_of("block", run.run_id, key_of("rival")[:8]).key == key_of("rival")
+    assert trace_of("trail", "v1", "block", "3") == trace_of("block", "v1", "3")
 
 
 def test_without_a_block_the_slowest_are_listed_with_the_host_that_was_last(run: SealedRun) -> None:
-    story = told("block", "v1", "3")
+    trace = trace_of("block", "v1", "3")
     listed = SlowestTraces.model_validate_json(chainmark("block", "v1", "--slowest", "20", "--json").stdout)
     ends = {trace.number: max(place.seconds[trace.end] or 0.0 for place in trace.places) for trace in listed.slowest}
     assert len(ends) == 8  # those on the main chain
     assert list(ends.values()) == sorted(ends.values(), reverse=True)
-    assert ends[3] == max(place.seconds[story.end] or 0.0 for place in story.places)
+    assert ends[3] == max(place.seconds[trace.end] or 0.0 for place in trace.places)
     text = " ".join(chainmark("block", "v1").stdout.split())
     assert f"chainmark block {run.run_id}" in text
     assert f"{SLOW} fetched" in text
@@ -66,9 +66,9 @@ def test_without_a_block_the_slowest_are_listed_with_the_host_that_was_last(run:
 def test_the_lines_are_those_of_the_block(lives: Lives, tmp_path: Path, container: str) -> None:
     """A line number that is off by one shows another block's line."""
     write_logs(lives, tmp_path, container)
-    found = told("block", "v1", "2", "--lines", str(tmp_path)).log_lines
-    assert {line.place for line in found} == {"node-2", SLOW, "node-4", "node-5"}  # the forger, and the last three
-    for line in found:
+    lines = trace_of("block", "v1", "2", "--lines", str(tmp_path)).log_lines
+    assert {line.place for line in lines} == {"node-2", SLOW, "node-4", "node-5"}  # the forger, and the last three
+    for line in lines:
         assert json.loads(line.text) == {"what": ["forged", "noticed", "fetched", "adopted"][line.stage],
                                          "block": key_of("b2")}  # fmt: skip
         assert line.problem == ""
@@ -76,8 +76,8 @@ def test_the_lines_are_those_of_the_block(lives: Lives, tmp_path: Path, containe
 
 def test_only_the_hosts_that_were_asked_for_are_shown(lives: Lives, tmp_path: Path) -> None:
     write_logs(lives, tmp_path)
-    story = told("block", "v1", "2", "--host", "node-0", "--lines", str(tmp_path))
-    assert {line.place for line in story.log_lines} == {"node-0"}
+    trace = trace_of("block", "v1", "2", "--host", "node-0", "--lines", str(tmp_path))
+    assert {line.place for line in trace.log_lines} == {"node-0"}
     text = chainmark("block", "v1", "2", "--host", "node-0").stdout
     assert "node-0/log.json" in text
     assert "node-1/log.json" not in text
@@ -90,12 +90,12 @@ def test_a_log_that_changed_is_not_shown_as_if_it_were_the_same(lives: Lives, tm
     lines = forger.read_text().splitlines()
     forger.write_text("\n".join(["one more", *lines[:-3]]) + "\n\x1b[31m")
     (tmp_path / SLOW / "log.json").unlink()
-    found = told("block", "v1", "2", "--lines", str(tmp_path)).log_lines
-    problems = {(line.place, line.problem.split(":")[0]) for line in found if line.problem}
+    log_lines = trace_of("block", "v1", "2", "--lines", str(tmp_path)).log_lines
+    problems = {(line.place, line.problem.split(":")[0]) for line in log_lines if line.problem}
     assert ("node-2", "this line does not mention the block") in problems
     assert (SLOW, "the file does not exist") in problems
-    assert all(not line.problem for line in found if line.place in ("node-4", "node-5"))
-    late = told("block", "v1", "8", "--host", "node-2", "--lines", str(tmp_path)).log_lines
+    assert all(not line.problem for line in log_lines if line.place in ("node-4", "node-5"))
+    late = trace_of("block", "v1", "8", "--host", "node-2", "--lines", str(tmp_path)).log_lines
     assert {line.problem.split(":")[0] for line in late} >= {"the file has fewer lines now"}
     assert "\x1b" not in chainmark("block", "v1", "8", "--host", "node-2", "--lines", str(tmp_path)).stdout
 
@@ -152,7 +152,9 @@ def test_no_path_of_a_run_leads_out_of_the_folder(tmp_path: Path) -> None:
     for row in lives.rows:
         for stage in ("forged", "noticed", "fetched", "adopted"):
             row[f"{stage}_file"] = "../secret" if row[f"{stage}_file"] else None
-    made = sealed(Store(tmp_path / "store"), lives, "v9")
+    sealed_run = sealed(Store(tmp_path / "store"), lives, "v9")
     (tmp_path / "logs").mkdir()
     with pytest.raises(UsageError, match="has no file"):
-        chainmark("--store", str(tmp_path / "store"), "block", made.run_id, "1", "--lines", str(tmp_path / "logs"))
+        chainmark(
+            "--store", str(tmp_path / "store"), "block", sealed_run.run_id, "1", "--lines", str(tmp_path / "logs")
+        )

@@ -34,9 +34,9 @@ def test_what_each_kind_of_block_adds_is_found_whatever_an_idle_slot_costs(
     for lag in range(LAGS):
         values[lag:] += events[: 400 - lag] @ np.array(costs[2 * lag : 2 * lag + 2])
     values[rng.integers(0, 400, 20)] = np.nan
-    found = work_per_event(values, events)
-    assert found is not None
-    assert found == pytest.approx([sum(costs[0::2]), sum(costs[1::2])], abs=1e-6)
+    work = work_per_event(values, events)
+    assert work is not None
+    assert work == pytest.approx([sum(costs[0::2]), sum(costs[1::2])], abs=1e-6)
 
 
 def test_two_kinds_that_always_come_together_are_not_told_apart() -> None:
@@ -49,11 +49,11 @@ def test_an_import_splits_the_runtime_by_forging_and_by_adopting(tmp_path: Path)
     """The simulation spends 0.18 s of the mutator on every block, whoever forged it, and lets blocks allocate."""
     logs = make_cluster(tmp_path / "logs", hosts=3, slots=2_000)
     summaries = ingest(tmp_path / "store", logs).run.summaries()
-    found = {name: summaries[name].estimates["mean"].value for name in METRICS}
+    means = {name: summaries[name].estimates["mean"].value for name in METRICS}
     spent_s = PAYMENTS_USAGE["mutator_percent"] / 100 * SHARE_OF_BLOCKS / BLOCKS_PER_S
-    assert found["mutator_cpu_per_forging_s"] == pytest.approx(spent_s, rel=0.25)
-    assert found["mutator_cpu_per_adopted_block_s"] == pytest.approx(spent_s, rel=0.15)
-    assert found["allocated_per_adopted_block_mib"] == pytest.approx(found["allocated_per_forging_mib"], rel=0.3)
+    assert means["mutator_cpu_per_forging_s"] == pytest.approx(spent_s, rel=0.25)
+    assert means["mutator_cpu_per_adopted_block_s"] == pytest.approx(spent_s, rel=0.15)
+    assert means["allocated_per_adopted_block_mib"] == pytest.approx(means["allocated_per_forging_mib"], rel=0.3)
 
 
 def test_a_host_with_few_blocks_claims_nothing(tmp_path: Path) -> None:

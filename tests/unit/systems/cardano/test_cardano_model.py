@@ -47,28 +47,28 @@ def _explain(figures: dict[str, float], folder: Path, of: CardanoProfile | None 
 
 
 def test_a_prediction_holds_every_metric_of_the_model_with_its_error() -> None:
-    found = _predict()
-    assert {row.metric_id for row in found.rows} == KNOWN
-    assert [scenario.label for scenario in found.scenarios] == ["base"]
-    assert (found.scenarios[0].hosts, found.scenarios[0].blocks) == (52, BLOCKS)
-    for row in found.rows:
+    prediction = _predict()
+    assert {row.metric_id for row in prediction.rows} == KNOWN
+    assert [scenario.label for scenario in prediction.scenarios] == ["base"]
+    assert (prediction.scenarios[0].hosts, prediction.scenarios[0].blocks) == (52, BLOCKS)
+    for row in prediction.rows:
         assert row.measured is None
         assert row.cells[0].change is None
         assert row.cells[0].modelled.standard_error >= 0.0
-    adoption = [row.cells[0].modelled for row in found.rows if row.metric_id in ADOPTION]
-    assert [one.value for one in adoption] == sorted(one.value for one in adoption)
-    assert all(0.0 < one.standard_error < 0.05 for one in adoption)
+    adoption = [row.cells[0].modelled for row in prediction.rows if row.metric_id in ADOPTION]
+    assert [modelled.value for modelled in adoption] == sorted(modelled.value for modelled in adoption)
+    assert all(0.0 < modelled.standard_error < 0.05 for modelled in adoption)
 
 
 def test_the_parts_of_a_prediction_add_up() -> None:
     """A stacked bar that ends elsewhere than the figure beside it would be a lie."""
-    found = _predict(WhatIf("rtt", "+20%"))
-    values = {row.metric_id: [cell.modelled.value for cell in row.cells] for row in found.rows}
+    prediction = _predict(WhatIf("rtt", "+20%"))
+    values = {row.metric_id: [cell.modelled.value for cell in row.cells] for row in prediction.rows}
     for scenario in (0, 1):
-        parts = [part.values for part in found.contributions if part.scenario == scenario]
-        for place, metric in enumerate(found.contribution_metric_ids):
+        parts = [part.values for part in prediction.contributions if part.scenario == scenario]
+        for place, metric in enumerate(prediction.contribution_metric_ids):
             assert sum(values[place] for values in parts) == pytest.approx(values[metric][scenario], abs=1e-6)
-    for curve in found.curves:
+    for curve in prediction.curves:
         assert curve.values == sorted(curve.values)
         assert curve.fractions[-1] == 1.0
         assert curve.values[-1] == pytest.approx(values["adoption_p100_s"][curve.scenario])
@@ -84,8 +84,8 @@ def test_changes_stand_alone_and_together() -> None:
 
 def test_a_slower_adoption_moves_every_centile_by_itself() -> None:
     """The pairing makes that exact to a fraction of a millisecond, far below the noise of either side."""
-    found = _predict(WhatIf("stage", "fetched-to-adopted=+10ms"))
-    for row in found.rows:
+    prediction = _predict(WhatIf("stage", "fetched-to-adopted=+10ms"))
+    for row in prediction.rows:
         if row.metric_id in ADOPTION:
             change = row.cells[1].change
             assert change is not None
@@ -95,8 +95,8 @@ def test_a_slower_adoption_moves_every_centile_by_itself() -> None:
 
 
 def test_what_does_not_depend_on_the_change_has_not_changed() -> None:
-    found = _predict(WhatIf("rtt", "EU-AP=+20ms"))
-    cells = {row.metric_id: row.cells[1] for row in found.rows}
+    prediction = _predict(WhatIf("rtt", "EU-AP=+20ms"))
+    cells = {row.metric_id: row.cells[1] for row in prediction.rows}
     assert not cells["slot_to_announced_s"].changed
     assert cells["adoption_p80_s"].changed
 
@@ -117,15 +117,15 @@ def test_the_same_order_gives_the_same_bytes_on_any_number_of_threads() -> None:
 
 def test_a_cluster_in_one_region_can_be_predicted() -> None:
     """There is no round trip between regions then, and no number in its place either."""
-    found = _predict(of=profile("cardano/value", *ONE_REGION))
-    text = json.dumps(found.model_dump(mode="json"), allow_nan=False)
+    prediction = _predict(of=profile("cardano/value", *ONE_REGION))
+    text = json.dumps(prediction.model_dump(mode="json"), allow_nan=False)
     assert '"hosts": 12' in text
-    assert all(cell.formula is None for row in found.rows for cell in row.cells)
+    assert all(cell.formula is None for row in prediction.rows for cell in row.cells)
 
 
 def test_the_formula_speaks_only_of_what_it_knows() -> None:
-    found = _predict(WhatIf("stage", "fetched-to-adopted=+10ms"), WhatIf("rtt", "x2"), WhatIf("block-size", "2x"))
-    row = next(row for row in found.rows if row.metric_id == "adoption_p80_s")
+    prediction = _predict(WhatIf("stage", "fetched-to-adopted=+10ms"), WhatIf("rtt", "x2"), WhatIf("block-size", "2x"))
+    row = next(row for row in prediction.rows if row.metric_id == "adoption_p80_s")
     base, adopted, distance, size, together = (cell.formula for cell in row.cells)
     assert base is not None
     assert adopted == pytest.approx(base + 0.010)
@@ -173,17 +173,17 @@ def test_a_known_network_is_recovered_from_its_stages_alone(tmp_path: Path) -> N
     )
     cluster = scenario.cluster.model_copy(update={"rtt_s": rtt})
     true = scenario.model_copy(update={"cluster": cluster, "parameters": parameters})
-    found = _explain(measured(true, 960), tmp_path, pinged)
-    assert found.explained
-    assert all(abs(row.error) < 0.02 for row in found.whole)
-    assert "the cause is the routing, not the node" in found.sentence
-    far = next(row for row in found.round_trips if row.inferred)
+    explanation = _explain(measured(true, 960), tmp_path, pinged)
+    assert explanation.explained
+    assert all(abs(row.error) < 0.02 for row in explanation.whole)
+    assert "the cause is the routing, not the node" in explanation.sentence
+    far = next(row for row in explanation.round_trips if row.inferred)
     assert (far.link, far.measured_s, far.differs) == ("EU–AP", 0.241, True)
     assert far.inferred_s == pytest.approx(0.275, abs=0.006)
     assert 0.007 <= far.standard_error_s < 0.009
-    services = [float(number) for number in re.findall(r"([\d.]+) ms to", found.notes[0])]
+    services = [float(number) for number in re.findall(r"([\d.]+) ms to", explanation.notes[0])]
     assert services == pytest.approx([5.0, 12.0], abs=0.2)
-    calibrated = {row.metric_id: row for row in found.parts}
+    calibrated = {row.metric_id: row for row in explanation.parts}
     assert calibrated["peer_fetch_s"].modelled.value == pytest.approx(calibrated["peer_fetch_s"].measured, rel=0.01)
     assert calibrated["forge_sending_s"].calibrated
     assert not calibrated["peer_sending_s"].calibrated
@@ -196,10 +196,10 @@ def test_a_link_that_no_body_need_take_is_not_pretended_to_be_known(tmp_path: Pa
     rtt = [list(row) for row in scenario.cluster.rtt_s]
     rtt[0][2] = rtt[2][0] = 0.300
     true = scenario.model_copy(update={"cluster": scenario.cluster.model_copy(update={"rtt_s": rtt})})
-    found = _explain(measured(true, 960), tmp_path, pinged)
-    far = next(row for row in found.round_trips if row.inferred)
+    explanation = _explain(measured(true, 960), tmp_path, pinged)
+    far = next(row for row in explanation.round_trips if row.inferred)
     assert abs(far.inferred_s - 0.300) < 2.0 * far.standard_error_s
-    assert "it may be longer: the route through a third region takes 290 ms" in found.notes[0]
+    assert "it may be longer: the route through a third region takes 290 ms" in explanation.notes[0]
 
 
 def test_a_whole_that_the_parts_do_not_give_is_flagged(tmp_path: Path) -> None:
@@ -207,38 +207,40 @@ def test_a_whole_that_the_parts_do_not_give_is_flagged(tmp_path: Path) -> None:
     pinged = profile("cardano/plutus")
     figures = measured(pinged.scenario(1), 640)
     figures["adoption_p100_s"] *= 1.2
-    found = _explain(figures, tmp_path, pinged)
-    assert not found.explained
-    assert [row.metric_id for row in found.whole if row.flagged] == ["adoption_p100_s"]
-    assert "1.00 adoption came later than the stages explain: model −1" in found.sentence
-    assert "routing" not in found.sentence
+    explanation = _explain(figures, tmp_path, pinged)
+    assert not explanation.explained
+    assert [row.metric_id for row in explanation.whole if row.flagged] == ["adoption_p100_s"]
+    assert "1.00 adoption came later than the stages explain: model −1" in explanation.sentence
+    assert "routing" not in explanation.sentence
 
 
 def test_limits_follow_the_models_record(tmp_path: Path) -> None:
     small = _explain(measured(profile("cardano/plutus").scenario(1)), tmp_path / "a", profile("cardano/plutus"))
     large = _explain(measured(profile("cardano/value").scenario(1)), tmp_path / "b", profile("cardano/value"))
     # A standard error of a thousandth of what was measured, which the limits join twice.
-    for found, limits in ((small, (0.02,) * 6 + (0.03, 0.09)), (large, (0.03,) + (0.02,) * 7)):
-        assert [row.limit for row in found.whole] == pytest.approx([math.hypot(one, 0.002) for one in limits])
+    for explanation, limits in ((small, (0.02,) * 6 + (0.03, 0.09)), (large, (0.03,) + (0.02,) * 7)):
+        assert [row.limit for row in explanation.whole] == pytest.approx([math.hypot(limit, 0.002) for limit in limits])
 
 
 @pytest.mark.parametrize("settings", [ONE_REGION, (*ONE_REGION, "workload.block_bytes=20")])
 def test_one_region_and_tiny_blocks_can_be_explained(tmp_path: Path, settings: tuple[str, ...]) -> None:
     alone = profile("cardano/plutus", *settings)
-    found = _explain(measured(alone.scenario(1), 640), tmp_path, alone)
-    assert found.round_trips == []
-    assert found.explained
-    json.dumps(found.model_dump(mode="json"), allow_nan=False)
+    explanation = _explain(measured(alone.scenario(1), 640), tmp_path, alone)
+    assert explanation.round_trips == []
+    assert explanation.explained
+    json.dumps(explanation.model_dump(mode="json"), allow_nan=False)
 
 
 def test_a_report_without_the_forgers_sending_is_enough(tmp_path: Path) -> None:
     figures = measured(profile("cardano/plutus").scenario(1))
-    told = {name: value for name, value in figures.items() if name not in {"forge_sending_s", "adoption_p98_s"}}
-    path = write(tmp_path / "r.json", report({"10.6": told}))
+    known_figures = {
+        name: value for name, value in figures.items() if name not in {"forge_sending_s", "adoption_p98_s"}
+    }
+    path = write(tmp_path / "r.json", report({"10.6": known_figures}))
     source = ModelSource("the report", document=path)
-    found = explain(source, order(), QUIET, SYSTEM.catalogue())
-    assert len(found.whole) == 7
-    assert "the network is assumed to be the benchmark cluster: 52 hosts" in " ".join(found.notes)
+    explanation = explain(source, order(), QUIET, SYSTEM.catalogue())
+    assert len(explanation.whole) == 7
+    assert "the network is assumed to be the benchmark cluster: 52 hosts" in " ".join(explanation.notes)
     predicted = predict(source, order(), QUIET, SYSTEM.catalogue())
     assert {row.metric_id: row.measured for row in predicted.rows}["adoption_p98_s"] is None
 
@@ -248,8 +250,8 @@ def test_newer_releases_have_fewer_slow_blocks(tmp_path: Path) -> None:
     paths = [write(tmp_path / f"{version}.json", report({version: figures})) for version in ("10.7.1", "11.0.1")]
     old, new = (predict(ModelSource("r", document=path), order(), QUIET, SYSTEM.catalogue()) for path in paths)
     tails = [
-        next(part.values[-1] for part in one.contributions if part.stage == "slow blocks and stragglers")
-        for one in (old, new)
+        next(part.values[-1] for part in prediction.contributions if part.stage == "slow blocks and stragglers")
+        for prediction in (old, new)
     ]
     assert tails[1] < tails[0]
 
@@ -257,7 +259,7 @@ def test_newer_releases_have_fewer_slow_blocks(tmp_path: Path) -> None:
 def test_what_has_no_whole_cannot_be_explained(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a profile, which has no measurements"):
         explain(ModelSource("cardano/value", profile=profile()), order(), QUIET, SYSTEM.catalogue())
-    figures = {name: one for name, one in measured(profile().scenario(1), 32).items() if name not in ADOPTION}
+    figures = {name: value for name, value in measured(profile().scenario(1), 32).items() if name not in ADOPTION}
     path = write(tmp_path / "r.json", report({"10.6": figures}))
     with pytest.raises(UsageError, match="has no adoption centile"):
         explain(ModelSource("r", document=path), order(), QUIET, SYSTEM.catalogue())
@@ -268,15 +270,18 @@ def test_what_has_no_whole_cannot_be_explained(tmp_path: Path) -> None:
 def test_a_stage_that_a_node_does_not_have_may_be_absent(tmp_path: Path) -> None:
     """Releases before 10 tell no announcement, others no snapshot: what is left still explains the whole."""
     absent = {"forge_snapshot_s", "forge_self_adopted_s", "peer_announced_s"}
-    figures = {name: one for name, one in measured(profile("cardano/value").scenario(1)).items() if name not in absent}
+    figures = {
+        name: value for name, value in measured(profile("cardano/value").scenario(1)).items() if name not in absent
+    }
     path = write(tmp_path / "r.json", report({"10.6": figures}))
-    found = explain(ModelSource("r", document=path), ModelRequest(blocks=640), QUIET, SYSTEM.catalogue())
-    assert found.explained, found.sentence
-    assert not absent & {row.metric_id for row in found.parts}
+    explanation = explain(ModelSource("r", document=path), ModelRequest(blocks=640), QUIET, SYSTEM.catalogue())
+    assert explanation.explained, explanation.sentence
+    assert not absent & {row.metric_id for row in explanation.parts}
     assert (
-        "so the model has no separate duration for: `Mempool snapshotting`, `Forged to self-adopted`" in found.notes[2]
+        "so the model has no separate duration for: `Mempool snapshotting`, `Forged to self-adopted`"
+        in explanation.notes[2]
     )
-    without = {name: one for name, one in figures.items() if name not in ("peer_fetch_s", "peer_notice_first_s")}
+    without = {name: value for name, value in figures.items() if name not in ("peer_fetch_s", "peer_notice_first_s")}
     path = write(tmp_path / "w.json", report({"10.6": without}))
     again = explain(ModelSource("r", document=path), ModelRequest(blocks=640), QUIET, SYSTEM.catalogue())
     assert again.round_trips == []
@@ -285,8 +290,8 @@ def test_a_stage_that_a_node_does_not_have_may_be_absent(tmp_path: Path) -> None
 
 def test_the_error_of_a_prediction_holds_the_models_own() -> None:
     """A Monte Carlo error of a tenth of a per cent beside a model that is off by one promised what it cannot keep."""
-    found = _predict(WhatIf("rtt", "+20%"))
-    for row in found.rows:
+    prediction = _predict(WhatIf("rtt", "+20%"))
+    for row in prediction.rows:
         base, change = row.cells[0].modelled, row.cells[1].change
         own = record(profile().workload.block_bytes).get(row.metric_id, 0.0)
         assert base.standard_error >= own * base.value
@@ -302,10 +307,10 @@ def test_a_run_in_two_reports_counts_once(tmp_path: Path) -> None:
     figures = measured(profile().scenario(1))
     day = {"Cluster system start date": ["2025-01-29", "2026-02-12"], "Cluster system start time": ["09:00", "10:00"]}
     both = report({"10.2": figures, "10.6": figures}, manifest=day)
-    again = report({"10.2-again": figures}, manifest={name: one[:1] for name, one in day.items()})
+    again = report({"10.2-again": figures}, manifest={name: run_ids[:1] for name, run_ids in day.items()})
     paths = [write(tmp_path / "a.json", both), write(tmp_path / "b.json", again), write(tmp_path / "c.json", {})]
-    found = evidence(paths, order(blocks=64), QUIET, SYSTEM.catalogue())
-    assert [(row.group, row.method, row.runs) for row in found.rows] == [
+    model = evidence(paths, order(blocks=64), QUIET, SYSTEM.catalogue())
+    assert [(row.group, row.method, row.runs) for row in model.rows] == [
         ("value-only, ≤ 10.2 (fitted)", "model", 1),
         ("value-only, ≤ 10.2 (fitted)", "with its release's late hosts", 1),
         ("value-only, ≤ 10.2 (fitted)", "formula", 1),
@@ -314,9 +319,9 @@ def test_a_run_in_two_reports_counts_once(tmp_path: Path) -> None:
         ("value-only, from 10.3", "formula", 1),
         ("value-only, from 10.3", "previous run", 1),
     ]
-    assert found.rows[-1].overall == 0.0
-    assert [run.label for run in found.runs] == ["10.2, value-only", "10.6, value-only"]
-    assert any("1 of 3 files are not published reports" in note for note in found.notes)
+    assert model.rows[-1].overall == 0.0
+    assert [run.label for run in model.runs] == ["10.2, value-only", "10.6, value-only"]
+    assert any("1 of 3 files are not published reports" in note for note in model.notes)
     with pytest.raises(UsageError, match="none of the files is a published report"):
         evidence(paths[2:], order(), QUIET, SYSTEM.catalogue())
 
@@ -326,8 +331,13 @@ def test_the_formula_is_found_again_by_its_own_fit() -> None:
     assert formula is not None
     runs = []
     for fetch in (0.10, 0.12, 0.13, 0.15):
-        told = {"slot_to_announced_s": 0.03, "peer_adopted_s": 0.05, "peer_fetch_s": fetch, "block_size_bytes": 2_996.0}
-        runs.append({**told, **formula.adoption_s(told)})
+        figures = {
+            "slot_to_announced_s": 0.03,
+            "peer_adopted_s": 0.05,
+            "peer_fetch_s": fetch,
+            "block_size_bytes": 2_996.0,
+        }
+        runs.append({**figures, **formula.adoption_s(figures)})
     again = fit_formula("again", runs)
     assert again.k == pytest.approx(formula.k)
     assert again.constant_s == pytest.approx(formula.constant_s)

@@ -35,7 +35,7 @@ def content(*, org: bool = False, **changed: Any) -> dict[str, Any]:
     ]
     if org:
         forging.append({"label": "Sample count", "metric": "Sample count", "values": ["(2327)", "(2214)"]})
-    made = {
+    report_content = {
         "title": "10.6.2 against 10.5.4",
         "workload": "value-only",
         "author": "Somebody",
@@ -45,11 +45,11 @@ def content(*, org: bool = False, **changed: Any) -> dict[str, Any]:
         "manifest": {"Identifier": ["10.5.4", "10.6.2"], "Era": ["conway", "conway"], "Machines": ["52", "52"]},
         "tables": {"Resource Usage": {"rows": resource}, "Forging": {"rows": forging}},
     }
-    return made | changed
+    return report_content | changed
 
 
-def _read(folder: Path, made: dict[str, Any]) -> PublishedReport:
-    return printed_report(write(folder / "report.json", made), SYSTEM.catalogue(), "test")
+def _read(folder: Path, report_content: dict[str, Any]) -> PublishedReport:
+    return printed_report(write(folder / "report.json", report_content), SYSTEM.catalogue(), "test")
 
 
 def test_everything_that_a_report_prints_is_read(tmp_path: Path) -> None:
@@ -111,8 +111,8 @@ def test_the_command_shows_a_report_and_writes_it(tmp_path: Path, lab: Lab) -> N
     assert "-2132.900" in md.read_text(encoding="utf-8")
     assert pdf.read_bytes().startswith(b"%PDF")
     assert "Kernel RSS, MiB" in html.read_text(encoding="utf-8")
-    told = lab.run("compare", str(path), "--style", "published", "--era", "org", "--json")
-    report = json.loads(told.stdout)
+    process = lab.run("compare", str(path), "--style", "published", "--era", "org", "--json")
+    report = json.loads(process.stdout)
     assert report["style"] == "org"
     assert report["tables"][1]["rows"][0]["changes"][0]["percent"] == "-8"
 

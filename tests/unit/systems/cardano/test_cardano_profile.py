@@ -113,7 +113,7 @@ def test_running_a_network_of_cardano_is_refused_with_a_way_on(lab: Lab) -> None
     assert lab.run("nodes", "list").stdout
 
 
-@pytest.mark.parametrize("given", [{}, {"document": Path("a"), "profile": profile()}])
-def test_a_model_has_one_source(given: dict[str, object]) -> None:
+@pytest.mark.parametrize("source_settings", [{}, {"document": Path("a"), "profile": profile()}])
+def test_a_model_has_one_source(source_settings: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="needs one source"):
-        ModelSource("x", **given)  # type: ignore[arg-type]
+        ModelSource("x", **source_settings)  # type: ignore[arg-type]

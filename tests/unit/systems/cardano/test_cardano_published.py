@@ -115,7 +115,7 @@ def test_a_missing_stage_is_named(tmp_path: Path, metric: str) -> None:
 def test_nodes_that_log_no_announcement_are_modelled_by_their_stages(tmp_path: Path) -> None:
     """A tracing configuration without `ChainSync.ServerHeader.Update` ended `explain` with an error."""
     gone = {ANNOUNCED, "forge_announced_s"}
-    figures = run_figures(sealed_run(tmp_path, {name: one for name, one in FIGURES.items() if name not in gone}))
+    figures = run_figures(sealed_run(tmp_path, {name: value for name, value in FIGURES.items() if name not in gone}))
     forging = sum(FIGURES[STAGE_METRICS[stage]] for stage in FORGING_STAGES if stage != "announced_s")
     assert figures.values[ANNOUNCED] == pytest.approx(forging)
     assert figures.stages().announced_s == 0.0
@@ -179,7 +179,7 @@ def test_a_run_gives_its_means(tmp_path: Path) -> None:
 
 def test_a_run_that_lacks_a_metric_or_is_of_another_system_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has no value of `peer_adopted_s`, which the model needs"):
-        run_figures(sealed_run(tmp_path, {name: one for name, one in FIGURES.items() if name != "peer_adopted_s"}))
+        run_figures(sealed_run(tmp_path, {name: value for name, value in FIGURES.items() if name != "peer_adopted_s"}))
     with pytest.raises(UsageError, match="is of `cometbft`, but the model is of `cardano`"):
         run_figures(sealed_run(tmp_path, FIGURES, system="cometbft"))
 

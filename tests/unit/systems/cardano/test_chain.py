@@ -90,18 +90,18 @@ def _straight(blocks: int, hosts: int = 3) -> dict[str, list[Row]]:
 
 
 def test_the_tip_is_left_out_and_the_first_block_is_reached() -> None:
-    found = _chain(_straight(5))
-    assert found.tip is not None
-    assert (found.tip.block, found.tip.block_no, found.tip.host) == (key(4), 4, "node-1")
-    assert found.blocks == [key(number) for number in range(4)]
-    assert (found.first_height, found.heights_passed) == (0, 4)
+    chain = _chain(_straight(5))
+    assert chain.tip is not None
+    assert (chain.tip.block, chain.tip.block_no, chain.tip.host) == (key(4), 4, "node-1")
+    assert chain.blocks == [key(number) for number in range(4)]
+    assert (chain.first_height, chain.heights_passed) == (0, 4)
 
 
 @pytest.mark.parametrize("blocks", [0, 1])
 def test_a_chain_of_no_blocks_is_empty(blocks: int) -> None:
-    found = _chain(_straight(blocks))
-    assert found.blocks == []
-    assert (found.tip is None, found.heights_passed) == (blocks == 0, 0)
+    chain = _chain(_straight(blocks))
+    assert chain.blocks == []
+    assert (chain.tip is None, chain.heights_passed) == (blocks == 0, 0)
     assert _blocks(_straight(blocks)).height == 0
 
 
@@ -140,8 +140,8 @@ def test_a_bridged_block_of_unknown_size_passes_no_condition_on_sizes() -> None:
 
 def test_a_block_of_which_only_the_hash_is_known_keeps_its_place_and_enters_nothing() -> None:
     hosts = {host: [row for row in rows if row["block_no"] != 4] for host, rows in _straight(9).items()}
-    found = _chain(hosts)
-    assert (found.blocks, found.heights_passed) == ([key(number) for number in range(8)], 8)
+    chain = _chain(hosts)
+    assert (chain.blocks, chain.heights_passed) == ([key(number) for number in range(8)], 8)
     assert _blocks(hosts)["rejected_because"].to_list()[4] == "no host tells when it came"
 
 
@@ -149,34 +149,34 @@ def test_heights_of_which_no_line_tells_are_passed_over_and_counted() -> None:
     """Block 5's forging, the only line that names its parent, is lost with all lines of blocks 3 and 4."""
     hosts = {host: [row for row in rows if row["block_no"] not in (3, 4)] for host, rows in _straight(9).items()}
     hosts["node-2"] = [row for row in hosts["node-2"] if row["block_no"] != 5]
-    found = _chain(hosts)
-    assert found.heights == [0, 1, 2, 5, 6, 7]
-    assert found.heights_passed == 8
+    chain = _chain(hosts)
+    assert chain.heights == [0, 1, 2, 5, 6, 7]
+    assert chain.heights_passed == 8
 
 
 def test_blocks_before_the_first_known_one_count_if_a_host_saw_the_chain_begin() -> None:
     hosts = {host: [row for row in rows if row["block_no"] > 2] for host, rows in _straight(9).items()}
-    found = _chain(hosts)
-    assert (found.first_height, found.heights, found.heights_passed) == (3, [3, 4, 5, 6, 7], 5)
-    found = _chain(hosts, lowest_tip=-1)
+    chain = _chain(hosts)
+    assert (chain.first_height, chain.heights, chain.heights_passed) == (3, [3, 4, 5, 6, 7], 5)
+    chain = _chain(hosts, lowest_tip=-1)
     # Block 2 is named by the one forged on it; of the first two no line tells.
-    assert (found.first_height, found.heights, found.heights_passed) == (0, [2, 3, 4, 5, 6, 7], 8)
+    assert (chain.first_height, chain.heights, chain.heights_passed) == (0, [2, 3, 4, 5, 6, 7], 8)
 
 
 def test_a_tip_without_a_known_forger_is_the_tip_all_the_same() -> None:
     hosts = _straight(4)
     hosts["node-2"].append(observer(4, 90))
-    found = _chain(hosts)
-    assert found.tip is not None
-    assert (found.tip.block, found.blocks) == (key(4), [key(number) for number in range(4)])
+    chain = _chain(hosts)
+    assert chain.tip is not None
+    assert (chain.tip.block, chain.blocks) == (key(4), [key(number) for number in range(4)])
 
 
 def test_a_number_that_no_chain_can_have_is_not_believed() -> None:
     hosts = _straight(4)
     hosts["node-2"].append(observer(9_000_000, 90))
-    found = _chain(hosts)
-    assert found.tip is not None
-    assert found.tip.block == key(3)
+    chain = _chain(hosts)
+    assert chain.tip is not None
+    assert chain.tip.block == key(3)
 
 
 @pytest.mark.parametrize(("wrong", "height"), [(94, 4), (87, 7), (4_000, 8), (62, 2)])
@@ -185,10 +185,10 @@ def test_a_number_that_those_around_it_contradict_is_not_believed(wrong: int, he
     slots = [3 * number for number in range(9)]
     hosts = {"relay": [observer(number, slots[number]) for number in range(9)]}
     hosts["relay"][height] |= {"block_no": wrong, "slot": slots[height]}
-    found = _chain(hosts)
-    assert found.tip is not None
-    assert found.tip.block_no == (8 if height < 8 else 7)
-    assert set(found.heights) >= set(range(found.tip.block_no)) - {height}
+    chain = _chain(hosts)
+    assert chain.tip is not None
+    assert chain.tip.block_no == (8 if height < 8 else 7)
+    assert set(chain.heights) >= set(range(chain.tip.block_no)) - {height}
 
 
 def test_of_different_numbers_of_a_block_most_hosts_are_believed() -> None:
@@ -232,7 +232,7 @@ def test_of_two_possible_parents_the_surer_one_counts_then_what_most_hosts_tell(
     rows: list[Row] = [observer(1, 10), observer(1, 11, branch="b"), observer(2, 20), observer(3, 30)]
     hosts = dict.fromkeys(("a", "b", "c"), rows)
 
-    def told(*parents: tuple[str, str, int]) -> list[str]:
+    def blocks_given(*parents: tuple[str, str, int]) -> list[str]:
         """Per host the parent that it gives block 2, and by what evidence."""
         links = _links(hosts)
         for host, parent, evidence in parents:
@@ -244,12 +244,12 @@ def test_of_two_possible_parents_the_surer_one_counts_then_what_most_hosts_tell(
         return main_chain(_lives(hosts), links, KnownBlocks(links), None).blocks
 
     left, right = key(1), key(1, "b")
-    assert told(("a", left, 2), ("b", right, 2), ("c", right, 2)) == [right, key(2)]
-    assert told(("a", left, 1), ("b", right, 2), ("c", right, 2)) == [left, key(2)]
+    assert blocks_given(("a", left, 2), ("b", right, 2), ("c", right, 2)) == [right, key(2)]
+    assert blocks_given(("a", left, 1), ("b", right, 2), ("c", right, 2)) == [left, key(2)]
     # Evidence that skips a height is of a chain of which a line is missing.
-    assert told(("a", key(0), 2), ("b", right, 3)) == [right, key(2)]
+    assert blocks_given(("a", key(0), 2), ("b", right, 3)) == [right, key(2)]
     # Nothing but the heights: the first of those that as many hosts know.
-    assert told() == [left, key(2)]
+    assert blocks_given() == [left, key(2)]
 
 
 # --- adoption ------------------------------------------------------------------------------------------------------
@@ -259,16 +259,16 @@ def test_centiles_are_those_of_doubles() -> None:
     """An allowance for rounding, or exact decimals, would take another host's adoption for some numbers of hosts."""
     counts = np.arange(1, 300)
     values = np.concatenate([np.arange(n, dtype=np.float64) for n in counts])
-    found = centiles(values, counts, FRACTIONS)
+    values_found = centiles(values, counts, FRACTIONS)
     expected = [[min(n - 1, math.floor(n * fraction)) for fraction in FRACTIONS] for n in counts.tolist()]
-    assert found.tolist() == expected
-    assert found[51].tolist() == [26, 41, 46, 47, 48, 49, 50, 51]
+    assert values_found.tolist() == expected
+    assert values_found[51].tolist() == [26, 41, 46, 47, 48, 49, 50, 51]
 
 
 def test_a_group_without_values_has_no_centile() -> None:
-    found = centiles(np.array([1.0, 2.0]), np.array([0, 2, 0]), [0.5])
-    assert np.isnan(found[[0, 2], 0]).all()
-    assert found[1, 0] == 2.0
+    result = centiles(np.array([1.0, 2.0]), np.array([0, 2, 0]), [0.5])
+    assert np.isnan(result[[0, 2], 0]).all()
+    assert result[1, 0] == 2.0
 
 
 def test_adoption_is_counted_from_slot_start_over_all_hosts() -> None:
@@ -295,8 +295,8 @@ def test_a_switch_of_forks_is_an_adoption_unless_the_published_rules_hold() -> N
 def test_of_two_adoptions_the_first_counts_with_its_own_growth() -> None:
     late: Row = {"switched_ns": slot_ns(10) + 150 * MS, "switched_delta": 2}
     early: Row = {"switched_ns": slot_ns(10) + 70 * MS, "switched_delta": 2}
-    for told, delta in ((late, 1), (early, 2), (early | {"switched_ns": slot_ns(10) + 100 * MS}, 1)):
-        lives = _lives({"a": [forger(0, 0)], "b": [observer(1, 10, **told)]})
+    for stages, delta in ((late, 1), (early, 2), (early | {"switched_ns": slot_ns(10) + 100 * MS}, 1)):
+        lives = _lives({"a": [forger(0, 0)], "b": [observer(1, 10, **stages)]})
         assert lives.filter(pl.col("role") == "observer")["chain_delta"].to_list() == [delta]
 
 
@@ -436,8 +436,8 @@ def test_a_troubled_cluster_gives_what_plain_loops_give(seed: int, filters: list
     assert chain.blocks == [block.block for block in expected.blocks]
     assert (chain.tip and (chain.tip.block, chain.tip.host)) == expected.tip
     assert (chain.first_height, chain.heights_passed) == (expected.first_height, expected.heights_passed)
-    made = chain_blocks(lives, forgers_of(lives), observations(lives), chain, known, genesis=GENESIS, rules=rules)
-    blocks = admitted(made, conditions, GENESIS, rules)
+    frame = chain_blocks(lives, forgers_of(lives), observations(lives), chain, known, genesis=GENESIS, rules=rules)
+    blocks = admitted(frame, conditions, GENESIS, rules)
     valid = observations(lives).filter("valid")
     for row, block in zip(blocks.iter_rows(named=True), expected.blocks, strict=True):
         assert row["host"] == block.forger
@@ -445,7 +445,7 @@ def test_a_troubled_cluster_gives_what_plain_loops_give(seed: int, filters: list
         assert (row["block_battles"], row["adopters"]) == (block.battles, block.adopters)
         assert (row["rejected_because"] or "").split("; ") == (block.reasons or [""])
         own = valid.filter(pl.col("block") == block.block)
-        found = {
-            one["host"]: {name: one[column] for name, column in _PEER.items()} for one in own.iter_rows(named=True)
+        by_host = {
+            row["host"]: {name: row[column] for name, column in _PEER.items()} for row in own.iter_rows(named=True)
         }
-        assert found == {host: {name: times[name] for name in _PEER} for host, times in block.observations.items()}
+        assert by_host == {host: {name: times[name] for name in _PEER} for host, times in block.observations.items()}

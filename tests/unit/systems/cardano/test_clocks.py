@@ -8,13 +8,15 @@ from chainmark.systems.cardano.clocks import Contradiction, contradictions, susp
 
 
 def test_a_host_ahead_of_the_others_is_named_and_not_they() -> None:
-    found = [Contradiction("node-3", name, by_s) for name, by_s in (("node-1", 0.15), ("node-2", 0.18))]
-    assert [str(one) for one in suspects(found)] == ["the clock of node-3 is 0.180 s or more ahead of 2 others'"]
+    items = [Contradiction("node-3", name, by_s) for name, by_s in (("node-1", 0.15), ("node-2", 0.18))]
+    assert [str(suspect) for suspect in suspects(items)] == [
+        "the clock of node-3 is 0.180 s or more ahead of 2 others'"
+    ]
 
 
 def test_a_host_behind_the_others_is_named_and_not_they() -> None:
-    found = [Contradiction(name, "node-3", 0.1) for name in ("node-0", "node-1", "node-2")]
-    assert [str(one) for one in suspects(found)] == ["the clock of node-3 is 0.100 s or more behind 3 others'"]
+    items = [Contradiction(name, "node-3", 0.1) for name in ("node-0", "node-1", "node-2")]
+    assert [str(suspect) for suspect in suspects(items)] == ["the clock of node-3 is 0.100 s or more behind 3 others'"]
 
 
 def test_two_hosts_alone_are_both_named() -> None:
@@ -22,9 +24,9 @@ def test_two_hosts_alone_are_both_named() -> None:
 
 
 def test_every_contradiction_is_explained_by_somebody() -> None:
-    found = [Contradiction("a", "b", 1.0), Contradiction("a", "c", 1.0), Contradiction("d", "c", 0.5)]
-    named = {one.name for one in suspects(found)}
-    assert all({one.forger, one.observer} & named for one in found)
+    items = [Contradiction("a", "b", 1.0), Contradiction("a", "c", 1.0), Contradiction("d", "c", 0.5)]
+    named = {suspect.name for suspect in suspects(items)}
+    assert all({contradiction.forger, contradiction.observer} & named for contradiction in items)
     assert suspects([]) == []
 
 

@@ -35,8 +35,8 @@ ALONE = "import each network separately: `--exclude {}` excludes a host and may 
 def log(name: str, late_s: Sequence[float] = (0.0, 0.0, 0.0), *, size: int = 1, **head: Any) -> Any:
     """A log whose forge loop was so late in the first slots."""
     starts = [(slot, slot_ns(slot) + round(late * 1e9)) for slot, late in enumerate(late_s)]
-    told = {"objects": 10, "backward": 0, "problem": None, "starts": starts} | head
-    return SimpleNamespace(name=name, stored_bytes=size, head=Head.model_construct(None, **told))
+    content = {"objects": 10, "backward": 0, "problem": None, "starts": starts} | head
+    return SimpleNamespace(name=name, stored_bytes=size, head=Head.model_construct(None, **content))
 
 
 def cluster(*hosts: tuple[str, list[Any]], unread: Sequence[Unread] = ()) -> ClusterLogs:
@@ -66,7 +66,7 @@ def test_all_clocks_may_be_wrong_by_half_a_minute(seconds: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"),
+    ("seconds", "begin"),
     [
         (31.0, "31.0 seconds later"),
         (-59.0, "59.0 seconds earlier"),
@@ -76,10 +76,10 @@ def test_all_clocks_may_be_wrong_by_half_a_minute(seconds: float) -> None:
         (-129_600.0, "1.5 days earlier"),
     ],
 )
-def test_slots_that_fit_no_host_are_of_another_genesis(seconds: float, told: str) -> None:
+def test_slots_that_fit_no_host_are_of_another_genesis(seconds: float, begin: str) -> None:
     message, hint = refused(late(a=seconds + (1.0 if seconds > 0 else -1.0), b=seconds))
     assert message == (
-        f"these logs do not match the genesis: it has slots of 1 s from {START} on, but the logs' slots begin {told}"
+        f"these logs do not match the genesis: it has slots of 1 s from {START} on, but the logs' slots begin {begin}"
     )
     assert hint is not None
     assert hint.startswith(f"{OWN_GENESIS}; with slots of 1 s, theirs began at `--set genesis.system_start=2026-0")
@@ -87,8 +87,8 @@ def test_slots_that_fit_no_host_are_of_another_genesis(seconds: float, told: str
 
 def test_of_long_slots_two_may_be_between_a_genesis_and_its_logs() -> None:
     slow = replace(GENESIS, slot_length_s=20.0)
-    one = cluster(("a", [log("a/log", starts=[(slot, slow.slot_start_ns(slot) + 40 * 10**9) for slot in range(3)])]))
-    check_heads(one, slow)
+    logs = cluster(("a", [log("a/log", starts=[(slot, slow.slot_start_ns(slot) + 40 * 10**9) for slot in range(3)])]))
+    check_heads(logs, slow)
     beyond = cluster(("a", [log("a/log", starts=[(slot, slow.slot_start_ns(slot) + 41 * 10**9) for slot in range(3)])]))
     message, hint = refused(beyond, slow)
     assert "it has slots of 20 s from 2026-02-02T02:40:00Z on, but the logs' slots begin 41.0 seconds later" in message
@@ -123,8 +123,8 @@ def test_a_host_without_a_line_is_named_with_why() -> None:
 
 
 def test_a_log_that_stands_on_its_head_is_named() -> None:
-    one = cluster(("a", [log("a/1"), log("a/2", backward=9)]))
-    assert refused(one) == (
+    logs = cluster(("a", [log("a/1"), log("a/2", backward=9)]))
+    assert refused(logs) == (
         "the lines of a/2 are in reverse order",
         "logs must start with the oldest line: `tac FILE` reverses a file",
     )
@@ -147,13 +147,15 @@ def test_files_without_a_message_of_a_node_are_no_logs() -> None:
         assert (error.value.hint or "").endswith("as cardano-node, docker or `journalctl -o json` print them")
         return error.value.message
 
-    one = log("a/1", objects=0)
-    assert said(one) == "no logs: a/1: its name is that of a log, but it contains no line that cardano-node prints"
+    empty_log = log("a/1", objects=0)
+    assert (
+        said(empty_log) == "no logs: a/1: its name is that of a log, but it contains no line that cardano-node prints"
+    )
     assert said(log("a/1", objects=0, problem="no JSON")).endswith("no line that cardano-node prints (no JSON)")
     empty = [log(f"a/{number}", objects=0, size=0) for number in (1, 2)]
     assert said(*empty) == "no logs: a/1 and a/2: their names are those of logs, but they contain no lines"
-    assert said(empty[0], one).endswith("they contain no line that cardano-node prints")
-    check_any(cluster(("a", [one, log("a/2")])))
+    assert said(empty[0], empty_log).endswith("they contain no line that cardano-node prints")
+    check_any(cluster(("a", [empty_log, log("a/2")])))
 
 
 def test_a_missing_genesis_is_stated_as_far_as_the_logs_tell_it() -> None:
@@ -185,12 +187,12 @@ def test_the_start_is_that_of_most_rounds_whatever_one_says() -> None:
 
 
 def host(loop_s: float | None = 0.002, **changed: Any) -> HostSummary:
-    books: dict[str, Any] = {
+    counts: dict[str, Any] = {
         "raw_lines": 299, "objects": 10, "decoded": 5, "malformed_examples": [], "first_ns": slot_ns(0),
         "last_ns": slot_ns(100), "names": {}, "network_magic": None,
     }  # fmt: skip
     fields: dict[str, Any] = {
-        "line_counts": LineCounts.model_construct(**books | changed),
+        "line_counts": LineCounts.model_construct(**counts | changed),
         "loop_offsets_s": None if loop_s is None else (-1e9, loop_s, 1e9),
     }
     return HostSummary.model_construct(**fields)
@@ -252,14 +254,14 @@ def test_another_magic_is_another_network() -> None:
         "these logs do not match the genesis: their network magic is 43, its is 42",
         OWN_GENESIS,
     )
-    one = {"a": host(network_magic="42"), "b": foreign, "c": foreign}
-    assert refused_read(**one) == (
+    summaries = {"a": host(network_magic="42"), "b": foreign, "c": foreign}
+    assert refused_read(**summaries) == (
         "logs of two different networks: the magic of b and c is 43, that of the others 42",
         ALONE.format("b"),
     )
     # A genesis that was stated without one: the first host's is as good as any.
     stated = replace(GENESIS, network_magic=None)
-    assert refused_read(stated, **one)[0].startswith("logs of two different networks: the magic of b and c is 43")
+    assert refused_read(stated, **summaries)[0].startswith("logs of two different networks: the magic of b and c is 43")
     check_read({"a": foreign, "b": foreign}, stated)
     check_read({"a": host()}, stated)
     assert "the magic of b is 43, that of the others 42" in refused_read(a=host(network_magic="42"), b=foreign)[0]

@@ -50,13 +50,13 @@ def host(
     **changed: Any,
 ) -> HostSummary:
     """The decoder's account of a host that logged from the begin to the end."""
-    books: dict[str, Any] = {
+    counts: dict[str, Any] = {
         "raw_lines": 1000, "malformed": 0, "malformed_examples": [], "files": [],
         "first_ns": BEGIN_NS, "last_ns": END_NS, "seconds_before_order": 0.0, "names": {"node": 1000},
     }  # fmt: skip
     timeline: dict[str, Any] = {"restarts": list(restarts)}
     fields: dict[str, Any] = {
-        "line_counts": LineCounts.model_construct(**books | changed),
+        "line_counts": LineCounts.model_construct(**counts | changed),
         "timeline": Timeline.model_construct(**timeline),
         "usage": MessageCounts(used=1, unused=dict(unused or {})),
         "loop_offsets_s": offsets_s,
@@ -71,26 +71,26 @@ def cluster(*logs: tuple[str, int], unread: Sequence[Unread] = ()) -> Any:
 
 
 def judged(summaries: Mapping[str, HostSummary] | None = None, **changed: Any) -> GateInputs:
-    told = summaries if summaries is not None else {"node-0": host(), "node-1": host()}
+    hosts = summaries if summaries is not None else {"node-0": host(), "node-1": host()}
     fields: dict[str, Any] = {
-        "summaries": told, "slots": dict.fromkeys(told), "genesis": GENESIS, "analysis": analysed(), "lonely": [],
+        "summaries": hosts, "slots": dict.fromkeys(hosts), "genesis": GENESIS, "analysis": analysed(), "lonely": [],
         "missing": [], "cluster": cluster(("node-0/a", 5), ("node-1/a", 5)),
     }  # fmt: skip
     return GateInputs(**fields | changed)
 
 
 def gate(findings: GateFindings, gate_id: str) -> Gate:
-    return next(one for one in findings.gates if one.id == gate_id)
+    return next(gate for gate in findings.gates if gate.id == gate_id)
 
 
 def said(findings: GateFindings, gate_id: str) -> tuple[GateStatus, str, str]:
-    found = gate(findings, gate_id)
-    return found.status, found.measured, found.detail
+    check = gate(findings, gate_id)
+    return check.status, check.measured, check.detail
 
 
 def test_a_sound_run_passes_every_gate_and_nothing_is_said_of_it() -> None:
     findings = find(judged())
-    assert [(one.id, one.status, one.detail) for one in findings.gates] == [
+    assert [(gate.id, gate.status, gate.detail) for gate in findings.gates] == [
         (name, PASS, "")
         for name in (
             "logs_read", "hosts_complete", "no_restarts", "no_gaps", "lines_readable", "clocks", "chain_complete",
@@ -98,11 +98,11 @@ def test_a_sound_run_passes_every_gate_and_nothing_is_said_of_it() -> None:
         )
     ]  # fmt: skip
     assert (findings.incidents, findings.warnings) == ([], [])
-    assert [one.measured for one in findings.gates] == [
+    assert [gate.measured for gate in findings.gates] == [
         "2 files read, 0 not", "2 of 2 hosts", "0 restarts", "0 slots in gaps", "0 of 2000 lines malformed",
         "no contradiction", "100 of 100 heights, 100 %", "90 of 100 blocks", "complete",
     ]  # fmt: skip
-    assert [(one.label, one.limit) for one in findings.gates] == [
+    assert [(gate.label, gate.limit) for gate in findings.gates] == [
         ("all logs read", "all files that look like logs are read"),
         ("hosts log until the end", "every host's log begins and ends within 120 s of the others'"),
         ("no node restarted", "none"),
@@ -114,19 +114,19 @@ def test_a_sound_run_passes_every_gate_and_nothing_is_said_of_it() -> None:
         ("messages complete", "every host emits what the analysis needs"),
     ]
     # A node that falls over counts against the release; what a log lacks says nothing of it.
-    assert [one.id for one in findings.gates if one.kind is GateKind.SUBJECT] == ["no_restarts"]
+    assert [gate.id for gate in findings.gates if gate.kind is GateKind.SUBJECT] == ["no_restarts"]
 
 
 def test_what_looks_like_a_log_and_was_not_read_is_listed_by_its_reason() -> None:
     unread = [Unread("node-2/b.zip", "packed"), Unread("node-3/c.zip", "packed"), Unread("d.log", "a pipe")]
     findings = find(judged(cluster=cluster(("node-0/a", 5), unread=unread)))
-    told = "node-2/b.zip and node-3/c.zip: packed; d.log: a pipe"
-    assert said(findings, "logs_read") == (WARN, "1 file read, 3 not", told)
+    expected = "node-2/b.zip and node-3/c.zip: packed; d.log: a pipe"
+    assert said(findings, "logs_read") == (WARN, "1 file read, 3 not", expected)
 
 
 def test_a_file_that_begins_like_no_log_is_named() -> None:
-    one = find(judged(cluster=cluster(("node-0/a", 5), ("node-0/b", 0)))).warnings
-    assert one == ["node-0/b: no node message at the beginning, although it was read as a log"]
+    warnings = find(judged(cluster=cluster(("node-0/a", 5), ("node-0/b", 0)))).warnings
+    assert warnings == ["node-0/b: no node message at the beginning, although it was read as a log"]
     two = find(judged(cluster=cluster(("node-0/a", 0), ("node-0/b", 0)))).warnings
     assert two == ["node-0/a and node-0/b: no node message at the beginning, although they were read as a log"]
 
@@ -137,7 +137,7 @@ def test_hosts_that_begin_late_or_end_early_are_named_with_when() -> None:
     at_limit = {"a": host(), "b": host(first_ns=BEGIN_NS + limit_ns, last_ns=END_NS - limit_ns)}
     assert said(find(judged(at_limit)), "hosts_complete") == (PASS, "2 of 2 hosts", "")
     beyond = {"a": host(), "b": host(first_ns=BEGIN_NS + limit_ns + 1, last_ns=END_NS - limit_ns - 1)}
-    assert [one.what for one in find(judged(beyond)).incidents] == [
+    assert [incident.what for incident in find(judged(beyond)).incidents] == [
         "b starts logging, 120 s after the first host",
         "b stops logging, 120 s before the last host",
     ]
@@ -149,7 +149,7 @@ def test_hosts_that_begin_late_or_end_early_are_named_with_when() -> None:
     }
     findings = find(judged(beyond))
     assert said(findings, "hosts_complete") == (WARN, "2 of 4 hosts", "late or cut short: c and d")
-    assert [(one.time_ns, one.what) for one in findings.incidents] == [
+    assert [(incident.time_ns, incident.what) for incident in findings.incidents] == [
         (BEGIN_NS + 121 * second_ns, "c starts logging, 121 s after the first host"),
         (END_NS - 240 * second_ns, "c stops logging, 240 s before the last host"),
         (END_NS - 121 * second_ns, "d stops logging, 121 s before the last host"),
@@ -159,7 +159,7 @@ def test_hosts_that_begin_late_or_end_early_are_named_with_when() -> None:
 def test_restarts_are_counted_and_told_in_the_order_of_time() -> None:
     findings = find(judged({"b": host(restarts=[30, 10]), "a": host(restarts=[20])}))
     assert said(findings, "no_restarts") == (WARN, "3 restarts", "a and b")
-    assert [one.what.split()[0] for one in findings.incidents] == ["b", "a", "b"]
+    assert [incident.what.split()[0] for incident in findings.incidents] == ["b", "a", "b"]
     once = find(judged({"b": host(restarts=[10]), "a": host()}))
     assert said(once, "no_restarts") == (WARN, "1 restart", "b")
     assert once.incidents[0].what == "b had restarted by this time: its counters start again"
@@ -187,7 +187,7 @@ def test_silences_are_told_with_their_slots_and_their_length(tmp_path: Path) -> 
     slow = replace(GENESIS, slot_length_s=2.0)
     findings = find(judged(slots=slots, genesis=slow))
     assert said(findings, "no_gaps") == (WARN, "45 slots in gaps", "a and b")
-    assert [(one.time_ns, one.what) for one in findings.incidents] == [
+    assert [(incident.time_ns, incident.what) for incident in findings.incidents] == [
         (slow.slot_start_ns(20), "a logs nothing about slots 20 to 39, 40 s"),
         (slow.slot_start_ns(30), "b logs nothing about slots 30 to 44, 30 s"),
         (slow.slot_start_ns(60), "a logs nothing about slots 60 to 69, 20 s"),
@@ -217,7 +217,7 @@ def test_of_malformed_lines_one_a_host_is_shown_for_five_hosts() -> None:
 def test_damaged_unordered_and_mixed_logs_are_named() -> None:
     known: list[dict[str, Any]] = [{"path": "/logs/node-0/a.gz", "damage": None}]
     known.append({"path": "/logs/node-0/b.gz", "damage": "cut off"})
-    good, bad = (FileCounts.model_construct(**one) for one in known)
+    good, bad = (FileCounts.model_construct(**log) for log in known)
     findings = find(
         judged(
             {
@@ -246,8 +246,8 @@ def test_damaged_unordered_and_mixed_logs_are_named() -> None:
 )
 def test_a_forge_loop_may_be_late_by_a_slot_and_early_by_what_clocks_differ(offset_s: float, detail: str) -> None:
     findings = find(judged({"a": host(offsets_s=None), "b": host(offsets_s=(-9.0, offset_s, 9.0))}))
-    status, measured, told = said(findings, "clocks")
-    assert (status, told) == (WARN if detail else PASS, detail)
+    status, measured, explanation = said(findings, "clocks")
+    assert (status, explanation) == (WARN if detail else PASS, detail)
     assert measured == ("1 of 2 hosts contradict the others" if detail else "no contradiction")
 
 
@@ -286,23 +286,23 @@ def test_a_run_that_knows_no_block_is_said_to() -> None:
 
 
 def test_blocks_whose_forging_no_log_tells_are_named() -> None:
-    def told(count: int) -> list[str]:
+    def warnings_for(count: int) -> list[str]:
         bridged = [(number, f"{number:02}23456789abcdef") for number in range(count)]
         return find(judged(analysis=analysed(bridged=bridged))).warnings
 
-    assert told(0) == []
-    assert told(1) == [
+    assert warnings_for(0) == []
+    assert warnings_for(1) == [
         "the forging of 1 block of the chain is in no log, so the forging metrics lack it: 0 (0023456789ab…)"
     ]
-    (five,), (seven,) = told(5), told(7)
+    (five,), (seven,) = warnings_for(5), warnings_for(7)
     assert five.startswith("the forging of 5 blocks of the chain is in no log, so the forging metrics lack them: 0 (")
     assert five.endswith(", 4 (0423456789ab…)")
     assert seven.endswith(", 4 (0423456789ab…) and 2 more")
 
 
 def test_one_host_s_log_is_not_blamed_for_what_others_forged() -> None:
-    found = find(judged({"relay": host()}, analysis=analysed(bridged=[(number, "ab" * 9) for number in range(55)])))
-    assert found.warnings == [
+    findings = find(judged({"relay": host()}, analysis=analysed(bridged=[(number, "ab" * 9) for number in range(55)])))
+    assert findings.warnings == [
         "55 blocks of the chain were forged by other hosts: the forging metrics are of this host's own blocks"
     ]
 
@@ -318,8 +318,8 @@ def test_messages_that_no_sound_log_has_are_counted_by_host() -> None:
     assert find(judged(summaries)).warnings == [
         "messages that are not used (implausible time): n0 1200, n1 1200, n2 1200, n3 1200, n4 1200 and 2 more hosts"
     ]
-    one = {"a": host(unused={"slot not begun": 1})}
-    assert find(judged(one)).warnings == ["messages that are not used (slot not begun): a 1"]
+    one_host = {"a": host(unused={"slot not begun": 1})}
+    assert find(judged(one_host)).warnings == ["messages that are not used (slot not begun): a 1"]
     five = {f"n{number}": host(unused={"slot not begun": 1}) for number in range(5)}
     assert find(judged(five)).warnings[0].endswith(", n4 1")
 
@@ -328,26 +328,30 @@ def test_a_run_whose_filters_leave_nothing_says_which_did() -> None:
     rejected = {"size": 100, "spacing": 0, "adoption": 40}
     findings = find(judged(analysis=analysed(accepted=0, rejected=100, rejected_by=rejected)))
     assert said(findings, "blocks_analysed") == (FAIL, "0 of 100 blocks", "rejected by: size 100, adoption 40")
-    one = find(judged(analysis=analysed(accepted=1, rejected=99, rejected_by=rejected)))
-    assert said(one, "blocks_analysed") == (PASS, "1 of 100 blocks", "")
+    gate_findings = find(judged(analysis=analysed(accepted=1, rejected=99, rejected_by=rejected)))
+    assert said(gate_findings, "blocks_analysed") == (PASS, "1 of 100 blocks", "")
 
 
 def test_a_condition_on_more_hosts_than_were_read_is_the_reason() -> None:
     """A host left out by `--exclude` made the run invalid, and nothing said that the description's filter did it."""
-    asked = {"BMinimumAdoptions 5": 100}
-    left = find(judged({f"n{number}": host() for number in range(5)}, analysis=analysed(accepted=0, rejected_by=asked)))
+    conditions = {"BMinimumAdoptions 5": 100}
+    left = find(
+        judged({f"n{number}": host() for number in range(5)}, analysis=analysed(accepted=0, rejected_by=conditions))
+    )
     assert said(left, "blocks_analysed")[2] == (
         "rejected by: BMinimumAdoptions 5 100; of 5 hosts at most 4 adopt another's block, so choose other conditions "
         "with `--filter`"
     )
-    all_read = judged({f"n{number}": host() for number in range(6)}, analysis=analysed(accepted=0, rejected_by=asked))
+    all_read = judged(
+        {f"n{number}": host() for number in range(6)}, analysis=analysed(accepted=0, rejected_by=conditions)
+    )
     assert said(find(all_read), "blocks_analysed")[2] == "rejected by: BMinimumAdoptions 5 100"
 
 
 def test_hosts_without_slots_and_blocks_without_adoption_are_said() -> None:
-    kept = HostResult("a", None, 100, 9, 1, 9, 0, 0, 0, 0)
-    idle = replace(kept, name="b", selected_slots=0, first_slot=None, last_slot=None)
-    assert find(judged(analysis=analysed(unadopted=["b1", "b2"], hosts=[kept, idle]))).warnings == [
+    host_result = HostResult("a", None, 100, 9, 1, 9, 0, 0, 0, 0)
+    idle = replace(host_result, name="b", selected_slots=0, first_slot=None, last_slot=None)
+    assert find(judged(analysis=analysed(unadopted=["b1", "b2"], hosts=[host_result, idle]))).warnings == [
         "no slot of b passes the filters: excluded from the resource usage",
         "2 analysed blocks were adopted by no host",
     ]
@@ -356,6 +360,6 @@ def test_hosts_without_slots_and_blocks_without_adoption_are_said() -> None:
 def test_messages_that_nodes_never_emit_are_said_in_full() -> None:
     missing = ["a never tells its mempool", "b never tells its memory"]
     findings = find(judged(missing=missing))
-    told = (WARN, "2 message types are missing", "the warnings name them")
-    assert said(findings, "messages_complete") == told
+    expected = (WARN, "2 message types are missing", "the warnings name them")
+    assert said(findings, "messages_complete") == expected
     assert findings.warnings == missing

@@ -44,8 +44,8 @@ def _write(path: Path, content: object) -> Path:
 @pytest.mark.parametrize("name", GENESIS_FILES)
 def test_a_genesis_is_found_where_benchmark_runs_keep_it(tmp_path: Path, name: str) -> None:
     path = _write(tmp_path / name, GENESIS)
-    found = find_genesis(tmp_path, None)
-    assert found == path
+    file_path = find_genesis(tmp_path, None)
+    assert file_path == path
     genesis = read_genesis(path)
     assert (genesis.system_start_ns, genesis.epoch_slots, genesis.network_magic) == (START_NS, 8000, 42)
     assert genesis.slot_start_ns(2) == START_NS + 2 * 10**9
@@ -176,8 +176,8 @@ def test_a_topology_gives_every_host_its_region(tmp_path: Path) -> None:
     assert read_topology(tmp_path, None) == (None, None)
     node = {"name": "node-0", "region": "eu-central-1", "producers": []}
     path = _write(tmp_path / "topology.json", {"coreNodes": [node]})
-    found, topology = read_topology(tmp_path, None)
-    assert (found, topology) == (
+    file_path, topology = read_topology(tmp_path, None)
+    assert (file_path, topology) == (
         path,
         ListedTopology(hosts=[ListedHost(name="node-0", region="eu-central-1", producers=[])]),
     )

@@ -12,7 +12,7 @@ from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.published.content import ReportContent
 from chainmark.systems.cardano.published.files import read_content
 
-from tests.unit.systems.cardano import made_reports as made
+from tests.unit.systems.cardano import made_reports as reports
 
 SHARED = {
     "cardano-10.2-utxohd-vs-regular-value-only": "utxohd-10.2.value-only",
@@ -25,10 +25,10 @@ def read(path: Path) -> ReportContent:
     return read_content(path, SYSTEM.catalogue())
 
 
-THREE = made.content(
-    made.column("10.4.0", "2025-04-25", "91e8d93"),
-    made.column("10.5.0", "2025-06-27", "28152ff", 1.01),
-    made.column("10.5.4", "2026-02-05", "b0a1259", 0.98),
+THREE = reports.content(
+    reports.column("10.4.0", "2025-04-25", "91e8d93"),
+    reports.column("10.5.0", "2025-06-27", "28152ff", 1.01),
+    reports.column("10.5.4", "2026-02-05", "b0a1259", 0.98),
 )
 
 
@@ -36,30 +36,30 @@ THREE = made.content(
 def test_a_text_says_what_the_report_says(tmp_path: Path, gap: str) -> None:
     """A figure under another version, or one left out, would be judged as if it were measured."""
     path = tmp_path / "report.txt"
-    path.write_text(made.text(THREE, gap), encoding="utf-8")
-    found = read(path)
-    assert found.versions == ["10.4.0", "10.5.0", "10.5.4"]
-    assert (found.title, found.workload, found.unread) == ("10.5.4 against 10.4.0", "value-only", [])
-    assert found.manifest == THREE["manifest"]
-    told = {row["metric"]: row["values"] for table in THREE["tables"].values() for row in table["rows"]}
-    assert made.figures(path) == told
-    assert [row.delta for row in found.tables["Forging"].rows] == [["0.001", "0.001"]]
+    path.write_text(reports.text(THREE, gap), encoding="utf-8")
+    content = read(path)
+    assert content.versions == ["10.4.0", "10.5.0", "10.5.4"]
+    assert (content.title, content.workload, content.unread) == ("10.5.4 against 10.4.0", "value-only", [])
+    assert content.manifest == THREE["manifest"]
+    printed_values = {row["metric"]: row["values"] for table in THREE["tables"].values() for row in table["rows"]}
+    assert reports.figures(path) == printed_values
+    assert [row.delta for row in content.tables["Forging"].rows] == [["0.001", "0.001"]]
 
 
 def test_markup_of_another_tool_does_not_hide_a_row(tmp_path: Path) -> None:
     """Extractors write formulas and emphasis around units and headings."""
     path = tmp_path / "report.txt"
-    text = made.text(THREE).replace("Process CPU usage, %", "Process CPU usage, $\\%$")
+    text = reports.text(THREE).replace("Process CPU usage, %", "Process CPU usage, $\\%$")
     path.write_text(text.replace("Resource Usage", "#### **2.1 Resource Usage**"), encoding="utf-8")
-    assert made.figures(path)["Process CPU usage"] == ["5.5", "5.555", "5.39"]
+    assert reports.figures(path)["Process CPU usage"] == ["5.5", "5.555", "5.39"]
 
 
 def test_a_row_short_of_a_figure_is_named_and_not_guessed(tmp_path: Path) -> None:
     """Which version lacks the figure is not known, so none of the row may be used."""
     path = tmp_path / "report.txt"
-    whole = next(line for line in made.text(THREE).splitlines() if line.startswith("Fetch duration"))
-    path.write_text(made.text(THREE).replace(whole, whole.rpartition("\t")[0]), encoding="utf-8")
-    assert "Fetch duration" not in made.figures(path)
+    whole = next(line for line in reports.text(THREE).splitlines() if line.startswith("Fetch duration"))
+    path.write_text(reports.text(THREE).replace(whole, whole.rpartition("\t")[0]), encoding="utf-8")
+    assert "Fetch duration" not in reports.figures(path)
     assert [line.partition(",")[0] for line in read(path).unread] == ["Fetch duration"]
 
 
@@ -80,9 +80,9 @@ def test_what_is_no_report_is_refused_in_a_sentence(tmp_path: Path, name: str, c
 
 def test_our_own_pdf_is_read_back_figure_by_figure(tmp_path: Path) -> None:
     """What chainmark prints must be readable by whoever gets only the PDF, chainmark among them."""
-    source = made.written(tmp_path / "report.json", THREE)
+    source = reports.written(tmp_path / "report.json", THREE)
     pdf = cm.compare(str(source), style="published", store=tmp_path / "store").save(tmp_path / "report.pdf")
-    assert made.figures(pdf) == made.figures(source)
+    assert reports.figures(pdf) == reports.figures(source)
     assert read(pdf).manifest == THREE["manifest"]
     assert (read(pdf).versions, read(pdf).workload) == (THREE["versions"], "value-only")
 
@@ -95,8 +95,8 @@ def test_published_texts_say_what_their_json_says(shared_data: Path, name: str) 
     json = read(shared_data / "cardano" / "reports" / f"{SHARED[name]}.json")
     assert (text.versions, text.workload, text.unread) == (json.versions, json.workload, [])
     rows = [
-        [(row.values, row.delta, row.delta_pct) for table in one.tables.values() for row in table.rows]
-        for one in (text, json)
+        [(row.values, row.delta, row.delta_pct) for table in content.tables.values() for row in table.rows]
+        for content in (text, json)
     ]
     assert rows[0] == rows[1]
 
@@ -109,9 +109,9 @@ def test_published_reports_survive_our_pdf(shared_data: Path, tmp_path: Path, na
     """Both styles, two versions and three: all values and changes of the PDF are those of the report."""
     source = shared_data / "cardano" / "reports" / f"{name}.json"
     pdf = cm.compare(str(source), style="published", store=tmp_path / "store").save(tmp_path / "report.pdf")
-    one, other = read(source), read(pdf)
-    assert one.tables.keys() == other.tables.keys()
-    for title, table in one.tables.items():
-        told = [(row.values, row.delta, row.delta_pct) for row in table.rows]
-        assert [(row.values, row.delta, row.delta_pct) for row in other.tables[title].rows] == told, title
-    assert other.manifest == one.manifest
+    content, other = read(source), read(pdf)
+    assert content.tables.keys() == other.tables.keys()
+    for title, table in content.tables.items():
+        printed_rows = [(row.values, row.delta, row.delta_pct) for row in table.rows]
+        assert [(row.values, row.delta, row.delta_pct) for row in other.tables[title].rows] == printed_rows, title
+    assert other.manifest == content.manifest

@@ -26,7 +26,7 @@ RIGHT, PUBLISHED = Rules(), Rules(published=True)
 
 
 def _texts(names: list[str], expressions: list[Any] | None = None, hosts: int = 52) -> list[str]:
-    return [str(one) for one in parse_conditions(names, expressions or [], hosts)]
+    return [str(condition) for condition in parse_conditions(names, expressions or [], hosts)]
 
 
 def test_the_benchmarks_runs_have_three_and_four_conditions() -> None:
@@ -112,8 +112,8 @@ _BLOCK = {
 def _meets(text: str, rules: Rules = RIGHT, **changed: Any) -> bool | None:
     (condition,) = parse_conditions([], [text], 52)
     frame = with_slot_places(pl.DataFrame([_BLOCK | changed]), GENESIS)
-    found: bool | None = frame.with_columns(block_test(condition, GENESIS, rules).alias("met"))["met"].item()
-    return found
+    met: bool | None = frame.with_columns(block_test(condition, GENESIS, rules).alias("met"))["met"].item()
+    return met
 
 
 def test_bounds_of_fullness_lie_outside() -> None:
@@ -162,8 +162,8 @@ def _kept(texts: list[str]) -> list[int]:
     frame = with_slot_places(
         pl.DataFrame({"slot": range(300), "leads": [int(n % 50 == 0) for n in range(300)]}), GENESIS
     )
-    kept: list[int] = frame.filter(slot_test(parse_conditions(texts, [], 52)))["slot"].to_list()
-    return kept
+    slots: list[int] = frame.filter(slot_test(parse_conditions(texts, [], 52)))["slot"].to_list()
+    return slots
 
 
 def test_only_conditions_on_slots_concern_slots() -> None:
@@ -177,4 +177,4 @@ def test_only_conditions_on_slots_concern_slots() -> None:
 def test_a_condition_is_written_as_it_was_meant() -> None:
     """Rejection statistics are told by these texts."""
     assert str(FilterCondition("SlotGEq", 1_234_567)) == "SlotGEq 1234567"
-    assert json.dumps([str(one) for one in parse_conditions(["model"], [], 52)])
+    assert json.dumps([str(condition) for condition in parse_conditions(["model"], [], 52)])

@@ -241,7 +241,7 @@ REFUSED: list[tuple[str, h.Change, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "said", "hint"), [pytest.param(*one[1:], id=one[0]) for one in REFUSED])
+@pytest.mark.parametrize(("change", "said", "hint"), [pytest.param(*case[1:], id=case[0]) for case in REFUSED])
 def test_what_cannot_be_a_run_is_named(cluster: Path, tmp_path: Path, change: h.Change, said: str, hint: str) -> None:
     """Whoever collected the logs must see which file to look at, and what to do with it."""
     with pytest.raises(UsageError, match=said) as refused:
@@ -307,14 +307,14 @@ LISTED: list[tuple[str, h.Change, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "said"), [pytest.param(*one[1:], id=one[0]) for one in LISTED])
+@pytest.mark.parametrize(("change", "said"), [pytest.param(*case[1:], id=case[0]) for case in LISTED])
 def test_what_looks_like_a_log_and_was_not_read_is_listed(
     cluster: Path, clean: SealedRun, tmp_path: Path, change: h.Change, said: str
 ) -> None:
     """A host, or half of one, that is left out in silence is missed by nobody."""
     run = ingest(tmp_path / "store", changed(cluster, tmp_path, change), filters=()).run
-    status, told = gate(run.manifest, "logs_read")
-    assert (status, said in told) == (GateStatus.WARN, True), told
+    status, measured = gate(run.manifest, "logs_read")
+    assert (status, said in measured) == (GateStatus.WARN, True), measured
     assert run.manifest.counts["files that look like logs"] == {"read": 3, "copies": 0, "not read": 1}
     assert run.manifest.status is Status.VALID
     assert metrics(run) == metrics(clean)
@@ -376,7 +376,7 @@ SAME: list[tuple[str, h.Change, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "said"), [pytest.param(*one[1:], id=one[0]) for one in SAME])
+@pytest.mark.parametrize(("change", "said"), [pytest.param(*case[1:], id=case[0]) for case in SAME])
 def test_what_does_no_harm_changes_no_metric(
     cluster: Path, clean: SealedRun, tmp_path: Path, change: h.Change, said: str
 ) -> None:
@@ -400,13 +400,13 @@ def metrics(run: SealedRun) -> bytes:
 
 def new_warnings(manifest: Manifest, clean: Manifest) -> list[str]:
     """What is said of a run beyond what is said of the clean one."""
-    return [one for one in manifest.warnings if one not in clean.warnings]
+    return [warning for warning in manifest.warnings if warning not in clean.warnings]
 
 
 def test_a_log_that_was_cut_off_tells_what_it_can(cluster: Path, tmp_path: Path) -> None:
     change = h.together(h.pack("node-0/stdout", "node-0/stdout.xz", h.xz), h.truncate("node-0/stdout.xz", 0.8))
     manifest = ingest(tmp_path / "store", changed(cluster, tmp_path, change), filters=()).run.manifest
-    assert any(one.startswith("stdout.xz of node-0 is damaged: ") for one in manifest.warnings)
+    assert any(warning.startswith("stdout.xz of node-0 is damaged: ") for warning in manifest.warnings)
     assert manifest.counts["lines of node-0"]["decoded"] > 0
 
 
@@ -421,7 +421,7 @@ def test_one_file_may_be_called_anything(cluster: Path, tmp_path: Path) -> None:
     shutil.copy(cluster / "node-0" / "stdout", tmp_path / "last-night.txt")
     genesis = cluster / "genesis" / "genesis.shelley.json"
     manifest = ingest(tmp_path / "store", tmp_path / "last-night.txt", genesis=genesis, filters=()).run.manifest
-    assert not any(one.startswith("the lines name other hosts") for one in manifest.warnings)
+    assert not any(warning.startswith("the lines name other hosts") for warning in manifest.warnings)
 
 
 def test_a_pipe_is_told_and_never_opened(tmp_path: Path) -> None:
@@ -433,8 +433,8 @@ def test_a_pipe_is_told_and_never_opened(tmp_path: Path) -> None:
 def test_slots_of_another_length_are_told_where_there_is_no_genesis(cluster: Path, tmp_path: Path) -> None:
     """A start that was computed with slots of one second would be wrong by as much as the chain is old."""
 
-    def twice(found: re.Match[str]) -> str:
-        return f'"slot":{2 * int(found[1])}'
+    def twice(match: re.Match[str]) -> str:
+        return f'"slot":{2 * int(match[1])}'
 
     change = h.together(h.NO_GENESIS, h.rewrite(lambda line: re.sub(r'"slot":(\d+)', twice, line)))
     with pytest.raises(UsageError, match="there is no genesis") as refused:

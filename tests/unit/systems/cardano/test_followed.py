@@ -41,10 +41,10 @@ def stories(tmp_path_factory: pytest.TempPathFactory) -> list[Trace]:
     return [follower.trace(key_of("b3")), follower.trace(key_of("b4"))]
 
 
-def _sample(story: Trace, value: float, place: str, index: int | None) -> TailSample:
+def _sample(trace: Trace, value: float, place: str, index: int | None) -> TailSample:
     return TailSample(
-        run_id=story.run_id, key=story.key, number=story.number, place=place, value=value, story=index,
-        command=story.command,
+        run_id=trace.run_id, key=trace.key, number=trace.number, place=place, value=value, story=index,
+        command=trace.command,
     )  # fmt: skip
 
 
@@ -56,13 +56,13 @@ def comparison(stories: list[Trace]) -> Comparison:
         _sample(stories[1], 2.9, "node-4", 1),
         _sample(stories[1], 2.8, "", None),
     ]
-    made = sample()
+    with_tails = sample()
     tails = [
         Tail(metric_id="tx_latency_s", side="candidate", label="block", extreme="slowest", samples=samples),
         Tail(metric_id="goroutines", side="baseline", label="block", extreme="highest", samples=samples[:1]),
     ]
-    made.followed = Tails(tails=tails, stories=list(stories))
-    made.breakdowns = [
+    with_tails.followed = Tails(tails=tails, stories=list(stories))
+    with_tails.breakdowns = [
         Breakdown(
             metric_id="rss_bytes", key="host", scale=Scale.RELATIVE, values=["odd", "a", "b", "c", "d"],
             baseline=[9e8, 4e8, 4.1e8, 4.2e8, None], candidate=[8e8, 4.1e8, 4.2e8, 4.3e8, 4.4e8],
@@ -71,7 +71,7 @@ def comparison(stories: list[Trace]) -> Comparison:
             median_baseline=4.15e8, median_candidate=4.3e8, left_out=3,
         )
     ]  # fmt: skip
-    return made
+    return with_tails
 
 
 def _tails(comparison: Comparison) -> Tails:
@@ -111,9 +111,9 @@ def test_the_page_holds_the_life_of_its_blocks(comparison: Comparison, stories: 
     assert stories[1].command in life
     for place in stories[1].places:
         assert f">{place.place}</th>" in life
-    for index, story in enumerate(stories):
+    for index, trace in enumerate(stories):
         rows = drawn_rows(page, f"life-{index}", MARKS_DATA)
-        assert [row["time"] for row in rows] == pytest.approx(timeline_chart(story).column("time", MARKS_DATA))
+        assert [row["time"] for row in rows] == pytest.approx(timeline_chart(trace).column("time", MARKS_DATA))
 
 
 def test_the_page_draws_lives_and_breakdowns(comparison: Comparison, tmp_path: Path) -> None:
@@ -143,8 +143,8 @@ def test_a_host_that_is_odd_on_one_side_is_told_so(comparison: Comparison) -> No
     assert outlier_sentences(comparison) == ["odd: resident memory 2.2 × the median host, in v0.9 only"]
     many = comparison.breakdowns[0].model_copy(update={"stands_out": ["both"] * 5})
     comparison.breakdowns = [many] * 4
-    told = capped(outlier_sentences(comparison), 12)
-    assert (len(told), told[-1][:6]) == (13, "8 more")
+    sentences = capped(outlier_sentences(comparison), 12)
+    assert (len(sentences), sentences[-1][:6]) == (13, "8 more")
 
 
 def test_the_odd_host_comes_first_and_the_chart_is_in_the_order_of_its_dots(comparison: Comparison) -> None:
@@ -163,8 +163,8 @@ def test_the_odd_host_comes_first_and_the_chart_is_in_the_order_of_its_dots(comp
 def test_hostile_names_stay_text(comparison: Comparison) -> None:
     _tails(comparison).tails[0].samples[0].place = HOSTILE
     comparison.breakdowns[0].values[0] = HOSTILE
-    told = _tails(comparison)
-    told.stories[:] = [story.model_copy(update={"key": HOSTILE, "label": HOSTILE}) for story in told.stories]
+    tails = _tails(comparison)
+    tails.stories[:] = [trace.model_copy(update={"key": HOSTILE, "label": HOSTILE}) for trace in tails.stories]
     page = document_of(comparison).html()
     assert "<script>alert" not in page
     assert "<img src=x" not in page

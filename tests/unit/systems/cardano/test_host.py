@@ -156,10 +156,10 @@ def test_what_was_followed_is_kept_where_it_cannot_be_imported(run: SealedRun, c
     store, genesis = tmp_path / "store", cluster / GENESIS
     with pytest.raises(UsageError, match="version") as refused:
         cm.follow("cardano", log, lasts="10ms", genesis=genesis, store=store)
-    (kept,) = store.glob("followed-*/logs/relay.log.zst")
-    assert f"chainmark ingest cardano {kept}" in (refused.value.hint or "")
-    (made,) = cm.ingest("cardano", kept, version="10.5.4", genesis=genesis, store=store)
-    assert made.samples("received").equals(run.samples("received"))
+    (path,) = store.glob("followed-*/logs/relay.log.zst")
+    assert f"chainmark ingest cardano {path}" in (refused.value.hint or "")
+    (imported_run,) = cm.ingest("cardano", path, version="10.5.4", genesis=genesis, store=store)
+    assert imported_run.samples("received").equals(run.samples("received"))
 
 
 def test_a_log_is_followed_until_the_time_is_up_and_the_run_is_that_of_the_whole(
@@ -167,11 +167,11 @@ def test_a_log_is_followed_until_the_time_is_up_and_the_run_is_that_of_the_whole
 ) -> None:
     log = alone(cluster, tmp_path / "logs")
     shown: list[Table] = []
-    (made,) = cm.follow(
+    (imported_run,) = cm.follow(
         "cardano", log, lasts="10ms", show=shown.append, genesis=cluster / GENESIS, store=tmp_path / "store"
     )
-    assert made.samples("received").equals(run.samples("received"))
-    blocks = set(made.samples("received")["block"])
+    assert imported_run.samples("received").equals(run.samples("received"))
+    blocks = set(imported_run.samples("received")["block"])
     assert shown
     assert {row.anchor for row in shown[-1].rows} <= blocks
     assert list((tmp_path / "store").glob("following-*")) == []
@@ -195,9 +195,11 @@ def test_an_interruption_ends_the_following_and_not_the_run(cluster: Path, tmp_p
             raised.append(rows)
             os.kill(os.getpid(), signal.SIGINT)
 
-    (made,) = cm.follow("cardano", log, lasts="1h", show=interrupt, genesis=cluster / GENESIS, store=tmp_path / "store")
+    (imported_run,) = cm.follow(
+        "cardano", log, lasts="1h", show=interrupt, genesis=cluster / GENESIS, store=tmp_path / "store"
+    )
     assert raised
-    assert made.is_valid
+    assert imported_run.is_valid
 
 
 @pytest.mark.usefixtures("interruptible")
@@ -226,19 +228,21 @@ def test_what_cannot_be_followed_is_said_before_anything_is_read(cluster: Path, 
 def days(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[SealedRun]]:
     """Two days of each of two versions on one relay; the networks differ, the node does not."""
     folder = tmp_path_factory.mktemp("days")
-    made: dict[str, list[SealedRun]] = {"1": [], "2": []}
+    runs_by_day: dict[str, list[SealedRun]] = {"1": [], "2": []}
     for seed, version in ((11, "1"), (12, "1"), (13, "2"), (14, "2")):
         logs = make_cluster(folder / f"logs-{seed}", slots=700, seed=seed)
         log = alone(logs, folder / f"relay-{seed}")
-        made[version].append(
+        runs_by_day[version].append(
             ingest(folder / "store", log, genesis=logs / GENESIS, filters=(), version=f"10.5.{version}").run
         )
-    return made
+    return runs_by_day
 
 
 def test_two_versions_on_one_relay_are_judged_at_equal_conditions(days: dict[str, list[SealedRun]]) -> None:
     comparison = json.loads(cm.compare(days["1"], days["2"]).json)
-    judged = {one["metric_id"]: one for one in comparison["judgements"] if one["statistic"] == "mean"}
+    judged = {
+        judgement["metric_id"]: judgement for judgement in comparison["judgements"] if judgement["statistic"] == "mean"
+    }
     own = judged["header_to_adopted_s"]
     assert own["gating"]
     assert own["low"] < own["change"] < own["high"]

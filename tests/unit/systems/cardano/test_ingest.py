@@ -51,8 +51,8 @@ def imported(plain: SealedRun) -> Manifest:
 
 
 def gate(manifest: Manifest, gate_id: str) -> tuple[GateStatus, str]:
-    found = next(one for one in manifest.gates if one.id == gate_id)
-    return found.status, f"{found.measured} {found.detail}"
+    check = next(gate for gate in manifest.gates if gate.id == gate_id)
+    return check.status, f"{check.measured} {check.detail}"
 
 
 def everything(store: Path) -> dict[str, bytes]:
@@ -76,7 +76,7 @@ def test_every_line_is_counted_and_every_source_named(cluster: Path, imported: M
 
 def test_a_run_without_faults_is_valid_and_has_nothing_to_say(imported: Manifest) -> None:
     assert imported.status is Status.VALID
-    assert {one.id: one.status for one in imported.gates if one.status is not GateStatus.PASS} == {}
+    assert {gate.id: gate.status for gate in imported.gates if gate.status is not GateStatus.PASS} == {}
     assert (imported.warnings, imported.incidents) == ([], [])
     assert imported.subject.version == "10.5.4"
     assert imported.workload["network.hosts"] == 4
@@ -102,12 +102,12 @@ def test_the_published_rows_stand_in_their_order(shared_data: Path, imported: Ma
 
 
 def test_the_published_rows_say_what_was_written(cluster: Path, imported: Manifest) -> None:
-    told = {fact.label: fact.value for fact in imported.facts}
-    assert (told["Cluster system start time"], told["Machines"], told["TPS"]) == ("18:52:16", "4", "2.0")
-    assert (told["Plutus script"], told["Era"], told["Number of filters applied"]) == ("—", "conway", "2")
-    assert told["Total log objects analysed"] == str(imported.counts["lines"]["decoded"])
+    rows = {fact.label: fact.value for fact in imported.facts}
+    assert (rows["Cluster system start time"], rows["Machines"], rows["TPS"]) == ("18:52:16", "4", "2.0")
+    assert (rows["Plutus script"], rows["Era"], rows["Number of filters applied"]) == ("—", "conway", "2")
+    assert rows["Total log objects analysed"] == str(imported.counts["lines"]["decoded"])
     # 160 slots from the network's start; a host's analysed range is a difference.
-    assert told["Slots analysed"] == "159"
+    assert rows["Slots analysed"] == "159"
     truth = pl.read_parquet(cluster / "truth.parquet").filter(pl.col("record") == "slot")
     assert truth.get_column("slot").max() == 159
 
@@ -163,9 +163,11 @@ def test_the_lines_of_a_host_left_out_are_counted_and_not_used(cluster: Path, tm
     assert counts["messages"]["not used: host excluded"] == counts["lines of node-3"]["decoded"] > 0
     assert sum(counts["messages"].values()) == sum(counts["decoded messages"].values()) == counts["lines"]["decoded"]
     assert sum(counts["ignored messages"].values()) == counts["lines"]["ignored"]
-    (sentence,) = (one for one in manifest.warnings if one.startswith("excluded on request: "))
-    told = rf"excluded on request: node-3 \(2 logs of [\d.]+ MiB, {units.plural(own, 'line')} counted and not used\)"
-    assert re.fullmatch(told, sentence)
+    (sentence,) = (warning for warning in manifest.warnings if warning.startswith("excluded on request: "))
+    expected = (
+        rf"excluded on request: node-3 \(2 logs of [\d.]+ MiB, {units.plural(own, 'line')} counted and not used\)"
+    )
+    assert re.fullmatch(expected, sentence)
     assert counts["hosts"] == {"read": len(HOSTS) - 1, "left out": 1}
     files = counts["files that look like logs"]
     assert files == {"read": len(HOSTS) - 1, "copies": 0, "not read": 0, "of hosts left out on request": 2}
@@ -197,9 +199,9 @@ def test_a_log_left_out_that_cannot_be_read_is_named(cluster: Path, tmp_path: Pa
     logs = replace(find_logs(cluster), excluded=(HostLogs("node-3", (gone,)),))
     genesis, _ = resolve_genesis(cluster / "genesis" / "genesis.shelley.json", StatedGenesis())
     reading = Reading(genesis, Rules(published=False, count_switches=True), tmp_path, None, 1)
-    told = count_excluded(logs, reading, 1, Silent())
-    assert not told.summaries
-    assert re.fullmatch(r"the log .*/stdout cannot be read: No such file or directory", told.unreadable["node-3"])
+    excluded = count_excluded(logs, reading, 1, Silent())
+    assert not excluded.summaries
+    assert re.fullmatch(r"the log .*/stdout cannot be read: No such file or directory", excluded.unreadable["node-3"])
 
 
 def test_a_damaged_run_is_made_again(cluster: Path, tmp_path: Path) -> None:
@@ -222,7 +224,9 @@ def test_what_a_host_never_says_is_named_with_what_lacks(cluster: Path, tmp_path
     assert gate(manifest, "messages_complete")[0] is GateStatus.WARN
     both = changed(logs, tmp_path / "both", edit_lines("node-2/stdout", silence))
     warnings = ingest(tmp_path, both, filters=()).run.manifest.warnings
-    assert any(one.startswith(f"node-1 and node-2 do not emit {FETCHED}: fetch metrics lack these") for one in warnings)
+    assert any(
+        warning.startswith(f"node-1 and node-2 do not emit {FETCHED}: fetch metrics lack these") for warning in warnings
+    )
 
 
 def test_faults_are_named_with_their_times_and_the_rest_is_measured(tmp_path: Path) -> None:
@@ -231,20 +235,23 @@ def test_faults_are_named_with_their_times_and_the_rest_is_measured(tmp_path: Pa
     logs = make_cluster(tmp_path / "logs", hosts=5, slots=400, faults=faults)
     manifest = ingest(tmp_path, logs, filters=()).run.manifest
     assert manifest.status is Status.VALID
-    told = [(incident.time_ns, incident.what) for incident in manifest.incidents]
+    incidents = [(incident.time_ns, incident.what) for incident in manifest.incidents]
     start_ns = 1_770_317_536 * 10**9
     for host, at_s, part in (
         ("node-3", 240, "stops logging"),
         ("node-1", 120, "had restarted"),
         ("node-2", 150, "logs nothing about slots 150 to 179"),
     ):
-        found = [time_ns for time_ns, what in told if what.startswith(host) and part in what]
-        assert len(found) == 1, (host, told)
-        assert abs(found[0] - start_ns - at_s * 10**9) < 12 * 10**9, (host, found)
+        times_ns = [time_ns for time_ns, what in incidents if what.startswith(host) and part in what]
+        assert len(times_ns) == 1, (host, incidents)
+        assert abs(times_ns[0] - start_ns - at_s * 10**9) < 12 * 10**9, (host, times_ns)
     assert gate(manifest, "hosts_complete") == (GateStatus.WARN, "4 of 5 hosts late or cut short: node-3")
     assert gate(manifest, "no_restarts")[0] is GateStatus.WARN
     assert gate(manifest, "lines_readable")[0] is GateStatus.WARN
-    assert any(one.startswith("node-0 has ") and "malformed lines, such as line" in one for one in manifest.warnings)
+    assert any(
+        warning.startswith("node-0 has ") and "malformed lines, such as line" in warning
+        for warning in manifest.warnings
+    )
     assert manifest.counts["blocks of the chain"]["analysed"] > 0
 
 
@@ -253,18 +260,18 @@ def test_a_wrong_clock_is_seen_by_headers_that_come_before_their_blocks(
     tmp_path: Path, offset: str, direction: str
 ) -> None:
     logs = make_cluster(tmp_path / "logs", faults=(f"clock-offset:node-2={offset}",))
-    status, told = gate(ingest(tmp_path, logs, filters=()).run.manifest, "clocks")
+    status, measured = gate(ingest(tmp_path, logs, filters=()).run.manifest, "clocks")
     assert status is GateStatus.WARN
-    assert "the clock of node-2 is" in told
-    assert f"{direction} " in told
+    assert "the clock of node-2 is" in measured
+    assert f"{direction} " in measured
 
 
 def test_nothing_to_analyse_is_an_invalid_run(cluster: Path, tmp_path: Path) -> None:
     manifest = ingest(tmp_path, cluster, filters=("epoch3+",)).run.manifest
     assert manifest.status is Status.INVALID
-    status, told = gate(manifest, "blocks_analysed")
+    status, measured = gate(manifest, "blocks_analysed")
     assert status is GateStatus.FAIL
-    assert "EpochGEq 2" in told
+    assert "EpochGEq 2" in measured
 
 
 def test_rotated_and_compressed_logs_give_the_same_metrics(cluster: Path, plain: SealedRun, tmp_path: Path) -> None:
@@ -284,8 +291,8 @@ def test_rotated_and_compressed_logs_give_the_same_metrics(cluster: Path, plain:
     metrics = [(run.path / "metrics.json").read_bytes() for run in runs]
     assert metrics[0] == metrics[1]
     # Events name a host's files by their place in the order of time.
-    told = [source.path for source in runs[1].manifest.sources if source.place == "node-1"]
-    assert told == ["node-1/stdout.1.gz", "node-1/stdout"]
+    paths = [source.path for source in runs[1].manifest.sources if source.place == "node-1"]
+    assert paths == ["node-1/stdout.1.gz", "node-1/stdout"]
 
 
 def _journal(message: object, stream: str, **more: str) -> str:
@@ -419,7 +426,7 @@ def test_what_the_way_out_says_leads_out(cluster: Path, tmp_path: Path) -> None:
     no_genesis = changed(cluster, tmp_path / "a", _no_genesis)
     stated = ("genesis.system_start=2026-02-05T18:52:16Z", "genesis.active_slots_coefficient=0.1")
     manifest = ingest(tmp_path, no_genesis, settings=stated).run.manifest
-    assert any("assumed values, as on the benchmark clusters" in one for one in manifest.warnings)
+    assert any("assumed values, as on the benchmark clusters" in warning for warning in manifest.warnings)
     genesis = cluster / "genesis" / "genesis.shelley.json"
     run = ingest(tmp_path, no_genesis, genesis=genesis).run
     assert "genesis.shelley.json" in [source.path for source in run.manifest.sources]
@@ -502,19 +509,19 @@ def test_a_label_that_the_logs_contradict_is_on_the_first_screen_of_every_render
     """Else a comparison of 10.5.4 is filed, read and decided on as one of 10.6.2."""
     folder = changed(cluster, tmp_path / "logs", edit_json("meta.json", ident=None))
     run = ingest(tmp_path / "store", folder, version="10.6.2").run
-    (told,) = run.manifest.contradictions
-    assert told == "the logs of node-0, node-1, node-2 and node-3 are of version 10.5.4, not 10.6.2"
-    assert told in run.manifest.warnings
+    (contradiction,) = run.manifest.contradictions
+    assert contradiction == "the logs of node-0, node-1, node-2 and node-3 are of version 10.5.4, not 10.6.2"
+    assert contradiction in run.manifest.warnings
     other = ingest(tmp_path / "store", make_cluster(tmp_path / "other", seed=2)).run
-    one = cm.open_run(run).document()
-    for document in (one, cm.compare(other, run, store=tmp_path / "store")):
-        assert told in document.caveats.sentences
-        assert f"! {told}" in document.text(200).partition("Gates")[0].partition("Gating")[0]
-        assert told in document.markdown().partition("\n\n**")[0]
-        assert told in document.html().partition("<nav")[0]
-        assert f'<property name="caveat" value="{told}" />' in document.junit()
-    assert told not in one.notes  # said once
-    assert told in read_pdf(one.pdf(), tmp_path)
+    report = cm.open_run(run).document()
+    for document in (report, cm.compare(other, run, store=tmp_path / "store")):
+        assert contradiction in document.caveats.sentences
+        assert f"! {contradiction}" in document.text(200).partition("Gates")[0].partition("Gating")[0]
+        assert contradiction in document.markdown().partition("\n\n**")[0]
+        assert contradiction in document.html().partition("<nav")[0]
+        assert f'<property name="caveat" value="{contradiction}" />' in document.junit()
+    assert contradiction not in report.notes  # said once
+    assert contradiction in read_pdf(report.pdf(), tmp_path)
 
 
 def test_a_label_that_agrees_or_names_no_version_is_no_contradiction(cluster: Path, tmp_path: Path) -> None:
@@ -535,7 +542,7 @@ def test_logs_by_two_names_are_an_aa_or_said_to_be_of_one_version(cluster: Path,
     assert "A/A" in same.caveats.badges
     assert "both sides consist of the same logs under two names" in same.caveats.sentences
     assert "A/A" not in apart.caveats.badges
-    assert any(told.startswith("both sides have version 10.5.4") for told in apart.caveats.sentences)
+    assert any(sentence.startswith("both sides have version 10.5.4") for sentence in apart.caveats.sentences)
 
 
 def test_synthetic_logs_are_badged_wherever_their_run_is_shown(cluster: Path, tmp_path: Path) -> None:
@@ -547,7 +554,7 @@ def test_synthetic_logs_are_badged_wherever_their_run_is_shown(cluster: Path, tm
         lambda folder: (folder / "truth.parquet").unlink(),
         lambda folder: (folder / "meta.json").unlink(),
     )
-    run, unmarked = (ingest(tmp_path / "store", one).run for one in (bare, real))
+    run, unmarked = (ingest(tmp_path / "store", path).run for path in (bare, real))
     assert (run.manifest.synthetic, unmarked.manifest.synthetic) == (True, False)
     assert ingest(tmp_path / "again", cluster).run.manifest.synthetic  # known by its description, too
     assert cm.runs(tmp_path / "store")["badges"].to_list().count("SYNTHETIC") == 1

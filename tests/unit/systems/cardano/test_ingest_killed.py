@@ -81,8 +81,8 @@ def test_two_at_once_do_not_disturb_each_other(lab: Lab, cluster: Path, undistur
     wait_until(lambda: "searching for logs" in first.errors(), "the first import")
     first.process.send_signal(signal.SIGSTOP)
     try:
-        told = lab.run("ingest", "cardano", str(cluster), code=2).stderr
-        assert f"process {first.process.pid} is importing the same logs" in told
+        error_output = lab.run("ingest", "cardano", str(cluster), code=2).stderr
+        assert f"process {first.process.pid} is importing the same logs" in error_output
         ingest(lab.store_path, cluster, version="10.6.2")
     finally:
         first.process.send_signal(signal.SIGCONT)

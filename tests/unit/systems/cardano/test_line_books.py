@@ -34,7 +34,7 @@ def _file(lines: int) -> FileCounts:
     return FileCounts.model_construct(**fields)
 
 
-def books(
+def line_counts(
     counts: dict[str, int],
     files: tuple[int, ...] = FILES,
     decoded: dict[str, int] = DECODED,
@@ -63,21 +63,21 @@ def books(
     ],
 )
 def test_each_sum_can_fail(changed: dict[str, int], laws: list[str]) -> None:
-    assert books(SOUND).imbalances == []
-    assert books(SOUND | changed).imbalances == laws
+    assert line_counts(SOUND).imbalances == []
+    assert line_counts(SOUND | changed).imbalances == laws
 
 
 def test_a_file_or_a_message_that_was_lost_is_found() -> None:
-    assert books(SOUND, files=FILES[:1]).imbalances == ["28 lines of files in 20 parts"]
-    assert books(SOUND, decoded={"ForgedBlock": 4}).imbalances == ["9 decoded messages in 4 parts"]
-    assert books(SOUND, ignored={}).imbalances == ["6 ignored messages in 0 parts"]
+    assert line_counts(SOUND, files=FILES[:1]).imbalances == ["28 lines of files in 20 parts"]
+    assert line_counts(SOUND, decoded={"ForgedBlock": 4}).imbalances == ["9 decoded messages in 4 parts"]
+    assert line_counts(SOUND, ignored={}).imbalances == ["6 ignored messages in 0 parts"]
 
 
 @given(st.sampled_from(list(SOUND)), st.integers(-2, 9))
 def test_one_wrong_count_never_passes(name: str, error: int) -> None:
     """`pieces` alone are in no sum: they are among the lines that are no objects."""
-    found = books(SOUND | {name: SOUND[name] + error}).imbalances
-    assert bool(found) == (error != 0 and name != "pieces")
+    imbalances = line_counts(SOUND | {name: SOUND[name] + error}).imbalances
+    assert bool(imbalances) == (error != 0 and name != "pieces")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_one_wrong_count_never_passes(name: str, error: int) -> None:
 def test_a_decoded_message_that_is_in_no_use_or_in_two_is_found(
     used: int, unused: dict[str, int], imbalances: list[str]
 ) -> None:
-    fields: dict[str, Any] = {"line_counts": books(SOUND), "usage": MessageCounts(used=used, unused=unused)}
+    fields: dict[str, Any] = {"line_counts": line_counts(SOUND), "usage": MessageCounts(used=used, unused=unused)}
     assert HostSummary.model_construct(**fields).imbalances == imbalances
 
 
@@ -111,7 +111,7 @@ def test_a_host_whose_lines_were_not_all_counted_is_refused_by_name() -> None:
         "ignored_by_message": IGNORED,
     }
     account |= {"malformed_examples": [], "seconds_before_order": 0.0, "names": {}, "local_addresses": {}}
-    told = {
+    summary = {
         "host": "node-7",
         "line_counts": account,
         "timeline": timeline,
@@ -121,8 +121,8 @@ def test_a_host_whose_lines_were_not_all_counted_is_refused_by_name() -> None:
         "loop_offsets_s": None,
         "bytes": 0,
     }
-    assert {*told} == {*HostSummary.model_fields}
+    assert {*summary} == {*HostSummary.model_fields}
     assert {*timeline} == {*Timeline.model_fields}
     assert {*lives, "errors_by"} == {*BlockCounts.model_fields}
     with pytest.raises(EnvironmentFailure, match="lines of node-7 were not all counted: 28 lines of files in 0 parts"):
-        read_summary("node-7", json.dumps(told))
+        read_summary("node-7", json.dumps(summary))

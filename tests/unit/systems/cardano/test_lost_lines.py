@@ -65,7 +65,11 @@ def _on_chain(cluster: Path) -> pl.DataFrame:
 
 def figures(imported: ImportedRun) -> dict[str, tuple[int, float]]:
     summaries = imported.run.summaries()
-    return {name: (one.distribution.n, one.distribution.mean) for name, one in summaries.items() if one.distribution}
+    return {
+        name: (summary.distribution.n, summary.distribution.mean)
+        for name, summary in summaries.items()
+        if summary.distribution
+    }
 
 
 def counts(imported: ImportedRun, account: str) -> dict[str, int]:
@@ -92,14 +96,14 @@ def test_one_lost_forge_costs_the_figures_that_need_it_and_names_the_block(
         lost.append(json.loads(forged[len(forged) // 2])["data"])
         return [line for line in lines if line != forged[len(forged) // 2]]
 
-    found = ingest(tmp_path / "store", edited(cluster, tmp_path / "logs", edit))
-    before, after = figures(whole), figures(found)
+    imported = ingest(tmp_path / "store", edited(cluster, tmp_path / "logs", edit))
+    before, after = figures(whole), figures(imported)
     assert after["adoption_p50_s"][0] == before["adoption_p50_s"][0]
     assert after["block_size_bytes"] == before["block_size_bytes"], "the forge loop's own adoption tells the size"
     assert after["forge_started_s"][0] == before["forge_started_s"][0] - 1
-    assert counts(found, "heights of the chain")["forger in no log"] == 1
-    assert any(f"{lost[0]['blockNo']} ({lost[0]['block'][:12]}…)" in text for text in found.run.manifest.warnings)
-    assert gate(found, "chain_complete").status is GateStatus.PASS
+    assert counts(imported, "heights of the chain")["forger in no log"] == 1
+    assert any(f"{lost[0]['blockNo']} ({lost[0]['block'][:12]}…)" in text for text in imported.run.manifest.warnings)
+    assert gate(imported, "chain_complete").status is GateStatus.PASS
 
 
 @pytest.mark.parametrize("end", ["low", "high"])
@@ -111,17 +115,21 @@ def test_a_block_at_an_end_of_the_chain_that_its_child_alone_tells_of(cluster: P
     def edit(lines: Lines, _: int) -> Lines:
         return [line for line in lines if lost not in line or f'"blockPrev":"{lost}"' in line]
 
-    found = ingest(tmp_path / "store", edited(cluster, tmp_path / "logs", edit))
-    assert counts(found, "heights of the chain")["forger in no log"] == 1
+    imported = ingest(tmp_path / "store", edited(cluster, tmp_path / "logs", edit))
+    assert counts(imported, "heights of the chain")["forger in no log"] == 1
     slots = chained.filter(pl.col("block") != lost)["slot"]
-    assert _domain(found, "bpDomainSlots.ddRaw") == _domain(found, "bpDomainSlots.ddFiltered") == (slots[0], slots[-1])
-    assert _domain(found, "bpDomainBlocks.ddRaw") == (chained["block_no"][0], chained["block_no"][-1])
+    assert (
+        _domain(imported, "bpDomainSlots.ddRaw")
+        == _domain(imported, "bpDomainSlots.ddFiltered")
+        == (slots[0], slots[-1])
+    )
+    assert _domain(imported, "bpDomainBlocks.ddRaw") == (chained["block_no"][0], chained["block_no"][-1])
 
 
 def _domain(imported: ImportedRun, name: str) -> tuple[float, ...]:
-    kept = figures_of(imported.run)
-    assert kept is not None
-    return tuple(kept.figures[f"{name}.{end}"].mean for end in ("low", "high"))
+    published = figures_of(imported.run)
+    assert published is not None
+    return tuple(published.figures[f"{name}.{end}"].mean for end in ("low", "high"))
 
 
 def test_a_forge_that_is_written_twice_changes_no_figure_and_is_counted(
@@ -130,11 +138,11 @@ def test_a_forge_that_is_written_twice_changes_no_figure_and_is_counted(
     def edit(lines: Lines, _: int) -> Lines:
         return [copy for line in lines for copy in ([line, line] if FORGED in line else [line])]
 
-    found = ingest(tmp_path / "store", edited(cluster, tmp_path / "logs", edit))
-    assert figures(found) == figures(whole)
+    imported = ingest(tmp_path / "store", edited(cluster, tmp_path / "logs", edit))
+    assert figures(imported) == figures(whole)
     forged = sum(FORGED in line for line in all_lines(cluster))
     repeated = "not used: repetition"
-    assert counts(found, "messages")[repeated] == counts(whole, "messages")[repeated] + forged
+    assert counts(imported, "messages")[repeated] == counts(whole, "messages")[repeated] + forged
 
 
 @pytest.mark.parametrize(("seed", "lost", "twice"), [(1, 0.02, 0.02), (2, 0.05, 0.0), (3, 0.3, 0.1), (4, 0.6, 0.2)])
@@ -144,20 +152,20 @@ def test_no_height_is_lost_that_any_line_tells(
     rng = random.Random(seed)
 
     def edit(lines: Lines, _: int) -> Lines:
-        kept = [line for line in lines if rng.random() >= lost]
-        return [copy for line in kept for copy in ([line, line] if rng.random() < twice else [line])]
+        remaining = [line for line in lines if rng.random() >= lost]
+        return [copy for line in remaining for copy in ([line, line] if rng.random() < twice else [line])]
 
     folder = edited(cluster, tmp_path / "logs", edit)
-    found = ingest(tmp_path / "store", folder)
+    imported = ingest(tmp_path / "store", folder)
     chain = chain_of(cluster)
     text = "\n".join(line for line in all_lines(folder) if _PLACED.search(line))
-    told = {number for block, number in chain.items() if block in text}
-    heights = counts(found, "heights of the chain")
-    tip = max(told)
-    assert heights["block in no log"] <= tip - len(told - {tip})
+    numbers = {number for block, number in chain.items() if block in text}
+    heights = counts(imported, "heights of the chain")
+    tip = max(numbers)
+    assert heights["block in no log"] <= tip - len(numbers - {tip})
     assert sum(heights.values()) == tip, "every height below the tip, from the first block on"
     if lost <= 0.05:
-        samples = pl.read_parquet(found.run.path / "samples" / "chained.parquet")
+        samples = pl.read_parquet(imported.run.path / "samples" / "chained.parquet")
         assert set(samples["block"]) == {block for block, number in chain.items() if number < tip}
 
 
@@ -171,13 +179,13 @@ def test_coverage_is_that_of_the_heights_of_which_a_line_is_left(
     def edit(lines: Lines, _: int) -> Lines:
         return [line for line in lines if not any(block in line for block in gone)]
 
-    found = ingest(tmp_path / "store", edited(cluster, tmp_path / "logs", edit))
+    imported = ingest(tmp_path / "store", edited(cluster, tmp_path / "logs", edit))
     passed = max(chain.values())
-    heights = counts(found, "heights of the chain")
+    heights = counts(imported, "heights of the chain")
     assert (heights["block in no log"], sum(heights.values())) == (missing, passed)
-    assert gate(found, "chain_complete").status is status
-    assert gate(found, "chain_complete").measured.startswith(f"{passed - missing} of {passed} heights")
-    assert (found.run.manifest.status is Status.INVALID) == (status is GateStatus.FAIL)
+    assert gate(imported, "chain_complete").status is status
+    assert gate(imported, "chain_complete").measured.startswith(f"{passed - missing} of {passed} heights")
+    assert (imported.run.manifest.status is Status.INVALID) == (status is GateStatus.FAIL)
 
 
 def test_a_sample_stamped_a_day_ahead_moves_no_mean_and_is_said(
@@ -192,16 +200,16 @@ def test_a_sample_stamped_a_day_ahead_moves_no_mean_and_is_said(
             lines[place] = restamped(lines[place], at=ahead)
         return lines
 
-    found = ingest(tmp_path / "store", edited(cluster, tmp_path / "logs", edit))
-    before, after = figures(whole), figures(found)
+    imported = ingest(tmp_path / "store", edited(cluster, tmp_path / "logs", edit))
+    before, after = figures(whole), figures(imported)
     # What a block costs is a figure of a host, made of all its samples.
     moved = {name for name, figure in after.items() if figure != before[name]} - set(BLOCK_WORK)
     # One sample is missing, and the next one's rates are of two seconds.
     assert {name: after[name][0] - before[name][0] for name in moved} == dict.fromkeys(moved, -1)
     assert not moved & {"forge_loop_starts", "block_gap_slots", "adoption_p50_s"}
-    assert counts(found, "messages")["not used: implausible time"] == 1
-    assert gate(found, "no_gaps").status is GateStatus.PASS
-    assert any("(implausible time): node-1 1" in text for text in found.run.manifest.warnings)
+    assert counts(imported, "messages")["not used: implausible time"] == 1
+    assert gate(imported, "no_gaps").status is GateStatus.PASS
+    assert any("(implausible time): node-1 1" in text for text in imported.run.manifest.warnings)
 
 
 def test_messages_for_slots_to_come_are_told_and_the_sums_hold(
@@ -209,24 +217,24 @@ def test_messages_for_slots_to_come_are_told_and_the_sums_hold(
 ) -> None:
     def edit(lines: Lines, host: int) -> Lines:
         line = next(line for line in lines if "NodeNotLeader" in line)
-        told = json.loads(line)
-        ahead = [restamped(line, data={**told["data"], "slot": 500 + number}) for number in range(1000)]
+        message = json.loads(line)
+        ahead = [restamped(line, data={**message["data"], "slot": 500 + number}) for number in range(1000)]
         place = lines.index(line)
         return [*lines[:place], *ahead, *lines[place:]] if host == 2 else lines
 
-    found = ingest(tmp_path / "store", edited(cluster, tmp_path / "logs", edit))
-    assert figures(found) == figures(whole)
-    assert counts(found, "messages")["not used: slot not begun"] == 1000
-    assert sum(counts(found, "messages").values()) == counts(found, "lines")["decoded"]
-    assert any("(slot not begun): node-2 1000" in text for text in found.run.manifest.warnings)
+    imported = ingest(tmp_path / "store", edited(cluster, tmp_path / "logs", edit))
+    assert figures(imported) == figures(whole)
+    assert counts(imported, "messages")["not used: slot not begun"] == 1000
+    assert sum(counts(imported, "messages").values()) == counts(imported, "lines")["decoded"]
+    assert any("(slot not begun): node-2 1000" in text for text in imported.run.manifest.warnings)
 
 
-@pytest.mark.parametrize("told", ["42", "NetworkMagic {unNetworkMagic = 42}", "NetworkMagic 42", "unknown", 42])
+@pytest.mark.parametrize("magic", ["42", "NetworkMagic {unNetworkMagic = 42}", "NetworkMagic 42", "unknown", 42])
 def test_a_magic_is_compared_as_a_number_and_one_that_cannot_be_read_contradicts_nothing(
-    cluster: Path, tmp_path: Path, told: str | int
+    cluster: Path, tmp_path: Path, magic: str | int
 ) -> None:
-    found = ingest(tmp_path / "store", edited(cluster, tmp_path / "logs", _with_magic(told)))
-    assert found.run.manifest.status is Status.VALID
+    imported = ingest(tmp_path / "store", edited(cluster, tmp_path / "logs", _with_magic(magic)))
+    assert imported.run.manifest.status is Status.VALID
 
 
 def test_another_magic_in_haskell_s_words_is_another_network(cluster: Path, tmp_path: Path) -> None:
@@ -235,10 +243,10 @@ def test_another_magic_in_haskell_s_words_is_another_network(cluster: Path, tmp_
         ingest(tmp_path / "store", folder)
 
 
-def _with_magic(told: str | int) -> Callable[[Lines, int], Lines]:
+def _with_magic(magic: str | int) -> Callable[[Lines, int], Lines]:
     def edit(lines: Lines, _: int) -> Lines:
         first = next(line for line in lines if line.startswith('{"at"'))
-        data = {"kind": "BasicInfoCommon", "networkMagic": told}
+        data = {"kind": "BasicInfoCommon", "networkMagic": magic}
         return [lines[0], restamped(first, ns="Startup.Common", data=data, sev="Info"), *lines[1:]]
 
     return edit

@@ -47,20 +47,20 @@ Make = Callable[..., SealedRun]
 @pytest.fixture(scope="module")
 def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
     """A run of a calm cluster with settings; the same ones give the same run."""
-    made: dict[tuple[object, ...], SealedRun] = {}
+    cached_runs: dict[tuple[object, ...], SealedRun] = {}
 
-    def one(*settings: str, seed: int = 1, hosts: int = HOSTS, slots: int = SLOTS) -> SealedRun:
+    def make_run(*settings: str, seed: int = 1, hosts: int = HOSTS, slots: int = SLOTS) -> SealedRun:
         key = (settings, seed, hosts, slots)
-        if key not in made:
+        if key not in cached_runs:
             folder = tmp_path_factory.mktemp("cluster")
             order = SyntheticRequest(
                 folder=folder / "logs", slots=slots, seed=seed, hosts=hosts, settings=(*CALM, *settings), threads=2
             )
             synthesise(order, QUIET)
-            made[key] = ingest(folder / "store", folder / "logs", filters=()).run
-        return made[key]
+            cached_runs[key] = ingest(folder / "store", folder / "logs", filters=()).run
+        return cached_runs[key]
 
-    return one
+    return make_run
 
 
 def _compared(baseline: list[SealedRun], candidate: list[SealedRun]) -> Comparison:
@@ -76,13 +76,13 @@ def _splits(baseline: SealedRun, candidate: SealedRun) -> Splits:
 
 
 def _split(baseline: SealedRun, candidate: SealedRun, metric: str) -> Split:
-    found = _splits(baseline, candidate).split_of(metric, "mean")
-    assert found is not None
-    return found
+    split = _splits(baseline, candidate).split_of(metric, "mean")
+    assert split is not None
+    return split
 
 
 def _change(split: Split, part: str) -> float:
-    return next(one.change for one in split.parts if one.id == part)
+    return next(split_part.change for split_part in split.parts if split_part.id == part)
 
 
 # --- from logs: the truth is known ---------------------------------------------------------------------------------
@@ -138,18 +138,20 @@ def test_equal_clusters_on_another_day_differ_within_the_intervals(make: Make) -
 
 
 def test_the_parts_add_up_to_the_judged_change_run_for_run(make: Make) -> None:
-    found = _compared([make(), make(seed=2)], [make(FAR), make(FAR, seed=2)])
-    assert found.splits is not None
-    judged = {one.metric_id: one for one in found.judgements if one.statistic == "mean"}
-    assert [split.metric_id for split in found.splits.splits] == list(ADOPTION)
-    for split in found.splits.splits:
+    comparison = _compared([make(), make(seed=2)], [make(FAR), make(FAR, seed=2)])
+    assert comparison.splits is not None
+    judged = {judgement.metric_id: judgement for judgement in comparison.judgements if judgement.statistic == "mean"}
+    assert [split.metric_id for split in comparison.splits.splits] == list(ADOPTION)
+    for split in comparison.splits.splits:
         assert split.basis == "between 2 + 2 runs"
         assert split.change == judged[split.metric_id].change
         assert sum(part.change for part in split.of()) == pytest.approx(split.change, abs=1e-12)
         for part in split.of():
             assert sum(inner.change for inner in split.of(part.id)) == pytest.approx(part.change, abs=1e-12)
     without = decide([make(), make(seed=2)], [make(FAR), make(FAR, seed=2)])
-    assert (without.finding.verdict, without.judgements) == (found.verdict, found.judgements), "it decides nothing"
+    assert (without.finding.verdict, without.judgements) == (comparison.verdict, comparison.judgements), (
+        "it decides nothing"
+    )
 
 
 # --- where it cannot tell --------------------------------------------------------------------------------------------
@@ -187,8 +189,8 @@ def test_single_blocks_that_cannot_be_traced_are_left_out_and_the_law_still_hold
     whole, gappy = _edited(make()), _edited(make(), fetched_ns=pl.when(pl.col("slot") % 30 > 0).then("fetched_ns"))
     assert whole.traced * 0.95 < gappy.traced < whole.traced
     assert lacks(gappy) == ""
-    lost, kept = (ways.parts(1, 0.02).mean(axis=0) for ways in (whole, gappy))
-    assert kept == pytest.approx(lost, abs=0.01)
+    lost, parts_with_gaps = (ways.parts(1, 0.02).mean(axis=0) for ways in (whole, gappy))
+    assert parts_with_gaps == pytest.approx(lost, abs=0.01)
 
 
 def test_logs_without_a_topology_of_another_cluster_cannot_be_divided(make: Make, tmp_path: Path) -> None:
@@ -210,8 +212,8 @@ def _figures(*settings: str) -> dict[str, float]:
 
 def _published(baseline: dict[str, float], candidate: dict[str, float]) -> dict[str, PartEffect]:
     parted = published_parts(baseline, candidate)
-    (p80,) = [one for one in parted.changes if one.metric_id == P80]
-    return {one.part.id: one for one in p80.effects}
+    (p80,) = [change for change in parted.changes if change.metric_id == P80]
+    return {effect.part.id: effect for effect in p80.effects}
 
 
 def test_stages_tell_a_route_from_a_node_on_simulated_networks_of_which_it_is_known() -> None:
@@ -219,10 +221,10 @@ def test_stages_tell_a_route_from_a_node_on_simulated_networks_of_which_it_is_kn
     far = "network.rtt_s=[[0.000198,0.09017,0.28288],[0.09017,0.000254,0.19999],[0.28288,0.19999,0.000149]]"
     for setting, part in ((far, "network"), ("stages.adopted_s=0.1", "node")):
         other = _figures(setting)
-        change, found = other[P80] - base[P80], _published(base, other)
-        moved = {id_: one.candidate - one.baseline for id_, one in found.items()}
+        change, effects = other[P80] - base[P80], _published(base, other)
+        moved = {id_: effect.candidate - effect.baseline for id_, effect in effects.items()}
         assert change > 0.02
-        assert moved[part] == pytest.approx(change, abs=found[part].half_width)
+        assert moved[part] == pytest.approx(change, abs=effects[part].half_width)
         assert moved[part] > 0.7 * change
         assert moved["network"] + moved["node"] == pytest.approx(change, abs=1e-12)
 
@@ -246,8 +248,10 @@ def test_fetches_that_never_differ_show_nothing_of_what_a_longer_one_does() -> N
 def test_a_what_if_of_a_route_is_the_network_and_one_of_a_stage_the_node() -> None:
     source = ModelSource("profile", profile=profile("cardano/value"))
     changes = (WhatIf("rtt", "EU-AP=+20ms"), WhatIf("stage", "fetched-to-adopted=+20ms"))
-    found = predict(source, ModelRequest(changes, blocks=640), QUIET, SYSTEM.catalogue())
-    route, node = (next(split for split in found.splits[place].splits if split.metric_id == P80) for place in (0, 1))
+    prediction = predict(source, ModelRequest(changes, blocks=640), QUIET, SYSTEM.catalogue())
+    route, node = (
+        next(split for split in prediction.splits[place].splits if split.metric_id == P80) for place in (0, 1)
+    )
     assert _change(route, "network") > 0.8 * route.change > 0.01
     assert _change(node, "node") > 0.95 * node.change > 0.01
     for split in (route, node):
@@ -256,26 +260,26 @@ def test_a_what_if_of_a_route_is_the_network_and_one_of_a_stage_the_node() -> No
 
 def test_the_logs_and_the_model_agree_on_what_is_network(make: Make) -> None:
     """Two independent ways: hop by hop through the logs, and the simulator's own account of its critical paths."""
-    found = explain(ModelSource("run", run=make()), ModelRequest(blocks=640), QUIET, SYSTEM.catalogue())
-    rows = {(row.metric_id, row.part): row for row in found.shares}
+    explanation = explain(ModelSource("run", run=make()), ModelRequest(blocks=640), QUIET, SYSTEM.catalogue())
+    rows = {(row.metric_id, row.part): row for row in explanation.shares}
     for metric in (P50, P80):
         for part, share in (("network", 0.05), ("node", 0.25)):
             row = rows[metric, part]
             assert row.measured == pytest.approx(row.modelled.value, rel=share), (metric, part)
-        told = sum(rows[metric, part].measured for part in ("network", "node"))
-        assert told == pytest.approx(make().summaries()[metric].distribution.mean, rel=1e-9)  # type: ignore[union-attr]
+        mean = sum(rows[metric, part].measured for part in ("network", "node"))
+        assert mean == pytest.approx(make().summaries()[metric].distribution.mean, rel=1e-9)  # type: ignore[union-attr]
 
 
 def test_a_report_of_two_versions_is_divided_against_its_first(tmp_path: Path) -> None:
     base, other = _figures(), _figures(SLOW_ADOPTION)
     path = write(tmp_path / "report.json", report({"10.5": base, "10.6": other}))
-    found = explain(ModelSource("report", document=path), ModelRequest(blocks=64), QUIET, SYSTEM.catalogue())
-    assert found.split is not None
-    assert found.split.title == "Network or node, against 10.5"
-    split = found.split.split_of(P80, "mean")
+    explanation = explain(ModelSource("report", document=path), ModelRequest(blocks=64), QUIET, SYSTEM.catalogue())
+    assert explanation.split is not None
+    assert explanation.split.title == "Network or node, against 10.5"
+    split = explanation.split.split_of(P80, "mean")
     assert split is not None
     assert _change(split, "node") > 0.7 * split.change > 0.01
-    shown = explanation_document(found).text(100)
+    shown = explanation_document(explanation).text(100)
     assert "Network or node, against 10.5" in shown
     first = ModelSource("report", document=path, version="10.5")
     assert explain(first, ModelRequest(blocks=64), QUIET, SYSTEM.catalogue()).split is None

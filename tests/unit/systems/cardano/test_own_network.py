@@ -63,25 +63,25 @@ def _predicted(run: SealedRun, *changes: WhatIf) -> Prediction:
 
 def test_two_hosts_are_explained_as_two_hosts(run: SealedRun) -> None:
     """On the benchmark's 52 hosts they came out three times as slow as they were."""
-    found = _explained(run)
-    assert found.explained, found.sentence
-    assert all(abs(row.error) < 0.05 for row in found.whole), [row.error for row in found.whole]
-    notes = " ".join(found.notes)
+    explanation = _explained(run)
+    assert explanation.explained, explanation.sentence
+    assert all(abs(row.error) < 0.05 for row in explanation.whole), [row.error for row in explanation.whole]
+    notes = " ".join(explanation.notes)
     assert "the network is the run's own: 2 hosts in 2 regions" in notes
     assert "round trips EU–US: not known for this cluster; starting values from the reference's pings" in notes
-    (trip,) = [row for row in found.round_trips if row.inferred]
+    (trip,) = [row for row in explanation.round_trips if row.inferred]
     assert trip.inferred_s == pytest.approx(0.09017, abs=0.006)
     assert _predicted(run).scenarios[0].hosts == 2
 
 
 def test_regions_that_nobody_pinged_are_as_far_apart_as_their_fetches_say(pair: Path, tmp_path: Path) -> None:
     folder = _edited_topology(pair, {}, ELSEWHERE)
-    found = _explained(ingest(tmp_path, folder, filters=()).run)
-    assert all(abs(row.error) < 0.06 for row in found.whole), [row.error for row in found.whole]
-    (trip,) = found.round_trips
+    explanation = _explained(ingest(tmp_path, folder, filters=()).run)
+    assert all(abs(row.error) < 0.06 for row in explanation.whole), [row.error for row in explanation.whole]
+    (trip,) = explanation.round_trips
     assert (trip.link, trip.measured_s, trip.change) == ("north–south", None, None)
     assert trip.inferred_s == pytest.approx(0.09017, abs=0.012)
-    assert "pings" not in found.sentence
+    assert "pings" not in explanation.sentence
 
 
 def test_what_is_stated_or_pinged_is_kept_with_the_run(pair: Path, tmp_path: Path) -> None:
@@ -92,10 +92,10 @@ def test_what_is_stated_or_pinged_is_kept_with_the_run(pair: Path, tmp_path: Pat
     )
     folder = changed(pair, tmp_path / "pinged")
     (folder / "latency.csv").write_text(pings, encoding="utf-8")
-    kept = ingest(tmp_path / "a", folder, filters=()).run.document("network")
-    assert kept is not None
-    assert [host["producers"] for host in kept["hosts"]] == [["node-1"], ["node-0"]]
-    assert kept["round_trips"][0]["mean_s"] == pytest.approx(0.0805)
+    network = ingest(tmp_path / "a", folder, filters=()).run.document("network")
+    assert network is not None
+    assert [host["producers"] for host in network["hosts"]] == [["node-1"], ["node-0"]]
+    assert network["round_trips"][0]["mean_s"] == pytest.approx(0.0805)
     stated = ingest(tmp_path / "b", pair, filters=(), settings=("network.rtt_s.EU-US=0.07",)).run.document("network")
     assert stated is not None
     assert stated["round_trips"] == [{"a": "EU", "b": "US", "mean_s": 0.07, "spread_s": 0.0}]
@@ -125,8 +125,8 @@ def test_hosts_without_logs_are_named_as_a_cause(run: SealedRun) -> None:
 
 def test_an_older_run_that_kept_regions_alone_is_modelled_on_its_regions(run: SealedRun, tmp_path: Path) -> None:
     """Such runs are sealed and stay as they are; their hosts' regions are in the manifest."""
-    made = run.manifest.groups["host"].of
-    assert [host.producers for host in dense_torus(made)] == [["node-1"], ["node-0"]]
+    regions = run.manifest.groups["host"].of
+    assert [host.producers for host in dense_torus(regions)] == [["node-1"], ["node-0"]]
     assert len(dense_torus({f"node-{n}": ("EU", "US", "AP")[n % 3] for n in range(52)})[0].producers) == 6
 
 
@@ -156,9 +156,9 @@ def _figures() -> Figures:
 
 
 def test_fetches_that_are_longer_between_two_hosts_delay_the_other_one(run: SealedRun) -> None:
-    found = _predicted(run, WhatIf("fetch", "EU-US=+20ms"), WhatIf("fetch", "-30ms"), WhatIf("fetch", "x0.5"))
-    row = next(row for row in found.rows if row.metric_id == FIRST)
-    fetch = next(row for row in found.rows if row.metric_id == "peer_fetch_s")
+    prediction = _predicted(run, WhatIf("fetch", "EU-US=+20ms"), WhatIf("fetch", "-30ms"), WhatIf("fetch", "x0.5"))
+    row = next(row for row in prediction.rows if row.metric_id == FIRST)
+    fetch = next(row for row in prediction.rows if row.metric_id == "peer_fetch_s")
     changes = [cell.change.value for cell in row.cells[1:] if cell.change is not None]
     assert changes[0] == pytest.approx(0.020, abs=0.001)
     assert changes[1] == pytest.approx(-0.030, abs=0.001)
@@ -166,11 +166,11 @@ def test_fetches_that_are_longer_between_two_hosts_delay_the_other_one(run: Seal
 
 
 def test_a_fetch_of_a_given_length_is_that_long(run: SealedRun) -> None:
-    found = _predicted(run, WhatIf("fetch", "200ms"))
-    fetch = next(row for row in found.rows if row.metric_id == "peer_fetch_s")
+    prediction = _predicted(run, WhatIf("fetch", "200ms"))
+    fetch = next(row for row in prediction.rows if row.metric_id == "peer_fetch_s")
     assert fetch.cells[1].modelled.value == pytest.approx(0.200, abs=0.002)
-    parts = [part.values for part in found.contributions if part.scenario == 1]
-    whole = next(row.cells[1].modelled.value for row in found.rows if row.metric_id == FIRST)
+    parts = [part.values for part in prediction.contributions if part.scenario == 1]
+    whole = next(row.cells[1].modelled.value for row in prediction.rows if row.metric_id == FIRST)
     assert math.fsum(values[0] for values in parts) == pytest.approx(whole, abs=1e-6)
     assert all(value >= 0.0 for values in parts for value in values)
     with pytest.raises(UsageError, match="nothing is fetched between these regions"):
@@ -209,13 +209,13 @@ def test_late_hosts_and_slow_blocks_are_found_in_the_hosts_own_stages() -> None:
         for block in range(100)
         for host in range(10)
     ]
-    found = lateness(pl.DataFrame(rows), 0.15)
-    assert found is not None
-    assert found.slow_share == 0.04
-    assert found.slow_s == pytest.approx(1.0)
+    late = lateness(pl.DataFrame(rows), 0.15)
+    assert late is not None
+    assert late.slow_share == 0.04
+    assert late.slow_s == pytest.approx(1.0)
     # 19 of 960: each is 150 ms beyond the threshold of 50.
-    assert found.late_s == pytest.approx(0.15)
-    assert found.late_share == pytest.approx(19 / 960 * math.exp(0.05 / 0.15))
+    assert late.late_s == pytest.approx(0.15)
+    assert late.late_share == pytest.approx(19 / 960 * math.exp(0.05 / 0.15))
     assert lateness(pl.DataFrame(rows[:400]), 0.15) is None
 
 

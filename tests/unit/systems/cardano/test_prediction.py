@@ -45,8 +45,8 @@ def terminal(document: BaseModel, width: int = 120, *, colour: bool = False) -> 
 
 TEXTS: list[Callable[[BaseModel], str]] = [
     terminal,
-    lambda made: document_of(made).markdown(),
-    lambda made: document_of(made).html(),
+    lambda prediction: document_of(prediction).markdown(),
+    lambda prediction: document_of(prediction).html(),
 ]
 
 
@@ -96,11 +96,11 @@ def pdf_text(data: bytes, tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("document", [*DOCUMENTS, prediction(7)])
 def test_the_pdf_has_every_figure(document: BaseModel, tmp_path: Path) -> None:
-    made = document_of(document)
-    text = re.sub(r"\s+", " ", pdf_text(made.pdf(), tmp_path))
-    assert made.word in text
-    assert made.digest[:32] in text
-    for block in made.blocks():
+    report = document_of(document)
+    text = re.sub(r"\s+", " ", pdf_text(report.pdf(), tmp_path))
+    assert report.word in text
+    assert report.digest[:32] in text
+    for block in report.blocks():
         assert not isinstance(block, Details)
         assert block.title.split()[0] in text
         if isinstance(block, Table):
@@ -168,18 +168,18 @@ def test_what_was_changed_is_told_where_a_heading_cannot() -> None:
 
 
 def test_a_scenario_of_many_changes_is_named_by_their_number() -> None:
-    told = prediction(2)
+    forecast = prediction(2)
     changes = ["rtt +20%", "page size ×2", "lose region South"]
-    many = told.scenarios[2].model_copy(update={"label": " and ".join(changes), "changes": changes})
-    text = terminal(told.model_copy(update={"scenarios": [*told.scenarios[:2], many]}), 80)
+    many = forecast.scenarios[2].model_copy(update={"label": " and ".join(changes), "changes": changes})
+    text = terminal(forecast.model_copy(update={"scenarios": [*forecast.scenarios[:2], many]}), 80)
     listed = text.split("\nScenarios\n")[1].split("\n\n")[0]
     assert listed.split("3 changes together")[1].split("\n    ")[1:] == changes
     assert re.search(r"\n  metric .* 3 changes together\n", text)
 
 
 def test_the_same_change_twice_is_shown_twice() -> None:
-    told = prediction(2)
-    twice = told.model_copy(update={"scenarios": [*told.scenarios[:2], told.scenarios[1]]})
+    forecast = prediction(2)
+    twice = forecast.model_copy(update={"scenarios": [*forecast.scenarios[:2], forecast.scenarios[1]]})
     headings = [column.heading for block in document_of(twice).blocks() if isinstance(block, Table)
                 for column in block.columns if block.id == "parts-spread_p50_s"]  # fmt: skip
     assert headings == ["part", "as published", "rtt +20%", "rtt +20% (2)"]
@@ -267,15 +267,15 @@ def test_the_page_runs_without_console_errors(document: BaseModel, tmp_path: Pat
 
 def hostile() -> list[BaseModel]:
     """Documents in which everything that a user or a file may name is an attack."""
-    told = prediction(2)
+    forecast = prediction(2)
     scenarios = [
         entry.model_copy(update={"label": f"{HOSTILE}{index}", "changes": [HOSTILE]})
-        for index, entry in enumerate(told.scenarios)
+        for index, entry in enumerate(forecast.scenarios)
     ]
     rows = [row.model_copy(update={"label": HOSTILE, "group": HOSTILE}) for row in evidence().runs]
     texts = {"title": HOSTILE, "source": HOSTILE, "notes": [HOSTILE]}
     return [
-        told.model_copy(update={**texts, "scenarios": scenarios}),
+        forecast.model_copy(update={**texts, "scenarios": scenarios}),
         explanation().model_copy(update={**texts, "sentence": HOSTILE}),
         evidence().model_copy(update={"title": HOSTILE, "notes": [HOSTILE], "runs": rows}),
     ]
@@ -298,9 +298,9 @@ def test_hostile_text_stays_text(index: int) -> None:
 def emptied() -> list[BaseModel]:
     """Documents of which nothing is left but what the schema asks for."""
     nothing: dict[str, object] = {"rows": [], "curves": [], "contribution_metric_ids": [], "contributions": []}
-    told = prediction(1)
-    bare = told.model_copy(update={**nothing, "notes": []})
-    no_parts = told.model_copy(update={"contributions": [], "curves": []})
+    forecast = prediction(1)
+    bare = forecast.model_copy(update={**nothing, "notes": []})
+    no_parts = forecast.model_copy(update={"contributions": [], "curves": []})
     unexplained = explanation().model_copy(
         update={
             "whole": [], "parts": [], "round_trips": [], "contributions": [], "contribution_metric_ids": [],
@@ -312,10 +312,10 @@ def emptied() -> list[BaseModel]:
 
 def strange() -> list[BaseModel]:
     """Figures that are huge, zero or not finite, and texts that are longer than a page is wide."""
-    told = prediction(2)
+    forecast = prediction(2)
     figures = [0.0, 1.7e308, float("nan"), float("inf"), -1e-300, 5e-324, 1.0]
     rows = []
-    for index, row in enumerate(told.rows):
+    for index, row in enumerate(forecast.rows):
         value, error = figures[index % 7], abs(figures[(index + 2) % 7])
         cells = [
             cell.model_copy(
@@ -330,16 +330,16 @@ def strange() -> list[BaseModel]:
         rows.append(row.model_copy(update={"cells": cells, "measured": figures[(index + 3) % 7]}))
     long = [
         entry.model_copy(update={"label": f"{index} " + "change and " * 40})
-        for index, entry in enumerate(told.scenarios)
+        for index, entry in enumerate(forecast.scenarios)
     ]
-    zero = [item.model_copy(update={"values": [0.0] * len(item.values)}) for item in told.contributions]
+    zero = [item.model_copy(update={"values": [0.0] * len(item.values)}) for item in forecast.contributions]
     whole = [
         row.model_copy(update={"measured": 0.0, "error": float("inf"), "limit": 0.0}) for row in explanation().whole
     ]
     return [
-        told.model_copy(update={"rows": rows}),
-        told.model_copy(update={"scenarios": long, "source": "s" * 600, "notes": ["word " * 300]}),
-        told.model_copy(update={"contributions": zero, "curves": [curve(0, 0.0)]}),
+        forecast.model_copy(update={"rows": rows}),
+        forecast.model_copy(update={"scenarios": long, "source": "s" * 600, "notes": ["word " * 300]}),
+        forecast.model_copy(update={"contributions": zero, "curves": [curve(0, 0.0)]}),
         explanation().model_copy(update={"whole": whole, "sentence": "word " * 300}),
     ]
 

@@ -41,16 +41,17 @@ def cells(draw: st.DrawFn) -> ScenarioFigure:
 @st.composite
 def predictions(draw: st.DrawFn) -> Prediction:
     """The sample with other figures in every cell."""
-    told = prediction(3)
+    forecast = prediction(3)
     rows = [
-        row.model_copy(update={"cells": [row.cells[0], *(draw(cells()) for _ in row.cells[1:])]}) for row in told.rows
+        row.model_copy(update={"cells": [row.cells[0], *(draw(cells()) for _ in row.cells[1:])]})
+        for row in forecast.rows
     ]
-    return told.model_copy(update={"rows": rows})
+    return forecast.model_copy(update={"rows": rows})
 
 
 def changes_of(document: Prediction) -> list[tuple[ScenarioFigure, TableCell]]:
     """Every change against the base with the cell that prints it."""
-    found = []
+    changes = []
     rows = {row.metric_id: row for row in document.rows}
     metrics = {metric.label: metric.id for metric in document.catalogue.metrics}
     for block in document_of(document).blocks():
@@ -59,8 +60,8 @@ def changes_of(document: Prediction) -> list[tuple[ScenarioFigure, TableCell]]:
             for row in block.rows:
                 if not row.second:
                     given_cells = rows[metrics[row.cells[0].text.rpartition(",")[0]]].cells[1:]
-                    found += list(zip(given_cells, [row.cells[place] for place in places], strict=True))
-    return found
+                    changes += list(zip(given_cells, [row.cells[place] for place in places], strict=True))
+    return changes
 
 
 @settings(max_examples=30)  # each of which has more than a hundred cells
@@ -80,7 +81,7 @@ def test_an_insignificant_difference_is_never_a_number(document: Prediction) -> 
 
 def test_an_insignificant_difference_is_a_number_nowhere() -> None:
     """Not in a note, a chart's words or a download's neighbour either: only the document itself holds it."""
-    told = prediction(1)
+    forecast = prediction(1)
     rows = [
         row.model_copy(
             update={
@@ -90,9 +91,9 @@ def test_an_insignificant_difference_is_a_number_nowhere() -> None:
                 ]
             }
         )
-        for row in told.rows
+        for row in forecast.rows
     ]
-    document = told.model_copy(update={"rows": rows})
+    document = forecast.model_copy(update={"rows": rows})
     shares = {f"{0.07773 / row.cells[0].modelled.value * 100.0:.1f}" for row in rows if row.cells[0].modelled.value}
     page = document_of(document).html().split('id="source-data"', 1)[0]
     for text in (terminal(document, 140), document_of(document).markdown(), squeezed(page.rpartition("</style>")[2])):
@@ -105,19 +106,19 @@ def test_an_insignificant_difference_is_a_number_nowhere() -> None:
 def test_a_change_that_is_printed_has_its_error_and_unit(
     metric: object, value: float, error: float, change: float
 ) -> None:
-    found = next(entry for entry in catalogue().metrics if entry == metric)
+    some_metric = next(entry for entry in catalogue().metrics if entry == metric)
     cell = ScenarioFigure(
         modelled=Modelled(value=value + change, standard_error=error),
         change=Modelled(value=change, standard_error=error),
     )
     base = Modelled(value=value, standard_error=error)
-    scale = row_scale(found.unit, [value, value + change], [error])
-    printed = change_cell(cell, base, found, scale)
+    scale = row_scale(some_metric.unit, [value, value + change], [error])
+    printed = change_cell(cell, base, some_metric, scale)
     if printed.text == NO_DIFFERENCE:
         return
     # An error that is no number any more as a part of the base has nothing to print.
     assert "±" in printed.tail or error == 0.0 or (value > 0.0 and error / value == 0.0)
-    if found.kind is not Kind.DIFFERENCE:
+    if some_metric.kind is not Kind.DIFFERENCE:
         assert printed.tail.endswith("%")
 
 

@@ -16,11 +16,11 @@ from chainmark.systems.cardano.printed.rounding import unit_of
 from chainmark.systems.cardano.published.results import ReportStyle
 
 from tests.support import Lab
-from tests.unit.systems.cardano import made_reports as made
+from tests.unit.systems.cardano import made_reports as reports
 
-OLD = made.column("10.5.4", "2026-02-05", "b0a1259")
-NEW = made.column("10.6.2", "2026-02-12", "0d697f1", 1.01)
-NEXT = made.column("10.7.1", "2026-05-12", "1d697f1", 1.02)
+OLD = reports.column("10.5.4", "2026-02-05", "b0a1259")
+NEW = reports.column("10.6.2", "2026-02-12", "0d697f1", 1.01)
+NEXT = reports.column("10.7.1", "2026-05-12", "1d697f1", 1.02)
 
 
 def ingest(source: Path, store: Path, **options: object) -> list[cm.Run]:
@@ -36,8 +36,8 @@ def result(document: cm.Document) -> Comparison:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Two reports: the candidate of the first, there called otherwise, is the baseline of the second."""
-    made.written(tmp_path / "release-10.6.2.json", made.content(OLD, {**NEW, "name": "10.6.2-pre"}))
-    made.written(tmp_path / "release-10.7.1.txt", made.content(NEW, NEXT))
+    reports.written(tmp_path / "release-10.6.2.json", reports.content(OLD, {**NEW, "name": "10.6.2-pre"}))
+    reports.written(tmp_path / "release-10.7.1.txt", reports.content(NEW, NEXT))
     (tmp_path / "notes.txt").write_text("nothing of the kind", encoding="utf-8")
     return tmp_path
 
@@ -64,8 +64,10 @@ def test_a_run_says_what_its_report_says(folder: Path) -> None:
     assert (manifest.started_at, manifest.ended_at) == ("2026-02-05T18:52:16Z", "2026-02-06T12:37:17Z")
     assert (manifest.subject.revision, manifest.subject.build) == ("b0a1259", "ghc 9.6.5")
     assert manifest.printed
-    told = {key: manifest.workload[key] for key in ("workload.name", "workload.tps", "network.hosts", "analysis.rules")}
-    assert list(told.values()) == ["value-only", 12.0, 52, "published"]
+    workload = {
+        key: manifest.workload[key] for key in ("workload.name", "workload.tps", "network.hosts", "analysis.rules")
+    }
+    assert list(workload.values()) == ["value-only", 12.0, 52, "published"]
     summaries = run.sealed.summaries()
     assert summaries.keys() == {metric.id for metric in run.catalogue.metrics}
     fetch = summaries["peer_fetch_s"].estimates["mean"]
@@ -113,11 +115,11 @@ def test_a_report_is_judged_and_without_history_says_why_it_is_open(folder: Path
 def test_with_history_the_verdict_falls_and_says_what_it_rests_on(tmp_path: Path) -> None:
     """Ten releases that differ by little: with one run per side an equal one passes, one with a slower fetch fails."""
     store = tmp_path / "store"
-    past = made.series([0.004, -0.003, 0.002, -0.004, 0.003, -0.002, 0.004, -0.003, 0.002, -0.001])
-    ingest(made.written(tmp_path / "past.json", made.content(*past)), store)
-    good = made.column("10.6.2", "2026-02-12", "0d697f1", 1.002)
-    bad = made.column("10.6.3", "2026-03-12", "1d697f1", 1.002, **{"Fetch duration": "0.41"})
-    ingest(made.written(tmp_path / "new.json", made.content(good, bad)), store)
+    past = reports.series([0.004, -0.003, 0.002, -0.004, 0.003, -0.002, 0.004, -0.003, 0.002, -0.001])
+    ingest(reports.written(tmp_path / "past.json", reports.content(*past)), store)
+    good = reports.column("10.6.2", "2026-02-12", "0d697f1", 1.002)
+    bad = reports.column("10.6.3", "2026-03-12", "1d697f1", 1.002, **{"Fetch duration": "0.41"})
+    ingest(reports.written(tmp_path / "new.json", reports.content(good, bad)), store)
     passed, failed = (cm.compare("9.10.0", version, store=store) for version in ("10.6.2", "10.6.3"))
     assert (passed.verdict, failed.verdict) == (Verdict.PASS, Verdict.FAIL)
     assert [item.metric_id for item in result(failed).judgements if item.outcome == "worse"] == ["peer_fetch_s"]
@@ -134,9 +136,12 @@ def test_two_workloads_are_two_comparisons_and_one_verdict(tmp_path: Path) -> No
     """A version names runs of both: one of them chosen in silence would stand for the release."""
     store = tmp_path / "store"
     for workload, start in (("value-only", "18:52:16"), ("Plutus countdown loop", "20:00:00")):
-        days = [(one["name"], one["facts"]["Analysis date"], one["facts"]["cardano-node git"]) for one in (OLD, NEW)]
-        columns = [made.column(*day, 1.0, **{"Cluster system start time": start}) for day in days]
-        ingest(made.written(tmp_path / f"{start[:2]}.json", made.content(*columns, workload=workload)), store)
+        days = [
+            (version["name"], version["facts"]["Analysis date"], version["facts"]["cardano-node git"])
+            for version in (OLD, NEW)
+        ]
+        columns = [reports.column(*day, 1.0, **{"Cluster system start time": start}) for day in days]
+        ingest(reports.written(tmp_path / f"{start[:2]}.json", reports.content(*columns, workload=workload)), store)
     document = cm.compare("10.5.4", "10.6.2", store=store)
     assert document.kind == "by-workload"
     assert isinstance(document.result, ByWorkload)
@@ -180,8 +185,8 @@ def test_logs_beside_reports_are_not_left_out_in_silence(folder: Path, tmp_path:
     (mixed / "notes.md").write_text("not a log", encoding="utf-8")
     (mixed / "release.json").write_bytes((folder / "release-10.6.2.json").read_bytes())
     done = lab.run("ingest", "cardano", str(mixed))
-    told = " ".join(done.stderr.split())
-    assert "not read, because" in told
-    assert "value/node-0/stdout; import a folder of logs separately" in told
-    assert "notes.md" not in told
+    error_output = " ".join(done.stderr.split())
+    assert "not read, because" in error_output
+    assert "value/node-0/stdout; import a folder of logs separately" in error_output
+    assert "notes.md" not in error_output
     assert "not read, because" not in lab.run("ingest", "cardano", str(mixed / "release.json")).stderr

@@ -33,8 +33,8 @@ TYPST, ORG = ReportStyle.TYPST, ReportStyle.ORG
 def _printed(
     *versions: str, style: ReportStyle = TYPST, values: tuple[str, ...] = ("0.60000", "0.66000")
 ) -> PublishedReport:
-    told = [("0.060", "10")] * (len(versions) - 1)
-    row = printed_row("Spread", "s", 4, *values[: len(versions)], told=told, metric_id="spread_s")
+    printed_changes = [("0.060", "10")] * (len(versions) - 1)
+    row = printed_row("Spread", "s", 4, *values[: len(versions)], printed_changes=printed_changes, metric_id="spread_s")
     return printed_report([row], *versions, style=style, table=("spreading", "Spreading"))
 
 
@@ -66,12 +66,12 @@ def test_values_are_full_means_and_those_of_several_runs_the_mean_of_theirs() ->
     """Unweighted over runs, as the reports of several runs have it; the manifest shows the median run's figures."""
     runs = [run("1.0", number, seed=number) for number in (1, 2, 3)]
     report = compare_published([runs, [run("1.1")]], TYPST, tool_version="test")
-    means = [float(np.mean(one.frames["block"]["spread_s"].to_numpy())) for one in runs]
+    means = [float(np.mean(run.frames["block"]["spread_s"].to_numpy())) for run in runs]
     assert report.tables[1].rows[0].values[0].value == pytest.approx(sum(means) / 3, rel=1e-12)
     assert next(fact for fact in report.facts if fact.label == "Run time, s").values == ["1020.5", "1010.5"]
-    assert report.columns[0].runs == [one.manifest.run_id for one in runs]
+    assert report.columns[0].runs == [run.manifest.run_id for run in runs]
     centile = dict(zip(report.figures[1].lines[0].fractions, report.figures[1].lines[0].values, strict=True))
-    medians = [sorted(one.frames["block"]["spread_s"].to_list())[60] for one in runs]
+    medians = [sorted(run.frames["block"]["spread_s"].to_list())[60] for run in runs]
     assert centile[0.5] == pytest.approx(sum(medians) / 3, rel=1e-12)
 
 
@@ -93,8 +93,8 @@ def test_the_rules_behind_the_values_are_told() -> None:
     assert "chainmark's own rules" in own.columns[0].rules
     strict = run("1.0")
     strict.manifest.workload["analysis.rules"] = "published"
-    told = columns.published_column([strict], TYPST, tool_version="test")
-    assert "rules of the published reports" in told.columns[0].rules
+    report = columns.published_column([strict], TYPST, tool_version="test")
+    assert "rules of the published reports" in report.columns[0].rules
 
 
 @dataclass
@@ -104,8 +104,8 @@ class Keeping(SyntheticRun):
     def figures(self, name: str) -> pl.DataFrame | None:
         """A memory of 3 on the middle one of three hosts; the facts of another count of machines."""
         hosts = {f"node-{value:.0f}": cdf_of([value, value + 1.0]) for value in (1.0, 3.0, 8.0)}
-        kept = PublishedFigures({"RSS": OverHosts(hosts), "cdfSpread": cdf_of([0.25])}, [("Machines", "3")])
-        return {FIGURES: kept.frame(), FACTS: kept.facts_frame()}.get(name)
+        figures = PublishedFigures({"RSS": OverHosts(hosts), "cdfSpread": cdf_of([0.25])}, [("Machines", "3")])
+        return {FIGURES: figures.frame(), FACTS: figures.facts_frame()}.get(name)
 
 
 def _keeping(version: str, number: int = 1) -> Keeping:
@@ -186,9 +186,9 @@ def test_a_version_in_two_reports_is_shown_once_and_two_of_one_name_apart() -> N
 def test_columns_are_chosen_by_version_and_keep_only_changes_of_their_baseline() -> None:
     """A change against another baseline would be a wrong one."""
     report = _printed("1.0", "1.1", "1.2", values=("0.6", "0.7", "0.8"))
-    kept = chosen(report, [0, 2])
-    assert [column.label for column in kept.columns] == ["1.0", "1.2"]
-    assert len(kept.tables[0].rows[0].told) == 1
+    published = chosen(report, [0, 2])
+    assert [column.label for column in published.columns] == ["1.0", "1.2"]
+    assert len(published.tables[0].rows[0].told) == 1
     assert chosen(report, [1, 2]).tables[0].rows[0].told == []
     assert find_version(report, "1.2") == 2
     with pytest.raises(UsageError, match=r"has no version `2\.0`"):

@@ -26,7 +26,7 @@ def _printed(rows: list[PublishedRow], style: ReportStyle = TYPST) -> PublishedR
 
 
 @pytest.fixture(scope="module")
-def made() -> PublishedReport:
+def report() -> PublishedReport:
     """Three versions of runs."""
     return compare_published([[run("1.0")], [run("1.1", factor=1.1)], [run("1.2")]], TYPST, tool_version="test")
 
@@ -43,8 +43,8 @@ def test_rows_and_columns_are_the_published_ones() -> None:
     """Base, then value, change and change in percent of each further version, in the digits of the style."""
     rows = [
         printed_row("Process CPU usage", "%", 3, "5.7687", "5.4359"),
-        printed_row("RTS live GC dateset", "MiB", 5, "3886.2", "2992.", told=[("-894.125", "-23")]),
-        printed_row("Block size", "Bytes", 9, "88968", "88963", told=[("-4.886", "-0.0")]),
+        printed_row("RTS live GC dateset", "MiB", 5, "3886.2", "2992.", printed_changes=[("-894.125", "-23")]),
+        printed_row("Block size", "Bytes", 9, "88968", "88963", printed_changes=[("-4.886", "-0.0")]),
     ]
     table = _tables(_printed(rows))["Resource Usage"]
     assert [column.heading for column in table.columns] == ["", "10.5.4", "10.6.2", "Δ", "Δ%"]
@@ -67,11 +67,11 @@ def test_a_change_that_the_printed_digits_leave_open_is_marked() -> None:
 
 def test_a_printed_change_that_cannot_be_is_told() -> None:
     """A report whose own columns do not agree deserves a look before it is believed."""
-    wrong = printed_row("CPU", "%", 3, "5.7687", "5.4359", told=[("-0.433", "-6")])
+    wrong = printed_row("CPU", "%", 3, "5.7687", "5.4359", printed_changes=[("-0.433", "-6")])
     assert any("do not match its printed values" in note for note in published_document(_printed([wrong])).notes)
-    right = printed_row("CPU", "%", 3, "5.7687", "5.4359", told=[("-0.333", "-6")])
+    right = printed_row("CPU", "%", 3, "5.7687", "5.4359", printed_changes=[("-0.333", "-6")])
     assert not any("do not match" in note for note in published_document(_printed([right])).notes)
-    org = printed_row("CPU", "%", 3, "0.02543", "0.02391", told=[("-0.002", "-6")])
+    org = printed_row("CPU", "%", 3, "0.02543", "0.02391", printed_changes=[("-0.002", "-6")])
     assert any("do not match" in note for note in published_document(_printed([org], ORG)).notes)
 
 
@@ -83,9 +83,9 @@ def test_a_row_whose_width_nobody_knows_is_decided_only_where_any_width_is() -> 
     assert (unknown.delta, unknown.percent) == ("0.100", "20")
 
 
-def test_figures_are_numbered_and_the_dictionary_is_whole(made: PublishedReport) -> None:
+def test_figures_are_numbered_and_the_dictionary_is_whole(report: PublishedReport) -> None:
     """All versions in one plot, the value along the axis that the style has it on."""
-    blocks = published_document(made).blocks()
+    blocks = published_document(report).blocks()
     figures = [block for block in blocks if isinstance(block, Chart)]
     assert [figure.title for figure in figures] == ["Figure 1: Kernel RSS", "Figure 2: Spread"]
     line = next(layer for layer in vega_lite(figures[1], interactive=True)["layer"] if layer["mark"]["type"] == "line")
@@ -141,9 +141,9 @@ def test_every_rendering_has_every_row_in_the_same_order(style: ReportStyle) -> 
     assert published_document(report).html() == published_document(report).html()
 
 
-def test_the_document_has_its_printed_changes_in_json(made: PublishedReport) -> None:
+def test_the_document_has_its_printed_changes_in_json(report: PublishedReport) -> None:
     """A program that reads the report must not have to know the rules of its digits."""
-    row = worded(made).tables[1].rows[0]
+    row = worded(report).tables[1].rows[0]
     assert len(row.shown) == 3
     assert [change.percent for change in row.changes] == ["10", "0"]
-    assert worded(worded(made)) == worded(made)
+    assert worded(worded(report)) == worded(report)

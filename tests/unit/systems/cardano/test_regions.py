@@ -26,11 +26,11 @@ def _story(store: Path, lives: Lives, **options: object) -> Trace:
 
 
 def test_every_host_is_in_one_hop_and_its_time_is_from_the_sender(tmp_path: Path) -> None:
-    story = _story(tmp_path, Lives(8, 4), trips=TRIPS)
-    assert story.region_map is not None
-    adopted = {place.place: place.seconds[story.end] for place in story.places}
-    assert sum(hop.places for hop in story.region_map.hops) == 7  # all but the forger
-    (there,) = [hop for hop in story.region_map.hops if hop.origin != hop.region]
+    trace = _story(tmp_path, Lives(8, 4), trips=TRIPS)
+    assert trace.region_map is not None
+    adopted = {place.place: place.seconds[trace.end] for place in trace.places}
+    assert sum(hop.places for hop in trace.region_map.hops) == 7  # all but the forger
+    (there,) = [hop for hop in trace.region_map.hops if hop.origin != hop.region]
     # Block 4 is node-1's, so that all hosts of region-0 got it over the link between the regions.
     own = sorted((adopted[f"node-{host}"] or 0.0) - (adopted["node-1"] or 0.0) for host in (0, 2, 4, 6))
     assert (there.origin, there.region, there.round_trip_s) == ("region-1", "region-0", 0.08)
@@ -51,8 +51,8 @@ def test_where_there_is_no_map_the_document_says_why(tmp_path: Path) -> None:
     lives.fill()
     for row in lives.rows:
         row["region"] = "region-0"
-    one = sealed(Store(tmp_path), lives)
-    (note,) = [note for note in cm.block(one.run_id, 4, store=tmp_path).notes if "map" in note]
+    run = sealed(Store(tmp_path), lives)
+    (note,) = [note for note in cm.block(run.run_id, 4, store=tmp_path).notes if "map" in note]
     assert note == "No map of regions: all hosts with a known region are in region-0."
     unplaced = _story(tmp_path, Lives(4, 4), trails=[trail() | {"region": None}])
     assert "--topology" in unplaced.no_map
@@ -62,17 +62,17 @@ def test_where_there_is_no_map_the_document_says_why(tmp_path: Path) -> None:
 
 def test_a_block_stands_against_the_median_block_of_its_run(tmp_path: Path) -> None:
     lives = Lives(8, 5)
-    story = _story(tmp_path, lives)
+    trace = _story(tmp_path, lives)
     adopted: dict[str, list[int]] = {}
     for row in lives.rows:
         if row["on_chain"]:  # a rival that lost is no block to be held against
             adopted.setdefault(row["block"], []).append(row["adopted_ns"] - row["slot_start_ns"])
     usual = median(median(times) for times in adopted.values()) / 1e9
-    assert story.usual_s[story.end] == pytest.approx(usual)
-    (table,) = [block for block in trail_document(story).blocks() if isinstance(block, Table) and block.id == "usual"]
+    assert trace.usual_s[trace.end] == pytest.approx(usual)
+    (table,) = [block for block in trail_document(trace).blocks() if isinstance(block, Table) and block.id == "usual"]
     (own,) = [row.cells for row in table.rows if row.cells[0].text == "adopted"]
     here, there, difference = (float(cell.text.replace("\u2212", "-")) for cell in own[1:])
-    assert here == pytest.approx(1e3 * (story.median_s or 0.0), abs=0.06)
+    assert here == pytest.approx(1e3 * (trace.median_s or 0.0), abs=0.06)
     assert there == pytest.approx(1e3 * usual, abs=0.06)
     assert difference == pytest.approx(here - there, abs=0.11)
     few = sealed(Store(tmp_path / "few"), Lives(8, 2).fill())

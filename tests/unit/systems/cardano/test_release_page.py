@@ -21,7 +21,7 @@ from chainmark.systems.cardano.published.part import CardanoPart, cardano_part
 from chainmark.systems.cardano.published.results import PublishedFigure, PublishedLine
 
 from tests.support import Lab
-from tests.unit.systems.cardano import made_reports as made
+from tests.unit.systems.cardano import made_reports as reports
 from tests.unit.systems.cardano.clusters import ingest as ingest_logs
 from tests.unit.systems.cardano.clusters import make_cluster
 
@@ -32,9 +32,9 @@ SLOW = {"Fetch duration": "0.41"}
 
 def ingested(tmp_path: Path, columns: Sequence[dict[str, Any]], workload: str) -> Path:
     """A store with the runs of some columns under a workload."""
-    for one in columns:
-        one["facts"]["Cluster system start time"] = STARTS[workload]
-    report = made.written(tmp_path / f"{workload}-{len(columns)}.json", made.content(*columns, workload=workload))
+    for column in columns:
+        column["facts"]["Cluster system start time"] = STARTS[workload]
+    report = reports.written(tmp_path / f"{workload}-{len(columns)}.json", reports.content(*columns, workload=workload))
     cm.ingest("cardano", report, store=tmp_path / "store")
     return tmp_path / "store"
 
@@ -44,8 +44,8 @@ def page(document: cm.Document) -> ReleasePage:
     return document.result
 
 
-def sentences(found: ReleasePage, part: str) -> list[Sentence]:
-    return [sentence for chapter in found.text if chapter.part == part for sentence in chapter.sentences]
+def sentences(release_page: ReleasePage, part: str) -> list[Sentence]:
+    return [sentence for chapter in release_page.text if chapter.part == part for sentence in chapter.sentences]
 
 
 @pytest.fixture(scope="module")
@@ -53,16 +53,16 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Ten releases under two workloads; 10.6.2 is like them, 10.6.3 fetches slower under one, 10.7.0 has one more."""
     folder = tmp_path_factory.mktemp("releases")
     for workload in STARTS:
-        ingested(folder, made.series(DEVIATIONS), workload)
+        ingested(folder, reports.series(DEVIATIONS), workload)
         slow = SLOW if workload == "value-only" else {}
         last = [
-            made.column("10.6.2", "2026-02-12", "0d697f1", 1.001),
-            made.column("10.6.3", "2026-03-12", "1d697f1", 1.001, **slow),
-            made.column("10.7.0", "2026-04-12", "2d697f1"),
+            reports.column("10.6.2", "2026-02-12", "0d697f1", 1.001),
+            reports.column("10.6.3", "2026-03-12", "1d697f1", 1.001, **slow),
+            reports.column("10.7.0", "2026-04-12", "2d697f1"),
         ]
         ingested(folder, last, workload)
-    other = made.content(made.column("10.7.0", "2026-04-20", "2d697f1"), workload="Plutus SECP loop")
-    cm.ingest("cardano", made.written(folder / "secp.json", other), store=folder / "store")
+    other = reports.content(reports.column("10.7.0", "2026-04-20", "2d697f1"), workload="Plutus SECP loop")
+    cm.ingest("cardano", reports.written(folder / "secp.json", other), store=folder / "store")
     return folder / "store"
 
 
@@ -70,7 +70,7 @@ def test_a_release_has_one_verdict_over_its_workloads(store: Path) -> None:
     """The last lower version that was run under both is the baseline; slower under one workload is a fail."""
     passed, failed = (cm.release("cardano", version, store=store) for version in ("10.6.2", "10.6.3"))
     assert (passed.verdict, failed.verdict) == (Verdict.PASS, Verdict.FAIL)
-    assert [one.comparisons[0].labels for one in page(passed).against] == [("9.10.0", "10.6.2")]
+    assert [by_workload.comparisons[0].labels for by_workload in page(passed).against] == [("9.10.0", "10.6.2")]
     assert page(failed).against[0].comparisons[0].labels == ("10.6.2", "10.6.3")
     assert page(failed).against[0].labels == ["value-only", "plutus"], "in the order of the runs"
     assert page(failed).sentence.startswith("Fail under value-only; pass under plutus. Value-only: ")
@@ -87,33 +87,35 @@ def test_what_no_baseline_was_run_under_is_not_passed(store: Path) -> None:
 
 def test_every_observation_shows_the_interval_that_it_rests_on(store: Path) -> None:
     """A text without intervals is an opinion; and what a re-run does is not called a change."""
-    found = page(cm.release("cardano", "10.6.3", store=store))
-    for sentence in sentences(found, OBSERVATIONS):
+    release_page = page(cm.release("cardano", "10.6.3", store=store))
+    for sentence in sentences(release_page, OBSERVATIONS):
         assert sentence.evidence, sentence.text
         assert " … " in sentence.text
         assert "(" in sentence.text
-    fetch = next(one for one in sentences(found, OBSERVATIONS) if one.text.startswith("Fetch duration"))
+    fetch = next(
+        sentence for sentence in sentences(release_page, OBSERVATIONS) if sentence.text.startswith("Fetch duration")
+    )
     assert "under value-only it rises from 360.1 to 410.0 ms" in fetch.text
     assert "a cost beyond the margin of 5 %; under plutus it stays within re-run noise" in fetch.text
     slow, equal = fetch.evidence
     assert slow.low > 0.05
     assert equal.low < 0.0 < equal.high
-    end = next(chapter for chapter in found.text if chapter.title == "End-to-end propagation")
-    assert [one.text.partition(";")[0] for one in end.sentences] == [
+    end = next(chapter for chapter in release_page.text if chapter.title == "End-to-end propagation")
+    assert [sentence.text.partition(";")[0] for sentence in end.sentences] == [
         f"Under {workload}, all 4 metrics stay within re-run noise" for workload in ("value-only", "plutus")
     ]
-    for one in (item for sentence in end.sentences for item in sentence.evidence):
-        assert one.low <= 0.0 <= one.high
+    for evidence in (item for sentence in end.sentences for item in sentence.evidence):
+        assert evidence.low <= 0.0 <= evidence.high
 
 
 def test_the_conclusion_names_what_decides(store: Path) -> None:
-    found = page(cm.release("cardano", "10.6.3", store=store))
-    told = [one.text for one in sentences(found, CONCLUSION)]
-    assert told[0].startswith("10.6.3 against 10.6.2: fail under value-only; pass under plutus. Value-only: ")
-    assert "fetching a block takes 1" in told[0]
-    assert told[1].startswith("Worse than the margin allows: Fetch duration under value-only, +1")
+    release_page = page(cm.release("cardano", "10.6.3", store=store))
+    texts = [sentence.text for sentence in sentences(release_page, CONCLUSION)]
+    assert texts[0].startswith("10.6.3 against 10.6.2: fail under value-only; pass under plutus. Value-only: ")
+    assert "fetching a block takes 1" in texts[0]
+    assert texts[1].startswith("Worse than the margin allows: Fetch duration under value-only, +1")
     equal = page(cm.release("cardano", "10.6.2", store=store))
-    assert any("none of these is worse" in one.text for one in sentences(equal, CONCLUSION))
+    assert any("none of these is worse" in sentence.text for sentence in sentences(equal, CONCLUSION))
 
 
 def test_the_parts_stand_in_the_published_order(store: Path) -> None:
@@ -127,41 +129,45 @@ def test_the_parts_stand_in_the_published_order(store: Path) -> None:
         *("Manifest: value-only workload", "Manifest: plutus workload"),
         "Appendix B: data dictionary",
     ]
-    told = [chapter.title for chapter in page(document).text if chapter.part == OBSERVATIONS]
+    chapter_titles = [chapter.title for chapter in page(document).text if chapter.part == OBSERVATIONS]
     tables = [table.title for table in page(document).against[0].comparisons[0].catalogue.tables]
-    assert told == [title for title in tables if title in told]
-    assert len(told) == 5
+    assert chapter_titles == [title for title in tables if title in chapter_titles]
+    assert len(chapter_titles) == 5
     for medium in (document.html(), document.markdown(), document.text()):
         for text in ("Ada Lovelace · 2026-02-16", "The first release with a new mempool.", "Forging", "PRINTED"):
             assert text in medium
     assert document.pdf() == cm.release("cardano", "10.6.2", signature=signature, store=store).pdf()
     again = ReleasePage.model_validate_json(document.json)
-    assert [chapter.model_dump() for chapter in again.text] == [one.model_dump() for one in page(document).text]
+    assert [chapter.model_dump() for chapter in again.text] == [chapter.model_dump() for chapter in page(document).text]
 
 
 def test_several_baselines_are_one_page(store: Path) -> None:
     document = cm.release("cardano", "10.6.3", ["10.6.2", "9.10.0"], store=store)
-    found = page(document)
+    release_page = page(document)
     assert document.title == "Cardano 10.6.3 against 10.6.2 and 9.10.0"
     assert document.verdict is Verdict.FAIL
-    assert {f"{OBSERVATIONS} against 10.6.2", f"{OBSERVATIONS} against 9.10.0"} < {one.part for one in found.text}
-    first = found.published[0]
+    assert {f"{OBSERVATIONS} against 10.6.2", f"{OBSERVATIONS} against 9.10.0"} < {
+        chapter.part for chapter in release_page.text
+    }
+    first = release_page.published[0]
     assert isinstance(first, CardanoPart)
-    assert [one.label for one in first.report.columns] == ["10.6.2", "9.10.0", "10.6.3"]
+    assert [column.label for column in first.report.columns] == ["10.6.2", "9.10.0", "10.6.3"]
     assert len({block.id for block in document.blocks()}) == len(document.blocks())
 
 
 def test_rows_that_are_zero_everywhere_are_left_out(tmp_path: Path) -> None:
     zero = {"Height & slot battles": "0.0"}
     days = (("10.5.4", "2026-02-05", "b0a1259"), ("10.6.2", "2026-02-12", "0d697f1"))
-    columns = [made.column(*day, 1.0, **zero) for day in days]
+    columns = [reports.column(*day, 1.0, **zero) for day in days]
     document = cm.release("cardano", "10.6.2", store=ingested(tmp_path, columns, "value-only"))
     part = page(document).published[0]
     assert isinstance(part, CardanoPart)
     rows = [row.label for table in part.report.tables for row in table.rows]
     assert "Height & slot battles" not in rows
     assert "Chained to forged blocks" in rows
-    assert not any("Height & slot battles" in one.text for chapter in page(document).text for one in chapter.sentences)
+    assert not any(
+        "Height & slot battles" in sentence.text for chapter in page(document).text for sentence in chapter.sentences
+    )
 
 
 def test_the_day_of_the_analysis_is_not_that_of_the_last_log_line(tmp_path: Path) -> None:
@@ -231,15 +237,15 @@ def test_what_cannot_be_asked_of_imported_runs_is_said(store: Path, options: dic
 
 def test_what_is_added_to_a_page_is_kept_in_a_file(tmp_path: Path, lab: Lab) -> None:
     """A statement of several paragraphs is nothing to type at a prompt; what is typed goes before."""
-    made.written(tmp_path / "all.json", made.content(*made.series(DEVIATIONS)))
+    reports.written(tmp_path / "all.json", reports.content(*reports.series(DEVIATIONS)))
     lab.run("ingest", "cardano", str(tmp_path / "all.json"))
-    told = tmp_path / "page.toml"
-    told.write_text('author = "Ada Lovelace"\nstatement = """\nTwo\nlines.\n"""\ndate = 2026-03-20\n', encoding="utf-8")
-    asked = ("qa", "cardano", "--candidate", "9.10.0", "--page", str(told))
-    done = lab.run(*asked, "--author", "Grace Hopper")
+    path = tmp_path / "page.toml"
+    path.write_text('author = "Ada Lovelace"\nstatement = """\nTwo\nlines.\n"""\ndate = 2026-03-20\n', encoding="utf-8")
+    arguments = ("qa", "cardano", "--candidate", "9.10.0", "--page", str(path))
+    done = lab.run(*arguments, "--author", "Grace Hopper")
     assert "Grace Hopper · 2026-03-20" in done.stdout
     assert "Two lines." in " ".join(done.stdout.split())
-    assert cm.Signature.read(told) == cm.Signature("Ada Lovelace", "Two\nlines.", "2026-03-20")
+    assert cm.Signature.read(path) == cm.Signature("Ada Lovelace", "Two\nlines.", "2026-03-20")
 
 
 @pytest.mark.parametrize("text", ["autor = 'Ada'", "author = 3", "author = 'Ada"])
@@ -259,9 +265,9 @@ def test_a_page_is_not_for_nodes_that_chainmark_runs() -> None:
 
 def test_three_commands_make_a_page(tmp_path: Path, lab: Lab) -> None:
     """A folder of reports in, a page out."""
-    columns = [*made.series(DEVIATIONS), made.column("10.6.3", "2026-03-12", "1d697f1", 1.001, **SLOW)]
+    columns = [*reports.series(DEVIATIONS), reports.column("10.6.3", "2026-03-12", "1d697f1", 1.001, **SLOW)]
     (tmp_path / "reports").mkdir()
-    made.written(tmp_path / "reports" / "all.json", made.content(*columns))
+    reports.written(tmp_path / "reports" / "all.json", reports.content(*columns))
     lab.run("ingest", "cardano", str(tmp_path / "reports"))
     out = tmp_path / "page"
     done = lab.run(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chainmark.systems.cardano import facts as told
+from chainmark.systems.cardano import facts
 from chainmark.systems.cardano.accounting import BlockCounts, HostSummary, LineCounts, MessageCounts, Timeline
 from chainmark.systems.cardano.analyse import AnalysisResult
 from chainmark.systems.cardano.decoding import Excluded
@@ -43,14 +43,14 @@ def host(
     first_s: float, last_s: float, lines: int, *, unused: Mapping[str, int] | None = None, **more: Any
 ) -> HostSummary:
     """A host of which ``lines`` lines are messages, but for five; each of another class."""
-    books: dict[str, Any] = {
+    counts: dict[str, Any] = {
         "raw_lines": lines, "objects": lines - 5, "decoded": 40, "ignored": lines - 48, "skipped": 3, "malformed": 1,
         "not_objects": 4, "first_ns": slot_ns(0) + round(first_s * NS), "last_ns": slot_ns(0) + round(last_s * NS),
         "decoded_by_message": {"B": 20, "A": 14, SWITCHED: 4, SNAPSHOT: 2}, "ignored_by_message": {"other": 900},
     }  # fmt: skip
     timeline: dict[str, Any] = {"records": 100, "gaps": 10}
     fields: dict[str, Any] = {
-        "line_counts": LineCounts.model_construct(**books | more),
+        "line_counts": LineCounts.model_construct(**counts | more),
         "usage": MessageCounts(used=40 - sum((unused or {}).values()), unused=dict(unused or {})),
         "block_counts": BlockCounts(
             entries=9, forged=1, errors=1, switched_adoptions=4, switched_unknown=0, errors_by={"b": 2, "a": 1}
@@ -89,7 +89,7 @@ def subjects(**changed: Any) -> Subjects:
 
 
 def rows(known: Subjects) -> dict[str, str]:
-    return {fact.label: fact.value for fact in told.facts(known)}
+    return {fact.label: fact.value for fact in facts.facts(known)}
 
 
 def test_the_rows_are_those_of_the_published_reports_by_hand() -> None:
@@ -145,15 +145,15 @@ def test_the_rows_are_those_of_the_published_reports_by_hand() -> None:
 
 def test_what_nobody_described_is_unknown_or_told_by_the_node() -> None:
     known = subjects(meta=Meta())
-    found = rows(known)
-    assert (found["Identifier"], found["cardano-node version"], found["cardano-node git"]) == (
+    rows_shown = rows(known)
+    assert (rows_shown["Identifier"], rows_shown["cardano-node version"], rows_shown["cardano-node git"]) == (
         "10.6.1",
         "10.6.1",
         "abcdef0",
     )
     unknown = {"Run batch", "Era", "Delegation map size", "Stuffed UTxO size", "DRep count", "TPS", "Transaction count"}
-    assert {label for label in unknown if found[label] != "unknown"} == set()
-    assert found["Plutus script"] == "—"
+    assert {label for label in unknown if rows_shown[label] != "unknown"} == set()
+    assert rows_shown["Plutus script"] == "—"
     assert rows(replace(known, node=MeasuredNode("10.6.1", None, None)))["cardano-node git"] == "unknown"
     assert rows(replace(known, node=MeasuredNode("10.6.1", None, None)))["GHC version"] == "unknown"
 
@@ -175,21 +175,21 @@ def test_long_texts_are_cut_as_in_the_published_reports() -> None:
         name: host(0.0, 1000.0, lines, decoded=lines - 20)
         for name, lines in (("a", 5_000_000), ("b", 5_000_000), ("c", 5_000_001))
     }
-    found = rows(subjects(meta=described, node=MeasuredNode(long, None, long), summaries=three))
+    rows_shown = rows(subjects(meta=described, node=MeasuredNode(long, None, long), summaries=three))
     texts = ("Identifier", "Run batch", "GHC version", "Era", "Plutus script")
-    assert [len(found[label]) for label in texts] == [32] * 5
-    assert found["cardano-node version"] == "x" * 12
-    assert found["TPS"] == "1.23456"
-    assert found["Log objects emitted per host"] == "4999995.3333"
-    assert found["Log objects analysed per host"] == "4999980.3333"
+    assert [len(rows_shown[label]) for label in texts] == [32] * 5
+    assert rows_shown["cardano-node version"] == "x" * 12
+    assert rows_shown["TPS"] == "1.23456"
+    assert rows_shown["Log objects emitted per host"] == "4999995.3333"
+    assert rows_shown["Log objects analysed per host"] == "4999980.3333"
 
 
 def test_long_runs_are_cut_as_in_the_published_reports() -> None:
     """Of a duration seven characters are shown, of a spread nine."""
     two = {"a": host(0.0, 100_000.125, 5000), "b": host(1.123456789, 100_001.25, 5000)}
-    found = rows(subjects(summaries=two))
-    assert found["Host run time, s"] == "100000."
-    assert (found["Node start spread, s"], found["Node stop spread, s"]) == ("1.1234567", "1.125")
+    rows_shown = rows(subjects(summaries=two))
+    assert rows_shown["Host run time, s"] == "100000."
+    assert (rows_shown["Node start spread, s"], rows_shown["Node stop spread, s"]) == ("1.1234567", "1.125")
     two["b"] = host(1.0, 100_001.123456789, 5000)
     assert rows(subjects(summaries=two))["Node stop spread, s"] == ".99845678"
 
@@ -215,21 +215,21 @@ def test_messages_that_the_published_analysis_does_not_know_are_not_counted_by_i
 
 def test_logs_too_short_for_a_rate_have_none() -> None:
     short = {"a": host(0.0, 0.999, 50), "b": host(0.0, 0.2, 50, first_ns=None, last_ns=None)}
-    found = rows(subjects(summaries=short))
-    assert found["Host log line rate, Hz"] == "unknown"
-    assert (found["Run time, s"], found["Run time efficiency"]) == ("1", "750.")
+    rows_shown = rows(subjects(summaries=short))
+    assert rows_shown["Host log line rate, Hz"] == "unknown"
+    assert (rows_shown["Run time, s"], rows_shown["Run time efficiency"]) == ("1", "750.")
     one_s = {**short, "c": host(0.0, 1.0, 50)}
     assert rows(subjects(summaries=one_s))["Host log line rate, Hz"] == "50.0"
     instant = {"a": host(0.0, 0.1, 50)}
     assert rows(subjects(summaries=instant))["Run time efficiency"] == "unknown"
     nothing = replace(subjects().analysis, analysed_duration_s=None, slots_analysed=None)
-    found = rows(subjects(analysis=nothing))
+    rows_shown = rows(subjects(analysis=nothing))
     labels = ("Analysed run duration, s", "Run time efficiency", "Slots analysed")
-    assert [found[label] for label in labels] == ["unknown"] * 3
+    assert [rows_shown[label] for label in labels] == ["unknown"] * 3
 
 
 def test_what_two_runs_must_share_is_told_as_far_as_it_is_known() -> None:
-    assert told.workload(subjects()) == {
+    assert facts.workload(subjects()) == {
         "workload.name": "plutus",
         "workload.tps": 12.0,
         "workload.tx_inputs": 2,
@@ -248,35 +248,35 @@ def test_what_two_runs_must_share_is_told_as_far_as_it_is_known() -> None:
         "analysis.rules": "right",
         "analysis.count_switches": True,
     }
-    bare = told.workload(subjects(meta=Meta(), rules=Rules(published=True)))
+    bare = facts.workload(subjects(meta=Meta(), rules=Rules(published=True)))
     assert {key.partition(".")[0] for key in bare} == {"network", "chain", "analysis"}
     assert (bare["analysis.rules"], bare["analysis.count_switches"]) == ("published", False)
 
 
 def test_a_profile_holds_what_was_run_and_how_it_was_analysed() -> None:
     slow = replace(GENESIS, slot_length_s=0.5)
-    assert told.profile(subjects(genesis=slow), "x")["chain"] == {
+    assert facts.profile(subjects(genesis=slow), "x")["chain"] == {
         "slot_length_s": 0.5, "active_slots_coefficient": 0.2, "epoch_slots": 100, "security_parameter": 2,
         "max_block_body_bytes": 90112,
     }  # fmt: skip
-    found = told.profile(subjects(), "of-logs")
-    assert (found["system"], found["name"]) == ("cardano", "of-logs")
-    assert found["chain"] == {
+    profile = facts.profile(subjects(), "of-logs")
+    assert (profile["system"], profile["name"]) == ("cardano", "of-logs")
+    assert profile["chain"] == {
         "slot_length_s": 1.0, "active_slots_coefficient": 0.2, "epoch_slots": 100, "security_parameter": 2,
         "max_block_body_bytes": 90112,
     }  # fmt: skip
-    assert found["workload"] == {
+    assert profile["workload"] == {
         "name": "plutus", "tps": 12.0, "tx_inputs": 2, "tx_outputs": 3, "tx_payload_bytes": 100,
         "plutus_script": "Loop2024",
     }  # fmt: skip
-    assert found["analysis"] == {
+    assert profile["analysis"] == {
         "filters": ["SlotGEq 5", "BlockFullnessGEq 0.5"], "rules": "right", "count_switches": True
     }  # fmt: skip
 
 
 def test_builds_differ_by_their_packages_and_sides_by_era_and_compiler() -> None:
     known = subjects()
-    assert told.configuration(known).effective == {
+    assert facts.configuration(known).effective == {
         "packages": {
             "cardano-node": "10.6.2 (0123456)",
             "ouroboros-consensus": "unknown (fedcba9)",
@@ -284,16 +284,16 @@ def test_builds_differ_by_their_packages_and_sides_by_era_and_compiler() -> None
             "plutus-core": "1.53.0.0.0.1.2",
         }
     }
-    assert told.conditions(known) == {"era": "conway", "compiler": "ghc-9.6"}
+    assert facts.conditions(known) == {"era": "conway", "compiler": "ghc-9.6"}
     nobody = subjects(meta=Meta(), node=MeasuredNode("unknown", None, None))
-    assert told.configuration(nobody).effective == {}
-    assert told.conditions(nobody) == {}
+    assert facts.configuration(nobody).effective == {}
+    assert facts.conditions(nobody) == {}
 
 
 def test_every_line_message_and_block_is_in_one_class_of_the_books() -> None:
     own = replace(subjects().analysis, received={"adopted": 5})
-    assert told.counts(subjects(analysis=own))["blocks that the host knew"] == {"adopted": 5}
-    assert told.counts(subjects()) == {
+    assert facts.counts(subjects(analysis=own))["blocks that the host knew"] == {"adopted": 5}
+    assert facts.counts(subjects()) == {
         "lines": {"decoded": 80, "ignored": 11904, "skipped": 6, "malformed": 2, "not objects": 8},
         "messages": {"used": 75, "not used: repetition": 2, "not used: z late": 3},
         "decoded messages": {"A": 28, "B": 40, SWITCHED: 8, SNAPSHOT: 4},
@@ -315,32 +315,34 @@ def test_every_line_message_and_block_is_in_one_class_of_the_books() -> None:
 
 def test_the_books_are_in_an_order_of_their_own() -> None:
     """So two imports of the same logs give the same bytes."""
-    found = told.counts(subjects())
-    assert list(found["messages"]) == ["used", "not used: repetition", "not used: z late"]
-    assert list(found["decoded messages"]) == ["A", "B", SWITCHED, SNAPSHOT]
-    assert list(found["ignored messages"]) == ["Y", "X", "other"], "the most frequent first, and what has no name last"
-    assert list(found["blocks rejected, by condition"]) == ["age", "size"]
-    assert list(found["blocks with impossible event times"]) == ["a", "b"]
-    assert list(found["messages of a"]) == ["used", "not used: repetition", "not used: z late"]
+    counts = facts.counts(subjects())
+    assert list(counts["messages"]) == ["used", "not used: repetition", "not used: z late"]
+    assert list(counts["decoded messages"]) == ["A", "B", SWITCHED, SNAPSHOT]
+    assert list(counts["ignored messages"]) == ["Y", "X", "other"], "the most frequent first, and what has no name last"
+    assert list(counts["blocks rejected, by condition"]) == ["age", "size"]
+    assert list(counts["blocks with impossible event times"]) == ["a", "b"]
+    assert list(counts["messages of a"]) == ["used", "not used: repetition", "not used: z late"]
 
 
 def test_of_ignored_messages_forty_kinds_are_named_and_none_is_lost() -> None:
     same = {"a": host(0.0, 9.0, 5000, ignored_by_message={"Y": 3, "X": 3, "Z": 3})}
-    assert list(told.counts(subjects(summaries=same))["ignored messages"]) == ["X", "Y", "Z"]
+    assert list(facts.counts(subjects(summaries=same))["ignored messages"]) == ["X", "Y", "Z"]
     kinds = {f"K{number:02}": 1000 - number for number in range(42)}
-    found = told.counts(subjects(summaries={"a": host(0.0, 9.0, 5000, ignored_by_message=kinds)}))["ignored messages"]
-    assert list(found) == [*list(kinds)[:40], "all others"]
-    assert found["all others"] == 1000 - 40 + 1000 - 41
+    kinds_counted = facts.counts(subjects(summaries={"a": host(0.0, 9.0, 5000, ignored_by_message=kinds)}))[
+        "ignored messages"
+    ]
+    assert list(kinds_counted) == [*list(kinds)[:40], "all others"]
+    assert kinds_counted["all others"] == 1000 - 40 + 1000 - 41
 
 
 def test_switches_are_not_counted_where_the_rules_say_so_and_are_in_the_books_all_the_same() -> None:
     for rules in (Rules(published=True), Rules(count_switches=False)):
-        found = told.counts(subjects(rules=rules))
-        assert found["adoptions by a switch to a fork"] == {"counted": 0, "not counted": 8}
+        counts = facts.counts(subjects(rules=rules))
+        assert counts["adoptions by a switch to a fork"] == {"counted": 0, "not counted": 8}
 
 
 def test_hosts_that_nobody_left_out_are_in_no_class() -> None:
     whole = SimpleNamespace(files=["f"], repeated=[], unread=[], excluded=[])
-    found = told.counts(subjects(cluster=whole))
-    assert found["files that look like logs"] == {"read": 1, "copies": 0, "not read": 0}
-    assert found["hosts"] == {"read": 2, "left out": 0}
+    counts = facts.counts(subjects(cluster=whole))
+    assert counts["files that look like logs"] == {"read": 1, "copies": 0, "not read": 0}
+    assert counts["hosts"] == {"read": 2, "left out": 0}

@@ -26,11 +26,11 @@ RIGHT, PUBLISHED = Rules(), Rules(published=True)
 
 
 def _survey(folder: Path, hosts: dict[str, list[Row]], filters: Sequence[str] = ()) -> list[HostSlots]:
-    found = []
+    slots_of_hosts = []
     for name, rows in sorted(hosts.items()):
         slots_frame(rows).write_parquet(folder / f"{name}.parquet")
-        found.append(survey(name, folder / f"{name}.parquet", parse_conditions(filters, [], len(hosts))))
-    return found
+        slots_of_hosts.append(survey(name, folder / f"{name}.parquet", parse_conditions(filters, [], len(hosts))))
+    return slots_of_hosts
 
 
 def _samples(
@@ -38,10 +38,10 @@ def _samples(
 ) -> pl.DataFrame:
     path = folder / "made.parquet"
     conditions = parse_conditions(filters, [], len(hosts))
-    found = _survey(folder, hosts, filters)
-    rows = write_slot_samples(found, conditions, GENESIS, rules, path=path, progress=Silent())
+    slots_of_hosts = _survey(folder, hosts, filters)
+    rows = write_slot_samples(slots_of_hosts, conditions, GENESIS, rules, path=path, progress=Silent())
     frame = pl.read_parquet(path)
-    assert frame.height == rows == sum(host.selected for host in found)
+    assert frame.height == rows == sum(host.selected for host in slots_of_hosts)
     return frame
 
 
@@ -93,8 +93,8 @@ def test_nothing_kept_is_an_empty_file(tmp_path: Path) -> None:
 
 
 def _column(folder: Path, rows: list[Row], metric: str, rules: Rules = RIGHT, filters: Sequence[str] = ()) -> list[Any]:
-    found: list[Any] = _samples(folder, {"a": rows}, filters, rules)[metric].to_list()
-    return found
+    values: list[Any] = _samples(folder, {"a": rows}, filters, rules)[metric].to_list()
+    return values
 
 
 def test_a_slot_without_a_line_has_no_density_and_0_by_the_published_rules(tmp_path: Path) -> None:
@@ -114,8 +114,8 @@ def test_the_mempool_is_known_from_the_first_line_on_though_that_slot_was_filter
     rows = [
         slot_row(slot, mempool_told=slot == 95, mempool_transactions=4 if slot >= 95 else 0) for slot in range(90, 103)
     ]
-    found = _column(tmp_path, rows, "mempool_transactions")
-    assert found == [None] * 5 + [4.0] * 8
+    values = _column(tmp_path, rows, "mempool_transactions")
+    assert values == [None] * 5 + [4.0] * 8
     assert _column(tmp_path, rows, "mempool_transactions", filters=["EpochGEq=1"]) == [4.0] * 3
     assert _column(tmp_path, rows, "mempool_transactions", PUBLISHED)[:6] == [0.0] * 5 + [4.0]
 
@@ -148,11 +148,11 @@ def test_a_host_that_never_tells_has_no_sample_by_either_rules(tmp_path: Path) -
 
 def _spans(usage: Sequence[float | None], first: int = 10, **changed: Any) -> list[tuple[int, int, int | None]]:
     rows = [slot_row(first + n, cpu_percent=value, sampled=value is not None) for n, value in enumerate(usage)]
-    kept = slots_frame([row | changed for row in rows])
-    found: list[tuple[int, int, int | None]] = (
-        measured_spans(kept, GENESIS.epoch_slots).select("slot", "cpu_span_slots", "cpu_span_epoch_slots").rows()
+    frame = slots_frame([row | changed for row in rows])
+    spans: list[tuple[int, int, int | None]] = (
+        measured_spans(frame, GENESIS.epoch_slots).select("slot", "cpu_span_slots", "cpu_span_epoch_slots").rows()
     )
-    return found
+    return spans
 
 
 def test_a_busy_slot_is_a_span_of_one() -> None:
@@ -167,8 +167,8 @@ def test_a_missing_slot_and_a_new_process_end_a_span() -> None:
     rows = [slot_row(slot, cpu_percent=90.0) for slot in (10, 11, 14, 15)]
     rows.append(slot_row(16, cpu_percent=None, sampled=True))
     rows.append(slot_row(17, cpu_percent=90.0))
-    found = measured_spans(slots_frame(rows), GENESIS.epoch_slots)
-    assert found.select("slot", "cpu_span_slots").rows() == [(10, 2), (14, 2), (17, 1)]
+    frame = measured_spans(slots_frame(rows), GENESIS.epoch_slots)
+    assert frame.select("slot", "cpu_span_slots").rows() == [(10, 2), (14, 2), (17, 1)]
 
 
 @pytest.mark.parametrize(
@@ -188,9 +188,9 @@ def test_spans_are_those_of_plain_loops(seed: int, filters: list[str]) -> None:
     columns = ("slot", "cpu_span_slots", "cpu_span_epoch_slots")
     assert measured_spans(frame, 100).select(columns).rows() == naive_analysis.measured_spans(rows, 100)
     expected = naive_analysis.published_spans(rows)
-    found = published_spans(frame).select(columns).rows()
+    spans = published_spans(frame).select(columns).rows()
     silent: list[Any] = [(row["slot"], None, None) for row in rows[:1]]
-    assert found == (expected or silent)
+    assert spans == (expected or silent)
 
 
 def test_spans_of_hosts_stand_in_order_of_time(tmp_path: Path) -> None:
@@ -198,8 +198,8 @@ def test_spans_of_hosts_stand_in_order_of_time(tmp_path: Path) -> None:
         name: [slot_row(slot, cpu_percent=90.0) for slot in span] for name, span in (("b", (5, 6, 9)), ("a", (5, 7)))
     }
     genesis = replace(GENESIS, slot_length_s=0.5)
-    found = span_samples(_survey(tmp_path, hosts), [], genesis, RIGHT)
-    assert found.select("host", "slot", "time_s", "cpu_span_slots").rows() == [
+    frame = span_samples(_survey(tmp_path, hosts), [], genesis, RIGHT)
+    assert frame.select("host", "slot", "time_s", "cpu_span_slots").rows() == [
         ("a", 5, 2.5, 1.0),
         ("b", 5, 2.5, 2.0),
         ("a", 7, 3.5, 1.0),

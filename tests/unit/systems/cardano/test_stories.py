@@ -36,38 +36,38 @@ def follower(run: SealedRun) -> Follower:
 
 def test_every_figure_of_a_story_is_the_events(run: SealedRun, follower: Follower) -> None:
     """A story that is off by one row, file or unit sends an engineer to the wrong line."""
-    story = follower.trace(key_of("b2"))
+    trace = follower.trace(key_of("b2"))
     rows = {row["host"]: row for row in run.events("lives").filter(pl.col("block") == key_of("b2")).to_dicts()}
-    assert [place.place for place in story.places] == sorted(rows, key=lambda host: rows[host]["adopted_ns"])
-    assert story.base_ns == START_NS + 2 * SLOT_NS
-    for place in story.places:
+    assert [place.place for place in trace.places] == sorted(rows, key=lambda host: rows[host]["adopted_ns"])
+    assert trace.base_ns == START_NS + 2 * SLOT_NS
+    for place in trace.places:
         row = rows[place.place]
         for index, stage in enumerate(STAGES):
             if row[f"{stage}_ns"] is None:
                 assert (place.seconds[index], place.files[index], place.lines[index]) == (None, None, None)
             else:
-                assert place.seconds[index] == pytest.approx((row[f"{stage}_ns"] - story.base_ns) / 1e9, abs=1e-12)
-                assert story.files[place.files[index] or 0] == row[f"{stage}_file"]
+                assert place.seconds[index] == pytest.approx((row[f"{stage}_ns"] - trace.base_ns) / 1e9, abs=1e-12)
+                assert trace.files[place.files[index] or 0] == row[f"{stage}_file"]
                 assert place.lines[index] == row[f"{stage}_line"]
-        told = [second for second in place.seconds if second is not None]
+        seconds = [second for second in place.seconds if second is not None]
         assert [step for step in place.steps if step is not None] == pytest.approx(
-            [after - before for before, after in pairwise(told)], abs=1e-9
+            [after - before for before, after in pairwise(seconds)], abs=1e-9
         )
 
 
 def test_what_all_places_agree_on_is_said_once(run: SealedRun, follower: Follower) -> None:
-    story = follower.trace(key_of("b2"))
-    facts = {fact.label: fact.value for fact in story.facts}
+    block_trace = follower.trace(key_of("b2"))
+    facts = {fact.label: fact.value for fact in block_trace.facts}
     assert facts == {"forger": "node-2", "slot": "40", "on chain": "yes"}
     # An error of one host must not be told as if it were the block's.
-    assert story.place_facts == ["error", "region"]
-    assert {place.place: place.facts for place in story.places}["node-4"] == ["odd", "region-0"]
+    assert block_trace.place_facts == ["error", "region"]
+    assert {place.place: place.facts for place in block_trace.places}["node-4"] == ["odd", "region-0"]
     # What only the forger tells of its block is the block's all the same.
     events = run.events("lives").with_columns(pl.when(pl.col("role") == "forger").then(7).alias("size"))
     sized = trails_of(run.catalogue)[0].model_copy(update={"facts": {"size": "size", "error": "error"}})
-    told = Follower(events.lazy(), sized, run.manifest).trace(key_of("b1"))
-    assert [(fact.label, fact.value) for fact in told.facts] == [("forger", "node-1"), ("size", "7")]
-    assert (story.number, story.name, story.stages[story.end]) == (2, "block 2", "adopted")
+    trace = Follower(events.lazy(), sized, run.manifest).trace(key_of("b1"))
+    assert [(fact.label, fact.value) for fact in trace.facts] == [("forger", "node-1"), ("size", "7")]
+    assert (block_trace.number, block_trace.name, block_trace.stages[block_trace.end]) == (2, "block 2", "adopted")
 
 
 def test_a_step_is_counted_from_what_had_come_by_then() -> None:
@@ -77,11 +77,11 @@ def test_a_step_is_counted_from_what_had_come_by_then() -> None:
 
 
 def test_the_slowest_step_is_the_slow_hosts(follower: Follower) -> None:
-    story = follower.trace(key_of("b2"))
-    slowest = story.slowest[STAGES.index("fetched")]
+    trace = follower.trace(key_of("b2"))
+    slowest = trace.slowest[STAGES.index("fetched")]
     assert slowest is not None
-    assert story.places[slowest].place == SLOW
-    assert story.slowest[STAGES.index("forged")] is None  # nobody has a step to its first stage
+    assert trace.places[slowest].place == SLOW
+    assert trace.slowest[STAGES.index("forged")] is None  # nobody has a step to its first stage
 
 
 def test_what_is_missing_is_said(follower: Follower) -> None:
@@ -138,16 +138,16 @@ def test_an_ambiguous_prefix_is_a_sentence(follower: Follower) -> None:
 
 def test_files_that_are_numbered_are_named_by_the_runs_sources(tmp_path: Path) -> None:
     run = sealed(Store(tmp_path), Lives(12, 2).fill(), numbered_files=True)
-    story = Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest).trace(key_of("b1"))
-    for place in story.places:
-        assert {story.files[index] for index in place.files if index is not None} == {f"{place.place}/log.json"}
+    trace = Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest).trace(key_of("b1"))
+    for place in trace.places:
+        assert {trace.files[index] for index in place.files if index is not None} == {f"{place.place}/log.json"}
 
 
 def test_events_without_a_base_are_counted_from_the_first(run: SealedRun) -> None:
     events = run.scan_events("lives").drop("slot_start_ns", "role", "on_chain", "adopted_line")
-    story = Follower(events, trails_of(run.catalogue)[0], run.manifest).trace(key_of("b1"))
-    assert story.base_label == "first event"
-    assert min(second for place in story.places for second in place.seconds if second is not None) == 0.0
+    trace = Follower(events, trails_of(run.catalogue)[0], run.manifest).trace(key_of("b1"))
+    assert trace.base_label == "first event"
+    assert min(second for place in trace.places for second in place.seconds if second is not None) == 0.0
     with pytest.raises(InvalidRunError, match="have no column `host`"):
         Follower(run.scan_events("lives").drop("host"), trails_of(run.catalogue)[0], run.manifest)
 
@@ -162,15 +162,15 @@ def test_the_order_of_the_events_does_not_matter(run: SealedRun, seed: int) -> N
     events = run.events("lives")
     rows = np.random.default_rng(seed).permutation(events.height)
     mixed = Follower(events[rows].lazy(), trails_of(run.catalogue)[0], run.manifest)
-    told = Follower(events.lazy(), trails_of(run.catalogue)[0], run.manifest)
+    sorted_follower = Follower(events.lazy(), trails_of(run.catalogue)[0], run.manifest)
     for name in ("b3", "b4"):
-        assert mixed.trace(key_of(name)) == told.trace(key_of(name))
+        assert mixed.trace(key_of(name)) == sorted_follower.trace(key_of(name))
 
 
 def test_a_story_reads_back_and_says_how_to_see_it_again(run: SealedRun) -> None:
-    story = Follower(run.scan_events("lives"), Trail.model_validate(trail("parcel")), run.manifest).trace(key_of("b1"))
-    assert Trace.model_validate_json(story.model_dump_json()) == story
-    assert story.command == f"chainmark trail {run.run_id} parcel {key_of('b1')[:16]}"
+    trace = Follower(run.scan_events("lives"), Trail.model_validate(trail("parcel")), run.manifest).trace(key_of("b1"))
+    assert Trace.model_validate_json(trace.model_dump_json()) == trace
+    assert trace.command == f"chainmark trail {run.run_id} parcel {key_of('b1')[:16]}"
 
 
 def test_the_command_is_safe_to_paste() -> None:

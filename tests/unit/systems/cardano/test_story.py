@@ -35,15 +35,15 @@ def follower(tmp_path_factory: pytest.TempPathFactory) -> Follower:
 
 
 @pytest.fixture
-def story(follower: Follower) -> Trace:
+def trace(follower: Follower) -> Trace:
     """A block with everything odd in it."""
     return follower.trace(key_of("b4"))
 
 
-def terminal(story: Trace, width: int = 120) -> str:
+def terminal(trace: Trace, width: int = 120) -> str:
     """What a terminal of that width shows."""
     file = io.StringIO()
-    trail_document(story).print(Console(file=file, width=width))
+    trail_document(trace).print(Console(file=file, width=width))
     return file.getvalue()
 
 
@@ -57,67 +57,67 @@ def squeezed(text: str) -> str:
     "render",
     [
         terminal,
-        lambda made: trail_document(made).markdown(),
-        lambda made: trail_document(made).html(),
+        lambda trace: trail_document(trace).markdown(),
+        lambda trace: trail_document(trace).html(),
     ],
 )
-def test_every_rendering_has_every_figure(story: Trace, render: Callable[[Trace], str]) -> None:
-    text = squeezed(render(story))
-    for block in trail_document(story).blocks():
+def test_every_rendering_has_every_figure(trace: Trace, render: Callable[[Trace], str]) -> None:
+    text = squeezed(render(trace))
+    for block in trail_document(trace).blocks():
         if isinstance(block, Table):
             for row in block.rows:
                 assert all(cell.text in text for cell in row.cells)
     assert "“fetched” was not logged by node-2." in text
-    assert story.command in text
-    assert render(story) == render(Trace.model_validate_json(story.model_dump_json()))
+    assert trace.command in text
+    assert render(trace) == render(Trace.model_validate_json(trace.model_dump_json()))
 
 
-def test_the_pdf_is_the_same_twice(story: Trace) -> None:
-    assert trail_document(story).pdf() == trail_document(story).pdf()
+def test_the_pdf_is_the_same_twice(trace: Trace) -> None:
+    assert trail_document(trace).pdf() == trail_document(trace).pdf()
 
 
-def test_the_chart_shows_every_time_and_no_other(story: Trace) -> None:
-    figure = timeline_chart(story)
-    told = sum(second is not None for place in story.places for second in place.seconds)
+def test_the_chart_shows_every_time_and_no_other(trace: Trace) -> None:
+    figure = timeline_chart(trace)
+    number_of_times = sum(second is not None for place in trace.places for second in place.seconds)
     for drawn in (figure, *paper_charts(figure)):
-        assert len(drawn.column("time", MARKS_DATA)) == told
-        assert len(drawn.column("first", SPANS_DATA)) == len(story.places)
+        assert len(drawn.column("time", MARKS_DATA)) == number_of_times
+        assert len(drawn.column("first", SPANS_DATA)) == len(trace.places)
     last = max(figure.column("time", MARKS_DATA))
-    assert last == pytest.approx(1000.0 * max(p.seconds[story.end] or 0.0 for p in story.places))  # in ms
-    assert figure.y.names[-1] == story.places[-1].place
+    assert last == pytest.approx(1000.0 * max(p.seconds[trace.end] or 0.0 for p in trace.places))  # in ms
+    assert figure.y.names[-1] == trace.places[-1].place
     # A letter for every shape, so that screen and terminal say the same.
     assert len(MARKS) == len(SHAPES)
-    assert sum(len(strip.marks) for strip in strips_of(figure)) == told
+    assert sum(len(strip.marks) for strip in strips_of(figure)) == number_of_times
 
 
-def test_many_places_go_on_on_the_next_page(follower: Follower, story: Trace) -> None:
-    many = story.model_copy(update={"places": [
-        place.model_copy(update={"place": f"{place.place}-{copy}"}) for copy in range(3) for place in story.places
+def test_many_places_go_on_on_the_next_page(follower: Follower, trace: Trace) -> None:
+    many = trace.model_copy(update={"places": [
+        place.model_copy(update={"place": f"{place.place}-{copy}"}) for copy in range(3) for place in trace.places
     ]})  # fmt: skip
     pages = paper_charts(timeline_chart(many))
     assert len(pages) == 3
     shown = [name for page in pages for name in page.y.names]
-    assert len(shown) == len(set(shown)) == 3 * len(story.places)
+    assert len(shown) == len(set(shown)) == 3 * len(trace.places)
 
 
-def test_only_the_slow_step_is_marked_as_the_longest(story: Trace) -> None:
-    table = next(block for block in trail_document(story).blocks() if isinstance(block, Table) and block.id == "places")
+def test_only_the_slow_step_is_marked_as_the_longest(trace: Trace) -> None:
+    table = next(block for block in trail_document(trace).blocks() if isinstance(block, Table) and block.id == "places")
     marked = [(row.cells[0].text, column.heading) for row in table.rows
               for column, cell in zip(table.columns, row.cells, strict=True) if cell.tail.endswith("max")]  # fmt: skip
     assert marked == [("node-3", "fetched")]
 
 
 @pytest.mark.parametrize("width", [70, 80, 120, 200])
-def test_no_line_of_the_terminal_is_too_wide(story: Trace, width: int) -> None:
-    story.log_lines = [LogLine(place="node-1", stage=0, file="node-1/log.json", line=7, text="x" * 1000)]
-    text = terminal(story, width)
+def test_no_line_of_the_terminal_is_too_wide(trace: Trace, width: int) -> None:
+    trace.log_lines = [LogLine(place="node-1", stage=0, file="node-1/log.json", line=7, text="x" * 1000)]
+    text = terminal(trace, width)
     assert all(len(line) <= width for line in text.splitlines())
     assert re.sub(r"\s", "", text).count("x" * 1000) == 1  # folded, not cut
 
 
-def test_what_a_log_says_stays_text(story: Trace, tmp_path: Path) -> None:
-    story.log_lines = [LogLine(place="<b>", stage=0, file="f", line=7, text=HOSTILE, problem=HOSTILE)]
-    hostile = story.model_copy(update={"key": HOSTILE, "subject": HOSTILE, "stages": [HOSTILE, *story.stages[1:]]})
+def test_what_a_log_says_stays_text(trace: Trace, tmp_path: Path) -> None:
+    trace.log_lines = [LogLine(place="<b>", stage=0, file="f", line=7, text=HOSTILE, problem=HOSTILE)]
+    hostile = trace.model_copy(update={"key": HOSTILE, "subject": HOSTILE, "stages": [HOSTILE, *trace.stages[1:]]})
     page = trail_document(hostile).html()
     assert "<script>alert" not in page
     assert "<img src=x" not in page
@@ -125,19 +125,19 @@ def test_what_a_log_says_stays_text(story: Trace, tmp_path: Path) -> None:
     assert trail_document(hostile).pdf().startswith(b"%PDF")
 
 
-def test_the_page_draws_its_timeline(story: Trace, tmp_path: Path) -> None:
-    page = page_without_complaints(trail_document(story).html(), tmp_path)
+def test_the_page_draws_its_timeline(trace: Trace, tmp_path: Path) -> None:
+    page = page_without_complaints(trail_document(trace).html(), tmp_path)
     assert page.count("<svg") >= 1
-    figure = next(block for block in trail_document(story).blocks() if isinstance(block, Chart))
+    figure = next(block for block in trail_document(trace).blocks() if isinstance(block, Chart))
     for place in figure.y.names:
         assert f">{place}</text>" in page
 
 
 def test_a_block_that_nobody_finished_is_told(follower: Follower) -> None:
-    story = follower.trace(key_of("b1"))
-    bare = story.model_copy(update={"places": [
+    trace = follower.trace(key_of("b1"))
+    bare = trace.model_copy(update={"places": [
         place.model_copy(update={"seconds": [None] * 4, "steps": [None] * 4, "lines": [], "files": []})
-        for place in story.places
+        for place in trace.places
     ], "files": [], "slowest": [None] * 4})  # fmt: skip
     assert "adopted on 0 of 52 hosts;" in terminal(bare)
     assert trail_document(bare).pdf().startswith(b"%PDF")

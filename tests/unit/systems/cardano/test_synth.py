@@ -159,10 +159,10 @@ def truth_of(folder: Path, record: str) -> pl.DataFrame:
 
 def printed(rows: pl.DataFrame, key: str, stages: tuple[str, ...]) -> dict[tuple[Any, str], int]:
     """What the truth says a reader finds."""
-    found: dict[tuple[Any, str], int | None] = {}
+    times_ns: dict[tuple[Any, str], int | None] = {}
     for row in rows.iter_rows(named=True):
-        found |= {(row[key], stage): row[f"{stage}_printed_ns"] for stage in stages}
-    return {place: time for place, time in found.items() if time is not None}
+        times_ns |= {(row[key], stage): row[f"{stage}_printed_ns"] for stage in stages}
+    return {place: time for place, time in times_ns.items() if time is not None}
 
 
 @pytest.mark.parametrize("formats", [("10.5",), ("10.7", "10.4:node-1,node-3", "legacy:node-2,node-4")], ids=str)
@@ -172,8 +172,8 @@ def test_an_independent_reader_finds_the_truth_to_the_nanosecond(
 ) -> None:
     """Whatever else is wrong with a log: what can be read of it is what the truth says can be read."""
     folder = tmp_path / "logs"
-    made = make(folder, faults=faults, formats=formats)
-    assert made.lines_after_truth == 0
+    logs = make(folder, faults=faults, formats=formats)
+    assert logs.lines_after_truth == 0
     blocks, slots = truth_of(folder, "block"), truth_of(folder, "slot")
     for host in (f"node-{number}" for number in range(HOSTS)):
         reader = Reader(folder / host)
@@ -247,7 +247,7 @@ def test_delays_are_told_since_the_slot(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("compression", "suffix"), [("none", ""), ("gzip", ".gz"), ("zstd", ".zst")])
 def test_rotated_and_compressed_files_hold_the_same_lines(tmp_path: Path, compression: str, suffix: str) -> None:
     make(tmp_path / "plain")
-    made = make(tmp_path / "other", compression=compression, rotation="2000", threads=1)
+    logs = make(tmp_path / "other", compression=compression, rotation="2000", threads=1)
     for number in range(HOSTS):
         files = sorted((tmp_path / "other" / f"node-{number}").iterdir())
         assert len(files) > 2
@@ -258,7 +258,7 @@ def test_rotated_and_compressed_files_hold_the_same_lines(tmp_path: Path, compre
         assert all(piece.count(b"\n") == 2000 for piece in pieces[:-1])
         assert b"".join(pieces) == (tmp_path / "plain" / f"node-{number}" / "stdout").read_bytes()
     stored = sum(file.stat().st_size for file in (tmp_path / "other").glob("node-*/*"))
-    assert made.stored_bytes == stored
+    assert logs.stored_bytes == stored
 
 
 def test_the_folder_describes_the_run(tmp_path: Path) -> None:

@@ -17,12 +17,12 @@ SMALL = ("--hosts", "4", "--slots", "150", "--set", "chain.active_slots_coeffici
 def test_logs_are_made_and_summed_up(lab: Lab, tmp_path: Path) -> None:
     folder = tmp_path / FOLDER
     faults = ("--fault", "crash:node-3@100", "--fault", "clock-offset:node-2=+250ms", "--fault", "wrong-host:node-1=x")
-    told = lab.run("synth", "cardano", "--out", str(folder), *SMALL, *faults).stdout
+    output = lab.run("synth", "cardano", "--out", str(folder), *SMALL, *faults).stdout
     for part in ("hosts", "transactions", "per second and host", "crash", "node-3", "0.25 s", str(folder)):
-        assert part in told
-    made = json.loads(lab.run("synth", "cardano", "--out", str(folder), "--force", "--json", *SMALL).stdout)
+        assert part in output
+    summary = json.loads(lab.run("synth", "cardano", "--out", str(folder), "--force", "--json", *SMALL).stdout)
     lines = sum(path.read_bytes().count(b"\n") for path in folder.glob("node-*/*"))
-    assert (made["lines"], made["hosts"], made["faults"]) == (lines, 4, [])
+    assert (summary["lines"], summary["hosts"], summary["faults"]) == (lines, 4, [])
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(FOLDER)) == [FOLDER]
 
 
@@ -44,19 +44,19 @@ def test_mistakes_are_told_in_one_sentence(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "precious").write_text("x", encoding="utf-8")
-    told = lab.run(*arguments, code=None)
-    assert told.returncode in (2, 5)
-    assert part in told.stderr.replace("\n", " ")
-    assert "Traceback" not in told.stderr
+    process = lab.run(*arguments, code=None)
+    assert process.returncode in (2, 5)
+    assert part in process.stderr.replace("\n", " ")
+    assert "Traceback" not in process.stderr
     assert (tmp_path / "taken" / "precious").is_file()
     assert not (tmp_path / "new").exists()
 
 
 def test_all_kinds_of_faults_are_listed_with_an_example(lab: Lab) -> None:
-    told = lab.run("synth", "cardano", "--fault", "list").stdout
+    output = lab.run("synth", "cardano", "--fault", "list").stdout
     for kind, example in (("crash", "crash:node-3@4000"), ("clock-drift", "clock-drift:node-7=+20ppm")):
-        assert kind in told
-        assert example in told
+        assert kind in output
+        assert example in output
 
 
 def test_an_interruption_leaves_nothing_half_written(lab: Lab, tmp_path: Path) -> None:

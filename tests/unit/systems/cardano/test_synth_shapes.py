@@ -43,10 +43,10 @@ def shape(value: Any) -> Shape:
     if type(value) in SIMPLE:
         return SIMPLE[type(value)]
     if isinstance(value, list):
-        return f"[{' | '.join(sorted({shape(one) for one in value}))}]"
+        return f"[{' | '.join(sorted({shape(item) for item in value}))}]"
     if value.get("kind") in ("GenesisPoint", "BlockPoint"):
         return "point"  # which of the two, the chain decides
-    return "{" + ", ".join(f"{key}: {shape(one)}" for key, one in value.items()) + "}"
+    return "{" + ", ".join(f"{key}: {shape(item)}" for key, item in value.items()) + "}"
 
 
 def read(path: Path) -> dict[str, dict[Shape, str]]:
@@ -65,9 +65,9 @@ def read(path: Path) -> dict[str, dict[Shape, str]]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Logs of all formats, with battles, and long enough for a ledger snapshot."""
-    made = tmp_path_factory.mktemp("synth") / "logs"
+    path = tmp_path_factory.mktemp("synth") / "logs"
     order = SyntheticRequest(
-        folder=made,
+        folder=path,
         slots=500,
         hosts=4,
         formats=("10.7:node-1", "10.4:node-2", "legacy:node-3"),
@@ -80,46 +80,46 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         faults=("fork@1000", "fork@2000", "fork@3000"),
     )
     synthetic(load_system("cardano")).synthesise(order, Silent())
-    return made
+    return path
 
 
-def compare(made: dict[str, dict[Shape, str]], real: dict[str, dict[Shape, str]], exceptions: dict[str, str]) -> int:
+def compare(shapes: dict[str, dict[Shape, str]], real: dict[str, dict[Shape, str]], exceptions: dict[str, str]) -> int:
     """Fail for a message that both logs hold, but not in this shape; return how many messages were compared."""
     compared = 0
-    for name in made.keys() & real.keys():
+    for name in shapes.keys() & real.keys():
         if name.split(" ", maxsplit=1)[0] in exceptions:
             continue
         compared += 1
-        for one, line in made[name].items():
+        for shape_name, line in shapes[name].items():
             known = "\n  ".join(real[name])
-            assert one in real[name], f"{line}\nlooks like\n  {one}\nbut real ones look like\n  {known}"
+            assert shape_name in real[name], f"{line}\nlooks like\n  {shape_name}\nbut real ones look like\n  {known}"
     return compared
 
 
 def test_lines_of_10_5_look_real(folder: Path, shared_data: Path) -> None:
-    made = read(folder / "node-0" / "stdout")
+    shapes = read(folder / "node-0" / "stdout")
     real = read(shared_data / "cardano" / "logs" / "node-1-10.5.0-benchmark.json")
-    assert compare(made, real, EXCEPTIONS) > 70
-    assert {name.split()[0] for name in made.keys() - real.keys()} <= NOT_COMPARED
+    assert compare(shapes, real, EXCEPTIONS) > 70
+    assert {name.split()[0] for name in shapes.keys() - real.keys()} <= NOT_COMPARED
     # Nothing that the analysis reads is missing, nor anything else of forging, headers, bodies and chains.
-    missing = {name.split()[0] for name in real.keys() - made.keys()}
+    missing = {name.split()[0] for name in real.keys() - shapes.keys()}
     ours = ("Forge", "Mempool", "TxSubmission", "BlockFetch", "ChainSync", "ChainDB.Add", "LedgerMetrics", "Resources")
     assert not {name for name in missing if name.startswith(ours)}
 
 
 def test_lines_of_10_4_look_real(folder: Path, shared_data: Path) -> None:
-    made = read(folder / "node-2" / "stdout")
+    shapes = read(folder / "node-2" / "stdout")
     real = read(shared_data / "cardano" / "logs" / "producer-10.4-tracer.jsonl")
-    assert compare(made, real, EXCEPTIONS) > 25
-    assert {"Forge.Loop.StartLeadershipCheckPlus TraceStartLeadershipCheck"} <= made.keys() & real.keys()
-    assert not any(name.startswith("LedgerMetrics") for name in made)
+    assert compare(shapes, real, EXCEPTIONS) > 25
+    assert {"Forge.Loop.StartLeadershipCheckPlus TraceStartLeadershipCheck"} <= shapes.keys() & real.keys()
+    assert not any(name.startswith("LedgerMetrics") for name in shapes)
 
 
 def test_legacy_lines_look_real(folder: Path, shared_data: Path) -> None:
-    made = read(folder / "node-3" / "stdout")
+    shapes = read(folder / "node-3" / "stdout")
     logs = shared_data / "cardano" / "logs"
-    assert compare(made, read(logs / "legacy-8.1.1-relay.jsonl"), EXCEPTIONS) >= 12
-    assert compare(made, read(logs / "legacy-1.35-excerpts.jsonl"), EXCEPTIONS_1_35) >= 4
+    assert compare(shapes, read(logs / "legacy-8.1.1-relay.jsonl"), EXCEPTIONS) >= 12
+    assert compare(shapes, read(logs / "legacy-1.35-excerpts.jsonl"), EXCEPTIONS_1_35) >= 4
 
 
 def test_10_7_differs_from_10_5_in_how_the_selected_chain_is_described(folder: Path) -> None:

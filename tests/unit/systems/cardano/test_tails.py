@@ -30,9 +30,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[SealedRun, SealedRun
 
 
 def _tails(baseline: SealedRun, candidate: SealedRun) -> Tails:
-    found = compare([baseline], [candidate], follow=tails_of, tool_version="0").followed
-    assert isinstance(found, Tails)
-    return found
+    followed = compare([baseline], [candidate], follow=tails_of, tool_version="0").followed
+    assert isinstance(followed, Tails)
+    return followed
 
 
 @pytest.fixture(scope="module", name="tails")
@@ -65,29 +65,29 @@ def test_the_stories_are_those_of_the_tails_and_no_more_than_a_page_can_hold(
     tails: Tails, runs: tuple[SealedRun, SealedRun]
 ) -> None:
     assert 0 < len(tails.stories) <= MOST_TRACES
-    told = [sample for tail in tails.tails for sample in tail.samples if sample.story is not None]
-    for sample in told:
-        story = tails.stories[sample.story or 0]
-        assert (story.run_id, story.key, story.number) == (sample.run_id, sample.key, sample.number)
-    assert {sample.story for sample in told} == set(range(len(tails.stories)))
+    samples = [sample for tail in tails.tails for sample in tail.samples if sample.story is not None]
+    for sample in samples:
+        trace = tails.stories[sample.story or 0]
+        assert (trace.run_id, trace.key, trace.number) == (sample.run_id, sample.key, sample.number)
+    assert {sample.story for sample in samples} == set(range(len(tails.stories)))
     # The worst of every tail is told, whatever else has no room.
     assert all(tail.samples[0].story is not None for tail in tails.tails)
-    assert len({(story.run_id, story.key) for story in tails.stories}) == len(tails.stories)
+    assert len({(trace.run_id, trace.key) for trace in tails.stories}) == len(tails.stories)
     by_id = {run.run_id: run for run in runs}
-    for story in tails.stories[:2]:
-        run = by_id[story.run_id]
-        assert story == Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest).trace(story.key)
+    for trace in tails.stories[:2]:
+        run = by_id[trace.run_id]
+        assert trace == Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest).trace(trace.key)
 
 
 def test_a_metric_that_should_be_high_has_its_tail_below(tmp_path: Path) -> None:
     lives = Lives(4, 6).fill()
     store = Store(tmp_path)
-    made = [sealed(store, lives, version, charts=False) for version in ("v1", "v2")]
-    for run in made:
+    selected = [sealed(store, lives, version, charts=False) for version in ("v1", "v2")]
+    for run in selected:
         metrics = [metric.model_copy(update={"better": Better.HIGHER}) for metric in catalogue(charts=False).metrics]
         run.__dict__["catalogue"] = catalogue(charts=False).model_copy(update={"metrics": metrics})
-    tail = _tails(made[0], made[1]).tails[0]
-    lowest = made[0].samples("block").get_column("spread_s").sort()[:TAIL_SAMPLES].to_list()
+    tail = _tails(selected[0], selected[1]).tails[0]
+    lowest = selected[0].samples("block").get_column("spread_s").sort()[:TAIL_SAMPLES].to_list()
     assert [sample.value for sample in tail.samples] == pytest.approx(lowest, rel=1e-5)
     assert tail.extreme == "lowest"
 

@@ -65,8 +65,8 @@ def test_slots_and_lives_are_those_that_the_lines_told(cluster: Path, tmp_path: 
     # Not divided in Polars, which multiplies by a rounded 1e-9.
     told_s = [None if ns is None else ns / 1e9 for ns in ran.select(since_ns).to_series()]
     assert ran["started_s"].to_list() == told_s
-    told = ran.filter(pl.col("started_printed_ns").is_not_null())
-    assert told["density"].equals(told["density_read"], null_equal=True)
+    frame = ran.filter(pl.col("started_printed_ns").is_not_null())
+    assert frame["density"].equals(frame["density_read"], null_equal=True)
 
     blocks = truth.filter(pl.col("record") == "block")
     lives = pl.read_parquet(tmp_path / "lives.parquet").filter(pl.col("role") != "error")
@@ -137,13 +137,13 @@ def test_a_files_first_lines_tell_what_it_is(cluster: Path) -> None:
 def test_an_account_of_another_version_of_the_core_is_refused_by_the_place_that_differs(
     cluster: Path, tmp_path: Path, change: dict[str, Any], place: str
 ) -> None:
-    told = _run(_order(cluster, tmp_path, "node-0"))
-    assert read_summary("node-0", json.dumps(told)).model_dump(mode="json") == told
+    result = _run(_order(cluster, tmp_path, "node-0"))
+    assert read_summary("node-0", json.dumps(result)).model_dump(mode="json") == result
     for name, value in change.items():
         *parents, last = name.split(".")
-        of = told
+        of = result
         for parent in parents:
             of = of[parent]
         of[last] = value
     with pytest.raises(EnvironmentFailure, match=f"for node-0 is not as expected at `{place}`"):
-        read_summary("node-0", json.dumps(told))
+        read_summary("node-0", json.dumps(result))

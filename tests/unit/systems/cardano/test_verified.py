@@ -38,27 +38,27 @@ Json = dict[str, Any]
 
 
 def _cdf(values: list[float]) -> Json:
-    found = cdf_of(values)
+    cdf = cdf_of(values)
     return {
-        "cdfSize": found.n,
-        "cdfAverage": found.mean,
-        "cdfMedian": found.median,
-        "cdfStddev": found.sd,
-        "cdfRange": {"low": found.low, "high": found.high},
-        "cdfSamples": [[0.5, found.median], [1.0, found.high]],
+        "cdfSize": cdf.n,
+        "cdfAverage": cdf.mean,
+        "cdfMedian": cdf.median,
+        "cdfStddev": cdf.sd,
+        "cdfRange": {"low": cdf.low, "high": cdf.high},
+        "cdfSamples": [[0.5, cdf.median], [1.0, cdf.high]],
     }
 
 
-def _kept(store: Path, kept: PublishedFigures) -> SealedRun:
+def _kept(store: Path, figures: PublishedFigures) -> SealedRun:
     """A run that keeps these figures."""
-    made = Store(store).create("cardano", "cardano/value", "1.0", {})
+    unfinished = Store(store).create("cardano", "cardano/value", "1.0", {})
     source = synthetic("1.0")
     for population, frame in source.frames.items():
-        made.write_samples(population, frame)
-    made.write_figures(FIGURES, kept.frame(), FIGURES_SCHEMA)
-    made.write_figures(FACTS, kept.facts_frame(), FACTS_SCHEMA)
-    manifest = source.manifest.model_copy(update={"run_id": made.run_id})
-    return made.seal(manifest, source.catalogue, list(source.summaries().values()))
+        unfinished.write_samples(population, frame)
+    unfinished.write_figures(FIGURES, figures.frame(), FIGURES_SCHEMA)
+    unfinished.write_figures(FACTS, figures.facts_frame(), FACTS_SCHEMA)
+    manifest = source.manifest.model_copy(update={"run_id": unfinished.run_id})
+    return unfinished.seal(manifest, source.catalogue, list(source.summaries().values()))
 
 
 @pytest.fixture
@@ -75,10 +75,10 @@ def _verified(run: SealedRun, folder: Path, content: Any, name: str = "blockprop
 
 
 def test_figures_are_read_as_they_were_kept(run: SealedRun) -> None:
-    kept = figures_of(run)
-    assert kept is not None
-    assert kept.figures == {"cdfForgerStart": cdf_of(STARTED), "cdfStarts": OverHosts(HOSTS)}
-    assert (kept.facts, run.verify()) == ([("Machines", "3")], [])
+    figures = figures_of(run)
+    assert figures is not None
+    assert figures.figures == {"cdfForgerStart": cdf_of(STARTED), "cdfStarts": OverHosts(HOSTS)}
+    assert (figures.facts, run.verify()) == ([("Machines", "3")], [])
 
 
 def test_over_hosts_by_hand() -> None:
@@ -98,7 +98,7 @@ def test_what_agrees_and_by_what_rounding(run: SealedRun, tmp_path: Path) -> Non
     assert _verified(run, tmp_path, content).differing == 0
     content["cdfForgerStart"]["cdfMedian"] += 0.3 * CLOCK_S
     result = _verified(run, tmp_path, content)
-    assert [(one.figure, one.statistic) for one in result.figures if one.agrees is False] == [
+    assert [(figure.figure, figure.statistic) for figure in result.figures if figure.agrees is False] == [
         ("cdfForgerStart", "median")
     ]
     document = verification_document(result)
@@ -115,20 +115,26 @@ def test_the_deviation_of_equal_values_is_nought_here_and_rounding_there(run: Se
     equal = cdf_of([0.05] * 31)
     assert (equal.sd, cdf_of([0.1] * 1000).sd) == (0.0, 0.0)
     starts = OverHosts({f"node-{number}": cdf_of([0.1 * 3, 0.1 * 3]) for number in range(3)})
-    kept = PublishedFigures({"cdfStarts": starts})
-    told = {
+    figures = PublishedFigures({"cdfStarts": starts})
+    cdf_content = {
         "cdfSize": 3,
         "cdfAverage": 0.3,
         "cdfMedian": 0.3,
         "cdfStddev": 5.6e-17,
         "cdfRange": {"low": 0.3, "high": 0.3},
     }
-    again = _kept(tmp_path / "second", kept)
-    content = told | {"cdfSize": 6, "cdfAverage": told | {"cdfSamples": [[0.5, 0.3]] * 3}, "cdfSamples": []}
+    again = _kept(tmp_path / "second", figures)
+    content = cdf_content | {
+        "cdfSize": 6,
+        "cdfAverage": cdf_content | {"cdfSamples": [[0.5, 0.3]] * 3},
+        "cdfSamples": [],
+    }
     result = _verified(again, tmp_path, content, "cdfStarts.json")
     assert (result.differing, result.compared) == (0, 16)
     off = _verified(again, tmp_path, content | {"cdfStddev": 1e-11}, "cdfStarts.json")
-    assert [(one.group, one.statistic) for one in off.figures if one.agrees is False] == [("", "standard deviation")]
+    assert [(figure.group, figure.statistic) for figure in off.figures if figure.agrees is False] == [
+        ("", "standard deviation")
+    ]
 
 
 def test_a_file_of_an_older_version_lacks_no_median(run: SealedRun, tmp_path: Path) -> None:
@@ -136,7 +142,7 @@ def test_a_file_of_an_older_version_lacks_no_median(run: SealedRun, tmp_path: Pa
     del older["cdfMedian"]
     result = _verified(run, tmp_path, older, "cdfForgerStart.json")
     assert (result.differing, result.compared) == (0, 7)
-    assert not any(one.statistic == MEDIAN for one in result.figures)
+    assert not any(figure.statistic == MEDIAN for figure in result.figures)
 
 
 @pytest.mark.parametrize(
@@ -216,9 +222,9 @@ def test_a_file_without_any_figure_of_the_run_is_refused(run: SealedRun, tmp_pat
 
 def test_a_run_of_before_keeps_no_figures(tmp_path: Path) -> None:
     source = synthetic("1.0")
-    made = Store(tmp_path / "store").create("cardano", "cardano/value", "1.0", {})
-    manifest = source.manifest.model_copy(update={"run_id": made.run_id})
-    old = made.seal(manifest, source.catalogue, [])
+    unfinished = Store(tmp_path / "store").create("cardano", "cardano/value", "1.0", {})
+    manifest = source.manifest.model_copy(update={"run_id": unfinished.run_id})
+    old = unfinished.seal(manifest, source.catalogue, [])
     with pytest.raises(UsageError, match="has no figures by the published rules") as error:
         _verified(old, tmp_path, {"bpVersion": {}, "cdfForgerStart": _cdf(STARTED)})
     assert "ingest" in str(error.value.hint)

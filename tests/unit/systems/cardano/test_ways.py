@@ -67,11 +67,11 @@ def _lives(
     start_ns = slot * NS
     rows = [
         (
-            *(block, slot, start_ns, one.host, regions.get(one.host), "observer" if one.came_from else "forger"),
-            *(accepted, one.came_from),
-            *(None if seconds is None else start_ns + round(seconds * NS) for seconds in one[2:]),
+            *(block, slot, start_ns, row.host, regions.get(row.host), "observer" if row.came_from else "forger"),
+            *(accepted, row.came_from),
+            *(None if seconds is None else start_ns + round(seconds * NS) for seconds in row[2:]),
         )
-        for one in times
+        for row in times
     ]
     return pl.DataFrame(rows, schema=LIVES, orient="row")
 
@@ -82,7 +82,7 @@ def _trace(*lives: pl.DataFrame, switches_count: bool = True) -> Ways:
 
 def _changed(times: Sequence[Times], host: str, **changes: Any) -> list[Times]:
     """With some figures of one host replaced."""
-    return [one._replace(**changes) if one.host == host else one for one in times]
+    return [row._replace(**changes) if row.host == host else row for row in times]
 
 
 def _steps(ways: Ways, fraction: int, block: int = 0) -> dict[int, float]:
@@ -170,7 +170,7 @@ def test_a_hop_of_a_host_without_a_region_is_not_told() -> None:
 
 def test_what_nobody_adopted_does_not_count_and_a_switch_to_its_fork_is_an_adoption_where_it_counts() -> None:
     late = _changed(_changed(FIRST, "d", adopted=None, switched=1.3), "c", switched=2.0)
-    never = _lives([one._replace(adopted=None) for one in SECOND], 20, block="y")
+    never = _lives([row._replace(adopted=None) for row in SECOND], 20, block="y")
     counted = _trace(_lives(late), never)
     assert counted.blocks == 1
     assert counted.steps[P80].sum(axis=1) == pytest.approx([1.3])
@@ -213,10 +213,10 @@ def test_the_parts_of_an_adoption_by_hand() -> None:
 
 def _many(blocks: int, traced: int) -> Ways:
     """Blocks of which some can be traced."""
-    one = _trace(_lives(FIRST))
-    steps, hops, far_hops = (np.repeat(value, traced, axis=1) for value in (one.steps, one.hops, one.far_hops))
-    within, counts = (np.repeat(value, traced) for value in (one.within, one.within_counts))
-    return Ways(steps, hops, far_hops, within, counts, blocks, one.regions, one.known)
+    ways = _trace(_lives(FIRST))
+    steps, hops, far_hops = (np.repeat(value, traced, axis=1) for value in (ways.steps, ways.hops, ways.far_hops))
+    within, counts = (np.repeat(value, traced) for value in (ways.within, ways.within_counts))
+    return Ways(steps, hops, far_hops, within, counts, blocks, ways.regions, ways.known)
 
 
 @pytest.mark.parametrize(
@@ -245,9 +245,9 @@ OTHER |= {"adoption_p80_s": 1.05}
 
 @pytest.fixture(name="formula")
 def _formula() -> Formula:
-    found = formula_for(88_975.0) or formula_for(89_000.0)
-    assert found is not None
-    return found
+    formula = formula_for(88_975.0) or formula_for(89_000.0)
+    assert formula is not None
+    return formula
 
 
 def _sized(figures: dict[str, float], formula: Formula) -> dict[str, float]:
@@ -263,7 +263,7 @@ def _effects(baseline: dict[str, float], candidate: dict[str, float], runs: tupl
 def test_parts_by_stages_by_hand(formula: Formula) -> None:
     """The first fetch takes the nodes 0.03 s and 0.04 s; the rest of a fetch is the network, k times."""
     k, k_error = formula.k["adoption_p80_s"], formula.k_error["adoption_p80_s"]
-    found = _effects(_sized(BASE, formula), _sized(OTHER, formula), (2, 4))
+    effects = _effects(_sized(BASE, formula), _sized(OTHER, formula), (2, 4))
     values = {
         "network": (k * 0.27, k * 0.32),
         "node": (0.9 - k * 0.27, 1.05 - k * 0.32),
@@ -272,14 +272,16 @@ def test_parts_by_stages_by_hand(formula: Formula) -> None:
         "adopting": (0.08, 0.1),
         "untold": (0.9 - k * 0.30 - 0.18, 1.05 - k * 0.36 - 0.21),
     }
-    assert {name: (one.baseline, one.candidate) for name, one in found.items()} == {
+    assert {name: (effect.baseline, effect.candidate) for name, effect in effects.items()} == {
         name: pytest.approx(pair) for name, pair in values.items()
     }
     missed = formula.step_error_s["adoption_p80_s"] * math.sqrt((1.0 / 2.0 + 1.0 / 4.0) / 2.0)
     error = math.hypot(k_error * 0.05, missed)
     errors = {"network": error, "node": error, "forging": 0.0, "hops": k_error * 0.01, "adopting": 0.0}
-    assert {name: one.standard_error for name, one in found.items()} == pytest.approx({**errors, "untold": error})
-    assert {one.degrees_of_freedom for one in found.values()} == {formula.runs - 2.0}
+    assert {name: effect.standard_error for name, effect in effects.items()} == pytest.approx(
+        {**errors, "untold": error}
+    )
+    assert {effect.degrees_of_freedom for effect in effects.values()} == {formula.runs - 2.0}
 
 
 def test_without_a_first_fetch_all_of_a_fetch_is_the_network(formula: Formula) -> None:
@@ -288,15 +290,17 @@ def test_without_a_first_fetch_all_of_a_fetch_is_the_network(formula: Formula) -
     for missing in ("peer_fetch_first_s", "peer_notice_first_s", "peer_request_s"):
         without = {name: value for name, value in _sized(BASE, formula).items() if name != missing}
         for pair in ((without, _sized(OTHER, formula)), (_sized(OTHER, formula), without)):
-            found = _effects(*pair, (1, 1))
-            assert "hops" not in found
-            assert sorted([found["network"].baseline, found["network"].candidate]) == pytest.approx([k * 0.3, k * 0.36])
+            effects = _effects(*pair, (1, 1))
+            assert "hops" not in effects
+            assert sorted([effects["network"].baseline, effects["network"].candidate]) == pytest.approx(
+                [k * 0.3, k * 0.36]
+            )
 
 
 def test_only_centiles_that_both_sides_tell_are_divided_and_only_for_blocks_of_one_formula(formula: Formula) -> None:
     base, other = _sized(BASE, formula), _sized(OTHER, formula)
-    assert [one.metric_id for one in stage_split({**base, ADOPTION[0]: 0.5}, other)] == ["adoption_p80_s"]
-    assert [one.metric_id for one in stage_split(base, {**other, ADOPTION[0]: 0.5})] == ["adoption_p80_s"]
+    assert [change.metric_id for change in stage_split({**base, ADOPTION[0]: 0.5}, other)] == ["adoption_p80_s"]
+    assert [change.metric_id for change in stage_split(base, {**other, ADOPTION[0]: 0.5})] == ["adoption_p80_s"]
     (change,) = stage_split(base, other)
     assert change.basis == f"the formula's own record over {formula.runs} published runs"
     assert change.effects == stage_split(base, other, (1, 1))[0].effects

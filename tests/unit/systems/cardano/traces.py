@@ -147,8 +147,10 @@ def write_host(
     links_frame(lives).write_parquet(links_path)
     if slots is not None:
         slots_frame(slots).write_parquet(slots_path, row_group_size=8192)
-    told = dict.fromkeys(addresses, 1)
-    return HostTrace(name, slots_path if slots is not None else None, lives_path, links_path, local_addresses=told)
+    addresses_count = dict.fromkeys(addresses, 1)
+    return HostTrace(
+        name, slots_path if slots is not None else None, lives_path, links_path, local_addresses=addresses_count
+    )
 
 
 # --- clusters full of trouble --------------------------------------------------------------------------------------
@@ -158,19 +160,19 @@ def troubled_cluster(seed: int) -> dict[str, list[Row]]:
     """Per host its rows: forks, lost forgers, errors, switches, missing and negative times, several blocks at once."""
     rng = random.Random(seed)
     hosts = sorted(f"node-{number}" for number in range(rng.randint(1, 6)))
-    found: dict[str, list[Row]] = {host: [] for host in hosts}
+    rows_by_host: dict[str, list[Row]] = {host: [] for host in hosts}
     slot = rng.randint(0, 3)
     for number in range(rng.randint(0, 12)):
         branches = ["a", *(["b"] if rng.random() < 0.3 else [])]
         for branch in branches:
-            _tell(rng, found, number, slot, branch)
+            _tell(rng, rows_by_host, number, slot, branch)
         slot += rng.randint(1, 40)
-    return found
+    return rows_by_host
 
 
-def _tell(rng: random.Random, found: dict[str, list[Row]], number: int, slot: int, branch: str) -> None:
-    maker = rng.choice([*found, None] if rng.random() < 0.1 else list(found))
-    for host, rows in found.items():
+def _tell(rng: random.Random, rows_by_host: dict[str, list[Row]], number: int, slot: int, branch: str) -> None:
+    maker = rng.choice([*rows_by_host, None] if rng.random() < 0.1 else list(rows_by_host))
+    for host, rows in rows_by_host.items():
         if rng.random() < 0.08:
             continue
         if host == maker:

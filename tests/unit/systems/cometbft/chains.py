@@ -71,7 +71,7 @@ class Chain:
                 "proposer_address": f"P{height}",
             },
             "last_commit": {"round": round_, "signatures": signatures} if height > 1 else None,
-            "data": {"txs": [base64.b64encode(one).decode() for one in self.blocks[height]] or None},
+            "data": {"txs": [base64.b64encode(transaction).decode() for transaction in self.blocks[height]] or None},
         }
 
     def _meta(self, height: int) -> dict[str, Any]:
@@ -85,11 +85,13 @@ def records(rows: Sequence[tuple[bytes | None, int]], **changes: object) -> Load
     Sent 1 ms after it was due, answered 2 ms after: except what was not sent or not answered.
     """
     due = [number * NS // 1000 for number in range(len(rows))]
-    sent = [-1 if code == UNSENT else one + NS // 1000 for one, (_, code) in zip(due, rows, strict=True)]
-    answered = [-1 if code in {UNSENT, TIMEOUT} else one + NS // 500 for one, (_, code) in zip(due, rows, strict=True)]
+    sent = [-1 if code == UNSENT else index + NS // 1000 for index, (_, code) in zip(due, rows, strict=True)]
+    answered = [
+        -1 if code in {UNSENT, TIMEOUT} else index + NS // 500 for index, (_, code) in zip(due, rows, strict=True)
+    ]
     hashes = [bytes(32) if payload is None else hashlib.sha256(payload).digest() for payload, _ in rows]
     count = len(rows)
-    made = {
+    columns = {
         "connection": struct.pack(f"<{count}I", *(number % 2 for number in range(count))),
         "sequence": struct.pack(f"<{count}I", *(number // 2 for number in range(count))),
         "due_ns": struct.pack(f"<{count}q", *due),
@@ -103,7 +105,7 @@ def records(rows: Sequence[tuple[bytes | None, int]], **changes: object) -> Load
         "cpu_s": 1.0,
         "wall_s": 10.0,
     }
-    return cast("LoadResult", made | changes)
+    return cast("LoadResult", columns | changes)
 
 
 def measurement(load: LoadResult, first: int = 7, last: int = 9, **changes: object) -> Measurement:

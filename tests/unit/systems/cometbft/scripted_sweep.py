@@ -124,12 +124,12 @@ class Scripted:
         assert isinstance(rate, int)
         share = counts["committed"] / counts["offered"]
         excluded = "; ".join(gate.label for gate in run_.manifest.failed_gates)
-        found = run(connections, rate, share, position=place.position if place else None, excluded=excluded)
-        return found.model_copy(update={"origin": place.side if place else ""})
+        cell_run = run(connections, rate, share, position=place.position if place else None, excluded=excluded)
+        return cell_run.model_copy(update={"origin": place.side if place else ""})
 
     def swept_version(self, label: str, runs: Sequence[SealedRun]) -> VersionRuns:
         """All of them."""
-        return version(label, [self.cell_run(one) for one in runs])
+        return version(label, [self.cell_run(run) for run in runs])
 
     def saturation(self, test: SweepTest, versions: Sequence[VersionRuns]) -> SaturationReport:
         """By the metrics of the samples."""

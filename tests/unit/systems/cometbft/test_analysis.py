@@ -71,13 +71,13 @@ def _events(due_ns: list[int], sent_ns: list[int | None], heights: list[int | No
 
 def test_latency_runs_from_the_schedule_under_all_three_definitions() -> None:
     events = _events([NS // 2, NS, NS], [NS, NS, None], [5, 6, None])
-    found = transaction_samples(events, Window(0, 10 * NS))
+    frame = transaction_samples(events, Window(0, 10 * NS))
     # The first was due at 0.5 s and sent at 1 s: its wait in the sender is part of its latency.
-    assert found["tx_latency_s"].to_list() == [1.5, 2.0, None]
-    assert found["tx_latency_next_header_s"].to_list() == [1.5, 3.0, None]
-    assert found["tx_latency_header_s"].to_list() == [0.5, 1.0, None]
-    assert found["tx_schedule_lag_s"].to_list() == [0.5, 0.0, None]
-    assert found["tx_committed_share"].to_list() == [1.0, 1.0, 0.0]
+    assert frame["tx_latency_s"].to_list() == [1.5, 2.0, None]
+    assert frame["tx_latency_next_header_s"].to_list() == [1.5, 3.0, None]
+    assert frame["tx_latency_header_s"].to_list() == [0.5, 1.0, None]
+    assert frame["tx_schedule_lag_s"].to_list() == [0.5, 0.0, None]
+    assert frame["tx_committed_share"].to_list() == [1.0, 1.0, 0.0]
 
 
 def test_a_transaction_belongs_to_the_window_by_its_due_time() -> None:
@@ -86,14 +86,14 @@ def test_a_transaction_belongs_to_the_window_by_its_due_time() -> None:
 
 
 def test_blocks_carry_the_rounds_and_votes_that_the_next_block_states() -> None:
-    found = block_samples(BLOCKS, Window(2 * NS, 6 * NS))
-    assert found["height"].to_list() == [5, 6, 7]
-    assert found["block_interval_s"].to_list() == [1.0, 1.0, 2.0]
-    assert found["block_interval_observed_s"].to_list() == [1.0, 1.0, 2.0]
-    assert found["block_size_bytes"].to_list() == [2.0, 3.0, 4.0]
-    assert found["block_transactions"].to_list() == [10.0, 20.0, 40.0]
-    assert found["block_extra_rounds"].to_list() == [0.0, 1.0, None]
-    assert found["block_missing_votes"].to_list() == [2.0, 0.0, None]
+    frame = block_samples(BLOCKS, Window(2 * NS, 6 * NS))
+    assert frame["height"].to_list() == [5, 6, 7]
+    assert frame["block_interval_s"].to_list() == [1.0, 1.0, 2.0]
+    assert frame["block_interval_observed_s"].to_list() == [1.0, 1.0, 2.0]
+    assert frame["block_size_bytes"].to_list() == [2.0, 3.0, 4.0]
+    assert frame["block_transactions"].to_list() == [10.0, 20.0, 40.0]
+    assert frame["block_extra_rounds"].to_list() == [0.0, 1.0, None]
+    assert frame["block_missing_votes"].to_list() == [2.0, 0.0, None]
 
 
 def test_committed_rate_spreads_a_block_over_its_interval() -> None:
@@ -135,12 +135,12 @@ def test_a_counter_that_falls_gives_no_rate() -> None:
     scrapes = pl.DataFrame(
         {"time_ns": [0, NS], "host": ["a", "a"], "metric": ["cometbft_p2p_peers"] * 2, "value": [3.0, 2.0]}
     )
-    found = host_second_samples(scrapes, processes, Window(NS, 5 * NS))
-    assert found["host"].to_list() == ["a"] * 4
-    assert found["node_cpu_cores"].to_list() == [0.5, None, pytest.approx(0.2), None]
-    assert found["node_run_queue_share"].to_list() == [0.5, None, 0.0, None]
-    assert found["node_peers"].to_list() == [2.0, None, None, None]
-    assert found["node_goroutines"].to_list() == [None] * 4
+    frame = host_second_samples(scrapes, processes, Window(NS, 5 * NS))
+    assert frame["host"].to_list() == ["a"] * 4
+    assert frame["node_cpu_cores"].to_list() == [0.5, None, pytest.approx(0.2), None]
+    assert frame["node_run_queue_share"].to_list() == [0.5, None, 0.0, None]
+    assert frame["node_peers"].to_list() == [2.0, None, None, None]
+    assert frame["node_goroutines"].to_list() == [None] * 4
 
 
 def test_the_wait_of_a_process_that_was_started_anew_is_not_known() -> None:
@@ -148,23 +148,23 @@ def test_the_wait_of_a_process_that_was_started_anew_is_not_known() -> None:
     anew = PROCESSES.with_columns(
         waited_s=pl.Series([0.0, 0.0, 0.0, 0.3, 0.9]), ran_s=pl.Series([0.0, 0.0, 9.0, 1.5, 4.5])
     )
-    found = host_second_samples(pl.DataFrame(schema=SCRAPES), anew, Window(NS, 5 * NS)).filter(pl.col("host") == "a")
-    assert found["node_run_queue_share"].to_list() == [None, None, None, pytest.approx(0.3 / 1.8)]
+    frame = host_second_samples(pl.DataFrame(schema=SCRAPES), anew, Window(NS, 5 * NS)).filter(pl.col("host") == "a")
+    assert frame["node_run_queue_share"].to_list() == [None, None, None, pytest.approx(0.3 / 1.8)]
 
 
 def test_rows_of_one_second_are_in_the_order_of_the_hosts() -> None:
     """The kept run has the same bytes, in whatever order the nodes were sampled."""
     many = [f"node-{number:03}" for number in range(40)]
     frame = pl.concat(PROCESSES.filter(pl.col("host") == "a").with_columns(host=pl.lit(host)) for host in many[::-1])
-    found = host_second_samples(pl.DataFrame(schema=SCRAPES), frame, Window(NS, 5 * NS))
-    assert found.select("time_s", "host").rows() == [(float(second), host) for second in range(4) for host in many]
+    rows = host_second_samples(pl.DataFrame(schema=SCRAPES), frame, Window(NS, 5 * NS))
+    assert rows.select("time_s", "host").rows() == [(float(second), host) for second in range(4) for host in many]
 
 
 def test_a_network_of_which_no_process_was_sampled_has_no_seconds() -> None:
     """Their host is a text all the same: the run's files have one schema."""
-    found = host_second_samples(pl.DataFrame(schema=SCRAPES), PROCESSES.clear(), Window(NS, 5 * NS))
-    assert found.is_empty()
-    assert found.schema["host"] == pl.String
+    frame = host_second_samples(pl.DataFrame(schema=SCRAPES), PROCESSES.clear(), Window(NS, 5 * NS))
+    assert frame.is_empty()
+    assert frame.schema["host"] == pl.String
 
 
 def test_no_node_is_taken_for_the_one_listed_before_it() -> None:
@@ -181,7 +181,7 @@ def test_no_node_is_taken_for_the_one_listed_before_it() -> None:
     sent = "cometbft_p2p_message_send_bytes"
     pages = [(NS, "a", sent, 1.0), (2 * NS, "a", sent, 5.0), (3 * NS, "b", sent, 9.0), (4 * NS, "b", sent, 10.0)]
     scrapes = pl.DataFrame(pages, schema=SCRAPES, orient="row")
-    found = host_second_samples(scrapes, frame, Window(NS, 5 * NS)).filter(pl.col("host") == "b")
+    rows = host_second_samples(scrapes, frame, Window(NS, 5 * NS)).filter(pl.col("host") == "b")
     for column, last in (
         ("node_cpu_cores", 10.0),
         ("node_disk_read_bytes_per_s", 10.0),
@@ -189,7 +189,7 @@ def test_no_node_is_taken_for_the_one_listed_before_it() -> None:
         ("node_run_queue_share", 0.5),
         ("node_sent_bytes_per_s", 1.0),
     ):
-        assert found[column].to_list() == [None, None, None, last], column
+        assert rows[column].to_list() == [None, None, None, last], column
 
 
 SCRAPES: dict[str, type[pl.DataType]] = {
@@ -217,9 +217,9 @@ PROCESSES = pl.DataFrame(
 
 def test_a_counter_that_stands_still_is_a_rate_of_zero() -> None:
     """An idle node's CPU is 0, not unknown: without these seconds its mean would be that of its busy ones."""
-    found = host_second_samples(pl.DataFrame(schema=SCRAPES), PROCESSES, Window(NS, 5 * NS))
-    assert found.select("time_s", "host").rows() == [(second, host) for second in range(4) for host in ("a", "b")]
-    seconds = {host: found.filter(pl.col("host") == host) for host in ("a", "b")}
+    frame = host_second_samples(pl.DataFrame(schema=SCRAPES), PROCESSES, Window(NS, 5 * NS))
+    assert frame.select("time_s", "host").rows() == [(second, host) for second in range(4) for host in ("a", "b")]
+    seconds = {host: frame.filter(pl.col("host") == host) for host in ("a", "b")}
     # Node b did nothing between its two samples; no node has a rate before its second one.
     assert seconds["b"]["node_cpu_cores"].to_list() == [None, 0.0, None, None]
     assert seconds["b"]["node_disk_read_bytes_per_s"].to_list() == [None, 0.0, None, None]
@@ -248,14 +248,14 @@ PAGES = [
 
 def test_what_a_node_reports_is_its_own() -> None:
     scrapes = pl.DataFrame([row for row in PAGES if row[0] != 2 * NS + 5], schema=SCRAPES, orient="row")
-    found = host_second_samples(scrapes, PROCESSES, Window(NS, 3 * NS))
-    assert found.select("time_s", "host").rows() == [(0.0, "a"), (0.0, "b"), (1.0, "a"), (1.0, "b")]
-    assert found["node_mempool_transactions"].to_list() == [3.0, None, 9.0, 8.0]
-    assert found["node_peers"].to_list() == [3.0, None, None, None]
-    assert found["node_goroutines"].to_list() == [None, None, None, 44.0]
-    assert found["node_heap_bytes"].to_list() == [1e6, None, None, None]
-    assert found["node_sent_bytes_per_s"].to_list() == [None, None, 0.0, None]
-    assert found["node_received_bytes_per_s"].to_list() == [None, None, 4.0, None]
+    frame = host_second_samples(scrapes, PROCESSES, Window(NS, 3 * NS))
+    assert frame.select("time_s", "host").rows() == [(0.0, "a"), (0.0, "b"), (1.0, "a"), (1.0, "b")]
+    assert frame["node_mempool_transactions"].to_list() == [3.0, None, 9.0, 8.0]
+    assert frame["node_peers"].to_list() == [3.0, None, None, None]
+    assert frame["node_goroutines"].to_list() == [None, None, None, 44.0]
+    assert frame["node_heap_bytes"].to_list() == [1e6, None, None, None]
+    assert frame["node_sent_bytes_per_s"].to_list() == [None, None, 0.0, None]
+    assert frame["node_received_bytes_per_s"].to_list() == [None, None, 4.0, None]
 
 
 PRESSURE = pl.DataFrame(
@@ -288,24 +288,24 @@ def _whole(due_ns: list[int], sent_ns: list[int | None]) -> Events:
 def test_the_seconds_of_the_window_by_hand() -> None:
     """Due, sent and committed in seconds 1, 2 and 3; a second's end belongs to the next one."""
     events = _whole([NS - 1, NS, NS, 2 * NS, 3 * NS - 1, 4 * NS], [NS, NS + 1, None, 3 * NS, 3 * NS, 4 * NS])
-    found = second_samples(events, PRESSURE, Window(NS, 4 * NS))
-    assert found["time_s"].to_list() == [0.0, 1.0, 2.0]
-    assert found["offered_per_s"].to_list() == [2.0, 2.0, 0.0]
-    assert found["achieved_per_s"].to_list() == [2.0, 0.0, 2.0]
-    assert found["committed_per_s"].to_list() == [10.0, 20.0, 20.0]
-    assert found["mempool_mean_transactions"].to_list() == [3.0, 6.0, None]
-    assert found["mempool_max_transactions"].to_list() == [3.0, 8.0, None]
+    frame = second_samples(events, PRESSURE, Window(NS, 4 * NS))
+    assert frame["time_s"].to_list() == [0.0, 1.0, 2.0]
+    assert frame["offered_per_s"].to_list() == [2.0, 2.0, 0.0]
+    assert frame["achieved_per_s"].to_list() == [2.0, 0.0, 2.0]
+    assert frame["committed_per_s"].to_list() == [10.0, 20.0, 20.0]
+    assert frame["mempool_mean_transactions"].to_list() == [3.0, 6.0, None]
+    assert frame["mempool_max_transactions"].to_list() == [3.0, 8.0, None]
     # A machine on which nothing waited or worked has zeros, not gaps.
-    assert found["machine_cpu_pressure"].to_list() == [0.25, 0.0, None]
-    assert found["machine_io_pressure"].to_list() == [0.5, pytest.approx(0.1), None]
-    assert found["machine_memory_pressure"].to_list() == [1.0, 0.0, None]
-    assert found["machine_cpu_cores"].to_list() == [1.5, 0.0, None]
-    assert found["machine_cpu_steal_cores"].to_list() == [pytest.approx(0.1), 0.0, None]
-    assert found["harness_cpu_cores"].to_list() == [0.25, 0.0, None]
-    assert found["machine_load1"].to_list() == [2.0, 3.0, None]
-    assert found["nodes_run_queue_share"].to_list() == [pytest.approx(0.2), 0.0, None]
-    assert found["generator_run_queue_share"].to_list() == [pytest.approx(0.002), 0.0, None]
-    assert found["machine_steal_share"].to_list() == [pytest.approx(0.05), 0.0, None]
+    assert frame["machine_cpu_pressure"].to_list() == [0.25, 0.0, None]
+    assert frame["machine_io_pressure"].to_list() == [0.5, pytest.approx(0.1), None]
+    assert frame["machine_memory_pressure"].to_list() == [1.0, 0.0, None]
+    assert frame["machine_cpu_cores"].to_list() == [1.5, 0.0, None]
+    assert frame["machine_cpu_steal_cores"].to_list() == [pytest.approx(0.1), 0.0, None]
+    assert frame["harness_cpu_cores"].to_list() == [0.25, 0.0, None]
+    assert frame["machine_load1"].to_list() == [2.0, 3.0, None]
+    assert frame["nodes_run_queue_share"].to_list() == [pytest.approx(0.2), 0.0, None]
+    assert frame["generator_run_queue_share"].to_list() == [pytest.approx(0.002), 0.0, None]
+    assert frame["machine_steal_share"].to_list() == [pytest.approx(0.05), 0.0, None]
 
 
 def test_a_run_has_the_populations_that_it_sampled() -> None:
@@ -344,19 +344,21 @@ def test_the_steps_of_consensus_are_told_beside_each_node_that_had_them() -> Non
     totals.append((3 * NS, "a", STEP_COUNT, 3.0))
     rows = [(time_ns, host, f"{name}:Propose", value) for time_ns, host, name, value in totals]
     events = replace(_whole([NS], [NS]), scrapes=pl.DataFrame(rows, schema=SCRAPE_SCHEMA, orient="row"))
-    found = samples(events, Sampled(PROCESSES, PRESSURE), Window(NS, 4 * NS), {"b": 2.0, "a": 1.0})["host"]
-    assert found.select("host", "start_up_s", "step_propose_s").rows() == [("a", 1.0, 0.5), ("b", 2.0, None)]
+    frame = samples(events, Sampled(PROCESSES, PRESSURE), Window(NS, 4 * NS), {"b": 2.0, "a": 1.0})["host"]
+    assert frame.select("host", "start_up_s", "step_propose_s").rows() == [("a", 1.0, 0.5), ("b", 2.0, None)]
 
 
 def test_without_a_chain_nothing_is_said_of_blocks() -> None:
     """All nodes died: a share of 0 committed would be a claim."""
     events = _whole([NS], [NS])
-    found = samples(replace(events, blocks=events.blocks.clear()), Sampled(PROCESSES, PRESSURE), Window(NS, 4 * NS), {})
-    assert "block" not in found
-    assert found["transaction"].columns == ["connection", "sequence", "time_s", "tx_answer_s", "tx_schedule_lag_s"]
-    assert "committed_per_s" not in found["second"].columns
-    assert found["host"].columns == ["host", "start_up_s"]
-    assert found["second"]["offered_per_s"].sum() == 1.0
+    frames = samples(
+        replace(events, blocks=events.blocks.clear()), Sampled(PROCESSES, PRESSURE), Window(NS, 4 * NS), {}
+    )
+    assert "block" not in frames
+    assert frames["transaction"].columns == ["connection", "sequence", "time_s", "tx_answer_s", "tx_schedule_lag_s"]
+    assert "committed_per_s" not in frames["second"].columns
+    assert frames["host"].columns == ["host", "start_up_s"]
+    assert frames["second"]["offered_per_s"].sum() == 1.0
 
 
 def test_samples_lie_in_order_whatever_the_order_of_the_events() -> None:
@@ -380,9 +382,9 @@ def test_what_was_sampled_may_lie_in_any_order(seed: int) -> None:
 
     window, events = Window(NS, 5 * NS), _whole([NS, NS], [NS, NS])
     other = replace(events, scrapes=shuffled(events.scrapes), blocks=shuffled(events.blocks))
-    found = samples(events, Sampled(PROCESSES, PRESSURE), window, {})
+    frames = samples(events, Sampled(PROCESSES, PRESSURE), window, {})
     again = samples(other, Sampled(shuffled(PROCESSES), shuffled(PRESSURE)), window, {})
-    for name, frame in found.items():
+    for name, frame in frames.items():
         assert again[name].equals(frame), name
 
 
@@ -393,15 +395,15 @@ def test_every_value_is_a_float_and_every_key_keeps_its_kind() -> None:
     kills = [(place, "kill", "a", "", NS, 2 * NS, 3 * NS, 20, 24) for place in (1, 2)]
     perturbations = pl.DataFrame(kills, schema=PERTURBATION_SCHEMA, orient="row")
     sampled = Sampled(PROCESSES, PRESSURE, perturbations=perturbations, joiners=joiners, heights=heights)
-    found = samples(_whole([NS, NS], [NS, NS]), sampled, Window(NS, 4 * NS), {"a": 1.0})
+    frames = samples(_whole([NS, NS], [NS, NS]), sampled, Window(NS, 4 * NS), {"a": 1.0})
     keys = {"connection", "sequence", "height", "host", "perturbation"}
-    for name, frame in found.items():
+    for name, frame in frames.items():
         values = {column: kind for column, kind in frame.schema.items() if column not in keys}
         assert set(values.values()) == {pl.Float64()}, (name, values)
-    assert [name for name in found["perturbation"].columns if name.startswith("recovery")] == ["recovery_kill_s"]
+    assert [name for name in frames["perturbation"].columns if name.startswith("recovery")] == ["recovery_kill_s"]
     # What no page has is a column all the same.
     unscraped = host_second_samples(pl.DataFrame(schema=SCRAPES), PROCESSES, Window(NS, 4 * NS))
-    assert unscraped.schema == found["host_second"].schema
+    assert unscraped.schema == frames["host_second"].schema
 
 
 def test_joining_nodes_whose_heights_nobody_kept_have_no_samples() -> None:
@@ -414,18 +416,18 @@ def test_joining_nodes_whose_heights_nobody_kept_have_no_samples() -> None:
 
 def test_a_block_whose_commit_was_not_seen_stands_at_its_headers_time() -> None:
     unseen = BLOCKS.with_columns(observed_ns=pl.Series([NS, None, 3 * NS, 5 * NS]))
-    found = block_samples(unseen, Window(0, 10 * NS))
-    assert found["time_s"].to_list() == [1.0, 1.0, 3.0, 5.0]
-    assert found["block_interval_observed_s"].to_list() == [None, None, None, 2.0]
+    frame = block_samples(unseen, Window(0, 10 * NS))
+    assert frame["time_s"].to_list() == [1.0, 1.0, 3.0, 5.0]
+    assert frame["block_interval_observed_s"].to_list() == [None, None, None, 2.0]
     assert committed_per_second(unseen, NS * np.array([1, 3, 5])).tolist() == [20.0, 40.0]
 
 
 def test_the_next_header_is_that_of_the_next_height() -> None:
     """Where a block is missing nobody knows when the next one was."""
     events = replace(_events([0, 0], [0, 0], [5, 7]), blocks=BLOCKS.filter(pl.col("height") != 6))
-    found = transaction_samples(events, Window(0, NS))
-    assert found["tx_latency_next_header_s"].to_list() == [None, None]
-    assert found["tx_answer_s"].to_list() == [0.0, 0.0]
+    frame = transaction_samples(events, Window(0, NS))
+    assert frame["tx_latency_next_header_s"].to_list() == [None, None]
+    assert frame["tx_answer_s"].to_list() == [0.0, 0.0]
 
 
 def test_a_window_has_its_begin_and_not_its_end() -> None:
@@ -452,9 +454,9 @@ def test_a_metrics_page_is_summed_over_its_labels_and_counted() -> None:
         'cometbft_p2p_message_send_bytes_total{message_type="b"} 4\n'
         "go_threads 7\n"
     )
-    values, lines, kept = read_page(page)
+    values, lines, number_kept = read_page(page)
     assert values == {"cometbft_mempool_size": 12.0, "cometbft_p2p_message_send_bytes": 7.0}
-    assert (lines, kept) == (4, 3)
+    assert (lines, number_kept) == (4, 3)
 
 
 def test_every_transaction_of_a_block_is_counted_once() -> None:

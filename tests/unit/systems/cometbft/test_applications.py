@@ -133,17 +133,17 @@ def test_the_guides_adapters_and_its_function_work_as_written(tmp_path: Path) ->
     blocks = re.findall(r"```(toml|python)\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     (function,) = (text for kind, text in blocks if kind == "python")
     (tmp_path / "swaps.py").write_text(function, encoding="utf-8")
-    found: dict[str, Adapter] = {}
+    adapters: dict[str, Adapter] = {}
     for kind, text in blocks:
         if kind == "toml" and text.startswith("extends"):
-            path = tmp_path / f"{len(found)}.toml"
+            path = tmp_path / f"{len(adapters)}.toml"
             path.write_text(text, encoding="utf-8")
-            found[adapter_of(str(path)).name] = adapter_of(str(path))
-    assert list(found) == ["My chain", "My chain, swaps"]
-    assert found["My chain"].files["config/app.toml"]["minimum-gas-prices"] == "0.0001umy"
-    made = prepared(found["My chain, swaps"], LOAD, seed=7)
-    assert made is not None
-    assert made.given == [[b"0-%d=7" % number for number in range(50)]]
+            adapters[adapter_of(str(path)).name] = adapter_of(str(path))
+    assert list(adapters) == ["My chain", "My chain, swaps"]
+    assert adapters["My chain"].files["config/app.toml"]["minimum-gas-prices"] == "0.0001umy"
+    load_prepared = prepared(adapters["My chain, swaps"], LOAD, seed=7)
+    assert load_prepared is not None
+    assert load_prepared.given == [[b"0-%d=7" % number for number in range(50)]]
 
 
 def install(folder: Path, module: str, offered: str) -> None:
@@ -210,14 +210,14 @@ def test_a_size_that_no_bank_send_has_is_refused_before_anything_is_started() ->
 
 def test_homes_of_validators_and_others_get_one_genesis(program: Path, tmp_path: Path) -> None:
     adapter = Adapter.model_validate(COMMANDS)
-    made = nodes(program, tmp_path, 1, 3, 0)
-    make_homes(adapter, made)
-    genesis = {(node.folder / GENESIS).read_text() for node in made}
+    homes = nodes(program, tmp_path, 1, 3, 0)
+    make_homes(adapter, homes)
+    genesis = {(node.folder / GENESIS).read_text() for node in homes}
     assert genesis == {"10coin 30coin "}
     # Every operator is funded on its own home, where it joins, and on the first, where all are collected.
-    assert (made[0].folder / "funded").read_text() == "addr-node0 20coin\naddr-node1 60coin\n"
-    assert (made[1].folder / "funded").read_text() == "addr-node1 60coin\n"
-    assert file_values(adapter, made[1]) == {
+    assert (homes[0].folder / "funded").read_text() == "addr-node0 20coin\naddr-node1 60coin\n"
+    assert (homes[1].folder / "funded").read_text() == "addr-node1 60coin\n"
+    assert file_values(adapter, homes[1]) == {
         "config/app.toml": {"grpc.address": "127.9.0.2:9090", "grpc.enable": False}
     }
 
@@ -270,8 +270,8 @@ def genesis_of(tmp_path: Path, **auth: Any) -> Path:
 def test_accounts_are_numbered_funded_and_supplied(tmp_path: Path) -> None:
     adapter = adapter_of("cosmos-sdk")
     content = json.loads(fund_accounts(genesis_of(tmp_path), ["a", "b"], adapter, 512))["app_state"]
-    assert [one["account_number"] for one in content["auth"]["accounts"]] == ["0", "1", "2", "3"]
-    assert [one["address"] for one in content["bank"]["balances"]] == ["a", "b"]
+    assert [account["account_number"] for account in content["auth"]["accounts"]] == ["0", "1", "2", "3"]
+    assert [balance["address"] for balance in content["bank"]["balances"]] == ["a", "b"]
     assert content["bank"]["supply"][0]["amount"] == str(5 + 2 * adapter.accounts.balance)
     assert content["auth"]["params"]["max_memo_characters"] == "512"
     other = tmp_path / "genesis.json"
@@ -289,7 +289,7 @@ def test_equal_seeds_give_equal_accounts_and_a_load_has_enough_of_them() -> None
     assert first.addresses == again.addresses
     assert not set(first.addresses) & set(other.addresses)
     assert len(set(first.addresses)) == 50  # 10 transactions per second for 5 s
-    assert all(one.startswith("cosmos1") for one in first.addresses)
+    assert all(address.startswith("cosmos1") for address in first.addresses)
 
 
 def python_adapter(tmp_path: Path, code: str) -> Adapter:
@@ -305,10 +305,10 @@ def test_a_function_beside_the_adapter_makes_the_transactions(tmp_path: Path) ->
         "    numbers = range(order.per_connection)\n"
         "    return [[b'%d=%d' % (c, n) for n in numbers] for c in range(order.connections)]"
     )
-    made = prepared(python_adapter(tmp_path, code), LOAD, 1)
-    assert made is not None
-    assert made.given is not None
-    assert (len(made.given), len(made.given[0]), made.given[0][49]) == (1, 50, b"0=49")
+    load_prepared = prepared(python_adapter(tmp_path, code), LOAD, 1)
+    assert load_prepared is not None
+    assert load_prepared.given is not None
+    assert (len(load_prepared.given), len(load_prepared.given[0]), load_prepared.given[0][49]) == (1, 50, b"0=49")
     assert TransactionRequest.__annotations__.keys() == {
         "connections",
         "per_connection",

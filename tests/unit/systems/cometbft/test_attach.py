@@ -76,14 +76,14 @@ def test_a_server_that_is_no_node_is_refused(content: str) -> None:
 
 
 def test_the_nodes_must_be_of_one_network_and_each_named_once() -> None:
-    with answering(status("a")) as one, answering(status("b", "other")) as other, answering(status("a")) as again:
-        assert reach([one])[0].version == "1.0.1"
+    with answering(status("a")) as address, answering(status("b", "other")) as other, answering(status("a")) as again:
+        assert reach([address])[0].version == "1.0.1"
         with pytest.raises(UsageError, match=r"different networks: .* of `chain`, .* of `other`"):
-            reach([one, other])
+            reach([address, other])
         with pytest.raises(UsageError, match="are the same node"):
-            reach([one, again])
+            reach([address, again])
     with pytest.raises(EnvironmentFailure, match="does not respond"):
-        reach([one])
+        reach([address])
     with pytest.raises(UsageError, match="there is no node"):
         reach([])
 

@@ -113,7 +113,7 @@ def test_a_transaction_is_found_at_its_first_place_and_keeps_its_times(monkeypat
 
 def test_rows_stand_in_the_order_of_connection_and_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Records come as they were answered; the same load must give the same file."""
-    load = records([(one, ACCEPTED) for one in MINE[:4]], sequence=struct.pack("<4I", 1, 3, 0, 2))
+    load = records([(transaction, ACCEPTED) for transaction in MINE[:4]], sequence=struct.pack("<4I", 1, 3, 0, 2))
     table = read(monkeypatch, Chain(BLOCKS, COMMITS), load).transactions
     assert table.select("connection", "sequence").rows() == [(0, 0), (0, 1), (1, 2), (1, 3)]
 
@@ -121,16 +121,16 @@ def test_rows_stand_in_the_order_of_connection_and_sequence(monkeypatch: pytest.
 def test_the_chain_is_read_from_the_node_that_answers_and_a_slow_block_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: set[tuple[str, float | None]] = set()
+    requests: set[tuple[str, float | None]] = set()
     chain = Chain(BLOCKS, COMMITS)
 
     def call(self: RpcClient, method: str, **parameters: int) -> dict[str, Any]:
-        asked.add((self.address, self._client.timeout.read))
+        requests.add((self.address, self._client.timeout.read))
         return chain.call(method, **parameters)
 
     monkeypatch.setattr(RpcClient, "call", call)
     collect(measurement(LOAD, last=10, reader=SimpleNamespace(address="10.1.2.3")), ChainReading(OURS), Silent())
-    assert asked == {("10.1.2.3", 60.0)}
+    assert requests == {("10.1.2.3", 60.0)}
 
 
 def test_events_have_their_types_whatever_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +166,7 @@ def test_messages_that_are_no_commit_are_passed_over_and_the_first_arrival_count
         {"result": {"data": {"value": {"header": {}}}}},
     ]
     commits = [{"result": {"data": {"value": {"header": {"height": height}}}}} for height in ("8", "9", "8")]
-    messages = [(number, json.dumps(one).encode()) for number, one in enumerate([*empty, *commits])]
+    messages = [(number, json.dumps(message).encode()) for number, message in enumerate([*empty, *commits])]
     assert observed_commits(messages) == {8: 5, 9: 6}
 
 
@@ -250,8 +250,8 @@ def test_every_class_of_the_accounting_by_hand(monkeypatch: pytest.MonkeyPatch) 
         (MINE[8], ACCEPTED),
         (MINE[9], ACCEPTED),
     ]
-    books = account(monkeypatch, rows, [MINE[5], MINE[6]], held=[MINE[7], MINE[8]], offered=12)
-    assert books.counts["transactions"] == {
+    counts = account(monkeypatch, rows, [MINE[5], MINE[6]], held=[MINE[7], MINE[8]], offered=12)
+    assert counts.counts["transactions"] == {
         "offered": 12,
         "unsent": 2,
         "rejected": 5,
@@ -261,8 +261,8 @@ def test_every_class_of_the_accounting_by_hand(monkeypatch: pytest.MonkeyPatch) 
         "lost": 1,
         "rejected but committed": 0,
     }
-    assert books.counts["answers"] == dict(zip(ANSWERS, [4, 1, 1, 1, 1, 2, 2], strict=True))
-    assert books.counts["chain"] == {
+    assert counts.counts["answers"] == dict(zip(ANSWERS, [4, 1, 1, 1, 1, 2, 2], strict=True))
+    assert counts.counts["chain"] == {
         "blocks": 1,
         "transactions in blocks": 2,
         "ours": 2,
@@ -270,7 +270,7 @@ def test_every_class_of_the_accounting_by_hand(monkeypatch: pytest.MonkeyPatch) 
         "of other experiments": 0,
         "not a payload": 0,
     }
-    assert (books.problems, books.contradictions, books.lost) == ([], [], 1)
+    assert (counts.problems, counts.contradictions, counts.lost) == ([], [], 1)
 
 
 ENDS = ("block", "mempool", "both", "nowhere")
@@ -285,26 +285,26 @@ def test_random_ends_are_counted_one_by_one_and_nonsense_is_found(ended: list[tu
     in_block = [payload for payload, where in placed if where in {"block", "both"}]
     held = [payload for payload, where in placed if where in {"mempool", "both"}]
     with pytest.MonkeyPatch.context() as patched:
-        books = account(patched, rows, in_block, held=held)
+        counts = account(patched, rows, in_block, held=held)
     refused = {MEMPOOL_FULL, IN_CACHE, CHECK_CODE, RPC_ERROR}
 
     def count(codes: Collection[int], *ends: str) -> int:
         return sum(code in codes and where in ends for code, where in ended)
 
-    kept = ("block", "both", "mempool")
-    assert books.counts["transactions"] == {
+    places = ("block", "both", "mempool")
+    assert counts.counts["transactions"] == {
         "offered": len(rows),
         "unsent": count({UNSENT}, *ENDS),
         "rejected": count(refused, *ENDS) + count({TIMEOUT}, "nowhere"),
-        "accepted": count({ACCEPTED}, *ENDS) + count({TIMEOUT}, *kept),
+        "accepted": count({ACCEPTED}, *ENDS) + count({TIMEOUT}, *places),
         "committed": count({ACCEPTED, TIMEOUT}, "block", "both"),
         "pending": count({ACCEPTED, TIMEOUT, *refused}, "mempool"),
         "lost": count({ACCEPTED}, "nowhere"),
         "rejected but committed": count(refused, "block", "both"),
     }
     # What was refused and waits all the same makes the sum of the accepted ones too large.
-    assert len(books.problems) == bool(count(refused, "mempool"))
-    assert len(books.contradictions) == bool(count(refused, "block", "both"))
+    assert len(counts.problems) == bool(count(refused, "mempool"))
+    assert len(counts.contradictions) == bool(count(refused, "block", "both"))
 
 
 wrong = st.lists(st.integers(0, 6), min_size=1, max_size=12).flatmap(
@@ -315,20 +315,20 @@ wrong = st.lists(st.integers(0, 6), min_size=1, max_size=12).flatmap(
 @given(wrong)
 def test_answers_that_are_not_those_of_the_transactions_are_found(codes: tuple[list[int], list[int]]) -> None:
     """Records mixed up, as a mistake in the generator would: unless only alike ones changed places, it is found."""
-    true, told = codes
+    true, codes_reported = codes
     rows = [(MINE[number], code) for number, code in enumerate(true)]
     committed = [payload for payload, code in rows if code == ACCEPTED]
     waits = [payload for payload, code in rows if code == TIMEOUT]
-    mixed = [(payload, code) for (payload, _), code in zip(rows, told, strict=True)]
+    mixed = [(payload, code) for (payload, _), code in zip(rows, codes_reported, strict=True)]
     with pytest.MonkeyPatch.context() as patched:
-        books = account(patched, mixed, committed, held=waits)
+        counts = account(patched, mixed, committed, held=waits)
     # Unsent and refused ones cannot be in a block or a mempool, and accepted ones must be in one.
-    kept = {ACCEPTED, TIMEOUT}
+    codes_kept = {ACCEPTED, TIMEOUT}
     is_wrong = any(
-        (one in kept) != (other in kept) and not (one not in kept and other == TIMEOUT)
-        for one, other in zip(true, told, strict=True)
+        (code in codes_kept) != (other in codes_kept) and not (code not in codes_kept and other == TIMEOUT)
+        for code, other in zip(true, codes_reported, strict=True)
     )
-    assert bool(books.problems or books.contradictions or books.lost) == is_wrong
+    assert bool(counts.problems or counts.contradictions or counts.lost) == is_wrong
 
 
 def test_each_class_can_break_the_sum_of_the_accepted_ones(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,16 +342,16 @@ def test_each_class_can_break_the_sum_of_the_accepted_ones(monkeypatch: pytest.M
 
 
 def test_a_load_that_never_began_has_books_of_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
-    books = account(monkeypatch, [], [])
-    assert set(books.counts["transactions"].values()) == {0}
-    assert books.problems == []
+    counts = account(monkeypatch, [], [])
+    assert set(counts.counts["transactions"].values()) == {0}
+    assert counts.problems == []
 
 
 def test_what_was_listed_and_then_committed_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mempools are read first: a block may come between."""
-    books = account(monkeypatch, [(MINE[0], ACCEPTED)], [MINE[0]], held=[MINE[0]])
-    found = books.counts["transactions"]
-    assert (found["committed"], found["pending"], found["lost"], books.problems) == (1, 0, 0, [])
+    counts = account(monkeypatch, [(MINE[0], ACCEPTED)], [MINE[0]], held=[MINE[0]])
+    transactions = counts.counts["transactions"]
+    assert (transactions["committed"], transactions["pending"], transactions["lost"], counts.problems) == (1, 0, 0, [])
 
 
 @pytest.mark.parametrize(
@@ -365,10 +365,10 @@ def test_of_more_than_a_node_lists_those_are_lost_that_no_mempool_has_room_for(
     """A node lists a hundred of what waits: nothing is called lost that may wait unseen, and nothing pending either."""
     rows = [(payload, ACCEPTED) for payload in MINE[:6]]
     waiting = PendingTransactions(frozenset([sha256(MINE[1]).digest()]), 3, unseen)
-    books = account(monkeypatch, rows, [MINE[0]], waiting=waiting)
-    found = books.counts["transactions"]
-    assert (found["pending"], found["lost"], found.get("pending or lost", 0)) == (1, lost, unsure)
-    assert (books.lost, books.unsure, books.problems) == (lost, unsure, [])
+    counts = account(monkeypatch, rows, [MINE[0]], waiting=waiting)
+    transactions = counts.counts["transactions"]
+    assert (transactions["pending"], transactions["lost"], transactions.get("pending or lost", 0)) == (1, lost, unsure)
+    assert (counts.lost, counts.unsure, counts.problems) == (lost, unsure, [])
     # The sum can fail here as well: what was refused, and waits all the same, is not among the accepted.
     mixed = [*rows[:5], (MINE[1], CHECK_CODE)]
     wrong = account(monkeypatch, [rows[0], *rows[2:], mixed[-1]], [MINE[0]], waiting=waiting)
@@ -385,30 +385,30 @@ def test_what_was_lost_lies_between_the_two_figures(ends: list[str], copies: int
     unseen = ends.count("unlisted") * (1 + copies)
     with pytest.MonkeyPatch.context() as patched:
         in_block = [MINE[number] for number, end in enumerate(ends) if end == "block"]
-        books = account(patched, rows, in_block, waiting=PendingTransactions(listed, len(ends), unseen))
-    assert books.lost is not None
-    assert books.lost <= ends.count("nowhere") <= books.lost + books.unsure
-    assert books.unsure == 0 or "unlisted" in ends
+        counts = account(patched, rows, in_block, waiting=PendingTransactions(listed, len(ends), unseen))
+    assert counts.lost is not None
+    assert counts.lost <= ends.count("nowhere") <= counts.lost + counts.unsure
+    assert counts.unsure == 0 or "unlisted" in ends
 
 
 def test_without_the_chain_nothing_is_claimed_of_blocks() -> None:
     """All nodes died: what they had committed cannot be known, and is not lost for that."""
     load = records([(MINE[0], ACCEPTED), (MINE[1], MEMPOOL_FULL), (MINE[2], TIMEOUT)])
     taken = measurement(load, reader=None)
-    books = balance(collect(taken, ChainReading(OURS), Silent()), taken, 3)
-    assert books.counts["transactions"] == {"offered": 3, "unsent": 0, "rejected": 2, "accepted": 1}
-    assert "chain" not in books.counts
-    assert (books.problems, books.lost) == ([], None)
+    counts = balance(collect(taken, ChainReading(OURS), Silent()), taken, 3)
+    assert counts.counts["transactions"] == {"offered": 3, "unsent": 0, "rejected": 2, "accepted": 1}
+    assert "chain" not in counts.counts
+    assert (counts.problems, counts.lost) == ([], None)
     assert balance(collect(taken, ChainReading(OURS), Silent()), taken, 4).problems == ["offered 3 ≠ the schedule 4"]
 
 
 def test_a_refused_transaction_in_a_block_is_a_wrong_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(MINE[0], MEMPOOL_FULL), (MINE[1], CHECK_CODE), (MINE[2], ACCEPTED)]
-    books = account(monkeypatch, rows, MINE[:3])
-    assert (books.problems, books.contradictions) == ([], ["2 rejected transactions were committed"])
-    assert books.counts["transactions"]["committed"] == 1
-    assert books.counts["transactions"]["rejected"] == 2
-    assert books.counts["chain"]["ours"] == 3
+    counts = account(monkeypatch, rows, MINE[:3])
+    assert (counts.problems, counts.contradictions) == ([], ["2 rejected transactions were committed"])
+    assert counts.counts["transactions"]["committed"] == 1
+    assert counts.counts["transactions"]["rejected"] == 2
+    assert counts.counts["chain"]["ours"] == 3
 
 
 def test_fewer_than_the_schedule_offers_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -420,8 +420,8 @@ def test_fewer_than_the_schedule_offers_is_a_problem(monkeypatch: pytest.MonkeyP
 
 def test_the_headers_and_the_blocks_must_count_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(MINE[0], ACCEPTED), (MINE[1], ACCEPTED)]
-    books = account(monkeypatch, rows, MINE[:2], counted={7: 3})
-    assert books.problems == ["transactions in blocks 2 ≠ the headers' counts 3"]
+    counts = account(monkeypatch, rows, MINE[:2], counted={7: 3})
+    assert counts.problems == ["transactions in blocks 2 ≠ the headers' counts 3"]
 
 
 def _lacking_a_transaction() -> tuple[Events, Any]:
@@ -442,8 +442,8 @@ def test_transactions_in_blocks_that_nobody_knows_are_a_problem() -> None:
 def test_a_block_without_a_header_count_is_a_problem() -> None:
     events, taken = _lacking_a_transaction()
     unmatched = events.blocks.with_columns(header_transactions=pl.lit(None, dtype=pl.Int64))
-    found = balance(_with(events, blocks=unmatched), taken, None).problems
-    assert found == ["transactions in blocks 1 ≠ the headers' counts 0", "1 blocks have no header count"]
+    problems = balance(_with(events, blocks=unmatched), taken, None).problems
+    assert problems == ["transactions in blocks 1 ≠ the headers' counts 0", "1 blocks have no header count"]
 
 
 def test_an_answer_that_is_in_no_class_does_not_balance() -> None:
@@ -485,9 +485,9 @@ def test_every_family_that_the_analysis_and_the_gates_read_is_kept() -> None:
         *("process_start_time_seconds", "go_goroutines", "go_memstats_heap_alloc_bytes"),
     ]
     page = "".join(f"# TYPE {name} gauge\n{name} {place}\n" for place, name in enumerate(names))
-    values, lines, kept = read_page(page + "go_threads 4\n\n")
+    values, lines, number_kept = read_page(page + "go_threads 4\n\n")
     assert values == {name: float(place) for place, name in enumerate(names)}
-    assert (lines, kept) == (10, 9)
+    assert (lines, number_kept) == (10, 9)
 
 
 def test_a_family_is_summed_over_its_labels_with_or_without_the_suffix_of_a_counter() -> None:

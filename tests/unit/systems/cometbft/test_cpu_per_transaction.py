@@ -51,11 +51,11 @@ def test_a_node_that_was_started_anew_counts_from_zero() -> None:
     assert per_transaction(frame, Window(0, 10 * NS)) == [pytest.approx(2.3 / 2_000)]
 
 
-@pytest.mark.parametrize(("last_s", "told"), [(5.0, True), (4.0, False)])
-def test_a_node_that_went_away_counts_while_it_was_there(last_s: float, *, told: bool) -> None:
+@pytest.mark.parametrize(("last_s", "is_complete"), [(5.0, True), (4.0, False)])
+def test_a_node_that_went_away_counts_while_it_was_there(last_s: float, *, is_complete: bool) -> None:
     """With the transactions of that time; of less than half of the window nothing is said."""
     frame = processes([0.0, last_s], [0.0, 0.1 * last_s])
-    assert per_transaction(frame, Window(0, 10 * NS)) == [pytest.approx(0.1 / RATE_PER_S) if told else None]
+    assert per_transaction(frame, Window(0, 10 * NS)) == [pytest.approx(0.1 / RATE_PER_S) if is_complete else None]
 
 
 def test_a_node_that_came_late_counts_from_then_on() -> None:
@@ -80,8 +80,8 @@ def test_a_reading_without_another_figure_has_its_processor_time() -> None:
 
 
 def test_a_single_committed_transaction_has_its_cost() -> None:
-    one = CountCurve(np.array([0, 10 * NS]), np.array([0.0, 1.0]))
-    assert per_transaction(processes([0, 10], [1.0, 1.25]), Window(0, 10 * NS), one) == [0.25]
+    curve = CountCurve(np.array([0, 10 * NS]), np.array([0.0, 1.0]))
+    assert per_transaction(processes([0, 10], [1.0, 1.25]), Window(0, 10 * NS), curve) == [0.25]
 
 
 def test_without_a_committed_transaction_there_is_no_figure() -> None:
@@ -103,17 +103,17 @@ def test_a_fifth_more_cpu_is_found_at_four_nodes_and_200_transactions_per_second
     cores: float, by_cores: Outcome
 ) -> None:
     """The floor of the cores hides it: their margin is 22 % at 0.09 cores and 33 % at 0.06."""
-    found = _a_fifth_more("node_cpu_per_transaction_s", cores / RATE_PER_S)
-    assert found.margin_high is not None
-    assert found.margin_high < 0.15
-    assert found.outcome is Outcome.WORSE
+    judgement = _a_fifth_more("node_cpu_per_transaction_s", cores / RATE_PER_S)
+    assert judgement.margin_high is not None
+    assert judgement.margin_high < 0.15
+    assert judgement.outcome is Outcome.WORSE
     assert _a_fifth_more("node_cpu_cores", cores).outcome is by_cores
 
 
 def test_a_network_that_hardly_works_is_judged_by_the_same_margin() -> None:
     """Fifty nodes at rest, 1 tx/s and 0.05 cores: the floor is far below the margin."""
-    found = _a_fifth_more("node_cpu_per_transaction_s", 0.05)
-    assert (found.outcome, found.margin_high) == (Outcome.WORSE, 0.1)
+    judgement = _a_fifth_more("node_cpu_per_transaction_s", 0.05)
+    assert (judgement.outcome, judgement.margin_high) == (Outcome.WORSE, 0.1)
 
 
 def test_the_margin_is_wider_than_the_ticks_of_the_counter() -> None:

@@ -44,8 +44,8 @@ def test_the_kinds_of_perturbations_are_columns_in_the_order_in_which_they_came(
     """The same sources must give the same bytes."""
     kinds = [f"kind_{number}" for number in range(12)]
     rows = [(place, kind, "node0", "", 12 * NS, 13 * NS, 14 * NS, 1, 2) for place, kind in enumerate(kinds)]
-    found = perturbation_samples(pl.DataFrame(rows, schema=PERTURBATION_SCHEMA, orient="row"), WINDOW)
-    assert [name for name in found.columns if name.startswith("recovery_")] == [f"recovery_{kind}_s" for kind in kinds]
+    frame = perturbation_samples(pl.DataFrame(rows, schema=PERTURBATION_SCHEMA, orient="row"), WINDOW)
+    assert [name for name in frame.columns if name.startswith("recovery_")] == [f"recovery_{kind}_s" for kind in kinds]
 
 
 def test_perturbations_stand_in_the_order_of_time_and_their_kinds_in_that_of_the_profile() -> None:
@@ -57,11 +57,11 @@ def test_perturbations_stand_in_the_order_of_time_and_their_kinds_in_that_of_the
         (3, "restart", "node0", "", 11 * NS, 13 * NS, 14 * NS, 1, 2),
         *((number, "kill", "node0", "", number * NS, 90 * NS, 91 * NS, 1, 2) for number in range(20, 40)),
     ]
-    found = perturbation_samples(pl.DataFrame(rows, schema=PERTURBATION_SCHEMA, orient="row"), WINDOW)
-    first = found.select("perturbation", "host").rows()[:4]
+    frame = perturbation_samples(pl.DataFrame(rows, schema=PERTURBATION_SCHEMA, orient="row"), WINDOW)
+    first = frame.select("perturbation", "host").rows()[:4]
     assert first == [("3 restart", "node0"), ("1 kill", "node4"), ("2 pause", "node0"), ("2 pause", "node1")]
     kinds = ["recovery_pause_s", "recovery_kill_s", "recovery_restart_s"]
-    assert [column for column in found.columns if column.startswith("recovery")] == kinds
+    assert [column for column in frame.columns if column.startswith("recovery")] == kinds
 
 
 def test_joining_nodes_stand_in_the_order_of_time() -> None:
@@ -69,9 +69,9 @@ def test_joining_nodes_stand_in_the_order_of_time() -> None:
     rows = [(host, at_ns, at_ns, None, None, True) for host, at_ns in begun_ns.items()]
     joiners = pl.DataFrame(rows, schema=JOINER_SCHEMA, orient="row")
     memory = pl.DataFrame({"host": ["c", "a"], "rss_bytes": [3, 1]})
-    found = joiner_samples(joiners, memory, WINDOW)
+    frame = joiner_samples(joiners, memory, WINDOW)
     # One that was never sampled, because it died at once, was started all the same.
-    assert found.select("host", "joiner_rss_max_bytes").rows() == [("c", 3.0), ("a", 1.0), ("b", None)]
+    assert frame.select("host", "joiner_rss_max_bytes").rows() == [("c", 3.0), ("a", 1.0), ("b", None)]
     looks = [(second * NS, host, 1, 1, True) for second in (12, 11) for host in ("b", "c", "a")]
     heights = joiner_second_samples(pl.DataFrame(looks, schema=HEIGHT_SCHEMA, orient="row"), WINDOW)
     assert heights.select("time_s", "host").rows() == [(second, host) for second in (1.0, 2.0) for host in "abc"]

@@ -74,7 +74,7 @@ def test_what_go_refuses_is_refused_by_name(text: str) -> None:
 @given(st.text(alphabet="0123456789.hmsnuµμ+- ", max_size=12))
 def test_no_text_breaks_it(text: str) -> None:
     try:
-        found = go_duration_ns(text)
+        duration_ns = go_duration_ns(text)
     except UsageError:
         return
-    assert abs(found) <= _LARGEST + 1
+    assert abs(duration_ns) <= _LARGEST + 1

@@ -40,7 +40,7 @@ SILENT: Mapping[str, object] = {"code": 9}
 # Ours 1, 3 and 4 fail, the foreign one too; block 8 is empty.
 BLOCKS = {7: [MINE[0], MINE[1]], 8: [], 9: [FOREIGN, MINE[3], MINE[2]], 10: [MINE[4]]}
 FAILED: Mapping[int, Mapping[int, Mapping[str, object]]] = {7: {1: POOR}, 9: {0: POOR, 1: SILENT}, 10: {0: POOR}}
-LOAD = records([(one, ACCEPTED) for one in MINE[:7]])
+LOAD = records([(transaction, ACCEPTED) for transaction in MINE[:7]])
 
 
 def _read(monkeypatch: pytest.MonkeyPatch, chain: Chain, load: Any = LOAD, **changes: Any) -> Events:
@@ -73,19 +73,19 @@ def test_what_failed_was_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else an application that refuses everything in its blocks would look as quick as one that executes it."""
     table = _read(monkeypatch, Chain(BLOCKS, {}, failed=FAILED)).transactions
     height = {bytes(digest): height for digest, height in table.select("hash", "height").rows()}
-    assert [height[_digest(one)] for one in MINE[:7]] == [7, None, 9, None, None, None, None]
+    assert [height[_digest(transaction)] for transaction in MINE[:7]] == [7, None, 9, None, None, None, None]
 
 
 def test_the_books_tell_failed_ones_apart_from_committed_pending_and_lost_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     events = _read(monkeypatch, Chain(BLOCKS, {}, failed=FAILED))
-    books = _books(events, LOAD, MINE[5], MINE[1])
-    assert books.counts["transactions"] == {
+    counts = _books(events, LOAD, MINE[5], MINE[1])
+    assert counts.counts["transactions"] == {
         "offered": 7, "unsent": 0, "rejected": 0, "accepted": 7, "committed": 2, "failed": 3, "pending": 1, "lost": 1,
         "rejected but committed": 0,
     }  # fmt: skip
-    assert books.counts["chain"]["ours"] == 5
-    assert books.counts["chain"]["of other experiments"] == 1
-    assert (books.problems, books.contradictions, books.lost) == ([], [], 1)
+    assert counts.counts["chain"]["ours"] == 5
+    assert counts.counts["chain"]["of other experiments"] == 1
+    assert (counts.problems, counts.contradictions, counts.lost) == ([], [], 1)
 
 
 def test_a_refused_transaction_that_fails_in_a_block_contradicts_its_answer_and_is_no_failed_one(
@@ -93,10 +93,10 @@ def test_a_refused_transaction_that_fails_in_a_block_contradicts_its_answer_and_
 ) -> None:
     """Failed are those that were accepted: counted with them, a refused one would make up for a lost one."""
     load = records([(MINE[0], ACCEPTED), (MINE[1], CHECK_CODE), (MINE[2], ACCEPTED), (MINE[3], ACCEPTED)])
-    books = _books(_read(monkeypatch, Chain(BLOCKS, {}, failed=FAILED), load), load)
-    counts = books.counts["transactions"]
+    totals = _books(_read(monkeypatch, Chain(BLOCKS, {}, failed=FAILED), load), load)
+    counts = totals.counts["transactions"]
     assert (counts["accepted"], counts["failed"], counts["rejected but committed"]) == (3, 1, 1)
-    assert books.contradictions == ["1 rejected transactions were committed"]
+    assert totals.contradictions == ["1 rejected transactions were committed"]
 
 
 def test_the_sum_of_the_accepted_ones_names_the_failed_ones_where_the_application_was_asked(
@@ -104,11 +104,11 @@ def test_the_sum_of_the_accepted_ones_names_the_failed_ones_where_the_applicatio
 ) -> None:
     load = records([(MINE[0], CHECK_CODE), (MINE[1], ACCEPTED), (MINE[2], ACCEPTED), (MINE[3], ACCEPTED)])
     chain = Chain({**BLOCKS, 7: [MINE[1]], 10: []}, {}, failed={9: FAILED[9]})
-    for asked, told in ((True, "committed + failed + pending + lost"), (False, "committed + pending + lost")):
-        events = _read(monkeypatch, chain, load, has_results=asked)
+    for is_asked, expected in ((True, "committed + failed + pending + lost"), (False, "committed + pending + lost")):
+        events = _read(monkeypatch, chain, load, has_results=is_asked)
         assert _books(events, load).problems == []
         # A refused one that waits all the same.
-        assert _books(events, load, MINE[0]).problems == [f"accepted 3 ≠ {told} 4"]
+        assert _books(events, load, MINE[0]).problems == [f"accepted 3 ≠ {expected} 4"]
 
 
 def test_an_application_that_is_not_asked_has_no_failed_class(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,25 +141,25 @@ def test_a_second_copy_that_fails_does_not_undo_the_first(monkeypatch: pytest.Mo
 def test_only_blocks_with_transactions_are_asked_of_by_their_height(monkeypatch: pytest.MonkeyPatch) -> None:
     chain = Chain(BLOCKS, {}, failed=FAILED)
     _read(monkeypatch, chain)
-    assert [asked["height"] for method, asked in chain.calls if method == "block_results"] == [7, 9, 10]
+    assert [parameters["height"] for method, parameters in chain.calls if method == "block_results"] == [7, 9, 10]
 
 
 def test_a_node_is_waited_for_as_for_its_blocks_and_one_that_is_gone_is_not_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What a full block did takes a node longer than the usual ten seconds."""
-    asked: set[tuple[str, float | None]] = set()
+    requests: set[tuple[str, float | None]] = set()
     chain = Chain(BLOCKS, {}, failed=FAILED)
 
     def call(self: RpcClient, method: str, **parameters: int) -> dict[str, Any]:
         if method == "block_results":
-            asked.add((self.address, self._client.timeout.read))
+            requests.add((self.address, self._client.timeout.read))
         return chain.call(method, **parameters)
 
     monkeypatch.setattr(RpcClient, "call", call)
     reading = ChainReading(OURS, has_results=True)
     collect(measurement(LOAD, last=10, reader=SimpleNamespace(address="10.1.2.3")), reading, Silent())
-    assert asked == {("10.1.2.3", 60.0)}
+    assert requests == {("10.1.2.3", 60.0)}
     gone = collect(measurement(LOAD, reader=None), reading, Silent()).failed
     assert gone is not None
     assert gone.is_empty()
@@ -187,7 +187,7 @@ def test_each_reason_is_told_once_with_how_many_failed_for_it(monkeypatch: pytes
 def test_transactions_without_an_id_are_known_by_the_hashes_that_were_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """As those of another application: what was not sent by this run is foreign, and nothing is undecodable."""
     signed = [b"signed one", b"signed two", b"signed by somebody else"]
-    load = records([(one, ACCEPTED) for one in signed[:2]])
+    load = records([(transaction, ACCEPTED) for transaction in signed[:2]])
     chain = Chain({7: [signed[2], signed[0]], 8: [MINE[0]], 9: [signed[1]], 10: []}, {})
     events = _read(monkeypatch, chain, load, by_hash=True)
     assert events.transactions.select("height", "index_in_block").rows() == [(7, 1), (9, 0)]
@@ -197,7 +197,7 @@ def test_transactions_without_an_id_are_known_by_the_hashes_that_were_sent(monke
 def test_reasons_of_one_codespace_stand_in_the_order_of_their_codes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same run must give the same warnings."""
     failed = {7: {place: {"code": code, "codespace": "sdk"} for place, code in enumerate([7, 11, 3, 5, 13, 2, 17, 4])}}
-    load = records([(one, ACCEPTED) for one in MINE])
+    load = records([(transaction, ACCEPTED) for transaction in MINE])
     events = _read(monkeypatch, Chain({7: MINE, 8: [], 9: [], 10: []}, {}, failed=failed), load)
     codes = [int(text.split(" code ")[1].split(" ")[0]) for text in failure_reasons(events)]
     assert codes == [2, 3, 4, 5, 7, 11, 13, 17]

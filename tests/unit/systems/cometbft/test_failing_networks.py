@@ -32,9 +32,9 @@ def _page(height: int) -> bytes:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(workload, "time", made)
-    return made
+    own_clock = Clock()
+    monkeypatch.setattr(workload, "time", own_clock)
+    return own_clock
 
 
 def _height_of(pages: Mapping[str, bytes]) -> int:
@@ -50,11 +50,11 @@ def _looks(
 ) -> list[str]:
     clock.now_s = 0.0
     stall = Stall(30.0, height_of)
-    told = []
+    messages = []
     for now_s, pages in looks:
         clock.now_s = now_s
-        told.append(stall.look(pages, is_intended=meant))
-    return told
+        messages.append(stall.look(pages, is_intended=meant))
+    return messages
 
 
 def test_a_network_that_makes_no_block_is_told_with_its_height(clock: Clock) -> None:
@@ -102,17 +102,17 @@ def test_an_applications_places_are_filled_for_each_node(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "expected"),
     [
         (["no-such-program", "{address}"], "`application.command` names `no-such-program`, which is not a program"),
         (["sh", "-c", "true"], "`application.command` does not pass the application its address"),
     ],
 )
-def test_an_application_that_cannot_be_used_is_named(command: list[str], told: str) -> None:
-    with pytest.raises(UsageError) as found:
+def test_an_application_that_cannot_be_used_is_named(command: list[str], expected: str) -> None:
+    with pytest.raises(UsageError) as error:
         application_of(command)
-    assert found.value.message == told
-    assert found.value.hint
+    assert error.value.message == expected
+    assert error.value.hint
 
 
 def test_two_applications_at_once_are_refused() -> None:

@@ -31,8 +31,10 @@ _S = 10**9
 def _transactions(late_s: float, answered_s: float, *, refused: int = 0, unsent: int = 50) -> pl.DataFrame:
     """50 that were sent so late and answered so long after, and some that were not sent or refused."""
     due = [number * _S // 100 for number in range(50 + unsent)]
-    sent = [one + round(late_s * _S) for one in due[:50]] + [None] * unsent
-    answered = [one + round(answered_s * _S) for one in sent[:50] if one is not None] + [None] * unsent
+    sent = [transaction + round(late_s * _S) for transaction in due[:50]] + [None] * unsent
+    answered = [transaction + round(answered_s * _S) for transaction in sent[:50] if transaction is not None] + [
+        None
+    ] * unsent
     answers = ["mempool full"] * refused + ["accepted"] * (50 - refused) + ["unsent"] * unsent
     return pl.DataFrame({"due_ns": due, "sent_ns": sent, "answered_ns": answered, "answer": answers})
 
@@ -57,9 +59,9 @@ def test_who_kept_transactions_from_being_sent(transactions: pl.DataFrame, statu
 def test_what_is_not_sent_to_a_network_that_has_stopped_is_not_the_generators() -> None:
     (gate,) = unsent_gate(_transactions(0.001, 0.001), 0.02, halted=True)
     assert gate.status is GateStatus.PASS
-    asked = {"unsent_by_generator_max": 0.02}
-    assert _gates(limits=asked, unsent=50)["unsent"].status is GateStatus.FAIL
-    assert _gates(limits=asked, unsent=50, broken_off="no block for 30 s")["unsent"].status is GateStatus.PASS
+    limits = {"unsent_by_generator_max": 0.02}
+    assert _gates(limits=limits, unsent=50)["unsent"].status is GateStatus.FAIL
+    assert _gates(limits=limits, unsent=50, broken_off="no block for 30 s")["unsent"].status is GateStatus.PASS
 
 
 def test_other_profiles_have_no_such_gate() -> None:
@@ -93,7 +95,7 @@ def test_further_rounds_are_allowed_up_to_the_limit(rounds: list[int | None], li
     blocks = pl.DataFrame({"block_extra_rounds": rounds}, schema={"block_extra_rounds": pl.Int64})
     (gate,) = rounds_gate(blocks, limit)
     assert (gate.status, gate.limit) == (status, f"≤ {limit}")
-    assert gate.measured == f"{sum(one or 0 for one in rounds)} in 2 blocks"
+    assert gate.measured == f"{sum(round_number or 0 for round_number in rounds)} in 2 blocks"
 
 
 @pytest.mark.parametrize(
@@ -197,10 +199,10 @@ def _gates(
         samples["transaction"] = samples["transaction"].drop("tx_committed_share")
     taken = measurement(records([(b"x", ACCEPTED)], **(load or {})), **changes)
     events = Events(_transactions(0.001, 0.001, unsent=unsent, refused=refused), pl.DataFrame(), scrapes, {}, 0, 0, 0)
-    books = TransactionCounts({}, problems or [], contradictions or [], lost, unsure)
-    found = run_gates(profile, taken, events, books, samples)
-    assert len({gate.id for gate in found}) == len(found)
-    return {gate.id: gate for gate in found}
+    counts = TransactionCounts({}, problems or [], contradictions or [], lost, unsure)
+    gates = run_gates(profile, taken, events, counts, samples)
+    assert len({gate.id for gate in gates}) == len(gates)
+    return {gate.id: gate for gate in gates}
 
 
 def _failed(gates: dict[str, Gate]) -> dict[str, str]:
@@ -276,7 +278,7 @@ def test_each_gate_fails_for_its_own_reason_alone(broken: dict[str, Any], failed
 
 
 @pytest.mark.parametrize(
-    "kept",
+    "changes",
     [
         {"lags": [0.001] * 98 + [None] * 2},
         {"committed": [1.0] * 98 + [0.0] * 2},
@@ -291,8 +293,8 @@ def test_each_gate_fails_for_its_own_reason_alone(broken: dict[str, Any], failed
     ],
     ids=str,
 )
-def test_what_just_meets_a_limit_passes(kept: dict[str, Any]) -> None:
-    assert _failed(_gates(**kept)) == {}
+def test_what_just_meets_a_limit_passes(changes: dict[str, Any]) -> None:
+    assert _failed(_gates(**changes)) == {}
 
 
 @pytest.mark.parametrize(
@@ -310,8 +312,8 @@ def test_the_profile_sets_the_limits(limits: dict[str, Any], broken: dict[str, A
 
 
 def test_the_limits_are_told_as_they_are_demanded() -> None:
-    told = {name: gate.limit for name, gate in _gates().items()}
-    assert told == {
+    limits = {name: gate.limit for name, gate in _gates().items()}
+    assert limits == {
         "nodes_alive": "all alive",
         "nodes_steady": "none",
         "following": "all",
@@ -332,8 +334,8 @@ def test_the_limits_are_told_as_they_are_demanded() -> None:
 
 def test_a_reader_is_told_what_each_gate_asks_and_what_it_found() -> None:
     companion = SimpleNamespace(problems=list, failed=lambda: False, disturbances=[1], joiners=[1])
-    asked = {"extra_rounds_max": 0, "unsent_by_generator_max": 0.02}
-    gates = _gates(limits=asked, disturber=companion, rotation=companion)
+    limits = {"extra_rounds_max": 0, "unsent_by_generator_max": 0.02}
+    gates = _gates(limits=limits, disturber=companion, rotation=companion)
     assert {name: (gate.label, gate.measured) for name, gate in gates.items()} == {
         "nodes_alive": ("no node died", "all alive"),
         "nodes_steady": ("no node restarted", "none"),
@@ -422,7 +424,7 @@ def test_a_node_that_needs_several_tries_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("accepted", "pressure", "status", "told"),
+    ("accepted", "pressure", "status", "expected"),
     [
         (0.1, 0.8, GateStatus.PASS, ("80.0 %", "≤ 80.0 %")),
         (0.1, 0.81, GateStatus.FAIL, ("81.0 %", "≤ 80.0 %")),
@@ -433,20 +435,20 @@ def test_a_node_that_needs_several_tries_is_told() -> None:
     ],
 )
 def test_how_full_a_machine_may_be_that_starts_a_network(
-    accepted: float, pressure: float | None, status: GateStatus, told: tuple[str, str]
+    accepted: float, pressure: float | None, status: GateStatus, expected: tuple[str, str]
 ) -> None:
     gates = {"waited_share_max": accepted}
     gate = start_pressure_gate(
         pressure, CometBFTProfile.model_validate({"system": "cometbft", "name": "x", "gates": gates})
     )
-    assert (gate.id, gate.status, (gate.measured, gate.limit)) == ("pressure", status, told)
+    assert (gate.id, gate.status, (gate.measured, gate.limit)) == ("pressure", status, expected)
 
 
 def test_a_network_that_died_fails_on_any_machine_and_one_that_was_late_on_a_calm_one() -> None:
     busy = start_pressure_gate(1.0, CometBFTProfile.model_validate({"system": "cometbft", "name": "x"}))
-    died, late = (failed_gate(NetworkFailure(cast(Any, None), "x", died=one)) for one in (True, False))
-    assert [status_of([one, busy]) for one in (died, late)] == [Status.FAILED, Status.INVALID]
-    assert [status_of([one]) for one in (died, late)] == [Status.FAILED] * 2
+    died, late = (failed_gate(NetworkFailure(cast(Any, None), "x", died=is_calm)) for is_calm in (True, False))
+    assert [status_of([gate, busy]) for gate in (died, late)] == [Status.FAILED, Status.INVALID]
+    assert [status_of([gate]) for gate in (died, late)] == [Status.FAILED] * 2
     assert (late.id, late.label, late.measured, late.limit) == (
         "network",
         "the network was ready for measurement",
@@ -485,8 +487,8 @@ def test_few_blocks_are_told() -> None:
 def test_without_the_chain_nothing_is_said_of_it() -> None:
     """All nodes died: not even what they committed can be known."""
     gates = _gates(chain=False, lost=None, deaths=["all"])
-    asked = {"committed", "drained", "blocks", "observed", "lost"}
-    assert list(gates) == [name for name in ALWAYS if name not in asked]
+    gate_ids = {"committed", "drained", "blocks", "observed", "lost"}
+    assert list(gates) == [name for name in ALWAYS if name not in gate_ids]
     assert status_of(gates.values()) is Status.FAILED
 
 
@@ -514,8 +516,8 @@ def test_further_gates_come_where_a_profile_asks_for_them() -> None:
 def test_what_was_done_beside_the_load_must_have_ended_well(
     field: str, many: str, gate: str, all_well: str, problems: list[str]
 ) -> None:
-    told = SimpleNamespace(problems=lambda: problems, failed=lambda: bool(problems), **{many: [1, 2]})
-    companion: dict[str, Any] = {field: told}
+    activity = SimpleNamespace(problems=lambda: problems, failed=lambda: bool(problems), **{many: [1, 2]})
+    companion: dict[str, Any] = {field: activity}
     gates = _gates(**companion)
     assert list(gates) == [*ALWAYS, gate]
     assert _failed(gates) == ({gate: "; ".join(problems)} if problems else {})

@@ -84,12 +84,12 @@ def test_the_slowest_are_those_of_the_latency_and_the_median_is_the_metrics(run:
 
 def test_a_transaction_is_shown_by_its_place_and_by_its_hash_with_what_else_was_in_its_block(run: SealedRun) -> None:
     slowest = _listed(run, 1).slowest[0]
-    story = _story(run, slowest.key)
-    assert _story(run, f"0x{story.alias[:12].lower()}") == story
-    row = run.events("transactions").row(by_predicate=pl.col("hash") == bytes.fromhex(story.alias), named=True)
+    trace = _story(run, slowest.key)
+    assert _story(run, f"0x{trace.alias[:12].lower()}") == trace
+    row = run.events("transactions").row(by_predicate=pl.col("hash") == bytes.fromhex(trace.alias), named=True)
     block = run.events("blocks").row(by_predicate=pl.col("height") == row["height"], named=True)
-    facts = _facts(story)
-    assert story.places[0].seconds == pytest.approx(
+    facts = _facts(trace)
+    assert trace.places[0].seconds == pytest.approx(
         [0.0, *((time - row["due_ns"]) / 1e9 for time in (row["sent_ns"], row["answered_ns"], block["observed_ns"]))]
     )
     assert facts["block"] == str(row["height"])
@@ -143,17 +143,17 @@ def test_a_transaction_that_was_not_committed_ends_at_its_stage_and_says_how(
     ]
     measured = measurement(load, observed=commits)
     events = collect(measured, ChainReading(OURS, has_results=True), Silent())
-    made = Store(tmp_path).create("cometbft", "cometbft/demo", "v9", {"pid": 1})
-    events.write(made)
-    manifest = _manifest(made.run_id, balance(events, measured, None).counts)
-    run = made.seal(manifest, SYSTEM.catalogue(), summarise(SYSTEM.catalogue().sampled({}), {}, 1))
+    unfinished = Store(tmp_path).create("cometbft", "cometbft/demo", "v9", {"pid": 1})
+    events.write(unfinished)
+    manifest = _manifest(unfinished.run_id, balance(events, measured, None).counts)
+    run = unfinished.seal(manifest, SYSTEM.catalogue(), summarise(SYSTEM.catalogue().sampled({}), {}, 1))
     ends = {
         "0-0": ("committed", 3), "1-0": ("failed in a block", 3), "0-1": ("rejected: mempool full", 2),
         "1-1": ("rejected: check code 33", 2), "0-2": ("no response (timeout)", 1), "1-2": ("committed", 3),
         "0-3": ("not sent", 0), "1-3": ("lost", 2), "0-4": ("rejected: mempool full, but in a block", 2),
     }  # fmt: skip
     stories = {key: _story(run, key) for key in ends}
-    assert {key: (story.outcome, story.last) for key, story in stories.items()} == ends
+    assert {key: (trace.outcome, trace.last) for key, trace in stories.items()} == ends
     assert _facts(stories["1-0"])["why it failed in the block"] == "code 5 of sdk: no funds"
     assert stories["0-3"].alias == ""
     listed = _listed(run)
@@ -172,16 +172,16 @@ def _pair(store: Path) -> list[SealedRun]:
 
 def _sealed_as_today(run: SealedRun, store: Store) -> SealedRun:
     """The same run, as this version would seal it."""
-    made = store.create("cometbft", "cometbft/demo", run.manifest.subject.version, {"pid": 1})
+    unfinished = store.create("cometbft", "cometbft/demo", run.manifest.subject.version, {"pid": 1})
     for name in ("transactions", "blocks"):
-        made.write_events(name, frame := run.events(name), frame.schema)
+        unfinished.write_events(name, frame := run.events(name), frame.schema)
     samples = {"transaction": run.samples("transaction")}
     for name, frame in samples.items():
-        made.write_samples(name, frame)
+        unfinished.write_samples(name, frame)
     columns = {name: frame.columns for name, frame in samples.items()}
     catalogue = SYSTEM.catalogue().sampled(columns)
-    manifest = run.manifest.model_copy(update={"run_id": made.run_id})
-    return made.seal(manifest, catalogue, summarise(catalogue, samples, run.manifest.seed))
+    manifest = run.manifest.model_copy(update={"run_id": unfinished.run_id})
+    return unfinished.seal(manifest, catalogue, summarise(catalogue, samples, run.manifest.seed))
 
 
 def test_a_comparison_and_the_dashboard_lead_to_the_slowest(store: Path, tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_a_comparison_and_the_dashboard_lead_to_the_slowest(store: Path, tmp_pat
     slowest = _listed(new[1], 1).slowest[0]
     tail = next(tail for tail in tails.tails if tail.metric_id == "tx_latency_s" and tail.side == "candidate")
     assert (tail.samples[0].key, tail.samples[0].command) == (slowest.key, slowest.command)
-    assert slowest.key in {story.key for story in tails.stories}
+    assert slowest.key in {trace.key for trace in tails.stories}
     with served(tmp_path) as server:
         page = server.client.get(f"/runs/{new[1].run_id}").text
         link = f"/follow?run={new[1].run_id}&amp;trail=transaction"

@@ -100,6 +100,6 @@ def test_the_summary_counts_what_it_says(comparison: Comparison) -> None:
         row_of(comparison, judgement("gc_pause_s", 1.0, 1.01, outcome=Outcome.EQUAL)),
         row_of(comparison, judgement("gc_pause_s", None, 1.0, change=None, outcome=Outcome.NO_DATA)),
     ]
-    found = ten_percent_verdict(rows)
-    assert (found.fails, found.judged, found.differing, found.disagreements) == (True, 2, 1, 1)
+    verdict = ten_percent_verdict(rows)
+    assert (verdict.fails, verdict.judged, verdict.differing, verdict.disagreements) == (True, 2, 1, 1)
     assert ten_percent_verdict([]).fails is False

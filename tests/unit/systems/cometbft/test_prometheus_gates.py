@@ -48,15 +48,15 @@ def looked_at(*rows: tuple[str, str, Sequence[float], Sequence[float]], interval
 
 def test_the_share_of_scrapes_is_of_those_that_the_window_has_room_for() -> None:
     """Ten seconds, a scrape a second. What lies outside, and other metrics, tell nothing of the window."""
-    found = looked_at(
+    coverage = looked_at(
         heights("whole", ALL),
         heights("half", range(100, 110, 2)),
         heights("late", [*range(90, 100), 105, *range(110, 120)]),
         heights("twice", [100 + place / 2 for place in range(20)]),
         ("silent", START, ALL, [1] * 10),
     )
-    assert found.shares == {"whole": 1.0, "half": 0.5, "late": 0.1, "twice": 1.0, "silent": 0.0}
-    assert list(found.shares) == sorted(found.shares)
+    assert coverage.shares == {"whole": 1.0, "half": 0.5, "late": 0.1, "twice": 1.0, "silent": 0.0}
+    assert list(coverage.shares) == sorted(coverage.shares)
     assert looked_at(heights("a", range(100, 110, 2)), interval_s=2.0).shares == {"a": 1.0}
 
 
@@ -68,13 +68,13 @@ def test_an_interval_that_nobody_told_or_that_is_longer_than_the_window_expects_
 
 def test_a_silence_is_longer_than_two_and_a_half_intervals() -> None:
     """At the window's begin and at its end, too: a figure of that time would be a guess."""
-    found = looked_at(
+    coverage = looked_at(
         heights("a", [100, 102.5, 103, 104, 105, 106, 107.5]),
         heights("b", [103, 104, 105, 107.6, 108, 109]),
         heights("c", [100, 102, 104, 106, 107]),
         ("d", START, [100], [1]),
     )
-    assert found.gaps == (
+    assert coverage.gaps == (
         ("b", 100 * NS, 103 * NS),
         ("b", 105 * NS, int(107.6 * NS)),
         ("c", 107 * NS, 110 * NS),
@@ -86,7 +86,7 @@ def test_a_silence_is_longer_than_two_and_a_half_intervals() -> None:
 
 
 def test_a_node_that_started_anew_tells_another_start_or_a_lower_height() -> None:
-    found = looked_at(
+    coverage = looked_at(
         ("same", START, [99, 101, 105], [7, 7, 7]),
         ("anew", START, [99, 101, 105], [7, 7, 8]),
         ("back", HEIGHT, [99, 101, 103, 105], [5, 6, 4, 5]),
@@ -100,7 +100,7 @@ def test_a_node_that_started_anew_tells_another_start_or_a_lower_height() -> Non
         ("late", HEIGHT, [101, 103], [5, 6]),
         ("late", START, [101, 103], [99, 99]),
     )
-    assert found.restarts == (("edge", 100 * NS), ("back", 103 * NS), ("anew", 105 * NS), ("both", 105 * NS))
+    assert coverage.restarts == (("edge", 100 * NS), ("back", 103 * NS), ("anew", 105 * NS), ("both", 105 * NS))
     together = [(name, START, [99, 104], [1, 2]) for name in "hgbadcfe"]
     assert looked_at(*together).restarts == tuple((name, 104 * NS) for name in "abcdefgh")
 
@@ -111,7 +111,7 @@ def test_what_happened_to_the_nodes_is_told_in_the_order_of_time() -> None:
         (("b", 104 * NS, 107 * NS + NS // 4), ("a", 101 * NS, 104 * NS)),
         (("b", 103 * NS), ("a", 104 * NS)),
     )
-    assert [(one.time_ns // NS, one.what) for one in coverage.incidents()] == [
+    assert [(incident.time_ns // NS, incident.what) for incident in coverage.incidents()] == [
         (101, "a was not scraped for 3.0 s"),
         (103, "b restarted"),
         (104, "a restarted"),
@@ -131,15 +131,15 @@ def gates(
     warnings: tuple[str, ...] = (),
 ) -> dict[str, Gate]:
     coverage = Coverage(shares or {"a": 0.99, "b": 0.98}, (), restarts)
-    found = find_gates(PrometheusGateInputs(coverage, LIMITS, blocks, warnings))
-    assert [gate.id for gate in found] == ["answered", "scraped", "nodes_steady", "blocks"]
-    return {gate.id: gate for gate in found}
+    all_gates = find_gates(PrometheusGateInputs(coverage, LIMITS, blocks, warnings))
+    assert [gate.id for gate in all_gates] == ["answered", "scraped", "nodes_steady", "blocks"]
+    return {gate.id: gate for gate in all_gates}
 
 
 def test_everything_at_its_limit_passes() -> None:
-    found = gates()
-    assert {gate.status for gate in found.values()} == {GateStatus.PASS}
-    assert [(gate.label, gate.measured, gate.limit) for gate in found.values()] == [
+    by_id = gates()
+    assert {gate.status for gate in by_id.values()} == {GateStatus.PASS}
+    assert [(gate.label, gate.measured, gate.limit) for gate in by_id.values()] == [
         ("the server's responses were complete", "no warning", "no warning"),
         ("every node was scraped throughout", "98.0 % of b", "≥ 98.0 % of every node"),
         ("no node restarted", "none", "none"),
@@ -155,9 +155,9 @@ def test_each_gate_fails_for_its_own_reason_alone() -> None:
         "nodes_steady": (gates(restarts=(("b", 1), ("a", 2), ("b", 3))), "a, b"),
         "blocks": (gates(blocks=29), "29 blocks"),
     }
-    for failing, (found, measured) in cases.items():
-        assert [name for name, gate in found.items() if gate.status is GateStatus.FAIL] == [failing]
-        assert found[failing].measured == measured
+    for failing, (by_id, measured) in cases.items():
+        assert [name for name, gate in by_id.items() if gate.status is GateStatus.FAIL] == [failing]
+        assert by_id[failing].measured == measured
     three, four = (tuple((name, 1) for name in names) for names in ("abc", "dabc"))
     assert gates(restarts=three)["nodes_steady"].measured == "a, b, c"
     assert gates(restarts=four)["nodes_steady"].measured == "a, b, c …"

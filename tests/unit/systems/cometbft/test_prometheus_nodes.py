@@ -53,13 +53,13 @@ def test_nodes_that_are_labelled_as_another_version_are_named() -> None:
 
 def _scrapes(rows: Sequence[tuple[float, str, str, float]]) -> pl.DataFrame:
     schema = {"time_ns": pl.Int64, "host": pl.String, "metric": pl.String, "value": pl.Float64}
-    return pl.DataFrame([(round(one[0] * NS), *one[1:]) for one in rows], schema=schema, orient="row")
+    return pl.DataFrame([(round(row[0] * NS), *row[1:]) for row in rows], schema=schema, orient="row")
 
 
 def test_heights_between_two_scrapes_share_their_time() -> None:
     seen = first_sights(_scrapes([(0, "a", LAST_HEIGHT, 5), (1, "a", LAST_HEIGHT, 6), (7, "a", LAST_HEIGHT, 9)]))
     assert seen["height"].to_list() == [6, 7, 8, 9]
-    assert [one / NS for one in seen["seen_ns"]] == [1, 3, 5, 7]
+    assert [seen_ns / NS for seen_ns in seen["seen_ns"]] == [1, 3, 5, 7]
     assert seen["block_interval_s"].to_list() == [None, 2, 2, 2]
 
 
@@ -84,7 +84,7 @@ def test_no_block_is_lost_or_invented(steps: list[int], every_s: int) -> None:
     for step in steps:
         height += step
         heights.append(height)
-    rows = [(float(every_s * index), "a", LAST_HEIGHT, float(one)) for index, one in enumerate(heights)]
+    rows = [(float(every_s * index), "a", LAST_HEIGHT, float(height)) for index, height in enumerate(heights)]
     seen = first_sights(_scrapes(rows))
     grown = [index for index in range(1, len(heights)) if heights[index] > heights[index - 1]]
     if not grown:

@@ -56,9 +56,20 @@ def test_every_layout_says_the_same(layout: object) -> None:
     assert callable(layout)
     text = layout(_ONE, _TWO)
     report = parse_report(text, "report")
-    one, two = report.experiments
-    assert (one.connections, one.rate, one.size_bytes, one.valid, one.negative) == (1, 25, 1024, 2225, 0)
-    assert (one.min_ns, one.max_ns, one.mean_ns, one.sd_ns) == (136_940_262, 6_921_905_501, 599_404_362, 1_169_158_915)
+    experiment, two = report.experiments
+    assert (experiment.connections, experiment.rate, experiment.size_bytes, experiment.valid, experiment.negative) == (
+        1,
+        25,
+        1024,
+        2225,
+        0,
+    )
+    assert (experiment.min_ns, experiment.max_ns, experiment.mean_ns, experiment.sd_ns) == (
+        136_940_262,
+        6_921_905_501,
+        599_404_362,
+        1_169_158_915,
+    )
     assert (two.id, two.negative, two.min_ns, two.max_ns) == (_TWO[0], 3, -12_500, 62_500_000_000)
     assert sum(report.lines.values()) == len(text.splitlines())
     assert report.invalid == (4 if layout is text_report else None)
@@ -69,7 +80,7 @@ def test_a_table_of_one_column_is_a_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("broken", "told"),
+    ("broken", "expected"),
     [
         ("", "contains no experiment"),
         ("Total Invalid Tx: 3\n", "contains no experiment"),
@@ -84,10 +95,10 @@ def test_a_table_of_one_column_is_a_table() -> None:
         ("    Rate: 25\n", "line 1 of `t` contains the unknown key `Rate`"),
     ],
 )
-def test_what_is_broken_is_named(broken: str, told: str) -> None:
+def test_what_is_broken_is_named(broken: str, expected: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_report(broken, "t")
-    assert told in caught.value.message
+    assert expected in caught.value.message
 
 
 def test_a_table_becomes_a_run_for_every_cell(tmp_path: Path) -> None:
@@ -95,20 +106,20 @@ def test_a_table_becomes_a_run_for_every_cell(tmp_path: Path) -> None:
     path.write_text(spaced(_ONE, _TWO), encoding="utf-8")
     importer = Importer(Store(tmp_path / "store"), SYSTEM)
     order = ImportRequest(source=path, version="v9")
-    made = importer.make_all(order, Silent())
-    assert [one.run.manifest.workload["load.connections"] for one in made] == [1, 2]
-    first = made[0].run
+    imported = importer.make_all(order, Silent())
+    assert [imported.run.manifest.workload["load.connections"] for imported in imported] == [1, 2]
+    first = imported[0].run
     sample = first.samples("experiment").row(0, named=True)
     assert sample["published_transactions"] == 2225.0
     assert sample["published_share"] == 2225 / (25 * 89)
     assert sample["published_latency_mean_s"] == 0.599404362
     assert first.manifest.counts["lines of the report"] == {"fields": 10, "blank": 0}
-    assert "3 latencies are negative" in made[1].run.manifest.warnings[0]
-    told = {name: one.estimates["mean"].standard_error for name, one in first.summaries().items()}
-    assert told["published_latency_mean_s"] == pytest.approx(1e-9 / 12**0.5)  # Go prints whole nanoseconds
-    assert told["published_per_s"] is None  # from a count
+    assert "3 latencies are negative" in imported[1].run.manifest.warnings[0]
+    standard_errors = {name: summary.estimates["mean"].standard_error for name, summary in first.summaries().items()}
+    assert standard_errors["published_latency_mean_s"] == pytest.approx(1e-9 / 12**0.5)  # Go prints whole nanoseconds
+    assert standard_errors["published_per_s"] is None  # from a count
     assert first.verify() == []
-    assert [one.is_new for one in importer.make_all(order, Silent())] == [False, False]
+    assert [imported.is_new for imported in importer.make_all(order, Silent())] == [False, False]
     with pytest.raises(UsageError, match="the measured version is unknown"):
         importer.make_all(ImportRequest(source=path), Silent())
 
@@ -147,7 +158,7 @@ def _published(folder: Path, name: str) -> SaturationVersion:
 @pytest.mark.parametrize(("name", "known"), [("v038", _V038), ("v1", _V1)])
 def test_all_cells_of_the_published_tables(shared_data: Path, name: str, known: Known) -> None:
     version = _published(shared_data, name)
-    found = {
+    figures = {
         (cell.rate_per_s, cell.connections): (
             cell.runs[0].committed,
             round(cell.runs[0].efficiency, 3),
@@ -155,7 +166,7 @@ def test_all_cells_of_the_published_tables(shared_data: Path, name: str, known: 
         )
         for cell in version.cells
     }
-    assert found == known
+    assert figures == known
     lines = read_report(shared_data / "cometbft" / f"{name}_report_tabbed.txt").lines
     assert lines == {"fields": 40, "blank": 0}
 

@@ -22,7 +22,7 @@ from tests.unit.compare.synthetic_runs import sides
 
 def _saturated(label: str, low: int, high: int | None, state: State = "found") -> SaturationVersion:
     """A version that surely sustains ``low`` per second, and surely does not with ``high``."""
-    found = Saturation(
+    saturation = Saturation(
         measure="committed", threshold=0.9, state=state, load_per_s=low or None, low_per_s=low, high_per_s=high,
         connections=1, rate_per_s=low, reason="by hand",
     )  # fmt: skip
@@ -30,7 +30,7 @@ def _saturated(label: str, low: int, high: int | None, state: State = "found") -
     subject = Subject(system="cometbft", name="CometBFT", version=label)
     return SaturationVersion(
         label=label, subject=subject, published=False, source="", expected="", latency_is="", latency_kind="",
-        throughput_is="", cells=[], saturations=[found], knee=knee,
+        throughput_is="", cells=[], saturations=[saturation], knee=knee,
     )  # fmt: skip
 
 
@@ -49,18 +49,18 @@ def test_a_sweep_is_judged_by_what_is_sure(candidate: SaturationVersion, result:
     baseline_runs, candidate_runs = sides(seconds=20, repetitions=1)
     common = {"question": "q", "method": "m", "profile": "cometbft/saturation"}
     scenario: dict[str, object] = {"id": "saturation", "title": "Saturation", "kind": "sweep", **common}
-    made = qa_runs.made_of(baseline_runs, candidate_runs, scenarios=[qa_runs.SCENARIOS[0], scenario])
+    qa_run = qa_runs.made_of(baseline_runs, candidate_runs, scenarios=[qa_runs.SCENARIOS[0], scenario])
     document = SaturationReport(
         title="t", system="cometbft", profile_name="p", experiment="e", started_at="", tool_version="0", seed=1,
         tolerance=0.1, order="", versions=[_saturated("v0.38.17", 800, 1600), candidate],
     )  # fmt: skip
     sweep = ScenarioRuns(
-        made.plan.scenarios[1],
+        qa_run.plan.scenarios[1],
         "qa-saturation",
         {"baseline": baseline_runs, "candidate": candidate_runs},
         swept=document,
     )
-    report = qa_report(type(made)(**{**made.__dict__, "scenarios": [sweep]}))
+    report = qa_report(type(qa_run)(**{**qa_run.__dict__, "scenarios": [sweep]}))
     assert report.scenarios[0].result is result
     assert report.scenarios[0].swept == document
 
@@ -69,7 +69,7 @@ def test_a_candidate_that_saturates_at_half_the_load_cannot_pass_the_standard_pl
     """Whatever its latencies below that load are: they are equal here."""
     scenario = read_plan(qualifiable(SYSTEM), "standard").scenario("saturation")
     baseline_runs, candidate_runs = sides(seconds=20, repetitions=3)
-    made = qa_runs.made_of(baseline_runs, candidate_runs, scenarios=[qa_runs.SCENARIOS[0], scenario.model_dump()])
+    qa_run = qa_runs.made_of(baseline_runs, candidate_runs, scenarios=[qa_runs.SCENARIOS[0], scenario.model_dump()])
 
     def verdict(candidate: SaturationVersion) -> Verdict:
         document = SaturationReport(
@@ -77,8 +77,8 @@ def test_a_candidate_that_saturates_at_half_the_load_cannot_pass_the_standard_pl
             tolerance=0.1, order="", versions=[_saturated("v0.38.17", 800, 1600), candidate],
         )  # fmt: skip
         runs = {"baseline": baseline_runs, "candidate": candidate_runs}
-        sweep = ScenarioRuns(made.plan.scenarios[1], "qa-saturation", runs, swept=document)
-        return qa_report(replace(made, scenarios=[made.scenarios[0], sweep])).verdict
+        sweep = ScenarioRuns(qa_run.plan.scenarios[1], "qa-saturation", runs, swept=document)
+        return qa_report(replace(qa_run, scenarios=[qa_run.scenarios[0], sweep])).verdict
 
     assert verdict(_saturated("v1.0.1", 400, 800)) is Verdict.FAIL
     assert verdict(_saturated("v1.0.1", 800, 1600)) is Verdict.PASS

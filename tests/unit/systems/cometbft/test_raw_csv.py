@@ -71,50 +71,50 @@ def test_figures_are_those_of_the_published_script(
 
 def _runs(store: Path, path: Path) -> list[SealedRun]:
     order = ImportRequest(source=path, version="v9")
-    return [one.run for one in Importer(Store(store), SYSTEM).make_all(order, Silent())]
+    return [imported.run for imported in Importer(Store(store), SYSTEM).make_all(order, Silent())]
 
 
 def test_every_row_is_in_one_class(tmp_path: Path) -> None:
     bad = [f"{_IDS[0]},soon,1,AB,1,200,1024", f"{_IDS[0]},{_EPOCH_NS}"]
     twice, early = _row(0), _row(77, duration_ns=-5_000_000)
     path = _write(tmp_path / "raw.csv", [*_rows(), twice, early, *bad])
-    one, two = _runs(tmp_path / "store", path)
-    assert one.manifest.counts["rows of the file"] == {
+    run, two = _runs(tmp_path / "store", path)
+    assert run.manifest.counts["rows of the file"] == {
         "of this experiment": 22, "of other experiments": 9, "malformed": 2,
     }  # fmt: skip
-    assert one.manifest.counts["transactions of the experiment"] == {"different": 21, "duplicates": 1}
-    assert one.manifest.counts["latencies"] == {"positive or 0": 21, "negative": 1}
+    assert run.manifest.counts["transactions of the experiment"] == {"different": 21, "duplicates": 1}
+    assert run.manifest.counts["latencies"] == {"positive or 0": 21, "negative": 1}
     assert two.manifest.counts["latencies"]["negative"] == 0
     assert (two.manifest.workload["load.connections"], two.manifest.workload["load.rate"]) == (2, 100)
-    assert [gate.status.value for gate in one.manifest.gates] == ["warn"]
-    latencies = one.samples("transaction")["tx_latency_next_header_s"].to_list()
+    assert [gate.status.value for gate in run.manifest.gates] == ["warn"]
+    latencies = run.samples("transaction")["tx_latency_next_header_s"].to_list()
     assert len(latencies) == 22
     assert min(latencies) == -0.005
-    assert one.summaries()["tx_latency_next_header_s"].estimates["mean"].value == pytest.approx(
+    assert run.summaries()["tx_latency_next_header_s"].estimates["mean"].value == pytest.approx(
         statistics.fmean(latencies), rel=1e-12
     )
-    assert SYSTEM.followed(one) == []  # its rows say nothing of when a transaction was due
+    assert SYSTEM.followed(run) == []  # its rows say nothing of when a transaction was due
 
 
 def test_the_order_of_the_rows_changes_no_sample(tmp_path: Path) -> None:
     """The tool writes its rows in whatever order its threads end."""
     rows = _rows()
-    found = [_runs(tmp_path / name, _write(tmp_path / f"{name}.csv", order)) for name, order in
+    runs_by_order = [_runs(tmp_path / name, _write(tmp_path / f"{name}.csv", order)) for name, order in
              (("one", rows), ("other", rows[::-1]))]  # fmt: skip
-    for one, other in zip(*found, strict=True):
-        assert one.samples("transaction").equals(other.samples("transaction"))
+    for run, other in zip(*runs_by_order, strict=True):
+        assert run.samples("transaction").equals(other.samples("transaction"))
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "expected"),
     [
         ([], "contains no transactions"),
         ([_row(1), (_IDS[0], _EPOCH_NS, 1, "AB", 1, 400, 1024)], "has rate 200 and 400"),
     ],
 )
-def test_what_cannot_be_used_is_named(tmp_path: Path, rows: list[Row], told: str) -> None:
+def test_what_cannot_be_used_is_named(tmp_path: Path, rows: list[Row], expected: str) -> None:
     path = _write(tmp_path / "raw.csv", rows)
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=expected):
         read_index(path)
 
 

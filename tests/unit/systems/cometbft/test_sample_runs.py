@@ -41,8 +41,8 @@ def test_they_are_judged_as_when_they_were_made(store: Path) -> None:
     document = cm.compare("v0.38.17", "v1.0.1", store=store)
     assert document.verdict is Verdict.INCONCLUSIVE
     for label, medians in MEDIANS.items():
-        found = document.frame.row(by_predicate=pl.col("label") == label, named=True)
-        assert (found["baseline"], found["candidate"]) == pytest.approx(medians, rel=6e-4), label
+        row = document.frame.row(by_predicate=pl.col("label") == label, named=True)
+        assert (row["baseline"], row["candidate"]) == pytest.approx(medians, rel=6e-4), label
 
 
 def test_the_command_imports_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,39 +27,59 @@ Shares = Mapping[tuple[int, int], Sequence[float]]
 
 
 def _cells(shares: Shares) -> list[CellRun]:
-    return [run(*load, share) for load, found in shares.items() for share in found]
+    return [run(*load, share) for load, load_shares in shares.items() for share in load_shares]
 
 
 def test_the_largest_load_that_is_kept_up_is_chosen_with_the_fewest_connections() -> None:
     shares = {(1, 200): [1.0] * 3, (2, 200): [0.99, 1.0, 0.98], (1, 400): [1.0, 0.99, 1.0], (1, 800): [0.5, 0.51, 0.5]}
-    found = saturation_of(cells_of(_cells(shares), TOLERANCE), TOLERANCE, "committed")
-    assert (found.state, found.load_per_s, found.low_per_s, found.high_per_s) == ("found", 400, 400, 800)
-    assert (found.connections, found.rate_per_s) == (1, 400)
+    saturation = saturation_of(cells_of(_cells(shares), TOLERANCE), TOLERANCE, "committed")
+    assert (saturation.state, saturation.load_per_s, saturation.low_per_s, saturation.high_per_s) == (
+        "found",
+        400,
+        400,
+        800,
+    )
+    assert (saturation.connections, saturation.rate_per_s) == (1, 400)
 
 
 def test_cells_of_one_load_that_disagree_decide_nothing() -> None:
     """The published v1: 87.6 % and 97.2 % at 400 tx/s."""
     shares = {(1, 200): [1.0], (1, 400): [0.876], (2, 200): [0.972], (1, 800): [0.718]}
-    found = saturation_of(cells_of(_cells(shares), TOLERANCE), TOLERANCE, "committed")
-    assert (found.state, found.load_per_s, found.low_per_s, found.high_per_s) == ("contradictory", None, 200, 800)
-    assert "c=1, r=400 87.6 % and c=2, r=200 97.2 %" in found.reason
+    saturation = saturation_of(cells_of(_cells(shares), TOLERANCE), TOLERANCE, "committed")
+    assert (saturation.state, saturation.load_per_s, saturation.low_per_s, saturation.high_per_s) == (
+        "contradictory",
+        None,
+        200,
+        800,
+    )
+    assert "c=1, r=400 87.6 % and c=2, r=200 97.2 %" in saturation.reason
 
 
 def test_a_larger_load_that_is_kept_up_again_decides_nothing() -> None:
     shares = {(1, 200): [1.0], (1, 400): [0.5], (1, 800): [1.0], (1, 1600): [0.4]}
-    found = saturation_of(cells_of(_cells(shares), TOLERANCE), TOLERANCE, "committed")
-    assert (found.state, found.load_per_s, found.low_per_s, found.high_per_s) == ("contradictory", None, 200, 1600)
-    assert "400 tx/s is below 90 %" in found.reason
-    assert "800 tx/s is not" in found.reason
+    saturation = saturation_of(cells_of(_cells(shares), TOLERANCE), TOLERANCE, "committed")
+    assert (saturation.state, saturation.load_per_s, saturation.low_per_s, saturation.high_per_s) == (
+        "contradictory",
+        None,
+        200,
+        1600,
+    )
+    assert "400 tx/s is below 90 %" in saturation.reason
+    assert "800 tx/s is not" in saturation.reason
 
 
 def test_an_interval_that_includes_the_threshold_is_told() -> None:
     """The published v0.38: 93.4 % of one run could as well be 89 %."""
-    found = saturation_of(
+    saturation = saturation_of(
         cells_of(_cells({(1, 200): [1.0], (2, 200): [0.934], (1, 800): [0.517]}), TOLERANCE), TOLERANCE, "committed"
     )
-    assert (found.state, found.load_per_s, found.low_per_s, found.high_per_s) == ("leaning", 400, 200, 800)
-    assert "c=2, r=200 93.4 %" in found.reason
+    assert (saturation.state, saturation.load_per_s, saturation.low_per_s, saturation.high_per_s) == (
+        "leaning",
+        400,
+        200,
+        800,
+    )
+    assert "c=2, r=200 93.4 %" in saturation.reason
 
 
 @pytest.mark.parametrize(
@@ -71,8 +91,8 @@ def test_an_interval_that_includes_the_threshold_is_told() -> None:
     ],
 )
 def test_an_edge_that_was_not_reached_is_no_answer(shares: Shares, state: str, load: int | None) -> None:
-    found = saturation_of(cells_of(_cells(shares), TOLERANCE), TOLERANCE, "committed")
-    assert (found.state, found.load_per_s) == (state, load)
+    saturation = saturation_of(cells_of(_cells(shares), TOLERANCE), TOLERANCE, "committed")
+    assert (saturation.state, saturation.load_per_s) == (state, load)
 
 
 def test_what_only_the_mempools_took_is_not_kept_up() -> None:
@@ -106,21 +126,21 @@ _SHARES = st.dictionaries(
 def test_the_rule_is_the_stated_one(shares: Shares) -> None:
     """Against the sentence itself, tried for every load; the sure loads never contradict the values."""
     cells = cells_of(_cells(shares), TOLERANCE)
-    found = saturation_of(cells, TOLERANCE, "committed")
+    saturation = saturation_of(cells, TOLERANCE, "committed")
     value = {(cell.connections, cell.rate_per_s): cell.efficiency.value for cell in cells if cell.efficiency}
     loads = sorted({c * r for c, r in value})
     fits = [
         load for load in loads if all((share >= 1.0 - TOLERANCE) == (c * r <= load) for (c, r), share in value.items())
     ]
-    if found.load_per_s is not None:
-        assert fits == [found.load_per_s]
-        assert found.low_per_s <= found.load_per_s
-        assert found.high_per_s is None or found.load_per_s < found.high_per_s
+    if saturation.load_per_s is not None:
+        assert fits == [saturation.load_per_s]
+        assert saturation.low_per_s <= saturation.load_per_s
+        assert saturation.high_per_s is None or saturation.load_per_s < saturation.high_per_s
     else:
-        assert fits == [] or (found.state == "lower bound" and fits == [loads[-1]])
+        assert fits == [] or (saturation.state == "lower bound" and fits == [loads[-1]])
     for (c, r), share in value.items():
-        assert c * r > found.low_per_s or share >= 1.0 - TOLERANCE
-        assert found.high_per_s is None or c * r < found.high_per_s or share < 1.0 - TOLERANCE
+        assert c * r > saturation.low_per_s or share >= 1.0 - TOLERANCE
+        assert saturation.high_per_s is None or c * r < saturation.high_per_s or share < 1.0 - TOLERANCE
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6))
@@ -159,17 +179,19 @@ def test_versions_are_compared_where_both_were_loaded_alike() -> None:
     old = version("old", [run(1, 200, 1.0, latency=1.0), run(1, 400, 0.9), run(1, 800, 0.5, excluded="lost a node")])
     new = version("new", [run(1, 200, 1.0, latency=2.0), run(2, 400, 0.9), run(1, 800, 0.5)])
     report = saturation_report(whole_test(), [old, new], METRICS)
-    (found,) = report.comparisons
-    assert [cell.name for cell in found.cells] == ["c=1, r=200"]
-    assert found.left_out == [
+    (comparison,) = report.comparisons
+    assert [cell.name for cell in comparison.cells] == ["c=1, r=200"]
+    assert comparison.left_out == [
         "c=1, r=400: new was not run at this load",
         "c=1, r=800: no valid run of old",
         "c=2, r=400: old was not run at this load",
     ]
-    outcomes = {(one.metric_id, one.statistic): one.outcome for one in found.cells[0].judgements}
+    outcomes = {
+        (judgement.metric_id, judgement.statistic): judgement.outcome for judgement in comparison.cells[0].judgements
+    }
     assert outcomes["latency_s", "mean"] is Outcome.WORSE
     assert outcomes["committed_share", "mean"] is Outcome.EQUAL
-    assert all(one.low is not None for one in found.cells[0].judgements)
+    assert all(judgement.low is not None for judgement in comparison.cells[0].judgements)
 
 
 def test_latencies_of_unknown_kinds_are_shown_and_not_judged() -> None:
@@ -177,7 +199,7 @@ def test_latencies_of_unknown_kinds_are_shown_and_not_judged() -> None:
     old = version("old", [run(1, 200, 1.0, latency=1.0)], kind="")
     new = version("new", [run(1, 200, 1.0, latency=2.0)], kind="")
     judged = saturation_report(whole_test(), [old, new], METRICS).comparisons[0].cells[0].judgements
-    latency = next(one for one in judged if one.metric_id == "latency_s")
+    latency = next(judgement for judgement in judged if judgement.metric_id == "latency_s")
     assert latency.outcome is Outcome.INCONCLUSIVE
     assert latency.change is None
     assert (latency.baseline.value, latency.candidate.value) == (1.0, 2.0)
@@ -191,8 +213,8 @@ def test_what_was_published_is_not_compared_with_what_was_measured() -> None:
 
 def test_the_same_runs_give_the_same_document_in_any_order() -> None:
     runs = [run(c, r, 0.9 + c / 100, position=c * 10 + place) for c in (1, 2) for place, r in enumerate((200, 400))]
-    one = evaluated(version("v", runs), TOLERANCE, 1)
+    first = evaluated(version("v", runs), TOLERANCE, 1)
     other = evaluated(version("v", runs[::-1]), TOLERANCE, 1)
-    assert one.model_dump_json() == other.model_dump_json()
+    assert first.model_dump_json() == other.model_dump_json()
     report = saturation_report(whole_test(), [version("v", runs)], METRICS)
     assert SaturationReport.model_validate_json(report.model_dump_json()) == report

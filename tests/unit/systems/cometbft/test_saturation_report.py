@@ -36,8 +36,12 @@ def report() -> SaturationReport:
         for name, capacity in (("old", 500), ("new", 450))
     }  # fmt: skip
     runs["new"].append(run(1, 800, 0.1, position=40, excluded="no node died: node0 died (all alive)"))
-    told = version("theirs (published)", [run(1, 200, 1.0), run(1, 400, 0.876), run(2, 200, 0.972)], published=True)
-    return saturation_report(whole_test(), [version("old", runs["old"]), version("new", runs["new"]), told], METRICS)
+    published = version(
+        "theirs (published)", [run(1, 200, 1.0), run(1, 400, 0.876), run(2, 200, 0.972)], published=True
+    )
+    return saturation_report(
+        whole_test(), [version("old", runs["old"]), version("new", runs["new"]), published], METRICS
+    )
 
 
 def _printed(report: SaturationReport, width: int) -> str:
@@ -54,9 +58,9 @@ def _tables(report: SaturationReport) -> dict[str, Table]:
 def test_the_terminal_tells_the_load_and_breaks_no_line(report: SaturationReport, width: int) -> None:
     text = _printed(report, width)
     assert all(len(line) <= width for line in text.splitlines())
-    told = " ".join(text.split())
-    assert "old sustains 400 tx/s (c=1, r=400)" in told
-    assert "node0 died" in told
+    text_in_one_line = " ".join(text.split())
+    assert "old sustains 400 tx/s (c=1, r=400)" in text_in_one_line
+    assert "node0 died" in text_in_one_line
 
 
 def test_the_table_of_the_reports_has_every_count(report: SaturationReport) -> None:

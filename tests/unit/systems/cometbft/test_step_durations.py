@@ -20,14 +20,14 @@ cometbft_consensus_step_duration_seconds_count{chain_id="c",step="Commit"} 5
 
 
 def test_a_page_tells_each_step_apart_and_leaves_the_buckets_alone() -> None:
-    values, lines, kept = read_page(PAGE)
+    values, lines, number_kept = read_page(PAGE)
     assert values == {
         f"{STEP_SUM}:Propose": 1.5,
         f"{STEP_COUNT}:Propose": 4.0,
         f"{STEP_SUM}:Commit": 0.2,
         f"{STEP_COUNT}:Commit": 5.0,
     }
-    assert (lines, kept) == (5, 4)
+    assert (lines, number_kept) == (5, 4)
 
 
 def test_totals_without_a_step_are_kept_as_those_of_none() -> None:
@@ -52,11 +52,11 @@ WINDOW = Window(10 * NS, 20 * NS)
 
 def test_the_mean_is_of_the_steps_that_ended_in_the_window() -> None:
     """Four in the window took 0.8 s in all; what was before the window and after it does not count."""
-    found = step_samples(
+    frame = step_samples(
         _scrapes((5, 9.0, 9), (10, 10.0, 10), (15, 10.3, 12), (19.9, 10.8, 14), (21, 99.0, 15)), WINDOW
     )
-    assert found["step_propose_s"].to_list() == [pytest.approx(0.2)]
-    assert found["step_commit_s"].to_list() == [None]
+    assert frame["step_propose_s"].to_list() == [pytest.approx(0.2)]
+    assert frame["step_commit_s"].to_list() == [None]
 
 
 def test_a_single_step_has_a_mean_and_pages_of_other_steps_and_totals_do_not_disturb() -> None:
@@ -66,11 +66,11 @@ def test_a_single_step_has_a_mean_and_pages_of_other_steps_and_totals_do_not_dis
     second = _scrapes((10, 1.0, 1), (19, 2.0, 3), step="Commit")
     others = _scrapes((10, 1.0, 1), (19, 9.0, 2), host="node2", step="Nap")
     odd = _scrapes((10, 1.0, 1), (19, 9.0, 2), host="node3").with_columns(metric=pl.lit("other:Propose"))
-    found = step_samples(pl.concat([once, first, second, others, odd]), WINDOW).sort("host")
-    assert found.columns == ["host", *STEPS.values()]
-    assert found["host"].to_list() == ["node0", "node1"]
-    assert found["step_propose_s"].to_list() == [pytest.approx(0.25), None]
-    assert found["step_commit_s"].to_list() == [pytest.approx(0.5), pytest.approx(0.7)]
+    frame = step_samples(pl.concat([once, first, second, others, odd]), WINDOW).sort("host")
+    assert frame.columns == ["host", *STEPS.values()]
+    assert frame["host"].to_list() == ["node0", "node1"]
+    assert frame["step_propose_s"].to_list() == [pytest.approx(0.25), None]
+    assert frame["step_commit_s"].to_list() == [pytest.approx(0.5), pytest.approx(0.7)]
 
 
 def test_a_node_that_was_started_anew_or_made_no_step_has_no_mean() -> None:
@@ -82,10 +82,10 @@ def test_a_node_that_was_started_anew_or_made_no_step_has_no_mean() -> None:
 
 def test_a_page_that_nothing_ended_before_does_not_take_away_the_others() -> None:
     """Nodes are asked more often than a step ends: equal totals are no new start."""
-    told = _scrapes((10, 10.0, 10), (12, 10.0, 10), (15, 10.6, 12), (19, 10.6, 12))
-    assert step_samples(told, WINDOW)["step_propose_s"].to_list() == [pytest.approx(0.3)]
+    frame = _scrapes((10, 10.0, 10), (12, 10.0, 10), (15, 10.6, 12), (19, 10.6, 12))
+    assert step_samples(frame, WINDOW)["step_propose_s"].to_list() == [pytest.approx(0.3)]
 
 
 def test_every_step_is_a_metric_that_explains_others() -> None:
-    told = {metric.id for metric in CometBft().catalogue().metrics if metric.explains}
-    assert told == set(STEPS.values())
+    metric_ids = {metric.id for metric in CometBft().catalogue().metrics if metric.explains}
+    assert metric_ids == set(STEPS.values())

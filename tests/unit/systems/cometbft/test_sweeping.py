@@ -100,27 +100,27 @@ def test_an_adaptive_sweep_gives_every_version_the_same_loads(tmp_path: Path) ->
     loads = {name: sorted(load for version, load in system.made if version == name) for name in ("a", "b")}
     assert loads["a"] == loads["b"]
     versions = [system.swept_version(name, runs) for name, runs in sweep.runs.items()]
-    found = [one.chosen for one in saturation_report(whole_test(), versions, METRICS).versions]
+    saturations = [version.chosen for version in saturation_report(whole_test(), versions, METRICS).versions]
     # 90 % of the offered load is kept up until load × 0.9 exceeds the capacity.
-    for one, capacity in zip(found, _CAPACITIES.values(), strict=True):
-        assert one.load_per_s is not None
-        assert one.load_per_s * 0.9 <= capacity
-        assert one.load_per_s * 1.1 * 0.9 >= capacity * 0.99
+    for saturation, capacity in zip(saturations, _CAPACITIES.values(), strict=True):
+        assert saturation.load_per_s is not None
+        assert saturation.load_per_s * 0.9 <= capacity
+        assert saturation.load_per_s * 1.1 * 0.9 >= capacity * 0.99
 
 
 def _bisected(share: Callable[[SweepRun], float], versions: tuple[str, ...] = ("a",)) -> dict[str, list[CellRun]]:
     """The runs that a search asks for."""
     cells = bisected_cells(_LOADS, versions, 1)
-    made: list[SweepRun] = []
+    planned: list[SweepRun] = []
     runs: dict[str, list[CellRun]] = {version: [] for version in versions}
     while True:
-        found = {version: standings(cells_of(its, 0.1), load_of) for version, its in runs.items()}
-        asked = next_cells(cells, made, found)
-        if not asked:
+        by_version = {version: standings(cells_of(its, 0.1), load_of) for version, its in runs.items()}
+        sweep_runs = next_cells(cells, planned, by_version)
+        if not sweep_runs:
             return runs
-        for cell in asked:
-            assert cell not in made, "a run was asked for twice"
-            made.append(cell)
+        for cell in sweep_runs:
+            assert cell not in planned, "a run was asked for twice"
+            planned.append(cell)
             runs[cell.version].append(_run(cell.load, share(cell)))
 
 
@@ -137,8 +137,8 @@ _ANSWER = ("state", "load_per_s", "low_per_s", "high_per_s", "connections", "rat
 
 
 def _answers(runs: list[CellRun]) -> list[object]:
-    found = saturation_of(cells_of(runs, 0.1), 0.1, "committed")
-    return [getattr(found, name) for name in _ANSWER]
+    saturation = saturation_of(cells_of(runs, 0.1), 0.1, "committed")
+    return [getattr(saturation, name) for name in _ANSWER]
 
 
 @given(st.lists(st.floats(50, 10_000), min_size=3, max_size=3))
@@ -160,8 +160,8 @@ def test_a_search_by_halves_runs_fewer_loads(capacity: float) -> None:
     assert Counter(map(_place, runs["a"])) == Counter(map(_place, runs["b"]))
 
 
-def _place(one: CellRun) -> tuple[int, int]:
-    return one.connections, one.rate_per_s
+def _place(cell_run: CellRun) -> tuple[int, int]:
+    return cell_run.connections, cell_run.rate_per_s
 
 
 def test_versions_of_different_capacity_each_find_their_edge() -> None:
@@ -169,7 +169,7 @@ def test_versions_of_different_capacity_each_find_their_edge() -> None:
     runs = _bisected(lambda cell: of[cell.version] / cell.load.per_s, ("a", "b"))
     for version, capacity in of.items():
         assert _answers(runs[version]) == _answers([_run(load, capacity / load.per_s) for load in _LOADS])
-    assert [_place(one) for one in runs["a"]] == [_place(one) for one in runs["b"]]
+    assert [_place(cell_run) for cell_run in runs["a"]] == [_place(cell_run) for cell_run in runs["b"]]
 
 
 def test_a_load_that_contradicts_another_is_run_once_more() -> None:
@@ -236,10 +236,12 @@ def test_a_plan_searches_by_halves_wherever_it_is_interrupted(tmp_path: Path, st
         plan = replace(_PLAN, loads=tuple(_LOADS), search="bisect")
         return _Qualified(_CAPACITIES, plan, interrupted_at, invalid=frozenset({("b", 400)}))
 
-    def shape(made: QaMade) -> list[tuple[str, int, int]]:
-        (one,) = made.scenarios
+    def shape(qualification: QaMade) -> list[tuple[str, int, int]]:
+        (scenario,) = qualification.scenarios
         return [
-            (place.side, place.position, run.manifest.seed) for run in one.runs if (place := run.manifest.experiment)
+            (place.side, place.position, run.manifest.seed)
+            for run in scenario.runs
+            if (place := run.manifest.experiment)
         ]
 
     order = QaRequest(_plan(tmp_path), "a", "b", seed=3)
@@ -274,8 +276,8 @@ def test_runs_of_one_second_never_share_a_folder(tmp_path: Path, monkeypatch: py
     drawn = iter(["aaaa", "aaaa", "bbbb"] * 3)
     monkeypatch.setattr("chainmark.store.runs.secrets.token_hex", lambda _size: next(drawn))
     monkeypatch.setattr("chainmark.store.runs.datetime", _Standing)
-    made = [Store(tmp_path).create("s", "p", "v", {}).run_id for _ in range(2)]
-    assert len(set(made)) == 2
+    run_ids = [Store(tmp_path).create("s", "p", "v", {}).run_id for _ in range(2)]
+    assert len(set(run_ids)) == 2
 
 
 class _Standing:
@@ -289,5 +291,5 @@ class _Standing:
 
 def test_a_load_without_a_valid_run_stands_nowhere() -> None:
     cells = [run(1, 200, 1.0), run(1, 200, 0.85), run(1, 400, 1.0, excluded="lost"), run(1, 800, 0.5)]
-    found = {load.per_s: standing for load, standing in standings(cells_of(cells, 0.1), load_of)[0].items()}
-    assert found == {200: "leans to kept up", 400: "no data", 800: "lost"}
+    by_rate = {load.per_s: standing for load, standing in standings(cells_of(cells, 0.1), load_of)[0].items()}
+    assert by_rate == {200: "leans to kept up", 400: "no data", 800: "lost"}

@@ -27,7 +27,12 @@ BLOCK = {
 
 
 def _content(*requests: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"system": "http", "name": "api", "request": [copy.deepcopy(one) for one in requests or (BLOCK,)], **more}
+    return {
+        "system": "http",
+        "name": "api",
+        "request": [copy.deepcopy(request) for request in requests or (BLOCK,)],
+        **more,
+    }
 
 
 def _endpoints(*requests: dict[str, Any]) -> tuple[Endpoint, ...]:
@@ -48,9 +53,9 @@ def test_rows_of_a_file(tmp_path: Path) -> None:
     path.write_text('\ufeffaddress,name\nabc,"Smith, J."\ndef,"{x}"\n', encoding="utf-8")
     request = {"endpoint": "account", "method": "POST", "path": "/account/{address}", "csv": str(path)}
     (account,) = _endpoints({**request, "body": '{{"name":"{name}"}}'})
-    assert [one.path for one in account.requests] == ["/account/abc", "/account/def"]
+    assert [request.path for request in account.requests] == ["/account/abc", "/account/def"]
     # What a row holds is data, and no template again.
-    assert [one.body for one in account.requests] == ['{"name":"Smith, J."}', '{"name":"{x}"}']
+    assert [request.body for request in account.requests] == ['{"name":"Smith, J."}', '{"name":"{x}"}']
 
 
 def test_entries_of_one_endpoint_are_measured_together() -> None:
@@ -83,8 +88,8 @@ def test_checks_as_the_engine_reads_them() -> None:
 
 def test_fixed_levels_of_both_kinds() -> None:
     profile = SYSTEM.profile(_content(fixed={"rates": {"block": [20, 10]}, "clients": {"block": [4]}}))
-    found = profile.fixed_levels()["block"]
-    assert found == (
+    levels = profile.fixed_levels()["block"]
+    assert levels == (
         LoadLevel(LevelKind.CLIENTS, 4.0),
         LoadLevel(LevelKind.RATE, 10.0),
         LoadLevel(LevelKind.RATE, 20.0),
@@ -135,11 +140,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("changed", "told"), WRONG)
-def test_a_wrong_profile_is_one_sentence(changed: dict[str, Any], told: str) -> None:
+@pytest.mark.parametrize(("changed", "expected"), WRONG)
+def test_a_wrong_profile_is_one_sentence(changed: dict[str, Any], expected: str) -> None:
     with pytest.raises(UsageError) as caught:
         SYSTEM.profile({**_content(), **changed})
-    assert told in caught.value.message
+    assert expected in caught.value.message
     assert "\n" not in caught.value.message
 
 
@@ -148,8 +153,8 @@ def test_a_file_of_data_that_is_none(tmp_path: Path) -> None:
     empty.write_text("address\n", encoding="utf-8")
     binary.write_bytes(b"address\n\xff\xfe\n")
     ragged.write_text("address,name\nabc\n", encoding="utf-8")
-    told = {empty: "has no row", binary: "cannot be read", ragged: "line 2"}
-    for path, reason in told.items():
+    expected = {empty: "has no row", binary: "cannot be read", ragged: "line 2"}
+    for path, reason in expected.items():
         with pytest.raises(UsageError, match=reason) as caught:
             _endpoints({"endpoint": "account", "path": "/{address}/{name}", "csv": str(path)})
         assert str(path) in caught.value.message

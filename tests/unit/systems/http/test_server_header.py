@@ -51,8 +51,8 @@ def test_a_label_that_the_server_itself_contradicts_is_told(label: str, wrong: b
     content = {"system": "http", "name": "api", "title": "Ledger API", "request": [{"endpoint": "a", "path": "/a"}]}
     with _served() as url:
         service = SYSTEM.prepare(SYSTEM.profile(content), ServiceRequest(Target("ledger", url), version=label), Quiet())
-    told = (f"the server reports Ledger 10.5.4, not {label}",)
-    assert service.contradictions == (told if wrong else ())
+    expected = (f"the server reports Ledger 10.5.4, not {label}",)
+    assert service.contradictions == (expected if wrong else ())
     assert [fact.value for fact in service.facts] == ["Ledger/10.5.4"]
 
 

@@ -35,17 +35,17 @@ def corpus() -> Corpus:
 
 
 def test_saved_and_loaded_it_is_the_same(corpus: Corpus, tmp_path: Path) -> None:
-    one, other = tmp_path / "one.json", tmp_path / "other.json"
-    corpus.save(one)
-    loaded = Corpus.load(one)
+    path, other = tmp_path / "one.json", tmp_path / "other.json"
+    corpus.save(path)
+    loaded = Corpus.load(path)
     loaded.save(other)
     assert (loaded, loaded.hash) == (corpus, corpus.hash)
-    assert one.read_bytes() == other.read_bytes()
+    assert path.read_bytes() == other.read_bytes()
 
 
 def test_the_seed_decides_and_nothing_else() -> None:
-    with serving(chain()) as one, serving(chain()) as other:
-        first = _sampled(one)
+    with serving(chain()) as url, serving(chain()) as other:
+        first = _sampled(url)
         assert _sampled(other).hash == first.hash
         assert _sampled(other, seed=2).endpoint("block") != first.endpoint("block")
 
@@ -96,8 +96,8 @@ def test_what_the_load_test_gets(corpus: Corpus) -> None:
     assert {"block__old_small", "block__recent_small"} <= {part.id for part in parts}
     assert corpus.load_endpoints(["/block"]) == (block,)
     counts = corpus.strata_counts()
-    assert {one.id: sum(counts[one.id].values()) for one in corpus.endpoints} == {
-        one.id: len(one.requests) for one in corpus.load_endpoints()
+    assert {endpoint.id: sum(counts[endpoint.id].values()) for endpoint in corpus.endpoints} == {
+        endpoint.id: len(endpoint.requests) for endpoint in corpus.load_endpoints()
     }
     assert corpus.skipped()["/account/coins"] == "not offered: 404 text/plain “404 page not found”"
     (only,) = corpus.load_endpoints(["block"], strata=["old/small"])
@@ -126,7 +126,7 @@ def test_another_network_is_refused_and_a_reset_chain_is_noticed(corpus: Corpus)
     assert block is not None
     assert before is not None
     assert wrong
-    assert {one.reason for one in wrong} == {"500 code 4001 “Block not found”"}
+    assert {refusal.reason for refusal in wrong} == {"500 code 4001 “Block not found”"}
     assert (block.refused, len(block.items)) == (len(wrong), len(before.items) - len(wrong))
     assert all(item.body["block_identifier"]["index"] >= 50 for item in block.items)
     assert left.hash != corpus.hash
@@ -136,7 +136,7 @@ def test_an_endpoint_of_which_nothing_is_right_any_more(corpus: Corpus) -> None:
     with serving({**chain(), "/block": lambda _: answer({})}) as url, MeshClient(url) as client:
         left = corpus.validated_by(discover(client), client, Silent())
     assert left.endpoint("block") is None
-    (why,) = [one for one in left.unmeasured if one.endpoint == "block"]
+    (why,) = [unmeasured for unmeasured in left.unmeasured if unmeasured.endpoint == "block"]
     assert (why.state, why.reason) == (Offering.REFUSED, "/block/block_identifier/index is missing")
 
 

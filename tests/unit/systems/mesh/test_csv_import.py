@@ -29,9 +29,9 @@ def _rows(tmp_path: Path, *rows: str, header: str = HEADER) -> Path:
 
 
 def _bodies(corpus: Corpus, endpoint: str) -> list[dict[str, Any]]:
-    found = corpus.endpoint(endpoint)
-    assert found is not None
-    return [{**item.body} for item in found.items]
+    entry = corpus.endpoint(endpoint)
+    assert entry is not None
+    return [{**item.body} for item in entry.items]
 
 
 def test_every_row_is_used(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_every_row_is_used(tmp_path: Path) -> None:
             {**common, "options": {"transaction_size": size, "relative_ttl": 1000}} for size in (296, 300)
         ],
     }
-    assert {one.id: _bodies(corpus, one.id) for one in corpus.endpoints} == wanted
+    assert {endpoint.id: _bodies(corpus, endpoint.id) for endpoint in corpus.endpoints} == wanted
     assert corpus.validated is False
     status = corpus.endpoint("network_status")
     assert status is not None
@@ -99,7 +99,7 @@ def test_any_text_is_read_or_refused_with_a_sentence(lines: list[str], headed: b
             corpus = from_csv(path, NETWORK)
         except UsageError:
             return
-    assert all(one.asked == len(one.items) + one.left_out for one in corpus.endpoints)
+    assert all(endpoint.asked == len(endpoint.items) + endpoint.left_out for endpoint in corpus.endpoints)
 
 
 @given(st.lists(st.tuples(ROW_TEXT, st.integers(0, 10**12), ROW_TEXT), min_size=1, max_size=6))
@@ -110,11 +110,11 @@ def test_every_row_comes_back(rows: list[tuple[str, int, str]]) -> None:
             file.write(HEADER)
             csv.writer(file).writerows([address, index, "b", 1, 1, text] for address, index, text in rows)
         corpus = from_csv(path, NETWORK)
-    found = {
+    transactions = {
         (b["block_identifier"]["index"], b["transaction_identifier"]["hash"])
         for b in _bodies(corpus, "block_transaction")
     }
-    assert found == {(index, text) for _, index, text in rows}
+    assert transactions == {(index, text) for _, index, text in rows}
 
 
 def test_a_network_must_be_known(tmp_path: Path) -> None:
@@ -165,7 +165,9 @@ def dimensions(tmp_path: Path) -> Path:
 def test_dimensions_become_strata(dimensions: Path) -> None:
     corpus = from_csv(dimensions)
     assert corpus.network == NETWORK
-    strata = {one.id: {stratum.name: stratum.description for stratum in one.strata} for one in corpus.endpoints}
+    strata = {
+        endpoint.id: {stratum.name: stratum.description for stratum in endpoint.strata} for endpoint in corpus.endpoints
+    }
     scripts = {"tx_has_script/true": "D transactions: with", "tx_has_script/false": "D transactions: without"}
     assert strata == {
         "search_by_address": {"tx_history/1": "D addresses: 1-9 txs"},
@@ -182,9 +184,9 @@ def test_a_search_asks_for_what_its_rows_hold(dimensions: Path) -> None:
     corpus = from_csv(dimensions)
     addresses = [body["account_identifier"] for body in _bodies(corpus, "search_by_address")]
     assert addresses == [{"address": "addr1"}, {"address": "addr2"}]
-    found = corpus.endpoint("search_by_hash")
-    assert found is not None
-    hashes = {item.stratum: item.body["transaction_identifier"]["hash"] for item in found.items}
+    endpoint = corpus.endpoint("search_by_hash")
+    assert endpoint is not None
+    hashes = {item.stratum: item.body["transaction_identifier"]["hash"] for item in endpoint.items}
     assert hashes == {"tx_has_script/true": "t1", "tx_has_script/false": "t2"}
 
 

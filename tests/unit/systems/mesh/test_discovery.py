@@ -23,9 +23,9 @@ def _discover(url: str, network: str | None = None) -> DiscoveredServer:
 
 
 def test_nobody_listens() -> None:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{one.getsockname()[1]}"
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     with pytest.raises(ServerDown, match="cannot connect to") as caught:
         _discover(url)
     assert caught.value.exit_code is ExitCode.ENVIRONMENT
@@ -152,8 +152,8 @@ def test_an_account_that_cannot_be_looked_up_is_listed_with_its_reason() -> None
 
     with serving({**chain(), "/account/balance": balance}) as url, MeshClient(url) as client:
         corpus = sample(discover(client), client, CorpusRequest(), Silent())
-    found = corpus.endpoint("account_balance")
-    assert found is not None
-    assert (found.refused, found.asked - found.refused) == (1, len(found.items))
-    assert "a3" not in {item.body["account_identifier"]["address"] for item in found.items}
-    assert [one.reason for one in corpus.refused] == ["500 code 9 “too many entries” (retriable)"]
+    endpoint = corpus.endpoint("account_balance")
+    assert endpoint is not None
+    assert (endpoint.refused, endpoint.asked - endpoint.refused) == (1, len(endpoint.items))
+    assert "a3" not in {item.body["account_identifier"]["address"] for item in endpoint.items}
+    assert [refusal.reason for refusal in corpus.refused] == ["500 code 9 “too many entries” (retriable)"]

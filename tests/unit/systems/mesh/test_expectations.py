@@ -103,14 +103,14 @@ JSON = st.recursive(
 
 def _all_pointers(document: Any, prefix: str = "") -> list[tuple[str, Any]]:
     """Every value with its pointer, built forwards: the other direction than looking one up."""
-    found = [(prefix, document)]
+    pointers = [(prefix, document)]
     if isinstance(document, dict):
         for name, value in document.items():
-            found += _all_pointers(value, f"{prefix}/{name.replace('~', '~0').replace('/', '~1')}")
+            pointers += _all_pointers(value, f"{prefix}/{name.replace('~', '~0').replace('/', '~1')}")
     if isinstance(document, list):
         for position, value in enumerate(document):
-            found += _all_pointers(value, f"{prefix}/{position}")
-    return found
+            pointers += _all_pointers(value, f"{prefix}/{position}")
+    return pointers
 
 
 @given(JSON)

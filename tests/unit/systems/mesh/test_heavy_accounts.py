@@ -49,14 +49,20 @@ def _prepared(url: str, *settings: str, endpoints: tuple[str, ...] = ()) -> Serv
 
 
 def _asked(service: Service, endpoint: str) -> set[str]:
-    found = next(one for one in service.endpoints if one.id == endpoint)
-    return {request.body.partition('"address":"')[2].partition('"')[0] for request in found.requests if request.body}
+    service_endpoint = next(
+        service_endpoint for service_endpoint in service.endpoints if service_endpoint.id == endpoint
+    )
+    return {
+        request.body.partition('"address":"')[2].partition('"')[0]
+        for request in service_endpoint.requests
+        if request.body
+    }
 
 
 def test_the_shipped_profile_asks_for_the_accounts_with_the_most_behind_them() -> None:
     with serving(_accounts()) as url:
         service = _prepared(url, "corpus.largest=2")
-    assert {one.id for one in service.endpoints} == {"account_balance", "account_coins"}
+    assert {endpoint.id for endpoint in service.endpoints} == {"account_balance", "account_coins"}
     # The same accounts at both endpoints, although their balances do not tell them apart.
     assert _asked(service, "account_coins") == _asked(service, "account_balance") == {"a5", "a6"}
     assert service.strata["account_coins"] == {"a6": 1, "a5": 1}
@@ -82,7 +88,9 @@ def test_each_account_by_itself() -> None:
     with serving(_accounts()) as url:
         service = _prepared(url, "corpus.largest=2", "mesh.by_stratum=true")
     assert service.sizes["account_coins__a6"]["coins"] == (36, 36)
-    assert [one.label for one in service.endpoints if one.id == "account_coins__a6"] == ["/account/coins, a6"]
+    assert [endpoint.label for endpoint in service.endpoints if endpoint.id == "account_coins__a6"] == [
+        "/account/coins, a6"
+    ]
 
 
 def test_an_endpoint_that_the_command_names_must_be_there() -> None:

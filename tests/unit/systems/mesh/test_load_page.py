@@ -51,7 +51,7 @@ def _cells(markdown: str) -> Cells:
     """Every cell of the tables of endpoints by release and machine, table, endpoint and column."""
     section, title = "", ""
     head: list[str] = []
-    found: Cells = {}
+    by_place: Cells = {}
     for line in markdown.splitlines():
         if line.startswith("## "):
             section = _unmarked(line[3:])
@@ -66,17 +66,17 @@ def _cells(markdown: str) -> Cells:
             elif cells[0].isdigit() and len(cells) == len(head):  # no table of something else
                 for column, cell in zip(head, cells, strict=True):
                     key = (section, title, cells[1], column)
-                    assert key not in found, key
-                    found[key] = cell
-    return found
+                    assert key not in by_place, key
+                    by_place[key] = cell
+    return by_place
 
 
 def _as_printed(row: EndpointRow) -> list[str | None]:
     """A row's cells in the page's columns; None where its table has no such column."""
-    told = None if row.error_percent is None else f"{row.error_percent:.2f}%"
+    error_text = None if row.error_percent is None else f"{row.error_percent:.2f}%"
     per_s = None if row.requests_per_s is None else f"{row.requests_per_s:.2f}"
     non_2xx = None if row.non_2xx is None else str(row.non_2xx)
-    figures = [f"{row.p95_ms:.0f}ms", f"{row.p99_ms:.0f}ms", non_2xx, told, per_s]
+    figures = [f"{row.p95_ms:.0f}ms", f"{row.p99_ms:.0f}ms", non_2xx, error_text, per_s]
     return [str(row.id), row.endpoint, str(row.max_concurrency), *figures]
 
 
@@ -87,10 +87,10 @@ def _check_against(path: Path, markdown: str) -> int:
     sections = sorted({key[0] for key in cells})
     for release, scenario in scenarios(read_published_page(path)):
         heading = f"{release.version} ({release.date.isoformat()}): {scenario.profile}-level hardware"
-        known = [one for one in sections if one in {heading, f"{heading}, {scenario.machine}"}]
+        known = [section for section in sections if section in {heading, f"{heading}, {scenario.machine}"}]
         assert len(known) == 1, heading
-        kept = f", {scenario.retained_days} days" if scenario.retained_days else ""
-        words = [f"Pruning {scenario.pruning}{kept}"] if scenario.pruning else []
+        retention = f", {scenario.retained_days} days" if scenario.retained_days else ""
+        words = [f"Pruning {scenario.pruning}{retention}"] if scenario.pruning else []
         title = " · ".join([*words, scenario.variant or "standard"])
         for row in scenario.rows:
             for column, cell in zip(_COLUMNS, _as_printed(row), strict=True):
@@ -141,8 +141,8 @@ def _measured(folder: Path, url: str, version: str, **changed: Any) -> cm.Run:
     profile.write_text(
         SHORT.format(**{"scenario": "", "p99_s": 5.0, "kinds": '["clients"]', **changed}), encoding="utf-8"
     )
-    made = cm.load(profile, url, version=version, endpoints=["/block"])
-    return made.runs[0]
+    result = cm.load(profile, url, version=version, endpoints=["/block"])
+    return result.runs[0]
 
 
 def test_what_is_measured_stands_beside_what_was_printed(own_store: Store, tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_what_is_measured_stands_beside_what_was_printed(own_store: Store, tmp_p
     assert cells[section, by_rate, "/block", "max rate, /s"].removeprefix("≥ ") == "20"
     assert cells[section, by_rate, "/block", "confirmed"] == ("yes" if rate.confirmed else "no")
     assert "raised from 1 s" in markdown
-    files = {one.stem: one for one in (tmp_path / "page-stages").iterdir()}
+    files = {path.stem: path for path in (tmp_path / "page-stages").iterdir()}
     assert files.keys() == {run.id, lifted.id}
     with files[run.id].open(encoding="utf-8") as file:
         steps = list(csv.DictReader(file))
@@ -193,7 +193,9 @@ def test_selectors_choose_what_is_on_the_page(own_store: Store, tmp_path: Path) 
         page = cm.publish("mesh", references)
         assert isinstance(page.result, LoadPage)
         assert page.verdict is Verdict.INFORMATIONAL
-        return [(one.version, table.cell["scenario"]) for one in page.result.releases for table in one.tables]
+        return [
+            (release.version, table.cell["scenario"]) for release in page.result.releases for table in release.tables
+        ]
 
     huge = "Huge Address (~1.5M txs)"
     assert shown("v2.0.1") == [("v2.0.1", "standard"), ("v2.0.1", huge)]

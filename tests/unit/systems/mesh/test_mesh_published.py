@@ -52,7 +52,7 @@ def test_a_page_is_read_whole() -> None:
     page = parse_published_page(PAGE)
     assert (page.title, page.row_count) == ("Measurements", 4)
     assert page.introduction == ("This page documents results for releases of a server, on several machines.",)
-    assert [(one.version, one.date) for one in page.releases] == [
+    assert [(release.version, release.date) for release in page.releases] == [
         ("v2.0.1", date(2025, 6, 11)),
         ("v1.0.0", date(2024, 4, 1)),
     ]
@@ -140,22 +140,22 @@ def test_another_page_is_refused(tmp_path: Path) -> None:
 def test_a_run_of_the_page_carries_what_its_digits_leave_open(tmp_path: Path) -> None:
     path = tmp_path / "page.md"
     path.write_text(PAGE, encoding="utf-8")
-    made = cm.ingest("mesh", path, store=tmp_path / "store")
-    assert len(made) == 3
-    told = [
-        {name: one.estimates["mean"] for name, one in run.summaries().items()}
+    runs = cm.ingest("mesh", path, store=tmp_path / "store")
+    assert len(runs) == 3
+    estimates_of_runs = [
+        {name: summary.estimates["mean"] for name, summary in run.summaries().items()}
         for run in Store(tmp_path / "store").sealed()
     ]
-    found = next(one for one in told if len(one) == 10)  # two endpoints, all columns
+    estimates = next(estimates for estimates in estimates_of_runs if len(estimates) == 10)  # two endpoints, all columns
     errors = {
         "block_published_p99_s": 1e-3,
         "block_published_error_share": 1e-4,
         "block_published_answered_per_s": 0.01,
     }
     for name, unit in errors.items():
-        assert found[name].standard_error == pytest.approx(unit / math.sqrt(12.0))
-    assert found["block_published_p99_s"].log_standard_error == pytest.approx(0.5 / math.sqrt(12.0))
-    assert found["block_capacity_clients"].standard_error is None
+        assert estimates[name].standard_error == pytest.approx(unit / math.sqrt(12.0))
+    assert estimates["block_published_p99_s"].log_standard_error == pytest.approx(0.5 / math.sqrt(12.0))
+    assert estimates["block_capacity_clients"].standard_error is None
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ def test_the_page_that_people_know_is_complete(reference: Path) -> None:
     text = reference.read_text(encoding="utf-8")
     assert printed == re.findall(r"^\d+ \| .*$", text, re.MULTILINE)
     assert sum(1 for _ in scenarios(page)) == len(re.findall(r"^ID \|", text, re.MULTILINE)) == 17
-    assert [one.version for one in page.releases] == ["v1.2.9", "v1.2.7", "v1.2.6", "v1.2.0"]
+    assert [release.version for release in page.releases] == ["v1.2.9", "v1.2.7", "v1.2.6", "v1.2.0"]
 
 
 @pytest.mark.shared_data
@@ -185,9 +185,9 @@ def test_the_page_that_people_know_is_attributed(reference: Path) -> None:
     """Which table is whose was read off the web page's tabs by eye."""
     page = read_published_page(reference)
     vm = "NVMe, QEMU Virtual CPU v2.5+"
-    found = [
-        (one.version, table.profile, (table.machine or "").split(",")[0], table.pruning, table.variant, table.sla_s)
-        for one, table in scenarios(page)
+    tables = [
+        (release.version, table.profile, (table.machine or "").split(",")[0], table.pruning, table.variant, table.sla_s)
+        for release, table in scenarios(page)
     ]
     compose, small, large = "Docker Compose", "Huge Address (~373k txs)", "Huge Address (~1.6M txs)"
     newest = [
@@ -196,7 +196,7 @@ def test_the_page_that_people_know_is_attributed(reference: Path) -> None:
         for pruning in ("enabled", "disabled")
         for variant, sla_s in ((compose, 1.0), (small, 10.0), (large, 10.0))
     ]
-    assert found == [
+    assert tables == [
         *newest,
         ("v1.2.7", "mid", "8 cores", None, compose, 1.0),
         ("v1.2.6", "mid", "16 cores", None, "Single Docker", 1.0),
@@ -205,6 +205,6 @@ def test_the_page_that_people_know_is_attributed(reference: Path) -> None:
         ("v1.2.0", "mid", "8 cores", "disabled", small, 10.0),
     ]
     assert all((table.machine or "").endswith(vm) for _, table in scenarios(page))
-    kept = {(table.profile, table.retained_days, table.retained_blocks) for _, table in scenarios(page)}
-    assert {("mid", 7, 30_240), ("advanced", 30, 129_600)} <= kept
-    assert all(table.retained_days for one, table in scenarios(page) if table.pruning == "enabled")
+    retentions = {(table.profile, table.retained_days, table.retained_blocks) for _, table in scenarios(page)}
+    assert {("mid", 7, 30_240), ("advanced", 30, 129_600)} <= retentions
+    assert all(table.retained_days for release, table in scenarios(page) if table.pruning == "enabled")

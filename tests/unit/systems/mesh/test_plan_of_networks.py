@@ -65,14 +65,14 @@ def test_servers_of_one_network_receive_the_same_requests(plan: Path, tmp_path: 
         serving(_of_network("mainnet", 340)) as fourth,
     ):
         targets = {"first": first, "second": second, "third": third, "fourth": fourth}
-        made = [cm.load_plan(plan, targets, version="v1")]
-        made.append(cm.load_plan(plan, targets, version="v2", like=made[0].id))
+        experiments = [cm.load_plan(plan, targets, version="v1")]
+        experiments.append(cm.load_plan(plan, targets, version="v2", like=experiments[0].id))
     store = Store(tmp_path / "store")
-    for one in made:
-        assert one.document is not None
-        assert isinstance(one.document.result, MatrixReport)
-        assert [entry.missing for entry in one.document.result.cells] == [""] * 4
-    hashes = [_corpora(store.select(one.id or "")) for one in made]
+    for experiment in experiments:
+        assert experiment.document is not None
+        assert isinstance(experiment.document.result, MatrixReport)
+        assert [entry.missing for entry in experiment.document.result.cells] == [""] * 4
+    hashes = [_corpora(store.select(experiment.id or "")) for experiment in experiments]
     assert hashes[0] == hashes[1]
     assert hashes[0]["first"] == hashes[0]["third"] != hashes[0]["second"] == hashes[0]["fourth"]
 

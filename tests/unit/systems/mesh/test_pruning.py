@@ -32,23 +32,23 @@ def _telling(oldest: int, **of_chain: int) -> Script:
 
 
 def test_a_server_that_has_all_blocks() -> None:
-    found = _read(chain())
-    assert (found.pruned, found.condition) == (False, "off")
+    pruning = _read(chain())
+    assert (pruning.pruned, pruning.condition) == (False, "off")
 
 
 @pytest.mark.parametrize("telling", [True, False])
 def test_a_pruned_server_whether_it_tells_or_not(telling: bool) -> None:
     pruned = {"height": 1_000, "pruned_below": 737}
-    found = _read(_telling(737, **pruned) if telling else chain(**pruned))
-    assert (found.pruned, found.oldest, found.available, found.is_reported) == (True, 737, 264, telling)
-    assert found.words.startswith("on, oldest block 737 (")
-    assert ("oldest_block_identifier" in found.words) is telling
+    pruning = _read(_telling(737, **pruned) if telling else chain(**pruned))
+    assert (pruning.pruned, pruning.oldest, pruning.available, pruning.is_reported) == (True, 737, 264, telling)
+    assert pruning.words.startswith("on, oldest block 737 (")
+    assert ("oldest_block_identifier" in pruning.words) is telling
 
 
 def test_a_server_that_tells_an_oldest_block_and_does_not_answer_for_it() -> None:
     """What it answers counts: the load is made of that."""
-    found = _read(_telling(500, height=1_000, pruned_below=737))
-    assert (found.oldest, found.is_reported) == (737, False)
+    pruning = _read(_telling(500, height=1_000, pruned_below=737))
+    assert (pruning.oldest, pruning.is_reported) == (737, False)
 
 
 def test_a_genesis_that_is_no_block_is_not_pruning() -> None:
