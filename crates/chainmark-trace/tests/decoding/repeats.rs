@@ -122,7 +122,8 @@ proptest! {
         let counts = decoder.counts();
         prop_assert_eq!(counts.raw_lines, lines.len() as u64);
         prop_assert_eq!((counts.objects, counts.skipped, counts.malformed), (objects, skipped, malformed));
-        prop_assert_eq!((counts.decoded_by_message, counts.ignored_by_message, counts.names), (decoded, ignored, names));
+        let by_message = (counts.decoded_by_message, counts.ignored_by_message, counts.names);
+        prop_assert_eq!(by_message, (decoded, ignored, names));
     }
 }
 

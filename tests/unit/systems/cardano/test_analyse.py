@@ -266,8 +266,8 @@ def test_the_published_mean_over_hosts_takes_the_29_lowest() -> None:
 _SCRIPT = """
 import sys
 from pathlib import Path
-from tests.unit.systems.cardano.test_analyse import made
-made(Path(sys.argv[1]))
+from tests.unit.systems.cardano.test_analyse import analysed_run
+analysed_run(Path(sys.argv[1]))
 """
 
 

@@ -133,7 +133,7 @@ def test_a_files_first_lines_tell_what_it_is(cluster: Path) -> None:
     assert len(slots) == 20
 
 
-@pytest.mark.parametrize(("change", "place"), [({"books.spare": 1}, "books.spare"), ({"bytes": None}, "bytes")])
+@pytest.mark.parametrize(("change", "place"), [({"line_counts.spare": 1}, "line_counts.spare"), ({"bytes": None}, "bytes")])
 def test_an_account_of_another_version_of_the_core_is_refused_by_the_place_that_differs(
     cluster: Path, tmp_path: Path, change: dict[str, Any], place: str
 ) -> None:
