@@ -101,11 +101,16 @@ docs: setup ## regenerate the reference, and build the documentation as a site i
 	$(BIN)/python -m chainmark.cli.reference docs/reference
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 
-# Zig's linker makes a wheel for every Linux since 2018, whatever this machine has.
-wheels: setup ## build a wheel for this processor and every Linux since 2018 in build/wheels
+# Zig's linker makes wheels for every Linux since 2018 and for both processors, whatever this machine has.
+WHEEL_TARGETS := x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu
+
+wheels: setup ## build wheels for x86-64 and arm64 and every Linux since 2018 in build/wheels
 	$(BIN)/uv pip install --quiet --python $(BIN)/python 'ziglang>=0.17,<0.18'
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin build --quiet --release --locked --zig \
-		--compatibility manylinux_2_28 --out build/wheels
+	rustup target add $(WHEEL_TARGETS)
+	for target in $(WHEEL_TARGETS); do \
+		PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin build --quiet --release --locked --zig --target $$target \
+			--compatibility manylinux_2_28 --out build/wheels || exit 1; \
+	done
 
 pictures: setup ## draw the documentation's pictures of reports anew
 	$(BIN)/python -m tests.pictures

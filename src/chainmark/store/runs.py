@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from copy import copy
 from datetime import UTC, datetime
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
 import blake3
@@ -408,6 +408,11 @@ def _description_of(content: bytes, layout: int) -> pl.DataFrame | None:
         return None
 
 
+def _is_of_a_run(member: tarfile.TarInfo) -> bool:
+    """Whether it is a file or folder below where it is extracted: no link, no device, no way out."""
+    return (member.isfile() or member.isdir()) and not {"..", "/"} & set(PurePosixPath(member.name).parts)
+
+
 def _files_of(path: Path) -> Iterator[Path]:
     """Every file of a run but its seal and stored node homes, which nodes may open again and change."""
     for folder, folders, names in os.walk(path):
@@ -612,6 +617,11 @@ class Store:
                 if len(names) != 1 or not re.fullmatch(r"\w[\w.+~-]*", next(iter(names))):
                     raise UsageError(f"{archive} does not contain one run", "`chainmark runs export` writes such files")
                 name = names.pop()
+                if odd := next((member.name for member in packed.getmembers() if not _is_of_a_run(member)), None):
+                    raise UsageError(
+                        f"{archive} is not an exported run (`{odd}` is not a file or folder of a run)",
+                        "`chainmark runs export` writes such files",
+                    )
                 if is_sealed(self._runs / name):
                     return SealedRun(self._runs / name)
                 return self._unpacked(packed, name)
@@ -623,7 +633,10 @@ class Store:
     def _unpacked(self, packed: tarfile.TarFile, name: str) -> SealedRun:
         staged = self.stage(f"archive-{name}", {"pid": os.getpid()})
         try:
-            packed.extractall(staged.path, filter="data")
+            # Python before 3.11.4, which Debian 12 has, knows no filters.
+            packed.extraction_filter = getattr(tarfile, "data_filter", None)
+            for member in packed.getmembers():
+                packed.extract(member, staged.path)
             run = SealedRun(staged.path / name)
             if not is_sealed(run.path) or (problems := run.verify()):
                 reason = problems[0] if is_sealed(run.path) else "it has no seal"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import tarfile
 from pathlib import Path
 
 import polars as pl
@@ -239,6 +241,33 @@ def test_an_archive_that_is_not_a_sound_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not an exported run"):
         other.import_archive(tmp_path / "absent.tar")
     assert (other.sealed(), other.unfinished()) == ([], [])
+
+
+@pytest.mark.parametrize("filtering", [True, False], ids=["filters", "as before 3.11.4"])
+@pytest.mark.parametrize(
+    ("name", "kind", "target"),
+    [
+        ("run/../../escaped", tarfile.REGTYPE, ""),
+        ("run/link", tarfile.SYMTYPE, "/etc"),
+        ("run/link", tarfile.LNKTYPE, "/etc/passwd"),
+        ("run/null", tarfile.CHRTYPE, ""),
+    ],
+)
+def test_an_archive_that_leads_out_of_the_run_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: bytes, target: str, *, filtering: bool
+) -> None:
+    """Whatever Python extracts it: versions before 3.11.4 would follow links and write anywhere."""
+    if not filtering:
+        monkeypatch.delattr(tarfile, "data_filter")
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, target
+    with tarfile.open(tmp_path / "run.tar", "w") as archive:
+        archive.addfile(member)
+    store = Store(tmp_path / "store")
+    with pytest.raises(UsageError, match=f"`{re.escape(name)}` is not a file or folder of a run"):
+        store.import_archive(tmp_path / "run.tar")
+    assert {path.name for path in tmp_path.iterdir()} <= {"run.tar", "store"}
+    assert (store.sealed(), store.unfinished()) == ([], [])
 
 
 def test_an_unfinished_run_is_removed_though_its_makers_id_is_another_process(tmp_path: Path) -> None:
