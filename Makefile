@@ -106,7 +106,9 @@ WHEEL_TARGETS := x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu
 
 wheels: setup ## build wheels for x86-64 and arm64 and every Linux since 2018 in build/wheels
 	$(BIN)/uv pip install --quiet --python $(BIN)/python 'ziglang>=0.17,<0.18'
-	rustup target add $(WHEEL_TARGETS)
+	@command -v rustup >/dev/null \
+		|| { echo "error: rustup is not installed"; echo "hint: it adds the other processor's library"; exit 2; }
+	rustup --quiet target add $(WHEEL_TARGETS)
 	for target in $(WHEEL_TARGETS); do \
 		PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin build --quiet --release --locked --zig --target $$target \
 			--compatibility manylinux_2_28 --out build/wheels || exit 1; \
