@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -168,22 +167,3 @@ def test_chainmarks_own_profile_measures_this_checkouts_start(tmp_path: Path) ->
     assert json.loads((run.path / "documents" / "build.json").read_text())["commit"] == _git(
         source, "rev-parse", "HEAD"
     )
-
-
-def test_the_tutorial_leads_to_the_verdicts_that_it_says(tmp_path: Path) -> None:
-    """Its commands as they stand, with fewer executions and words."""
-    text = (Path(__file__).parents[4] / "docs" / "tutorials" / "first-verdict.md").read_text(encoding="utf-8")
-    assert text.count("range(200_000)") == 3
-    text = text.replace("range(200_000)", "range(20_000)")
-    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
-    quick = "".join(f" --set {key}={value}" for key, value in SMALL.items())
-    program = f'chainmark() {{ "{sys.executable}" -m chainmark.cli "$@"{quick} --repeat 2; code=$?; }}\n'
-    script = program + "code=0\n" + "\n".join(blocks[:3]) + "\necho $code\n" + blocks[3] + "\necho $code\n"
-    environment = {**os.environ, "CHAINMARK_STORE": str(tmp_path / "store")}
-    ended = subprocess.run(
-        ["sh", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
-    codes = [line for line in ended.stdout.splitlines() if line in {*"012345"}]
-    assert codes[0] == "1", ended.stderr
-    assert codes[1] in {"0", "3"}, ended.stderr
-    assert (tmp_path / "wordcount" / "report.html").exists()
