@@ -12,6 +12,7 @@ from chainmark.report.blocks import Column, Table, TableCell
 
 WIDEST_TAIL = 60  # characters after a figure
 _SHORT = 24  # characters: shorter texts are not wrapped
+_PROSE = 40  # characters: longer texts get a line of their own on a narrow screen
 _CODE = Markup("<code>{}</code>")
 
 
@@ -22,6 +23,16 @@ def unbroken(text: str) -> Markup:
     if len(parts) % 2 == 0:
         return escape("`".join(parts))
     return Markup().join(_CODE.format(part) if index % 2 else escape(part) for index, part in enumerate(parts))
+
+
+def is_prose(cell: TableCell) -> bool:
+    """Whether the words of a cell are as long as a sentence."""
+    return len(cell.text) > _PROSE
+
+
+def text_class(cell: TableCell) -> str:
+    """The class of a cell of words, by their length."""
+    return " nowrap" if len(cell.text) <= _SHORT else " prose" if is_prose(cell) else ""
 
 
 def tail_class(letters: int) -> str:
@@ -67,7 +78,7 @@ def _plain_column(
     if column.kind == "words":
         return [_words(cell, label) for cell in cells]
     if column.kind == "code":
-        html = (f'<td class="code {cell.emphasis}">{escape(cell.text)}</td>\n' for cell in cells)
+        html = (f'<td class="code {cell.emphasis}" data-label="{label}">{escape(cell.text)}</td>\n' for cell in cells)
         return [None if cell.notes else text for cell, text in zip(cells, html, strict=True)]
     if column.kind != "figures":
         return [None] * len(cells)
@@ -83,5 +94,4 @@ def _plain_column(
 def _words(cell: TableCell, label: Markup) -> str | None:
     if cell.phrases or cell.notes:
         return None
-    short = " nowrap" if len(cell.text) <= _SHORT else ""
-    return f'<td class="{cell.emphasis}{short}" data-label="{label}">{unbroken(cell.text)}</td>\n'
+    return f'<td class="{cell.emphasis}{text_class(cell)}" data-label="{label}">{unbroken(cell.text)}</td>\n'

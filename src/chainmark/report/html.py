@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from chainmark.report.blocks import Block, Column, Remarks, Table, padded
-from chainmark.report.cells import plain_rows
+from chainmark.report.cells import is_prose, plain_rows
 from chainmark.report.chart import Chart
 from chainmark.report.content import Content
 from chainmark.report.page import (
@@ -26,6 +26,7 @@ from chainmark.report.page import (
 from chainmark.report.steps import in_steps
 
 _MOST_UNPACKED = 50_000  # characters that are folded
+_FEW_COLUMNS = 3  # with fewer or equal, sentences fit next to the others on a narrow screen
 _PLACE = re.compile(r'<div data-folded="(\d+)"></div>')
 
 
@@ -136,8 +137,12 @@ def _has_heads(table: Table) -> bool:
     return any(column.heading for column in table.columns)
 
 
-def _has_badge(table: Table) -> bool:
-    return any(column.kind == "badge" for column in table.columns)
+def _has_cards(table: Table) -> bool:
+    """Whether each row becomes a card on a narrow screen: it has an outcome, or sentences next to other columns."""
+    if any(column.kind == "badge" for column in table.columns):
+        return True
+    prose = (cell for row in table.rows for cell in row.cells[1:] if is_prose(cell))
+    return len(table.columns) > _FEW_COLUMNS and any(prose)
 
 
 def _abreast(blocks: Sequence[Block]) -> list[tuple[bool, list[Block]]]:
@@ -154,7 +159,7 @@ _HELPERS = {
     "heads": _heads,
     "are_charts": _are_charts,
     "has_heads": _has_heads,
-    "has_badge": _has_badge,
+    "has_cards": _has_cards,
     "abreast": _abreast,
     "folded": lambda part: part,
     "plot": lambda chart: Markup('<div class="plot" data-chart="{}"></div>').format(chart.id),

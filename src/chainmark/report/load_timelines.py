@@ -92,6 +92,7 @@ def _latency_timeline(track: _Track) -> Chart | None:
         rows=rows,
         series={"label": LegendSeries(list(dict.fromkeys(row["label"] for row in rows)))},
         limits=[Limit(limit_s * text.MS.factor, f"SLA p99 {units.duration(limit_s)}", at_end=True)],
+        paper=(560, 140),
     )
 
 
@@ -141,6 +142,8 @@ def _error_timeline(track: _Track) -> Chart | None:
         layers=[Layer("box", x="second", x2="until", y="low", y2="high", colour="kind", opacity=1, tips=tips)],
         rows=rows,
         series={"kind": LegendSeries(list(dict.fromkeys(row["kind"] for row in rows)), PART_COLOURS)},
+        height=140,
+        paper=(560, 70),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from dataclasses import replace
 
 from chainmark.core.comparison import ChartData, ChartKind, ChartLine
 from chainmark.core.verdict import Verdict
@@ -69,8 +70,9 @@ def test_a_long_tail_is_cut_from_the_axis_and_drawn_apart() -> None:
 def test_a_long_output_ends_with_the_verdict_too() -> None:
     """What it began with has scrolled out of the window."""
     document = comparison_document(sample(Verdict.FAIL))
+    assert document.text(120).count(" FAIL   1 of 4 gating metrics") == 1
     for width in (80, 120):
-        text = document.text(width)
+        text = replace(document, notes=[f"note {number}" for number in range(50)]).text(width)
         assert text.count(" FAIL   1 of 4 gating metrics") == 2
         assert "\x1b" not in text
         assert text.rstrip().endswith("by more than 10 %.")
