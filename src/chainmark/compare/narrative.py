@@ -204,8 +204,8 @@ def _set_up(results: Sequence[ByWorkload], settings: Sequence[str]) -> list[Sent
     messages += _differences(results)
     messages += _noise(results)
     messages.append(
-        "Values in brackets are 90 % intervals. A metric is within re-run noise if its interval contains zero. A "
-        "change counts as one only by the rules of the verdict, which allow for the number of metrics."
+        "Values in brackets are 90 % intervals. A metric is within re-run noise if its interval contains zero. Whether "
+        "a change is significant is decided by the verdict, which corrects for the number of metrics."
     )
     return [Sentence(text=text) for text in messages]
 
@@ -270,8 +270,8 @@ def _noise(results: Sequence[ByWorkload]) -> Iterator[str]:
         )
     if is_level:
         yield (
-            "The baseline of a metric is the joint level of the releases up to the named one if several releases "
-            "share that level, and otherwise the named version's own run. The published tables show the latter."
+            "The baseline of a metric is the common level of the releases up to the named one if several releases "
+            "share that level. Otherwise it is the run of the named version, which is what the published tables show."
         )
 
 
