@@ -117,8 +117,8 @@ def load(
     target may be `unix:/path/of/a/socket`.
 
     Exit codes: 0 the SLA is met; 1 the SLA is missed, or the server is worse than the one it is compared with; 3
-    undecided; 4 this machine was too busy for the load generator; 5 a server became unreachable. The exit
-    code of a plan is the worst of its runs. Continue an interrupted plan with `--resume`.
+    undecided; 4 this machine was too busy for the load generator; 5 a server went away. The exit code of a plan is the
+    worst of its runs. Continue an interrupted plan with `--resume`.
     """
     settings = _as_settings(settings, http2=http2, generators=generators)
     if plan or resume:

@@ -253,7 +253,7 @@ def _noise(results: Sequence[ByWorkload]) -> Iterator[str]:
         is_level = is_level or LEVEL_STATED in item.judgement.noise
         if source:
             counters.setdefault(item.workload, Counter())[source] += 1
-    parts = [f"{sources.most_common(1)[0][0]} ({workload})" for workload, sources in counters.items()]
+    parts = [f"{sources.most_common(1)[0][0]} under {workload}" for workload, sources in counters.items()]
     if parts:
         yield f"Source of the noise between runs, for most gating metrics: {'; '.join(parts)}."
     wider = dict.fromkeys(

@@ -82,14 +82,14 @@ def _sentence(report: MatrixReport, ruled: Sequence[_Ruled]) -> str:
     first = min(gating, key=lambda item: list(Verdict).index(item.verdict), default=None)
     clauses, step = list[str](), ""
     resume = (
-        f"continue with {command('load', '--resume', report.experiment)}" if report.interrupted else "repeat that run"
+        f"continue with {command('load', '--resume', report.experiment)}" if report.interrupted else "repeat that test"
     )
     if first is not None and first.verdict is not Verdict.PASS:
         worst = next((ruling for ruling in first.rulings if ruling.gates and ruling.verdict is first.verdict), None)
         shown = noticed(first.cell.report, worst) if first.cell.report and worst else first.cell.missing
         clauses = [f"{first.cell.name}: {shown.rstrip('.')}"]
         step = next_step(first.cell.report, worst) if first.cell.report and worst else resume
-    clauses.append(f"{met} of {units.plural(len(gating), 'run')} met the SLA")
+    clauses.append(f"{met} of {units.plural(len(gating), 'test')} met the SLA")
     for kind in Verdict:
         names = [item.cell.name for item in gating if item.verdict is kind is not Verdict.PASS and item is not first]
         if names:

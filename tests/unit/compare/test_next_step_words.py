@@ -35,7 +35,7 @@ SLOWER = VerdictFinding(Verdict.FAIL, "it is slower", ["because"], ["repeat it"]
 NAMES = ["a", "b", "c"]
 GOOD, BAD = "0123456789abcdef" * 2, "fedcba9876543210" * 2
 SAME_OPTIONS = ", with the `--set` options of these runs, if any"
-ITS_ROW = "check the values of each run in the row of metric a"
+ITS_ROW = "check the value of metric a in each run"
 
 
 def _runs(side: str, version: str, number: int = 2, **changes: Any) -> list[SyntheticRun]:

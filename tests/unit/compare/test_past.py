@@ -40,8 +40,8 @@ def test_the_noise_is_told_with_its_runs_and_from_the_quietest_gating_metric_to_
     (sentence,) = _told(decided)
     # The baseline is compared and therefore no part of it.
     assert sentence == (
-        "noise between runs: history of 11 builds: 0 re-runs and 10 steps, 2020-01-01 to 2020-11-01; "
-        "one run deviates by 1 % (metric 0) to 4.2 % (metric 1)"
+        "noise between runs: history of 11 builds (0 re-runs, 10 release-to-release changes), 2020-01-01 to "
+        "2020-11-01; standard deviation of one run: 1 % (metric 0) to 4.2 % (metric 1)"
     )
     assert sentence in decided.finding.reasons
 
