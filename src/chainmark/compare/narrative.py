@@ -375,9 +375,9 @@ def _concluded(result: ByWorkload) -> list[Sentence]:
     """The verdict against one baseline, and the metrics that cause it."""
     results = _all(result)
     gating = [item for item in results if item.judgement.gating and item.has_interval]
-    right, left = result.comparisons[0].labels[1], result.comparisons[0].labels[0]
+    left = result.comparisons[0].labels[0]
     verdict = Sentence(
-        text=f"{right} against {left}: {sentence_of(result.sentence)}", evidence=[item.evidence for item in gating]
+        text=f"Against {left}, {sentence_of(result.sentence)}", evidence=[item.evidence for item in gating]
     )
     decided = [item for item in gating if item.judgement.outcome in _DECIDED]
     worse = [item for item in gating if item.judgement.outcome is Outcome.WORSE]
