@@ -335,7 +335,7 @@ def _hindered(steps: Sequence[StepEntry]) -> tuple[Verdict, str] | None:
     clean = [step for step in complete if step.reason != "waited"]
     measured = {(step.kind, step.level) for step in clean}
     if waited := _levels(step for step in complete if (step.kind, step.level) not in measured):
-        reason = "the generator or the server waited for a processor that others had, in every step"
+        reason = "the generator or the server waited for processors that other processes used, in every step"
         return Verdict.INVALID, f"not measured at {waited}: {reason}"
     if limited := _levels(step for step in clean if step.outcome == "generator-limited"):
         return Verdict.GENERATOR_LIMITED, f"generator-limited at {limited}"

@@ -230,7 +230,7 @@ def test_what_is_said_of_a_capacity(
         ("interrupted", PARTIAL, "the search was interrupted"),
         ("server gone", PARTIAL, "the server went away"),
         ("generator-limited", LIMITED, "the generator, not the server, was the limit"),
-        ("waited", Verdict.INVALID, "the generator or the server waited for a processor that others had"),
+        ("waited", Verdict.INVALID, "the generator or the server waited for processors that other processes used"),
         ("ladder end", OPEN, "that is the ladder's end"),
         ("budget", OPEN, "the search ran out of steps"),
     ],
@@ -302,8 +302,8 @@ def test_a_search_that_met_different_outcomes_counts_them() -> None:
         ([(8.0, "inconclusive", {}), (4.0, "generator-limited", {})], LIMITED, "generator-limited at 4 clients"),
         (
             [(8.0, "fail", {"reason": "waited"}), (4.0, "generator-limited", {})],
-            *(Verdict.INVALID, "not measured at 8 clients: the generator or the server waited for a processor that "
-              "others had, in every step"),
+            *(Verdict.INVALID, "not measured at 8 clients: the generator or the server waited for processors that other "
+              "processes used, in every step"),
         ),
     ],
 )  # fmt: skip
@@ -389,7 +389,7 @@ def test_the_worst_is_told_first_and_by_server_where_there_are_several() -> None
         for name, capacity in (("a", undecided), ("b", bare()), ("c", failing))
     ]
     words = [
-        "/c (clients): the lowest level, 1 client, failed clearly.",
+        "/c (clients): the lowest level, 1 client, clearly missed the SLA.",
         "/a (clients): no level passed clearly: the search ran out of steps.",
     ]
     alone = report(target("v1", endpoints=endpoints))

@@ -57,7 +57,7 @@ def test_few_releases_are_not_told_as_noise() -> None:
 
 def test_a_set_up_that_nobody_noted_is_told_once_with_what_it_changed_and_how_to_declare_it() -> None:
     noise, setup = _told(_decided(stepped(0.001)))
-    assert noise.startswith("noise between runs: history of 17 builds: ")
+    assert noise.startswith("noise between runs: history of 17 builds (")
     assert setup == (
         "treated as a change of the set-up by 2020-11-01, not as noise, because v1.9 and v1.9 are one build: "
         "metric 0 −49.9 %, metric 1 −49.9 % and metric 2 −50.1 %; confirm it with `chainmark history note`"

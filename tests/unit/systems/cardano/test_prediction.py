@@ -182,7 +182,7 @@ def test_the_same_change_twice_is_shown_twice() -> None:
     twice = forecast.model_copy(update={"scenarios": [*forecast.scenarios[:2], forecast.scenarios[1]]})
     headings = [column.heading for block in document_of(twice).blocks() if isinstance(block, Table)
                 for column in block.columns if block.id == "parts-spread_p50_s"]  # fmt: skip
-    assert headings == ["part", "as published", "rtt +20%", "rtt +20% (2)"]
+    assert headings == ["stage", "as published", "rtt +20%", "rtt +20% (2)"]
 
 
 def test_an_explanation_says_where_the_parts_fail() -> None:
