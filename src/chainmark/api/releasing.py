@@ -22,7 +22,7 @@ from chainmark.core.manifest import Manifest
 from chainmark.core.release_page import PublishedPart, ReleasePage
 from chainmark.core.tool import tool_version
 from chainmark.core.verdict import Verdict, worst
-from chainmark.core.wording import capitalised, enumerated
+from chainmark.core.wording import enumerated
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.store.runs import SealedRun, Store
@@ -261,7 +261,7 @@ def _page(
     subject, label = results[0].comparisons[0].candidate.subject, results[0].comparisons[0].labels[1]
     versions = [result.comparisons[0].labels[0] for result in results]
     verdict = worst([*(result.verdict for result in results), *([Verdict.INCONCLUSIVE] if alone else [])])
-    messages = [f"Against {version}: {result.sentence}" for version, result in zip(versions, results, strict=True)]
+    messages = [f"Against {version}, {result.sentence}" for version, result in zip(versions, results, strict=True)]
     messages += [f"No baseline was run under {enumerated(alone)}."] if alone else []
     return ReleasePage(
         tool_version=results[0].tool_version,
@@ -270,7 +270,7 @@ def _page(
         statement=signed.statement,
         date=date,
         verdict=verdict,
-        sentence=" ".join(messages) if len(messages) > 1 else capitalised(results[0].sentence),
+        sentence=" ".join(messages) if len(messages) > 1 else results[0].sentence,
         against=results,
         text=narrative(results, [text for part in parts if (text := part.setting())]),
         published=parts,

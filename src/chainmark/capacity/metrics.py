@@ -123,7 +123,7 @@ def typical_catalogue(system: str, title: str, endpoints: Sequence[Endpoint]) ->
 def _catalogue(
     system: str, title: str, measured: Sequence[tuple[Endpoint, tuple[LevelKind, ...], tuple[LoadLevel, ...]]]
 ) -> Catalogue:
-    populations = [Population(id=SEARCHES, label="searches of a capacity", keys=[ATTEMPT])]
+    populations = [Population(id=SEARCHES, label="capacity searches", keys=[ATTEMPT])]
     metrics: list[Metric] = []
     for endpoint, kinds, levels in measured:
         metrics += [capacity_metric(endpoint.id, endpoint.label, kind, order) for order, kind in enumerate(kinds, 1)]
@@ -230,7 +230,7 @@ def _course_metrics(endpoint: Endpoint, course: Course) -> list[Metric]:
 
 def _fixed(endpoint: Endpoint, level: LoadLevel, order: int) -> list[Metric]:
     population = population_id(endpoint.id, level)
-    since = "it was due" if level.kind is LevelKind.RATE else "its start"
+    since = "when a request was due" if level.kind is LevelKind.RATE else "the start of a request"
     return [
         Metric(
             id=f"{population}_{LATENCY}",
@@ -247,8 +247,7 @@ def _fixed(endpoint: Endpoint, level: LoadLevel, order: int) -> list[Metric]:
             default_noise=LATENCY_NOISE,
             gating=True,
             charts=[MetricChart.CDF, MetricChart.SCATTER],
-            description=f"From the moment a request was to be made ({since}) to the last byte of its right answer, "
-            f"at {level}.",
+            description=f"Time from {since} to the last byte of its correct response, at {level}.",
             source=["load records"],
         ),
         Metric(
@@ -264,8 +263,8 @@ def _fixed(endpoint: Endpoint, level: LoadLevel, order: int) -> list[Metric]:
             population=population,
             floor=ERROR_FLOOR,
             gating=True,
-            description=f"Share of the requests at {level} that failed: another status, a wrong answer, no answer "
-            "in time, a broken connection.",
+            description=f"Share of the requests at {level} that failed: unexpected status, wrong content, timeout "
+            "or connection error.",
             source=["load records"],
         ),
     ]

@@ -202,5 +202,5 @@ def _requests(step: Step) -> tuple[_Requests, str]:
     if step.partial:
         return requests, "it was interrupted"
     if step.waited:
-        return requests, "the generator or the server waited for a processor that others had"
+        return requests, "the generator or the server waited for processors that other processes used"
     return requests, "the generator was the limit" if step.outcome is StepOutcome.GENERATOR_LIMITED else ""

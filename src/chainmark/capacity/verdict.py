@@ -230,10 +230,10 @@ def _rule(capacity_entry: CapacityEntry, required: float | None, steps: Sequence
     if capacity_entry.low >= required:
         return Verdict.PASS, f"{requirement}, {level_text(capacity_entry.kind, capacity_entry.low)} passed clearly"
     if capacity_entry.high is not None and capacity_entry.high <= required:
-        missed = f", missing {capacity_entry.condition}" if capacity_entry.condition else ""
+        missed = f" ({capacity_entry.condition})" if capacity_entry.condition else ""
         return (
             Verdict.FAIL,
-            f"{requirement}, but {level_text(capacity_entry.kind, capacity_entry.high)} failed clearly{missed}",
+            f"{requirement}, but {level_text(capacity_entry.kind, capacity_entry.high)} clearly missed the SLA{missed}",
         )
     passed = (
         f"{level_text(capacity_entry.kind, capacity_entry.low)} passed clearly"
@@ -247,10 +247,10 @@ def _lowest(capacity_entry: CapacityEntry, steps: Sequence[StepEntry]) -> tuple[
     if capacity_entry.low > 0.0:
         return Verdict.PASS, f"{level_text(capacity_entry.kind, capacity_entry.low)} passed clearly"
     if capacity_entry.finding == "nothing passed" and capacity_entry.high is not None:
-        missed = f", missing {capacity_entry.condition}" if capacity_entry.condition else ""
+        missed = f" ({capacity_entry.condition})" if capacity_entry.condition else ""
         return (
             Verdict.FAIL,
-            f"the lowest level, {level_text(capacity_entry.kind, capacity_entry.high)}, failed clearly{missed}",
+            f"the lowest level, {level_text(capacity_entry.kind, capacity_entry.high)}, clearly missed the SLA{missed}",
         )
     return _undecided(capacity_entry), f"no level passed clearly: {_why(capacity_entry, steps)}"
 
@@ -269,7 +269,7 @@ def _why(capacity_entry: CapacityEntry, steps: Sequence[StepEntry]) -> str:
         "interrupted": "the search was interrupted",
         "server gone": "the server went away",
         "generator-limited": "the generator, not the server, was the limit",
-        "waited": "the generator or the server waited for a processor that others had",
+        "waited": "the generator or the server waited for processors that other processes used",
         "ladder end": "that is the ladder's end",
         "budget": "the search ran out of steps",
     }
@@ -335,7 +335,7 @@ def _hindered(steps: Sequence[StepEntry]) -> tuple[Verdict, str] | None:
     clean = [step for step in complete if step.reason != "waited"]
     measured = {(step.kind, step.level) for step in clean}
     if waited := _levels(step for step in complete if (step.kind, step.level) not in measured):
-        reason = "the generator or the server waited for a processor that others had, in every step"
+        reason = "the generator or the server waited for processors that other processes used, in every step"
         return Verdict.INVALID, f"not measured at {waited}: {reason}"
     if limited := _levels(step for step in clean if step.outcome == "generator-limited"):
         return Verdict.GENERATOR_LIMITED, f"generator-limited at {limited}"

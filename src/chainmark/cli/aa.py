@@ -28,7 +28,7 @@ def aa(
     """Run one version repeatedly to measure the noise of its metrics and the false-alarm rate of the verdict.
 
     Later verdicts on the same workload and hardware use the noise of these runs. The exit code is 1 only if there are
-    significantly more false alarms than the promised 5 %.
+    significantly more false alarms than the nominal 5 %.
 
     Example: `chainmark aa cometbft/demo --version v1.0.1 --repeat 8`
 

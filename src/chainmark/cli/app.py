@@ -25,7 +25,7 @@ COMMANDS = {
     ),
     "bisect": (
         "bisect:bisect",
-        "Find the first commit or release that changes the verdict; at most 5 % of searches are wrong.",
+        "Find the first commit or release that changes the verdict, with an error rate of at most 5 %.",
     ),
     "aa": (
         "aa:aa",
@@ -58,11 +58,11 @@ COMMANDS = {
     ),
     "transaction": (
         "block:transaction",
-        "Show the timeline of one transaction: due, sent, answered, in a block; without one, list the slowest.",
+        "Show the timeline of one transaction (due, sent, answered, in a block), or list the slowest ones.",
     ),
     "request": (
         "block:request",
-        "Show the timeline of a slow request of a load test: due, sent, first byte, finished; without one, list them.",
+        "Show the timeline of a slow request of a load test (due, sent, first byte, finished), or list them.",
     ),
     "trail": (
         "block:trail",

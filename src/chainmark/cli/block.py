@@ -56,7 +56,7 @@ def transaction(
     *,
     output: Output,
 ) -> None:
-    """Show the timeline of one transaction: due, sent, answered, in a block; without one, list the slowest.
+    """Show the timeline of one transaction (due, sent, answered, in a block), or list the slowest ones.
 
     Example: `chainmark transaction cometbft-demo-v1.0.1-2026 0-1234 --html transaction.html`
     """
@@ -76,7 +76,7 @@ def request(
     *,
     output: Output,
 ) -> None:
-    """Show the timeline of a slow request of a load test: due, sent, first byte, finished; without one, list them.
+    """Show the timeline of a slow request of a load test (due, sent, first byte, finished), or list them.
 
     Example: `chainmark request http-api-1.4.2-2026 3-1 --html request.html`
     """

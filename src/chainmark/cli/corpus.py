@@ -134,7 +134,7 @@ def check(
     *,
     connection: Connection,
 ) -> None:
-    """Send every request of a corpus to a server once. Exit code 0: all answers are correct; 1: some are not."""
+    """Send every request of a corpus to a server once. Exit code 0: all responses are correct; 1: some are not."""
     with progress() as listener:
         record, wrong = cm.check_corpus(
             system, path, target, http_version=_version(http2=http2), **connection.arguments(), progress=listener

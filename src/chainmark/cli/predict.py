@@ -63,9 +63,7 @@ Settings = Annotated[
 ]
 Together = Annotated[
     bool,
-    typer.Option(
-        "--together", help="Simulate only all changes combined, not each one separately.", rich_help_panel=_PANEL
-    ),
+    typer.Option("--together", help="Simulate only the combination of all changes.", rich_help_panel=_PANEL),
 ]
 
 

@@ -134,11 +134,19 @@ def _verdict(splits: dict[Verdict, int], total: int, runs: int) -> Verdict:
     return Verdict.FAIL if false_alarms_exceed(splits[Verdict.FAIL] / total, runs) else Verdict.PASS
 
 
+def _counted(count: int, verdict: Verdict) -> str:
+    """How many comparisons have a verdict: "16 pass", "1 fails", "4 are inconclusive"."""
+    verb = {Verdict.PASS: "pass", Verdict.FAIL: "fail"}.get(verdict)
+    if verb is None:
+        return f"{count} {'is' if count == 1 else 'are'} {verdict.value}"
+    return f"{count} {f'{verb}es' if verb == 'pass' and count == 1 else f'{verb}s' if count == 1 else verb}"
+
+
 def _sentence(splits: dict[Verdict, int], total: int, runs: int, rows: Sequence[NoiseRow]) -> str:
-    counts = enumerated([f"{count} {verdict.value}" for verdict, count in splits.items() if count])
+    counts = enumerated([_counted(count, verdict) for verdict, count in splits.items() if count])
     noisy = max(rows, key=lambda row: row.deviation / row.margin if row.margin > 0.0 else 0.0)
     text = (
-        f"Of {total} splits of these runs into two releases with {runs} runs per side, {counts}; "
+        f"Of {total} comparisons of one half of these runs with the other, with {runs} runs per side, {counts}; "
         f"the noisiest metric relative to its margin is {noisy.label} ({noisy.statistic})"
     )
     all_pass = splits.get(Verdict.PASS) == total

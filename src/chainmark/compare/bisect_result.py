@@ -156,10 +156,11 @@ class _Words:
             return f"the change was introduced by {self.revisions[stretch.at].title}: {self._changed(known)}; {sure}"
         first, last = self.revisions[stretch.before + 1], self.revisions[stretch.at]
         many = units.plural(stretch.at - stretch.before, "revision")
-        range_text = f"the change was introduced by one of {many}, {first.label} to {last.label}"
         if way is Way.RANGE:
+            range_text = f"the change was introduced by one of {many}, {first.label} to {last.label}"
             return f"{range_text}, {sure}: {self._changed(known)}"
-        return f"after {units.plural(len(self.searched.made.runs), 'run')}, {range_text}, {sure}"
+        runs = units.plural(len(self.searched.made.runs), "run")
+        return f"after {runs}, {many} may have introduced the change, {first.label} to {last.label}, {sure}"
 
     def _changed(self, known: Known) -> str:
         """The change of the tracked quantity, from the good side to the found revision."""
@@ -175,14 +176,12 @@ class _Words:
         messages = [self.searched.ends.sentence]
         level = state.levels().get(made.last)
         change_text = f"{state.followed.name}, {_said(level, state)} on the bad side" if level else state.followed.name
-        chosen = "as requested" if made.record.order.metric else "the gating metric that is most clearly worse"
+        chosen = "as requested" if made.record.order.metric else "the gating metric with the clearest regression"
         messages.append(
-            f"the search follows {change_text}; {chosen if state.followed.metric else 'the bad side fails its runs'}"
+            f"the search uses {change_text}; {chosen if state.followed.metric else 'runs of the bad side fail'}"
         )
         if made.record.skipped:
-            messages.append(
-                f"skipped, because it cannot be measured: {units.plural(len(made.record.skipped), 'revision')}"
-            )
+            messages.append(f"{units.plural(len(made.record.skipped), 'revision')} skipped, because measuring failed")
         return [*messages, *self._rest(state)]
 
     def _rest(self, known: Known) -> list[str]:
@@ -196,25 +195,26 @@ class _Words:
             return []
         share = units.plain_percent(max(0.0, part / effect.change))
         return [
-            f"this revision accounts for only {share} of the whole change: another revision seems to contribute to it"
+            f"this revision accounts for only {share} of the whole change: another revision probably contributes to it"
         ]
 
     def advice(self) -> list[str]:
         """The next step."""
         made, way, stretch = self.searched.made, self.searched.way, self.stretch
         if way is Way.UNCLEAR:
-            longer = "use a longer load (`--set load.duration_s=…`), or follow a specific metric: `--metric M`"
+            longer = "use a longer load (`--set load.duration_s=…`), or search by a specific metric: `--metric M`"
             return [*self.searched.ends.advice, longer]
         if way is Way.NO_CHANGE:
             return [
-                "follow a metric that differs (`--metric M`), use a profile that shows the change, or check the ends"
+                "search by a metric that differs (`--metric M`), use a profile that shows the change, or check "
+                "`--good` and `--bad`"
             ]
         if way is Way.UNDECIDED:
             return [
                 f"continue with `chainmark bisect --resume {made.id} --most-runs {2 * made.record.order.most_runs}`"
             ]
         before, at = (self.revisions[place].label for place in (stretch.before, stretch.at))
-        compare = f"see all metrics of the two with `chainmark compare {made.id}/{before} {made.id}/{at}`"
+        compare = f"compare all metrics of both revisions with `chainmark compare {made.id}/{before} {made.id}/{at}`"
         return [compare]
 
 

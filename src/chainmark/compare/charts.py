@@ -220,7 +220,9 @@ def series_chart(sides: Sequence[ChartSide], metric: Metric, population: Populat
         return None
     notes = []
     if population.average_over:
-        notes.append(f"mean over {' and '.join(population.average_over)}; the band is their range")
+        notes.append(
+            f"mean over {' and '.join(f'{name}s' for name in population.average_over)}; the band is their range"
+        )
     if widest > 1:
         notes.append(f"thinned: up to {widest} neighbours are averaged to one point, and the band is their range")
     return ChartData(

@@ -204,8 +204,8 @@ def _set_up(results: Sequence[ByWorkload], settings: Sequence[str]) -> list[Sent
     messages += _differences(results)
     messages += _noise(results)
     messages.append(
-        "Values in brackets are 90 % intervals. A metric is within re-run noise if its interval contains zero. A "
-        "change counts as one only by the rules of the verdict, which allow for the number of metrics."
+        "Values in brackets are 90 % intervals. A metric is within re-run noise if its interval contains zero. Whether "
+        "a change is significant is decided by the verdict, which corrects for the number of metrics."
     )
     return [Sentence(text=text) for text in messages]
 
@@ -253,7 +253,7 @@ def _noise(results: Sequence[ByWorkload]) -> Iterator[str]:
         is_level = is_level or LEVEL_STATED in item.judgement.noise
         if source:
             counters.setdefault(item.workload, Counter())[source] += 1
-    parts = [f"{sources.most_common(1)[0][0]} ({workload})" for workload, sources in counters.items()]
+    parts = [f"{sources.most_common(1)[0][0]} under {workload}" for workload, sources in counters.items()]
     if parts:
         yield f"Source of the noise between runs, for most gating metrics: {'; '.join(parts)}."
     wider = dict.fromkeys(
@@ -270,8 +270,8 @@ def _noise(results: Sequence[ByWorkload]) -> Iterator[str]:
         )
     if is_level:
         yield (
-            "The baseline of a metric is the joint level of the releases up to the named one if several releases "
-            "share that level, and otherwise the named version's own run. The published tables show the latter."
+            "The baseline of a metric is the common level of the releases up to the named one if several releases "
+            "share that level. Otherwise it is the run of the named version, which is what the published tables show."
         )
 
 
@@ -375,9 +375,9 @@ def _concluded(result: ByWorkload) -> list[Sentence]:
     """The verdict against one baseline, and the metrics that cause it."""
     results = _all(result)
     gating = [item for item in results if item.judgement.gating and item.has_interval]
-    right, left = result.comparisons[0].labels[1], result.comparisons[0].labels[0]
+    left = result.comparisons[0].labels[0]
     verdict = Sentence(
-        text=f"{right} against {left}: {sentence_of(result.sentence)}", evidence=[item.evidence for item in gating]
+        text=f"Against {left}, {sentence_of(result.sentence)}", evidence=[item.evidence for item in gating]
     )
     decided = [item for item in gating if item.judgement.outcome in _DECIDED]
     worse = [item for item in gating if item.judgement.outcome is Outcome.WORSE]

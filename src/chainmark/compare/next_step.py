@@ -91,7 +91,7 @@ def _steps(worst: Judgement, catalogue: Catalogue, clues: Clues) -> Iterator[tup
         yield f"check the chart of {name_of(catalogue, worst)} to find which samples moved", ""
     if any(run.manifest.printed for side in clues.sides for run in side.runs):
         yield "import the logs of both versions, because printed figures do not show where the change is", ""
-    yield f"check the values of each run in the row of {name_of(catalogue, worst)}", ""
+    yield f"check the value of {name_of(catalogue, worst)} in each run", ""
 
 
 def _functions(profiled: Profiled | None) -> list[str]:

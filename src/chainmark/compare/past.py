@@ -34,7 +34,8 @@ def noise_notes(releases: Releases, judgements: Sequence[Judgement], catalogue: 
         shares = [f"{_share(spreads[entry].variance)} ({catalogue.metric(entry).label})" for entry in (least, most)]
         first, last = (releases.runs[index].manifest.started_at[:10] for index in (0, -1))
         messages.append(
-            f"noise between runs: {spreads[most].source}, {first} to {last}; one run deviates by {' to '.join(shares)}"
+            f"noise between runs: {spreads[most].source}, {first} to {last}; standard deviation of one run: "
+            f"{' to '.join(shares)}"
         )
     gating = {item.metric_id for item in judgements if item.gating}
     return [*messages, *_setups([change for change in releases.setup_changes if change.metric_id in gating], catalogue)]

@@ -93,7 +93,7 @@ def _note(plan: PlotPlan, population: Population) -> str:
     if plan.by:
         parts.append(f"one line per {plan.by} and run")
     elif population.average_over and plan.points == "samples":
-        parts.append(f"one line per run, the mean over {' and '.join(population.average_over)}")
+        parts.append(f"one line per run, the mean over {' and '.join(f'{name}s' for name in population.average_over)}")
     elif plan.points == "ended together":
         parts.append("all runs")
     else:

@@ -188,7 +188,10 @@ class Releases:
         if seen is None:
             return None
         variance, freedom = moderated(seen.repeated, self._prior)
-        text = f"history of {self.builds} builds: {units.plural(seen.reruns, 're-run')} and {seen.steps} steps"
+        text = (
+            f"history of {self.builds} builds ({units.plural(seen.reruns, 're-run')}, "
+            f"{units.plural(seen.steps, 'release-to-release change')})"
+        )
         return ArchiveSpread(variance * freedom, freedom, len(self.runs), text) if variance > 0.0 else None
 
     def level(self, column: Column, baseline: LoadedRun) -> Level | None:

@@ -203,7 +203,7 @@ def _inside_noise(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str
     if not results:
         return []
     return [
-        f"margins inside the noise, with which these runs could not even pass an equal release: {', '.join(results)}"
+        f"margins smaller than the noise: {', '.join(results)}; even an identical release could not pass these runs"
     ]
 
 
@@ -267,7 +267,9 @@ def _relative_width(item: Judgement) -> float:
 def _assumed(gating: Sequence[Judgement]) -> list[str]:
     if not any("assumed" in item.noise for item in gating):
         return []
-    return ["the noise between runs is assumed, not measured: use at least 3 runs per side, or keep an archive of runs"]
+    return [
+        "the noise between runs is assumed, not measured: use at least 3 runs per side, or store re-runs of one version"
+    ]
 
 
 _REMEDIES = {
@@ -460,7 +462,7 @@ def _passed(
     verb = "are" if len(gating) > 1 else "is"
     better = [item for item in gating if item.outcome is Outcome.BETTER]
     none = "none of the others reaches" if open_metrics else "none reaches"
-    reasons = [f"{number} judged by 90 % intervals that are valid over all looks; {none} its margin"]
+    reasons = [f"{number} judged by 90 % intervals that allow for interim looks; {none} its margin"]
     reasons += [f"better: {', '.join(_named_changes(better, catalogue))}"] if better else []
     margins = _margin_words(shown, catalogue)
     text = f"{subject} of {labels[1]} {verb} shown to be {margins} of {labels[0]} or better"

@@ -20,6 +20,12 @@ from chainmark.core.wording import enumerated, name_of
 
 _WORDS_MOST = 4  # of a workload's settings in its name
 _NAMED_MOST = 4  # workloads in a sentence
+_VERBS = {
+    Verdict.FAIL: "fails",
+    Verdict.PASS: "passes",
+    Verdict.INVALID: "cannot be judged",
+    Verdict.INFORMATIONAL: "is shown with its costs",
+}
 
 
 @dataclass(frozen=True)
@@ -149,15 +155,15 @@ def _sentence(labels: Sequence[str], comparisons: Sequence[Comparison]) -> str:
         ]
         if results:
             named = enumerated(results) if len(labels) <= _NAMED_MOST else f"{len(results)} of {len(labels)} workloads"
-            word = "costs" if verdict is Verdict.INFORMATIONAL else verdict.value
-            parts.append(f"{word} under {named}")
+            parts.append(f"{_VERBS.get(verdict, f'is {verdict.value}')} under {named}")
     sentence = most_telling(
         [
             (label, comparison.verdict, comparison.sentence)
             for label, comparison in zip(labels, comparisons, strict=True)
         ]
     )
-    return f"{'; '.join([*parts, *_besides(labels, comparisons)])}.{sentence}"
+    verdicts = f"{comparisons[0].labels[1]} {enumerated(parts)}"
+    return f"{'; '.join([verdicts, *_besides(labels, comparisons)])}.{sentence}"
 
 
 def _besides(labels: Sequence[str], comparisons: Sequence[Comparison]) -> list[str]:

@@ -18,7 +18,7 @@ def aa_document(report: AAReport) -> Document:
         blocks.append(Remarks("left-out", "Excluded runs", left_out))
     share = report.splits.get(Verdict.FAIL, 0) / sum(report.splits.values())
     is_within_limit = report.verdict is not Verdict.FAIL
-    rate_text = "not significantly more than the promised 5 %" if is_within_limit else "significantly more than 5 %"
+    rate_text = "not significantly more than the nominal 5 %" if is_within_limit else "significantly more than 5 %"
     reason = f"{units.plain_percent(share)} of the splits judge one half as worse than the other, {rate_text}"
     return Document(
         kind="aa",
@@ -32,8 +32,8 @@ def aa_document(report: AAReport) -> Document:
         notes=[
             "The splits share runs and are not independent trials: the counts show only the order of magnitude. The "
             "runs are stored, and later verdicts on the same workload and hardware use their noise.",
-            "The check fails if significantly more than 5 % of the splits are judged as worse. Undecided splits are "
-            "due to the noise of so few runs: more runs decide more of them.",
+            "The check fails if significantly more than 5 % of the splits are judged as worse. Inconclusive splits "
+            "are due to the noise of so few runs. With more runs, fewer splits are inconclusive.",
         ],
         result=report,
         date=report.date,
@@ -44,7 +44,8 @@ def aa_document(report: AAReport) -> Document:
 def _splits(report: AAReport) -> Table:
     rows = [row_of(verdict.value, TableCell(units.count(count))) for verdict, count in report.splits.items()]
     note = (
-        f"{units.plural(report.runs_a_side, 'run')} per side, with {units.plural(report.archive_runs, 'earlier run')}."
+        f"{units.plural(report.runs_a_side, 'run')} per side. The noise also uses "
+        f"{units.plural(report.archive_runs, 'earlier run')}."
     )
     columns = [*words("verdict of one half against the other"), Column("splits")]
     return Table("splits", "Verdicts on an unchanged release", columns, rows, [note])

@@ -118,7 +118,9 @@ def _answer(report: BisectReport) -> Table:
         state = "could not be measured" if place in report.skipped else ""
         rows.append(row_of(*_named(report, place), chance, *([state] if has_state else [])))
     columns = [*_naming(report), Column("probability"), *words(*[""] * has_state)]
-    return Table("answer", "The revision" if first == last else "Possible revisions", columns, rows)
+    return Table(
+        "answer", "The revision that introduced the change" if first == last else "Possible revisions", columns, rows
+    )
 
 
 def _naming(report: BisectReport) -> list[Column]:
@@ -143,7 +145,7 @@ def _path(report: BisectReport) -> list[Block]:
         Column("90 % interval", kind="intervals", follows=True),
         Column("half", kind="bar"),
         Column("runs"),
-        Column("has the change"),
+        Column("P(has change)"),
         Column("remaining"),
         *words("side"),
     ]
@@ -151,8 +153,8 @@ def _path(report: BisectReport) -> list[Block]:
     note = (
         f"Change: the change of {report.followed} against {report.revisions[0].label}, from all runs up to this step. "
         "Bars: the band ends at half of the whole change. Runs: runs of the revision in this step, each paired with a "
-        "run of an end revision. Has the change: the probability that the revision has the change. Remaining: the "
-        "number of revisions that include the one that introduced the change, with a probability of "
+        "run of the good or bad revision. P(has change): the probability that the revision has the change. Remaining: "
+        "the number of candidate revisions, which include the one that introduced the change with a probability of "
         f"{units.plain_percent(1.0 - report.error)}."
     )
     return [Table("steps", "Step by step", columns, rows, [note]), *_charts(report)]

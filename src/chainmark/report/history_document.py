@@ -126,7 +126,7 @@ def _moved(report: HistoryReport, moved: Sequence[tuple[LevelChange, HistorySeri
         *words("release", "metric"),
         Column("level change"),
         Column("90 % interval", kind="intervals"),
-        *words("", "how"),
+        *words("", "shape"),
     ]
     rows = [_moved_row(report, change, series) for change, series in moved]
     return Table("moved", "", columns, rows, sortable=True)
@@ -140,7 +140,7 @@ def _moved_row(report: HistoryReport, change: LevelChange, series: HistorySeries
         TableCell(_size(series, change)),
         TableCell(_interval(series, change)),
         TableCell(word, emphasis=emphasis),
-        "gradually" if change.is_gradual else "at once",
+        "gradual" if change.is_gradual else "step",
     )
 
 
@@ -158,7 +158,7 @@ def _figures(report: HistoryReport) -> Table:
         Column("first"),
         Column("last"),
         # The font of the PDF does not have such bars; it has the charts.
-        Column("over releases", media=EVERYWHERE - PDF),
+        Column("trend", media=EVERYWHERE - PDF),
         *words("level changes"),
     ]
     return Table("figures", "", columns, [_figure_row(report, series) for series in report.series], sortable=True)

@@ -109,7 +109,7 @@ def _steps(report: LoadReport) -> list[Block]:
 def _conditions(report: LoadReport) -> list[Block]:
     blocks: list[Block] = [_sla_table(report)] if text.slas_of(report) else []
     corpus = [Fact(label="Corpus, BLAKE3", value=report.corpus_hash)] if report.corpus_hash else []
-    facts = [Fact(label="Load test by", value=f"chainmark {report.tool_version}"), *corpus, *report.machine]
+    facts = [Fact(label="Load generator", value=f"chainmark {report.tool_version}"), *corpus, *report.machine]
     blocks.append(_facts("machine", "The load generator's machine", [""], [facts]))
     names = text.names_of(report.targets)
     if report.targets:
@@ -148,7 +148,7 @@ def _facts(id_: str, title: str, names: Sequence[str], columns: Sequence[Sequenc
 
 def _sla_table(report: LoadReport) -> Table:
     """The requirements of each endpoint."""
-    columns = [*words("of"), Column("p95 within, ms"), Column("p99 within, ms"), Column("errors up to, %"),
+    columns = [*words("endpoints"), Column("max p95, ms"), Column("max p99, ms"), Column("max errors, %"),
                Column("min achieved rate, %"), Column("min requests")]  # fmt: skip
     slas = text.slas_of(report)
     rows = []
@@ -156,7 +156,7 @@ def _sla_table(report: LoadReport) -> Table:
         labels = dict.fromkeys(
             end.label for target in report.targets for end in target.endpoints if end.agreement == sla
         )
-        name = f"all of {units.plural(len(labels), 'endpoint')}" if len(slas) == 1 else ", ".join(labels)
+        name = f"all {len(labels)}" if len(slas) == 1 < len(labels) else ", ".join(labels)
         rows.append(row_of(name, *_sla_cells(sla)))
     return Table("agreements", "The SLA", columns, rows)
 

@@ -29,9 +29,9 @@ _QUIET = TableCell(units.UNSET, emphasis="quiet")
 _LONGEST_WORDS = 44  # of a cell: longer texts are below the table
 _MOST_STEPS_ON_TERMINAL = 40
 _GENERATOR = (
-    "CPU: of the generator's threads. Lag: p99 of the time between a request's due time and its start; woke late: p99 "
-    "of the delay of its timer. Waited: share of the time in which generator or server were ready to run and other "
-    "processes had the processors."
+    "CPU: of the generator's threads. Lag: p99 of the time from a request's due time until it is sent. Timer delay: "
+    "p99 of the delay of the generator's timer. Run queue: share of the time in which the generator or the server was "
+    "runnable but other processes used the processors."
 )
 _EMPHASIS: dict[Verdict, Emphasis] = {Verdict.PASS: "plain", Verdict.FAIL: "worse"}
 
@@ -45,7 +45,7 @@ def capacity_table(target: TargetEntry, name: str, number: int, *, several: bool
     headings = [first, "p95, ms", "p99, ms", "non-2xx", "error rate, %", "reqs/sec"]
     columns = [*words("ID, endpoint"), *map(Column, headings)]
     if second:
-        columns += [Column("max rate, /s"), Column("its p99, ms", follows=True)]
+        columns += [Column("max rate, /s"), Column("p99 at that rate, ms", follows=True)]
     rows = []
     for index, endpoint in enumerate(target.endpoints, start=1):
         rows += _capacity_rows(index, endpoint, main, second)
@@ -102,8 +102,8 @@ def basis_table(target: TargetEntry, name: str, number: int, ruled: Sequence[Rul
     """The evidence for each capacity: its interval, its samples, its first fail, what stopped it."""
     by_key = {(item.endpoint, item.kind): item for item in ruled if item.number == number}
     has_required = any(item.required is not None for item in by_key.values())
-    columns = [*words("capacity"), Column("found"), *words("interval"), Column("requests"), Column("first fail"),
-               Column("its p99, ms", follows=True), *words("stopped by", "confirmed"),
+    columns = [*words("capacity"), Column("measured"), *words("interval"), Column("requests"), Column("first fail"),
+               Column("p99 at first fail, ms", follows=True), *words("stopped by", "confirmed"),
                *([Column("required")] if has_required else []), *words("verdict")]  # fmt: skip
     rows = []
     for endpoint in target.endpoints:
@@ -127,7 +127,7 @@ def basis_table(target: TargetEntry, name: str, number: int, ruled: Sequence[Rul
             rows.append(row_of(*cells, _verdict_cell(ruling)))
     notes = [
         text.INTERVALS_ARE,
-        "Confirmed: the capacity and the first fail were measured again, and all measurements of each agree.",
+        "Confirmed: the capacity and the first failing level were measured again, and all measurements of each agree.",
         *text.centile_notes(rows),
     ]
     return Table(f"basis-{number}", f"Details of the capacities{f': {name}' if several else ''}", columns, rows, notes)
@@ -155,7 +155,7 @@ def _side_by_side(report: LoadReport, kind: Kind) -> Table:
     for index, name in enumerate(names):
         columns += [Column(name), Column("p99, ms", follows=True)]
         if index:
-            columns += [Column("change", follows=True), Column("between", kind="words", follows=True)]
+            columns += [Column("change", follows=True), Column("range", kind="words", follows=True)]
     rows = []
     for id_, label in text.endpoint_ids(report).items():
         endpoints = [next((item for item in target.endpoints if item.id == id_), None) for target in report.targets]
@@ -170,8 +170,8 @@ def _side_by_side(report: LoadReport, kind: Kind) -> Table:
                 cells += _change(entries[0], capacity)
         rows.append(TableRow(cells))
     notes = [
-        f"Under each server's name its capacity, then the p99 there; change: of the capacity against {names[0]}, and "
-        "between which values it lies by the intervals of both."
+        f"Columns of each server: its capacity and the p99 at that level. Change: of the capacity against {names[0]}. "
+        "Range: the smallest and largest change that the intervals of both servers allow."
     ]
     return Table(f"side-by-side-{kind}", f"{text.KIND_NAMES[kind]}, side by side", columns, rows, notes)
 
@@ -245,12 +245,15 @@ def step_table(steps: Sequence[StepEntry], id_: str, name: str, steps_in_all: in
     """Steps of one endpoint, in order."""
     counted = ["requests", "p50, ms", "p95, ms", "p99, ms", "failed", "unsent", "reqs/sec"]
     columns = [*words("step", "phase"), *map(Column, counted), *words("outcome")]
-    columns += [*map(Column, ("achieved, %", "lag, ms", "woke late, ms", "CPU, %", "waited, %")), *words("remarks")]
+    columns += [
+        *map(Column, ("achieved, %", "lag, ms", "timer delay, ms", "CPU, %", "run queue, %")),
+        *words("remarks"),
+    ]
     rows = [TableRow(_step_cells(step)) for step in steps]
     shown = [
         index
         for index, column in enumerate(columns)
-        if column.heading not in ("remarks", "unsent", "achieved, %", "lag, ms", "woke late, ms", "waited, %")
+        if column.heading not in ("remarks", "unsent", "achieved, %", "lag, ms", "timer delay, ms", "run queue, %")
         or any(row.cells[index].text not in ("", "0", units.UNSET) for row in rows)
     ]
     return Table(

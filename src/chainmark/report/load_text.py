@@ -25,7 +25,7 @@ from chainmark.stats.estimable import fewest_for_upper_bound
 
 KINDS: tuple[Kind, ...] = ("clients", "rate")
 KIND_NAMES: dict[Kind, str] = {"clients": "Concurrency", "rate": "Arrival rate"}
-KIND_WORDS: dict[Kind, str] = {"clients": "clients", "rate": "arrivals at a rate"}
+KIND_WORDS: dict[Kind, str] = {"clients": "clients", "rate": "arrival rate"}
 KIND_AXES: dict[Kind, str] = {"clients": "clients", "rate": "requests due per second"}
 WORDS = {
     Verdict.PASS: "SLA MET",
@@ -48,17 +48,16 @@ MS = units.DisplayUnit("ms", 1e3)
 _MOST_MS_DECIMALS = 3
 
 CENTILES_ARE = (
-    f"{units.NOT_ESTIMABLE}: fewer than {fewest_for_upper_bound(0.99)} requests give no p99, fewer than "
-    f"{fewest_for_upper_bound(0.95)} no p95, and the longest latency does not replace it. {BEYOND}: more requests than "
-    "that had no correct response."
+    f"{units.NOT_ESTIMABLE}: p99 needs at least {fewest_for_upper_bound(0.99)} requests, p95 at least "
+    f"{fewest_for_upper_bound(0.95)}; the maximum is not substituted. {BEYOND}: so many requests had no correct "
+    "response that the percentile has no finite value."
 )
 ERRORS_ARE = (
-    "Error rate: the share of the sent requests without a correct response in time, by status, content, timeout or "
-    "connection."
+    "Error rate: the share of the sent requests that failed: wrong status, wrong content, timeout or connection error."
 )
 INTERVALS_ARE = (
     "Interval: every measurement passed clearly (95 %) up to its lower level, and failed clearly from its upper level "
-    "on."
+    "upwards."
 )
 
 

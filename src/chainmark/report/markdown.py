@@ -195,13 +195,21 @@ def _definition(entry: Definition) -> str:
 
 def _table(block: Table) -> list[str]:
     indices = [index for index, column in enumerate(block.columns) if column.kind != "bar"]
-    headings = [plain(block.columns[index].heading) for index in indices]
+    headings = [plain(_heading(block, index)) for index in indices]
     align = "".join("r" if block.columns[index].kind in ("figures", "intervals") else "l" for index in indices)
     rows = [
         [_cell(row.cells[index], block.columns[index], second=row.second and index == 0) for index in indices]
         for row in block.rows
     ]
     return table(headings, align, rows)
+
+
+def _heading(block: Table, index: int) -> str:
+    """The heading of a column, after the name of its group unless another column of the group has that name."""
+    column = block.columns[index]
+    if not column.group or any(other.heading == column.group for other in block.columns):
+        return column.heading
+    return f"{column.group}: {column.heading}"
 
 
 def _cell(cell: TableCell, column: Column, *, second: bool) -> str:

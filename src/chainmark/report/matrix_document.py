@@ -59,7 +59,8 @@ def matrix_document(report: MatrixReport) -> Document:
         suites=[_suite(item) for item in ruled],
         sections=[section for section in sections if section.blocks],
         notes=[
-            f"Every cell is a run of the experiment {report.experiment}; `chainmark runs show RUN` shows its steps."
+            f"Every scenario on every server is a run of the experiment {report.experiment}; `chainmark runs show RUN` "
+            "shows its steps."
         ],
         result=report,
         contents=True,
@@ -81,14 +82,14 @@ def _sentence(report: MatrixReport, ruled: Sequence[_Ruled]) -> str:
     first = min(gating, key=lambda item: list(Verdict).index(item.verdict), default=None)
     clauses, step = list[str](), ""
     resume = (
-        f"continue with {command('load', '--resume', report.experiment)}" if report.interrupted else "repeat that cell"
+        f"continue with {command('load', '--resume', report.experiment)}" if report.interrupted else "repeat that test"
     )
     if first is not None and first.verdict is not Verdict.PASS:
         worst = next((ruling for ruling in first.rulings if ruling.gates and ruling.verdict is first.verdict), None)
         shown = noticed(first.cell.report, worst) if first.cell.report and worst else first.cell.missing
         clauses = [f"{first.cell.name}: {shown.rstrip('.')}"]
         step = next_step(first.cell.report, worst) if first.cell.report and worst else resume
-    clauses.append(f"{met} of {units.plural(len(gating), 'cell')} met")
+    clauses.append(f"{met} of {units.plural(len(gating), 'test')} met the SLA")
     for kind in Verdict:
         names = [item.cell.name for item in gating if item.verdict is kind is not Verdict.PASS and item is not first]
         if names:
@@ -127,8 +128,8 @@ def _cells(ruled: Sequence[_Ruled]) -> Table:
     columns = [
         *words("server", "scenario"),
         Column("", kind="badge"),
-        Column("met"),
-        *words("version", "stated", "run"),
+        Column("capacities met"),
+        *words("version", "labels", "run"),
     ]
     return Table("cells", "", columns, rows)
 
@@ -213,7 +214,7 @@ def _conditions(report: MatrixReport) -> list[Block]:
         row_of(label, *("; ".join(dict.fromkeys(item.value for item in of.get(server, []))) for server in servers))
         for label, of in facts.items()
     ]
-    machine = [Fact(label="Load test by", value=f"chainmark {report.tool_version}"), *report.machine]
+    machine = [Fact(label="Load generator", value=f"chainmark {report.tool_version}"), *report.machine]
     blocks: list[Block] = [
         Table(
             "machine",

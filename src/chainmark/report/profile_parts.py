@@ -89,7 +89,7 @@ def _sentence(change: ProfileChange, labels: Sequence[str]) -> str:
     clear = [function for function in change.functions if _is_clear(function) and function.change * difference > 0.0]
     clear = sorted(clear, key=lambda item: (-abs(item.change), item.function))[:_NAMED]
     named = [f"{_short(item.function)} ({_signed(item, unit)})" for item in clear]
-    functions = f"; clearest in {enumerated(named)}" if named else "; no single function changed clearly"
+    functions = f"; the clearest change is in {enumerated(named)}" if named else "; no single function changed clearly"
     share = f" ({units.percent(difference / change.baseline)})" if change.baseline > 0.0 else ""
     sentence = f"{capitalised(change.label)} per {change.per}: {left} in {labels[0]}, {right} in {labels[1]}{share}"
     return f"{sentence}{functions}."
@@ -142,8 +142,8 @@ def _table(
     ]
     listed = f"{len(functions)} of {units.plural(change.functions_in_all, 'function')}, the clearest change first"
     notes = [
-        f"{listed}; per {change.per}{f', in {unit.symbol}' if unit.symbol else ''}. A function includes what it "
-        f"uses of its language's own library. Intervals: {change.basis}; they do not affect the verdict."
+        f"{listed}; per {change.per}{f', in {unit.symbol}' if unit.symbol else ''}. A function includes its "
+        f"calls of the standard library. Intervals: {change.basis}; they do not affect the verdict."
     ]
     title = f"{capitalised(change.label)} by function"
     return Table(f"functions-{change.kind}-{min(media)}", title, columns, rows, notes, sortable=True, media=media)

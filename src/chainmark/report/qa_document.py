@@ -10,6 +10,7 @@ from chainmark.core.attachment import Opinion
 from chainmark.core.manifest import Fact
 from chainmark.core.qa_report import QaReport, QaScenario
 from chainmark.core.verdict import Case, Suite, Verdict
+from chainmark.core.wording import enumerated
 from chainmark.report.blocks import Block, Definition, Definitions, Remarks, Section, one_line
 from chainmark.report.document import Document
 from chainmark.report.judged_rows import RowMaker
@@ -176,8 +177,15 @@ def _made(scenario: QaScenario) -> list[str]:
         without = " without these settings" if scenario.settings else ""
         messages.append(f"The profile{without}: {scenario.profile_description}.")
     if scenario.needs:
-        messages.append(f"It requires {', '.join(scenario.needs)}.")
+        messages.append(f"It requires {enumerated([_need(need) for need in scenario.needs])}.")
     return messages
+
+
+def _need(need: str) -> str:
+    """A requirement of a plan in words: "64 processors" for `cores:64`."""
+    name, _, amount = need.partition(":")
+    words_ = {"cores": "{} processors", "memory": "{} GiB of memory", "namespaces": "network namespaces"}
+    return words_.get(name, need.replace("-", " ")).format(amount)
 
 
 def _reasons(scenario: QaScenario) -> list[str]:

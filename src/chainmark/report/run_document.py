@@ -74,7 +74,7 @@ def run_document(record: RunRecord) -> Document:
     short = in_short(manifest.counts)
     sections = [
         Section("gates-section", "Gates", [_gates(manifest)] if manifest.gates else []),
-        Section("counts-section", "Accounting", [_counts("counts", "Items by outcome", short)] if short else []),
+        Section("counts-section", "Accounting", [_counts("counts", "Counts by class", short)] if short else []),
         Section("facts", "Manifest", [_facts(manifest)]),
         Section("metrics", "Metrics", _metrics(record)),
         Section("counts-in-full", "Complete accounting", _all_counts(manifest)),
@@ -105,7 +105,7 @@ def _sentence(manifest: Manifest) -> str:
         }[manifest.status]
         return f"{meaning}: {text}."
     others = "".join(f", {count}" for count in gate_counts(manifest.gates))
-    return f"The run may be compared: none of {units.plural(len(manifest.gates), 'gate')} failed{others}."
+    return f"The run is valid and can be compared: none of {units.plural(len(manifest.gates), 'gate')} failed{others}."
 
 
 def _case(gate: Gate) -> Case:
@@ -124,7 +124,7 @@ def _gates(manifest: Manifest) -> Table:
         cells = [TableCell(getattr(gate, name)) for name in headings[3:]]
         status = TableCell(gate_word(gate.status), emphasis=_LOOKS[gate.status])
         rows.append(row_of(gate.label, gate.kind.value, status, *cells))
-    return Table("gates", "Requirements of the run", words(*headings), rows)
+    return Table("gates", "Gates of the run", words(*headings), rows)
 
 
 def _counts(id_: str, title: str, accounts: Accounts) -> Table:
@@ -132,14 +132,14 @@ def _counts(id_: str, title: str, accounts: Accounts) -> Table:
         row_of(account, one_line(f"{name} {units.count(n)}" for name, n in classes.items()))
         for account, classes in accounts.items()
     ]
-    return Table(id_, title, words("account", "classes"), rows)
+    return Table(id_, title, words("counted items", "classes"), rows)
 
 
 def _all_counts(manifest: Manifest) -> list[Block]:
     """Every class of every account, if some were omitted above."""
     if len(in_short(manifest.counts)) == len(manifest.counts):
         return []
-    return [Details("all-counts-details", "All accounts", [_counts("all-counts", "", manifest.counts)])]
+    return [Details("all-counts-details", "All counts", [_counts("all-counts", "", manifest.counts)])]
 
 
 def _facts(manifest: Manifest) -> Table:
@@ -155,7 +155,7 @@ def _facts(manifest: Manifest) -> Table:
         "machine": one_line([host.cpu_model, *hardware]),
         "seed": str(manifest.seed),
         "sources": f"{units.plural(len(manifest.sources), 'file')}, {units.byte_size(size)}",
-        "made by": f"chainmark {manifest.tool_version}",
+        "created by": f"chainmark {manifest.tool_version}",
         **{fact.label: fact.value for fact in manifest.facts},
     }
     rows = [row_of(label, value) for label, value in facts.items() if value]

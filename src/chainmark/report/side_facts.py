@@ -80,7 +80,11 @@ def pairs_table(
         for label, left, right in stated
     ]
     unknown = len(facts) - len(stated)
-    notes = [f"{units.plural(unknown, 'more property', 'more properties')} unknown on both sides."] if unknown else []
+    notes = (
+        [f"{units.plural(unknown, 'more property is', 'more properties are')} unknown on both sides."]
+        if unknown
+        else []
+    )
     return Table(id_, title, words("", *labels), rows, notes, media=media)
 
 

@@ -30,7 +30,7 @@ from chainmark.report.phrases import Emphasis
 from chainmark.report.wording import prose
 
 _READ = (
-    "After ±: half the width of the 90 % interval. The parts of a change add up to it. A part is grey if its interval "
+    "±: half the width of the 90 % interval. The parts of a change add up to it. A part is grey if its interval "
     "contains zero. The verdict does not use the parts."
 )
 
@@ -76,9 +76,11 @@ def split_blocks(
         return []
     title = f"{of}: {splits.title}" if of else splits.title
     if splits.untold:
-        return [Remarks("split-untold", "", [f"{title} cannot be determined: {prose(splits.untold)}"])]
+        return [
+            Remarks("split-untold", "", [f"{title}: the change cannot be attributed, because {prose(splits.untold)}"])
+        ]
     short = [split for split in splits.splits if split.metric_id in deciding] or splits.splits
-    behind = f"After ±: half the width of the 90 % interval, {short[0].basis}."
+    behind = f"±: half the width of the 90 % interval, from {short[0].basis}."
     return [replace(split_table(catalogue, short, "split-in-brief"), title=title, notes=[behind])]
 
 

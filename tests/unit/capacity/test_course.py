@@ -308,7 +308,7 @@ def _limited(course_step: CourseStep) -> CourseStep:
 
 _WINDOW, _THERE = "a p99 needs 299", " there were"
 _FEW = f"{_WINDOW} requests before the spike and after it, and{_THERE}"
-_WAITED = "the generator or the server waited for a processor that others had"
+_WAITED = "the generator or the server waited for processors that other processes used"
 
 
 @pytest.mark.parametrize(

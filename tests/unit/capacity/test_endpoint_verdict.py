@@ -190,8 +190,8 @@ def reason(capacity: CapacityEntry, steps: Sequence[StepEntry] = (), **required:
     ("changes", "required", "status", "words"),
     [
         ({}, 64.0, MET, "64 clients required, 64 clients passed clearly"),
-        ({}, 72.0, MISSED, "72 clients required, but 72 clients failed clearly, missing p99"),
-        ({"condition": None}, 80.0, MISSED, "80 clients required, but 72 clients failed clearly"),
+        ({}, 72.0, MISSED, "72 clients required, but 72 clients clearly missed the SLA (p99)"),
+        ({"condition": None}, 80.0, MISSED, "80 clients required, but 72 clients clearly missed the SLA"),
         ({}, 70.0, OPEN, "70 clients required, but 64 clients passed clearly and 72 clients failed clearly"),
         ({"low": 0.5}, 70.0, OPEN, "70 clients required, but 0 clients passed clearly and 72 clients failed clearly"),
         ({"low": 0.0}, 70.0, OPEN, "70 clients required, but no level passed clearly and 72 clients failed clearly"),
@@ -200,11 +200,11 @@ def reason(capacity: CapacityEntry, steps: Sequence[StepEntry] = (), **required:
         ({"low": 0.5, "kind": "rate"}, None, MET, "0.5 requests/s passed clearly"),
         (
             {"low": 0.0, "high": 1.0, "finding": "nothing passed"},
-            *(None, MISSED, "the lowest level, 1 client, failed clearly, missing p99"),
+            *(None, MISSED, "the lowest level, 1 client, clearly missed the SLA (p99)"),
         ),
         (
             {"low": 0.0, "high": 1.0, "finding": "nothing passed", "condition": None},
-            *(None, MISSED, "the lowest level, 1 client, failed clearly"),
+            *(None, MISSED, "the lowest level, 1 client, clearly missed the SLA"),
         ),
         (
             {"low": 0.0, "high": 1.0, "finding": "unsettled"},
@@ -230,7 +230,7 @@ def test_what_is_said_of_a_capacity(
         ("interrupted", PARTIAL, "the search was interrupted"),
         ("server gone", PARTIAL, "the server went away"),
         ("generator-limited", LIMITED, "the generator, not the server, was the limit"),
-        ("waited", Verdict.INVALID, "the generator or the server waited for a processor that others had"),
+        ("waited", Verdict.INVALID, "the generator or the server waited for processors that other processes used"),
         ("ladder end", OPEN, "that is the ladder's end"),
         ("budget", OPEN, "the search ran out of steps"),
     ],
@@ -302,8 +302,8 @@ def test_a_search_that_met_different_outcomes_counts_them() -> None:
         ([(8.0, "inconclusive", {}), (4.0, "generator-limited", {})], LIMITED, "generator-limited at 4 clients"),
         (
             [(8.0, "fail", {"reason": "waited"}), (4.0, "generator-limited", {})],
-            *(Verdict.INVALID, "not measured at 8 clients: the generator or the server waited for a processor that "
-              "others had, in every step"),
+            *(Verdict.INVALID, "not measured at 8 clients: the generator or the server waited for processors that other "
+              "processes used, in every step"),
         ),
     ],
 )  # fmt: skip
@@ -389,7 +389,7 @@ def test_the_worst_is_told_first_and_by_server_where_there_are_several() -> None
         for name, capacity in (("a", undecided), ("b", bare()), ("c", failing))
     ]
     words = [
-        "/c (clients): the lowest level, 1 client, failed clearly.",
+        "/c (clients): the lowest level, 1 client, clearly missed the SLA.",
         "/a (clients): no level passed clearly: the search ran out of steps.",
     ]
     alone = report(target("v1", endpoints=endpoints))
@@ -450,11 +450,11 @@ RATES: dict[str, Any] = {"kind": "rate", "low": 0.25, "high": 0.5}
     ("changes", "required", "words"),
     [
         ({}, 0.25, "0.25 requests/s required, 0.25 requests/s passed clearly"),
-        ({}, 0.75, "0.75 requests/s required, but 0.5 requests/s failed clearly, missing p99"),
+        ({}, 0.75, "0.75 requests/s required, but 0.5 requests/s clearly missed the SLA (p99)"),
         ({}, 0.3, "0.3 requests/s required, but 0.25 requests/s passed clearly and 0.5 requests/s failed clearly"),
         (
             *({"low": 0.0, "finding": "nothing passed"}, None),
-            "the lowest level, 0.5 requests/s, failed clearly, missing p99",
+            "the lowest level, 0.5 requests/s, clearly missed the SLA (p99)",
         ),
     ],
 )

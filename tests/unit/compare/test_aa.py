@@ -35,7 +35,7 @@ def test_a_small_noisy_sample_is_measured_and_no_failure(noisy: AAReport) -> Non
     latency = next(row for row in noisy.noise if row.metric_id == "tx_latency_s" and row.statistic == "p50")
     assert latency.deviation == pytest.approx(np.std(np.log(latency.values), ddof=1))
     assert latency.low < latency.deviation < latency.high
-    assert "6 inconclusive" in document.sentence
+    assert "6 are inconclusive" in document.sentence
 
 
 def test_too_many_false_alarms_are_a_failure(noisy: AAReport) -> None:

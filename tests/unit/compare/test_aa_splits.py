@@ -78,8 +78,8 @@ def test_a_quiet_build_passes_every_split() -> None:
     assert report.splits == {Verdict.PASS: 6, Verdict.INCONCLUSIVE: 0, Verdict.FAIL: 0}
     assert (report.verdict, report.runs_a_side) == (Verdict.PASS, 2)
     assert report.sentence == (
-        "Of 6 splits of these runs into two releases with 2 runs per side, 6 pass; the noisiest metric relative to "
-        "its margin is x (mean)"
+        "Of 6 comparisons of one half of these runs with the other, with 2 runs per side, 6 pass; the noisiest metric "
+        "relative to its margin is x (mean)"
     )
     assert (report.tool_version, report.title) == ("1.2", "CometBFT v1 against itself")
     assert (report.subtitle, report.date) == ("profile cometbft/demo · 4 runs · 2026-11-20", "2026-11-20")
@@ -96,7 +96,7 @@ def test_how_the_splits_end_is_counted() -> None:
     failed = _report([1.0, 1.001, 2.0, 2.001])
     assert failed.verdict is Verdict.PASS
     assert failed.splits[Verdict.FAIL] == 1
-    assert " and 1 fail;" in failed.sentence
+    assert " and 1 fails;" in failed.sentence
 
 
 def test_every_split_is_judged_with_the_chosen_half_as_the_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +132,7 @@ def test_more_splits_fail_than_the_promise_allows(monkeypatch: pytest.MonkeyPatc
     ended[:] = [Verdict.INVALID] * 40
     nothing = _report([1.0] * 8)
     assert (nothing.verdict, nothing.splits[Verdict.INVALID]) == (Verdict.INVALID, 40)
-    assert "per side, 40 invalid; " in nothing.sentence
+    assert "per side, 40 are invalid; " in nothing.sentence
 
 
 @pytest.fixture

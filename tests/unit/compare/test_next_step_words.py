@@ -35,7 +35,7 @@ SLOWER = VerdictFinding(Verdict.FAIL, "it is slower", ["because"], ["repeat it"]
 NAMES = ["a", "b", "c"]
 GOOD, BAD = "0123456789abcdef" * 2, "fedcba9876543210" * 2
 SAME_OPTIONS = ", with the `--set` options of these runs, if any"
-ITS_ROW = "check the values of each run in the row of metric a"
+ITS_ROW = "check the value of metric a in each run"
 
 
 def _runs(side: str, version: str, number: int = 2, **changes: Any) -> list[SyntheticRun]:
@@ -90,12 +90,12 @@ def test_what_did_not_fail_is_left_as_it_is(verdict: Verdict) -> None:
 def test_the_step_is_about_what_is_most_clearly_worse() -> None:
     """By the change over the width of its interval; what is undecided counts only where nothing is worse by itself."""
     a, b = item("a", WORSE, low=0.0, high=0.1), item("b", WORSE, low=0.04, high=0.06)
-    assert _step(NOTHING, [a, b])[0].endswith("row of metric b")
-    assert _step(NOTHING, [b, a])[0].endswith("row of metric b")
+    assert _step(NOTHING, [a, b])[0].endswith("value of metric b in each run")
+    assert _step(NOTHING, [b, a])[0].endswith("value of metric b in each run")
     open_ = item("b", UNDECIDED, low=0.04, high=0.06)
-    assert _step(NOTHING, [a, open_])[0].endswith("row of metric a")
+    assert _step(NOTHING, [a, open_])[0].endswith("value of metric a in each run")
     together = item("a", UNDECIDED, low=0.0, high=0.1)
-    assert _step(NOTHING, [together, open_])[0].endswith("row of metric b")
+    assert _step(NOTHING, [together, open_])[0].endswith("value of metric b in each run")
 
 
 def test_what_is_decided_well_or_not_judged_is_never_the_step() -> None:
@@ -107,7 +107,7 @@ def test_what_is_decided_well_or_not_judged_is_never_the_step() -> None:
         item("b", UNDECIDED, change=None, low=0.0, high=1e-9),
     ]
     for other in others:
-        assert _step(NOTHING, [other, item("a", UNDECIDED)])[0].endswith("row of metric a")
+        assert _step(NOTHING, [other, item("a", UNDECIDED)])[0].endswith("value of metric a in each run")
         assert _found(NOTHING, [other]) == SLOWER, "of what nothing points to, nothing is said"
 
 

@@ -187,7 +187,7 @@ def test_of_several_comparisons_in_a_document_each_has_its_own_split() -> None:
 
 
 def test_why_nothing_is_divided_is_told_and_a_system_without_causes_says_nothing() -> None:
-    assert "Line or work cannot be determined: there was no line" in document_of(
+    assert "Line or work: the change cannot be attributed, because there was no line" in document_of(
         _with_splits("there was no line")
     ).text(100)
     assert "splits" not in json_bytes(passing()).decode()

@@ -40,8 +40,8 @@ def test_the_noise_is_told_with_its_runs_and_from_the_quietest_gating_metric_to_
     (sentence,) = _told(decided)
     # The baseline is compared and therefore no part of it.
     assert sentence == (
-        "noise between runs: history of 11 builds: 0 re-runs and 10 steps, 2020-01-01 to 2020-11-01; "
-        "one run deviates by 1 % (metric 0) to 4.2 % (metric 1)"
+        "noise between runs: history of 11 builds (0 re-runs, 10 release-to-release changes), 2020-01-01 to "
+        "2020-11-01; standard deviation of one run: 1 % (metric 0) to 4.2 % (metric 1)"
     )
     assert sentence in decided.finding.reasons
 
@@ -57,7 +57,7 @@ def test_few_releases_are_not_told_as_noise() -> None:
 
 def test_a_set_up_that_nobody_noted_is_told_once_with_what_it_changed_and_how_to_declare_it() -> None:
     noise, setup = _told(_decided(stepped(0.001)))
-    assert noise.startswith("noise between runs: history of 17 builds: ")
+    assert noise.startswith("noise between runs: history of 17 builds (")
     assert setup == (
         "treated as a change of the set-up by 2020-11-01, not as noise, because v1.9 and v1.9 are one build: "
         "metric 0 −49.9 %, metric 1 −49.9 % and metric 2 −50.1 %; confirm it with `chainmark history note`"

@@ -117,7 +117,8 @@ def test_the_spread_of_a_run_is_that_of_its_re_runs_and_steps_moderated_over_all
         variance, freedom = moderated(_expected(values)[entry.id], prior_of(witnesses))
         assert spread is not None
         assert (spread.variance, spread.degrees_of_freedom) == pytest.approx((variance, freedom))
-        assert (spread.runs, spread.source) == (12, f"history of {BUILDS} builds: 2 re-runs and 10 steps")
+        source = f"history of {BUILDS} builds (2 re-runs, 10 release-to-release changes)"
+        assert (spread.runs, spread.source) == (12, source)
     assert releases.spread("shift_s", "mean", LOG) is None
     assert releases.spread("m0_s", "p99", LOG) is None
     assert releases.spread("m0_s", "mean", DIFFERENCE) is not None
@@ -136,7 +137,7 @@ def test_a_run_without_a_value_is_stepped_over() -> None:
     values["m0_s"][3] = None
     spread = _releases(_series(values)).spread("m0_s", "mean", LOG)
     assert spread is not None
-    assert spread.source == f"history of {BUILDS} builds: 2 re-runs and 9 steps"
+    assert spread.source == f"history of {BUILDS} builds (2 re-runs, 9 release-to-release changes)"
 
 
 def test_a_metric_that_never_moves_tells_no_noise() -> None:
@@ -227,8 +228,8 @@ def test_no_step_and_no_re_run_leads_across_a_noted_change_of_what_it_changed() 
     releases = _releases(runs, [_epoch(7, "m0_s")])
     spreads = {name: releases.spread(name, "mean", LOG) for name in ("m0_s", "m1_s")}
     sources = {name: spread.source for name, spread in spreads.items() if spread is not None}
-    assert sources["m0_s"] == f"history of {BUILDS} builds: 1 re-run and 9 steps"
-    assert sources["m1_s"] == f"history of {BUILDS} builds: 2 re-runs and 10 steps"
+    assert sources["m0_s"] == f"history of {BUILDS} builds (1 re-run, 9 release-to-release changes)"
+    assert sources["m1_s"] == f"history of {BUILDS} builds (2 re-runs, 10 release-to-release changes)"
     elsewhere = _releases(runs, [_epoch(7, system="other")])
     assert elsewhere.spread("m0_s", "mean", LOG) == _releases(runs).spread("m0_s", "mean", LOG)
 
@@ -243,7 +244,7 @@ def test_a_metric_of_which_too_few_steps_are_left_tells_nothing() -> None:
     assert releases.spread("m0_s", "mean", LOG) is None
     left = releases.spread("m1_s", "mean", LOG)
     assert left is not None
-    assert left.source == "history of 8 builds: 1 re-run and 7 steps"
+    assert left.source == "history of 8 builds (1 re-run, 7 release-to-release changes)"
 
 
 def _apart(values: Values, by: float, metric_id: str = "m0_s") -> dict[str, list[float | None]]:
@@ -263,7 +264,7 @@ def test_two_runs_of_one_build_that_lie_far_apart_show_a_change_of_the_set_up() 
     assert change.change == pytest.approx(-0.4)
     spread = releases.spread("m0_s", "mean", LOG)
     assert spread is not None
-    assert spread.source == f"history of {BUILDS} builds: 1 re-run and 10 steps"
+    assert spread.source == f"history of {BUILDS} builds (1 re-run, 10 release-to-release changes)"
     assert math.sqrt(spread.variance) < 0.03
 
 

@@ -73,7 +73,7 @@ def test_noise_is_that_of_re_runs_and_steps() -> None:
     assert np.mean(deviations) == pytest.approx(0.02, rel=0.1)
     assert np.std(deviations) < 0.006
     assert spreads[0] is not None
-    assert spreads[0].source == "history of 24 builds: 3 re-runs and 23 steps"
+    assert spreads[0].source == "history of 24 builds (3 re-runs, 23 release-to-release changes)"
     assert 3.0 < spreads[0].degrees_of_freedom < 10.0
 
 

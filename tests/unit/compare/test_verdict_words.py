@@ -134,7 +134,7 @@ def test_all_equal_is_a_pass_that_asks_for_nothing() -> None:
     assert result.verdict is Verdict.PASS
     assert result.sentence == "All 3 gating metrics of B are shown to be within 10 % of A or better"
     assert result.reasons == [
-        "3 gating metrics judged by 90 % intervals that are valid over all looks; none reaches its margin"
+        "3 gating metrics judged by 90 % intervals that allow for interim looks; none reaches its margin"
     ]
     assert result.advice == []
 
@@ -402,7 +402,9 @@ def test_how_many_runs_more_would_decide(runs: tuple[int, int], enough: int, adv
 
 def test_assumed_noise_is_said_once() -> None:
     items = [item("a", EQUAL, noise="assumed noise, 10 % between runs"), item("b", EQUAL)]
-    words = "the noise between runs is assumed, not measured: use at least 3 runs per side, or keep an archive of runs"
+    words = (
+        "the noise between runs is assumed, not measured: use at least 3 runs per side, or store re-runs of one version"
+    )
     assert finding(items).advice.count(words) == 1
     assert words not in finding(items[1:]).advice
     diagnostic = item("a", EQUAL, noise="assumed noise, 10 % between runs", gating=False)
@@ -700,7 +702,7 @@ def test_one_undecided_metric_of_five_is_what_chance_does_and_is_named_in_the_pa
         "undecided within re-run noise: metric o +5.0 % (90 % interval −6.0 … +16.0 %)"
     )
     assert passed.reasons[0] == (
-        "5 gating metrics judged by 90 % intervals that are valid over all looks; none of the others reaches its margin"
+        "5 gating metrics judged by 90 % intervals that allow for interim looks; none of the others reaches its margin"
     )
     assert finding(_left(_open()), by_history=False).verdict is Verdict.INCONCLUSIVE, (
         "more runs per side would decide it"
@@ -770,13 +772,13 @@ def test_margins_that_were_learnt_are_told_as_such() -> None:
 def test_margins_inside_the_noise_are_named_with_what_they_are() -> None:
     """Whoever set them cannot pass any release with so few runs."""
     items = [item("a", EQUAL), item("b", EQUAL, inside_noise=True), item("c", EQUAL, inside_noise=True)]
-    reasons = [reason for reason in finding(items).reasons if "inside the noise" in reason]
+    reasons = [reason for reason in finding(items).reasons if "smaller than the noise" in reason]
     assert reasons == [
-        "margins inside the noise, with which these runs could not even pass an equal release: "
-        "metric b 10 %, metric c 10 %"
+        "margins smaller than the noise: metric b 10 %, metric c 10 %; even an identical release could not pass these "
+        "runs"
     ]
     absolute = item("a", EQUAL, inside_noise=True, scale=Scale.ABSOLUTE, margin_low=-2.0, margin_high=2.0)
-    assert any(reason.endswith(": metric a 2 s") for reason in finding([absolute]).reasons)
+    assert any("noise: metric a 2 s;" in reason for reason in finding([absolute]).reasons)
 
 
 def test_what_did_not_move_is_not_beyond_noise() -> None:

@@ -66,7 +66,7 @@ def test_failures_and_skips_follow_the_rulings_and_tell_why() -> None:
         assert (case.find("failure") is not None) is (said is Verdict.FAIL)
     failure = root[0].find("testcase/failure")
     assert failure is not None
-    assert "1000 clients required, but 64 clients failed clearly, missing p99" in failure.attrib["message"]
+    assert "1000 clients required, but 64 clients clearly missed the SLA (p99)" in failure.attrib["message"]
 
 
 def test_what_nobody_requires_is_no_failure_where_something_is_required() -> None:

@@ -72,7 +72,7 @@ def test_where_something_is_worse_the_function_is_named_in_every_medium() -> Non
         assert "consensus.(" in text
         assert "+80" in text
     shown = document.markdown()
-    assert "clearest in consensus.(\\*State).finalize (+80.0 µs)" in shown
+    assert "the clearest change is in consensus.(\\*State).finalize (+80.0 µs)" in shown
     assert "x/c.run" in shown  # two functions of one short name are told apart
     assert "one run: no interval; 1 run with profiles, 1 without" in shown
     assert "A note." in shown or "Candidate: a note." in shown

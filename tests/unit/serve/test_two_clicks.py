@@ -62,7 +62,7 @@ QUESTIONS = [
     Question("How much load does the release sustain?", (r"^Capacity$", CARD),
              r"v1\.19\.0 block clients 32 64\.00 ms pass yes"),
     Question("Why was this block late, and on which host?", (TOY, ("/follow", "key", "4")),
-             r"the slowest, node-3, .* it waited longest, .*“fetched”"),
+             r"the slowest, node-3, .* its longest wait was .*“fetched”"),
     Question("How does it get from region to region?", (TOY, ("/follow", "key", "4")),
              r"hop, median, ms"),
     Question("What would longer round trips do?", (r"^What if$", "^cardano/value$"), r"rtt 0 % .*adoption"),

@@ -182,7 +182,7 @@ def analyse(
     blocks = Blocks(ordered, genesis, conditions, rules, regions or {}, recorded=recorded)
     run.write_events("lives", blocks.events(), TIMELINE_EVENTS)
     frames = blocks.samples()
-    progress.stage("putting the slots together")
+    progress.stage("merging the slots")
     slots = [survey(host.name, host.slots, conditions) for host in ordered if host.slots is not None]
     frames["span"] = span_samples(slots, conditions, genesis, rules)
     work = block_work(slots, conditions, blocks.block_timelines, genesis)

@@ -52,12 +52,12 @@ FORMULA_HOSTS = 52
 # Networks with one change of every sweep.
 COMBINATIONS_MAX = 32
 LIMITS_OF_THE_MODEL = (
-    "standard errors are of the simulation; those of adoption centiles include the model's own record, its root "
-    "mean square error against published runs that it was not fitted to, as a share of the figure or of the change",
-    "the errors exclude effects that the model lacks: packet loss, competing load on processors, forks, hosts of "
-    "different speed, effects of the mempool",
-    "against published runs the model is off by 1 to 2 % per adoption centile: a difference below 2 % for full blocks, "
-    "below 1 % for small ones, is not a prediction",
+    "standard errors are of the simulation; those of adoption centiles include the model's root mean "
+    "square error for published runs that it was not fitted to, as a share of the figure or of the change",
+    "the errors exclude effects that the model does not include: packet loss, other load on the processors, forks, "
+    "hosts of different speed, and the mempool",
+    "the error of the model for published runs is 1 to 2 % per adoption centile: a difference below 2 % for full "
+    "blocks, below 1 % for small ones, is not a prediction",
 )
 SIZES_NOTE = "the model was validated only with blocks of 3 kB and 89 kB; other sizes follow from TCP's rules alone"
 HOSTS_NOTE = "no published run has more than 52 hosts: for larger clusters the model is not validated"
@@ -258,8 +258,8 @@ def _notes(
     given: Input, planned: Sequence[SimulatedNetwork], calibration: Calibration | None, results: Sequence[Simulated]
 ) -> list[str]:
     notes = [
-        f"each network's blocks were simulated in {len(results[0].values)} batches with the same random draws, and a "
-        "quarter as many slow ones, weighted by their frequency",
+        f"each network's blocks were simulated in {len(results[0].values)} batches with the same random draws; slow "
+        "blocks were simulated in addition, a quarter as many, and weighted by their frequency",
         *given.notes,
     ]
     if calibration is not None:

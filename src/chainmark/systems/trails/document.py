@@ -67,8 +67,8 @@ def sentence(trace: Trace) -> str:
         return first_sentence(count, next_step=missing_)
     last, where = max(reached)
     slowest = trace.places[where]
-    middle = "" if trace.median_s is None else f", {axis.with_unit(last - trace.median_s)} after the median"
-    text = f"{count}; the slowest, {slowest.place}, after {axis.with_unit(last)}{middle}"
+    middle = "" if trace.median_s is None else f", {axis.with_unit(last - trace.median_s)} more than the median"
+    text = f"{count}; the slowest, {slowest.place}, took {axis.with_unit(last)} from {trace.base_label}{middle}"
     steps = [
         (step, stage) for stage, step in enumerate(slowest.steps[: trace.end + 1]) if step is not None and step > 0.0
     ]
@@ -77,7 +77,7 @@ def sentence(trace: Trace) -> str:
     longest, stage = max(steps)
     line = log_place(trace, where, stage)
     read = f"read {line}" if line else f"see its log around “{trace.stages[stage]}”"
-    waited = f"it waited longest, {axis.with_unit(longest)}, for “{trace.stages[stage]}”"
+    waited = f"its longest wait was {axis.with_unit(longest)}, for “{trace.stages[stage]}”"
     return first_sentence(text, waited, next_step=read)
 
 
@@ -93,7 +93,7 @@ def _whole_sentence(trace: Trace) -> str:
         )
     comparison = "" if usual is None else f", {difference(axis, second - usual)} the median {trace.label}"
     waited = waited_for(trace)
-    longest = f"it waited longest, {axis.with_unit(waited[0])}, for “{trace.stages[waited[1]]}”" if waited else ""
+    longest = f"its longest wait was {axis.with_unit(waited[0])}, for “{trace.stages[waited[1]]}”" if waited else ""
     name = capitalised(trace.name)
     return first_sentence(f"{name} was {trace.stages[trace.last]} {when}{comparison}", longest)
 
@@ -170,7 +170,7 @@ def _usual_table(trace: Trace) -> list[Table]:
     if not rows:
         return []
     columns = [*words("stage"), *map(Column, (f"this {trace.label}", f"median {trace.label}", "difference"))]
-    note = f"Medians over the {trace.place_label}s, and over the {trace.label}s of the run that are counted."
+    note = f"Medians over {trace.place_label}s and over the analysed {trace.label}s of the run."
     return [Table("usual", f"Comparison with the median {trace.label}, {axis.title}", columns, rows, [note])]
 
 
@@ -190,8 +190,8 @@ def places_table(trace: Trace, id_: str = "places", *, sortable: bool = True) ->
         cells += [_time(trace, axis, index, stage, is_silent=(stage, place.place) in silent) for stage in stages]
         rows.append(TableRow(cells))
     notes = [
-        f"After a time, with “+”: since the previous stage at the same {trace.place_label}; “{_LONGEST}”: the longest "
-        "of its column.",
+        f"“+”: the time since the previous stage on the same {trace.place_label}. “{_LONGEST}”: the longest such time "
+        "in the column.",
         *long,
     ]
     columns = words(trace.place_label, *(["role"] if has_roles else []), *trace.place_facts)
@@ -225,7 +225,7 @@ def _log_tables(trace: Trace) -> list[Table]:
     if not rows:
         return []
     columns = [*words("file"), *(Column(trace.stages[stage]) for stage in stages)]
-    return [Table("logs", "Line of each stage in the imported folder", columns, rows, sortable=True)]
+    return [Table("logs", "Log line number of each stage", columns, rows, sortable=True)]
 
 
 def _listing(trace: Trace) -> Listing:
@@ -252,12 +252,12 @@ def missing(trace: Trace) -> list[str]:
     ]
     notes += [_rival(trace, other) for other in trace.neighbours]
     if not trace.place_label:
-        notes.append(f"The slowest of the run: {follow_command(trace.trail_id, trace.run_id)}")
-    return [*notes, f"To show it again: {trace.command}"]
+        notes.append(f"The slowest {trace.label}s of the run: {follow_command(trace.trail_id, trace.run_id)}")
+    return [*notes, f"To show this timeline again: {trace.command}"]
 
 
 def _rival(trace: Trace, other: Neighbour) -> str:
     facts = ", ".join(f"{fact.label} {fact.value}" for fact in other.facts)
-    known = f"known to {units.plural(other.places, trace.place_label)}"
+    known = f"known to {units.plural(other.places, trace.place_label)}{f' ({facts})' if facts else ''}"
     number = f"{trace.number_label or 'number'} {trace.number}"
-    return f"Another {trace.label} has the {number}: {short_key(other.key)}, {known}{f' ({facts})' if facts else ''}."
+    return f"Another {trace.label} has the same {number}: {short_key(other.key)}, {known}."

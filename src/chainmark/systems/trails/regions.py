@@ -109,12 +109,14 @@ def _table(trace: Trace, result: RegionMap) -> Table:
     ]  # fmt: skip
     columns = [*words("from", "to"), Column(f"{trace.place_label}s"), Column(f"hop, median, {symbol}"),
                Column(f"hop, longest, {symbol}"), Column(f"round trip, {symbol}")]  # fmt: skip
-    notes = [f"A hop begins at the {trace.place_label} that sent the {trace.label}. It lasts from "
-             f"“{trace.stages[trace.end]}” there to “{trace.stages[trace.end]}” here."]  # fmt: skip
+    place, end = trace.place_label, f"“{trace.stages[trace.end]}”"
+    notes = [
+        f"A hop is the time from {end} on the {place} that sent the {trace.label} to {end} on the receiving {place}."
+    ]
     if result.unknown:
         notes.append(f"The sender of {units.plural(result.unknown, trace.place_label)} is unknown.")
     if all(hop.round_trip_s is None for hop in result.hops):
-        notes.append("No round trip between the regions was measured or stated.")
+        notes.append("No round-trip times between these regions are available.")
     return Table("hops", "Hops", columns, rows, notes, sortable=True)
 
 

@@ -34,7 +34,7 @@ def slowest_document(result: SlowestTraces) -> Document:
         sentence=sentence,
         suites=[shown(title, [sentence])],
         sections=[section for section in sections if section.blocks],
-        notes=[f"To show the timeline of one: {example.command}"] if example else [],
+        notes=[f"To show the timeline of a {result.label}: {example.command}"] if example else [],
         result=result,
     )
 

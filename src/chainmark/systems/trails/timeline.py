@@ -70,8 +70,8 @@ def timeline_chart(trace: Trace) -> Chart:
     """The chart for every rendering; on paper a page of places at a time."""
     note = f"0 is {trace.base_label}."
     if trace.place_label:
-        order = f"{units.plural(len(trace.rows), trace.place_label)} in the order of “{trace.stages[trace.end]}”"
-        note = f"0 is {trace.base_label}; {order}."
+        places = units.plural(len(trace.rows), trace.place_label)
+        note = f"0 is {trace.base_label}. {places}, ordered by the time of “{trace.stages[trace.end]}”."
     else:
         trace = _beside_median(trace)
     labels, axis = place_labels(trace), times_of(trace)

@@ -151,7 +151,7 @@ def test_a_formula_is_never_taken_for_the_simulation() -> None:
         if row.second:
             assert row.cells[0].text == "by formula"
             assert all("±" not in cell.tail for cell in row.cells)
-    assert any("as a second method" in note for note in table.notes)
+    assert any("as a cross-check" in note for note in table.notes)
 
 
 def test_one_scenario_alone_needs_no_words_on_changes() -> None:
@@ -182,7 +182,7 @@ def test_the_same_change_twice_is_shown_twice() -> None:
     twice = forecast.model_copy(update={"scenarios": [*forecast.scenarios[:2], forecast.scenarios[1]]})
     headings = [column.heading for block in document_of(twice).blocks() if isinstance(block, Table)
                 for column in block.columns if block.id == "parts-spread_p50_s"]  # fmt: skip
-    assert headings == ["part", "as published", "rtt +20%", "rtt +20% (2)"]
+    assert headings == ["stage", "as published", "rtt +20%", "rtt +20% (2)"]
 
 
 def test_an_explanation_says_where_the_parts_fail() -> None:
@@ -192,7 +192,7 @@ def test_an_explanation_says_where_the_parts_fail() -> None:
     assert len(flagged) == 1
     assert re.search(r"1\.00 spread, s +1\.150 +1\.024 ± 0\.003 +−11\.0 ± 0\.3 % +±5 % +✗", flagged[0])
     assert "differs" in text
-    assert "as by pings" in text
+    assert "as from pings" in text
     assert " EXPLAINED " in terminal(explanation(explained=True))
     assert "NOT EXPLAINED" not in terminal(explanation(explained=True))
 

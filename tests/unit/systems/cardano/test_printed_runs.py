@@ -124,7 +124,7 @@ def test_with_history_the_verdict_falls_and_says_what_it_rests_on(tmp_path: Path
     assert (passed.verdict, failed.verdict) == (Verdict.PASS, Verdict.FAIL)
     assert [item.metric_id for item in result(failed).judgements if item.outcome == "worse"] == ["peer_fetch_s"]
     noise = next(text for text in result(passed).reasons if text.startswith("noise between runs"))
-    assert "history of 10 builds: 0 re-runs and 9 steps" in noise
+    assert "history of 10 builds (0 re-runs, 9 release-to-release changes)" in noise
     fetch = next(item for item in result(passed).judgements if item.metric_id == "peer_fetch_s")
     assert "the baseline is the level of 10 releases" in fetch.noise
     alone = cm.compare("9.10.0", "10.6.2", against="run", store=store)

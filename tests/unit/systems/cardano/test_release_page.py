@@ -73,7 +73,7 @@ def test_a_release_has_one_verdict_over_its_workloads(store: Path) -> None:
     assert [by_workload.comparisons[0].labels for by_workload in page(passed).against] == [("9.10.0", "10.6.2")]
     assert page(failed).against[0].comparisons[0].labels == ("10.6.2", "10.6.3")
     assert page(failed).against[0].labels == ["value-only", "plutus"], "in the order of the runs"
-    assert page(failed).sentence.startswith("Fail under value-only; pass under plutus. Value-only: ")
+    assert page(failed).sentence.startswith("10.6.3 fails under value-only and passes under plutus. Value-only: ")
     assert {suite.name for suite in failed.suites} == {"value-only, against 10.6.2", "plutus, against 10.6.2"}
 
 
@@ -111,7 +111,7 @@ def test_every_observation_shows_the_interval_that_it_rests_on(store: Path) -> N
 def test_the_conclusion_names_what_decides(store: Path) -> None:
     release_page = page(cm.release("cardano", "10.6.3", store=store))
     texts = [sentence.text for sentence in sentences(release_page, CONCLUSION)]
-    assert texts[0].startswith("10.6.3 against 10.6.2: fail under value-only; pass under plutus. Value-only: ")
+    assert texts[0].startswith("Against 10.6.2, 10.6.3 fails under value-only and passes under plutus. Value-only: ")
     assert "fetching a block takes 1" in texts[0]
     assert texts[1].startswith("Worse than the margin allows: Fetch duration under value-only, +1")
     equal = page(cm.release("cardano", "10.6.2", store=store))

@@ -95,7 +95,7 @@ def test_a_transaction_is_shown_by_its_place_and_by_its_hash_with_what_else_was_
     assert facts["block"] == str(row["height"])
     assert facts["position in the block"] == f"{row['index_in_block'] + 1} of {block['transactions']}"
     ours = run.events("transactions").filter(pl.col("height") == row["height"]).height
-    assert facts["of this load in the block"] == str(ours)
+    assert facts["transactions of this load in the block"] == str(ours)
     seen = run.events("blocks").filter(pl.col("observed_ns") <= row["sent_ns"])["height"].max()
     assert facts["blocks waited for"] == str(row["height"] - int(str(seen)))
 

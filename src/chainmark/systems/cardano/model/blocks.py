@@ -105,6 +105,6 @@ def _matrix(id_: str, title: str, stages: Sequence[str], columns: Columns, scale
         TableRow([TableCell(f"{index + 1} {stage}"), *(scale.figure(values[index]) for values in columns.values())])
         for index, stage in enumerate(stages)
     ]
-    rows.append(TableRow([TableCell("together"), *(scale.figure(sum(values)) for values in columns.values())]))
+    rows.append(TableRow([TableCell("total"), *(scale.figure(sum(values)) for values in columns.values())]))
     bars = [StackedBar(name, values, scale.figure(sum(values)).text) for name, values in columns.items()]
-    return Table(id_, title, [*words("part"), *map(Column, columns)], rows, bars=bars)
+    return Table(id_, title, [*words("stage"), *map(Column, columns)], rows, bars=bars)

@@ -172,7 +172,7 @@ def error_chart(points: Sequence[ErrorPoint]) -> Chart:
     if others:
         layers.append(_diamonds("others", "error", [Tooltip("of", "label"), Tooltip("by formula", "error", "+.2%")]))
         data["others"] = columns_of(others)
-        note += " Diamonds: the error of the closed formula."
+        note += " Diamonds: the error of the closed-form formula."
     return Chart(
         id="errors",
         title="Errors and their limits",
@@ -197,7 +197,7 @@ def link_chart(rows: Sequence[dict[str, Any]], unit: str) -> Chart:
             Tooltip("interval", "low", ".4g", until="high")]  # fmt: skip
     return Chart(
         id="links",
-        title="Round trips, by pings and from the run",
+        title="Round trips, from pings and from the run",
         x=Axis(f"round trip, {unit}"),
         y=Axis(names=list(dict.fromkeys(row["label"] for row in rows))),
         layers=[
@@ -208,7 +208,7 @@ def link_chart(rows: Sequence[dict[str, Any]], unit: str) -> Chart:
         ],
         data={"points": columns_of(rows)},
         series={"state": LegendSeries(["as measured", "differs"], (GOOD, BAD), _STATES)},
-        note="Diamonds: by pings. Points: from the run, ± 2 standard errors.",
+        note="Diamonds: from pings. Points: from the run, ± 2 standard errors.",
     )
 
 

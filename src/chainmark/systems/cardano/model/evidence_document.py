@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from chainmark.core import units
 from chainmark.core.verdict import Case, Suite, Verdict
-from chainmark.core.wording import first_sentence
+from chainmark.core.wording import capitalised, first_sentence, sentence_of
 from chainmark.report.blocks import (
     Block,
     Column,
@@ -47,11 +47,11 @@ def evidence_document(evidence: ModelRecord) -> Document:
         title=evidence.title,
         subtitle=one_line([of, units.plural(len(evidence.runs), "run"), f"seed {evidence.seed}"]),
         verdict=Verdict.INFORMATIONAL,
-        word="RECORD",
+        word="ACCURACY",
         sentence=_sentence(evidence, groups, methods),
         suites=[Suite(evidence.title, [_case(row) for row in evidence.rows])],
         sections=[section for section in sections if section.blocks],
-        notes=[prose(note) for note in evidence.notes],
+        notes=[sentence_of(capitalised(prose(note))) for note in evidence.notes],
         result=evidence,
     ).noted_once()
 
@@ -73,8 +73,8 @@ def _sentence(evidence: ModelRecord, groups: Sequence[str], methods: Sequence[st
     typical = f"{low} %" if low == high else f"{low}–{high} %"
     largest = _percent(max(max(row.largest) for row in rows if row.largest))
     return first_sentence(
-        f"“{methods[0]}” is off by {typical} (root mean square) and by at most {largest} % over {runs}",
-        next_step="if that is not precise enough, measure instead",
+        f"The error of “{methods[0]}” is {typical} (root mean square), and at most {largest} %, over {runs}",
+        next_step="if this accuracy does not suffice, measure instead",
     )
 
 
@@ -96,7 +96,7 @@ def _methods(
         lines.append(_line("largest", [*(_percent(value) for value in row.largest), ""], second=True))
     runs = sorted({row.runs for row in rows})
     counted = units.plural(runs[0], "run") if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs"
-    notes = [_ERRORS_ARE, "First row: the root mean square over the runs; “all”: over all columns as well."]
+    notes = [_ERRORS_ARE, "First row: the root mean square over the runs. “All”: over all columns, too."]
     points = [
         {"method": row.method, "column": short, "error": value}
         for row in rows

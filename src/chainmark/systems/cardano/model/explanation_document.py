@@ -7,6 +7,7 @@ from typing import Any
 from chainmark.core import units
 from chainmark.core.metric import Metric
 from chainmark.core.verdict import Case, Suite, Verdict
+from chainmark.core.wording import capitalised, sentence_of
 from chainmark.report.bars import bar_between
 from chainmark.report.blocks import (
     Block,
@@ -57,7 +58,7 @@ def explanation_document(explanation: Explanation) -> Document:
         sentence=prose(explanation.sentence),
         suites=[Suite(explanation.title, [_case(explanation, row) for row in explanation.whole])],
         sections=[section for section in sections if section.blocks],
-        notes=[prose(note) for note in explanation.notes],
+        notes=[sentence_of(capitalised(prose(note))) for note in explanation.notes],
         result=explanation,
     ).noted_once()
 
@@ -83,11 +84,11 @@ def _whole(explanation: Explanation) -> list[Block]:
     rows = [_whole_row(explanation.catalogue.metric(row.metric_id), row, values) for row in explanation.whole]
     notes = [
         modelled.ERRORS_ARE,
-        f"limit: the largest error that the model's own record allows. {EXPLAINED}: within it, {NOT_EXPLAINED}: beyond "
-        "it. Bar: the error ± 2 standard errors, before the band of the limit.",
-        *(["“by formula”: from a closed formula, as a second method, with its error."] * formula),
+        f"Limit: the largest error that is consistent with the model's errors for published runs. {EXPLAINED}: within "
+        f"the limit, {NOT_EXPLAINED}: beyond it. Bar: the error ± 2 standard errors; the band is the limit.",
+        *(["By formula: the figure from a closed-form formula, as a cross-check, with its error."] * formula),
     ]
-    table = Table("whole", "End-to-end figures, measured and from the stages", columns, rows, notes)
+    table = Table("whole", "End-to-end figures, measured and modelled", columns, rows, notes)
     points = measured_points([(row.metric_id, row.measured) for row in explanation.whole], explanation.fractions)
     curve = curve_charts([explanation.curve.model_copy(update={"scenario": 0})], ["modelled"], points)
     return [table, _error_figure(explanation), *curve]
@@ -193,11 +194,11 @@ def _round_trips(explanation: Explanation) -> list[Block]:
     trips = explanation.round_trips
     if not trips:
         return []
-    columns = [*words("link"), Column("by pings"), Column("from the run"), Column("change"), *words("")]
+    columns = [*words("link"), Column("from pings"), Column("from the run"), Column("change"), *words("")]
     rows = [_round_trip_row(row) for row in trips]
     note = (
-        "by pings: measured between the reference's hosts; from the run: inferred from its own fetches, if they are "
-        "sufficient, otherwise by pings."
+        "From pings: measured between the hosts of the reference. From the run: inferred from the run's own fetches if "
+        "they are sufficient, otherwise from pings."
     )
     table = Table("round-trips", "Round trips between regions", columns, rows, [note])
     pinged = [row for row in trips if row.inferred and row.measured_s is not None]
@@ -208,7 +209,7 @@ def _round_trip_row(row: RoundTripRow) -> TableRow:
     scale = modelled.row_scale("s", [row.measured_s, row.inferred_s], [row.standard_error_s] if row.inferred else [])
     cells = [TableCell(scale.label(row.link)), scale.figure(row.measured_s)]
     if not row.inferred:
-        quiet = TableCell("as by pings", emphasis="quiet")
+        quiet = TableCell("as from pings", emphasis="quiet")
         return row_of(*cells, quiet, "", "")
     if row.measured_s is None:
         return row_of(*cells, scale.modelled(row.trip), "", "")

@@ -16,7 +16,9 @@ from chainmark.systems.cardano.model.results import SIGNIFICANT_STANDARD_ERRORS,
 NO_DIFFERENCE = "≈ 0"
 _MOST_DECIMALS = 9
 ERRORS_ARE = "±: one standard error of the simulation."
-JOINED_ERRORS_ARE = "±: one standard error of the simulation, for adoption combined with the model's own record."
+JOINED_ERRORS_ARE = (
+    "±: one standard error of the simulation; for adoption, it includes the model's error for published runs."
+)
 _LEAST_SHOWN = 0.0005  # a change that prints as 0.0 % is not a change to a reader, however significant it is
 NO_DIFFERENCE_IS = (
     f"{NO_DIFFERENCE}: no visible difference: within {units.tidy(SIGNIFICANT_STANDARD_ERRORS)} standard "

@@ -9,7 +9,7 @@ from dataclasses import replace
 from chainmark.core import units
 from chainmark.core.metric import Metric, MetricGroup
 from chainmark.core.verdict import Case, Suite, Verdict
-from chainmark.core.wording import enumerated, first_sentence, with_interval
+from chainmark.core.wording import capitalised, enumerated, first_sentence, sentence_of, with_interval
 from chainmark.report.blocks import Block, Column, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
 from chainmark.report.split_parts import split_table
@@ -27,11 +27,11 @@ from chainmark.systems.cardano.model.results import (
 from chainmark.systems.cardano.split.parts import TITLE
 
 SPLIT_READ = (
-    "Network: round trips and further TCP rounds; node: everything else that a block waits for. After ±: half the "
+    "Network: round trips and further TCP rounds; node: everything else that a block waits for. ±: half the "
     "width of the 90 % interval."
 )
 SECOND_OPINION = "by formula"
-FORMULA_LEGEND = f"“{SECOND_OPINION}”: the same figure from a closed formula, as a second method."
+FORMULA_LEGEND = f"“{SECOND_OPINION}”: the same figure from a closed-form formula, as a cross-check."
 _SHORT_LABEL = 30  # what every rendering has room for in a heading
 
 
@@ -59,7 +59,7 @@ def prediction_document(prediction: Prediction) -> Document:
         sentence=_sentence(prediction),
         suites=[Suite(prediction.title, [_case(prediction, index) for index in range(len(prediction.scenarios))])],
         sections=[section for section in sections if section.blocks],
-        notes=[prose(note) for note in prediction.notes],
+        notes=[sentence_of(capitalised(prose(note))) for note in prediction.notes],
         result=prediction,
     ).noted_once()
 

@@ -136,7 +136,7 @@ def _limit(catalogue: Catalogue) -> int | None:
 
 
 def _lowest(limit: int | None) -> str:
-    return "" if limit is None else f", the mean of only the {limit} lowest means where there are more"
+    return "" if limit is None else f", which average only the {limit} lowest means if there are more"
 
 
 def has_published(run: LoadedRun) -> bool:

@@ -186,7 +186,7 @@ def notes_of(report: PublishedReport) -> list[str]:
 
 def _notes_on_changes(report: PublishedReport) -> list[str]:
     changes = changes_of(report)
-    of_all = f"of {units.plural(len(changes), 'change')} do not follow from the digits that were printed"
+    of_all = f"of {units.plural(len(changes), 'change')} cannot be derived exactly from the printed digits"
     reported = [change for change in changes if change.told]
     guessed = sum(not change.decided and not change.told for change in changes)
     undecided = sum(not change.decided for change in reported)
@@ -194,8 +194,8 @@ def _notes_on_changes(report: PublishedReport) -> list[str]:
     notes = []
     if guessed:
         notes.append(
-            f"{UNDECIDED}: {guessed} {of_all}; those of the printed values are shown, and the exact averages may have "
-            "others."
+            f"{UNDECIDED}: {guessed} {of_all}. The table shows the changes of the printed values; those of the exact "
+            "averages may differ."
         )
     if undecided:
         notes.append(f"{undecided} {of_all}; they are shown as the report prints them.")

@@ -109,7 +109,8 @@ def _by_stages(runs: Sequence[Sequence[LoadedRun]], reason: str) -> Parted:
     means = [_means(side) for side in runs]
     changes = stage_split(means[0], means[1], (len(runs[0]), len(runs[1])))
     if not changes:
-        return Parted(TITLE, reason=f"{reason}; not by the stages either: {why_not(means[0], means[1])}")
+        unknown = why_not(means[0], means[1])
+        return Parted(TITLE, reason=f"{reason}; the stages do not show it either, because {unknown}")
     return Parted(TITLE, changes, notes=[f"not from logs: {reason}", *OF_STAGES])
 
 

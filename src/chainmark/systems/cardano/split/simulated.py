@@ -21,7 +21,7 @@ SIMULATED = {
     NETWORK: ("round_trips", "extra_rounds"),
     NODE: ("forging", "announcement", "header", "request", "body", "adoption", "tails"),
 }
-BASIS = "the simulation's error, combined with the model's record"
+BASIS = "the simulation's error, combined with the model's error for published runs"
 
 
 def simulated_splits(base: Simulated, other: Simulated, block_bytes: float) -> list[Split]:

@@ -38,7 +38,7 @@ def stage_split(
     if formula is None or formula is not other:
         return []
     messages = [metric for metric in ADOPTION if metric in baseline and metric in candidate]
-    basis = f"the formula's own record over {formula.runs} published runs"
+    basis = f"the formula's errors over {formula.runs} published runs"
     return [PartedChange(metric, _effects(metric, baseline, candidate, formula, runs), basis) for metric in messages]
 
 

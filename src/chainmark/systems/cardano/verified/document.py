@@ -48,7 +48,7 @@ def verification_document(verification: Verification) -> Document:
         sentence=_sentence(verification),
         suites=[Suite(verification.file, [_case(verification, tally) for tally in verification.tallies])],
         sections=[section for section in sections if section.blocks],
-        notes=[f"Theirs: the file. Ours: the run, {verification.rules}.", *verification.rounding],
+        notes=[f"The figures of the run are computed {verification.rules}.", *verification.rounding],
         result=verification,
         tool_version=verification.tool_version,
     )
@@ -90,11 +90,11 @@ def _average(verification: Verification, tally: FigureTally) -> VerifiedFigure |
 def _tally_table(verification: Verification) -> Table:
     columns = [
         *words("figure", "description"),
-        Column("theirs", group="average"),
-        Column("ours", group="average"),
+        Column("file", group="average"),
+        Column("run", group="average"),
         Column("compared"),
         Column("differ"),
-        Column("lacking"),
+        Column("missing"),
         *words(""),
     ]
     rows = []
@@ -113,16 +113,16 @@ def _tally_table(verification: Verification) -> Table:
             TableCell(mark, emphasis="worse" if tally.differing else "better"),
         ]
         rows.append(TableRow(cells, is_relevant=bool(tally.differing)))
-    return Table("tally", "Their figures and ours", columns, rows, sortable=True)
+    return Table("tally", "Figures of the file and of the run", columns, rows, sortable=True)
 
 
 def _differences(differing: list[VerifiedFigure]) -> list[Block]:
     if not differing:
         return []
     more = len(differing) - _SHOWN_DIFFERENCES
-    table = _table("differing", "Beyond rounding", differing[:_SHOWN_DIFFERENCES])
+    table = _table("differing", "Differences beyond rounding", differing[:_SHOWN_DIFFERENCES])
     if more > 0:
-        table.notes.append(f"{units.plural(more, 'more figure')} differ; the JSON has them all.")
+        table.notes.append(f"{units.plural(more, 'more figure')} differ; the JSON lists all.")
     return [table]
 
 
@@ -136,7 +136,7 @@ def _lacking(lacking: list[VerifiedFigure]) -> list[Block]:
         )
     if not reported:
         return []
-    columns = [*words("figure", "lacking in"), Column("statistics"), *words("which")]
+    columns = [*words("figure", "missing in"), Column("statistics"), *words("which")]
     rows = [
         row_of(figure, side, units.count(len(names)), some_of(names, _NAMED))
         for (figure, side), names in reported.items()
@@ -146,7 +146,7 @@ def _lacking(lacking: list[VerifiedFigure]) -> list[Block]:
 
 def _everything(own: list[VerifiedFigure]) -> Block:
     both = [figure for figure in own if figure.agrees is not None]
-    return Details("all", "Theirs and ours", [_table("all-figures", "", both)])
+    return Details("all", "All statistics of the file and of the run", [_table("all-figures", "", both)])
 
 
 def _table(id_: str, title: str, figures: list[VerifiedFigure]) -> Table:

@@ -37,11 +37,11 @@ SUMMED = 1e-9
 CANCELLED = 1e-12
 RULES = "by the rules of the published analysis"
 ROUNDING = [
-    "Durations and times: 0.24 µs, the resolution of the times in the databases of the published analysis.",
-    "Everything else: one part in 10⁹, for sums in another order, at least one in 10¹² of the figure's largest value; "
-    "numbers of samples are exact.",
+    "Rounding of durations and times: 0.24 µs, the resolution of times in the databases of the published analysis.",
+    "Rounding of other figures: a relative difference of 10⁻⁹, because sums are formed in another order, and at least "
+    "10⁻¹² of the figure's largest value. Numbers of samples must be equal.",
 ]
-PRINTED = "Printed figures: one unit of their last digit, because they are truncated."
+PRINTED = "Rounding of printed figures: one unit of their last digit, because they are truncated."
 _SECONDS, _COUNT = "s", ""
 _UNITS = {"cdfRuntime": _SECONDS, "cdfLogLineRate": "Hz", "CentiBlkIO": "%", "cdfHostSlots": "slots"}
 _TIMED = ("sumDomainTime", "sumStartSpread", "sumStopSpread")

@@ -162,7 +162,7 @@ def _facts(version: SaturationVersion) -> list[Fact]:
 
 def _excluded(version: SaturationVersion) -> list[str]:
     results = [
-        f"{cell.name}, run {run.repetition or 1} is excluded: {run.excluded}."
+        f"{cell.name}, run {run.repetition or 1} is excluded ({run.excluded})."
         for cell in version.cells
         for run in cell.runs
         if run.excluded

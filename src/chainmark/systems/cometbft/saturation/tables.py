@@ -36,7 +36,7 @@ _INTERVALS = "In brackets: 90 % intervals. With one run, the noise between runs 
 
 def saturation_table(report: SaturationResult) -> Table:
     """The result: one row per version, and below it the same by the other measure."""
-    columns = [*words("version"), Column("sustains"), *words("certain", "configuration"),
+    columns = [*words("version"), Column("sustains"), *words("bounds", "configuration"),
                Column("knee", spare_tail=True), *words("state"), Column("runs")]  # fmt: skip
     rows = []
     for version in report.versions:
@@ -82,7 +82,7 @@ def _processed_table(version: SaturationVersion, number: int) -> Table:
             cells.append(table_cell)
         rows.append(TableRow(cells))
     columns = [Column("r", kind="words"), *(Column(f"c={count}") for count in connections)]
-    notes = [f"Expected: {version.expected}.", "Next to each count: its share of the offered load. ◂ chosen."]
+    notes = [f"Offered load: {version.expected}.", "Next to each count: its share of the offered load. ◂ chosen."]
     if any(cell.used > 1 for cell in version.cells):
         notes.append("Counts are means over the runs.")
     return Table(f"processed-{number}", f"Processed transactions: {version.label}", columns, rows, notes,
@@ -155,7 +155,7 @@ def _cell_table(version: SaturationVersion, number: int) -> Table:
     ]
     notes = [
         _INTERVALS,
-        f"Throughput: {version.throughput_is}. Latency: {version.latency_is}, mean; n: number of transactions.",
+        f"Throughput: {version.throughput_is}. Latency: {version.latency_is}, mean. n: number of transactions.",
     ]
     return Table(f"cells-{number}", f"Every load: {version.label}", columns, rows, notes, tails="intervals")
 
@@ -239,8 +239,8 @@ def run_table(report: SaturationResult) -> Table | None:
     )  # fmt: skip
     if not runs:
         return None
-    columns = [Column("place", kind="words"), *words("version", "load"), Column("offered"), Column("committed"),
-               Column("share, %"), *words("counts", "remarks", "run")]  # fmt: skip
+    columns = [Column("position", kind="words"), *words("version", "load"), Column("offered"), Column("committed"),
+               Column("share, %"), *words("included", "remarks", "run")]  # fmt: skip
     rows = [TableRow(_run_cells(run, label)) for run, label in runs]
     return Table("runs", "Every run", columns, rows, media=ON_PAGES)
 

@@ -103,9 +103,8 @@ def _clause(saturation: Saturation) -> str:
     """The outcome of the transactions of one version, and how certain that is."""
     loads = f"{per_s(saturation.load_per_s)} ({configuration(saturation)})"
     if saturation.state == "found":
-        surely = (
-            f" and falls behind from {per_s(saturation.high_per_s)} on" if saturation.high_per_s is not None else ""
-        )
+        high = saturation.high_per_s
+        surely = "" if high is None else f" and falls behind at {per_s(high)} and above"
         return f"sustains {loads}{surely} (90 % intervals)"
     if saturation.state == "leaning":
         return f"probably sustains {loads}, certainly {between(saturation)} (90 % intervals)"
@@ -161,9 +160,10 @@ def rule(report: SaturationResult) -> str:
     return (
         "The saturation load is the largest connections × rate for which it and every smaller tested load have "
         f"processed at least {units.plain_percent(1.0 - report.tolerance)} of the offered transactions, in each cell "
-        "of equal load, while every cell of every larger load has processed less. The chosen configuration is that "
-        "with the fewest connections at that load; if there is no such load, at the largest load up to which all are "
-        "sustained. A load is certain if its 90 % intervals are entirely on one side."
+        "of equal load, while every cell of every larger load has processed less. The chosen "
+        "configuration has the fewest connections at that load. If no load meets this rule, it is that of the largest "
+        "load up to which all loads are sustained. The bounds are loads whose 90 % intervals are entirely on one side "
+        "of the threshold."
     )
 
 

@@ -145,9 +145,9 @@ def ten_percent_verdict(rows: Sequence[TenPercentRow]) -> TenPercentVerdict:
     text = (
         f"{len(differing)} of {units.plural(len(judged), 'judged figure')} differ by more than "
         f"{units.plain_percent(OLD_MARGIN)}, so by the rule of the published reports the release "
-        f"{'fails' if differing else 'passes'}; that rule and chainmark's disagree on {len(disagreed)}"
+        f"{'fails' if differing else 'passes'}; the two rules disagree on {units.plural(len(disagreed), 'figure')}"
     )
-    held = f", and {len(excused)} of those that differ cannot be compared" if excused else ""
+    held = f", and {len(excused)} of the differing figures cannot be compared" if excused else ""
     return TenPercentVerdict(
         fails=bool(differing),
         judged=len(judged),
