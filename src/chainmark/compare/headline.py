@@ -84,7 +84,8 @@ def undecided(gating: Sequence[Judgement], catalogue: Catalogue, labels: tuple[s
     likely = [item for item in open_ if _is_likely(item, catalogue)]
     unclear = [item for item in open_ if item not in likely]
     judged = units.plural(len(gating), "gating metric")
-    rest = f"{len(unclear)} of {judged} {'is' if len(unclear) == 1 else 'are'} undecided"
+    more = "more " if likely else ""
+    rest = f"{len(unclear)} {more}of {judged} {'is' if len(unclear) == 1 else 'are'} undecided"
     if len(unclear) == len(gating) > 1:
         rest = f"none of {judged} is decided"
     if len(unclear) <= _NAMED:
@@ -96,7 +97,9 @@ def undecided(gating: Sequence[Judgement], catalogue: Catalogue, labels: tuple[s
         parts = [f"{candidate} against {baseline} is undecided: {rest}"]
         if likely_changes := [item for item in unclear if item.outcome is Outcome.INCONCLUSIVE and item.clearness]:
             clearest = max(likely_changes, key=lambda item: item.clearness)
-            parts.append(f"the clearest change, within noise, is {effect(clearest, catalogue)}")
+            clear = effect(clearest, catalogue)
+            alone = [f"{candidate} against {baseline} is undecided: {clear}, which is within noise"]
+            parts = [*parts, f"the clearest change, within noise, is {clear}"] if len(gating) > 1 else alone
     return "; ".join([*parts, *filter(None, [next_step])])
 
 

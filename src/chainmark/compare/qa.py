@@ -110,7 +110,8 @@ def overall(scenarios: Sequence[QaScenario], candidate: Subject) -> tuple[Verdic
         for scenario in named[result]
         for reason in (scenario.reasons or [scenario.sentence])
     ]
-    sentence += most_telling([(scenario.title, scenario.result, scenario.sentence) for scenario in gating])
+    titles = [scenario.title for scenario in gating] if len(gating) > 1 else [""]
+    sentence += most_telling([(title, part.result, part.sentence) for title, part in zip(titles, gating, strict=False)])
     if named[Verdict.FAIL]:
         return Verdict.FAIL, sentence, reasons
     if named[Verdict.INVALID]:

@@ -203,7 +203,8 @@ def _inside_noise(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str
     if not results:
         return []
     return [
-        f"margins smaller than the noise: {', '.join(results)}; even an identical release could not pass these runs"
+        f"margins smaller than the noise: {', '.join(results)}; even an identical release could not pass "
+        "with these runs"
     ]
 
 
@@ -461,8 +462,8 @@ def _passed(
     subject = f"{len(shown)} of {number}" if open_metrics else subject
     verb = "are" if len(gating) > 1 else "is"
     better = [item for item in gating if item.outcome is Outcome.BETTER]
-    none = "none of the others reaches" if open_metrics else "none reaches"
-    reasons = [f"{number} judged by 90 % intervals that allow for interim looks; {none} its margin"]
+    none = "none of the others is" if open_metrics else "none is"
+    reasons = [f"{number} judged by 90 % intervals that allow for interim looks; {none} worse than its margin"]
     reasons += [f"better: {', '.join(_named_changes(better, catalogue))}"] if better else []
     margins = _margin_words(shown, catalogue)
     text = f"{subject} of {labels[1]} {verb} shown to be {margins} of {labels[0]} or better"

@@ -100,8 +100,9 @@ def _result_blocks(report: BisectReport) -> list[Block]:
     blocks: list[Block] = []
     if report.first is not None and report.way in (Way.FOUND, Way.RANGE, Way.UNDECIDED):
         blocks.append(_answer(report))
-    messages = [*report.reasons, *(f"→ {advice}" for advice in report.advice)]
-    blocks.append(Remarks("reasons", "Why", messages))
+    blocks.append(Remarks("reasons", "Why", report.reasons))
+    if report.advice:
+        blocks.append(Remarks("next", "What to do next", report.advice))
     if report.stat:
         blocks.append(Listing("stat", "What the revision changed", [("files and lines", "\n".join(report.stat))]))
     return blocks

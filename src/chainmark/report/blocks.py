@@ -31,6 +31,7 @@ class Column:
         follows: the column is never separated from the previous one.
         below: if a terminal is too narrow for the table, the column goes to a second line of every row.
         media: media that show the column.
+        if_any: the column is omitted if no row has an entry.
     """
 
     heading: str = ""
@@ -40,6 +41,7 @@ class Column:
     follows: bool = False
     below: bool = False
     media: frozenset[Medium] = EVERYWHERE
+    if_any: bool = False
 
 
 @dataclass(frozen=True, slots=True)  # a long document has thousands

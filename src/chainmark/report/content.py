@@ -159,14 +159,13 @@ def _seen(blocks: Iterable[Block], medium: Medium) -> list[Block]:
 
 
 def _columns_seen(table: Table, medium: Medium) -> Table:
-    """The columns that a medium shows and that have an entry; the first one names the rows."""
     entered = {
         index for row in table.rows for index, cell in enumerate(row.cells) if cell.whole or cell.bar or cell.notes
     }
     indices = [
         index
         for index, column in enumerate(table.columns)
-        if medium in column.media and (index in entered or index == 0 or not table.rows)
+        if medium in column.media and (index in entered or not column.if_any)
     ]
     if len(indices) == len(table.columns):
         return table

@@ -10,8 +10,11 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&])")
 
 
 def plain(text: str) -> str:
-    """Text that Markdown shows unchanged, on one line."""
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    """Text that Markdown shows unchanged, on one line; what is between two backticks is code."""
+    parts = " ".join(text.split()).split("`")
+    if len(parts) % 2 == 0:
+        return _SPECIAL.sub(r"\\\1", "`".join(parts))
+    return "".join(code(part) if index % 2 else _SPECIAL.sub(r"\\\1", part) for index, part in enumerate(parts))
 
 
 def code(text: str) -> str:

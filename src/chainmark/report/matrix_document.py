@@ -129,7 +129,9 @@ def _cells(ruled: Sequence[_Ruled]) -> Table:
         *words("server", "scenario"),
         Column("", kind="badge"),
         Column("capacities met"),
-        *words("version", "labels", "run"),
+        *words("version"),
+        Column("labels", kind="words", if_any=True),
+        *words("run"),
     ]
     return Table("cells", "", columns, rows)
 

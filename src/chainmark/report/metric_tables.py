@@ -126,7 +126,7 @@ def _columns(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Column]:
         Column(shared[1:] if shared.startswith("±") else "margin", kind="bar", below=True),
         Column("margin", kind="words", media=ON_PAGES),
         # The outcome states whether it is worse than allowed; paper has no room for both.
-        Column("beyond noise", kind="words", below=True, media=EVERYWHERE - PDF),
+        Column("beyond noise", kind="words", below=True, media=EVERYWHERE - PDF, if_any=True),
         Column("outcome", kind="badge"),
     ]
     return columns[:-_JUDGING] if comparison.question is Question.COST else columns

@@ -91,9 +91,10 @@ def _verdict(report: QaReport) -> list[Block]:
     blocks: list[Block] = [verdict_table(report)]
     if report.notices:
         blocks.append(Remarks("notices", "Read this first", report.notices))
-    messages = [*report.reasons, *(f"→ {advice}" for advice in report.advice)]
-    if messages:
-        blocks.append(Remarks("reasons", "Why", messages))
+    if report.reasons:
+        blocks.append(Remarks("reasons", "Why", report.reasons))
+    if report.advice:
+        blocks.append(Remarks("next", "What to do next", report.advice))
     if report.second_opinion:
         messages = [report.second_opinion.in_words()]
         blocks.append(Remarks("second-rule-summary", "By the rule of the published reports", messages))

@@ -194,7 +194,8 @@ def places_table(trace: Trace, id_: str = "places", *, sortable: bool = True) ->
         "in the column.",
         *long,
     ]
-    columns = words(trace.place_label, *(["role"] if has_roles else []), *trace.place_facts)
+    columns = words(trace.place_label, *(["role"] if has_roles else []))
+    columns += [Column(fact, kind="words", if_any=True) for fact in trace.place_facts]
     columns += [Column(trace.stages[stage], spare_tail=True) for stage in stages]
     return Table(id_, f"{axis.title}", columns, rows, notes, sortable=sortable, tails="times since the previous stage")
 
@@ -252,8 +253,8 @@ def missing(trace: Trace) -> list[str]:
     ]
     notes += [_rival(trace, other) for other in trace.neighbours]
     if not trace.place_label:
-        notes.append(f"The slowest {trace.label}s of the run: {follow_command(trace.trail_id, trace.run_id)}")
-    return [*notes, f"To show this timeline again: {trace.command}"]
+        notes.append(f"The slowest {trace.label}s of the run: `{follow_command(trace.trail_id, trace.run_id)}`")
+    return [*notes, f"To show this timeline again: `{trace.command}`"]
 
 
 def _rival(trace: Trace, other: Neighbour) -> str:

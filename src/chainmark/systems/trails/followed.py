@@ -65,7 +65,7 @@ class Tails(Followed):
         """The worst of the candidate's samples, and how to follow them."""
         tails = [tail for tail in self.rows(comparison) if tail.gating and tail.is_candidate]
         worst = [(tail, tail.items[0]) for tail in tails[:_TAILS_ON_TERMINAL]]
-        return [Remark(f"{tail.metric}, {tail.lead}: {item.text}; see {item.command}") for tail, item in worst]
+        return [Remark(f"{tail.metric}, {tail.lead}: {item.text}; see `{item.command}`") for tail, item in worst]
 
     def leads(self, comparison: Comparison, metric_id: str) -> list[Phrases]:
         """The tails of a metric as sentences that link to the traces: "slowest in 10.6.2: block 1234 (1.31 s), …"."""

@@ -108,7 +108,7 @@ def _table(trace: Trace, result: RegionMap) -> Table:
         for hop in sorted(result.hops, key=lambda hop: -hop.median_s)
     ]  # fmt: skip
     columns = [*words("from", "to"), Column(f"{trace.place_label}s"), Column(f"hop, median, {symbol}"),
-               Column(f"hop, longest, {symbol}"), Column(f"round trip, {symbol}")]  # fmt: skip
+               Column(f"hop, longest, {symbol}"), Column(f"round trip, {symbol}", if_any=True)]  # fmt: skip
     place, end = trace.place_label, f"“{trace.stages[trace.end]}”"
     notes = [
         f"A hop is the time from {end} on the {place} that sent the {trace.label} to {end} on the receiving {place}."

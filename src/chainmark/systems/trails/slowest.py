@@ -34,7 +34,7 @@ def slowest_document(result: SlowestTraces) -> Document:
         sentence=sentence,
         suites=[shown(title, [sentence])],
         sections=[section for section in sections if section.blocks],
-        notes=[f"To show the timeline of a {result.label}: {example.command}"] if example else [],
+        notes=[f"To show the timeline of a {result.label}: `{example.command}`"] if example else [],
         result=result,
     )
 
@@ -56,7 +56,7 @@ def _sentence(result: SlowestTraces) -> str:
     text = f"The slowest of {counted}, {slowest.key if slowest.number is None else slowest.number}, was"
     when = f"{slowest.stages[_stage(slowest)]} {axis.with_unit(end)} after its {slowest.base_label}"
     return first_sentence(f"{text} {when}{comparison}", ends,
-                          next_step=f"see {follow_command(result.trail_id, result.run_id, slowest.key)}")  # fmt: skip
+                          next_step=f"see `{follow_command(result.trail_id, result.run_id, slowest.key)}`")  # fmt: skip
 
 
 def _stage(trace: Trace) -> int:
