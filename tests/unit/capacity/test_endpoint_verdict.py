@@ -302,8 +302,8 @@ def test_a_search_that_met_different_outcomes_counts_them() -> None:
         ([(8.0, "inconclusive", {}), (4.0, "generator-limited", {})], LIMITED, "generator-limited at 4 clients"),
         (
             [(8.0, "fail", {"reason": "waited"}), (4.0, "generator-limited", {})],
-            *(Verdict.INVALID, "not measured at 8 clients: the generator or the server waited for processors that other "
-              "processes used, in every step"),
+            *(Verdict.INVALID, "not measured at 8 clients: the generator or the server waited for processors that "
+              "other processes used, in every step"),
         ),
     ],
 )  # fmt: skip
