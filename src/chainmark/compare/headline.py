@@ -104,7 +104,7 @@ def undecided(gating: Sequence[Judgement], catalogue: Catalogue, labels: tuple[s
 
 
 def most_telling(parts: Sequence[tuple[str, Verdict, str]]) -> str:
-    """The sentence of the first of the worst parts of a verdict; "" for a pass.
+    """The sentence of the first of the worst parts of a verdict; of a pass the sentences of all parts, if they are few.
 
     Args:
         parts: each with its title, "" if its sentence names it, its verdict and its sentence.
@@ -112,8 +112,13 @@ def most_telling(parts: Sequence[tuple[str, Verdict, str]]) -> str:
     for verdict in (Verdict.FAIL, Verdict.INVALID, Verdict.INCONCLUSIVE):
         for title, part_verdict, sentence in parts:
             if part_verdict is verdict and sentence:
-                return f" {capitalised(title)}: {sentence_of(sentence)}" if title else f" {sentence_of(sentence)}"
-    return ""
+                return _titled(title, sentence)
+    passed = [_titled(title, sentence) for title, verdict, sentence in parts if verdict is Verdict.PASS and sentence]
+    return "".join(passed) if len(passed) <= _NAMED else ""
+
+
+def _titled(title: str, sentence: str) -> str:
+    return f" {capitalised(title)}: {sentence_of(sentence)}" if title else f" {sentence_of(sentence)}"
 
 
 def _is_likely(item: Judgement, catalogue: Catalogue) -> bool:

@@ -117,8 +117,11 @@ def _sentence(
     since = f"Gradually, mostly around {change.label}" if change.is_gradual else f"Since {change.label}"
     pair = (0, len(releases) - 1) if change.is_gradual else (index - 1, index)
     purpose = "how the first and the last release differ" if change.is_gradual else "what else changed"
-    counted = f"{moved} changed over {over}"
-    return first_sentence(f"{since}, {shown}", counted, next_step=f"see {purpose} with {_compared(releases, *pair)}")
+    return first_sentence(
+        f"{since}, {shown}",
+        f"{moved} changed over {over}",
+        next_step=f"see {purpose} with {_compared(releases, *pair)}",
+    )
 
 
 def _is_worse(series: HistorySeries, change: LevelChange) -> bool:
@@ -141,7 +144,9 @@ def _noticed(series: HistorySeries, change: LevelChange, metric: Metric) -> str:
     reported, *ends = (units.number(end * factor, decimals, signed=True) for end in (change.change, low, high))
     text = ChangeText(reported, ends[0], ends[1], unit)
     words = metric.rises if change.change > 0.0 else metric.falls
-    return noticed(words, name if words else f"{name} changed by", text, series.statistic, (low, high))
+    better = "" if series.better is Better.NEITHER else "worse " if _is_worse(series, change) else "better "
+    name = f"{name} changed {f'for the {better}' if better else ''}by"
+    return noticed(words, name, text, series.statistic, (low, high))
 
 
 def _compared(releases: Sequence[_Release], before: int, after: int) -> str:

@@ -110,8 +110,8 @@ def overall(scenarios: Sequence[QaScenario], candidate: Subject) -> tuple[Verdic
         for scenario in named[result]
         for reason in (scenario.reasons or [scenario.sentence])
     ]
-    titles = [scenario.title for scenario in gating] if len(gating) > 1 else [""]
-    sentence += most_telling([(title, part.result, part.sentence) for title, part in zip(titles, gating, strict=False)])
+    title_of = {scenario.id: scenario.title if len(gating) > 1 else "" for scenario in gating}
+    sentence += most_telling([(title_of[part.id], part.result, part.sentence) for part in gating])
     if named[Verdict.FAIL]:
         return Verdict.FAIL, sentence, reasons
     if named[Verdict.INVALID]:

@@ -16,6 +16,7 @@ from chainmark.core.distribution import Estimate, MetricSummary
 from chainmark.core.manifest import Gate, GateKind, GateStatus, Manifest, Status
 from chainmark.core.metric import Metric
 from chainmark.core.verdict import Case, Suite, Verdict
+from chainmark.core.wording import enumerated, first_sentence, judged_name
 from chainmark.report.blocks import (
     Block,
     Column,
@@ -39,6 +40,7 @@ _OF_GATE = {
     GateStatus.UNKNOWN: Verdict.INCONCLUSIVE,
 }
 _OF_KIND = {GateKind.INSTRUMENT: Verdict.INVALID, GateKind.SUBJECT: Verdict.FAIL}
+_MAIN_FIGURES = 3  # in the first sentence
 _OF_STATUS = {Status.VALID: Verdict.PASS, Status.FAILED: Verdict.FAIL, Status.INVALID: Verdict.INVALID}
 _LOOKS: dict[GateStatus, Emphasis] = {
     GateStatus.PASS: "better",
@@ -85,7 +87,7 @@ def run_document(record: RunRecord) -> Document:
         subtitle=one_line([manifest.run_id, f"profile {manifest.profile_name}", units.utc(manifest.started_at)]),
         verdict=_OF_STATUS[manifest.status],
         word=manifest.status.value.upper(),
-        sentence=_sentence(manifest),
+        sentence=_sentence(record),
         suites=[Suite(manifest.run_id, [_case(gate) for gate in manifest.gates], started_at=manifest.started_at)],
         sections=[section for section in sections if section.blocks],
         notes=notes,
@@ -95,7 +97,8 @@ def run_document(record: RunRecord) -> Document:
     )
 
 
-def _sentence(manifest: Manifest) -> str:
+def _sentence(record: RunRecord) -> str:
+    manifest = record.manifest
     if manifest.status is not Status.VALID:
         deciding = manifest.deciding_gates
         text = "; ".join(f"{gate.label}: {gate.measured}, but {gate.limit} is required" for gate in deciding)
@@ -105,7 +108,26 @@ def _sentence(manifest: Manifest) -> str:
         }[manifest.status]
         return f"{meaning}: {text}."
     others = "".join(f", {count}" for count in gate_counts(manifest.gates))
-    return f"The run is valid and can be compared: none of {units.plural(len(manifest.gates), 'gate')} failed{others}."
+    gates = f"none of {units.plural(len(manifest.gates), 'gate')} failed{others}"
+    return first_sentence(f"The run is valid and can be compared: {gates}", enumerated(_main_figures(record)))
+
+
+def _main_figures(record: RunRecord) -> list[str]:
+    """The first gating figures: "tx latency p50 706 ms"."""
+    figures = [
+        f"{judged_name(metric, name)} {units.quantity(estimate.value, metric.unit, estimate.standard_error)}"
+        for metric in record.catalogue.ordered()
+        for name in metric.judged_by
+        if metric.gating and (estimate := _estimate(record, metric, name)) is not None
+    ]
+    return figures[:_MAIN_FIGURES]
+
+
+def _estimate(record: RunRecord, metric: Metric, name: str) -> Estimate | None:
+    """An estimate that has a value."""
+    summary = record.metrics.get(metric.id)
+    estimate = summary.estimates.get(name) if summary else None
+    return estimate if estimate and estimate.value is not None else None
 
 
 def _case(gate: Gate) -> Case:

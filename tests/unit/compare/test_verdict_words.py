@@ -362,7 +362,7 @@ def test_everything_that_keeps_a_verdict_open_is_a_reason() -> None:
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.sentence == (
         f"B may be worse than A by more than the margin: metric c {CHANGE}; "
-        "3 of 5 gating metrics are undecided: metric a, metric b and metric e; "
+        "3 more of 5 gating metrics are undecided: metric a, metric b and metric e; "
         "more runs alone would not decide it: use a longer load, reduce the noise of metric c, or widen its margin"
     )
     assert result.reasons == [
@@ -775,8 +775,8 @@ def test_margins_inside_the_noise_are_named_with_what_they_are() -> None:
     items = [item("a", EQUAL), item("b", EQUAL, inside_noise=True), item("c", EQUAL, inside_noise=True)]
     reasons = [reason for reason in finding(items).reasons if "smaller than the noise" in reason]
     assert reasons == [
-        "margins smaller than the noise: metric b 10 %, metric c 10 %; even an identical release could not pass these "
-        "runs"
+        "margins smaller than the noise: metric b 10 %, metric c 10 %; even an identical release could not pass "
+        "with these runs"
     ]
     absolute = item("a", EQUAL, inside_noise=True, scale=Scale.ABSOLUTE, margin_low=-2.0, margin_high=2.0)
     assert any("noise: metric a 2 s;" in reason for reason in finding([absolute]).reasons)

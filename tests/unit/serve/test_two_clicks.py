@@ -36,7 +36,8 @@ class Question:
 
 QUESTIONS = [
     Question("Did the newest release pass?", (), r"v1\.19\.0 · \S+ · 19 versions, 19 runs PASS 7 of 8 gating metrics"),
-    Question("Since when is memory growing?", (), r"Since v1\.12\.0, resident memory changed by \+20\.\d % \(90 %"),
+    Question("Since when is memory growing?", (),
+             r"Since v1\.12\.0, resident memory changed for the worse by \+20\.\d % \(90 %"),
     Question("What else changed with that release?", (r"^History$", CARD), r"v1\.12\.0: 1 difference"),
     Question("How much did p99 latency change, and how sure is that?", (CARD,),
              r"tx latency p99, s gating how \S+ \S+ [+−][\d.]+ % −\S+ … \+\S+ %"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from chainmark.core import units
 from chainmark.core.verdict import Case, Suite, Verdict
-from chainmark.core.wording import some_of
+from chainmark.core.wording import first_sentence, some_of
 from chainmark.report.blocks import (
     ON_PAGES,
     Block,
@@ -59,12 +61,25 @@ def _sentence(verification: Verification) -> str:
     if not verification.differing:
         agree = "agrees" if verification.compared == 1 else "agree"
         return f"{compared} of {verification.file} {agree} with the run's within rounding."
-    wrong = [tally for tally in verification.tallies if tally.differing]
-    named = ", ".join(figure_tally.figure for figure_tally in wrong[:3]) + (" …" if len(wrong) > 3 else "")
     differ = "differs" if verification.differing == 1 else "differ"
-    return (
-        f"{units.count(verification.differing)} of {compared} of {verification.file} {differ} from the run's: {named}."
+    return first_sentence(
+        f"{units.count(verification.differing)} of {compared} of {verification.file} {differ} from the run's",
+        _largest_difference([figure for figure in verification.figures if figure.agrees is False]),
+        next_step="check that the run is of the same logs, then read the differences below",
     )
+
+
+def _largest_difference(differing: Sequence[VerifiedFigure]) -> str:
+    """The difference that is largest in relation to the file's figure."""
+    relative = [
+        (abs(figure.ours - figure.theirs) / abs(figure.theirs), figure)
+        for figure in differing
+        if figure.ours is not None and figure.theirs
+    ]
+    if not relative:
+        return ""
+    share, figure = max(relative, key=lambda item: item[0])
+    return f"the largest difference is {units.plain_percent(share)}, of {figure.figure}, {figure.statistic}"
 
 
 def _case(verification: Verification, tally: FigureTally) -> Case:
