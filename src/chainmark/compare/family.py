@@ -83,8 +83,8 @@ class Family:
 def family_of(gated: Sequence[Gated], bench: Bench) -> Family:
     """Test all gating metrics together.
 
-    Those that have a value in every run are tested by rotating the table of all runs; the others enter by Holm's
-    method. A metric without data counts with p = 1, so that losing a metric never makes a failure easier.
+    Those that have a value in every run are tested by rotating the table of all runs; the others enter by
+    Bonferroni's method. A metric without data counts with p = 1, so that losing a metric never makes a failure easier.
 
     Args:
         gated: all gating judgements.
