@@ -123,7 +123,7 @@ def _shares(source: ModelSource, figures: Figures, calibration: Calibration) -> 
 
 
 def limits(figures: Figures) -> dict[str, float]:
-    """The maximum |error| per adoption centile from the model's own record, and from the run's number of blocks.
+    """The maximum |error| per adoption centile, from the errors for published runs and the number of blocks of the run.
 
     Twice the standard error of a measured mean is added to the record's limit, if the run has it.
     """

@@ -302,7 +302,7 @@ def test_only_centiles_that_both_sides_tell_are_divided_and_only_for_blocks_of_o
     assert [change.metric_id for change in stage_split({**base, ADOPTION[0]: 0.5}, other)] == ["adoption_p80_s"]
     assert [change.metric_id for change in stage_split(base, {**other, ADOPTION[0]: 0.5})] == ["adoption_p80_s"]
     (change,) = stage_split(base, other)
-    assert change.basis == f"the formula's own record over {formula.runs} published runs"
+    assert change.basis == f"the formula's errors over {formula.runs} published runs"
     assert change.effects == stage_split(base, other, (1, 1))[0].effects
     unlike = {**other, "block_size_bytes": 20_000.0}
     assert stage_split(base, unlike) == stage_split(unlike, base) == stage_split(unlike, unlike) == []

@@ -1,4 +1,4 @@
-"""The shipped runs, sealed by version 0.1.0: what it measured is read, verified and judged for ever."""
+"""Runs that version 0.1.0 and earlier builds sealed: what they measured is read, verified and judged for ever."""
 
 from __future__ import annotations
 
@@ -12,23 +12,43 @@ from chainmark.core.verdict import Verdict
 
 from tests.unit.cli.commands import chainmark
 
-# As 0.1.0 printed them when it had measured them.
+# Sealed three days before the release; their gates have other labels.
+OLDER = Path(__file__).parents[3] / "sealed_runs"
+# As they were printed when they had been measured.
 MEDIANS = {
-    "tx latency p50": (1.028, 0.821),
-    "block interval": (1.311, 1.215),
-    "CPU per transaction and node": (0.937e-3, 1.125e-3),
+    "shipped": {
+        "tx latency p50": (1.016, 0.782),
+        "block interval": (1.3021, 1.1844),
+        "CPU per transaction and node": (0.525e-3, 0.535e-3),
+    },
+    "older": {
+        "tx latency p50": (1.028, 0.821),
+        "block interval": (1.311, 1.215),
+        "CPU per transaction and node": (0.937e-3, 1.125e-3),
+    },
 }
 
 
+def _imported(which: str, folder: Path) -> list[cm.Run]:
+    if which == "shipped":
+        return cm.import_samples(folder)
+    return [cm.import_run(archive, folder) for archive in sorted(OLDER.glob("*.tar.xz"))]
+
+
+@pytest.fixture(scope="module", params=sorted(MEDIANS))
+def which(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def store(which: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("samples")
-    assert len(cm.import_samples(folder)) == 4
+    assert len(_imported(which, folder)) == 4
     return folder
 
 
-def test_runs_that_are_there_already_stay_as_they_are(store: Path) -> None:
-    assert len(cm.import_samples(store)) == 4
+def test_runs_that_are_there_already_stay_as_they_are(which: str, store: Path) -> None:
+    assert len(_imported(which, store)) == 4
     assert cm.runs(store).height == 4
 
 
@@ -37,12 +57,12 @@ def test_every_file_is_as_it_was_sealed(store: Path) -> None:
         assert run.sealed.verify() == []
 
 
-def test_they_are_judged_as_when_they_were_made(store: Path) -> None:
+def test_they_are_judged_as_when_they_were_made(which: str, store: Path) -> None:
     document = cm.compare("v0.38.17", "v1.0.1", store=store)
     assert document.verdict is Verdict.INCONCLUSIVE
-    for label, medians in MEDIANS.items():
+    for label, medians in MEDIANS[which].items():
         row = document.frame.row(by_predicate=pl.col("label") == label, named=True)
-        assert (row["baseline"], row["candidate"]) == pytest.approx(medians, rel=6e-4), label
+        assert (row["baseline"], row["candidate"]) == pytest.approx(medians, rel=1e-3), label
 
 
 def test_the_command_imports_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -153,7 +153,7 @@ def part_chart(rows: Sequence[dict[str, Any]], names: Sequence[str], axis: str, 
 
 
 def error_chart(points: Sequence[ErrorPoint]) -> Chart:
-    """Every error with its interval, in front of the band that the model's own record allows."""
+    """Every error with its interval, in front of the band of errors that the model has for published runs."""
     rows = [
         {"label": p.label, "error": p.error, "low": p.low, "high": p.high, "floor": -p.limit, "ceiling": p.limit,
          "state": "beyond the limit" if p.flagged else "within the limit"}

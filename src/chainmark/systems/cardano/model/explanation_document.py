@@ -64,7 +64,7 @@ def explanation_document(explanation: Explanation) -> Document:
 
 
 def _case(explanation: Explanation, row: WholeRow) -> Case:
-    """One figure of the whole: its error must be within what the model's own record allows."""
+    """One figure of the whole: its error must be consistent with the model's errors for published runs."""
     return Case(
         row.metric_id,
         explanation.catalogue.metric(row.metric_id).label,

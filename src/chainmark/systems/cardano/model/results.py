@@ -166,7 +166,7 @@ class WholeRow(BaseModel):
 
     Attributes:
         error: modelled / measured − 1.
-        limit: the maximum |error| that the model's own record allows.
+        limit: the maximum |error| that is consistent with the model's errors for published runs.
         flagged: the parts do not explain this figure.
         formula: the second opinion.
     """
