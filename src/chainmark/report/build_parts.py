@@ -14,6 +14,7 @@ _SHORT = 10
 # Facts that identify the build; the others describe its contents.
 _NAMES = {"requested version", "reported version", "commit"}
 _MOST_NAMED = 4
+_LONG_LIST = 4  # equal entries
 
 
 def build_sections(comparison: Comparison) -> list[Section]:
@@ -21,7 +22,7 @@ def build_sections(comparison: Comparison) -> list[Section]:
     builds = comparison.builds
     if builds is None or not difference_summary(builds):
         return []
-    facts = [fact for fact in builds.facts if differs([fact])]
+    facts = [_without_equal_entries(fact) for fact in builds.facts if differs([fact])]
     left, right = comparison.labels
     blocks: list[Block] = [pairs_table("build-facts", "", (left, right), facts, ON_PAGES)] if facts else []
     blocks += [Remarks("commits-untold", "", [builds.untold])] if builds.untold else []
@@ -40,6 +41,17 @@ def build_sections(comparison: Comparison) -> list[Section]:
         Section("builds", "Differences between the builds", blocks, media=IN_FULL),
         Section("builds-in-brief", f"Builds: {difference_summary(builds)}", blocks, media=MARKDOWN),
     ]
+
+
+def _without_equal_entries(fact: tuple[str, str, str]) -> tuple[str, str, str]:
+    """A fact whose values are long lists, reduced to the entries of only one side."""
+    label, *values = fact
+    entries = [dict.fromkeys(value.split(",")) for value in values]
+    equal = entries[0].keys() & entries[1].keys()
+    if len(equal) < _LONG_LIST:
+        return fact
+    left, right = (", ".join(entry for entry in side if entry not in equal) or units.UNSET for side in entries)
+    return f"{label} (without {len(equal)} equal entries)", left, right
 
 
 def difference_summary(build_differences: BuildDifferences) -> str:

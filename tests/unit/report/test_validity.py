@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from chainmark.core.build import BuildDifferences
 from chainmark.core.comparison import Comparison
+from chainmark.report.layouts import document_of
 from chainmark.report.validity import concerns
 
 from tests.unit.report.samples import sample
@@ -43,3 +45,17 @@ def test_what_several_runs_say_alike_is_said_once(of_each: list[list[str]], said
     comparison = sample()
     names = [run.run_id for side in (comparison.baseline, comparison.candidate) for run in side.runs]
     assert _warned(*of_each) == [text.format(*names) for text in said]
+
+
+def test_of_a_long_list_of_a_build_only_the_differing_entries_are_shown() -> None:
+    """Go's defaults are thirty settings, of which a reader looks for the two that differ."""
+    shared = "a=1,b=2,c=3,d=4"
+    facts = [("DefaultGODEBUG", f"{shared},old=1", f"new=0,{shared}"), ("compiler", "go1.23.1", "go1.24.0")]
+    comparison = sample().model_copy(update={"builds": BuildDifferences(facts=facts)})
+    text = document_of(comparison).html()
+    assert "DefaultGODEBUG (without 4 equal entries)" in text
+    assert "old=1" in text
+    assert "new=0" in text
+    table = text.split("DefaultGODEBUG (without")[1].split("</table>")[0]
+    assert "a=1" not in table
+    assert "go1.24.0" in table
