@@ -467,7 +467,11 @@ def _passed(
     reasons += [f"better: {', '.join(_named_changes(better, catalogue))}"] if better else []
     margins = _margin_words(shown, catalogue)
     text = f"{subject} of {labels[1]} {verb} shown to be {margins} of {labels[0]} or better"
-    text += f"; better: {effects(better, catalogue)}" if any(_has_words(item, catalogue) for item in better) else ""
+    if any(_has_words(item, catalogue) for item in better):
+        is_whole = len(better) == len(gating)
+        where = f" in all {number}" if is_whole and len(gating) > 1 else ""
+        text = f"{labels[1]} is better than {labels[0]}{where}: {effects(better, catalogue)}"
+        text += "" if is_whole else f"; {subject[0].lower()}{subject[1:]} {verb} shown to be {margins} or better"
     if open_metrics:
         text += f"; undecided within re-run noise: {', '.join(_named_changes(open_metrics, catalogue))}"
     return VerdictFinding(verdict=Verdict.PASS, sentence=text, reasons=[*reasons, *common], advice=advice)

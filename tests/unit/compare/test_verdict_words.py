@@ -146,18 +146,26 @@ def test_what_is_better_is_named_in_a_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "named"),
+    ("words", "second", "sentence"),
     [
-        ({"rises": "blocks come {} later", "falls": "blocks come {} sooner"},
-         "; better: blocks come 20.0 % sooner (90 % interval 15.0–25.0 %)"),
-        ({"rises": "blocks come {} later"}, ""),
-        ({"falls": "blocks come {} sooner"}, ""),
+        ({"rises": "blocks come {} later", "falls": "blocks come {} sooner"}, EQUAL,
+         "B is better than A: blocks come 20.0 % sooner (90 % interval 15.0–25.0 %); all 2 gating metrics are shown to "
+         "be within 10 % or better"),
+        ({"rises": "blocks come {} later", "falls": "blocks come {} sooner"}, BETTER,
+         "B is better than A in all 2 gating metrics: blocks come 20.0 % sooner (90 % interval 15.0–25.0 %), "
+         "blocks come 20.0 % sooner (90 % interval 15.0–25.0 %)"),
+        ({"rises": "blocks come {} later"}, EQUAL,
+         "All 2 gating metrics of B are shown to be within 10 % of A or better"),
+        ({"falls": "blocks come {} sooner"}, EQUAL,
+         "All 2 gating metrics of B are shown to be within 10 % of A or better"),
     ],
 )  # fmt: skip
-def test_what_somebody_notices_is_in_the_sentence_of_a_pass(words: dict[str, str], named: str) -> None:
-    items = [item("a", BETTER, change=-0.2, low=-0.25, high=-0.15), item("b", EQUAL)]
-    sentence = finding(items, catalogue=described(["a", "b"], **words)).sentence
-    assert sentence == f"All 2 gating metrics of B are shown to be within 10 % of A or better{named}"
+def test_what_somebody_notices_leads_the_sentence_of_a_pass(
+    words: dict[str, str], second: Outcome, sentence: str
+) -> None:
+    better = {"change": -0.2, "low": -0.25, "high": -0.15}
+    items = [item("a", BETTER, **better), item("b", second, **(better if second is BETTER else {}))]
+    assert finding(items, catalogue=described(["a", "b"], **words)).sentence == sentence
 
 
 @pytest.mark.parametrize(("anew", "is_told"), [(30, True), (4, True), (3, False), (2, False)])
