@@ -1,4 +1,4 @@
-"""The common rooms stand without any system: a fourth system adds a folder, and removing one takes a folder away."""
+"""The common packages work without any system: another system adds a folder, and removing one removes a folder."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 COMMON = ("core", "store", "stats", "network", "cluster", "capacity", "lab", "compare", "report")
 SYSTEMS = ("benchmark", "cardano", "cometbft", "http", "mesh")
-# A part of the common rooms' tests that runs through each of them: manifests and catalogues, the store, sessions and
-# schedules, whole comparisons with every chart, tails and their stories, versions side by side, and renderings, but
-# those that take seconds each.
+# Some tests of each common package: manifests and catalogues, the store, sessions and schedules, whole comparisons with
+# every chart, tails and their timelines, versions side by side, and renderings, except those that take seconds each.
 TESTED = (
     "core/test_catalogue.py",
     "core/test_manifest.py",
@@ -34,7 +33,7 @@ TESTED = (
     "compare/test_compare.py::test_conditions_that_differ_warn_with_the_catalogues_words",
     "report/test_renderings.py",
 )
-# What only this system has: none of it may stand in a name or a text of the common rooms. Of `http` and
+# The terms of one system, which no name and no text of the common packages may have. Of `http` and
 # `benchmark` there is nothing: their requests and commands are those of every load test and every machine.
 CONCEPTS = {
     "cardano": "slot slots forge forged forger forging ledger utxo plutus praos leadership chaindb genesis locli stake "
@@ -45,7 +44,7 @@ CONCEPTS = {
     "http": "",
     "benchmark": "",
 }
-# By word and file, why it stands there all the same.
+# By word and file, the reason for an exception.
 EXCEPTIONS = {
     ("trail", "api/following.py"): "what is to be followed, passed on unread",
     ("trails", "api/comparing.py"): "asked only whether there are any",
@@ -85,8 +84,8 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "src" / "chainmark", package, ignore=without)
     assert not any((package / "systems" / system).exists() for system in SYSTEMS)
     shutil.copy(ROOT / "pyproject.toml", root)
-    for room in sorted({name.partition("/")[0] for name in TESTED}):
-        shutil.copytree(ROOT / "tests" / "unit" / room, root / "tests" / "unit" / room, ignore=without)
+    for folder in sorted({name.partition("/")[0] for name in TESTED}):
+        shutil.copytree(ROOT / "tests" / "unit" / folder, root / "tests" / "unit" / folder, ignore=without)
     shutil.copy(ROOT / "tests" / "property_examples.py", root / "tests" / "conftest.py")
     return root
 
@@ -190,23 +189,23 @@ def test_the_commands_help_without_a_system_and_offer_nothing_of_it(without_one:
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_nothing_of_a_systems_concepts_is_left(system: str) -> None:
-    """A concept that is met in the common rooms is one that every system has to know of."""
+    """A concept of a common package is one that every system must know."""
     concepts = set(CONCEPTS[system].split())
     package = ROOT / "src" / "chainmark"
     met = {
         (word, path.relative_to(package).as_posix())
-        for room in (*COMMON, "api", "serve", "cli")
-        for path in sorted((package / room).rglob("*.py"))
+        for folder in (*COMMON, "api", "serve", "cli")
+        for path in sorted((package / folder).rglob("*.py"))
         for text in _texts(path)
         for word in _words(text) & concepts
     }
     assert met <= EXCEPTIONS.keys()
 
 
-def test_common_rooms_import_nothing_of_a_system(copy: Path) -> None:
+def test_common_packages_import_nothing_of_a_system(copy: Path) -> None:
     """Every module of theirs, and every module that one of them would import when it is used."""
     source = copy / "src"
-    paths = [path for room in COMMON for path in sorted((source / "chainmark" / room).rglob("*.py"))]
+    paths = [path for folder in COMMON for path in sorted((source / "chainmark" / folder).rglob("*.py"))]
     own = {".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__") for path in paths}
     named = {name for path in paths for name in _named(path) if _DOTTED.fullmatch(name) and _is_module(name)}
     assert len(own) > 50
@@ -217,8 +216,8 @@ def test_common_rooms_import_nothing_of_a_system(copy: Path) -> None:
     assert process.stdout.startswith(str(copy))
 
 
-def test_common_rooms_pass_their_tests_without_a_system(copy: Path) -> None:
-    """If this fails, something right of the samples has learnt what a CometBFT is."""
+def test_common_packages_pass_their_tests_without_a_system(copy: Path) -> None:
+    """If this fails, something right of the samples depends on a system."""
     tests = [f"tests/unit/{name}" for name in TESTED]
     options = [
         "-q",
