@@ -12,7 +12,7 @@ import chainmark as cm
 from chainmark.cli.common import AsJson, Output, shows_result
 from chainmark.cli.console import out, print_json, say
 from chainmark.core.errors import ExitCode, UsageError
-from chainmark.core.labels import cell_of
+from chainmark.core.labels import SLA, cell_of
 from chainmark.store.index import Contents, Entry, Index, Selection
 from chainmark.store.paths import data_directory
 
@@ -30,7 +30,7 @@ RunsReference = Annotated[
 ]
 
 
-@app.command("list", epilog="Example: `chainmark runs list release:v1.2.9,hardware:mid,endpoint:/block`")
+@app.command("list", epilog="Example: `chainmark runs list release:v1.2.9,hardware:mid,endpoint:/block,sla:missed`")
 def list_runs(
     selector: Annotated[
         str | None,
@@ -67,8 +67,9 @@ def list_runs(
         return
     for entry, summary in zip(contents.sealed, summaries, strict=True):
         summary["date"] = entry.started_at[:10]
+        summary["SLA"] = ", ".join(entry.known_labels.get(SLA, []))
         summary["cell"] = " · ".join(cell_of(entry.known_labels).values())
-    extra = [name for name in ("cell", "badges", "notes") if any(reported[name] for reported in summaries)]
+    extra = [name for name in ("SLA", "cell", "badges", "notes") if any(reported[name] for reported in summaries)]
     columns = ("date", "version", "profile", "side", "status", *extra)
     lines: list[tuple[str, ...]] = [("run", *columns)]
     named = zip(contents.sealed, summaries, strict=True)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-# The only label that names no cell: the measured part of the subject.
-ENDPOINT = "endpoint"
-
+ENDPOINT = "endpoint"  # the measured part of the subject
+SLA = "sla"  # whether the run met its service level
+_NOT_OF_CELL = frozenset({ENDPOINT, SLA})
 
 Labels = Mapping[str, Sequence[str]]
 
 
 def cell_of(labels: Labels) -> dict[str, str]:
     """The first value of every key of `Manifest.labels` that names a cell."""
-    return {key: words[0] for key, words in labels.items() if words and key != ENDPOINT}
+    return {key: words[0] for key, words in labels.items() if words and key not in _NOT_OF_CELL}
 
 
 def same_cell(left: Labels, right: Labels) -> bool:
@@ -21,7 +21,7 @@ def same_cell(left: Labels, right: Labels) -> bool:
 
     Two machines with one name are two cells if their descriptions differ.
     """
-    shared = (left.keys() & right.keys()) - {ENDPOINT}
+    shared = (left.keys() & right.keys()) - _NOT_OF_CELL
     return all(_agree(left[key], right[key]) for key in shared if left[key] and right[key])
 
 

@@ -234,7 +234,7 @@ class Manifest(BaseModel):
         profiles: kinds of profiles that were taken of its nodes; such a run serves as an explanation, and is not
             judged.
         labels: labels for selectors, by key ("scenario", "hardware", "endpoint"); the first value of each
-            key is the displayed one. All but `ENDPOINT` name its cell: runs of two cells are not repetitions.
+            key is the displayed one. All but `ENDPOINT` and `SLA` name its cell: runs of two cells are not repetitions.
     """
 
     model_config = ConfigDict(extra="forbid")

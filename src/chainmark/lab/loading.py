@@ -44,13 +44,13 @@ from chainmark.capacity.tables import (
     slowest_frame,
     steps_frame,
 )
-from chainmark.capacity.verdict import gone_text
+from chainmark.capacity.verdict import gone_text, said, verdict
 from chainmark.capacity.watched import WATCH_SCHEMA, drifts_in, source_entries, watch_frame, with_watched
 from chainmark.capacity.witness import MachineWitness
 from chainmark.core import units
 from chainmark.core.caveats import Caveats
 from chainmark.core.errors import InvalidRunError, UsageError
-from chainmark.core.labels import ENDPOINT
+from chainmark.core.labels import ENDPOINT, SLA
 from chainmark.core.load_report import Departure, EndpointEntry, LoadReport, TargetEntry
 from chainmark.core.manifest import Configuration, ExperimentPlace, Fact
 from chainmark.core.progress import Progress
@@ -229,7 +229,7 @@ class Tester:
                 **_through(service),
             },
             seed=test.seed,
-            findings=_findings(test, service, result),
+            findings=_findings(test, service, result, run.run_id),
             catalogue=catalogue,
             samples={**samples_of(endpoints), **drift_samples(endpoints, drifts)},
             place=place,
@@ -295,8 +295,10 @@ class _Test:
     broken_off: str
 
 
-def _findings(test: _Test, service: Service, result: ServerResult) -> Findings:
+def _findings(test: _Test, service: Service, result: ServerResult, run_id: str) -> Findings:
     load = test.load
+    own = [target for target in test.report.targets if target.run_id == run_id]
+    outcome, _ = verdict(test.report.model_copy(update={"targets": own}))
     return Findings(
         subject=service.subject,
         # Two servers of one version are not one build: their difference is not noise.
@@ -306,7 +308,7 @@ def _findings(test: _Test, service: Service, result: ServerResult) -> Findings:
             "hardware": server_hardware(load, service.target).value,
             **service.conditions,
         },
-        labels=_labels(load, service, result),
+        labels={**_labels(load, service, result), SLA: [said(outcome)]},
         counts=_counts(result),
         facts=_server_facts(load, service),
         gates=load_gates(result, broken_off=test.broken_off),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ import pytest
 
 import chainmark as cm
 import chainmark.api.planned_loads
+from chainmark.capacity.verdict import said, verdict
 from chainmark.core.by_workload import ByWorkload
 from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.matrix_report import MatrixReport
@@ -126,6 +128,20 @@ def _report(experiment: cm.Experiment) -> MatrixReport:
     assert experiment.document is not None
     assert isinstance(experiment.document.result, MatrixReport)
     return experiment.document.result
+
+
+def test_runs_are_listed_and_selected_by_their_sla_result(plan: Path, url: str, tmp_path: Path) -> None:
+    """Whatever the result on this machine: it is that of the run's own document."""
+    experiment = cm.load_plan(plan, {"small": url}, version="v1.0.0")
+    (run,) = Store(tmp_path / "store").all_of("system:http")
+    load_report = _report(experiment).cells[0].report
+    assert load_report is not None
+    result = said(verdict(load_report)[0])
+    assert run.manifest.labels["sla"] == [result]
+    assert run.manifest.cell == {"scenario": "standard", "hardware": "entry"}
+    assert re.search(rf"valid +{result} ", command("runs", "list", f"sla:{result}").output)
+    with pytest.raises(UsageError, match="no run has the sla `other`"):
+        command("runs", "list", "sla:other")
 
 
 def test_every_cell_is_a_run_with_its_words(plan: Path, url: str, tmp_path: Path) -> None:
