@@ -59,7 +59,7 @@ def imported(logs: Path, store: Path, on: str | None, **options: object) -> dict
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-def test_a_run_is_the_same_on_one_machine_two_and_four_and_after_one_was_lost(
+def test_a_run_is_identical_on_one_two_and_four_machines_and_after_the_loss_of_a_machine(
     cluster: LocalCluster, logs: Path, expected: dict[str, bytes], tmp_path: Path
 ) -> None:
     with watching(cluster) as seen:
@@ -88,7 +88,7 @@ def test_a_run_is_the_same_on_one_machine_two_and_four_and_after_one_was_lost(
         assert contents == [expected]
 
 
-def test_a_prediction_and_an_explanation_are_the_same_wherever_batches_are_simulated(cluster: LocalCluster) -> None:
+def test_predictions_and_explanations_do_not_depend_on_where_batches_are_simulated(cluster: LocalCluster) -> None:
     here, there = (
         cm.predict("cardano/value", [("rtt", "+20%")], blocks=64, seed=3, on=on) for on in (None, cluster.address)
     )
@@ -117,8 +117,10 @@ class Stopper:
         """Of no interest."""
 
 
-def test_a_worker_of_another_version_is_named_and_not_used(cluster: LocalCluster, logs: Path, tmp_path: Path) -> None:
-    """Another version may make another run of the same logs, and nobody would know which host's part is which."""
+def test_a_worker_of_another_version_is_reported_and_not_used(
+    cluster: LocalCluster, logs: Path, tmp_path: Path
+) -> None:
+    """Another version may compute a different run from the same logs, and the origin of each part would be unknown."""
     code = 'from chainmark.core import tool\ntool.VERSION = "9.9"\n'
     (tmp_path / "sitecustomize.py").write_text(code, encoding="utf-8")
     paths = os.pathsep.join([str(tmp_path), str(ROOT / "src")])
@@ -147,8 +149,8 @@ def test_a_worker_of_another_version_is_named_and_not_used(cluster: LocalCluster
     assert "w9 has chainmark 9.9" in document.text()
 
 
-def test_work_stops_on_its_worker_when_the_client_is_killed(cluster: LocalCluster, tmp_path: Path) -> None:
-    """A client that is gone must not leave its work on other people's machines."""
+def test_a_worker_stops_its_work_when_the_client_is_killed(cluster: LocalCluster, tmp_path: Path) -> None:
+    """A client that has exited must not leave work behind on other people's machines."""
     client = subprocess.Popen(
         [
             sys.executable,
@@ -174,8 +176,8 @@ def test_work_stops_on_its_worker_when_the_client_is_killed(cluster: LocalCluste
     os.geteuid() != 0 or not shutil.which("openssl"),
     reason="only root may give a process a disk of its own; openssl makes certificates",
 )
-def test_logs_are_read_where_they_lie_and_over_tls(logs: Path, tmp_path: Path) -> None:
-    """Each machine has the logs of some hosts under one path, where the client has an empty folder."""
+def test_logs_are_read_in_place_and_over_tls(logs: Path, tmp_path: Path) -> None:
+    """Each machine has the logs of some hosts under the same path. On the client that folder is empty."""
     hosts = sorted(path.name for path in logs.glob("node-*"))
     place = tmp_path / "cluster"
     shutil.copytree(logs, place)
@@ -213,9 +215,7 @@ def trusted(files: dict[str, Path]) -> AbstractContextManager[object]:
     return setting
 
 
-def test_a_scheduler_without_workers_or_that_is_gone_ends_an_import_with_nothing_left_of_it(
-    logs: Path, tmp_path: Path
-) -> None:
+def test_a_scheduler_that_exited_or_has_no_workers_ends_an_import_without_leftovers(logs: Path, tmp_path: Path) -> None:
     with local_cluster() as dask_cluster:
         with pytest.raises(EnvironmentFailure, match="has no workers") as nobody:
             imported(logs, tmp_path, dask_cluster.address)

@@ -56,10 +56,10 @@ def account(run: SealedRun) -> dict[str, int]:
     return counts
 
 
-def test_bank_sends_of_many_accounts_are_committed_to_the_last(
+def test_all_bank_sends_of_many_accounts_are_committed(
     shared_lab: Lab, simd: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The guide's first command. Two connections: each account's transactions keep their order, or are refused."""
+    """The guide's first command. On two connections, each account's transactions must stay in order or be rejected."""
     (tmp_path / "build").mkdir()
     (tmp_path / "build" / "simd").symlink_to(simd)
     monkeypatch.chdir(tmp_path)
@@ -88,8 +88,8 @@ def test_a_fee_that_is_too_small_is_rejected_with_the_chains_reason(shared_lab: 
     assert warnings[0].startswith(f"{OFFERED} × ")
 
 
-def test_what_a_block_has_and_was_not_executed_is_failed(shared_lab: Lab, simd: str) -> None:
-    """The accounts hold the fee, which is looked at first, and nothing that they could send."""
+def test_transactions_in_a_block_that_were_not_executed_count_as_failed(shared_lab: Lab, simd: str) -> None:
+    """The accounts can pay the fee, which is checked first, but have no balance to send."""
     run = sdk_run(shared_lab, simd, "application.adapter.accounts.balance=20", code=1)
     counts = account(run)
     assert (counts["failed"], counts["committed"], counts["rejected"]) == (OFFERED, 0, 0)
@@ -102,8 +102,8 @@ def test_what_a_block_has_and_was_not_executed_is_failed(shared_lab: Lab, simd: 
     assert run.events("failed").height == counts["failed"]
 
 
-def test_transactions_of_a_function_go_to_cometbfts_own_application(shared_lab: Lab, tmp_path: Path) -> None:
-    """It makes fewer than are due: those are unsent, and told."""
+def test_transactions_of_a_function_are_sent_to_cometbfts_own_application(shared_lab: Lab, tmp_path: Path) -> None:
+    """It creates fewer transactions than are due. The missing ones are reported as unsent."""
     (tmp_path / "mine.py").write_text(
         "def make(order):\n    return [[b'k%d=v' % n for n in range(100)]]\n", encoding="utf-8"
     )
@@ -116,7 +116,7 @@ def test_transactions_of_a_function_go_to_cometbfts_own_application(shared_lab: 
     assert run.manifest.status is not Status.VALID
 
 
-def test_a_binary_of_another_program_is_refused(lab: Lab, simd: str) -> None:
+def test_a_binary_of_another_program_is_rejected(lab: Lab, simd: str) -> None:
     ended = lab.run("run", "cometbft/demo", "--version", simd, code=2)
     assert "simapp/simd`, not CometBFT" in ended.stderr
     other = str(build("rosetta-example"))
@@ -125,7 +125,7 @@ def test_a_binary_of_another_program_is_refused(lab: Lab, simd: str) -> None:
     assert not list(lab.store_path.glob("runs/*"))
 
 
-def test_a_genesis_command_that_fails_is_told_and_leaves_nothing(lab: Lab, simd: str) -> None:
+def test_a_failing_genesis_command_is_reported_and_leaves_nothing_behind(lab: Lab, simd: str) -> None:
     wrong = json.dumps(["{group}", "gentx", "nobody", "{stake}", "--home", "{home}", "--keyring-backend", "test"])
     ended = lab.run(
         "run", "cometbft/cosmos-sdk", "--version", simd, *changed(f"application.adapter.validator.join={wrong}"), code=5

@@ -68,8 +68,8 @@ def devnet(folder: Path, addresses: list[str]) -> Iterator[Devnet]:
         yield network
 
 
-def test_a_network_is_loaded_and_observed_as_it_is(lab: Lab, tmp_path: Path) -> None:
-    """Figures as of a network of ours, no word of what cannot be seen, and the network goes on afterwards."""
+def test_an_existing_network_is_loaded_and_observed(lab: Lab, tmp_path: Path) -> None:
+    """It has the figures of our own networks, except those that cannot be observed, and it continues afterwards."""
     addresses = loopback_addresses(first_address(), 2)
     with devnet(tmp_path / "net", addresses) as network:
         places, pages = ",".join(network.places), ",".join(network.pages)
@@ -104,7 +104,7 @@ def test_a_network_is_loaded_and_observed_as_it_is(lab: Lab, tmp_path: Path) -> 
     assert not any(name.startswith(("machine_cpu", "nodes_", "mempool")) for name in blind.samples("second").columns)
 
 
-def test_nodes_of_two_networks_are_not_taken_for_one(lab: Lab, tmp_path: Path) -> None:
+def test_nodes_of_two_networks_are_not_treated_as_one_network(lab: Lab, tmp_path: Path) -> None:
     address, other = loopback_addresses(first_address(), 2)
     with devnet(tmp_path / "one", [address]) as first, devnet(tmp_path / "other", [other]) as second:
         places = f"{first.places[0]},{second.places[0]}"
@@ -118,7 +118,7 @@ def test_nodes_of_two_networks_are_not_taken_for_one(lab: Lab, tmp_path: Path) -
         (("--attach", "127.0.0.1:1"), "127.0.0.1:1 does not respond"),
     ],
 )
-def test_what_is_not_there_is_the_environments_failure(lab: Lab, arguments: tuple[str, ...], message: str) -> None:
+def test_a_missing_node_is_an_environment_failure(lab: Lab, arguments: tuple[str, ...], message: str) -> None:
     error_output = lab.run("run", "cometbft/demo", *arguments, code=5).stderr
     assert message in error_output
     assert lab.store.sealed() == []

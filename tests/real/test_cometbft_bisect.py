@@ -22,8 +22,8 @@ def _broken_off(lab: Lab, started: Started, runs: int, number: signal.Signals) -
     return broken
 
 
-def test_broken_off_in_two_of_its_runs_it_goes_on_and_says_what_is_left(lab: Lab) -> None:
-    """v1.0.1 has more goroutines than v0.38.17; four runs show that, and cannot tell since when."""
+def test_a_bisection_interrupted_in_two_runs_resumes_and_reports_the_remaining_range(lab: Lab) -> None:
+    """v1.0.1 has more goroutines than v0.38.17. Four runs show the difference, but not the first version with it."""
     settings = [part for setting in SHORT for part in ("--set", setting)]
     ends = ("--good", "v0.38.17", "--bad", "v1.0.1", "--metric", "node_goroutines", "--most-runs", "4")
     process = _broken_off(lab, lab.start("bisect", "cometbft/demo", *ends, *settings), 2, signal.SIGINT)

@@ -35,8 +35,8 @@ def checkout(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_working_tree_runs_beside_the_binary_that_was_built_of_it(lab: Lab, checkout: Path, tmp_path: Path) -> None:
-    """The change is in the node that ran, the run keeps it, and the same binary by its path is an A/A."""
+def test_a_working_tree_is_compared_with_the_binary_built_from_it(lab: Lab, checkout: Path, tmp_path: Path) -> None:
+    """The change is in the node that ran, the run stores it, and the same binary given by its path is an A/A."""
     version = checkout / "version" / "version.go"
     version.write_text(version.read_text(encoding="utf-8").replace('"1.0.1"', '"1.0.2-mine"'), encoding="utf-8")
     run = lab.runs("cometbft/demo", "--version", f"git:{checkout}", *SMALL)[0]

@@ -32,7 +32,7 @@ def _perturbations(*entries: str) -> str:
     return f"perturbation=[{', '.join('{ ' + entry + ' }' for entry in entries)}]"
 
 
-def test_a_node_that_was_killed_paused_and_restarted_recovers_each_time(lab: Lab) -> None:
+def test_a_node_recovers_from_each_kill_pause_and_restart(lab: Lab) -> None:
     done = _perturbations(
         'kind = "kill", nodes = [3], at_s = 1, for_s = 2',
         'kind = "pause", nodes = [3], at_s = 7, for_s = 2',
@@ -56,7 +56,7 @@ def test_a_node_that_was_killed_paused_and_restarted_recovers_each_time(lab: Lab
     assert not metrics & {"recovery_partition_s", "recovery_upgrade_s", "catch_up_s"}
 
 
-def test_a_death_that_nobody_planned_still_fails_a_disturbed_run(lab: Lab) -> None:
+def test_an_unplanned_crash_fails_a_run_with_perturbations(lab: Lab) -> None:
     """Otherwise a crash of the release would hide behind the perturbations."""
     done = _perturbations('kind = "pause", nodes = [3], at_s = 1, for_s = 3')
     started = lab.start("run", "cometbft/perturbations", "--version", "v1.0.1", *_settings(done, "load.duration_s=12"))
@@ -69,8 +69,8 @@ def test_a_death_that_nobody_planned_still_fails_a_disturbed_run(lab: Lab) -> No
     assert "no node died: node2 was killed by SIGKILL" in ended.stderr
 
 
-def test_an_interruption_while_a_node_is_paused_leaves_nothing(lab: Lab) -> None:
-    """A paused process hears of no signal but SIGKILL until it goes on."""
+def test_an_interruption_while_a_node_is_paused_leaves_nothing_behind(lab: Lab) -> None:
+    """A paused process receives no signal except SIGKILL until it is resumed."""
     done = _perturbations('kind = "pause", nodes = [3], at_s = 0, for_s = 20')
     started = lab.start("run", "cometbft/perturbations", "--version", "v1.0.1", *_settings(done, "load.duration_s=30"))
     wait_until(lambda: _stopped(lab), "node3 to be paused")
@@ -85,7 +85,7 @@ def _stopped(lab: Lab) -> bool:
     return any(node.status() == psutil.STATUS_STOPPED for node in lab.node_processes())
 
 
-def test_an_upgraded_node_runs_the_other_version_on_its_old_home(lab: Lab) -> None:
+def test_an_upgraded_node_runs_the_other_version_in_its_existing_home(lab: Lab) -> None:
     done = _perturbations('kind = "upgrade", nodes = [3], at_s = 1, for_s = 1, version = "v1.0.1"')
     settings = _settings(done, "load.duration_s=9")
     run = lab.runs("cometbft/perturbations", "--version", "v0.38.17", *settings)[0]
@@ -97,7 +97,7 @@ def test_an_upgraded_node_runs_the_other_version_on_its_old_home(lab: Lab) -> No
 
 
 @needs_links
-def test_a_node_that_was_cut_off_comes_back_and_halves_make_no_block(lab: Lab) -> None:
+def test_a_disconnected_node_catches_up_and_two_halves_commit_no_block(lab: Lab) -> None:
     done = _perturbations(
         'kind = "disconnect", nodes = [3], at_s = 1, for_s = 5',
         'kind = "partition", nodes = [2, 3], at_s = 12, for_s = 3',
@@ -148,7 +148,7 @@ def test_nodes_without_data_join_and_catch_up_under_load(lab: Lab) -> None:
     assert run.samples("joiner_second").height > 0
 
 
-def test_a_node_that_could_not_join_under_load_fails_the_run(lab: Lab) -> None:
+def test_a_node_that_cannot_join_under_load_fails_the_run(lab: Lab) -> None:
     shape = ("network.topology=full_mesh", "network.seeds=0", "rotating.joiners=1", "rotating.min_height=1000")
     failed = lab.run("run", "cometbft/rotating", "--version", "v1.0.1", *_settings(*shape, "load.duration_s=4"), code=4)
     assert "joiner0 was not started before the load ended" in failed.stderr

@@ -32,8 +32,8 @@ def _broken_off(lab: Lab, started: Started, run: str, loads: int, number: signal
     return ended.stderr
 
 
-def test_broken_off_twice_and_gone_on_with_by_command(lab: Lab, tmp_path: Path) -> None:
-    """No finished run is lost or made twice, no node left running, and added runs are one more look."""
+def test_an_experiment_interrupted_twice_is_resumed_by_command(lab: Lab, tmp_path: Path) -> None:
+    """No finished run is lost or repeated, no node is left running, and added runs count as one more look."""
     settings = [part for setting in SETTINGS for part in ("--set", setting)]
     _broken_off(lab, lab.start(*BEGIN, *settings), "run 2 of 4", 2, signal.SIGKILL)
     first = [run.run_id for run in lab.store.sealed()]

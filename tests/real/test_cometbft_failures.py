@@ -92,8 +92,8 @@ def _sound(make_run: Maker, first: int, count: int) -> list[SealedRun]:
     return [make_run(code=0, number=number) for number in range(first, first + count)]
 
 
-def test_a_panic_on_a_block_is_told_with_its_words(make_run: Maker) -> None:
-    """Three of four go on: all figures look sound, and the node is dead all the same."""
+def test_a_panic_on_a_block_is_reported_with_its_message(make_run: Maker) -> None:
+    """Three of four nodes continue: all figures look sound although a node has crashed."""
     run = make_run(*ONE_OF_FOUR)
     assert run.manifest.status is Status.FAILED
     words = r"the application of node2 exited with code 2, last line `panic: cannot execute block \d+`"
@@ -102,8 +102,8 @@ def test_a_panic_on_a_block_is_told_with_its_words(make_run: Maker) -> None:
     assert (run.path / "raw" / "logs" / "node2.application.log.zst").is_file()
 
 
-def test_a_network_that_dies_as_a_whole_is_a_sealed_run(make_run: Maker) -> None:
-    """It was an error of the command once, that left nothing to compare."""
+def test_a_run_whose_nodes_all_crash_is_sealed(make_run: Maker) -> None:
+    """It used to be an error of the command that left nothing to compare."""
     run = make_run(*ALL_PANIC)
     assert run.manifest.status is Status.FAILED
     # Whoever has the votes for the block executes it; the others may lose their peers before they have them.
@@ -113,14 +113,14 @@ def test_a_network_that_dies_as_a_whole_is_a_sealed_run(make_run: Maker) -> None
     assert run.events("transactions").height == OFFERED
 
 
-def test_an_application_that_the_kernel_kills_is_named_with_the_signal(make_run: Maker) -> None:
+def test_an_application_killed_by_the_kernel_is_reported_with_the_signal(make_run: Maker) -> None:
     run = make_run("-only", "node1", "-kill-at", "2")
     assert run.manifest.status is Status.FAILED
     assert "the application of node1 was killed by SIGKILL" in _gate(run, "nodes_alive").measured
 
 
-def test_a_network_without_a_majority_stops_and_ends_the_load_and_the_run(make_run: Maker) -> None:
-    """Two of four nodes refuse to go on: the other two live for ever, and make no block."""
+def test_a_network_without_a_majority_ends_the_load_and_the_run(make_run: Maker) -> None:
+    """Two of four nodes refuse to continue. The other two keep running and commit no block."""
     longer = ("gates.no_block_max_s=3", "load.duration_s=300", "load.rate=20", "gates.blocks_min=1")
     run = make_run("-only", "node2,node3", "-hang-at", "2", changes=longer)
     # The load was ended: that most of it was never sent is not the generator's failure.
@@ -130,7 +130,7 @@ def test_a_network_without_a_majority_stops_and_ends_the_load_and_the_run(make_r
     assert _gate(run, "nodes_alive").status is GateStatus.PASS
 
 
-def test_refused_transactions_are_the_networks_failure(make_run: Maker) -> None:
+def test_rejected_transactions_are_a_failure_of_the_network(make_run: Maker) -> None:
     run = make_run(*REFUSING)
     assert run.manifest.status is Status.FAILED
     assert "committed" in _failed(run)
@@ -138,8 +138,8 @@ def test_refused_transactions_are_the_networks_failure(make_run: Maker) -> None:
     assert _gate(run, "lost").status is GateStatus.PASS
 
 
-def test_accepted_and_lost_transactions_are_counted_one_by_one(make_run: Maker) -> None:
-    """One of ten leaves the mempool without a block: 90 % are committed, and nothing waits."""
+def test_accepted_but_lost_transactions_are_counted_individually(make_run: Maker) -> None:
+    """One in ten transactions leaves the mempool without a block: 90 % are committed, and none is pending."""
     run = make_run("-lose", "10")
     account = run.manifest.counts["transactions"]
     assert account["lost"] > 0
@@ -148,7 +148,7 @@ def test_accepted_and_lost_transactions_are_counted_one_by_one(make_run: Maker) 
     assert (_gate(run, "books").status, _gate(run, "drained").status) == (GateStatus.PASS, GateStatus.PASS)
 
 
-def test_transactions_that_wait_for_ever_are_pending_and_not_lost(make_run: Maker) -> None:
+def test_transactions_that_wait_forever_are_pending_and_not_lost(make_run: Maker) -> None:
     run = make_run("-hold", "10", changes=(PATIENCE,))
     account = run.manifest.counts["transactions"]
     assert run.manifest.status is Status.FAILED
@@ -157,8 +157,8 @@ def test_transactions_that_wait_for_ever_are_pending_and_not_lost(make_run: Make
     assert "drained" in _failed(run)
 
 
-def test_of_what_waits_beyond_a_nodes_list_nothing_is_called_lost(make_run: Maker) -> None:
-    """Half of 300 wait, of which each node lists the hundred that came first to it."""
+def test_transactions_beyond_a_nodes_list_of_pending_ones_are_not_called_lost(make_run: Maker) -> None:
+    """Half of 300 transactions are pending. Each node lists the first hundred that reached it."""
     run = make_run("-hold", "2", changes=(PATIENCE,))
     account = run.manifest.counts["transactions"]
     assert account["lost"] == 0
@@ -170,7 +170,7 @@ def test_of_what_waits_beyond_a_nodes_list_nothing_is_called_lost(make_run: Make
     assert _gate(run, "books").status is GateStatus.PASS
 
 
-def test_a_refused_transaction_in_a_block_is_a_wrong_answer(make_run: Maker) -> None:
+def test_a_rejected_transaction_in_a_block_is_a_wrong_response(make_run: Maker) -> None:
     # Whoever refused them proposes them: the load's own node, which has nearly all turns.
     run = make_run("-commit-refused", "10", changes=("network.voting_powers=[97, 1, 1, 1]",))
     count = run.manifest.counts["transactions"]["rejected but committed"]
@@ -179,7 +179,7 @@ def test_a_refused_transaction_in_a_block_is_a_wrong_answer(make_run: Maker) -> 
     assert run.manifest.status is Status.FAILED
 
 
-def test_a_node_that_needs_three_tries_is_told_and_one_that_never_starts_fails(make_run: Maker) -> None:
+def test_three_start_attempts_of_a_node_are_reported_and_a_node_that_never_starts_fails(make_run: Maker) -> None:
     run = make_run("-only", "node1", "-fail-starts", "2", code=0)
     assert run.manifest.status is Status.VALID
     gate = _gate(run, "started")
@@ -195,7 +195,7 @@ def test_a_node_that_needs_three_tries_is_told_and_one_that_never_starts_fails(m
 
 
 def test_one_failed_run_of_three_fails_the_candidate(make_run: Maker, shared_lab: Lab) -> None:
-    """Whatever its other two took."""
+    """Whatever its other two runs measured."""
     document = _compared(shared_lab, _sound(make_run, 0, 3), [*_sound(make_run, 3, 2), make_run(*ONE_OF_FOUR)])
     assert document.verdict.value == "fail"
     assert document.sentence.startswith("v1.0.1 (candidate) failed 1 of 3 runs: the application of node2 exited")
@@ -210,12 +210,12 @@ def test_a_candidate_that_fails_every_run_fails(make_run: Maker, shared_lab: Lab
 
 
 def test_a_candidate_whose_nodes_never_start_fails(make_run: Maker, shared_lab: Lab) -> None:
-    """Such a run has not one sample."""
+    """Such a run has no samples at all."""
     document = _compared(shared_lab, _sound(make_run, 0, 3), [make_run("-only", "node1", "-fail-starts", "99")])
     assert document.verdict.value == "fail"
 
 
-def test_a_failing_baseline_is_told_and_fails_nobody(make_run: Maker, shared_lab: Lab) -> None:
+def test_a_failing_baseline_is_reported_and_fails_no_candidate(make_run: Maker, shared_lab: Lab) -> None:
     baseline, candidate = [*_sound(make_run, 3, 2), make_run(*ONE_OF_FOUR)], _sound(make_run, 0, 3)
     document = _compared(shared_lab, baseline, candidate)
     text = " ".join(_told(document))
@@ -225,7 +225,7 @@ def test_a_failing_baseline_is_told_and_fails_nobody(make_run: Maker, shared_lab
     assert _compared(shared_lab, whole, candidate).verdict.value == "inconclusive"
 
 
-def test_where_both_fail_nobody_passes(make_run: Maker, shared_lab: Lab) -> None:
+def test_no_candidate_passes_if_both_sides_fail(make_run: Maker, shared_lab: Lab) -> None:
     baseline, candidate = (
         [make_run("-lose", "10"), *_sound(make_run, 0, 2)],
         [make_run(*ONE_OF_FOUR), *_sound(make_run, 2, 2)],
@@ -237,8 +237,8 @@ def test_where_both_fail_nobody_passes(make_run: Maker, shared_lab: Lab) -> None
     assert "is not shown to fail more often than v1.0.1 (baseline) (Fisher's exact test" in text
 
 
-def test_a_node_that_computes_another_state_is_named_though_the_others_go_on(make_run: Maker) -> None:
-    """Its consensus stops, while its process lives and answers."""
+def test_a_node_with_a_diverging_state_is_named_although_the_others_continue(make_run: Maker) -> None:
+    """Its consensus stops, while its process keeps running and responds."""
     run = make_run("-only", "node3", "-lie-at", "1", changes=(PATIENCE,))
     assert run.manifest.status is Status.FAILED
     gate = _gate(run, "following")
@@ -258,10 +258,8 @@ def test_transactions_that_an_application_fails_in_a_block_are_not_committed(mak
     assert (_gate(run, "books").status, _gate(run, "lost").status) == (GateStatus.PASS, GateStatus.PASS)
 
 
-def test_an_application_that_keeps_memory_for_every_transaction_is_worse_by_that(
-    make_run: Maker, shared_lab: Lab
-) -> None:
-    """The nodes' own processes are as small as ever; 300 transactions leave 150 MB in each application."""
+def test_an_application_that_leaks_memory_per_transaction_is_worse(make_run: Maker, shared_lab: Lab) -> None:
+    """The nodes' own processes stay small, but 300 transactions leave 150 MB in each application."""
     growing = [make_run("-grow", "500000", code=0, number=number) for number in range(3)]
     document = _compared(shared_lab, _sound(make_run, 0, 3), growing)
     judged = cast(Comparison, document.result).judgements
@@ -270,8 +268,8 @@ def test_an_application_that_keeps_memory_for_every_transaction_is_worse_by_that
 
 
 @pytest.mark.quiet  # it is about speed
-def test_commits_that_take_four_times_as_long_fail_by_their_interval(make_run: Maker, shared_lab: Lab) -> None:
-    """Such a network made too few blocks for a gate once, and was invalid."""
+def test_commits_that_take_four_times_as_long_fail_by_the_block_interval(make_run: Maker, shared_lab: Lab) -> None:
+    """Such a network used to commit too few blocks for a gate, which made the run invalid."""
     usual, slow = (
         [make_run(*faults, code=0, number=number, changes=("load.duration_s=8",)) for number in range(2)]
         for faults in ((), ("-sleep", "1200ms"))

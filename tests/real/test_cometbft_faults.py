@@ -41,7 +41,7 @@ def test_a_killed_validator_is_noticed_and_fails_a_gate(lab: Lab) -> None:
     assert next(gate for gate in run.manifest.gates if gate.id == "books").status is GateStatus.PASS
 
 
-def test_the_loads_own_node_killed_still_leaves_balanced_books(lab: Lab) -> None:
+def test_transaction_counts_add_up_after_the_loaded_node_is_killed(lab: Lab) -> None:
     started = lab.start("run", *SHORT)
     started.wait_for_load()
     victim = next(node for node in lab.node_processes() if node.cmdline()[-1].endswith("node0"))
@@ -55,7 +55,7 @@ def test_the_loads_own_node_killed_still_leaves_balanced_books(lab: Lab) -> None
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_leaves_nothing(lab: Lab, number: signal.Signals) -> None:
+def test_an_interrupted_run_leaves_nothing_behind(lab: Lab, number: signal.Signals) -> None:
     started = lab.start("run", *LONG)
     started.wait_for_load()
     started.process.send_signal(number)
@@ -82,7 +82,7 @@ def test_a_killed_chainmark_leaves_no_node_and_an_unfinished_run(lab: Lab) -> No
     assert lab.store.unfinished() == []
 
 
-def test_a_taken_port_is_named(lab: Lab) -> None:
+def test_a_port_in_use_is_named(lab: Lab) -> None:
     second = first_address().removesuffix("1") + "2"
     with socket.socket() as taken:
         # Connections of an earlier test's node may linger there.
@@ -95,8 +95,8 @@ def test_a_taken_port_is_named(lab: Lab) -> None:
     assert lab.store.unfinished() == []
 
 
-def test_a_network_that_does_not_start_is_a_failed_run_with_a_nodes_last_words(lab: Lab) -> None:
-    """A release whose nodes do not start fails its tests; it was an error of the command once."""
+def test_a_network_that_does_not_start_is_a_failed_run_with_the_last_log_lines_of_a_node(lab: Lab) -> None:
+    """A release whose nodes do not start fails its tests. It used to be an error of the command."""
     impossible = ("--set", "node.app=noop-at-no-address", "--set", "network.start_timeout_s=10")
     failed = lab.run("run", *SHORT, *impossible, "--set", "gates.waited_share_max=1", code=1)
     assert "while the network started" in failed.stderr or "was not healthy" in failed.stderr
@@ -105,13 +105,13 @@ def test_a_network_that_does_not_start_is_a_failed_run_with_a_nodes_last_words(l
     assert any("node" in line and " | " in line for line in run.manifest.warnings)
 
 
-def test_a_network_that_is_late_says_how_late(lab: Lab) -> None:
+def test_the_delay_of_a_late_network_is_reported(lab: Lab) -> None:
     late = ("--set", "network.start_timeout_s=0.2", "--set", "gates.waited_share_max=1")
     failed = lab.run("run", *SHORT, *late, code=1)
     assert "was not healthy within 200 ms after its start" in failed.stderr
 
 
-def test_a_configuration_key_that_does_not_exist_is_named(lab: Lab) -> None:
+def test_an_unknown_configuration_key_is_named(lab: Lab) -> None:
     failed = lab.run("run", *SHORT, "--set", "node.config.consensus.timeout_comit=1s", code=2)
     assert "`consensus.timeout_comit` is not a key of the config.toml of CometBFT v1.0.1" in failed.stderr
     assert "did you mean `node.config.consensus.timeout_commit`?" in failed.stderr
@@ -130,7 +130,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def test_a_disk_that_is_too_full_is_said_before_anything_starts(small_disk: Path) -> None:
+def test_a_full_disk_is_reported_before_anything_starts(small_disk: Path) -> None:
     lab = Lab(small_disk / "store")
     (small_disk / "ballast").write_bytes(b"\0" * (500 << 20))
     failed = lab.run("run", *SHORT, code=5)
@@ -138,7 +138,7 @@ def test_a_disk_that_is_too_full_is_said_before_anything_starts(small_disk: Path
     assert "hint: " in failed.stderr
 
 
-def test_a_disk_that_fills_up_ends_the_run_in_order(small_disk: Path) -> None:
+def test_a_disk_that_fills_up_ends_the_run_cleanly(small_disk: Path) -> None:
     lab = Lab(small_disk / "store")
     started = lab.start("run", *LONG)
     started.wait_for_load()

@@ -37,7 +37,7 @@ def profiled(shared_lab: Lab) -> list[SealedRun]:
     ]
 
 
-def test_go_opens_what_was_kept(profiled: list[SealedRun]) -> None:
+def test_go_opens_the_stored_profiles(profiled: list[SealedRun]) -> None:
     for run in profiled:
         folder = run.path / "raw" / "profiles"
         names = {path.name for path in folder.iterdir()}
@@ -55,8 +55,8 @@ def _top(path: Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
 
 
-def test_the_table_says_what_go_says(profiled: list[SealedRun]) -> None:
-    """All of the processor's time, in seconds, and where it was: below the node's own consensus."""
+def test_the_table_agrees_with_go(profiled: list[SealedRun]) -> None:
+    """All CPU time in seconds and where it was spent: below the node's own consensus."""
     run = profiled[1]
     table = run.events("profiles").filter(kind="cpu", host="node0")
     total = next(
@@ -71,7 +71,7 @@ def test_the_table_says_what_go_says(profiled: list[SealedRun]) -> None:
     assert any("consensus.(*State).receiveRoutine" in name for name in goroutines["owner"].to_list())
 
 
-def test_the_two_are_compared_without_being_judged(shared_lab: Lab, profiled: list[SealedRun]) -> None:
+def test_profiled_runs_are_compared_without_being_judged(shared_lab: Lab, profiled: list[SealedRun]) -> None:
     baseline, candidate = ([run.run_id] for run in profiled)
     document = cm.compare(baseline, candidate, why=True, store=shared_lab.store_path)
     result = document.result
@@ -87,8 +87,8 @@ def test_the_two_are_compared_without_being_judged(shared_lab: Lab, profiled: li
     assert steps[0].baseline.value is not None
 
 
-def test_an_application_beside_its_node_is_sampled_where_perf_is_there(shared_lab: Lab) -> None:
-    """It has no pprof pages; without perf the run is sound, and says what is missing."""
+def test_an_external_application_is_sampled_if_perf_is_available(shared_lab: Lab) -> None:
+    """It has no pprof pages. Without perf the run is sound and states what is missing."""
     command = [str(build("faulty-app")), "-address", "{address}", "-node", "{node}", "-home", "{home}", "-busy=300ms"]
     settings = (f"--set=application.command={json.dumps(command)}",)
     (run,) = shared_lab.runs(*RUN, *settings, "--version", "v1.0.1", "--profile", "cpu")
@@ -105,7 +105,7 @@ def test_an_application_beside_its_node_is_sampled_where_perf_is_there(shared_la
 
 
 @pytest.mark.parametrize("kinds", ["cpu,perf", "processor", ""])
-def test_a_kind_that_is_not_known_makes_no_run(lab: Lab, kinds: str) -> None:
+def test_an_unknown_kind_of_profile_starts_no_run(lab: Lab, kinds: str) -> None:
     ended = lab.run("run", "cometbft/demo", "--version", "v1.0.1", "--profile", kinds, code=2)
     assert "is not a kind of profile" in ended.stderr
     assert "`cpu`, `heap`, `goroutine`, `mutex` and `block`" in ended.stderr

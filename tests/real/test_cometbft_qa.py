@@ -71,8 +71,8 @@ cores = 1
 
 
 @pytest.mark.skipif(host_facts().cores < 2, reason="two networks at a time need two processors")
-def test_two_networks_at_a_time_broken_off_and_resumed(lab: Lab, tmp_path: Path) -> None:
-    """Neither finds the other one's addresses taken, and an interruption ends both and keeps nothing of them."""
+def test_two_concurrent_networks_are_interrupted_and_resumed(lab: Lab, tmp_path: Path) -> None:
+    """Neither uses the other's addresses, and an interruption ends both and stores nothing of them."""
     plan = tmp_path / "plan.toml"
     plan.write_text(TWO_AT_A_TIME, encoding="utf-8")
     versions = ("--baseline", "v0.38.17", "--candidate", "v1.0.1")
@@ -96,8 +96,8 @@ def test_two_networks_at_a_time_broken_off_and_resumed(lab: Lab, tmp_path: Path)
     assert any(line.startswith("In Halting") for line in report.method)
 
 
-def test_broken_off_twice_in_the_second_run_and_resumed(lab: Lab, tmp_path: Path) -> None:
-    """Hours of runs must not be lost, whoever ends the command; nor may anything of it be left running."""
+def test_a_qualification_interrupted_twice_in_its_second_run_is_resumed(lab: Lab, tmp_path: Path) -> None:
+    """Hours of runs must not be lost, whatever ends the command, and no process may be left running."""
     started = _begun(lab, tmp_path)
     wait_until(lambda: "run 2 of 2" in started.errors(), "the second run")
     wait_until(lambda: started.errors().count("offering") >= 2, "its load")

@@ -22,8 +22,8 @@ def _gate(run: SealedRun, gate_id: str) -> GateStatus:
 
 
 @pytest.mark.parametrize("version", ["v0.38.17", "v1.0.1"])
-def test_beyond_saturation_the_books_balance(lab: Lab, version: str) -> None:
-    """At 3,200 tx/s the mempool is full and most transactions are refused: each must be found in one class."""
+def test_transaction_counts_add_up_beyond_saturation(lab: Lab, version: str) -> None:
+    """At 3,200 tx/s the mempool is full and most transactions are rejected. Each must be in exactly one class."""
     run = lab.runs("cometbft/saturated", "--version", version, *changed(*SATURATED), code=None)[0]
     account, answers = run.manifest.counts["transactions"], run.manifest.counts["answers"]
     assert account["offered"] == 19_200 == sum(answers.values())
@@ -46,7 +46,7 @@ def test_beyond_saturation_the_books_balance(lab: Lab, version: str) -> None:
     ],
     ids=["full nodes, random peers", "poisson, two targets, async"],
 )
-def test_other_shapes_of_network_and_load(lab: Lab, settings: tuple[str, ...]) -> None:
+def test_other_network_and_load_shapes_make_valid_runs(lab: Lab, settings: tuple[str, ...]) -> None:
     changes = changed(*ANYHOW, QUICK, "load.warm_up_s=1", "load.duration_s=5", *settings)
     run = lab.runs("cometbft/demo", "--version", "v1.0.1", *changes)[0]
     assert run.manifest.status is Status.VALID

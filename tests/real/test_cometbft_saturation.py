@@ -21,8 +21,8 @@ SMALL = (
 )  # fmt: skip
 
 
-def test_an_interrupted_sweep_goes_on_where_it_stopped(lab: Lab, tmp_path: Path) -> None:
-    """Two loads that four idle validators keep up with; broken off during the second one and resumed."""
+def test_an_interrupted_sweep_resumes_where_it_stopped(lab: Lab, tmp_path: Path) -> None:
+    """Two loads that four idle validators sustain. The sweep is interrupted during the second one and resumed."""
     started = lab.start("saturation", *SMALL)
     wait_until(lambda: "run 2 of 2" in started.errors(), "the second load")
     started.process.send_signal(signal.SIGINT)
@@ -63,8 +63,8 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(lab: Lab, tmp_path: Path)
     assert "was made with other" in other.stderr
 
 
-def test_a_search_by_halves_leaves_out_what_is_known(lab: Lab, tmp_path: Path) -> None:
-    """The middle load is kept up, so the lower one need not be run."""
+def test_a_binary_search_skips_loads_whose_result_is_known(lab: Lab, tmp_path: Path) -> None:
+    """The middle load is sustained, so the lower one need not be run."""
     document = tmp_path / "saturation.json"
     # Seconds of load say little of what is committed in the window, so nearly nothing is asked of that.
     settings = ("saturation.tolerance=0.9", "saturation.connections=[1]", "saturation.rates=[50, 100, 150]")

@@ -36,7 +36,7 @@ def test_nodes_that_know_a_seed_find_each_other(lab: Lab) -> None:
     assert run.samples("host").drop_nulls("start_up_s").height == 4
 
 
-def test_two_versions_in_one_network_are_run_and_what_breaks_between_them_is_told(lab: Lab) -> None:
+def test_two_versions_run_in_one_network_and_their_incompatibilities_are_reported(lab: Lab) -> None:
     mixed = changed("network.other_version=v0.38.17", "network.other_share=0.5")
     run = lab.runs("cometbft/demo", "--version", "v1.0.1", *SHORT, *mixed, code=None)[0]
     assert run.manifest.conditions["versions"] == "2 × v1.0.1, 2 × v0.38.17"
@@ -68,7 +68,7 @@ def test_a_third_of_the_stake_is_missing_from_every_block(lab: Lab) -> None:
     assert run.samples("block")["block_extra_rounds"].to_numpy().max() >= 1
 
 
-def test_a_network_that_is_too_big_is_refused_before_anything_starts(lab: Lab) -> None:
+def test_a_network_that_is_too_large_is_rejected_before_anything_starts(lab: Lab) -> None:
     if len(os.sched_getaffinity(0)) > 30:
         pytest.skip("this machine is big enough")
     failed = lab.run("run", "cometbft/two-hundred-nodes", "--version", "v1.0.1", code=5)
@@ -79,7 +79,7 @@ def test_a_network_that_is_too_big_is_refused_before_anything_starts(lab: Lab) -
 
 @pytest.mark.quiet
 @needs_links
-def test_zones_delay_what_nodes_say_to_each_other(lab: Lab) -> None:
+def test_zones_delay_the_messages_between_nodes(lab: Lab) -> None:
     run = lab.runs("cometbft/four-zones", "--version", "v1.0.1", *SHORT)[0]
     gate = _gate(run, "round_trips")
     assert gate.status is GateStatus.PASS, gate.measured
@@ -103,12 +103,12 @@ def test_zones_delay_what_nodes_say_to_each_other(lab: Lab) -> None:
     )
 
 
-def test_an_unknown_table_of_zones_is_named(lab: Lab) -> None:
+def test_an_unknown_zone_table_is_named(lab: Lab) -> None:
     failed = lab.run("run", "cometbft/four-zones", "--version", "v1.0.1", "--set", "network.zones=mars", code=2)
     assert "there is no zone table `mars`" in failed.stderr
 
 
-def test_votes_are_extended_by_as_much_as_was_asked_for(lab: Lab) -> None:
+def test_vote_extensions_have_the_configured_size(lab: Lab) -> None:
     sizes = {}
     for size_bytes in (0, 4096):
         extended = changed(f"application.vote_extension_size_bytes={size_bytes}", "load.rate=20")
@@ -122,7 +122,7 @@ def test_votes_are_extended_by_as_much_as_was_asked_for(lab: Lab) -> None:
     assert sizes[4096] - sizes[0] > 3 * 2 * 4000
 
 
-def test_a_version_without_sized_vote_extensions_says_so(lab: Lab) -> None:
+def test_a_version_without_vote_extensions_of_a_chosen_size_is_rejected(lab: Lab) -> None:
     failed = lab.run("run", "cometbft/vote-extensions", "--version", "v0.38.17", *SHORT, code=2)
     assert "vote extensions of a chosen size are not available in CometBFT v0.38.17" in failed.stderr
     assert "hint: " in failed.stderr

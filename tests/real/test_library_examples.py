@@ -20,13 +20,13 @@ def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", examples.NEED_NODES)
-def test_the_examples_that_run_nodes_are_true(name: str, tmp_path: Path) -> None:
+def test_the_examples_that_run_nodes_work(name: str, tmp_path: Path) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text(PLAN, encoding="utf-8")
     anyhow = dict(setting.split("=") for setting in (*ANYHOW, "load.warm_up_s=1", "load.duration_s=4"))
     examples.execute(name, anyhow=anyhow, plan=plan, small=ANYHOW)
 
 
-def test_the_examples_that_keep_requests_are_true(rosetta_example: MeshServer, tmp_path: Path) -> None:
+def test_the_examples_that_require_a_server_work(rosetta_example: MeshServer, tmp_path: Path) -> None:
     for name in examples.NEED_A_SERVER:
         examples.execute(name, url=rosetta_example.url, folder=tmp_path)

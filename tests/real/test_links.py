@@ -75,7 +75,7 @@ def _device(name: str) -> Path:
 
 @pytest.mark.quiet
 @needs_switch
-def test_nodes_see_the_delays_of_their_zones_and_the_books_are_kept(tmp_path: Path) -> None:
+def test_nodes_observe_the_delays_of_their_zones_and_all_packets_are_counted(tmp_path: Path) -> None:
     with emulated_links(FAR, tmp_path) as links:
         measured = links.measure(samples=20)
         assert links.backend == "switch"
@@ -114,7 +114,7 @@ def test_a_delay_that_is_not_the_intended_one_fails_the_gate(tmp_path: Path) -> 
 
 
 @needs_switch
-def test_a_node_keeps_its_process_id_is_reached_by_the_host_and_is_cut_for_the_others_alone(tmp_path: Path) -> None:
+def test_a_node_keeps_its_process_id_and_a_cut_isolates_it_from_other_nodes_but_not_the_host(tmp_path: Path) -> None:
     plan = EmulationPlan(("a", "b"), backend="switch")
     with emulated_links(plan, tmp_path) as links, ProcessGroup() as group:
         address = links.addresses["a"]
@@ -156,7 +156,7 @@ def test_a_node_keeps_its_process_id_is_reached_by_the_host_and_is_cut_for_the_o
 
 
 @needs_switch
-def test_a_partition_parts_groups_and_must_name_every_node_once(tmp_path: Path) -> None:
+def test_a_partition_separates_groups_and_must_name_every_node_once(tmp_path: Path) -> None:
     plan = EmulationPlan(("a", "b", "c"), backend="switch")
     with emulated_links(plan, tmp_path) as links:
         for groups in (["a"], ["b"]), (["a", "b"], ["b", "c"]), (["a", "b"], ["c", "x"]):
@@ -172,7 +172,7 @@ def test_a_partition_parts_groups_and_must_name_every_node_once(tmp_path: Path) 
 
 
 @needs_switch
-def test_two_experiments_run_at_once_and_do_not_meet(tmp_path: Path) -> None:
+def test_two_concurrent_experiments_do_not_interfere(tmp_path: Path) -> None:
     plan = EmulationPlan(("a", "b"), backend="switch")
     with emulated_links(plan, tmp_path / "1") as first, emulated_links(plan, tmp_path / "2") as second:
         assert set(first.addresses.values()).isdisjoint(second.addresses.values())
@@ -180,8 +180,8 @@ def test_two_experiments_run_at_once_and_do_not_meet(tmp_path: Path) -> None:
 
 
 @needs_switch
-def test_the_kernels_own_bridge_joins_nodes_and_host_and_leaves_nothing(tmp_path: Path) -> None:
-    """The part of the netem backend that needs no netem."""
+def test_the_kernel_bridge_connects_nodes_and_host_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    """The part of the netem backend that does not require netem."""
     with claimed_network() as network:
         device = host_device(network)
         addresses = [str(network[1]), str(network[2])]
@@ -200,8 +200,8 @@ def test_the_kernels_own_bridge_joins_nodes_and_host_and_leaves_nothing(tmp_path
 
 
 @needs_switch
-def test_the_kernel_takes_packets_to_each_address_to_its_own_class() -> None:
-    """The netem backend's tree in a real kernel, but for netem itself where there is none: filters and classes."""
+def test_the_kernel_assigns_packets_to_the_class_of_their_address() -> None:
+    """The netem backend's tree in a real kernel, without netem itself where it is unavailable: filters and classes."""
     with claimed_network() as network:
         addresses = [str(network[number]) for number in (1, 2, 3)]
         bridge = Bridge(addresses, str(network[254]), host_device(network))
@@ -222,7 +222,7 @@ def test_the_kernel_takes_packets_to_each_address_to_its_own_class() -> None:
 
 
 @needs_switch
-def test_sockets_to_one_node_are_closed_and_no_others(tmp_path: Path) -> None:
+def test_only_the_sockets_to_one_node_are_closed(tmp_path: Path) -> None:
     with claimed_network() as network, ProcessGroup() as group:
         addresses = [str(network[number]) for number in (1, 2)]
         bridge = Bridge(addresses, str(network[254]), host_device(network))
@@ -239,7 +239,7 @@ def test_sockets_to_one_node_are_closed_and_no_others(tmp_path: Path) -> None:
 
 
 @needs_switch
-def test_a_bridge_whose_owner_is_gone_goes_too() -> None:
+def test_a_bridge_is_removed_when_its_owner_exits() -> None:
     with claimed_network() as network:
         device = host_device(network)
         bridge = Bridge([str(network[1])], str(network[254]), device)
@@ -268,8 +268,8 @@ with emulated_links(EmulationPlan(("a", "b"), backend="switch"), Path(sys.argv[1
 
 @needs_switch
 @pytest.mark.parametrize("how", ["success", "failure", "SIGINT", "SIGTERM", "SIGKILL"])
-def test_nothing_is_left_however_the_owner_ends(tmp_path: Path, how: str) -> None:
-    """No process, no device and with them no namespace: it lives by a descriptor and by processes alone."""
+def test_nothing_is_left_behind_however_the_owner_ends(tmp_path: Path, how: str) -> None:
+    """No process, no device and no namespace: only descriptors and processes keep a namespace in existence."""
     owner = subprocess.Popen(
         [sys.executable, "-c", OWNER, str(tmp_path), how],
         stdout=subprocess.PIPE,
@@ -298,7 +298,7 @@ def test_nothing_is_left_however_the_owner_ends(tmp_path: Path, how: str) -> Non
 
 
 @needs_switch
-def test_what_a_killed_owner_left_is_removed_at_the_next_start_and_nothing_of_the_living(tmp_path: Path) -> None:
+def test_the_next_start_removes_leftovers_of_killed_owners_only(tmp_path: Path) -> None:
     space = Namespace()
     living = subprocess.Popen(space.command(["sleep", "1000"]))
     orphan = subprocess.Popen(["sleep", "1000"], env={**os.environ, OWNER_VARIABLE: "4194303-1"})
@@ -322,7 +322,7 @@ def test_what_a_killed_owner_left_is_removed_at_the_next_start_and_nothing_of_th
         subprocess.run(["ip", "link", "delete", device], check=False, capture_output=True)
 
 
-def test_an_ordinary_user_is_told_what_is_lacking() -> None:
+def test_an_unprivileged_user_gets_the_missing_requirements() -> None:
     code = (
         "from pathlib import Path\n"
         "from chainmark.core.errors import EnvironmentFailure\n"
@@ -342,7 +342,7 @@ def test_an_ordinary_user_is_told_what_is_lacking() -> None:
 
 
 @needs_switch
-def test_a_backend_that_does_not_work_here_is_refused_with_one_that_does(
+def test_a_backend_that_does_not_work_here_is_rejected_and_a_working_one_suggested(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(emulation, "available", lambda: emulation.Availability(("switch",)))

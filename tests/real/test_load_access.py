@@ -98,8 +98,8 @@ def _forms(secret: str) -> set[str]:
     return {secret, quote(secret, safe=""), json.dumps(secret)[1:-1], encoded}
 
 
-def test_no_secret_is_written_whatever_the_server_repeats(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run is copied to colleagues and attached to issues: who has it must not be able to use the API."""
+def test_no_secret_is_written_even_if_the_server_echoes_it(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run is copied to colleagues and attached to issues. Its readers must not be able to use the API."""
     monkeypatch.setenv("API_TOKEN", TOKEN)
     (profile.parent / "key.txt").write_text(KEY + "\n", encoding="utf-8")
     wanted = {"authorization": f"Bearer {TOKEN}", "x-thing": KEY, "x-session": SESSION, "x-network": "preprod"}
@@ -122,8 +122,8 @@ def test_no_secret_is_written_whatever_the_server_repeats(profile: Path, monkeyp
     assert "X-Network: preprod" in report
 
 
-def test_a_plan_of_load_tests_keeps_no_secret_either(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its experiment is kept beside its runs, and says how each cell ended."""
+def test_a_load_plan_stores_no_secret(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its experiment is stored next to its runs and records how each cell ended."""
     monkeypatch.setenv("API_TOKEN", TOKEN)
     monkeypatch.setattr(chainmark.api.planned_loads, "Tester", partial(loading.Tester, watching=None))
     plan = profile.parent / "plan.toml"
@@ -158,8 +158,8 @@ def test_a_password_in_a_url_is_sent_and_never_printed(profile: Path) -> None:
             assert form not in text, (name, form)
 
 
-def test_what_is_cut_escaped_or_another_s_is_hidden_too(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Messages are cut before anybody can look for secrets in them, and servers have many ways to write a text."""
+def test_truncated_escaped_and_foreign_secrets_are_hidden(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages are cut before secrets can be searched for in them, and servers escape text in many ways."""
     token, other = f'Zq8<&>+"/{"0123456789abcdef" * 4}', "somebody-elses"
     monkeypatch.setenv("API_TOKEN", token)
     in_json = json.dumps(token)[1:-1]
@@ -195,8 +195,8 @@ def test_what_is_cut_escaped_or_another_s_is_hidden_too(profile: Path, monkeypat
             assert part not in text, (name, part)
 
 
-def test_a_header_that_is_refused_is_made_anew_for_the_next_step(profile: Path, tmp_path: Path) -> None:
-    """A token may be withdrawn before its time; the step in which that happens is lost, and no other."""
+def test_a_rejected_header_is_computed_again_for_the_next_step(profile: Path, tmp_path: Path) -> None:
+    """A token may be withdrawn early. Only the step in which that happens is lost."""
     tokens = tmp_path / "tokens"
     script = tmp_path / "token.sh"
     script.write_text(f'echo made >> {tokens}; echo "Bearer token-$(wc -l < {tokens})"\n', encoding="utf-8")
@@ -216,7 +216,7 @@ def test_a_header_that_is_refused_is_made_anew_for_the_next_step(profile: Path, 
     assert steps
 
 
-def test_who_is_not_let_in_is_told_so_before_any_load(profile: Path) -> None:
+def test_denied_access_is_reported_before_any_load(profile: Path) -> None:
     """And not after an hour of errors."""
     with serving(_told({"authorization": "Bearer right-one"})) as server:
         with pytest.raises(UsageError, match="status 401") as refused:
@@ -225,7 +225,7 @@ def test_who_is_not_let_in_is_told_so_before_any_load(profile: Path) -> None:
     assert "wrong-one" not in refused.value.message
 
 
-def test_a_socket_in_the_file_system(profile: Path) -> None:
+def test_a_unix_socket_is_loaded(profile: Path) -> None:
     """Deployments behind a proxy on the same machine listen on nothing else."""
     path = profile.parent / "api.sock"
     with serving(lambda _: Reply(after_s=0.002), socket_path=path) as server:
@@ -237,8 +237,8 @@ def test_a_socket_in_the_file_system(profile: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates")
-def test_a_clients_certificate(profile: Path, tmp_path: Path) -> None:
-    """The server asks for one, and ends the handshake of whoever has none."""
+def test_a_client_certificate_is_presented(profile: Path, tmp_path: Path) -> None:
+    """The server requires one, and aborts the handshake of clients without it."""
     (tmp_path / "client").mkdir()
     _, identity = self_signed(tmp_path / "client", "tester")
     context, authority = self_signed(tmp_path, "127.0.0.1")
@@ -251,8 +251,8 @@ def test_a_clients_certificate(profile: Path, tmp_path: Path) -> None:
             _load(profile, server.url, "--ca-file", str(authority), "--insecure")
 
 
-def test_bodies_are_compressed_both_ways_where_that_is_asked_for(profile: Path) -> None:
-    """What such an API costs its server is measured only so."""
+def test_request_and_response_bodies_are_compressed_on_demand(profile: Path) -> None:
+    """The cost of such an API for its server is measured only with compression."""
     wrong: list[Asked] = []
 
     def behave(request: Asked) -> Reply:
@@ -268,8 +268,8 @@ def test_bodies_are_compressed_both_ways_where_that_is_asked_for(profile: Path) 
     assert result.exit_code == ExitCode.DONE, result.output
 
 
-def test_a_redirect_is_told_and_not_followed(profile: Path) -> None:
-    """Or another server would be loaded than the one that was named."""
+def test_a_redirect_is_reported_and_not_followed(profile: Path) -> None:
+    """Otherwise a server other than the named one would be loaded."""
     with serving(lambda _: Reply(b"", 301, content_type="text/plain\r\nLocation: /login?session=of-nobody")) as server:
         with pytest.raises(UsageError, match="a redirect to /login"):
             _load(profile, server.url)
@@ -309,10 +309,10 @@ def _mesh(token: str) -> Behaviour:
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates")
-def test_a_mesh_server_is_sampled_and_loaded_by_whom_it_knows(
+def test_a_mesh_server_is_sampled_and_loaded_with_credentials(
     profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The requests before the load are made by another client than the load, and need the same."""
+    """The requests before the load are made by a different client than the load and need the same credentials."""
     monkeypatch.setenv("API_TOKEN", TOKEN)
     profile.write_text(MESH_PROFILE, encoding="utf-8")
     (tmp_path / "client").mkdir()

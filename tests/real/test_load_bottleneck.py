@@ -97,8 +97,8 @@ def _bent(entry: EndpointEntry) -> BentEntry:
     return bent
 
 
-def test_a_server_that_uses_its_processor(profile: Path) -> None:
-    """It has one core, and is found by its address; what others take of that core is no part of what it had."""
+def test_the_cpu_of_a_busy_server_is_the_bottleneck(profile: Path) -> None:
+    """It has one core, and is found by its address. CPU time of other processes on that core is not counted."""
     with bounded("cpu") as (url, _):
         for _ in range(ATTEMPTS):
             entry, run = _tested(profile, url)
@@ -125,7 +125,7 @@ def _is_aligned(frame: pl.DataFrame, run: SealedRun) -> None:
 
 
 @pytest.mark.usefixtures("unwatched")
-def test_a_server_whose_pool_is_small(profile: Path) -> None:
+def test_a_small_pool_is_the_bottleneck(profile: Path) -> None:
     with bounded("pool") as (url, pid):
         sources = ServerSources(pids=[pid], scrapes=[f"app={url}/metrics"])
         entry, run = _tested(profile, url, sources, HELD)
@@ -137,7 +137,7 @@ def test_a_server_whose_pool_is_small(profile: Path) -> None:
 
 
 @pytest.mark.usefixtures("unwatched")
-def test_a_server_that_waits_for_its_disk(profile: Path, tmp_path: Path) -> None:
+def test_a_slow_disk_is_the_bottleneck(profile: Path, tmp_path: Path) -> None:
     with bounded("disk", str(tmp_path)) as (url, _):
         entry, _ = _tested(profile, url)
     if _bent(entry).finding in {"generator", "nothing"}:
@@ -146,7 +146,9 @@ def test_a_server_that_waits_for_its_disk(profile: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("unwatched")
-def test_a_pool_before_a_real_postgresql_and_no_word_of_its_password(profile: Path, tmp_path: Path) -> None:
+def test_a_pool_of_real_postgresql_connections_is_found_and_its_password_never_shown(
+    profile: Path, tmp_path: Path
+) -> None:
     outputs = [tmp_path / f"load.{ending}" for ending in ("html", "md", "json", "xml")]
     options = [part for option, path in zip(("--html", "--md", "--json-file", "--junit"), outputs, strict=True)
                for part in (option, str(path))]  # fmt: skip
@@ -172,8 +174,8 @@ def test_a_pool_before_a_real_postgresql_and_no_word_of_its_password(profile: Pa
 
 
 @pytest.mark.usefixtures("unwatched")
-def test_nothing_is_exhausted_and_a_page_that_stops_answering_is_counted(profile: Path) -> None:
-    """The metrics are those of another server, which is idle, and goes away after the first steps."""
+def test_no_resource_is_exhausted_and_an_unresponsive_metrics_page_is_counted(profile: Path) -> None:
+    """The metrics are those of another server, which is idle and exits after the first steps."""
     with bounded("idle") as (url, _), bounded("pool") as (other, pid):
         ended = threading.Timer(3.0, psutil.Process(pid).kill)
         ended.start()
@@ -190,7 +192,7 @@ def test_nothing_is_exhausted_and_a_page_that_stops_answering_is_counted(profile
     assert "no monitored resource was exhausted; the fullest was" in bent.sentence
 
 
-def test_what_cannot_be_watched_is_said_before_anything_is_asked(profile: Path, tmp_path: Path) -> None:
+def test_an_unobservable_source_is_reported_before_any_request(profile: Path, tmp_path: Path) -> None:
     with bounded("idle") as (url, _):
         nowhere = f"http://127.0.0.1:{free_port()}/metrics"
         with pytest.raises(EnvironmentFailure, match="does not respond"):

@@ -32,8 +32,8 @@ def _found(store: Store, queue: Queue, true: float, **profile: Any) -> CapacityE
     return capacity
 
 
-def test_so_many_clients_as_a_closed_queue_answers_in_time(tmp_path: Path) -> None:
-    """With more clients than workers, each of n waits for n/k services: p99 crosses T at k·T/S clients."""
+def test_the_client_capacity_is_that_of_a_closed_queue(tmp_path: Path) -> None:
+    """With more clients than workers, each of n clients waits n/k service times: p99 exceeds T at k·T/S clients."""
     queue, limit_s = Queue(workers=4, service_s=0.01), 0.5
     search = {"clients_first": 170, "relative_gap": 0.12, "times": 3}
     # The warm-up is as long as the first round takes, in which all clients begin at once.
@@ -44,16 +44,16 @@ def test_so_many_clients_as_a_closed_queue_answers_in_time(tmp_path: Path) -> No
     assert (capacity.stopped_by, capacity.finding) == ("p99", "found")
 
 
-def test_as_high_a_rate_as_the_workers_sustain(tmp_path: Path) -> None:
-    """No rate above k/S is sustained; the backlog of a second hides it from p99, and what is achieved shows it."""
+def test_the_rate_capacity_is_what_the_workers_sustain(tmp_path: Path) -> None:
+    """No rate above k/S is sustained. The backlog after a second hides it from p99, but the achieved rate shows it."""
     queue = Queue(workers=8, service_s=0.008)
     search = {"kinds": ["rate"], "rate_first": 800, "relative_gap": 0.12, "times": 2}
     capacity = _found(Store(tmp_path), queue, queue.per_s, sla={"p99_s": 0.5}, search=search)
     assert capacity.capacity == pytest.approx(queue.per_s, rel=WITHIN)
 
 
-def test_a_server_that_refuses_whom_it_has_no_room_for(tmp_path: Path) -> None:
-    """Refusals are quick and p99 stays low: it is the errors that end the search, and the report says which."""
+def test_a_server_that_rejects_excess_clients_is_limited_by_errors(tmp_path: Path) -> None:
+    """Rejections are fast and p99 stays low. The errors end the search, and the report states which."""
     search = {"clients_first": 4, "clients_last": 64}
     for _ in range(ATTEMPTS):  # a machine that stalls leaves too few answers
         with serving(Crowded(room=6, service_s=0.015)) as server:
@@ -69,7 +69,7 @@ def test_a_server_that_refuses_whom_it_has_no_room_for(tmp_path: Path) -> None:
     assert error.told == {"code": "7", "message": "no room", "retriable": "true"}
 
 
-def test_a_server_slower_than_its_agreement_from_the_first_step_on(tmp_path: Path) -> None:
+def test_a_server_slower_than_its_sla_at_the_first_step(tmp_path: Path) -> None:
     with serving(always(Reply(after_s=0.05))) as server:
         test = known_test(Store(tmp_path), server, sla={"p99_s": 0.02}, search={"clients_first": 8})
     endpoint = test.report.targets[0].endpoints[0]
@@ -80,7 +80,7 @@ def test_a_server_slower_than_its_agreement_from_the_first_step_on(tmp_path: Pat
     assert endpoint.met is False
 
 
-def test_a_server_that_takes_everything_up_to_the_ladders_end(tmp_path: Path) -> None:
+def test_a_server_that_sustains_the_last_level_of_the_ladder(tmp_path: Path) -> None:
     with serving(always(Reply(after_s=0.005))) as server:
         test = known_test(Store(tmp_path), server, search={"clients_first": 2, "clients_last": 4})
     endpoint = test.report.targets[0].endpoints[0]
@@ -96,8 +96,8 @@ def _steps_of_one_and_four(store: Store, behaviour: Exhausted, **steps: float) -
         return known_test(store, server, search={"kinds": []}, fixed=levels, steps={"longest_s": 1, **steps})
 
 
-def test_no_step_measures_what_the_one_before_it_has_left_behind(tmp_path: Path) -> None:
-    """One client, four, four, one: the last step would find a slow server, which is quick as soon as it is left."""
+def test_no_step_measures_the_backlog_of_the_previous_step(tmp_path: Path) -> None:
+    """One client, four, four, one: the last step would find a slow server that recovers as soon as the load stops."""
     test = _steps_of_one_and_four(Store(tmp_path), Exhausted(0.004, 0.06, for_s=0.8), recovery_longest_s=10)
     (target,) = test.report.targets
     first, *_, last = target.endpoints[0].steps
@@ -114,7 +114,7 @@ def test_no_step_measures_what_the_one_before_it_has_left_behind(tmp_path: Path)
     assert between.startswith(f"{counts['requests to /work between the steps']['ok']} requests")
 
 
-def test_a_server_that_stays_exhausted_is_measured_all_the_same_and_told(tmp_path: Path) -> None:
+def test_a_server_that_does_not_recover_is_measured_and_reported(tmp_path: Path) -> None:
     test = _steps_of_one_and_four(Store(tmp_path), Exhausted(0.004, 0.06, for_s=1e6), recovery_longest_s=1)
     (endpoint,) = test.report.targets[0].endpoints
     assert len(endpoint.steps) == 4
@@ -124,8 +124,8 @@ def test_a_server_that_stays_exhausted_is_measured_all_the_same_and_told(tmp_pat
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_as_high_a_rate_as_random_service_times_take(tmp_path: Path, seed: int) -> None:
-    """M/M/8: the highest rate of which 99 % are answered in time is Erlang's, 11 % below what the workers sustain.
+def test_the_rate_capacity_with_random_service_times_is_that_of_queueing_theory(tmp_path: Path, seed: int) -> None:
+    """M/M/8: the highest rate with 99 % of responses in time is Erlang's, 11 % below what the workers sustain.
 
     The levels of the search straddle it: what is found is wrong if the step 15 % above it passes, or the one 3 % below
     it fails. The share that is achieved is hardly asked for, so that p99 decides.

@@ -78,7 +78,7 @@ def _decided(profile: Path, url: str, *more: str) -> Result:
     return result
 
 
-def test_an_agreement_that_is_met(profile: Path, store: Store, tmp_path: Path) -> None:
+def test_a_met_sla_passes(profile: Path, store: Store, tmp_path: Path) -> None:
     with serving(always(RIGHT)) as server:
         result = _load(profile, server.url, "--junit", str(tmp_path / "load.xml"), "--md", str(tmp_path / "load.md"))
     assert result.exit_code == ExitCode.DONE
@@ -89,7 +89,7 @@ def test_an_agreement_that_is_met(profile: Path, store: Store, tmp_path: Path) -
     assert run.run_id in result.stderr
 
 
-def test_the_slowest_requests_are_listed_and_each_says_where_its_time_went(
+def test_the_slowest_requests_are_listed_with_the_duration_of_each_stage(
     profile: Path, store: Store, tmp_path: Path
 ) -> None:
     with serving(every(40, Reply(after_s=0.3))) as server:
@@ -112,7 +112,7 @@ def test_the_slowest_requests_are_listed_and_each_says_where_its_time_went(
     assert "for “first byte”" in text
 
 
-def test_a_capacity_that_was_asked_for_and_is_not_reached(profile: Path, tmp_path: Path) -> None:
+def test_a_required_capacity_that_is_not_reached_fails(profile: Path, tmp_path: Path) -> None:
     junit = tmp_path / "load.xml"
     with serving(always(RIGHT)) as server:
         wanted = ("--set", "search.clients_first=2", "--set", "search.clients_last=2", "--set", "sla.p99_s=0.003")
@@ -123,8 +123,8 @@ def test_a_capacity_that_was_asked_for_and_is_not_reached(profile: Path, tmp_pat
     assert failure.attrib["message"]
 
 
-def test_only_what_was_asked_for_decides_where_something_was(profile: Path, tmp_path: Path) -> None:
-    """An endpoint that is slow from the first level on fails a pipeline, unless that asks for another one alone."""
+def test_only_required_endpoints_decide_if_any_is_required(profile: Path, tmp_path: Path) -> None:
+    """An endpoint that is slow from the first level on fails a pipeline unless only another endpoint is required."""
     spare = '\n[[request]]\nendpoint = "spare"\npath = "/spare"\n'
     profile.write_text(PROFILE + spare, encoding="utf-8")
     slow = Reply(after_s=0.3)
@@ -136,7 +136,7 @@ def test_only_what_was_asked_for_decides_where_something_was(profile: Path, tmp_
     assert ", not required" in page.read_text(encoding="utf-8")  # missed, or undecided where the machine was busy
 
 
-def test_servers_and_profiles_that_are_not_there(profile: Path, store: Store) -> None:
+def test_missing_servers_and_profiles_are_reported(profile: Path, store: Store) -> None:
     with nobody_listens() as url, pytest.raises(EnvironmentFailure) as caught:
         _load(profile, url)
     assert caught.value.exit_code == ExitCode.ENVIRONMENT
@@ -151,8 +151,8 @@ def test_servers_and_profiles_that_are_not_there(profile: Path, store: Store) ->
     assert store.unfinished() == []
 
 
-def test_two_servers_at_the_same_levels_side_by_side(profile: Path, store: Store) -> None:
-    """The slower one is worse at a level that both take; a pipeline hears of it."""
+def test_two_servers_are_compared_at_the_same_levels(profile: Path, store: Store) -> None:
+    """The slower one is worse at a level that both sustain, and the exit code reports it."""
     with serving(always(RIGHT)) as old, serving(always(Reply(after_s=0.01))) as new:
         targets = (f"old={old.url}", "--target", f"new={new.url}")
         result = _load(profile, *targets, "--set", "fixed.times=1")
@@ -162,7 +162,7 @@ def test_two_servers_at_the_same_levels_side_by_side(profile: Path, store: Store
     assert fixed_levels_of(sides["old"]) == fixed_levels_of(sides["new"]) == {"rates": {}, "clients": {"work": [2.0]}}
 
 
-def test_repetitions_ask_the_same_and_are_one_list_for_machines(profile: Path, store: Store, tmp_path: Path) -> None:
+def test_repetitions_are_one_json_list_with_a_report_file_each(profile: Path, store: Store, tmp_path: Path) -> None:
     page = tmp_path / "load.md"
     with serving(always(RIGHT)) as server:
         result = _load(profile, server.url, "--repeat", "2", "--json", "--md", str(page), "--set", "search.kinds=[]")
@@ -174,8 +174,8 @@ def test_repetitions_ask_the_same_and_are_one_list_for_machines(profile: Path, s
     assert (tmp_path / "load-2.md").is_file(), "the second report must not replace the first"
 
 
-def test_against_a_former_run(profile: Path, store: Store, tmp_path: Path) -> None:
-    """A pipeline that keeps the files must see what the exit code is about: the comparison has files, too."""
+def test_a_load_test_is_compared_with_an_earlier_run(profile: Path, store: Store, tmp_path: Path) -> None:
+    """A pipeline that stores the files must see what the exit code is about: the comparison has files as well."""
     files = ("--junit", str(tmp_path / "load.xml"), "--md", str(tmp_path / "load.md"))
     with serving(always(RIGHT)) as server:
         _load(profile, server.url, "--set", "fixed.times=1", "--as", "1.0")
@@ -191,8 +191,8 @@ def test_against_a_former_run(profile: Path, store: Store, tmp_path: Path) -> No
     assert {str(fixed_levels_of(run)) for run in runs} == {str(fixed_levels_of(former))}
 
 
-def test_a_server_that_does_not_tell_its_version(profile: Path, store: Store) -> None:
-    """Two releases measured one after the other would pass for one, and their difference for noise."""
+def test_a_server_that_does_not_report_its_version(profile: Path, store: Store) -> None:
+    """Two releases measured in turn would look like one, and their difference like noise."""
     once = ("--set", "search.kinds=[]", "--set", "fixed.times=1", "--set", "fixed.clients.work=[4]")
     with serving(always(RIGHT)) as server:
         result = _load(profile, server.url, *once)
@@ -217,8 +217,8 @@ def _interrupted(lab: Lab, profile: Path, behaviour: Behaviour) -> Iterator[Load
 
 
 @pytest.mark.quiet
-def test_ctrl_c_during_a_step(profile: Path, lab: Lab) -> None:
-    """Partial results are kept, sealed as such, and never compared; nothing goes on in the background."""
+def test_ctrl_c_during_a_step_stores_partial_results(profile: Path, lab: Lab) -> None:
+    """Partial results are stored, sealed as partial, and never compared. No process continues in the background."""
     with _interrupted(lab, profile, always(RIGHT)) as server:
         wait_until(lambda: server.transports == set(), "the end of its connections")
     (run,) = lab.store.sealed()
@@ -245,8 +245,10 @@ corpus = { settled_blocks = 1, blocks = 6, transactions = 4, accounts = 4, per_s
 
 
 @pytest.mark.quiet  # a chain that goes on meanwhile
-def test_a_live_chain_repeated_again_and_against(profile: Path, store: Store, simd: MeshServer, tmp_path: Path) -> None:
-    """Everything that is made to be compared with a run asks what that run asked, at its levels, of a growing chain."""
+def test_a_live_chain_is_tested_repeatedly_and_against_an_earlier_run(
+    profile: Path, store: Store, simd: MeshServer, tmp_path: Path
+) -> None:
+    """A run made for a comparison sends the requests of the other run, at its levels, to a growing chain."""
     profile.write_text(CHAIN_PROFILE, encoding="utf-8")
     chosen = ("--endpoint", "/block")
     junit = tmp_path / "load.xml"
@@ -277,10 +279,10 @@ def _read_by_junitparser(path: Path) -> tuple[int, int, int]:
     return read.tests, read.failures, read.errors
 
 
-def test_what_a_good_test_requires_is_met_by_the_next_and_missed_by_a_slower_server(
+def test_requirements_written_by_a_test_are_met_by_the_next_test_and_missed_by_a_slower_server(
     profile: Path, tmp_path: Path
 ) -> None:
-    """A pipeline pins what it has, once, and hears when that is lost."""
+    """A pipeline pins the current capacity once, and fails when it is lost."""
     path = tmp_path / "require.toml"
     levels = ("--set", "search.clients_first=2", "--set", "search.clients_last=2")
     too_slow = ("--set", "sla.p99_s=0.003", "--set", "steps.longest_s=10", *levels)
@@ -295,8 +297,8 @@ def test_what_a_good_test_requires_is_met_by_the_next_and_missed_by_a_slower_ser
         assert _decided(profile, server.url, "--require", str(path), *too_slow).exit_code == ExitCode.FAIL
 
 
-def test_the_script_of_the_action(profile: Path, tmp_path: Path) -> None:
-    """It writes the summary and the reports, and ends as the load test did."""
+def test_the_script_of_the_action_writes_the_summary_and_reports(profile: Path, tmp_path: Path) -> None:
+    """It ends with the exit code of the load test."""
     content = yaml.safe_load((Path(__file__).parents[2] / "action.yml").read_text(encoding="utf-8"))
     script = next(step["run"] for step in content["runs"]["steps"] if step.get("id") == "load")
     summary, outputs, folder = tmp_path / "summary.md", tmp_path / "outputs", tmp_path / "report"

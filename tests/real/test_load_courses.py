@@ -17,8 +17,8 @@ from tests.support import ATTEMPTS
 pytestmark = pytest.mark.quiet  # it is about times
 
 
-def test_a_spike_s_backlog_and_the_rate_at_which_a_ramp_is_too_much(tmp_path: Path) -> None:
-    """400 per second are served: 400 too many in a second take 2 s beside 200 per second; above 400 a queue grows."""
+def test_the_backlog_of_a_spike_and_the_failing_rate_of_a_ramp_are_measured(tmp_path: Path) -> None:
+    """The server handles 400/s. An excess of 400 takes 2 s to clear at 200/s. Above 400/s a queue grows."""
     for attempt in range(ATTEMPTS):  # once more, where the generator could not keep up
         with serving(Queue(workers=4, service_s=0.01)) as server:
             test = known_test(

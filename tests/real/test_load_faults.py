@@ -66,15 +66,15 @@ def _failing(reply: Reply, tmp_path: Path, nth: int = 5) -> tuple[LoadTest, list
     return test, _steps(test)[0].errors
 
 
-def test_right_status_with_an_error_in_the_body(tmp_path: Path) -> None:
-    """A load test that looks at the status alone would call this server perfect."""
+def test_an_error_body_with_a_success_status_is_an_error(tmp_path: Path) -> None:
+    """A load test that checks only the status would call this server perfect."""
     _, errors = _failing(Reply(MESH_ERROR, after_s=0.002), tmp_path)
     (error,) = errors
     assert (error.kind, error.status, error.told) == ("wrong answer", 200, TOLD)
     assert "/right" in error.detail
 
 
-def test_a_server_error_that_says_what_it_is(tmp_path: Path) -> None:
+def test_a_server_error_is_reported_with_its_message(tmp_path: Path) -> None:
     test, errors = _failing(Reply(MESH_ERROR, 500, after_s=0.002), tmp_path)
     (error,) = errors
     assert (error.kind, error.status, error.told) == ("status", 500, TOLD)
@@ -92,13 +92,13 @@ def test_a_server_error_that_says_what_it_is(tmp_path: Path) -> None:
         (Reply(ends=Ends.RESET, after_s=0.002), "reset"),
     ],
 )
-def test_other_failures_by_their_kind(reply: Reply, kind: str, tmp_path: Path) -> None:
+def test_other_failures_are_reported_by_kind(reply: Reply, kind: str, tmp_path: Path) -> None:
     _, errors = _failing(reply, tmp_path)
     assert {error.kind for error in errors} == {kind}
 
 
-def test_a_server_that_goes_down_while_it_is_measured(tmp_path: Path) -> None:
-    """It is gone, and not slow: no level fails for it, what was measured before is kept, the rest is not measured."""
+def test_a_server_that_goes_down_during_a_test_fails_no_level(tmp_path: Path) -> None:
+    """It is down, not slow: no level fails for it, earlier results are stored, and the rest is not measured."""
     servers: list[LoadServer] = []
 
     def behaviour(request: Asked) -> Reply:
@@ -122,8 +122,8 @@ def test_a_server_that_goes_down_while_it_is_measured(tmp_path: Path) -> None:
 
 
 @pytest.mark.quiet
-def test_a_stall_is_seen_from_the_due_time_on(tmp_path: Path) -> None:
-    """A server that stands still for 2 s of 4 s at 100/s: half of the requests wait, up to 2 s, and so says p99.
+def test_latency_during_a_stall_is_measured_from_the_due_time(tmp_path: Path) -> None:
+    """A server stalls for 2 s of 4 s at 100/s: half of the requests wait for up to 2 s, and p99 shows it.
 
     A generator that waits for answers would send almost nothing meanwhile, and report a p99 of milliseconds.
     """
@@ -145,8 +145,8 @@ def test_a_stall_is_seen_from_the_due_time_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.quiet
-def test_a_limit_that_only_the_rate_breaks_is_said_so(tmp_path: Path) -> None:
-    """A server that stalls for longer than its agreement keeps none, whatever its median."""
+def test_a_server_that_misses_its_sla_at_the_lowest_rate_has_no_capacity(tmp_path: Path) -> None:
+    """A server that stalls for longer than its SLA allows sustains no rate, whatever its median."""
     search = {"kinds": ["rate"], "rate_first": 100, "rate_last": 100, "rate_floor": 100}
     with serving(Then(Stalls(every_s=1.0, for_s=0.5, first_s=0))) as server:
         test = known_test(Store(tmp_path), server, sla={"p99_s": 0.25}, search=search)
@@ -166,14 +166,14 @@ def _refused(store: Path, system: ServedSystem, target: Target) -> EnvironmentFa
 
 
 @pytest.mark.parametrize("system", [HTTP, MESH], ids=["http", "mesh"])
-def test_a_server_that_is_down(system: ServedSystem, tmp_path: Path) -> None:
+def test_a_server_that_is_down_is_reported(system: ServedSystem, tmp_path: Path) -> None:
     with nobody_listens() as url:
         error = _refused(tmp_path, system, Target("t", url))
     assert url in error.message
 
 
 @pytest.mark.parametrize("system", [HTTP, MESH], ids=["http", "mesh"])
-def test_a_host_that_does_not_resolve(system: ServedSystem, tmp_path: Path) -> None:
+def test_an_unresolvable_host_is_reported(system: ServedSystem, tmp_path: Path) -> None:
     error = _refused(tmp_path, system, Target("t", "http://mesh.invalid:8080"))
     assert "mesh.invalid" in error.message
     assert "resolve" in error.message
@@ -181,7 +181,7 @@ def test_a_host_that_does_not_resolve(system: ServedSystem, tmp_path: Path) -> N
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
 @pytest.mark.parametrize("system", [HTTP, MESH], ids=["http", "mesh"])
-def test_a_certificate_that_is_wrong(system: ServedSystem, tmp_path: Path) -> None:
+def test_an_invalid_certificate_is_reported(system: ServedSystem, tmp_path: Path) -> None:
     context, certificate = self_signed(tmp_path, "mesh.example")
     with serving(always(Reply()), context) as server:
         assert "certificate" in _refused(tmp_path, system, Target("t", server.url)).message
@@ -203,8 +203,8 @@ def test_a_certificate_that_is_wrong(system: ServedSystem, tmp_path: Path) -> No
         (Reply(b"hello"), "JSON"),
     ],
 )
-def test_a_request_that_is_wrong_from_the_beginning(reply: Reply, expected: str, tmp_path: Path) -> None:
-    """Nothing is measured of an endpoint that is not answered rightly without any load."""
+def test_a_request_that_fails_without_load_is_not_measured(reply: Reply, expected: str, tmp_path: Path) -> None:
+    """Nothing is measured of an endpoint whose response is wrong without any load."""
     with serving(always(reply)) as server, pytest.raises(UsageError) as caught:
         known_test(Store(tmp_path), server)
     assert expected in caught.value.message
@@ -245,7 +245,7 @@ def _interrupted(tmp_path: Path, when: Callable[[str, float], bool]) -> tuple[Lo
     return test, run
 
 
-def test_ctrl_c_during_a_step_keeps_its_part(tmp_path: Path) -> None:
+def test_ctrl_c_during_a_step_stores_its_partial_result(tmp_path: Path) -> None:
     test, run = _interrupted(tmp_path, lambda name, fraction: "4 clients" in name and fraction > 0.5)
     steps = _steps(test)
     # A level may be measured twice, where a busy machine left too few answers; only the last step is a part of one.
@@ -258,6 +258,6 @@ def test_ctrl_c_during_a_step_keeps_its_part(tmp_path: Path) -> None:
     assert test.report.targets[0].interrupted
 
 
-def test_ctrl_c_between_steps_keeps_what_was_measured(tmp_path: Path) -> None:
+def test_ctrl_c_between_steps_stores_the_measured_steps(tmp_path: Path) -> None:
     test, _ = _interrupted(tmp_path, lambda name, fraction: "4 clients" in name and fraction == 0.0)
     assert {step.level for step in _steps(test)} == {2.0}

@@ -71,7 +71,7 @@ def _due_ns(result: StepResult) -> bytes:
 
 
 @pytest.mark.quiet
-def test_two_processes_ask_what_one_would_have_asked() -> None:
+def test_two_processes_send_the_same_requests_as_one() -> None:
     others = set(psutil.Process().children(recursive=True))  # servers that the tests share
     with serving(QUICK) as server, Generators.here(2) as generators:
         order = _order(server.url, RATE, 300.0)
@@ -98,8 +98,8 @@ def test_two_processes_ask_what_one_would_have_asked() -> None:
 
 
 @pytest.mark.parametrize("kind", [CLIENTS, RATE])
-def test_a_killed_process_takes_its_part_with_it_and_is_named(kind: LevelKind) -> None:
-    """The step ends at once, is limited by the generator, and its counts add up; the next step is whole again."""
+def test_a_killed_generator_is_named_and_its_part_of_the_load_is_lost(kind: LevelKind) -> None:
+    """The step ends at once, is limited by the generator, and its counts add up. The next step is complete again."""
     places = (Process(), Process())
     server_kills = Killing(60, lambda: os.kill(places[1].pid, signal.SIGKILL))
     with serving(server_kills) as server, Generators(places) as generators:
@@ -122,8 +122,8 @@ def test_a_killed_process_takes_its_part_with_it_and_is_named(kind: LevelKind) -
 
 
 @pytest.mark.quiet
-def test_the_capacity_is_that_of_the_server_whoever_asks(tmp_path: Path) -> None:
-    """Of n clients each waits for n/k services: p99 crosses T at k·T/S clients."""
+def test_the_capacity_does_not_depend_on_the_number_of_generators(tmp_path: Path) -> None:
+    """Each of n clients waits n/k service times: p99 exceeds T at k·T/S clients."""
     queue, limit_s = Queue(workers=4, service_s=0.01), 0.2
     profile: dict[str, Any] = {
         "sla": {"p99_s": limit_s},
@@ -151,7 +151,7 @@ def _generator_gate(run: SealedRun) -> GateStatus:
 FIXED = {"search": {"kinds": []}, "fixed": {"clients": {"work": [4]}, "times": 1, "duration_s": 2}}
 
 
-def test_a_run_that_lost_a_generator_is_invalid_and_says_so(tmp_path: Path) -> None:
+def test_a_run_that_lost_a_generator_is_invalid_with_that_reason(tmp_path: Path) -> None:
     places = (Process(), Process())
     killing = Killing(60, lambda: os.kill(places[0].pid, signal.SIGKILL))
     tester = loading.Tester(Store(tmp_path), SYSTEM, watching=None, generators=lambda _: Generators(places))
@@ -178,7 +178,7 @@ path = "/work"
 
 
 @pytest.mark.quiet
-def test_workers_of_a_cluster_make_the_load_until_one_is_killed(tmp_path: Path) -> None:
+def test_workers_of_a_cluster_generate_the_load_until_one_is_killed(tmp_path: Path) -> None:
     profile = tmp_path / "work.toml"
     profile.write_text(PROFILE, encoding="utf-8")
 

@@ -55,7 +55,7 @@ def _refused(system: str, target: Target) -> ChainmarkError:
 
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_server_is_refused_in_time(system: str, name: str) -> None:
+def test_a_hostile_server_is_rejected_in_time(system: str, name: str) -> None:
     with hostile(HOSTILE[name]) as place:
         error = _refused(system, Target("t", f"http://{place}"))
     said = f"{error.message} {error.hint}"
@@ -65,7 +65,7 @@ def test_a_hostile_server_is_refused_in_time(system: str, name: str) -> None:
 
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize("name", HOSTILE_TLS)
-def test_what_is_no_tls_is_refused_in_time(system: str, name: str) -> None:
+def test_a_server_without_tls_is_rejected_in_time(system: str, name: str) -> None:
     with hostile(HOSTILE_TLS[name]) as place:
         error = _refused(system, Target("t", f"https://{place}"))
     if "plain" in name:
@@ -130,10 +130,10 @@ def _certificate(folder: Path, host: str, days: tuple[int, int]) -> tuple[ssl.SS
         ("mesh.example", (-1, 1), True, ("is for another host than `127.0.0.1`", "names")),
     ],
 )
-def test_a_certificate_is_told_for_what_is_wrong_with_it(
+def test_the_fault_of_a_certificate_is_reported(
     *, system: str, host: str, days: tuple[int, int], trusted: bool, expected: tuple[str, str], tmp_path: Path
 ) -> None:
-    """“certificate verify failed: unable to get local issuer” sends people to their firewall."""
+    """“certificate verify failed: unable to get local issuer” leads people to their firewall."""
     context, certificate = _certificate(tmp_path, host, days)
     with hostile(over_tls(context, says(b""))) as place:
         tls = Tls(ca_file=str(certificate) if trusted else None)
@@ -144,7 +144,7 @@ def test_a_certificate_is_told_for_what_is_wrong_with_it(
 
 @_NEEDS_OPENSSL
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_plain_http_to_a_tls_port_says_so(system: str, tmp_path: Path) -> None:
+def test_plain_http_to_a_tls_port_is_reported(system: str, tmp_path: Path) -> None:
     context, _ = self_signed(tmp_path, "127.0.0.1")
     with hostile(_plainly(context)) as place:
         error = _refused(system, Target("t", f"http://{place}"))
@@ -166,8 +166,8 @@ def _plainly(context: ssl.SSLContext) -> Behaviour:
     return behave
 
 
-def test_a_server_that_streams_for_ever_where_nothing_was_asked_is_measured() -> None:
-    """Event streams at `/` are common; the server's name comes from an answer that the profile asks for."""
+def test_a_server_with_an_endless_stream_on_an_unused_path_is_measured() -> None:
+    """Event streams at `/` are common. The server's name comes from a response to a request of the profile."""
     right = answers("200 OK", b'{"right": true}', "Server: streamer/2.0")
     stream = goes_on(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n", b"data: {}\n\n", 0.001)
 

@@ -47,7 +47,7 @@ def _kinds(result: Finished) -> set[tuple[str, str]]:
     return {(error.kind, error.detail) for error in result.errors}
 
 
-def test_a_connection_for_each_client_or_streams_of_shared_ones() -> None:
+def test_each_client_has_a_connection_or_a_stream_of_a_shared_connection() -> None:
     with serving_http2() as server:
         alone = _loaded(server)
         assert (alone.counts.failed, alone.connections.opened, server.most_open) == (0, 4, 1)
@@ -59,7 +59,7 @@ def test_a_connection_for_each_client_or_streams_of_shared_ones() -> None:
         assert shared.server == "known"
 
 
-def test_a_rate_is_due_by_its_schedule_and_bodies_come_whole() -> None:
+def test_requests_at_a_rate_follow_the_schedule_and_bodies_arrive_complete() -> None:
     body = "x" * 200_000  # more than a window that a server gives at first
     post = {"method": "POST", "path": "/work", "headers": [["X-Api-Key", "abc"]], "body": body, "expect": RIGHT}
     mode = {"open": {"rate_per_s": 50.0, "connections": 8}}
@@ -85,7 +85,7 @@ def test_a_rate_is_due_by_its_schedule_and_bodies_come_whole() -> None:
         (Does.HANG, "timeout", "no response within the timeout"),
     ],
 )
-def test_failures_by_their_kind(does: Does, kind: str, detail: str) -> None:
+def test_failures_are_reported_by_kind(does: Does, kind: str, detail: str) -> None:
     # A busy machine may need longer than a short timeout for any other end.
     with serving_http2(does) as server:
         result = _loaded(server, timeout_s=0.1 if does is Does.HANG else 5.0)
@@ -93,16 +93,16 @@ def test_failures_by_their_kind(does: Does, kind: str, detail: str) -> None:
     assert result.counts.failed > 0
 
 
-def test_what_a_server_ends_with_its_connection_has_failed() -> None:
-    """Requests that it had begun are lost with the connection, too; it says why."""
+def test_requests_in_progress_on_a_closed_connection_fail() -> None:
+    """Requests that the server had started are lost with the connection. The failure states the reason."""
     with serving_http2(Does.CALM) as server:
         result = _loaded(server, timeout_s=5.0)
     assert (result.counts.ok, result.counts.failed > 0) == (0, True)
     assert _kinds(result) == {("goaway", "GOAWAY with ENHANCE_YOUR_CALM")}
 
 
-def test_what_a_server_had_not_begun_when_it_went_away_is_asked_once_more_whatever_its_method() -> None:
-    """As nginx does after so many requests of a connection: nothing is lost, nothing is done twice."""
+def test_requests_not_started_before_goaway_are_retried_once_whatever_their_method() -> None:
+    """As nginx does after a number of requests per connection: nothing is lost, nothing is done twice."""
     post = {"method": "POST", "path": "/work", "body": "{}", "expect": RIGHT}
     for streams in (1, 4):
         # As many answers as there are clients: nothing meets the end of a connection twice.
@@ -114,14 +114,14 @@ def test_what_a_server_had_not_begun_when_it_went_away_is_asked_once_more_whatev
         assert result.connections.repeated >= server.done[Does.GO_AWAY] > 0
 
 
-def test_a_server_that_always_goes_away_is_asked_twice_and_then_has_failed() -> None:
+def test_a_request_fails_after_two_attempts_if_the_server_always_sends_goaway() -> None:
     with serving_http2(Does.GO_AWAY) as server:
         result = _loaded(server)
     assert _kinds(result) == {("goaway", "GOAWAY with NO_ERROR")}
     assert result.connections.repeated > 0
 
 
-def test_connections_end_after_so_many_requests() -> None:
+def test_connections_end_after_the_configured_number_of_requests() -> None:
     with serving_http2() as server:
         result = _loaded(server, requests_per_connection=5, streams=2)
     requests = result.counts.ok + result.warm_up.ok
@@ -129,7 +129,7 @@ def test_connections_end_after_so_many_requests() -> None:
     assert server.connections >= requests / 5
 
 
-def test_servers_of_other_protocols_are_told_of_in_words() -> None:
+def test_servers_of_other_protocols_are_described_in_the_error() -> None:
     with serving(always(Reply())) as server:
         result = _loaded(Http2Server(port=int(server.url.rsplit(":", 1)[1])), timeout_s=2.0)
         assert result.counts.ok == 0
@@ -137,8 +137,8 @@ def test_servers_of_other_protocols_are_told_of_in_words() -> None:
         assert {error.kind for error in result.errors} <= {"protocol", "closed", "reset"}
 
 
-def test_the_protocol_is_chosen_once_and_part_of_the_workload(tmp_path: Path) -> None:
-    """Asked by prior knowledge, agreed to, or left to the server; a run of HTTP/1.1 is no equal of one of HTTP/2."""
+def test_the_protocol_is_chosen_once_and_is_part_of_the_workload(tmp_path: Path) -> None:
+    """By prior knowledge, negotiated, or left to the server. A run over HTTP/1.1 is not comparable with HTTP/2."""
     request = [{"endpoint": "work", "path": "/work", "contains": "right"}]
     common = {"request": request, "search": {"clients_last": 1}}
     context, certificate = self_signed(tmp_path, "localhost")
@@ -162,13 +162,13 @@ def test_the_protocol_is_chosen_once_and_part_of_the_workload(tmp_path: Path) ->
         assert workload(http2_server, "auto", "older") == (None, None, ["HTTP/1.1"])
 
 
-def test_single_requests_before_a_load_speak_what_the_load_will_speak() -> None:
+def test_single_requests_before_a_load_use_the_protocol_of_the_load() -> None:
     with serving_http2() as server, Prober(Target("known", server.url, http_version="2"), 30.0) as prober:
         answer = prober.ask("POST", "/work", b"{}", {"Content-Type": "application/json"})
     assert (answer.status, answer.text, server.bodies) == (200, "right", {2: 1})
 
 
-def test_a_server_that_does_not_agree_to_http_2(tmp_path: Path) -> None:
+def test_a_server_that_does_not_negotiate_http_2_is_reported(tmp_path: Path) -> None:
     context, certificate = self_signed(tmp_path, "localhost")
     context.set_alpn_protocols(["http/1.1"])
     with serving(always(Reply()), context) as server:

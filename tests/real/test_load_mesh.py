@@ -44,8 +44,8 @@ def _errors(endpoint: EndpointEntry) -> list[tuple[str, int | None, str]]:
 
 
 @pytest.mark.quiet  # a chain that goes on meanwhile
-def test_everything_that_a_live_chain_offers(simd: MeshServer, tmp_path: Path) -> None:
-    """Under load every answer is still checked: a right status with another block in it would be an error."""
+def test_every_endpoint_of_a_live_chain_is_loaded(simd: MeshServer, tmp_path: Path) -> None:
+    """Under load every response is still checked: a correct status with another block in the body is an error."""
     offered = ["network_status", "account_balance", "block", "block_transaction"]
     offered += ["network_list", "network_options", "mempool"]
     fixed = {**PROFILE["fixed"], "clients": {endpoint: [2] for endpoint in offered}}
@@ -82,8 +82,8 @@ def _searched(store: Store, server: MeshServer) -> LoadTest:
     )
 
 
-def test_the_next_release_is_asked_the_same_and_compared(rosetta_example: MeshServer, tmp_path: Path) -> None:
-    """The release before was measured weeks ago; its run knows what it was asked, and how often."""
+def test_the_next_release_gets_the_same_requests_and_is_compared(rosetta_example: MeshServer, tmp_path: Path) -> None:
+    """The previous release was measured weeks ago. Its run records which requests were sent, and how often."""
     store = Store(tmp_path)
     first = _searched(store, rosetta_example)
     (former,) = first.runs
@@ -103,8 +103,8 @@ def test_the_next_release_is_asked_the_same_and_compared(rosetta_example: MeshSe
 
 
 @pytest.mark.quiet  # a chain that goes on meanwhile
-def test_the_heaviest_accounts_of_a_live_chain(simd: MeshServer, tmp_path: Path) -> None:
-    """The shipped profile, in short steps: what was asked, how large it was, and of what kind of server."""
+def test_the_heaviest_accounts_of_a_live_chain_are_loaded(simd: MeshServer, tmp_path: Path) -> None:
+    """The shipped profile in short steps: which requests were sent, their size, and to which kind of server."""
     short = [f"steps.{key}={value}" for key, value in PROFILE["steps"].items()]
     fixed = ["search.kinds=[]", "fixed.clients.account_balance=[2]", "fixed.duration_s=1"]
     drawn = ["corpus.settled_blocks=0", "corpus.blocks=10", "corpus.largest=2"]
@@ -125,8 +125,8 @@ def test_the_heaviest_accounts_of_a_live_chain(simd: MeshServer, tmp_path: Path)
     assert (conditions["pruning"], conditions["scenario"]) == ("off", "huge address")
 
 
-def test_a_server_that_was_pruned_meanwhile_is_compared_with_a_warning(tmp_path: Path) -> None:
-    """The same requests are less work for it; nobody typed anything."""
+def test_a_server_pruned_between_two_runs_is_compared_with_a_warning(tmp_path: Path) -> None:
+    """The same requests are less work for it, although the configuration is unchanged."""
     store, levels = Store(tmp_path), {"clients": {"network_status": [1]}}
     profile = SYSTEM.profile({**PROFILE, "fixed": {**PROFILE["fixed"], **levels}})
     runs = []
@@ -140,7 +140,7 @@ def test_a_server_that_was_pruned_meanwhile_is_compared_with_a_warning(tmp_path:
     assert difference.explanation
 
 
-def test_a_corpus_by_command(rosetta_example: MeshServer, tmp_path: Path) -> None:
+def test_a_corpus_is_created_by_command(rosetta_example: MeshServer, tmp_path: Path) -> None:
     path = tmp_path / "corpus.json"
     few = [f"--set=corpus.{key}={value}" for key, value in {"settled_blocks": 0, "blocks": 6, "per_stratum": 2}.items()]
     result = command("corpus", "mesh", rosetta_example.url, "--out", str(path), "--seed", "5", "--json", *few)
@@ -157,9 +157,7 @@ def test_a_corpus_by_command(rosetta_example: MeshServer, tmp_path: Path) -> Non
 
 
 @pytest.mark.quiet  # a chain that goes on meanwhile
-def test_a_corpus_that_another_server_does_not_know(
-    rosetta_example: MeshServer, simd: MeshServer, tmp_path: Path
-) -> None:
+def test_a_corpus_of_another_server_is_rejected(rosetta_example: MeshServer, simd: MeshServer, tmp_path: Path) -> None:
     path = tmp_path / "corpus.json"
     few = ["--set=corpus.settled_blocks=0", "--set=corpus.blocks=4"]
     command("corpus", "mesh", rosetta_example.url, "--out", str(path), *few)
@@ -167,7 +165,7 @@ def test_a_corpus_that_another_server_does_not_know(
         command("corpus", "check", str(path), "--target", simd.url)
 
 
-def test_rows_of_a_file_as_far_as_they_are_answered(rosetta_example: MeshServer, tmp_path: Path) -> None:
+def test_rows_of_a_file_are_used_if_the_server_answers_them(rosetta_example: MeshServer, tmp_path: Path) -> None:
     rows, path = tmp_path / "rows.csv", tmp_path / "corpus.json"
     heading = "address,block_index,block_hash,transaction_size,relative_ttl,transaction_hash"
     right, wrong = "a,1000,block 1000,300,100,transaction 1", "b,7,no such block,300,100,transaction 1"
@@ -213,10 +211,10 @@ settings = ['mesh.pruning="disabled"']
 """
 
 
-def test_a_matrix_is_made_and_published(
+def test_a_matrix_is_run_and_published(
     rosetta_example: MeshServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every cell a run; what a server does not offer decides nothing where it is optional; the page has them all."""
+    """Every cell is a run. An optional endpoint that a server does not offer decides nothing. All cells are shown."""
     monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
     monkeypatch.setattr(chainmark.api.planned_loads, "Tester", partial(loading.Tester, watching=None))
     profile, plan, page = tmp_path / "short.toml", tmp_path / "plan.toml", tmp_path / "page.md"

@@ -30,7 +30,7 @@ def _test(folder: Path, behaviour: Any, **sections: Any) -> LoadTest:
 
 
 def test_an_endpoint_that_fails_within_a_mix_fails_the_mix(tmp_path: Path) -> None:
-    """As a whole it has fewer errors than it is allowed, since most requests are to the other endpoint."""
+    """The mix as a whole has fewer errors than allowed, since most requests go to the other endpoint."""
     counter: Counter[str] = Counter()
 
     def behaviour(request: Asked) -> Reply:
@@ -67,7 +67,7 @@ def test_an_endpoint_that_fails_within_a_mix_fails_the_mix(tmp_path: Path) -> No
     assert (texts[0] != "no", texts[1]) == (True, "no")
 
 
-def test_a_mix_learnt_from_an_access_log(tmp_path: Path) -> None:
+def test_a_mix_is_derived_from_an_access_log(tmp_path: Path) -> None:
     """Nobody writes down by hand what users do."""
     line = '127.0.0.1 - - [24/Nov/2026:03:01:35 +0000] "GET {} HTTP/1.1" 200 12 "-" "-"\n'
     log = tmp_path / "access.log"
@@ -82,8 +82,8 @@ def test_a_mix_learnt_from_an_access_log(tmp_path: Path) -> None:
         _test(tmp_path, lambda _: Reply(), mix={"other": 1})
 
 
-def test_clients_that_think_ask_less_often(tmp_path: Path) -> None:
-    """Ten clients that think 0.1 s ask a server that answers at once a hundred times a second."""
+def test_clients_with_think_time_send_fewer_requests(tmp_path: Path) -> None:
+    """Ten clients with 0.1 s of think time send a server that responds at once a hundred requests per second."""
     fixed = {"times": 1, "duration_s": 3, "clients": {"work": [10]}}
     with serving(lambda _: Reply()) as server:
         steps = {"think_s": 0.1, "warm_up_s": 0.5}

@@ -36,8 +36,8 @@ def _through(place: str) -> tuple[str, str]:
     return "--proxy", f"http://tester:${{PROXY_PASSWORD}}@{place}"
 
 
-def test_each_request_is_passed_on_and_the_password_is_written_nowhere(profile: Path) -> None:
-    """Also where the server repeats what it was sent in an error."""
+def test_each_request_is_forwarded_and_the_password_is_written_nowhere(profile: Path) -> None:
+    """This includes errors in which the server repeats what it received."""
     encoded = KNOWN.removeprefix("Basic ")
     tired = Reply(json.dumps({"message": f"tired of {encoded} {WORD}"}).encode(), 500, after_s=0.002)
     with (
@@ -57,7 +57,7 @@ def test_each_request_is_passed_on_and_the_password_is_written_nowhere(profile: 
 @needs_openssl
 @pytest.mark.parametrize("version", ["auto", "2"])
 def test_tls_goes_through_a_tunnel(profile: Path, tmp_path: Path, version: str) -> None:
-    """To the server's end: its certificate is judged, and its choice of HTTP/2 counts."""
+    """The tunnel ends at the server: its certificate is verified, and its choice of HTTP/2 counts."""
     context, authority = self_signed(tmp_path, HOST)
     with forwarding(KNOWN) as proxy, serving_http2(tls=context) as server:
         server.behind = lambda path, body: (200, RIGHT)
@@ -81,7 +81,7 @@ def test_http_1_goes_through_a_tunnel(profile: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_proxy_that_refuses_is_told_of_before_any_load(profile: Path, scheme: str) -> None:
+def test_a_refusing_proxy_is_reported_before_any_load(profile: Path, scheme: str) -> None:
     """By the clients of both kinds of servers, in a sentence that names the proxy and not the password."""
     url = f"{scheme}://{HOST}:8082"
     with forwarding("Basic other") as proxy, nobody_listens() as nobody:
@@ -102,7 +102,7 @@ def test_a_proxy_that_refuses_is_told_of_before_any_load(profile: Path, scheme: 
 
 
 def test_proxies_of_the_environment_are_not_used(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By no request, before the load or of it: what was measured would be the proxy."""
+    """Neither before the load nor by the load: the proxy would be measured instead."""
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
     with forwarding() as proxy, serving(lambda _: Reply(after_s=0.002)) as server:
@@ -116,7 +116,7 @@ def test_proxies_of_the_environment_are_not_used(profile: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("text", ["https://host:1", "http://:80", "http://user:pa55word@host:1/path", "host:3128"])
-def test_what_is_no_proxy_is_refused_without_being_repeated(text: str) -> None:
+def test_an_invalid_proxy_is_rejected_without_being_repeated(text: str) -> None:
     with pytest.raises(UsageError, match="not the URL of a proxy") as refused:
         Access(proxy=text)
     assert "pa55word" not in refused.value.message

@@ -41,7 +41,7 @@ def _offers(server: DiscoveredServer) -> dict[str, str]:
     return {offer.endpoint.id: offer.state.value for offer in server.offers}
 
 
-def test_what_the_chain_offers(simd: MeshServer) -> None:
+def test_the_endpoints_of_the_chain_are_listed(simd: MeshServer) -> None:
     with MeshClient(simd.url) as client:
         server = discover(client, CHAIN_ID)
     assert server.network == NETWORK
@@ -66,8 +66,8 @@ def test_what_the_chain_offers(simd: MeshServer) -> None:
     assert "“mempool coins not supported” with `include_mempool` true" in coins
 
 
-def test_metadata_with_the_implementations_own_options(simd: MeshServer) -> None:
-    """Options differ from one implementation to the next: this one makes them of the operations of a transfer."""
+def test_metadata_requests_use_the_options_of_the_implementation(simd: MeshServer) -> None:
+    """Options differ between implementations: this one derives them from the operations of a transfer."""
     transfer = {
         "operation_identifier": {"index": 0},
         "type": "/cosmos.bank.v1beta1.MsgSend",
@@ -91,7 +91,7 @@ def test_metadata_with_the_implementations_own_options(simd: MeshServer) -> None
     assert endpoint.items[0].body["options"] == preprocessed["options"]
 
 
-def test_a_corpus_of_a_live_chain(simd: MeshServer, tmp_path: Path) -> None:
+def test_a_corpus_is_sampled_from_a_live_chain(simd: MeshServer, tmp_path: Path) -> None:
     # The first blocks hold the transfers; all of them are looked at and kept, however many they are.
     newest = simd.transacted
     order = CorpusRequest(
@@ -120,7 +120,7 @@ def test_a_corpus_of_a_live_chain(simd: MeshServer, tmp_path: Path) -> None:
         assert Corpus.load(path).check_against(discover(client), client, Silent()) == []
 
 
-def test_a_corpus_of_a_chain_that_was_reset(simd: MeshServer, tmp_path: Path) -> None:
+def test_a_corpus_of_a_reset_chain_is_rejected(simd: MeshServer, tmp_path: Path) -> None:
     """Same network, other blocks: a load test with the old corpus would measure errors."""
     with running_simd(tmp_path, transfers=False) as other:
         _, corpus = _sampled(other.url, CorpusRequest(settled_blocks=0))
@@ -134,7 +134,7 @@ def test_a_corpus_of_a_chain_that_was_reset(simd: MeshServer, tmp_path: Path) ->
     assert left.endpoint("network_options") is not None
 
 
-def test_what_the_example_offers(rosetta_example: MeshServer) -> None:
+def test_the_endpoints_of_the_example_are_listed(rosetta_example: MeshServer) -> None:
     server, corpus = _sampled(rosetta_example.url, CorpusRequest(settled_blocks=0, per_stratum=5))
     states = _offers(server)
     offered = {"network_status", "network_list", "network_options", "block", "block_transaction"}
@@ -152,8 +152,8 @@ def test_what_the_example_offers(rosetta_example: MeshServer) -> None:
     assert _sampled(rosetta_example.url, CorpusRequest(settled_blocks=0, per_stratum=5))[1].hash == corpus.hash
 
 
-def test_the_example_panics_over_a_block_by_hash_alone(rosetta_example: MeshServer) -> None:
-    """A server that breaks the connection is told apart from one that is down."""
+def test_the_example_panics_on_a_block_requested_by_hash_alone(rosetta_example: MeshServer) -> None:
+    """A server that breaks the connection is distinguished from a server that is down."""
     body = bodies.block({"blockchain": "Rosetta", "network": "Testnet"}, {"hash": "block 1000"})
     with MeshClient(rosetta_example.url) as client:
         with pytest.raises(Exception, match="did not send a valid response"):
@@ -191,8 +191,8 @@ def _tls_server(folder: Path) -> Iterator[int]:
         server.server_close()
 
 
-def test_a_certificate_that_is_wrong(tmp_path: Path, rosetta_example: MeshServer) -> None:
-    """Unknown authority, right authority but another host, no TLS at all: three errors with three ways out."""
+def test_an_invalid_certificate_is_reported(tmp_path: Path, rosetta_example: MeshServer) -> None:
+    """Unknown authority, known authority but another host, no TLS at all: three errors with three hints."""
     with _tls_server(tmp_path) as port:
         url = f"https://127.0.0.1:{port}"
         with MeshClient(url) as client, pytest.raises(WrongCertificate, match="is self-signed"):
@@ -213,8 +213,10 @@ def test_a_certificate_that_is_wrong(tmp_path: Path, rosetta_example: MeshServer
     assert caught.value.hint == "does the server use `http://`?"
 
 
-def test_a_corpus_from_a_deployment_that_speaks_only_http_2(tmp_path: Path, rosetta_example: MeshServer) -> None:
-    """As behind a gateway without HTTP/1.1: a corpus that cannot be sampled is no load test."""
+def test_a_corpus_is_sampled_from_a_deployment_that_offers_only_http_2(
+    tmp_path: Path, rosetta_example: MeshServer
+) -> None:
+    """As behind a gateway without HTTP/1.1: without a corpus there is no load test."""
 
     def example(path: str, body: bytes) -> tuple[int, bytes]:
         answer = httpx.post(rosetta_example.url + path, content=body, headers=JSON, timeout=30, trust_env=False)

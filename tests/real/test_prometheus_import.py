@@ -130,7 +130,7 @@ def imported(server: str, tmp_path_factory: pytest.TempPathFactory) -> Imported:
     return Imported(own.store.sealed()[0], own, arguments)
 
 
-def test_every_metric_is_exactly_what_was_written(imported: Imported) -> None:
+def test_every_imported_metric_equals_the_written_values(imported: Imported) -> None:
     run = imported.run
     assert run.manifest.status is Status.VALID
     assert run.verify() == []
@@ -154,7 +154,7 @@ def test_every_metric_is_exactly_what_was_written(imported: Imported) -> None:
     assert seconds["committed_per_s"].mean() == pytest.approx(BLOCK_TXS / BLOCK_S, rel=0.02)
 
 
-def test_blocks_are_those_that_were_made(imported: Imported) -> None:
+def test_the_imported_blocks_are_the_committed_blocks(imported: Imported) -> None:
     blocks = imported.run.samples("block")
     first, last = _height(0), _height(80)
     assert blocks["height"].to_list() == list(range(first + 1, last + 1)) or blocks["height"][0] in {first, first + 1}
@@ -168,27 +168,27 @@ def test_blocks_are_those_that_were_made(imported: Imported) -> None:
     assert blocks["block_extra_rounds"].sum() == sum(height % 20 == 0 for height in blocks["height"])
 
 
-def test_what_no_metrics_page_tells_has_no_data(imported: Imported) -> None:
+def test_metrics_that_prometheus_does_not_export_have_no_data(imported: Imported) -> None:
     summaries = imported.run.summaries()
     for metric in ("tx_latency_s", "tx_committed_share", "start_up_s", "block_missing_votes"):
         assert metric not in summaries or summaries[metric].distribution is None
     assert summaries["node_rss_bytes"].distribution is not None
 
 
-def test_the_same_range_is_the_same_run(imported: Imported) -> None:
+def test_the_same_range_makes_the_same_run(imported: Imported) -> None:
     assert "already imported" in imported.here.run(*imported.arguments).stdout
     assert len(imported.here.store.sealed()) == 1
 
 
-def test_a_run_is_reproduced_from_the_answers_that_it_keeps(imported: Imported, here: Here) -> None:
+def test_a_run_is_reproduced_from_its_stored_responses(imported: Imported, here: Here) -> None:
     here.run("ingest", "cometbft", str(imported.run.path / "raw" / "prometheus"))
     again = here.store.sealed()[0]
     assert again.run_id == imported.run.run_id
     assert (again.path / "SEALED").read_bytes() == (imported.run.path / "SEALED").read_bytes()
 
 
-def test_a_partial_answer_makes_the_run_invalid(imported: Imported, here: Here, tmp_path: Path) -> None:
-    """Stores behind a server say so in a warning when they leave something out."""
+def test_a_partial_response_makes_the_run_invalid(imported: Imported, here: Here, tmp_path: Path) -> None:
+    """Storage backends report omitted data in a warning."""
     path = tmp_path / "prometheus"
     shutil.copytree(imported.run.path / "raw" / "prometheus", path)
     first = path / "0001.json.zst"
@@ -199,14 +199,14 @@ def test_a_partial_answer_makes_the_run_invalid(imported: Imported, here: Here, 
     assert "the server's responses were complete: measured store-3 did not respond" in error_output.replace("\n", " ")
 
 
-def test_other_answers_than_those_kept_are_not_invented(imported: Imported, here: Here) -> None:
+def test_responses_that_are_not_stored_are_not_invented(imported: Imported, here: Here) -> None:
     folder = str(imported.run.path / "raw" / "prometheus")
     with pytest.raises(UsageError, match="do not include the query"):
         here.run("ingest", "cometbft", folder, "--set", 'select=chain_id="other"')
 
 
-def test_rates_over_20_s_equal_the_servers(server: str, imported: Imported) -> None:
-    """The QA's plots are `rate(…[20s])*60`; over the restart of node 2, too."""
+def test_rates_over_20_s_equal_the_servers_own(server: str, imported: Imported) -> None:
+    """The QA's plots are `rate(…[20s])*60`, including over the restart of node 2."""
     begin_ns, end_ns = BEGIN_S * NS, (BEGIN_S + SECONDS) * NS
     for expression in ("cometbft_consensus_height", "cometbft_consensus_total_txs"):
         with Prometheus(LiveServer(server)) as reader:
@@ -223,7 +223,7 @@ def test_rates_over_20_s_equal_the_servers(server: str, imported: Imported) -> N
     assert rates["blocks_per_minute"].mean() == pytest.approx(60 / BLOCK_S, rel=0.02)
 
 
-def test_a_node_that_started_anew_makes_the_run_invalid(server: str, here: Here) -> None:
+def test_a_restarted_node_makes_the_run_invalid(server: str, here: Here) -> None:
     result = here.run("ingest", "cometbft", server, "--from", "2026-01-01T10:00:00Z", "--to", "2026-01-01T10:02:00Z",
                    "--as", "v1.0.1", code=4)  # fmt: skip
     assert "no node restarted: measured node2" in result.stderr.replace("\n", " ")
@@ -233,15 +233,15 @@ def test_a_node_that_started_anew_makes_the_run_invalid(server: str, here: Here)
     assert run.samples("second")["committed_per_s"].drop_nulls().to_numpy().min() >= 0
 
 
-def test_a_range_without_all_scrapes_is_invalid_and_says_where(server: str, here: Here) -> None:
+def test_a_range_with_missing_scrapes_is_invalid_and_states_where(server: str, here: Here) -> None:
     result = here.run("ingest", "cometbft", server, "--from", "2026-01-01T09:57:00Z", "--duration", "90s", "--as", "v1",
                    code=4)  # fmt: skip
     assert "every node was scraped throughout" in result.stderr.replace("\n", " ")
     assert "node0 was not scraped for 60.0 s" in result.stdout
 
 
-def test_long_ranges_are_asked_for_in_parts(server: str) -> None:
-    """Prometheus refuses more than 11,000 points at once; nothing may be lost or doubled at the seams."""
+def test_long_ranges_are_queried_in_parts(server: str) -> None:
+    """Prometheus rejects more than 11,000 points per query. No sample may be lost or duplicated at the boundaries."""
     begin_ns, end_ns = BEGIN_S * NS, (BEGIN_S + LONG_S) * NS
     whole = {"query": "long_seconds", "start": str(BEGIN_S), "end": str(BEGIN_S + LONG_S), "step": "1"}
     refused = httpx.get(f"{server}/api/v1/query_range", params=whole, trust_env=False).json()
@@ -254,7 +254,7 @@ def test_long_ranges_are_asked_for_in_parts(server: str) -> None:
     assert stepped.values == [float(second // LONG_STEP_S * LONG_STEP_S) for second in range(LONG_S)]
 
 
-def test_the_servers_own_errors_are_told(server: str) -> None:
+def test_the_servers_own_errors_are_reported(server: str) -> None:
     with Prometheus(LiveServer(server)) as reader, pytest.raises(ServerError, match="bad_data") as caught:
         reader.samples("no{selector", BEGIN_S * NS, (BEGIN_S + 1) * NS)
     assert server in caught.value.message
@@ -277,26 +277,26 @@ def test_the_servers_own_errors_are_told(server: str) -> None:
         ),
     ],
 )
-def test_mistakes_are_told(server: str, here: Here, arguments: tuple[str, ...], expected: str) -> None:
+def test_mistakes_are_reported(server: str, here: Here, arguments: tuple[str, ...], expected: str) -> None:
     with pytest.raises(UsageError) as caught:
         here.run("ingest", "cometbft", server, *arguments, "--as", "v1.0.1")
     assert expected in f"{caught.value.message} {caught.value.hint}"
 
 
-def test_a_server_that_is_none_is_told(here: Here) -> None:
+def test_an_unreachable_prometheus_server_is_reported(here: Here) -> None:
     arguments_of_a_window = ("--from", "2026-01-01T10:00:00Z", "--duration", "80s", "--as", "v1.0.1")
     with pytest.raises(EnvironmentFailure, match="cannot be queried"):
         here.run("ingest", "cometbft", "http://127.21.250.1:9", *arguments_of_a_window)
 
 
-def test_the_version_must_be_said(server: str, here: Here) -> None:
+def test_the_version_must_be_given(server: str, here: Here) -> None:
     with pytest.raises(UsageError) as caught:
         here.run("ingest", "cometbft", server, "--from", "2026-01-01T10:00:00Z", "--duration", "80s")
     assert "--as v1.0.1" in str(caught.value.hint)
 
 
-def test_the_servers_grid_can_be_taken_instead(server: str, here: Here, imported: Imported) -> None:
-    """At a step of 1 s the values are the scrapes', moved to the grid: the same means but for the edges."""
+def test_the_servers_grid_can_be_used_instead(server: str, here: Here, imported: Imported) -> None:
+    """At a step of 1 s the values are those of the scrapes, moved to the grid: equal means except at the edges."""
     here.run(*imported.arguments, "--set", "step_s=1")
     stepped, own = here.store.sealed()[0].summaries(), imported.run.summaries()
     for metric in ("mempool_mean_transactions", "node_rss_bytes", "committed_per_s"):
@@ -307,7 +307,7 @@ def test_the_servers_grid_can_be_taken_instead(server: str, here: Here, imported
 
 
 def test_two_imports_can_be_compared(here: Here, imported: Imported) -> None:
-    """The same data under two versions are equal; what has no data on either side is said to have none."""
+    """The same data under two versions are equal. Metrics without data on either side are reported as such."""
     here.run(*imported.arguments[:-1], "v0.38.17")
     wrong = "the series of node0, node1 and node2 are labelled version v1.0.1, not v0.38.17"
     assert here.store.sealed()[0].manifest.contradictions == [wrong]
@@ -320,7 +320,7 @@ def test_two_imports_can_be_compared(here: Here, imported: Imported) -> None:
     assert outcomes["node_rss_bytes"].outcome is not Outcome.NO_DATA
 
 
-def test_a_reader_of_kept_answers_refuses_what_is_none(tmp_path: Path) -> None:
+def test_a_reader_of_stored_responses_rejects_other_files(tmp_path: Path) -> None:
     (tmp_path / "0001.json.zst").write_bytes(b"nothing")
     with pytest.raises(UsageError, match="does not contain a response"):
         StoredResponses(tmp_path)

@@ -119,7 +119,7 @@ path = "/work"
 """
 
 
-def test_a_load_test_can_be_scraped_too(lab: Lab, tmp_path: Path) -> None:
+def test_a_load_test_can_be_scraped(lab: Lab, tmp_path: Path) -> None:
     profile = tmp_path / "work.toml"
     profile.write_text(LOAD_PROFILE, encoding="utf-8")
     counts: list[float] = []
@@ -155,14 +155,14 @@ def _value(page: str, name: str) -> float:
     return max((sample.value for sample in samples if sample.name == name), default=0.0)
 
 
-def test_the_import_is_valid_and_whole(watched: Watched) -> None:
+def test_the_import_is_valid_and_complete(watched: Watched) -> None:
     assert watched.imported.manifest.status is Status.VALID
     assert watched.imported.samples("host_second")["host"].unique().sort().to_list() == ["node0", "node1"]
     assert [note for note in watched.imported.manifest.warnings if "node_load1" not in note] == []
 
 
-def test_every_block_is_the_same_block(watched: Watched) -> None:
-    """Size and transactions of each height, from the gauges of Prometheus and from the blocks themselves: equal."""
+def test_every_imported_block_equals_the_observed_block(watched: Watched) -> None:
+    """Size and transactions of each height are equal in the gauges of Prometheus and in the blocks themselves."""
     own = watched.own.events("blocks").select("height", "transactions", size="size_bytes", rounds="round")
     frame = watched.imported.samples("block").drop_nulls("block_transactions")
     both = frame.join(own, on="height")
@@ -185,8 +185,8 @@ def test_every_block_is_the_same_block(watched: Watched) -> None:
         ("block_interval_s", 0.25, 0.0),
     ],
 )
-def test_what_both_measured_agrees(watched: Watched, metric: str, within: float, floor: float) -> None:
-    """Two scrapers at phases of their own, of the same 12 seconds, of which a valid import may lack 2.5 s at an end."""
+def test_metrics_measured_by_both_agree(watched: Watched, metric: str, within: float, floor: float) -> None:
+    """Two scrapers with different phases over the same 12 seconds. A valid import may miss 2.5 s at either end."""
     left = watched.own.summaries()[metric].distribution
     right = watched.imported.summaries()[metric].distribution
     assert left is not None
@@ -206,8 +206,8 @@ def test_the_running_experiment_could_be_scraped(watched: Watched) -> None:
     assert _page() is None, "the page outlived the command"
 
 
-def test_prometheus_itself_has_scraped_it(watched: Watched) -> None:
-    """Its server talks OpenMetrics; what it kept ends where the run's books do."""
+def test_prometheus_itself_scraped_the_experiment(watched: Watched) -> None:
+    """Its server uses OpenMetrics. The stored values end where the counts of the run end."""
     begin_ns, end_ns = (
         int(watched.own.events("transactions")["due_ns"].to_numpy().min()) + off * NS for off in (-60, 60)
     )
@@ -218,7 +218,7 @@ def test_prometheus_itself_has_scraped_it(watched: Watched) -> None:
     assert sent.values == sorted(sent.values)
 
 
-def test_raw_answers_are_kept(watched: Watched) -> None:
+def test_raw_responses_are_stored(watched: Watched) -> None:
     path = Path(watched.imported.path) / "raw" / "prometheus"
     assert len(list(path.glob("*.json.zst"))) >= 3
     assert watched.imported.verify() == []

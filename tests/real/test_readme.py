@@ -35,7 +35,7 @@ def five_minute_paths() -> list[list[str]]:
     return [commands(part[: part.index("```\n", part.index("```console") + 3) + 4]) for part in marked]
 
 
-def test_there_is_a_five_minute_path_for_every_system() -> None:
+def test_every_system_has_a_five_minute_path() -> None:
     assert [len(path) for path in five_minute_paths()] == [6, 1, 6, 3, 3]
 
 
@@ -51,7 +51,7 @@ def _marks(path: list[str]) -> list[pytest.MarkDecorator]:
 def test_the_five_minute_paths_work_as_written(
     path: list[str], lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    """The address of the reader's own server is the only thing that is another one here."""
+    """Only the address of the reader's own server is replaced."""
     monkeypatch.chdir(tmp_path)
     for command in path:
         own = request.getfixturevalue("rosetta_example").url if OWN_SERVER in command else ""
@@ -72,13 +72,13 @@ def test_every_command_in_the_documents_exists(document: Path) -> None:
             app([*arguments, "--help"], standalone_mode=False)
 
 
-def test_the_demo_is_what_the_readme_says() -> None:
+def test_the_demo_matches_the_readme() -> None:
     recipe = subprocess.run(["make", "-n", "demo"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     assert "experiment cometbft/demo --baseline v0.38.17 --candidate v1.0.1 --most-runs 6" in recipe
     assert "--margin node_cpu_per_transaction_s=25%" in recipe
 
 
-def test_local_links_lead_somewhere() -> None:
+def test_local_links_resolve() -> None:
     for document in [*DOCUMENTS, *sorted((ROOT / "docs").rglob("*.md"))]:
         for link in re.findall(r"\]\(([^)#]+)\)", document.read_text(encoding="utf-8")):
             if "://" not in link:

@@ -16,7 +16,7 @@ SHORTER = "--repeat 2 --set workload.executions=2 --set workload.warm_up=0 --set
 
 # What is judged is time: beside other tests, two executions of a command may differ as much as two versions of it.
 @pytest.mark.quiet
-def test_the_tutorial_leads_to_the_verdicts_that_it_says(tmp_path: Path) -> None:
+def test_the_tutorial_leads_to_the_stated_verdicts(tmp_path: Path) -> None:
     """The commands as written, with fewer executions and runs."""
     blocks = re.findall(r"```sh\n(.*?)```", TUTORIAL.read_text(encoding="utf-8"), re.DOTALL)
     program = f'chainmark() {{ "{sys.executable}" -m chainmark.cli "$@" {SHORTER}; code=$?; }}\n'

@@ -36,9 +36,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python.parent
 
 
-def test_the_shipped_runs_are_compared_without_compilers_and_without_a_checkout(
-    installed: Path, tmp_path: Path
-) -> None:
+def test_the_shipped_runs_are_compared_without_compilers_or_a_checkout(installed: Path, tmp_path: Path) -> None:
     environment = {"PATH": str(installed), "HOME": str(tmp_path), "CHAINMARK_STORE": str(tmp_path / "store")}
     chainmark = installed / "chainmark"
     assert "imported cometbft-demo-v1.0.1" in _ran([chainmark, "runs", "import", "--samples"], environment, tmp_path)

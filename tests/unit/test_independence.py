@@ -27,8 +27,8 @@ TESTED = (
     "compare/test_side_by_side.py",
     "compare/test_breakdowns.py",
     "compare/test_worked_example.py",
-    "compare/test_compare.py::test_an_equal_release_passes_and_says_how",
-    "compare/test_compare.py::test_every_chart_that_a_metric_asks_for_is_there",
+    "compare/test_compare.py::test_an_equal_release_passes_with_its_margins_stated",
+    "compare/test_compare.py::test_every_chart_that_a_metric_defines_exists",
     "compare/test_compare.py::test_charts_are_well_formed",
     "compare/test_compare.py::test_conditions_that_differ_warn_with_the_catalogues_words",
     "report/test_renderings.py",
@@ -130,7 +130,7 @@ def without_one(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 
 def test_a_system_is_removed_with_its_folder(without_one: tuple[str, Path]) -> None:
-    """The rest is imported whole, the other systems have their metrics, and the one removed is said to be unknown."""
+    """All other modules are importable, the other systems have their metrics, and the removed one is unknown."""
     removed, root = without_one
     source = root / "src"
     paths = [path for path in sorted((source / "chainmark").rglob("*.py")) if path.name not in {"__main__.py"}]
@@ -172,8 +172,8 @@ def _words(text: str) -> set[str]:
     return {text.lower(), *(word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", text))}
 
 
-def test_the_commands_help_without_a_system_and_offer_nothing_of_it(without_one: tuple[str, Path]) -> None:
-    """A what-if or a corpus of a system that is not installed would be an option that nothing understands."""
+def test_the_help_of_commands_works_without_a_system_and_omits_its_options(without_one: tuple[str, Path]) -> None:
+    """A what-if or a corpus of a system that is not installed would be an option that nothing implements."""
     removed, root = without_one
     shown = "".join(
         process.stdout
@@ -188,7 +188,7 @@ def test_the_commands_help_without_a_system_and_offer_nothing_of_it(without_one:
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_nothing_of_a_systems_concepts_is_left(system: str) -> None:
+def test_common_packages_have_no_concepts_of_one_system(system: str) -> None:
     """A concept of a common package is one that every system must know."""
     concepts = set(CONCEPTS[system].split())
     package = ROOT / "src" / "chainmark"
@@ -203,7 +203,7 @@ def test_nothing_of_a_systems_concepts_is_left(system: str) -> None:
 
 
 def test_common_packages_import_nothing_of_a_system(copy: Path) -> None:
-    """Every module of theirs, and every module that one of them would import when it is used."""
+    """Every module of them, and every module that one of them would import when it is used."""
     source = copy / "src"
     paths = [path for folder in COMMON for path in sorted((source / "chainmark" / folder).rglob("*.py"))]
     own = {".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__") for path in paths}
@@ -217,7 +217,7 @@ def test_common_packages_import_nothing_of_a_system(copy: Path) -> None:
 
 
 def test_common_packages_pass_their_tests_without_a_system(copy: Path) -> None:
-    """If this fails, something right of the samples depends on a system."""
+    """If this fails, common code depends on a system."""
     tests = [f"tests/unit/{name}" for name in TESTED]
     options = [
         "-q",

@@ -63,17 +63,17 @@ def _public(names: list[str]) -> set[str]:
     return {name for name in names if not name.startswith("_")}
 
 
-def test_the_stub_has_every_name_and_no_other() -> None:
+def test_the_stub_has_exactly_the_names_of_the_module() -> None:
     assert _public(dir(_native)) == {*FUNCTIONS, *CLASSES}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_takes_what_the_stub_says(name: str) -> None:
+def test_a_function_has_the_parameters_of_the_stub(name: str) -> None:
     assert _compiled(getattr(_native, name)) == _stated(FUNCTIONS[name])
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_a_class_has_the_members_of_the_stub_and_they_take_what_it_says(name: str) -> None:
+def test_a_class_has_the_members_and_parameters_of_the_stub(name: str) -> None:
     members, stated = getattr(_native, name), _members(CLASSES[name])
     assert _public(dir(members)) == _public(list(stated))
     for member, node in stated.items():

@@ -21,8 +21,8 @@ def action() -> dict[str, Any]:
     return cast(dict[str, Any], yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8")))
 
 
-def test_the_action_takes_every_input_that_it_declares() -> None:
-    """One that is not passed on does nothing, and says nothing."""
+def test_the_action_uses_every_input_that_it_declares() -> None:
+    """An input that is not passed on has no effect and no error."""
     content = action()
     text = (ROOT / "action.yml").read_text(encoding="utf-8")
     for name in content["inputs"]:
@@ -32,7 +32,7 @@ def test_the_action_takes_every_input_that_it_declares() -> None:
     assert "${{" not in load["run"]  # an input that is pasted into a script is a script
 
 
-def test_the_action_asks_for_options_that_exist() -> None:
+def test_the_action_uses_options_that_exist() -> None:
     load = next(step for step in action()["runs"]["steps"] if step.get("id") == "load")
     options = set(re.findall(r"(?<![\w-])--[a-z-]+", load["run"]))
     help_text = command("load", "--help").output
@@ -40,7 +40,7 @@ def test_the_action_asks_for_options_that_exist() -> None:
     assert not [option for option in options if option not in help_text]
 
 
-def test_the_container_copies_what_is_there() -> None:
+def test_the_container_copies_existing_files() -> None:
     text = (ROOT / "Containerfile").read_text(encoding="utf-8")
     for line in re.findall(r"^COPY (?!--from)(.*) \S+$", text, re.MULTILINE):
         for name in line.split():
@@ -52,7 +52,7 @@ def test_the_container_copies_what_is_there() -> None:
     assert version[1] >= required[1]
 
 
-def test_the_source_distribution_has_no_key_and_has_the_licences(tmp_path: Path) -> None:
+def test_the_source_distribution_has_the_licences_and_no_key(tmp_path: Path) -> None:
     build = [str(Path(sys.executable).with_name("maturin")), "sdist", "--out", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, capture_output=True, timeout=120, check=True)
     with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as packed:

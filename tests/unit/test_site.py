@@ -38,13 +38,13 @@ def test_a_page_loads_nothing_from_another_host(site: Path) -> None:
 @pytest.mark.parametrize(
     "words", ["saturation load", "inconclusive", "runs import", "benchstat", "workload.executions", "semantic versions"]
 )
-def test_the_search_finds_what_is_asked(site: Path, words: str) -> None:
+def test_the_search_finds_the_expected_pages(site: Path, words: str) -> None:
     index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))["docs"]
     assert any(words in f"{page['title']} {page['text']}" for page in index)
 
 
 @pytest.mark.parametrize("name", ["CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md"])
-def test_what_these_files_name_is_there(name: str) -> None:
+def test_files_links_and_make_targets_named_in_documents_exist(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     for link in re.findall(r"\]\(([^)#:]+)\)", text):
         assert (ROOT / link).exists(), link
@@ -55,17 +55,17 @@ def test_what_these_files_name_is_there(name: str) -> None:
         assert re.search(rf"^{''.join(target)}:", makefile, re.MULTILINE), target
 
 
-def test_the_citation_is_of_this_version() -> None:
+def test_the_citation_has_the_current_version() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert (citation["version"], citation["license"]) == (METADATA["version"], METADATA["license"])
 
 
-def test_the_notice_is_of_these_dependencies() -> None:
+def test_the_notice_lists_the_current_dependencies() -> None:
     assert notice.NOTICE.read_text(encoding="utf-8") == notice.content(), "run `make notice`"
 
 
-def test_hooks_run_what_make_check_runs() -> None:
-    """A hook that another tool's version serves would undo what `make format` wrote."""
+def test_hooks_run_the_same_tools_as_make_check() -> None:
+    """A hook that another tool's version serves would undo the changes of `make format`."""
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
     entries = [hook["entry"] for repo in hooks for hook in repo["hooks"]]
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")

@@ -54,7 +54,7 @@ def _lab(monkeypatch: pytest.MonkeyPatch, attempts: Sequence[Sequence[str]], *, 
     return Lab(Path("nowhere"))
 
 
-def test_a_run_that_the_machine_spoiled_is_made_again_and_is_not_kept(
+def test_a_run_spoiled_by_the_machine_is_repeated_and_discarded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lab = _lab(monkeypatch, [["pressure", "lag"], []], calm=True)
@@ -64,31 +64,31 @@ def test_a_run_that_the_machine_spoiled_is_made_again_and_is_not_kept(
 
 @pytest.mark.parametrize("failing", [["nodes_alive"], ["pressure", "books"], ["committed", "lag"]])
 def test_a_failure_of_the_subject_is_a_failure_at_once(failing: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever else failed: otherwise a crash on a busy machine would be tried until it does not happen."""
+    """Whatever else failed: otherwise a crash on a busy machine would be retried until it no longer happens."""
     lab = _lab(monkeypatch, [failing, []], calm=False)
     with pytest.raises(AssertionError, match="exit 4"):
         lab.runs("demo")
 
 
-def test_a_generator_that_is_late_on_a_calm_machine_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is chainmark that got slower, then."""
+def test_a_generator_that_is_late_on_a_quiet_machine_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In that case chainmark became slower."""
     lab = _lab(monkeypatch, [["lag"]] * ATTEMPTS, calm=True)
     with pytest.raises(AssertionError, match="exit 4"):
         lab.runs("demo")
 
 
-def test_on_a_machine_that_stays_busy_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_test_is_skipped_on_a_machine_that_stays_busy(monkeypatch: pytest.MonkeyPatch) -> None:
     lab = _lab(monkeypatch, [["pressure"], []], calm=False)
     with pytest.raises(pytest.skip.Exception, match="too busy"):
         lab.runs("demo")
 
 
-def test_an_expected_failure_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_expected_failure_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     lab = _lab(monkeypatch, [["pressure"]], calm=False)
     assert len(lab.runs("demo", code=(0, 4))) == 1
 
 
-def test_every_file_that_is_to_begin_first_exists() -> None:
-    """A renamed file would silently begin last, and the stage end late."""
+def test_every_file_scheduled_first_exists() -> None:
+    """A renamed file would silently start last and delay the end of the stage."""
     root = Path(__file__).resolve().parents[2]
     assert [name for name in FIRST if not (root / name).is_file()] == []

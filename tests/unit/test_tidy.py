@@ -69,8 +69,8 @@ def _tracked(*patterns: str) -> list[Path]:
 
 
 @pytest.mark.parametrize(("module", "path"), list(_modules()), ids=lambda value: str(value).rpartition("/")[2])
-def test_imports_point_one_way(module: str, path: Path) -> None:
-    """An import that goes up once is soon a habit."""
+def test_imports_have_one_direction(module: str, path: Path) -> None:
+    """A single import in the other direction soon becomes a habit."""
     package = _package(module)
     if package not in LAYERS:
         return
@@ -80,8 +80,8 @@ def test_imports_point_one_way(module: str, path: Path) -> None:
             assert LAYERS[target] < LAYERS[package], f"{module} imports {imported}"
 
 
-def test_no_system_is_named_right_of_the_samples() -> None:
-    """A metric is known by its catalogue; a system's name in common code is a special case in the wrong place."""
+def test_no_system_is_named_in_common_code() -> None:
+    """A metric is known by its catalogue. A system's name in common code is a special case in the wrong place."""
     for package in ("core", "store", "stats", "network", "cluster", "capacity", "lab", "compare", "report", "serve"):
         for path in sorted((PACKAGE / package).rglob("*.py")):
             code = ast.parse(path.read_text(encoding="utf-8"))
@@ -91,7 +91,7 @@ def test_no_system_is_named_right_of_the_samples() -> None:
                     assert not {"cometbft", "cardano", "mesh"} & {str(text) for text in texts}, f"{path}:{node.lineno}"
 
 
-def test_no_module_is_dead() -> None:
+def test_no_module_is_unused() -> None:
     """A module that nothing imports is not part of the product."""
     used = set(ENTRANCES)
     for _, path in _modules():
@@ -100,8 +100,8 @@ def test_no_module_is_dead() -> None:
     assert dead == []
 
 
-def test_no_two_public_classes_have_one_name() -> None:
-    """Whoever reads `Row` or `Server` need not look up which one it is."""
+def test_no_two_public_classes_share_a_name() -> None:
+    """A reader of `Row` or `Server` need not look up which class is meant."""
     places: dict[str, list[str]] = {}
     for module, path in _modules():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -118,7 +118,7 @@ def test_no_line_is_too_long() -> None:
             assert len(line) <= LINE_LENGTH_MAX, f"{path.relative_to(ROOT)}:{number} has {len(line)} characters"
 
 
-def test_nothing_is_left_open() -> None:
+def test_no_unfinished_code_is_left() -> None:
     pattern = re.compile(r"\b(TODO|FIXME|XXX|NotImplementedError|unimplemented!|todo!)")
     for path in _tracked("*.py", "*.rs"):
         if path == Path(__file__):
@@ -152,8 +152,8 @@ def _formats_a_number(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and bool(NUMERIC_FIELD.search(node.value))
 
 
-def test_one_module_makes_a_number_a_text() -> None:
-    """A figure reads alike in a table, a sentence and an error only if one place knows how many digits it has."""
+def test_only_one_module_formats_numbers() -> None:
+    """A figure is the same in a table, a sentence and an error only if one place decides its number of digits."""
     places = {
         path.relative_to(PACKAGE).as_posix(): getattr(node, "lineno", 0)
         for _, path in _modules()
@@ -184,7 +184,7 @@ def _uses(source: Path) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("crate", sorted(ROOT.glob("crates/*/src")), ids=lambda path: path.parent.name)
-def test_no_file_of_a_crate_is_on_a_circle_of_uses(crate: Path) -> None:
+def test_no_file_of_a_crate_is_in_a_cycle_of_uses(crate: Path) -> None:
     """Files that use each other can only be read, tested and changed together."""
     try:
         TopologicalSorter(_uses(crate)).prepare()
@@ -192,8 +192,8 @@ def test_no_file_of_a_crate_is_on_a_circle_of_uses(crate: Path) -> None:
         pytest.fail(f"{crate.parent.name}: {' → '.join(error.args[1])}")
 
 
-def test_no_module_is_on_a_circle_of_imports() -> None:
-    """The same of Python, wherever in a file the import stands: one that waits for a call or a type checker counts."""
+def test_no_module_is_in_an_import_cycle() -> None:
+    """The same for Python, wherever in a file the import is: imports within functions or for type checkers count."""
     modules = dict(_modules())
     files = {name for name, path in modules.items() if path.name != "__init__.py"}
     try:
@@ -202,8 +202,8 @@ def test_no_module_is_on_a_circle_of_imports() -> None:
         pytest.fail(" → ".join(error.args[1]))
 
 
-def test_faults_that_are_accepted_are_of_lines_that_exist() -> None:
-    """A renamed variable leaves them behind: `make mutants` then reports faults that were looked at before."""
+def test_accepted_faults_are_of_existing_lines() -> None:
+    """A renamed variable leaves them behind: `make mutants` would report faults that were reviewed before."""
     accepted = tomllib.loads((ROOT / "tests" / "mutants.toml").read_text(encoding="utf-8"))["accepted"]
     lines = {
         file: {re.sub(r"^def \w+", "def ", line.strip()) for line in (ROOT / file).read_text().splitlines()}

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wall_time_agrees_with_the_system_clock_or_latencies_against_block_times_would_be_shifted() {
+    fn wall_time_agrees_with_the_system_clock() {
         let clock = WallClock::anchor();
         let system_ns = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as i64;
         assert!((clock.now_ns() - system_ns).abs() < 50_000_000);

@@ -255,7 +255,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn only_the_empty_result_confirms_or_the_first_block_would_be_swallowed() {
+    fn only_the_empty_result_confirms_a_subscription() {
         assert!(matches!(kind_of(br#"{"jsonrpc":"2.0","id":0,"result":{}}"#), Kind::Confirmation));
         assert!(matches!(kind_of(br#"{"jsonrpc":"2.0","id":0,"result":{"query":"q","data":{}}}"#), Kind::Event));
         assert!(matches!(kind_of(br#"{"id":0,"error":{"code":-32603,"data":"too many"}}"#), Kind::Error(_)));

@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_class_stands_in_the_list_at_the_number_that_records_hold() {
+    fn a_class_is_in_the_list_at_the_index_in_records() {
         for (number, class) in Class::ALL.into_iter().enumerate() {
             assert_eq!(class as usize, number, "{}", class.name());
         }
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_and_what_they_say_of_the_node_have_the_names_that_events_are_stored_with() {
+    fn classes_have_the_names_and_the_response_kinds_that_events_are_stored_with() {
         let named: Vec<_> = Class::ALL.into_iter().map(|class| (class.name(), class.answer().name())).collect();
         assert_eq!(
             named,
@@ -302,14 +302,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_all_sent_has_no_next_transaction() {
+    fn a_connection_that_sent_everything_has_no_next_transaction() {
         let mut part = ConnectionRecords::new(std::sync::Arc::new(vec![5]));
         part.record_sent(6, [1; 32], 84);
         assert_eq!(part.next_unsent(), None);
     }
 
     #[test]
-    fn a_message_that_is_known_is_counted_by_its_text_even_when_no_more_are_kept() {
+    fn a_known_message_is_counted_by_its_text_even_when_the_limit_is_reached() {
         let mut messages = MessageCounts::default();
         for number in 0..MAX_DISTINCT_MESSAGES {
             messages.add_if_any(Some(&format!("error {number}")));
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_different_error_texts_stays_bounded_and_is_still_counted_in_full() {
+    fn many_different_error_texts_use_bounded_memory_and_are_all_counted() {
         let mut messages = MessageCounts::default();
         for number in 0..1000 {
             messages.add(&format!("error {number} {}", "é".repeat(1000)));

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kernel_that_keeps_no_account_is_unknown_and_not_idle() {
+    fn without_kernel_accounting_the_wait_is_unknown_and_not_zero() {
         assert_eq!(waited_ns("93811 4711 2\n"), Some(4711));
         assert_eq!(waited_ns("0 0 0\n"), None);
         assert_eq!(waited_ns(""), None);

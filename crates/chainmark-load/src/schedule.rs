@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn even_connections_take_turns_or_the_total_load_would_be_bursts_of_c_transactions() {
+    fn connections_of_an_even_schedule_take_turns() {
         let load = schedule(ScheduleKind::Even, 4, 250, 2 * NS_PER_S);
         let mut all: Vec<i64> = (0..4).flat_map(|connection| load.due_ns(connection)).collect();
         all.sort_unstable();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_has_the_name_that_profiles_use_or_a_load_would_come_in_another_rhythm() {
+    fn every_kind_has_the_name_that_profiles_use() {
         let kinds = ["even", "poisson", "burst", "none"].map(ScheduleKind::from_name);
         let expected = [ScheduleKind::Even, ScheduleKind::Poisson, ScheduleKind::Burst].map(Some);
         assert_eq!(kinds[..3], expected);
@@ -156,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn burst_starts_at_once_and_repeats_every_second_or_runs_would_offer_one_batch_less() {
+    fn a_burst_schedule_starts_at_once_and_repeats_every_second() {
         let load = schedule(ScheduleKind::Burst, 2, 3, 2 * NS_PER_S + NS_PER_S / 3 + 1);
         assert_eq!(load.due_ns(0), [0, 2, 4, NS_PER_S, NS_PER_S + 2, NS_PER_S + 4, 2 * NS_PER_S]);
         assert_eq!(load.due_ns(1)[0], 1);
     }
 
     #[test]
-    fn poisson_gaps_are_exponential_or_the_queueing_that_users_see_would_be_another() {
+    fn poisson_gaps_are_exponential() {
         let due = schedule(ScheduleKind::Poisson, 1, 1000, 100 * NS_PER_S).due_ns(0);
         let gaps: Vec<f64> = due.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e6).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
@@ -174,14 +174,14 @@ mod tests {
     }
 
     #[test]
-    fn another_seed_gives_other_poisson_times_and_the_same_seed_the_same() {
+    fn poisson_times_depend_on_the_seed_alone() {
         let load = schedule(ScheduleKind::Poisson, 2, 100, NS_PER_S);
         assert_eq!(load.due_ns(1), load.due_ns(1));
         assert_ne!(load.due_ns(1), Schedule { seed: 12, ..load }.due_ns(1));
     }
 
     #[test]
-    fn unusable_loads_are_refused() {
+    fn unusable_loads_are_rejected() {
         for (connections, rate, duration_ns) in
             [(0, 1, 1), (1, 0, 1), (1, 1, 0), (1, 1, -1), (2, 500_001, 1), (20, 50_000, 21 * NS_PER_S)]
         {
@@ -193,7 +193,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn due_times_ascend_stay_inside_and_never_meet(
+        fn due_times_ascend_within_the_duration_and_never_coincide(
             connections in 1u32..6, rate in 1u32..3000, duration_ns in 1i64..3 * NS_PER_S, seed: u64,
         ) {
             for kind in [ScheduleKind::Even, ScheduleKind::Poisson, ScheduleKind::Burst] {

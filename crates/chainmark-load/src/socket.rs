@@ -23,7 +23,7 @@ mod tests {
     }
 
     #[test]
-    fn what_meets_a_closed_connection_stays_unacknowledged_however_late_one_looks() {
+    fn data_sent_to_a_closed_connection_is_never_acknowledged() {
         let (mut client, server) = pair();
         drop(server);
         client.write_all(b"request").unwrap();
@@ -32,7 +32,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_read_before_it_closed_is_acknowledged() {
+    fn data_read_by_a_server_before_it_closed_is_acknowledged() {
         let (mut client, mut server) = pair();
         client.write_all(b"request").unwrap();
         server.read_exact(&mut [0; 7]).unwrap();

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_neither_too_short_nor_for_ever_when_it_is_used_again() {
+    fn a_reused_timer_waits_neither_too_briefly_nor_forever() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         runtime.block_on(async {
             let timer = Timer::new().unwrap();

@@ -92,7 +92,7 @@ mod tests {
     type Count = fn(&mut PacketCounts) -> &mut u64;
 
     #[test]
-    fn each_class_can_break_the_sum_and_what_is_no_packet_of_others_cannot() {
+    fn each_packet_class_affects_the_balance_and_other_counts_do_not() {
         let sound = PacketCounts {
             read: 36,
             delivered: 1,

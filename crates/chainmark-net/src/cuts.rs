@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_that_is_mended_inside_a_partition_stays_in_its_group() {
+    fn a_port_that_is_restored_within_a_partition_stays_in_its_group() {
         let mut cuts = Cuts::new(5, Some(4));
         cuts.partition(vec![0, 0, 1, 1, 0], LineCut::Silent);
         cuts.cut_port(0, LineCut::Reset);

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_that_were_dropped_unread_are_found_in_the_kernels_table() {
+    fn packets_dropped_unread_are_counted_in_the_kernels_table() {
         let table = "Inter-|   Receive                            |  Transmit\n \
                      face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop ...\n\
                      \x20   lo:  100 2 0 0 0 0 0 0 100 2 0 0 0 0 0 0\n\

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_comes_out_at_its_port_when_it_is_due_and_not_before() {
+    fn a_packet_leaves_its_port_when_it_is_due_and_not_before() {
         let mut fabric = fabric(3, delayed(20 * MS));
         let mut output = Recorded { now_ns: 100 * MS, ..Recorded::default() };
         fabric.arrive(0, &packet(0, address(2), 9), &mut output);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_delivered_is_counted_by_its_reason() {
+    fn undeliverable_packets_are_counted_by_reason() {
         let mut fabric = fabric(2, LineSettings::default());
         let mut output = Recorded::default();
         fabric.arrive(0, &[0x60; 60], &mut output);
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_drops_and_counts_instead_of_eating_the_memory() {
+    fn a_full_queue_drops_and_counts_packets_instead_of_growing() {
         let mut fabric = fabric(2, delayed(MS));
         let mut output = Recorded::default();
         let one = packet(0, address(1), 0);
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_takes_what_was_under_way_and_a_mended_line_works_again() {
+    fn a_cut_drops_packets_in_flight_and_a_restored_line_works_again() {
         let mut fabric = fabric(3, delayed(10 * MS));
         let mut output = Recorded::default();
         fabric.arrive(0, &packet(0, address(1), 1), &mut output);
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_that_resets_tells_both_ends_of_a_connection_and_nobody_of_a_datagram() {
+    fn a_cut_with_reset_resets_both_ends_of_a_connection_and_ignores_datagrams() {
         let mut fabric = fabric(2, delayed(MS));
         let mut output = Recorded::default();
         fabric.set_cuts(|_, _| LineCut::Reset);
@@ -363,7 +363,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_happens_packets_of_a_pair_keep_their_order_and_the_counts_balance(
+        fn packets_of_a_pair_always_stay_in_order_and_the_counts_balance(
             steps in proptest::collection::vec((0usize..4, 0usize..5, 0..3 * MS, 0u8..20), 1..400),
             jitter_share in 0.0..1.0f64, loss in 0.0..0.5f64,
             bandwidth_bps in proptest::option::of(100_000u64..1 << 30),

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_takes_its_share_and_certain_loss_takes_all() {
+    fn loss_drops_its_share_and_certain_loss_drops_everything() {
         let mut some = line(LineSettings { loss: 0.1, ..LineSettings::default() });
         let lost = (0..100_000).filter(|_| some.enter(0, 100).is_none()).count();
         assert!((9_500..10_500).contains(&lost), "{lost}");
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_without_sense_are_refused_by_name() {
+    fn invalid_settings_are_rejected_by_name() {
         let sane = LineSettings::default();
         for (settings, name) in [
             (LineSettings { delay_ns: u64::MAX, ..sane }, "delay_ns"),
@@ -153,14 +153,14 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_is_the_longest_delay_and_all_shares_reach_from_nothing_to_everything() {
+    fn an_hour_is_the_longest_delay_and_shares_may_be_up_to_1() {
         let ends = LineSettings { delay_ns: DELAY_MAX_NS, jitter_share: 1.0, loss: 1.0, bandwidth_bps: Some(1) };
         assert!(ends.check().is_ok());
         assert!(LineSettings { delay_ns: DELAY_MAX_NS + 1, ..ends }.check().is_err());
     }
 
     #[test]
-    fn a_line_that_was_cut_and_joined_again_is_free() {
+    fn a_line_that_was_cut_and_restored_is_idle() {
         let mut line = line(LineSettings { bandwidth_bps: Some(1_000_000), ..LineSettings::default() });
         let busy_ns = line.enter(0, 125_000).unwrap();
         assert_eq!(busy_ns, 1000 * MS);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn every_delay_takes_the_next_number_of_its_seed_where_nothing_can_be_lost() {
+    fn every_delay_uses_the_next_random_number_of_its_seed_if_there_is_no_loss() {
         // So that a run can be made again: a seed's high draws are long delays, its low ones short.
         let mut line = line(LineSettings { delay_ns: 50 * MS, jitter_share: 0.05, ..LineSettings::default() });
         let mut random = Normal::new(SplitMix64::new(1, 0));
@@ -181,7 +181,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_packet_overtakes_another_leaves_early_or_makes_the_line_faster_than_it_is(
+        fn no_packet_overtakes_another_leaves_early_or_exceeds_the_bandwidth(
             delay_ns in 0..200 * MS, jitter_share in 0.0..1.0f64,
             bandwidth_bps in proptest::option::of(1_000u64..1 << 40),
             packets in proptest::collection::vec((0..10 * MS, 20usize..1500), 1..200), seed in any::<u64>(),

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worked_example_of_an_ipv4_header_checksum_comes_out() {
+    fn the_worked_example_of_an_ipv4_header_checksum_is_reproduced() {
         // The header that Wikipedia's "Internet checksum" works through; its checksum is 0xb861.
         let header: [u8; 20] = [
             0x45, 0x00, 0x00, 0x73, 0x00, 0x00, 0x40, 0x00, 0x40, 0x11, 0x00, 0x00, 0xc0, 0xa8, 0x00, 0x01, 0xc0, 0xa8,
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_carries_the_number_that_its_receiver_expects_or_the_socket_would_stay_open() {
+    fn a_reset_has_the_sequence_number_that_its_receiver_expects() {
         let packet = segment(ACK | 0x08, 1000, 77_000, 100);
         let resets = resets(&Ipv4::parse(&packet).unwrap()).unwrap();
         let near = tcp_of(&resets.to_sender);
@@ -232,14 +232,14 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_that_acknowledges_nothing_is_answered_with_what_it_sent() {
+    fn the_reset_of_a_segment_without_an_ack_acknowledges_its_data() {
         let packet = segment(FIN, u32::MAX, 0, 4);
         let near = tcp_of(&resets(&Ipv4::parse(&packet).unwrap()).unwrap().to_sender);
         assert_eq!((near.sequence, near.acknowledgement, near.flags), (0, 4, RST | ACK));
     }
 
     #[test]
-    fn resets_and_first_packets_of_connections_are_not_answered() {
+    fn resets_syn_packets_and_fragments_are_not_answered() {
         for flags in [RST, RST | ACK, SYN] {
             assert_eq!(resets(&Ipv4::parse(&segment(flags, 1, 2, 0)).unwrap()), None);
         }
@@ -250,7 +250,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_checksums_of_a_reset_are_right_or_the_kernel_would_drop_it(
+        fn the_checksums_of_a_reset_are_correct(
             flags in any::<u8>(), sequence in any::<u32>(), acknowledgement in any::<u32>(), data in 0usize..1400,
             addresses in any::<[u8; 8]>(), ports in any::<[u8; 4]>(),
         ) {
@@ -269,7 +269,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_a_packet_or_none_and_never_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn parsing_any_bytes_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             if let Some(packet) = Ipv4::parse(&bytes) {
                 prop_assert!(packet.header.len() + packet.payload.len() <= bytes.len());
                 if let Some(resets) = resets(&packet) {

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_others_are_not_taken_for_answers() {
+    fn foreign_messages_are_not_treated_as_responses() {
         assert_eq!(read(&write(PONG, 7, u64::MAX - 3)), Some((PONG, 7, u64::MAX - 3)));
         assert_eq!(read(&[0; MESSAGE_BYTES]), None);
         assert_eq!(read(&write(PING, 7, 8)[1..]), None);

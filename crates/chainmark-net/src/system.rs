@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_the_kernel_would_cut_short_is_refused() {
+    fn a_device_name_that_the_kernel_would_truncate_is_rejected() {
         assert!(request("wan0").is_ok());
         for name in ["", "sixteen-letters!", "wän0"] {
             assert!(request(name).is_err());

@@ -85,7 +85,7 @@ fn delayed(delay_ns: u64) -> LineSettings {
 }
 
 #[test]
-fn round_trips_take_both_ways_delays_and_the_outside_sees_none() {
+fn round_trips_take_the_delays_of_both_directions_and_the_outside_has_none() {
     let one_way = |from: usize, to: usize| if from < to { delayed(20 * MS) } else { delayed(30 * MS) };
     let Some(net) = Net::new(1, 3, one_way) else { return };
     let mut ends: Vec<_> = net.namespaces.iter().map(Some).zip(net.addresses.iter().copied()).collect();
@@ -128,7 +128,7 @@ fn datagrams_keep_their_order_under_jitter_and_all_arrive() {
 }
 
 #[test]
-fn a_stream_is_not_changed_by_loss_and_a_narrow_line_takes_its_time() {
+fn a_stream_is_not_changed_by_loss_and_a_narrow_line_limits_its_rate() {
     let narrow = LineSettings { delay_ns: MS, jitter_share: 0.1, loss: 0.01, bandwidth_bps: Some(20_000_000) };
     let Some(net) = Net::new(3, 2, |_, _| narrow) else { return };
     let (mut near, mut far) = net.connection(0, 1);
@@ -161,7 +161,7 @@ fn ending(stream: &mut TcpStream) -> ErrorKind {
 }
 
 #[test]
-fn a_cut_that_resets_ends_both_sockets_of_a_connection_that_sends_and_mending_lets_new_ones_in() {
+fn a_cut_with_reset_ends_both_sockets_of_a_connection_and_restoring_allows_new_ones() {
     let Some(net) = Net::new(4, 3, |_, _| delayed(5 * MS)) else { return };
     let (mut near, mut far) = net.connection(0, 1);
     let (mut other, mut third) = net.connection(0, 2);
@@ -185,7 +185,7 @@ fn a_cut_that_resets_ends_both_sockets_of_a_connection_that_sends_and_mending_le
 }
 
 #[test]
-fn packets_lost_before_the_cut_do_not_save_the_far_socket() {
+fn a_cut_with_reset_ends_the_far_socket_even_if_packets_were_lost_before() {
     // The cut drops packets in flight, so the far end expects an older number than the next segment has: it sends a
     // challenge, and only the reset in response ends it.
     let Some(net) = Net::new(5, 2, |_, _| delayed(200 * MS)) else { return };
@@ -203,7 +203,7 @@ fn packets_lost_before_the_cut_do_not_save_the_far_socket() {
 }
 
 #[test]
-fn a_silent_partition_keeps_connections_that_go_on_after_it_is_healed() {
+fn connections_continue_after_a_silent_partition_is_healed() {
     let Some(net) = Net::new(6, 3, |_, _| delayed(MS)) else { return };
     let (mut near, mut far) = net.connection(0, 1);
     net.switch.partition(&[0, 1, 0, 0], Cut::Silent).unwrap();
@@ -228,7 +228,7 @@ fn a_switch_that_is_dropped_leaves_no_device_behind() {
 }
 
 #[test]
-fn orders_without_sense_are_refused_by_name() {
+fn invalid_requests_are_rejected_by_name() {
     let address = Ipv4Addr::new(198, 19, 8, 1);
     let port = Port { namespace: None, device: "cmtest8", address };
     let config = SwitchConfig { ports: vec![port; 2], lines: vec![delayed(0); 4], spared: None, mtu: 1500, seed: 0 };
@@ -240,7 +240,7 @@ fn orders_without_sense_are_refused_by_name() {
 }
 
 #[test]
-fn a_cut_of_a_port_that_is_none_is_refused() {
+fn a_cut_of_an_unknown_port_is_rejected() {
     let Some(net) = Net::new(9, 1, |_, _| delayed(MS)) else { return };
     assert_eq!(net.switch.cut(7, Cut::Silent).unwrap_err().to_string(), "port is 7; it must be the number of a port");
     assert!(net.switch.partition(&[0], Cut::Silent).is_err());

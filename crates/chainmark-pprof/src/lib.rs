@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_stacks_are_added_and_inlined_calls_are_calls() {
+    fn equal_stacks_are_added_and_inlined_calls_are_separate_frames() {
         let result = read(&profile().encode_to_vec()).unwrap();
         let named: Vec<Vec<&str>> =
             result.stacks.iter().map(|stack| stack.iter().map(|at| result.functions[*at].as_str()).collect()).collect();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_together_is_refused() {
+    fn an_inconsistent_profile_is_rejected() {
         let mut no_location = profile();
         no_location.location.pop();
         let mut no_text = profile();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compressed_profile_that_ends_early_is_refused() {
+    fn a_truncated_compressed_profile_is_rejected() {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         std::io::Write::write_all(&mut encoder, &profile().encode_to_vec()).unwrap();
         let whole = encoder.finish().unwrap();
@@ -197,7 +197,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_are_too_strange(content: Vec<u8>) {
+        fn reading_any_bytes_never_panics(content: Vec<u8>) {
             let _ = read(&content);
         }
     }

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_values_so_that_a_recorded_seed_gives_the_same_draws_for_ever() {
+    fn a_seed_gives_known_values() {
         let mut random = SplitMix64 { state: 1_234_567 };
         assert_eq!(random.next_u64(), 6_457_827_717_110_365_317);
         assert_eq!(random.next_u64(), 3_203_168_211_198_807_973);

@@ -45,14 +45,14 @@ mod tests {
     const AT_OR_BELOW: [i64; 3] = [20, 40, 100];
 
     #[test]
-    fn ranks_stand_in_proportion_between_known_values() {
+    fn ranks_are_interpolated_between_known_values() {
         // Of 20 values the places 0, 2, 4, 10, 11 and 19: 2 * 20 / 4; 20; 40; 40 + 60 / 10; 40 + 9 * 60 / 10.
         let result = resampled_ranks(&AT_OR_BELOW, &[4, 10, 20], &[0.0, 0.1, 0.2, 0.5, 0.55, 1.0]);
         assert_eq!(result, [0, 10, 20, 40, 46, 94]);
     }
 
     #[test]
-    fn resamples_stand_beside_each_other_and_an_empty_one_has_no_rank() {
+    fn resamples_are_adjacent_in_the_result_and_an_empty_one_has_no_rank() {
         let result = resampled_ranks(&AT_OR_BELOW, &[4, 10, 20, 0, 0, 0, 0, 0, 8], &[0.1, 1.0]);
         assert_eq!(result, [10, -1, 40, 94, -1, 92]);
     }

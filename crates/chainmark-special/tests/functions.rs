@@ -26,7 +26,7 @@ fn shapes_of_one_have_closed_forms() {
 }
 
 #[test]
-fn neither_method_is_seen_where_one_takes_over_from_the_other() {
+fn the_functions_are_continuous_where_the_method_changes() {
     for z in [-5.0f64, -1.0, 0.0, 1.0, 5.0] {
         let x = 1000.0 + z * 1000.0f64.sqrt();
         // Q(a + 1, x) = Q(a, x) + x^a e^-x / Γ(a + 1); 999.5 is summed, 1000.5 integrated.
@@ -59,7 +59,7 @@ fn a_symmetrical_distribution_has_equal_tails() {
 }
 
 #[test]
-fn what_is_outside_is_no_number() {
+fn arguments_outside_the_domain_give_nan() {
     assert!(beta::tails(-1.0, 2.0, 0.5, 0.5).lower().is_nan());
     assert!(beta::tails(1.0, 2.0, f64::NAN, 0.5).upper().is_nan());
     assert!(gamma::tails(f64::NAN, 1.0).lower().is_nan());

@@ -82,7 +82,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Whole]:
         yield _Whole(document, lab.system.made, seen, live_searches(lab.store / "experiments"), listener.lines)
 
 
-def test_the_version_that_brought_the_change_is_found(whole: _Whole) -> None:
+def test_the_version_that_introduced_the_change_is_found(whole: _Whole) -> None:
     document = whole.document
     report = _result(document)
     assert (report.way, report.first, report.last) == (Way.FOUND, 23, 23)
@@ -104,8 +104,8 @@ def test_the_version_that_brought_the_change_is_found(whole: _Whole) -> None:
     assert all(f"v{place}" in document.text() for place in (22, 23))
 
 
-def test_the_path_so_far_is_shown_while_it_is_searched(whole: _Whole) -> None:
-    """Whoever watches sees what is tried and what each step has shown; afterwards nothing is left of it."""
+def test_the_search_path_is_shown_during_the_search(whole: _Whole) -> None:
+    """The viewer sees what is tried and what each step has shown. Afterwards nothing of it is left."""
     report, seen = _result(whole.document), whole.seen
     assert (seen[0].good, seen[0].bad, seen[0].left, seen[0].followed) == ("v0", "v40", 40, "")
     last = seen[-1]
@@ -118,10 +118,8 @@ def test_the_path_so_far_is_shown_while_it_is_searched(whole: _Whole) -> None:
     assert whole.left == []
 
 
-def test_every_revision_is_measured_beside_fresh_runs_of_the_ends(
-    profile: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Or a machine that drifts would be taken for a change."""
+def test_every_revision_is_measured_with_new_runs_of_both_ends(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a machine that drifts would look like a change."""
     lab = _Lab(LineSystem(change=9), profile, monkeypatch)
     lab.search()
     run_numbers = lab.system.made
@@ -132,7 +130,7 @@ def test_every_revision_is_measured_beside_fresh_runs_of_the_ends(
     assert abs(run_numbers.count(0) - run_numbers.count(40)) <= 1
 
 
-def test_versions_that_do_not_build_make_the_answer_a_range(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_versions_that_do_not_build_make_the_result_a_range(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lab = _Lab(LineSystem(change=23, unbuildable=frozenset({22, 23})), profile, monkeypatch)
     document = lab.search()
     report = _result(document)
@@ -146,7 +144,7 @@ def test_versions_that_do_not_build_make_the_answer_a_range(profile: Path, monke
     assert "undefined: halt" in document.markdown()
 
 
-def test_a_version_whose_nodes_fail_is_left_out_after_two_runs(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_version_whose_nodes_fail_is_skipped_after_two_runs(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lab = _Lab(LineSystem(change=11, failing=frozenset({20})), profile, monkeypatch)
     report = _result(lab.search())
     assert (report.way, report.last) == (Way.FOUND, 11)
@@ -154,7 +152,7 @@ def test_a_version_whose_nodes_fail_is_left_out_after_two_runs(profile: Path, mo
     assert lab.system.made.count(20) == 2
 
 
-def test_where_the_bad_side_fails_its_runs_the_first_that_fails_is_found(
+def test_the_first_failing_version_is_found_if_the_bad_side_fails_its_runs(
     profile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = _Lab(LineSystem(failing=frozenset(range(31, 41))), profile, monkeypatch)
@@ -167,7 +165,7 @@ def test_where_the_bad_side_fails_its_runs_the_first_that_fails_is_found(
     assert "v31" in document.text()
 
 
-def test_without_a_change_nothing_is_looked_for(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_change_there_is_no_search(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lab = _Lab(LineSystem(factor=1.0), profile, monkeypatch)
     document = lab.search()
     assert _result(document).way is Way.NO_CHANGE
@@ -177,8 +175,8 @@ def test_without_a_change_nothing_is_looked_for(profile: Path, monkeypatch: pyte
     assert "--metric M" in document.text()
 
 
-def test_a_metric_that_is_named_may_have_become_better(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which commit made it faster is as good a question."""
+def test_a_named_metric_may_have_improved(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which commit made it faster is a valid question as well."""
     lab = _Lab(LineSystem(change=5, factor=0.8, metric_id="cpu_cores"), profile, monkeypatch)
     report = _result(lab.search(metric="cpu_cores"))
     assert (report.way, report.last, report.metric_id) == (Way.FOUND, 5, "cpu_cores")
@@ -196,17 +194,17 @@ def test_a_metric_that_is_better_when_higher_is_followed_downwards(
     assert report.effect.low < -0.3 < report.effect.high
 
 
-def test_versions_that_are_one_program_are_not_told_apart_by_runs(
+def test_versions_with_identical_binaries_are_not_measured_separately(
     profile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A commit that changes no byte of the program cannot have brought the change."""
+    """A commit that changes no byte of the program cannot have introduced the change."""
     lab = _Lab(LineSystem(change=4, last=6, same=frozenset({3})), profile, monkeypatch)
     report = _result(lab.search(bad="v6"))
     assert (report.way, report.last) == (Way.FOUND, 4)
     assert report.chances[2] == 0.0 or 2 not in lab.system.made
 
 
-def test_with_too_few_runs_what_is_left_is_told(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_too_few_runs_the_remaining_range_is_reported(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lab = _Lab(LineSystem(change=23), profile, monkeypatch)
     document = lab.search(most_runs=8)
     report = _result(document)
@@ -221,7 +219,7 @@ def test_with_too_few_runs_what_is_left_is_told(profile: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("stopped_at", [2, 3, 5, 8, 11])
-def test_an_interrupted_search_goes_on_as_if_it_had_not_been(
+def test_a_resumed_search_has_the_same_result_as_an_uninterrupted_one(
     stopped_at: int, whole: _Whole, profile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = _Lab(LineSystem(change=23), profile, monkeypatch)
@@ -243,14 +241,14 @@ def test_an_interrupted_search_goes_on_as_if_it_had_not_been(
     assert report.runs <= _result(whole.document).runs + 2
 
 
-def test_progress_says_which_step_how_far_and_how_much_is_left(whole: _Whole) -> None:
+def test_progress_shows_the_step_and_the_remaining_range(whole: _Whole) -> None:
     steps = [line for line in whole.told if line.startswith("step ")]
     assert steps[0].startswith("step 1 · v20: it contains the change with ")
     assert "revisions remaining, about " in steps[0]
     assert steps[-1].endswith("1 revision remaining, about 0 more runs")
 
 
-def test_an_instrument_that_keeps_failing_ends_the_search_and_says_how_to_go_on(
+def test_repeated_instrument_failures_end_the_search_with_a_hint_how_to_resume(
     profile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = _Lab(LineSystem(broken=frozenset({20})), profile, monkeypatch)
@@ -270,7 +268,7 @@ def test_an_instrument_that_keeps_failing_ends_the_search_and_says_how_to_go_on(
         ({"repo": "/nowhere/at/all"}, "there is no folder /nowhere/at/all"),
     ],
 )
-def test_what_cannot_be_searched_is_refused_before_any_run(
+def test_an_impossible_search_is_rejected_before_any_run(
     options: dict[str, Any], message: str, profile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = _Lab(LineSystem(), profile, monkeypatch)
@@ -280,14 +278,16 @@ def test_what_cannot_be_searched_is_refused_before_any_run(
     assert not (lab.store / "experiments").exists()
 
 
-def test_ends_that_do_not_build_or_are_one_program_are_refused(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ends_that_do_not_build_or_have_identical_binaries_are_rejected(
+    profile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(UsageError, match="v40 does not build"):
         _Lab(LineSystem(unbuildable=frozenset({40})), profile, monkeypatch).search()
     with pytest.raises(UsageError, match="v6 and v7 give identical binaries"):
         _Lab(LineSystem(same=frozenset({7})), profile, monkeypatch).search("v6", "v7")
 
 
-def test_what_is_resumed_was_ordered_already(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resumed_search_accepts_no_settings(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lab = _Lab(LineSystem(), profile, monkeypatch)
     with pytest.raises(UsageError, match="`x` already has its settings") as error:
         cm.bisect(resume="x", good="v1", store=lab.store)

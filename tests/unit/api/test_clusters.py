@@ -55,7 +55,7 @@ def test_an_import_on_this_machine_loads_nothing_of_the_engine(tmp_path: Path) -
         (["cluster", "check"], {"CHAINMARK_CLUSTER": "tcp://127.0.0.1:1"}),
     ],
 )
-def test_a_cluster_without_the_extra_is_an_error_with_what_to_install(
+def test_a_cluster_without_the_extra_is_an_error_that_names_the_package(
     arguments: list[str], environment: dict[str, str], tmp_path: Path
 ) -> None:
     code, _, output = _typed("--store", str(tmp_path), *arguments, absent=True, **environment)

@@ -34,18 +34,18 @@ def _over(pair: tuple[list[SyntheticRun], list[SyntheticRun]], most: int = 8) ->
 
 
 @pytest.mark.parametrize("factors", [{}, {"tx_latency_s": 3.0}], ids=["equal", "three times as slow"])
-def test_what_is_decided_needs_no_more_runs(factors: dict[str, float]) -> None:
+def test_a_decided_experiment_makes_no_more_runs(factors: dict[str, float]) -> None:
     assert _over(sides(factors, repetitions=3, run_noise=0.002)) == (True, [])
 
 
-def test_what_noise_leaves_open_goes_on_and_says_so() -> None:
+def test_an_undecided_experiment_continues_and_reports_why() -> None:
     over, messages = _over(sides(run_noise=0.2, repetitions=2))
     assert not over
     assert messages[0].startswith("after 2 runs per side undecided: ")
 
 
-def test_sides_that_cannot_be_compared_are_not_run_again_and_again() -> None:
-    """Eight runs per side of two different workloads say no more than two."""
+def test_incomparable_sides_are_not_run_repeatedly() -> None:
+    """Eight runs per side of two different workloads show no more than two."""
     baseline, candidate = sides(repetitions=2)
     for run in candidate:
         run.manifest = run.manifest.model_copy(update={"workload": {**run.manifest.workload, "load.rate": 1}})
@@ -53,8 +53,8 @@ def test_sides_that_cannot_be_compared_are_not_run_again_and_again() -> None:
     assert (over, messages) == (True, ["the two sides cannot be compared, and more runs will not change that"])
 
 
-def test_a_machine_that_was_busy_for_some_runs_does_not_end_what_more_runs_may_decide() -> None:
-    """One of three runs says something: with one more it is half of them, as the gate asks for."""
+def test_a_machine_busy_during_some_runs_does_not_end_an_experiment_that_more_runs_may_decide() -> None:
+    """One run of three is valid. With one more, half of them are valid, as the gate requires."""
     baseline, candidate = sides(repetitions=3)
     busy = Gate(id="pressure", label="did not wait", status=GateStatus.FAIL, measured="50 %", limit="<= 10 %")
     for run in baseline[:2]:
@@ -64,10 +64,10 @@ def test_a_machine_that_was_busy_for_some_runs_does_not_end_what_more_runs_may_d
     assert "the two sides cannot be compared" not in " ".join(messages)
 
 
-def test_a_machine_that_never_has_time_is_said_to_be_the_reason(
+def test_a_machine_that_is_always_busy_is_reported_as_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other side has no run then: this was "the candidate has no runs", a mistake of the user."""
+    """The other side then has no runs: this used to be "the candidate has no runs", a mistake of the user."""
     system = StandIn(invalid=frozenset(range(1, 99)))
     profile = Profile(system="cometbft", name="p")
     monkeypatch.setattr(experimenting, "resolve_launchable", lambda *_: (system, profile))
@@ -90,10 +90,10 @@ class _Named(StandIn):
         return [(self.install(name), Path()) for name in ("main", "feature")]
 
 
-def test_a_branch_is_called_by_its_build_and_one_that_changes_nothing_is_told_before_it_is_run(
+def test_a_branch_is_named_by_its_build_and_an_unchanged_build_is_reported_before_its_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Later runs must not be of what the branch has become; and who forgot to commit would wait for an A/A."""
+    """Later runs must not use a branch that has moved, and a user who forgot to commit would wait for an A/A."""
     system, listener = _Named(), Told()
     monkeypatch.setattr(experimenting, "resolve_launchable", lambda *_: (system, Profile(system="cometbft", name="p")))
     cm.experiment("p", baseline="git:.main", candidate="git:.feature", repeat=1, store=tmp_path, progress=listener)
@@ -167,8 +167,8 @@ def _looked_at(monkeypatch: pytest.MonkeyPatch, experiment: _Experiment, decided
     return looks
 
 
-def test_an_experiment_makes_no_run_more_than_was_allowed_and_looks_after_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The looks are what the error is spent on: one that nobody accounts for is a false alarm."""
+def test_an_experiment_makes_no_more_runs_than_allowed_and_looks_after_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is spent on looks: a look that is not counted is a false alarm."""
     experiment = _Experiment(6)
     assert _looked_at(monkeypatch, experiment) == [2, 3, 4, 5]
     assert experiment.rounds == 6
@@ -184,7 +184,7 @@ def test_a_fixed_number_of_runs_is_made_whatever_they_show(monkeypatch: pytest.M
         assert experiment.rounds == most
 
 
-def test_added_runs_are_all_made_before_anybody_looks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_added_runs_are_made_before_the_next_look(monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = _Experiment(3, more=2, rounds=3)
     assert _looked_at(monkeypatch, experiment, decided_after=0) == []
     assert experiment.rounds == 5
@@ -194,7 +194,7 @@ def test_added_runs_are_all_made_before_anybody_looks_again(monkeypatch: pytest.
     assert open_.rounds == 5
 
 
-def test_an_instrument_that_keeps_failing_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_instrument_failures_end_the_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = _Experiment(6)
     experiment.fails_after = 1
     assert _looked_at(monkeypatch, experiment) == []
@@ -204,7 +204,7 @@ def test_an_instrument_that_keeps_failing_ends_it(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("rounds", "messages"), [(0, []), (1, ["interrupted: the finished runs are kept; continue with `--resume e1`"])]
 )
-def test_who_interrupts_it_is_told_how_to_go_on_if_there_is_anything(
+def test_an_interruption_shows_how_to_resume_if_any_run_is_stored(
     monkeypatch: pytest.MonkeyPatch, rounds: int, messages: list[str]
 ) -> None:
     experiment, listener = _Experiment(6), Told()
@@ -233,7 +233,9 @@ def _open(chances: dict[int, float], runs: int = 4) -> Any:
         (LEAST_BEFORE_GIVING_UP - 1, 0.0, False),
     ],
 )
-def test_what_will_hardly_be_decided_is_given_up_after_some_runs(runs: int, chance: float, *, over: bool) -> None:
+def test_an_experiment_unlikely_to_be_decided_is_abandoned_after_some_runs(
+    runs: int, chance: float, *, over: bool
+) -> None:
     listener = Told()
     assert is_over(_open({7: 1.0, 8: chance}, runs), 8, relay(listener, None)) is over
     assert listener.lines[0] == (
@@ -245,13 +247,13 @@ def test_what_will_hardly_be_decided_is_given_up_after_some_runs(runs: int, chan
     )
 
 
-def test_what_the_planned_runs_do_not_reach_at_all_is_given_up() -> None:
+def test_an_experiment_that_the_planned_runs_cannot_decide_is_abandoned() -> None:
     listener = Told()
     assert is_over(_open({7: 1.0}), 8, relay(listener, None))
     assert listener.lines[0].endswith("; 0 % probability of a decision with 8 runs per side")
 
 
-def test_without_a_forecast_nothing_is_given_up() -> None:
+def test_no_experiment_is_abandoned_without_a_forecast() -> None:
     listener = Told()
     assert not is_over(_open({}, LEAST_BEFORE_GIVING_UP), 8, relay(listener, None))
     assert listener.lines == [f"after {LEAST_BEFORE_GIVING_UP} runs per side undecided: latency"]

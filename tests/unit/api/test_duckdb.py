@@ -28,7 +28,7 @@ def _figure(store: Path, metric: str, statistic: str) -> pl.DataFrame:
     return frame.filter((pl.col("metric") == metric) & (pl.col("statistic") == statistic))
 
 
-def test_the_guides_queries_give_the_figures_of_the_runs(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_queries_of_the_guide_return_the_figures_of_the_runs(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(store)
     by_version, by_samples = re.findall(r"```sql\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     known = _figure(store, "tx_latency_s", "p99")
@@ -39,8 +39,8 @@ def test_the_guides_queries_give_the_figures_of_the_runs(store: Path, monkeypatc
     )
 
 
-def test_the_query_beside_every_figure_computes_it(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The dashboard states how a figure was computed: whoever runs that query gets the figure."""
+def test_the_query_shown_with_each_figure_computes_it(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The dashboard states how a figure was computed. Running that query returns the figure."""
     run = cm.open_runs("v1.0.1", store)[0]
     monkeypatch.chdir(run.path)
     tried = 0
@@ -56,7 +56,7 @@ def test_the_query_beside_every_figure_computes_it(store: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json", "parquet"])
-def test_figures_are_exported_as_they_are(store: Path, tmp_path: Path, suffix: str) -> None:
+def test_figures_are_exported_unchanged(store: Path, tmp_path: Path, suffix: str) -> None:
     path = cm.export_figures("v1.0.1", tmp_path / f"figures.{suffix}", store)
     read: pl.DataFrame = getattr(pl, f"read_{suffix}")(path)
     known = cm.figures("v1.0.1", store)

@@ -120,8 +120,8 @@ def test_every_public_name_loads_and_is_listed() -> None:
     assert dir(cm) == sorted(cm.__all__)
 
 
-def test_the_package_of_comparing_does_not_hide_the_function() -> None:
-    """Importing a package puts it into the one that it is in, under its own name."""
+def test_the_compare_package_does_not_shadow_the_compare_function() -> None:
+    """Importing a package sets it as an attribute of its parent, under its own name."""
     code = "import chainmark, chainmark.compare.verdict; print(chainmark.compare.__module__)"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert output.strip() == "chainmark.api.comparing"
@@ -129,11 +129,11 @@ def test_the_package_of_comparing_does_not_hide_the_function() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in examples.functions() if name not in ELSEWHERE])
-def test_the_example_of_every_function_is_true(name: str, known: dict[str, Any]) -> None:
+def test_the_example_of_every_function_works(name: str, known: dict[str, Any]) -> None:
     examples.execute(name, **known)
 
 
-def test_the_example_of_a_load_test_is_true(tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_of_a_load_test_works(tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
     profile = tmp_path / "work.toml"
     profile.write_text(PROFILE, encoding="utf-8")
@@ -192,7 +192,7 @@ class Heard:
         """Ignore it."""
 
 
-def test_work_is_followed_and_can_be_ended(tmp_path: Path) -> None:
+def test_work_reports_progress_and_can_be_cancelled(tmp_path: Path) -> None:
     heard = Heard()
     settings = dict(setting.split("=") for setting in SETTINGS)
     cm.synth("cardano", tmp_path / "whole", hosts=3, slots=100, settings=settings, progress=heard)
@@ -203,7 +203,9 @@ def test_work_is_followed_and_can_be_ended(tmp_path: Path) -> None:
     assert cm.runs(tmp_path / "store").is_empty()
 
 
-def test_what_is_left_out_is_told_where_nobody_listens(known: dict[str, Any], tmp_path: Path) -> None:
+def test_omitted_files_are_reported_as_a_warning_without_a_progress_listener(
+    known: dict[str, Any], tmp_path: Path
+) -> None:
     folder = tmp_path / "reports"
     folder.mkdir()
     (folder / "release.json").write_bytes(known["report"].read_bytes())
@@ -212,7 +214,7 @@ def test_what_is_left_out_is_told_where_nobody_listens(known: dict[str, Any], tm
         cm.explain(folder, blocks=64)
 
 
-def test_the_guide_says_what_can_be_done(
+def test_the_examples_of_the_guide_work(
     known: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert known

@@ -29,7 +29,7 @@ def _shown(source: str, names: dict[str, Any]) -> str:
     return str(value._repr_html_()) if hasattr(value, "_repr_html_") else repr(value)
 
 
-def test_the_investigation_finds_what_was_wrong() -> None:
+def test_the_investigation_finds_the_fault() -> None:
     cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
     assert all(cell["outputs"] == [] for cell in cells if cell["cell_type"] == "code"), "outputs are not kept"
     names: dict[str, Any] = {}

@@ -33,20 +33,20 @@ RUN = Noted("cometbft", "run-1", ["v1.0.1"], "2026-01-02T10:00:00Z", "2026-01-02
         ({"since": "2026-01-01T00:00:00Z", "until": "2026-01-02T09:59:59Z"}, False),
     ],
 )
-def test_a_note_is_about_a_run_a_version_or_a_span(reach: dict[str, str], *, is_about: bool) -> None:
-    """A span that only touches a run would be missing beside it, or stand beside runs of other days."""
+def test_a_note_is_about_a_run_a_version_or_a_time_span(reach: dict[str, str], *, is_about: bool) -> None:
+    """A span that only touches a run would be missing from it, or be shown with runs of other days."""
     assert Annotation(system="cometbft", text="wrong clock", **reach).is_about(RUN) == is_about
     assert not Annotation(system="mesh", text="wrong clock", **reach).is_about(RUN)
 
 
-def test_a_span_needs_its_system_and_a_run_must_exist(tmp_path: Path) -> None:
+def test_a_span_requires_a_system_and_a_run_must_exist(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="a range of days requires a system"):
         cm.annotate("2026-01-01", "links shared", until="2026-01-02", store=tmp_path)
     with pytest.raises(UsageError, match="no run matches"):
         cm.annotate("v9", "wrong clock", store=tmp_path)
 
 
-def test_a_span_is_kept_whole_and_taken_away(tmp_path: Path) -> None:
+def test_a_span_is_stored_complete_and_removed(tmp_path: Path) -> None:
     annotation = cm.annotate("2026-01-01", "links shared", system="cardano", until="2026-01-02", store=tmp_path)
     assert annotation.reach == "2026-01-01T00:00:00Z to 2026-01-02T23:59:59Z"
     assert cm.notes(tmp_path).annotations == [annotation]
@@ -59,8 +59,8 @@ NOTED = ("qa", "saturation", "aa", "published-typst", "block", "verification", "
 
 
 @pytest.mark.parametrize("name", NOTED)
-def test_every_document_shows_what_is_noted_of_its_runs(name: str, tmp_path: Path) -> None:
-    """Whoever reads the page of a release has to know that its clock was wrong."""
+def test_every_document_shows_the_notes_on_its_runs(name: str, tmp_path: Path) -> None:
+    """Readers of a release's page must know that its clock was wrong."""
     cm.annotate("2000-01-01", "links shared", system="cometbft", until="2100-01-01", store=tmp_path)
     run: Any = SimpleNamespace(manifest=manifest("v1", 1))
     plain = inputs.DOCUMENTS[name]()

@@ -91,7 +91,7 @@ def _made(store: Path) -> list[tuple[str, str, object, int]]:
 
 
 def test_each_side_runs_its_version_with_its_settings(tmp_path: Path, system: _Gating) -> None:
-    """And who compares two workloads is told before the first run, and not after the last."""
+    """A comparison of two workloads is reported before the first run, and not after the last."""
     progress = Told()
     cm.experiment(
         "p", baseline="v1", candidate="v3", repeat=1, seed=7, settings={"rate": 2}, candidate_settings={"rate": 3},
@@ -120,10 +120,10 @@ def test_each_side_runs_its_version_with_its_settings(tmp_path: Path, system: _G
 @pytest.mark.parametrize(
     ("candidate", "rate", "is_told"), [("v2", 1, True), ("v3", 1, False), ("v1", 1, False), ("v2", 2, False)]
 )
-def test_two_names_of_one_build_are_told_unless_they_are_meant(
+def test_two_names_of_one_build_are_reported_unless_intended(
     tmp_path: Path, system: _Gating, candidate: str, rate: int, *, is_told: bool
 ) -> None:
-    """One version against itself, or one build under two settings, is what somebody wanted to see."""
+    """One version against itself, or one build with two settings, is a deliberate choice."""
     listener = Told()
     cm.experiment(
         "p", baseline="v1", candidate=candidate, candidate_settings={"rate": rate}, repeat=1, store=tmp_path,
@@ -133,7 +133,7 @@ def test_two_names_of_one_build_are_told_unless_they_are_meant(
     assert (line in listener.lines) is is_told
 
 
-def test_one_run_a_side_says_before_it_is_made_what_it_cannot_decide(tmp_path: Path, system: _Gating) -> None:
+def test_what_one_run_per_side_cannot_decide_is_reported_before_it_starts(tmp_path: Path, system: _Gating) -> None:
     def warned(store: Path, repeat: int) -> list[str]:
         listener = Told()
         cm.experiment("p", baseline="v1", candidate="v3", repeat=repeat, store=store, progress=listener)
@@ -148,7 +148,7 @@ def test_one_run_a_side_says_before_it_is_made_what_it_cannot_decide(tmp_path: P
     assert warned(tmp_path / "two", 1) == [], "these two runs show the noise"
 
 
-def test_profiles_are_taken_as_asked_for_and_of_the_processor_else(tmp_path: Path, system: _Gating) -> None:
+def test_profiles_are_taken_as_requested_and_of_the_cpu_by_default(tmp_path: Path, system: _Gating) -> None:
     def taken(store: str, **kinds: str) -> list[list[str]]:
         order: dict[str, Any] = {"baseline": "v1", "candidate": "v3", "repeat": 1, "progress": Told(), **kinds}
         cm.experiment("p", store=tmp_path / store, **order)
@@ -161,7 +161,7 @@ def test_profiles_are_taken_as_asked_for_and_of_the_processor_else(tmp_path: Pat
     assert taken("d") == [[], []]
 
 
-def test_margins_are_those_that_were_set_and_of_a_metric_that_is_judged(tmp_path: Path, system: _Gating) -> None:
+def test_margins_are_used_as_set_and_only_for_judged_metrics(tmp_path: Path, system: _Gating) -> None:
     metric_id, other = (metric.id for metric in system.catalogue().metrics)
     document = cm.experiment(
         "p", baseline="v1", candidate="v3", repeat=1, margins={metric_id: 0.35}, store=tmp_path, progress=Told()
@@ -177,7 +177,7 @@ def test_margins_are_those_that_were_set_and_of_a_metric_that_is_judged(tmp_path
     assert document.kind == "comparison"
 
 
-def test_margins_are_learnt_from_re_runs_of_the_same_workload_and_told(tmp_path: Path, system: _Gating) -> None:
+def test_margins_are_learnt_from_re_runs_of_the_same_workload_and_reported(tmp_path: Path, system: _Gating) -> None:
     with pytest.raises(UsageError, match="margins cannot be learnt"):
         cm.experiment("p", baseline="v1", candidate="v3", margins=["learnt"], store=tmp_path)
     cm.experiment("p", baseline="v1", candidate="v1", repeat=4, profiles="none", store=tmp_path)
@@ -191,7 +191,7 @@ def test_margins_are_learnt_from_re_runs_of_the_same_workload_and_told(tmp_path:
         cm.experiment("p", **order, settings={"rate": 9})  # type: ignore[arg-type]
 
 
-def test_an_order_that_lacks_something_is_refused_with_the_other_way(tmp_path: Path) -> None:
+def test_an_incomplete_request_is_rejected_with_an_alternative(tmp_path: Path) -> None:
     for order in ({"baseline": "v1"}, {"candidate": "v1"}, {}):
         with pytest.raises(UsageError, match=r"^an experiment requires a profile and two versions$") as refused:
             cm.experiment("p", **order, store=tmp_path)  # type: ignore[arg-type]
@@ -200,7 +200,7 @@ def test_an_order_that_lacks_something_is_refused_with_the_other_way(tmp_path: P
         cm.experiment(baseline="v1", candidate="v2", store=tmp_path)
 
 
-def test_what_is_resumed_makes_the_added_runs_of_the_same_order(tmp_path: Path, system: _Gating) -> None:
+def test_a_resumed_experiment_makes_added_runs_with_the_original_settings(tmp_path: Path, system: _Gating) -> None:
     cm.experiment(
         "p", baseline="v1", candidate="v3", repeat=1, seed=5, profiles="none", store=tmp_path, progress=Told()
     )
@@ -213,7 +213,7 @@ def test_what_is_resumed_makes_the_added_runs_of_the_same_order(tmp_path: Path, 
     ]  # fmt: skip
 
 
-def test_a_measurement_that_always_fails_says_by_what(tmp_path: Path, system: _Gating) -> None:
+def test_a_measurement_that_always_fails_reports_the_cause(tmp_path: Path, system: _Gating) -> None:
     system.invalid = frozenset(range(9))
     with pytest.raises(InvalidRunError) as failure:
         cm.experiment("p", baseline="v1", candidate="v3", store=tmp_path)
@@ -223,7 +223,7 @@ def test_a_measurement_that_always_fails_says_by_what(tmp_path: Path, system: _G
 
 
 @pytest.mark.parametrize("invalid", [frozenset(), frozenset({1, 2})])
-def test_one_version_against_itself_makes_four_valid_runs_at_least(
+def test_one_version_against_itself_makes_at_least_four_valid_runs(
     tmp_path: Path, system: _Gating, invalid: frozenset[int]
 ) -> None:
     system.invalid = invalid
@@ -240,10 +240,10 @@ def test_one_version_against_itself_makes_four_valid_runs_at_least(
 @pytest.mark.parametrize(
     ("order", "length"), [({}, (8, True)), ({"most_runs": 1}, (2, True)), ({"repeat": 1}, (1, False))]
 )
-def test_an_experiment_is_as_long_as_it_was_ordered(
+def test_an_experiment_is_as_long_as_requested(
     tmp_path: Path, system: _Gating, order: dict[str, int], length: tuple[int, bool]
 ) -> None:
-    """A fixed number of runs is made; else as many as it takes, and two a side at least."""
+    """A fixed number of runs is made. Otherwise as many as required, and at least two per side."""
     whole: dict[str, Any] = {"baseline": "v1", "candidate": "v3", "progress": Told(), "profiles": "none", **order}
     cm.experiment("p", store=tmp_path, **whole)
     lengths = {place.length for run in _runs(tmp_path) if (place := run.manifest.experiment)}

@@ -84,7 +84,7 @@ def noisy() -> _Ended:
     return _experiment(0.10, seed=4)
 
 
-def test_what_eight_runs_a_side_will_not_decide_ends_before_them(noisy: _Ended) -> None:
+def test_an_experiment_that_eight_runs_per_side_will_not_decide_ends_early(noisy: _Ended) -> None:
     """Nobody waits half a day for "inconclusive"."""
     assert noisy.rounds == 4
     assert noisy.told[-1] == "stopped: the remaining planned runs are unlikely to lead to a decision"
@@ -94,8 +94,8 @@ def test_what_eight_runs_a_side_will_not_decide_ends_before_them(noisy: _Ended) 
     assert noisy.found.finding.verdict is Verdict.INCONCLUSIVE
 
 
-def test_it_says_how_many_runs_it_would_take(noisy: _Ended) -> None:
-    """By the normal distribution one metric of 10 % noise takes 14 runs per side, seven together about twice that."""
+def test_the_required_number_of_runs_is_reported(noisy: _Ended) -> None:
+    """With normal noise of 10 % one metric requires 14 runs per side, seven together about twice that."""
     (advice,) = [text for text in noisy.found.finding.advice if "with this noise," in text]
     match = re.fullmatch(
         r"with this noise, (\d+) runs per side are required to pass an equal release with 80 % probability, "

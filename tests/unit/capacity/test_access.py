@@ -40,8 +40,8 @@ def test_values_come_from_the_environment_files_and_users(tmp_path: Path) -> Non
     assert basic.hide("dGVzdGVyOnBhc3Mgd29yZA==") == "[hidden]"
 
 
-def test_a_command_is_run_again_when_its_value_may_be_too_old(tmp_path: Path) -> None:
-    """Tokens of hosted APIs live for minutes, and a load test takes an hour."""
+def test_a_command_is_run_again_when_its_value_may_have_expired(tmp_path: Path) -> None:
+    """Tokens of hosted APIs expire within minutes, and a load test takes an hour."""
     script, clock = tmp_path / "token.sh", Clock()
     script.write_text(
         f'echo run >> {tmp_path}/runs; echo "Bearer token-$(wc -l < {tmp_path}/runs)"\n', encoding="utf-8"
@@ -65,8 +65,8 @@ def test_a_command_is_run_again_when_its_value_may_be_too_old(tmp_path: Path) ->
         (["Content-Length: 3"], "cannot be set"),
     ],
 )
-def test_headers_that_cannot_be_sent_are_refused(headers: list[str], message: str) -> None:
-    """Before anything is asked; and no message repeats a secret."""
+def test_headers_that_cannot_be_sent_are_rejected(headers: list[str], message: str) -> None:
+    """This happens before any request, and no message repeats a secret."""
     with pytest.raises(UsageError, match=message) as refused:
         Access(headers, environment={"BROKEN": "secret\r\nX: 1"})
     assert "secret" not in refused.value.message
@@ -81,7 +81,7 @@ def test_a_command_that_gives_no_value_stops_the_test(command: str, message: str
         Access(commands=[f"Authorization: {command}"]).values()
 
 
-def test_certificates_are_looked_for_before_the_load(tmp_path: Path) -> None:
+def test_certificates_are_checked_before_the_load(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no file"):
         Access(certificate=tmp_path / "none.pem")
     with pytest.raises(UsageError, match="requires `--cert`"):
@@ -90,8 +90,8 @@ def test_certificates_are_looked_for_before_the_load(tmp_path: Path) -> None:
     assert set(Access(certificate=tmp_path / "both.pem").files().values()) == {str(tmp_path / "both.pem")}
 
 
-def test_an_api_key_as_a_name_without_a_password_is_hidden() -> None:
-    """Some APIs take it so."""
+def test_an_api_key_given_as_a_user_name_without_a_password_is_hidden() -> None:
+    """Some APIs expect the key there."""
     access = Access(user="${KEY}:", environment={"KEY": "abcdefgh"})
     assert access.hide("you are abcdefgh") == "you are [hidden]"
 
@@ -100,15 +100,15 @@ def test_every_cookie_is_hidden() -> None:
     assert Access(["Cookie: id=abcdef; theme=purple"]).hide("abcdef likes purple") == "[hidden] likes [hidden]"
 
 
-def test_a_notebook_shows_no_secret_of_it() -> None:
-    """It prints whatever stands at a cell's end."""
+def test_a_notebook_shows_no_secret_of_an_access() -> None:
+    """It prints the value of the last expression of a cell."""
     access = Access(["X-Api-Key: 123456"], ["Authorization: sh token.sh"], certificate=None)
     assert repr(access) == "Access('X-Api-Key: [hidden], Authorization: [hidden]')"
     assert "123456" not in repr(Access(user="tester:123456"))
 
 
-def test_spaces_around_a_value_are_left_out() -> None:
-    """HTTP knows none there, and libraries repeat in their errors what they refuse."""
+def test_spaces_around_a_value_are_removed() -> None:
+    """HTTP does not allow them there, and libraries repeat rejected values in their errors."""
     assert Access(["X-Key: ${KEY}"], environment={"KEY": "  abcdef "}).values() == [("X-Key", "abcdef")]
 
 
@@ -119,7 +119,7 @@ def test_errors_of_a_command_do_not_repeat_its_arguments(tmp_path: Path) -> None
     assert "root:s3cret" not in str(failed.value.hint)
 
 
-def test_a_command_that_does_not_end_is_ended_with_what_it_started(
+def test_a_command_that_does_not_end_is_killed_with_its_child_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(access_module, "COMMAND_LONGEST_S", 0.5)
@@ -131,7 +131,7 @@ def test_a_command_that_does_not_end_is_ended_with_what_it_started(
         psutil.Process(int(started.read_text(encoding="utf-8"))).wait(timeout=10)
 
 
-def test_a_header_that_is_refused_is_made_anew_at_once(tmp_path: Path) -> None:
+def test_a_rejected_header_is_computed_again_at_once(tmp_path: Path) -> None:
     script = tmp_path / "token.sh"
     script.write_text(f'echo run >> {tmp_path}/runs; echo "token-$(wc -l < {tmp_path}/runs)"\n', encoding="utf-8")
     access = Access(["X-Plain: yes"], [f"Authorization: sh {script}"], clock=Clock())
@@ -140,7 +140,7 @@ def test_a_header_that_is_refused_is_made_anew_at_once(tmp_path: Path) -> None:
     assert access.values()[1] == ("Authorization", "token-2")
 
 
-def test_an_error_that_leaves_holds_no_secret() -> None:
+def test_a_raised_error_contains_no_secret() -> None:
     accesses = [Access(user="tester:first-word"), Access(user="tester:second-word")]
     with pytest.raises(UsageError) as left, hidden_in_errors(accesses):
         raise UsageError("first-word and second-word", "second-word")

@@ -49,36 +49,36 @@ IDLE = _limited("the server's CPU", 2.0, [0.05, 0.1, 0.2, 0.35, 0.76, 0.76], "co
 POOL = _limited("the connection pool", 4.0, [1.0, 2.0, 4.0, 4.0, 4.0, 4.0])
 
 
-def test_the_processor() -> None:
+def test_an_exhausted_cpu_is_the_bottleneck() -> None:
     entry = bent_first("clients", _levels(800.0), [CPU])
     assert (entry.finding, entry.resource, entry.level) == ("exhausted", "the server's CPU", 8.0)
     assert entry.sentence == "the server's CPU reached 1 of 1 core from 8 clients on"
 
 
-def test_a_pool_with_what_the_processor_did_meanwhile() -> None:
+def test_an_exhausted_pool_is_reported_with_the_cpu_use_at_that_time() -> None:
     entry = bent_first("clients", _levels(400.0), [IDLE, POOL])
     assert (entry.finding, entry.resource, entry.level) == ("exhausted", "the connection pool", 4.0)
     assert entry.sentence == "the connection pool was full (4 of 4) from 4 clients on; CPU 10 %"
 
 
-def test_the_one_that_was_full_at_a_lower_level_was_first() -> None:
+def test_the_resource_exhausted_at_the_lowest_level_is_the_bottleneck() -> None:
     late = _limited("the connection pool", 16.0, [1.0, 2.0, 4.0, 8.0, 16.0, 16.0])
     assert bent_first("clients", _levels(800.0), [late, CPU]).resource == "the server's CPU"
 
 
-def test_of_two_that_are_full_from_one_level_on_the_one_that_was_fuller_before() -> None:
+def test_of_two_resources_exhausted_at_one_level_the_fuller_one_below_it_is_the_bottleneck() -> None:
     empty_before = _limited("the queue", 1.0, [0.0, 0.0, 0.1, 1.0, 1.0, 1.0])
     assert bent_first("clients", _levels(800.0), [empty_before, CPU]).resource == "the server's CPU"
 
 
-def test_what_is_full_after_the_agreement_was_missed_was_not_first() -> None:
+def test_a_resource_exhausted_only_after_the_sla_was_missed_is_not_the_bottleneck() -> None:
     late = _limited("the open files", 32.0, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
     entry = bent_first("clients", _levels(400.0, missed=8.0), [IDLE, late])
     assert entry.finding == "nothing"
 
 
-def test_a_processor_that_one_client_keeps_busy_is_exhausted_where_the_throughput_ends() -> None:
-    """A server with a collector or spinning threads uses its core at one client, and still does more with several."""
+def test_a_cpu_that_one_client_keeps_busy_is_exhausted_where_throughput_stops_rising() -> None:
+    """A garbage collector or spinning threads use the core with one client, although more clients still get more."""
     busy = replace(CPU, shares=dict.fromkeys(CPU.shares, 1.0))
     first = bent_first("clients", _levels(800.0), [CPU])
     entry = bent_first("clients", _levels(800.0), [busy])
@@ -87,66 +87,66 @@ def test_a_processor_that_one_client_keeps_busy_is_exhausted_where_the_throughpu
     assert entry.level == first.level
 
 
-def test_what_is_full_while_more_and_more_is_answered_does_not_matter() -> None:
-    """A cache that fills all memory, or a disk that others keep busy."""
+def test_a_full_resource_does_not_matter_while_throughput_rises() -> None:
+    """A cache that fills all memory, or a disk that other processes keep busy."""
     always = _limited("the server's memory", 100.0, [99.0] * 6, "bytes")
     assert bent_first("clients", _levels(800.0), [always, CPU]).resource == "the server's CPU"
     assert bent_first("clients", _levels(800.0), [always]).finding == "nothing"
 
 
-def test_what_is_full_once_and_not_at_higher_levels_was_not_exhausted() -> None:
+def test_a_resource_full_at_one_level_and_not_at_higher_levels_is_not_exhausted() -> None:
     once = _limited("the connection pool", 4.0, [1.0, 2.0, 4.0, 1.0, 1.0, 1.0])
     assert bent_first("clients", _levels(400.0), [once]).finding == "nothing"
 
 
-def test_the_generator_was_the_limit() -> None:
+def test_the_generator_is_the_limit() -> None:
     entry = bent_first("clients", _levels(3200.0, missed=None, limited=16.0), [IDLE])
     assert (entry.finding, entry.level) == ("generator", 16.0)
     assert "generator" in entry.sentence
 
 
-def test_the_server_bent_before_the_generator_was_the_limit() -> None:
+def test_the_server_saturates_before_the_generator_is_the_limit() -> None:
     assert bent_first("clients", _levels(400.0, limited=32.0), [POOL]).resource == "the connection pool"
 
 
-def test_much_of_the_load_waits_at_one_place() -> None:
+def test_a_place_where_much_of_the_load_waits_is_the_bottleneck() -> None:
     disk = _free("the disk", [0.3, 0.5, 1.5, 4.0, 10.0, 24.0], "threads", "waiting")
     entry = bent_first("clients", _levels(400.0), [IDLE, disk])
     assert (entry.finding, entry.resource, entry.level) == ("waiting", "the disk", 4.0)
     assert "threads waited" in entry.sentence
 
 
-def test_some_that_wait_now_and_then_hold_nothing_up() -> None:
+def test_occasional_waiting_requests_are_not_a_bottleneck() -> None:
     disk = _free("the disk", [0.0, 0.1, 0.1, 0.2, 0.5, 0.8], "threads", "waiting")
     assert bent_first("clients", _levels(400.0), [IDLE, disk]).finding == "nothing"
 
 
-def test_a_gauge_without_a_limit_that_rises_and_stays() -> None:
+def test_a_gauge_without_a_known_limit_that_rises_to_a_plateau_is_bounded() -> None:
     workers = _free("`workers_busy`", [1.0, 2.0, 4.0, 4.0, 4.0, 4.0])
     entry = bent_first("clients", _levels(400.0), [IDLE, workers])
     assert (entry.finding, entry.resource, entry.level) == ("flat", "`workers_busy`", 4.0)
     assert "stayed at 4 from 4 clients on, while the load grew 8-fold" in entry.sentence
 
 
-def test_a_gauge_that_stays_below_what_it_was_now_and_then_is_not_bounded() -> None:
-    """By Little's law the mean of what is in use anywhere stays where no more is answered."""
+def test_a_gauge_with_a_plateau_below_earlier_peaks_is_not_bounded() -> None:
+    """By Little's law the mean number in use anywhere levels off once throughput does."""
     workers = replace(_free("`workers_busy`", [0.4, 0.8, 1.6, 1.6, 1.6, 1.6]), highest=3.0)
     assert bent_first("clients", _levels(400.0), [IDLE, workers]).finding == "nothing"
 
 
-def test_a_program_that_uses_one_core_at_a_time() -> None:
+def test_a_single_threaded_program_is_limited_by_one_core() -> None:
     one_core = _limited("the server's CPU", 2.0, [0.25, 0.5, 1.02, 1.0, 1.01, 1.0], "cores", is_cpu=True)
     entry = bent_first("clients", _levels(400.0), [one_core])
     assert (entry.finding, entry.level) == ("flat", 4.0)
     assert entry.sentence.startswith("the server's CPU stayed at 1 of 2 cores from 4 clients on")
 
 
-def test_a_pool_is_full_whoever_made_the_load() -> None:
+def test_a_pool_is_exhausted_whichever_load_fills_it() -> None:
     entry = bent_first("clients", _levels(400.0, missed=None, limited=1.0), [POOL])
     assert (entry.finding, entry.level) == ("exhausted", 4.0)
 
 
-def test_rates_and_bytes_stay_wherever_a_server_is_full_and_say_nothing() -> None:
+def test_rates_and_bytes_level_off_at_any_saturated_server_and_are_not_evidence() -> None:
     uses = [
         _free("answers", [100.0, 200.0, 400.0, 400.0, 400.0, 400.0], "/s", "counter"),
         _free("memory", [1.0, 2.0, 4.0, 4.0, 4.0, 4.0], "bytes"),
@@ -156,14 +156,14 @@ def test_rates_and_bytes_stay_wherever_a_server_is_full_and_say_nothing() -> Non
 
 
 @pytest.mark.parametrize("missed", [None, 16.0])
-def test_nothing_that_was_watched_was_exhausted(missed: float | None) -> None:
+def test_no_observed_resource_is_exhausted(missed: float | None) -> None:
     entry = bent_first("clients", _levels(3200.0, missed=missed), [IDLE])
     assert entry.finding == "nothing"
     assert "no monitored resource was exhausted; the fullest was the server's CPU, 38 %" in entry.sentence
     assert entry.sentence.startswith("no level missed") == (missed is None)
 
 
-def test_a_level_of_which_nothing_was_read_is_passed_over() -> None:
+def test_a_level_without_readings_is_skipped() -> None:
     gap = ResourceUse("the pool", "", "gauge", {1.0: 1.0, 8.0: 4.0}, {1.0: 0.25, 8.0: 1.0}, 4.0)
     assert bent_first("clients", _levels(400.0), [gap]).level == 8.0
 
@@ -194,13 +194,13 @@ def test_the_entries_of_a_report() -> None:
     assert (entry.kind, entry.finding, entry.level) == ("clients", "exhausted", 8.0)
 
 
-def test_without_anything_watched_nothing_is_said() -> None:
+def test_without_observed_resources_nothing_is_reported() -> None:
     assert bent_entries(_steps(), []) == []
     assert bent_entries(_steps(), [_resource([])]) == []
 
 
-def test_a_step_that_had_to_wait_counts_only_where_there_is_no_other() -> None:
-    """The second step of 8 clients was measured while others had the processors."""
+def test_a_step_that_waited_for_a_cpu_counts_only_if_it_is_the_only_one() -> None:
+    """The second step with 8 clients was measured while other processes used the CPUs."""
     steps = [*_steps(), step(6, "clients", 8.0, 10.0, ok_per_s=800.0, reason="waited", outcome="generator-limited")]
     (entry,) = bent_entries(steps, [_resource([0.1, 0.2, 0.5, 1.0, 1.0, 1.0, 0.3])])
     assert entry.level == 8.0

@@ -22,8 +22,8 @@ LIMIT = highest(lambda rate: mm_c_slower(rate, WORKERS, SERVICE_S, LIMIT_S) <= 0
 
 
 @pytest.mark.parametrize("lengthened", [False, True])
-def test_a_queue_at_its_limit_is_seldom_decided_clearly(*, lengthened: bool) -> None:
-    """Its share of slow requests is the tolerated one, so a clear outcome is wrong.
+def test_a_queue_at_its_limit_seldom_has_a_clear_outcome(*, lengthened: bool) -> None:
+    """Its share of slow requests is the tolerated share, so a clear outcome is wrong.
 
     By intervals for independent requests, four in five are clear. A calm window shows few clusters, and may pass.
     """
@@ -38,7 +38,7 @@ def test_a_queue_at_its_limit_is_seldom_decided_clearly(*, lengthened: bool) -> 
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(FEWEST_BATCHES, 40))
-def test_independent_requests_have_hardly_a_larger_variance(seed: int, seconds: int) -> None:
+def test_independent_requests_hardly_inflate_the_variance(seed: int, seconds: int) -> None:
     random = np.random.default_rng(seed)
     whole = [1_000] * seconds
     effects = [design_effect(random.binomial(1_000, 0.02, seconds).tolist(), whole) for _ in range(20)]
@@ -46,8 +46,8 @@ def test_independent_requests_have_hardly_a_larger_variance(seed: int, seconds: 
 
 
 @pytest.mark.parametrize("of_all", [20, 200])
-def test_requests_that_are_slow_together_count_as_one(of_all: int) -> None:
-    """All slow requests in whole clusters of fifty: fifty of them show what one shows."""
+def test_requests_that_are_slow_together_count_as_one_observation(of_all: int) -> None:
+    """All slow requests come in clusters of fifty: fifty of them are as much evidence as one."""
     random = np.random.default_rng(1)
     clusters = random.poisson(of_all / 20, 20)
     effect = design_effect((50 * clusters).tolist(), [10_000] * 20)
@@ -59,7 +59,7 @@ def test_requests_that_are_slow_together_count_as_one(of_all: int) -> None:
     [([], []), ([0] * 10, [5] * 10), ([5] * 10, [5] * 10), ([1, 0, 9, 0], [9] * 4), ([0] * 10, [0] * 10)],
     ids=["nothing", "none", "all", "few seconds", "no requests"],
 )
-def test_what_shows_no_clusters_counts_as_independent(counted: list[int], of: list[int]) -> None:
+def test_requests_without_clusters_count_as_independent(counted: list[int], of: list[int]) -> None:
     assert design_effect(counted, of) == 1.0
 
 
@@ -71,7 +71,7 @@ def test_clusters_widen_the_interval(count: int, effect: float) -> None:
     assert wider_high >= high - 1e-12
 
 
-def test_a_part_of_the_requests_has_that_part_of_each_cluster() -> None:
+def test_a_share_of_the_requests_contains_that_share_of_each_cluster() -> None:
     assert of_part(9.0, 25, 100) == 3.0
     assert of_part(9.0, 100, 100) == 9.0
     assert of_part(9.0, 0, 0) == 1.0

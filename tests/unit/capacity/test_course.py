@@ -106,7 +106,7 @@ def _of(course_step: CourseStep, **agreed: float) -> CourseResult:
     return result_of(course_step, Sla(p99_s=0.1, **agreed))
 
 
-def test_a_backlog_is_recovered_from_when_it_is_worked_off() -> None:
+def test_the_server_has_recovered_when_its_backlog_is_cleared() -> None:
     result = _of(_run(SPIKE))
     assert result.measured == pytest.approx(2.0, abs=0.1)
     assert result.low == pytest.approx(2.0, abs=0.1)
@@ -118,12 +118,12 @@ def test_a_backlog_is_recovered_from_when_it_is_worked_off() -> None:
 
 
 @pytest.mark.parametrize(("allowed_s", "outcome"), [(3.0, StepOutcome.PASS), (1.0, StepOutcome.FAIL)])
-def test_a_recovery_that_takes_too_long_misses_the_agreement(allowed_s: float, outcome: StepOutcome) -> None:
+def test_a_recovery_that_takes_too_long_misses_the_sla(allowed_s: float, outcome: StepOutcome) -> None:
     assert _of(_run(SPIKE), recovery_s=allowed_s).outcome is outcome
 
 
-def test_a_server_that_never_comes_back_fails_and_counts_with_the_time_it_was_watched() -> None:
-    """Else a candidate that is stuck for ever would have no figure, and so no regression."""
+def test_a_server_that_never_recovers_fails_with_the_observed_time_as_its_figure() -> None:
+    """Otherwise a candidate that never recovers would have no figure, and the regression would be missed."""
     stuck = _run(replace(SPIKE, after_s=5.0), failing=(6.0, 99.0))
     result = _of(stuck)
     assert (result.measured, result.low, result.outcome, result.note) == (None, None, StepOutcome.FAIL, "")
@@ -151,7 +151,7 @@ def test_a_server_that_never_comes_back_fails_and_counts_with_the_time_it_was_wa
 def test_a_recovery_is_judged_by_its_interval(
     limit_s: float | None, measured: float | None, low: float | None, high: float | None, outcome: StepOutcome
 ) -> None:
-    """A limit passed by luck alone is no pass; and what was not watched for as long as is allowed cannot fail."""
+    """A limit met by chance is not a pass, and a recovery observed for less than the allowed time cannot fail."""
     assert _recovered(SPIKE, Sla(recovery_s=limit_s), measured, low, high) is outcome
 
 
@@ -171,8 +171,8 @@ def _steady(before: FloatArray, peak: FloatArray, after: FloatArray, **more: Any
     return _recorded(_SLOW, due_s, np.concatenate([before, peak, after]), **more)
 
 
-def test_the_figures_of_a_spike_are_those_of_its_requests() -> None:
-    """Counted by hand: before it 1 to 299 ms, of which the p99 is 297 ms, and surely within 292 … 299 ms."""
+def test_the_figures_of_a_spike_are_computed_from_its_requests() -> None:
+    """By hand: before the spike 1 to 299 ms, so p99 is 297 ms, with an interval within 292 … 299 ms."""
     before, peak = np.arange(1, 300)[::-1] / 1000.0, np.arange(1, 300) / 100.0
     # Falls by a millisecond per request from 500 ms; its limits are 1.2 × (297, 292, 299) ms.
     after = np.maximum(0.5 - np.arange(600) / 1000.0, 0.0)
@@ -190,7 +190,7 @@ def test_the_figures_of_a_spike_are_those_of_its_requests() -> None:
     assert _of(_steady(before, peak[:298], after)).peak_s is None
 
 
-def test_a_p99_before_a_spike_counts_what_failed_as_the_slowest() -> None:
+def test_the_p99_before_a_spike_counts_failed_requests_as_the_slowest() -> None:
     before, peak = np.arange(1, 300) / 1000.0, np.full(299, 2.0)
     after = np.zeros(299)
 
@@ -204,8 +204,8 @@ def test_a_p99_before_a_spike_counts_what_failed_as_the_slowest() -> None:
     assert "failed before the spike" in with_failed(3).note
 
 
-def test_a_large_sample_s_p99_has_an_interval_by_order_statistics() -> None:
-    """Of 1,000 the 990th, between the 983rd and the 997th: 1.96 standard deviations of a binomial count apart."""
+def test_the_p99_of_a_large_sample_has_an_interval_from_order_statistics() -> None:
+    """Of 1,000 the 990th, between the 983rd and the 997th: ±1.96 standard deviations of a binomial count."""
     before = np.arange(1, 1001) / 1000.0
     after = np.arange(1200, 1, -1) / 1000.0
     result = _of(_steady(before, np.full(299, 2.0), after))
@@ -217,8 +217,8 @@ def test_a_large_sample_s_p99_has_an_interval_by_order_statistics() -> None:
     assert shown == [0.99, *firsts]
 
 
-def test_what_a_server_closed_while_it_rested_is_no_request() -> None:
-    """The engine asks it again, and its answer is a record of its own."""
+def test_a_request_on_an_idle_connection_that_the_server_closed_is_not_counted() -> None:
+    """The engine sends it again, and its response is a record of its own."""
     before, peak, after = np.full(299, 0.1), np.full(299, 2.0), np.full(299, 0.1)
     classes = np.full(len(before) * 3, RIGHT, dtype=object)
     classes[:1] = IDLE_CLOSE
@@ -226,14 +226,14 @@ def test_what_a_server_closed_while_it_rested_is_no_request() -> None:
     assert result.note == f"{_FEW} 298 requests"
 
 
-def test_quick_errors_are_no_recovery() -> None:
-    """A server that refuses at once after a spike has a better p99 than before it."""
+def test_fast_errors_are_not_a_recovery() -> None:
+    """A server that rejects requests at once after a spike has a better p99 than before it."""
     result = _of(_run(SPIKE, failing=(7.0, 10.0)))
     assert result.measured == pytest.approx(3.0, abs=0.1)
 
 
-def test_a_ramp_names_the_level_at_which_the_agreement_was_missed() -> None:
-    """Above 200 per second the backlog grows; 0.1 s of it are there when the rate is 220."""
+def test_a_ramp_reports_the_level_at_which_the_sla_was_missed() -> None:
+    """Above 200 per second the backlog grows. It reaches 0.1 s when the rate is 220."""
     result = _of(_run(RAMP))
     assert result.measured == pytest.approx(220.0, abs=3.0)
     assert result.unit == "req/s"
@@ -254,8 +254,8 @@ def _level(request: int, requests: int) -> float:
 
 
 @pytest.mark.parametrize("requests", [WINDOW, 3000])
-def test_a_ramp_is_missed_by_the_first_window_that_is_surely_slow(requests: int) -> None:
-    """As the exact binomial test says it, with one risk for all windows together; 0.1 s is still in time."""
+def test_a_ramp_is_missed_at_the_first_window_that_is_significantly_slow(requests: int) -> None:
+    """By the exact binomial test, with one error probability for all windows together. 0.1 s is still in time."""
     begin = requests // 2
     windows = requests - WINDOW + 1
     most = next(n for n in range(1, WINDOW) if binom.sf(n - 1, WINDOW, 0.01) <= 0.05 / windows)
@@ -270,8 +270,8 @@ def test_a_ramp_is_missed_by_the_first_window_that_is_surely_slow(requests: int)
     assert (result.limit, result.outcome) == (450.0, StepOutcome.FAIL)
 
 
-def test_where_no_error_is_allowed_the_first_one_ends_a_ramp() -> None:
-    """However quickly it was answered: as slow answers, one of so many would be allowed."""
+def test_the_first_error_ends_a_ramp_if_no_error_is_allowed() -> None:
+    """However fast the error is: as a slow response, one of so many would be allowed."""
     kinds = np.full(3000, RIGHT, dtype=object)
     kinds[1500] = "status"
     course_step = _even_ramp(np.full(3000, 0.01), kinds=kinds)
@@ -286,12 +286,12 @@ def test_where_no_error_is_allowed_the_first_one_ends_a_ramp() -> None:
     (SPIKE, 4.9, 100.0), (SPIKE, 5.0, 300.0), (SPIKE, 6.9, 300.0), (SPIKE, 7.0, 100.0), (SPIKE, 99.0, 100.0),
     (replace(SPIKE, rise_s=2.0), 6.5, 250.0), (replace(SPIKE, rise_s=2.0), 8.9, 300.0),
 ])  # fmt: skip
-def test_the_level_at_a_time_is_the_engines(course: Course, time_s: float, level: float) -> None:
-    """A ramp that was missed is reported by it."""
+def test_the_level_at_a_time_equals_the_engines(course: Course, time_s: float, level: float) -> None:
+    """A missed ramp is reported by this level."""
     assert level_at(course.points, time_s) == pytest.approx(level)
 
 
-def test_a_ramp_does_not_fail_a_server_whose_errors_are_as_many_as_are_allowed() -> None:
+def test_a_ramp_does_not_fail_a_server_with_an_allowed_share_of_errors() -> None:
     """Of thousands of windows of one ramp, some have twice as many errors by chance: 30 % of such ramps would fail."""
     fails = 0
     for seed in range(40):
@@ -325,14 +325,14 @@ _WAITED = "the generator or the server waited for processors that other processe
         (lambda: _even_ramp(np.full(298, 0.01)), f"{_WINDOW} requests, and{_THERE} 298"),
     ],
 )
-def test_what_says_nothing_about_the_server_is_not_judged(changed: Any, why: str) -> None:
+def test_a_course_without_evidence_about_the_server_is_inconclusive(changed: Any, why: str) -> None:
     run = changed()
     unit: CourseUnit
     unit, limit = ("req/s", run.course.last) if isinstance(run.course, Ramp) else ("s", run.course.after_s)
     assert _of(run) == CourseResult(unit, None, None, None, limit, StepOutcome.INCONCLUSIVE, note=why)
 
 
-def test_the_document_judges_and_shows_each_course_and_a_comparison_has_its_metric() -> None:
+def test_the_report_judges_and_shows_each_course_and_the_comparison_has_its_metric() -> None:
     result = EndpointResult(ENDPOINT, Sla(recovery_s=1.0), courses=[_run(SPIKE), _run(SPIKE), _run(RAMP)])
     entry = endpoint_entry(result, {}, read_histogram=Latencies)
     whole = report(target(endpoints=[entry]))
@@ -361,8 +361,8 @@ def test_the_document_judges_and_shows_each_course_and_a_comparison_has_its_metr
 @pytest.mark.parametrize(
     ("what", "kind", "unit"), [("spike", "rate", "s"), ("ramp", "rate", "req/s"), ("ramp", "clients", "clients")]
 )
-def test_a_document_that_was_sealed_before_units_were_named_has_them(what: str, kind: str, unit: str) -> None:
-    """Its figures would be read as seconds of a ramp, or not at all."""
+def test_a_document_sealed_without_units_is_read_with_units(what: str, kind: str, unit: str) -> None:
+    """Otherwise its figures would be read as seconds of a ramp, or not at all."""
     known: dict[str, Any] = {"what": what, "kind": kind, "first": 1.0, "last": 2.0, "step": step(0, "rate", 8.0, 64.0)}
     old = {**known, "measured": 1.5, "low": 1.0, "high": None, "limit": 2.0, "outcome": "pass"}
     assert CourseEntry.model_validate(old).unit == unit

@@ -54,7 +54,7 @@ def _noisy(course: Course) -> Course:
     return lambda times: course(times) * rng.lognormal(0.0, 0.05, len(times))
 
 
-def test_a_server_that_stays_as_it_was() -> None:
+def test_a_steady_server_has_no_drift() -> None:
     drifts = _of(_step(_noisy(lambda times: np.full_like(times, 0.01))))
     assert {drift.outcome for drift in drifts.values()} == {StepOutcome.PASS}
     assert drifts[Drifting.P50].begin == pytest.approx(0.01, rel=0.05)
@@ -64,8 +64,8 @@ def test_a_server_that_stays_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("rise", "outcome"), [(0.5, StepOutcome.FAIL), (0.1, StepOutcome.INCONCLUSIVE), (0.02, StepOutcome.PASS)]
 )
-def test_a_server_that_gets_slower(rise: float, outcome: StepOutcome) -> None:
-    """As one does whose heap or tables grow."""
+def test_a_server_that_becomes_slower_drifts(rise: float, outcome: StepOutcome) -> None:
+    """For example a server whose heap or tables grow."""
     drift = _of(_step(_noisy(lambda times: 0.01 * (1.0 + rise * times))))[Drifting.P50]
     assert drift.outcome is outcome
     assert drift.low is not None
@@ -74,26 +74,26 @@ def test_a_server_that_gets_slower(rise: float, outcome: StepOutcome) -> None:
     assert drift.high - drift.low < 0.1
 
 
-def test_a_stall_is_no_drift() -> None:
-    """Half a minute of twenty is an outlier of the trend, however long it takes; the agreement judges it."""
+def test_a_stall_is_not_a_drift() -> None:
+    """Half a minute of twenty is an outlier of the trend, however long it takes. The SLA judges it."""
     drifts = _of(_step(_noisy(lambda times: np.where((times > 0.8) & (times < 0.825), 1.0, 0.01))))
     assert drifts[Drifting.P50].outcome is StepOutcome.PASS
 
 
-def test_errors_that_come_with_time() -> None:
+def test_errors_that_increase_over_time_are_a_drift() -> None:
     drifts = _of(_step(_noisy(lambda times: np.full_like(times, 0.01)), lambda times: np.round(8.0 * times)))
     assert drifts[Drifting.ERRORS].outcome is StepOutcome.FAIL
     assert drifts[Drifting.ERRORS].rise == pytest.approx(8.0 / 108.0, rel=0.15)
     assert drifts[Drifting.P50].outcome is StepOutcome.PASS
 
 
-def test_what_was_not_agreed_is_told_and_fails_nothing() -> None:
+def test_a_drift_without_a_limit_in_the_sla_is_reported_and_fails_nothing() -> None:
     drifts = _of(_step(_noisy(lambda times: 0.01 * (1.0 + times))), Sla())
     assert {(drift.limit, drift.outcome) for drift in drifts.values()} == {(None, StepOutcome.PASS)}
     assert drifts[Drifting.P50].rise == pytest.approx(1.0, rel=0.1)
 
 
-def test_only_long_whole_steps_at_fixed_levels_are_looked_at() -> None:
+def test_only_long_complete_steps_at_fixed_levels_are_checked() -> None:
     flat: Course = lambda times: np.full_like(times, 0.01)  # noqa: E731
     short, probe = _step(flat, seconds=int(SHORTEST_S) - 1), _step(flat, phase=Phase.PROBE)
     broken = replace(_step(flat), partial=True)
@@ -106,8 +106,10 @@ def test_only_long_whole_steps_at_fixed_levels_are_looked_at() -> None:
 
 
 @pytest.mark.parametrize(("sla", "outcome"), [(AGREED, StepOutcome.INCONCLUSIVE), (Sla(), StepOutcome.PASS)])
-def test_what_is_not_known_leaves_only_an_agreement_open(sla: Sla, outcome: StepOutcome) -> None:
-    """A server that answered nothing for a while, or in no time at all: no line, and no share of its begin."""
+def test_a_drift_that_cannot_be_estimated_is_inconclusive_only_if_the_sla_limits_it(
+    sla: Sla, outcome: StepOutcome
+) -> None:
+    """A server that did not respond for a while, or in no time at all: no line, and no share of its initial value."""
     step = _step(lambda times: np.full_like(times, 0.01))
     series = step.result.series
     nobody = series.model_copy(update={"p50_s": [None] * len(series.p50_s), "p99_s": [0.0] * len(series.p99_s)})
@@ -120,8 +122,8 @@ def test_what_is_not_known_leaves_only_an_agreement_open(sla: Sla, outcome: Step
     assert limits == ([None] * 3 if sla.drift_share is None else [0.1, 0.1, AGREED.error_share])
 
 
-def test_it_is_said_of_which_step_and_against_which_limit() -> None:
-    """The shortest one that is long enough, of a server that gets slower evenly: the line is exact."""
+def test_a_drift_has_the_step_and_the_limit() -> None:
+    """The shortest step that is long enough, for a server that slows down linearly: the line is exact."""
     drifts = _of(_step(lambda times: 0.01 * (1.0 + times), seconds=int(SHORTEST_S)))
     assert [(drift.limit, drift.level.value, drift.window_s) for drift in drifts.values()] == [
         (0.1, 100.0, SHORTEST_S),
@@ -133,8 +135,8 @@ def test_it_is_said_of_which_step_and_against_which_limit() -> None:
     assert drifts[Drifting.P50].rise == pytest.approx(590.0 / 604.5)
 
 
-def test_the_warm_up_and_what_follows_the_window_are_not_looked_at() -> None:
-    """Answers that come after the end of the window are few, and say nothing of the server over it."""
+def test_the_warm_up_and_the_time_after_the_window_are_ignored() -> None:
+    """Responses after the end of the window are few, and no evidence about the server within it."""
     step = _step(lambda times: 0.01 * (1.0 + times), seconds=659)
     series = step.result.series
     changed = {name: [*getattr(series, name), *[9.0] * 90] for name in ("p50_s", "p99_s")}

@@ -70,7 +70,7 @@ def _judged(candidate: dict[Drifting, float]) -> dict[str, Ended]:
     return {judgement.metric_id.removeprefix(f"{NAME}_"): judgement.outcome for judgement in comparison.judgements}
 
 
-def test_what_rises_over_a_soak_is_worse_in_a_comparison() -> None:
+def test_a_figure_that_rises_over_a_soak_is_worse_in_a_comparison() -> None:
     assert set(_judged(STEADY).values()) == {Ended.EQUAL}
     assert _judged(WORSE) == {
         "p50_end_share": Ended.EQUAL,
@@ -80,7 +80,7 @@ def test_what_rises_over_a_soak_is_worse_in_a_comparison() -> None:
     }
 
 
-def test_only_what_the_agreement_limits_decides() -> None:
+def test_only_drifts_limited_by_the_sla_decide() -> None:
     gating = {
         metric.id.removeprefix(f"{NAME}_"): metric.gating for metric in _run("v1.0.1", 1, STEADY).catalogue.metrics
     }
@@ -90,13 +90,13 @@ def test_only_what_the_agreement_limits_decides() -> None:
 
 
 @pytest.mark.parametrize(("scatter", "is_known"), [(0.02, True), (0.5, False)])
-def test_a_line_that_may_be_any_is_no_sample(scatter: float, is_known: bool) -> None:
-    """One run a side has an assumed noise, which would call it worse or better by chance."""
+def test_an_undetermined_line_is_not_a_sample(scatter: float, is_known: bool) -> None:
+    """One run per side has an assumed noise, which would call it worse or better by chance."""
     samples = _run("v1.0.1", 1, STEADY, scatter).frames[NAME]
     assert (samples[f"{NAME}_p50_end_share"].to_list()[0] is not None) is is_known
 
 
-def test_a_step_without_readings_of_the_memory_has_a_row_without_it() -> None:
+def test_a_step_without_memory_readings_has_a_row_without_memory() -> None:
     results, first = [EndpointResult(ENDPOINT, Sla())], _drifts(STEADY, 1)
     drifts = [*first[:3], *_drifts(STEADY, 2)]
     frame = drift_samples(results, {ENDPOINT.id: drifts})[NAME]

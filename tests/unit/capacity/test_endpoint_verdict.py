@@ -36,8 +36,10 @@ MET, MISSED, PARTIAL, LIMITED, OPEN = (
     ("required", "status"),
     [(1.0, MET), (64.0, MET), (64.5, OPEN), (71.9, OPEN), (72.0, MISSED), (500.0, MISSED)],
 )
-def test_a_required_capacity_is_met_below_its_interval_and_missed_above_it(required: float, status: Verdict) -> None:
-    """64 clients passed clearly and 72 failed clearly: between them a gate must not guess."""
+def test_a_required_capacity_is_met_below_the_measured_interval_and_missed_above_it(
+    required: float, status: Verdict
+) -> None:
+    """64 clients passed clearly and 72 failed clearly: a gate must not guess in between."""
     said, reasons = verdict(with_answer(bare(), required={"block.clients": required}))
     assert said is status
     assert bool(reasons) is (status is not MET)
@@ -57,23 +59,23 @@ def test_a_required_capacity_is_met_below_its_interval_and_missed_above_it(requi
     ],
 )  # fmt: skip
 def test_without_a_requirement_the_lowest_level_must_pass(changes: dict[str, Any], status: Verdict) -> None:
-    """A server whose first level fails misses its agreement; one that nobody could load is not judged."""
+    """A server whose first level fails misses its SLA. A server that could not be loaded is not judged."""
     assert verdict(with_answer(bare(**changes)))[0] is status
 
 
 @pytest.mark.parametrize(
     ("stopped_by", "status"), [("ladder end", OPEN), ("generator-limited", LIMITED), ("interrupted", PARTIAL)]
 )
-def test_a_requirement_above_the_end_of_a_test_is_not_missed(stopped_by: str, status: Verdict) -> None:
-    """The test's own limit says nothing against the server."""
+def test_a_requirement_above_the_limit_of_the_test_is_not_missed(stopped_by: str, status: Verdict) -> None:
+    """The test's own limit is not evidence against the server."""
     answer = bare("lower bound", capacity=500.0, low=500.0, high=None, stopped_by=stopped_by)
     said, reasons = verdict(with_answer(answer, required={"block.clients": 600.0}))
     assert said is status
     assert "600 clients required" in reasons[0]
 
 
-def test_only_what_is_required_gates_where_something_is() -> None:
-    """Who asks for blocks must not be stopped by an endpoint that nobody uses; it is shown all the same."""
+def test_only_required_endpoints_gate_if_any_is_required() -> None:
+    """A user who requires blocks must not be stopped by an endpoint that nobody uses. It is still shown."""
     nothing = bare("nothing passed", capacity=0.0, low=0.0, high=1.0, stopped_by="first step")
     unused = endpoint("/mempool", 64, capacities=[nothing])
     used = endpoint("/block", 64, capacities=[bare()])
@@ -88,7 +90,7 @@ def test_only_what_is_required_gates_where_something_is() -> None:
     assert verdict(load_report)[0] is MISSED
 
 
-def test_what_was_found_missing_outweighs_what_could_not_be_found() -> None:
+def test_a_missed_requirement_outweighs_an_undecided_one() -> None:
     """An interrupted test that has shown a miss has shown it."""
     failed = endpoint("/block", 64, capacities=[bare("nothing passed", capacity=0.0, low=0.0, high=1.0)])
     load_report = report(target(endpoints=[failed], interrupted=True))
@@ -100,14 +102,14 @@ def test_what_was_found_missing_outweighs_what_could_not_be_found() -> None:
 
 
 def test_a_required_endpoint_that_was_not_measured_is_not_met() -> None:
-    """A pipeline that asks for an endpoint that the server does not offer must not turn green."""
+    """A pipeline that requires an endpoint that the server does not offer must not pass."""
     load_report = report(required={"mempool.rate": 10.0})
     said, reasons = verdict(load_report)
     assert said is OPEN
     assert "mempool (rate): 10 requests/s required, but it was not measured (not offered" in reasons[0]
 
 
-def test_every_server_gates_by_itself_even_under_the_same_name() -> None:
+def test_every_server_gates_separately_even_under_the_same_name() -> None:
     """Two runs of one version are two servers."""
     load_report = report(target("2.0.0"), target("2.0.0", 0.5), required={"network_status.clients": 50.0})
     ruled = [ruling for ruling in rulings(load_report) if ruling.required]
@@ -120,7 +122,7 @@ def test_every_server_gates_by_itself_even_under_the_same_name() -> None:
      (["generator-limited", "inconclusive"], LIMITED), ([], OPEN)],
 )  # fmt: skip
 def test_fixed_levels_without_a_search_must_all_pass(outcomes: list[str], status: Verdict) -> None:
-    """Load points alone can gate as well."""
+    """Fixed levels alone can gate as well."""
     steps = [step(n, "clients", 8.0, 64, phase="fixed", outcome=outcome) for n, outcome in enumerate(outcomes, start=1)]
     entry = endpoint("/block", 64, capacities=[], steps=steps)
     assert verdict(report(target(endpoints=[entry])))[0] is status
@@ -131,8 +133,8 @@ _WAITED = {"phase": "fixed", "outcome": "generator-limited", "leaning": "generat
 
 @pytest.mark.parametrize("searched", [True, False], ids=["beside a search", "alone"])
 @pytest.mark.parametrize("required", [{}, {"block.clients": 64.0}], ids=["nothing required", "a capacity required"])
-def test_a_fixed_level_that_only_waited_is_not_measured(searched: bool, required: dict[str, float]) -> None:
-    """Its run is invalid, so a comparison would leave it out: a green document would hide that until then."""
+def test_a_fixed_level_whose_steps_all_waited_is_not_measured(searched: bool, required: dict[str, float]) -> None:
+    """Its run is invalid, so a comparison would exclude it. A passing document would hide that until then."""
     fixed = [step(1, "clients", 8.0, 64, phase="fixed"), step(2, "clients", 16.0, 64, **_WAITED)]
     entry = endpoint("/block", 64, capacities=[bare()] if searched else [], steps=fixed)
     load_report = report(target(endpoints=[entry]), required=required if searched else {})
@@ -152,8 +154,8 @@ def test_a_fixed_level_that_only_waited_is_not_measured(searched: bool, required
     assert verdict(report(target(endpoints=[again]), required=load_report.required)) == (MET, [])
 
 
-def test_a_fixed_level_at_the_generators_limit_is_said_beside_a_search() -> None:
-    """Its gate makes the run invalid, too; and what a server failed outweighs what could not be measured."""
+def test_a_fixed_level_at_the_generators_limit_is_reported_in_addition_to_a_search() -> None:
+    """Its gate makes the run invalid as well. A failure of the server outweighs levels that could not be measured."""
     limited = step(1, "rate", 8.0, 64, phase="fixed", outcome="generator-limited", reason="generator")
     beside = endpoint("/block", 64, capacities=[bare()], steps=[limited])
     assert verdict(report(target(endpoints=[beside])))[0] is LIMITED
@@ -169,7 +171,7 @@ def test_nothing_measured_is_inconclusive() -> None:
 
 
 def test_levels_have_their_unit() -> None:
-    """A client is a whole one; rates carry no useless digits."""
+    """Clients are whole numbers, and rates have no redundant digits."""
     assert level_text("clients", 1.0) == "1 client"
     assert level_text("rate", 1200.0) == "1200 requests/s"
     assert level_text("rate", 0.15625) == "0.1562 requests/s"
@@ -216,10 +218,10 @@ def reason(capacity: CapacityEntry, steps: Sequence[StepEntry] = (), **required:
         ),
     ],
 )
-def test_what_is_said_of_a_capacity(
+def test_a_capacity_is_described_with_its_interval_and_requirement(
     changes: dict[str, Any], required: float | None, status: Verdict, words: str
 ) -> None:
-    """Whoever is stopped by it reads the interval, what was asked for, and what the first fail missed."""
+    """Whoever is stopped by it reads the interval, the requirement, and the condition that the first failure missed."""
     requirement: dict[str, Any] = {} if required is None else {"clients": required}
     assert reason(bare(**changes), **requirement) == (status, words)
 
@@ -235,7 +237,7 @@ def test_what_is_said_of_a_capacity(
         ("budget", OPEN, "the search ran out of steps"),
     ],
 )
-def test_what_kept_a_search_from_an_answer_is_its_reason(stopped_by: str, status: Verdict, why: str) -> None:
+def test_the_cause_of_a_search_without_a_result_is_its_reason(stopped_by: str, status: Verdict, why: str) -> None:
     answer = bare(low=0.0, high=72.0, stopped_by=stopped_by)
     assert reason(answer) == (status, f"no level passed clearly: {why}")
     assert reason(answer, clients=70.0) == (status, f"70 clients required, but no level passed clearly and {why}")
@@ -250,8 +252,8 @@ def short(level: float, limit: float, **changes: Any) -> StepEntry:
     return step(1, "clients", level, 64, conditions=[sound, few], outcome="inconclusive", **changes)
 
 
-def test_a_search_that_lacked_answers_says_how_many_are_needed() -> None:
-    """Of the lowest level between, and the longest step there: the others had fewer."""
+def test_a_search_with_too_few_responses_states_how_many_are_required() -> None:
+    """Of the lowest undecided level, and the longest step there: the others had fewer responses."""
     open_ = bare(low=4.0, high=None, finding="unsettled")
     steps = [
         short(16.0, 300.0, due=9_000),
@@ -272,8 +274,8 @@ def test_a_search_that_lacked_answers_says_how_many_are_needed() -> None:
     assert reason(open_, step_entries, clients=70.0)[1].endswith("8 clients gave 1 answer in 40 s, and 300 are needed")
 
 
-def test_a_search_that_met_different_outcomes_counts_them() -> None:
-    """Somebody looks at why a server is quick twice and slow once, and not for a longer test."""
+def test_a_search_with_contradicting_outcomes_counts_them() -> None:
+    """The reader should check why a server is fast twice and slow once, and not run a longer test."""
     steps = [step(n, "clients", 8.0, 64, outcome=outcome) for n, outcome in enumerate(("pass", "fail", "pass"))]
     enough = ConditionEntry(name="samples", measured=900.0, limit=300.0, outcome="pass")
     steps.append(step(9, "clients", 8.0, 64, outcome="inconclusive", conditions=[enough]))
@@ -307,7 +309,7 @@ def test_a_search_that_met_different_outcomes_counts_them() -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_is_said_of_fixed_levels(
+def test_fixed_levels_are_described(
     steps: list[tuple[float, str, dict[str, Any]]], status: Verdict, words: str
 ) -> None:
     step_entries = [
@@ -319,8 +321,8 @@ def test_what_is_said_of_fixed_levels(
     assert (ruled.gates, ruled.required, ruled.is_of_levels) == (True, None, False)
 
 
-def test_the_fixed_levels_beside_a_search_are_ruled_only_where_they_hinder() -> None:
-    """Of the search's own steps those that waited were made again: they hinder nothing."""
+def test_fixed_levels_in_addition_to_a_search_have_a_ruling_only_if_they_prevent_a_result() -> None:
+    """The search repeated those of its own steps that waited. They prevent nothing."""
     searched = step(1, "clients", 8.0, 64, outcome="generator-limited", reason="waited")
     failed = step(2, "clients", 8.0, 64, phase="fixed", outcome="fail")
     partial = step(3, "rate", 4.0, 64, phase="fixed", outcome="generator-limited", partial=True)
@@ -338,8 +340,8 @@ def test_the_fixed_levels_beside_a_search_are_ruled_only_where_they_hinder() -> 
     assert (beside[1].verdict, beside[1].reason) == (LIMITED, "generator-limited at 4 requests/s")
 
 
-def test_what_limits_a_search_gates_only_where_it_is_required() -> None:
-    """A fixed level at the generator's limit makes the run invalid, whatever is required; a search's end does not."""
+def test_the_limit_of_a_search_gates_only_if_its_endpoint_is_required() -> None:
+    """A fixed level at the generator's limit always makes the run invalid. The end of a search does not."""
     limited = bare("lower bound", low=0.0, high=None, stopped_by="generator-limited")
     fixed = step(1, "clients", 4.0, 64, phase="fixed", outcome="generator-limited")
     waited = bare(low=0.0, stopped_by="waited")
@@ -360,8 +362,8 @@ def test_what_limits_a_search_gates_only_where_it_is_required() -> None:
     assert all(ruling.gates for ruling in rulings(report(target(endpoints=endpoints))))
 
 
-def test_what_is_required_and_has_no_answer_says_why() -> None:
-    """Of an endpoint that is not there, one that was not searched by rate, and a test that was broken off."""
+def test_a_requirement_without_a_result_has_a_reason() -> None:
+    """For a missing endpoint, an endpoint not searched by rate, and an interrupted test."""
     entry = endpoint("/block", 64, capacities=[bare()], steps=[])
     required = {"mempool.rate": 10.0, "block.rate": 2.0, "gone.clients": 1.0}
     load_report = report(target("v", endpoints=[entry]), required=required)
@@ -381,7 +383,7 @@ def test_what_is_required_and_has_no_answer_says_why() -> None:
     assert {ruled.verdict for ruled in rulings(broken)[1:]} == {PARTIAL}
 
 
-def test_the_worst_is_told_first_and_by_server_where_there_are_several() -> None:
+def test_the_worst_result_is_first_and_names_the_server_if_there_are_several() -> None:
     failing = bare("nothing passed", low=0.0, high=1.0, condition=None)
     undecided = bare("unsettled", low=0.0, high=None, stopped_by="budget")
     endpoints = [
@@ -408,7 +410,7 @@ def test_many_reasons_are_counted(number: int, more: int) -> None:
     assert reasons[MOST_REASONS:] == ([f"{more} more are in the tables."] if more else [])
 
 
-def test_a_server_that_went_away_is_told_before_everything_else() -> None:
+def test_an_unreachable_server_is_reported_first() -> None:
     gone = Departure(at="2026-11-20T10:11:12Z", why="it accepts no connections")
     entry = endpoint("/block", 64, capacities=[bare()], steps=[])
     away = target("v1", endpoints=[entry], gone=gone, interrupted=True)
@@ -429,7 +431,7 @@ def test_a_server_that_went_away_is_told_before_everything_else() -> None:
     )
 
 
-def test_an_agreement_is_met_or_missed() -> None:
+def test_an_sla_is_met_or_missed() -> None:
     assert [said(verdict) for verdict in (MET, MISSED, OPEN, LIMITED)] == [
         "met",
         "missed",
@@ -438,7 +440,7 @@ def test_an_agreement_is_met_or_missed() -> None:
     ]
 
 
-def test_figures_of_levels_are_whole_clients_and_tidy_rates() -> None:
+def test_levels_are_whole_clients_and_rounded_rates() -> None:
     assert [bare_level(value) for value in (12_345.0, 1234.56, 0.5)] == ["12,345", "1235", "0.5"]
     assert level_text(None, 2.0) == "2 clients"
 
@@ -458,14 +460,14 @@ RATES: dict[str, Any] = {"kind": "rate", "low": 0.25, "high": 0.5}
         ),
     ],
 )
-def test_rates_are_told_as_rates(changes: dict[str, Any], required: float | None, words: str) -> None:
-    """As clients, half a request a second would be none."""
+def test_rates_are_shown_as_rates(changes: dict[str, Any], required: float | None, words: str) -> None:
+    """As clients, half a request per second would be zero."""
     requirement: dict[str, Any] = {} if required is None else {"rate": required}
     assert reason(bare(**{**RATES, **changes}), **requirement)[1] == words
 
 
-def test_rates_between_are_told_as_rates() -> None:
-    """Enough answers, of which the p99 is not clear: it is what was met that is told, and not how many were needed."""
+def test_undecided_rates_are_shown_as_rates() -> None:
+    """Enough responses without a clear p99: the outcomes are stated, and not the number of responses required."""
     unclear = [
         ConditionEntry(name="p99", measured=1.0, limit=1.0, outcome="inconclusive"),
         ConditionEntry(name="samples", measured=900.0, limit=300.0, outcome="pass"),
@@ -480,8 +482,8 @@ def test_rates_between_are_told_as_rates() -> None:
     assert reason(bare(**RATES), few, rate=0.4)[1].endswith("0.3 requests/s gave 3 answers in 10 s, and 299 are needed")
 
 
-def test_whose_ruling_it_is() -> None:
-    """The second server's endpoint without a search, and an endpoint whose id has a point."""
+def test_a_ruling_names_its_server_endpoint_and_kind() -> None:
+    """The second server's endpoint without a search, and an endpoint with a dot in its id."""
     searched = endpoint("/block", 64, capacities=[bare()], steps=[])
     alone = endpoint("/a.b", 64, capacities=[], steps=[step(1, "clients", 8.0, 64)])
     load_report = report(
@@ -523,7 +525,7 @@ UNKNOWN: dict[str, Any] = {"begin": None, "rise": None, "low": None, "high": Non
         ([drift("p50", "pass"), drift("p99", "fail", limit=None)], MET, "no drift"),
     ],
 )
-def test_a_server_that_gets_slower_fails_beside_the_capacity_that_it_has(
+def test_a_server_that_drifts_fails_whatever_its_capacity(
     drifts: list[DriftEntry], status: Verdict, words: str
 ) -> None:
     entry = endpoint("/block", 64, capacities=[bare()], steps=[], drifts=drifts)
@@ -535,21 +537,21 @@ def test_a_server_that_gets_slower_fails_beside_the_capacity_that_it_has(
     assert verdict(load_report) == (status, [] if status is MET else [f"/block (drift): {words}."])
 
 
-def test_what_was_not_agreed_to_stay_has_no_ruling() -> None:
+def test_a_drift_without_a_limit_has_no_ruling() -> None:
     entry = endpoint("/block", 64, capacities=[bare()], steps=[], drifts=[drift("p50", "pass", limit=None)])
     assert [ruled.name for ruled in rulings(report(target(endpoints=[entry])))] == ["/block (clients)"]
 
 
-def test_every_case_of_an_endpoint_has_an_id_of_its_own() -> None:
-    """A pipeline that keeps the last of two cases by one id would lose why the run failed."""
+def test_every_case_of_an_endpoint_has_its_own_id() -> None:
+    """A pipeline that stores the last of two cases with one id would lose the reason of the failure."""
     limited = step(1, "rate", 4.0, 64, phase="fixed", outcome="generator-limited")
     entry = endpoint("/block", 64, capacities=[bare()], steps=[limited], drifts=[drift("p99", "fail")])
     (suite,) = load_document(report(target(endpoints=[entry]))).suites
     assert [case.id for case in suite.cases][:3] == ["block.clients", "block.fixed", "block.drift"]
 
 
-def test_the_first_sentence_counts_endpoints_and_not_what_is_judged_of_them() -> None:
-    """A soak without drift was said to be of two endpoints, its fixed level and its drift."""
+def test_the_first_sentence_counts_endpoints_and_not_rulings() -> None:
+    """A soak without drift was reported as two endpoints: its fixed level and its drift."""
     entry = endpoint("/block", 64, capacities=[], steps=[step(1, "clients", 8.0, 64)], drifts=[drift("p50", "pass")])
     sentence = load_document(report(target("v1", endpoints=[entry]))).sentence
     assert sentence.startswith("1 endpoint stayed within ")
@@ -570,7 +572,7 @@ def test_a_miss_without_a_search_counts_no_capacities() -> None:
     assert not sections["timelines"].closed
 
 
-def test_a_drift_that_is_not_clear_needs_a_longer_fixed_level() -> None:
+def test_an_inconclusive_drift_requires_a_longer_fixed_level() -> None:
     """`steps.longest_s`, which lengthens the steps of a search, would have changed nothing."""
     long = step(1, "clients", 8.0, 64)
     entry = endpoint("/block", 64, capacities=[], steps=[long], drifts=[drift("p50", "inconclusive")])

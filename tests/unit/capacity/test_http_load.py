@@ -71,7 +71,7 @@ def order(url: str, /, **changes: object) -> str:
     return json.dumps(whole | changes)
 
 
-def test_a_closed_loop_measures_and_its_histogram_says_the_same_as_its_records(url: str) -> None:
+def test_the_histogram_of_a_closed_loop_agrees_with_its_records(url: str) -> None:
     load = HttpLoad(order(url, warm_up_s=0.1, max_records=1_000_000))
     assert json.loads(load.progress())["phase"] == "ready"
     load.start()
@@ -96,7 +96,7 @@ def test_a_closed_loop_measures_and_its_histogram_says_the_same_as_its_records(u
     assert histogram.count_over(median * 1.01) <= len(latencies) / 2
 
 
-def test_an_open_loop_is_due_by_its_schedule(url: str) -> None:
+def test_requests_of_an_open_loop_are_due_by_its_schedule(url: str) -> None:
     mode = {"open": {"rate_per_s": 200.0, "schedule": "poisson", "connections": 16}}
     first, again = (HttpLoad(order(url, mode=mode, seed=9, max_records=100)) for _ in range(2))
     results = []
@@ -112,7 +112,7 @@ def test_an_open_loop_is_due_by_its_schedule(url: str) -> None:
     assert one["service"]["n"] == one["latency"]["n"]
 
 
-def test_errors_are_told_apart_by_what_the_server_says(url: str) -> None:
+def test_errors_are_distinguished_by_the_servers_message(url: str) -> None:
     load = HttpLoad(order(url, requests=[ask("/block", 1), ask("/other", 1)]))
     load.start()
     result = load.finish()
@@ -126,7 +126,7 @@ def test_errors_are_told_apart_by_what_the_server_says(url: str) -> None:
     assert failures["count"] == result["counts"]["failed"] == sum(result["series"]["errors"]["status"])
 
 
-def test_histograms_merge_or_repetitions_could_not_be_judged_together(url: str) -> None:
+def test_histograms_of_repetitions_can_be_merged(url: str) -> None:
     load = HttpLoad(order(url, duration_s=0.1))
     load.start()
     stored = load.finish()["latency"]["hdr"]
@@ -139,7 +139,7 @@ def test_histograms_merge_or_repetitions_could_not_be_judged_together(url: str) 
     assert Histogram().quantile(0.5) is None
 
 
-def test_what_cannot_be_loaded_is_refused_with_a_hint(url: str) -> None:
+def test_an_unusable_load_is_rejected_with_a_hint(url: str) -> None:
     for changes, said in (
         ({"url": "ftp://host"}, "neither http"),
         ({"duration_s": 0}, "duration_s"),
@@ -156,7 +156,7 @@ def test_what_cannot_be_loaded_is_refused_with_a_hint(url: str) -> None:
         Histogram("abc")
 
 
-def test_ctrl_c_ends_the_waiting_and_the_result_is_still_to_be_had(url: str) -> None:
+def test_ctrl_c_ends_the_wait_and_the_result_is_still_available(url: str) -> None:
     load = HttpLoad(order(url, duration_s=60.0))
 
     def interrupt() -> None:

@@ -46,7 +46,7 @@ def of(fixed: Sequence[Step] = (), *answers: SearchResult, endpoint: Any = ENDPO
     return EndpointResult(endpoint, Sla(), dict(zip(LevelKind, answers, strict=False)), list(fixed))
 
 
-def test_a_whole_test_on_a_calm_machine_passes() -> None:
+def test_a_complete_test_on_a_quiet_machine_passes() -> None:
     searched = answer(StoppedBy.P99, 8.0, step(), step(share=0.031))
     by_id = gates(of([step(lag_s=[0.002] * 50), step(lag_s=[0.001] * 50)], searched), of([step()], endpoint=OTHER))
     assert {gate.status for gate in by_id.values()} == {PASS}
@@ -63,7 +63,7 @@ def test_a_whole_test_on_a_calm_machine_passes() -> None:
     assert [gate.limit for gate in by_id.values()] == ["not interrupted", "≤ 10 % in the steps that decide", "none"]
 
 
-def test_a_test_that_was_broken_off_is_not_whole() -> None:
+def test_an_interrupted_test_is_not_complete() -> None:
     by_id = gates(of([step()]), broken_off="the server went away")
     assert (by_id["complete"].status, by_id["complete"].measured) == (FAIL, "1 step, then the server went away")
     assert by_id["waited"].status is by_id["generator"].status is PASS
@@ -82,14 +82,16 @@ def test_a_test_that_was_broken_off_is_not_whole() -> None:
     ],
     ids=["alone", "made again", "another level", "at the limit", "unknown", "partly known", "nothing measured"],
 )
-def test_a_fixed_level_that_only_waited_is_not_measured(fixed: list[Step], status: GateStatus, waited: str) -> None:
+def test_a_fixed_level_whose_steps_all_waited_is_not_measured(
+    fixed: list[Step], status: GateStatus, waited: str
+) -> None:
     by_id = gates(of(fixed))
     assert (by_id["waited"].status, by_id["waited"].measured) == (status, waited)
     assert by_id["generator"].status is PASS, "what waited is not the generator's own lateness"
 
 
 def test_a_level_is_measured_at_its_own_endpoint() -> None:
-    """That another endpoint was measured cleanly with as many clients says nothing of this one."""
+    """A clean measurement of another endpoint with as many clients is not evidence about this one."""
     by_id = gates(of([step(8, 0.5)]), of([step(8, 0.0)], endpoint=OTHER))
     assert by_id["waited"].status is FAIL
 
@@ -102,17 +104,17 @@ def test_a_level_is_measured_at_its_own_endpoint() -> None:
         (StoppedBy.BUDGET, None, PASS),
     ],
 )
-def test_a_search_that_only_waited_has_no_answer(
+def test_a_search_whose_steps_all_waited_has_no_result(
     stopped_by: StoppedBy, capacity: float | None, status: GateStatus
 ) -> None:
-    """What it found before it had to wait is an answer; a fixed level that waited does not make up for another."""
+    """What it found before it had to wait is a result. A fixed level that waited is not replaced by another one."""
     waited = answer(stopped_by, capacity, step(8, 0.5))
     assert gates(of([step(16, 0.5)], waited))["waited"].status is FAIL
     assert gates(of([], answer(stopped_by, capacity, step(8, 0.5))))["waited"].status is status
 
 
-def test_a_generator_that_was_late_by_itself_at_a_fixed_level_fails() -> None:
-    """Whoever compares such levels would compare the generator. Searches end at its limit, and say so."""
+def test_a_late_generator_at_a_fixed_level_fails_the_gate() -> None:
+    """A comparison of such levels would compare the generator. A search ends at the generator's limit and states it."""
     late = replace(step(lag_s=[0.5] * 50), outcome=StepOutcome.GENERATOR_LIMITED)
     by_id = gates(of([late, step(lag_s=[0.25] * 50), step(16)]))
     assert by_id["generator"].status is FAIL

@@ -144,8 +144,8 @@ def test_runs_are_listed_and_selected_by_their_sla_result(plan: Path, url: str, 
         command("runs", "list", "sla:other")
 
 
-def test_every_cell_is_a_run_with_its_words(plan: Path, url: str, tmp_path: Path) -> None:
-    """What is stated of a server is in its runs; a server without an address decides nothing but is not forgotten."""
+def test_every_cell_is_a_run_with_its_stated_properties(plan: Path, url: str, tmp_path: Path) -> None:
+    """The stated properties of a server are in its runs. A server without an address decides nothing but is listed."""
     experiment = cm.load_plan(plan, {"small": url, "large": url}, version="v1.0.0")
     cells = [(cell.server, cell.scenario, cell.words, cell.ended) for cell in _report(experiment).cells]
     small = {"scenario": "standard", "hardware": "entry"}
@@ -181,7 +181,7 @@ def test_every_cell_is_a_run_with_its_words(plan: Path, url: str, tmp_path: Path
     assert "many clients on large" in names
 
 
-def test_an_interrupted_plan_goes_on_where_it_was(plan: Path, url: str, tmp_path: Path) -> None:
+def test_an_interrupted_plan_resumes_where_it_stopped(plan: Path, url: str, tmp_path: Path) -> None:
     text = plan.read_text(encoding="utf-8").rpartition("[[server]]")[0]
     plan.write_text(text, encoding="utf-8")
     targets = {"small": url, "large": url}
@@ -201,10 +201,10 @@ def test_an_interrupted_plan_goes_on_where_it_was(plan: Path, url: str, tmp_path
         cm.load_plan(plan, targets, resume=broken.id)
 
 
-def test_a_resumed_plan_has_the_access_that_it_began_with(
+def test_a_resumed_plan_has_the_access_that_it_started_with(
     plan: Path, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No secret is stored: what cannot be had again from the environment is asked for, before anything is measured."""
+    """No secret is stored: values that the environment does not provide again are requested before any measurement."""
     monkeypatch.setenv("PASSWORD", "opensesame")
     headers = ["X-Api-Key: 9f8e7d6c", "X-Network: preprod", "Authorization: Bearer ${PASSWORD}"]
     targets = {"small": url, "large": url.replace("http://", "http://me:${PASSWORD}@")}
@@ -230,8 +230,8 @@ def test_a_resumed_plan_has_the_access_that_it_began_with(
     assert command("load", "--resume", broken.id).exit_code == ExitCode.DONE  # nothing is left to ask
 
 
-def test_a_cell_out_of_reach_does_not_end_the_plan(plan: Path, url: str) -> None:
-    """The other server is measured, and the exit code is that of the worst."""
+def test_an_unreachable_cell_does_not_end_the_plan(plan: Path, url: str) -> None:
+    """The other server is measured, and the exit code is the worst of all cells."""
     experiment = cm.load_plan(plan, {"small": "http://127.0.0.1:9", "large": url}, settings={"search.clients_last": 1})
     ended = [(cell.server, cell.ended) for cell in _report(experiment).cells]
     assert ended[0] == ("small", Verdict.GONE)
@@ -256,7 +256,7 @@ def test_a_required_capacity_of_one_cell_decides(plan: Path, url: str) -> None:
 
 
 def test_two_releases_are_compared_cell_by_cell(plan: Path, url: str) -> None:
-    """Each cell with its own; what one release alone was measured in is named, and what is none of theirs stays out."""
+    """Cells that only one release has are named, and runs outside the plan are excluded."""
     text = plan.read_text(encoding="utf-8").rpartition("[[server]]")[0].replace('version = "v2.0.0"\n', "")
     plan.write_text(text, encoding="utf-8")
     targets = {"small": url, "large": url}
@@ -289,7 +289,7 @@ def test_two_releases_are_compared_cell_by_cell(plan: Path, url: str) -> None:
         ('title = "Two machines"', "title = ", "is not valid TOML"),
     ],
 )
-def test_a_plan_that_cannot_be_used_is_refused(plan: Path, old: str, new: str, what: str) -> None:
+def test_an_unusable_plan_is_rejected(plan: Path, old: str, new: str, what: str) -> None:
     text = plan.read_text(encoding="utf-8")
     assert old in text
     plan.write_text(text.replace(old, new), encoding="utf-8")
@@ -298,7 +298,9 @@ def test_a_plan_that_cannot_be_used_is_refused(plan: Path, old: str, new: str, w
     assert what in caught.value.message
 
 
-def test_a_wrong_setting_of_the_last_cell_is_found_before_the_first(plan: Path, url: str, tmp_path: Path) -> None:
+def test_an_invalid_setting_of_the_last_cell_is_found_before_the_first_cell_runs(
+    plan: Path, url: str, tmp_path: Path
+) -> None:
     text = plan.read_text(encoding="utf-8")
     plan.write_text(text.replace("search.clients_last=2", "search.clients_lost=2"), encoding="utf-8")
     with pytest.raises(UsageError, match=r"`search\.clients_lost` is not a key of a profile"):
@@ -318,7 +320,7 @@ def test_targets_are_those_of_the_plan(plan: Path) -> None:
 
 @pytest.mark.parametrize("name", shipped_plans())
 def test_a_shipped_plan_can_be_used(name: str) -> None:
-    """Every cell has a profile that its system takes."""
+    """Every cell has a profile that its system accepts."""
     read = with_targets(read_plan(name), {"server": "http://127.0.0.1:1"})
     assert read.places()
     for scenario, _ in read.places():
@@ -328,7 +330,7 @@ def test_a_shipped_plan_can_be_used(name: str) -> None:
         assert profile is not None
 
 
-def test_the_command_refuses_what_is_of_one_load_test() -> None:
+def test_the_plan_command_rejects_options_of_a_single_load_test() -> None:
     with pytest.raises(UsageError, match="`--repeat` applies to a single load test"):
         command("load", "--plan", "mesh/matrix", "--target", "http://127.0.0.1:1", "--repeat", "2")
     with pytest.raises(UsageError, match="`PROFILE` is missing"):

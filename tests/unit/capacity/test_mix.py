@@ -47,7 +47,7 @@ def _log(folder: Path, *requests: str, name: str = "access.log") -> Path:
 
 
 @pytest.mark.parametrize("name", ["access.log", "access.log.gz"])
-def test_weights_from_nginx(name: str, tmp_path: Path) -> None:
+def test_weights_are_read_from_an_nginx_log(name: str, tmp_path: Path) -> None:
     requests = (
         ["GET /block/1"] * 3
         + ["GET /block/77?full=1"] * 2
@@ -70,7 +70,7 @@ def test_weights_from_nginx(name: str, tmp_path: Path) -> None:
         {"url": "https://api.example/block/1"},
     ],
 )
-def test_weights_from_json_lines(entry: dict[str, Any], tmp_path: Path) -> None:
+def test_weights_are_read_from_json_lines(entry: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text(f"{json.dumps(entry)}\n\nno JSON, no request\n{{broken\n", encoding="utf-8")
     mix = learnt(path, BOTH)
@@ -78,8 +78,8 @@ def test_weights_from_json_lines(entry: dict[str, Any], tmp_path: Path) -> None:
     assert "2 lines without a request" in mix.in_words()
 
 
-def test_a_log_of_something_else_is_refused(tmp_path: Path) -> None:
-    """And not taken for a mix of nothing."""
+def test_a_file_that_is_not_an_access_log_is_rejected(tmp_path: Path) -> None:
+    """Otherwise it would be an empty mix."""
     with pytest.raises(UsageError, match="no request to an endpoint: it has GET /other"):
         learnt(_log(tmp_path, "GET /other"), BOTH)
     with pytest.raises(UsageError, match="cannot be read"):
@@ -89,8 +89,8 @@ def test_a_log_of_something_else_is_refused(tmp_path: Path) -> None:
         learnt(tmp_path / "cut.log.gz", BOTH)
 
 
-def test_what_is_left_out_is_counted_by_path_and_the_most_frequent_are_named(tmp_path: Path) -> None:
-    """One who forgot an endpoint sees it, and not every scanner's path; a query is no path of its own."""
+def test_omitted_requests_are_counted_by_path_and_the_most_frequent_are_named(tmp_path: Path) -> None:
+    """A user who forgot an endpoint sees it, without every scanner's path. A query is not a path of its own."""
     requests = ["GET /a?x=1", "GET /a?x=2", "GET /a", "GET /b", "GET /b", "GET /c", "GET /c", "GET /d"]
     path = _log(tmp_path, "GET /block/1", *requests)
     with path.open("a", encoding="utf-8") as file:
@@ -118,7 +118,7 @@ def test_an_entry_of_json_may_be_indented_and_have_fields_of_other_kinds(tmp_pat
     assert (learnt(path, BOTH).weights, learnt(path, BOTH).unread) == ({"block": 1.0}, 2)
 
 
-def test_a_request_with_its_query_is_told_from_one_without(tmp_path: Path) -> None:
+def test_requests_with_and_without_a_query_are_distinguished(tmp_path: Path) -> None:
     whole = Endpoint("whole", "/search?full", (Request("GET", "/search?full=1"),))
     plain = Endpoint("plain", "/search", (Request("GET", "/search"),))
     path = tmp_path / "log.jsonl"
@@ -127,7 +127,7 @@ def test_a_request_with_its_query_is_told_from_one_without(tmp_path: Path) -> No
     assert learnt(path, (whole, plain)).weights == {"whole": 1.0, "plain": 2.0}
 
 
-def test_a_mix_keeps_names_and_the_pointers_to_errors_and_one_endpoint_has_no_parts() -> None:
+def test_a_mix_has_names_and_error_pointers_and_a_single_endpoint_has_no_parts() -> None:
     endpoints = [replace(BLOCK, error_pointers=("/code", "/why")), replace(SEARCH, error_pointers=("/why",))]
     mix = mixed(endpoints, {"block": 1.0, "search": 1.0}, lambda _: Sla())
     assert mix.error_pointers == ("/code", "/why")
@@ -138,7 +138,7 @@ def test_a_mix_keeps_names_and_the_pointers_to_errors_and_one_endpoint_has_no_pa
     assert refused.value.hint == "endpoints: block, search"
 
 
-def test_a_mix_is_one_order_of_parts() -> None:
+def test_a_mix_is_one_load_with_parts() -> None:
     mix = mixed(BOTH, {"search": 1.0, "block": 3.0}, lambda _: Sla())
     assert (mix.id, mix.label, mix.rarest_share) == (MIX, "mix of 2 endpoints", 0.25)
     order = StepRequest(TARGET, mix, LoadLevel(LevelKind.CLIENTS, 2.0), 0.0, 1.0, think_s=0.5)
@@ -164,8 +164,8 @@ def _part(latencies_s: list[float], failed: int = 0) -> dict[str, Any]:
     return {"counts": counts, "latency": whole["latency"], "errors": {"status": failed} if failed else {}}
 
 
-def test_each_endpoint_keeps_to_its_own_agreement() -> None:
-    """A mix of a quick endpoint and one that is too slow for its own limit has a good p99 as a whole."""
+def test_each_endpoint_is_judged_by_its_own_sla() -> None:
+    """A mix of a fast endpoint and one that is too slow for its own limit has a good p99 as a whole."""
     slas = {"block": Sla(p99_s=0.02), "search": Sla(p99_s=1.0)}
     assert _judged(slas, [_part([0.01] * 1000), _part([0.5] * 1000)]).outcome is StepOutcome.PASS
     late = _judged(slas, [_part([0.03] * 1000), _part([0.01] * 1000)])
@@ -175,14 +175,14 @@ def test_each_endpoint_keeps_to_its_own_agreement() -> None:
     assert wrong.condition(StepCondition.P99).outcome is StepOutcome.PASS
 
 
-def test_an_endpoint_with_too_few_requests_leaves_a_step_open() -> None:
+def test_an_endpoint_with_too_few_requests_leaves_a_step_undecided() -> None:
     slas = {"block": Sla(p99_s=0.02), "search": Sla(p99_s=1.0)}
     for few in ([0.01] * 20, []):
         step = _judged(slas, [_part([0.01] * 1000), _part(few)])
         assert (step.outcome, step.leaning) == (StepOutcome.INCONCLUSIVE, StepOutcome.PASS)
 
 
-def test_a_whole_is_held_to_no_more_than_its_endpoints() -> None:
+def test_a_mix_has_no_stricter_limit_than_its_endpoints() -> None:
     slas = [Sla(p99_s=0.02, error_share=0.1), Sla(p99_s=2.0, achieved_share=0.9, min_requests=900)]
     mix = mixed(BOTH, {"block": 1.0, "search": 1.0}, dict(zip(("block", "search"), slas, strict=True)).__getitem__)
     assert loosest(mix.parts) == replace_sla(Sla(), p99_s=2.0, error_share=0.1, achieved_share=0.9, min_requests=900)
@@ -194,7 +194,7 @@ def replace_sla(sla: Sla, **changes: float) -> Sla:
 
 
 def test_the_p95_of_an_endpoint_in_a_mix_is_judged_by_its_own_limit() -> None:
-    """A tenth of its answers is too slow for 95 %, and within the limit of 99 %."""
+    """A tenth of its responses are too slow for 95 %, and within the limit of 99 %."""
     slas = {"block": Sla(p99_s=1.0), "search": Sla(p99_s=1.0, p95_s=0.1)}
     step = _judged(slas, [_part([0.01] * 1000), _part([0.01] * 900 + [0.5] * 100)])
     own = [(limit.name, limit.limit, limit.outcome) for limit in step.limits if limit.part == "search"]
@@ -208,7 +208,7 @@ def test_the_p95_of_an_endpoint_in_a_mix_is_judged_by_its_own_limit() -> None:
     assert (step.outcome, step.reason, step.reason_part) == (StepOutcome.FAIL, StepCondition.P95, "search")
 
 
-def test_only_what_was_missed_has_a_reason_and_an_endpoint() -> None:
+def test_only_a_missed_sla_has_a_reason_and_an_endpoint() -> None:
     good = [_part([0.01] * 1000), _part([0.01] * 1000)]
     passed = _judged({"block": Sla(), "search": Sla()}, good)
     assert (passed.outcome, passed.reason, passed.reason_part) == (StepOutcome.PASS, None, "")

@@ -30,8 +30,8 @@ def order(level: LoadLevel = CLIENTS, **changes: Any) -> StepRequest:
     return StepRequest(TARGET, ENDPOINT, level, warm_up_s=1.0, duration_s=10.0, **changes)
 
 
-def test_the_order_has_exactly_the_engine_s_members() -> None:
-    """The engine refuses a member that it does not know, and a load test would never start."""
+def test_the_load_request_has_exactly_the_members_of_the_engine() -> None:
+    """The engine rejects an unknown member, and the load test would not start."""
     document = json.loads(order(give_up=GiveUp(1.0, 30, 20)).to_json())
     members = (
         "url headers protocol streams request_coding requests order mode course warm_up_s duration_s drain_s timeout_s "
@@ -58,7 +58,7 @@ WAYS = ("ok", "failed", "unsent")
     st.sampled_from((*RequestCounts.model_fields, None)),
     st.sampled_from((-1, 1, 7)),
 )
-def test_books_in_which_a_request_is_in_no_class_or_in_two_are_not_believed(
+def test_counts_with_a_request_in_no_class_or_in_two_are_rejected(
     ended: dict[str, int], broken: str | None, error: int
 ) -> None:
     """Any of the five counts can be the wrong one."""
@@ -72,7 +72,7 @@ def test_books_in_which_a_request_is_in_no_class_or_in_two_are_not_believed(
 
 
 @given(st.lists(st.integers(0, 3), min_size=5, max_size=5))
-def test_random_counts_are_believed_if_they_add_up_and_only_then(counts: list[int]) -> None:
+def test_random_counts_are_accepted_if_and_only_if_they_add_up(counts: list[int]) -> None:
     request_counts = dict(zip(("due", "sent", "ok", "failed", "unsent"), counts, strict=True))
     sound = (
         request_counts["sent"] == request_counts["ok"] + request_counts["failed"]
@@ -93,7 +93,7 @@ def test_random_counts_are_believed_if_they_add_up_and_only_then(counts: list[in
         (("latency", "n"), 299, "histogram holds 299 of 300 right answers"),
     ],
 )
-def test_sums_that_do_not_add_up_are_not_believed(place: tuple[str | int, ...], wrong: int, expected: str) -> None:
+def test_counts_that_do_not_add_up_are_rejected(place: tuple[str | int, ...], wrong: int, expected: str) -> None:
     """A request that is in no class, or in two, would shift every share."""
     result = finished([0.1] * 300, failed=3)
     if place[0] == "warm_up_classes":
@@ -108,7 +108,7 @@ def test_sums_that_do_not_add_up_are_not_believed(place: tuple[str | int, ...], 
         StepResult.of(order(), result)
 
 
-def test_a_result_keeps_what_the_engine_told() -> None:
+def test_a_result_has_all_figures_of_the_engine() -> None:
     result = StepResult.of(order(), finished([0.1] * 300, failed=3))
     assert result.ok_per_s == pytest.approx(30.0)
     assert result.due_per_s == pytest.approx(30.3)
@@ -118,18 +118,18 @@ def test_a_result_keeps_what_the_engine_told() -> None:
     assert result.generator_cpu_share == pytest.approx(0.01)
 
 
-def test_answers_while_draining_are_not_achieved() -> None:
-    """100 a second are due and 90 answered: that all were answered at last says nothing."""
+def test_responses_while_draining_do_not_count_as_achieved() -> None:
+    """100 per second are due and 90 are answered. That all were answered eventually is not evidence."""
     result = finished([0.5] * 1000, answered=[90] * 11 + [10] * 11)
     assert StepResult.of(order(RATE), result).achieved_share() == pytest.approx(0.9)
 
 
-def test_a_window_without_a_whole_second_is_judged_by_its_books() -> None:
+def test_a_window_shorter_than_a_second_is_judged_by_its_counts() -> None:
     result = finished([0.1] * 40, window_s=0.4, unsent=10, answered=[90, 40])
     assert StepResult.of(order(RATE), result).achieved_share() == pytest.approx(0.8)
 
 
-def test_levels_are_said_with_their_unit() -> None:
+def test_levels_are_shown_with_their_unit() -> None:
     assert [str(LoadLevel(LevelKind.CLIENTS, 1.0)), str(CLIENTS), str(RATE)] == ["1 client", "64 clients", "1000.5/s"]
 
 
@@ -140,7 +140,7 @@ def test_levels_are_said_with_their_unit() -> None:
         ("series.retried", [1], "`series.retried` (Extra inputs are not permitted)"),
     ],
 )
-def test_a_figure_that_the_engine_renames_is_missed_at_once(place: str, value: object, expected: str) -> None:
+def test_a_figure_that_the_engine_renames_is_an_error(place: str, value: object, expected: str) -> None:
     result = finished([0.1] * 300)
     part, name = place.split(".")
     if value is None:
@@ -152,15 +152,15 @@ def test_a_figure_that_the_engine_renames_is_missed_at_once(place: str, value: o
     assert expected in caught.value.message
 
 
-def test_a_kind_of_failures_that_the_engine_does_not_have_is_an_error() -> None:
+def test_a_failure_class_that_the_engine_does_not_have_is_an_error() -> None:
     result = finished([0.1] * 300, failed=3)
     result["classes"][0]["class"] = "time out"
     with pytest.raises(InternalError, match="no kind of failures `time out`"):
         StepResult.of(order(), result)
 
 
-def test_a_step_is_told_with_the_same_figures_everywhere() -> None:
-    """The table of a run and its document are made of one list of figures."""
+def test_a_step_has_the_same_figures_in_every_output() -> None:
+    """The table of a run and its document are created from one list of figures."""
     step = judge(
         StepResult.of(order(), finished([0.1] * 990 + [2.0] * 10)), Sla(), Phase.PROBE, read_histogram=Latencies
     )

@@ -30,8 +30,8 @@ def test_clients_are_doubled_up_to_the_ladders_end_and_halved_down_to_one() -> N
     assert values(plan, "below", 50.0) == [25.0, 12.0, 6.0, 3.0, 1.0]
 
 
-def test_clients_rise_by_one_at_least() -> None:
-    """A factor of a tenth more would stay at one client for ever."""
+def test_clients_rise_by_at_least_one() -> None:
+    """With a factor of 1.1 the search would stay at one client forever."""
     assert values(SearchPlan(CLIENTS, 1.0, 13.0, factor=1.5), "above", 1.0) == [2.0, 3.0, 4.0, 6.0, 9.0, 13.0]
     assert values(SearchPlan(CLIENTS, 1.0, 4.0, factor=1.1), "above", 1.0) == [2.0, 3.0, 4.0]
 
@@ -44,7 +44,7 @@ def test_rates_are_doubled_and_halved_down_to_their_floor() -> None:
     assert SearchPlan.of_rates(first=0.25).floor == 0.25, "a first level below the floor is the floor"
 
 
-def test_a_ladder_is_walked_rung_by_rung() -> None:
+def test_a_ladder_is_followed_rung_by_rung() -> None:
     plan = SearchPlan.of_ladder(RATE, (1.0, 4.0, 9.0, 20.0, 21.0), times=2)
     assert plan.start() == LoadLevel(RATE, 1.0)
     assert values(plan, "above", 1.0) == [4.0, 9.0, 20.0, 21.0]
@@ -73,7 +73,9 @@ def test_between_rungs_the_middle_one_is_tried(low: float, high: float, between:
     ("low", "high", "between"),
     [(4.0, 8.0, 6.0), (4.0, 7.0, 5.0), (4.0, 6.0, 5.0), (4.0, 5.0, None), (40.0, 42.0, None), (40.0, 43.0, 41.0)],
 )
-def test_clients_are_halved_until_one_or_five_percent_is_left(low: float, high: float, between: float | None) -> None:
+def test_clients_are_bisected_until_a_gap_of_one_or_five_percent(
+    low: float, high: float, between: float | None
+) -> None:
     level = SearchPlan.of_clients().between(LoadLevel(CLIENTS, low), LoadLevel(CLIENTS, high))
     assert level == (None if between is None else LoadLevel(CLIENTS, between))
 
@@ -91,15 +93,15 @@ def test_clients_are_halved_until_one_or_five_percent_is_left(low: float, high: 
         (100.0, 121.0, 0.2, 110.0),
     ],
 )
-def test_of_rates_the_ratio_is_halved_until_the_gap_is_small(
+def test_rates_are_bisected_by_ratio_until_the_gap_is_small(
     low: float, high: float, gap: float, between: float | None
 ) -> None:
-    """A ten-thousandth more is small enough: levels are rounded to four digits."""
+    """A gap of 0.01 % is small enough: levels are rounded to four digits."""
     level = SearchPlan.of_rates(relative_gap=gap).between(LoadLevel(RATE, low), LoadLevel(RATE, high))
     assert level == (None if between is None else LoadLevel(RATE, between))
 
 
-def test_what_a_plan_is_made_with_it_has() -> None:
+def test_a_plan_has_the_values_it_was_created_with() -> None:
     clients = SearchPlan.of_clients(2, 99, 0.1, 5)
     assert clients == SearchPlan(CLIENTS, 2.0, 99.0, 1.0, 2.0, 0.1, 5, 60, ())
     assert SearchPlan.of_clients() == SearchPlan(CLIENTS, 1.0, 1024.0, 1.0, 2.0, 0.05, 3, 60, ())
@@ -125,7 +127,7 @@ def search_plan(**changes: Any) -> SearchPlan:
         {"floor": 1e-9},
     ],
 )
-def test_plans_at_the_edge_of_what_can_be_are_made(changes: dict[str, Any]) -> None:
+def test_plans_at_the_limits_of_validity_are_accepted(changes: dict[str, Any]) -> None:
     assert search_plan(**changes).start().value == 2.0
 
 
@@ -152,7 +154,7 @@ NO_LEVELS = "a search from {} to {} rate (floor {}) has no levels"
         ({"ladder": (2.0, 4.0, 3.0)}, "the levels of the search must increase", None),
     ],
 )
-def test_a_plan_that_cannot_be_is_refused_with_what_could(
+def test_an_invalid_plan_is_rejected_with_a_valid_alternative(
     changes: dict[str, Any], message: str, hint: str | None
 ) -> None:
     with pytest.raises(UsageError) as refused:
@@ -160,7 +162,7 @@ def test_a_plan_that_cannot_be_is_refused_with_what_could(
     assert (refused.value.message, refused.value.hint) == (message, hint)
 
 
-def test_a_search_without_an_end_is_refused() -> None:
+def test_a_search_without_an_end_is_rejected() -> None:
     with pytest.raises(UsageError, match="has no levels"):
         search_plan(last=float("inf"))
     with pytest.raises(UsageError) as refused:

@@ -112,8 +112,8 @@ def load_result(world: World) -> LoadTestResult:
     return run_load_test([Loaded(TARGET, ENDPOINTS)], plan, make_runner=world.runner)
 
 
-def test_a_server_that_is_gone_ends_the_test_and_fails_no_level() -> None:
-    """It was "0 clients, SLA missed" after minutes of asking a closed port."""
+def test_an_unreachable_server_ends_the_test_and_fails_no_level() -> None:
+    """It used to be "0 clients, SLA missed" after minutes of requests to a closed port."""
     world = World(steps=2)
     result = load_result(world)
     assert result.gone is not None
@@ -125,7 +125,7 @@ def test_a_server_that_is_gone_ends_the_test_and_fails_no_level() -> None:
     assert world.now_s < 60.0
 
 
-def test_a_server_that_hangs_is_waited_for_a_minute_and_then_gone() -> None:
+def test_a_server_that_hangs_for_a_minute_counts_as_unreachable() -> None:
     world = World(steps=1, kind="timeout", listens=True)
     result = load_result(world)
     assert result.gone is not None
@@ -134,13 +134,13 @@ def test_a_server_that_hangs_is_waited_for_a_minute_and_then_gone() -> None:
 
 
 @pytest.mark.parametrize("steps", [100])
-def test_a_server_that_answers_is_never_gone(steps: int) -> None:
+def test_a_server_that_responds_is_never_unreachable(steps: int) -> None:
     result = load_result(World(steps=steps))
     assert (result.gone, result.interrupted) == (None, False)
 
 
-def test_a_server_that_somebody_restarts_is_not_gone() -> None:
-    """Refused twice, it takes connections again."""
+def test_a_restarting_server_is_not_unreachable() -> None:
+    """It refuses connections twice and then accepts them again."""
     taken = iter([False, False, True])
     now = [0.0]
     presence = Presence(TARGET, now.append, lambda: now[-1], lambda _: next(taken))
@@ -152,7 +152,7 @@ def test_a_server_that_somebody_restarts_is_not_gone() -> None:
         assert not presence.is_lost(counts)
 
 
-def test_errors_that_a_server_answers_are_no_silence() -> None:
+def test_error_responses_are_not_silence() -> None:
     now = [0.0]
     presence = Presence(TARGET, now.append, lambda: now[-1], lambda _: False)
     presence.begin()
@@ -161,8 +161,8 @@ def test_errors_that_a_server_answers_are_no_silence() -> None:
         assert not presence.is_lost({"ok": 0, "failed": 10 * second, "unanswered": 0})
 
 
-def test_a_step_at_a_server_that_is_gone_ends_early() -> None:
-    """Two minutes of a closed port say no more than some seconds."""
+def test_a_step_at_an_unreachable_server_ends_early() -> None:
+    """Two minutes of a closed port show no more than some seconds."""
     world = World(steps=0)
     runner = world.runner(TARGET, ENDPOINTS[0], Sla(), StepSettings(duration_s=120.0), Silent())
     with pytest.raises(Interrupted) as ended:
@@ -251,8 +251,8 @@ def _silent(answered: list[int], failed: int = 20, kind: str = "timeout") -> dic
 THREE_SECONDS = [40, 40, 40, *[0] * 8]
 
 
-def test_a_server_that_fell_silent_and_answers_again_is_judged_by_the_step() -> None:
-    """One client is asked, as long as an answer of a server that works off its queue may take."""
+def test_a_server_that_responds_again_after_a_silence_is_judged_by_the_step() -> None:
+    """One client is used, for as long as a server that clears its queue may take to respond."""
     script = _Scripted([_silent(THREE_SECONDS), finished([5.0] * 3, 0.5)])
     runner = script.runner(seed=7, records=50, drain_s=2.0, timeout_s=1.0, threads=3)
     step = script.measure(runner)
@@ -265,8 +265,8 @@ def test_a_server_that_fell_silent_and_answers_again_is_judged_by_the_step() -> 
     assert (runner.looks.count, runner.looks.counts.due, script.stopped) == (1, 3, 1)
 
 
-def test_a_server_that_stays_silent_was_gone_when_its_answers_ended() -> None:
-    """Nothing of the step fails the server: what is known is when it went away."""
+def test_a_server_that_stays_silent_was_unreachable_from_its_last_response_on() -> None:
+    """Nothing in the step fails the server. Only the time at which it became unreachable is known."""
     script = _Scripted([_silent(THREE_SECONDS), _silent([0], kind="connect")], listens=False)
     runner = script.runner()
     with pytest.raises(Interrupted) as ended:
@@ -277,8 +277,8 @@ def test_a_server_that_stays_silent_was_gone_when_its_answers_ended() -> None:
     assert runner.done == []
 
 
-def test_a_server_that_went_away_at_the_end_of_a_step_is_gone() -> None:
-    """Too late for a silence to show, too early for the next step to begin."""
+def test_a_server_that_stops_at_the_end_of_a_step_is_unreachable() -> None:
+    """Too late for a silence to be visible, too early for the next step to start."""
     failing = finished([0.1] * 300, failed=100, answered=[30] * 11)
     script = _Scripted([failing], listens=False)
     with pytest.raises(Interrupted) as ended:
@@ -301,15 +301,15 @@ def test_a_server_that_went_away_at_the_end_of_a_step_is_gone() -> None:
     ],
     ids=["slow", "one failure", "quick"],
 )
-def test_a_server_that_answers_is_not_asked_whether_it_is_there(counts: dict[str, Any], outcome: StepOutcome) -> None:
-    """A search has dozens of steps, and connections of ours would be part of its load."""
+def test_the_presence_of_a_responding_server_is_not_probed(counts: dict[str, Any], outcome: StepOutcome) -> None:
+    """A search has dozens of steps, and our own connections would be part of its load."""
     script = _Scripted([counts], listens=False, sla=Sla(error_share=0.01))
     assert script.measure().outcome is outcome
     assert script.asked == 0
 
 
-def test_a_step_that_was_interrupted_says_nothing_of_the_servers_presence() -> None:
-    """Who presses Ctrl-C waits for no minute."""
+def test_an_interrupted_step_is_not_evidence_of_the_servers_presence() -> None:
+    """A user who presses Ctrl-C does not wait for a minute."""
     script = _Scripted([_silent(THREE_SECONDS) | {"ended": "time"}], listens=False, counts=[(0, 0)])
 
     def interrupt(seconds: float) -> None:
@@ -337,7 +337,7 @@ def test_a_step_that_was_interrupted_says_nothing_of_the_servers_presence() -> N
     ],
     ids=["refused", "reset", "one request", "one answer", "errors", "nothing"],
 )
-def test_a_server_that_is_gone_before_the_first_step_ends_the_test(look: dict[str, Any], *, gone: bool) -> None:
+def test_a_server_that_is_unreachable_before_the_first_step_ends_the_test(look: dict[str, Any], *, gone: bool) -> None:
     script = _Scripted([look, finished([0.1] * 300)], listens=False)
     runner = script.runner(recovery_longest_s=30.0)
     if not gone:
@@ -350,7 +350,7 @@ def test_a_server_that_is_gone_before_the_first_step_ends_the_test(look: dict[st
     assert len(script.orders) == 1
 
 
-def test_a_server_that_takes_connections_is_measured_although_a_look_met_silence() -> None:
+def test_a_server_that_accepts_connections_is_measured_despite_a_silent_check() -> None:
     script = _Scripted([_silent([0]), finished([0.1] * 300)])
     runner = script.runner(recovery_longest_s=30.0)
     script.measure(runner)
@@ -362,8 +362,8 @@ def test_a_server_that_takes_connections_is_measured_although_a_look_met_silence
     [([(2, 0), (9, 0), (10, 0), (11, 0)], 2), ([(0, 4), (5, 5), (6, 5)], 1), ([(1, 0), (2, 0)], 2)],
     ids=["answers", "failures", "slow"],
 )
-def test_a_look_ends_with_ten_answers_or_with_its_time(counts: list[tuple[int, int]], looked: int) -> None:
-    """Waiting on would be load of its own between the steps."""
+def test_a_check_ends_after_ten_responses_or_its_timeout(counts: list[tuple[int, int]], looked: int) -> None:
+    """A longer check would be load of its own between the steps."""
     script = _Scripted([finished([0.1] * 10, 0.5)], counts=counts)
     runner = script.runner(recovery_longest_s=30.0)
     runner.refer()
@@ -411,7 +411,7 @@ def unanswered(at_s: float) -> dict[str, int]:
     return {"ok": 4, "failed": 3 + int(10 * at_s), "unanswered": int(10 * at_s)}
 
 
-def test_a_server_is_lost_after_two_seconds_of_silence_and_three_refusals_a_second_apart() -> None:
+def test_a_server_is_lost_after_two_silent_seconds_and_three_refusals_one_second_apart() -> None:
     silence = _Silence()
     presence = silence.presence()
     presence.begin()
@@ -424,8 +424,8 @@ def test_a_server_is_lost_after_two_seconds_of_silence_and_three_refusals_a_seco
     assert silence.asked_at == [2.0, 3.0, 4.0]
 
 
-def test_an_answer_ends_a_silence() -> None:
-    """Its begin counts: at 3.5 s, after two refusals, one more answer came."""
+def test_a_response_ends_a_silence() -> None:
+    """The time of its request counts: at 3.5 s, after two refusals, one more response arrived."""
     silence = _Silence()
     presence = silence.presence()
     presence.begin()
@@ -438,7 +438,7 @@ def test_an_answer_ends_a_silence() -> None:
     assert silence.asked_at == [2.0, 3.0, 5.5, 6.5, 7.5]
 
 
-def test_a_server_that_takes_connections_is_asked_every_two_seconds() -> None:
+def test_a_server_that_accepts_connections_is_probed_every_two_seconds() -> None:
     silence = _Silence(takes=True)
     presence = silence.presence()
     presence.begin()
@@ -446,8 +446,8 @@ def test_a_server_that_takes_connections_is_asked_every_two_seconds() -> None:
     assert silence.asked_at == [2.0, 4.0, 6.0, 8.0]
 
 
-def test_where_nothing_is_unanswered_nobody_is_asked() -> None:
-    """A step at its end: all is answered, and nothing more is sent."""
+def test_the_server_is_not_probed_if_no_request_is_pending() -> None:
+    """At the end of a step all requests are answered, and nothing more is sent."""
     silence = _Silence()
     presence = silence.presence()
     presence.begin()
@@ -459,15 +459,17 @@ def test_where_nothing_is_unanswered_nobody_is_asked() -> None:
     ("answers", "refuses", "pauses"),
     [([True], False, []), ([False, True], False, [1.0]), ([False, False, False], True, [1.0, 1.0])],
 )
-def test_three_refusals_a_second_apart_are_one(answers: list[bool], pauses: list[float], *, refuses: bool) -> None:
-    """A server that somebody restarts at once is back by then."""
+def test_a_server_refuses_after_three_refusals_one_second_apart(
+    answers: list[bool], pauses: list[float], *, refuses: bool
+) -> None:
+    """A server that is restarted at once accepts connections again by then."""
     left, paused = list(answers), list[float]()
     presence = Presence(TARGET, paused.append, lambda: 0.0, lambda _: left.pop(0))
     assert presence.refuses() is refuses
     assert (paused, left) == (pauses, [])
 
 
-def test_a_silent_server_that_listens_is_asked_for_a_minute() -> None:
+def test_a_silent_server_that_listens_is_probed_for_a_minute() -> None:
     silence = _Silence(takes=True)
     longest: list[float] = []
 
@@ -495,7 +497,7 @@ def test_a_silent_server_that_listens_is_asked_for_a_minute() -> None:
     assert longest == [60.0]
 
 
-def test_whether_anybody_listens_is_asked_of_the_servers_own_port(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_probe_connects_to_the_servers_own_port(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}/path"
         assert takes_connections(url)

@@ -71,19 +71,19 @@ def _ask(path: str, longest_s: float = 5.0) -> Probed:
         return prober.ask("GET", path)
 
 
-def test_an_answer_that_drips_for_ever_has_an_end() -> None:
-    """Every byte of it comes in time."""
+def test_an_endless_slow_response_is_ended() -> None:
+    """Every byte of it arrives in time."""
     with pytest.raises(httpx.ReadTimeout):
         _ask("/drip", 0.3)
 
 
-def test_a_small_answer_that_would_fill_the_memory_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_response_that_would_expand_to_fill_the_memory_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probing, "LONGEST_BODY_BYTES", 1 << 20)
     with pytest.raises(TooLong, match="larger than 1 MiB, the limit"):
         _ask("/bomb")
 
 
-def test_compressed_answers_and_redirects() -> None:
+def test_compressed_responses_are_decoded_and_redirects_reported() -> None:
     whole = _ask("/gzip")
     assert (whole.text, whole.obstacle) == ("{}", "")
     assert _ask("/identity").obstacle == ""
@@ -92,8 +92,8 @@ def test_compressed_answers_and_redirects() -> None:
     assert (moved.status, moved.obstacle) == (302, "a redirect to http://elsewhere.invalid/v2, which is not followed")
 
 
-def test_proxies_of_the_environment_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine knows none: the requests before a load must go where the load goes."""
+def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine uses none, and the requests before a load must take the route of the load."""
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     monkeypatch.delenv("no_proxy", raising=False)
@@ -101,14 +101,14 @@ def test_proxies_of_the_environment_are_not_asked(monkeypatch: pytest.MonkeyPatc
     assert _ask("/gzip").status == 200
 
 
-def test_a_request_s_own_headers_count_before_those_of_the_access() -> None:
+def test_headers_of_a_request_override_those_of_the_access() -> None:
     access = Access(["accept: text/plain", "X-Api-Key: 123456", "Accept-Encoding: br"])
     headers = headers_of(Target("server", "http://127.0.0.1", access=access), {"Accept": "application/json"})
     assert dict(headers) == {"accept": "application/json", "x-api-key": "123456"}
 
 
-def test_a_server_that_misses_a_certificate_is_given_one() -> None:
-    """Such servers (nginx) finish the handshake and answer 400, which says nothing of `--cert`."""
+def test_a_missing_client_certificate_is_reported_with_its_option() -> None:
+    """Such servers (nginx) complete the handshake and respond with 400, which does not suggest `--cert`."""
     body = "<head><title>400 No required SSL certificate was sent</title></head>"
     assert "--cert" in hint_of_status(400, body)
     assert "--cert" not in hint_of_status(400, "no such block")

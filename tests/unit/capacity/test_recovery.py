@@ -129,8 +129,8 @@ def measured(world: World, clients: Sequence[int], **settings: Any) -> StepRunne
     return runner
 
 
-def test_the_next_step_begins_when_the_server_is_back() -> None:
-    """What one step leaves behind would be measured as the next one's."""
+def test_the_next_step_starts_when_the_server_has_recovered() -> None:
+    """Otherwise the backlog of one step would be measured in the next one."""
     world = World(slow_for_s=3.0)
     runner = measured(world, [4, 8])
     kinds = [what for _, what in world.asked]
@@ -144,7 +144,7 @@ def test_the_next_step_begins_when_the_server_is_back() -> None:
     assert runner.looks.counts.due == runner.looks.counts.ok > 10
 
 
-def test_a_quick_server_costs_next_to_nothing() -> None:
+def test_checking_a_fast_server_takes_hardly_any_time() -> None:
     """A search has dozens of steps."""
     world = World(slow_for_s=0.0)
     runner = measured(world, range(1, 12))
@@ -152,8 +152,8 @@ def test_a_quick_server_costs_next_to_nothing() -> None:
     assert world.now_s - 11 * 11.0 < 11 * 0.25
 
 
-def test_a_server_that_does_not_come_back_is_waited_for_once_and_told() -> None:
-    """The next step is made all the same; a server that stays slower costs the longest wait once."""
+def test_a_server_that_does_not_recover_is_waited_for_once_and_reported() -> None:
+    """The next step still runs. A server that stays slow costs the longest wait once."""
     world = World(slow_for_s=1e9)
     runner = measured(world, [4, 8, 16])
     (unrecovered,) = runner.looks.unrecovered
@@ -165,8 +165,8 @@ def test_a_server_that_does_not_come_back_is_waited_for_once_and_told() -> None:
     assert note.endswith("after a step at 4 clients: the median at one client was 200.0 ms, 10.00 ms before")
 
 
-def test_a_server_that_refuses_everything_has_not_recovered() -> None:
-    """Refusals are quick, and no answers."""
+def test_a_server_that_rejects_everything_has_not_recovered() -> None:
+    """Rejections are fast but are not successful responses."""
     world = World(slow_for_s=1e9, slow_s=None)
     runner = measured(world, [4, 8], recovery_longest_s=2.0)
     (unrecovered,) = runner.looks.unrecovered
@@ -176,7 +176,7 @@ def test_a_server_that_refuses_everything_has_not_recovered() -> None:
     assert "most requests of one client failed" in recovery_notes(runner.looks)[0]
 
 
-def test_no_wait_where_none_is_wanted() -> None:
+def test_there_is_no_wait_if_none_is_configured() -> None:
     world = World(slow_for_s=1e9)
     runner = measured(world, [4, 8], recovery_longest_s=0.0)
     assert [what for _, what in world.asked] == ["4", "8"]
@@ -192,8 +192,8 @@ def test_no_wait_where_none_is_wanted() -> None:
     assert stages == ["/block: 16 clients (probe)"]
 
 
-def test_a_short_wait_is_a_wait() -> None:
-    """Less than a second: the server is looked at all the same, and what it was like before."""
+def test_a_short_wait_is_performed() -> None:
+    """Even if it is less than a second, the server is checked, as is its state before the load."""
     world = World(slow_for_s=1e9)
     runner = measured(world, [4, 8], recovery_longest_s=0.5)
     kinds = [what for _, what in world.asked]
@@ -202,8 +202,8 @@ def test_a_short_wait_is_a_wait() -> None:
     assert len(runner.looks.unrecovered) == 1
 
 
-def test_every_look_asks_the_same_requests_and_none_is_given_up() -> None:
-    """Other requests would be other latencies, and a look that ended early would know no median."""
+def test_every_check_sends_the_same_requests_and_completes() -> None:
+    """Other requests would have other latencies, and a check that ended early would have no median."""
     world = World(slow_for_s=3.0)
     measured(world, [4, 8, 16], seed=7)
     looks = [order for order in world.orders if order["duration_s"] == 0.5]
@@ -216,7 +216,7 @@ def test_every_look_asks_the_same_requests_and_none_is_given_up() -> None:
 
 
 @pytest.mark.parametrize("during", [1, 3])
-def test_ctrl_c_during_a_look_ends_the_test_and_its_requests_count(during: int) -> None:
+def test_ctrl_c_during_a_check_ends_the_test_and_its_requests_count(during: int) -> None:
     """In the reference, and between steps."""
     world = World(slow_for_s=3.0, interrupt_at=during)
     runner = world.runner(TARGET, ENDPOINT, Sla(), StepSettings(recovery_longest_s=30.0), Silent())
@@ -230,8 +230,8 @@ def test_ctrl_c_during_a_look_ends_the_test_and_its_requests_count(during: int) 
     assert runner.looks.count == during - steps
 
 
-def test_no_endpoint_or_server_starts_on_what_another_has_left_behind() -> None:
-    """The reference of the second endpoint, too, is that of a server that is back."""
+def test_no_endpoint_or_server_starts_with_the_backlog_of_another() -> None:
+    """The reference of the second endpoint, too, is that of a server that has recovered."""
     world = World(slow_for_s=3.0)
     endpoints = tuple(Endpoint(name, f"/{name}", ENDPOINT.requests) for name in ("a", "b"))
     plan = LoadPlan(
@@ -253,12 +253,12 @@ def test_no_endpoint_or_server_starts_on_what_another_has_left_behind() -> None:
     ("right", "failed", "expected"),
     [([0.1, 0.2, 0.3], 0, 0.2), ([0.1, 0.2, 0.3], 1, 0.2), ([0.1, 0.2], 2, 0.2), ([0.1], 2, None), ([], 0, None)],
 )
-def test_failures_are_slower_than_anything(right: list[float], failed: int, expected: float | None) -> None:
+def test_failures_count_as_slower_than_any_response(right: list[float], failed: int, expected: float | None) -> None:
     order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.CLIENTS, 1.0), 0.0, 0.5)
     assert median_s(StepResult.of(order, finished(right, 0.5, failed)), Latencies) == expected
 
 
-def test_who_waits_for_the_server_is_told_for_what() -> None:
+def test_the_reason_of_a_wait_is_shown() -> None:
     messages: list[tuple[float | str, str]] = []
 
     class Listener:
@@ -288,16 +288,16 @@ def test_who_waits_for_the_server_is_told_for_what() -> None:
         assert 0.0 < fractions[-1] <= 0.11, "some 3 of 30 s"
 
 
-def test_a_pause_that_was_asked_for_is_made_before_the_first_look_at_the_server() -> None:
-    """The pause alone may be enough; a look before it would be made in vain."""
+def test_a_configured_pause_precedes_the_first_check_of_the_server() -> None:
+    """The pause alone may be enough. A check before it would be wasted."""
     world = World(slow_for_s=3.0)
     measured(world, [4, 8], cool_down_s=20.0)
     assert [what for _, what in world.asked] == ["look", "4", "look", "8"]
     assert world.pauses.count(20.0) == 1
 
 
-def test_a_look_waits_for_its_last_answer_no_longer_than_is_waited_at_all() -> None:
-    """The first of all waits as long as a step does; one at the end of a wait, for what is left of it."""
+def test_a_check_waits_for_its_last_response_no_longer_than_the_longest_wait() -> None:
+    """The first check waits as long as a step does. One at the end of a wait uses the remaining time."""
     world = World(slow_for_s=1e9)
     runner = measured(world, [4, 8], recovery_longest_s=10.0, drain_s=20.0)
     drains = [order["drain_s"] for order in world.orders if order["duration_s"] == 0.5]
@@ -345,8 +345,8 @@ class Clock:
 
 
 @pytest.mark.parametrize(("p50_s", "looked"), [(0.151, 1), (0.1511, 2), (0.05, 1), (None, 2)])
-def test_half_as_slow_again_and_a_millisecond_is_as_quick_as_before(p50_s: float | None, looked: int) -> None:
-    """The noise of a few requests, and of a scheduler."""
+def test_a_latency_within_150_percent_plus_a_millisecond_counts_as_recovered(p50_s: float | None, looked: int) -> None:
+    """This covers the noise of a few requests and of a scheduler."""
     looks, clock = HealthProbes(reference_s=0.1), Clock([p50_s, 0.1])
     assert looks.limit_s() == pytest.approx(0.151)
     clock.wait(looks)
@@ -357,7 +357,7 @@ def test_half_as_slow_again_and_a_millisecond_is_as_quick_as_before(p50_s: float
     assert len(at_the_limit.longest) == 1
 
 
-def test_without_a_reference_nothing_is_waited_for() -> None:
+def test_there_is_no_wait_without_a_reference() -> None:
     clock = Clock([9.0])
     looks = HealthProbes()
     clock.wait(looks)
@@ -365,8 +365,8 @@ def test_without_a_reference_nothing_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("longest_s", [30.0, 30.5, 31.0])
-def test_looks_are_a_tenth_of_the_time_waited_apart(longest_s: float) -> None:
-    """Often at first, as most servers are back at once; at most a second apart, and never beyond the longest wait."""
+def test_checks_are_a_tenth_of_the_elapsed_wait_apart(longest_s: float) -> None:
+    """Frequent at first, as most servers recover at once. At most a second apart, and never beyond the longest wait."""
     clock = Clock([9.0])
     looks = HealthProbes(reference_s=0.1)
     clock.wait(looks, longest_s)
@@ -397,14 +397,14 @@ def test_a_wait_that_ends_on_the_second_is_over() -> None:
     assert (len(clock.longest), clock.pauses, len(looks.unrecovered)) == (1, [], 1)
 
 
-def test_what_failed_to_the_end_does_not_become_the_reference() -> None:
+def test_a_check_that_failed_until_the_end_does_not_become_the_reference() -> None:
     looks = HealthProbes(reference_s=0.1)
     Clock([9.0, None], look_s=5.0).wait(looks)
     assert looks.reference_s == 0.1
     assert looks.unrecovered[0].p50_s is None
 
 
-def test_a_step_is_waited_for_once_and_only_the_last_one() -> None:
+def test_only_the_last_step_is_waited_for_and_only_once() -> None:
     recovery, waited = Recovery(), list[str]()
     recovery.settle()
     recovery.owe(lambda: waited.append("first"))
@@ -414,7 +414,7 @@ def test_a_step_is_waited_for_once_and_only_the_last_one() -> None:
     assert waited == ["second"]
 
 
-def test_all_requests_of_a_look_are_counted() -> None:
+def test_all_requests_of_a_check_are_counted() -> None:
     order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.CLIENTS, 1.0), 0.0, 0.5)
     result = finished([0.1] * 3, 0.5, failed=2, unsent=1)
     result["warm_up"] = {"due": 5, "sent": 5, "ok": 5, "failed": 0, "unsent": 0}

@@ -51,15 +51,15 @@ def report(**capacities: float | None) -> LoadReport:
     )
 
 
-def test_of_one_test_the_assumed_noise_is_taken_off() -> None:
+def test_the_assumed_noise_is_subtracted_for_a_single_test() -> None:
     """5 % between tests, of both tests: 1 − exp(−1.645 · 0.05 · √2) = 11 %."""
     document = requirements([report(clients=100.0, rate=1000.0)])
     assert document == {"block": {"clients": 89.0, "rate": 890.0}}
     assert requirements([report(clients=1.0, rate=0.731)]) == {"block": {"clients": 1.0, "rate": 0.65}}
 
 
-def test_of_many_tests_an_unchanged_server_is_called_short_as_rarely_as_is_said() -> None:
-    """Simulated with a noise of 8 %, which nobody told the rule."""
+def test_with_many_tests_an_unchanged_server_misses_as_rarely_as_stated() -> None:
+    """Simulated with a noise of 8 %, which is unknown to the rule."""
     source, missed, trials = random.Random(7), 0, 3000
     for _ in range(trials):
         drawn = [1000.0 * math.exp(source.gauss(0.0, 0.08)) for _ in range(5)]
@@ -69,14 +69,14 @@ def test_of_many_tests_an_unchanged_server_is_called_short_as_rarely_as_is_said(
     assert missed / trials < 0.06
 
 
-def test_what_was_not_decided_is_not_required(tmp_path: Path) -> None:
+def test_an_undecided_capacity_is_not_required(tmp_path: Path) -> None:
     assert requirements([report(clients=None, rate=500.0), report(clients=64.0, rate=500.0)]) == {
         "block": {"rate": pytest.approx(449, abs=8)}
     }
     assert requirements([report(clients=0.0)]) == {}
 
 
-def test_what_is_written_is_a_profile_s_section(tmp_path: Path) -> None:
+def test_the_written_file_is_a_section_of_a_profile(tmp_path: Path) -> None:
     path = tmp_path / "require.toml"
     path.write_text(requirements_text({"block": {"rate": 0.65, "clients": 89.0}}, ["run-1"]), encoding="utf-8")
     profile = LoadProfile.model_validate({"system": "x", "name": "y", "require": read_requirements(path)})

@@ -109,7 +109,7 @@ THEORY: dict[str, tuple[SearchPlan, float, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", THEORY)
 def test_the_capacity_is_that_of_queueing_theory(name: str) -> None:
-    """A capacity off by more than 10 % is another server's."""
+    """A capacity that is off by more than 10 % belongs to another server."""
     plan, true, server = THEORY[name]
     answers = [search(Server(seed=seed, **server).measure, plan) for seed in range(SEEDS)]
     errors = [abs((answer.capacity or 0.0) / true - 1.0) for answer in answers]
@@ -122,8 +122,8 @@ def test_the_capacity_is_that_of_queueing_theory(name: str) -> None:
     assert np.mean(inside) >= 0.9, "the interval is the range of clear steps; it is no 95 % interval"
 
 
-def test_theory_s_own_sums_agree() -> None:
-    """M/M/1 has a closed form; an M/D/1 at half load waits half as long in the mean, and its tail is thinner."""
+def test_the_formulas_of_queueing_theory_agree() -> None:
+    """M/M/1 has a closed form. An M/D/1 at half load has half the mean wait and a thinner tail."""
     assert mm_c_slower(400.0, 1, 0.002, 0.05) == pytest.approx(np.exp(-(500.0 - 400.0) * 0.05))
     assert md_1_slower(50.0, 0.01, 0.01) == pytest.approx(0.5), "whoever comes finds it busy half of the time"
     assert closed_exponential_slower(4, 4, 0.05, 0.1) == pytest.approx(np.exp(-2.0))
@@ -162,7 +162,7 @@ def test_best_pass_and_first_fail_are_measured_three_times_in_turn() -> None:
 
 @given(st.integers(1, 1023), st.floats(0.5, 2_000.0))
 def test_a_required_capacity_is_decided_without_noise(capacity: int, required: float) -> None:
-    """Five clients between the last pass and the first fail are no answer to whether the middle one is met."""
+    """With five clients between the last pass and the first failure, it is unknown whether the middle level passes."""
     result = search(threshold(float(capacity)), replace(CLIENTS, required=required))
     assert result.high is not None
     within = 1.0 <= required <= CLIENTS.last
@@ -171,7 +171,7 @@ def test_a_required_capacity_is_decided_without_noise(capacity: int, required: f
 
 
 def test_a_required_capacity_below_a_noisy_one_is_measured_itself() -> None:
-    """Near its capacity a queue shows nothing clearly; a tenth below it does, and that was not asked before."""
+    """Near its capacity a queue shows nothing clearly. A tenth below it does, but was not measured before."""
     server = THEORY["M/M/4"][2]
     plan = replace(RATES, required=0.9 * MM_4)
     open_before = [search(Server(seed=seed, **server).measure, RATES).low < 0.9 * MM_4 for seed in range(SEEDS)]
@@ -188,8 +188,8 @@ def test_a_required_capacity_that_is_beyond_all_levels_is_not_measured() -> None
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([CLIENTS, RATES, SearchPlan.of_ladder(LevelKind.CLIENTS)]))
-def test_whatever_a_server_answers_the_search_ends(seed: int, plan: SearchPlan) -> None:
-    """Outcomes by the throw of a die break every monotonicity there is."""
+def test_the_search_ends_whatever_the_server_responds(seed: int, plan: SearchPlan) -> None:
+    """Random outcomes violate every monotonicity."""
     die = np.random.default_rng(seed)
     result = search(lambda ask: measured(ask, list(StepOutcome)[die.integers(4)]), plan)
     assert len(result.steps) <= plan.budget_steps
@@ -198,8 +198,8 @@ def test_whatever_a_server_answers_the_search_ends(seed: int, plan: SearchPlan) 
 
 
 @pytest.mark.parametrize("plan", [CLIENTS, RATES], ids=["clients", "rates"])
-def test_a_server_that_stalls_in_every_fifth_step(plan: SearchPlan) -> None:
-    """What fails now and then has no sharp capacity: the answer is never above it, in the budget, and says how wide."""
+def test_a_server_that_stalls_in_every_fifth_step_has_a_wide_interval(plan: SearchPlan) -> None:
+    """Occasional failures blur the capacity: the result is never above it, within the budget, and shows the width."""
     true = 400.0 if plan.kind is LevelKind.RATE else 200.0
     agreement = Sla(p99_s=0.5)
     answers = [search(Server(4, 0.01, stall=0.2, seed=seed, sla=agreement).measure, plan) for seed in range(SEEDS)]
@@ -211,7 +211,7 @@ def test_a_server_that_stalls_in_every_fifth_step(plan: SearchPlan) -> None:
 
 
 def test_a_stall_while_probing_is_outvoted() -> None:
-    """The step at 4 clients fails once: two further measurements there must not be without effect."""
+    """The step at 4 clients fails once. Two further measurements there must have an effect."""
     stalled = iter([True])
 
     def measure(ask: Ask) -> Step:
@@ -253,8 +253,8 @@ def test_a_first_rate_that_fails_is_searched_below() -> None:
     assert (below_floor.capacity, below_floor.high, below_floor.stopped_by) == (0.0, 0.5, StoppedBy.FIRST_STEP)
 
 
-def test_a_first_level_that_fails_unclearly_leaves_no_interval_without_an_end() -> None:
-    """A search that began a little above the capacity reported that it may be any higher rate."""
+def test_a_first_level_that_fails_unclearly_leaves_no_unbounded_interval() -> None:
+    """A search that started just above the capacity reported that it may be any higher rate."""
 
     def measure(ask: Ask) -> Step:
         order = StepRequest(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
@@ -269,7 +269,7 @@ def test_a_first_level_that_fails_unclearly_leaves_no_interval_without_an_end() 
 
 
 @pytest.mark.parametrize("plan", [SearchPlan.of_clients(last=64), SearchPlan.of_rates(last=2000.0)])
-def test_a_server_that_never_fails_is_found_at_the_ladder_s_end(plan: SearchPlan) -> None:
+def test_a_server_that_never_fails_reaches_the_end_of_the_ladder(plan: SearchPlan) -> None:
     result = search(Server(100, 0.01).measure, plan)
     assert (result.capacity, result.low, result.high) == (plan.last, plan.last, None)
     assert (result.stopped_by, result.finding, result.condition) == (
@@ -280,7 +280,7 @@ def test_a_server_that_never_fails_is_found_at_the_ladder_s_end(plan: SearchPlan
     assert levels(result).count(plan.last) == 3
 
 
-def test_what_the_generator_cannot_do_is_a_lower_bound() -> None:
+def test_the_limit_of_the_generator_is_a_lower_bound() -> None:
     result = search(threshold(100.0, beyond=StepOutcome.GENERATOR_LIMITED), CLIENTS)
     assert (result.stopped_by, result.finding) == (StoppedBy.GENERATOR, CapacityFinding.LOWER_BOUND)
     assert result.capacity is not None
@@ -288,7 +288,7 @@ def test_what_the_generator_cannot_do_is_a_lower_bound() -> None:
     assert result.high is None, "no step showed that the server fails"
 
 
-def test_errors_are_the_reason_where_they_are() -> None:
+def test_errors_are_the_reason_if_they_end_the_search() -> None:
     def measure(ask: Ask) -> Step:
         order = StepRequest(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
         refusing = finished([0.1] * 1000, failed=150 if ask.level.value > 175 else 0)
@@ -298,7 +298,7 @@ def test_errors_are_the_reason_where_they_are() -> None:
 
 
 def test_an_inconclusive_step_is_lengthened_once_and_then_decides() -> None:
-    """9 of 1,000 slow lean to a pass at every length: no step is run a third time for it."""
+    """9 of 1,000 slow requests lean to a pass at every length: no step is run a third time for it."""
     result = search(lambda ask: measured(ask, StepOutcome.INCONCLUSIVE), SearchPlan.of_clients(last=4))
     assert levels(result) == [1.0, 1.0, 2.0, 2.0, 4.0, 4.0, 4.0, 4.0]
     assert [step.lengthened for step in result.steps] == [False, True, False, True, False, True, True, True]
@@ -307,8 +307,8 @@ def test_an_inconclusive_step_is_lengthened_once_and_then_decides() -> None:
     assert result.confirmations[0].shown == 0
 
 
-def test_a_capacity_from_too_few_requests_is_unsettled() -> None:
-    """20 requests in 40 s: nothing failed, and no p99 was ever told."""
+def test_a_capacity_from_too_few_requests_is_undecided() -> None:
+    """20 requests in 40 s: nothing failed, and a p99 was never known."""
     server = Server(1, 2.0, sla=Sla(p99_s=9.0))
     result = search(server.measure, SearchPlan.of_clients(last=8))
     assert (result.capacity, result.finding) == (4.0, CapacityFinding.UNSETTLED)
@@ -318,7 +318,7 @@ def test_a_capacity_from_too_few_requests_is_unsettled() -> None:
     assert p99.measured is None
 
 
-def test_the_published_ladder_is_walked_rung_by_rung() -> None:
+def test_the_published_ladder_is_followed_rung_by_rung() -> None:
     assert len(LINEAR_LADDER) == 43
     result = search(threshold(50.0), SearchPlan.of_ladder(LevelKind.CLIENTS))
     assert levels(result)[:16] == [1, 2, *range(4, 53, 4), 48]
@@ -326,7 +326,7 @@ def test_the_published_ladder_is_walked_rung_by_rung() -> None:
     assert search(threshold(9999.0), SearchPlan.of_ladder(LevelKind.CLIENTS)).stopped_by is StoppedBy.LADDER_END
 
 
-def test_a_budget_ends_it_with_what_is_known() -> None:
+def test_an_exhausted_budget_ends_the_search_with_the_known_levels() -> None:
     plan = SearchPlan(LevelKind.CLIENTS, 1.0, 1024.0, budget_steps=9)
     result = search(threshold(100.0), plan)
     assert len(result.steps) == 9
@@ -335,8 +335,8 @@ def test_a_budget_ends_it_with_what_is_known() -> None:
 
 
 @given(st.integers(0, 20), st.booleans())
-def test_an_interrupted_search_goes_on_where_it_was(after: int, with_part: bool) -> None:
-    """Nobody measures ten minutes again for one Ctrl-C; and the half of a step decides nothing."""
+def test_an_interrupted_search_resumes_where_it_stopped(after: int, with_part: bool) -> None:
+    """Nobody wants to repeat ten minutes of measurement after Ctrl-C, and half a step decides nothing."""
     whole = search(Server(4, 0.05, seed=1).measure, CLIENTS)
     taken = iter(whole.steps)
     count = 0
@@ -390,7 +390,7 @@ def test_interrupted_at_once_nothing_is_known() -> None:
         lambda: SearchPlan.of_ladder(LevelKind.CLIENTS, (1.0, 4.0, 2.0)),
     ],
 )
-def test_impossible_plans_are_refused(make: Callable[[], SearchPlan]) -> None:
+def test_impossible_plans_are_rejected(make: Callable[[], SearchPlan]) -> None:
     with pytest.raises(UsageError):
         make()
 
@@ -409,14 +409,14 @@ def few(ask: Ask) -> Step:
     return judge(StepResult.of(order, result), Sla(), ask.phase, ask.lengthened, Latencies)
 
 
-def test_a_level_with_too_few_answers_is_no_gap_below_those_that_passed() -> None:
-    """2, 4, 8, 16 and 24 clients passed clearly, and the capacity was "no level passed clearly" for the first one."""
+def test_a_level_with_too_few_responses_is_not_a_gap_below_passed_levels() -> None:
+    """2, 4, 8, 16 and 24 clients passed clearly. Because of the first, the result was "no level passed clearly"."""
     result = search(few, CLIENTS)
     assert (result.capacity, result.low, result.high) == (24.0, 24.0, 25.0)
     assert result.finding is CapacityFinding.FOUND
 
 
-def test_a_capacity_that_failed_once_is_not_confirmed_and_the_worse_figure_is_told() -> None:
+def test_a_capacity_that_failed_once_is_not_confirmed_and_the_worse_figure_is_reported() -> None:
     seen: list[float] = []
 
     def measure(ask: Ask) -> Step:
@@ -439,7 +439,7 @@ def waiting(ask: Ask, share: float) -> Step:
 
 
 def test_a_step_that_waited_is_repeated_and_decides_nothing() -> None:
-    """Somebody else's busy minute must not move the capacity."""
+    """CPU use of other processes must not change the capacity."""
     busy = iter([0.5, 0.5] + [0.01] * 100)
     result = search(lambda ask: waiting(ask, next(busy)), CLIENTS)
     assert levels(result)[:4] == [1.0, 1.0, 1.0, 2.0]
@@ -448,21 +448,21 @@ def test_a_step_that_waited_is_repeated_and_decides_nothing() -> None:
     assert (result.capacity, result.low, result.confirmed) == (10.0, 10.0, True)
 
 
-def test_a_machine_that_stays_busy_ends_the_search_without_an_answer() -> None:
+def test_a_machine_that_stays_busy_ends_the_search_without_a_result() -> None:
     result = search(lambda ask: waiting(ask, 0.5), CLIENTS)
     assert levels(result) == [1.0] * 3
     assert (result.stopped_by, result.capacity, result.low, result.high) == (StoppedBy.WAITED, None, 0.0, None)
 
 
-def test_a_kernel_that_does_not_tell_who_waited_judges_as_before() -> None:
+def test_steps_are_judged_without_wait_times_if_the_kernel_does_not_report_them() -> None:
     order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.CLIENTS, 1.0), 1.0, 10.0)
     result = StepResult.of(order, engine_result(StepOutcome.PASS))
     step = judge(result, Sla(), Phase.PROBE, False, Latencies, waits=Waits(None, None, None))
     assert (step.outcome, step.waited) == (StepOutcome.PASS, False)
 
 
-def test_a_busy_minute_while_confirming_contradicts_nothing() -> None:
-    """The best pass had to wait when it was measured again: it is confirmed no further, and not contested."""
+def test_a_busy_machine_during_confirmation_is_not_a_contradiction() -> None:
+    """The best pass had to wait when it was measured again: it is not confirmed further, and not contested."""
     shares = iter([0.0] * 8 + [0.5] * 100)
     result = search(lambda ask: waiting(ask, next(shares)), CLIENTS)
     assert (result.capacity, result.confirmed, result.contested) == (10.0, False, None)

@@ -54,20 +54,20 @@ def test_the_interval_is_that_of_clopper_and_pearson(n: int, data: st.DataObject
     assert share_interval(count, n) == pytest.approx((exact.low, exact.high), abs=1e-9)
 
 
-def test_with_none_or_all_of_them_only_one_side_is_open() -> None:
-    """Then 299 quick requests show a p99, the rule by which 299 are asked for."""
+def test_with_none_or_all_the_interval_is_one_sided() -> None:
+    """Then 299 fast requests show a p99, which is the rule for requiring 299."""
     assert share_interval(0, 299)[1] <= 0.01 < share_interval(0, 298)[1]
     assert share_interval(20, 20) == pytest.approx((0.05 ** (1 / 20), 1.0))
     assert share_interval(0, 0) == (0.0, 1.0)
 
 
-def test_how_many_a_centile_needs() -> None:
+def test_a_percentile_requires_a_number_of_requests() -> None:
     assert (fewest_for_upper_bound(0.99), fewest_for_upper_bound(0.95)) == (299, 59)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(299, 700), st.integers(0, 12), st.integers(0, 12))
 def test_p99_within_the_limit_is_at_most_one_in_a_hundred_slower(seed: int, n: int, failed: int, unsent: int) -> None:
-    """The share and the centile are two faces of one condition; what failed is slower than anything."""
+    """The share and the percentile are two forms of one condition. A failed request is slower than any response."""
     latencies = np.random.default_rng(seed).gamma(4.0, 0.1, n)
     judged = limit(step(finished(latencies, failed=failed, unsent=unsent)), StepCondition.P99)
     ordered = np.sort([*latencies, *[np.inf] * (failed + unsent)])
@@ -83,8 +83,8 @@ def test_clear_steps_pass_and_fail() -> None:
 
 
 @pytest.mark.parametrize(("slow", "leaning"), [(9, StepOutcome.PASS), (12, StepOutcome.FAIL)])
-def test_what_straddles_is_inconclusive_but_leans(slow: int, leaning: StepOutcome) -> None:
-    """Neither is shown from 1,000 requests, of which about 10 may be slow."""
+def test_an_interval_across_the_limit_is_inconclusive_but_leans(slow: int, leaning: StepOutcome) -> None:
+    """1,000 requests show neither if about 10 are slow."""
     judged = step(finished(mixed(1000 - slow, slow)))
     assert (judged.outcome, judged.leaning) == (StepOutcome.INCONCLUSIVE, leaning)
 
@@ -98,45 +98,45 @@ def test_p99_of_ten_requests_is_never_their_maximum() -> None:
     assert limit(judged, StepCondition.SAMPLES).outcome is StepOutcome.INCONCLUSIVE
 
 
-def test_few_requests_show_a_failure_all_the_same() -> None:
-    """Eight of eight too slow need no further 292."""
+def test_few_requests_can_show_a_failure() -> None:
+    """Eight slow requests of eight do not require 292 more."""
     assert step(finished([2.0] * 8)).outcome is StepOutcome.FAIL
 
 
-def test_nothing_answered_is_no_pass() -> None:
+def test_a_step_without_responses_does_not_pass() -> None:
     judged = step(finished([]))
     assert (judged.outcome, judged.leaning) == (StepOutcome.INCONCLUSIVE, StepOutcome.FAIL)
 
 
-def test_errors_are_named_where_they_and_not_slowness_ended_it() -> None:
-    """3 % of errors push p99 beyond every limit; to call the server slow would send its owner the wrong way."""
+def test_errors_are_the_reason_if_they_and_not_latency_caused_the_failure() -> None:
+    """3 % of errors push p99 beyond every limit. Calling the server slow would mislead its owner."""
     judged = step(finished([0.1] * 970, failed=30))
     assert limit(judged, StepCondition.P99).outcome is StepOutcome.FAIL
     assert judged.reason is StepCondition.ERRORS
     assert step(finished(mixed(900, 70), failed=30)).reason is StepCondition.P99
 
 
-def test_no_error_keeps_any_error_limit() -> None:
+def test_a_step_without_errors_meets_any_error_limit() -> None:
     assert step(finished([0.1] * 400), Sla(error_share=0.0)).outcome is StepOutcome.PASS
     assert step(finished([0.1] * 399, failed=1), Sla(error_share=0.0)).outcome is StepOutcome.FAIL
 
 
-def test_p95_decides_where_it_is_asked_for() -> None:
+def test_p95_decides_if_it_is_limited() -> None:
     result = finished([0.1] * 900 + [0.5] * 100)
     assert step(result).outcome is StepOutcome.PASS
     assert step(result, Sla(p95_s=0.3)).reason is StepCondition.P95
 
 
-def test_a_rate_that_is_not_kept_fails_before_it_is_slow() -> None:
-    """5 % too many for 10 s make a backlog of half a second only, and p99 would call it a pass."""
+def test_a_rate_that_is_not_achieved_fails_before_it_is_slow() -> None:
+    """An excess of 5 % for 10 s makes a backlog of only half a second, and p99 would pass."""
     result = finished(np.linspace(0.0, 0.5, 20_000), answered=[1904] * 11)
     judged = step(result, level=LoadLevel(LevelKind.RATE, 2000.0))
     assert limit(judged, StepCondition.P99).outcome is StepOutcome.PASS
     assert (judged.outcome, judged.reason) == (StepOutcome.FAIL, StepCondition.ACHIEVED)
 
 
-def test_a_queue_that_happens_to_stand_at_the_end_is_no_overload() -> None:
-    """Of 400 requests 6 are under way when the window ends, as at any other time: too few to tell from chance."""
+def test_a_queue_at_the_end_of_the_window_is_not_an_overload() -> None:
+    """Of 400 requests 6 are pending when the window ends, as at any other time: too few to distinguish from chance."""
     judged = step(finished([0.15] * 400, answered=[40] * 10 + [34]), level=LoadLevel(LevelKind.RATE, 40.0))
     achieved = limit(judged, StepCondition.ACHIEVED)
     assert (achieved.met, achieved.outcome) == (False, StepOutcome.INCONCLUSIVE)
@@ -177,7 +177,7 @@ def test_an_interrupted_step_decides_nothing() -> None:
         ({"p99_s": float("nan")}, "p99_s"),
     ],
 )
-def test_impossible_agreements_are_refused_by_name(values: dict[str, Any], names: str) -> None:
+def test_impossible_limits_are_rejected_by_name(values: dict[str, Any], names: str) -> None:
     with pytest.raises(UsageError) as refused:
         Sla.of(values)
     assert f"`{names}`" in refused.value.message
@@ -195,8 +195,8 @@ def without_room(ok: int, no_room: int, failed: int = 0) -> dict[str, Any]:
     return {**result, "classes": [*classes, {**limit, "count": no_room}]}
 
 
-def test_what_the_generators_machine_had_no_room_for_is_no_error_of_the_server() -> None:
-    """The search would take the operator's `ulimit -n` for the server's capacity."""
+def test_requests_that_exceed_limits_of_the_generators_machine_are_not_server_errors() -> None:
+    """The search would report the operator's `ulimit -n` as the server's capacity."""
     level = step(without_room(ok=1000, no_room=500))
     assert (level.outcome, level.leaning) == (StepOutcome.GENERATOR_LIMITED, StepOutcome.GENERATOR_LIMITED)
     assert limit(level, StepCondition.ERRORS).outcome is StepOutcome.PASS
@@ -206,15 +206,15 @@ def test_what_the_generators_machine_had_no_room_for_is_no_error_of_the_server()
     assert "raise `ulimit -n`" in result.note
 
 
-def test_errors_of_the_server_are_told_beside_what_it_was_not_asked() -> None:
-    """Half of what it was asked failed."""
+def test_server_errors_are_reported_together_with_unsent_requests() -> None:
+    """Half of the requests that it received failed."""
     level = step(without_room(ok=500, no_room=500, failed=500))
     assert (level.outcome, level.reason) == (StepOutcome.FAIL, StepCondition.ERRORS)
     assert limit(level, StepCondition.ERRORS).measured == 0.5
 
 
-def test_a_step_that_passes_though_some_requests_found_no_room_has_passed() -> None:
-    """They count as not answered in time, and it is good enough even so."""
+def test_a_step_can_pass_although_some_requests_hit_limits_of_the_machine() -> None:
+    """They count as not answered in time, and the step is still good enough."""
     assert step(without_room(ok=9990, no_room=10)).outcome is StepOutcome.PASS
     assert step(without_room(ok=0, no_room=400)).outcome is StepOutcome.GENERATOR_LIMITED
 
@@ -226,7 +226,7 @@ def test_the_default_agreement_is_the_published_one() -> None:
 
 
 @pytest.mark.parametrize("values", [{"p99_s": 120.0}, {"p99_s": 1e-5}, {"error_share": 0.5}, {"achieved_share": 1.0}])
-def test_the_widest_limits_are_possible(values: dict[str, Any]) -> None:
+def test_the_widest_limits_are_accepted(values: dict[str, Any]) -> None:
     assert Sla.of(values) == Sla(**values)
 
 
@@ -240,7 +240,7 @@ def test_the_widest_limits_are_possible(values: dict[str, Any]) -> None:
         ({"p99_s": 0.9e-5}, "the SLA's `p99_s` is 9e-06, but it should be greater than or equal to 0.00001"),
     ],
 )
-def test_what_is_wrong_with_an_agreement_is_said_in_a_sentence(values: dict[str, Any], message: str) -> None:
+def test_the_error_of_an_invalid_sla_is_a_sentence(values: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError) as refused:
         Sla.of(values)
     assert refused.value.message == message
@@ -266,20 +266,20 @@ def test_a_request_that_takes_exactly_the_limit_is_in_time() -> None:
 
 @pytest.mark.parametrize(("failed", "met"), [(10, True), (11, False)])
 def test_exactly_one_in_a_hundred_may_fail(failed: int, met: bool) -> None:
-    """Of those that were sent: what was never begun is no error."""
+    """Of the requests that were sent: an unsent one is not an error."""
     judged = step(finished([0.1] * (1000 - failed), failed=failed, unsent=200))
     errors = limit(judged, StepCondition.ERRORS)
     assert (errors.met, errors.count, errors.n, errors.measured) == (met, failed, 1000, failed / 1000)
     assert (errors.low, errors.high) == pytest.approx(share_interval(failed, 1000))
 
 
-def test_errors_are_shown_by_their_interval() -> None:
+def test_errors_are_judged_by_their_interval() -> None:
     for failed, outcome in ((2, StepOutcome.PASS), (12, StepOutcome.INCONCLUSIVE), (40, StepOutcome.FAIL)):
         assert limit(step(finished([0.1] * (1000 - failed), failed=failed)), StepCondition.ERRORS).outcome is outcome
 
 
-def test_a_share_that_was_answered_has_the_noise_of_its_queue() -> None:
-    """100 a second of 0.15 s: 15 under way and none waiting, so the share of 1,000 is sure to 1.96 √30 / 1,000."""
+def test_the_achieved_share_has_the_noise_of_its_queue() -> None:
+    """100 per second of 0.15 s: 15 in progress, none waiting, so the share of 1,000 is certain to 1.96 √30 / 1,000."""
     judged = step(finished([0.15] * 1000, answered=[100] * 10 + [99]), level=RATE)
     achieved = limit(judged, StepCondition.ACHIEVED)
     assert achieved.measured is not None
@@ -305,7 +305,7 @@ def test_a_share_that_was_answered_has_the_noise_of_its_queue() -> None:
         (9.0, 0.05, None, 0.90, 0.85),
     ],
 )
-def test_when_the_generator_is_to_blame(
+def test_the_generator_is_responsible_if_it_was_late(
     cpu_s: float, lag_s: float, p95_s: float | None, measured: float, allowed: float
 ) -> None:
     engine_result = finished([0.005] * 1000, answered=[100] * 11, cpu_s=cpu_s, lag_s=[lag_s] * 1000)
@@ -316,8 +316,8 @@ def test_when_the_generator_is_to_blame(
     assert result.limit == pytest.approx(allowed)
 
 
-def test_what_was_never_begun_is_slower_than_any_limit() -> None:
-    """An overloaded generator that leaves requests out would else show the quick ones alone."""
+def test_unsent_requests_count_as_slower_than_any_limit() -> None:
+    """Otherwise an overloaded generator that omits requests would show only the fast ones."""
     judged = step(finished([0.1] * 950, unsent=50))
     p99 = limit(judged, StepCondition.P99)
     assert (p99.count, p99.n, p99.met, p99.outcome) == (50, 1000, False, StepOutcome.FAIL)
@@ -326,7 +326,7 @@ def test_what_was_never_begun_is_slower_than_any_limit() -> None:
     assert mixed_up.note == "100 of 1000 requests had no correct response"
 
 
-def test_nothing_due_at_a_rate_says_nothing() -> None:
+def test_a_rate_with_no_request_due_is_inconclusive() -> None:
     judged = step(finished([]), level=RATE)
     achieved, errors = limit(judged, StepCondition.ACHIEVED), limit(judged, StepCondition.ERRORS)
     assert (achieved.measured, achieved.outcome, achieved.met) == (None, StepOutcome.INCONCLUSIVE, False)
@@ -346,7 +346,7 @@ def test_errors_are_the_reason_while_at_most_one_in_a_hundred_is_slow_as_well(sl
     assert step(finished(mixed(950 - slow, slow), failed=50)).reason is reason
 
 
-def test_what_the_machine_refused_is_a_failure_of_the_generator_whatever_its_share() -> None:
+def test_requests_rejected_by_the_machine_are_generator_failures_whatever_their_share() -> None:
     result = limit(step(without_room(ok=9990, no_room=10)), StepCondition.GENERATOR)
     assert (result.outcome, result.met, result.limit) == (StepOutcome.FAIL, False, 0.0)
     assert result.note.endswith("too many open files; raise `ulimit -n`")
@@ -360,12 +360,12 @@ def test_one_in_twenty_may_be_slower_than_the_p95(slow: int, outcome: StepOutcom
     assert (p95.outcome, p95.met, p95.limit, p95.note) == (outcome, slow <= 50, 0.3, "")
 
 
-def test_a_single_request_in_time_keeps_to_the_agreement_and_shows_nothing() -> None:
+def test_a_single_request_in_time_meets_the_sla_and_proves_nothing() -> None:
     p99 = limit(step(finished([0.1])), StepCondition.P99)
     assert (p99.met, p99.outcome) == (True, StepOutcome.INCONCLUSIVE)
 
 
-def test_a_judged_step_keeps_what_it_was_judged_by() -> None:
+def test_a_judged_step_has_its_result_phase_and_limits() -> None:
     result = StepResult.of(StepRequest(TARGET, ENDPOINT, RATE, 1.0, 10.0), finished([0.1] * 1000, answered=[100] * 11))
     for lengthened in (False, True):
         judged = judge(result, Sla(), Phase.BISECT, lengthened, Latencies)
@@ -377,14 +377,14 @@ def test_a_judged_step_keeps_what_it_was_judged_by() -> None:
     assert limit(step(finished([]), Sla(achieved_share=0.9), level=RATE), StepCondition.ACHIEVED).limit == 0.9
 
 
-def test_which_reading_made_the_generator_late_is_told() -> None:
+def test_the_reading_that_made_the_generator_late_is_reported() -> None:
     busy = step(finished([0.1] * 1000, answered=[100] * 11, cpu_s=9.0), level=RATE)
     assert limit(busy, StepCondition.GENERATOR).note == "share of the generator's processor time"
     late = step(finished([0.1] * 1000, answered=[100] * 11, lag_s=[0.2] * 1000), level=RATE)
     assert limit(late, StepCondition.GENERATOR).note == "p99 of the generator's lateness in seconds"
 
 
-def test_an_unknown_limit_is_refused_with_those_that_there_are() -> None:
+def test_an_unknown_limit_is_rejected_with_the_known_limits() -> None:
     with pytest.raises(UsageError) as refused:
         Sla.of({"p98_s": 1.0})
     limits = "p95_s, p99_s, error_share, achieved_share, min_requests, recovery_s, drift_share, memory_drift_share"
@@ -400,7 +400,9 @@ def test_an_unknown_limit_is_refused_with_those_that_there_are() -> None:
         (0.005, 0.01, 0.005),  # but five milliseconds at least
     ],
 )
-def test_a_closed_loop_is_late_by_how_late_its_threads_woke(wake_s: float, p95_s: float | None, allowed: float) -> None:
+def test_the_lateness_of_a_closed_loop_is_the_wake_up_delay_of_its_threads(
+    wake_s: float, p95_s: float | None, allowed: float
+) -> None:
     engine_result = finished([0.005] * 1000) | {"wake": histogram([wake_s] * 100)}
     result = limit(step(engine_result, Sla(p95_s=p95_s)), StepCondition.GENERATOR)
     assert (result.measured, result.limit) == pytest.approx((wake_s, allowed))
@@ -421,13 +423,13 @@ def test_a_closed_loop_is_late_by_how_late_its_threads_woke(wake_s: float, p95_s
     ],
     ids=["slow", "errors"],
 )
-def test_what_is_likely_only_is_not_blamed_on_the_server_either(result: dict[str, Any], leaning: StepOutcome) -> None:
+def test_a_likely_generator_limit_is_not_blamed_on_the_server(result: dict[str, Any], leaning: StepOutcome) -> None:
     level = step(result, level=RATE)
     assert (level.outcome, level.leaning) == (StepOutcome.INCONCLUSIVE, leaning)
 
 
-def test_a_connection_that_the_server_ended_while_it_rested_is_no_error() -> None:
-    """It was not asked; nor is it slow, as the request never came to be."""
+def test_an_idle_connection_closed_by_the_server_is_not_an_error() -> None:
+    """No request was processed, and none was slow, as it never reached the server."""
     result = finished([0.1] * 900, failed=100)
     (refused,) = result["classes"]
     result["classes"] = [refused | {"class": "idle close", "status": None, "count": 60}, refused | {"count": 40}]
@@ -437,7 +439,7 @@ def test_a_connection_that_the_server_ended_while_it_rested_is_no_error() -> Non
     assert (p99.count, p99.n) == (40, 940)
 
 
-def test_the_share_that_was_asked_for_is_enough() -> None:
+def test_exactly_the_required_share_is_enough() -> None:
     result = finished([0.15] * 1000, answered=[100] * 10 + [97])
     share = limit(step(result, level=RATE), StepCondition.ACHIEVED).measured
     assert share is not None
@@ -446,17 +448,17 @@ def test_the_share_that_was_asked_for_is_enough() -> None:
     assert not limit(step(result, Sla(achieved_share=share + 1e-6), level=RATE), StepCondition.ACHIEVED).met
 
 
-def test_of_a_load_that_was_never_begun_no_noise_is_assumed() -> None:
+def test_no_noise_is_assumed_for_a_load_that_never_started() -> None:
     achieved = limit(step(finished([], unsent=1000, answered=[0] * 11), level=RATE), StepCondition.ACHIEVED)
     assert achieved.low == achieved.measured == achieved.high
     assert achieved.outcome is StepOutcome.FAIL
 
 
-def test_the_slowest_answer_is_the_p99_where_just_one_in_a_hundred_failed() -> None:
+def test_the_slowest_response_is_the_p99_if_exactly_one_in_a_hundred_failed() -> None:
     assert limit(step(finished([0.1] * 989 + [0.7], failed=10)), StepCondition.P99).measured == 0.7
 
 
-def test_every_limit_of_the_machine_is_told_once() -> None:
+def test_every_limit_of_the_machine_is_reported_once() -> None:
     engine_result = without_room(ok=1000, no_room=30)
     files = engine_result["classes"][0] | {"count": 10}
     engine_result["classes"] = [files, files | {"detail": "no ports left"}, files]

@@ -107,7 +107,7 @@ def step(result: dict[str, Any]) -> Step:
     return judge(StepResult.of(order, result), SLA, Phase.PROBE, read_histogram=Latencies)
 
 
-def test_a_step_is_as_long_as_its_requests_need() -> None:
+def test_a_step_is_as_long_as_its_requests_require() -> None:
     assert requests_wanted(Sla(min_requests=10)) == 299
     assert step_seconds(None, SLA, 10.0, 120.0) == 10.0
     assert step_seconds(1000.0, SLA, 10.0, 120.0) == 10.0
@@ -118,7 +118,7 @@ def test_a_step_is_as_long_as_its_requests_need() -> None:
     assert clients_for_enough(0.001, SLA, 60.0) == 1
 
 
-def test_an_inconclusive_step_is_lengthened_by_what_it_lacks() -> None:
+def test_an_inconclusive_step_is_lengthened_by_the_missing_requests() -> None:
     few = step(finished([0.1] * 100))
     straddling = step(finished([0.1] * 990 + [1.5] * 10))
     assert few.outcome is straddling.outcome is StepOutcome.INCONCLUSIVE
@@ -134,8 +134,8 @@ def test_an_inconclusive_step_is_lengthened_by_what_it_lacks() -> None:
 
 
 @given(st.integers(1, 200_000), st.floats(0.0, 0.5))
-def test_what_is_given_up_has_failed_whatever_follows(expected: int, tolerated: float) -> None:
-    """Given up one request too early, a step would end that could still have passed."""
+def test_an_abandoned_step_would_have_failed_whatever_followed(expected: int, tolerated: float) -> None:
+    """Abandoned one request too early, a step would end that could still have passed."""
     give_up_reason = give_up(Sla(error_share=tolerated), expected)
     assert give_up_reason is not None
     for count, limit in ((give_up_reason.slow, 0.01), (give_up_reason.failed, tolerated)):
@@ -145,7 +145,7 @@ def test_what_is_given_up_has_failed_whatever_follows(expected: int, tolerated: 
         assert count == 1 or share_interval(count - 1, expected)[0] <= limit
 
 
-def test_nothing_is_given_up_where_nothing_is_known() -> None:
+def test_no_step_is_abandoned_without_data() -> None:
     assert give_up(SLA, 0) is None
 
 
@@ -159,7 +159,7 @@ def test_a_search_runs_through_the_engine() -> None:
 
 
 def test_slow_endpoints_get_longer_steps() -> None:
-    """At 4 answers a second a step of 10 s has 40 requests, and a p99 needs 299."""
+    """At 4 responses per second a step of 10 s has 40 requests, and a p99 requires 299."""
     bench = Bench(Server(1, 0.25))
     bench.runner.measure(clients(1))
     bench.runner.measure(clients(1, lengthened=True))
@@ -170,15 +170,15 @@ def test_slow_endpoints_get_longer_steps() -> None:
     assert rates.orders[0]["duration_s"] == 120.0
 
 
-def test_times_follow_from_the_agreement() -> None:
-    """With a limit of 10 s a timeout of 10 s would make errors of slow answers."""
+def test_timeouts_follow_from_the_sla() -> None:
+    """With a limit of 10 s, a timeout of 10 s would turn slow responses into errors."""
     bench = Bench(Server(1, 0.01, sla=Sla(p99_s=10.0)))
     bench.runner.measure(clients(1))
     assert (bench.orders[0]["timeout_s"], bench.orders[0]["warm_up_s"]) == (20.0, 10.0)
 
 
-def test_hopeless_steps_are_given_up_but_never_at_fixed_levels() -> None:
-    """What is compared must be measured alike on both sides, hopeless or not."""
+def test_hopeless_steps_are_abandoned_but_never_at_fixed_levels() -> None:
+    """Compared levels must be measured alike on both sides, hopeless or not."""
     bench = Bench(Server(1, 0.01), records=1000)
     bench.runner.measure(clients(1))
     bench.runner.measure(clients(2))
@@ -199,7 +199,7 @@ def test_a_pause_is_made_between_steps(pause_s: float) -> None:
     assert bench.runner.looks.count == 0, "no wait was asked for"
 
 
-def test_ctrl_c_stops_the_engine_and_keeps_the_part() -> None:
+def test_ctrl_c_stops_the_engine_and_the_partial_result_is_stored() -> None:
     def interrupt(seconds: float) -> None:
         raise KeyboardInterrupt
 
@@ -214,7 +214,7 @@ def test_ctrl_c_stops_the_engine_and_keeps_the_part() -> None:
     assert (result.stopped_by, len(result.steps)) == (StoppedBy.INTERRUPTED, 1)
 
 
-def test_whoever_waits_is_told_how_far_it_is() -> None:
+def test_the_progress_of_a_step_is_shown() -> None:
     messages: list[tuple[float | str, str]] = []
 
     class Listener:
@@ -230,8 +230,8 @@ def test_whoever_waits_is_told_how_far_it_is() -> None:
     assert messages[:2] == [("/block: 2 clients (probe)", ""), (0.5, "window, 1200 answered, 3 failed")]
 
 
-def test_who_looks_while_a_step_lasts_is_told_where_all_requests_are() -> None:
-    """1,210 of the 1,250 that were due by now are sent."""
+def test_the_state_of_all_requests_is_available_during_a_step() -> None:
+    """1,210 of the 1,250 requests due by now are sent."""
     figures: list[LiveFigures] = []
 
     class Onlooker(Silent):
@@ -253,7 +253,7 @@ def test_who_looks_while_a_step_lasts_is_told_where_all_requests_are() -> None:
         (ConnectionError("the host `x` is not known\nhint: is it written rightly?"), EnvironmentFailure),
     ],
 )
-def test_what_the_engine_refuses_is_told_as_a_sentence(raised: Exception, expected: type[UsageError]) -> None:
+def test_an_error_of_the_engine_is_a_sentence(raised: Exception, expected: type[UsageError]) -> None:
     def refuse(text: str) -> SimulatedEngine:
         raise raised
 
@@ -272,7 +272,7 @@ def rate(per_s: float, phase: Phase = Phase.PROBE, lengthened: bool = False) -> 
 
 
 def test_every_setting_reaches_the_engine() -> None:
-    """A setting that is not passed on is one that a profile states in vain."""
+    """A setting that is not passed on has no effect although a profile states it."""
     settings: dict[str, Any] = {"drain_s": 7.0, "timeout_s": 3.0, "requests_per_connection": 5, "threads": 2}
     bench = Bench(Server(1, 0.01), schedule="poisson", connections=17, drawing="sequence", seed=40, **settings)
     bench.runner.measure(rate(50.0))
@@ -299,10 +299,10 @@ def test_every_setting_reaches_the_engine() -> None:
         (2.5, 1.0, 2.5, 3.0),
     ],
 )
-def test_the_warm_up_is_as_long_as_the_queue_needs(
+def test_the_warm_up_is_as_long_as_the_queue_requires(
     chosen: float | None, p99_s: float, of_clients: float, of_rate: float
 ) -> None:
-    """A rate's is whole seconds: else its window would begin in the middle of a second of the series."""
+    """That of a rate is whole seconds. Otherwise its window would start within a second of the series."""
     runner = Bench(Server(1, 0.01, sla=Sla(p99_s=p99_s)), warm_up_s=chosen).runner
     assert (runner.order(clients(1)).warm_up_s, runner.order(rate(1.0)).warm_up_s) == (of_clients, of_rate)
 
@@ -310,13 +310,13 @@ def test_the_warm_up_is_as_long_as_the_queue_needs(
 @pytest.mark.parametrize(
     ("chosen", "p99_s", "timeout_s"), [(None, 1.0, 10.0), (None, 5.5, 11.0), (0.5, 1.0, 0.5), (2.0, 8.0, 2.0)]
 )
-def test_slow_and_failed_are_two_things(chosen: float | None, p99_s: float, timeout_s: float) -> None:
+def test_slow_and_failed_requests_are_distinguished(chosen: float | None, p99_s: float, timeout_s: float) -> None:
     runner = Bench(Server(1, 0.01, sla=Sla(p99_s=p99_s)), timeout_s=chosen).runner
     assert runner.order(clients(1)).timeout_s == timeout_s
 
 
-def test_a_step_is_as_long_as_the_busiest_lower_level_lets_expect() -> None:
-    """What a higher level was answered is no promise: an overloaded server answers less."""
+def test_the_length_of_a_step_follows_from_the_throughput_of_the_best_lower_level() -> None:
+    """The throughput of a higher level is not a promise: an overloaded server answers less."""
     bench = Bench(Server(2, 0.25), duration_s=1.0, longest_s=500.0)
     bench.runner.measure(clients(1))
     (level,) = bench.runner.done
@@ -337,7 +337,7 @@ def measured(of: Step, number: int, due: int, window_s: float = 1.0) -> Step:
     return replace(of, result=StepResult.of(order, finished([0.1] * due, window_s)))
 
 
-def test_before_anything_is_known_one_client_says_how_long_a_step_must_be() -> None:
+def test_the_length_of_the_first_step_follows_from_a_probe_with_one_client() -> None:
     runner = Bench(Server(1, 0.01)).runner
     assert runner.order(clients(2)).duration_s == 10.0
     runner.looks.reference_s = 0.5
@@ -346,7 +346,7 @@ def test_before_anything_is_known_one_client_says_how_long_a_step_must_be() -> N
     assert runner.order(clients(1)).duration_s == 120.0
 
 
-def test_a_usual_step_longer_than_the_longest_is_as_long_as_it_says() -> None:
+def test_a_step_duration_above_the_longest_is_used_as_configured() -> None:
     runner = Bench(Server(1, 0.01), duration_s=200.0, longest_s=120.0).runner
     assert runner.order(clients(2)).duration_s == 200.0
     assert runner.order(rate(0.001)).duration_s == 200.0
@@ -354,7 +354,7 @@ def test_a_usual_step_longer_than_the_longest_is_as_long_as_it_says() -> None:
 
 
 def test_a_lengthened_step_is_four_times_the_shortest_at_its_level() -> None:
-    """A level is tried again when it is confirmed: the step already lengthened is not lengthened once more."""
+    """A level is repeated for confirmation: a step that is already lengthened is not lengthened again."""
     bench = Bench(Server(1, 0.01), duration_s=10.0)
     straddling = step(finished([0.1] * 990 + [1.5] * 10))
     bench.runner.done += [replace(straddling, result=measured(straddling, 4, 1000, 5.0).result)]
@@ -366,8 +366,8 @@ def test_a_lengthened_step_is_four_times_the_shortest_at_its_level() -> None:
     assert bench.runner.order(clients(3, lengthened=True)).duration_s == 10.0, "of a level without a step nothing lacks"
 
 
-def test_a_step_is_given_up_by_the_requests_that_it_can_have() -> None:
-    """By too few it would end although it could still pass; by too many it never would."""
+def test_a_step_is_abandoned_based_on_the_requests_it_can_still_have() -> None:
+    """With too few it would end although it could still pass. With too many it would never end early."""
     bench = Bench(Server(1, 0.01), duration_s=4.0)
     assert bench.runner.order(clients(1)).give_up is None
     order = bench.runner.order(rate(100.0))
@@ -382,8 +382,8 @@ def test_a_step_is_given_up_by_the_requests_that_it_can_have() -> None:
     assert patient.order(rate(100.0)).give_up is None
 
 
-def test_a_search_begins_where_a_step_of_the_longest_kind_has_enough_answers() -> None:
-    """One client of a slow endpoint would be asked for minutes and prove nothing."""
+def test_a_search_starts_at_a_level_where_the_longest_step_has_enough_responses() -> None:
+    """One client of a slow endpoint would run for minutes and prove nothing."""
     runner = Bench(Server(1, 0.01), longest_s=60.0).runner
     plan = SearchPlan.of_clients(first=2, last=64)
     assert runner.fitted(plan) is plan, "nothing is known of the server"
@@ -406,7 +406,7 @@ def test_a_search_begins_where_a_step_of_the_longest_kind_has_enough_answers() -
 # --- while it runs --------------------------------------------------------------------------------------------------
 
 
-def test_how_far_a_step_is_is_looked_at_ten_times_a_second() -> None:
+def test_the_progress_of_a_step_is_polled_ten_times_per_second() -> None:
     bench = Bench(Server(1, 0.01))
     bench.runner.measure(clients(2))
     assert bench.pauses == [0.1, 0.1]
@@ -425,8 +425,8 @@ def test_how_far_a_step_is_is_looked_at_ten_times_a_second() -> None:
         ),
     ],
 )
-def test_how_far_a_step_is_is_told_with_what_failed(state: dict[str, Any], fraction: float, said: str) -> None:
-    """A step that waits for its last answers is at its end, and not beyond it."""
+def test_the_progress_of_a_step_includes_failures(state: dict[str, Any], fraction: float, said: str) -> None:
+    """A step that waits for its last responses is at its end, and not beyond it."""
     seen: list[tuple[float, str]] = []
 
     class Listener(Silent):
@@ -442,7 +442,7 @@ def test_how_far_a_step_is_is_told_with_what_failed(state: dict[str, Any], fract
     assert seen[0] == (fraction, said)
 
 
-def test_a_step_that_ends_by_itself_is_not_given_up() -> None:
+def test_a_step_that_ends_by_itself_is_not_abandoned() -> None:
     for ended in ("time", "gave up"):
         server = Server(1, 0.01)
         server.run = lambda _, ended=ended: finished([0.01] * 300, ended=ended)  # type: ignore[method-assign, misc]
@@ -452,7 +452,7 @@ def test_a_step_that_ends_by_itself_is_not_given_up() -> None:
         assert bench.runner.done == [level]
 
 
-def test_the_machine_is_watched_while_a_step_runs_and_what_it_did_is_kept() -> None:
+def test_the_machine_is_observed_during_a_step_and_the_readings_are_stored() -> None:
     """Otherwise a step on a crowded machine would fail the server."""
     bench = Bench(Server(1, 0.01))
     noted: list[str] = []

@@ -59,7 +59,7 @@ def _waits(result: StepResult, seen: _Seen) -> Waits:
 
 
 def test_the_shares_of_a_step_are_those_of_its_window() -> None:
-    """Five seconds: one of warm-up, three of the window, one of draining; the outer ones lose everything."""
+    """Five seconds: one of warm-up, three of the window, one of draining. The first and the last lose all time."""
     seen = _Seen(
         ran=[0.0, 1.0, 1.0, 2.0, 0.0],
         waited=[9.0, 0.5, 0.0, 0.5, 9.0],
@@ -88,7 +88,7 @@ def test_a_step_that_ended_before_its_window_has_no_share() -> None:
 @pytest.mark.parametrize(
     ("warm_up_s", "window_s", "seconds"), [(1.0, 2.5, 3), (1.0, 2.4, 2), (1.5, 2.0, 3), (1.0, 0.4, 0)]
 )
-def test_a_second_counts_that_lies_in_the_window_for_half_of_it_at_least(
+def test_a_second_counts_if_at_least_half_of_it_is_in_the_window(
     warm_up_s: float, window_s: float, seconds: int
 ) -> None:
     stolen = [0.0, 1.0, 2.0, 3.0, 4.0]
@@ -97,14 +97,14 @@ def test_a_second_counts_that_lies_in_the_window_for_half_of_it_at_least(
     assert waits.stolen == (float(np.mean(stolen[1 : 1 + seconds])) if seconds else None)
 
 
-def test_what_the_kernel_does_not_tell_is_not_known() -> None:
+def test_a_figure_that_the_kernel_does_not_report_is_unknown() -> None:
     nothing = [float("nan")] * 4
     waits = _waits(_result([0.5] * 4, [None] * 4), _Seen(nothing, nothing, [1.0] * 4, [0.0] * 4))
     assert (waits.generator, waits.server, waits.stolen) == (None, None, 0.0)
     assert waits.generator_by_second == (None,) * 4
 
 
-def test_a_server_of_this_machine_is_watched_while_the_step_runs() -> None:
+def test_a_server_on_this_machine_is_observed_during_the_step() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         watch = MachineWitness(f"http://127.0.0.1:{server.getsockname()[1]}")
     assert watch._server._pids() == {os.getpid()}
@@ -125,15 +125,15 @@ def test_a_server_of_this_machine_is_watched_while_the_step_runs() -> None:
         (Waits(None, None, None), None),
     ],
 )
-def test_the_worst_share_is_told_with_whose_it_is(waits: Waits, worst: tuple[float, str] | None) -> None:
+def test_the_worst_share_is_reported_with_its_owner(waits: Waits, worst: tuple[float, str] | None) -> None:
     assert waits.worst() == worst
 
 
 @pytest.mark.parametrize(
     ("share", "met"), [(0.1, True), (0.101, False), (0.0, True), (None, True)], ids=["at", "above", "none", "unknown"]
 )
-def test_a_step_counts_unless_others_had_more_than_a_tenth(share: float | None, *, met: bool) -> None:
-    """Then it is the machine's figure, and neither passes nor fails the server."""
+def test_a_step_counts_unless_other_processes_used_more_than_a_tenth(share: float | None, *, met: bool) -> None:
+    """Otherwise it measures the machine, and neither passes nor fails the server."""
     step = judge(
         _result([0.1] * 5, [0.0] * 5), Sla(), Phase.PROBE, read_histogram=Latencies, waits=Waits(share, None, None)
     )
@@ -152,7 +152,7 @@ def test_a_step_counts_unless_others_had_more_than_a_tenth(share: float | None, 
     )
 
 
-def test_errors_are_the_servers_on_a_crowded_machine_too() -> None:
+def test_errors_on_a_busy_machine_are_still_the_servers() -> None:
     order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.CLIENTS, 8.0), warm_up_s=1.0, duration_s=10.0)
     failing = StepResult.of(order, finished([0.1] * 300, failed=100))
     step = judge(failing, Sla(), Phase.PROBE, read_histogram=Latencies, waits=Waits(0.5, None, None))

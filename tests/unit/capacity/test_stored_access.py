@@ -30,7 +30,7 @@ SET = {"TOKEN": "s3cr3t-token", "PASSWORD": "s3cr3t-word"}
         ({"proxy": "http://me:s3cr3t-word@127.0.0.1:3128"}, ["--proxy 'http://NAME:…'"]),
     ],
 )
-def test_what_is_stored_lets_the_requests_in_again_and_holds_no_secret(
+def test_a_stored_access_authorizes_requests_again_and_contains_no_secret(
     headers: dict[str, str], missing: list[str]
 ) -> None:
     access = cm.Access(**headers, environment=SET)  # type: ignore[arg-type]
@@ -46,8 +46,8 @@ def test_what_is_stored_lets_the_requests_in_again_and_holds_no_secret(
     assert again.way == access.way
 
 
-def test_what_is_given_again_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file is found from any folder; a token that is given again replaces a stored name and password."""
+def test_newly_given_values_override_stored_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file is found from any folder. A newly given token replaces a stored name and password."""
     monkeypatch.chdir(tmp_path)
     Path("key.txt").write_text("s3cr3t-key", encoding="utf-8")
     stored = stored_access(cm.Access(["X-Key: @key.txt"], user="me:${PASSWORD}", environment=SET))

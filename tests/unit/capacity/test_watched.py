@@ -45,7 +45,7 @@ def _read(name: Name, values: list[float], first_s: int = -1) -> Readings:
     return readings
 
 
-def test_every_reading_has_its_step_and_second_or_none_between_steps() -> None:
+def test_every_reading_has_a_step_and_a_second_or_neither_between_steps() -> None:
     used = _read(Name("app", "used"), list(map(float, range(12))))
     frame = watch_frame(Watched(series=(used,)), [_found(_step(1.0, 0), _step(2.0, 6))])
     assert dict(frame.schema) == dict(WATCH_SCHEMA)
@@ -55,13 +55,13 @@ def test_every_reading_has_its_step_and_second_or_none_between_steps() -> None:
     ]  # fmt: skip
 
 
-def test_without_readings_or_steps_the_table_has_its_columns() -> None:
+def test_a_table_without_readings_or_steps_has_all_columns() -> None:
     used = _read(Name("app", "used"), [1.0])
     for frame in (watch_frame(Watched(), [_found(_step(1.0, 0))]), watch_frame(Watched(series=(used,)), [])):
         assert dict(frame.schema) == dict(WATCH_SCHEMA)
 
 
-def test_a_step_has_what_was_used_while_its_load_was_on_the_server() -> None:
+def test_a_step_has_the_resource_use_during_its_load() -> None:
     """Not before it, and not while it was drained."""
     pool = _read(Name("app", "pool_active"), [90.0, 1.0, 2.0, 3.0, 90.0])
     watched = Watched(resources=(Resource("the pool", pool, 4.0, "`pool_max`"),))
@@ -72,7 +72,7 @@ def test_a_step_has_what_was_used_while_its_load_was_on_the_server() -> None:
 
 
 @pytest.mark.parametrize(("lost", "share"), [(None, 0.5), (0.0, 0.5), (0.5, 1.0), (1.0, None)])
-def test_of_processors_the_share_is_of_what_others_left(lost: float | None, share: float | None) -> None:
+def test_the_cpu_share_is_relative_to_what_other_processes_left(lost: float | None, share: float | None) -> None:
     cpu = _read(Name("process", "cpu", "cores", "counter"), [float(at) for at in range(6)])
     watched = Watched(resources=(Resource("the server's CPU", cpu, 2.0, "cores", is_cpu=True),))
     (resource,) = _entry(_found(_step(1.0, 0, lost)), watched).resources
@@ -80,12 +80,12 @@ def test_of_processors_the_share_is_of_what_others_left(lost: float | None, shar
     assert resource.uses[0].share == (share if share is None else pytest.approx(share))
 
 
-def test_a_step_of_which_nothing_was_read_has_no_use() -> None:
+def test_a_step_without_readings_has_no_resource_use() -> None:
     pool = _read(Name("app", "pool_active"), [1.0, 2.0], first_s=100)
     assert _entry(_found(_step(1.0, 0)), Watched(resources=(Resource("the pool", pool, 4.0),))).resources == []
 
 
-def test_of_many_series_without_a_limit_those_that_change_most_are_told() -> None:
+def test_of_many_series_without_a_limit_the_most_changing_are_reported() -> None:
     steps = _step(1.0, 0), _step(2.0, 6)
     many = [
         _read(Name("app", f"gauge_{at:02}"), [100.0] * 6 + [100.0 + at] * 6) for at in range(MOST_WITHOUT_LIMIT + 5)
@@ -97,7 +97,7 @@ def test_of_many_series_without_a_limit_those_that_change_most_are_told() -> Non
     assert [resource.series for resource in entry.resources][:2] == ["gauge_24", "gauge_23"]
 
 
-def test_the_costliest_statements_of_a_step() -> None:
+def test_the_most_expensive_statements_of_a_step_are_listed() -> None:
     def statement(text: str, busy: float) -> Statement:
         seconds = _read(Name("postgres", f"{text} time", "s/s", "counter"), [busy * at for at in range(6)])
         return Statement(
@@ -113,13 +113,13 @@ def test_the_costliest_statements_of_a_step() -> None:
     ]  # fmt: skip
 
 
-def test_sources_are_told_with_what_they_missed() -> None:
+def test_sources_are_reported_with_their_missing_readings() -> None:
     (source,) = source_entries(Watched(sources=(SourceState("app", "metrics", 5, 2, "no answer"),)))
     assert (source.read, source.missed, source.why) == (5, 2, "no answer")
 
 
-def test_memory_that_grows_over_a_soak_is_told_and_fails_where_that_is_asked() -> None:
-    """A leak of a tenth in a soak is seen, although no latency shows it yet."""
+def test_memory_growth_over_a_soak_is_reported_and_fails_if_limited() -> None:
+    """A leak of 10 % over a soak is visible, although no latency shows it yet."""
     seconds = 1200
     engine_result = finished([0.01] * 400, window_s=float(seconds), answered=[100] * seconds) | {"started_ns": BEGIN_NS}
     order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.RATE, 100.0), warm_up_s=0.0, duration_s=float(seconds))

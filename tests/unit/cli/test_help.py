@@ -9,13 +9,13 @@ from chainmark.cli.reference import commands_of
 
 
 @pytest.mark.parametrize(("path", "text"), commands_of())
-def test_every_command_carries_an_example_of_itself(path: str, text: str) -> None:
-    """Somebody who asks for help wants a line to copy."""
+def test_every_command_has_an_example(path: str, text: str) -> None:
+    """A user who requests help wants a line to copy."""
     assert f"Example: `{path}" in text
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_list_of_commands_says_what_each_says_of_itself(name: str) -> None:
+def test_the_list_of_commands_shows_the_summary_of_each_command(name: str) -> None:
     """The list is shown without loading the commands."""
     summary = dict(commands_of())[f"chainmark {name}"]
     first = " ".join(summary.partition("\n\n")[0].split())

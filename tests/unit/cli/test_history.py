@@ -14,7 +14,7 @@ from tests.support import Lab
 from tests.unit.systems.cardano import made_reports
 
 
-def test_a_change_is_noted_listed_and_taken_away(lab: Lab) -> None:
+def test_a_change_is_noted_listed_and_removed(lab: Lab) -> None:
     done = lab.run("history", "note", "cardano", "2025-08-01", "new hosts", "--metric", "rss_mib")
     assert done.stdout == "noted: cardano since 2025-08-01T00:00:00Z: new hosts\n"
     listed = lab.run("history", "list").stdout
@@ -24,8 +24,8 @@ def test_a_change_is_noted_listed_and_taken_away(lab: Lab) -> None:
     assert "new hosts" not in lab.run("history", "list", "--json").stdout
 
 
-def test_a_history_shows_what_moved_and_what_was_noted_of_its_releases(lab: Lab, tmp_path: Path) -> None:
-    """From published reports alone: the step at 9.6.0 is found, and no other; each note stands at its release."""
+def test_a_history_shows_changes_and_notes_of_its_releases(lab: Lab, tmp_path: Path) -> None:
+    """From published reports alone: the step at 9.6.0 is found, and no other. Each note is shown at its release."""
     deviations = [0.001 * (number % 3) + 0.1 * (number >= 6) for number in range(1, 12)]
     reports = made_reports.written(tmp_path / "reports.json", made_reports.content(*made_reports.series(deviations)))
     lab.run("ingest", "cardano", str(reports))
@@ -41,8 +41,8 @@ def test_a_history_shows_what_moved_and_what_was_noted_of_its_releases(lab: Lab,
     assert "new switches" in output
 
 
-def test_what_cannot_be_noted_is_said(tmp_path: Path) -> None:
-    """A metric spelt wrong would let the change count as noise."""
+def test_an_invalid_note_is_reported(tmp_path: Path) -> None:
+    """A misspelled metric would let the change count as noise."""
     with pytest.raises(UsageError, match="`rss` is not a metric"):
         cm.note("cardano", "2025-08-01", "new hosts", metrics=["rss"], store=tmp_path)
     with pytest.raises(UsageError, match="is not a time"):
@@ -56,8 +56,8 @@ def test_what_cannot_be_noted_is_said(tmp_path: Path) -> None:
         cm.pin("cardano", "10.1.4", store=tmp_path)
 
 
-def test_damaged_notes_are_an_error_and_not_no_notes(tmp_path: Path) -> None:
-    """Without its epochs a comparison would judge what was noted as not comparable."""
+def test_damaged_notes_are_an_error_and_not_ignored(tmp_path: Path) -> None:
+    """Without its epochs a comparison would judge metrics that the notes declare not comparable."""
     (tmp_path / "history.json").write_text('{"epochs": [', encoding="utf-8")
     with pytest.raises(InvalidRunError, match=r"history\.json cannot be read"):
         cm.notes(tmp_path)

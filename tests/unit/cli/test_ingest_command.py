@@ -42,7 +42,7 @@ def folders(cluster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     (tmp_path / "logs").symlink_to(cluster)
 
 
-def test_logs_become_a_run_that_other_commands_take(lab: Lab, cluster: Path) -> None:
+def test_logs_become_a_run_that_other_commands_accept(lab: Lab, cluster: Path) -> None:
     output = lab.run("ingest", "cardano", str(cluster), "--as", "10.6.2", "--filter", "BFullnessGEq=0.9").stdout
     run_id = lab.store.sealed()[0].run_id
     for part in (run_id, "Cardano 10.6.2", "blocks of the chain", "hosts log until the end", "pass", "next"):
@@ -54,7 +54,7 @@ def test_logs_become_a_run_that_other_commands_take(lab: Lab, cluster: Path) -> 
     assert [run.run_id for run in lab.store.sealed()] == [run_id]
 
 
-def test_a_run_without_blocks_is_told_and_exits_4(lab: Lab, cluster: Path) -> None:
+def test_a_run_without_blocks_is_reported_and_exits_with_4(lab: Lab, cluster: Path) -> None:
     ended = lab.run("ingest", "cardano", str(cluster), "--filter", "epoch5+", "--json", code=4)
     document = json.loads(ended.stdout)
     assert (document["status"], document["is_new"]) == ("invalid", True)
@@ -83,7 +83,7 @@ def test_a_run_without_blocks_is_told_and_exits_4(lab: Lab, cluster: Path) -> No
     ],
 )
 @pytest.mark.usefixtures("folders")
-def test_mistakes_are_told_in_one_sentence(lab: Lab, arguments: tuple[str, ...], part: str) -> None:
+def test_mistakes_are_reported_in_one_sentence(lab: Lab, arguments: tuple[str, ...], part: str) -> None:
     process = lab.run("ingest", *arguments, code=2)
     assert part in process.stderr.replace("\n", " ")
     assert "hint: " in process.stderr
@@ -92,8 +92,8 @@ def test_mistakes_are_told_in_one_sentence(lab: Lab, arguments: tuple[str, ...],
     assert lab.store.unfinished() == []
 
 
-def test_one_thread_is_one_in_every_pool(lab: Lab, cluster: Path) -> None:
-    """`--threads 1` on a shared machine must leave its other processors alone."""
+def test_one_thread_limits_every_pool(lab: Lab, cluster: Path) -> None:
+    """`--threads 1` on a shared machine must leave its other CPUs alone."""
     ended = subprocess.run(
         [sys.executable, "-c", POOLS, "ingest", "cardano", str(cluster), "--threads", "1"],
         env={name: value for name, value in lab.environment().items() if name != "POLARS_MAX_THREADS"},

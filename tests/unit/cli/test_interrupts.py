@@ -28,7 +28,7 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize("number", [1, 2, 15])
-def test_a_signal_within_polars_is_no_failure_of_polars(number: int) -> None:
+def test_a_signal_during_a_polars_call_is_not_a_polars_failure(number: int) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", WITHIN_POLARS, str(number)], capture_output=True, text=True, timeout=60, check=False
     )

@@ -37,7 +37,7 @@ def _ended(path: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
 
 
-def test_a_pdf_that_is_set_last_is_the_documents_and_the_command_ends_by_its_verdict(tmp_path: Path) -> None:
+def test_a_pdf_typeset_last_equals_the_documents_and_the_exit_code_is_that_of_the_verdict(tmp_path: Path) -> None:
     path = tmp_path / "last.pdf"
     ended = _ended(path)
     assert (ended.returncode, ended.stderr) == (3, f"\nreport  {path}\n")
@@ -45,7 +45,7 @@ def test_a_pdf_that_is_set_last_is_the_documents_and_the_command_ends_by_its_ver
     assert document_of(sample()).word in ended.stdout
 
 
-def test_a_pdf_that_cannot_be_written_is_an_error_behind_what_was_printed(tmp_path: Path) -> None:
+def test_a_pdf_that_cannot_be_written_is_an_error_after_the_output(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     ended = _ended(tmp_path / "file" / "last.pdf")
     assert ended.returncode == 2
@@ -53,7 +53,7 @@ def test_a_pdf_that_cannot_be_written_is_an_error_behind_what_was_printed(tmp_pa
     assert "report" not in ended.stderr
 
 
-def test_a_reader_who_has_seen_enough_gets_the_pdf_all_the_same(tmp_path: Path) -> None:
+def test_the_pdf_is_written_even_if_the_reader_closes_the_output(tmp_path: Path) -> None:
     path = tmp_path / "last.pdf"
     with subprocess.Popen([sys.executable, "-c", ENDED, str(path)], stdout=subprocess.PIPE, cwd=ROOT) as started:
         assert started.stdout
@@ -62,7 +62,7 @@ def test_a_reader_who_has_seen_enough_gets_the_pdf_all_the_same(tmp_path: Path) 
     assert path.read_bytes().startswith(b"%PDF")
 
 
-def test_where_nobody_sees_to_the_end_a_pdf_is_set_at_once(tmp_path: Path) -> None:
+def test_a_pdf_is_typeset_at_once_outside_the_command_line(tmp_path: Path) -> None:
     path = tmp_path / "now.pdf"
     step = LastStep()
     step.set(document_of(sample()).paper(), path)

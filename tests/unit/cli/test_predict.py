@@ -44,7 +44,7 @@ def report(tmp_path: Path, figures: dict[str, float]) -> Path:
     return made_up.write(tmp_path / "release-10.6.2.json", made_up.report({"10.5.4": figures, "10.6.2": figures}))
 
 
-def test_what_ifs_are_scenarios_in_the_order_in_which_they_were_written() -> None:
+def test_what_ifs_are_scenarios_in_the_given_order() -> None:
     prediction = predicted("--stage", "ticking=2x", "--rtt", "-10%", "--no-pipelining", "--block-size=2x", "--rtt=+20%")
     labels = [scenario.label for scenario in prediction.scenarios]
     assert labels[:-2] == ["base", "stage ticking=2x", "rtt -10%", "no-pipelining", "block-size 2x", "rtt +20%"]
@@ -56,7 +56,7 @@ def test_what_ifs_are_scenarios_in_the_order_in_which_they_were_written() -> Non
 
 
 def test_values_of_one_option_are_a_sweep_and_never_compounded() -> None:
-    """-10 % and +10 % at once was −1 %, shown as if anybody had asked for it."""
+    """-10 % and +10 % at once used to be −1 %, which nobody had requested."""
     labels = [scenario.label for scenario in predicted("--rtt", "-10%", "--rtt", "+10%", "--rtt", "+10%").scenarios]
     assert labels == ["base", "rtt -10%", "rtt +10%"]
     different = [
@@ -80,7 +80,7 @@ def test_seed_and_blocks_are_passed_on() -> None:
     assert predicted("--set", "network.hosts=104").scenarios[0].hosts == 104
 
 
-def test_every_rendering_is_written_and_is_the_same_again(tmp_path: Path) -> None:
+def test_every_rendering_is_written_and_reproducible(tmp_path: Path) -> None:
     names = {"--html": "p.html", "--pdf": "p.pdf", "--md": "p.md", "--json-file": "p.json"}
     renderings = []
     for threads in ("1", "2"):
@@ -95,7 +95,7 @@ def test_every_rendering_is_written_and_is_the_same_again(tmp_path: Path) -> Non
     assert b"<!doctype html>" in renderings[0]["p.html"]
 
 
-def test_the_terminal_says_what_a_change_does() -> None:
+def test_the_terminal_shows_the_effect_of_a_change() -> None:
     result = chainmark("predict", PROFILE, *FEW, "--rtt", "+20%")
     assert "seed 1" in result.stdout
     assert re.search(r"0\.50 adoption, (s|ms) +[\d.]+ ± [\d.]+ +[\d.]+ +± [\d.]+ +\+\d+\.\d ± <?0\.\d %", result.stdout)
@@ -117,20 +117,20 @@ def test_a_run_of_the_store_can_be_predicted_and_explained(own_store: Path, figu
     assert "EXPLAINED" in chainmark("explain", run.run_id, "--blocks", "320").stdout
 
 
-def test_two_runs_are_not_one_source(own_store: Path, figures: dict[str, float]) -> None:
+def test_two_runs_are_rejected_as_a_source(own_store: Path, figures: dict[str, float]) -> None:
     made_up.sealed_run(own_store, figures)
     made_up.sealed_run(own_store, figures)
     with pytest.raises(UsageError, match=r"`10\.6\.2` matches 2 runs"):
         chainmark("predict", "10.6.2")
 
 
-def test_an_explained_whole_ends_well(report: Path) -> None:
+def test_an_explanation_that_adds_up_exits_with_0(report: Path) -> None:
     result = chainmark("explain", str(report), "--blocks", "640", "--json")
     assert Explanation.model_validate_json(result.stdout).explained
     assert result.exit_code == ExitCode.DONE
 
 
-def test_a_whole_that_its_parts_do_not_give_ends_with_1(tmp_path: Path, figures: dict[str, float]) -> None:
+def test_parts_that_do_not_add_up_exit_with_1(tmp_path: Path, figures: dict[str, float]) -> None:
     late = {name: value * (1.3 if name == "adoption_p100_s" else 1.0) for name, value in figures.items()}
     path = made_up.write(tmp_path / "late.json", made_up.report({"10.6.2": late}))
     result = chainmark("explain", str(path), "--blocks", "320", "--html", str(tmp_path / "e.html"))
@@ -139,7 +139,7 @@ def test_a_whole_that_its_parts_do_not_give_ends_with_1(tmp_path: Path, figures:
     assert "NOT EXPLAINED" in (tmp_path / "e.html").read_text(encoding="utf-8")
 
 
-def test_a_folder_of_reports_gives_the_record(report: Path, figures: dict[str, float]) -> None:
+def test_a_folder_of_reports_gives_a_model_record(report: Path, figures: dict[str, float]) -> None:
     made_up.write(report.with_name("release-10.4.1.json"), made_up.report({"10.4.1": figures}))
     made_up.write(report.with_name("package.json"), {"name": "something else"})
     result = chainmark("explain", str(report.parent), "--blocks", "64", "--json")
@@ -168,7 +168,7 @@ def test_a_folder_of_reports_gives_the_record(report: Path, figures: dict[str, f
         (["explain", "a.json", "b.json", "--version", "9"], "`--version` applies to a single report"),
     ],
 )
-def test_a_mistake_is_said_in_one_sentence(
+def test_a_mistake_is_reported_in_one_sentence(
     arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -179,7 +179,7 @@ def test_a_mistake_is_said_in_one_sentence(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_no_system_knows_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_an_unknown_system_is_rejected(tmp_path: Path) -> None:
     path = made_up.write(tmp_path / "package.json", {"name": "something else"})
     with pytest.raises(UsageError, match="is not a published report in a known format") as error:
         chainmark("predict", str(path))

@@ -33,16 +33,16 @@ def _experiment(folder: Path, length: ExperimentLength, rounds: int) -> None:
 
 
 @pytest.mark.parametrize(("stops_early", "total"), [(True, "at most 6"), (False, "6")])
-def test_an_experiment_says_whether_its_runs_are_a_plan(
+def test_progress_shows_whether_the_number_of_runs_is_fixed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], stops_early: bool, total: str
 ) -> None:
-    """Who reads "run 3 of 16" waits for sixteen, although the verdict may be decided after the fourth."""
+    """A user who reads "run 3 of 16" expects sixteen, although the verdict may be decided after the fourth."""
     _experiment(tmp_path, ExperimentLength(most=3, stops_early=stops_early), 2)
     assert _begun(capsys.readouterr().err) == [f"run {number} of {total}" for number in range(1, 5)]
 
 
-def test_runs_added_by_hand_are_all_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """They are looked at when all of them are there, so their number is a plan."""
+def test_all_runs_added_by_hand_are_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are judged when all of them are complete, so their number is fixed."""
     experimenter = Experimenter(Store(tmp_path), StandIn())
     experiment = experimenter.begin(_ARMS, ExperimentLength(most=2, stops_early=True), 1, TerminalProgress(None))
     experiment.folder.write(experiment.record)
@@ -53,8 +53,8 @@ def test_runs_added_by_hand_are_all_made(tmp_path: Path, capsys: pytest.CaptureF
     assert _begun(capsys.readouterr().err) == ["run 5 of 6", "run 6 of 6"]
 
 
-def test_a_run_for_profiles_is_said_not_to_be_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`make demo` ended with two runs in which the machine was busy, and passed: it looked as if they were ignored."""
+def test_a_run_for_profiles_is_announced_as_not_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`make demo` ended with two runs on a busy machine and passed, as if the busy machine had been ignored."""
     length = ExperimentLength(most=2, stops_early=True)
     experiment = Experimenter(Store(tmp_path), StandIn()).begin(
         _ARMS, length, 1, TerminalProgress(None), profiles=["cpu"]
@@ -67,7 +67,7 @@ def test_a_run_for_profiles_is_said_not_to_be_judged(tmp_path: Path, capsys: pyt
     ]
 
 
-def test_a_qualification_says_at_most_until_everything_is_decided(
+def test_a_qualification_shows_at_most_until_everything_is_decided(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = two_scenarios(tmp_path)
@@ -81,8 +81,8 @@ def test_a_qualification_says_at_most_until_everything_is_decided(
     assert "about 12 min left at most" in error_output
 
 
-def test_a_log_hears_of_a_step_now_and_then_and_of_every_finding(capsys: pytest.CaptureFixture[str]) -> None:
-    """A test of ten endpoints has some six hundred steps, and a pipeline's log is read by people."""
+def test_a_log_has_occasional_steps_and_every_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    """A test of ten endpoints has some six hundred steps, and people read a pipeline's log."""
     now_s = 0.0
     shown = TerminalProgress(None, lambda: now_s)
     relay = Relay(shown, None)
@@ -96,8 +96,8 @@ def test_a_log_hears_of_a_step_now_and_then_and_of_every_finding(capsys: pytest.
     assert lines == [*steps, "/block: 48 clients, stopped by p99, 21 steps", "  summarising"]
 
 
-def test_a_search_says_at_least(capsys: pytest.CaptureFixture[str]) -> None:
-    """It asks for its next load only when it knows this one."""
+def test_a_search_shows_at_least(capsys: pytest.CaptureFixture[str]) -> None:
+    """It chooses its next load only when it knows the result of the current one."""
     step = PlannedRun("v1/c1r200", "v1", _PROFILE, repetition=1, position=1)
     TerminalProgress(None).begin(step, 2, Total(4, "at least"))
     assert _begun(capsys.readouterr().err) == ["run 2 of at least 4"]

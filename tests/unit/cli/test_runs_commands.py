@@ -43,7 +43,7 @@ def test_a_list_is_filtered_by_status_and_date(run: SealedRun) -> None:
     assert day in chainmark("runs", "list").output
 
 
-def test_remove_takes_one_run_or_all_unfinished(run: SealedRun, tmp_path: Path) -> None:
+def test_remove_deletes_one_run_or_all_unfinished_runs(run: SealedRun, tmp_path: Path) -> None:
     left = Store(tmp_path / "store").create("toy", "toy/demo", "v1", {})
     with pytest.raises(UsageError):
         chainmark("runs", "remove")

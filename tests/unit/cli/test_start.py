@@ -30,7 +30,7 @@ def _typed(*arguments: str, **environment: str) -> tuple[str, set[str]]:
 @pytest.mark.parametrize(
     ("arguments", "part"), [(["--version"], "chainmark 0."), (["--help"], "Raise the load step by step")]
 )
-def test_the_version_and_the_help_load_no_library_that_counts(arguments: list[str], part: str) -> None:
+def test_version_and_help_load_no_numerical_library(arguments: list[str], part: str) -> None:
     output, loaded = _typed(*arguments)
     assert part in output
     assert loaded.isdisjoint(HEAVY | STARTERS)
@@ -47,14 +47,14 @@ def test_the_version_and_the_help_load_no_library_that_counts(arguments: list[st
         (["chainmark", "runs", "show", "--js"], ["--json-file", "--json"]),
     ],
 )
-def test_completing_loads_no_library_that_counts(words: list[str], offered: list[str]) -> None:
+def test_completion_loads_no_numerical_library(words: list[str], offered: list[str]) -> None:
     typed = {"_CHAINMARK_COMPLETE": "complete_bash", "COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
     output, loaded = _typed(**typed)
     assert output.split() == offered
     assert loaded.isdisjoint(HEAVY)
 
 
-def test_listing_runs_loads_no_library_that_reads_them(tmp_path: Path) -> None:
+def test_listing_runs_loads_no_library_that_reads_samples(tmp_path: Path) -> None:
     output, loaded = _typed("runs", "list", CHAINMARK_STORE=str(tmp_path))
     assert output.split() == ["run", "date", "version", "profile", "side", "status"]
     assert loaded.isdisjoint(HEAVY - {"pydantic"})  # typer itself checks arguments with pydantic

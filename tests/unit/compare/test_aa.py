@@ -27,8 +27,8 @@ def noisy() -> AAReport:
     return aa_report(_runs(4, 0.10), [], "0")
 
 
-def test_a_small_noisy_sample_is_measured_and_no_failure(noisy: AAReport) -> None:
-    """Who asks how noisy a lab is has the answer; a pipeline that stops there (exit code 3) would never hear it."""
+def test_a_small_noisy_sample_is_measured_and_not_a_failure(noisy: AAReport) -> None:
+    """A user who checks the noise of a lab gets the figure. A pipeline that exits with 3 would never show it."""
     assert noisy.splits[Verdict.INCONCLUSIVE] == sum(noisy.splits.values())
     document = document_of(noisy)
     assert (document.verdict, document.verdict.exit_code, document.word) == (Verdict.PASS, ExitCode.DONE, "MEASURED")
@@ -39,7 +39,7 @@ def test_a_small_noisy_sample_is_measured_and_no_failure(noisy: AAReport) -> Non
 
 
 def test_too_many_false_alarms_are_a_failure(noisy: AAReport) -> None:
-    """A verdict that calls half of the unchanged releases worse must stop whoever relies on it."""
+    """A verdict that calls half of the unchanged releases worse must stop everyone who relies on it."""
     document = document_of(noisy.model_copy(update={"verdict": Verdict.FAIL, "splits": {Verdict.FAIL: 5}}))
     assert (document.verdict.exit_code, document.word) == (ExitCode.FAIL, "FALSE ALARMS")
     assert "100 % of the splits" in document.suites[0].cases[0].reason
@@ -48,7 +48,7 @@ def test_too_many_false_alarms_are_a_failure(noisy: AAReport) -> None:
 @pytest.mark.parametrize(
     ("runs", "expected_rate", "exceeded"), [(4, 0.6, 0.67), (8, 0.28, 0.29), (16, 0.19, 0.2), (100, 0.19, 0.2)]
 )
-def test_the_rate_that_exceeds_the_promise_is_lower_for_more_runs(
+def test_the_rate_that_exceeds_the_stated_error_is_lower_for_more_runs(
     runs: int, expected_rate: float, exceeded: float
 ) -> None:
     assert not false_alarms_exceed(0.0, runs)
@@ -57,8 +57,8 @@ def test_the_rate_that_exceeds_the_promise_is_lower_for_more_runs(
 
 
 @pytest.mark.parametrize("runs", [4, 8, 16])
-def test_an_honest_verdict_is_hardly_ever_called_dishonest(runs: int) -> None:
-    """The halves share their runs: taken for independent trials they would condemn far more than 5 % of sound labs.
+def test_a_calibrated_verdict_is_hardly_ever_called_uncalibrated(runs: int) -> None:
+    """The halves share runs: as independent trials they would reject far more than 5 % of sound labs.
 
     One metric without a margin, so that every half that differs by chance at 5 % is a false alarm.
     """

@@ -73,7 +73,7 @@ class _Ended:
 
 
 def test_a_quiet_build_passes_every_split() -> None:
-    """Of four runs two can be taken for the candidate's in six ways."""
+    """Of four runs two can be the candidate's in six ways."""
     report = _report([1.0, 1.001, 1.0, 1.001])
     assert report.splits == {Verdict.PASS: 6, Verdict.INCONCLUSIVE: 0, Verdict.FAIL: 0}
     assert (report.verdict, report.runs_a_side) == (Verdict.PASS, 2)
@@ -87,8 +87,8 @@ def test_a_quiet_build_passes_every_split() -> None:
     assert (report.left_out, report.archive_runs) == ({}, 0)
 
 
-def test_how_the_splits_end_is_counted() -> None:
-    """Two runs at 1 and two at 2: when each side has its own, the build is worse than itself; one such says little."""
+def test_the_outcomes_of_splits_are_counted() -> None:
+    """Two runs at 1 and two at 2: split that way, the build is worse than itself. One such split is no evidence."""
     open_ = _report([1.0, 1.2, 1.4, 1.7])
     assert (open_.verdict, open_.splits[Verdict.FAIL]) == (Verdict.PASS, 0)
     assert open_.splits[Verdict.INCONCLUSIVE] > 0
@@ -100,7 +100,7 @@ def test_how_the_splits_end_is_counted() -> None:
 
 
 def test_every_split_is_judged_with_the_chosen_half_as_the_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the order in which the runs were made; an odd last run belongs to no side."""
+    """In the order in which the runs were made. An odd last run belongs to neither side."""
     seen: list[tuple[list[int], list[int]]] = []
 
     archive = _runs([1.0] * 2)
@@ -121,8 +121,8 @@ def test_every_split_is_judged_with_the_chosen_half_as_the_candidate(monkeypatch
     assert report.splits[Verdict.PASS] == 40
 
 
-def test_more_splits_fail_than_the_promise_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eight runs are seven independent comparisons at most, of which two are too many."""
+def test_more_splits_fail_than_the_stated_error_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight runs are at most seven independent comparisons, of which two are too many."""
     ended: list[Verdict] = []
 
     monkeypatch.setattr(aa, "decide", lambda *_: _Ended(ended.pop()))
@@ -167,7 +167,7 @@ def test_the_noise_of_a_positive_metric_is_a_share_with_an_interval(settings: di
 @pytest.mark.usefixtures("_undecided")
 @pytest.mark.parametrize("kind", [Kind.DIFFERENCE, Kind.COUNT])
 def test_the_noise_of_any_other_metric_is_in_its_unit(kind: Kind) -> None:
-    """A count is compared by its ratio, and differs in its unit all the same."""
+    """A count is compared by its ratio, but its noise is in its unit."""
     values = [4.0, 5.0, 5.0, 6.0]
     some_metric = metric(kind, gating=True, margin=0.2)
     runs = _runs(values, some_metric)
@@ -183,7 +183,7 @@ def test_the_noise_of_any_other_metric_is_in_its_unit(kind: Kind) -> None:
 
 
 @pytest.mark.usefixtures("_undecided")
-def test_only_what_gates_is_told_and_only_where_two_runs_show_it() -> None:
+def test_noise_is_reported_only_for_gating_metrics_with_values_in_two_runs() -> None:
     metrics = [
         metric(id="a_s", gating=True, label="quiet", margin=0.5),
         metric(id="b_s", gating=True, label="noisy", order=2),
@@ -213,7 +213,7 @@ def test_only_what_gates_is_told_and_only_where_two_runs_show_it() -> None:
 
 
 @pytest.mark.usefixtures("_undecided")
-def test_runs_that_are_not_valid_are_left_out_and_the_archives_others_are_counted() -> None:
+def test_invalid_runs_are_excluded_and_other_runs_of_the_archive_are_counted() -> None:
     runs = _runs([1.0] * 5)
     late = Gate(id="g", label="in time", status=GateStatus.FAIL, measured="91 %", limit=">= 98 %")
     runs[1].manifest.gates.append(late)
@@ -240,7 +240,7 @@ def test_runs_that_are_not_valid_are_left_out_and_the_archives_others_are_counte
 
 
 @pytest.mark.usefixtures("_undecided")
-def test_the_first_run_says_which_metrics_gate_and_any_run_what_is_to_be_known() -> None:
+def test_the_first_run_defines_the_gating_metrics_and_all_runs_contribute_caveats() -> None:
     runs = [_run(0, {"x_s": 1.0}, [GATING]), *(_run(number, {"x_s": 1.1}, []) for number in range(1, 4))]
     runs[3].manifest.synthetic = True
     report = aa_report(runs, [], "1")
@@ -249,6 +249,6 @@ def test_the_first_run_says_which_metrics_gate_and_any_run_what_is_to_be_known()
 
 
 @pytest.mark.usefixtures("_undecided")
-def test_runs_that_began_in_the_same_second_have_an_order_all_the_same() -> None:
+def test_runs_that_started_in_the_same_second_have_a_defined_order() -> None:
     runs = [_run(number, {"x_s": 1.0}, [GATING], minute=7) for number in range(4)]
     assert aa_report(runs[::-1], [], "1").runs == ["run-0", "run-1", "run-2", "run-3"]

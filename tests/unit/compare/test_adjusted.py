@@ -113,8 +113,8 @@ def _column(frames: Sequence[pl.DataFrame], name: str) -> FloatArray:
     return np.concatenate([frame[name].to_numpy() for frame in frames])
 
 
-def test_a_mean_is_judged_at_equal_conditions_with_the_error_that_this_costs() -> None:
-    """As measured the release is slower by a third: mostly because it met later headers."""
+def test_a_mean_is_judged_at_equal_conditions_with_the_additional_error() -> None:
+    """Measured, the release is slower by a third, mostly because it encountered later headers."""
     sides = _sides(DELAY)
     means, errors = _by_hand([*BEFORE, *AFTER], "delay_s", _column([*BEFORE, *AFTER], "lag_s")[:, None])
     assert [*sides.baseline.values, *sides.candidate.values] == pytest.approx(list(means))
@@ -132,7 +132,7 @@ def test_a_mean_is_judged_at_equal_conditions_with_the_error_that_this_costs() -
     assert errors[0] > 1.5 * plain[1][0]
 
 
-def test_the_time_of_day_is_taken_off_by_its_waves() -> None:
+def test_the_time_of_day_is_removed_by_its_harmonics() -> None:
     frames = [*BEFORE, *AFTER]
     design = np.concatenate([_column(frames, "lag_s")[:, None], day_waves(_column(frames, "day_s"))], axis=1)
     means, errors = _by_hand(frames, "noon_s", design)
@@ -151,7 +151,7 @@ def test_the_total_of_a_count_is_that_of_its_adjusted_rate() -> None:
     assert _sides(DELAY).candidate.total == collect(_runs(*AFTER), DELAY, "mean").total
 
 
-def test_blocks_without_an_order_in_time_are_taken_to_be_independent() -> None:
+def test_blocks_without_a_time_order_are_treated_as_independent() -> None:
     frames, catalogue = [*BEFORE, *AFTER], _catalogue(time_key=None)
     sides = _sides(DELAY, catalogue=catalogue)
     groups = np.repeat(np.arange(5), SAMPLES)
@@ -166,8 +166,8 @@ def test_blocks_without_an_order_in_time_are_taken_to_be_independent() -> None:
     assert ratios == pytest.approx(np.full(5, ratios[0]))
 
 
-def test_samples_of_long_runs_depend_on_each_other_for_an_hour() -> None:
-    """Not for a twentieth of a run of days."""
+def test_samples_of_long_runs_are_correlated_for_an_hour() -> None:
+    """Not for a twentieth of a run of several days."""
     days = [frame.with_columns(time_s=pl.col("time_s") * 100.0) for frame in [*BEFORE, *AFTER]]
     clusters = np.concatenate([1000 * place + frame["time_s"].to_numpy() // 3600.0 for place, frame in enumerate(days)])
     means = adjusted_means(
@@ -189,13 +189,13 @@ def _errors(sides: Sides) -> list[float]:
 
 
 @pytest.mark.parametrize(("factor", "begin_s"), [(1.0, 12_345.0), (1.0 / 1024.0, 0.0)])
-def test_when_runs_began_and_how_short_they_were_changes_no_error(factor: float, begin_s: float) -> None:
+def test_the_start_and_length_of_short_runs_do_not_change_the_error(factor: float, begin_s: float) -> None:
     """A twentieth of a run is a twentieth, whether of an hour or of two seconds."""
     moved = [frame.with_columns(time_s=pl.col("time_s") * factor + begin_s) for frame in [*BEFORE, *AFTER]]
     assert _errors(_sides(DELAY, moved[:2], moved[2:])) == pytest.approx(_errors(_sides(DELAY)))
 
 
-def test_alike_conditions_cost_no_certainty() -> None:
+def test_equal_conditions_add_no_error() -> None:
     after = [_frame(seed, 0.05, 0.2) for seed in (3, 4, 5)]
     groups, frames = np.repeat(np.arange(5), SAMPLES), [*BEFORE, *after]
     lag = _column(frames, "lag_s")[:, None]
@@ -204,7 +204,7 @@ def test_alike_conditions_cost_no_certainty() -> None:
     assert _errors(_sides(DELAY, after=after)) == pytest.approx(list(np.sqrt(np.diag(means.covariance))), rel=0.1)
 
 
-def test_what_never_happened_has_no_error_and_no_change() -> None:
+def test_an_event_that_never_happened_has_no_error_and_no_change() -> None:
     before, after = ([frame.with_columns(errors=pl.lit(0.0)) for frame in side] for side in (BEFORE, AFTER))
     sides = _sides(ERRORS, before, after)
     assert [*sides.baseline.values, *sides.candidate.values] == [0.0] * 5
@@ -213,7 +213,7 @@ def test_what_never_happened_has_no_error_and_no_change() -> None:
     assert _sides(ERRORS, before, AFTER).note == "at equal header lag", "of nothing no change can be told"
 
 
-def test_samples_of_which_a_condition_is_not_told_do_not_count() -> None:
+def test_samples_without_a_known_condition_do_not_count() -> None:
     holes = AFTER[2].with_columns(
         lag_s=pl.when(pl.col("block") == 3).then(None).otherwise("lag_s"),
         delay_s=pl.when(pl.col("block") == 4)
@@ -255,7 +255,7 @@ def test_the_hours_are_those_of_all_runs_of_a_side() -> None:
     assert _sides(NOON, before, after).unlike == ""
 
 
-def test_a_condition_that_only_tells_the_sides_apart_is_named() -> None:
+def test_a_condition_that_separates_the_sides_is_named() -> None:
     before = [BEFORE[0].with_columns(lag_s=pl.lit(0.0))]
     after = [AFTER[0].with_columns(lag_s=pl.lit(1.0))]
     sides = _sides(DELAY, before, after)
@@ -263,8 +263,8 @@ def test_a_condition_that_only_tells_the_sides_apart_is_named() -> None:
     assert (sides.baseline, sides.note) == (collect(_runs(*before), DELAY, "mean"), "")
 
 
-def test_a_verdict_tells_what_was_made_equal_and_what_cannot_be() -> None:
-    """The metric is shown as it was measured, and no verdict rests on it."""
+def test_a_verdict_states_which_conditions_were_adjusted_and_which_cannot_be() -> None:
+    """The metric is shown as it was measured, and no verdict is based on it."""
     before, after = ([run.data for run in _runs(*frames, number=n)] for n, frames in enumerate((BEFORE, AFTER)))
     by_id = {item.metric_id: item for item in decide(before, _renamed(after)).judgements}
     assert by_id["delay_s"].note.startswith("at equal header lag, unadjusted +")
@@ -287,20 +287,20 @@ def _renamed(runs: Sequence[RunData]) -> list[RunData]:
 
 
 @pytest.mark.parametrize(("metric", "statistic"), [(PLAIN, "mean"), (DELAY, "p50")])
-def test_what_is_not_adjusted_is_as_it_was_measured(metric: Metric, statistic: str) -> None:
+def test_an_unadjusted_metric_is_shown_as_measured(metric: Metric, statistic: str) -> None:
     sides = _sides(metric, statistic=statistic)
     assert sides == Sides(collect(_runs(*BEFORE), metric, statistic), collect(_runs(*AFTER), metric, statistic))
 
 
-def test_a_side_without_samples_is_left_as_it_is() -> None:
-    """Its absence is told, not a regression over nothing."""
+def test_a_side_without_samples_is_not_adjusted() -> None:
+    """Its absence is reported, not a regression from nothing."""
     empty = AFTER[0].clear()
     for before, after in ((BEFORE, [empty]), ([empty], AFTER), (BEFORE, [AFTER[0], empty])):
         sides = _sides(DELAY, before, after)
         assert sides == Sides(collect(_runs(*before), DELAY, "mean"), collect(_runs(*after), DELAY, "mean"))
 
 
-def test_an_error_is_taken_relative_to_means_of_any_size_above_0() -> None:
+def test_an_error_is_relative_to_any_mean_above_0() -> None:
     plain = SideEstimates([1.0] * 3, [1.0] * 3, [0.0] * 3, [0.0] * 3, 0.0, 100, "")
     side = adjusted._side(plain, DELAY, np.array([0.5, 2.0, 0.0]), np.array([0.1, 0.1, 0.1]))
     assert side.values == [0.5, 2.0, 0.0]

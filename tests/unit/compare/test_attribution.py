@@ -26,7 +26,7 @@ def _told(comparison: Comparison) -> list[str]:
 
 
 def test_two_hosts_that_cost_more_are_named_and_the_others_are_not() -> None:
-    """A mean over all nodes says that a release needs more memory; who runs it must know that only seeds do."""
+    """A mean over all nodes shows that a release needs more memory. Operators must know that only seeds do."""
     sentences = _told(_compared({**USUAL, "node1": 0.3, "node6": 0.22, "node2": 0.099}))
     assert sentences == [
         "CPU, node by node, by means only: node1 (+200 %) and node6 (+120 %) changed by more than the margin of "
@@ -34,27 +34,27 @@ def test_two_hosts_that_cost_more_are_named_and_the_others_are_not() -> None:
     ]
 
 
-def test_a_change_of_all_hosts_is_told_as_such() -> None:
+def test_a_change_of_all_hosts_is_reported_as_such() -> None:
     sentences = _told(_compared({host: 0.12 + 0.001 * index for index, host in enumerate(HOSTS)}))
     assert sentences == [
         "CPU, node by node, by means only: all 8 changed by more than the margin of 10 %, +20.0 … +27.0 %"
     ]  # fmt: skip
 
 
-def test_of_many_hosts_those_that_changed_most_are_named() -> None:
+def test_the_most_changed_of_many_hosts_are_named() -> None:
     (sentence,) = _told(_compared({host: 0.1 + 0.02 * index for index, host in enumerate(HOSTS)}))
     assert "7 of 8, mostly node7 (+140 %), node6 (+120 %)" in sentence
     assert sentence.count("(") == MOST_NAMED
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.05, 0.95])
-def test_nothing_is_said_of_a_change_within_the_margin(factor: float) -> None:
-    """One host's noise must not be told where the metric itself has not changed."""
+def test_a_change_within_the_margin_is_not_attributed(factor: float) -> None:
+    """One host's noise must not be reported if the metric itself has not changed."""
     assert _told(_compared(dict.fromkeys(HOSTS, 0.1 * factor) | {"node3": 0.112 * factor})) == []
 
 
-def test_the_only_one_of_two_hundred_hosts_that_changed_is_listed() -> None:
-    """It was like many others and still is, so that nothing but its change tells it from them."""
+def test_the_only_changed_host_of_two_hundred_is_listed() -> None:
+    """It is similar to many others on both sides, so that only its change distinguishes it."""
     before = {f"node{index:03d}": 0.0915 + 0.017 * index / 199 for index in range(200)} | {"node150": 0.0953}
     comparison = _compared({**before, "node150": 0.1051}, before)
     cpu = next(item for item in comparison.breakdowns if item.metric_id == "cpu_cores")
@@ -62,7 +62,7 @@ def test_the_only_one_of_two_hundred_hosts_that_changed_is_listed() -> None:
     assert cpu.values[0] == "node150"
 
 
-def test_hosts_that_changed_the_other_way_are_among_the_others() -> None:
+def test_hosts_that_changed_in_the_other_direction_are_among_the_others() -> None:
     (sentence,) = _told(_compared({**USUAL, "node0": 0.5, "node7": 0.05}))
     assert "node0 (+400 %) changed by more" in sentence
     assert sentence.endswith("the other 7 by −50.0 … 0.0 %")
@@ -74,7 +74,7 @@ def test_a_host_that_only_one_side_has_is_not_compared() -> None:
     assert "the other 7 by" in sentence
 
 
-def test_what_is_not_judged_is_not_located() -> None:
+def test_a_metric_that_is_not_judged_is_not_attributed() -> None:
     comparison = _compared({**USUAL, "node1": 0.4})
     diagnostics = [item.model_copy(update={"gating": False}) for item in comparison.judgements]
     assert located(diagnostics, comparison.breakdowns, comparison.catalogue) == {}
@@ -82,8 +82,8 @@ def test_what_is_not_judged_is_not_located() -> None:
     assert located(comparison.judgements, absolute, comparison.catalogue) == {}
 
 
-def test_of_noise_no_place_is_told() -> None:
-    """Whatever differs most by chance would be named, and somebody would go and look at it."""
+def test_noise_is_not_attributed_to_a_host() -> None:
+    """The host that differs most by chance would be named, and somebody would investigate it."""
     comparison = _compared({**USUAL, "node1": 0.4})
     judgement = next(item for item in comparison.judgements if item.metric_id == "cpu_cores")
     assert located([judgement], comparison.breakdowns, comparison.catalogue)

@@ -37,7 +37,7 @@ sizes = st.lists(st.integers(1, 40), min_size=1, max_size=15)
 
 @given(sizes, st.integers(1, 60), st.integers(0, 2**32))
 @settings(deadline=None)
-def test_quantiles_are_exact_where_all_values_are_in_the_grid(sizes: list[int], distinct: int, seed: int) -> None:
+def test_quantiles_are_exact_if_all_values_are_in_the_grid(sizes: list[int], distinct: int, seed: int) -> None:
     """A band that is drawn too narrow makes chance look like a change."""
     rng = np.random.default_rng(seed)
     values, starts = _bundled(rng, sizes, distinct)
@@ -57,8 +57,8 @@ def test_quantiles_are_exact_where_all_values_are_in_the_grid(sizes: list[int], 
 
 
 @pytest.mark.parametrize("size", [3, 40, 600])
-def test_counts_are_the_same_however_they_are_made(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One by one, looked up and sorted: which one is chosen is a matter of speed alone."""
+def test_all_counting_methods_agree(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One by one, looked up and sorted: the choice affects only the speed."""
     rng = np.random.default_rng(size)
     values, starts = _bundled(rng, [size, 1, 2 * size, size], 500)
     values[-1] = 500.0
@@ -81,7 +81,7 @@ def _resampled(values: FloatArray, rows: int) -> tuple[Knots, Replicates, np.nda
     return knots, drawn, np.concatenate(list(chunks))
 
 
-def test_quantiles_between_the_known_values_are_near_the_exact_ones() -> None:
+def test_quantiles_between_known_values_are_close_to_the_exact_ones() -> None:
     values = np.exp(np.random.default_rng(7).normal(size=20_000))
     knots, drawn, weights = _resampled(values, 50)
     assert len(drawn.places) < 150
@@ -110,8 +110,8 @@ def test_resamples_are_known_at_the_values_of_other_runs(distinct: int | None, e
     assert np.abs(drawn.at(knots, others) - np.array(exact)).max() <= error * len(values)
 
 
-def test_a_resample_without_a_value_is_left_out_of_the_band() -> None:
-    """One sample among many units is in two of three resamples; the others may not make an edge that is no number."""
+def test_a_resample_without_a_value_is_excluded_from_the_band() -> None:
+    """One sample among many units is in two of three resamples. The others must not result in a NaN edge."""
     replicates = np.array([[np.nan, np.nan]] * 70 + [[1.0, 2.0]] * 65 + [[3.0, 4.0]] * 65)
     low, high = band(replicates)
     assert (low.tolist(), high.tolist()) == ([1.0, 2.0], [3.0, 4.0])

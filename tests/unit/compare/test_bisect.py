@@ -21,7 +21,7 @@ def _decided(**factors: float) -> Decided:
     return decide(*sides(factors, run_noise=0.01))
 
 
-def test_the_metric_that_stands_out_most_from_the_noise_is_followed() -> None:
+def test_the_metric_with_the_clearest_change_is_followed() -> None:
     followed = followed_of(_decided(cpu_cores=1.4, block_interval_s=1.2, tx_latency_s=2.0), None)
     assert followed is not None
     assert followed.metric is not None
@@ -46,7 +46,7 @@ def test_a_statistic_can_be_named() -> None:
     assert judgement_of(decided, "tx_latency_s").statistic == "p50"
 
 
-def test_values_have_the_bad_side_up_and_changes_are_told_as_they_are() -> None:
+def test_values_increase_towards_the_bad_side_and_changes_are_reported_with_their_sign() -> None:
     decided = _decided(committed_tx_per_s=0.7)
     followed = followed_of(decided, None)
     assert followed is not None
@@ -58,7 +58,7 @@ def test_values_have_the_bad_side_up_and_changes_are_told_as_they_are() -> None:
     assert followed.reported_change(values[0] - values[1]) == pytest.approx(-0.3, abs=0.02)
 
 
-def test_the_steps_say_how_what_was_possible_shrank() -> None:
+def test_the_steps_show_how_the_range_of_revisions_shrank() -> None:
     report = searched({5: TOLD[5]})
     assert (report.way, report.first, report.last) == (Way.FOUND, CHANGE, CHANGE)
     left = [step.left for step in report.steps]

@@ -60,13 +60,13 @@ def _judgement(**settings: Any) -> Judgement:
         (None, -0.1, False), (0.1, None, False), (None, None, False),
     ],
 )  # fmt: skip
-def test_a_change_is_known_where_its_interval_leaves_out_none(
+def test_a_change_is_known_if_its_interval_excludes_no_change(
     low: float | None, high: float | None, expected: bool
 ) -> None:
     assert differs(_judgement(low=low, high=high)) is expected
 
 
-def test_equal_is_what_is_shown_to_be_so_and_not_known_to_differ() -> None:
+def test_sides_are_equal_if_shown_to_be_equivalent_and_not_known_to_differ() -> None:
     within: dict[str, Any] = {"equivalent": True, "low": -0.01, "high": 0.01}
     assert is_equal(_judgement(**within))
     assert not is_equal(_judgement(**within | {"low": 0.005}))
@@ -74,7 +74,7 @@ def test_equal_is_what_is_shown_to_be_so_and_not_known_to_differ() -> None:
     assert not is_equal(_judgement(**within | {"outcome": Outcome.BETTER}))
 
 
-def test_a_metric_is_named_alone_or_with_its_statistic_and_an_unknown_one_with_those_that_gate() -> None:
+def test_a_metric_is_selected_by_name_or_statistic_and_an_unknown_one_lists_the_gating_ones() -> None:
     items = [
         _judgement(statistic="p50"),
         _judgement(statistic="p99"),
@@ -92,7 +92,7 @@ def test_a_metric_is_named_alone_or_with_its_statistic_and_an_unknown_one_with_t
     assert refused.value.hint == "gating metrics: a_s, c_s"
 
 
-def test_a_value_has_the_bad_side_up_on_the_scale_on_which_runs_are_compared() -> None:
+def test_a_value_increases_towards_the_bad_side_on_the_scale_of_comparison() -> None:
     run = stub_run("v1", 4.0, 1)
     assert SearchTarget(metric(), "mean", Working.LOG, 1.0).value(run) == pytest.approx(math.log(4.0))
     assert SearchTarget(metric(), "mean", Working.DIFFERENCE, -1.0).value(run) == -4.0
@@ -110,7 +110,7 @@ def test_a_run_without_a_value_on_the_scale_has_none(value: float, working: Work
     assert SearchTarget(metric(), "mean", working).value(stub_run("v1", value, 1)) == expected
 
 
-def test_a_run_that_is_not_valid_has_no_value_and_counts_where_failing_is_what_is_followed() -> None:
+def test_an_invalid_run_has_no_value_and_counts_if_failures_are_followed() -> None:
     run = stub_run("v1", 4.0, 1)
     assert SearchTarget().value(run) == 0.0
     run.manifest.status = Status.FAILED
@@ -121,7 +121,7 @@ def test_a_run_that_is_not_valid_has_no_value_and_counts_where_failing_is_what_i
     assert SearchTarget(metric(), "mean", Working.LOG).value(run) is None
 
 
-def test_a_change_is_told_as_a_share_or_in_the_unit_with_its_own_sign() -> None:
+def test_a_change_is_reported_as_a_share_or_in_its_unit_with_its_sign() -> None:
     ratio = SearchTarget(metric(label="size", statistics=["mean", "p99"]), "p99", Working.LOG, -1.0)
     assert (ratio.name, ratio.scale) == ("size p99", Scale.RELATIVE)
     assert ratio.reported_change(math.log(2.0)) == pytest.approx(-0.5)
@@ -184,8 +184,8 @@ def _decided(
     return decide(_runs("v0", metrics, sides[0], lost), _runs("v1", metrics, sides[1], lost))
 
 
-def test_of_the_metrics_that_fail_the_one_is_followed_that_stands_out_most_from_its_own_noise() -> None:
-    """Not the one that changed most: its runs may deviate so much that every step of the search needs many of them."""
+def test_the_failing_metric_with_the_largest_change_relative_to_its_noise_is_followed() -> None:
+    """Not the largest change: its runs may deviate so much that every step of the search requires many of them."""
     metrics = [metric(id=name, gating=name != "d_s") for name in ("a_s", "b_s", "c_s", "d_s")]
     decided = _decided(
         metrics,
@@ -203,8 +203,8 @@ def test_of_the_metrics_that_fail_the_one_is_followed_that_stands_out_most_from_
     assert followed.metric.id == "b_s", "two that deviate by nothing are told apart by what changed"
 
 
-def test_the_noise_of_a_run_is_that_of_both_sides() -> None:
-    """One is quiet on the good side and restless on the bad one, the other the other way round, and a bit less so."""
+def test_the_noise_of_a_run_combines_both_sides() -> None:
+    """One metric is quiet on the good side and noisy on the bad one, the other vice versa, and slightly less so."""
     metrics = [metric(id=name, gating=True, kind=Kind.DIFFERENCE, margin=0.01) for name in ("a_s", "b_s")]
     for quiet, restless in (((1.0, 2.0), (1.0, 1.5)), ((2.0, 1.0), (1.5, 1.0))):
         decided = _decided(
@@ -221,7 +221,7 @@ def _clearest(decided: Decided) -> str:
     return followed.metric.id
 
 
-def test_what_stands_out_is_the_change_and_not_the_level_on_the_scale_of_the_comparison() -> None:
+def test_the_change_and_not_the_level_is_relevant_on_the_scale_of_comparison() -> None:
     plain = [metric(id=name, gating=True, kind=Kind.DIFFERENCE, margin=0.001) for name in ("a_s", "b_s")]
     assert _clearest(_decided(plain, a_s=((1000.0, 1.0), (1020.0, 1.0)), b_s=((0.0, 1.0), (100.0, 1.0)))) == "b_s"
     # Tenfold, and every run within a fifth of it: by ratios that is clearer than by seconds.
@@ -236,8 +236,8 @@ def test_what_stands_out_is_the_change_and_not_the_level_on_the_scale_of_the_com
         (["v0-1 a_s", "v0-2 a_s", "v1-1 a_s", "v0-1 b_s", "v1-1 b_s"], (0.0122, 0.01)),
     ],
 )
-def test_runs_without_a_value_say_nothing_of_the_noise(lost: list[str], deviations: tuple[float, float]) -> None:
-    """Of fewer runs the squares are fewer, too: that makes a metric no quieter."""
+def test_runs_without_a_value_do_not_affect_the_noise(lost: list[str], deviations: tuple[float, float]) -> None:
+    """With fewer runs there are fewer squares, which makes a metric no quieter."""
     metrics = [metric(id=name, gating=True) for name in ("a_s", "b_s")]
     left, right = ({"a_s": (middle, deviations[0] * middle), "b_s": (middle, deviations[1] * middle)}
                    for middle in (1.0, 10.0))  # fmt: skip
@@ -245,7 +245,7 @@ def test_runs_without_a_value_say_nothing_of_the_noise(lost: list[str], deviatio
     assert _clearest(decided) == "b_s"
 
 
-def test_the_scale_and_the_bad_side_are_those_of_the_metric_and_its_change() -> None:
+def test_the_scale_and_the_bad_side_follow_from_the_metric_and_its_change() -> None:
     plain = metric(id="a_s", gating=True, kind=Kind.DIFFERENCE, better=Better.HIGHER, margin=0.01)
     decided = _decided([plain], a_s=((5.0, 0.01), (3.0, 0.01)))
     assert followed_of(decided, None) == SearchTarget(plain, "mean", Working.DIFFERENCE, -1.0)
@@ -262,7 +262,7 @@ def test_the_scale_and_the_bad_side_are_those_of_the_metric_and_its_change() -> 
     assert followed_of(tail, None) == SearchTarget(several, "p99", Working.LOG, 1.0)
 
 
-def test_a_metric_that_is_asked_for_is_followed_only_if_it_differs() -> None:
+def test_a_requested_metric_is_followed_only_if_it_differs() -> None:
     metrics = [metric(id=name, gating=name == "a_s") for name in ("a_s", "b_s", "c_s")]
     decided = _decided(
         metrics, a_s=((1.0, 0.01), (1.0, 0.01)), b_s=((2.0, 0.01), (1.0, 0.01)), c_s=((1.0, 0.3), (1.1, 0.3))
@@ -274,7 +274,7 @@ def test_a_metric_that_is_asked_for_is_followed_only_if_it_differs() -> None:
         followed_of(decided, "d_s")
 
 
-def test_where_only_the_runs_fail_their_failing_is_followed() -> None:
+def test_failures_are_followed_if_only_the_runs_fail() -> None:
     good, bad = (_runs(name, [metric(id="a_s", gating=True)], {"a_s.mean": (1.0, 0.01)}) for name in ("v0", "v1"))
     for run in bad:
         gate = Gate(id="g", label="alive", status=GateStatus.FAIL, measured="3", limit="4", kind=GateKind.SUBJECT)
@@ -282,8 +282,8 @@ def test_where_only_the_runs_fail_their_failing_is_followed() -> None:
     assert followed_of(decide(good, bad), None) == SearchTarget()
 
 
-def test_of_metrics_that_are_worse_only_together_the_clearest_is_followed() -> None:
-    """Those that the family names, by their places among the gating ones, and none beside them."""
+def test_the_clearest_of_metrics_that_are_only_jointly_worse_is_followed() -> None:
+    """Those that the family names, by their positions among the gating metrics, and no others."""
     metrics = [metric(id=f"m{number}_s", gating=number > 0, order=number) for number in range(4)]
     noise = {"m0_s": 0.001, "m1_s": 0.001, "m2_s": 0.02, "m3_s": 0.01}
     decided = _decided(metrics, **{name: ((1.0, deviation), (1.05, deviation)) for name, deviation in noise.items()})
@@ -296,7 +296,7 @@ def test_of_metrics_that_are_worse_only_together_the_clearest_is_followed() -> N
     assert followed.metric.id == "m3_s"
 
 
-def test_failing_runs_have_no_noise_of_an_archive_and_no_levels() -> None:
+def test_failing_runs_have_no_archive_noise_and_no_levels() -> None:
     search = InMemory(LineSystem(), {})
     search.run(0)
     assert archived(search.made, SearchTarget(), []) is None
@@ -343,7 +343,7 @@ def _visited(failed: Status = Status.VALID) -> Bisection:
     return bisection
 
 
-def test_a_step_says_what_was_known_at_its_end_by_its_own_runs_and_those_before() -> None:
+def test_a_step_shows_what_its_own_and_earlier_runs_established() -> None:
     bisection, followed, archive = _visited(), SearchTarget(metric(), "mean", Working.LOG), Spread(3.0, 30.0)
     steps = steps_of(bisection, followed, archive)
     assert [(step.place, step.pairs) for step in steps] == [(6, 2), (9, 1), (6, 1), (4, 4)]
@@ -366,7 +366,7 @@ def test_a_step_says_what_was_known_at_its_end_by_its_own_runs_and_those_before(
     assert alone.chance_at(6) != steps[0].chance
 
 
-def test_steps_by_failing_runs_have_no_changes() -> None:
+def test_steps_based_on_failing_runs_have_no_changes() -> None:
     steps = steps_of(_visited(Status.FAILED), SearchTarget(), None)
     assert [(step.place, step.pairs, step.change, step.low, step.high) for step in steps] == [
         (6, 2, None, None, None), (9, 1, None, None, None), (6, 1, None, None, None),
@@ -375,7 +375,7 @@ def test_steps_by_failing_runs_have_no_changes() -> None:
     assert all(step.outcome is SideState.BAD for step in steps[1:3])
 
 
-def test_what_is_known_is_of_the_visits_that_are_asked_for_and_of_revisions_that_can_be_measured() -> None:
+def test_known_values_cover_the_given_visits_and_the_measurable_revisions() -> None:
     bisection, followed, archive = _visited(), SearchTarget(metric(), "mean", Working.LOG), Spread(0.02, 30.0)
     known = Known.of(bisection, followed, archive, 1)
     assert known.seen.places.tolist() == [0, 12, 12, 0]
@@ -394,7 +394,7 @@ def test_what_is_known_is_of_the_visits_that_are_asked_for_and_of_revisions_that
     assert skipped.skipped == frozenset({5})
 
 
-def test_a_revision_in_doubt_is_measured_on_though_another_would_halve_what_is_left() -> None:
+def test_an_uncertain_revision_is_measured_again_before_a_bisecting_one() -> None:
     known = _known([0, 3, 1], [0.3, 0.2, 0.5])
     assert known.turn() == 1
     assert _known([0, 3], [0.3, 0.2, 0.5]).turn() == 2
@@ -402,8 +402,8 @@ def test_a_revision_in_doubt_is_measured_on_though_another_would_halve_what_is_l
     assert _known([0, 3, 1, 2, 1, 2], [0.0, 1.0, 0.0]).turn() is None
 
 
-def test_noise_of_other_runs_helps_unless_the_ends_differ_more() -> None:
-    """Of runs of equal builds outside the search; a quiet archive says nothing of a machine that became noisy."""
+def test_noise_of_other_runs_is_used_unless_the_ends_are_noisier() -> None:
+    """Of runs of equal builds outside the search. A quiet archive is no evidence about a machine that became noisy."""
     bisection = _search([1.0, 1.02], [2.0, 2.04])
     other = [stub_run("old", value, number) for number, value in enumerate((100.0, 104.0))]
     history = [*other, *(cast(SyntheticRun, run) for run in bisection.runs.values())]
@@ -444,7 +444,7 @@ def test_the_last_revision_between_the_ends_is_the_current_one() -> None:
         (1.0 - 2.0 * DOUBT, SideState.DOUBTFUL), (1.0 - DOUBT, SideState.BAD), (1.0, SideState.BAD),
     ],
 )  # fmt: skip
-def test_a_revision_is_good_or_bad_where_hardly_any_doubt_is_left(chance: float, expected: SideState) -> None:
+def test_a_revision_is_good_or_bad_if_hardly_any_doubt_remains(chance: float, expected: SideState) -> None:
     known = _known([0, 3], [chance, 1.0 - chance, 0.0])
     assert known.chance_at(1) == pytest.approx(chance)
     assert known.side_of(1) is expected

@@ -37,11 +37,11 @@ def comparison(runs: tuple[SealedRun, SealedRun]) -> Comparison:
     return compare([runs[0]], [runs[1]], tool_version="0")
 
 
-def test_only_what_decides_or_is_drawn_is_broken_down(comparison: Comparison) -> None:
+def test_only_deciding_or_charted_metrics_are_broken_down(comparison: Comparison) -> None:
     assert {item.metric_id for item in comparison.breakdowns} == {"fetch_s"}
 
 
-def test_the_host_that_is_slow_stands_out(comparison: Comparison, runs: tuple[SealedRun, SealedRun]) -> None:
+def test_a_slow_host_is_an_outlier(comparison: Comparison, runs: tuple[SealedRun, SealedRun]) -> None:
     breakdown = comparison.breakdowns[0]
     assert breakdown.values[0] == SLOW
     assert breakdown.stands_out == ["both", *[""] * (HOSTS - 1)]
@@ -63,8 +63,10 @@ def test_the_host_that_is_slow_stands_out(comparison: Comparison, runs: tuple[Se
     wild=st.floats(2.0, 50.0),
     where=st.integers(0, 5),
 )
-def test_one_wild_host_stands_out_and_none_of_the_usual_ones(usual: list[float], wild: float, where: int) -> None:
-    """Hosts within the margin of the median are alike, however close together the others lie."""
+def test_one_extreme_host_is_an_outlier_and_the_ordinary_ones_are_not(
+    usual: list[float], wild: float, where: int
+) -> None:
+    """Hosts within the margin of the median are alike, however close together the others are."""
     metric = catalogue().metric("fetch_s")
     means = {f"node-{index}": (value, 1) for index, value in enumerate(usual)}
     assert _spread(Means(means), metric).outlying == set()
@@ -72,7 +74,7 @@ def test_one_wild_host_stands_out_and_none_of_the_usual_ones(usual: list[float],
     assert f"node-{where}" in _spread(Means(means), metric).outlying
 
 
-def test_a_few_samples_that_differ_by_chance_do_not_stand_out() -> None:
+def test_a_few_samples_that_differ_by_chance_are_not_outliers() -> None:
     """A block's time varies much more than a host's mean: a host with two blocks must not be blamed for one."""
     means = {f"node-{index}": (1.0 + 0.001 * index, 1000) for index in range(8)} | {"rare": (2.0, 2)}
     metric = catalogue().metric("fetch_s")
@@ -81,7 +83,7 @@ def test_a_few_samples_that_differ_by_chance_do_not_stand_out() -> None:
     assert _spread(Means(means, narrow, freedom=8000), metric).outlying == {"rare"}
 
 
-def test_one_wild_sample_does_not_make_a_host_stand_out() -> None:
+def test_one_extreme_sample_does_not_make_a_host_an_outlier() -> None:
     usual = [1.0 + 0.001 * (index % 10) for index in range(30)]
     names = [f"node-{host}" for host in range(8) for _ in usual]
     metric = catalogue().metric("fetch_s")
@@ -109,7 +111,7 @@ def test_means_are_those_of_each_value(rows: list[tuple[str, float | None]]) -> 
     assert means.freedom == sum(len(values) - 1 for values in own.values())
 
 
-def test_many_hosts_are_bounded_and_the_odd_ones_are_kept() -> None:
+def test_many_hosts_are_limited_and_the_outliers_are_preserved() -> None:
     baseline, candidate = (side[0] for side in sides(repetitions=1, seconds=30))
     means = {f"node-{index:03d}": 1.0 + 0.0001 * (index % 7) for index in range(3 * MOST_VALUES)}
     means["node-100"] = 9.0
@@ -120,7 +122,7 @@ def test_many_hosts_are_bounded_and_the_odd_ones_are_kept() -> None:
     assert cpu.stands_out.count("both") == 1
 
 
-def test_four_hosts_are_too_few_to_call_one_odd() -> None:
+def test_four_hosts_are_too_few_for_an_outlier() -> None:
     baseline, candidate = (side[0] for side in sides(repetitions=1, seconds=30))
     means = {"a": 1.0, "b": 1.0, "c": 1.0, "d": 5.0}
     breakdowns = compare([with_hosts(means, baseline)], [with_hosts(means, candidate)], tool_version="0").breakdowns
@@ -130,10 +132,10 @@ def test_four_hosts_are_too_few_to_call_one_odd() -> None:
 
 
 @pytest.mark.parametrize("better", ["lower", "higher"])
-def test_the_tail_is_the_same_whether_all_rows_are_sorted_or_the_outermost(
+def test_the_tail_is_the_same_whether_all_rows_or_the_outermost_are_sorted(
     better: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ties, few different things and missing values all lie where the outermost rows end."""
+    """Ties, few distinct values and missing values are all at the boundary of the outermost rows."""
     rng = np.random.default_rng(7)
     for things in (3, 40):
         values = [None if draw < 0.1 else round(draw, 1) for draw in rng.random(400).tolist()]
@@ -148,8 +150,8 @@ def test_the_tail_is_the_same_whether_all_rows_are_sorted_or_the_outermost(
         assert len(tables[0]) == min(things, TAIL_SAMPLES)
 
 
-def test_the_far_region_is_no_crowd_of_outliers_and_a_slow_host_in_it_is_one() -> None:
-    """Eleven warnings that say where hosts stand hide the one that says what is wrong."""
+def test_a_distant_region_has_no_outliers_except_a_slow_host_in_it() -> None:
+    """Eleven warnings about the locations of hosts hide the one about the fault."""
     metric = catalogue().metric("fetch_s")
     near = {f"near-{index}": (1.0 + 0.01 * index, 100) for index in range(20)}
     far = {f"far-{index}": (3.0 + 0.03 * index, 100) for index in range(11)}
@@ -162,7 +164,7 @@ def test_the_far_region_is_no_crowd_of_outliers_and_a_slow_host_in_it_is_one() -
     assert spread.medians["far-10"] == pytest.approx(3.15)
 
 
-def test_in_small_regions_the_spread_within_all_of_them_is_the_measure() -> None:
+def test_outliers_of_small_regions_are_judged_by_the_spread_within_all_regions() -> None:
     metric = catalogue().metric("fetch_s")
     means = {f"{region}-{index}": (base + 0.01 * index, 100) for region, base in (("a", 1.0), ("b", 2.0), ("c", 3.0))
              for index in range(4)}  # fmt: skip

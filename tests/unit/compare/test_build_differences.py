@@ -40,12 +40,12 @@ def line(length: int, name: str = "c", *, since: tuple[Commit, ...] = (), most: 
     return Build(ordered=name, commit=newest_last[0].id, commits=list(newest_last[:most]), ancestry=len(newest_last))
 
 
-def test_runs_that_keep_nothing_of_their_builds_say_nothing() -> None:
+def test_runs_without_build_information_show_no_build_differences() -> None:
     left, right = sides(repetitions=1)
     assert build_differences(left[0], right[0]) is None
 
 
-def test_the_commits_after_the_baselines_are_the_candidates() -> None:
+def test_the_commits_after_the_baseline_are_those_of_the_candidate() -> None:
     builds = differences(line(3), line(5))
     assert [commit.id for commit in builds.added] == ["c5", "c4"]
     assert (builds.removed, builds.untold) == ([], "")
@@ -62,14 +62,14 @@ def test_two_branches_have_commits_of_their_own() -> None:
     assert builds.untold == ""
 
 
-def test_a_long_log_is_cut_and_the_rest_counted() -> None:
+def test_a_long_log_is_truncated_and_the_rest_counted() -> None:
     builds = differences(line(1), line(101))
     assert len(builds.added) == COMMITS_SHOWN
     assert builds.added_in_all == 100
 
 
-def test_a_history_that_is_kept_too_short_is_told() -> None:
-    """Half a log that looks whole would acquit the commit that is missing."""
+def test_a_truncated_history_is_reported() -> None:
+    """Half a log that looks complete would exonerate the missing commit."""
     apart = differences(line(500, most=20), line(600, most=20))
     assert apart.added == []
     assert "their last 20 commits have none in common" in apart.untold
@@ -81,7 +81,7 @@ def test_a_history_that_is_kept_too_short_is_told() -> None:
     assert "are too short" in cut.untold
 
 
-def test_modules_settings_and_compiler_are_beside_each_other() -> None:
+def test_modules_settings_and_compiler_are_shown_together() -> None:
     left = Build(ordered="v1", toolchain="go1.25", modules={"a": "v1", "b": "v1"}, settings={"CGO_ENABLED": "1"})
     right = Build(ordered="v2", toolchain="go1.26", modules={"a": "v1", "b": "v2", "c": "v1"})
     builds = differences(left, right)

@@ -48,7 +48,7 @@ def judged(baseline: dict[str, Any], candidate: dict[str, Any]) -> Comparison:
         ({"version": "mine", "told": "1.2"}, {"version": "theirs", "told": "1.2"}, False),
     ],
 )
-def test_builds_are_told_apart_by_the_best_that_is_known(
+def test_builds_are_distinguished_by_the_best_available_identity(
     baseline: dict[str, Any], candidate: dict[str, Any], same: bool
 ) -> None:
     left, right = sides(repetitions=1)
@@ -56,7 +56,7 @@ def test_builds_are_told_apart_by_the_best_that_is_known(
     assert is_one_build(manifests) is same
 
 
-def test_a_version_that_the_logs_contradict_makes_no_build_equal() -> None:
+def test_a_version_contradicted_by_the_logs_does_not_make_builds_equal() -> None:
     left, right = ([with_subject(run, version="v1") for run in side] for side in sides(repetitions=1))
     mislabelled = right[0].manifest.model_copy(update={"contradictions": ["the logs are of version 9"]})
     assert is_one_build([left[0].manifest, right[0].manifest])
@@ -78,7 +78,7 @@ def test_equal_builds_and_settings_make_the_report_an_aa() -> None:
     assert A_A in comparison.caveats.badges
 
 
-def test_one_build_with_two_configurations_is_no_aa_and_says_what_differs() -> None:
+def test_one_build_with_two_configurations_is_not_an_aa_and_the_difference_is_stated() -> None:
     left, right = sides(repetitions=1)
     runs = [
         [
@@ -106,8 +106,8 @@ def made_of(run: SyntheticRun, *logs: tuple[int, str | None]) -> SyntheticRun:
     return replace(run, manifest=run.manifest.model_copy(update={"sources": sources}))
 
 
-def test_relabelled_logs_are_an_aa_and_say_so() -> None:
-    """Every change would be exactly 0, and look like two releases that perform alike."""
+def test_relabelled_logs_are_reported_as_an_aa() -> None:
+    """Every change would be exactly 0, and look like two releases with equal performance."""
     left, right = (side[0] for side in sides(repetitions=1))
     first, again = made_of(left, (9, "node-0"), (1, "node-1")), made_of(right, (9, "node-0"))
     comparison = compare([first], [again], tool_version="0")
@@ -117,8 +117,8 @@ def test_relabelled_logs_are_an_aa_and_say_so() -> None:
 
 
 @pytest.mark.parametrize("source", [(9, None), (0, "node-0")])
-def test_a_document_of_two_releases_or_an_empty_log_makes_no_aa(source: tuple[int, str | None]) -> None:
-    """A published report holds the figures of both; and all empty files are alike."""
+def test_a_document_of_two_releases_or_an_empty_log_is_not_an_aa(source: tuple[int, str | None]) -> None:
+    """A published report contains the figures of both, and all empty files are equal."""
     runs = [[made_of(run, source) for run in side] for side in sides(repetitions=1)]
     assert compare(*runs, tool_version="0").caveats.badges == ()
 
@@ -139,7 +139,9 @@ def test_a_document_of_two_releases_or_an_empty_log_makes_no_aa(source: tuple[in
         ({"version": "a", "told": "unversioned"}, {"version": "b", "told": "unversioned"}, ""),
     ],
 )
-def test_what_only_labels_tell_apart_is_said(baseline: dict[str, Any], candidate: dict[str, Any], version: str) -> None:
+def test_builds_distinguished_only_by_labels_are_reported(
+    baseline: dict[str, Any], candidate: dict[str, Any], version: str
+) -> None:
     caveats = judged(baseline, candidate).caveats
     expected = (
         f"both sides have version {version} and indistinguishable builds: this may compare a build with itself",
@@ -148,7 +150,7 @@ def test_what_only_labels_tell_apart_is_said(baseline: dict[str, Any], candidate
     assert caveats.sentences == (expected if version else ())
 
 
-def test_two_releases_are_no_aa() -> None:
+def test_two_releases_are_not_an_aa() -> None:
     comparison = judged({"version": "v1"}, {"version": "v2"})
     assert comparison.caveats.badges == ()
 
@@ -164,5 +166,5 @@ def test_two_releases_are_no_aa() -> None:
         ("10.5.4", "unknown", False),
     ],
 )
-def test_a_label_contradicts_what_it_names_otherwise(label: str, measured: str, wrong: bool) -> None:
+def test_a_label_contradicts_a_different_measured_version(label: str, measured: str, wrong: bool) -> None:
     assert contradicts(label, measured) is wrong

@@ -50,7 +50,7 @@ def equal() -> Comparison:
     return compared(*sides({"goroutines_count": 0.7}, drawn=True))
 
 
-def test_an_equal_release_passes_and_says_how(equal: Comparison) -> None:
+def test_an_equal_release_passes_with_its_margins_stated(equal: Comparison) -> None:
     assert equal.verdict is Verdict.PASS
     assert equal.sentence.startswith("All 8 gating metrics of v1.0.1 are shown to be within their margins (10 % for 6")
     assert equal.sentence.endswith("of v0.38.17 or better")
@@ -101,7 +101,7 @@ def test_a_metric_that_vanished_from_the_catalogue_is_still_listed() -> None:
     assert comparison.verdict is not Verdict.PASS
 
 
-def test_a_noisy_lab_is_inconclusive_and_says_how_many_runs_to_add() -> None:
+def test_a_noisy_lab_is_inconclusive_and_states_how_many_runs_to_add() -> None:
     comparison = compared(*sides(run_noise=0.12, repetitions=2))
     assert comparison.verdict is Verdict.INCONCLUSIVE
     assert any("decide this with 80 % probability" in text for text in comparison.advice)
@@ -138,7 +138,7 @@ def gate(comparison: Comparison, gate_id: str) -> Gate:
 
 
 @pytest.mark.parametrize("stated", [0, 1])
-def test_machines_and_binaries_that_nobody_stated_are_no_difference(stated: int) -> None:
+def test_unstated_machines_and_binaries_are_not_a_difference(stated: int) -> None:
     baseline, candidate = sides(repetitions=2)
     for synthetic in [*baseline, *candidate][stated:]:
         synthetic.manifest.host = HOST.model_copy(update={"cores": 0, "cpu_model": "not stated"})
@@ -175,7 +175,7 @@ def test_runs_averaged_by_different_rules_are_invalid() -> None:
     assert gate(compared(*sides(repetitions=2)), "rules_equal").status is GateStatus.PASS
 
 
-def test_one_mean_of_a_metric_is_shown_where_hosts_count_alike() -> None:
+def test_all_means_of_a_metric_agree_if_hosts_have_equal_weight() -> None:
     baseline, candidate = sides(repetitions=1)
     for synthetic in (*baseline, *candidate):
         changed = [
@@ -193,7 +193,7 @@ def test_one_mean_of_a_metric_is_shown_where_hosts_count_alike() -> None:
         assert rows[name, "candidate"].mean == shown.candidate.value
 
 
-def test_bands_of_bundles_are_those_of_units(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bands_of_bundled_units_are_close_to_those_of_single_units(monkeypatch: pytest.MonkeyPatch) -> None:
     baseline, candidate = sides(repetitions=1, drawn=True, seconds=150)
     monkeypatch.setattr(replicates, "MOST_BUNDLES", 1_000_000)
     exact = {chart.id: chart for chart in compared(baseline, candidate).charts}
@@ -212,7 +212,7 @@ def test_bands_of_bundles_are_those_of_units(monkeypatch: pytest.MonkeyPatch) ->
             assert widths[0] == pytest.approx(widths[1], rel=0.25)
 
 
-def test_a_run_with_a_failed_gate_is_listed_and_left_out() -> None:
+def test_a_run_with_a_failed_gate_is_listed_and_excluded() -> None:
     baseline, candidate = sides(repetitions=4)
     candidate[1].manifest.gates.append(failed_gate())
     comparison = compared(baseline, candidate)
@@ -234,7 +234,7 @@ def test_fewer_than_half_of_a_sides_runs_are_not_enough(failing: int, *, invalid
 
 @pytest.mark.parametrize("side", [0, 1])
 def test_exactly_half_of_a_sides_runs_are_enough(side: int) -> None:
-    """Two of four: the comparison warns, and is judged by the two that are left."""
+    """Two of four: the comparison warns, and is judged by the remaining two."""
     pair = sides(repetitions=4)
     for synthetic in pair[side][:2]:
         synthetic.manifest.gates.append(failed_gate())
@@ -275,7 +275,7 @@ def test_different_systems_mixed_versions_and_shared_runs_are_usage_errors() -> 
     assert caught.value.hint
 
 
-def test_equal_versions_are_told_apart_by_their_role() -> None:
+def test_equal_versions_are_distinguished_by_their_role() -> None:
     baseline = [run("v1.0.1", r, seed=r) for r in (1, 2)]
     candidate = [run("v1.0.1", r, side="candidate", seed=10 + r) for r in (1, 2)]
     comparison = compared(baseline, candidate)
@@ -288,7 +288,7 @@ def test_conditions_that_differ_warn_with_the_catalogues_words(equal: Comparison
     assert "lags the commit" in difference.explanation
 
 
-def test_configuration_differences_are_told_from_changes() -> None:
+def test_configuration_differences_are_distinguished_from_changes() -> None:
     baseline, candidate = sides(repetitions=1)
     baseline[0].manifest.configuration = Configuration(
         effective={"a.toml": {"same": 1, "default": 1, "set": 1, "gone": True}}, changed={}
@@ -342,7 +342,7 @@ def test_the_same_runs_give_the_same_bytes_in_any_order(equal: Comparison) -> No
     assert Comparison.model_validate_json(equal.model_dump_json()) == equal
 
 
-def test_every_chart_that_a_metric_asks_for_is_there(equal: Comparison) -> None:
+def test_every_chart_that_a_metric_defines_exists(equal: Comparison) -> None:
     expected = set()
     for metric in catalogue().metrics:
         for kind in metric.charts:
@@ -368,14 +368,14 @@ def test_charts_are_well_formed(equal: Comparison) -> None:
                 assert all(a <= x <= b for a, x, b in zip(line.low, line.x, line.high, strict=True))
 
 
-def test_a_cdf_has_a_pooled_line_with_a_band_and_one_thin_line_a_run(equal: Comparison) -> None:
+def test_a_cdf_has_a_pooled_line_with_a_band_and_one_thin_line_per_run(equal: Comparison) -> None:
     chart = next(chart for chart in equal.charts if chart.id == "tx_latency_s-cdf")
     assert [line.run_id is None for line in chart.lines] == [True, False, False, False] * 2
     assert [line.low is None for line in chart.lines] == [False, True, True, True] * 2
     assert "runs resampled, then blocks of time" in chart.note
 
 
-def test_long_lines_and_clouds_are_thinned_and_say_so() -> None:
+def test_long_lines_and_scatter_plots_are_thinned_with_a_note() -> None:
     baseline, candidate = sides(repetitions=1, drawn=True)
     for synthetic in (*baseline, *candidate):
         frame = synthetic.frames["transaction"]
@@ -411,7 +411,7 @@ def test_the_bytes_do_not_depend_on_the_number_of_threads() -> None:
     assert len(outputs) == 1
 
 
-def test_a_series_averages_the_nodes_and_keeps_their_range(equal: Comparison) -> None:
+def test_a_series_has_the_mean_and_the_range_of_the_nodes(equal: Comparison) -> None:
     line = next(chart for chart in equal.charts if chart.id == "cpu_cores-series").lines[0]
     baseline, _ = sides({"goroutines_count": 0.7})
     frame = baseline[0].frames["node_second"]

@@ -89,8 +89,8 @@ def of_experiment(runs: Sequence[SyntheticRun], length: ExperimentLength) -> Seq
 # --- by which definition --------------------------------------------------------------------------------------------
 
 
-def test_what_vanished_is_added_to_the_candidates_definitions() -> None:
-    """A metric that the candidate's release no longer has would vanish from the report, and with it a regression."""
+def test_metrics_missing_from_the_candidate_are_added_to_its_definitions() -> None:
+    """A metric that the candidate's release no longer has would disappear from the report, and a regression with it."""
     block, host = (Population(id=name, label=f"{name}s", keys=[name]) for name in ("block", "host"))
     old = catalogue(
         LATENCY,
@@ -125,8 +125,8 @@ def test_what_vanished_is_added_to_the_candidates_definitions() -> None:
     assert merged_catalogue(new, old).metric("gone_s").table == "old"
 
 
-def test_the_definitions_are_those_of_the_runs_that_are_judged() -> None:
-    """A first run that a gate set aside may have been made with an older catalogue."""
+def test_the_definitions_are_those_of_the_judged_runs() -> None:
+    """A first run that a gate excluded may have been made with an older catalogue."""
     older = catalogue(LATENCY, metric(id="older_s"))
     for spoilt in (0, 1):
         pair = side("a"), side("b")
@@ -145,7 +145,7 @@ def test_a_metric_that_the_candidate_lost_has_no_data_and_does_not_pass() -> Non
     assert decision.undecided == ["gating i"]
 
 
-def test_margins_that_were_set_decide_instead_of_the_catalogues() -> None:
+def test_configured_margins_override_those_of_the_catalogue() -> None:
     pair = side("a"), side("b", latency_s=1.15)
     for margin, outcome in ((None, Outcome.WORSE), (0.3, Outcome.EQUAL)):
         decision = decide(*pair, margins={} if margin is None else {"latency_s": margin})
@@ -161,8 +161,8 @@ def test_margins_that_were_set_decide_instead_of_the_catalogues() -> None:
 # --- what is judged -------------------------------------------------------------------------------------------------
 
 
-def test_which_side_is_which() -> None:
-    """Turned round, every improvement would be a regression."""
+def test_baseline_and_candidate_are_not_swapped() -> None:
+    """If swapped, every improvement would be a regression."""
     decision = decide(side("a"), side("b", latency_s=1.5, interval_s=0.5))
     assert [item.metric_id for item in decision.judgements] == ["interval_s", "latency_s", "memory_bytes"]
     assert [item.outcome for item in decision.judgements[:2]] == [Outcome.BETTER, Outcome.WORSE]
@@ -176,8 +176,8 @@ def test_which_side_is_which() -> None:
     assert [item.q_different is None for item in decision.judgements] == [False, False, False]
 
 
-def test_what_keeps_the_verdict_open_is_named_and_nothing_else() -> None:
-    """A release engineer is told what to measure again: not what is settled, and no diagnostic."""
+def test_only_undecided_gating_metrics_are_named() -> None:
+    """A release engineer reads what to measure again: not settled metrics, and no diagnostics."""
     decision = decide(side("a"), side("b", latency_s=0.5, memory_bytes=2.0))
     assert (decision.undecided, decision.finding.verdict) == ([], Verdict.PASS)
     assert decide(side("a"), side("b", latency_s=1.5)).undecided == ["gating l"]
@@ -200,8 +200,8 @@ def test_a_metric_judged_by_two_statistics_is_judged_twice() -> None:
     assert len(decision.family.adjusted) == 2
 
 
-def test_only_what_gates_is_in_the_family() -> None:
-    """A diagnostic that counted as a chance for a failure would make every other failure harder."""
+def test_only_gating_metrics_are_in_the_family() -> None:
+    """A diagnostic that counted as a chance of failure would make every other failure harder."""
     assert len(decide(side("a"), side("b")).family.adjusted) == 2
     alone = catalogue(LATENCY, *(metric(id=f"d{number}_s") for number in range(9)))
     assert len(decide(side("a", described=alone), side("b", described=alone)).family.adjusted) == 1
@@ -232,8 +232,8 @@ def test_sides_of_different_workloads_are_shown_and_not_judged() -> None:
     assert decision.family.adjusted == (None, None)
 
 
-def test_the_figures_of_sides_that_passed_no_run_are_shown_and_not_judged() -> None:
-    """Either, or both: whose it was is told."""
+def test_the_figures_of_sides_without_a_passed_run_are_shown_and_not_judged() -> None:
+    """Of either side, or both: the side is named."""
     for failed, expected in (
         ((0,), "the baseline"),
         ((1,), "the candidate"),
@@ -252,7 +252,7 @@ def test_the_figures_of_sides_that_passed_no_run_are_shown_and_not_judged() -> N
         assert judged(decision, "latency_s").candidate.per_run == pytest.approx(spread(1.5, QUIET))
 
 
-def test_only_what_a_condition_makes_incomparable_is_not_judged() -> None:
+def test_only_metrics_made_incomparable_by_a_condition_are_not_judged() -> None:
     clock = SharedFact(id="clock", label="clock", explanation="", makes_incomparable=["latency_s"])
     described = catalogue(LATENCY, INTERVAL, MEMORY, conditions=[clock])
     baseline = side("a", described=described)
@@ -276,7 +276,7 @@ def test_only_what_a_condition_makes_incomparable_is_not_judged() -> None:
 # --- beside what ----------------------------------------------------------------------------------------------------
 
 
-def test_the_archive_is_that_of_the_baselines_machine_and_without_the_runs_compared() -> None:
+def test_the_archive_has_runs_of_the_baselines_machine_except_the_compared_ones() -> None:
     """One run per side: whether 15 % is worse depends on the noise that the archive shows."""
     only = catalogue(LATENCY)
 
@@ -304,7 +304,7 @@ def test_the_archive_is_that_of_the_baselines_machine_and_without_the_runs_compa
 
 
 def test_every_look_at_an_experiment_is_accounted_for() -> None:
-    """Without it, an experiment that is looked at until it fails fails in the end."""
+    """Otherwise an experiment that is checked until it fails fails eventually."""
     decision = looked_at(NOISY)
     assert decision.family.table is not None
     assert decision.family.table.looks == Looks(((2, 2), (3, 3)), 6)
@@ -312,8 +312,8 @@ def test_every_look_at_an_experiment_is_accounted_for() -> None:
     assert decision.family.level < loose.family.level
 
 
-def test_the_chances_of_a_decision_are_told_for_the_looks_that_are_still_to_come() -> None:
-    """Who waits for an experiment wants to know whether its next runs will end it."""
+def test_the_chances_of_a_decision_are_shown_for_the_remaining_looks() -> None:
+    """Whoever waits for an experiment wants to know whether its next runs will end it."""
     chances = looked_at(0.04).chances()
     assert list(chances) == [4, 5, 6]
     assert list(chances.values()) == sorted(chances.values())

@@ -66,8 +66,8 @@ def test_a_candidate_that_fails_a_run_which_the_baseline_passes_fails() -> None:
     assert any("raw/logs" in text for text in comparison.advice)
 
 
-def test_a_pipeline_sees_the_failed_runs_as_a_case() -> None:
-    """Without a metric that is worse, a pipeline would show a failed suite without a failed test."""
+def test_failed_runs_are_a_junit_case() -> None:
+    """If no metric is worse, a pipeline would show a failed suite without a failed test."""
     document = comparison_document(_compared(candidate=1))
     (case,) = [case for case in document.suites[0].cases if case.id == "runs.failed"]
     assert (case.verdict, case.gates) == (Verdict.FAIL, True)
@@ -79,7 +79,7 @@ def test_a_pipeline_sees_the_failed_runs_as_a_case() -> None:
     assert not [case for case in sound if case.id == "runs.failed"]
 
 
-def test_the_figures_of_failed_runs_are_in_no_metric_and_that_is_said() -> None:
+def test_the_figures_of_failed_runs_are_excluded_from_metrics_with_a_note() -> None:
     comparison = _compared(candidate=1)
     assert all(len(item.candidate.per_run) == 2 for item in comparison.judgements)
     assert any("failed runs are excluded from all metrics" in text for text in comparison.reasons)
@@ -93,17 +93,17 @@ def test_a_candidate_that_fails_all_runs_fails_and_has_no_judged_metric() -> Non
     assert {item.note for item in comparison.judgements} == {"not judged: the candidate passed no run"}
 
 
-def test_better_figures_do_not_save_a_candidate_that_fails_runs() -> None:
+def test_better_figures_do_not_compensate_for_failed_runs() -> None:
     assert _compared(candidate=1, factors={"tx_latency_s": 0.5}).verdict is Verdict.FAIL
 
 
-def test_worse_figures_are_told_beside_the_failed_runs() -> None:
+def test_worse_figures_are_reported_together_with_failed_runs() -> None:
     comparison = _compared(candidate=1, factors={"tx_latency_s": 1.5})
     assert comparison.verdict is Verdict.FAIL
     assert "; and v1.0.1 is worse than v0.38.17: tx latency" in comparison.sentence
 
 
-def test_a_baseline_that_fails_is_a_weak_anchor_and_the_metrics_decide() -> None:
+def test_a_failing_baseline_is_a_weak_reference_and_the_metrics_decide() -> None:
     comparison = _compared(baseline=1)
     assert comparison.verdict is Verdict.PASS
     assert comparison.sentence.startswith("All 8 gating metrics of v1.0.1 are shown to be within their margins")
@@ -115,7 +115,7 @@ def test_a_baseline_that_fails_is_a_weak_anchor_and_the_metrics_decide() -> None
     assert _compared(baseline=1, factors={"tx_latency_s": 1.5}).verdict is Verdict.FAIL
 
 
-def test_a_baseline_without_a_passed_run_is_nothing_to_compare_with() -> None:
+def test_a_baseline_without_a_passed_run_cannot_be_compared_with() -> None:
     comparison = _compared(baseline=3)
     assert comparison.verdict is Verdict.INCONCLUSIVE
     assert any("v0.38.17 passed no run" in text for text in comparison.reasons)
@@ -132,7 +132,7 @@ def test_a_baseline_without_a_passed_run_is_nothing_to_compare_with() -> None:
         (1, 7, 7, Verdict.FAIL),
     ],
 )
-def test_where_both_fail_nobody_passes_and_fisher_says_who_fails_more(
+def test_no_candidate_passes_if_both_fail_and_fishers_test_shows_which_fails_more(
     baseline: int, candidate: int, repetitions: int, verdict: Verdict
 ) -> None:
     comparison = _compared(baseline, candidate, repetitions=repetitions)
@@ -143,7 +143,7 @@ def test_where_both_fail_nobody_passes_and_fisher_says_who_fails_more(
     assert any(f"v1.0.1 {more} than v0.38.17 (Fisher's exact test" in text for text in comparison.reasons)
 
 
-def test_invalid_runs_are_no_failures() -> None:
+def test_invalid_runs_are_not_failures() -> None:
     left, right = sides(run_noise=QUIET)
     _spoil(right[:1], Status.INVALID)
     comparison = compare(left, right, tool_version="test")
@@ -153,7 +153,7 @@ def test_invalid_runs_are_no_failures() -> None:
 
 
 def test_a_failed_run_does_not_make_a_side_too_small_to_be_judged() -> None:
-    """Two of three failed and one is invalid: that is three times evidence less one, and not too little."""
+    """Two of three failed and one is invalid: that is enough evidence for a verdict."""
     left, right = sides()
     _spoil(right[:2])
     _spoil(right[2:], Status.INVALID)
@@ -174,7 +174,7 @@ def test_sides_that_must_not_be_compared_stay_invalid() -> None:
     assert any("v1.0.1 failed 1 of 3 runs" in text for text in comparison.reasons)
 
 
-def test_many_reasons_are_counted_and_the_first_are_told() -> None:
+def test_many_reasons_are_counted_and_the_first_are_listed() -> None:
     left, right = sides()
     for number, run in enumerate(right):
         _spoil([run], measured=f"node{number} died")
@@ -201,12 +201,12 @@ def _failures(baseline: SelectedRuns, candidate: SelectedRuns) -> RunFailures:
     return judge_failures((baseline, candidate), ("A", "B"))
 
 
-def test_where_no_run_failed_nothing_is_said() -> None:
+def test_nothing_is_reported_if_no_run_failed() -> None:
     assert _failures(_side("a", 2), _side("b", 2, invalid=1)) == RunFailures(None, "", [])
 
 
-def test_who_failed_how_often_and_what_follows_in_words() -> None:
-    """The candidate's failures stand first, as they decide; where only the baseline failed, it does."""
+def test_failure_counts_and_their_consequence_are_described() -> None:
+    """The candidate's failures come first, as they decide. If only the baseline failed, its failures do."""
     only_candidate = _failures(_side("a", 3), _side("b", 2, "x"))
     assert only_candidate == RunFailures(
         Verdict.FAIL,
@@ -255,7 +255,7 @@ def test_failing_more_often_is_judged_by_the_candidates_tail(
         assert [text[:11] for text in failures.reasons[:-2]] == ["failed by B", "failed by A"]
 
 
-def test_a_candidate_that_fails_less_often_than_its_baseline_is_no_failure() -> None:
+def test_a_candidate_that_fails_less_often_than_its_baseline_does_not_fail() -> None:
     assert _failures(_side("a", 1, *["x"] * 5), _side("b", 5, "x")).verdict is Verdict.INCONCLUSIVE
 
 
@@ -267,7 +267,7 @@ def test_a_probability_of_exactly_five_percent_is_a_failure() -> None:
     assert failures.reasons[-2].startswith("B fails more often than A ")
 
 
-def test_equal_causes_are_told_once_and_two_at_most() -> None:
+def test_equal_causes_are_listed_once_and_at_most_two() -> None:
     def sentence_of(*causes: str) -> str:
         return _failures(_side("a", 1), _side("b", 0, *causes)).sentence.removesuffix("; A failed none of 1")
 
@@ -276,8 +276,8 @@ def test_equal_causes_are_told_once_and_two_at_most() -> None:
     assert sentence_of("x", "y", "z", "w") == "B failed 4 of 4 runs: x; y, and 2 other reasons"
 
 
-def test_the_cause_of_a_failed_run_is_what_its_deciding_gate_found() -> None:
-    """A gate of the subject that the machine may explain is named, as its measure alone says little."""
+def test_the_cause_of_a_failed_run_is_the_finding_of_its_deciding_gate() -> None:
+    """A gate of the subject that the machine may explain is named, as its measured value alone is not enough."""
     side = _side("b", 1, "x")
     failed = side.runs[1].manifest
     failed.gates[-1:] = [
@@ -294,8 +294,8 @@ def test_the_cause_of_a_failed_run_is_what_its_deciding_gate_found() -> None:
     assert "B failed 1 of 2 runs: because of b-1; " in _failures(_side("a", 2), side).sentence
 
 
-def test_a_node_that_needed_three_tries_is_among_the_reasons_of_any_verdict() -> None:
-    """It fails nothing, and whoever signs the release must know it."""
+def test_three_start_attempts_of_a_node_are_a_reason_of_any_verdict() -> None:
+    """They fail nothing, but whoever approves the release must know of them."""
     baseline, candidate = sides(repetitions=3, run_noise=0.002)
     cause = "the application of node1 exited with code 1"
     warned = Gate(

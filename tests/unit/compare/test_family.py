@@ -68,7 +68,7 @@ def _with_archive(bench: Bench, rows: Sequence[Sequence[float]]) -> tuple[Bench,
         (Better.HIGHER, [-math.log(2.0), -math.log(4.0)], [-math.log(3.0), -math.log(5.0)], -math.log(0.9)),
     ],
 )
-def test_a_positive_metrics_column_is_its_logarithms_with_worse_up(
+def test_the_column_of_a_positive_metric_has_logarithms_that_increase_towards_worse(
     better: Better, baseline: list[float], candidate: list[float], margin: float
 ) -> None:
     column = _gated([2.0, 4.0], [3.0, 5.0], metric(better=better, gating=True)).column
@@ -78,7 +78,7 @@ def test_a_positive_metrics_column_is_its_logarithms_with_worse_up(
 
 
 @pytest.mark.parametrize(("better", "sign"), [(Better.LOWER, 1.0), (Better.HIGHER, -1.0)])
-def test_a_counts_column_is_in_its_unit_though_it_is_compared_by_the_ratio(better: Better, sign: float) -> None:
+def test_the_column_of_a_count_is_in_its_unit_although_it_is_compared_by_ratio(better: Better, sign: float) -> None:
     """A tenth of the baseline's pooled rate of 0.03."""
     some_metric = metric(Kind.COUNT, better, gating=True)
     left, right = counts([20.0, 40.0]), counts([30.0, 60.0])
@@ -88,7 +88,7 @@ def test_a_counts_column_is_in_its_unit_though_it_is_compared_by_the_ratio(bette
     assert column.candidate.tolist() == pytest.approx([sign * 0.03 - 0.003, sign * 0.06 - 0.003])
 
 
-def test_a_metric_of_which_a_run_lacks_a_value_stands_in_no_table() -> None:
+def test_a_metric_with_a_run_without_a_value_is_in_no_table() -> None:
     assert _gated([1.0, 1.1], [1.0, 1.1]).has_every_value
     assert not _gated([1.0, None], [1.0, 1.1]).has_every_value
     assert not _gated([1.0, 1.1], [None, 1.1]).has_every_value
@@ -99,8 +99,8 @@ def test_a_metric_of_which_a_run_lacks_a_value_stands_in_no_table() -> None:
 
 
 @pytest.mark.parametrize(("p", "is_worse"), [(0.0004, True), (0.001, False)])
-def test_without_noise_to_rotate_holms_method_has_what_is_left_of_the_error(p: float, *, is_worse: bool) -> None:
-    """One run was planned a side and one added: at the second look only what the first one left may be spent."""
+def test_without_noise_to_rotate_holms_method_uses_the_remaining_error(p: float, *, is_worse: bool) -> None:
+    """One planned run per side and one added: the second look may only spend what the first one left."""
     looks = Looks(((1, 1), (2, 2)), 1)
     before, level = spent(looks, worse=True)
     metric_family = family_of([_gated([1.0], [1.0], p_worse=level) for level in (0.5, p)], Bench(looks=looks))
@@ -110,7 +110,7 @@ def test_without_noise_to_rotate_holms_method_has_what_is_left_of_the_error(p: f
     assert (metric_family.is_worse, metric_family.table, metric_family.together) == (is_worse, None, ())
 
 
-def test_before_the_last_planned_look_a_part_of_the_error_is_kept() -> None:
+def test_before_the_last_planned_look_a_part_of_the_error_is_reserved() -> None:
     looks = Looks(((1, 1), (2, 2)), 4)
     assert family_of([_gated([1.0], [1.0])], Bench(looks=looks)).level == pytest.approx(spent(looks, worse=True)[1])
 
@@ -127,10 +127,10 @@ def test_before_the_last_planned_look_a_part_of_the_error_is_kept() -> None:
         (FamilyTest(0.0101, 0.02, (0.0101,), (0,)), 0.0101, False, ()),
     ],
 )
-def test_two_metrics_of_which_one_is_in_the_table_share_the_error(
+def test_two_metrics_share_the_error_if_only_one_is_in_the_table(
     monkeypatch: pytest.MonkeyPatch, tested: FamilyTest, p_beside: float, *, is_worse: bool, together: tuple[int, ...]
 ) -> None:
-    """Each p-value counts twice, and is held against the level of the look; at it, it is worse."""
+    """Each p-value counts twice and is compared with the level of the look. At that level it is worse."""
     p_values: list[list[float]] = []
 
     def test(_: RunTable, alone: list[float]) -> FamilyTest:
@@ -154,8 +154,8 @@ def test_a_p_value_at_the_level_itself_is_worse(times: float, *, is_worse: bool)
     assert metric_family.is_worse is is_worse
 
 
-def test_a_metric_without_data_makes_no_failure_easier() -> None:
-    """It counts with p = 1 among those that Holm's method corrects, and has none of its own."""
+def test_a_metric_without_data_does_not_make_a_failure_easier() -> None:
+    """It counts with p = 1 among those that Holm's method corrects, and has no p-value of its own."""
     lost = Gated(GATING, "mean", side([None]), side([1.0]), _unjudged())
     metric_family = family_of([_gated([1.0], [1.0], p_worse=0.01), lost], _bench((1, 1)))
     assert metric_family.adjusted == (0.02, None)
@@ -172,8 +172,8 @@ def _unjudged() -> Judgement:
     return _gated([1.0], [1.0]).judgement.model_copy(update={"p_worse": None, "baseline": nothing})
 
 
-def test_what_cannot_stand_in_the_table_enters_by_bonferroni() -> None:
-    """One run of it has no value: of two metrics its p-value counts twice, and may decide by itself."""
+def test_metrics_that_cannot_be_in_the_table_are_included_by_bonferroni() -> None:
+    """One run has no value: of two metrics its p-value counts twice, and may decide by itself."""
     quiet = _gated([1.0, 1.01, 1.0], [1.0, 1.0, 1.01])
     for p, is_worse in ((0.0001, True), (0.4, False)):
         partial = _gated([1.0, None, 1.0], [1.0, 1.0, 1.0], p_worse=p)
@@ -185,8 +185,8 @@ def test_what_cannot_stand_in_the_table_enters_by_bonferroni() -> None:
     assert sure.adjusted[0] == 1.0
 
 
-def test_no_metric_counts_for_more_than_its_own_p_value_says() -> None:
-    """Pooled counts may say less than runs that happen to be alike."""
+def test_no_metric_has_a_stronger_effect_than_its_own_p_value() -> None:
+    """Pooled counts may be weaker evidence than runs that happen to be similar."""
     left, right = [1.0, 1.001, 0.999], [1.5, 1.501, 1.499]
     assert family_of([_gated(left, right)], _bench((3, 3))).is_worse
     for p in (0.3, 1.0):
@@ -195,8 +195,8 @@ def test_no_metric_counts_for_more_than_its_own_p_value_says() -> None:
         assert (doubted.adjusted[0] or 0.0) >= p - 0.02
 
 
-def test_metrics_that_fail_together_are_named_by_their_places_among_all() -> None:
-    """The first one is not in the table, so that its place is not the table's."""
+def test_metrics_that_fail_together_are_identified_by_their_positions_among_all() -> None:
+    """The first one is not in the table, so the position differs from that in the table."""
     rng = np.random.default_rng(6)
     baseline, candidate = 0.02 * rng.standard_normal((2, 6, 5))
     candidate = candidate - candidate.mean(axis=0) + baseline.mean(axis=0) + math.log(1.1) - 0.03
@@ -211,8 +211,8 @@ def test_metrics_that_fail_together_are_named_by_their_places_among_all() -> Non
 # --- the archive ----------------------------------------------------------------------------------------------------
 
 
-def test_the_archives_rows_are_turned_as_the_columns_are() -> None:
-    """Of a metric of which more is better, and not widened where these runs are as quiet as it was."""
+def test_the_rows_of_the_archive_have_the_direction_of_the_columns() -> None:
+    """For a metric where higher is better. They are not widened if these runs are as quiet as the archive."""
     higher = metric(id="y_s", better=Better.HIGHER, gating=True)
     gated = [_gated([1.0, 1.01], [1.0, 1.01]), _gated([1.0, 1.01], [1.0, 1.01], higher)]
     bench, archive = _with_archive(_bench((2, 2)), [[0.1, 0.2], [-0.1, 0.3]])
@@ -224,8 +224,8 @@ def test_the_archives_rows_are_turned_as_the_columns_are() -> None:
     assert (table.baseline.shape, table.candidate.shape) == ((2, 2), (2, 2))
 
 
-def test_runs_that_differ_more_than_the_archives_widen_them() -> None:
-    """To their own variance: an archive of a quieter time must not make a failure of noise."""
+def test_runs_noisier_than_the_archive_widen_its_rows() -> None:
+    """To their own variance: an archive from a quieter time must not turn noise into a failure."""
     noisy = _gated([1.0, 2.0, 1.0], [1.0, 2.0, 1.0])
     rows = [[0.01], [-0.01], [0.02], [0.01]]
     bench, _ = _with_archive(_bench((3, 3)), rows)
@@ -236,14 +236,14 @@ def test_runs_that_differ_more_than_the_archives_widen_them() -> None:
     assert table.archive[:, 0] / table.archive[0, 0] == pytest.approx([1.0, -1.0, 2.0, 1.0])
 
 
-def test_an_archive_without_any_noise_is_no_measure_of_these_runs() -> None:
+def test_an_archive_without_any_noise_is_not_used_for_these_runs() -> None:
     bench, _ = _with_archive(_bench((3, 3)), [[0.0], [0.0]])
     table = RunTable.of([_gated([1.0, 2.0, 1.0], [1.0, 2.0, 1.0])], bench)
     assert table is not None
     assert table.archive.tolist() == [[0.0], [0.0]]
 
 
-def test_single_runs_have_a_table_as_soon_as_an_archive_shows_the_noise() -> None:
+def test_single_runs_have_a_table_if_an_archive_shows_the_noise() -> None:
     gated = [_gated([1.0], [1.3])]
     assert RunTable.of(gated, _bench((1, 1))) is None
     bench, _ = _with_archive(_bench((1, 1)), [[0.02]])
@@ -254,7 +254,7 @@ def test_single_runs_have_a_table_as_soon_as_an_archive_shows_the_noise() -> Non
     assert RunTable.of(gated, Bench(empty, _bench((1, 1)).looks)) is None  # type: ignore[arg-type]
 
 
-def test_the_test_of_a_table_is_that_of_its_columns_with_the_limits_of_each() -> None:
+def test_the_test_of_a_table_uses_its_columns_and_their_limits() -> None:
     gated = [_gated([1.0, 1.02, 0.99], [1.2, 1.24, 1.19])]
     table = RunTable.of(gated, _bench((3, 3)))
     assert table is not None
@@ -283,13 +283,13 @@ def _asked(monkeypatch: pytest.MonkeyPatch, now: int, planned: int, enough: int)
     return table.runs_to_decide(), tried
 
 
-def test_the_planned_looks_are_tried_first_all_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_planned_looks_are_tried_first_and_together(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _asked(monkeypatch, 3, 6, 5) == (5, [[4, 5, 6]])
     assert _asked(monkeypatch, 5, 6, 6) == (6, [[6]])
 
 
-def test_beyond_the_plan_numbers_are_tried_in_growing_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Up to fifty, each as one look of its own."""
+def test_beyond_the_plan_run_counts_are_tried_in_growing_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to fifty, each as a single look."""
     tried = [[7], [9], [12], [16], [22], [31], [44], [50]]
     assert _asked(monkeypatch, 6, 6, 51) == (None, tried)
     assert _asked(monkeypatch, 6, 6, 10) == (12, tried[:3])
@@ -318,12 +318,12 @@ def _anew(monkeypatch: pytest.MonkeyPatch, enough: int) -> int | None:
 
 
 @pytest.mark.parametrize("enough", [2, 3, 4, 5, 7, 11, 16, 29, 38])
-def test_few_runs_of_a_new_experiment_are_told_to_the_run(monkeypatch: pytest.MonkeyPatch, enough: int) -> None:
+def test_a_small_required_number_of_runs_is_exact(monkeypatch: pytest.MonkeyPatch, enough: int) -> None:
     assert _anew(monkeypatch, enough) == enough
 
 
 @pytest.mark.parametrize("enough", [41, 100, 128, 129, 150, 199, 200])
-def test_of_many_runs_of_a_new_experiment_one_in_twenty_may_be_too_many(
+def test_a_large_required_number_of_runs_is_at_most_five_percent_too_high(
     monkeypatch: pytest.MonkeyPatch, enough: int
 ) -> None:
     enough_runs = _anew(monkeypatch, enough)
@@ -331,11 +331,11 @@ def test_of_many_runs_of_a_new_experiment_one_in_twenty_may_be_too_many(
     assert enough <= enough_runs <= min(200, 1.05 * enough)
 
 
-def test_more_runs_than_anybody_makes_are_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unrealistic_required_number_of_runs_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _anew(monkeypatch, 201) is None
 
 
-def test_a_forecast_is_that_of_the_table() -> None:
+def test_a_forecast_is_computed_from_the_table() -> None:
     table = RunTable.of([_gated([1.0, 1.02, 0.99], [1.05, 1.08, 1.02])], _bench((3, 3), planned=5))
     assert table is not None
     forecast = table.forecast([4, 5])

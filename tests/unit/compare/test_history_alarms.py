@@ -28,7 +28,7 @@ def _alarms(*more: SyntheticRun) -> FalseAlarms:
     return re_run_alarms(runs[0], runs, Past())
 
 
-def test_every_re_run_is_judged_against_the_run_before_it_and_noise_raises_no_alarm() -> None:
+def test_every_re_run_is_judged_against_the_previous_run_and_noise_raises_no_alarm() -> None:
     alarms = _alarms()
     names = ["v1.1, 2020-02-01 and 2020-03-01", "v1.4, 2020-06-01 and 2020-07-01", "v1.7, 2020-10-01 and 2020-11-01"]
     assert alarms == FalseAlarms(pairs=names, figures=18, gating=9)
@@ -37,7 +37,7 @@ def test_every_re_run_is_judged_against_the_run_before_it_and_noise_raises_no_al
     assert re_run_alarms(runs[2], runs, Past()) == alarms, "a run that says what is meant is one of them"
 
 
-def test_a_run_that_is_read_once_for_all_pairs_gives_what_is_asked_of_it() -> None:
+def test_a_run_read_once_for_all_pairs_returns_the_requested_values() -> None:
     synthetic = run("v1", 1, [1.0] * 6)
     synthetic.frames["block"] = pl.DataFrame({"height": [1, 2], "m0_s": [3.0, 4.0]})
     read = _Read(synthetic)
@@ -54,7 +54,7 @@ class _Archived(SyntheticRun):
         return value_in(super().summaries(), metric_id, statistic)
 
 
-def test_values_of_an_archive_are_those_of_the_summaries() -> None:
+def test_values_of_an_archive_equal_those_of_the_summaries() -> None:
     synthetic = run("v1", 1, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     archived = _Archived(**vars(synthetic))
     for metric_id, summary in synthetic.summaries().items():
@@ -63,8 +63,8 @@ def test_values_of_an_archive_are_those_of_the_summaries() -> None:
     assert _Read(archived).value("none", "mean") is None
 
 
-def test_what_moved_by_more_than_noise_is_counted_and_named() -> None:
-    """A pair in which a metric that decides moved is an alarm, however many did."""
+def test_changes_beyond_noise_are_counted_and_named() -> None:
+    """A pair with a change of a deciding metric is one alarm, however many metrics changed."""
     alarms = _alarms(_odd("v1.23", 40, 1.12, 1.12))
     assert (alarms.figures, alarms.moved, alarms.gating, alarms.alarmed, alarms.set_aside) == (24, 3, 12, 1, 0)
     assert (alarms.worse, alarms.undecided) == (0, 1)
@@ -80,7 +80,7 @@ def test_what_moved_by_more_than_noise_is_counted_and_named() -> None:
     assert (diagnostic.moved, diagnostic.alarmed) == (1, 0)
 
 
-def test_what_shows_another_set_up_counts_as_neither_right_nor_wrong() -> None:
+def test_figures_that_show_another_set_up_count_as_neither_correct_nor_wrong() -> None:
     alarms = _alarms(_odd("v1.23", 40, 1.4), _odd("v1.22", 41, 1.4))
     assert (alarms.alarmed, alarms.moved) == (0, 0)
     assert alarms.set_aside > 0
@@ -99,13 +99,13 @@ def test_only_the_newest_pairs_are_judged() -> None:
     assert alarms.pairs[0].startswith("v1.7, ")
 
 
-def test_margins_that_are_learnt_of_these_re_runs_excuse_none_of_them() -> None:
+def test_margins_learnt_from_these_re_runs_excuse_none_of_them() -> None:
     runs = [*history(), _odd("v1.23", 40, 1.12)]
     plain, learnt = (re_run_alarms(runs[0], runs, past) for past in (Past(), Past(learnt=Bounds(0.9, 0.9))))
     assert learnt == plain
 
 
-def test_more_alarms_than_are_promised_fail_the_check() -> None:
+def test_more_alarms_than_the_stated_error_fail_the_check() -> None:
     """Of five pairs two are more than chance, of four one is not."""
     runs = [*history(), _odd("v1.23", 40, 1.12, 1.12)]
     check = history_check(runs[0], runs, Past(), "test")
@@ -118,7 +118,7 @@ def test_more_alarms_than_are_promised_fail_the_check() -> None:
     assert (two.verdict, two.re_runs.alarmed, len(two.re_runs.pairs)) == (Verdict.FAIL, 2, 5)
 
 
-def test_a_check_names_six_of_what_moved_and_says_what_is_against_its_runs() -> None:
+def test_a_check_names_six_changes_and_lists_the_problems_of_its_runs() -> None:
     runs = [*history(releases=60, reruns=14), *(run(f"v1.{number}", 20 + number, [1.12] * 6) for number in (57, 59))]
     runs[3].manifest.printed = True
     alarms = re_run_alarms(runs[1], runs, Past())
@@ -128,7 +128,7 @@ def test_a_check_names_six_of_what_moved_and_says_what_is_against_its_runs() -> 
     assert check.caveats.badges == ("PRINTED",)
 
 
-def test_a_history_without_re_runs_and_samples_says_how_to_make_some() -> None:
+def test_a_history_without_re_runs_and_samples_shows_how_to_make_them() -> None:
     runs = history(reruns=0)
     with pytest.raises(
         UsageError, match=r"^no build in this history has re-runs, and no run has samples to split$"

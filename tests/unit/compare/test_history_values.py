@@ -98,7 +98,7 @@ def test_a_history_names_its_releases_and_its_figures() -> None:
     assert only.values == pytest.approx([1.0, 2.0, 3.0, 4.0, math.sqrt(5.0 * 7.0)])
 
 
-def test_fewer_than_four_releases_are_refused_with_how_to_get_more() -> None:
+def test_fewer_than_four_releases_are_rejected_with_a_hint_how_to_get_more() -> None:
     with pytest.raises(UsageError, match=r"^this workload has 3 releases, but a history requires 4$") as refused:
         series([1.0, 2.0, 3.0])
     assert refused.value.hint == "`chainmark ingest` imports logs and published reports of earlier releases"
@@ -117,15 +117,15 @@ def test_a_build_before_and_after_a_new_set_up_is_two_releases_with_their_days()
     assert [release.notes for release in both.releases][-1] == ["new hosts"]
 
 
-def test_a_note_stands_at_the_first_release_after_it_alone() -> None:
+def test_a_note_is_shown_only_at_the_first_release_after_it() -> None:
     at_once = Epoch(system="cometbft", since="2026-01-03T00:00:00Z", text="new hosts")
     history = series([1.0] * 5, epochs=[at_once, epoch(1, "new clocks")])
     assert [release.notes for release in history.releases] == [[], ["new clocks"], ["new hosts"], [], []]
     assert history.series[0].setups == [1, 2]
 
 
-def test_a_set_up_that_nobody_noted_is_another_one_for_the_figures_that_show_it() -> None:
-    """A re-run far from its build in one figure says nothing of the others."""
+def test_an_unnoted_change_of_the_set_up_applies_only_to_the_figures_that_show_it() -> None:
+    """A re-run far from its build in one figure is no evidence about the others."""
     noise, metrics = random.Random(5), [X, metric(id="y_s", order=2)]
     versions = [f"v{number}" for number in range(14)] + [f"v{number}" for number in range(13, 20)]
     runs = [
@@ -153,7 +153,7 @@ def test_every_judged_statistic_of_every_metric_is_a_figure() -> None:
     assert [series.values[0] for series in series_of_metrics] == pytest.approx([1.0, 3.0, 2.0])
 
 
-def test_a_mean_is_of_the_runs_that_have_the_figure_and_of_ratios_geometric() -> None:
+def test_a_mean_is_over_runs_with_the_figure_and_geometric_for_ratios() -> None:
     two = [run(f"v{day // 2}", day, {"x_s": value}) for day, value in enumerate([2.0, 8.0, 3.0, None, *[1.0] * 6])]
     assert report(two).series[0].values == [pytest.approx(4.0), pytest.approx(3.0), 1.0, 1.0, 1.0]
     zero = [run(f"v{day // 2}", day, {"x_s": value}) for day, value in enumerate([0.0, 8.0, *[1.0] * 6])]
@@ -166,7 +166,7 @@ def test_a_mean_is_of_the_runs_that_have_the_figure_and_of_ratios_geometric() ->
     assert (none.series[0].values, none.series[0].is_relative, none.series[0].changes) == ([None] * 4, False, [])
 
 
-def test_a_change_has_its_place_its_size_and_its_interval() -> None:
+def test_a_change_has_a_position_a_size_and_an_interval() -> None:
     history = series(STEP)
     assert history.sentence == (
         "Since v8, latency changed for the better by +100 % (90 % interval +99 … +100 %); the level of 1 of 1 "
@@ -200,7 +200,7 @@ def test_a_change_has_its_place_its_size_and_its_interval() -> None:
          "latency changed for the worse by +4.000 ms (90 % interval +3.962 … +4.038 ms)"),
     ],
 )  # fmt: skip
-def test_a_change_is_told_in_the_catalogues_words_and_unit(
+def test_a_change_is_described_in_the_catalogues_words_and_unit(
     values: list[float], settings: dict[str, Any], change: str
 ) -> None:
     history = series(values, metric(label="latency", **settings))
@@ -208,7 +208,7 @@ def test_a_change_is_told_in_the_catalogues_words_and_unit(
     assert history.sentence.startswith(f"Since v8, {change}; ")
 
 
-def test_a_gradual_change_leads_to_both_ends_of_the_history() -> None:
+def test_a_gradual_change_names_both_ends_of_the_history() -> None:
     drift = [1.005**day * (1.0 + 0.002 * (day * 7 % 3 - 1)) for day in range(24)]
     sentence = series(drift).sentence
     assert sentence.startswith("Gradually, mostly around v19, latency changed for the better by +3.0 % (90 % interval ")
@@ -217,7 +217,7 @@ def test_a_gradual_change_leads_to_both_ends_of_the_history() -> None:
 
 @pytest.mark.parametrize("other", [Better.LOWER, Better.NEITHER])
 @pytest.mark.parametrize("by", [0.5, 1.0])
-def test_what_became_worse_is_named_before_what_changed_later(other: Better, by: float) -> None:
+def test_regressions_are_named_before_later_changes(other: Better, by: float) -> None:
     metrics = [metric(label="latency"), metric(id="y_s", label="other", better=other, order=2)]
     worse = [1.0 + by * (value - 1.0) for value in STEP]
     later = [*[2.0, 2.01] * 6, *[1.0, 1.01] * 2]
@@ -228,14 +228,14 @@ def test_what_became_worse_is_named_before_what_changed_later(other: Better, by:
     assert report(both).sentence.startswith(f"{named} changed for the worse by +")
 
 
-def test_builds_of_one_version_are_compared_by_their_runs() -> None:
-    """Two builds called v8: their version would name both on both sides."""
+def test_builds_of_one_version_are_compared_by_run() -> None:
+    """For two builds called v8 a comparison by version would select both on both sides."""
     runs = [run(f"v{min(day, 8)}", day, {"x_s": 1.0}) for day in range(10)]
     noted = report(runs, [epoch(9, "new hosts")])
     assert noted.sentence.endswith("; judge it with `chainmark compare v8-8 v8-9`.")
 
 
-def test_where_releases_lack_a_figure_the_place_of_a_change_is_that_of_the_release() -> None:
+def test_the_position_of_a_change_is_that_of_its_release_if_others_have_no_figure() -> None:
     (change,) = series([None, None, *STEP[:8], None, *STEP[8:]]).series[0].changes
     assert (change.release, change.label) == (11, "v11")
 
@@ -252,7 +252,7 @@ def test_changes_too_small_to_matter_are_not_listed() -> None:
     assert [change.change for change in down.series[0].changes] == [pytest.approx(-1.0, abs=1e-9)]
 
 
-def test_a_change_at_a_new_set_up_is_none_of_a_release() -> None:
+def test_a_change_at_a_new_set_up_is_not_a_change_of_a_release() -> None:
     assert series(STEP, epochs=[epoch(8, "new hosts")]).series[0].changes == []
     assert series(STEP, epochs=[epoch(8, "new hosts", metrics=("x_s",))]).series[0].setups == [8]
     for other in (epoch(8, "new hosts", metrics=("y_s",)), epoch(8, "new hosts", system="other")):
@@ -264,8 +264,8 @@ def test_a_change_at_a_new_set_up_is_none_of_a_release() -> None:
     assert late.series[0].changes == []
 
 
-def test_errors_within_runs_are_averaged_by_their_squares_on_the_scale_of_the_figure() -> None:
-    """The interval is never narrower than they make it: relative to the value for ratios, else in the unit."""
+def test_errors_within_runs_are_averaged_by_squares_on_the_scale_of_the_figure() -> None:
+    """The interval is never narrower than these errors: relative to the value for ratios, otherwise in the unit."""
     wide = [(value, 0.1 * value) for value in STEP]
     for some_metric, unit in ((X, STEP), (metric(kind=Kind.DIFFERENCE), [1.0] * len(STEP))):
         all_ = [(value, 0.1 * each) for value, each in zip(STEP, unit, strict=True)]
@@ -293,8 +293,8 @@ def _width(history: HistoryReport) -> float:
     return change.high - change.low
 
 
-def test_of_many_figures_only_the_changes_are_listed_that_stay_certain_among_them() -> None:
-    """Each figure without a change counts as a question, too, to which the answer was no."""
+def test_only_changes_significant_among_all_figures_are_listed() -> None:
+    """A figure without a change also counts as a test."""
     noisy = [1.01, 0.98, 1.01, 1.02, 0.95, 0.94, 1.13, 1.05, 1.05, 1.15, 1.08, 1.13]
     alone = series(noisy).series[0].changes
     assert len(alone) == 1

@@ -25,7 +25,7 @@ def _compared(
     return comparison, {item.metric_id: item for item in comparison.judgements}
 
 
-def test_a_diagnostic_that_means_something_else_is_shown_and_not_judged() -> None:
+def test_a_diagnostic_with_a_different_meaning_is_shown_and_not_judged() -> None:
     comparison, judgements = _compared(["proposal_delay_s"], *sides({"proposal_delay_s": 2.5, "goroutines_count": 0.7}))
     delay = judgements["proposal_delay_s"]
     assert (delay.outcome, delay.note) == (Outcome.NOT_COMPARABLE, BECAUSE)
@@ -38,14 +38,14 @@ def test_a_diagnostic_that_means_something_else_is_shown_and_not_judged() -> Non
     assert "not comparable" in document_of(comparison).markdown()
 
 
-def test_a_gating_metric_that_means_something_else_is_neither_a_failure_nor_a_pass() -> None:
+def test_a_gating_metric_with_a_different_meaning_is_neither_a_failure_nor_a_pass() -> None:
     comparison, judgements = _compared(["block_interval_s"], *sides({"block_interval_s": 1.5}))
     assert judgements["block_interval_s"].outcome is Outcome.NOT_COMPARABLE
     assert comparison.verdict is Verdict.INCONCLUSIVE
     assert f"block interval is {BECAUSE}" in comparison.reasons
 
 
-def test_where_the_condition_is_shared_the_metric_is_judged() -> None:
+def test_the_metric_is_judged_if_both_sides_share_the_condition() -> None:
     baseline = [run("v1.0.0", number, seed=number) for number in (1, 2, 3)]
     candidate = [run("v1.0.1", number, side="candidate", seed=10 + number) for number in (1, 2, 3)]
     comparison, judgements = _compared(["proposal_delay_s"], baseline, candidate)

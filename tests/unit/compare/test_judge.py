@@ -128,7 +128,7 @@ def test_a_statistic_that_some_runs_cannot_estimate_is_judged_by_the_others() ->
     assert "estimable in 2 of 3 runs of the baseline" in judgement.note
 
 
-def test_neither_direction_is_equal_inside_the_band_and_never_worse() -> None:
+def test_a_metric_without_a_direction_is_equal_inside_the_band_and_never_worse() -> None:
     entry = metric(better=Better.NEITHER)
     assert judged(entry, side(spread(1.0, 0.01)), side(spread(1.0, 0.01))).outcome is Outcome.EQUAL
     for ratio in (0.5, 2.0):
@@ -153,7 +153,7 @@ def test_single_runs_without_an_archive_assume_noise() -> None:
 @pytest.mark.parametrize("kind", list(Kind))
 @pytest.mark.parametrize("better", list(Better))
 @pytest.mark.filterwarnings("error")
-def test_no_kind_ever_gives_a_number_that_is_not_finite(kind: Kind, better: Better) -> None:
+def test_every_kind_gives_only_finite_numbers(kind: Kind, better: Better) -> None:
     for left in ([0.0], [0.0, 0.0], [1.0, 1.0], [0.2, 0.7, 0.0]):
         for right in ([0.0], [0.0, 0.0], [1.0, 1.0], [0.2, 0.7, 0.0], [1.0, 0.9]):
             sides = [side(values, 0.01, total=100 * float(np.mean(values))) for values in (left, right)]
@@ -175,7 +175,7 @@ def test_counts_use_the_wider_of_poisson_and_between_runs() -> None:
     assert wild.low >= -1.0
 
 
-def test_counts_that_the_baseline_lacks_are_compared_by_their_difference() -> None:
+def test_counts_of_0_in_the_baseline_are_compared_by_difference() -> None:
     entry = metric(Kind.COUNT, floor=0.005)
     judgement = judged(entry, counts([0, 0, 0]), counts([0, 1, 0]))
     assert (judgement.scale, judgement.margin_high, judgement.outcome) == (Scale.ABSOLUTE, 0.005, Outcome.EQUAL)

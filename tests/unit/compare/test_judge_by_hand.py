@@ -42,8 +42,8 @@ def number(value: float | None) -> float:
         (HIGHER, 0.899, Outcome.WORSE),
     ],
 )
-def test_the_margin_is_ten_percent_on_the_side_that_is_worse(better: Better, ratio: float, outcome: Outcome) -> None:
-    """A throughput may fall by 10 %, which is more on the scale of logarithms than a latency's rise by 10 %."""
+def test_the_margin_is_ten_percent_in_the_worse_direction(better: Better, ratio: float, outcome: Outcome) -> None:
+    """A throughput may fall by 10 %, which is more on the logarithmic scale than a latency's rise by 10 %."""
     judgement = judged(metric(better=better), side(spread(50.0, 1e-6)), side(spread(50.0 * ratio, 1e-6)))
     assert (judgement.outcome, judgement.trend) == (outcome, outcome is Outcome.EQUAL)
 
@@ -52,8 +52,10 @@ def test_the_margin_is_ten_percent_on_the_side_that_is_worse(better: Better, rat
     ("better", "worst"), [(LOWER, math.log(1.1)), (HIGHER, -math.log(0.9))], ids=["latency", "throughput"]
 )
 @pytest.mark.parametrize("ratio", [0.85, 1.0, 1.15])
-def test_what_is_said_of_a_worsening_is_said_of_the_worse_side(better: Better, worst: float, ratio: float) -> None:
-    """3 + 3 runs of 2 %: the p-value of a worsening beyond the margin, and what could have been found."""
+def test_the_p_value_and_the_detectable_change_are_those_of_the_worse_direction(
+    better: Better, worst: float, ratio: float
+) -> None:
+    """3 + 3 runs of 2 %: the p-value of a worsening beyond the margin, and the change that could have been detected."""
     judgement = judged(metric(better=better), side(spread(1.0, 0.02)), side(spread(ratio, 0.02)))
     error = 0.02 * math.sqrt(2.0 / 3.0)
     worsening = math.log(ratio) if better is LOWER else -math.log(ratio)
@@ -63,8 +65,8 @@ def test_what_is_said_of_a_worsening_is_said_of_the_worse_side(better: Better, w
     assert judgement.detectable == pytest.approx(expected, rel=1e-6)
 
 
-def test_an_early_look_of_several_finds_less_than_a_single_one() -> None:
-    """After 3 of 8 planned runs per side only a part of the 5 % is spent: what is found then must not be overstated."""
+def test_an_early_look_of_several_detects_less_than_a_single_one() -> None:
+    """After 3 of 8 planned runs per side only part of the 5 % is spent. The detectable change is not overstated."""
     looks = Looks(((2, 2), (3, 3)), 8)
     level = lone_levels(looks)[-1]
     assert level < 0.5 * ONE_LOOK
@@ -89,7 +91,7 @@ def test_a_falling_throughput_leaves_more_room_than_a_rising_latency() -> None:
     assert judged(metric(better=LOWER), left, right).outcome is Outcome.INCONCLUSIVE
 
 
-def test_all_runs_of_both_sides_show_one_noise_however_many_there_were() -> None:
+def test_the_noise_is_pooled_over_all_runs_of_both_sides() -> None:
     """2 + 4 runs of 3 % each: their standard error is 0.03 √(1/2 + 1/4), with 1 + 3 degrees of freedom."""
     pair = [math.exp(0.03 * step / math.sqrt(2.0)) for step in (-1.0, 1.0)]
     four = [math.exp(0.03 * step * math.sqrt(3.0) / 2.0) for step in (-1.0, -1.0, 1.0, 1.0)]
@@ -100,15 +102,15 @@ def test_all_runs_of_both_sides_show_one_noise_however_many_there_were() -> None
         assert judgement.high == pytest.approx(math.expm1(half), rel=1e-6)
 
 
-def test_two_runs_a_side_show_their_own_noise() -> None:
+def test_two_runs_per_side_show_their_own_noise() -> None:
     judgement = judged(metric(), side([1.0, 1.01]), side([1.0, 1.01]))
     assert judgement.noise == "between 2 + 2 runs"
     assert judgement.degrees_of_freedom == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("margin", [1.0, 1.5])
-def test_a_margin_of_everything_accepts_any_fall_but_not_any_rise(margin: float) -> None:
-    """A latency may then more than double; a throughput cannot fall by more than all of it."""
+def test_a_margin_of_at_least_100_percent_accepts_any_fall_but_not_any_rise(margin: float) -> None:
+    """A latency may then at least double, while a throughput cannot fall by more than 100 %."""
     fallen = judged(metric(better=HIGHER, margin=margin), side(spread(1.0, 0.01)), side(spread(1e-6, 0.01)))
     assert (fallen.outcome, fallen.detectable, fallen.p_worse) == (Outcome.EQUAL, None, 1.0)
     for ratio, outcome in ((0.95 + margin, Outcome.EQUAL), (1.05 + margin, Outcome.WORSE)):
@@ -116,7 +118,7 @@ def test_a_margin_of_everything_accepts_any_fall_but_not_any_rise(margin: float)
         assert risen.outcome is outcome
 
 
-def test_a_change_that_is_exactly_the_margin_is_neither_shown_to_be_worse_nor_equal() -> None:
+def test_a_change_of_exactly_the_margin_is_neither_shown_to_be_worse_nor_equal() -> None:
     entry = metric(Kind.DIFFERENCE, floor=0.5)
     assert judged(entry, side([0.0, 0.0]), side([0.5, 0.5])).outcome is Outcome.INCONCLUSIVE
     higher = metric(Kind.DIFFERENCE, HIGHER, floor=0.5)
@@ -128,7 +130,7 @@ def test_a_gain_of_exactly_the_floor_is_a_gain() -> None:
     assert judged(metric(floor=0.5), side([1.0, 1.0]), side([0.5001, 0.5001])).outcome is Outcome.EQUAL
 
 
-def test_a_metric_without_a_direction_is_equal_only_if_all_of_its_interval_is_inside_the_band() -> None:
+def test_a_metric_without_a_direction_is_equal_only_if_its_whole_interval_is_inside_the_band() -> None:
     entry = metric(better=Better.NEITHER)
     for ratio, outcome in ((1.099, Outcome.EQUAL), (1.101, Outcome.INCONCLUSIVE), (0.901, Outcome.EQUAL)):
         judgement = judged(entry, side(spread(1.0, 1e-6)), side(spread(ratio, 1e-6)))
@@ -144,12 +146,12 @@ def test_a_metric_without_a_direction_is_equal_only_if_all_of_its_interval_is_in
 
 
 @pytest.mark.parametrize("other", [0.5, -0.5])
-def test_a_change_of_exactly_the_margin_is_outside_the_band_whichever_way_it_goes(other: float) -> None:
+def test_a_change_of_exactly_the_margin_is_outside_the_band_in_either_direction(other: float) -> None:
     judgement = judged(metric(Kind.DIFFERENCE, Better.NEITHER, floor=0.5), side([0.0, 0.0]), side([other, other]))
     assert (judgement.outcome, judgement.equivalent) == (Outcome.INCONCLUSIVE, False)
 
 
-def test_nothing_on_both_sides_is_equal_without_a_floor_and_noise_around_nothing_is_not() -> None:
+def test_zero_on_both_sides_is_equal_without_a_floor_and_noise_around_zero_is_not() -> None:
     entry = metric(Kind.DIFFERENCE)
     assert judged(entry, side([0.0, 0.0]), side([0.0, 0.0])).outcome is Outcome.EQUAL
     assert judged(entry, side([0.0, 0.0]), side([1.0, 1.0])).outcome is Outcome.WORSE
@@ -169,12 +171,12 @@ def test_nothing_on_both_sides_is_equal_without_a_floor_and_noise_around_nothing
         (0.0, 0.5, Scale.ABSOLUTE, 0.5),
     ],
 )
-def test_the_margin_or_the_floor_whichever_is_more(base: float, floor: float, scale: Scale, margin: float) -> None:
+def test_the_larger_of_margin_and_floor_counts(base: float, floor: float, scale: Scale, margin: float) -> None:
     assert effective_margin(metric(floor=floor), base, scale) == pytest.approx(margin)
 
 
-def test_changes_too_large_to_print_are_left_out_and_large_differences_are_not() -> None:
-    """e^1381 is no number; 10,000 s are."""
+def test_changes_too_large_to_print_are_omitted_and_large_differences_are_not() -> None:
+    """e^1381 is not a finite number, but 10,000 s are."""
     judgement = judged(metric(), side(spread(1e-300, 0.01)), side(spread(1e300, 0.01)))
     assert (judgement.outcome, judgement.change, judgement.low, judgement.high) == (Outcome.WORSE, None, None, None)
     assert judged(metric(), side(spread(1e-150, 0.01)), side(spread(1e150, 0.01))).change is not None
@@ -203,7 +205,7 @@ def test_changes_too_large_to_print_are_left_out_and_large_differences_are_not()
         ),
     ],
 )
-def test_what_a_reader_must_know_is_noted_and_nothing_else(
+def test_notes_state_only_what_a_reader_must_know(
     kind: Kind, left: SideEstimates, right: SideEstimates, notes: str
 ) -> None:
     assert judged(metric(kind), left, right).note == notes
@@ -228,15 +230,15 @@ def test_sides_without_values_are_both_named() -> None:
         (Kind.PROPORTION, Scale.ABSOLUTE),
     ],
 )
-def test_a_metric_without_data_keeps_the_scale_of_its_kind(kind: Kind, scale: Scale) -> None:
+def test_a_metric_without_data_has_the_scale_of_its_kind(kind: Kind, scale: Scale) -> None:
     assert judged(metric(kind), side([None]), side([1.0])).scale is scale
 
 
 @pytest.mark.parametrize(
     ("floor", "scale"), [(0.0499, Scale.RELATIVE), (0.0501, Scale.ABSOLUTE), (0.0, Scale.RELATIVE)]
 )
-def test_counts_are_rare_where_the_floor_is_more_than_the_margin_of_the_baseline(floor: float, scale: Scale) -> None:
-    """500 of 1,000 samples: a margin of 10 % is 0.05 a sample. What the candidate counted does not matter."""
+def test_counts_are_rare_if_the_floor_exceeds_the_margin_of_the_baseline(floor: float, scale: Scale) -> None:
+    """500 of 1,000 samples: a margin of 10 % is 0.05 per sample. The candidate's count does not matter."""
     left = side([0.5, 0.5], total=500.0, exposure=1000)
     right = side([0.001, 0.001], total=200.0, exposure=200_000)
     for other in (left, right):
@@ -254,8 +256,8 @@ def test_a_single_count_of_the_baseline_makes_a_ratio() -> None:
     assert judgement.change == pytest.approx(2.0)
 
 
-def test_pooled_counts_and_shares_are_those_of_either_side() -> None:
-    """All runs of a side as one; weighted totals are rounded, because nothing happens 0.4 times."""
+def test_counts_and_shares_are_pooled_per_side() -> None:
+    """All runs of a side as one. Weighted totals are rounded, because there are no 0.4 events."""
     left, right = side([0.02] * 2, total=19.6, exposure=1000), side([0.02] * 2, total=30.4, exposure=1500)
     judgement, exact = judged(metric(Kind.COUNT), left, right), poisson_ratio(20, 1000.0, 30, 1500.0, ONE_LOOK)
     assert [judgement.change, judgement.low, judgement.high] == pytest.approx([exact.change, exact.low, exact.high])
@@ -266,8 +268,8 @@ def test_pooled_counts_and_shares_are_those_of_either_side() -> None:
     assert judgement.noise == "binomial (Newcombe) on the pooled totals, wider than between 2 + 2 runs"
 
 
-def test_rates_that_differ_between_runs_are_compared_by_welch() -> None:
-    """Runs of 1 and 3 against 4 and 8 a sample: a ratio of 3, SE² = (2/2 · 3² + 8/2) / 2² = 3.25, ν = 1.7423."""
+def test_rates_that_differ_between_runs_are_compared_by_welchs_test() -> None:
+    """Runs of 1 and 3 against 4 and 8 per sample: a ratio of 3, SE² = (2/2 · 3² + 8/2) / 2² = 3.25, ν = 1.7423."""
     left = side([1.0, 3.0], total=4e6, exposure=2_000_000)
     right = side([4.0, 8.0], total=12e6, exposure=2_000_000)
     judgement = judged(metric(Kind.COUNT), left, right)
@@ -297,7 +299,7 @@ SINGLE = [
 @pytest.mark.parametrize(
     ("kind", "left", "right", "change", "error"), [case[1:] for case in SINGLE], ids=[case[0] for case in SINGLE]
 )
-def test_single_runs_by_hand(
+def test_single_runs_are_judged_as_computed_by_hand(
     kind: Kind, left: tuple[float, float], right: tuple[float, float], change: float, error: float
 ) -> None:
     exposure = 10**7  # so that the pooled counts are surer than the runs
@@ -313,7 +315,7 @@ def test_single_runs_by_hand(
     assert judgement.degrees_of_freedom is None
 
 
-def test_a_single_runs_rate_cannot_fall_below_nothing() -> None:
+def test_the_rate_of_a_single_run_cannot_fall_below_zero() -> None:
     entry = metric(Kind.COUNT, default_noise=0.4)
     left, right = (side([value], total=value * 1e7, exposure=10**7) for value in (2.0, 0.1))
     judgement = judged(entry, left, right)
@@ -326,7 +328,7 @@ def test_a_single_runs_rate_cannot_fall_below_nothing() -> None:
 
 @pytest.mark.parametrize("flipped", [False, True])
 def test_one_run_against_three_has_the_noise_of_the_three(*, flipped: bool) -> None:
-    """0.02² (1 + 1/3) with 2 degrees of freedom; where the runs are unsure, 0.1² + (0.1² + 0.2² + 0.2²) / 3²."""
+    """0.02² (1 + 1/3) with 2 degrees of freedom. With errors within the runs, 0.1² + (0.1² + 0.2² + 0.2²) / 3²."""
     estimates, three = side([1.0]), side(spread(1.0, 0.02))
     judgement = judged(metric(), *((three, estimates) if flipped else (estimates, three)))
     half = stats.t.isf(ONE_LOOK, 2.0) * 0.02 * math.sqrt(4.0 / 3.0)
@@ -343,7 +345,7 @@ def test_one_run_against_three_has_the_noise_of_the_three(*, flipped: bool) -> N
 ARCHIVE = archived([stub_run("v1", math.exp(0.02 * place), place) for place in (0, 1)])
 
 
-def test_the_archives_noise_is_joined_with_the_runs_own() -> None:
+def test_the_noise_of_the_archive_is_pooled_with_that_of_the_runs() -> None:
     """3 + 3 runs of 2 %: squares of 4 · 0.02² and 0.0002, with 5 degrees of freedom."""
     judgement = judged(metric(), side(spread(1.0, 0.02)), side(spread(1.0, 0.02)), ARCHIVE)
     error = math.sqrt((4 * 0.02**2 + 0.0002) / 5 * 2 / 3)
@@ -355,8 +357,8 @@ def test_the_archives_noise_is_joined_with_the_runs_own() -> None:
     assert by_archive.high == pytest.approx(math.expm1(stats.t.isf(ONE_LOOK, 3.0) * error), rel=1e-6)
 
 
-def test_an_archive_that_is_calmer_than_chance_allows_is_set_aside() -> None:
-    """Nine archived runs of 1 %: variances of which one is 3 times the other, with 4 and 8 degrees, have p = 8.7 %."""
+def test_an_archive_that_is_quieter_than_chance_allows_is_not_used() -> None:
+    """Nine archived runs of 1 %: variances with a ratio of 3, with 4 and 8 degrees of freedom, have p = 8.7 %."""
     calm = archived([stub_run("v1", math.exp(0.01 * step), place) for place, step in enumerate([-1, 0, 1] * 3)])
     share = 6 * 0.01**2 / 8
     for ratio, is_joined in ((3.0, True), (5.0, False)):
@@ -368,8 +370,8 @@ def test_an_archive_that_is_calmer_than_chance_allows_is_set_aside() -> None:
         assert judgement.degrees_of_freedom == (12.0 if is_joined else 4.0)
 
 
-def test_a_later_look_asks_for_more() -> None:
-    """The same runs at the second of seven looks that were planned: a wider interval than if nobody had looked."""
+def test_a_later_look_requires_more() -> None:
+    """The same runs at the second of seven planned looks: a wider interval than with a single look."""
     looks = Looks(((2, 2), (3, 3)), 8)
     once, again = (
         judged(metric(), side(spread(1.0, 0.02)), side(spread(1.0, 0.02)), bench)
@@ -386,7 +388,7 @@ def test_noise_is_never_assumed_to_be_less_than_ten_percent() -> None:
 
 
 def test_the_archives_noise_of_a_difference_is_in_its_unit() -> None:
-    """Runs of 1 and 3: a deviation of √2 with one degree of freedom, whatever the values that are compared."""
+    """Runs of 1 and 3: a deviation of √2 with one degree of freedom, whatever the compared values."""
     archive = archived([stub_run("v1", value, place) for place, value in enumerate((1.0, 3.0))])
     judgement = judged(metric(Kind.DIFFERENCE), side([100.0]), side([110.0]), archive)
     assert (judgement.noise, judgement.degrees_of_freedom) == ("archive of 2 runs", 1.0)
@@ -406,8 +408,8 @@ def test_the_verdict_on_a_metric_agrees_with_its_p_value(ratio: float, deviation
     ("margin", "kind", "hopeless"),
     [(0.10, Kind.POSITIVE, True), (0.25, Kind.POSITIVE, True), (0.30, Kind.POSITIVE, False), (0.10, Kind.COUNT, False)],
 )
-def test_what_one_run_a_side_cannot_decide_is_known_before(margin: float, kind: Kind, *, hopeless: bool) -> None:
-    """A noise of 10 % a run is 14.1 % of a change, and 1.665 of it are to fit into the margin: 26.5 %."""
+def test_what_one_run_per_side_cannot_decide_is_known_in_advance(margin: float, kind: Kind, *, hopeless: bool) -> None:
+    """A noise of 10 % per run is 14.1 % of a change, and 1.665 times that must fit into the margin: 26.5 %."""
     assert cannot_be_decided_by_one_pair(metric(kind, margin=margin)) is hopeless
     if kind is Kind.POSITIVE:
         equal = judged(metric(kind, margin=margin), side([1.0]), side([1.0]))
@@ -424,10 +426,8 @@ def test_what_one_run_a_side_cannot_decide_is_known_before(margin: float, kind: 
         (HIGHER, 0.82, Outcome.WORSE),
     ],
 )
-def test_a_widened_margin_lets_pass_more_and_excuses_no_regression(
-    better: Better, ratio: float, outcome: Outcome
-) -> None:
-    """3 + 3 runs of 5 %, an interval of ±9 %: by a margin of 5 % not even the same value twice is equal."""
+def test_a_widened_margin_passes_more_and_excuses_no_regression(better: Better, ratio: float, outcome: Outcome) -> None:
+    """3 + 3 runs of 5 %, an interval of ±9 %: with a margin of 5 % not even identical values are equal."""
     left, right = side(spread(1.0, 0.05)), side(spread(ratio, 0.05))
     own = metric(better=better, margin=0.05)
     judgement = judged(own.model_copy(update={"widened": 0.22}), left, right)
@@ -436,6 +436,6 @@ def test_a_widened_margin_lets_pass_more_and_excuses_no_regression(
     assert judgement.p_worse == judged(own, left, right).p_worse
 
 
-def test_a_narrower_one_widens_nothing() -> None:
+def test_a_narrower_margin_widens_nothing() -> None:
     judgement = judged(metric(margin=0.1).model_copy(update={"widened": 0.05}), side([1.0, 1.0]), side([1.0, 1.0]))
     assert (judgement.margin_high, judgement.worse_beyond) == (0.1, None)

@@ -25,8 +25,8 @@ def _at(looks: Looks, archive: int) -> float:
     return lone_levels(replace(looks, archive=archive))[-1]
 
 
-def test_an_interval_is_as_wide_as_its_look_allows() -> None:
-    """The archive's degrees of freedom count where the archive has a part in the interval, and nowhere else."""
+def test_an_interval_has_the_width_of_its_look() -> None:
+    """The archive's degrees of freedom count only if the archive contributes to the interval."""
     positive, errors = metric(), metric(Kind.COUNT)
     three = side([1.0, 1.05, 1.1])
     with_archive = replace(archived(ARCHIVE), looks=LATER)
@@ -41,8 +41,8 @@ def test_an_interval_is_as_wide_as_its_look_allows() -> None:
     assert pooled.level == _at(LATER, 0)
 
 
-def test_the_noise_of_a_share_that_is_assumed_is_one_of_the_rarer_outcome() -> None:
-    """A tenth of the failures: a tenth of 95 % of successes would let any loss pass."""
+def test_the_assumed_noise_of_a_share_is_relative_to_the_rarer_outcome() -> None:
+    """A tenth of the failures: a tenth of 95 % of successes would pass any loss."""
     share = metric(Kind.PROPORTION, Better.HIGHER)
     many = 10**9
     before, after = (side([value], total=value * many, exposure=many) for value in (0.95, 0.93))
@@ -57,8 +57,8 @@ def test_the_noise_of_a_share_that_is_assumed_is_one_of_the_rarer_outcome() -> N
     assert shift.contrast.standard_error == pytest.approx(math.sqrt(2.0) * 0.1 * 0.95)
 
 
-def test_a_level_of_releases_stands_for_the_baselines_run_with_its_own_error() -> None:
-    """It has no error within a run: it is none. The candidate has both."""
+def test_a_level_of_releases_replaces_the_baselines_run_with_its_own_error() -> None:
+    """The level has no error within a run. The candidate has both errors."""
     level = Level(0.0, 0.0009, 5)
     baseline, candidate = replace(side([1.0], error=0.5), level=level), side([1.1], error=0.001)
     noted = contrast_of(metric(), "mean", baseline, candidate, archived(ARCHIVE))
@@ -70,13 +70,13 @@ def test_a_level_of_releases_stands_for_the_baselines_run_with_its_own_error() -
     assert alone.noise.endswith("the baseline is the level of 1 release")
 
 
-def test_no_error_within_runs_is_not_larger_than_none_between_them() -> None:
+def test_a_zero_error_within_runs_is_not_larger_than_a_zero_error_between_them() -> None:
     noted = contrast_of(metric(), "mean", side([1.0, 1.0]), side([1.1]), ALONE)
     assert (noted.noise, noted.contrast.standard_error) == ("noise between 2 + 1 runs", 0.0)
 
 
 def test_the_accepted_change_of_a_difference_is_in_the_unit() -> None:
-    """And of a ratio a share, of whatever value."""
+    """That of a ratio is a share, whatever the value."""
     shift = metric(Kind.DIFFERENCE, margin=0.1, floor=0.3)
     assert accepted_band(shift, 2.0, Working.DIFFERENCE) == (-0.3, 0.3)
     assert accepted_band(shift, -5.0, Working.DIFFERENCE) == (-0.5, 0.5)
@@ -86,10 +86,10 @@ def test_the_accepted_change_of_a_difference_is_in_the_unit() -> None:
 
 @pytest.mark.parametrize("better", [Better.LOWER, Better.HIGHER])
 @pytest.mark.parametrize("change", [0.5, 1.0, 2.0])
-def test_a_margin_is_inside_the_noise_where_an_unchanged_release_could_not_be_shown_to_be_equal(
+def test_a_margin_is_inside_the_noise_if_an_unchanged_release_cannot_be_shown_equal(
     better: Better, change: float
 ) -> None:
-    """Whatever the release did: half of the interval is what counts, and not where it lies."""
+    """Whatever the release changed: half of the interval's width counts, and not its position."""
     some_metric = metric(better=better)
     assert judge(some_metric, "mean", side([1.0]), side([change]), ALONE).inside_noise
     quiet, other = side(spread(1.0, 0.01)), side(spread(change, 0.01))
@@ -102,8 +102,8 @@ def test_a_margin_is_inside_the_noise_where_an_unchanged_release_could_not_be_sh
         assert judge(some_metric, "mean", runs[0], runs[1], ALONE).inside_noise is inside
 
 
-def test_a_metric_without_a_margin_is_not_said_to_be_inside_the_noise() -> None:
-    """0 on both sides and no floor: there is not a margin that could be too narrow."""
+def test_a_metric_without_a_margin_is_not_reported_as_inside_the_noise() -> None:
+    """0 on both sides and no floor: there is no margin that could be too narrow."""
     some_metric = metric(Kind.DIFFERENCE, floor=0.0)
     assert not judge(some_metric, "mean", side([0.0, 0.0]), side([0.0, 0.0]), ALONE).inside_noise
 

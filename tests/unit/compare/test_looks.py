@@ -33,7 +33,7 @@ def pairs(first: int, last: int) -> tuple[tuple[int, int], ...]:
     return tuple((runs, runs) for runs in range(first, last + 1))
 
 
-def test_runs_of_no_experiment_are_looked_at_once() -> None:
+def test_runs_outside_an_experiment_have_one_look() -> None:
     loose = [SelectedRuns(name, [LoadedRun(stub_run(name, 1.0, n)) for n in range(3)], {}) for name in ("a", "b")]
     for run in (run for selection in loose for run in selection.runs):
         run.manifest.experiment = None
@@ -42,7 +42,7 @@ def test_runs_of_no_experiment_are_looked_at_once() -> None:
 
 
 @pytest.mark.parametrize("runs", [1, 2, 3])
-def test_a_fixed_number_of_runs_is_looked_at_once_however_many_are_left(runs: int) -> None:
+def test_a_fixed_number_of_runs_has_one_look_however_many_remain(runs: int) -> None:
     assert looks(runs, FIXED) == Looks(((runs, runs),), runs)
 
 
@@ -54,7 +54,7 @@ def test_runs_beyond_a_fixed_number_are_one_more_look() -> None:
 def test_each_addition_is_a_look_when_it_is_complete(
     planned: ExperimentLength, before: tuple[tuple[int, int], ...]
 ) -> None:
-    """Two runs are added to those planned, then one more: looked at after each addition, too."""
+    """Two runs are added to the planned ones, then one more: each addition is followed by a look."""
     most = planned.most
     sides_ = [side(name, most + 3, planned) for name in ("baseline", "candidate")]
     for selection in sides_:
@@ -66,20 +66,20 @@ def test_each_addition_is_a_look_when_it_is_complete(
     assert looks_of(*sides_) == Looks((*before, *((most + more,) * 2 for more in (2, 3))), most)
 
 
-def test_a_single_pair_is_no_look_at_what_follows_it() -> None:
+def test_a_single_pair_is_not_a_look() -> None:
     assert looks(3, ExperimentLength(most=1, stops_early=False)) == Looks(((3, 3),), 2)
 
 
 @pytest.mark.parametrize("runs", [2, 4, 6])
-def test_an_experiment_that_ends_when_decided_is_looked_at_after_every_pair(runs: int) -> None:
+def test_an_experiment_that_ends_when_decided_has_a_look_after_every_pair(runs: int) -> None:
     assert looks(runs, EARLY) == Looks(pairs(2, runs), 6)
 
 
-def test_runs_added_to_what_stayed_open_are_looks_too() -> None:
+def test_runs_added_to_an_undecided_experiment_are_looks() -> None:
     assert looks(8, EARLY) == Looks((*pairs(2, 6), (8, 8)), 6)
 
 
-def test_sides_of_different_length_are_looked_at_where_both_have_runs() -> None:
+def test_sides_of_different_length_have_looks_while_both_have_runs() -> None:
     assert looks(5, EARLY, 3) == Looks((*pairs(2, 2), (5, 3)), 6)
 
 
@@ -88,6 +88,6 @@ def test_only_judged_runs_count() -> None:
     assert side_looks == Looks((*pairs(2, 2), (3, 4)), 6)
 
 
-def test_runs_of_two_experiments_are_as_often_looked_at_as_the_more_watched_one() -> None:
+def test_runs_of_two_experiments_have_the_larger_number_of_looks() -> None:
     assert looks_of(side("baseline", 4, FIXED), side("candidate", 4, EARLY)) == Looks(pairs(2, 4), 3)
     assert looks_of(side("baseline", 3, None), side("candidate", 3, FIXED)) == Looks(pairs(3, 3), 3)

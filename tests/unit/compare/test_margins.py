@@ -41,20 +41,20 @@ def test_a_margin_decides_and_is_named(margin: float, outcome: Outcome, verdict:
     assert not [reason for reason in _compared({}).reasons if reason.startswith(SET)]
 
 
-def test_the_kept_comparison_has_the_margin_it_was_judged_by() -> None:
-    """Read again from its JSON, a document shows the band that decided."""
+def test_the_stored_comparison_has_the_margin_it_was_judged_by() -> None:
+    """Read from its JSON, a document shows the band that decided."""
     again = Comparison.model_validate_json(_compared({LATENCY: 0.3}).model_dump_json())
     assert again.catalogue.metric(LATENCY).margin == 0.3
     assert {item.margin_high for item in again.judgements if item.metric_id == LATENCY} == {0.3}
 
 
 @pytest.mark.parametrize("margins", [{"tx_latncy_s": 0.2}, {LATENCY: 0.0}, {LATENCY: -0.1}, {LATENCY: float("inf")}])
-def test_a_margin_that_cannot_be_used_is_refused(margins: Mapping[str, float]) -> None:
+def test_an_unusable_margin_is_rejected(margins: Mapping[str, float]) -> None:
     with pytest.raises(UsageError, match=next(iter(margins))):
         _compared(margins)
 
 
-def test_margins_of_what_a_scenario_does_not_measure_are_for_the_others() -> None:
+def test_margins_of_metrics_that_a_scenario_does_not_measure_apply_to_other_scenarios() -> None:
     runs = sides()[0]
     assert of_measured({LATENCY: 0.2, "blocks_behind": 0.3}, runs) == {LATENCY: 0.2}
 
@@ -65,7 +65,7 @@ def test_margins_are_percentages(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [f"{LATENCY}=0.2", LATENCY, "=20%", f"{LATENCY}=-20%", f"{LATENCY}=twenty%"])
-def test_a_margin_without_its_percentage_is_no_margin(text: str) -> None:
+def test_a_margin_without_a_percent_sign_is_rejected(text: str) -> None:
     """0.2 could mean a fifth, or 0.2 %."""
     with pytest.raises(UsageError, match="is not a margin"):
         as_margins([text])

@@ -45,14 +45,14 @@ def test_a_margin_is_three_deviations_of_the_change_of_a_re_run() -> None:
 
 
 @given(st.floats(1e-6, 1.0), st.sampled_from([Better.LOWER, Better.HIGHER]))
-def test_a_margin_keeps_within_the_bounds_of_the_team(deviation: float, better: Better) -> None:
+def test_a_margin_stays_within_the_bounds_of_the_team(deviation: float, better: Better) -> None:
     bounds = Bounds(0.05, 0.15)
     assert bounds.low <= learnt_margin(deviation, better, bounds) <= bounds.high
 
 
 @pytest.mark.parametrize(("margin", "runs"), [(0.06, 1), (0.085, 1), (0.06, 3)])
-def test_unchanged_releases_pass_as_often_as_is_said(margin: float, runs: int) -> None:
-    """A chance that is too good would have a team begin runs that decide nothing."""
+def test_unchanged_releases_pass_as_often_as_stated(margin: float, runs: int) -> None:
+    """With an overstated chance a team would start runs that decide nothing."""
     deviation, freedom = 0.02, 200.0
     rng = np.random.default_rng(1)
     error = deviation * math.sqrt(2.0 / runs)
@@ -68,14 +68,14 @@ def test_nine_in_ten_unchanged_releases_pass_by_a_learnt_margin_of_a_known_noise
 
 
 @given(st.floats(1e-4, 0.5), st.floats(1e-4, 0.5), st.floats(2.0, 100.0))
-def test_a_margin_inside_its_noise_passes_no_more_than_half_of_equal_releases(
+def test_a_margin_inside_its_noise_passes_at_most_half_of_equal_releases(
     margin: float, deviation: float, freedom: float
 ) -> None:
     chance = chance_to_pass(margin, deviation, freedom, 1, LEVEL)
     assert is_inside_noise(margin, deviation, freedom, LEVEL) == (chance <= 0.5) or chance == pytest.approx(0.5)
 
 
-def test_where_margins_come_from_is_told_apart() -> None:
+def test_sources_of_margins_are_distinguished() -> None:
     assert as_choice(["learnt", "rss_mib=20%"]) == Accepted({"rss_mib": 0.2}, Bounds())
     assert as_choice(["learnt:4%,12.5%"]) == Accepted({}, Bounds(0.04, 0.125))
     assert as_choice(["widened:15%", "rss_mib=20%"]) == Accepted({"rss_mib": 0.2}, None, 0.15)
@@ -85,25 +85,25 @@ def test_where_margins_come_from_is_told_apart() -> None:
 
 
 @pytest.mark.parametrize("text", ["widened:", "widened:0%", "widened:x"])
-def test_a_widest_margin_that_is_none_is_refused(text: str) -> None:
+def test_an_invalid_widest_margin_is_rejected(text: str) -> None:
     with pytest.raises(UsageError, match="lacks the widest margin"):
         as_choice([text])
 
 
-def test_margins_come_from_one_place() -> None:
+def test_sources_of_margins_exclude_each_other() -> None:
     with pytest.raises(UsageError, match="exclude each other"):
         as_choice(["learnt", "catalogue"])
 
 
 @pytest.mark.parametrize("text", ["learnt:", "learnt:12%,4%", "learnt:0%,5%", "learnt:x"])
-def test_bounds_that_are_none_are_refused(text: str) -> None:
+def test_invalid_bounds_are_rejected(text: str) -> None:
     with pytest.raises(UsageError, match="lacks the bounds of the margins"):
         as_choice([text])
 
 
 @pytest.mark.parametrize(("better", "margin"), [(Better.HIGHER, -math.log(0.9)), (Better.LOWER, math.log(1.1))])
-def test_the_chances_are_those_of_the_margin_towards_worse(better: Better, margin: float) -> None:
-    """10 % less is further on the scale of logarithms than 10 % more, and what may not fall is worse when it falls."""
+def test_the_chances_use_the_margin_in_the_worse_direction(better: Better, margin: float) -> None:
+    """10 % less is further on the logarithmic scale than 10 % more, and a throughput is worse when it falls."""
     runs, _ = sides()
     known = runs[0].catalogue
     catalogue = known.model_copy(
@@ -156,15 +156,15 @@ def _learnt(deviation: float, *, is_fall: bool = False) -> float:
     return -math.expm1(-change) if is_fall else math.expm1(change)
 
 
-def test_a_margin_is_learnt_for_what_decides_by_its_ratio_and_shows_noise() -> None:
-    """That of the noisiest statistic, wherever it stands; a rate may fall by less than a latency may rise."""
+def test_a_margin_is_learnt_for_metrics_that_decide_by_ratio_and_have_noise() -> None:
+    """From the noisiest statistic, wherever it is listed. A rate may fall by less than a latency may rise."""
     expected = {"latency_s": _learnt(0.05), "rate_per_s": _learnt(0.03, is_fall=True), "size_s": _learnt(0.001)}
     assert learnt_margins(KNOWN, BENCH, WIDE) == pytest.approx(expected)
     last = replace(BENCH, deviations={**DEVIATIONS, ("latency_s", "p90"): 0.06})
     assert learnt_margins(KNOWN, last, WIDE)["latency_s"] == pytest.approx(_learnt(0.06))
 
 
-def test_what_decides_nothing_or_not_by_its_ratio_has_no_margin_to_learn() -> None:
+def test_metrics_that_do_not_decide_by_ratio_have_no_margin_to_learn() -> None:
     assert [metric.id for metric in KNOWN.metrics if learnable(metric)] == [
         "latency_s",
         "rate_per_s",
@@ -173,8 +173,8 @@ def test_what_decides_nothing_or_not_by_its_ratio_has_no_margin_to_learn() -> No
     ]
 
 
-def test_margins_are_widened_to_what_re_runs_do_and_no_further_than_is_allowed() -> None:
-    """A margin that a team set, or had learnt, is its word: it stays however noisy the metric is."""
+def test_margins_are_widened_to_the_noise_of_re_runs_within_the_allowed_limit() -> None:
+    """A margin that a team set or had learnt is unchanged, however noisy the metric is."""
     wide = KNOWN.with_widened(widened_margins(KNOWN, BENCH, 0.22))
     widened = {metric.id: metric.accepted for metric in wide.metrics if metric.accepted > metric.margin}
     assert widened == pytest.approx({"latency_s": 0.22, "rate_per_s": _learnt(0.03, is_fall=True)})
@@ -188,8 +188,8 @@ def _rows(catalogue: Catalogue, bounds: Bounds = WIDE) -> dict[tuple[str, str], 
     return {(row.metric_id, row.statistic): row for row in margin_rows(catalogue, BENCH, bounds)}
 
 
-def test_what_margins_would_decide_by_hand() -> None:
-    """Each statistic by its own noise, at the level of a first look: without the floor, which the value decides."""
+def test_the_decisions_of_margins_are_as_computed_by_hand() -> None:
+    """Each statistic by its own noise, at the level of a first look, without the floor, which depends on the value."""
     rows = _rows(KNOWN)
     assert list(rows) == [("latency_s", "mean"), ("latency_s", "p90"), ("rate_per_s", "mean"), ("size_s", "mean")]
     assert [row.label for row in rows.values()] == ["latency mean", "latency p90", "rate", "size"]
@@ -213,7 +213,7 @@ def test_what_margins_would_decide_by_hand() -> None:
 
 
 def test_a_margin_between_the_noise_of_few_re_runs_and_that_of_many_is_inside() -> None:
-    """With six degrees of freedom noise reaches further than if it were known."""
+    """With six degrees of freedom the interval is wider than with known noise."""
     certainty = 1.0 - BENCH.level()
     margin = 0.5 * (t_quantile(certainty, None) + t_quantile(certainty, 6.0)) * math.sqrt(2.0)
     row = _rows(KNOWN.with_margins({"size_s": math.expm1(margin * 0.001)}))["size_s", "mean"]
@@ -222,30 +222,30 @@ def test_a_margin_between_the_noise_of_few_re_runs_and_that_of_many_is_inside() 
     assert narrow.learnt_inside_noise
 
 
-def test_a_widened_margin_is_told_with_the_one_that_it_was_widened_from() -> None:
+def test_a_widened_margin_is_reported_with_its_original() -> None:
     row = _rows(KNOWN.with_widened({"latency_s": 0.15}))["latency_s", "mean"]
     assert (row.margin, row.widened_from) == (0.15, 0.1)
     expected = chance_to_pass(math.log1p(0.15), 0.05, 6.0, 1, BENCH.level())
     assert row.chances[1] == pytest.approx(expected)
 
 
-def test_the_noise_that_nothing_shows_is_named() -> None:
-    """Of what decides alone, by each statistic: a metric that never moved shows none either."""
+def test_metrics_without_known_noise_are_named() -> None:
+    """Only deciding metrics, by statistic: a metric that never changed has no known noise either."""
     known = KnownNoise(deviations={("latency_s", "mean"): 0.05, ("size_s", "mean"): 0.1})
     assert unknown_noise(KNOWN, margin_rows(KNOWN, known, WIDE)) == ["latency p90", "rate", "shift", "still"]
     assert unknown_noise(KNOWN, margin_rows(KNOWN, BENCH, WIDE)) == ["shift", "still"]
 
 
 @pytest.mark.parametrize(("freedom", "runs"), [(2.0, 1), (2.0, 3), (5.0, 2)])
-def test_the_chance_to_pass_is_that_of_few_degrees_of_freedom(freedom: float, runs: int) -> None:
-    """More runs per side are a smaller error, and their own differences tell more of the noise."""
+def test_the_chance_to_pass_accounts_for_few_degrees_of_freedom(freedom: float, runs: int) -> None:
+    """With more runs per side the error is smaller, and their own differences show more of the noise."""
     known = freedom + 2.0 * (runs - 1)
     distance = 0.1 / (0.04 * math.sqrt(2.0 / runs)) - float(stats.t.ppf(0.95, known))
     assert chance_to_pass(0.1, 0.04, freedom, runs, 0.05) == pytest.approx(float(stats.t.cdf(distance, known)))
 
 
-def test_a_margin_as_wide_as_the_noise_shows_nothing_to_be_equal() -> None:
-    """The interval of an unchanged release then ends at the margin, and equal is what ends before it."""
+def test_a_margin_equal_to_the_noise_shows_no_equality() -> None:
+    """The interval of an unchanged release then ends at the margin, and an equal one must end before it."""
     margin = t_quantile(1.0 - LEVEL, 6.0) * math.sqrt(2.0) * 0.04
     assert is_inside_noise(margin, 0.04, 6.0, LEVEL)
     assert not is_inside_noise(math.nextafter(margin, 1.0), 0.04, 6.0, LEVEL)

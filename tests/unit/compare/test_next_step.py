@@ -20,7 +20,7 @@ def _step(baseline: list[SyntheticRun], candidate: list[SyntheticRun], **more: o
     return step
 
 
-def test_runs_of_an_experiment_lead_to_the_search_among_releases() -> None:
+def test_runs_of_an_experiment_suggest_a_search_among_releases() -> None:
     """The command can be pasted: profile and versions are those of the runs."""
     baseline, candidate = sides(SLOWER)
     for number, run in enumerate([*baseline, *candidate]):
@@ -37,7 +37,7 @@ def test_imported_runs_cannot_be_searched() -> None:
     assert "bisect" not in _step(baseline, candidate)
 
 
-def test_a_setting_that_somebody_changed_comes_before_any_search() -> None:
+def test_a_changed_setting_comes_before_any_search() -> None:
     baseline, candidate = sides(SLOWER)
     for run in candidate:
         effective = {"config.toml": {"mempool.size": 7}}
@@ -48,7 +48,7 @@ def test_a_setting_that_somebody_changed_comes_before_any_search() -> None:
     assert "`mempool.size`" in step
 
 
-def test_the_hosts_that_alone_are_worse_come_first() -> None:
+def test_hosts_that_are_the_only_worse_ones_come_first() -> None:
     left, right = sides(repetitions=3, seconds=30)
     usual = dict.fromkeys(HOSTS, 0.1)
     baseline = [with_hosts(usual, run) for run in left]

@@ -72,7 +72,7 @@ def _step(clues: Clues, items: Sequence[Judgement] | None = None) -> tuple[str, 
     return step, finding.advice[0].removeprefix(step)
 
 
-def test_without_any_clue_the_row_of_what_became_worse_is_named() -> None:
+def test_without_any_evidence_the_row_of_the_worse_metric_is_named() -> None:
     assert _step(NOTHING) == (ITS_ROW, "")
     assert _step(replace(NOTHING, charted=frozenset({"a_s"}))) == (
         "check the chart of metric a to find which samples moved", ""
@@ -81,14 +81,14 @@ def test_without_any_clue_the_row_of_what_became_worse_is_named() -> None:
 
 
 @pytest.mark.parametrize("verdict", [Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.INVALID])
-def test_what_did_not_fail_is_left_as_it_is(verdict: Verdict) -> None:
-    """A release that passed needs no step, and one that is undecided has an advice of its own."""
+def test_a_verdict_that_is_not_a_failure_has_no_next_step(verdict: Verdict) -> None:
+    """A release that passed needs no step, and an undecided one has its own advice."""
     finding = replace(SLOWER, verdict=verdict)
     assert _found(NOTHING, finding=finding) == finding
 
 
-def test_the_step_is_about_what_is_most_clearly_worse() -> None:
-    """By the change over the width of its interval; what is undecided counts only where nothing is worse by itself."""
+def test_the_next_step_is_about_the_most_clearly_worse_metric() -> None:
+    """By the change over the width of its interval. Undecided metrics count only if no metric is worse by itself."""
     a, b = item("a", WORSE, low=0.0, high=0.1), item("b", WORSE, low=0.04, high=0.06)
     assert _step(NOTHING, [a, b])[0].endswith("value of metric b in each run")
     assert _step(NOTHING, [b, a])[0].endswith("value of metric b in each run")
@@ -98,7 +98,7 @@ def test_the_step_is_about_what_is_most_clearly_worse() -> None:
     assert _step(NOTHING, [together, open_])[0].endswith("value of metric b in each run")
 
 
-def test_what_is_decided_well_or_not_judged_is_never_the_step() -> None:
+def test_metrics_that_passed_or_were_not_judged_are_never_the_next_step() -> None:
     clear: dict[str, Any] = {"low": 0.049, "high": 0.051}
     others = [
         item("b", BETTER, **clear),
@@ -118,8 +118,8 @@ def _failing(side: str, version: str) -> list[SyntheticRun]:
     return [first, replace(second, manifest=failed)]
 
 
-def test_failed_runs_alone_lead_to_the_logs_of_the_candidates_first_one() -> None:
-    """Where a metric is worse as well, that is the clearer trace."""
+def test_failed_runs_alone_suggest_the_logs_of_the_candidates_first_failed_run() -> None:
+    """If a metric is worse as well, that is the clearer evidence."""
     sides = select("baseline", _failing("baseline", "v1")), select("candidate", _failing("candidate", "v2"))
     clues = replace(NOTHING, sides=sides)
     finding = _found(clues, [item("a", UNDECIDED)])
@@ -128,7 +128,7 @@ def test_failed_runs_alone_lead_to_the_logs_of_the_candidates_first_one() -> Non
     assert _step(clues)[0] == ITS_ROW
 
 
-def test_hosts_that_alone_changed_come_before_all_else() -> None:
+def test_hosts_that_are_the_only_changed_ones_come_first() -> None:
     hosts = [f"n{number}" for number in range(6)]
     changes: list[float | None] = [0.5, 0.0, 0.0, 0.0, 0.0, 0.0]
     means: list[float | None] = [1.0] * 6
@@ -160,7 +160,7 @@ def _profiled(*functions: FunctionChange, candidate: float = 2.0) -> Profiled:
     return Profiled(runs={}, changes=[change])
 
 
-def test_functions_that_use_clearly_more_are_named_the_greatest_first() -> None:
+def test_functions_that_use_clearly_more_are_named_in_descending_order() -> None:
     setting = ConfigurationDifference(file="c", key="k", is_default_change=False)
     grown = _profiled(
         _function("github.com/x/y.small", 0.5), _function("github.com/x/y.zlast", 2.0),
@@ -172,8 +172,8 @@ def test_functions_that_use_clearly_more_are_named_the_greatest_first() -> None:
     assert _step(less)[0].startswith("repeat with equal settings"), "all in all nothing more is used"
 
 
-def test_settings_that_somebody_changed_are_named() -> None:
-    """What the versions' own defaults differ in belongs to the release."""
+def test_changed_settings_are_named() -> None:
+    """Differences between the versions' own defaults belong to the release."""
     keys = [ConfigurationDifference(file="c", key=key, is_default_change=key == "default") for key in
             ("default", "k", "l", "m", "n")]  # fmt: skip
 
@@ -202,8 +202,8 @@ def _shipped(versions: tuple[str, str] = ("v1.0.0", "v1.1.0"), **changes: Any) -
     return replace(NOTHING, sides=_pair(versions, profile_name="cometbft/demo", **changes))
 
 
-def test_a_release_is_searched_for_by_a_command_that_can_be_pasted() -> None:
-    """Its remark is left out of the sentence, which is long enough."""
+def test_the_search_for_a_release_is_a_command_that_can_be_pasted() -> None:
+    """Its remark is omitted from the sentence, which is long enough."""
     command = "`chainmark bisect cometbft/demo --good v1.0.0 --bad v1.1.0`"
     assert _step(_shipped()) == (f"search for the release that introduced it: {command}", SAME_OPTIONS)
     assert _step(NOTHING)[0] == ITS_ROW, "a profile of the user's own is not known by its name"
@@ -226,7 +226,7 @@ def _revised(*revisions: str | None) -> tuple[SelectedRuns, SelectedRuns]:
     return sides[0], sides[1]
 
 
-def test_of_many_commits_the_first_bad_one_is_searched_for_by_a_command() -> None:
+def test_the_search_for_the_first_bad_of_many_commits_is_a_command() -> None:
     clues = replace(NOTHING, sides=_revised(GOOD, BAD), builds=_builds(12_000))
     command = "`chainmark bisect cometbft/demo --repo CHECKOUT --good 0123456789ab --bad fedcba987654`"
     assert _step(clues) == (f"search the 12,000 commits for the one responsible: {command}", SAME_OPTIONS)
@@ -243,8 +243,8 @@ def test_of_many_commits_the_first_bad_one_is_searched_for_by_a_command() -> Non
         assert _step(entry) == (ITS_ROW, "")
 
 
-def test_runs_that_nobody_can_make_more_of_are_not_searched() -> None:
-    """Imported ones have no place in an experiment; those of a sweep or a single run have another one."""
+def test_no_search_is_suggested_for_runs_that_cannot_be_repeated() -> None:
+    """Imported runs have no position in an experiment. Those of a sweep or single runs have a different one."""
     usual = _shipped()
     assert "bisect" in _step(usual)[0]
     lone = ExperimentPlace(id="e", side="run", repetition=1, position=0)
@@ -269,7 +269,7 @@ def _split(*parts: tuple[str, float], change: float = 0.2, low: float = 0.01, hi
     return replace(NOTHING, splits=Splits(title="t", splits=[split]), charted=frozenset({"a_s"}))
 
 
-def test_the_part_that_makes_most_of_a_change_is_looked_at_first() -> None:
+def test_the_part_with_most_of_a_change_comes_first() -> None:
     step = "look at the network first, which accounts for 75 % of the change"
     assert _step(_split(("node", 0.05), ("network", 0.15))) == (step, "")
     # A part may grow by more than the whole, where another one shrank; and a change may be a fall.
@@ -287,12 +287,12 @@ def test_the_part_that_makes_most_of_a_change_is_looked_at_first() -> None:
     _split(("network", 0.15), of="node"),
     _split(),
 ])  # fmt: skip
-def test_a_part_that_may_be_noise_or_is_not_most_is_not_named(clues: Clues) -> None:
+def test_a_part_that_may_be_noise_or_is_not_the_largest_is_not_named(clues: Clues) -> None:
     assert _step(clues)[0].startswith("check the chart of metric a")
 
 
-def test_printed_figures_lead_to_the_logs() -> None:
-    """Whichever side they are of; a chart of the metric shows more than they do."""
+def test_printed_figures_suggest_the_logs() -> None:
+    """Whichever side they belong to. A chart of the metric shows more than they do."""
     step = "import the logs of both versions, because printed figures do not show where the change is"
     for at in (0, 1):
         sides = list(_pair())

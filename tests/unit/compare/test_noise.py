@@ -36,13 +36,15 @@ EMPTY = Catalogue(system="x", title="x", populations=[], tables=[], metrics=[])
         (Kind.POSITIVE, (), None),
     ],
 )
-def test_the_value_of_a_side(kind: Kind, values: Sequence[float], value: float | None) -> None:
+def test_the_value_of_a_side_depends_on_the_kind_of_its_metric(
+    kind: Kind, values: Sequence[float], value: float | None
+) -> None:
     assert combined(metric(kind), side(values)) == (None if value is None else pytest.approx(value))
 
 
 @pytest.mark.parametrize("kind", [Kind.POSITIVE, Kind.DIFFERENCE])
-def test_equal_runs_have_their_value_to_the_last_digit(kind: Kind) -> None:
-    """Else a side of equal runs would differ from another one by rounding."""
+def test_equal_runs_have_their_exact_value(kind: Kind) -> None:
+    """Otherwise a side of equal runs would differ from another one by rounding."""
     assert combined(metric(kind), side([0.1] * 3)) == 0.1
 
 
@@ -70,8 +72,8 @@ def group(version: str, *values: float | None) -> list[SyntheticRun]:
 
 
 @pytest.mark.parametrize("first", ["v0", "v9"])
-def test_a_build_that_has_no_logarithm_is_left_out_and_the_others_are_not(first: str) -> None:
-    """Whichever comes first: one run at 0 must not take the noise of a whole archive away."""
+def test_a_build_without_a_logarithm_is_excluded_and_the_others_are_not(first: str) -> None:
+    """Whichever comes first: one run at 0 must not remove the noise of a whole archive."""
     runs = [*group(first, 0.0, 2.0), *group("v5", 1.0, math.e)]
     assert noise(runs, LOG) == pytest.approx((math.sqrt(0.5), 1.0, 2))
     # Their differences are (2² + (e - 1)²) / 2, by one degree of freedom each.
@@ -80,7 +82,7 @@ def test_a_build_that_has_no_logarithm_is_left_out_and_the_others_are_not(first:
 
 
 @pytest.mark.parametrize("first", ["v0", "v9"])
-def test_a_build_with_one_value_says_nothing_and_the_others_do(first: str) -> None:
+def test_a_build_with_one_value_shows_no_noise_and_the_others_do(first: str) -> None:
     runs = [*group(first, 7.0, None), *group("v5", 1.0, 3.0)]
     assert noise(runs, DIFFERENCE) == pytest.approx((math.sqrt(2.0), 1.0, 2))
     assert noise(group(first, 7.0, None), DIFFERENCE) is None
@@ -115,8 +117,8 @@ def test_metrics_deviate_together_as_they_did_in_the_runs_that_have_both(first: 
     assert Archive((), manifest("v1", 1), []).deviations(columns).shape == (0, 2)
 
 
-def test_two_versions_are_two_builds_though_nobody_knows_their_programs() -> None:
-    """Else what a release changed would be taken for noise; one that calls itself the same is the same."""
+def test_two_versions_are_two_builds_even_if_their_binaries_are_unknown() -> None:
+    """Otherwise a change of a release would count as noise. Equal version names are one build."""
     runs = [*group("v1", 1.0, 3.0), *group("v2", 101.0, 103.0), *group("v2-rerun", 102.0)]
     for run in runs:
         run.manifest.subject = run.manifest.subject.model_copy(update={"binary_sha256": None, "build": None})
@@ -130,8 +132,8 @@ def test_a_statistic_or_metric_that_no_run_has_shows_no_noise() -> None:
     assert Archive((), manifest("v1", 1), group("v1", 1.0, 3.0)).spread("y_s", "mean", DIFFERENCE) is None
 
 
-def test_runs_under_another_configuration_are_no_repetitions() -> None:
-    """Their difference is that of the configurations, and would hide a regression as noise."""
+def test_runs_with_another_configuration_are_not_repetitions() -> None:
+    """The difference between configurations would hide a regression as noise."""
     runs = [stub_run("v1", value, number) for number, value in enumerate((1.0, 1.2, 9.0, 9.2))]
     for run in runs[2:]:
         run.manifest.configuration = Configuration(effective={"config.toml": {"mempool.size": 7}})
@@ -178,8 +180,8 @@ def holding(
     ]
 
 
-def test_what_is_read_of_a_side_is_one_value_a_run_and_the_sums_of_all() -> None:
-    """A run whose statistic is not estimable still has samples, which count in the rate of the side."""
+def test_a_side_has_one_value_per_run_and_the_sums_of_all_runs() -> None:
+    """A run whose statistic cannot be estimated still has samples, which count in the rate of the side."""
     runs = holding(
         summary(1.5, n=10, total=15.0, error=0.1, log_error=0.2),
         summary(None, n=4, total=2.0),
@@ -206,8 +208,8 @@ def test_what_is_read_of_a_side_is_one_value_a_run_and_the_sums_of_all() -> None
         ([*holding(None), *holding(None, known=False)], "mean", "no samples"),
     ],
 )
-def test_why_a_side_has_no_value(runs: list[LoadedRun], statistic: str, absence: str) -> None:
-    """A metric that a version does not have is another thing than one that was lost."""
+def test_a_side_without_a_value_has_a_reason(runs: list[LoadedRun], statistic: str, absence: str) -> None:
+    """A metric that a version does not have is distinguished from one that was lost."""
     assert collect(runs, metric(), statistic).absence == absence
 
 
@@ -227,7 +229,7 @@ def test_a_mean_by_keys_counts_as_many_events_as_its_samples_would_hold(
     assert collect(holding(metric_summary, weighting=weighting), metric(), "mean").total == total
 
 
-def test_the_mean_of_a_run_is_the_estimated_one_or_that_of_its_samples() -> None:
+def test_the_mean_of_a_run_is_estimated_or_that_of_its_samples() -> None:
     assert mean_of(summary(0.5, n=3)) == 0.5
     assert mean_of(summary(None, n=3)) == 9.0
     assert mean_of(summary(None)) is None
@@ -237,8 +239,8 @@ def test_the_mean_of_a_run_is_the_estimated_one_or_that_of_its_samples() -> None
 @pytest.mark.parametrize(("freedom", "p_value", "expected"), [
     (2.0, 0.02, False), (2.0, 0.009, True), (3.0, 0.011, False), (4.0, 0.04, True), (4.0, 0.06, False),
 ])  # fmt: skip
-def test_few_runs_set_an_archive_aside_only_for_a_strong_reason(freedom: float, p_value: float, expected: bool) -> None:
-    """Two runs per side of five metrics would otherwise lose it by chance in one experiment of five."""
+def test_few_runs_exclude_an_archive_only_on_strong_evidence(freedom: float, p_value: float, expected: bool) -> None:
+    """Otherwise two runs per side of five metrics would lose it by chance in one experiment of five."""
     archive = Spread(10.0, 10.0)
     own = Spread(float(stats.f.isf(p_value, freedom, 10.0)) * freedom, freedom)
     assert differs_more(own, archive) is expected

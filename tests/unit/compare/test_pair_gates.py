@@ -80,8 +80,8 @@ def test_equal_sides_pass_every_gate() -> None:
     ]
 
 
-def test_more_runs_help_where_too_few_are_valid_and_nowhere_else() -> None:
-    """An experiment goes on for them, and ends at once where the sides differ in what no run changes."""
+def test_more_runs_help_only_if_too_few_are_valid() -> None:
+    """An experiment continues to get them, and ends at once if the sides differ in ways that no run changes."""
     assert [name for name, gate in gates(*pair()).items() if more_runs_may_pass(gate)] == [
         "baseline_runs_valid", "candidate_runs_valid",
     ]  # fmt: skip
@@ -100,8 +100,8 @@ PASS, WARN, FAIL = GateStatus.PASS, GateStatus.WARN, GateStatus.FAIL
         *((6, 3, WARN), (6, 4, FAIL)),
     ],
 )
-def test_half_of_the_runs_and_one_must_be_valid(total: int, failing: int, status: GateStatus) -> None:
-    """None of one and one of three are too few; one of two and three of six are enough, with a warning."""
+def test_at_least_half_of_the_runs_and_one_must_be_valid(total: int, failing: int, status: GateStatus) -> None:
+    """None of one and one of three are too few. One of two and three of six are enough, with a warning."""
     runs = [stub(f"a{place}", valid=place >= failing) for place in range(total)]
     gate = gates(side("baseline", *runs), side("candidate", stub("b")))["baseline_runs_valid"]
     assert (gate.status, gate.measured) == (status, f"{total - failing} of {total} runs")
@@ -111,8 +111,8 @@ def test_half_of_the_runs_and_one_must_be_valid(total: int, failing: int, status
     assert mirrored["baseline_runs_valid"].status is PASS
 
 
-def test_runs_that_the_subject_failed_say_something_of_it() -> None:
-    """Two failed and one invalid of four: three tell, and how many of them failed is told with them."""
+def test_runs_that_the_subject_failed_count_as_evidence() -> None:
+    """Two failed and one invalid of four: three count, and the number of failed runs is stated."""
     runs = [stub("a0"), *(stub(f"a{place}", valid=False) for place in (1, 2, 3))]
     for run in runs[1:3]:
         run.manifest.status = Status.FAILED
@@ -149,8 +149,8 @@ def printed(name: str, **workload: int) -> SyntheticRun:
     return run
 
 
-def test_what_a_published_report_does_not_state_of_its_workload_is_no_difference() -> None:
-    """And what it does state is held against the other side: reports of another load are not compared."""
+def test_workload_properties_that_a_published_report_omits_are_not_a_difference() -> None:
+    """Stated properties are compared with the other side: reports of another load are not comparable."""
     report, logs = side("baseline", printed("a", rate=1)), stub("b", workload={"rate": 1, "size": 7})
     assert workload_differences(report, side("candidate", logs)) == {}
     assert workload_differences(side("baseline", logs), report) == {}
@@ -162,15 +162,15 @@ def test_what_a_published_report_does_not_state_of_its_workload_is_no_difference
     assert same_workload(report.first, printed("c", size=7).manifest)
 
 
-def test_runs_of_one_side_that_differ_are_told_where_the_other_states_nothing() -> None:
+def test_differing_runs_of_one_side_are_reported_if_the_other_states_nothing() -> None:
     unlike = [stub("b", workload={"rate": 1, "size": 7}), stub("c", workload={"rate": 1, "size": 8})]
     assert workload_differences(side("baseline", printed("a", rate=1)), side("candidate", *unlike)) == {
         "size": [None, 7]
     }
 
 
-def test_of_runs_that_state_all_of_it_the_whole_workload_must_be_equal() -> None:
-    """A key that one of them lacks is another test."""
+def test_fully_stated_workloads_must_be_equal_as_a_whole() -> None:
+    """A key that only one of them has means another test."""
     first_manifest, other = (
         stub("a", workload=workload).manifest for workload in ({"rate": 1}, {"rate": 1, "size": 7})
     )
@@ -187,7 +187,7 @@ def test_of_runs_that_state_all_of_it_the_whole_workload_must_be_equal() -> None
         ("load.window", "workload_equal"),
     ],
 )
-def test_a_window_is_told_apart_from_the_load(key: str, gate: str) -> None:
+def test_a_window_is_distinguished_from_the_load(key: str, gate: str) -> None:
     left, right = side("baseline", stub("a", workload={key: 1})), side("candidate", stub("b", workload={key: 2}))
     failed = [name for name, gate in gates(left, right).items() if gate.status is GateStatus.FAIL]
     assert failed == [gate]
@@ -206,7 +206,7 @@ UNKNOWN = {"cores": 0, "cpu_model": NOT_STATED}
     ],
     ids=["other machines", "candidate unknown", "baseline unknown", "both unknown"],
 )
-def test_machines_that_nobody_stated_do_not_differ(
+def test_unstated_machines_do_not_differ(
     left: dict[str, Any], right: dict[str, Any], status: GateStatus, measured: str, *, is_stated: bool
 ) -> None:
     hosts = [HOST.model_copy(update=changes) for changes in (left, right)]
@@ -217,7 +217,7 @@ def test_machines_that_nobody_stated_do_not_differ(
     assert by_id["hardware_equal"].detail == ("runs without recorded hardware are assumed to share it" * is_stated)
 
 
-def test_two_stated_machines_differ_even_beside_an_unknown_one() -> None:
+def test_two_stated_machines_differ_even_with_an_unknown_one_present() -> None:
     hosts = [HOST, HOST.model_copy(update={"cores": 16}), HOST.model_copy(update=UNKNOWN)]
     left = side("baseline", *(stub(f"a{place}", host=host) for place, host in enumerate(hosts)))
     assert gates(left, side("candidate", stub("b")))["hardware_equal"].status is GateStatus.FAIL
@@ -253,7 +253,7 @@ def test_a_side_of_several_builds_warns(
     assert gate.detail == (noted if status is GateStatus.WARN else "")
 
 
-def test_a_build_that_is_not_judged_is_no_other_build() -> None:
+def test_a_build_that_is_not_judged_does_not_count_as_another_build() -> None:
     runs = [stub("a1"), stub("a2", valid=False)]
     runs[1].manifest.subject = runs[1].manifest.subject.model_copy(update={"binary_sha256": "another"})
     assert gates(side("baseline", *runs), side("candidate", stub("b")))["one_build_a_side"].status is PASS
@@ -287,8 +287,8 @@ def test_sides_that_average_by_other_rules_cannot_be_compared(changes: dict[str,
         assert gate.measured == f"{own} against hosts × seconds: {rule}"
 
 
-def test_populations_are_held_against_themselves_and_each_that_differs_is_told() -> None:
-    """Two populations always have rules of their own, which is no difference between the sides."""
+def test_populations_are_compared_with_themselves_and_each_difference_is_reported() -> None:
+    """Two populations always have rules of their own, which is not a difference between the sides."""
     keys = ["height", "peer"]
     peers = Population(id="block_peer", label="blocks × peers", keys=keys, average_over=keys)
     rule = "the mean of the means per height and peer"
@@ -309,7 +309,7 @@ def test_populations_are_held_against_themselves_and_each_that_differs_is_told()
     )
 
 
-def test_runs_that_are_not_judged_have_no_say_in_hardware_and_rules() -> None:
+def test_runs_that_are_not_judged_do_not_affect_hardware_and_rules() -> None:
     other = [PLAIN[0].model_copy(update={"weighting": Weighting.SAMPLES})]
     odd: dict[str, Any] = {"host": HOST.model_copy(update={"cores": 16}), "populations": other, "valid": False}
     by_id = gates(
@@ -323,7 +323,7 @@ def test_runs_that_are_not_judged_have_no_say_in_hardware_and_rules() -> None:
     assert nobody["hardware_equal"].status is nobody["rules_equal"].status is GateStatus.FAIL
 
 
-def test_conditions_are_told_in_the_catalogues_order_and_strange_ones_last() -> None:
+def test_conditions_are_listed_in_the_catalogues_order_with_unknown_ones_last() -> None:
     conditions = [
         SharedFact(id=name, label=f"the {name}", explanation=f"because {name}", makes_incomparable=metrics)
         for name, metrics in (("z", ["x_s", "y_s"]), ("same", ["w_s"]), ("m", ["y_s"]))
@@ -355,7 +355,7 @@ def test_conditions_are_told_in_the_catalogues_order_and_strange_ones_last() -> 
     }
 
 
-def test_a_setting_differs_by_its_value_and_true_is_not_one() -> None:
+def test_settings_are_compared_by_value_and_true_differs_from_1() -> None:
     left = Configuration(
         effective={"b.toml": {"on": True, "same": 1, "list": [1, 2]}, "a.toml": {"k": 1}},
         changed={"b.toml": {"on": ConfigChange(default=False, used=True)}},
@@ -382,7 +382,7 @@ def _placed(experiment: str, position: int, **changes: Any) -> SyntheticRun:
 
 
 def test_sides_of_two_experiments_warn_because_a_machine_drifts() -> None:
-    """Runs of one afternoon agree with each other, and say nothing of the afternoon after."""
+    """Runs of one afternoon agree with each other, and are no evidence about the next afternoon."""
     left = side("baseline", _placed("e1", 0, started_at="2026-11-25T19:21:00Z"))
     gate = gates(left, side("candidate", _placed("e1", 1)))["one_experiment"]
     assert (gate.status, gate.measured) == (GateStatus.PASS, "one experiment")
@@ -395,7 +395,7 @@ def test_sides_of_two_experiments_warn_because_a_machine_drifts() -> None:
     )
 
 
-def test_of_imported_runs_nobody_knows_whether_they_were_made_in_turn() -> None:
+def test_it_is_unknown_whether_imported_runs_were_interleaved() -> None:
     assert "one_experiment" not in gates(
         side("baseline", _placed("e1", 0)), side("candidate", stub("b", experiment=None))
     )

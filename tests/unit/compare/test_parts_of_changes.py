@@ -68,7 +68,7 @@ def _judgement(metric_id: str, base: float, other: float) -> Judgement:
     )
 
 
-def test_parts_are_told_on_the_scale_of_the_judgement_and_add_up_to_it() -> None:
+def test_parts_are_on_the_scale_of_the_judgement_and_add_up_to_it() -> None:
     change = PartedChange("m", _effects((LINE, 1.0, 1.2), (WORK, 1.0, 1.1), (READ, 0.4, 0.6), (WRITE, 0.6, 0.5)), "b")
     # The judged values are geometric means of runs, a little below the plain means that the parts are of.
     split = divided(change, (1.998, 2.297))
@@ -85,8 +85,8 @@ def test_parts_are_told_on_the_scale_of_the_judgement_and_add_up_to_it() -> None
     assert [part.change for part in in_seconds.of()] == pytest.approx([0.2, 0.1])
 
 
-def test_parts_of_something_else_are_no_parts_of_the_change() -> None:
-    """More than single samples without a part: the parts would be told of another value than is judged."""
+def test_parts_of_another_value_are_not_parts_of_the_change() -> None:
+    """Too many samples have no part: the parts would belong to another value than the judged one."""
     change = PartedChange("m", _effects((LINE, 1.0, 1.2)), "b")
     assert divided(change, (1.2, 1.2)) is None
     catalogue = passing().catalogue
@@ -98,8 +98,8 @@ def test_parts_of_something_else_are_no_parts_of_the_change() -> None:
     assert splits_of(None, [], catalogue) is None
 
 
-def test_against_a_level_of_releases_the_step_from_the_named_run_is_divided() -> None:
-    """The level has no parts; to divide the change against it as the run's would be wrong by their difference."""
+def test_the_change_from_the_named_run_is_divided_even_against_a_level_of_releases() -> None:
+    """The level has no parts. Dividing the change against it as the run's would be wrong by their difference."""
     comparison = passing()
     id_ = comparison.judgements[0].metric_id
     judged = _judgement(id_, 1.0, 1.2)
@@ -112,14 +112,14 @@ def test_against_a_level_of_releases_the_step_from_the_named_run_is_divided() ->
     assert split.basis == "b, against the baseline's own run instead of the level of releases"
 
 
-def test_a_part_that_is_not_the_sum_of_its_parts_is_a_mistake_of_the_system() -> None:
+def test_a_part_that_is_not_the_sum_of_its_parts_is_an_error_of_the_system() -> None:
     change = PartedChange("m", _effects((WORK, 1.0, 1.1), (READ, 0.4, 0.6), (WRITE, 0.5, 0.5)), "b")
     with pytest.raises(InternalError, match="do not add up"):
         divided(change, (1.0, 1.1))
 
 
-def test_one_run_a_side_has_the_error_within_runs_which_holds() -> None:
-    """90 % of the intervals hold the true change, though neighbours in time are alike."""
+def test_one_run_per_side_has_a_valid_error_within_runs() -> None:
+    """90 % of the intervals contain the true change, although neighbouring samples are correlated."""
     held = dict.fromkeys(("line", "work", "read", "w"), 0)
     for seed in range(120):
         rng = np.random.default_rng(seed)
@@ -131,8 +131,8 @@ def test_one_run_a_side_has_the_error_within_runs_which_holds() -> None:
     assert all(98 <= count <= 118 for count in held.values()), held
 
 
-def test_several_runs_a_side_have_the_error_between_runs() -> None:
-    """A part that differs from day to day is not known any better for having many samples a day."""
+def test_several_runs_per_side_have_the_error_between_runs() -> None:
+    """Many samples per day do not make a part that differs between days any more certain."""
     rng = np.random.default_rng(5)
     days = [_run(rng, 0.5 * (1.0 + 0.1 * step), 0.2, 0.3) for step in (-1.0, 1.0, 0.0, 0.5)]
     part_effects, basis = effects(PARTS, days[:2], days[2:])
@@ -177,7 +177,7 @@ def test_a_split_is_in_every_medium_and_read_back() -> None:
     assert Comparison.model_validate_json(json_bytes(comparison)).splits == comparison.splits
 
 
-def test_of_several_comparisons_in_a_document_each_has_its_own_split() -> None:
+def test_each_comparison_in_a_document_has_its_own_split() -> None:
     comparison = _with_splits()
     (table,) = split_blocks(comparison.splits, comparison.catalogue, of="v2")
     assert isinstance(table, Table)
@@ -186,7 +186,7 @@ def test_of_several_comparisons_in_a_document_each_has_its_own_split() -> None:
     assert split_blocks(None, comparison.catalogue) == []
 
 
-def test_why_nothing_is_divided_is_told_and_a_system_without_causes_says_nothing() -> None:
+def test_the_reason_for_no_split_is_reported_except_for_systems_without_causes() -> None:
     assert "Line or work: the change cannot be attributed, because there was no line" in document_of(
         _with_splits("there was no line")
     ).text(100)
@@ -198,7 +198,7 @@ def _still(value: float, samples: int = 40) -> FloatArray:
     return np.full((samples, 1), value)
 
 
-def test_the_error_between_runs_by_hand() -> None:
+def test_the_error_between_runs_is_as_computed_by_hand() -> None:
     """Of two and three runs: both sides' squares over three degrees of freedom."""
     (effect,), basis = effects([LINE], [_still(1.0), _still(1.2)], [_still(1.1), _still(1.4), _still(1.7)])
     assert basis == "between 2 + 3 runs"
@@ -208,15 +208,15 @@ def test_the_error_between_runs_by_hand() -> None:
     assert effect.half_width == pytest.approx(float(stats.t.ppf(0.95, 3.0)) * effect.standard_error)
 
 
-def test_one_run_on_a_side_and_two_on_the_other_are_several() -> None:
+def test_one_run_on_one_side_and_two_on_the_other_count_as_several() -> None:
     (effect,), basis = effects([LINE], [_still(1.0)], [_still(1.1), _still(1.4)])
     assert basis == "between 1 + 2 runs"
     assert effect.degrees_of_freedom == 1.0
     assert effect.standard_error == pytest.approx(math.sqrt(0.045 * 1.5))
 
 
-def test_runs_that_agree_by_chance_are_not_known_better_than_each_of_them() -> None:
-    """The error within the runs counts where it is larger, each run's share of its side's mean."""
+def test_runs_that_agree_by_chance_are_no_more_certain_than_each_of_them() -> None:
+    """The error within the runs counts if it is larger, with each run's share of its side's mean."""
     rng = np.random.default_rng(3)
     run = 1.0 + rng.normal(0.0, 0.1, (400, 1))
     (alone,), _ = effects([LINE], [run], [run])
@@ -243,7 +243,7 @@ def _parted(*pairs: tuple[MetricPart, float, float], metric_id: str = "m") -> Pa
     return PartedChange(metric_id, _effects(*pairs), "b")
 
 
-def test_what_single_samples_lack_is_forgiven_up_to_a_hundredth_on_either_side() -> None:
+def test_missing_parts_of_samples_are_tolerated_up_to_one_percent_on_either_side() -> None:
     change = _parted((LINE, 1.0, 2.0))
     for values, holds in (
         ((1.0099, 2.0), True),
@@ -255,13 +255,13 @@ def test_what_single_samples_lack_is_forgiven_up_to_a_hundredth_on_either_side()
         assert (divided(change, values) is not None) == holds, values
 
 
-def test_parts_that_add_up_to_nothing_cannot_be_divided() -> None:
+def test_parts_that_add_up_to_zero_cannot_be_divided() -> None:
     assert divided(_parted((LINE, 0.0, 1.0)), (0.0, 1.0)) is None
     assert divided(_parted((LINE, 1.0, 0.0)), (1.0, 0.0)) is None
 
 
-def test_the_share_of_a_value_below_zero_is_of_its_size() -> None:
-    """A part that fell lowers the change, whatever sign the baseline has."""
+def test_the_share_of_a_negative_value_is_relative_to_its_magnitude() -> None:
+    """A part that fell lowers the change, whatever the sign of the baseline."""
     split = divided(_parted((LINE, -1.0, -0.8), (WORK, -1.0, -1.1)), (-2.0, -1.9))
     assert split is not None
     assert (split.metric_id, split.statistic, split.scale, split.basis) == ("m", "mean", Scale.RELATIVE, "b")
@@ -273,14 +273,14 @@ def test_the_share_of_a_value_below_zero_is_of_its_size() -> None:
 
 
 @pytest.mark.parametrize(("write", "side"), [((0.5, 0.5), "baseline"), ((0.6, 0.6), "candidate")])
-def test_either_side_of_a_part_is_the_sum_of_its_parts(write: tuple[float, float], side: str) -> None:
+def test_both_sides_of_a_part_are_the_sum_of_its_parts(write: tuple[float, float], side: str) -> None:
     change = _parted((WORK, 1.0, 1.1), (READ, 0.4, 0.6), (WRITE, *write))
     with pytest.raises(InternalError, match=rf"the parts of `work` of m do not add up to it on the {side}"):
         divided(change, (1.0, 1.1))
 
 
-def test_rounding_is_no_mistake_of_the_system() -> None:
-    """Nor where a part is nothing at all."""
+def test_rounding_is_not_an_error_of_the_system() -> None:
+    """Not even if a part is zero."""
     near = _parted((LINE, 1.0, 1.0), (WORK, 0.0, 1.0), (READ, 1e-13, 0.4), (WRITE, 0.0, 0.6 + 5e-10))
     assert divided(near, (1.0, 2.0)) is not None
 
@@ -311,7 +311,7 @@ def test_only_judged_changes_of_means_that_have_parts_are_divided() -> None:
     assert _judged([change], [], "there was no line").untold == "there was no line"
 
 
-def test_the_metrics_whose_parts_do_not_add_up_are_named_beside_those_that_do() -> None:
+def test_metrics_whose_parts_do_not_add_up_are_named_in_a_note() -> None:
     first, second = passing().catalogue.metrics[:2]
     changes = [_parted((LINE, 1.0, 1.2), metric_id=metric.id) for metric in (first, second)]
     splits = _judged(changes, [_judgement(first.id, 1.2, 1.2), _judgement(second.id, 1.0, 1.2)])
@@ -325,8 +325,8 @@ def test_the_metrics_whose_parts_do_not_add_up_are_named_beside_those_that_do() 
     assert (alone.splits, alone.untold, alone.notes) == ([], expected, [])
 
 
-def test_a_judged_change_is_told_as_it_was_judged_on_its_own_scale() -> None:
-    """Of several runs the baseline is their level, and no single run's."""
+def test_a_judged_change_is_reported_on_the_scale_of_its_judgement() -> None:
+    """Of several runs the baseline is their level, and not that of a single run."""
     id_ = passing().judgements[0].metric_id
     change = _parted((LINE, 1.0, 1.2), metric_id=id_)
     several = SideValue(value=1.0, per_run=[0.9, None, 1.1], samples=3)
@@ -342,7 +342,7 @@ def test_a_judged_change_is_told_as_it_was_judged_on_its_own_scale() -> None:
     assert _judged([change], [_judgement(id_, 1.05, 1.2).model_copy(update=far)]).splits == []
 
 
-def test_means_that_nobody_judged_are_divided_likewise() -> None:
+def test_means_that_were_not_judged_are_divided_in_the_same_way() -> None:
     parted = Parted("Line or work", [_parted((LINE, 1.0, 1.2))], notes=["a note"])
     splits = splits_between(parted, {"m": 1.0}, {"m": 1.2})
     assert [split.change for split in splits.splits] == [pytest.approx(0.2)]

@@ -34,8 +34,8 @@ def _told(decided: Decided, *, gating: bool | None = None) -> list[str]:
     return noise_notes(decided.releases, judgements, CATALOGUE)
 
 
-def test_the_noise_is_told_with_its_runs_and_from_the_quietest_gating_metric_to_the_noisiest() -> None:
-    """So a release engineer sees what a single run is worth."""
+def test_noise_is_reported_with_its_runs_and_from_the_quietest_to_the_noisiest_gating_metric() -> None:
+    """This shows a release engineer how reliable a single run is."""
     decided = _decided(_noisy())
     (sentence,) = _told(decided)
     # The baseline is compared and therefore no part of it.
@@ -46,16 +46,16 @@ def test_the_noise_is_told_with_its_runs_and_from_the_quietest_gating_metric_to_
     assert sentence in decided.finding.reasons
 
 
-def test_nothing_is_told_of_metrics_that_decide_nothing() -> None:
+def test_noise_of_metrics_that_decide_nothing_is_not_reported() -> None:
     assert _told(_decided(_noisy()), gating=False) == []
 
 
-def test_few_releases_are_not_told_as_noise() -> None:
+def test_few_releases_are_not_reported_as_noise() -> None:
     compared = [LoadedRun(run("v1.99", 99, [1.0] * 6))]
     assert noise_notes(Releases(compared, _noisy()[:5]), _decided(_noisy()).judgements, CATALOGUE) == []
 
 
-def test_a_set_up_that_nobody_noted_is_told_once_with_what_it_changed_and_how_to_declare_it() -> None:
+def test_an_unnoted_set_up_change_is_reported_once_with_its_metrics_and_how_to_declare_it() -> None:
     noise, setup = _told(_decided(stepped(0.001)))
     assert noise.startswith("noise between runs: history of 17 builds (")
     assert setup == (
@@ -64,12 +64,12 @@ def test_a_set_up_that_nobody_noted_is_told_once_with_what_it_changed_and_how_to
     )
 
 
-def test_of_many_metrics_that_a_set_up_changed_four_are_named() -> None:
+def test_four_of_many_metrics_changed_by_a_set_up_are_named() -> None:
     setup = _told(_decided(stepped(0.001)), gating=True)[1]
     named = [metric.label for metric in METRICS if metric.label in setup]
     assert named == ["metric 0", "metric 1", "metric 2", "metric 3"]
 
 
-def test_a_set_up_that_was_noted_is_told_no_more() -> None:
+def test_a_noted_change_of_the_set_up_is_not_reported_again() -> None:
     noted = Epoch(system="cometbft", since="2020-11-01T00:00:00Z", text="new hosts")
     assert not any("set-up" in text for text in _told(_decided(stepped(0.001), noted)))

@@ -33,7 +33,7 @@ SAME = ("main", "gossip")
 
 
 def test_the_function_that_changed_comes_first_with_the_interval_over_the_nodes() -> None:
-    """One run per side: each node is held against the same node of the other side."""
+    """One run per side: each node is compared with the same node of the other side."""
     before = [{SLOW: 1.0, SAME: 5.0}, {SLOW: 1.2, SAME: 2.0}, {SLOW: 0.8, SAME: 3.0}]
     after = [{SLOW: 2.0, SAME: 4.0}, {SLOW: 2.3, SAME: 3.1}, {SLOW: 1.7, SAME: 2.9}]
     (change,) = _found([profiled_run("v0", before)], [profiled_run("v1", after)]).changes
@@ -48,7 +48,7 @@ def test_the_function_that_changed_comes_first_with_the_interval_over_the_nodes(
     assert change.per == "block and node"
 
 
-def test_with_several_runs_a_side_the_interval_is_that_between_runs() -> None:
+def test_with_several_runs_per_side_the_interval_is_that_between_runs() -> None:
     before = [
         profiled_run("v0", [{SLOW: value}], number=number) for number, value in enumerate((1.0, 1.3, 0.9), start=1)
     ]
@@ -59,7 +59,7 @@ def test_with_several_runs_a_side_the_interval_is_that_between_runs() -> None:
     assert change.basis == "between 3 + 2 runs"
 
 
-def test_one_node_a_side_has_no_interval_and_is_still_shown() -> None:
+def test_one_node_per_side_has_no_interval_and_is_still_shown() -> None:
     (change,) = _found([profiled_run("v0", [{SLOW: 1.0}])], [profiled_run("v1", [{SLOW: 2.0, SAME: 0.1}])]).changes
     assert [(function.function, function.low, function.high) for function in change.functions] == [
         ("hash", None, None),
@@ -68,7 +68,7 @@ def test_one_node_a_side_has_no_interval_and_is_still_shown() -> None:
     assert "no interval" in change.basis
 
 
-def test_a_function_that_only_one_side_has_is_told_with_all_that_it_calls() -> None:
+def test_a_function_of_only_one_side_is_reported_with_all_functions_it_calls() -> None:
     (change,) = _found(
         [profiled_run("v0", [{SAME: 1.0}])], [profiled_run("v1", [{SAME: 1.0, SLOW: 3.0, ("main", "finalize"): 1.0}])]
     ).changes
@@ -78,7 +78,7 @@ def test_a_function_that_only_one_side_has_is_told_with_all_that_it_calls() -> N
     assert changed["finalize"].within_baseline == 0.0
 
 
-def test_of_memory_there_is_what_grew_and_no_division_by_the_work() -> None:
+def test_memory_profiles_show_growth_and_are_not_divided_by_the_work() -> None:
     before = profiled_run("v0", [{SLOW: 100.0}], kind="heap", begin=[{SLOW: 90.0}])
     after = profiled_run("v1", [{SLOW: 300.0}], kind="heap", begin=[{SLOW: 50.0}])
     (change,) = _found([before], [after]).changes
@@ -92,7 +92,7 @@ def test_of_memory_there_is_what_grew_and_no_division_by_the_work() -> None:
     assert change.per == "node"
 
 
-def test_goroutines_are_told_by_where_they_began_and_where_they_are() -> None:
+def test_goroutines_are_reported_by_start_and_current_location() -> None:
     (change,) = _found(
         [profiled_run("v0", [{("serve", "wait"): 2.0}], kind="goroutine")],
         [profiled_run("v1", [{("serve", "wait"): 9.0, ("loop",): 1.0}], kind="goroutine")],
@@ -103,8 +103,8 @@ def test_goroutines_are_told_by_where_they_began_and_where_they_are() -> None:
     ]
 
 
-def test_nothing_is_lost_in_the_graph() -> None:
-    """Calls lie within their callers, and the outermost one is as wide as all of them."""
+def test_the_graph_contains_all_calls() -> None:
+    """Calls are within their callers, and the outermost one is as wide as all of them."""
     many: dict[tuple[str, ...], float] = {("main", f"f{number}", "leaf"): 1.0 + number % 7 for number in range(2_000)}
     (change,) = _found([profiled_run("v0", [many])], [profiled_run("v1", [{**many, SLOW: 900.0}])]).changes
     frames = change.frames
@@ -122,7 +122,7 @@ def test_nothing_is_lost_in_the_graph() -> None:
     assert rest.candidate == pytest.approx(sum(many.values()) / 100.0)
 
 
-def test_what_profiling_cost_is_told_with_an_interval_or_without() -> None:
+def test_the_overhead_of_profiling_is_reported_with_or_without_an_interval() -> None:
     record = ProfilesRecord(kinds=["cpu"], work=100.0, cost_metric="peer_count")
 
     def plain(version: str, values: Sequence[float]) -> list[SyntheticRun]:
@@ -148,7 +148,7 @@ def _peers(value: float) -> pl.DataFrame:
     return pl.DataFrame({"host": ["node0"], "peer_count": [value], "clock_offset_s": [0.0]})
 
 
-def test_what_is_missing_or_empty_is_told_of_its_side() -> None:
+def test_missing_or_empty_profiles_are_reported_with_their_side() -> None:
     record = ProfilesRecord(
         kinds=["cpu", "mutex"], missing=["profiles of node2 are missing (cpu): 404"], empty=["mutex"]
     )
@@ -162,7 +162,7 @@ def test_what_is_missing_or_empty_is_told_of_its_side() -> None:
     ]
 
 
-def test_a_side_without_profiles_leaves_nothing_to_tell_unless_it_is_asked_for() -> None:
+def test_a_side_without_profiles_is_reported_only_on_request() -> None:
     runs = [profiled_run("v0", [{SLOW: 1.0}])]
     assert profiled(runs, [], ([], []), is_asked=False) is None
     profiled_pair = profiled(runs, [], ([], []), is_asked=True)
@@ -171,7 +171,7 @@ def test_a_side_without_profiles_leaves_nothing_to_tell_unless_it_is_asked_for()
 
 
 def test_a_run_with_profiles_is_never_judged() -> None:
-    """It is slower for them: among others it would be a false alarm, and alone an unfair one."""
+    """Profiling slows it down: with other runs it would be a false alarm, and alone an unfair comparison."""
     plain = SyntheticRun(manifest("v1", 1), catalogue(), {})
     taken = profiled_run("v1", [{SLOW: 1.0}], number=2)
     among = select("candidate", [plain, taken])

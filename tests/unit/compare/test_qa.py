@@ -49,7 +49,7 @@ def test_an_equal_release_passes_by_its_gating_scenarios(equal: QaReport) -> Non
     assert "judged figures" in equal.second_opinion.in_words()
 
 
-def test_what_was_not_run_is_told_with_its_need_and_never_passes(equal: QaReport) -> None:
+def test_a_scenario_that_was_not_run_is_reported_with_its_requirement_and_never_passes(equal: QaReport) -> None:
     """A machine that is too small must not make a release look tested."""
     big = _scenario(equal, "big")
     assert big.result is Verdict.NOT_RUN
@@ -73,8 +73,8 @@ def _ten_per_cent(row: OpinionRow) -> TenPercentRow:
     return row
 
 
-def test_a_metric_that_cannot_be_compared_is_no_regression() -> None:
-    """Latencies by header times differ by a second where the block time differs, although nothing is slower."""
+def test_an_incomparable_metric_is_not_a_regression() -> None:
+    """Latencies by header times differ by a second if the block time differs, although nothing is slower."""
     slower = qa_runs.report({"rpc_latency_s": 2.0})
     assert any(
         _ten_per_cent(row).ours_fails for row in slower.scenarios[0].second_rule if row.metric_id == "rpc_latency_s"
@@ -92,7 +92,7 @@ def test_a_metric_that_cannot_be_compared_is_no_regression() -> None:
     assert report.notices[0].startswith("Not comparable: RPC latency.")
 
 
-def test_an_invalid_run_that_was_repeated_is_told() -> None:
+def test_an_invalid_run_that_was_repeated_is_reported() -> None:
     baseline, candidate = sides(seconds=qa_runs.SECONDS)
     qa_runs.invalid(candidate[1])
     again = run("v1.0.1", 2, side="candidate", seed=777, seconds=qa_runs.SECONDS)
@@ -109,7 +109,7 @@ def test_an_invalid_run_that_was_repeated_is_told() -> None:
     assert any("Run again" in notice for notice in report.notices)
 
 
-def test_a_scenario_that_could_not_be_made_is_invalid() -> None:
+def test_a_scenario_that_could_not_be_run_is_invalid() -> None:
     baseline, candidate = sides(seconds=qa_runs.SECONDS)
     qa_run = qa_runs.made_of(baseline, candidate)
     first = qa_run.scenarios[0]
@@ -121,8 +121,8 @@ def test_a_scenario_that_could_not_be_made_is_invalid() -> None:
     assert "a port is in use" in report.scenarios[0].sentence
 
 
-def test_what_is_only_shown_is_told_by_its_figures() -> None:
-    """`shown for information` tells a reader of the first page nothing."""
+def test_scenarios_shown_for_information_are_summarized_by_their_figures() -> None:
+    """`shown for information` is of no use to a reader of the first page."""
     baseline, candidate = sides(seconds=qa_runs.SECONDS)
     scenarios = [dict(scenario) for scenario in qa_runs.SCENARIOS]
     scenarios[1]["headline"] = ["tx_latency_s"]
@@ -142,8 +142,8 @@ def test_what_is_only_shown_is_told_by_its_figures() -> None:
     assert next(row.reason for row in report.rows if row.scenario == scenario.title) == scenario.sentence
 
 
-def test_what_is_only_shown_is_shown_without_the_side_that_could_not_be_made() -> None:
-    """That a network of two releases does not even begin is what such a scenario is there to find."""
+def test_scenarios_shown_for_information_are_shown_without_a_side_that_could_not_be_run() -> None:
+    """Such a scenario is there to find that a network of two releases does not even start."""
     baseline, candidate = sides(seconds=qa_runs.SECONDS)
     qa_run = qa_runs.made_of(baseline, candidate)
     scenario = next(scenario for scenario in qa_run.scenarios if scenario.plan.id == "emulation")
@@ -156,7 +156,7 @@ def test_what_is_only_shown_is_shown_without_the_side_that_could_not_be_made() -
     assert shown.beside
 
 
-def test_emulation_stands_beside_the_candidate_without_it(equal: QaReport) -> None:
+def test_emulation_is_shown_together_with_the_candidate_without_it(equal: QaReport) -> None:
     scenario = _scenario(equal, "emulation")
     assert [side.label for side in scenario.sides] == ["v1.0.1", "v1.0.1 (far)"]
     row = next(row for row in scenario.beside if row.metric_id == "tx_latency_s" and row.statistic == "p50")
@@ -180,8 +180,8 @@ def test_a_plot_has_every_side_and_its_published_limit(equal: QaReport) -> None:
         assert all(abs(value - 50.0) <= 3.0 for value in line.y)
 
 
-def test_a_dot_is_the_mean_of_what_ended_together(equal: QaReport) -> None:
-    """The level line is the mean of all samples, whatever the dots' sizes."""
+def test_a_dot_is_the_mean_of_samples_that_ended_together(equal: QaReport) -> None:
+    """The level line is the mean of all samples, whatever the sizes of the dots."""
     chart = next(plot for plot in equal.scenarios[0].plots if plot.id == "latencies").chart
     level = next(line for line in chart.lines if line.run_id is None and line.side == "v0.38.17")
     baseline, _ = sides(seconds=qa_runs.SECONDS)

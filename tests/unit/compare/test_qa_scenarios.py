@@ -125,8 +125,8 @@ def judged(scenario: ScenarioRuns, *others: ScenarioRuns, **settings: Any) -> Qa
     return scenarios(*others, scenario, **settings).judged(scenario)
 
 
-def test_a_scenario_says_what_was_asked_and_made_and_found() -> None:
-    """Whatever a report shows of a scenario stands in its result, each thing in its own place."""
+def test_a_scenario_states_its_request_its_runs_and_its_results() -> None:
+    """Everything that a report shows of a scenario is in its result, in separate fields."""
     plan = {**BASE, "settings": ["load.rate=1"], "needs": ["cores:4"], "tables": ["sizes"]}
     scenario = judged(of(plan, pair(1.5), profile_description="A load."), rule=Rule())
     shown = scenario.model_dump(include=set(QaScenario.model_fields) - {"comparison", "reasons", "advice", "runs"})
@@ -153,12 +153,12 @@ def test_a_scenario_says_what_was_asked_and_made_and_found() -> None:
     assert [line.run_id for line in scenario.runs] == order
 
 
-def test_a_margin_of_the_plan_counts_instead_of_the_catalogues() -> None:
+def test_a_margin_of_the_plan_overrides_that_of_the_catalogue() -> None:
     assert judged(of(BASE, pair(1.5))).result is Verdict.FAIL
     assert judged(of(BASE, pair(1.5)), margins={"a_s": 0.9}).result is Verdict.PASS
 
 
-def test_a_line_of_a_run_has_its_place_its_gates_and_what_happened_unplanned() -> None:
+def test_the_row_of_a_run_has_its_position_gates_and_unplanned_events() -> None:
     runs_by_side = pair()
     synthetic = runs_by_side["candidate"][1]
     synthetic.manifest.warnings = ["a slow disk"]
@@ -185,7 +185,7 @@ def test_a_line_of_a_run_has_its_place_its_gates_and_what_happened_unplanned() -
     ("kind", "status", "ended"),
     [(GateKind.INSTRUMENT, Status.INVALID, "invalid again"), (GateKind.SUBJECT, Status.FAILED, "failed")],
 )
-def test_a_run_that_was_made_again_says_how_that_ended(kind: GateKind, status: Status, ended: str) -> None:
+def test_a_repeated_run_states_the_outcome_of_the_repetition(kind: GateKind, status: Status, ended: str) -> None:
     runs_by_side = pair()
     first, again = runs_by_side["candidate"][0], runs_by_side["candidate"][1]
     first.manifest.gates = [GATE, GATE.model_copy(update={"label": "hosts alive"})]
@@ -197,7 +197,7 @@ def test_a_run_that_was_made_again_says_how_that_ended(kind: GateKind, status: S
     assert "(load met: 91 %, required 98 %; hosts alive: 91 %, required 98 %)" in message
 
 
-def test_a_run_outside_an_experiment_has_no_place() -> None:
+def test_a_run_outside_an_experiment_has_no_position() -> None:
     synthetic = run("candidate", 1)
     synthetic.manifest.experiment = None
     (line,) = judged(
@@ -209,11 +209,11 @@ def test_a_run_outside_an_experiment_has_no_place() -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"), [({}, 3), ({"repetitions": 5}, 5), ({"most_runs": 6}, 3), ({"gating": False}, 3)]
 )
-def test_the_repetitions_are_those_that_were_needed_or_planned(changes: dict[str, object], expected: int) -> None:
+def test_the_repetitions_are_those_required_or_planned(changes: dict[str, object], expected: int) -> None:
     assert judged(of({**BASE, **changes}, pair())).repetitions == expected
 
 
-def test_a_scenario_that_lacks_something_was_not_run() -> None:
+def test_a_scenario_with_missing_requirements_was_not_run() -> None:
     scenario = judged(of({**BASE, "most_runs": 6}, {}, lacking=["64 processors", "namespaces"]))
     assert (scenario.result, scenario.repetitions, scenario.experiment, scenario.date) == (Verdict.NOT_RUN, 6, "", "")
     assert scenario.sentence == "Not run: it requires 64 processors and it requires namespaces."
@@ -222,7 +222,7 @@ def test_a_scenario_that_lacks_something_was_not_run() -> None:
     assert (scenario.comparison, scenario.incomparable, scenario.second_rule) == (None, [], [])
 
 
-def test_a_side_that_could_not_be_made_leaves_a_comparison_invalid_with_the_reason() -> None:
+def test_a_side_that_could_not_be_run_makes_a_comparison_invalid_with_the_reason() -> None:
     plan = {**BASE, "sides": [{"id": "baseline", "version": "baseline"},
                               {"id": "candidate", "version": "candidate", "label": "the new one"}]}  # fmt: skip
     runs_by_side = {"baseline": pair()["baseline"]}
@@ -235,8 +235,8 @@ def test_a_side_that_could_not_be_made_leaves_a_comparison_invalid_with_the_reas
     assert (nothing.result, nothing.reasons) == (Verdict.INVALID, ["there is no run of far"])
 
 
-def test_a_run_that_could_not_be_made_spoils_a_pass_and_no_failure() -> None:
-    """Of the runs that are missing nobody knows what they would have shown; a regression is one all the same."""
+def test_a_run_that_could_not_be_made_invalidates_a_pass_but_not_a_failure() -> None:
+    """Nobody knows what the missing runs would have shown. A regression remains a regression."""
     failures = {"candidate": "no port"}
     passed, failed = (judged(of(BASE, pair(factor), failures=failures)) for factor in (1.0, 1.5))
     assert (passed.result, failed.result) == (Verdict.INVALID, Verdict.FAIL)
@@ -244,7 +244,7 @@ def test_a_run_that_could_not_be_made_spoils_a_pass_and_no_failure() -> None:
     assert len(failed.reasons) > 1
 
 
-def test_a_comparison_that_is_only_shown_is_told_by_its_headline() -> None:
+def test_a_comparison_shown_for_information_is_summarized_by_its_headline() -> None:
     scenario = judged(of({**BASE, "gating": False, "headline": ["a_s", "b_bytes"]}, pair(2.0)))
     assert scenario.result is Verdict.INFORMATIONAL
     assert (
@@ -255,7 +255,7 @@ def test_a_comparison_that_is_only_shown_is_told_by_its_headline() -> None:
     assert plain.sentence.rstrip(".").lower() == plain.comparison.sentence.rstrip(".").lower()
 
 
-def test_a_sweep_is_judged_by_what_its_system_found() -> None:
+def test_a_sweep_is_judged_by_the_finding_of_its_system() -> None:
     plan = {**BASE, "kind": "sweep"}
     scenario = judged(of(plan, pair(), swept=Swept()))
     assert (scenario.result, scenario.sentence, scenario.reasons) == (
@@ -282,7 +282,7 @@ def _three(**settings: Any) -> ScenarioRuns:
     return of({**SHOWN, "sides": THREE, **settings}, _three_sides())
 
 
-def test_sides_that_are_only_shown_are_each_held_against_the_first() -> None:
+def test_sides_shown_for_information_are_each_compared_with_the_first() -> None:
     scenario = judged(_three(headline=["c_s"], tables=["sizes"]))
     assert (scenario.result, scenario.comparison) == (Verdict.INFORMATIONAL, None)
     assert [side.label for side in scenario.sides] == ["v1", "v2 (far)", "v2"]
@@ -298,7 +298,7 @@ def test_sides_that_are_only_shown_are_each_held_against_the_first() -> None:
     assert scenario.sentence == "Rounds: 1.001 s with v1, 2.003 s with v2 (far), 3.004 s with v2."
 
 
-def test_what_nobody_asked_for_is_not_shown() -> None:
+def test_tables_that_were_not_requested_are_not_shown() -> None:
     scenario = judged(
         of({**SHOWN, "sides": THREE[:2]}, {"near": [run("near", 1, version="v1")], "far": [run("far", 1)]})
     )
@@ -309,14 +309,14 @@ def test_what_nobody_asked_for_is_not_shown() -> None:
     assert [row.metric_id for row in judged(of(shown_options, runs_by_side)).beside] == ["a_s", "b_bytes"]
 
 
-def test_a_single_side_is_shown_as_it_is() -> None:
+def test_a_single_side_is_shown_without_a_comparison() -> None:
     plan = {**SHOWN, "headline": ["a_s"], "sides": [{"id": "far", "version": "candidate"}]}
     scenario = judged(of(plan, {"far": [run("far", 1)]}))
     assert scenario.sentence == "Latency, mean: 1.001 s with v2."
     assert [len(row.judgements) for row in scenario.beside] == [1]
 
 
-def test_a_side_without_a_valid_run_leaves_what_is_shown_invalid_with_the_reason() -> None:
+def test_a_side_without_a_valid_run_makes_a_shown_comparison_invalid_with_the_reason() -> None:
     scenario_runs = _three()
     for broken, limit in zip(scenario_runs.sides["far"], ("98 %", "99 %"), strict=True):
         broken.manifest.gates, broken.manifest.status = [GATE.model_copy(update={"limit": limit})], Status.INVALID
@@ -334,7 +334,7 @@ def test_a_side_without_a_valid_run_leaves_what_is_shown_invalid_with_the_reason
     assert counted.beside[0].judgements[0].candidate.value == pytest.approx(2.004), "by its valid run alone"
 
 
-def test_metrics_without_samples_have_no_row_and_a_value_that_is_missing_is_said_to_be() -> None:
+def test_metrics_without_samples_have_no_row_and_missing_values_are_marked() -> None:
     runs_by_side = _three_sides()
     for side in runs_by_side.values():
         for each in side:
@@ -349,8 +349,8 @@ def test_metrics_without_samples_have_no_row_and_a_value_that_is_missing_is_said
     assert "c_s" in {row.metric_id for row in judged(two).beside}, "what one side alone has is shown"
 
 
-def test_noise_of_other_runs_counts_but_not_that_of_the_runs_that_are_held_against_each_other() -> None:
-    """Of one run a side nobody knows the noise; without the store's other runs it would be assumed."""
+def test_noise_of_other_runs_counts_but_not_that_of_the_compared_runs() -> None:
+    """The noise of one run per side is unknown. Without the store's other runs it would be assumed."""
     others = [run("old", number, 1.0 + 0.01 * number, version="v0") for number in range(4)]
     for each in others:
         each.manifest.subject = each.manifest.subject.model_copy(update={"binary_sha256": "same"})
@@ -366,14 +366,14 @@ def test_noise_of_other_runs_counts_but_not_that_of_the_runs_that_are_held_again
     assert "archive" not in judged(shown).beside[0].judgements[0].noise
 
 
-def test_profiles_of_its_sides_stay_with_a_comparison() -> None:
+def test_a_comparison_contains_the_profiles_of_its_sides() -> None:
     why = Profiled(runs={"baseline": ["p-1"]}, changes=[])
     comparison = judged(of(BASE, pair(), profiled=why)).comparison
     assert comparison is not None
     assert comparison.profiled == why
 
 
-def test_the_candidate_of_another_scenario_stands_first_and_labels_are_told_apart() -> None:
+def test_the_candidate_of_another_scenario_is_first_and_labels_are_distinguished() -> None:
     other = of(BASE, pair())
     plan = {**SHOWN, "id": "two", "title": "Two", "beside": "one",
             "sides": [{"id": "candidate", "version": "candidate"}, {"id": "old", "version": "baseline"}]}  # fmt: skip
@@ -386,7 +386,7 @@ def test_the_candidate_of_another_scenario_stands_first_and_labels_are_told_apar
     assert [side.id for side in alone.sides] == ["candidate", "old"]
 
 
-def test_sides_of_one_version_are_called_by_what_they_are() -> None:
+def test_sides_of_one_version_are_named_by_their_id_or_label() -> None:
     plan = {**SHOWN, "sides": [{"id": "a", "version": "baseline"}, {"id": "b", "version": "candidate", "label": "far"},
                                {"id": "v2", "version": "candidate"}]}  # fmt: skip
     runs_by_side = {name: [run(name, 1)] for name in ("a", "b", "v2")}
@@ -394,7 +394,7 @@ def test_sides_of_one_version_are_called_by_what_they_are() -> None:
     assert [side.label for side in scenario.sides] == ["v2 (a)", "v2 (far)", "v2"]
 
 
-def test_what_a_condition_makes_incomparable_is_named_with_the_condition() -> None:
+def test_metrics_made_incomparable_by_a_condition_are_named_with_the_condition() -> None:
     scenario = judged(of(BASE, pair(clock="proposer")))
     assert scenario.comparison is not None
     (incomparable,) = incomparable_metrics(scenario.comparison)
@@ -403,7 +403,7 @@ def test_what_a_condition_makes_incomparable_is_named_with_the_condition() -> No
     assert "block time" in incomparable.because
 
 
-def test_a_plot_shows_the_valid_runs_and_of_a_side_without_one_all() -> None:
+def test_a_plot_shows_the_valid_runs_or_all_runs_of_a_side_without_any() -> None:
     plot = {"id": "p", "title": "P", "metric": "a_s", "y_label": "s"}
     runs_by_side = pair()
     for side in runs_by_side.values():
@@ -424,8 +424,8 @@ def test_a_plot_shows_the_valid_runs_and_of_a_side_without_one_all() -> None:
     assert judged(of({**BASE, "plots": ["p"]}, {}, lacking=["x"]), plots=[plot]).plots == []
 
 
-def test_a_comparison_is_kept_without_what_its_own_report_shows() -> None:
-    """Charts of what decides, and breakdowns of what changed somewhere; the rest `chainmark compare` makes again."""
+def test_a_comparison_is_stored_without_the_details_of_its_own_report() -> None:
+    """Charts of deciding metrics, and breakdowns with changes. `chainmark compare` computes the rest again."""
     whole = judged(of(BASE, pair(1.5))).comparison
     assert whole is not None
     populations = [

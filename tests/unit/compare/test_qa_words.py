@@ -59,14 +59,16 @@ def runs_of_plan(*beside: str) -> QaRuns:
         ([], Verdict.INCONCLUSIVE),
     ],
 )
-def test_the_worst_gating_scenario_decides_and_nothing_is_no_pass(results: list[Verdict], verdict: Verdict) -> None:
+def test_the_worst_gating_scenario_decides_and_an_empty_report_does_not_pass(
+    results: list[Verdict], verdict: Verdict
+) -> None:
     judged = [scenario(f"s{number}", result) for number, result in enumerate(results)]
     shown = scenario("shown", Verdict.FAIL, gating=False)
     assert overall([*judged, shown], CANDIDATE)[0] is verdict
 
 
-def test_every_gating_scenario_is_named_with_its_result_and_why() -> None:
-    """A reader of the first page must see which scenario it was, and a scenario without reasons has its sentence."""
+def test_every_gating_scenario_is_named_with_its_result_and_reason() -> None:
+    """Readers of the first page must see which scenario it was. A scenario without reasons has its sentence."""
     scenarios = [
         scenario("A", Verdict.PASS, reasons=["fine"]),
         scenario("B", Verdict.INCONCLUSIVE, reasons=["noise"]),
@@ -84,7 +86,7 @@ def test_every_gating_scenario_is_named_with_its_result_and_why() -> None:
     assert overall([scenario("A", Verdict.FAIL, gating=False)], CANDIDATE)[1:] == ("Nothing was judged.", [])
 
 
-def test_advice_is_of_what_keeps_a_release_from_passing() -> None:
+def test_advice_is_about_what_keeps_a_release_from_passing() -> None:
     scenarios = [
         scenario("A", Verdict.PASS, advice=["nothing"]),
         scenario("B", Verdict.INCONCLUSIVE, advice=["more runs", "less noise"]),
@@ -103,7 +105,7 @@ def test_advice_is_of_what_keeps_a_release_from_passing() -> None:
     assert advice([*scenarios, scenario("F", Verdict.INVALID, gating=False)], "qa-1") == [*expected, resumed]
 
 
-def test_notices_tell_each_thing_once_before_any_figure() -> None:
+def test_notices_state_each_fact_once_before_any_figure() -> None:
     held = [Incomparable(metric_id=name, label=name, because="the time differs") for name in ("a", "b")]
     other = Incomparable(metric_id="c", label="c", because="another clock")
     scenarios = [
@@ -142,7 +144,7 @@ def test_invalid_runs_are_counted_in_words(gates: list[Gate | None], expected: s
     assert expected in method(runs_of_plan(), [scenario("A", Verdict.PASS, runs=_runs(*gates))])[1]
 
 
-def test_runs_that_the_release_failed_are_no_invalid_ones() -> None:
+def test_runs_that_the_release_failed_are_not_invalid() -> None:
     failed = GATE.model_copy(update={"kind": GateKind.SUBJECT, "conclusive": True})
     scenarios, two = ([scenario("A", Verdict.PASS, runs=_runs(None, *[failed] * count))] for count in (1, 2))
     assert method(runs_of_plan(), scenarios)[1].endswith(
@@ -155,7 +157,7 @@ def test_runs_that_the_release_failed_are_no_invalid_ones() -> None:
     )
 
 
-def test_the_method_says_how_it_was_made() -> None:
+def test_the_method_section_describes_the_procedure() -> None:
     lines = method(runs_of_plan(), [])
     assert lines[0] == "Plan “sample”: Made up."
     assert lines[1:] == [
@@ -170,7 +172,7 @@ def test_the_method_says_how_it_was_made() -> None:
 
 
 def test_scenarios_that_shared_the_machine_are_named() -> None:
-    """Their latencies are not those of a machine without anything else to do."""
+    """Their latencies are not those of an otherwise idle machine."""
     lines = method(runs_of_plan("emulation", "big"), [])
     assert len(lines) == 6
     assert lines[3] == (
@@ -180,7 +182,7 @@ def test_scenarios_that_shared_the_machine_are_named() -> None:
     )
 
 
-def test_a_row_has_the_commit_or_as_much_of_the_sum_as_tells_it_from_others() -> None:
+def test_a_row_has_the_commit_or_a_prefix_of_the_checksum() -> None:
     qa_scenario = scenario("A", Verdict.PASS, date="2026-01-02")
     known = replace(runs_of_plan(), commits=("older", "4ced46d"))
     row = verdict_row(qa_scenario, known)
@@ -192,7 +194,7 @@ def test_a_row_has_the_commit_or_as_much_of_the_sum_as_tells_it_from_others() ->
     assert verdict_row(qa_scenario, runs_of_plan()).version == "v2"
 
 
-def test_a_report_of_what_could_not_be_run_is_of_its_plan_and_of_the_time_of_its_runs() -> None:
+def test_a_report_of_scenarios_that_could_not_be_run_has_its_plan_and_the_time_of_its_runs() -> None:
     known = runs_of_plan()
     times = ["2026-01-02T10:00:00Z", "2026-01-03T09:00:00Z", "2026-01-01T11:00:00Z"]
     scenarios = []
@@ -229,8 +231,10 @@ def _compared(**fields: Any) -> Comparison:
     return Comparison.model_construct(**fields)
 
 
-def test_a_report_takes_from_its_first_comparison_what_the_versions_differ_by(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And says that all of it is one build with itself, where that is so of every comparison."""
+def test_a_report_takes_the_differences_between_versions_from_its_first_comparison(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It also states that all comparisons are one build with itself, if that is so."""
     settings = [
         ConfigurationDifference(file="f", key=key, baseline=1, candidate=2, is_default_change=own)
         for key, own in (("of the profile", False), ("of the version", True))

@@ -39,7 +39,7 @@ def test_the_release_at_which_a_level_changed_is_named_with_the_size() -> None:
     assert "1 of 8 metrics changed over 20 releases" in report.sentence
 
 
-def test_shuffled_histories_show_no_more_than_the_stated_share() -> None:
+def test_shuffled_histories_show_at_most_the_stated_share_of_changes() -> None:
     """Forty histories of eight figures without any change: two of them may show one."""
     assert sum(bool(_found(_report(_noisy(seed)))) for seed in range(40)) <= 5
 
@@ -51,13 +51,13 @@ def test_a_drift_that_no_neighbouring_pair_shows_is_found() -> None:
     assert "gradual" in document_of(report).text()
 
 
-def test_one_bad_run_is_no_change() -> None:
+def test_one_bad_run_is_not_a_change() -> None:
     noise = _noisy(3)
     assert _found(_report(lambda day, metric: noise(day, metric) * (2.0 if day == 9 else 1.0))) == []
 
 
 @pytest.mark.parametrize("metrics", [("m0_s",), ()], ids=["named", "any"])
-def test_what_new_machines_changed_is_no_change_of_a_release(metrics: tuple[str, ...]) -> None:
+def test_a_change_caused_by_new_machines_is_not_a_change_of_a_release(metrics: tuple[str, ...]) -> None:
     noise = _noisy(4)
 
     def values(day: int, metric: Metric) -> float:
@@ -72,8 +72,8 @@ def test_what_new_machines_changed_is_no_change_of_a_release(metrics: tuple[str,
     assert "new machines" in document_of(report).text()
 
 
-def test_a_rerun_far_from_its_build_is_another_set_up_that_nobody_noted() -> None:
-    """The same build with 30 % less: the machine changed, and what came later is compared with later runs alone."""
+def test_a_rerun_far_from_its_build_shows_an_unnoted_change_of_the_set_up() -> None:
+    """The same build with 30 % less: the machine changed, and later runs are compared only with later runs."""
     versions = [f"v0.{number}" for number in range(14)] + ["v0.13", *(f"v0.{number}" for number in range(14, 20))]
     noise = _noisy(5)
     report = _report(lambda day, metric: noise(day, metric) * (0.7 if day >= 14 else 1.0), versions)
@@ -92,8 +92,8 @@ def test_reruns_of_one_build_are_one_release() -> None:
     assert report.series[0].values == [pytest.approx((1.0 * 1.02) ** 0.5)] * 6  # ratios: the geometric mean
 
 
-def test_printed_figures_that_repeat_are_no_more_certain_than_their_rounding() -> None:
-    """Two digits on paper: 0.02 and 0.03 again and again, with an interval of nothing without the rounding."""
+def test_repeated_printed_figures_are_no_more_certain_than_their_rounding() -> None:
+    """Two printed digits: 0.02 and 0.03 repeatedly, with an interval of zero width without the rounding."""
     report = _report(lambda day, metric: 0.03 if day >= STEP_AT else 0.02, error=0.01 / 12**0.5)
     for series in report.series:
         (change,) = series.changes
@@ -103,7 +103,7 @@ def test_printed_figures_that_repeat_are_no_more_certain_than_their_rounding() -
         assert change.low < 0.45
 
 
-def test_differences_have_the_unit_and_what_is_below_the_floor_is_not_listed() -> None:
+def test_differences_have_a_unit_and_those_below_the_floor_are_not_listed() -> None:
     metrics = [
         metric(Kind.DIFFERENCE, id="big_s", label="big", floor=0.5),
         metric(Kind.DIFFERENCE, id="small_s", label="small", floor=50.0),
@@ -113,8 +113,8 @@ def test_differences_have_the_unit_and_what_is_below_the_floor_is_not_listed() -
     assert "1 s" in document_of(report).text()
 
 
-def test_figures_that_are_compared_by_differences_are_averaged_and_told_as_such() -> None:
-    """Though they are above zero: a clock that is 3 ms off instead of 2 is not half as good again."""
+def test_figures_compared_by_differences_are_averaged_and_reported_as_such() -> None:
+    """Although they are above zero: a clock that is 3 ms off instead of 2 is not 50 % worse."""
     kinds = [metric(Kind.DIFFERENCE, id="off_s", label="off"), metric(id="long_s", label="long")]
     again = [1.9, 2.1]
 
@@ -128,7 +128,7 @@ def test_figures_that_are_compared_by_differences_are_averaged_and_told_as_such(
     assert long.values[8] == pytest.approx((1.9 * 2.1) ** 0.5)
 
 
-def test_an_interval_is_as_wide_as_the_noise_and_the_errors_of_the_runs_make_it() -> None:
+def test_the_width_of_an_interval_includes_the_noise_and_the_errors_of_the_runs() -> None:
     noise = _noisy(9)
     clear = _report(lambda day, metric: noise(day, metric) * (1.2 if day >= STEP_AT else 1.0))
     for series in clear.series:
@@ -148,7 +148,7 @@ def test_an_interval_is_as_wide_as_the_noise_and_the_errors_of_the_runs_make_it(
     assert unsure.low < 1.5, "an error is in the unit of its figure"
 
 
-def test_a_figure_that_vanished_before_the_machines_changed_is_listed_up_to_there() -> None:
+def test_a_figure_removed_before_the_machines_changed_is_listed_until_then() -> None:
     moved = Epoch(system="cometbft", since="2026-01-16T12:00:00Z", text="new machines")
     early = Epoch(system="cometbft", since="2025-12-01T00:00:00Z", text="first machines")
     noise = _noisy(10)
@@ -167,12 +167,12 @@ def test_a_figure_that_vanished_before_the_machines_changed_is_listed_up_to_ther
     assert report.date == "2026-01-20"
 
 
-def test_too_few_releases_are_said_to_be_too_few() -> None:
+def test_too_few_releases_are_reported() -> None:
     with pytest.raises(UsageError, match="3 releases"):
         _report(_noisy(6), ["v1", "v2", "v3"])
 
 
-def test_every_rendering_names_what_moved() -> None:
+def test_every_rendering_names_the_changes() -> None:
     noise = _noisy(7)
     document = document_of(_report(lambda day, metric: noise(day, metric) * (1.2 if day >= STEP_AT else 1.0)))
     for text in (document.text(), document.markdown(), document.html(), document.junit()):
@@ -191,15 +191,15 @@ def test_the_first_sentence_has_the_change_its_interval_and_a_command() -> None:
     assert sentence.endswith("see what else changed with `chainmark compare v0.11 v0.12`.")
 
 
-def test_every_figure_has_its_chart_the_first_ones_open() -> None:
-    """A chart that is left out without a word is a figure that nobody looks at."""
+def test_every_figure_has_a_chart_and_the_first_ones_are_open() -> None:
+    """Nobody looks at a figure whose chart is silently omitted."""
     metrics = [metric(id=f"m{number}_s", label=f"figure {number}") for number in range(15)]
     page = document_of(_report(_noisy(8), metrics=metrics)).html()
     assert all(f"history-m{number}_s-mean" in page for number in range(15))
     assert "3 further metrics" in page
 
 
-def test_bars_of_characters_span_the_values() -> None:
+def test_text_bars_span_the_values() -> None:
     assert sparkline([1.0, None, 8.0, 4.5]) == "▁ █▅"
     assert sparkline([3.0, 3.0]) == "▅▅"
     assert sparkline([]) == ""

@@ -102,8 +102,8 @@ def _expected(values: Values) -> dict[str, RepeatedMetric]:
     return {name: _repeated(values[name] if name == "shift_s" else _logs(values[name])) for name in values}
 
 
-def test_the_spread_of_a_run_is_that_of_its_re_runs_and_steps_moderated_over_all_metrics() -> None:
-    """A count has an error of its own: nothing is told of its noise, and it is no witness."""
+def test_the_spread_of_a_run_uses_re_runs_and_steps_moderated_over_all_metrics() -> None:
+    """A count has an error of its own: its noise is not reported, and it is no evidence."""
     values = _values()
     releases = _releases(_series(values))
     # A positive metric's plain differences are what the prior is fitted to: one figure a metric.
@@ -124,7 +124,7 @@ def test_the_spread_of_a_run_is_that_of_its_re_runs_and_steps_moderated_over_all
     assert releases.spread("m0_s", "mean", DIFFERENCE) is not None
 
 
-def test_where_a_value_is_0_or_below_a_metric_has_no_ratio() -> None:
+def test_a_metric_with_a_value_of_0_or_below_has_no_ratio() -> None:
     values = _values()
     values["m0_s"][3] = 0.0
     releases = _releases(_series(values))
@@ -132,7 +132,7 @@ def test_where_a_value_is_0_or_below_a_metric_has_no_ratio() -> None:
     assert releases.spread("m0_s", "mean", DIFFERENCE) is not None
 
 
-def test_a_run_without_a_value_is_stepped_over() -> None:
+def test_a_run_without_a_value_is_skipped() -> None:
     values = _values()
     values["m0_s"][3] = None
     spread = _releases(_series(values)).spread("m0_s", "mean", LOG)
@@ -140,8 +140,8 @@ def test_a_run_without_a_value_is_stepped_over() -> None:
     assert spread.source == f"history of {BUILDS} builds (2 re-runs, 9 release-to-release changes)"
 
 
-def test_a_metric_that_never_moves_tells_no_noise() -> None:
-    """An interval without a width would call any change worse."""
+def test_a_metric_that_never_changes_shows_no_noise() -> None:
+    """An interval of zero width would call any change worse."""
     still: Values = {**_values(), "m0_s": [1.0] * len(VERSIONS)}
     assert _releases(_series(still)).spread("m0_s", "mean", LOG) is None
 
@@ -172,7 +172,7 @@ def _other_rules(run: SyntheticRun) -> None:
 
 
 @pytest.mark.parametrize("change", [_other_system, _failed, _other_machine, _other_workload, _other_rules])
-def test_runs_that_are_not_alike_are_not_in_the_series(change: Callable[[SyntheticRun], None]) -> None:
+def test_runs_that_are_not_comparable_are_not_in_the_series(change: Callable[[SyntheticRun], None]) -> None:
     """Another machine's noise would decide what is a regression on this one."""
     runs = _series(_values())
     for run in runs[:2]:
@@ -182,20 +182,20 @@ def test_runs_that_are_not_alike_are_not_in_the_series(change: Callable[[Synthet
     assert releases.builds == BUILDS - 1
 
 
-def test_rules_of_a_population_that_one_of_them_does_not_have_do_not_differ() -> None:
+def test_rules_of_a_population_that_only_one_run_has_do_not_differ() -> None:
     runs = _series(_values())
     runs[0].catalogue = runs[0].catalogue.model_copy(update={"populations": []})
     assert len(_releases(runs).runs) == len(runs)
 
 
-def test_a_series_is_in_the_order_of_time_and_has_each_run_once() -> None:
+def test_a_series_is_in_chronological_order_with_each_run_once() -> None:
     runs = _series(_values())
     releases = _releases([*runs[::-1], runs[3]])
     assert [run.run_id for run in releases.runs] == [f"run-{month:02}" for month in range(1, 13)]
 
 
-def test_a_published_run_is_one_run_under_whatever_name_it_was_read() -> None:
-    """Else a report that was read twice would look like a re-run without any noise."""
+def test_a_published_run_is_one_run_whatever_its_name() -> None:
+    """Otherwise a report that was imported twice would look like a re-run without any noise."""
     runs = _series(_values())
     for number, run in enumerate(runs):
         run.manifest.identity = f"report {number}"
@@ -207,7 +207,7 @@ def test_a_published_run_is_one_run_under_whatever_name_it_was_read() -> None:
     assert len(Releases([LoadedRun(again)], runs, leave_out=False).runs) == len(runs)
 
 
-def test_eight_builds_tell_and_seven_do_not() -> None:
+def test_eight_builds_show_the_noise_and_seven_do_not() -> None:
     runs = [run for run in _series(_values()) if run.manifest.subject.version in {*VERSIONS[:9], "v1.8"}]
     assert {run.manifest.subject.version for run in runs} == {f"v1.{number}" for number in range(1, 9)}
     assert _releases(runs).tell
@@ -222,8 +222,8 @@ def _epoch(month: int, *metrics: str, system: str = "cometbft") -> Epoch:
     return Epoch(system=system, since=f"2020-{month:02}-01T00:00:00Z", text="new disks", metrics=metrics)
 
 
-def test_no_step_and_no_re_run_leads_across_a_noted_change_of_what_it_changed() -> None:
-    """v1.5 was run before it and after it: these two are no re-runs."""
+def test_no_step_or_re_run_spans_a_noted_change_of_its_metric() -> None:
+    """v1.5 was run before and after it: these two are not re-runs."""
     runs = _series(_values())
     releases = _releases(runs, [_epoch(7, "m0_s")])
     spreads = {name: releases.spread(name, "mean", LOG) for name in ("m0_s", "m1_s")}
@@ -234,8 +234,8 @@ def test_no_step_and_no_re_run_leads_across_a_noted_change_of_what_it_changed() 
     assert elsewhere.spread("m0_s", "mean", LOG) == _releases(runs).spread("m0_s", "mean", LOG)
 
 
-def test_a_metric_of_which_too_few_steps_are_left_tells_nothing() -> None:
-    """Seven steps do; the change of the set-up takes one of them from one metric."""
+def test_a_metric_with_too_few_remaining_steps_shows_no_noise() -> None:
+    """Seven steps are enough. The change of the set-up removes one of them from one metric."""
     runs = [run for run in _series(_values()) if run.manifest.subject.version in {*VERSIONS[:9], "v1.8"}][:10]
     runs = [run for place, run in enumerate(runs) if place != 7]
     assert len(runs) == 9
@@ -255,8 +255,8 @@ def _apart(values: Values, by: float, metric_id: str = "m0_s") -> dict[str, list
     return {**{name: [*column] for name, column in values.items()}, metric_id: values_of_metric}
 
 
-def test_two_runs_of_one_build_that_lie_far_apart_show_a_change_of_the_set_up() -> None:
-    """It is told once, as a ratio, with the runs between which it lies, and is no noise."""
+def test_two_distant_runs_of_one_build_show_a_change_of_the_set_up() -> None:
+    """It is reported once, as a ratio, with the runs before and after it, and is not noise."""
     releases = _releases(_series(_apart(_values(noise=0.01), -0.4)))
     (change,) = releases.setup_changes
     assert (change.metric_id, change.working) == ("m0_s", LOG)
@@ -268,14 +268,14 @@ def test_two_runs_of_one_build_that_lie_far_apart_show_a_change_of_the_set_up() 
     assert math.sqrt(spread.variance) < 0.03
 
 
-def test_what_has_no_ratio_is_told_by_its_difference() -> None:
+def test_a_metric_without_a_ratio_is_reported_by_its_difference() -> None:
     (change,) = _releases(_series(_apart(_values(noise=0.01), 0.4, "shift_s"))).setup_changes
     assert (change.metric_id, change.working) == ("shift_s", DIFFERENCE)
     assert change.change == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize(("by", "changes"), [(0.9 * LEAST_SETUP, 0), (1.1 * LEAST_SETUP, 1)])
-def test_what_re_running_months_later_does_is_no_change_of_the_set_up(by: float, changes: int) -> None:
+def test_the_effect_of_re_running_months_later_is_not_a_change_of_the_set_up(by: float, changes: int) -> None:
     """However quiet the series is otherwise."""
     for sign in (1.0, -1.0):
         values = _apart(_values(noise=0.001), sign * by)
@@ -288,18 +288,18 @@ def test_what_re_running_months_later_does_is_no_change_of_the_set_up(by: float,
         assert f"{2 - changes} re-run" in noise.source
 
 
-def test_what_steps_between_releases_do_as_well_is_no_change_of_the_set_up() -> None:
-    """By six standard deviations of a difference: here of a tenth each."""
+def test_a_change_as_large_as_steps_between_releases_is_not_a_change_of_the_set_up() -> None:
+    """By six standard deviations of a difference, here of a tenth each."""
     assert _releases(_series(_apart(_values(noise=0.1), 0.4))).setup_changes == []
 
 
-def test_a_noted_change_is_not_told_again() -> None:
+def test_a_noted_change_is_not_reported_again() -> None:
     runs = _series(_apart(_values(noise=0.01), -0.4))
     assert _releases(runs, [_epoch(7)]).setup_changes == []
     assert len(_releases(runs, [_epoch(9)]).setup_changes) == 1
 
 
-def test_the_runs_behind_a_change_are_held_against_each_other() -> None:
+def test_the_runs_after_a_change_are_compared_with_each_other() -> None:
     """Three runs of one build, the last two on new machines: those two are re-runs."""
     values = _apart(_values(noise=0.01), -0.4)
     runs = _series(values)
@@ -311,7 +311,7 @@ def test_the_runs_behind_a_change_are_held_against_each_other() -> None:
     assert len(_releases([*runs, late]).setup_changes) == 1
 
 
-def test_a_noted_change_between_the_compared_runs_is_found_for_what_it_changed() -> None:
+def test_a_noted_change_between_the_compared_runs_is_found_for_its_metrics() -> None:
     runs = [LoadedRun(run) for run in _series(_values())]
     epoch = _epoch(7, "m0_s")
     releases = _releases(_series(_values()), [_epoch(2, "m1_s"), epoch])
@@ -329,7 +329,7 @@ def _baseline(month: int, value: float) -> LoadedRun:
     return LoadedRun(run)
 
 
-def test_the_level_is_that_of_the_releases_before_the_baseline_and_of_itself() -> None:
+def test_the_level_is_that_of_the_baseline_and_earlier_releases() -> None:
     values = _values()
     releases = _releases(_series(values))
     spread = releases.spread("m0_s", "mean", LOG)
@@ -340,7 +340,7 @@ def test_the_level_is_that_of_the_releases_before_the_baseline_and_of_itself() -
     assert expected.runs > 5
 
 
-def test_a_level_begins_behind_a_change_of_the_set_up() -> None:
+def test_a_level_starts_after_a_change_of_the_set_up() -> None:
     values = _values()
     releases = _releases(_series(values), [_epoch(4, "m0_s")])
     level = releases.level(("m0_s", "mean", LOG), _baseline(9, 1.01))
@@ -352,7 +352,7 @@ def test_a_level_begins_behind_a_change_of_the_set_up() -> None:
     assert level == level_of([*_logs(values["m0_s"])[3:8], math.log(1.01)], spread.variance, bound)
 
 
-def test_there_is_no_level_of_what_the_series_or_the_baseline_does_not_tell() -> None:
+def test_a_metric_missing_from_the_series_or_the_baseline_has_no_level() -> None:
     releases = _releases(_series(_values()))
     assert releases.level(("errors", "mean", LOG), _baseline(9, 1.0)) is None
     silent = _run("v1.98", 9, {"m1_s": 1.0})
@@ -362,8 +362,8 @@ def test_there_is_no_level_of_what_the_series_or_the_baseline_does_not_tell() ->
     assert shift is not None, "a difference of 0 is a value"
 
 
-def test_of_several_the_metrics_are_those_of_the_printed_run() -> None:
-    """A report prints means; a run of today that is judged by its median is held against what it prints."""
+def test_the_metrics_are_those_of_the_printed_run_if_there_is_one() -> None:
+    """A report prints means: a run of today that is judged by its median is compared with the printed mean."""
     by_median = [_by_median(metric) for metric in METRICS]
     logs = _run(
         "v1.99", 12, {metric.id: 1.0 for metric in METRICS}, CATALOGUE.model_copy(update={"metrics": by_median})
@@ -381,7 +381,7 @@ def _by_median(metric: Metric) -> Metric:
     return metric.model_copy(update={"statistics": ["p50"], "judged_by": ["p50"]})
 
 
-def test_a_series_of_releases_is_asked_before_an_archive_and_the_archive_where_it_tells_nothing() -> None:
+def test_a_series_of_releases_takes_precedence_over_an_archive_if_it_shows_the_noise() -> None:
     runs = _series(_values())
     archive = Archive((), runs[0].manifest, runs)
     bench = Bench(archive, releases=_releases(runs))
@@ -423,13 +423,13 @@ def _squares(column: Sequence[float], *places: int) -> float:
 
 @pytest.mark.parametrize(("factor", "changes"), [(0.97, 0), (1.03, 1)])
 def test_six_deviations_of_a_difference_are_a_change_of_the_set_up(factor: float, changes: int) -> None:
-    """The steps to and from the odd run are among the largest either way, so that their median stays."""
+    """The steps to and from the outlier are among the largest in either direction, so their median is unchanged."""
     bound = _repeated(_apart(_values(), 0.4, "shift_s")["shift_s"]).bound
     apart = _apart(_values(), factor * 6.0 * math.sqrt(2.0 * bound), "shift_s")
     assert _repeated(apart["shift_s"]).bound == bound
     assert len(_releases(_series(apart)).setup_changes) == changes
 
 
-def test_what_never_moves_but_once_shows_nothing_to_hold_that_against() -> None:
+def test_a_metric_that_changed_only_once_has_no_noise_to_compare_with() -> None:
     still: Values = {**_values(), "m0_s": [1.0] * len(VERSIONS)}
     assert _releases(_series(_apart(still, 0.4))).setup_changes == []

@@ -66,7 +66,7 @@ def spread(runs: Sequence[SyntheticRun], id_: str = "m0_s", epochs: Sequence[Epo
     return Releases([compared], runs, epochs).spread(id_, "mean", LOG)
 
 
-def test_noise_is_that_of_re_runs_and_steps() -> None:
+def test_noise_is_estimated_from_re_runs_and_steps() -> None:
     spreads = [spread(history(seed=seed), metric.id) for seed in range(8) for metric in METRICS]
     deviations = [math.sqrt(spread.variance) for spread in spreads if spread is not None]
     assert len(deviations) == len(spreads)
@@ -77,7 +77,7 @@ def test_noise_is_that_of_re_runs_and_steps() -> None:
     assert 3.0 < spreads[0].degrees_of_freedom < 10.0
 
 
-def test_few_releases_tell_nothing() -> None:
+def test_few_releases_show_no_noise() -> None:
     """The steps between a handful of releases are changes as likely as noise."""
     assert spread(history(releases=7, reruns=0)) is None
     assert spread(history(releases=8, reruns=0)) is not None
@@ -90,8 +90,8 @@ def test_other_workloads_machines_and_failed_runs_do_not_count() -> None:
     assert spread(runs) is None
 
 
-def test_the_compared_runs_are_no_evidence_of_their_own_noise() -> None:
-    """A regression would otherwise widen the interval that it is judged by."""
+def test_the_compared_runs_are_not_evidence_of_their_own_noise() -> None:
+    """Otherwise a regression would widen the interval that it is judged by."""
     runs = history(releases=12, reruns=0)
     far = run("v1.99", 99, [9.0] * 6)
     compared = [LoadedRun(runs[3]), LoadedRun(far)]
@@ -111,8 +111,8 @@ def stepped(noise: float = 0.01) -> list[SyntheticRun]:
     ]
 
 
-def test_a_change_of_the_set_up_that_nobody_noted_is_proposed_and_is_no_noise() -> None:
-    """RSS that fell by a third on new hosts says nothing of how runs deviate."""
+def test_an_unnoted_change_of_the_set_up_is_proposed_and_is_not_noise() -> None:
+    """RSS that fell by a third on new hosts does not show how runs deviate."""
     compared = LoadedRun(run("v1.99", 99, [0.5] * 6))
     releases = Releases([compared], stepped())
     noise = releases.spread("m0_s", "mean", LOG)
@@ -123,7 +123,7 @@ def test_a_change_of_the_set_up_that_nobody_noted_is_proposed_and_is_no_noise() 
     assert change.change == pytest.approx(math.log(0.5), abs=0.05)
 
 
-def test_a_noted_change_is_proposed_no_more_and_its_metrics_are_not_compared_across_it() -> None:
+def test_a_noted_change_is_not_proposed_again_and_its_metrics_are_not_compared_across_it() -> None:
     epoch = Epoch(system="cometbft", since="2020-11-01T00:00:00Z", text="new hosts", metrics=("m0_s",))
     runs = stepped()
     releases = Releases([LoadedRun(run("v1.99", 99, [0.5] * 6))], runs, [epoch])
@@ -135,7 +135,7 @@ def test_a_noted_change_is_proposed_no_more_and_its_metrics_are_not_compared_acr
     assert outcomes["m1_s"].outcome is Outcome.BETTER
 
 
-def test_an_equal_release_passes_and_a_slower_one_fails_by_one_run_a_side() -> None:
+def test_an_equal_release_passes_and_a_slower_one_fails_with_one_run_per_side() -> None:
     for kind in BaselineKind:
         equal = decide([history()[-1]], [run("v1.99", 99, [1.0] * 6)], history(), Past(baseline=kind))
         slower = decide([history()[-1]], [run("v1.99", 99, [1.25, *[1.0] * 5])], history(), Past(baseline=kind))
@@ -143,8 +143,8 @@ def test_an_equal_release_passes_and_a_slower_one_fails_by_one_run_a_side() -> N
     assert any(text.startswith("noise between runs: history of") for text in equal.finding.reasons)
 
 
-def test_the_level_forgives_one_odd_run_of_the_baseline() -> None:
-    """The named run lies 4 % low: alone it makes an equal candidate look slower by as much."""
+def test_the_level_compensates_for_one_outlier_of_the_baseline() -> None:
+    """The named run is 4 % low: alone it makes an equal candidate look slower by as much."""
     runs = [*history(), run("v1.98", 98, [0.96] * 6)]
     changes = {}
     for kind in BaselineKind:
@@ -158,8 +158,8 @@ def test_the_level_forgives_one_odd_run_of_the_baseline() -> None:
     assert changes[BaselineKind.HISTORY][1] < changes[BaselineKind.RUN][1]
 
 
-def test_false_alarms_stay_below_what_is_promised() -> None:
-    """Equal releases, each judged against the one before: hardly any metric is called worse, and most are decided."""
+def test_false_alarms_stay_below_the_stated_error() -> None:
+    """Equal releases, each judged against the previous one: hardly any metric is called worse, and most are decided."""
     outcomes: list[Outcome] = []
     for seed in range(12):
         runs = history(noise=0.025, releases=20, seed=seed)
@@ -184,7 +184,7 @@ def judged(values: Sequence[float], past: Past | None = None, seed: int = 1) -> 
     return decide([runs[-2]], [runs[-1]], runs, past)
 
 
-def test_margins_that_re_runs_exceed_are_widened_and_said_to_be() -> None:
+def test_margins_that_re_runs_exceed_are_widened_with_a_note() -> None:
     decision = judged([1.0] * 6)
     assert {item.outcome for item in decision.judgements} == {Outcome.EQUAL}
     assert all(0.10 < (item.margin_high or 0.0) <= 0.20 and item.worse_beyond == 0.10 for item in decision.judgements)
@@ -194,14 +194,14 @@ def test_margins_that_re_runs_exceed_are_widened_and_said_to_be() -> None:
     assert {item.outcome for item in own.judgements} == {Outcome.INCONCLUSIVE}
 
 
-def test_what_is_beyond_the_catalogues_margin_fails_however_wide_the_margin_is() -> None:
+def test_a_change_beyond_the_catalogues_margin_fails_however_wide_the_margin_is() -> None:
     for past in (Past(), Past(widest=None), Past(widest=0.9)):
         decision = judged([1.45, *[1.0] * 5], past)
         assert decision.judgements[0].outcome is Outcome.WORSE
         assert decision.finding.verdict is Verdict.FAIL
 
 
-def test_a_margin_that_was_set_is_not_widened() -> None:
+def test_a_configured_margin_is_not_widened() -> None:
     runs = [*history(NOISY), run("v1.98", 98, [1.0] * 6), run("v1.99", 99, [1.0] * 6)]
     decision = decide([runs[-2]], [runs[-1]], runs, margins={"m0_s": 0.07})
     assert (decision.judgements[0].margin_high, decision.judgements[0].worse_beyond) == (0.07, None)
@@ -215,7 +215,7 @@ def test_a_margin_that_was_set_is_not_widened() -> None:
         ([1.12, *[1.0] * 5], Verdict.INCONCLUSIVE),  # beyond its own margin
     ],
 )
-def test_one_metric_within_noise_does_not_hold_up_a_release_and_is_named(
+def test_one_metric_within_noise_does_not_block_a_release_and_is_named(
     values: Sequence[float], verdict: Verdict
 ) -> None:
     decision = judged(values)
@@ -228,8 +228,8 @@ def test_one_metric_within_noise_does_not_hold_up_a_release_and_is_named(
     assert "metric 0 is undecided" in " ".join(decision.finding.reasons)
 
 
-def test_one_metric_that_got_worse_by_more_than_noise_holds_up_a_release() -> None:
-    """Its own margin does not excuse a change that re-runs do not make."""
+def test_one_metric_that_is_worse_beyond_noise_blocks_a_release() -> None:
+    """Its own margin does not excuse a change that re-runs do not show."""
     quiet = [*history(0.02), run("v1.98", 98, [1.0] * 6), run("v1.99", 99, [1.09, *[1.0] * 5])]
     for synthetic in quiet:
         synthetic.catalogue = ALL_GATING
@@ -240,8 +240,8 @@ def test_one_metric_that_got_worse_by_more_than_noise_holds_up_a_release() -> No
 
 
 @pytest.mark.parametrize("printed_first", [True, False])
-def test_a_run_that_is_judged_by_its_median_is_held_against_a_printed_mean(*, printed_first: bool) -> None:
-    """Reports print means: whoever has reports of the past and logs of today would have no data in common."""
+def test_a_run_judged_by_its_median_is_compared_with_a_printed_mean(*, printed_first: bool) -> None:
+    """Reports print means: reports of the past and logs of today would otherwise have no data in common."""
     past = history(0.01)
     for synthetic in past:
         synthetic.manifest.printed = True
@@ -272,8 +272,8 @@ def test_a_run_that_is_judged_by_its_median_is_held_against_a_printed_mean(*, pr
     assert [judgement.statistic for judgement in decide([other], [logs]).judgements[:3]] == ["p50", "mean", "p90"]
 
 
-def test_margins_are_learnt_from_the_releases_where_that_is_wanted_and_those_that_were_set_stay() -> None:
-    """Three standard deviations of a difference of single runs, within what a team allows."""
+def test_margins_are_learnt_from_releases_on_request_and_configured_ones_are_unchanged() -> None:
+    """Three standard deviations of a difference of single runs, within the limits of a team."""
     runs, wide = history(noise=0.03), Bounds(0.01, 0.5)
     candidate = [run("v1.99", 99, [1.0] * 6)]
     plain = decide([runs[-1]], candidate, runs, Past(widest=None))

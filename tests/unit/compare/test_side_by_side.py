@@ -30,14 +30,14 @@ def comparison(sides: list[list[SyntheticRun]]) -> SideBySide:
 
 
 def test_each_candidate_is_judged_as_if_alone(sides: list[list[SyntheticRun]], comparison: SideBySide) -> None:
-    """A candidate must not pass or fail because of what else is in the table."""
+    """A candidate must not pass or fail because of other candidates in the table."""
     alone = compare(sides[0], sides[1], tool_version="test")
     assert comparison.comparisons[0].judgements == alone.judgements
     assert [comparison.verdict for comparison in comparison.comparisons] == [Verdict.PASS, Verdict.FAIL]
 
 
-def test_the_worst_verdict_counts_and_the_sentence_names_each(comparison: SideBySide) -> None:
-    """A machine reads the exit code, a person the sentence: both must tell of the regression."""
+def test_the_worst_verdict_counts_and_the_sentence_names_each_candidate(comparison: SideBySide) -> None:
+    """A machine reads the exit code, a person the sentence: both must report the regression."""
     assert comparison.verdict is Verdict.FAIL
     assert comparison.sentence.startswith("1.2 fails; 1.1 passes. 1.2 is worse than ")
     assert comparison.title == "CometBFT 1.1 and 1.2 against 1.0"
@@ -58,7 +58,7 @@ def test_a_regression_outweighs_a_candidate_that_cannot_be_judged(sides: list[li
     assert without.verdict is Verdict.INVALID
 
 
-def test_all_versions_stand_in_one_chart_and_in_the_manifest(comparison: SideBySide) -> None:
+def test_all_versions_are_in_one_chart_and_in_the_manifest(comparison: SideBySide) -> None:
     """The baseline is drawn once, and every version has its own line."""
     chart = next(chart for chart in comparison.charts if chart.metric_id == "spread_s")
     assert [line.label for line in chart.lines] == ["1.0", "1.1", "1.2"]
@@ -73,8 +73,8 @@ def test_the_same_runs_give_the_same_bytes(sides: list[list[SyntheticRun]], comp
     assert again.model_dump_json() == comparison.model_dump_json()
 
 
-def test_versions_of_one_name_are_numbered_and_a_run_named_twice_is_refused(sides: list[list[SyntheticRun]]) -> None:
-    """Two columns of one name could not be told apart, and a run compared with itself says nothing."""
+def test_versions_with_one_name_are_numbered_and_a_run_named_twice_is_rejected(sides: list[list[SyntheticRun]]) -> None:
+    """Two columns of one name cannot be distinguished, and a run compared with itself shows nothing."""
     again = _side("1.1", seed=50)
     for number, synthetic in enumerate(again):
         synthetic.manifest.run_id = f"demo-again-{number}"
@@ -84,7 +84,7 @@ def test_versions_of_one_name_are_numbered_and_a_run_named_twice_is_refused(side
         compare_side_by_side([sides[0], sides[1], sides[1]], tool_version="test")
 
 
-def test_two_sides_are_not_side_by_side(sides: list[list[SyntheticRun]]) -> None:
+def test_two_sides_have_no_side_by_side_report(sides: list[list[SyntheticRun]]) -> None:
     """Two have a report of their own."""
     with pytest.raises(UsageError, match="three versions"):
         compare_side_by_side(sides[:2], tool_version="test")

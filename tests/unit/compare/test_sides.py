@@ -60,15 +60,15 @@ def test_a_run_is_valid_if_it_met_all_of_its_gates(gates: list[Gate], status: St
     assert (exclusion(described) is None) == (status is Status.VALID)
 
 
-def test_why_a_run_is_not_judged_names_every_gate_that_it_failed() -> None:
+def test_the_reason_for_not_judging_a_run_names_every_failed_gate() -> None:
     described: Manifest = manifest("v1", 1, gates=[gate("a"), gate("b", GateStatus.PASS), gate("c")])
     assert exclusion(described) == "gate a: a found, required a wanted; gate c: c found, required c wanted"
     marked = manifest("v1", 1, gates=[], status=Status.INVALID)
     assert exclusion(marked) == "the run is marked invalid"
 
 
-def test_why_a_run_is_not_judged_names_what_made_it_so() -> None:
-    """A slow network on a machine without time: the machine is the reason, and the network's failure is not."""
+def test_the_reason_for_not_judging_a_run_names_the_cause() -> None:
+    """A slow network on a busy machine: the machine is the reason, and not the network's failure."""
     mixed = [gate("a").model_copy(update={"kind": GateKind.SUBJECT}), gate("b")]
     assert exclusion(manifest("v1", 1, gates=mixed, status=Status.INVALID)) == "gate b: b found, required b wanted"
     failed = exclusion(manifest("v1", 1, gates=mixed, status=Status.FAILED))
@@ -79,8 +79,8 @@ def test_why_a_run_is_not_judged_names_what_made_it_so() -> None:
     assert only == "gate a: a found, required a wanted"
 
 
-def test_runs_with_profiles_are_not_judged_and_stand_aside_where_there_are_others() -> None:
-    """To take a profile costs time, so that it would be a regression of its own."""
+def test_runs_with_profiles_are_not_judged_and_are_excluded_if_there_are_others() -> None:
+    """Profiling takes time and would be a regression of its own."""
     slow, plain = stub("a", profiles=["cpu", "heap"]), stub("b")
     chosen = select("baseline", [slow, plain])
     assert [run.run_id for run in chosen.runs] == ["b"]
@@ -89,8 +89,8 @@ def test_runs_with_profiles_are_not_judged_and_stand_aside_where_there_are_other
     assert alone.excluded == {"a": "profiles were taken of its nodes (cpu, heap), which slows it down"}
 
 
-def test_runs_stand_in_the_order_in_which_they_were_made() -> None:
-    """By time; within a moment by their place in the experiment, then by name."""
+def test_runs_are_listed_in_the_order_in_which_they_were_made() -> None:
+    """By time. Within a moment by their position in the experiment, then by name."""
     late, early = stub("a", started_at=NOON), stub("z", started_at=MORNING)
     assert order(early, late) == ["z", "a"]
     together = [stub("c"), stub("b", experiment=place(1)), stub("a", experiment=place(2, "e2"))]
@@ -98,8 +98,8 @@ def test_runs_stand_in_the_order_in_which_they_were_made() -> None:
     assert order(stub("a"), stub("b", experiment=place(0))) == ["a", "b"]
 
 
-def test_the_runs_of_one_experiment_stand_in_its_order_whatever_the_clock_said() -> None:
-    """A machine whose clock was set back between two runs."""
+def test_the_runs_of_one_experiment_are_in_its_order_whatever_the_clock() -> None:
+    """The clock of the machine was set back between two runs."""
     first = stub("b", started_at=NOON, experiment=place(0))
     second = stub("a", started_at=MORNING, experiment=place(1))
     assert order(first, second) == ["b", "a"]
@@ -126,7 +126,7 @@ def test_a_side_is_of_one_version_and_names_each_run_once() -> None:
     )
 
 
-def test_sides_of_two_systems_or_with_a_run_in_common_are_refused() -> None:
+def test_sides_of_two_systems_or_with_a_run_in_common_are_rejected() -> None:
     left = select("baseline", [stub("a"), stub("b")])
     strange = Subject(system="mesh", name="Mesh", version="v1")
     with pytest.raises(UsageError) as caught:
@@ -140,7 +140,7 @@ def test_sides_of_two_systems_or_with_a_run_in_common_are_refused() -> None:
     check_pair(left, select("candidate", [stub("c")]))
 
 
-def test_sides_are_called_by_their_versions_and_equal_ones_by_their_roles_as_well() -> None:
+def test_sides_are_named_by_version_and_equal_versions_also_by_role() -> None:
     left, right = select("baseline", [stub("a")]), select("candidate", [stub("b", "v2")])
     assert labels(left, right) == ("v1", "v2")
     assert labels(left, select("candidate", [stub("b")])) == ("v1 (baseline)", "v1 (candidate)")
@@ -150,8 +150,8 @@ FAILED: dict[str, Any] = {"gates": [gate("a")], "status": Status.INVALID}
 BECAUSE = "gate a: a found, required a wanted"
 
 
-def test_the_runs_that_are_judged_speak_for_their_side() -> None:
-    """A run with a failed gate may have been made under anything; it speaks only where no other one can."""
+def test_the_judged_runs_define_the_conditions_of_their_side() -> None:
+    """A run with a failed gate may have been made under any conditions. It counts only if there is no other run."""
     other = {"cpu_model": "other", "cores": 2, "memory_bytes": 2**30, "kernel": "x", "operating_system": "y"}
     bad = stub("a", started_at=MORNING, conditions={"time": "odd"}, host=HostFacts.model_validate(other), **FAILED)
     good = [stub("b", started_at=NOON, conditions={"z": "1", "time": "BFT"}), stub("c", conditions={"time": "PBTS"})]
@@ -166,7 +166,7 @@ def test_the_runs_that_are_judged_speak_for_their_side() -> None:
     assert describe(nobody, "v1").host.cpu_model == "other"
 
 
-def test_the_report_lists_every_run_with_its_books_and_why_it_is_not_judged() -> None:
+def test_the_report_lists_every_run_with_its_counts_and_the_reason_if_it_is_not_judged() -> None:
     stated: dict[str, Any] = {
         "counts": {"transactions": {"offered": 7}},
         "incidents": [Incident(time_ns=1, what="a node stopped")],
@@ -183,7 +183,7 @@ def test_the_report_lists_every_run_with_its_books_and_why_it_is_not_judged() ->
 
 
 def test_a_listed_run_has_its_own_status() -> None:
-    """A reader of the JSON counts the failed ones by it."""
+    """Readers of the JSON count failed runs by it."""
     listed = describe(select("baseline", [stub("a"), stub("b", **FAILED)]), "v1").runs
     assert {run.run_id: run.status for run in listed} == {"a": Status.VALID, "b": Status.INVALID}
 
@@ -200,10 +200,10 @@ def test_a_listed_run_has_its_own_status() -> None:
         ((0, 3), (1, 2), None, False),
     ],
 )
-def test_only_one_experiment_takes_turns(
+def test_only_runs_of_one_experiment_are_interleaved(
     baseline: tuple[int, ...], candidate: tuple[int, ...], experiment: str | None, *, expected: bool
 ) -> None:
-    """Else a slow drift of the machine counts as a change of the release, and the report must say so."""
+    """Otherwise a slow drift of the machine counts as a change of the release, and the report must state this."""
     left = select("baseline", [stub(f"a{at}", experiment=place(at)) for at in baseline])
     right = [stub(f"b{at}", "v2", experiment=place(at, experiment) if experiment else None) for at in candidate]
     assert are_interleaved(left, select("candidate", right)) is expected

@@ -61,14 +61,14 @@ def runs(seeds: Sequence[int], memory: float) -> list[SyntheticRun]:
 
 
 @pytest.mark.parametrize("memory", [0.0, 0.7])
-def test_about_one_figure_in_twenty_lies_beyond_its_error(memory: float) -> None:
-    """160 independent figures: were the error within a run too small, far more halves would differ."""
+def test_about_one_figure_in_twenty_is_beyond_its_error(memory: float) -> None:
+    """160 independent figures: if the error within a run were too small, far more halves would differ."""
     alarms = [split_alarms(runs(range(first, first + 4), memory)) for first in (0, 4, 8, 12)]
     assert sum(alarms.figures for alarms in alarms) == 160
     assert 1 <= sum(alarms.moved for alarms in alarms) <= 16
 
 
-def test_halves_that_differ_are_seen() -> None:
+def test_differing_halves_are_detected() -> None:
     """A check that cannot fail shows nothing: every other stretch of time is 1 % higher."""
     columns = drawn(1, 0.0)
     shifted = {name: values + (np.arange(SECONDS) // BLOCK % 2) for name, values in columns.items()}
@@ -76,7 +76,7 @@ def test_halves_that_differ_are_seen() -> None:
     assert (alarms.figures, alarms.moved) == (10, 10)
 
 
-def test_a_half_differs_where_it_lies_beyond_1_96_standard_errors() -> None:
+def test_a_half_differs_beyond_1_96_standard_errors() -> None:
     shifted = {name: values + 0.25 * (np.arange(240) // 12 % 2) for name, values in drawn(6, 0.0, 240).items()}
     synthetic = run(6, shifted)
     distances = sorted(map(abs, _distances(synthetic)))
@@ -84,7 +84,7 @@ def test_a_half_differs_where_it_lies_beyond_1_96_standard_errors() -> None:
     assert split_alarms([synthetic]).moved == 6
 
 
-def test_a_half_has_every_other_stretch_of_time_and_the_second_one_the_last_sample() -> None:
+def test_a_half_has_every_other_time_stretch_and_the_second_half_the_last_sample() -> None:
     frame = pl.DataFrame({"time_s": [*range(201), None]})
     second = [time for time in range(201) if time // 10 % 2 == 1 or time == 200]
     assert _half(frame, "time_s", 1)["time_s"].to_list() == second
@@ -117,8 +117,8 @@ def test_a_drift_within_the_run_is_in_both_halves() -> None:
     assert split_alarms([run(2, columns)]).moved <= 2
 
 
-def test_the_newest_runs_that_have_samples_are_split() -> None:
-    """What is printed has none, and halves of few samples show nothing."""
+def test_the_newest_runs_with_samples_are_split() -> None:
+    """Printed runs have none, and halves with few samples show nothing."""
     synthetic_runs = [run(seed, drawn(seed, 0.0, 240)) for seed in range(6)]
     synthetic_runs += [run(6, drawn(6, 0.0, 240), printed=True), run(7, drawn(7, 0.0, 150))]
     assert split_alarms(synthetic_runs).runs == ["run-5", "run-4", "run-3", "run-2"]
@@ -137,7 +137,7 @@ def test_a_history_without_re_runs_is_checked_by_its_halves() -> None:
     assert alone.sentence == "no build has re-runs: only splits of single runs were judged"
 
 
-def test_runs_of_a_moment_and_a_last_sample_fall_into_a_half() -> None:
+def test_samples_of_a_very_short_run_are_all_in_a_half() -> None:
     """Twenty stretches, whatever the unit of time: the last sample is in the last of them, and no half is empty."""
     columns = drawn(1, 0.0)
     shifted = {name: values + (np.arange(SECONDS) // BLOCK % 2) for name, values in columns.items()}

@@ -43,7 +43,7 @@ def _without_samples(store: Store) -> None:
         shutil.rmtree(run.path / "samples")
 
 
-def test_a_second_comparison_reads_no_samples_and_says_the_same(tmp_path: Path) -> None:
+def test_a_second_comparison_reads_no_samples_and_has_the_same_result(tmp_path: Path) -> None:
     store = _store(tmp_path)
     first = _compared(store)
     assert first.charts
@@ -65,7 +65,7 @@ def _swap(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [_flip, _swap, lambda folder: (folder / "made.json").write_text("[]")])
-def test_what_is_damaged_or_of_another_run_is_made_anew(tmp_path: Path, spoil: Callable[[Path], object]) -> None:
+def test_damaged_or_foreign_descriptions_are_computed_again(tmp_path: Path, spoil: Callable[[Path], object]) -> None:
     store = _store(tmp_path)
     first = _compared(store)
     run = store.sealed()[0]
@@ -75,7 +75,7 @@ def test_what_is_damaged_or_of_another_run_is_made_anew(tmp_path: Path, spoil: C
     assert (_derived(run) / DESCRIPTION).read_bytes() == content
 
 
-def test_a_store_that_cannot_keep_anything_is_compared_all_the_same(tmp_path: Path) -> None:
+def test_runs_can_be_compared_if_the_store_cannot_save_derived_values(tmp_path: Path) -> None:
     store = _store(tmp_path / "a")
     expected = _compared(store)
     shutil.rmtree(tmp_path / "a" / "derived")
@@ -83,8 +83,8 @@ def test_a_store_that_cannot_keep_anything_is_compared_all_the_same(tmp_path: Pa
     assert _compared(store) == expected
 
 
-def test_nothing_is_kept_of_samples_that_are_not_as_they_were_sealed(tmp_path: Path) -> None:
-    """They may be put right under the same seal; what was derived of the wrong ones would stay."""
+def test_nothing_is_stored_for_samples_that_differ_from_their_seal(tmp_path: Path) -> None:
+    """They may be repaired under the same seal, and values derived from the wrong ones would remain."""
     store = _store(tmp_path)
     run = store.sealed()[0]
     path = next((run.path / "samples").glob("*.parquet"))
@@ -115,7 +115,7 @@ def _with_description(store: Store, layout: int) -> None:
         unfinished.path.rename(run.path)
 
 
-def test_a_sealed_description_is_what_would_be_derived(tmp_path: Path) -> None:
+def test_a_sealed_description_equals_the_derived_one(tmp_path: Path) -> None:
     store = _store(tmp_path)
     first = _compared(store)
     _with_description(store, LAYOUT)
@@ -129,7 +129,7 @@ def test_a_sealed_description_is_what_would_be_derived(tmp_path: Path) -> None:
     assert f"{DESCRIPTION} was changed after sealing" in run.verify()
 
 
-def test_a_sealed_description_of_another_layout_is_left_alone(tmp_path: Path) -> None:
+def test_a_sealed_description_of_another_layout_is_not_changed(tmp_path: Path) -> None:
     store = _store(tmp_path)
     first = _compared(store)
     _with_description(store, LAYOUT + 1)

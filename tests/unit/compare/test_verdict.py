@@ -80,7 +80,7 @@ def seven(worse: float) -> Values:
     return [first, *others]
 
 
-def test_a_metric_that_is_worse_only_by_itself_leaves_the_verdict_open() -> None:
+def test_a_metric_that_is_worse_only_by_itself_leaves_the_verdict_undecided() -> None:
     # +16 %: t = (log 1.16 - log 1.1) / SE = 0.0531 / 0.01633 = 3.25, p = 0.0157 with 4 degrees.
     finding, judged = verdict_of(seven(1.16))
     first = judged[0]
@@ -95,16 +95,16 @@ def test_a_metric_that_is_worse_only_by_itself_leaves_the_verdict_open() -> None
     assert alone.verdict is Verdict.FAIL
 
 
-def test_metrics_that_move_together_are_not_seven_chances() -> None:
-    """Seven copies of one metric say what one says: the p-value is that of one, not seven times as much."""
+def test_correlated_metrics_do_not_multiply_the_chances() -> None:
+    """Seven copies of one metric are the evidence of one: the p-value is that of one, not seven times as much."""
     finding, judged = verdict_of([(gating(i), *three(1.16)) for i in range(7)])
     assert finding.verdict is Verdict.FAIL
     for item in judged:
         assert item.p_worse_adjusted == pytest.approx(item.p_worse, abs=0.01)
 
 
-def test_three_that_are_worse_together_fail_though_none_is_alone() -> None:
-    """+15.5 % on three that have nothing to do with each other: one could be chance, three at once not."""
+def test_three_jointly_worse_metrics_fail_although_none_is_worse_alone() -> None:
+    """+15.5 % on three independent metrics: one could be chance, three at once not."""
     noise = np.random.default_rng(0).normal(size=(3, 2, 3))
     noise -= noise.mean(axis=2, keepdims=True)
     noise *= 0.02 / noise.std(axis=2, ddof=1, keepdims=True)
@@ -117,7 +117,7 @@ def test_three_that_are_worse_together_fail_though_none_is_alone() -> None:
     assert all(f"gating {i} " in finding.sentence for i in range(3))
 
 
-def test_nothing_is_worse_in_a_family_that_is_not() -> None:
+def test_no_metric_is_worse_in_a_family_that_is_not_worse() -> None:
     """Whatever the ratio, a metric is called worse exactly if the family is, by it or with others."""
     for step in range(12, 24):
         family, judged = family_and_judgements(seven(1.0 + step / 100))
@@ -136,7 +136,7 @@ def test_a_lost_metric_does_not_make_a_failure_easier() -> None:
     assert not is_failure(family_and_judgements(some)[1][0])
 
 
-def test_single_runs_with_assumed_noise_are_corrected_by_holm() -> None:
+def test_single_runs_with_assumed_noise_are_corrected_by_holms_method() -> None:
     """No table can be made of one run per side: 10 % assumed, p = P(Z > log(1.5 / 1.1) / (0.1 √2)) = 0.0142."""
     values: Values = [(gating(0), [1.0], [1.5]), *((gating(i), [1.0], [1.0]) for i in range(1, 3))]
     family, judged = family_and_judgements(values)
@@ -148,7 +148,7 @@ def test_single_runs_with_assumed_noise_are_corrected_by_holm() -> None:
     assert not more.is_worse
 
 
-def test_diagnostics_are_corrected_and_small_moves_are_not_listed() -> None:
+def test_diagnostics_are_corrected_and_small_changes_are_not_listed() -> None:
     def diagnostic(index: int) -> Metric:
         return metric(id=f"d{index}_s", label=f"diagnostic {index}", better=Better.NEITHER)
 
@@ -221,7 +221,7 @@ def test_twenty_percent_on_one_metric_is_called_worse() -> None:
     assert outcomes.count(Outcome.WORSE) / 300 >= 0.95
 
 
-def test_at_the_margin_itself_either_error_is_rare() -> None:
+def test_both_errors_are_rare_at_the_margin_itself() -> None:
     rng = np.random.default_rng(22)
     outcomes = []
     for _ in range(600):

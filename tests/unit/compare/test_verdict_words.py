@@ -129,7 +129,7 @@ DECIDE = "more runs per side will decide this with 80 % probability, if the nois
 HOPELESS = "50 runs per side would not decide this with 80 % probability: use a longer load, reduce the noise of"
 
 
-def test_all_equal_is_a_pass_that_asks_for_nothing() -> None:
+def test_all_equal_is_a_pass_without_advice() -> None:
     result = finding([item("a", EQUAL), item("b", EQUAL), item("c", EQUAL)], enough=7)
     assert result.verdict is Verdict.PASS
     assert result.sentence == "All 3 gating metrics of B are shown to be within 10 % of A or better"
@@ -139,7 +139,7 @@ def test_all_equal_is_a_pass_that_asks_for_nothing() -> None:
     assert result.advice == []
 
 
-def test_what_is_better_is_named_in_a_pass() -> None:
+def test_improvements_are_named_in_a_pass() -> None:
     result = finding([item("a", BETTER, change=-0.2, low=-0.25, high=-0.15), item("b", EQUAL)])
     assert result.verdict is Verdict.PASS
     assert result.reasons[1:] == ["better: metric a −20.0 % (90 % interval −25.0 … −15.0 %)"]
@@ -160,7 +160,7 @@ def test_what_is_better_is_named_in_a_pass() -> None:
          "All 2 gating metrics of B are shown to be within 10 % of A or better"),
     ],
 )  # fmt: skip
-def test_what_somebody_notices_leads_the_sentence_of_a_pass(
+def test_improvements_that_users_notice_come_first_in_a_pass(
     words: dict[str, str], second: Outcome, sentence: str
 ) -> None:
     better = {"change": -0.2, "low": -0.25, "high": -0.15}
@@ -172,7 +172,7 @@ def test_what_somebody_notices_leads_the_sentence_of_a_pass(
 def test_a_new_experiment_is_advised_only_if_it_is_longer(
     monkeypatch: pytest.MonkeyPatch, anew: int, is_told: bool
 ) -> None:
-    """Three runs per side that left a change at its margin open are not mended by three others."""
+    """If three runs per side left a change at its margin undecided, another three do not help."""
     monkeypatch.setitem(ANEW, "runs", anew)
     advice = finding([item("b", Outcome.INCONCLUSIVE, low=-0.2, high=0.2)]).advice
     words = (
@@ -182,8 +182,8 @@ def test_a_new_experiment_is_advised_only_if_it_is_longer(
     assert advice[1:] == ([words] if is_told else [])
 
 
-def test_the_noisiest_are_named_where_no_number_of_runs_would_decide() -> None:
-    """Those whose interval is the widest against their margin; the widest of all has a margin to match."""
+def test_the_noisiest_metrics_are_named_if_no_number_of_runs_would_decide() -> None:
+    """Those with the widest interval relative to their margin. The widest of all has a matching margin."""
     items = [
         item("a", EQUAL),
         item("b", Outcome.INCONCLUSIVE, low=-0.2, high=0.2),
@@ -194,8 +194,8 @@ def test_the_noisiest_are_named_where_no_number_of_runs_would_decide() -> None:
 
 
 @pytest.mark.parametrize("unknown", ["low", "high", "margin_high"])
-def test_what_has_no_interval_is_not_the_noisiest(unknown: str) -> None:
-    """Less noise in it is nothing that anybody could see."""
+def test_a_metric_without_an_interval_is_not_the_noisiest(unknown: str) -> None:
+    """Nobody could observe less noise in it."""
     narrow = {"low": 0.0, "high": 0.001}
     items = [item(name, Outcome.INCONCLUSIVE, **narrow) for name in "bc"]
     assert finding([item("a", Outcome.INCONCLUSIVE, **{unknown: None}), *items]).advice == [
@@ -203,8 +203,8 @@ def test_what_has_no_interval_is_not_the_noisiest(unknown: str) -> None:
     ]
 
 
-def test_what_would_decide_is_told_of_what_could_be_judged() -> None:
-    """Without a p-value of a gating metric nothing was judged, and nothing is foretold; diagnostics do not count."""
+def test_the_required_number_of_runs_is_reported_only_for_judged_metrics() -> None:
+    """Without a p-value of a gating metric nothing was judged and nothing is predicted. Diagnostics do not count."""
     absent: dict[str, Any] = {"p_worse": None, "p_worse_adjusted": None, "note": "candidate: no samples"}
     items = [item("a", Outcome.INCONCLUSIVE), item("b", Outcome.NO_DATA, **absent), item("c", EQUAL, gating=False)]
     assert finding(items, enough=5).advice[0] == f"2 {DECIDE}"
@@ -212,7 +212,7 @@ def test_what_would_decide_is_told_of_what_could_be_judged() -> None:
     assert not any("80 %" in text for text in nobody.advice)
 
 
-def test_nothing_is_foretold_where_nothing_shows_the_noise() -> None:
+def test_no_number_of_runs_is_predicted_without_known_noise() -> None:
     items = [item("a", Outcome.INCONCLUSIVE)]
     family = Family((1.0,), 0.05, is_worse=False)
     pair = (selected("baseline", 1), selected("candidate", 1))
@@ -221,7 +221,7 @@ def test_nothing_is_foretold_where_nothing_shows_the_noise() -> None:
     assert result.sentence == f"B may be worse than A by more than the margin: metric a {CHANGE}"
 
 
-def test_metrics_that_are_worse_only_together_are_a_failure() -> None:
+def test_metrics_that_are_only_jointly_worse_are_a_failure() -> None:
     items = [
         item("d", WORSE, gating=False),
         *(item(name, Outcome.INCONCLUSIVE, p_worse_adjusted=0.2) for name in "abc"),
@@ -249,7 +249,7 @@ def test_changes_without_an_interval_are_undecided_for_their_own_reason() -> Non
     ]
 
 
-def test_a_change_without_an_interval_or_a_note_says_that_it_is_not_estimable() -> None:
+def test_a_change_without_an_interval_or_a_note_is_reported_as_not_estimable() -> None:
     unknown = {"change": None, "low": None, "high": None}
     assert finding([item("a", Outcome.INCONCLUSIVE, **unknown)]).reasons[0] == (
         "metric a is undecided: the change is not estimable"
@@ -269,7 +269,7 @@ def test_many_undecided_metrics_are_one_reason(names: str, reasons: list[str]) -
     assert [text for text in result if "undecided" in text] == reasons
 
 
-def test_margins_of_their_own_are_told_beside_the_commonest() -> None:
+def test_individual_margins_are_listed_after_the_most_common_one() -> None:
     wide: dict[str, Any] = {"margin_high": 0.25, "margin_low": -0.25}
     result = finding([item("a", EQUAL), item("b", EQUAL, **wide), item("c", EQUAL)])
     assert "within their margins (10 % for 2 of 3) of A or better" in result.sentence
@@ -279,8 +279,8 @@ def test_margins_of_their_own_are_told_beside_the_commonest() -> None:
     assert unknown.reasons[1:] == []
 
 
-def test_margins_that_were_set_are_told_apart_from_those_of_the_catalogue() -> None:
-    """The commonest margin is that of the others: what somebody set is named, though most metrics have it."""
+def test_configured_margins_are_distinguished_from_those_of_the_catalogue() -> None:
+    """The most common margin is that of the others: a configured one is named even if most metrics have it."""
     wide: dict[str, Any] = {"margin_high": 0.25, "margin_low": -0.25}
     own: dict[str, Any] = {"margin_high": 0.3, "margin_low": -0.3}
     items = [item("a", EQUAL, **wide), item("b", EQUAL), item("c", EQUAL, **own), item("d", EQUAL, **wide)]
@@ -294,7 +294,7 @@ def test_margins_that_were_set_are_told_apart_from_those_of_the_catalogue() -> N
     assert alone.reasons[1:] == ["margins set for this comparison: metric a 25 %"]
 
 
-def test_margins_in_the_metrics_own_unit_are_told_with_it() -> None:
+def test_margins_in_the_metrics_own_unit_are_shown_with_it() -> None:
     """A margin of a difference without its unit would be read as a share."""
     absolute: dict[str, Any] = {"scale": Scale.ABSOLUTE, "margin_high": 0.5, "margin_low": -0.5}
     other = absolute | {"margin_high": 0.25, "margin_low": -0.25}
@@ -309,12 +309,12 @@ def test_margins_in_the_metrics_own_unit_are_told_with_it() -> None:
     assert undecided.reasons[0].endswith("extends beyond the margin of 500 ms")
 
 
-def test_everything_better_is_named_in_one_sentence() -> None:
+def test_all_improvements_are_named_in_one_sentence() -> None:
     result = finding([item("a", BETTER), item("b", BETTER)])
     assert result.reasons[1:] == [f"better: metric a {CHANGE}, metric b {CHANGE}"]
 
 
-def test_a_failure_is_named_with_what_is_left_open_beside_it() -> None:
+def test_a_failure_is_named_together_with_undecided_metrics() -> None:
     items = [
         item("a", WORSE),
         item("b", Outcome.INCONCLUSIVE, p_worse_adjusted=1.0),
@@ -358,7 +358,7 @@ def test_a_diagnostic_that_is_worse_does_not_fail_a_release() -> None:
     assert (result.verdict, result.sentence.split(" of B")[0]) == (Verdict.PASS, "The only gating metric")
 
 
-def test_everything_that_keeps_a_verdict_open_is_a_reason() -> None:
+def test_everything_that_keeps_a_verdict_undecided_is_a_reason() -> None:
     items = [
         item("a", Outcome.NO_DATA, note="candidate: no samples", p_worse=None, p_worse_adjusted=None),
         item("b", Outcome.NOT_COMPARABLE, note="not comparable: time differs", p_worse=None, p_worse_adjusted=None),
@@ -386,7 +386,7 @@ def test_everything_that_keeps_a_verdict_open_is_a_reason() -> None:
 
 
 @pytest.mark.parametrize("blocked", [Outcome.NO_DATA, Outcome.NOT_COMPARABLE, Outcome.INCONCLUSIVE, WORSE])
-def test_one_open_metric_among_equal_ones_is_no_pass(blocked: Outcome) -> None:
+def test_one_undecided_metric_among_equal_ones_prevents_a_pass(blocked: Outcome) -> None:
     result = finding([item("a", EQUAL), item("b", blocked, note="x", p_worse_adjusted=0.2), item("c", BETTER)])
     assert result.verdict is Verdict.INCONCLUSIVE
     assert "metric b" in result.sentence
@@ -402,13 +402,15 @@ def test_one_open_metric_among_equal_ones_is_no_pass(blocked: Outcome) -> None:
         ((4, 4), 50, "46 more"),
     ],
 )
-def test_how_many_runs_more_would_decide(runs: tuple[int, int], enough: int, advice: str) -> None:
+def test_the_number_of_additional_runs_that_would_decide_is_stated(
+    runs: tuple[int, int], enough: int, advice: str
+) -> None:
     """From the side that has fewer."""
     result = finding([item("a", Outcome.INCONCLUSIVE)], runs=runs, enough=enough)
     assert result.advice[0].startswith(advice)
 
 
-def test_assumed_noise_is_said_once() -> None:
+def test_assumed_noise_is_mentioned_once() -> None:
     items = [item("a", EQUAL, noise="assumed noise, 10 % between runs"), item("b", EQUAL)]
     words = (
         "the noise between runs is assumed, not measured: use at least 3 runs per side, or store re-runs of one version"
@@ -419,8 +421,8 @@ def test_assumed_noise_is_said_once() -> None:
     assert words not in finding([diagnostic, items[1]]).advice
 
 
-def test_that_one_run_a_side_left_it_open_is_said_where_it_did() -> None:
-    """Who reads it makes a second run, instead of looking for what is noisy."""
+def test_one_run_per_side_is_mentioned_if_it_left_the_verdict_undecided() -> None:
+    """The reader makes a second run instead of looking for the source of noise."""
     assumed: dict[str, Any] = {"noise": "assumed noise, 10 % between runs"}
     open_, settled = item("a", Outcome.INCONCLUSIVE, **assumed), item("b", EQUAL, **assumed)
     expected = f"B may be worse than A by more than the margin: metric a {CHANGE}"
@@ -428,15 +430,15 @@ def test_that_one_run_a_side_left_it_open_is_said_where_it_did() -> None:
     assert finding([item("a", Outcome.INCONCLUSIVE), settled]).sentence.startswith(f"{expected}; more runs alone ")
 
 
-def test_what_is_within_noise_is_not_called_worse() -> None:
-    """Nobody may read a regression out of an interval that holds no change."""
+def test_a_change_within_noise_is_not_called_worse() -> None:
+    """Nobody must infer a regression from an interval that includes no change."""
     unclear = item("a", Outcome.INCONCLUSIVE, low=-0.1, high=0.2)
     assert finding([unclear, item("b", EQUAL)]).sentence.startswith(
         "B against A is undecided: 1 of 2 gating metrics is undecided: metric a; the clearest change, within noise, is "
     )
 
 
-def test_who_notices_a_change_is_said_in_the_catalogues_words() -> None:
+def test_the_effect_of_a_change_is_stated_in_the_catalogues_words() -> None:
     words = {"rises": "blocks reach half of the hosts {} later", "falls": "blocks reach half of the hosts {} sooner"}
     catalogue = described(["a"], **words)
     assert effect(item("a", WORSE), catalogue) == (
@@ -447,8 +449,8 @@ def test_who_notices_a_change_is_said_in_the_catalogues_words() -> None:
     assert effect(item("a", WORSE, low=-0.01), catalogue).endswith("later (90 % interval −1.0 … +7.0 %)")
 
 
-def test_what_a_judged_run_did_that_fails_nothing_is_a_reason() -> None:
-    """A node that needed three tries to start: of the judged runs of both sides, and not what our instrument did."""
+def test_remarks_of_judged_runs_that_fail_nothing_are_reasons() -> None:
+    """A node that needed three attempts to start: in judged runs of both sides, but nothing that our instrument did."""
 
     def warned(
         name: str, *, seen: str, kind: GateKind = GateKind.SUBJECT, status: GateStatus = GateStatus.WARN
@@ -477,7 +479,7 @@ def test_what_a_judged_run_did_that_fails_nothing_is_a_reason() -> None:
 METRICS = {verdict: VerdictFinding(verdict, f"metrics {verdict}", ["metric"], ["measure"]) for verdict in Verdict}
 
 
-def test_where_no_run_failed_the_metrics_decide() -> None:
+def test_the_metrics_decide_if_no_run_failed() -> None:
     for finding in METRICS.values():
         assert with_failures(finding, RunFailures(None, "", [])) is finding
 
@@ -492,7 +494,7 @@ def test_where_no_run_failed_the_metrics_decide() -> None:
         (Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE, "runs"),
     ],
 )
-def test_failed_runs_that_decide_are_told_first(
+def test_failed_runs_that_decide_are_reported_first(
     of_metrics: Verdict, of_runs: Verdict, verdict: Verdict, sentence: str
 ) -> None:
     """A release that crashed must not pass by the figures of the runs that it survived."""
@@ -509,7 +511,7 @@ def test_failed_runs_that_decide_are_told_first(
         (Verdict.FAIL, Verdict.INCONCLUSIVE),
     ],
 )
-def test_failed_runs_that_do_not_decide_are_told_all_the_same(of_metrics: Verdict, of_runs: Verdict | None) -> None:
+def test_failed_runs_that_do_not_decide_are_still_reported(of_metrics: Verdict, of_runs: Verdict | None) -> None:
     result = with_failures(METRICS[of_metrics], RunFailures(of_runs, "runs", ["run"]))
     words = f"metrics {of_metrics}; however, runs"
     assert result == VerdictFinding(of_metrics, words, ["run", "metric"], [LOGS, "measure"])
@@ -525,8 +527,8 @@ def gate(name: str, status: GateStatus = GateStatus.FAIL) -> Gate:
     return Gate(id=name, label=f"label {name}", status=status, measured=f"measured {name}", limit="limit")
 
 
-def test_only_runs_that_are_judged_count_towards_those_that_are_needed() -> None:
-    """Of four runs of the candidate two are left: the advice is about three more, not one."""
+def test_only_judged_runs_count_towards_the_required_number() -> None:
+    """Of four runs of the candidate two remain: the advice is about three more, not one."""
     excluded = {"v-0": "x: 1", "v-3": "y: 2"}
     result = finding([item("a", Outcome.INCONCLUSIVE)], runs=(4, 4), excluded=excluded, enough=5)
     assert result.advice[0] == f"3 {DECIDE}"
@@ -542,19 +544,19 @@ def test_only_runs_that_are_judged_count_towards_those_that_are_needed() -> None
     )
 
 
-def test_a_failure_alone_asks_for_no_confirmation() -> None:
+def test_a_failure_alone_requires_no_confirmation() -> None:
     result = finding([item("a", WORSE), item("b", EQUAL)])
     assert result.advice == []
     both = finding([item("a", WORSE), item("b", WORSE)])
     assert both.sentence == f"B is worse than A: metric a {CHANGE}, metric b {CHANGE}"
 
 
-def test_two_gating_metrics_are_all_of_them() -> None:
+def test_two_equal_gating_metrics_are_reported_as_all_2() -> None:
     result = finding([item("a", EQUAL), item("b", EQUAL)])
     assert result.sentence == "All 2 gating metrics of B are shown to be within 10 % of A or better"
 
 
-def test_nothing_that_gates_is_no_pass() -> None:
+def test_a_comparison_without_gating_metrics_does_not_pass() -> None:
     result = finding([item("a", EQUAL, gating=False)])
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.sentence == "B against A is undecided: the catalogue has no gating metric"
@@ -590,7 +592,7 @@ def test_nothing_that_gates_is_no_pass() -> None:
         ("other", "label other: not met", "repeat the runs that failed a gate, then compare again"),
     ],
 )
-def test_a_failed_gate_makes_it_invalid_whatever_was_judged(name: str, problem: str, remedy: str) -> None:
+def test_a_failed_gate_makes_a_comparison_invalid_whatever_was_judged(name: str, problem: str, remedy: str) -> None:
     result = finding([item("a", WORSE)], gates=[gate("fine", GateStatus.PASS), gate(name)], excluded={"v-1": "x: 1"})
     assert result.verdict is Verdict.INVALID
     assert result.sentence == f"B and A cannot be compared: {problem} (measured {name}); {remedy}"
@@ -611,7 +613,7 @@ def test_several_failed_gates_share_a_remedy() -> None:
     ]
 
 
-def test_a_warning_does_not_make_it_invalid_and_mixed_builds_are_told() -> None:
+def test_a_warning_does_not_make_a_comparison_invalid_and_mixed_builds_are_reported() -> None:
     gates = [gate("one_build_a_side", GateStatus.WARN), gate("hardware_equal", GateStatus.WARN)]
     result = finding([item("a", EQUAL)], gates=gates)
     assert result.verdict is Verdict.PASS
@@ -651,17 +653,19 @@ def _moved(base: float | None, other: float | None, *, floor: float = 0.0, p: fl
         (5.0, None, 0.0, False),
     ],
 )
-def test_when_a_diagnostic_has_moved(base: float | None, other: float | None, floor: float, *, moved: bool) -> None:
+def test_a_diagnostic_has_changed_if_it_exceeds_its_floor(
+    base: float | None, other: float | None, floor: float, *, moved: bool
+) -> None:
     assert _moved(base, other, floor=floor) == moved
 
 
 @pytest.mark.parametrize(("p", "moved"), [(0.0, True), (0.05, True), (0.0501, False)])
-def test_a_diagnostic_moves_at_five_percent(p: float, *, moved: bool) -> None:
+def test_a_diagnostic_changes_at_five_percent(p: float, *, moved: bool) -> None:
     assert _moved(1.0, 2.0, p=p) == moved
 
 
 def test_families_are_corrected_by_their_own_size() -> None:
-    """The gating metrics by what their family says, in its order; Benjamini-Hochberg over either."""
+    """The gating metrics as the family states, in its order. Benjamini-Hochberg over both."""
     absent: dict[str, Any] = {"p_worse": None, "p_worse_adjusted": None}
     items = [
         item("d", EQUAL, gating=False, p_different=0.01, **absent),
@@ -681,7 +685,7 @@ def test_families_are_corrected_by_their_own_size() -> None:
 
 
 @pytest.mark.parametrize(("adjusted", "outcome"), [(0.03, WORSE), (0.02, WORSE), (0.0301, Outcome.INCONCLUSIVE)])
-def test_what_the_family_shows_to_be_worse_is_called_worse(adjusted: float, outcome: Outcome) -> None:
+def test_metrics_that_the_family_shows_to_be_worse_are_called_worse(adjusted: float, outcome: Outcome) -> None:
     """On its last look the family may spend more than the metric's own interval: a table must not contradict it."""
     family = Family((adjusted,), 0.03, is_worse=adjusted <= 0.03)
     (result,) = adjust([item("a", Outcome.INCONCLUSIVE)], family, described(["a"]))
@@ -702,7 +706,7 @@ def _open(name: str = "o", **changes: Any) -> Judgement:
     return item(name, Outcome.INCONCLUSIVE, p_worse=0.3, p_worse_adjusted=0.3, **{**OPEN, **changes})
 
 
-def test_one_undecided_metric_of_five_is_what_chance_does_and_is_named_in_the_pass() -> None:
+def test_one_undecided_metric_of_five_is_due_to_chance_and_named_in_the_pass() -> None:
     passed = finding(_left(_open()), by_history=True)
     assert passed.verdict is Verdict.PASS
     assert passed.sentence == (
@@ -728,7 +732,7 @@ def test_two_undecided_metrics_are_more_than_chance() -> None:
 
 
 @pytest.mark.parametrize("blocked", [Outcome.NO_DATA, Outcome.NOT_COMPARABLE])
-def test_what_was_not_measured_is_not_left_to_chance(blocked: Outcome) -> None:
+def test_a_metric_without_data_is_not_attributed_to_chance(blocked: Outcome) -> None:
     lost = item("o", blocked, p_worse=None, p_worse_adjusted=None, **OPEN)
     assert finding(_left(lost), by_history=True).verdict is Verdict.INCONCLUSIVE
 
@@ -754,14 +758,14 @@ def test_what_was_not_measured_is_not_left_to_chance(blocked: Outcome) -> None:
         ({"margin_low": None, "margin_high": None}, Verdict.INCONCLUSIVE),
     ],
 )
-def test_a_metric_may_stay_open_only_within_its_own_margin_and_around_no_change(
+def test_a_metric_may_stay_undecided_only_within_its_own_margin_and_around_no_change(
     changes: dict[str, Any], verdict: Verdict
 ) -> None:
-    """Else one run per side would wave through what the run itself shows to be worse."""
+    """Otherwise one run per side would pass what the run itself shows to be worse."""
     assert finding(_left(_open(**changes)), by_history=True).verdict is verdict
 
 
-def test_margins_that_re_runs_widened_are_counted_and_not_told_as_uncommon() -> None:
+def test_margins_widened_by_re_runs_are_counted_and_not_listed_as_uncommon() -> None:
     wider = item("w", EQUAL, margin_low=-0.2, margin_high=0.2, worse_beyond=0.1)
     passed = finding(_left(wider), by_history=True)
     assert "within their margins (10 % for 4 of 5; 1 widened to re-run noise)" in passed.sentence
@@ -770,7 +774,7 @@ def test_margins_that_re_runs_widened_are_counted_and_not_told_as_uncommon() -> 
     assert "(10 % for 1 of 1; 1 widened to re-run noise)" in same.sentence
 
 
-def test_margins_that_were_learnt_are_told_as_such() -> None:
+def test_learnt_margins_are_reported_as_such() -> None:
     items = [*(item(name, EQUAL) for name in "ab"), item("c", EQUAL, margin_low=-0.07, margin_high=0.07)]
     assert (
         "margins learnt from re-runs (three standard deviations of the change between re-runs, within the bounds): "
@@ -778,8 +782,8 @@ def test_margins_that_were_learnt_are_told_as_such() -> None:
     ) in finding(items, own=OwnMargins(learnt=frozenset({"c_s"}))).reasons
 
 
-def test_margins_inside_the_noise_are_named_with_what_they_are() -> None:
-    """Whoever set them cannot pass any release with so few runs."""
+def test_margins_inside_the_noise_are_named_with_their_values() -> None:
+    """With them no release can pass with so few runs."""
     items = [item("a", EQUAL), item("b", EQUAL, inside_noise=True), item("c", EQUAL, inside_noise=True)]
     reasons = [reason for reason in finding(items).reasons if "smaller than the noise" in reason]
     assert reasons == [
@@ -790,8 +794,8 @@ def test_margins_inside_the_noise_are_named_with_what_they_are() -> None:
     assert any("noise: metric a 2 s;" in reason for reason in finding([absolute]).reasons)
 
 
-def test_what_did_not_move_is_not_beyond_noise() -> None:
-    """And what moved by enough for chance and for its floor is, whether it gates or not."""
+def test_an_unchanged_metric_is_not_beyond_noise() -> None:
+    """A change beyond chance and beyond its floor is, whether the metric gates or not."""
     at_rest = SideValue(value=1.0, per_run=[1.0], samples=10)
     moved, still = item("a", EQUAL, gating=False), item("b", EQUAL, gating=False, candidate=at_rest)
     gating = item("c", EQUAL)

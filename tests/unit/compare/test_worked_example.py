@@ -40,7 +40,7 @@ def gated(row: list[str]) -> Gated:
 BENCH = Bench(looks=Looks(((3, 3),), 3))
 
 
-def test_the_table_is_what_the_procedure_gives() -> None:
+def test_the_table_is_the_result_of_the_procedure() -> None:
     gating = [gated(row) for row in rows()]
     family = family_of(gating, BENCH)
     assert len(gating) == 4
@@ -59,7 +59,7 @@ def test_the_table_is_what_the_procedure_gives() -> None:
         assert together == pytest.approx(float(row[7]), abs=0.002)  # by rotations, which rounding may turn
 
 
-def test_the_steps_of_the_first_row_are_true() -> None:
+def test_the_steps_of_the_first_row_are_correct() -> None:
     baseline, candidate = (np.log(runs(rows()[0][column])) for column in (2, 3))
     change = candidate.mean() - baseline.mean()
     variances = baseline.var(ddof=1), candidate.var(ddof=1)
@@ -81,7 +81,7 @@ def test_the_steps_of_the_first_row_are_true() -> None:
     assert [figure for figure in figures if figure not in flowing] == []
 
 
-def test_the_words_about_the_other_rows_are_true() -> None:
+def test_the_statements_about_the_other_rows_are_correct() -> None:
     judgements = [gated(row).judgement for row in rows()]
     assert [item.trend for item in judgements] == [False, True, False, False]
     second, fourth = judgements[1], judgements[3]

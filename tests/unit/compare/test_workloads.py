@@ -21,8 +21,8 @@ def group(version: str, workload: Mapping[str, Scalar], **changes: object) -> li
     return [run]
 
 
-def test_every_workload_finds_its_partner_and_the_rest_is_named() -> None:
-    """Twelve tables a release: one of them picked in silence would stand for all."""
+def test_every_workload_is_paired_and_unpaired_ones_are_named() -> None:
+    """Twelve tables per release: silently selecting one of them would misrepresent the rest."""
     old = [group("v1", {"load.rate": rate}) for rate in (1600, 400, 200)]
     new = [group("v2", {"load.rate": rate}) for rate in (200, 400, 800)]
     matches = matched(old, new)
@@ -32,7 +32,7 @@ def test_every_workload_finds_its_partner_and_the_rest_is_named() -> None:
     assert matches.alone == ["only v2 was run under rate 800", "only v1 was run under rate 1600"]
 
 
-def test_workloads_of_several_profiles_are_called_by_them() -> None:
+def test_workloads_of_several_profiles_are_named_by_profile() -> None:
     old, new = (
         [group(version, {"load.rate": rate}, profile_name=f"x/{name}") for name, rate in (("slow", 1), ("quick", 9))]
         for version in ("v1", "v2")
@@ -41,8 +41,8 @@ def test_workloads_of_several_profiles_are_called_by_them() -> None:
 
 
 @pytest.mark.parametrize(("printed", "pairs"), [(True, 2), (False, 0)])
-def test_what_a_printed_run_does_not_state_keeps_nothing_apart(printed: bool, pairs: int) -> None:
-    """Older pages state less; of a run of our own everything is stated, so a missing setting is another workload."""
+def test_properties_that_a_printed_run_omits_do_not_separate_workloads(printed: bool, pairs: int) -> None:
+    """Older pages state less. Our own runs state everything, so a missing setting is another workload."""
     old = [group("v1", {"scenario.profile": "mid"}, printed=printed)]
     new = [
         group("v2", {"scenario.profile": "mid", "scenario.pruning": setting}, printed=printed)

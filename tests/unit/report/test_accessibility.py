@@ -33,7 +33,7 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("name", READ)
-def test_readers_with_assistive_technology_meet_no_obstacle(name: str, axe: str, tmp_path: Path) -> None:
+def test_reports_have_no_accessibility_violations(name: str, axe: str, tmp_path: Path) -> None:
     page = page_without_complaints(DOCUMENTS[name]().html(), tmp_path, axe, _CHECK)
     match = re.search(r'<pre id="axe">(.*?)</pre>', page, re.DOTALL)
     assert match is not None

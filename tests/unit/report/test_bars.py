@@ -45,7 +45,9 @@ def test_the_point_lies_within_the_interval_and_the_band_within_the_axis(ends: l
 
 
 @given(st.tuples(change, change, change).map(sorted), margin, st.integers(9, 60))
-def test_the_text_bar_is_as_wide_as_asked_and_shows_what_goes_on(ends: list[float], reach: float, width: int) -> None:
+def test_the_text_bar_has_the_requested_width_and_marks_values_beyond_it(
+    ends: list[float], reach: float, width: int
+) -> None:
     low, point, high = ends
     bar = interval_bar(judgement(low, point, high, reach))
     assert bar is not None
@@ -70,7 +72,7 @@ def test_a_change_without_an_interval_is_a_point() -> None:
     assert bar.low == bar.point == bar.high
 
 
-def test_the_sketch() -> None:
+def test_the_text_bars_of_three_examples_are_exact() -> None:
     assert text_bar(interval_bar(judgement(-0.05, 0.0, 0.05, 0.1)), 17) == "    · ├─●─┤ ·    "
     assert text_bar(interval_bar(judgement(0.3, 0.4, 0.5, 0.1)), 17) == "    ·   │   ·   ▸"
     assert text_scale("−10 %", "+10 %", 25) == "    −10 %   0   +10 %    "

@@ -27,8 +27,8 @@ SENTENCE = "the lowest level, 1 client, clearly missed the SLA (p99)"
         ("", ""),
     ],
 )
-def test_code_between_backticks(text: str, html: str) -> None:
-    """A reader of a page wants no marks of Markdown; names from elsewhere may have any character."""
+def test_code_between_backticks_is_marked_up(text: str, html: str) -> None:
+    """Readers of a page expect no Markdown marks, and external names may contain any character."""
     assert unbroken(text) == html
 
 
@@ -63,7 +63,7 @@ def test_a_sentence_next_to_other_columns_is_readable_on_a_phone(sentence: str, 
 
 
 def test_only_an_optional_column_is_omitted_without_an_entry() -> None:
-    """A column of a version stays: that it has nothing is what a reader must see."""
+    """A column of a version is shown even if empty: the reader must see that it has no values."""
     columns = [*words("metric", "v1", "v2"), Column("beyond noise", kind="words", if_any=True)]
     empty, entered = (Table("t", "T", columns, [row_of("latency", "1", "", noise)]) for noise in ("", "yes"))
     assert '<th scope="col">v2</th>' in _page(empty)

@@ -30,7 +30,7 @@ def _printed(chart: Chart) -> list[str]:
 
 
 @pytest.mark.parametrize("mark", MARKS)
-def test_every_mark_is_drawn_on_a_screen_and_says_what_characters_show_of_it(mark: Mark) -> None:
+def test_every_mark_has_a_screen_and_a_text_representation(mark: Mark) -> None:
     (layer, *_) = vega_lite(_chart(mark), interactive=False)["layer"]
     assert layer["mark"]["type"]
     assert layer["encoding"]["x"]["field"] == "begin"
@@ -40,7 +40,7 @@ def test_every_mark_is_drawn_on_a_screen_and_says_what_characters_show_of_it(mar
     assert set("".join(drawn)) == expected[IN_CHARACTERS[mark]]
 
 
-def test_a_stroke_reaches_from_its_begin_to_its_end() -> None:
+def test_a_stroke_extends_from_its_start_to_its_end() -> None:
     first, second = _printed(_chart("interval"))[1:3]
     begin, end = first.index("─"), first.rindex("─")
     inner_begin, inner_end = second.index("─"), second.rindex("─")
@@ -48,11 +48,11 @@ def test_a_stroke_reaches_from_its_begin_to_its_end() -> None:
     assert (end - begin) / (inner_end - inner_begin) == pytest.approx(3.0, rel=0.15)
 
 
-def test_points_hide_the_line_that_joins_them() -> None:
+def test_points_cover_the_line_that_joins_them() -> None:
     assert _printed(_chart("line", "points")) == _printed(_chart("points"))
 
 
-def test_clients_are_whole_and_so_are_the_ticks_between_them() -> None:
+def test_client_axes_have_whole_ticks() -> None:
     """Nobody loads a server with 4.5 clients."""
     for whole in (True, False):
         drawn = replace(_chart("points"), x=Axis("clients", whole=whole))

@@ -27,8 +27,8 @@ def _cdf(id_: str, xs: list[float], side: str = "baseline") -> ChartData:
     )  # fmt: skip
 
 
-def test_a_page_allows_its_own_script_and_style_and_nothing_else() -> None:
-    """A name of a host in the report cannot run as a script."""
+def test_a_page_allows_only_its_own_script_and_style() -> None:
+    """A host name in the report cannot run as a script."""
     page = comparison_document(sample()).html()
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)
     assert policy is not None
@@ -39,7 +39,7 @@ def test_a_page_allows_its_own_script_and_style_and_nothing_else() -> None:
     assert " style=" not in page
 
 
-def test_a_dozen_charts_are_open_and_what_decides_comes_first() -> None:
+def test_a_dozen_charts_are_open_with_deciding_metrics_first() -> None:
     comparison = sample()
     slow = [_cdf(f"latency {number}", [1.0, 2.0, 3.0]) for number in range(14)]
     flat = _cdf("none", [4.0, 4.0, 4.0]).model_copy(update={"metric_id": "rss_bytes"})
@@ -55,8 +55,8 @@ def test_a_dozen_charts_are_open_and_what_decides_comes_first() -> None:
     )
 
 
-def test_a_long_tail_is_cut_from_the_axis_and_drawn_apart() -> None:
-    """A single slow block would leave all others a vertical line."""
+def test_a_long_tail_is_cut_from_the_axis_and_drawn_separately() -> None:
+    """A single slow block would compress all others into a vertical line."""
     body = [1.0 + place / 1000 for place in range(199)]
     chart = sample_chart(_cdf("a", [*body, 90.0]), ChartContext("s", _SIDES))
     assert chart.inset is not None
@@ -67,8 +67,8 @@ def test_a_long_tail_is_cut_from_the_axis_and_drawn_apart() -> None:
     assert sample_chart(_cdf("a", body), ChartContext("s", _SIDES)).inset is None
 
 
-def test_a_long_output_ends_with_the_verdict_too() -> None:
-    """What it began with has scrolled out of the window."""
+def test_a_long_output_repeats_the_verdict_at_its_end() -> None:
+    """Its beginning has scrolled out of the window."""
     document = comparison_document(sample(Verdict.FAIL))
     assert document.text(120).count(" FAIL   1 of 4 gating metrics") == 1
     for width in (80, 120):

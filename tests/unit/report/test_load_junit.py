@@ -44,8 +44,8 @@ def parsed(load_report: LoadReport) -> Xml.Element:
     return root
 
 
-def test_a_suite_a_server_and_a_case_a_capacity() -> None:
-    """Seven endpoints by clients and by rate, and the one that is not offered."""
+def test_there_is_a_suite_per_server_and_a_case_per_capacity() -> None:
+    """Seven endpoints by clients and by rate, and one that is not offered."""
     root = parsed(report(target("2.0.0"), target("2.1.0", 0.5)))
     assert [suite.get("name") for suite in root] == ["2.0.0", "2.1.0"]
     assert [suite.get("tests") for suite in root] == ["15", "15"]
@@ -56,8 +56,8 @@ def test_a_suite_a_server_and_a_case_a_capacity() -> None:
     assert "not offered" in skipped.attrib["message"]
 
 
-def test_failures_and_skips_follow_the_rulings_and_tell_why() -> None:
-    """Red is what was missed, and nothing else."""
+def test_failures_and_skips_follow_the_rulings_and_state_the_reason() -> None:
+    """Only missed requirements are failures."""
     load_report = report(required={"network_status.clients": 1000.0, "block.clients": 272.0, "block.rate": 1.0})
     root = parsed(load_report)
     verdicts = {ruling.name: ruling.verdict for ruling in rulings(load_report)}
@@ -69,7 +69,7 @@ def test_failures_and_skips_follow_the_rulings_and_tell_why() -> None:
     assert "1000 clients required, but 64 clients clearly missed the SLA (p99)" in failure.attrib["message"]
 
 
-def test_what_nobody_requires_is_no_failure_where_something_is_required() -> None:
+def test_a_miss_that_is_not_required_is_not_a_failure_if_anything_is_required() -> None:
     """It is shown as skipped, with what was missed."""
     nothing = bare("nothing passed", capacity=0.0, low=0.0, high=1.0, stopped_by="first step")
     both = [endpoint("/block", 64, capacities=[bare()]), endpoint("/mempool", 64, capacities=[nothing])]
@@ -80,8 +80,8 @@ def test_what_nobody_requires_is_no_failure_where_something_is_required() -> Non
     assert skipped.attrib["message"].startswith("fail, not required: /mempool (clients): the lowest level")
 
 
-def test_properties_hold_the_figures() -> None:
-    """A pipeline can keep them without reading a report."""
+def test_properties_contain_the_figures() -> None:
+    """A pipeline can store them without reading a report."""
     root = parsed(report())
     values = {entry.get("name"): entry.get("value") for entry in root.findall("testsuite/properties/property")}
     assert values["network_status.clients.capacity"] == "60"
@@ -91,8 +91,8 @@ def test_properties_hold_the_figures() -> None:
     assert len([name for name in values if name and name.endswith(".capacity")]) == 2 * len(LABELS)
 
 
-def test_text_that_xml_cannot_hold_does_not_break_it() -> None:
-    """A server's message may hold anything."""
+def test_characters_invalid_in_xml_do_not_break_the_document() -> None:
+    """A server's message may contain anything."""
     answer = bare("nothing passed", capacity=0.0, low=0.0, high=1.0, condition="p99 \x00\x1b[31m<&>\"'")
     strange = with_answer(answer, title="\x0b<b>\ud800", started_at="yesterday")
     root = parsed(strange)
@@ -101,8 +101,8 @@ def test_text_that_xml_cannot_hold_does_not_break_it() -> None:
     assert "<&>\"'" in failure.attrib["message"]
 
 
-def test_an_interrupted_test_says_so() -> None:
-    """A green document of half a test would be a lie."""
+def test_an_interrupted_test_is_marked_as_interrupted() -> None:
+    """A passing document of half a test would be false."""
     root = parsed(report(target(endpoints=[endpoint("/block", 64)], interrupted=True)))
     skipped = root.find("testsuite/testcase[@name='whole test']/skipped")
     assert skipped is not None

@@ -75,8 +75,8 @@ def terminal(load_report: LoadReport, width: int = 100) -> str:
     return file.getvalue()
 
 
-def test_the_first_table_is_the_published_one_with_the_rate_beside_it() -> None:
-    """Row by row it can be held against the page: ID, endpoint, and the six figures in their order."""
+def test_the_first_table_has_the_published_columns_and_the_rate() -> None:
+    """It can be compared row by row with the page: ID, endpoint, and the six figures in their order."""
     table = tables(load_document(report()))["capacity-0"]
     assert [column.heading for column in table.columns] == [
         "ID, endpoint", "max concurrency", "p95, ms", "p99, ms", "non-2xx", "error rate, %", "reqs/sec",
@@ -92,8 +92,8 @@ def test_the_first_table_is_the_published_one_with_the_rate_beside_it() -> None:
     assert float(block[6]) == pytest.approx(best.ok_per_s, rel=1e-3)
 
 
-def test_what_a_capacity_rests_on_stands_below_it() -> None:
-    """Interval, samples, first fail, reason, confirmation and verdict: what the page lacks."""
+def test_the_evidence_for_a_capacity_is_below_it() -> None:
+    """Interval, samples, first failure, reason, confirmation and verdict are missing from the published page."""
     document = load_document(report(required={"block.clients": 200.0}))
     row = next(row for row in tables(document)["basis-0"].rows if row.cells[0].text == "/block (clients)")
     cell_texts = texts(row)
@@ -103,8 +103,8 @@ def test_what_a_capacity_rests_on_stands_below_it() -> None:
     assert cell_texts[6:] == ["p99 above 1 s", "yes", "200", "met"]
 
 
-def test_a_centile_of_few_requests_is_said_to_be_unknown_and_is_never_the_maximum() -> None:
-    """The page gives p95 = p99 = max of ten requests."""
+def test_a_percentile_of_few_requests_is_unknown_and_never_the_maximum() -> None:
+    """The published page states p95 = p99 = max for ten requests."""
     few = step(1, "clients", 1.0, 64, due=10, ok=10, ok_per_s=0.16, p95_s=10.427, p99_s=10.427, max_s=10.427,
                conditions=[])  # fmt: skip
     entry = endpoint("/account/balance", 64, capacities=[bare(capacity=1.0, low=0.0, best_step=1)], steps=[few])
@@ -115,8 +115,8 @@ def test_a_centile_of_few_requests_is_said_to_be_unknown_and_is_never_the_maximu
     assert "299 requests" in terminal(load_report)
 
 
-def test_a_centile_above_the_answered_share_is_endless() -> None:
-    """A refused connection ends in a millisecond; that must not make a p99 of a millisecond."""
+def test_a_percentile_above_the_answered_share_is_infinite() -> None:
+    """A refused connection ends in a millisecond, which must not result in a p99 of a millisecond."""
     refused = step(1, "clients", 4.0, 64, due=1000, ok=900, failed=100, p99_s=0.001, conditions=[])
     entry = endpoint("/block", 64, capacities=[], steps=[refused], seconds=[])
     row = tables(load_document(report(target(endpoints=[entry]))))["steps-clients-block-0"].rows[0]
@@ -139,16 +139,16 @@ def test_a_centile_above_the_answered_share_is_endless() -> None:
          "not decided", "interrupted"),
     ],
 )  # fmt: skip
-def test_limits_of_the_test_are_not_given_as_limits_of_the_server(
+def test_limits_of_the_test_are_not_reported_as_limits_of_the_server(
     changes: dict[str, Any], capacity: str, stopped: str
 ) -> None:
-    """A “500” at the end of a ladder is no capacity."""
+    """A “500” at the end of a ladder is not a capacity."""
     cell_texts = texts(tables(load_document(with_answer(bare(**changes))))["basis-0"].rows[0])
     assert cell_texts[1] == capacity
     assert cell_texts[6] == stopped
 
 
-def test_servers_stand_side_by_side_with_the_change_and_its_interval() -> None:
+def test_servers_are_shown_side_by_side_with_the_change_and_its_interval() -> None:
     """60 … 64 against 40 … 44 clients: between 40/64 and 44/60 of the first."""
     table = tables(load_document(report(target("2.0.0"), target("2.1.0", 0.7))))["side-by-side-clients"]
     row = texts(table.rows[0])
@@ -159,8 +159,8 @@ def test_servers_stand_side_by_side_with_the_change_and_its_interval() -> None:
     assert table.rows[0].cells[5].emphasis == "worse"
 
 
-def test_a_change_against_a_ladders_end_is_only_a_bound() -> None:
-    """A capacity of at least 500 cannot be said to have fallen by so many per cent."""
+def test_a_change_against_the_end_of_a_ladder_is_only_a_bound() -> None:
+    """A fall from a capacity of at least 500 has no known percentage."""
     most = bare("lower bound", capacity=500.0, low=500.0, high=None, stopped_by="ladder end")
     ends = [endpoint("/block", 64, capacities=[answer], steps=[], seconds=[]) for answer in (most, bare())]
     table = tables(load_document(report(target("a", endpoints=ends[:1]), target("b", endpoints=ends[1:]))))
@@ -169,8 +169,8 @@ def test_a_change_against_a_ladders_end_is_only_a_bound() -> None:
     assert row[6].replace("\u00a0", " ") == "≤ −85.6 %"
 
 
-def test_errors_are_told_by_status_code_message_and_retriability() -> None:
-    """All of one kind in one row, with how many and where first."""
+def test_errors_are_grouped_by_status_code_message_and_retriability() -> None:
+    """One row per kind, with the count and the first occurrence."""
     row = next(row for row in tables(load_document(report()))["errors-0"].rows if row.cells[0].text == "/block")
     cell_texts = texts(row)
     assert cell_texts[1:6] == ["status", "500", "5005", BURST["message"], "true"]
@@ -178,8 +178,8 @@ def test_errors_are_told_by_status_code_message_and_retriability() -> None:
     assert cell_texts[8].endswith("clients, 4.2 s")
 
 
-def test_every_step_has_its_row_and_a_terminal_says_where_long_tables_are() -> None:
-    """Nothing is left out silently."""
+def test_every_step_has_a_row_and_the_terminal_names_the_location_of_long_tables() -> None:
+    """Nothing is omitted silently."""
     load_report = report()
     document = load_document(load_report)
     rows = sum(len(table.rows) for id_, table in tables(document).items() if id_.startswith("steps-"))
@@ -190,7 +190,7 @@ def test_every_step_has_its_row_and_a_terminal_says_where_long_tables_are() -> N
     assert "more table" not in single
 
 
-def test_every_kind_of_chart_is_there_for_every_endpoint() -> None:
+def test_every_endpoint_has_every_kind_of_chart() -> None:
     """Latency against clients and rate, distributions, and the seconds with their errors."""
     ids = set(figures(load_document(report(target("2.0.0"), target("2.1.0")))))
     wanted = {"capacity-clients", "capacity-rate"}
@@ -202,8 +202,8 @@ def test_every_kind_of_chart_is_there_for_every_endpoint() -> None:
     assert ids == wanted
 
 
-def test_a_burst_of_errors_stands_in_one_second_of_the_time_line() -> None:
-    """150 at once is a full pool, not a slow server; the counts add up to the steps' own."""
+def test_a_burst_of_errors_is_shown_in_one_second_of_the_timeline() -> None:
+    """150 at once are a full pool, not a slow server. The counts add up to those of the steps."""
     load_report = report(target(endpoints=[endpoint("/block", 64, rate=False)]))
     rows = rows_of(figures(load_document(load_report))["errors-clients-block-0"].data["points"])
     assert [(row["kind"], row["count"]) for row in rows] == [("status", 150), ("timeout", 3)]
@@ -211,8 +211,8 @@ def test_a_burst_of_errors_stands_in_one_second_of_the_time_line() -> None:
     assert sum(row["count"] for row in rows) == sum(step.failed for step in load_report.targets[0].endpoints[0].steps)
 
 
-def test_a_long_time_line_is_drawn_in_bins_that_lose_no_error() -> None:
-    """Hours of load are as many points as can be told apart."""
+def test_a_long_timeline_is_drawn_in_bins_that_lose_no_error() -> None:
+    """Hours of load are reduced to as many points as can be distinguished."""
     step_entry = step(1, "clients", 8.0, 64, window_s=5000.0)
     rows = [SecondEntry(step=1, second=n, started=1, ok=0, failed=1, in_flight=1, queued=0, p50_s=0.1, p99_s=0.2,
                         max_s=0.3) for n in range(5000)]  # fmt: skip
@@ -224,8 +224,8 @@ def test_a_long_time_line_is_drawn_in_bins_that_lose_no_error() -> None:
     assert "Each point covers 13 seconds" in figure.note
 
 
-def test_the_capacity_and_the_first_fail_are_among_the_distributions() -> None:
-    """Those two are what the answer stands on; the others are said to be elsewhere."""
+def test_the_capacity_and_the_first_failure_are_among_the_distributions() -> None:
+    """The result is based on these two. The location of the others is stated."""
     figure = figures(load_document(report(target(endpoints=[endpoint("/block", 64, rate=False)]))))
     chart = figure["distribution-clients-block-0"]
     labels = set(chart.column("label"))
@@ -234,7 +234,7 @@ def test_the_capacity_and_the_first_fail_are_among_the_distributions() -> None:
     assert "6 of 13 steps are drawn" in chart.note
 
 
-def test_conditions_name_the_machine_the_corpus_the_agreement_and_what_was_skipped() -> None:
+def test_conditions_name_the_machine_the_corpus_the_sla_and_skipped_endpoints() -> None:
     """Two people who measure 20 ms and 1 ms want to know why."""
     load_report = report(target(warnings=["3 of 120 requests were refused when the corpus was made"]))
     document = load_document(load_report)
@@ -247,8 +247,8 @@ def test_conditions_name_the_machine_the_corpus_the_agreement_and_what_was_skipp
     assert load_report.targets[0].warnings[0] in remarks
 
 
-def test_every_rendering_tells_the_verdict_and_every_capacity() -> None:
-    """The same on a terminal, in a browser, in a pull request and on paper."""
+def test_every_rendering_shows_the_verdict_and_every_capacity() -> None:
+    """The same in a terminal, in a browser, in a pull request and on paper."""
     load_report = report(target(labels=LABELS[:2]), required={"network_status.clients": 100.0})
     assert load_document(load_report).word == "SLA MISSED"
     page = re.sub(r"<script.*?</script>", "", document_of(load_report).html(), flags=re.S)
@@ -345,7 +345,7 @@ def odd_reports(draw: st.DrawFn) -> LoadReport:
 @given(odd_reports())
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_no_valid_document_breaks_a_rendering(load_report: LoadReport) -> None:
-    """An interrupted or empty test must still be reported; and every verdict but a pass has a reason."""
+    """An interrupted or empty test must still be reported, and every verdict except a pass has a reason."""
     ended, reasons = verdict(load_report)
     assert bool(reasons) == (ended is not Verdict.PASS)
     document = load_document(load_report)
@@ -364,16 +364,16 @@ def test_no_valid_document_breaks_a_rendering(load_report: LoadReport) -> None:
 
 @given(odd_reports())
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_no_valid_document_breaks_paper(load_report: LoadReport) -> None:
-    """Every chart can be drawn and every page set."""
+def test_no_valid_document_breaks_the_pdf(load_report: LoadReport) -> None:
+    """Every chart can be drawn and every page typeset."""
     for figure in figures(load_document(load_report)).values():
         for drawing in [(with_data(figure, interactive=True), print_config(["#000000"])), *paper_drawings(figure)[0]]:
             assert svg_of(drawing).startswith("<svg")
     assert document_of(load_report).pdf().startswith(b"%PDF")
 
 
-def test_bursts_add_up() -> None:
-    """The sample itself keeps its books: due = ok + failed + unsent, failed = its classes."""
+def test_counts_of_bursts_add_up() -> None:
+    """The counts of the sample itself: due = ok + failed + unsent, failed = the sum of its classes."""
     for step_entry in search("clients", 64.0)[1]:
         assert step_entry.due == step_entry.ok + step_entry.failed + step_entry.unsent
         assert step_entry.failed == sum(error.count for error in step_entry.errors)
@@ -389,7 +389,7 @@ def _told(**changes: Any) -> tuple[str, str]:
     return document.word, document.sentence
 
 
-def test_a_capacity_that_was_contradicted_is_said_so_on_the_first_screen() -> None:
+def test_a_contradicted_capacity_is_marked_on_the_first_screen() -> None:
     contested = ContestedLevel(level=64.0, passed=2, measured=3)
     word, sentence = _told(capacity=48.0, finding="not confirmed", confirmed=False, contested=contested)
     assert word == "SLA MET"
@@ -402,15 +402,15 @@ def _sentence_of_a_miss(**changes: Any) -> str:
 
 
 def test_a_server_that_fails_at_once_is_not_called_slow() -> None:
-    """A step is given up as soon as p99 cannot be met, so a server that closed every connection was called slow."""
+    """A step ends as soon as p99 cannot be met, so a server that closed every connection was called slow."""
     steps = [item.model_copy(update={"ok": 1, "failed": 14}) for item in endpoint("/block", 64, rate=False).steps]
     assert _sentence_of_a_miss(steps=steps).startswith(
         "/block fails most requests (p99 above 1 s; failed requests count as slower) from "
     )
 
 
-def test_a_miss_says_who_waits_from_which_load_on_and_what_to_look_at() -> None:
-    """What was observed decides what is advised: the exhausted resource, or that nothing was observed."""
+def test_a_miss_states_what_is_slow_from_which_load_on_and_what_to_check() -> None:
+    """The advice follows from the observations: the exhausted resource, or that nothing was observed."""
     bent = BentEntry(kind="clients", finding="exhausted", resource="the connection pool", level=16.0, sentence="full")
     sentence = _sentence_of_a_miss(bent=[bent])
     assert sentence.startswith("/block responds too slowly (p99 above 1 s) from ")
@@ -419,18 +419,18 @@ def test_a_miss_says_who_waits_from_which_load_on_and_what_to_look_at() -> None:
     assert "monitor the server under load" in _sentence_of_a_miss()
 
 
-def test_a_pass_says_what_is_sustained_with_its_interval() -> None:
+def test_a_pass_states_the_sustained_load_with_its_interval() -> None:
     sentence = load_document(report(target(endpoints=[endpoint("/block", 64, rate=False)]))).sentence
     assert re.match(r"/block sustains \d+ clients \(\d+ … \d+\) within p99 ≤ 1 s, errors ≤ 1 %; ", sentence)
     assert sentence.endswith("keep this as the requirement of later tests: `--write-require FILE`.")
 
 
-def test_a_search_that_had_to_wait_for_a_processor_is_invalid_and_no_miss() -> None:
+def test_a_search_that_waited_for_a_cpu_is_invalid_and_not_a_miss() -> None:
     word, _ = _told(capacity=None, low=0.0, high=None, stopped_by="waited", condition="waited", finding="lower bound")
     assert word == "INVALID"
 
 
-def test_a_server_that_went_away_is_the_first_thing_that_is_said() -> None:
+def test_an_unreachable_server_is_reported_first() -> None:
     gone = Departure(at="2026-11-22T12:51:07Z", why="it accepts no connections")
     left = target(endpoints=[endpoint("/block", 64, rate=False)])
     document = load_document(report(left.model_copy(update={"gone": gone, "interrupted": True})))

@@ -73,7 +73,7 @@ def document() -> Document:
     return load_document(_report(_watched()))
 
 
-def test_the_first_to_bend_is_named_everywhere(document: Document) -> None:
+def test_the_bottleneck_is_named_in_every_rendering(document: Document) -> None:
     said = "was full (16 of 16) from 16 clients on; CPU 4 %"
     assert said in " ".join(document.text(200).split())
     assert said in document.markdown()
@@ -81,7 +81,7 @@ def test_the_first_to_bend_is_named_everywhere(document: Document) -> None:
 
 
 def test_at_fixed_levels_the_next_step_is_the_exhausted_resource() -> None:
-    """A test without a search has no kind of load that could match; it said that nothing was exhausted."""
+    """A test without a search has no kind of load that could match, and used to report that nothing was exhausted."""
     watched = _watched()
     slow = {"outcome": "fail", "reason": "p99", "phase": "fixed"}
     fixed = [step.model_copy(update=slow if step.level >= POOL else {"phase": "fixed"}) for step in watched.steps]
@@ -91,7 +91,7 @@ def test_at_fixed_levels_the_next_step_is_the_exhausted_resource() -> None:
     assert "look at the connection pool (`pool_active`) first, which limited it from 16 clients on" in text
 
 
-def test_the_shares_stand_under_the_curve(document: Document) -> None:
+def test_the_resource_chart_is_below_the_latency_curve(document: Document) -> None:
     charts = [block for block in document.blocks() if isinstance(block, Chart)]
     ids = [chart.id for chart in charts]
     assert ids.index("used-clients-block-0") == ids.index("load-clients-block") + 1
@@ -106,7 +106,7 @@ def test_the_shares_stand_under_the_curve(document: Document) -> None:
         assert svg_of(drawing).startswith("<svg")
 
 
-def test_tables_of_what_was_used_and_of_what_did_not_answer(document: Document) -> None:
+def test_tables_list_resource_use_and_unresponsive_sources(document: Document) -> None:
     tables = {block.id: block for block in document.blocks() if isinstance(block, Table)}
     used = tables["resources-clients-block-0"]
     assert [row.cells[0].text for row in used.rows] == ["Connection pool (`pool_active`)", "CPU", "`requests_now`"]
@@ -115,12 +115,12 @@ def test_tables_of_what_was_used_and_of_what_did_not_answer(document: Document) 
     assert tables["statements-clients-block-0"].rows[0].cells[-1].text == "5"
 
 
-def test_a_test_of_which_nothing_was_watched_says_nothing() -> None:
+def test_a_test_without_observations_shows_no_resources() -> None:
     bare = load_document(report())
     assert not [block for block in bare.blocks() if block.id.startswith(("bent", "used-", "resources-", "sources-"))]
 
 
-def test_a_document_of_before_is_read_as_it_was() -> None:
+def test_a_document_of_an_earlier_version_is_read() -> None:
     content = _report(_watched()).model_dump(mode="json")
     assert LoadReport.model_validate(content) == _report(_watched())
     for target_entry in content["targets"]:

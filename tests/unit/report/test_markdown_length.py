@@ -29,8 +29,8 @@ def _document(*sections: Section) -> Content:
 
 
 @pytest.mark.parametrize("rows", [10, 5_000, 100_000])
-def test_it_never_is_longer_and_keeps_what_is_worse(rows: int) -> None:
-    """Of many cells, the one that failed must be seen."""
+def test_the_comment_never_exceeds_the_limit_and_shows_what_is_worse(rows: int) -> None:
+    """Of many cells, the one that failed must be visible."""
     summary = Section("first", "First", [Remarks("why", "Why", ["the point"])], folded=False)
     text = comment_of(_document(summary, Section("cells", "Cells", [_table(rows, worse=rows - 1)])))
     assert len(text) <= MOST_CHARACTERS
@@ -41,7 +41,7 @@ def test_it_never_is_longer_and_keeps_what_is_worse(rows: int) -> None:
     assert text.rstrip().endswith("</sub>")
 
 
-def test_what_fits_is_as_it_was_without_a_limit() -> None:
+def test_a_comment_that_fits_is_unchanged_by_the_limit() -> None:
     document = document_of(sample())
     assert isinstance(document, Content)
     assert comment_of(document) == comment_of(document, 10**9)

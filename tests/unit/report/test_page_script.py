@@ -84,8 +84,8 @@ def _assert_same_rows(spec: dict[str, Any], chart: Chart) -> None:
                 assert row[key] == (pytest.approx(value, rel=1e-5) if isinstance(value, float) else value)
 
 
-def test_points_that_stand_in_the_document_alone_are_drawn(tmp_path: Path) -> None:
-    """The page holds them once; the script must find them there, in the unit of the axis."""
+def test_points_stored_only_in_the_document_are_drawn(tmp_path: Path) -> None:
+    """The page contains them once. The script must find them there, in the unit of the axis."""
     page = document_of(sample()).html()
     drawn = _run(page, tmp_path)["drawn"]
     charts = comparison_charts(sample())
@@ -105,13 +105,13 @@ def test_points_of_a_sheet_are_drawn(tmp_path: Path) -> None:
         _assert_same_rows(drawn[chart.id], chart)
 
 
-def test_a_browser_that_cannot_unpack_says_so(tmp_path: Path) -> None:
+def test_a_browser_that_cannot_decompress_shows_a_message(tmp_path: Path) -> None:
     page_state = _run(document_of(sample()).html(), tmp_path, "old")
     assert page_state["drawn"] == {}
     assert all(re.search("could not be drawn: this browser cannot decompress", text) for text in page_state["said"])
 
 
-def test_what_a_long_page_folds_away_is_packed_and_put_in_its_place(
+def test_folded_parts_of_a_long_page_are_compressed_and_restored_in_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = document_of(sample())
@@ -128,7 +128,7 @@ def test_what_a_long_page_folds_away_is_packed_and_put_in_its_place(
         assert len(re.findall(pattern, shown)) == len(re.findall(pattern, whole))
 
 
-def test_a_browser_that_cannot_unpack_says_so_where_something_is_folded_away(
+def test_a_browser_that_cannot_decompress_shows_a_message_in_folded_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(html, "_MOST_UNPACKED", 0)

@@ -66,7 +66,7 @@ def _comparison(*, is_asked: bool = False, worse: bool = False, profiled: bool =
     return comparison.model_copy(update={"judgements": judged, "profiled": why if profiled else None})
 
 
-def test_where_something_is_worse_the_function_is_named_in_every_medium() -> None:
+def test_the_function_is_named_in_every_medium_if_a_metric_is_worse() -> None:
     document = document_of(_comparison(worse=True))
     for text in (document.markdown(), document.html(), document.text()):
         assert "consensus.(" in text
@@ -78,7 +78,7 @@ def test_where_something_is_worse_the_function_is_named_in_every_medium() -> Non
     assert "A note." in shown or "Candidate: a note." in shown
 
 
-def test_where_nothing_is_worse_only_the_profiles_existence_is_told_unless_somebody_asks() -> None:
+def test_if_nothing_is_worse_only_the_existence_of_profiles_is_reported_unless_requested() -> None:
     passed = document_of(_comparison()).markdown().replace("\\", "")
     assert "Profiles of both sides are available: `--why` shows them (runs run-7 and run-8)." in passed
     assert "finalize" not in passed
@@ -86,14 +86,14 @@ def test_where_nothing_is_worse_only_the_profiles_existence_is_told_unless_someb
     assert TITLE not in document_of(_comparison(profiled=False)).markdown()
 
 
-def test_a_comparison_without_profiles_is_written_as_before_they_were_known() -> None:
+def test_a_comparison_without_profiles_has_no_fields_for_them() -> None:
     assert "profiled" not in json.loads(_comparison(profiled=False).model_dump_json())
     again = Comparison.model_validate_json(_comparison(worse=True).model_dump_json())
     assert again.profiled is not None
     assert again.profiled.changes == [CHANGE]
 
 
-def test_colours_say_which_side_takes_more() -> None:
+def test_colours_show_which_side_uses_more() -> None:
     rows = flame_graph(CHANGE, ("v0", "v1")).data["frames"]
     inks = dict(zip(rows["function"], rows["ink"], strict=True))
     assert inks["gone"] == "#56b4e9"  # all of it is gone
@@ -103,14 +103,14 @@ def test_colours_say_which_side_takes_more() -> None:
 
 
 @pytest.mark.parametrize("interactive", [False, True])
-def test_the_graph_is_a_specification_that_can_be_drawn(interactive: bool) -> None:
+def test_the_graph_is_a_valid_chart_specification(interactive: bool) -> None:
     spec = with_data(flame_graph(CHANGE, ("v0", "v1")), interactive=interactive)
     drawn = vl_convert.vegalite_to_svg({**spec, "width": 600})
     assert "consensus.(*Sta" in drawn
     assert ("focus" in json.dumps(spec)) is interactive
 
 
-def test_the_graph_stands_on_the_page_and_not_on_paper(tmp_path: Path) -> None:
+def test_the_graph_is_on_the_page_and_not_in_the_pdf(tmp_path: Path) -> None:
     document = document_of(_comparison(worse=True))
     page = page_without_complaints(document.html(), tmp_path)
     assert 'data-chart="flame-cpu"' in page

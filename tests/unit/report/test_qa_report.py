@@ -41,7 +41,7 @@ def _bare(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["terminal", "markdown", "html"])
-def test_every_rendering_tells_verdict_notices_and_needs(
+def test_every_rendering_shows_verdict_notices_and_requirements(
     report: QaReport, renderings: dict[str, str], name: str
 ) -> None:
     text = _bare(renderings[name])
@@ -53,7 +53,7 @@ def test_every_rendering_tells_verdict_notices_and_needs(
         assert _bare(sentence) in text, sentence
 
 
-def test_what_cannot_be_compared_stands_before_any_figure(report: QaReport) -> None:
+def test_incomparable_metrics_are_listed_before_any_figure(report: QaReport) -> None:
     blocks = qa_document(report).sections[0].blocks
     titles = [block.title for block in blocks if isinstance(block, Table | Remarks)]
     assert titles[:2] == ["Results", "Read this first"]
@@ -102,7 +102,7 @@ def test_the_page_names_every_figure_file(report: QaReport) -> None:
 
 
 def test_block_ids_are_unique(report: QaReport) -> None:
-    """A figure that takes another's place in the page would show the wrong data."""
+    """A figure in the place of another one would show the wrong data."""
     ids = [block.id for block in qa_document(report).blocks()]
     assert len(ids) == len(set(ids))
 
@@ -113,14 +113,14 @@ def test_the_pdf_is_the_same_every_time(report: QaReport) -> None:
     assert document_of(report).pdf() == first
 
 
-def test_the_document_survives_its_json(report: QaReport) -> None:
-    """Also what a system added to it, which is read back without the system's code."""
+def test_the_document_round_trips_through_json(report: QaReport) -> None:
+    """This includes what a system added to it, which is read without the system's code."""
     text = report.model_dump_json()
     assert QaReport.model_validate_json(text).model_dump_json() == text
 
 
 def test_a_document_of_schema_1_is_read(report: QaReport) -> None:
-    """It had other names for what a system adds, and its comparisons had empty lists of what was followed."""
+    """It had other names for what a system adds, and its comparisons had empty lists of followed metrics."""
     now = json.loads(report.model_dump_json())
     before = json.loads(report.model_dump_json())
     before["old_verdict"] = before.pop("second_opinion")
@@ -132,7 +132,7 @@ def test_a_document_of_schema_1_is_read(report: QaReport) -> None:
     assert json.loads(QaReport.model_validate(before).model_dump_json()) == now
 
 
-def test_junit_has_a_case_a_scenario(report: QaReport) -> None:
+def test_junit_has_a_case_per_scenario(report: QaReport) -> None:
     root = Xml.fromstring(document_of(report).junit())  # noqa: S314 - our own text
     suite = root[0]
     cases = {case.attrib["name"]: [child.tag for child in case] for case in suite.findall("testcase")}

@@ -79,7 +79,7 @@ def test_the_same_comparison_gives_the_same_pdf() -> None:
     assert len(first) < 1_000_000
 
 
-def test_reports_written_together_are_those_written_alone(tmp_path: Path) -> None:
+def test_reports_written_together_equal_those_written_separately(tmp_path: Path) -> None:
     document = document_of(sample())
     alone = {".html": document.html().encode(), ".pdf": document.pdf(), ".json": json_bytes(document.result)}
     paths = {suffix: tmp_path / f"report{suffix}" for suffix in alone}
@@ -87,7 +87,7 @@ def test_reports_written_together_are_those_written_alone(tmp_path: Path) -> Non
     assert {suffix: path.read_bytes() for suffix, path in paths.items()} == alone
 
 
-def test_many_charts_are_drawn_by_another_process_as_they_are_here() -> None:
+def test_many_charts_drawn_by_another_process_are_identical() -> None:
     charts = comparison_charts(sample())
     many = [replace(chart, id=f"{chart.id}-{copy}") for copy in range(3) for chart in charts]
     assert all_on_paper(many) == [on_paper(chart) for chart in many]
@@ -99,7 +99,7 @@ def test_a_chart_that_cannot_be_drawn_by_another_process_is_an_error() -> None:
     assert error.value.hint
 
 
-def test_drawing_here_leaves_the_programs_started_afterwards_their_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drawing_in_process_does_not_change_the_fonts_of_later_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FONTCONFIG_FILE", "own.conf")
     drawing._engine.cache_clear()
     assert on_paper(comparison_charts(sample())[0])
@@ -177,7 +177,7 @@ def test_the_html_has_every_chart_metric_and_run() -> None:
         assert f'id="{target}"' in page
 
 
-def test_the_embedded_comparison_is_the_comparison() -> None:
+def test_the_embedded_comparison_equals_the_comparison() -> None:
     comparison = sample()
     page = document_of(comparison).html()
     assert unpacked(page, "source-data") == comparison.model_dump_json()
@@ -239,7 +239,7 @@ def test_no_color_is_honoured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not re.search(r"\x1b\[[0-9;]*(?:3[0-7]|4[0-7]|9[0-7])m", file.getvalue())
 
 
-def test_the_terminal_says_what_a_reader_must_know_before_believing_the_table() -> None:
+def test_the_terminal_shows_caveats_before_the_table() -> None:
     text = terminal(sample(Verdict.INVALID), 160)
     assert "✗ offered load met: 61.2 % in 1 of 3 runs of v1.0; required: at least 98 % (the sender fell behind)" in text
     assert "is excluded" in text
@@ -251,8 +251,8 @@ def test_the_terminal_says_what_a_reader_must_know_before_believing_the_table() 
 
 
 @pytest.mark.parametrize("render", TEXTS)
-def test_what_the_profile_asked_for_is_no_incident(render: Callable[[Comparison], str]) -> None:
-    """A node that was killed on purpose must not look like one that died; that it was is told all the same."""
+def test_planned_perturbations_are_not_incidents(render: Callable[[Comparison], str]) -> None:
+    """A node that was killed on purpose must not look like a crashed one. The kill is still reported."""
     comparison = sample()
     incidents = [
         Incident(time_ns=1_795_255_800_000_000_000, what="planned: node3 was killed", planned=True),
@@ -267,7 +267,7 @@ def test_what_the_profile_asked_for_is_no_incident(render: Callable[[Comparison]
     assert "10:10:00 UTC: planned" not in text
 
 
-def test_a_change_that_means_nothing_is_quiet() -> None:
+def test_a_meaningless_change_is_not_emphasized() -> None:
     judged_rows = RowMaker(sample()).rows()
     rows = {row.label: row for row in judged_rows if row.gating}
     assert rows["committed"].emphasis == "quiet"
@@ -331,7 +331,7 @@ def strange() -> Comparison:
 
 
 @pytest.mark.parametrize("make", [emptied, strange])
-def test_strange_input_is_shown_not_refused(make: Callable[[], Comparison]) -> None:
+def test_unusual_input_is_shown_and_not_rejected(make: Callable[[], Comparison]) -> None:
     comparison = make()
     for render in TEXTS:
         assert render(comparison)
@@ -378,7 +378,7 @@ def test_a_dense_chart_is_thinned_for_paper_but_keeps_its_peaks() -> None:
 
 
 def test_a_side_without_samples_is_not_in_the_legend() -> None:
-    """A printed baseline has no distribution; its colour stays its own all the same."""
+    """A printed baseline has no distribution. Its colour is still reserved for it."""
     comparison = sample()
     whole = comparison.charts[0]
     alone = whole.model_copy(update={"lines": [line for line in whole.lines if line.side == "candidate"]})
@@ -387,7 +387,7 @@ def test_a_side_without_samples_is_not_in_the_legend() -> None:
     assert list(series.listed or []) == [comparison.candidate.label]
 
 
-def test_the_typst_fonts_have_every_sign_that_a_report_uses() -> None:
+def test_the_typst_fonts_have_every_character_that_a_report_uses() -> None:
     signs = "✓ ✗ − … × – · Δ ≤ ≥ µ ± → — “ ” ’ ∞ é ü ß"
     template = (
         f'#set page(height: auto)\n#set text(font: ("Libertinus Serif", "DejaVu Sans Mono"), fallback: false)\n{signs}'
@@ -401,8 +401,8 @@ def test_the_page_runs_without_console_errors(tmp_path: Path) -> None:
     assert page.count('data-drawn="yes"') == len(sample().charts)
 
 
-def test_worse_alone_is_not_called_worse_beside_an_undecided_verdict() -> None:
-    """A red "worse" beside INCONCLUSIVE makes a reader distrust one of the two."""
+def test_a_metric_worse_only_by_itself_is_not_called_worse_if_the_verdict_is_undecided() -> None:
+    """A red "worse" next to INCONCLUSIVE makes a reader distrust one of the two."""
     comparison = sample(Verdict.FAIL).model_copy(deep=True)
     index = next(
         place

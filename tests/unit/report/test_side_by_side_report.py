@@ -37,8 +37,8 @@ def _table(comparison: SideBySide, title: str) -> Table:
     )
 
 
-def test_the_first_table_has_a_verdict_a_version(comparison: SideBySide) -> None:
-    """Who reads no further than this knows which of them may be released."""
+def test_the_first_table_has_a_verdict_per_version(comparison: SideBySide) -> None:
+    """A reader who stops here knows which versions may be released."""
     rows = {row.cells[0].text: row.cells[1] for row in _table(comparison, "Verdict by version").rows}
     assert rows["1.2"].text == "FAIL"
     assert rows["1.2"].emphasis == "worse"
@@ -47,7 +47,7 @@ def test_the_first_table_has_a_verdict_a_version(comparison: SideBySide) -> None
 
 
 def test_every_table_of_the_catalogue_has_each_version_with_its_change(comparison: SideBySide) -> None:
-    """Value, change, interval and outcome of every candidate stand in one row with the baseline's value."""
+    """Value, change, interval and outcome of every candidate are in one row with the baseline's value."""
     spreading = _table(comparison, "Spreading")
     assert [column.group for column in spreading.columns] == ["", "", *["1.1"] * 4, *["1.2"] * 4]
     row = next(row for row in spreading.rows if row.cells[0].text.startswith("Spread"))
@@ -60,14 +60,14 @@ def test_every_table_of_the_catalogue_has_each_version_with_its_change(compariso
 
 
 def test_all_values_of_a_row_have_one_unit(comparison: SideBySide) -> None:
-    """0.9 s beside 900 ms would be read as a change."""
+    """0.9 s next to 900 ms would look like a change."""
     row = next(row for row in _table(comparison, "Spreading").rows if row.cells[0].text.startswith("Spread"))
     assert row.cells[0].text == "Spread, s"
     assert float(row.cells[6].text) == pytest.approx(2.0 * float(row.cells[1].text), rel=0.1)
 
 
-def test_charts_hold_all_versions_and_the_manifest_and_the_incidents_are_told(comparison: SideBySide) -> None:
-    """What happened during a run is part of what its figures mean."""
+def test_charts_contain_all_versions_and_the_manifest_and_incidents_are_shown(comparison: SideBySide) -> None:
+    """What happened during a run affects the meaning of its figures."""
     blocks = side_by_side_document(comparison).blocks()
     figure = next(block for block in blocks if isinstance(block, Chart))
     assert set(figure.column("side", "pooled")) == {"1.0", "1.1", "1.2"}
@@ -76,8 +76,8 @@ def test_charts_hold_all_versions_and_the_manifest_and_the_incidents_are_told(co
     assert "a host restarted" in document_of(comparison).markdown()
 
 
-def test_every_rendering_tells_the_verdict_and_the_change(comparison: SideBySide) -> None:
-    """The same on a terminal, in a browser, in a pull request and on paper."""
+def test_every_rendering_shows_the_verdict_and_the_change(comparison: SideBySide) -> None:
+    """The same in a terminal, in a browser, in a pull request and on paper."""
     console = Console(width=100)
     with console.capture() as captured:
         document_of(comparison).print(console)

@@ -15,17 +15,17 @@ FIGURES = st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.decimal
 
 
 @given(st.dictionaries(st.text(), FIGURES | st.lists(st.integers() | st.text()) | st.text(), max_size=4))
-def test_any_json_is_the_same_again(document: dict[str, object]) -> None:
+def test_any_json_round_trips(document: dict[str, object]) -> None:
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
     assert written_out(in_steps(text)) == text
 
 
-def test_a_long_list_becomes_its_steps() -> None:
+def test_a_long_list_is_stored_as_its_differences() -> None:
     text = json.dumps([0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, -2.0], separators=(",", ":"))
     assert in_steps(text) == f"[{MARK}2:9]".encode() + b"\0" + bytes([0, *[50] * 7, 749 % 256, *[0] * 8, 749 // 256])
 
 
-def test_what_steps_could_not_give_back_stays() -> None:
+def test_lists_that_differences_cannot_restore_stay_unchanged() -> None:
     for number in ("-0.0", "9007199254740993.5", "1e-07", "null"):
         text = f"[{number},0.25,0.5,0.75,1.0,1.25,1.5,1.75,2.0]"
         assert in_steps(text) == text.encode() + b"\0"

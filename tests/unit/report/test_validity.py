@@ -40,15 +40,15 @@ def _warned(*of_each: list[str]) -> list[str]:
         ([["of 10.5.4"], ["of 10.6.4"], [], [], [], []], ["{0}: of 10.5.4", "{1}: of 10.6.4"]),
     ],
 )
-def test_what_several_runs_say_alike_is_said_once(of_each: list[list[str]], said: list[str]) -> None:
+def test_messages_common_to_several_runs_are_shown_once(of_each: list[list[str]], said: list[str]) -> None:
     """Six runs of a relay's log repeated the same sentences eighteen times before the first figure."""
     comparison = sample()
     names = [run.run_id for side in (comparison.baseline, comparison.candidate) for run in side.runs]
     assert _warned(*of_each) == [text.format(*names) for text in said]
 
 
-def test_of_a_long_list_of_a_build_only_the_differing_entries_are_shown() -> None:
-    """Go's defaults are thirty settings, of which a reader looks for the two that differ."""
+def test_only_the_differing_entries_of_a_long_build_list_are_shown() -> None:
+    """Go's defaults are thirty settings, and a reader looks for the two that differ."""
     shared = "a=1,b=2,c=3,d=4"
     facts = [("DefaultGODEBUG", f"{shared},old=1", f"new=0,{shared}"), ("compiler", "go1.23.1", "go1.24.0")]
     comparison = sample().model_copy(update={"builds": BuildDifferences(facts=facts)})

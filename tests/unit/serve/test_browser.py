@@ -55,7 +55,7 @@ def _focused(page: Page) -> str:
     return str(page.evaluate("document.activeElement.closest('tbody')?.dataset.run ?? ''"))
 
 
-def test_runs_are_marked_and_compared_by_keys_that_a_field_keeps(server: Served, browser: Browser) -> None:
+def test_runs_are_marked_and_compared_by_keys_except_in_an_input_field(server: Served, browser: Browser) -> None:
     with opened(browser, _at(server, "/runs")) as page:
         runs = page.eval_on_selector_all("table.list tbody", "all => all.map((one) => one.dataset.run)")
         page.keyboard.press("c")
@@ -81,7 +81,9 @@ def test_runs_are_marked_and_compared_by_keys_that_a_field_keeps(server: Served,
         expect(page.locator("#matrix")).to_be_visible()
 
 
-def test_a_run_that_begins_or_ends_is_shown_and_marks_stay(server: Served, browser: Browser, store: Path) -> None:
+def test_a_run_that_starts_or_ends_is_shown_and_marks_are_preserved(
+    server: Served, browser: Browser, store: Path
+) -> None:
     name = "cometbft-demo-v9-20260101T000000-0001"
     with opened(browser, _at(server, "/runs")) as page:
         page.get_by_role("columnheader", name="run", exact=True).click()
@@ -117,14 +119,16 @@ def test_a_block_is_replayed_event_by_event(followed: tuple[Served, str], browse
         expect(page.get_by_role("img", name="Timeline")).to_be_visible()
 
 
-def test_a_list_that_did_not_change_is_not_sent_again(server: Served) -> None:
+def test_an_unchanged_list_is_not_sent_again(server: Served) -> None:
     page = server.client.get("/runs").text
     state = page.partition('data-live="')[2].partition('"')[0]
     assert server.client.get("/runs", headers={"if-none-match": f'"{state}"'}).status_code == 304
     assert server.client.get("/runs", headers={"if-none-match": '"another"'}).status_code == 200
 
 
-def test_on_a_phone_the_first_runs_are_seen_and_the_facets_are_one_touch_away(server: Served, browser: Browser) -> None:
+def test_on_a_phone_the_first_runs_are_visible_and_the_facets_are_one_tap_away(
+    server: Served, browser: Browser
+) -> None:
     address = _at(server, "/runs?version=v1.0.0")
     with opened(browser, address, width=390, scripts=False) as page:
         expect(page.locator("table.list tbody a").first).to_be_in_viewport()
@@ -143,10 +147,10 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
-def test_no_page_is_an_obstacle(
+def test_no_page_has_accessibility_violations(
     followed: tuple[Served, str], server: Served, browser: Browser, axe: str, width: int, *, dark: bool
 ) -> None:
-    """By the rules of axe: the list with a row in focus and marked, the keys, a comparison, a block that is played."""
+    """By the rules of axe: the list with a focused and marked row, the keys, a comparison, a block during replay."""
     pages = {
         _at(server, "/runs"): ("j", "x", "j"),
         _at(server, "/compare"): ("?",),

@@ -70,7 +70,7 @@ def test_home_has_a_card_for_each_workload_with_the_verdict_of_its_newest_releas
     assert page.count('class="sparkline"') >= 8
 
 
-def test_a_card_says_what_the_command_says(server: Served, store: Path) -> None:
+def test_a_card_shows_the_same_as_the_command(server: Served, store: Path) -> None:
     (card,) = [
         card for card in server.client.get("/", params={"as": "json"}).json()["cards"] if "demo" in card["profile"]
     ]
@@ -78,7 +78,7 @@ def test_a_card_says_what_the_command_says(server: Served, store: Path) -> None:
     assert card["sentence"] == cm.compare(*sides, store=store).sentence
 
 
-def test_facets_and_words_leave_the_runs_that_fit(server: Served) -> None:
+def test_facets_and_search_words_filter_the_runs(server: Served) -> None:
     everything = server.client.get("/runs", params={"as": "json"}).json()
     assert everything["found"] == everything["total"] == 4 * RELEASES
     some = server.client.get(
@@ -106,7 +106,7 @@ def test_runs_are_compared_as_the_library_compares_them(server: Served, store: P
     assert all(version in three for version in ("v1.2.0", "v1.3.0", "v1.4.0"))
 
 
-def test_charts_are_pictures_for_light_and_for_dark(server: Served, store: Path) -> None:
+def test_charts_are_pictures_for_light_and_dark_mode(server: Served, store: Path) -> None:
     page = _page(server, "/history", run=_runs(store, "v1.11.0")[0])
     pictures = re.findall(r'<source media="\(prefers-color-scheme: dark\)" srcset="([^"]+)"><img src="([^"]+)"', page)
     assert len(pictures) > 8
@@ -120,7 +120,7 @@ def test_charts_are_pictures_for_light_and_for_dark(server: Served, store: Path)
     assert server.client.get(pictures[0][0].replace("chart=", "chart=no-")).status_code == 404
 
 
-def test_a_history_says_what_changed_with_each_release(server: Served, store: Path) -> None:
+def test_a_history_shows_the_changes_of_each_release(server: Served, store: Path) -> None:
     page = _page(server, "/history", run=_runs(store, "v1.11.0")[0])
     steps = re.findall(r"<summary>(v1\.\d+\.0): 1 difference</summary>", page)
     assert steps == [f"v1.{number}.0" for number in range(RELEASES - 1, 0, -1)]
@@ -137,7 +137,7 @@ def test_any_page_is_exported_as_one_file(server: Served, store: Path, suffix: s
     assert server.client.get("/runs", params={"as": "exe"}).status_code == 404
 
 
-def test_the_feed_and_the_badge_say_the_verdict(server: Served) -> None:
+def test_the_feed_and_the_badge_show_the_verdict(server: Served) -> None:
     feed = _xml(server.client.get("/feed.atom").text)
     atom = "{http://www.w3.org/2005/Atom}"
     entries = feed.findall(f"{atom}entry")
@@ -149,7 +149,7 @@ def test_the_feed_and_the_badge_say_the_verdict(server: Served) -> None:
     assert server.client.get("/badge/cometbft/cometbft/nothing.svg").status_code == 404
 
 
-def test_a_page_needs_no_script_and_its_policy_allows_what_is_in_it_alone(server: Served) -> None:
+def test_a_page_works_without_scripts_and_its_policy_allows_only_its_own_content(server: Served) -> None:
     compared = "/compare?side=v1.2.0&side=v1.3.0"
     for address in (
         "/",
@@ -174,7 +174,7 @@ def test_a_page_needs_no_script_and_its_policy_allows_what_is_in_it_alone(server
         assert not re.findall(r'(?:src|href|action)="(?:https?:)?//', answer.text)
 
 
-def test_a_block_is_followed_as_the_command_follows_it(tmp_path: Path) -> None:
+def test_a_block_trace_equals_that_of_the_command(tmp_path: Path) -> None:
     run = sealed(Store(tmp_path), Lives(6, 8).fill())
     with served(tmp_path) as server:
         assert 'action="/follow"' in _page(server, f"/runs/{run.run_id}")
@@ -183,7 +183,7 @@ def test_a_block_is_followed_as_the_command_follows_it(tmp_path: Path) -> None:
         assert server.client.get("/follow", params={"run": run.run_id, "key": "no such"}).status_code == 404
 
 
-def test_a_blocks_log_lines_are_opened_from_a_folder_that_was_named_and_no_other_line_of_it(tmp_path: Path) -> None:
+def test_only_the_log_lines_of_a_block_are_opened_from_a_named_folder(tmp_path: Path) -> None:
     logs = make_cluster(tmp_path / "logs", hosts=3, slots=60)
     (run,) = cm.ingest("cardano", logs, store=tmp_path / "store", filters=[])
     empty = tmp_path / "empty"
@@ -197,7 +197,7 @@ def test_a_blocks_log_lines_are_opened_from_a_folder_that_was_named_and_no_other
         assert server.client.get("/follow", params=where).json()["log_lines"] == []
 
 
-def test_a_run_that_cannot_be_modelled_is_offered_with_the_reason_and_no_link(tmp_path: Path) -> None:
+def test_a_run_that_cannot_be_modelled_is_listed_with_the_reason_and_without_a_link(tmp_path: Path) -> None:
     run = sealed(Store(tmp_path), Lives(6, 8).fill())
     with served(tmp_path) as server:
         shown = _page(server, "/what-if")
@@ -206,7 +206,7 @@ def test_a_run_that_cannot_be_modelled_is_offered_with_the_reason_and_no_link(tm
         assert "/what-if?source=cardano%2Fvalue" in shown
 
 
-def test_the_curves_of_releases_lie_over_one_another(tmp_path: Path) -> None:
+def test_the_curves_of_releases_are_overlaid(tmp_path: Path) -> None:
     names = filled(tmp_path, releases=3, steps=True)
     with served(tmp_path) as server:
         assert f"/capacity?run={names[-1]}" in _page(server, "/capacity")
@@ -217,8 +217,8 @@ def test_the_curves_of_releases_lie_over_one_another(tmp_path: Path) -> None:
         assert "clients" in server.client.get(picture).text
 
 
-def test_damaged_and_unfinished_runs_are_shown_as_such_and_take_no_page_down(tmp_path: Path) -> None:
-    """Ten runs damaged in ten ways, among them what would be executed if a page did not escape it."""
+def test_damaged_and_unfinished_runs_are_shown_as_such_and_break_no_page(tmp_path: Path) -> None:
+    """Ten runs damaged in ten ways, including content that would be executed if a page did not escape it."""
     root = tmp_path / "store"
     names = filled(root, releases=8, repetitions=3)
     ways: list[tuple[str, bytes | None]] = [
@@ -255,7 +255,7 @@ def test_damaged_and_unfinished_runs_are_shown_as_such_and_take_no_page_down(tmp
         assert "damaged" in broken.text
 
 
-def test_what_is_being_measured_is_shown_with_its_experiment(tmp_path: Path) -> None:
+def test_a_run_in_progress_is_shown_with_its_experiment(tmp_path: Path) -> None:
     root = tmp_path / "store"
     filled(root, releases=1, repetitions=3)
     state = {"pid": os.getpid(), "version": "v2", "profile": "cometbft/demo", "experiment": "demo-0"}
@@ -274,7 +274,7 @@ def test_what_is_being_measured_is_shown_with_its_experiment(tmp_path: Path) -> 
         assert "0001" in _page(server, "/").partition("Now:")[2]
 
 
-def test_a_run_that_is_sealed_meanwhile_appears(tmp_path: Path) -> None:
+def test_a_run_that_is_sealed_later_appears(tmp_path: Path) -> None:
     root = tmp_path / "store"
     with served(root) as server:
         assert "There are no runs yet" in server.client.get("/").text
@@ -282,15 +282,15 @@ def test_a_run_that_is_sealed_meanwhile_appears(tmp_path: Path) -> None:
         wait_until(lambda: name in server.client.get("/runs").text, "the run in the list", 20)
 
 
-def test_notebooks_and_other_tools_read_what_is_documented(server: Served) -> None:
-    """The JSON of a page has a schema's version, and its list of runs is what the library lists."""
+def test_notebooks_and_other_tools_read_the_documented_json(server: Served) -> None:
+    """The JSON of a page has a schema version, and its list of runs is the list of the library."""
     shown: httpx.Response = server.client.get("/runs", params={"as": "json"})
     assert shown.json()["schema_version"] == 1
     assert shown.headers["content-type"] == "application/json"
 
 
-def test_every_figure_leads_to_how_it_was_computed(server: Served, store: Path) -> None:
-    """From every kind of page, to a place that is there and is about that metric and these runs."""
+def test_every_figure_links_to_its_computation(server: Served, store: Path) -> None:
+    """From every kind of page, to an existing anchor about that metric and these runs."""
     wait_until(lambda: not server.client.get("/", params={"as": "json"}).json()["pending"], "the cards", 60)
     (run, *_) = _runs(store, "v1.11.0")
     figures = {

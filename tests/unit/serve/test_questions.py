@@ -45,7 +45,7 @@ def _page(server: Served, address: str, **query: str | list[str]) -> str:
     return unescape(answer.text).replace("\u00a0", " ")
 
 
-def test_every_metric_stands_against_every_side_and_the_relevant_ones_can_be_left(server: Served, store: Path) -> None:
+def test_every_metric_is_shown_for_every_side_and_can_be_filtered_by_relevance(server: Served, store: Path) -> None:
     document = cm.compare(*SIDES, store=store)
     judged = json.loads(document.json)["comparisons"][0]["judgements"]
     page = _page(server, "/compare", side=SIDES)
@@ -54,7 +54,7 @@ def test_every_metric_stands_against_every_side_and_the_relevant_ones_can_be_lef
     assert few.count("<tbody data-relevance=") == sum(judgement["gating"] for judgement in judged)
 
 
-def test_no_link_of_a_tab_leads_nowhere(server: Served) -> None:
+def test_every_link_of_a_tab_resolves(server: Served) -> None:
     for tab in ("", "metrics", "configuration", "more", "all"):
         page = _page(server, "/compare", side=SIDES[:2], tab=tab)
         here = set(re.findall(r'\bid="([^"]+)"', page))
@@ -78,7 +78,7 @@ def test_a_metric_opens_with_every_run(server: Served, store: Path) -> None:
     assert server.client.get("/compare", params={"side": SIDES, "metric": "no.p99"}).status_code == 404
 
 
-def test_a_figure_says_how_it_was_computed(server: Served, store: Path) -> None:
+def test_a_figure_shows_how_it_was_computed(server: Served, store: Path) -> None:
     run = cm.open_runs("v1.1.0", store)[0]
     links = re.findall(r'href="(/metrics/cometbft/tx_latency_s\?[^"#]+)', _page(server, f"/runs/{run.id}"))
     address = next(link for link in map(unescape, links) if "statistic=p99" in link)
@@ -90,7 +90,7 @@ def test_a_figure_says_how_it_was_computed(server: Served, store: Path) -> None:
     assert server.client.get("/metrics/cometbft/tx_latency_s", params={"run": "../../etc"}).status_code == 404
 
 
-def test_a_pull_request_gets_what_decides_and_the_way_to_the_rest(server: Served, store: Path) -> None:
+def test_a_pull_request_comment_has_the_deciding_metrics_and_a_link_to_the_rest(server: Served, store: Path) -> None:
     text = server.client.get("/compare", params={"side": SIDES[:2], "as": "comment"}).text
     assert cm.compare(*SIDES[:2], store=store).sentence in text.replace("\u00a0", " ")
     (link,) = re.findall(r"\[All figures, charts and runs\]\((\S+)\)", text)
@@ -124,8 +124,8 @@ def test_a_load_that_falls_behind_turns_amber_while_it_runs(tmp_path: Path) -> N
     assert [path.name for path in folder.iterdir()] == ["unfinished.json"]
 
 
-def test_a_soak_that_drifts_and_a_search_show_it_while_they_last(tmp_path: Path) -> None:
-    """Memory that grows is called so, with an interval; a latency that does not, is not; a search shows its path."""
+def test_a_drifting_soak_and_a_search_show_their_progress(tmp_path: Path) -> None:
+    """Growing memory is reported as such with an interval, a steady latency is not, and a search shows its path."""
     unfinished(tmp_path, "http-soak-v2-20260101T000000-0001", {"pid": os.getpid(), "version": "v2"})
     folder = tmp_path / "runs" / "http-soak-v2-20260101T000000-0001"
     looks = iter(range(100_000))
@@ -154,7 +154,7 @@ def test_a_soak_that_drifts_and_a_search_show_it_while_they_last(tmp_path: Path)
         assert "Search dead" not in page
 
 
-def test_what_is_shown_of_a_run_is_not_sealed_into_it(tmp_path: Path) -> None:
+def test_live_figures_of_a_run_are_not_sealed_into_it(tmp_path: Path) -> None:
     run = Store(tmp_path).create("cometbft", "cometbft/demo", "v1", {})
     with RunRecorder(Silent(), run.path) as recorder:
         recorder.stage("starting 4 nodes")
@@ -163,7 +163,7 @@ def test_what_is_shown_of_a_run_is_not_sealed_into_it(tmp_path: Path) -> None:
     assert read_live(run.path) is None
 
 
-def test_a_models_network_is_changed_by_sliders(server: Served) -> None:
+def test_the_network_of_a_model_is_changed_by_sliders(server: Served) -> None:
     parameters = {"source": "cardano/value", "rtt": "20"}
     assert 'type="range" name="rtt"' in _page(server, "/what-if", **parameters)
     shown = server.client.get("/what-if", params={**parameters, "as": "json"}).json()
@@ -174,7 +174,7 @@ def test_a_models_network_is_changed_by_sliders(server: Served) -> None:
 
 
 def test_a_long_series_is_shown_at_the_level_of_detail_that_fits(store: Path, server: Served) -> None:
-    """A spike of one sample among very many is seen, and a closer look has every sample."""
+    """A one-sample spike among very many samples is visible, and zooming in shows every sample."""
     run = cm.open_runs("v1.2.0", store)[0]
     population = run.catalogue.population(run.catalogue.metric("tx_latency_s").population)
     time = str(population.time_key)

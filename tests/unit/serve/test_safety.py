@@ -51,7 +51,7 @@ def _status(answer: bytes) -> int:
      "/.git/config", "/badge/../../secret.svg", "//evil.example/runs", "/runs/%ff%fe", "/history?run=../secret.txt",
      "/compare?side=../secret.txt&side=/etc/passwd", "/compare?side=%00&side=%ff"],
 )  # fmt: skip
-def test_no_path_leads_out_of_the_store(server: Served, target: str) -> None:
+def test_no_path_escapes_from_the_store(server: Served, target: str) -> None:
     answer = _asked(server, target)
     assert 400 <= _status(answer) < 500, answer[:200]
     assert b"root:x:" not in answer
@@ -59,28 +59,28 @@ def test_no_path_leads_out_of_the_store(server: Served, target: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil", ""])
-def test_a_name_that_another_site_made_point_here_is_refused(server: Served, host: str) -> None:
+def test_a_foreign_host_name_that_resolves_to_the_server_is_rejected(server: Served, host: str) -> None:
     assert _status(_asked(server, "/", host)) in {400, 421}
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1", "[::1]:80"])
-def test_its_own_names_are_answered(server: Served, host: str) -> None:
+def test_the_servers_own_host_names_are_accepted(server: Served, host: str) -> None:
     assert _status(_asked(server, "/", host)) == 200
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT"])
-def test_nothing_is_written(server: Served, method: str) -> None:
+def test_the_store_is_not_modified(server: Served, method: str) -> None:
     assert _status(_asked(server, "/runs", method=method)) in {400, 405}
 
 
-def test_a_large_header_a_long_address_and_no_http_are_refused(server: Served) -> None:
+def test_large_headers_long_addresses_and_invalid_http_are_rejected(server: Served) -> None:
     assert _status(_asked(server, "/", more=f"X-Large: {'a' * 100_000}\r\n")) in {400, 431}
     assert _status(_asked(server, f"/runs?q={'a' * 9000}")) == 414
     assert _status(server.raw(b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n")) == 400
     assert _status(_asked(server, "/runs", more="Accept-Encoding: \xff;q=\xfe\r\nCookie: =;;\xff\r\n")) in {200, 400}
 
 
-def test_others_need_the_token_and_it_is_in_no_output(store: Path) -> None:
+def test_remote_clients_need_the_token_and_no_output_contains_it(store: Path) -> None:
     with served(store, "--host", EVERYWHERE) as server:
         assert len(server.token) >= 24
         assert server.client.get("/").status_code == 401
@@ -99,14 +99,14 @@ def test_others_need_the_token_and_it_is_in_no_output(store: Path) -> None:
         assert server.said.read_text().count(server.token) == 1  # where it was told
 
 
-def test_a_token_that_is_given_is_not_printed(store: Path) -> None:
+def test_a_given_token_is_not_printed(store: Path) -> None:
     with served(store, "--host", EVERYWHERE, CHAINMARK_SERVE_TOKEN="of our own") as server:  # noqa: S106 - of this test
         assert server.token == ""
         assert "of our own" not in server.said.read_text()
         assert server.client.get("/", headers={"authorization": "Bearer of our own"}).status_code == 200
 
 
-def test_a_note_is_written_by_the_servers_own_form_alone(tmp_path: Path) -> None:
+def test_only_the_servers_own_form_writes_a_note(tmp_path: Path) -> None:
     (run,) = filled(tmp_path, releases=1)
     with served(tmp_path, "--write") as server:
         page = server.client.get(f"/runs/{run}").text
@@ -124,8 +124,8 @@ def test_a_note_is_written_by_the_servers_own_form_alone(tmp_path: Path) -> None
         wait_until(lambda: "&lt;b&gt;the clock was late" in server.client.get(f"/runs/{run}").text, "the note", 20)
 
 
-def test_slow_and_many_clients_hold_up_nobody(store: Path) -> None:
-    """Two hundred connections that drip a header while others read; all of them are ended."""
+def test_slow_and_numerous_clients_do_not_block_others(store: Path) -> None:
+    """Two hundred connections send a header slowly while others read. All of them are closed."""
     with served(store) as server:
         process = psutil.Process(server.process.pid)
         server.client.get("/")
@@ -148,7 +148,7 @@ def test_slow_and_many_clients_hold_up_nobody(store: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_ends_when_it_is_asked_to_with_the_process_that_draws(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_ends_the_server_and_its_drawing_process(tmp_path: Path, number: signal.Signals) -> None:
     names = filled(tmp_path, releases=4)
     with served(tmp_path) as server:
         page = server.client.get("/history", params={"run": names[-1]}).text

@@ -140,14 +140,14 @@ mod tests {
     }
 
     #[test]
-    fn accepted() {
+    fn an_accepted_transaction_is_recognized() {
         let text =
             r#"{"jsonrpc":"2.0","id":7,"result":{"code":0,"data":"","log":"","codespace":"","hash":"AAC30BB1A5"}}"#;
         assert_eq!(parse(text.as_bytes()), matched(Class::Accepted, 0));
     }
 
     #[test]
-    fn failed_check_as_both_versions_report_it() {
+    fn a_failed_check_is_recognized_in_the_format_of_both_versions() {
         let v0_38 = r#"{"jsonrpc":"2.0","id":7,"result":{"code":2,"data":"","log":"","codespace":"","hash":"BA78"}}"#;
         assert_eq!(parse(v0_38.as_bytes()), matched(Class::CheckFailed, 2));
         let v1 = "broadcast error on transaction validation: tx BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF6\
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_applications_reason_is_stored_as_both_versions_report_it() {
+    fn the_applications_reason_is_stored_in_the_format_of_both_versions() {
         let reason = "refused with code 13 of sdk: insufficient fees; got: 1stake: insufficient fee";
         let reason_of = |answer| match answer {
             Answer::Matched { class: Class::CheckFailed, check_code: 13, message, .. } => message,
@@ -171,14 +171,14 @@ mod tests {
     }
 
     #[test]
-    fn full_mempool_and_cache_are_distinguished_or_saturation_would_look_like_an_error() {
+    fn a_full_mempool_and_a_cached_transaction_are_distinguished_from_errors() {
         let full = "mempool is full: number of txs 3 (max: 3), total txs bytes 60 (max: 67108864)";
         assert_eq!(error_answer(full), matched(Class::MempoolFull, 0));
         assert_eq!(error_answer("tx already exists in cache"), matched(Class::InCache, 0));
     }
 
     #[test]
-    fn other_errors_keep_their_text_for_the_report() {
+    fn the_text_of_other_errors_is_stored_for_the_report() {
         let Answer::Matched { class, message, .. } = error_answer("illegal base64 data at input byte 0") else {
             panic!("the answer has the request's id")
         };
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_answer_to_us_is_never_counted_as_one() {
+    fn a_message_that_is_not_a_response_to_us_is_never_counted_as_one() {
         for text in [
             "",
             "{}",

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn request_is_the_documented_json_or_nodes_would_refuse_every_transaction() {
+    fn the_request_is_the_documented_json() {
         assert_eq!(
             broadcast_request(BroadcastMethod::Sync, 42, b"a=1"),
             r#"{"jsonrpc":"2.0","id":42,"method":"broadcast_tx_sync","params":{"tx":"YT0x"}}"#

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn worked_vector_so_that_the_original_report_tool_reads_our_transactions() {
+    fn a_transaction_equals_the_test_vector_of_the_original_tool() {
         let transaction = payload(1, 400, 160, 1_700_000_000_123_456_789).encode(1).unwrap();
         let head = "a=080110900318a001220b0880e2cfaa0610959aef3a2a10000102030405060708090a0b0c0d0e0f32";
         assert_eq!(std::str::from_utf8(&transaction[..head.len()]).unwrap(), head);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn original_tools_shorter_result_is_decoded() {
+    fn the_shorter_result_of_the_original_tool_is_decoded() {
         let mut transaction =
             b"a=080110900318a001220b0880e2cfaa0610959aef3a2a10000102030405060708090a0b0c0d0e0f3225".to_vec();
         transaction.extend_from_slice(&[b'7'; 74]);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_size_works_at_any_moment_and_two_less_does_not() {
+    fn the_smallest_size_is_valid_at_any_time_and_two_bytes_less_is_not() {
         for (connections, rate) in [(1, 1), (4, 800), (127, 128), (200, 20_000)] {
             let smallest = smallest_size_bytes(connections, rate);
             for time_ns in [0, 1, NS_PER_S, 1_700_000_000_999_999_999, i64::MAX] {
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_name_two_sizes_that_work() {
+    fn errors_name_two_sizes_that_work() {
         let message = |size_bytes| check_size(1, 400, size_bytes).unwrap_err().to_string();
         assert!(message(1023).ends_with("1022 and 1024 bytes"), "{}", message(1023));
         assert!(message(84).ends_with("86 and 88 bytes"), "{}", message(84));
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn every_even_size_around_the_length_prefixes_boundaries_is_met_exactly() {
+    fn every_even_size_around_the_boundaries_of_the_length_prefix_is_exact() {
         let sizes = (86..1200).step_by(2).chain((32_700..33_100).step_by(2)).chain([4_194_302, 4_194_304]);
         for size_bytes in sizes {
             for time_ns in [1_700_000_000_000_000_000, 1_700_000_000_000_000_200, 1_700_000_000_123_456_789] {
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn overlong_varints_and_unknown_fields_are_tolerated_as_by_the_original_decoder() {
+    fn overlong_varints_and_unknown_fields_are_accepted_as_by_the_original_decoder() {
         let id = "2a10000102030405060708090a0b0c0d0e0f";
         let expected = Payload { time_ns: 0, ..payload(1, 0, 0, 0) };
         for head in ["0801", "088100", "08ff010801", "3d00000000080141000000000000000042027878", "0801f80105"] {
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_transactions_are_not_taken_for_ours() {
+    fn foreign_transactions_are_not_recognized_as_ours() {
         let good = payload(1, 400, 160, 1_700_000_000_123_456_789).encode(1).unwrap();
         let upper = good.to_ascii_uppercase();
         let mut cases: Vec<&[u8]> = vec![b"", b"a=", b"a", b"b=0801", b"a=0", b"a=zz", b"a=08", &upper, &good[..159]];

@@ -19,7 +19,7 @@ fn config() -> SendConfig {
 }
 
 #[test]
-fn a_transaction_is_signed_over_what_it_says_with_the_senders_number_or_the_chain_would_refuse_it() {
+fn the_signature_covers_the_content_and_the_senders_sequence_number() {
     let sends = BankSends::new(config()).unwrap();
     let raw = TxRaw::decode(sends.transaction(2, 5, 9).as_slice()).unwrap();
     let document = SignDoc {
@@ -44,7 +44,7 @@ fn a_transaction_is_signed_over_what_it_says_with_the_senders_number_or_the_chai
 }
 
 #[test]
-fn addresses_are_those_of_the_chain_or_the_genesis_would_fund_nobody() {
+fn addresses_equal_those_of_the_chain() {
     // The generator point's key, whose address is printed in many places.
     let curve = Secp256k1::new();
     let one = secp256k1::SecretKey::from_byte_array(std::array::from_fn(|index| u8::from(index == 31))).unwrap();
@@ -53,7 +53,7 @@ fn addresses_are_those_of_the_chain_or_the_genesis_would_fund_nobody() {
 }
 
 #[test]
-fn a_size_is_met_to_the_byte_but_at_a_length_of_lengths() {
+fn a_size_is_exact_except_where_a_length_prefix_grows() {
     for size_bytes in (340..900).chain([16_700, 16_800]) {
         let Ok(sends) = BankSends::new(SendConfig { size_bytes, ..config() }) else {
             assert!(size_bytes < 380, "{size_bytes}");
@@ -82,7 +82,7 @@ fn sequence_of(transaction: &[u8]) -> u64 {
 }
 
 #[test]
-fn accounts_take_turns_and_a_refused_transaction_uses_no_number_up() {
+fn accounts_take_turns_and_a_rejected_transaction_uses_no_sequence_number() {
     let mut turns = Turns::new(Arc::new(BankSends::new(config()).unwrap()), 1);
     let mut send = |number: u32| {
         let transaction = turns.make(number);

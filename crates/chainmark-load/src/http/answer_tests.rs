@@ -42,7 +42,7 @@ fn refused(bytes: &str) -> Malformed {
 }
 
 #[test]
-fn bodies_end_where_rfc_9112_says() {
+fn bodies_end_as_rfc_9112_specifies() {
     for (bytes, status, body, keep_alive) in [
         ("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", 200, "abc", true),
         ("HTTP/1.1 200 OK\r\ncontent-length: 3, 3\r\nConnection: Close\r\n\r\nabc", 200, "abc", false),
@@ -82,7 +82,7 @@ fn bodies_end_where_rfc_9112_says() {
 }
 
 #[test]
-fn what_is_no_answer_is_refused_or_its_bytes_would_be_counted_as_right() {
+fn an_invalid_response_is_rejected() {
     let length = "HTTP/1.1 200 OK\r\nContent-Length: ";
     for bytes in ["-1", "1, 2", "1\r\nContent-Length: 2", "0x10", "", "9999999999999999999"] {
         assert_eq!(refused(&format!("{length}{bytes}\r\n\r\n")), Malformed::Length, "{bytes}");
@@ -103,7 +103,7 @@ fn what_is_no_answer_is_refused_or_its_bytes_would_be_counted_as_right() {
 }
 
 #[test]
-fn an_answer_that_breaks_off_is_not_complete() {
+fn a_truncated_response_is_not_complete() {
     for bytes in [
         "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab",
         "HTTP/1.1 200 OK\r\nContent-Le",
@@ -140,7 +140,7 @@ fn answers() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn how_the_bytes_are_split_does_not_matter(
+    fn the_result_does_not_depend_on_how_the_bytes_are_split(
         parts in prop::collection::vec(answers(), 1..5),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
         truncated in any::<prop::sample::Index>(),

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn all_bodies_share_one_room_and_give_it_back() {
+    fn all_bodies_share_one_memory_budget_and_return_it() {
         let room = Room::new(1 << 20);
         let left = || room.0.load(Relaxed);
         let (mut one, mut other) = (Collected::new(room.clone()), Collected::new(room.clone()));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_never_ends_is_the_servers_fault_and_a_refusals_is_not_kept() {
+    fn an_endless_body_is_the_servers_fault_and_the_body_of_a_rejection_is_not_stored() {
         let mut collected = Collected::new(Room::new(1 << 30));
         assert_eq!(filled(&mut collected, Wanted::Whole).kind, Kind::Answer);
         assert!(collected.bytes().len() <= MAX_BODY_BYTES);

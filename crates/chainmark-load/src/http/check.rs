@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn checks_pass_what_is_right() {
+    fn checks_pass_correct_responses() {
         let body = r#"{"block":{"index":5,"n":null},"ops":[{"value":"-12"},{"value":"3"}],"ok":true,"x":1.5,"s":"t"}"#;
         for expect in [
             r#"{"json":true}"#,
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn checks_name_what_is_wrong_or_a_200_with_an_error_in_it_would_count() {
+    fn checks_name_the_error_in_a_response_with_status_200() {
         let body = r#"{"code":12,"index":5,"list":[{"v":"1"},{"v":"x"},{}],"text":"-"}"#;
         let pairs = [
             (r#"{"pointer":"/code","absent":true}"#, "/code is present", "12"),
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_that_says_nothing_or_two_things_is_refused() {
+    fn an_empty_or_ambiguous_check_is_rejected() {
         for check in [
             r#"{"pointer":"/a"}"#,
             r#"{"pointer":"/a","absent":false}"#,

@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_says_something_else_each_time_fills_no_memory_and_every_failure_counts() {
+    fn a_server_with_ever_new_messages_fills_no_memory_and_every_failure_counts() {
         let mut classes = Classes::default();
         let mut other = Classes::default();
         for number in 0..1000u64 {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_is_the_first_in_time_whichever_thread_saw_it() {
+    fn the_example_is_the_earliest_one_of_all_threads() {
         let (mut late, mut early) = (Classes::default(), Classes::default());
         for (classes, time_ns, example) in [(&mut late, 9, "late"), (&mut early, 3, "early")] {
             let class = Class { example: example.into(), ..Class::new(Kind::WrongAnswer, Some(200), "x".into()) };

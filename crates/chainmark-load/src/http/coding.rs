@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_encoded_is_decoded() {
+    fn an_encoded_body_is_decoded() {
         let body = "{\"hash\":\"0123456789abcdef\"}".repeat(500);
         for coding in [Coding::Gzip, Coding::Brotli] {
             let encoded = coding.encoded(body.as_bytes());
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_would_fill_the_memory_is_left_unread() {
+    fn a_body_that_would_fill_the_memory_is_not_decoded() {
         for coding in [Coding::Gzip, Coding::Brotli] {
             let bomb = coding.encoded(&vec![0; 65 << 20]);
             let error = Coded::By(coding).decoded(&bomb).unwrap_err();
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_it_says_is_reported_in_words() {
+    fn a_body_that_contradicts_its_coding_is_reported() {
         for coded in [Coded::By(Coding::Gzip), Coded::By(Coding::Brotli), Coded::of(b"zstd"), Coded::of(b"gzip, br")] {
             assert!(coded.decoded(b"{\"plain\":true}").unwrap_err().contains("the body"), "{coded:?}");
         }

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ramp_has_the_requests_due_that_its_area_says() {
+    fn the_number_of_requests_due_in_a_ramp_is_its_area() {
         // 0 to 100 requests per second within 10 s, after a second at nothing: n are due at the root of n / 5.
         let ramp = course(&[(0.0, 1e-9), (10.0, 100.0)]);
         for due in [5.0, 20.0, 125.0, 499.0] {

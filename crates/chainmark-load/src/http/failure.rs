@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_this_machine_are_no_errors_of_the_server() {
+    fn limits_of_this_machine_are_not_server_errors() {
         for (error, said) in [
             (Errno::MFILE, "ulimit -n"),
             (Errno::NFILE, "fs.file-max"),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_down_is_down_though_this_machine_has_no_ipv6() {
+    fn a_server_that_is_down_is_reported_as_down_even_without_ipv6() {
         for errors in [[Errno::ADDRNOTAVAIL, Errno::CONNREFUSED], [Errno::CONNREFUSED, Errno::ADDRNOTAVAIL]] {
             assert_eq!(failure(&errors, false).0, Kind::Connect);
             // It was up before: one address has no free port, and nothing ever listened at the other.

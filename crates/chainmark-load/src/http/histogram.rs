@@ -168,21 +168,21 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn an_empty_one_has_no_figures_and_can_be_stored() {
+    fn an_empty_histogram_has_no_figures_and_can_be_stored() {
         let times = Recorder::default().summarise();
         assert_eq!((times.n, times.p99_s, times.mean_s), (0, None, None));
         assert_eq!(Histogram::from_base64(&times.hdr).unwrap().len(), 0);
     }
 
     #[test]
-    fn a_text_that_is_no_histogram_is_refused() {
+    fn a_text_that_is_not_a_histogram_is_rejected() {
         for text in ["", "%", "AAAA", "HISTFAAAABx4nJNpmSzMwMDAxgABzGDSCUQ"] {
             assert!(Histogram::from_base64(text).unwrap_err().to_string().contains("not a histogram"));
         }
     }
 
     #[test]
-    fn times_beyond_the_last_bucket_count_and_the_exact_maximum_is_kept() {
+    fn times_beyond_the_last_bucket_count_and_the_maximum_is_exact() {
         let mut recorder = Recorder::default();
         recorder.record(500 * NS_PER_S);
         let times = recorder.summarise();
@@ -192,7 +192,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn quantiles_agree_with_sorting_through_storage_and_merging(
+        fn quantiles_agree_with_sorting_after_storage_and_merging(
             mut times in prop::collection::vec(0i64..130 * NS_PER_S, 1..200), share in 0.0f64..=1.0, cut in 0usize..200,
         ) {
             let (mut one, mut two) = (Recorder::default(), Recorder::default());

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_threads_keeps_the_same_schedule_or_a_seed_would_mean_nothing() {
+    fn the_schedule_does_not_depend_on_the_number_of_threads() {
         for kind in [ScheduleKind::Even, ScheduleKind::Poisson] {
             let alone = times(kind, 997.0, 0, 1, 3 * NS_PER_S);
             let mut parts: Vec<_> = (0..3).flat_map(|thread| times(kind, 997.0, thread, 3, 3 * NS_PER_S)).collect();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn low_and_high_rates_give_what_they_say() {
+    fn low_and_high_rates_are_exact() {
         let halves = times(ScheduleKind::Even, 0.5, 0, 1, 10 * NS_PER_S);
         assert_eq!(halves, (0..5).map(|k| (k, k as i64 * 2 * NS_PER_S)).collect::<Vec<_>>());
         let fast = times(ScheduleKind::Even, 200_000.0, 0, 1, NS_PER_S);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_course_is_kept_by_any_number_of_threads_and_in_every_rhythm() {
+    fn a_course_does_not_depend_on_the_number_of_threads_or_the_kind_of_schedule() {
         let points = [(1.0, 100.0), (3.0, 900.0), (3.0, 100.0)];
         let times = |kind, thread, threads| {
             let course = Course::new(&points, 0).map(Arc::new);
@@ -181,14 +181,14 @@ mod tests {
     }
 
     #[test]
-    fn skipping_counts_what_is_due() {
+    fn skipping_counts_the_requests_due() {
         let mut pace = Pace::new(None, ScheduleKind::Even, 1000.0, 0, 0, 1);
         assert_eq!(pace.skip_until(NS_PER_S), 1000);
         assert_eq!(pace.due_ns(), NS_PER_S);
     }
 
     #[test]
-    fn random_draws_are_even_and_reach_every_request() {
+    fn random_draws_are_uniform_and_reach_every_request() {
         let mut counts = [0u32; 7];
         let mix = Mix::new(&[], 7);
         for number in 0..70_000 {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_drawn_by_their_weights_and_all_of_their_requests() {
+    fn parts_are_drawn_by_weight_and_reach_all_of_their_requests() {
         let part = |weight, requests| PartConfig { weight, requests };
         let mix = Mix::new(&[part(1.0, 2), part(6.0, 3), part(3.0, 1)], 6);
         for drawing in [Drawing::Random, Drawing::Sequence] {

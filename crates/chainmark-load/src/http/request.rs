@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_of_a_request() {
+    fn a_request_has_the_expected_bytes() {
         let agent = concat!("User-Agent: chainmark/", env!("CARGO_PKG_VERSION"), "\r\n");
         let json =
             r#"{"method":"POST","path":"/block","headers":[["Content-Type","application/json"]],"body":"{\"é\":1}"}"#;
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_break_the_framing_is_refused() {
+    fn input_that_would_break_the_framing_is_rejected() {
         let target = Target::parse("http://host").unwrap();
         let common = Common { target: &target, headers: &[], coding: None, protocol: Protocol::Http1, proxy: None };
         for json in [
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_headers_are_sent_where_a_request_has_no_own_and_never_repeated_in_messages() {
+    fn shared_headers_are_sent_unless_a_request_overrides_them_and_never_shown_in_messages() {
         let target = Target::parse("http://host").unwrap();
         let headers = [("X-Api-Key", "abc"), ("Accept", "text/plain")].map(|(name, value)| (name.into(), value.into()));
         let protocol = Protocol::Http1;
@@ -297,7 +297,7 @@ mod tests {
         assert!(!error.to_string().contains("secret"), "{error}");
     }
     #[test]
-    fn a_request_of_http_2_names_its_host_in_the_address_and_has_all_other_headers() {
+    fn an_http_2_request_has_its_host_in_the_uri_and_all_other_headers() {
         let target = Target::parse("https://host:81/base").unwrap();
         let headers = [("X-Api-Key".to_owned(), "abc".to_owned())];
         let common =

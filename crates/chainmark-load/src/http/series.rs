@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_that_one_thread_does_not_know_are_not_reported_for_all() {
+    fn waits_unknown_to_one_thread_are_reported_as_unknown() {
         let mut series = Series::new(2);
         series.add(0, &Second { waited_ns: 250_000_000, ..Second::default() });
         series.add(0, &Second { waits_unknown: true, ..Second::default() });
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_are_summed_over_threads_and_kept_small() {
+    fn seconds_are_summed_over_threads_and_closed_early() {
         let mut series = Series::new(2);
         let mut part = Second { started: 3, ok: 2, slow: 1, ..Second::default() };
         part.latency(1_000_000);

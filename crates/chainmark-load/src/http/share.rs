@@ -184,7 +184,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn generators_of_any_number_of_threads_keep_one_schedule_and_divide_all_clients(
+        fn generators_follow_one_schedule_and_divide_all_clients_whatever_their_threads(
             threads in prop::collection::vec(1u32..5, 1..6), clients in 6u32..90, poisson: bool,
         ) {
             let schedule = if poisson { "poisson" } else { "even" };
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_generator_has_lost_its_whole_part_of_the_schedule_or_a_load_would_seem_smaller() {
+    fn a_lost_generator_counts_its_whole_part_of_the_schedule_as_failed() {
         let open = json!({"open": {"rate_per_s": 1000.0, "connections": 8}});
         let lost = |at_ns| Outcome::Lost(Lost { why: "killed".into(), at_ns, started: 3, measured: 1 });
         let whole = order(&open, &json!({"index": 0, "count": 1}), 1);

@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn each_sum_can_fail() {
+    fn each_sum_is_checked() {
         sound().check(7, 9).unwrap();
         let broken: [(&str, Change); 13] = [
             ("window: due", |whole| whole.request_counts[1].due += 1),
@@ -567,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_of_all_threads_are_reported_or_the_tail_would_lead_to_others() {
+    fn the_slowest_requests_of_all_threads_are_reported() {
         // Latencies of 0 to 99, in an order that has the slowest anywhere; two threads have every other one.
         let latencies = (0..100).map(|number| number * 37 % 100);
         let mut threads = [Slowest::new(7), Slowest::new(7)];
@@ -588,14 +588,14 @@ mod tests {
     }
 
     #[test]
-    fn a_first_byte_lies_between_the_sending_and_the_end() {
+    fn the_first_byte_is_between_the_sending_and_the_end() {
         let first = |seen_ns| ended(10, 30).with_answer(Some(seen_ns), Some(200)).first_byte_ns;
         assert_eq!([first(5), first(20), first(40)], [Some(11), Some(20), Some(30)]);
         assert_eq!(ended(10, 30).with_answer(None, None).first_byte_ns, None);
     }
 
     #[test]
-    fn a_latency_that_is_missing_or_counted_twice_is_found() {
+    fn a_missing_or_duplicate_latency_is_detected() {
         for (latency, latency_all) in [(6, 9), (8, 9), (7, 8), (7, 10)] {
             assert!(sound().check(latency, latency_all).is_err(), "{latency} {latency_all}");
         }

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_as_operators_write_them() {
+    fn urls_are_accepted_as_operators_write_them() {
         for (url, tls, host, port, authority, base_path) in [
             ("http://127.0.0.1:18082", false, "127.0.0.1", 18082, "127.0.0.1:18082", ""),
             ("HTTP://localhost/", false, "localhost", 80, "localhost", ""),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_base_url_is_refused_or_requests_would_go_elsewhere() {
+    fn an_invalid_base_url_is_rejected() {
         for url in [
             "127.0.0.1:80",
             "ftp://host",
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_does_not_resolve_is_the_networks_fault() {
+    fn an_unresolvable_name_is_a_connection_error() {
         let error = Target::parse("http://no-such-host.invalid").unwrap().resolve().unwrap_err();
         assert!(error.is_connection());
         assert!(error.to_string().contains("no-such-host.invalid"));

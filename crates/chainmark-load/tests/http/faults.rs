@@ -12,7 +12,7 @@ const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\
                        4\r\n{\"in\r\n1;x=y\r\nd\r\n7\r\nex\": 5}\r\n0\r\nX-T: 1\r\n\r\n";
 
 #[test]
-fn right_answers_count_as_right_however_they_are_framed_and_split() {
+fn correct_responses_count_as_correct_however_they_are_framed_and_split() {
     let server = Server::answering(|request, stream| {
         let body = "{\"index\": 5}";
         match request.path.as_str() {
@@ -46,7 +46,7 @@ fn right_answers_count_as_right_however_they_are_framed_and_split() {
 }
 
 #[test]
-fn each_fault_has_its_class_or_nobody_could_say_what_broke() {
+fn each_fault_has_its_own_class() {
     let server = Server::answering(|request, stream| match request.path.as_str() {
         "/told" => write(stream, &with_length("500 No", r#"{"code":12,"message":"gone","details":{"trace":7}}"#)),
         "/text" => write(stream, &with_length("404 Not Found", "404 page not found\n")),
@@ -100,7 +100,7 @@ fn each_fault_has_its_class_or_nobody_could_say_what_broke() {
 }
 
 #[test]
-fn the_same_body_is_judged_by_how_it_came_and_where_it_leads() {
+fn the_same_body_is_judged_by_its_status_coding_and_redirect() {
     // A memory of verdicts by bodies alone would judge the second of each as the first.
     let turns = std::sync::atomic::AtomicUsize::new(0);
     let server = Server::answering(move |_, stream| {
@@ -122,7 +122,7 @@ fn the_same_body_is_judged_by_how_it_came_and_where_it_leads() {
 }
 
 #[test]
-fn compressed_answers_are_checked_as_decoded_and_redirects_say_where_they_lead() {
+fn compressed_responses_are_checked_after_decoding_and_redirects_name_their_target() {
     // {"ok":true} by gzip, made by Python's gzip module.
     const GZIP: [u8; 31] = [
         31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 171, 86, 202, 207, 86, 178, 42, 41, 42, 77, 173, 5, 0, 144, 95, 212, 167, 11,
@@ -156,7 +156,7 @@ fn compressed_answers_are_checked_as_decoded_and_redirects_say_where_they_lead()
 }
 
 #[test]
-fn a_socket_in_the_file_system_is_loaded_as_a_port_is() {
+fn a_unix_socket_is_loaded_like_a_port() {
     let path = std::env::temp_dir().join(format!("chainmark-load-{}.sock", std::process::id()));
     let _ = std::fs::remove_file(&path);
     let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
@@ -189,7 +189,7 @@ fn closing_after_three() -> Server {
 }
 
 #[test]
-fn a_connection_that_ends_while_it_rests_costs_a_repetition_and_is_no_error() {
+fn an_idle_connection_that_is_closed_causes_a_retry_and_is_not_an_error() {
     let server = closing_after_three();
     let mut request = post("/", json!({}));
     request["repeatable"] = json!(true);
@@ -201,7 +201,7 @@ fn a_connection_that_ends_while_it_rests_costs_a_repetition_and_is_no_error() {
 }
 
 #[test]
-fn what_may_not_be_sent_twice_is_not_and_has_a_class_of_its_own() {
+fn a_request_that_must_not_be_repeated_is_not_retried_and_has_its_own_class() {
     let server = closing_after_three();
     let result = run(&order(&server.url, closed(2), vec![post("/", json!({}))]));
     let detail = "before the response, on a kept-alive connection";
@@ -212,7 +212,7 @@ fn what_may_not_be_sent_twice_is_not_and_has_a_class_of_its_own() {
 }
 
 #[test]
-fn a_generator_that_looks_late_still_tells_a_connection_that_ended_while_it_rested() {
+fn a_late_generator_still_recognizes_a_connection_closed_while_idle() {
     let server = Server::answering(|request, stream| match request.path.as_str() {
         "/long" => write(stream, &with_length("200 OK", &format!("[{}1]", "1,".repeat(500_000)))),
         _ => {
@@ -235,7 +235,7 @@ fn a_generator_that_looks_late_still_tells_a_connection_that_ended_while_it_rest
 }
 
 #[test]
-fn a_connection_that_ends_long_after_the_request_is_an_error_of_the_server() {
+fn a_connection_closed_long_after_the_request_is_a_server_error() {
     let server = Server::new(|_, stream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         let mut stream = stream;
@@ -253,7 +253,7 @@ fn a_connection_that_ends_long_after_the_request_is_an_error_of_the_server() {
 }
 
 #[test]
-fn a_status_that_is_expected_is_no_error() {
+fn an_expected_status_is_not_an_error() {
     let server = Server::answering(|_, stream| write(stream, &with_length("500 No", "not found")));
     let expect = json!({"status": [200, 500], "contains": "not found"});
     let result = run(&order(&server.url, closed(1), vec![post("/", expect)]));
@@ -280,7 +280,7 @@ fn a_body_of_20_mb_is_read_to_its_end() {
 }
 
 #[test]
-fn a_server_that_closes_kept_connections_loses_no_request_silently() {
+fn a_server_that_closes_keep_alive_connections_loses_no_request_silently() {
     let server = Server::new(|_, mut stream| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         for _ in 0..5 {
@@ -300,7 +300,7 @@ fn a_server_that_closes_kept_connections_loses_no_request_silently() {
 }
 
 #[test]
-fn a_dead_server_makes_failures_but_no_busy_loop() {
+fn a_dead_server_causes_failures_but_no_busy_loop() {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("http://{address}");
     let result = run(&order(&url, closed(3), vec![post("/", json!({}))]));
@@ -314,7 +314,7 @@ fn a_dead_server_makes_failures_but_no_busy_loop() {
 }
 
 #[test]
-fn a_server_that_never_answers_is_timed_out_and_what_waits_for_it_is_unsent() {
+fn requests_to_an_unresponsive_server_time_out_and_waiting_ones_are_unsent() {
     let server = Server::new(|_, stream| {
         let mut reader = BufReader::new(stream);
         while read_request(&mut reader).is_some() {}
@@ -350,7 +350,7 @@ fn a_hopeless_step_ends_early() {
 }
 
 #[test]
-fn failures_end_a_step_early_too() {
+fn failures_also_end_a_step_early() {
     let server = Server::answering(|_, stream| write(stream, &with_length("500 No", "")));
     let mut order = order(&server.url, closed(2), vec![post("/", json!({}))]);
     order["duration_s"] = json!(30.0);
@@ -361,7 +361,7 @@ fn failures_end_a_step_early_too() {
 }
 
 #[test]
-fn stopping_keeps_what_was_measured() {
+fn stopping_preserves_the_measured_results() {
     let server = Server::answering(|_, stream| write(stream, &with_length("200 OK", "1")));
     let mut order = order(&server.url, open(500.0, 4), vec![post("/", json!({}))]);
     order["duration_s"] = json!(60.0);
@@ -380,7 +380,7 @@ fn stopping_keeps_what_was_measured() {
 }
 
 #[test]
-fn an_early_answer_to_a_request_that_is_not_read_ends_the_connection_and_not_the_load() {
+fn an_early_response_to_an_unread_request_ends_the_connection_and_not_the_load() {
     let server = Server::new(|_, mut stream| {
         // Like servers that refuse large requests.
         let _ = stream.write_all(b"HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
@@ -395,7 +395,7 @@ fn an_early_answer_to_a_request_that_is_not_read_ends_the_connection_and_not_the
 }
 
 #[test]
-fn a_server_that_never_stops_sending_is_out_of_time_and_holds_up_no_other_connection() {
+fn a_server_that_never_stops_sending_times_out_and_blocks_no_other_connection() {
     // An extension of a chunk is read byte by byte, slower than it comes, and never kept: only the clock ends it.
     let server = Server::answering(|request, stream| {
         if request.path == "/right" {

@@ -14,7 +14,7 @@ const FILES: u64 = 300;
 const ROOM: usize = 5;
 
 #[test]
-fn too_many_open_files_are_no_error_of_the_server() {
+fn too_many_open_files_are_not_a_server_error() {
     let server = Server::answering(|_, stream| write(stream, &with_length("200 OK", "1")));
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", "limits::as_a_child_with_few_files", "--ignored", "--nocapture"]);

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 #[test]
-fn a_closed_loop_keeps_so_many_requests_under_way_and_no_more() {
+fn a_closed_loop_has_exactly_the_requested_number_of_requests_in_flight() {
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let seen = most.clone();
     let server = Server::answering(move |_, stream| {
@@ -31,7 +31,7 @@ fn a_closed_loop_keeps_so_many_requests_under_way_and_no_more() {
 }
 
 #[test]
-fn a_stop_of_the_server_shows_in_the_latencies_or_the_answer_would_be_hidden() {
+fn a_server_stall_is_visible_in_the_latencies() {
     let stopped = AtomicBool::new(false);
     let gate = Mutex::new(());
     let server = Server::answering(move |request, stream| {
@@ -61,7 +61,7 @@ fn a_stop_of_the_server_shows_in_the_latencies_or_the_answer_would_be_hidden() {
 }
 
 #[test]
-fn open_loops_send_what_is_due_in_order_at_low_and_high_rates() {
+fn open_loops_send_due_requests_in_order_at_low_and_high_rates() {
     let bodies = Arc::new(Mutex::new(Vec::new()));
     let seen = bodies.clone();
     let server = Server::answering(move |request, stream| {
@@ -138,7 +138,7 @@ fn all_addresses_of_a_name_are_tried() {
 }
 
 #[test]
-fn clients_of_a_spike_come_and_go_as_its_course_says() {
+fn the_number_of_clients_in_a_spike_follows_its_course() {
     let now = Arc::new(AtomicUsize::new(0));
     let under_way = Arc::new(Mutex::new(Vec::new()));
     let (seen, began) = (under_way.clone(), std::time::Instant::now());
@@ -161,7 +161,7 @@ fn clients_of_a_spike_come_and_go_as_its_course_says() {
 }
 
 #[test]
-fn a_rate_that_rises_has_due_what_its_area_says_or_a_ramp_would_name_the_wrong_rate() {
+fn the_number_of_requests_due_at_a_rising_rate_is_its_area() {
     let server = Server::answering(move |_, stream| write(stream, &with_length("200 OK", "1")));
     let mut order = order(&server.url, open(900.0, 16), vec![post("/", json!({}))]);
     (order["duration_s"], order["threads"]) = (json!(1.0), json!(2));
@@ -175,7 +175,7 @@ fn a_rate_that_rises_has_due_what_its_area_says_or_a_ramp_would_name_the_wrong_r
 }
 
 #[test]
-fn the_slowest_requests_are_reported_with_their_stages_or_nobody_could_say_what_took_the_time() {
+fn the_slowest_requests_are_reported_with_their_stages() {
     let server = Server::answering(|request, stream| match request.path.as_str() {
         "/slow" => {
             std::thread::sleep(Duration::from_millis(60));
@@ -217,7 +217,7 @@ fn sharing(order: &Value, index: usize, count: usize) -> HttpLoad {
 }
 
 #[test]
-fn generators_that_begin_together_give_one_result_of_one_schedule() {
+fn generators_that_start_together_give_one_result_of_one_schedule() {
     let server = Server::answering(|_, stream| write(stream, &with_length("200 OK", "1")));
     for (mode, kind) in [(open(500.0, 8), "open"), (closed(5), "closed")] {
         let mut order = order(&server.url, mode, vec![post("/", json!({})); 3]);
@@ -254,7 +254,7 @@ fn generators_that_begin_together_give_one_result_of_one_schedule() {
 }
 
 #[test]
-fn a_generator_that_comes_too_late_is_refused_or_its_requests_would_be_late() {
+fn a_generator_that_starts_too_late_is_rejected() {
     let load = sharing(&order("http://127.0.0.1:1", closed(2), vec![post("/", json!({}))]), 1, 2);
     let error = load.start_at(Some(1)).unwrap_err();
     assert_eq!(error.to_string(), "start was called on a load that should have begun already");

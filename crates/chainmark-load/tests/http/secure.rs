@@ -67,7 +67,7 @@ fn server() -> Server {
 }
 
 #[test]
-fn a_certificate_of_the_given_authority_passes_on_kept_and_on_new_connections() {
+fn a_certificate_of_the_given_authority_passes_on_reused_and_new_connections() {
     let server = server();
     for limit in [0, 1] {
         let mut order = order(&server.url, closed(2), vec![post("/", json!({"json": true}))]);
@@ -82,7 +82,7 @@ fn a_certificate_of_the_given_authority_passes_on_kept_and_on_new_connections() 
 }
 
 #[test]
-fn a_certificate_that_nobody_vouches_for_or_of_another_host_is_a_failure_of_its_class() {
+fn an_untrusted_certificate_or_one_of_another_host_has_its_own_failure_class() {
     let server = server();
     let [right, other] = &MADE.1;
     for (authority, name, reason) in [(other, "localhost", "not trusted"), (right, "other.test", "for another host")] {
@@ -96,7 +96,7 @@ fn a_certificate_that_nobody_vouches_for_or_of_another_host_is_a_failure_of_its_
 }
 
 #[test]
-fn verifying_can_be_left_out() {
+fn verification_can_be_disabled() {
     let server = server();
     let mut order = order(&server.url, closed(1), vec![post("/", json!({}))]);
     order["tls"] = json!({"verify": false, "server_name": "other.test"});
@@ -106,7 +106,7 @@ fn verifying_can_be_left_out() {
 }
 
 #[test]
-fn a_server_without_tls_is_a_failure_of_the_handshake() {
+fn a_server_without_tls_fails_the_handshake() {
     let server = Server::answering(|_, stream| write(stream, &with_length("400 Bad Request", "")));
     let mut order = order(&server.url.replace("http:", "https:"), closed(1), vec![post("/", json!({}))]);
     (order["tls"], order["timeout_s"]) = (json!({"verify": false}), json!(0.2));

@@ -27,7 +27,7 @@ fn confirmation() -> Message {
 }
 
 #[test]
-fn events_are_kept_raw_in_order_across_a_loss_and_pings_are_answered() {
+fn raw_events_are_stored_in_order_across_a_disconnect_and_pings_are_answered() {
     let (report, done) = mpsc::channel();
     let url = serve(move |number, mut socket| {
         let report = report.clone();
@@ -60,7 +60,7 @@ fn events_are_kept_raw_in_order_across_a_loss_and_pings_are_answered() {
 }
 
 #[test]
-fn a_subscription_that_the_node_cancels_is_made_again_or_blocks_would_be_missed_until_the_end() {
+fn a_subscription_cancelled_by_the_node_is_renewed() {
     let url = serve(|number, mut socket| {
         async move {
             expect_subscription(&mut socket).await;
@@ -81,7 +81,7 @@ fn a_subscription_that_the_node_cancels_is_made_again_or_blocks_would_be_missed_
 }
 
 #[test]
-fn a_refused_subscription_is_a_typed_error() {
+fn a_rejected_subscription_is_a_typed_error() {
     let url = serve(|_, mut socket| {
         async move {
             expect_subscription(&mut socket).await;
@@ -96,7 +96,7 @@ fn a_refused_subscription_is_a_typed_error() {
 }
 
 #[test]
-fn an_observer_whose_node_is_gone_stops_within_a_second() {
+fn an_observer_whose_node_has_exited_stops_within_a_second() {
     let (report, lost) = mpsc::channel();
     let url = serve(move |number, mut socket| {
         let report = report.clone();

@@ -49,7 +49,7 @@ fn check_sums(result: &LoadResult, offered: u64) {
 }
 
 #[test]
-fn the_node_receives_exactly_what_the_records_say() {
+fn the_node_receives_exactly_the_recorded_transactions() {
     for schedule in [ScheduleKind::Even, ScheduleKind::Poisson, ScheduleKind::Burst] {
         let (report, received) = mpsc::channel();
         let url = serve(move |_, mut socket| {
@@ -78,7 +78,7 @@ fn the_node_receives_exactly_what_the_records_say() {
 }
 
 #[test]
-fn a_node_that_stops_reading_delays_its_own_connection_only_and_its_answers_are_still_read() {
+fn a_node_that_stops_reading_delays_only_its_own_connection_whose_responses_are_still_read() {
     let (blocked, release) = mpsc::channel::<()>();
     let release = std::sync::Arc::new(std::sync::Mutex::new(release));
     let stuck = serve(move |_, mut socket| {
@@ -120,7 +120,7 @@ fn a_node_that_stops_reading_delays_its_own_connection_only_and_its_answers_are_
 }
 
 #[test]
-fn a_node_that_reads_slowly_makes_transactions_late_not_fewer() {
+fn a_slowly_reading_node_delays_transactions_and_drops_none() {
     let url = serve(|_, mut socket| {
         async move {
             tokio::time::sleep(Duration::from_millis(600)).await;
@@ -147,7 +147,7 @@ fn a_node_that_reads_slowly_makes_transactions_late_not_fewer() {
 }
 
 #[test]
-fn a_dropped_connection_loses_only_what_was_in_flight_and_is_dialled_again() {
+fn a_dropped_connection_loses_only_transactions_in_flight_and_is_redialled() {
     let url = serve(|number, mut socket| {
         async move {
             if number > 0 {
@@ -175,7 +175,7 @@ fn a_dropped_connection_loses_only_what_was_in_flight_and_is_dialled_again() {
 }
 
 #[test]
-fn a_node_that_never_comes_back_leaves_unsent_transactions_and_no_endless_wait() {
+fn a_node_that_never_returns_leaves_unsent_transactions_and_no_endless_wait() {
     let url = serve(|number, mut socket| {
         async move {
             if number == 0 {
@@ -194,7 +194,7 @@ fn a_node_that_never_comes_back_leaves_unsent_transactions_and_no_endless_wait()
 }
 
 #[test]
-fn a_node_that_never_answers_gives_timeouts_after_the_time_out() {
+fn an_unresponsive_node_causes_timeouts_after_the_timeout() {
     let url = serve(|_, mut socket| async move { while next_request(&mut socket).await.is_some() {} }.boxed_local());
     let result = run(LoadConfig { answer_timeout_ns: 300_000_000, ..config(&[&url], 50, 200) });
     assert_eq!(result.records.count(Class::Timeout), 10);
@@ -202,7 +202,7 @@ fn a_node_that_never_answers_gives_timeouts_after_the_time_out() {
 }
 
 #[test]
-fn an_answer_after_the_time_out_is_counted_but_does_not_change_the_class() {
+fn a_response_after_the_timeout_is_counted_but_does_not_change_the_class() {
     let url = serve(|_, mut socket| {
         async move {
             while let Some((id, _)) = next_request(&mut socket).await {
@@ -225,7 +225,7 @@ fn an_answer_after_the_time_out_is_counted_but_does_not_change_the_class() {
 }
 
 #[test]
-fn garbage_and_foreign_answers_are_counted_and_disturb_nothing() {
+fn invalid_and_foreign_responses_are_counted_and_have_no_other_effect() {
     let url = serve(|_, mut socket| {
         async move {
             while let Some((id, _)) = next_request(&mut socket).await {
@@ -245,7 +245,7 @@ fn garbage_and_foreign_answers_are_counted_and_disturb_nothing() {
 }
 
 #[test]
-fn answers_out_of_order_are_matched_by_their_id() {
+fn out_of_order_responses_are_matched_by_id() {
     let error = |id: u64, data: &str| {
         Message::text(format!(
             r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32603,"message":"Internal error","data":"{data}"}}}}"#
@@ -279,7 +279,7 @@ fn answers_out_of_order_are_matched_by_their_id() {
 }
 
 #[test]
-fn stop_keeps_all_records_and_waits_for_the_answers() {
+fn stopping_preserves_all_records_and_waits_for_responses() {
     let url = serve(|_, socket| answer_all(socket).boxed_local());
     let load = TransactionLoad::new(config(&[&url, &url], 100, 60_000)).unwrap();
     load.start(0).unwrap();
