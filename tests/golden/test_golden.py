@@ -16,7 +16,7 @@ HINT = "`make golden` rewrites the kept files; look at their difference before i
 
 
 @pytest.mark.parametrize("name", sorted(MADE))
-def test_the_output_is_the_kept_one(name: str) -> None:
+def test_the_output_matches_the_stored_one(name: str) -> None:
     path = KEPT / name
     assert path.is_file(), f"{name} is not kept yet\n{HINT}"
     old, new = path.read_bytes().decode(), MADE[name]()
@@ -26,7 +26,7 @@ def test_the_output_is_the_kept_one(name: str) -> None:
         pytest.fail(f"{differences}\n{HINT}", pytrace=False)
 
 
-def test_every_kept_file_is_compared() -> None:
-    """A file that nothing makes any more would look as if it were checked."""
+def test_every_stored_file_is_compared() -> None:
+    """A file that nothing produces any more would look as if it were checked."""
     names = {path.relative_to(KEPT).as_posix() for path in KEPT.rglob("*") if path.is_file()}
     assert sorted(names - set(MADE)) == [], HINT

@@ -79,8 +79,8 @@ def _one_of_each() -> dict[str, Typed]:
 PIPED = _one_of_each()
 
 
-def test_a_command_whose_output_nobody_reads_ends_as_by_sigpipe(workspace: Path) -> None:
-    """In the order in which they build on each other; one test, for every process that runs one makes all of them."""
+def test_a_command_with_a_closed_output_pipe_ends_like_sigpipe(workspace: Path) -> None:
+    """In the order of their dependencies; one test, because every process that runs one runs all of them."""
     wrong = {}
     ended = closed_at_once(workspace, _environment(workspace), list(PIPED.values()))
     for name, (code, errors) in zip(PIPED, ended, strict=True):
@@ -90,18 +90,18 @@ def test_a_command_whose_output_nobody_reads_ends_as_by_sigpipe(workspace: Path)
     assert wrong == {}
 
 
-def test_every_command_is_among_them() -> None:
-    """A command that was added is piped, too."""
+def test_every_command_is_piped() -> None:
+    """A new command must be added to the list."""
     assert {line.arguments[0] for line in PIPED.values() if line.arguments} >= set(COMMANDS)
 
 
-def test_completion_whose_output_nobody_reads_ends_as_by_sigpipe(workspace: Path) -> None:
+def test_completion_with_a_closed_output_pipe_ends_like_sigpipe(workspace: Path) -> None:
     words = {"_CHAINMARK_COMPLETE": "complete_bash", "COMP_WORDS": "chainmark ru", "COMP_CWORD": "1"}
     assert _closed_at_once(workspace, Typed([]), **words) == (NOBODY_READS, "")
 
 
 @pytest.mark.parametrize("arguments", [["metrics", "cometbft"], ["--help"], ["runs", "list"], ["profiles", "--help"]])
-def test_a_reader_that_has_seen_its_first_line_is_no_failure(workspace: Path, arguments: list[str]) -> None:
+def test_a_reader_that_stops_after_the_first_line_is_not_a_failure(workspace: Path, arguments: list[str]) -> None:
     command = subprocess.Popen(
         [sys.executable, "-m", "chainmark.cli", *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=workspace, env=_environment(workspace, "versions"),
@@ -115,8 +115,8 @@ def test_a_reader_that_has_seen_its_first_line_is_no_failure(workspace: Path, ar
 
 
 @pytest.mark.parametrize("closed", ["2>&1 | true", ">&-", "2>&-", ">&- 2>&-"])
-def test_a_stream_that_is_closed_altogether_is_no_failure(workspace: Path, closed: str) -> None:
-    """The code is that of the command, 2 for a run that does not exist, or that of SIGPIPE."""
+def test_a_closed_stream_is_not_a_failure(workspace: Path, closed: str) -> None:
+    """The exit code is that of the command, 2 for a run that does not exist, or that of SIGPIPE."""
     ended = subprocess.run(
         ["bash", "-c", f'set -o pipefail; "$0" -m chainmark.cli runs show nowhere {closed}', sys.executable],
         capture_output=True, cwd=workspace, env=_environment(workspace), check=False, timeout=TIMEOUT_S,

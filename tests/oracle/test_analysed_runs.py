@@ -39,7 +39,7 @@ def analysis(logs: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["", "summary.json", "blockprop.json", "clusterperf.json"])
-def test_any_of_the_files_or_their_folder_gives_the_run(analysis: Path, name: str) -> None:
+def test_any_file_of_the_folder_gives_the_run(analysis: Path, name: str) -> None:
     store = analysis / "store"
     (run,) = cm.ingest("cardano", analysis / name, store=store)
     assert run.manifest.subject.version == "10.6.2-test"
@@ -49,8 +49,8 @@ def test_any_of_the_files_or_their_folder_gives_the_run(analysis: Path, name: st
     assert {source.path for source in run.manifest.sources} == {"summary.json", "blockprop.json", "clusterperf.json"}
 
 
-def test_every_figure_is_that_of_our_run_of_the_same_logs(analysis: Path, logs: Path) -> None:
-    """With all digits: nothing is lost to the columns of a report."""
+def test_every_figure_matches_our_run_of_the_same_logs(analysis: Path, logs: Path) -> None:
+    """With all digits: the columns of a report do not truncate them."""
     store = analysis / "store"
     (theirs,) = cm.ingest("cardano", analysis, store=store)
     ours = ingest(logs, store, published=True)
@@ -72,7 +72,7 @@ def test_every_figure_is_that_of_our_run_of_the_same_logs(analysis: Path, logs: 
         assert facts[f"Cluster system start {part}"] == printed[f"Cluster system start {part}"]
 
 
-def test_a_run_from_the_files_is_compared_with_one_from_logs(analysis: Path, logs: Path) -> None:
+def test_a_run_from_the_files_can_be_compared_with_one_from_logs(analysis: Path, logs: Path) -> None:
     store = analysis / "store"
     cm.ingest("cardano", analysis, store=store)
     ours = ingest(logs, store, published=True)
@@ -91,7 +91,7 @@ def test_a_run_from_the_files_is_compared_with_one_from_logs(analysis: Path, log
         ),
     ],
 )
-def test_a_summary_that_does_not_say_what_it_is_of_is_refused(analysis: Path, change: object, message: str) -> None:
+def test_a_summary_that_does_not_identify_its_run_is_refused(analysis: Path, change: object, message: str) -> None:
     document = json.loads((analysis / "summary.json").read_text(encoding="utf-8"))
     change(document)  # type: ignore[operator]
     write(analysis / "summary.json", document)
@@ -107,8 +107,8 @@ def test_a_summary_without_figures_is_refused(analysis: Path) -> None:
         cm.ingest("cardano", analysis, store=analysis / "store")
 
 
-def test_a_file_of_figures_without_its_summary_says_so(analysis: Path) -> None:
-    """It was read as a log, of which no line could be understood."""
+def test_a_file_of_figures_without_its_summary_is_reported(analysis: Path) -> None:
+    """It was read as a log in which no line could be understood."""
     (analysis / "summary.json").unlink()
     with pytest.raises(UsageError, match=r"summary\.json` cannot be read"):
         cm.ingest("cardano", analysis / "blockprop.json", store=analysis / "store")

@@ -32,8 +32,8 @@ def calculator() -> Any:
 
 
 @pytest.mark.parametrize("lengths", [(12, 8, 10), (4, 4), (20, 20), (30, 5)])
-def test_the_best_split_is_theirs(calculator: Any, lengths: tuple[int, ...]) -> None:
-    """But for splits that leave one value alone, which are none of ours: one outlier would be two changes."""
+def test_the_best_split_agrees_with_the_peer(calculator: Any, lengths: tuple[int, ...]) -> None:
+    """Except for splits that isolate one value, which we do not make: one outlier would be two changes."""
     random = np.random.default_rng(sum(lengths))
     compared = 0
     for _ in range(200):

@@ -116,7 +116,7 @@ def pair(logs: Logs, request: pytest.FixtureRequest, tmp_path_factory: pytest.Te
     return Pair(run, cluster, samples_of(run), with_values(cluster.samples))
 
 
-def test_every_sample_of_every_metric(pair: Pair) -> None:
+def test_every_sample_of_every_metric_agrees(pair: Pair) -> None:
     assert pair.expected.keys() - UNSHOWN == pair.got.keys()
     assert len(pair.expected["cdf1.00"]) >= 3, "too few blocks to say anything"
     assert len(pair.expected["cdfStarts"]) >= 500
@@ -125,8 +125,8 @@ def test_every_sample_of_every_metric(pair: Pair) -> None:
             assert differences(values, pair.got[metric], pair.tolerance(metric)) == [], metric
 
 
-def test_every_summary_of_every_metric(pair: Pair) -> None:
-    """Of the figures that a report shows, none may depend on how the samples were stored."""
+def test_every_summary_of_every_metric_agrees(pair: Pair) -> None:
+    """No figure that a report shows may depend on how the samples were stored."""
     summaries = pair.run.summaries()
     populations = {metric.id: metric.population for metric in pair.run.catalogue.metrics}
     for metric, metric_id in metric_ids(pair.run).items():
@@ -149,15 +149,15 @@ def test_every_summary_of_every_metric(pair: Pair) -> None:
             assert value is None or math.isclose(value, element, **tolerance), f"{metric} at {fraction}"
 
 
-def test_the_same_29_centiles(pair: Pair) -> None:
-    """Also those beyond what so few samples can estimate, which a run leaves out of its summaries."""
+def test_the_same_29_centiles_are_computed(pair: Pair) -> None:
+    """Also those that so few samples cannot estimate, which a run omits from its summaries."""
     for metric, values in pair.got.items():
         expected = distribution(pair.expected[metric].values()).centiles
         tolerance = pair.tolerance(metric)
         assert distribution(values.values()).centiles == pytest.approx(expected, rel=tolerance, abs=0), metric
 
 
-def test_every_line_in_one_class(pair: Pair) -> None:
+def test_every_line_is_counted_in_one_class(pair: Pair) -> None:
     counts = pair.run.manifest.counts
     for host, log in pair.cluster.logs.items():
         classes: Counter[str] = log.classes
@@ -170,7 +170,7 @@ def test_every_line_in_one_class(pair: Pair) -> None:
             assert (got["decoded"], got["ignored"]) == (classes["decoded"], classes["ignored"]), host
 
 
-def test_the_figures_of_the_first_table(pair: Pair) -> None:
+def test_the_figures_of_the_first_table_agree(pair: Pair) -> None:
     shown = {fact.label: fact.value for fact in pair.run.manifest.facts}
     for label, value in manifest_values(pair.cluster).items():
         # Cut to a width, never rounded; of durations a leading zero goes, too.

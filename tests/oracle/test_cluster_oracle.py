@@ -77,11 +77,11 @@ def log_of(*lines: bytes, name: str = "node-0") -> HostLog:
         (line(1, "TxSubmission.TxInbound.Processed", accepted=1, rejected=-1), "decoded"),
     ],
 )
-def test_a_line_is_of_one_class(text: bytes, expected: str) -> None:
+def test_a_line_belongs_to_one_class(text: bytes, expected: str) -> None:
     assert log_of(text).classes == {expected: 1}
 
 
-def test_the_last_time_is_read_even_from_a_line_that_was_cut_off() -> None:
+def test_the_last_time_is_read_even_from_a_truncated_line() -> None:
     log = log_of(b"noise", line(3, "Net.Peers"), line(7, "Net.Peers", kind="cut")[:70])
     assert (log.first_ns, log.last_ns) == (time_ns(at(3)), time_ns(at(7)))
     assert log.emitted == 1
@@ -95,7 +95,7 @@ def test_percents_are_rounded_up_in_single_precision() -> None:
     assert whole_percent(5, Fraction(0)) == 0
 
 
-def test_centiles_are_elements() -> None:
+def test_centiles_are_elements_of_the_sample() -> None:
     bars = distribution(float(x) for x in range(52))
     by_fraction = dict(zip((0.5, 0.8, 0.9, 0.95, 1.0), (26, 41, 46, 49, 51), strict=True))
     places = {0.5: 7, 0.8: 11, 0.9: 14, 0.95: 16, 1.0: 28}
@@ -135,7 +135,7 @@ def test_slots_by_the_published_rules() -> None:
     assert slots[4].deltas_s(CHAIN)["started"] == 0.0025
 
 
-def test_slots_as_they_are() -> None:
+def test_slots_by_the_exact_rules() -> None:
     slots = timeline(published=False)
     assert [slot.density for slot in slots] == [None, 0.25, None, None, None]
     assert [slot.resources is None for slot in slots] == [False, False, True, True, False]
@@ -183,7 +183,7 @@ def three_blocks() -> dict[str, HostLog]:
 
 
 @pytest.mark.parametrize("published", [False, True])
-def test_a_story_of_three_blocks(published: bool) -> None:
+def test_the_timeline_of_three_blocks(published: bool) -> None:
     logs = three_blocks()
     lives = {name: Lives(published, not published).read(log) for name, log in logs.items()}
     main = rebuild(lives, CHAIN, [("BMinimumAdoptions", 1)])
@@ -211,8 +211,8 @@ def test_runs_of_busy_slots() -> None:
 
 
 @pytest.mark.parametrize("faults", FAULTS.values(), ids=FAULTS.keys())
-def test_the_oracle_finds_the_truth(tmp_path: Path, faults: tuple[str, ...]) -> None:
-    """The oracle reads lines, the truth was there before them: what they say of every sample is the same."""
+def test_the_oracle_matches_the_truth(tmp_path: Path, faults: tuple[str, ...]) -> None:
+    """The oracle reads the lines, the truth existed before them: both agree on every sample."""
     folder = generate(tmp_path / "cluster", faults=faults)
     expected = with_values(Truth(folder).samples())
     got = with_values(analyse(folder, read_logs(folder), published=False).samples)

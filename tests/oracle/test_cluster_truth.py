@@ -22,13 +22,13 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> SealedRun:
     return ingest(generate(folder / "logs"), folder / "store")
 
 
-def test_every_kind_of_fault_is_tried() -> None:
+def test_every_kind_of_fault_is_tested() -> None:
     known = {kind.name for kind in synthetic(load_system("cardano")).fault_kinds()}
     assert {fault.kind for fault in FAULTS} == known | {"none"}
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=[fault.kind for fault in FAULTS])
-def test_what_a_fault_leaves_is_exact_and_what_it_takes_is_named(
+def test_remaining_data_is_exact_and_lost_data_is_reported_for_every_fault(
     plain: SealedRun, tmp_path: Path, fault: Fault
 ) -> None:
     folder = generate(tmp_path / "logs", faults=(fault.order,) if fault.order else ())
@@ -39,8 +39,8 @@ def test_what_a_fault_leaves_is_exact_and_what_it_takes_is_named(
 
 
 @pytest.mark.parametrize("version", ["10.4", "10.7", "legacy"])
-def test_every_format_tells_the_same_truth(plain: SealedRun, tmp_path: Path, version: str) -> None:
-    """Old nodes print times in hundredths of a second: the truth knows."""
+def test_every_format_matches_the_truth(plain: SealedRun, tmp_path: Path, version: str) -> None:
+    """Old nodes print times in hundredths of a second; the truth accounts for it."""
     folder = generate(tmp_path / "logs", formats=(version,))
     run = ingest(folder, tmp_path / "store")
     rows = all_rows(Truth(folder), plain, run, Fault(""))

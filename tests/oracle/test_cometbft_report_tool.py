@@ -45,7 +45,7 @@ def _told(tool: Path, run: SealedRun, database: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("version", "database"), [("v0.38.17", "goleveldb"), ("v1.0.1", "pebbledb")])
-def test_the_report_tool_agrees(lab: Lab, report_tool: Path, version: str, database: str) -> None:
+def test_latencies_agree_with_the_report_tool(lab: Lab, report_tool: Path, version: str, database: str) -> None:
     # Both count the same transactions on a busy machine, too.
     short = changed(*ANYHOW, QUICK, "load.warm_up_s=0", "load.duration_s=6")
     run = lab.runs("cometbft/demo", "--version", version, *short, "--keep-homes")[0]

@@ -55,7 +55,7 @@ def scenario(block_bytes: float, hosts: int = 52, **parameters: float) -> dict[s
     ],
 )
 def test_a_second_implementation_gives_the_same_adoption_curve(what: str, order: dict[str, object]) -> None:
-    """A slip in either would show: they share the description and nothing else."""
+    """An error in either would show: they share the description and nothing else."""
     hosts = order["cluster"]["hosts"]  # type: ignore[index]
     # Slow blocks of the oracle come as they come; without them 400 blocks are enough to see 1 %.
     quiet = order | {"parameters": order["parameters"] | {"slow_block_probability": 0.0}}  # type: ignore[operator]

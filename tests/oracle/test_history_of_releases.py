@@ -51,7 +51,7 @@ def gating(run: SealedRun, other: SealedRun, runs: Sequence[SealedRun], past: Pa
 
 
 def test_seventy_two_columns_are_fifty_three_runs(runs: list[SealedRun]) -> None:
-    """Known by the start of their cluster; three builds were run twice under each workload."""
+    """Identified by the start of their cluster; three builds were run twice under each workload."""
     identities = Counter(run.manifest.identity for run in runs)
     assert len(identities) == 53
     for workload in WORKLOADS:
@@ -63,7 +63,7 @@ def test_seventy_two_columns_are_fifty_three_runs(runs: list[SealedRun]) -> None
 
 
 def test_every_row_of_every_report_is_understood(runs: list[SealedRun]) -> None:
-    """A label that is not known would be a metric that is silently not judged."""
+    """A metric with an unknown label would silently not be judged."""
     printed = {
         metric.id for metric in SYSTEM.catalogue().metrics if metric.gating and published_of(metric).width is not None
     }
@@ -73,7 +73,7 @@ def test_every_row_of_every_report_is_understood(runs: list[SealedRun]) -> None:
         assert printed - run.summaries().keys() == set(), run.run_id
 
 
-def test_the_new_hosts_are_found_without_being_noted(runs: list[SealedRun]) -> None:
+def test_the_new_hosts_are_found_without_being_declared(runs: list[SealedRun]) -> None:
     for workload in WORKLOADS:
         selected = of_workload(runs, workload)
         changes = Releases([LoadedRun(selected[-1])], selected).setup_changes
@@ -83,8 +83,8 @@ def test_the_new_hosts_are_found_without_being_noted(runs: list[SealedRun]) -> N
 
 
 @pytest.mark.parametrize("baseline", list(BaselineKind))
-def test_re_runs_are_not_called_moved(runs: list[SealedRun], baseline: BaselineKind) -> None:
-    """Each pair is judged with the noise of the others: at most 5 % of all metrics move, and one is called worse."""
+def test_re_runs_are_not_reported_as_moved(runs: list[SealedRun], baseline: BaselineKind) -> None:
+    """Each pair is judged with the noise of the others: at most 5 % of all metrics move, and one is reported worse."""
     judged: list[Judgement] = []
     worse: list[str] = []
     moved: list[str] = []
@@ -105,7 +105,7 @@ def test_re_runs_are_not_called_moved(runs: list[SealedRun], baseline: BaselineK
 def test_most_gating_metrics_of_neighbouring_releases_are_decided(
     runs: list[SealedRun], baseline: BaselineKind, least: float
 ) -> None:
-    """By one run per side; with an assumed noise it was one in ten."""
+    """With one run per side; with an assumed noise it was one in ten."""
     outcomes: Counter[Outcome] = Counter()
     for workload in WORKLOADS:
         selected = of_workload(runs, workload)

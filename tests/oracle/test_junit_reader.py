@@ -81,12 +81,12 @@ def _checked(load_report: LoadReport) -> JUnitXml:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_reader_counts_what_the_document_says(shape: str) -> None:
+def test_the_reader_counts_match_the_document(shape: str) -> None:
     _checked(SHAPES[shape])
 
 
-def test_the_shapes_are_what_they_are_called() -> None:
-    """Without it, all of them could be of one kind."""
+def test_the_shapes_match_their_names() -> None:
+    """Otherwise all of them could be of one kind."""
     counts = {name: (whole.tests, whole.failures, whole.skipped) for name, report in SHAPES.items()
               for whole in [JUnitXml.fromstring(document_of(report).junit().encode())]}  # fmt: skip
     assert counts["passed"] == (2, 0, 1)
@@ -100,8 +100,8 @@ def test_the_shapes_are_what_they_are_called() -> None:
     assert counts["nothing at all"] == (0, 0, 0)
 
 
-def test_documents_of_several_tests_merge() -> None:
-    """A pipeline puts the files of all repetitions together."""
+def test_documents_of_several_tests_are_merged() -> None:
+    """A pipeline combines the files of all repetitions."""
     junit, other = (_checked(SHAPES[name]) for name in ("passed", "failed"))
     both = junit + other
     both.update_statistics()
@@ -118,8 +118,10 @@ _WORDS = st.text(max_size=8)
     words=_WORDS,
     changes=st.sampled_from([{}, MISSED, UNDECIDED, LIMITED]),
 )
-def test_whatever_servers_say(names: list[str], skipped: dict[str, str], words: str, changes: dict[str, Any]) -> None:
-    """Names, reasons and messages are of others; none may break the document or change its sums."""
+def test_any_server_text_gives_a_valid_document(
+    names: list[str], skipped: dict[str, str], words: str, changes: dict[str, Any]
+) -> None:
+    """Names, reasons and messages come from others; none may break the document or change its sums."""
     capacity = bare("nothing passed" if changes is MISSED else "found", **changes)
     entry = endpoint(f"/block{words}", 64, rate=False, capacities=[capacity], steps=[], seconds=[])
     targets = [target(name, endpoints=[entry], skipped=skipped, warnings=[words]) for name in names]

@@ -60,10 +60,10 @@ def others(cluster: Path) -> dict[str, dict[str, dict[str, Any]]]:
     return by_role
 
 
-def test_every_block_that_others_forged_is_told_of_with_its_slot_height_and_size(
+def test_every_foreign_block_is_reported_with_its_slot_height_and_size(
     run: SealedRun, others: dict[str, dict[str, dict[str, Any]]]
 ) -> None:
-    """No forger's log is read, and nothing that only a forger knows is missing of what the relay received."""
+    """No forger's log is read, and nothing that the relay received is missing."""
     lives = {row["block"]: row for row in run.events("lives").iter_rows(named=True)}
     received = set(run.samples("received")["block"])
     assert len(received) > 40
@@ -85,7 +85,7 @@ def test_every_block_that_others_forged_is_told_of_with_its_slot_height_and_size
 def test_no_header_comes_before_the_forging_and_no_block_before_it_was_sent(
     run: SealedRun, cluster: Path, others: dict[str, dict[str, dict[str, Any]]]
 ) -> None:
-    """The peers that are named are those whose own logs say that they sent these blocks."""
+    """The named peers are those whose own logs show that they sent these blocks."""
     addresses = {}
     for name in (path.name for path in cluster.glob("node-*")):
         for line in lines_of(cluster, name):
@@ -106,7 +106,7 @@ def test_no_header_comes_before_the_forging_and_no_block_before_it_was_sent(
         assert row["fetched_ns"] > pl.Series([sent]).str.to_datetime("%+", time_unit="ns").dt.epoch("ns").item() - 10**9
 
 
-def test_battles_and_own_blocks_are_those_of_all_logs(
+def test_battles_and_own_blocks_match_all_logs(
     run: SealedRun, cluster: Path, others: dict[str, dict[str, dict[str, Any]]]
 ) -> None:
     own = [line["data"] for line in lines_of(cluster, RELAY) if line["ns"] == "Forge.Loop.ForgedBlock"]
@@ -141,8 +141,8 @@ def _journal_export(line: str) -> str:
 
 
 @pytest.mark.parametrize("wrap", [str, _journal, _docker, _journal_text, _journal_export])
-def test_samples_are_those_of_blockperf_whatever_program_kept_the_log(cluster: Path, tmp_path: Path, wrap: Any) -> None:
-    """Their definitions, from their own rules, block by block; and their file can be laid beside."""
+def test_samples_match_blockperf_for_every_log_format(cluster: Path, tmp_path: Path, wrap: Any) -> None:
+    """Their definitions, from their own rules, block by block; and their file can be compared."""
     lines = [wrap(line) for line in (cluster / RELAY / "stdout").read_text(encoding="utf-8").splitlines()]
     (tmp_path / "relay.log").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     expected = samples(lines, system_start_s(cluster))
@@ -162,8 +162,8 @@ def test_samples_are_those_of_blockperf_whatever_program_kept_the_log(cluster: P
 
 
 @pytest.mark.shared_data
-def test_a_real_relay_of_mainnet(shared_data: Path, tmp_path: Path) -> None:
-    """75 lines around one block of mainnet, in the format of 2023: the only real one that the tools' tests ship."""
+def test_a_real_relay_of_mainnet_is_analysed(shared_data: Path, tmp_path: Path) -> None:
+    """75 lines around one block of mainnet, in the format of 2023: the only real ones among the tools' tests."""
     log = tmp_path / "relay.log"
     log.write_bytes((shared_data / "cardano" / "logs" / "legacy-8.1.1-relay.jsonl").read_bytes())
     run = ingest(tmp_path / "store", log, settings=("genesis.network=mainnet",), filters=()).run

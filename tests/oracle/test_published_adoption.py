@@ -42,22 +42,22 @@ def test_every_run_counts_once(record: ModelRecord) -> None:
 
 
 @pytest.mark.parametrize("group", ["Plutus, from 10.3", "value-only, from 10.3"])
-def test_releases_that_nothing_was_fitted_to_are_predicted(record: ModelRecord, group: str) -> None:
-    """The target: 1.5 % root mean square over the body of the curve, and no bias to speak of."""
+def test_releases_outside_the_fit_are_predicted(record: ModelRecord, group: str) -> None:
+    """The target: 1.5 % root mean square over the body of the curve, and hardly any bias."""
     row = next(row for row in record.rows if (row.group, row.method) == (group, "model"))
     body = row.root_mean_square[BODY]
     assert sum(error**2 for error in body) / len(body) <= 0.015**2, body
     assert all(abs(error) < 0.01 for error in row.mean[BODY]), row.mean
 
 
-def test_the_model_beats_the_same_as_last_time(record: ModelRecord) -> None:
+def test_the_model_beats_the_previous_release_as_prediction(record: ModelRecord) -> None:
     overall = {(row.group, row.method): row.overall for row in record.rows}
     for group in ("Plutus, from 10.3", "value-only, from 10.3"):
         assert overall[group, "model"] < overall[group, "previous run"]
 
 
 def test_late_hosts_of_a_releases_other_runs_explain_its_last_host(record: ModelRecord) -> None:
-    """No stage tells of them; another run of the release does. The target: 2 %, where the model alone is off by 3.4."""
+    """No stage shows them; another run of the release does. The target: 2 %, where the model alone is off by 3.4."""
     squares = dict.fromkeys(("model", LATE), 0.0)
     runs = dict.fromkeys(squares, 0)
     for row in record.rows:
@@ -69,7 +69,7 @@ def test_late_hosts_of_a_releases_other_runs_explain_its_last_host(record: Model
     assert rms[LATE] <= 0.02 < rms["model"], rms
 
 
-def test_the_shipped_formula_is_what_the_older_reports_give(reports: list[Path]) -> None:
+def test_the_shipped_formula_follows_from_the_older_reports(reports: list[Path]) -> None:
     runs = distinct_runs(reports, SYSTEM.catalogue())
     for formula in formulas():
         older = [run.values for run in runs if run.workload == formula.workload and run.started < FITTED_UNTIL]
@@ -83,7 +83,7 @@ def test_the_shipped_formula_is_what_the_older_reports_give(reports: list[Path])
 
 
 def test_late_hosts_that_no_stage_shows_are_flagged(reports: list[Path]) -> None:
-    """10.6-pre published a far longer maximum with unchanged stages."""
+    """10.6-pre published a far higher maximum with unchanged stages."""
     path = next(path for path in reports if path.name == "release-10.6.0-pre.plutus.json")
     explanation = explain(ModelSource("report", document=path), ModelRequest(), Silent(), SYSTEM.catalogue())
     assert not explanation.explained
@@ -91,7 +91,7 @@ def test_late_hosts_that_no_stage_shows_are_flagged(reports: list[Path]) -> None
 
 
 def test_the_published_topology_is_the_dense_torus(shared_data: Path) -> None:
-    """One rule and one file, the same network: they must give the same figures to the last digit."""
+    """A rule and a file that describe the same network must give the same figures to the last digit."""
     path = shared_data / "cardano" / "topology" / "topology-dense-52.json"
     figures = []
     for topology in ("torus-dense", str(path)):
@@ -102,7 +102,7 @@ def test_the_published_topology_is_the_dense_torus(shared_data: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "report"), [("value", "value-only"), ("plutus", "plutus")])
-def test_the_shipped_profiles_are_the_release_that_they_name(reports: list[Path], name: str, report: str) -> None:
+def test_the_shipped_profiles_match_the_release_that_they_name(reports: list[Path], name: str, report: str) -> None:
     path = next(path for path in reports if path.name == f"release-10.6.2.{report}.json")
     measured = next(iter(distinct_runs([path], SYSTEM.catalogue())[-1:]))
     profile = SYSTEM.profile(read_profile(f"cardano/{name}"))

@@ -57,7 +57,7 @@ def _deviations(runs: list[Figures], workload: str, metric: str) -> tuple[float,
     ("workload", "metric", "whole", "most"),
     [(VALUE, P80, 2.5, 0.5), (VALUE, P96, 2.1, 1.0), (PLUTUS, P80, 2.7, 1.5), (PLUTUS, P96, 3.0, 1.7)],
 )
-def test_most_of_what_a_re_run_does_is_that_days_network(
+def test_most_of_the_change_of_a_re_run_is_network(
     runs: list[Figures], workload: str, metric: str, whole: float, most: float
 ) -> None:
     """The prototype: from 2.2 to 0.5 % of 0.80 adoption under value-only, from 2.4 to 1.2 % under Plutus."""
@@ -68,10 +68,10 @@ def test_most_of_what_a_re_run_does_is_that_days_network(
 
 
 @pytest.mark.parametrize(("workload", "pair"), [(VALUE, RE_RUNS[0]), (VALUE, RE_RUNS[1]), (PLUTUS, RE_RUNS[0])])
-def test_the_split_of_re_runs_holds_no_change_of_the_node(
+def test_the_split_of_re_runs_contains_no_change_of_the_node(
     runs: list[Figures], workload: str, pair: tuple[str, str]
 ) -> None:
-    """Of one version under one workload it is none; the pairs left out had other blocks, or another set-up."""
+    """With one version and one workload there is none; the omitted pairs had other blocks or another set-up."""
     baseline, candidate = (
         next(run for run in runs if (run.workload, run.version) == (workload, run_id)) for run_id in pair
     )
@@ -83,10 +83,10 @@ def test_the_split_of_re_runs_holds_no_change_of_the_node(
 
 @pytest.mark.parametrize("workload", [VALUE, PLUTUS])
 @pytest.mark.parametrize("metric", [P80, P90])
-def test_what_the_stages_leave_untold_is_within_the_stated_error_on_later_releases(
+def test_the_unexplained_part_is_within_the_stated_error_on_later_releases(
     runs: list[Figures], workload: str, metric: str
 ) -> None:
-    """Coefficients and errors are of runs up to 10.2: their 90 % intervals must hold on those from 10.3 on."""
+    """Coefficients and errors come from runs up to 10.2: their 90 % intervals must hold from 10.3 on."""
     later = [run for run in runs if run.workload == workload and run.started >= FITTED_UNTIL]
     untold = [_effects(first, second, metric)[UNREPORTED.id] for first, second in pairwise(later)]
     held = [abs(_moved(effect)) <= effect.half_width for effect in untold]

@@ -64,24 +64,24 @@ def _widths(shared_data: Path) -> dict[str, int]:
     return widths | {other: widths[label] for other, label in OTHER_LABELS.items()}
 
 
-def test_every_change_of_the_org_style_comes_out(shared_data: Path) -> None:
-    """All of them, none excused: whole cells, exact halves and a base printed as -0.0 included."""
+def test_every_change_of_the_org_style_is_reproduced(shared_data: Path) -> None:
+    """All of them without exception, including integer cells, exact halves and a base printed as -0.0."""
     printed = list(_printed(shared_data, typst=False))
     assert len(printed) == 1387
     wrong = [printed for printed in printed if org_change(printed.base, printed.value) != printed.change]
     assert wrong == []
 
 
-def test_printed_values_of_the_org_style_are_their_own_cut(shared_data: Path) -> None:
-    """What was cut once is not cut again: a value of a report stays as it is when it is read and printed."""
+def test_printed_values_of_the_org_style_are_not_truncated_again(shared_data: Path) -> None:
+    """A value of a report is unchanged when it is read and printed."""
     texts = {text for printed in _printed(shared_data, typst=False) for text in (printed.base, printed.value)}
     changed = {text: shown for text in texts if (shown := org_value(float(text))) != text}
     # Read as a number, a whole cell has lost that it had no point; the reports' rule gives it one again.
     assert {text: shown for text, shown in changed.items() if shown != f"{text}.0"[:6].rstrip(".")} == {}
 
 
-def test_changes_of_the_typst_style_come_out_or_are_possible(shared_data: Path) -> None:
-    """Most follow from the printed digits; each of the others is one of those that the hidden digits could give."""
+def test_changes_of_the_typst_style_are_reproduced_or_possible(shared_data: Path) -> None:
+    """Most follow from the printed digits; each of the others is one that the hidden digits could give."""
     widths = _widths(shared_data)
     counts: Counter[str] = Counter()
     for printed in _printed(shared_data, typst=True):
@@ -97,8 +97,8 @@ def test_changes_of_the_typst_style_come_out_or_are_possible(shared_data: Path) 
     assert counts == {"all": 180, "decided": 106, "likely": 145}
 
 
-def test_printed_values_of_the_typst_style_have_the_reports_digits(shared_data: Path) -> None:
-    """Read and printed again with its metric's width, every value has the same digits."""
+def test_printed_values_of_the_typst_style_have_the_digits_of_the_report(shared_data: Path) -> None:
+    """Read and printed again with the width of its metric, every value has the same digits."""
     widths = _widths(shared_data)
     for printed in _printed(shared_data, typst=True):
         width = widths[printed.label.replace("Fetches to", "Fetched to")]
@@ -111,8 +111,8 @@ def _reports(shared_data: Path) -> list[PublishedReport]:
     return [printed_report(path, SYSTEM.catalogue(), "test") for path in paths]
 
 
-def test_whole_reports_are_read_and_shown_with_their_changes(shared_data: Path) -> None:
-    """Through the catalogue and the document: no row is lost, no change is called impossible, none needs guessing."""
+def test_complete_reports_are_read_and_shown_with_their_changes(shared_data: Path) -> None:
+    """Through the catalogue and the document: no row is lost, no change is reported impossible, none is guessed."""
     for report in _reports(shared_data):
         shown = worded(report)
         assert [table.title for table in shown.tables] == [
@@ -128,8 +128,8 @@ def test_whole_reports_are_read_and_shown_with_their_changes(shared_data: Path) 
         assert all(change.told and change.agrees for row in rows for change in row.changes), report.title
 
 
-def test_without_the_printed_changes_the_org_style_gives_the_same(shared_data: Path) -> None:
-    """A report of which only the values are known is shown with the changes that it had."""
+def test_the_org_style_is_reproduced_without_the_printed_changes(shared_data: Path) -> None:
+    """A report of which only the values are known is shown with its original changes."""
     compared = 0
     for report in _reports(shared_data):
         if report.style is not ReportStyle.ORG:
@@ -146,8 +146,8 @@ def test_without_the_printed_changes_the_org_style_gives_the_same(shared_data: P
     assert compared == 1387
 
 
-def test_widths_of_the_catalogue_are_the_published_ones(shared_data: Path) -> None:
-    """A wrong width prints other digits than the reports have."""
+def test_widths_of_the_catalogue_match_the_published_ones(shared_data: Path) -> None:
+    """A wrong width prints other digits than the reports."""
     widths = _widths(shared_data)
     published = {metric.label: published_of(metric) for metric in SYSTEM.catalogue().metrics if metric.published}
     known = {

@@ -46,7 +46,7 @@ def test_the_baseline_is_the_last_lower_version_with_all_workloads(version: str,
     assert release_page.against[0].labels == ["value-only", "plutus"]
 
 
-def test_every_page_is_in_the_published_order_and_every_observation_has_its_interval(history: Path) -> None:
+def test_every_page_has_the_published_order_and_intervals_for_all_observations(history: Path) -> None:
     versions = sorted({str(version) for version in cm.runs(history)["version"]})
     assert len(versions) >= 20
     for version in versions:
@@ -66,8 +66,8 @@ def test_every_page_is_in_the_published_order_and_every_observation_has_its_inte
                 assert all(evidence.low <= 0.0 <= evidence.high for evidence in sentence.evidence), sentence.text
 
 
-def test_the_figures_of_10_6_2_say_what_the_published_report_shows(history: Path) -> None:
-    """Half the allocations and a quarter less memory; adoption moved by less than a re-run does."""
+def test_the_figures_of_10_6_2_match_the_published_report(history: Path) -> None:
+    """Half the allocations and a quarter less memory; adoption moved by less than between re-runs."""
     release_page = page("10.6.2", history)
     sentences = {sentence.text.partition(":")[0]: sentence for sentence in observed(release_page)}
     for label in ("RTS alloc rate", "Minor GCs", "Kernel RSS"):
@@ -80,8 +80,8 @@ def test_the_figures_of_10_6_2_say_what_the_published_report_shows(history: Path
     assert memory.low < 6602.5 / 8735.4 - 1.0 < memory.high
 
 
-def test_no_sentence_is_one_of_the_narratives(history: Path, shared_data: Path) -> None:
-    """The words are the field's, the sentences ours."""
+def test_no_sentence_is_copied_from_the_narratives(history: Path, shared_data: Path) -> None:
+    """The words are those of the field, the sentences ours."""
     published = set()
     for path in sorted((shared_data / "cardano" / "narratives").glob("*.md")):
         words = re.findall(r"\w+", path.read_text(encoding="utf-8").lower())

@@ -57,7 +57,7 @@ def judged(runs_by_side: dict[str, tuple[list[SealedRun], float]], baseline: str
     return compare(runs_by_side[baseline][0], runs_by_side[candidate][0], tool_version="test")
 
 
-def test_a_slow_down_of_the_fetch_is_found_and_named(runs_by_side: dict[str, tuple[list[SealedRun], float]]) -> None:
+def test_a_slowdown_of_the_fetch_is_found_and_named(runs_by_side: dict[str, tuple[list[SealedRun], float]]) -> None:
     slower = runs_by_side["slowed"][1] / runs_by_side["baseline"][1] - 1
     assert 0.13 < slower < 0.17, f"{slower:.1%} were put in"
     comparison = judged(runs_by_side, "baseline", "slowed")
@@ -82,7 +82,7 @@ def test_a_slow_down_of_the_fetch_is_found_and_named(runs_by_side: dict[str, tup
 
 
 @pytest.mark.parametrize(("baseline", "candidate"), [("baseline", "same"), ("same", "baseline")])
-def test_without_a_slow_down_nothing_fails(
+def test_nothing_fails_without_a_slowdown(
     runs_by_side: dict[str, tuple[list[SealedRun], float]], baseline: str, candidate: str
 ) -> None:
     comparison = judged(runs_by_side, baseline, candidate)

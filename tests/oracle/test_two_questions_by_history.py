@@ -41,10 +41,10 @@ def by_workload(history: Path) -> list[list[SealedRun]]:
 
 
 @pytest.mark.parametrize("baseline", list(BaselineKind))
-def test_at_most_one_figure_in_twenty_of_re_runs_is_called_moved(
+def test_at_most_five_percent_of_re_run_figures_are_reported_as_moved(
     by_workload: Sequence[Sequence[SealedRun]], baseline: BaselineKind
 ) -> None:
-    """Measured: 3 of 131 and 1 of 127 of the value-only and Plutus runs, one of them gating."""
+    """Measured: 3 of 131 and 1 of 127 for the value-only and Plutus runs, one of them gating."""
     alarms = [re_run_alarms(runs[-1], runs, Past([NEW_HOSTS], baseline)) for runs in by_workload]
     assert [len(alarms.pairs) for alarms in alarms] == [3, 3]
     assert sum(alarms.figures for alarms in alarms) > 240
@@ -98,7 +98,7 @@ def widened(by_workload: Sequence[Sequence[SealedRun]]) -> Tally:
     ],
     ids=["widened", "learnt", "catalogue"],
 )
-def test_nine_in_ten_gating_metrics_are_decided(
+def test_ninety_percent_of_gating_metrics_are_decided(
     by_workload: Sequence[Sequence[SealedRun]], widened: Tally, past: Past, undecided: float, passed: int
 ) -> None:
     counts = widened if past is WIDENED else tally(by_workload, past)
@@ -107,8 +107,8 @@ def test_nine_in_ten_gating_metrics_are_decided(
     assert counts.verdicts[Verdict.PASS] >= passed
 
 
-def test_no_release_is_held_up_by_the_noise_of_a_single_metric(widened: Tally) -> None:
-    """The metrics that are alone in it got worse: beyond noise, or beyond their own margin as they were measured."""
+def test_no_release_is_blocked_by_the_noise_of_a_single_metric(widened: Tally) -> None:
+    """The metrics that block a release got worse: beyond noise, or beyond their own measured margin."""
     judged = [item for item in widened.held_up if item.outcome is not Outcome.NOT_COMPARABLE]
     assert len(judged) <= 4
     for item in judged:
@@ -117,10 +117,10 @@ def test_no_release_is_held_up_by_the_noise_of_a_single_metric(widened: Tally) -
 
 
 @pytest.mark.parametrize(("size", "unsaid"), [(0.15, 0.02), (0.20, 0.0), (0.30, 0.0)])
-def test_no_margin_hides_a_regression_that_was_put_in(
+def test_no_margin_hides_an_injected_regression(
     by_workload: Sequence[Sequence[SealedRun]], size: float, unsaid: float
 ) -> None:
-    """One gating figure of a re-run made worse: as many are called worse as by the catalogue's margins, none passes."""
+    """One gating figure of a re-run made worse: as many are found as with the catalogue's margins, none passes."""
     outcomes: dict[float | None, Counter[Outcome]] = {}
     for widest in (WIDEST, None):
         past = Past([NEW_HOSTS], BaselineKind.HISTORY, widest=widest)
@@ -168,7 +168,7 @@ class Worsened:
         return self._run.samples(population_id, columns)
 
 
-def test_the_rate_stands_beside_the_verdict_and_costs_end_with_nothing_judged(history: Path) -> None:
+def test_the_false_alarm_rate_is_shown_with_the_verdict_and_costs_are_informational(history: Path) -> None:
     judged = cm.compare("10.5.4", "10.6.2", margins=["learnt"], store=history)
     assert "false alarms in this history" in judged.text()
     assert "margins learnt from re-runs" in judged.text()
@@ -179,7 +179,7 @@ def test_the_rate_stands_beside_the_verdict_and_costs_end_with_nothing_judged(hi
     assert "†" not in costs.text()
 
 
-def test_margins_are_shown_with_their_chances_and_those_inside_the_noise_are_marked(history: Path) -> None:
+def test_margins_are_shown_with_their_chances_and_marked_if_within_the_noise(history: Path) -> None:
     text = cm.margins("10.6.2", ["catalogue"], store=history).text()
     assert "5.0 %, inside noise" in text
     widened = cm.margins("10.6.2", store=history).text()

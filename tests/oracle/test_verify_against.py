@@ -85,13 +85,13 @@ def verified(
 
 
 @pytest.mark.parametrize("name", ["blockprop.json", "clusterperf.json", "summary.json"])
-def test_all_of_their_figures_are_ours(verified: Verified, name: str) -> None:
+def test_all_of_their_figures_match_ours(verified: Verified, name: str) -> None:
     result = verified.against(name)
     assert [figure for figure in result.figures if figure.agrees is False] == []
     assert result.compared >= {"blockprop.json": 900, "clusterperf.json": 7000, "summary.json": 150}[name]
 
 
-def test_what_one_side_lacks_is_told(verified: Verified) -> None:
+def test_figures_missing_on_one_side_are_reported(verified: Verified) -> None:
     content = copy.deepcopy(verified.files["blockprop.json"])
     content["cdfNewlyMeasured"] = content["cdfForgerStart"]
     del content["cdfPeerFetch"]
@@ -137,8 +137,8 @@ def test_a_single_figure_that_differs_is_found(
     assert figures == {(a, b, c.replace("of 7", f"of {places}").replace("of 6", f"of {hosts}")) for a, b, c in expected}
 
 
-def test_a_single_cdf_and_chart_data(verified: Verified) -> None:
-    """A CDF by itself does not say what it is of: its file's name does."""
+def test_a_single_cdf_and_chart_data_are_compared(verified: Verified) -> None:
+    """A CDF does not state its subject: its file name does."""
     blocks, slots = verified.files["blockprop.json"], verified.files["clusterperf.json"]
     assert verified.against("cdfForgerStart.json", blocks["cdfForgerStart"]).compared == 35
     lines = [f"{fraction:.4f} {value['cdfMedian']:.9f}"[:13] for fraction, value in slots["cdfStarted"]["cdfSamples"]]

@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dense_torus_of_52_hosts_is_that_of_the_benchmark() {
+    fn the_dense_torus_of_52_hosts_matches_the_benchmark() {
         let cluster = Cluster::build(&order(52, Topology::TorusDense)).expect("possible");
         assert_eq!(named(&cluster, 0), ["node-1", "node-2", "node-3", "node-51", "node-18", "node-36"]);
         assert_eq!(named(&cluster, 9), ["node-10", "node-11", "node-12", "node-6", "node-27", "node-45"]);
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn peers_are_in_the_order_of_the_requests_and_both_ways_are_as_long() {
+    fn peers_are_sorted_by_round_trip_and_round_trips_are_symmetric() {
         let cluster = Cluster::build(&order(52, Topology::TorusDense)).expect("possible");
         for (host, list) in cluster.upstream.iter().enumerate() {
             assert!(list.windows(2).all(|pair| pair[0].rtt_s <= pair[1].rtt_s));
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_region_takes_its_hosts_away_and_leaves_the_numbers_of_the_others() {
+    fn a_lost_region_removes_its_hosts_and_keeps_the_numbers_of_the_others() {
         let mut lost = order(52, Topology::TorusDense);
         lost.lost_regions = vec!["AP-1".to_owned()];
         let cluster = Cluster::build(&lost).expect("possible");

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nature_does_not_allow_is_refused_by_its_key() {
+    fn physically_impossible_values_are_refused_by_key() {
         assert!(read("-0.07", "").expect_err("negative").to_string().contains("`stages.adopted_s` is -0.07"));
         let more = r#","parameters":{"slow_block_probability":1.5}"#;
         let error = read("0.07", more).expect_err("no probability").to_string();

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn draws_are_a_function_of_their_key_alone() {
+    fn draws_depend_only_on_their_key() {
         let draws = Draws::new(7, 42);
         assert_eq!(draws.bits(3, Purpose::Request, 0), Draws::new(7, 42).bits(3, Purpose::Request, 0));
         let mut seen = std::collections::HashSet::new();

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn block_sizes_step_where_a_further_round_begins() {
+    fn the_number_of_rounds_steps_with_the_block_size() {
         let segments = |bytes: f64| ((bytes + ENVELOPE_BYTES) / 1448.0).ceil();
         for (bytes, expected) in [(3_000.0, 1), (14_000.0, 1), (15_000.0, 2), (43_000.0, 2), (45_000.0, 3)] {
             assert_eq!(rounds(10.0, segments(bytes)), expected, "{bytes}");

@@ -268,13 +268,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_truth_is_what_a_reader_sees(order in orders()) {
+    fn the_truth_matches_what_a_reader_sees(order in orders()) {
         compare(&write(&order, 2), order.scenario.cluster.hosts);
     }
 }
 
 #[test]
-fn without_faults_every_line_can_be_read_and_times_never_fall() {
+fn without_faults_every_line_can_be_read_and_times_never_decrease() {
     for (format, seed) in [(Format::V10_5, 1), (Format::V10_7, 2), (Format::V10_4, 3), (Format::Legacy, 4)] {
         let mut order = small(5, 150, seed);
         order.formats = vec![HostFormat { format, hosts: Vec::new() }];
@@ -294,7 +294,7 @@ fn without_faults_every_line_can_be_read_and_times_never_fall() {
 }
 
 #[test]
-fn the_bytes_depend_on_the_seed_alone() {
+fn the_bytes_depend_only_on_the_seed() {
     let mut order = small(9, 130, 7);
     order.faults = FAULTS.iter().chain(DESTRUCTIVE).map(ToString::to_string).collect();
     order.rotation = Some(Rotation::Bytes(200_000));
@@ -321,7 +321,7 @@ fn the_bytes_depend_on_the_seed_alone() {
 }
 
 #[test]
-fn truth_tells_of_losses_and_of_what_is_on_the_chain() {
+fn the_truth_records_losses_and_the_blocks_of_the_chain() {
     let mut order = small(6, 140, 11);
     order.faults = vec!["gap:node-3@30-70".to_owned(), "fork:node-1@50".to_owned(), "fork:node-4@90".to_owned()];
     let written = write(&order, 2);

@@ -217,7 +217,7 @@ fn a_stalled_host_fetches_several_blocks_at_once() {
 }
 
 #[test]
-fn a_host_that_was_away_catches_up_and_a_crashed_one_stays_silent() {
+fn an_absent_host_catches_up_and_a_crashed_one_stays_silent() {
     let offline = vec![
         Absence { host: 3, from_ns: 0, until_ns: 400 * SECOND },
         Absence { host: 8, from_ns: 200 * SECOND, until_ns: 230 * SECOND },
@@ -266,7 +266,7 @@ fn both_drivers_give_the_same_stages_within_their_errors() {
 }
 
 #[test]
-fn parts_add_up_to_the_whole_for_every_centile_and_batch() {
+fn parts_add_up_to_the_total_for_every_centile_and_batch() {
     let order = BatchRequest { blocks_per_batch: 30, first_batch: 0, batches: 4, threads: 0 };
     for hosts in [2, 7, 52] {
         let done = simulate(&common::value_only(hosts, 1), &order).expect("possible");
@@ -285,7 +285,7 @@ fn parts_add_up_to_the_whole_for_every_centile_and_batch() {
 }
 
 #[test]
-fn threads_do_not_change_a_digit_and_batches_stand_alone() {
+fn threads_do_not_change_a_digit_and_batches_are_independent() {
     let scenario = common::value_only(52, 9);
     let order = |first_batch, batches, threads| BatchRequest { blocks_per_batch: 52, first_batch, batches, threads };
     let one = simulate(&scenario, &order(0, 8, 1)).expect("possible");
@@ -333,7 +333,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn causes_come_before_effects_whatever_goes_wrong(
+    fn causes_precede_effects_under_any_disturbance(
         seed in 0u64..1000,
         hosts in 2usize..40,
         away in prop::collection::vec((0u32..40, 0u64..600, 1u64..200, prop::bool::ANY), 0..4),

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_comes_back_from_its_row_and_absent_ones_are_null() {
+    fn every_value_is_read_back_from_its_row_and_absent_ones_are_null() {
         let folder = folder("values");
         let path = folder.join("table.parquet");
         write(&path, 40);
@@ -456,7 +456,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, cases: 64, ..ProptestConfig::default() })]
 
         #[test]
-        fn any_values_are_read_as_they_were_written(
+        fn any_values_are_read_back_unchanged(
             rows in prop::collection::vec(row(), 0..700),
             columns in 0_u8..64,
             group_rows in 1_usize..400,
@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_left_unfinished_leaves_no_file() {
+    fn an_unfinished_table_leaves_no_file() {
         let folder = folder("unfinished");
         let mut table = Table::create(&folder.join("table.parquet"), &fields(), 2).unwrap();
         for row in 0..5 {

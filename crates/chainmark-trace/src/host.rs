@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_that_no_chain_fits_is_refused_by_name() {
+    fn an_impossible_request_is_refused_with_the_field() {
         let refused: [(&str, Change); 6] = [
             ("slot_length_s is 0,", |order| order.slot_length_s = 0.0),
             ("slot_length_s is -1,", |order| order.slot_length_s = -1.0),
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_of_an_even_number_is_between_the_middle_two() {
+    fn the_median_of_an_even_number_is_the_mean_of_the_middle_two() {
         assert_eq!(least_median_greatest(vec![]), None);
         assert_eq!(least_median_greatest(vec![3_000_000_000]), Some([3.0, 3.0, 3.0]));
         let times = vec![4_000_000_000, -1_000_000_000, 2_000_000_000, 1_000_000_000];

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn strictly_json() {
+    fn only_strict_json_is_accepted() {
         for good in
             ["{}", " {}".trim(), r#"{"a":[],"b":{}}"#, "{\"a\" : -0.5e+3 ,\t\"b\":[true,false,null,\"\\u00e9\"]} \r"]
         {

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_surest_line_says_what_a_block_stands_on_whatever_comes_first() {
+    fn the_most_reliable_line_gives_the_parent_in_any_order() {
         let forged = Fact::Forged { slot: 9, block_no: 5, block: block(5), parent: Some(block(4)) };
         let ticked = Fact::Ticked { slot: 9, prev: Some(Point { block: block(3), slot: None }) };
         let adopted = Fact::SelfAdopted { slot: Some(9), block: block(5), size_bytes: 7 };
@@ -236,14 +236,14 @@ mod tests {
     }
 
     #[test]
-    fn a_tip_follows_the_one_before_if_it_is_the_next() {
+    fn a_tip_follows_the_previous_one_if_it_has_the_next_height() {
         assert_eq!(parent(&[context(10, 4), context(11, 5)], 5), Some((Evidence::NextTip, Some(block(4)))));
         assert_eq!(parent(&[context(10, 3), context(11, 5)], 5), None);
         assert_eq!(parent(&[context(10, 5), context(11, 5)], 5), None);
     }
 
     #[test]
-    fn the_first_block_s_parent_is_the_chain_s_beginning() {
+    fn the_parent_of_the_first_block_is_the_start_of_the_chain() {
         let first = Fact::Forged { slot: 1, block_no: 0, block: block(1), parent: None };
         assert_eq!(parent(&[first], 1), Some((Evidence::Forged, None)));
         let mut links = Links::default();

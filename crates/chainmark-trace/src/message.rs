@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_all_ages() {
+    fn old_and_new_names_are_recognised() {
         assert_eq!(find("Forge.Loop.BlockContext", "anything"), Some(Message::BlockContext));
         assert_eq!(find("Forge.Loop.StartLeadershipCheckPlus", ""), Some(Message::LoopStart));
         assert_eq!(find("cardano.node.Forge", "Cardano.Node.Forge.AdoptedBlock"), Some(Message::Adopted));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_namespace_goes_before_the_kind() {
+    fn the_namespace_takes_precedence_over_the_kind() {
         assert_eq!(find("Forge.Loop.LedgerView", "TraceLedgerState"), Some(Message::LedgerView));
     }
 

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_message_of_the_same_time_is_a_repetition_however_late_it_comes() {
+    fn the_same_message_with_the_same_time_is_a_repetition_however_late() {
         assert_eq!(repeated(&[(1, 7), (1, 7), (2, 7), (1, 7), (1, 8)]), [false, true, false, true, false]);
         let mut many: Vec<(i64, u64)> = (0..REMEMBERED as i64).map(|at| (2 * at + 1, 1)).collect();
         many.push((1, 1));
@@ -122,7 +122,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn in_any_order_a_message_is_a_repetition_if_it_was_reported(
+        fn a_message_is_a_repetition_in_any_order_if_it_was_reported(
             messages in prop::collection::vec((1_i64..200, 0_u64..3), 0..600),
         ) {
             let mut reported = FxHashSet::default();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rounded_time_makes_no_repetition() {
+    fn a_rounded_time_does_not_make_a_repetition() {
         assert_eq!(repeated(&[(10_000_000, 1), (10_000_000, 1)]), [false, false]);
     }
 }

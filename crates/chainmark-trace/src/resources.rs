@@ -218,14 +218,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_sample_tells_gauges_only() {
+    fn the_first_sample_gives_only_gauges() {
         let figures = Accumulators::new(false).sample(START_NS, &at_rest());
         assert_eq!(known(&figures), ["rss_mib", "heap_mib", "live_mib", "threads"]);
         assert_eq!(figure(&figures, "rss_mib"), 9_159_000_064.0 / 1_048_576.0);
     }
 
     #[test]
-    fn rates_are_exact_and_divided_by_the_time_between_samples() {
+    fn rates_are_exact_differences_divided_by_the_sampling_interval() {
         let mut accumulators = Accumulators::new(false);
         accumulators.sample(START_NS, &at_rest());
         let figures = accumulators.sample(START_NS + SECOND_NS + 3_000_000, &a_second_later());
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_that_do_not_advance_tell_no_rates() {
+    fn samples_that_do_not_advance_give_no_rates() {
         for passed_ns in [0, -SECOND_NS] {
             let mut accumulators = Accumulators::new(false);
             accumulators.sample(START_NS, &at_rest());
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn published_figures_are_whole() {
+    fn published_figures_are_integers() {
         let mut accumulators = Accumulators::new(true);
         let first = accumulators.sample(START_NS, &at_rest());
         // 184,211 centiseconds in the 1.7 thousand million seconds since 1970; all bytes ever allocated.
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn published_counters_wrap_when_they_fall() {
+    fn published_counters_wrap_when_they_decrease() {
         let mut accumulators = Accumulators::new(true);
         accumulators.sample(START_NS, &at_rest());
         let figures = accumulators.sample(START_NS + SECOND_NS, &Resources { threads: 3, ..Resources::default() });
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn published_per_cents_are_0_when_time_does_not_advance() {
+    fn published_percentages_are_0_when_time_does_not_advance() {
         let mut accumulators = Accumulators::new(true);
         accumulators.sample(START_NS, &at_rest());
         let figures = accumulators.sample(START_NS, &a_second_later());
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn published_records_without_a_sample_carry_gauges_and_per_cents_but_no_deltas() {
+    fn published_records_without_a_sample_repeat_gauges_and_percentages_but_no_deltas() {
         let mut accumulators = Accumulators::new(true);
         assert!(accumulators.has_carried());
         assert_eq!(accumulators.carried(), [0.0; FIGURES.len()]);
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn right_records_without_a_sample_have_no_figures() {
+    fn exact_records_without_a_sample_have_no_figures() {
         let mut accumulators = Accumulators::new(false);
         assert!(!accumulators.has_carried());
         accumulators.sample(START_NS, &at_rest());

@@ -57,19 +57,19 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_ahead_of_the_rounds_around_it_is_not_believed() {
+    fn a_slot_ahead_of_its_neighbouring_rounds_is_rejected() {
         assert_eq!(disbelieved(&[0, -9, 0, -11, 0, -3000, 1, -3000, -40, 0]), [3, 5, 7, 8]);
         assert_eq!(disbelieved(&[0, -3000, -3000, 0, 0]), [1, 2]);
     }
 
     #[test]
-    fn late_rounds_are_believed_and_so_are_those_behind_them() {
+    fn late_rounds_and_their_successors_are_accepted() {
         assert_eq!(disbelieved(&[0, 70, 3000, 0, 90, 1]), []);
         assert_eq!(disbelieved(&[-60, -60, -20, -60, 5, -60, -60]), []);
     }
 
     #[test]
-    fn a_clock_that_is_wrong_is_believed_where_all_rounds_say_the_same() {
+    fn a_wrong_clock_is_accepted_if_all_rounds_agree() {
         assert_eq!(disbelieved(&[-600, -601, -599]), []);
         let drifting: Vec<i64> = (0..100).map(|round| -5 * round).collect();
         assert_eq!(disbelieved(&drifting), []);

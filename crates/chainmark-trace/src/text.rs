@@ -255,7 +255,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn every_search_finds_what_a_plain_one_finds(text in prop::collection::vec(any::<u8>(), 0..400)) {
+        fn every_search_agrees_with_a_naive_one(text in prop::collection::vec(any::<u8>(), 0..400)) {
             let mut buffer = TextBuffer::new(16);
             buffer.append(&text);
             buffer.index();

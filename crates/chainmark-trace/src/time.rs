@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn published_instants() {
+    fn published_instants_are_parsed() {
         for (stamp, nanoseconds) in [
             ("1970-01-01T00:00:00Z", 0),
             ("2000-02-29T12:00:00Z", 951_825_600_000_000_000),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time() {
+    fn invalid_times_are_rejected() {
         for stamp in [
             "",
             "now",
@@ -206,7 +206,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn any_number_of_fractional_digits(second in 0_i64..60, digits in "[0-9]{0,12}") {
+        fn any_number_of_fractional_digits_is_accepted(second in 0_i64..60, digits in "[0-9]{0,12}") {
             let point = if digits.is_empty() { "" } else { "." };
             let stamp = format!("2026-02-05T18:52:{second:02}{point}{digits}Z");
             let nanoseconds: i64 = format!("{digits:0<9}")[..9].parse().unwrap();

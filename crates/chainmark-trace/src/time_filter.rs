@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_far_from_both_its_neighbours_is_not_believed() {
+    fn a_line_far_from_both_its_neighbours_is_rejected() {
         for by in [86_400, 22, -22, -86_400] {
             assert_eq!(disbelieved(&with(&[(100, by)])), [100], "{by}");
         }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_that_the_next_lines_confirm_is_believed_and_keeps_its_order() {
+    fn a_jump_confirmed_by_the_next_lines_is_accepted_in_order() {
         let mut gap: Vec<i64> = (0..100).collect();
         gap.extend(5_000..5_100);
         gap.extend(700..800);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_always_far_apart_are_believed() {
+    fn lines_that_are_always_far_apart_are_accepted() {
         let sparse: Vec<i64> = (0..100).map(|line| line * 1000).collect();
         assert_eq!(disbelieved(&sparse), []);
         assert_eq!(disbelieved(&sparse[..1]), []);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_lines_wait_than_are_requested() {
+    fn the_number_of_buffered_lines_is_limited() {
         let mut filter = TimeFilter::new(LIMIT);
         for line in 0..1000 {
             let at_ns = line as i64 * 1000;

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_that_is_in_no_class_or_in_two_is_found() {
+    fn a_message_with_no_class_or_two_classes_is_detected() {
         let mut usage = Usage::default();
         usage.count(Use::Used);
         usage.count(Use::Unused(Unused::Repetition));

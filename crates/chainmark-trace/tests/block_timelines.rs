@@ -72,7 +72,7 @@ const SELF_ADOPTED: Fact<'static> = Fact::SelfAdopted { slot: None, block: BLOCK
 const SWITCHED: Fact<'static> = Fact::Switched { block: BLOCK, delta: 2 };
 
 #[test]
-fn of_an_observer_the_first_event_of_each_stage_counts() {
+fn an_observer_has_the_first_event_of_each_stage() {
     let mut facts = vec![noticed(), requested(1), fetched("3:3"), added(1), ANNOUNCED, SENT, SWITCHED];
     facts.extend([noticed(), requested(9), fetched("4:4"), added(9), ANNOUNCED, SENT, SWITCHED, SELF_ADOPTED]);
     let row = timeline(&facts);
@@ -94,7 +94,7 @@ fn of_an_observer_the_first_event_of_each_stage_counts() {
 }
 
 #[test]
-fn a_forger_s_size_comes_from_its_own_message_and_its_adoption_from_the_first() {
+fn a_forger_has_the_size_of_its_own_message_and_the_first_adoption() {
     let row = timeline(&[forged(), added(3), SELF_ADOPTED, noticed(), fetched("3:3")]);
     assert_eq!(text(&row, "role"), Some("forger"));
     assert_eq!((integer(&row, "forged_ns"), integer(&row, "adopted_ns")), (Some(1), Some(2)));
@@ -108,14 +108,14 @@ fn a_forger_s_size_comes_from_its_own_message_and_its_adoption_from_the_first() 
 }
 
 #[test]
-fn the_first_block_s_parent_is_named_as_the_node_names_it() {
+fn the_parent_of_the_first_block_has_the_name_used_by_the_node() {
     let row = timeline(&[Fact::Forged { slot: 0, block_no: 0, block: BLOCK, parent: None }]);
     assert_eq!(text(&row, "parent"), Some("GenesisHash"));
     assert_eq!(integer(&row, "block_no"), Some(0));
 }
 
 #[test]
-fn a_life_that_cannot_be_is_in_error_and_takes_no_more_events() {
+fn an_impossible_timeline_is_in_error_and_accepts_no_more_events() {
     let cases: [(&str, &[Fact<'_>]); 9] = [
         ("request of an unknown block", &[requested(1)]),
         ("fetch of an unknown block", &[fetched("3:3")]),
@@ -143,7 +143,7 @@ fn a_life_that_cannot_be_is_in_error_and_takes_no_more_events() {
 }
 
 #[test]
-fn a_change_of_the_chain_never_makes_an_error() {
+fn a_change_of_the_chain_is_never_an_error() {
     let (rows, summary) = fold_by(&[SWITCHED, SWITCHED], false);
     assert_eq!((rows.len(), summary.switched_unknown, summary.errors), (0, 2, 0));
     let (_, summary) = fold_by(&[SWITCHED, noticed(), SWITCHED, SWITCHED], false);
@@ -151,7 +151,7 @@ fn a_change_of_the_chain_never_makes_an_error() {
 }
 
 #[test]
-fn timelines_are_sorted_by_number_then_hash_and_nameless_ones_last() {
+fn timelines_are_sorted_by_number_then_hash_with_unnumbered_ones_last() {
     let noticed = |block_no, block| Fact::Noticed { slot: 1, block_no, block: hash(block), peer: Peer::default() };
     let facts = [Fact::Sent { block: hash(1) }, noticed(5, 9), noticed(4, 8), noticed(5, 7), noticed(10, 2)];
     let order: Vec<String> =
@@ -182,7 +182,7 @@ const LOOP: [&str; 7] = [
 ];
 
 #[test]
-fn a_forge_has_the_last_stages_of_its_own_slot() {
+fn a_forged_block_has_the_last_stages_of_its_slot() {
     let mut facts = round(40, true);
     facts.extend(round(40, true));
     facts.push(forged());
@@ -193,7 +193,7 @@ fn a_forge_has_the_last_stages_of_its_own_slot() {
 }
 
 #[test]
-fn a_stage_that_the_forge_s_slot_lacks_is_missing_or_stale_by_the_published_rules() {
+fn a_missing_stage_of_the_forging_slot_is_null_or_stale_by_the_published_rules() {
     let mut facts = round(39, true);
     facts.extend(round(40, false).into_iter().take(5));
     facts.push(forged());
@@ -245,7 +245,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_order_of_events_makes_the_timeline_of_the_slow_fold(choices in prop::collection::vec(0..14usize, 1..12)) {
+    fn any_order_of_events_matches_the_naive_fold(choices in prop::collection::vec(0..14usize, 1..12)) {
         let facts: Vec<Fact<'_>> = choices
             .into_iter()
             .map(|choice| match choice {
@@ -327,7 +327,7 @@ proptest! {
 }
 
 #[test]
-fn a_header_behind_what_came_of_it_makes_it_of_use_but_not_by_the_published_rules() {
+fn a_late_header_recovers_earlier_events_except_by_the_published_rules() {
     let facts = [noticed(), requested(1), fetched("10.0.0.2:3001"), added(1)];
     let (row, recovered) = displaced(&facts, &[1, 2, 0, 3], false);
     assert_eq!((text(&row, "role"), integer(&row, "noticed_ns"), recovered), (Some("observer"), Some(1), 2));

@@ -90,7 +90,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn one_reading_fills_the_tables_of_both_rules() {
+fn one_pass_fills_the_tables_of_both_rules() {
     let (folder, mut order) = order();
     order.published_slots_out = Some(folder.join("published-slots.parquet"));
     order.published_block_timelines_out = Some(folder.join("published-lives.parquet"));
@@ -110,7 +110,7 @@ fn one_reading_fills_the_tables_of_both_rules() {
 }
 
 #[test]
-fn one_reading_fills_all_tables_in_the_order_of_time() {
+fn one_pass_fills_all_tables_in_order_of_time() {
     let (folder, order) = order();
     let summary = run(&order, &Control::default()).unwrap();
     assert_eq!((summary.line_counts.raw_lines, summary.line_counts.decoded, summary.line_counts.ignored), (10, 8, 1));
@@ -179,7 +179,7 @@ fn a_log_does_not_end_with_a_line_stamped_a_day_ahead() {
 }
 
 #[test]
-fn a_lone_line_of_no_event_does_not_say_when_a_log_begins_or_ends() {
+fn a_single_line_without_an_event_does_not_set_the_start_or_end_of_a_log() {
     let stray = |at: &str, day: &str| line(at, "Startup.Something", "\"kind\":\"Other\"").replace("02-05", day);
     let mut lines: Vec<String> = (0..40).map(started).collect();
     let ends = |lines: &[String]| (summary_of(lines).0.line_counts.first_ns, summary_of(lines).0.line_counts.last_ns);
@@ -195,7 +195,7 @@ fn a_lone_line_of_no_event_does_not_say_when_a_log_begins_or_ends() {
 }
 
 #[test]
-fn a_day_s_silence_is_a_gap_that_takes_no_memory_of_its_own() {
+fn a_gap_of_a_day_takes_no_additional_memory() {
     let mut lines: Vec<String> = (0..40).map(started).collect();
     for slot in 86_400..86_440 {
         lines.push(
@@ -211,7 +211,7 @@ fn a_day_s_silence_is_a_gap_that_takes_no_memory_of_its_own() {
 }
 
 #[test]
-fn messages_of_slots_to_come_are_counted_by_their_reason() {
+fn messages_of_future_slots_are_counted_by_reason() {
     let mut lines = vec![started(0)];
     for slot in 5..1005 {
         lines.push(line("16.5", "Forge.Loop.NodeNotLeader", &format!("\"slot\":{slot}")));
@@ -225,7 +225,7 @@ fn messages_of_slots_to_come_are_counted_by_their_reason() {
 }
 
 #[test]
-fn rounds_in_slots_that_their_own_times_contradict_change_no_slot() {
+fn rounds_whose_slot_contradicts_their_time_change_no_slot() {
     let mut lines: Vec<String> = (0..40).map(started).collect();
     let (_, expected, _) = summary_of(&lines);
     for slot in [10, 20, 30] {
@@ -238,7 +238,7 @@ fn rounds_in_slots_that_their_own_times_contradict_change_no_slot() {
 }
 
 #[test]
-fn a_lost_forge_leaves_what_the_round_and_the_adoption_tell_of_the_chain() {
+fn a_lost_forging_line_leaves_the_chain_data_of_round_and_adoption() {
     let (block, parent) = (hash(0xab), hash(7));
     let tip = format!("\"tip\":\"{parent}@0\",\"tipBlockNo\":4");
     let lines = [
@@ -257,7 +257,7 @@ fn a_lost_forge_leaves_what_the_round_and_the_adoption_tell_of_the_chain() {
 }
 
 #[test]
-fn a_cancelled_reading_leaves_no_tables() {
+fn a_cancelled_pass_leaves_no_tables() {
     let (folder, order) = order();
     let control = Control::default();
     control.cancel();
@@ -267,7 +267,7 @@ fn a_cancelled_reading_leaves_no_tables() {
 }
 
 #[test]
-fn a_missing_log_and_a_missing_folder_are_named_and_leave_no_tables() {
+fn a_missing_log_or_folder_is_reported_and_leaves_no_tables() {
     let (folder, mut order) = order();
     order.files.push(folder.join("3-missing"));
     let error = run(&order, &Control::default()).unwrap_err().to_string();

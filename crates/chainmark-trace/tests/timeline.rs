@@ -62,7 +62,7 @@ fn integers(row: &Row, names: &[&str]) -> Vec<i64> {
 }
 
 #[test]
-fn records_begin_with_the_first_message_and_stand_for_every_slot_to_the_last() {
+fn records_cover_every_slot_from_the_first_message_to_the_last() {
     let events = [at(3.2, metrics(1, 0.5)), at(7.1, loop_start(7))];
     for published in BOTH_RULES {
         let (rows, summary) = fold(&events, clock(SECOND_NS), published);
@@ -81,7 +81,7 @@ fn a_host_that_reported_nothing_has_no_records() {
 }
 
 #[test]
-fn messages_from_before_the_chain_begin_the_records_and_count_for_nothing_else() {
+fn messages_before_the_start_of_the_chain_only_start_the_records() {
     let events = [at(-5.0, Fact::MempoolSize { transactions: 9 }), at(1.5, loop_start(1))];
     for published in BOTH_RULES {
         let (rows, summary) = fold(&events, clock(SECOND_NS), published);
@@ -92,7 +92,7 @@ fn messages_from_before_the_chain_begin_the_records_and_count_for_nothing_else()
 }
 
 #[test]
-fn the_epoch_of_the_first_record_is_not_worked_out() {
+fn the_epoch_of_the_first_record_is_not_computed() {
     let events = [at(250.5, loop_start(250)), at(251.5, loop_start(251))];
     for published in BOTH_RULES {
         let (rows, _) = fold(&events, clock(SECOND_NS), published);
@@ -104,7 +104,7 @@ fn the_epoch_of_the_first_record_is_not_worked_out() {
 }
 
 #[test]
-fn the_last_loop_start_of_a_slot_counts_and_all_are_counted() {
+fn the_last_loop_start_of_a_slot_is_used_and_all_are_counted() {
     let events = [at(5.25, loop_start(5)), at(5.5, loop_start(5)), at(6.125, loop_start(6)), at(6.5, loop_start(5))];
     for published in BOTH_RULES {
         let row = record(&events, published, 5);
@@ -169,7 +169,7 @@ fn the_block_gap_grows_until_the_block_number_changes() {
 }
 
 #[test]
-fn the_ledger_s_figures_belong_to_the_newest_slot_and_stay_there_by_the_right_rules() {
+fn ledger_figures_belong_to_the_newest_slot_and_are_not_repeated_by_the_exact_rules() {
     let events = [at(0.1, loop_start(0)), at(1.1, loop_start(1)), at(1.7, metrics(400, 0.05)), at(4.1, loop_start(4))];
     let figures = |published: bool, slot: i64| {
         let row = record(&events, published, slot);
@@ -189,7 +189,7 @@ fn the_ledger_s_figures_belong_to_the_newest_slot_and_stay_there_by_the_right_ru
 }
 
 #[test]
-fn a_loop_start_of_an_old_node_tells_the_ledger_s_figures_unless_they_are_zero() {
+fn a_loop_start_of_an_old_node_gives_the_ledger_figures_unless_they_are_zero() {
     let events = [
         at(1.1, Fact::LoopStart { slot: 1, utxo_entries: 400, density: 0.05 }),
         at(1.2, Fact::LoopStart { slot: 1, utxo_entries: 0, density: 0.0 }),
@@ -201,7 +201,7 @@ fn a_loop_start_of_an_old_node_tells_the_ledger_s_figures_unless_they_are_zero()
 }
 
 #[test]
-fn the_mempool_s_size_is_carried_and_transactions_are_counted_where_they_were_reported() {
+fn the_mempool_size_is_carried_forward_and_transactions_count_in_their_slot() {
     let events = [
         at(1.1, loop_start(1)),
         at(1.2, Fact::MempoolSize { transactions: 5 }),
@@ -231,7 +231,7 @@ fn the_mempool_s_size_is_carried_and_transactions_are_counted_where_they_were_re
 }
 
 #[test]
-fn the_published_analysis_does_not_know_the_new_name_of_a_snapshot() {
+fn the_published_rules_ignore_the_new_name_of_a_snapshot() {
     let snapshot = |renamed| Fact::LedgerSnapshot { renamed };
     let events = [at(1.1, loop_start(1)), at(1.2, snapshot(false)), at(1.3, snapshot(true))];
     assert_eq!(record(&events, false, 1)["ledger_snapshots"], Value::Integer(2));
@@ -239,7 +239,7 @@ fn the_published_analysis_does_not_know_the_new_name_of_a_snapshot() {
 }
 
 #[test]
-fn a_change_of_the_chain_is_no_message_of_a_slot() {
+fn a_change_of_the_chain_is_not_a_message_of_a_slot() {
     let switched = |seconds| at(seconds, Fact::Switched { block: hash(1), delta: 1 });
     let (rows, summary) = fold(&[switched(-3.0), switched(2.5), at(5.5, loop_start(5))], clock(SECOND_NS), false);
     assert_eq!((rows.len(), summary.before_start), (1, 0));
@@ -294,7 +294,7 @@ fn sample(cpu_centiseconds: u64) -> Fact<'static> {
 }
 
 #[test]
-fn a_sample_belongs_to_the_slot_of_its_time_and_the_last_one_of_a_slot_counts() {
+fn a_sample_belongs_to_the_slot_of_its_time_and_the_last_of_a_slot_is_used() {
     let events = [
         at(1.0, sample(10)),
         at(2.0, sample(20)),
@@ -334,7 +334,7 @@ fn a_sample_belongs_to_the_slot_of_its_time_and_the_last_one_of_a_slot_counts() 
 }
 
 #[test]
-fn a_sample_from_before_the_first_record_still_moves_the_counters() {
+fn a_sample_before_the_first_record_still_updates_the_counters() {
     let events = [at(5.0, loop_start(5)), at(4.5, sample(100)), at(5.5, sample(150))];
     for published in BOTH_RULES {
         let (rows, summary) = fold(&events, clock(SECOND_NS), published);
@@ -764,7 +764,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_records_are_those_of_the_slow_fold(
+    fn the_records_match_the_naive_fold(
         steps in prop::collection::vec(step(), 1..100),
         start_ns in -2 * SECOND_NS..130 * SECOND_NS,
         slot_length_ns in prop_oneof![Just(SECOND_NS), Just(SECOND_NS / 5)],
@@ -817,7 +817,7 @@ fn round_with(from: usize, to: usize) -> Vec<Event<'static>> {
 }
 
 #[test]
-fn a_line_in_the_wrong_place_tells_what_it_tells_in_the_right_one() {
+fn a_displaced_line_has_the_same_effect_as_in_order() {
     let (rows, summary) = fold(&round_with(0, 0), clock(SECOND_NS), false);
     for (from, to) in [(1, 5), (1, 9), (2, 8), (5, 10), (8, 3)] {
         let (moved, moved_summary) = fold(&round_with(from, to), clock(SECOND_NS), false);
@@ -831,14 +831,14 @@ fn a_line_in_the_wrong_place_tells_what_it_tells_in_the_right_one() {
 }
 
 #[test]
-fn a_sample_in_the_wrong_place_is_no_restart() {
+fn a_displaced_sample_is_not_a_restart() {
     let (rows, summary) = fold(&round_with(6, 9), clock(SECOND_NS), false);
     assert_eq!(summary.restarts, [0i64; 0]);
     assert_eq!(rows[3]["cpu_percent"], Value::Number(60.0));
 }
 
 #[test]
-fn what_is_reported_twice_counts_once() {
+fn repeated_messages_count_once() {
     let once = [
         at(5.000_000_1, loop_start(5)),
         at(5.100_000_1, Fact::Leadership { slot: 5, leads: true }),

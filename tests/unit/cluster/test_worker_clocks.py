@@ -17,7 +17,7 @@ DELAY_NS = st.integers(0, 10**9)
     ahead_ns=st.integers(-(10**12), 10**12),
     delays=st.lists(st.tuples(DELAY_NS, DELAY_NS), min_size=1, max_size=20),
 )
-def test_the_offset_is_within_its_error_of_the_truth_however_asymmetric_the_way(
+def test_the_true_offset_is_within_the_stated_error_for_asymmetric_delays(
     ahead_ns: int, delays: list[tuple[int, int]]
 ) -> None:
     times = [(at, at + there + ahead_ns, at + there + back) for at, (there, back) in enumerate(delays)]
@@ -38,11 +38,11 @@ def test_the_offset_is_within_its_error_of_the_truth_however_asymmetric_the_way(
         ("wss://10.0.0.1:8786", False),
     ],
 )
-def test_what_others_can_read_is_an_address_of_another_machine_without_tls(address: str, expected: bool) -> None:
+def test_only_a_remote_address_without_tls_is_open(address: str, expected: bool) -> None:
     assert is_open(address) is expected
 
 
 @pytest.mark.parametrize("address", ["", "10.0.0.1:8786", "tcp://10.0.0.1", "http://10.0.0.1:8786", "tcp://:x"])
-def test_what_is_no_address_of_a_scheduler_is_refused(address: str) -> None:
+def test_an_invalid_scheduler_address_is_refused(address: str) -> None:
     with pytest.raises(UsageError, match="is not the address of a cluster's scheduler"):
         check_address(address)

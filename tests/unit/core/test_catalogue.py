@@ -49,8 +49,8 @@ def _catalogue(*, makes_incomparable: list[str]) -> Catalogue:
     )
 
 
-def test_a_run_keeps_what_it_has_samples_of() -> None:
-    """A fixed-load test is not reported to lack data of nodes that never joined."""
+def test_a_run_keeps_the_metrics_that_it_has_samples_of() -> None:
+    """A fixed-load test does not report missing data of nodes that never joined."""
     whole = _catalogue(makes_incomparable=["interval_s", "catch_up_s"])
     part = whole.sampled({"block": ["key", "interval_s"]})
     assert [metric.id for metric in part.metrics] == ["interval_s"]
@@ -61,7 +61,7 @@ def test_a_run_keeps_what_it_has_samples_of() -> None:
     assert Catalogue.model_validate_json(part.model_dump_json()) == part
 
 
-def test_nothing_is_left_out_of_a_run_that_has_everything() -> None:
+def test_a_run_with_all_samples_keeps_the_whole_catalogue() -> None:
     whole = _catalogue(makes_incomparable=[])
     assert whole.sampled({"block": ["interval_s", "size_s"], "joiner": ["catch_up_s"]}) == whole
 
@@ -71,8 +71,8 @@ def test_a_condition_that_names_no_metric_is_refused() -> None:
         _catalogue(makes_incomparable=["intervall_s"])
 
 
-def test_what_refers_to_nothing_is_refused_with_the_name_of_both() -> None:
-    """A metric without its population would be sampled over nothing, and "no data" in every report."""
+def test_a_dangling_reference_is_refused_with_both_names() -> None:
+    """A metric without its population would have no samples, and "no data" in every report."""
     whole = _catalogue(makes_incomparable=[]).model_dump()
 
     def refused(match: str, **changes: object) -> None:
@@ -86,7 +86,7 @@ def test_what_refers_to_nothing_is_refused_with_the_name_of_both() -> None:
     refused("metric `interval_s` is defined twice", id="interval_s")
 
 
-def test_a_metric_is_adjusted_for_the_covariates_of_its_own_population() -> None:
+def test_a_metric_is_adjusted_only_for_covariates_of_its_population() -> None:
     whole = _catalogue(makes_incomparable=[]).model_dump()
     whole["populations"][0]["covariates"] = [{"column": "size", "label": "the size"}]
     whole["metrics"][0]["adjusted_for"] = ["size"]
@@ -96,13 +96,13 @@ def test_a_metric_is_adjusted_for_the_covariates_of_its_own_population() -> None
         Catalogue.model_validate(whole)
 
 
-def test_an_unknown_metric_is_refused_with_where_to_look() -> None:
+def test_an_unknown_metric_is_refused_with_a_hint() -> None:
     with pytest.raises(UsageError, match=r"^`intervall_s` is not a metric of made-up$") as refused:
         _catalogue(makes_incomparable=[]).metric("intervall_s")
     assert refused.value.hint == "`chainmark metrics made-up` lists them"
 
 
-def test_a_margin_that_is_set_ends_widening() -> None:
+def test_a_margin_set_by_the_user_is_not_widened() -> None:
     whole = _catalogue(makes_incomparable=[]).with_widened({"interval_s": 0.15, "catch_up_s": 0.2})
     catalogue = whole.with_margins({"interval_s": 0.3, "size_s": 0.08})
     assert [metric.margin for metric in catalogue.metrics] == [0.3, 0.08, 0.1]
@@ -131,7 +131,7 @@ def test_re_runs_widen_a_margin_and_never_narrow_it() -> None:
     assert whole.with_widened({"size_s": 0.05}) is whole
 
 
-def test_samples_are_followed_by_the_trail_of_their_population() -> None:
+def test_samples_can_be_traced_by_the_trail_of_their_population() -> None:
     trails: list[dict[str, JsonValue]] = [
         {"populations": ["joiner"], "key": "node", "place": "join"},
         {"populations": ["block"], "key": "height", "place": "host", "events": "blocks"},
@@ -216,7 +216,7 @@ def test_a_catalogue_is_read_with_all_its_parts(tmp_path: Path) -> None:
     assert (bare.conditions, bare.trails, bare.published) == ([], [], None)
 
 
-def test_a_catalogue_that_lacks_a_part_is_refused_by_its_name(tmp_path: Path) -> None:
+def test_a_catalogue_with_a_missing_part_is_refused_with_its_name(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.toml"
     for population, lacking in (("", "'population'"), ("population = []", "names the unknown population `block`")):
         path.write_text(WRITTEN.format(population=population), encoding="utf-8")

@@ -40,7 +40,7 @@ def _write(path: Path, pieces: list[bytes]) -> None:
 
 
 @given(st.lists(st.binary(max_size=3000), max_size=20), st.integers(1, 5000))
-def test_what_was_written_is_read_by_us_and_by_others(
+def test_written_files_are_read_by_chainmark_and_by_other_tools(
     tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes], step: int
 ) -> None:
     path = tmp_path_factory.mktemp("zstd") / "file.zst"
@@ -52,7 +52,7 @@ def test_what_was_written_is_read_by_us_and_by_others(
 
 
 def test_frames_and_windows_of_other_writers_are_read(tmp_path: Path) -> None:
-    """`cat a.zst b.zst` is a file, too, and so is one of `zstd --long=31`."""
+    """The output of `cat a.zst b.zst` and of `zstd --long=31` are valid files, too."""
     path = tmp_path / "file.zst"
     long = zstandard.ZstdCompressor(compression_params=zstandard.ZstdCompressionParameters(window_log=30))
     path.write_bytes(zstandard.compress(b"one") + zstandard.compress(b"two") + long.compress(TEXT))
@@ -61,14 +61,14 @@ def test_frames_and_windows_of_other_writers_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [0, 3, 1000, -1])
-def test_a_file_that_was_cut_off_has_what_is_before(tmp_path: Path, length: int) -> None:
+def test_a_truncated_file_is_read_up_to_the_cut(tmp_path: Path, length: int) -> None:
     path = tmp_path / "file.zst"
     path.write_bytes(zstandard.compress(TEXT)[:length])
     with open_zstd(path) as content:
         assert TEXT.startswith(content.read())
 
 
-def test_damage_is_an_error(tmp_path: Path) -> None:
+def test_a_damaged_file_raises_an_error(tmp_path: Path) -> None:
     path = tmp_path / "file.zst"
     for damaged in (b"no such file", zstandard.compress(b"x") + b"junk"):
         path.write_bytes(damaged)
@@ -85,7 +85,7 @@ def test_no_content_breaks_the_reader(tmp_path_factory: pytest.TempPathFactory, 
         content.read()
 
 
-def test_storage_says_what_is_wrong_as_it_does_elsewhere(tmp_path: Path) -> None:
+def test_storage_errors_are_the_usual_exceptions(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="nothing"):
         open_zstd(tmp_path / "nothing")
     with pytest.raises(FileNotFoundError):
@@ -95,7 +95,7 @@ def test_storage_says_what_is_wrong_as_it_does_elsewhere(tmp_path: Path) -> None
         full.write(TEXT)
 
 
-def test_a_closed_file_takes_nothing(tmp_path: Path) -> None:
+def test_writing_to_a_closed_file_is_refused(tmp_path: Path) -> None:
     file = ZstdWriter(tmp_path / "file.zst")
     file.close()
     file.close()
@@ -104,7 +104,7 @@ def test_a_closed_file_takes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_large_file_takes_little_memory(tmp_path: Path) -> None:
-    """Logs are gigabytes; a file of 256 MiB in pieces of one goes through less than it is long."""
+    """Logs are gigabytes: writing and reading 256 MiB in pieces of 1 MiB takes less memory than that."""
     ended = subprocess.run(
         [sys.executable, "-c", BOUNDED, str(tmp_path / "file.zst")], capture_output=True, text=True, check=True
     )

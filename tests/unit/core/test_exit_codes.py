@@ -22,14 +22,14 @@ HEARD_FIRST = [
 ]
 
 
-def test_a_miss_is_heard_above_everything_else() -> None:
-    """An interrupted or invalid part must not hide a regression, nor a pass what is open."""
+def test_a_miss_takes_precedence_over_every_other_verdict() -> None:
+    """An interrupted or invalid part must not hide a regression, nor a pass an open question."""
     for size in range(1, len(HEARD_FIRST) + 1):
         for some in combinations(HEARD_FIRST, size):
             assert worst(reversed(some)) is some[0]
 
 
-def test_nothing_judged_is_no_pass() -> None:
+def test_an_empty_judgement_is_informational() -> None:
     assert worst([]) is Verdict.INFORMATIONAL
 
 
@@ -47,13 +47,13 @@ def test_nothing_judged_is_no_pass() -> None:
         (Verdict.NOT_RUN, ExitCode.INCONCLUSIVE),
     ],
 )
-def test_exit_codes_are_those_of_every_command(verdict: Verdict, code: ExitCode) -> None:
-    """0, 1, 3, 4 and 5 are what pipelines are written against."""
+def test_exit_codes_of_verdicts(verdict: Verdict, code: ExitCode) -> None:
+    """Pipelines depend on 0, 1, 3, 4 and 5."""
     assert verdict.exit_code is code
 
 
-def test_a_document_that_judges_nothing_is_a_case_that_cannot_fail() -> None:
-    """A pipeline sees that it was made, and what it says."""
+def test_an_informational_document_is_a_test_case_that_cannot_fail() -> None:
+    """A pipeline shows that it was made, and its text."""
     case = Case("shown", "Side by side", Verdict.INFORMATIONAL, gates=False)
     assert shown("Side by side", iter(["a", "b"])) == Suite("Side by side", [case], output=["a", "b"])
     assert shown("Side by side").output == []

@@ -9,7 +9,7 @@ from chainmark.core.labels import cell_of, same_cell
 MID = {"hardware": ["mid", "8 cores"], "scenario": ["standard"], "endpoint": ["/block"]}
 
 
-def test_endpoints_name_no_cell() -> None:
+def test_endpoints_do_not_name_a_cell() -> None:
     assert cell_of({**MID, "deployment": []}) == {"hardware": "mid", "scenario": "standard"}
 
 
@@ -25,5 +25,5 @@ def test_endpoints_name_no_cell() -> None:
         ({"hardware": ["mid", "8 cores"], "scenario": ["huge address"]}, False),
     ],
 )
-def test_cells_are_the_same_as_far_as_both_state_them(other: dict[str, list[str]], same: bool) -> None:
+def test_cells_are_compared_by_the_fields_that_both_state(other: dict[str, list[str]], same: bool) -> None:
     assert same_cell(MID, other) == same_cell(other, MID) == same

@@ -31,12 +31,12 @@ def _gate(kind: GateKind, status: GateStatus = GateStatus.FAIL, *, conclusive: b
         ),
     ],
 )
-def test_what_a_run_is_worth_follows_from_the_gates_that_it_did_not_meet(gates: list[Gate], status: Status) -> None:
+def test_the_status_of_a_run_follows_from_its_failed_gates(gates: list[Gate], status: Status) -> None:
     assert status_of(gates) is status
 
 
-def test_the_gates_that_decided_are_those_of_the_side_that_failed() -> None:
-    """A reader of a failed run is told of the node that died, and not of the load that was late because of it."""
+def test_deciding_gates_are_the_gates_of_the_failed_component() -> None:
+    """The report of a failed run names the node that died, not the load that was late because of it."""
     run = manifest("v1", 1)
     died, late = _gate(SUBJECT, conclusive=True), _gate(INSTRUMENT)
     run.gates[:] = [late, _gate(SUBJECT, GateStatus.WARN), died]
@@ -47,7 +47,7 @@ def test_the_gates_that_decided_are_those_of_the_side_that_failed() -> None:
 
 
 def test_machines_of_one_class_share_model_cores_and_memory() -> None:
-    """A few MiB that a kernel keeps for itself make no other machine."""
+    """A few MiB reserved by a kernel do not make a different machine."""
     host = HostFacts(cpu_model="EPYC", cores=8, memory_bytes=2**35 - 2**20, kernel="6.1", operating_system="Debian")
     assert host.hardware_class == "EPYC × 8, 32 GiB"
     assert host.model_copy(update={"cores": 0}).hardware_class == "EPYC"

@@ -17,22 +17,22 @@ def square(number: int) -> int:
 
 
 @pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
-def test_results_stand_in_the_order_of_the_parts(pool: type[ThreadPoolExecutor | ProcessPoolExecutor]) -> None:
-    """A result that depends on who was quicker is another result tomorrow."""
+def test_results_are_in_the_order_of_the_parts(pool: type[ThreadPoolExecutor | ProcessPoolExecutor]) -> None:
+    """A result that depends on timing is a different result tomorrow."""
     with pool(2) as executor:
         assert map_parts(square, list(range(20)), executor, weight=float) == [number**2 for number in range(20)]
 
 
 def test_heavy_parts_begin_first() -> None:
-    """The longest part last leaves all other cores idle."""
+    """If the longest part starts last, all other cores are idle."""
     begun: list[int] = []
     with ThreadPoolExecutor(1) as executor:
         map_parts(begun.append, [2, 9, 5], executor, weight=float)
     assert begun == [9, 5, 2]
 
 
-def test_a_failure_stops_what_runs_and_what_waits() -> None:
-    """A user who is told of an error does not want the disk to go on filling."""
+def test_a_failure_stops_running_and_waiting_parts() -> None:
+    """After an error the disk must not continue to fill."""
     stop, begun = threading.Event(), []
 
     def work(part: str) -> str:
@@ -49,7 +49,7 @@ def test_a_failure_stops_what_runs_and_what_waits() -> None:
     assert "waits too" not in begun
 
 
-def test_an_interruption_stops_what_runs() -> None:
+def test_an_interruption_stops_running_parts() -> None:
     stop, running = threading.Event(), threading.Event()
 
     def work(_: int) -> bool:
@@ -65,8 +65,8 @@ def test_an_interruption_stops_what_runs() -> None:
     assert stop.is_set()
 
 
-def test_the_first_failed_part_speaks() -> None:
-    """Which error a user sees must not be chance where several parts fail."""
+def test_the_error_of_the_first_failed_part_is_reported() -> None:
+    """Where several parts fail, the reported error must not depend on timing."""
     both = threading.Barrier(2)
 
     def fail(part: int) -> None:
@@ -77,7 +77,7 @@ def test_the_first_failed_part_speaks() -> None:
         map_parts(fail, [1, 2], executor)
 
 
-def test_results_are_taken_as_they_come_and_not_kept() -> None:
+def test_results_are_handed_over_as_they_arrive_and_not_retained() -> None:
     """Tables of 52 hosts must not wait in memory for the slowest host."""
     is_taken = threading.Event()
     taken = []

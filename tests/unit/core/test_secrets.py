@@ -16,7 +16,7 @@ VALUES = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=SH
 
 
 @given(VALUES, VALUES)
-def test_no_form_of_a_secret_is_left(secret: str, other: str) -> None:
+def test_every_encoding_of_a_secret_is_hidden(secret: str, other: str) -> None:
     secrets = Secrets([secret, other])
     for value in (secret, other):
         encoded = base64.b64encode(value.encode()).decode()
@@ -24,14 +24,14 @@ def test_no_form_of_a_secret_is_left(secret: str, other: str) -> None:
             assert form not in secrets.hide(f"« {form} »").replace(HIDDEN, "")
 
 
-def test_texts_without_secrets_stay_as_they_are() -> None:
+def test_texts_without_secrets_are_unchanged() -> None:
     value = {"message": ["right", 1, None, {"deep": True}]}
     assert Secrets().hide_in(value) == value
     assert Secrets(["abc"]).hide("abcabc") == "abcabc"  # too short to be hidden anywhere
     assert Secrets(["secret"]).hide_in({"a secret": ["the secret", 2]}) == {f"a {HIDDEN}": [f"the {HIDDEN}", 2]}
 
 
-def test_names_that_let_somebody_in() -> None:
+def test_names_of_credentials_are_recognised() -> None:
     for name in (
         "Authorization",
         "Proxy-Authorization",
@@ -47,7 +47,7 @@ def test_names_that_let_somebody_in() -> None:
 
 
 @given(VALUES, st.integers(SHORTEST, 29), st.text("äöü ", max_size=9))
-def test_nothing_of_a_secret_is_left_where_a_text_was_cut_within_it(value: str, length: int, before: str) -> None:
+def test_a_truncated_secret_is_hidden(value: str, length: int, before: str) -> None:
     assert Secrets([value]).hide(f"{before}{value[:length]}…") == f"{before}{HIDDEN}…"
 
 
@@ -69,7 +69,7 @@ def test_a_secret_in_the_base64_of_a_longer_text_is_hidden(before: bytes, after:
         ("authorization is needed", "authorization is needed"),
     ],
 )
-def test_headers_that_let_somebody_in_are_hidden_in_texts_whoever_sent_them(text: str, shown: str) -> None:
+def test_credential_headers_are_hidden_in_any_text(text: str, shown: str) -> None:
     assert Secrets().hide(text) == shown
     assert Secrets().hide_in([{"X-Api-Key": "abc", "said": text}]) == [{"X-Api-Key": HIDDEN, "said": shown}]
 

@@ -10,7 +10,7 @@ from chainmark.core.errors import UsageError
 from chainmark.store.files import write_bytes
 
 
-def test_a_folder_is_not_written_over(tmp_path: Path) -> None:
+def test_a_folder_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "report.html").mkdir()
     with pytest.raises(UsageError, match=r"report\.html cannot be written: .*report\.html is a folder"):
         write_bytes(tmp_path / "report.html", b"<!doctype html>")

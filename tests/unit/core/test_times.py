@@ -16,7 +16,7 @@ from chainmark.core.times import nanoseconds_of_duration, nanoseconds_of_time
     st.datetimes(datetime(1971, 1, 1), datetime(2200, 1, 1)),  # noqa: DTZ001 - hypothesis adds the zone
     st.integers(-14 * 60, 14 * 60),
 )
-def test_every_zone_gives_the_same_moment(moment: datetime, minutes: int) -> None:
+def test_every_time_zone_gives_the_same_instant(moment: datetime, minutes: int) -> None:
     utc = moment.replace(tzinfo=UTC)
     abroad = utc.astimezone(timezone(timedelta(minutes=minutes)))
     expected = round(utc.timestamp()) if utc.microsecond == 0 else None
@@ -29,12 +29,12 @@ def test_every_zone_gives_the_same_moment(moment: datetime, minutes: int) -> Non
 @pytest.mark.parametrize(
     ("text", "seconds"), [("90s", 90), ("1h30m", 5400), ("1.5m", 90), ("1d", 86400), ("250ms", 0.25), ("1m500ms", 60.5)]
 )
-def test_durations(text: str, seconds: float) -> None:
+def test_durations_are_parsed(text: str, seconds: float) -> None:
     assert nanoseconds_of_duration(text) == round(seconds * 1e9)
 
 
 @pytest.mark.parametrize("text", ["", "90", "s", "1h 30m", "-5s", "0s", "5 minutes", "1h30", "ms"])
-def test_what_is_no_duration_is_told(text: str) -> None:
+def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a duration"):
         nanoseconds_of_duration(text)
 
@@ -43,6 +43,6 @@ def test_what_is_no_duration_is_told(text: str) -> None:
     ("text", "expected"),
     [("yesterday", "is not a time"), ("", "is not a time"), ("2026-01-01T10:00:00", "has no time zone")],
 )
-def test_what_is_no_time_is_told(text: str, expected: str) -> None:
+def test_an_invalid_time_is_refused(text: str, expected: str) -> None:
     with pytest.raises(UsageError, match=expected):
         nanoseconds_of_time(text)

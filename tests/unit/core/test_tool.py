@@ -7,6 +7,6 @@ from importlib.metadata import version
 from chainmark.core.tool import tool_version
 
 
-def test_the_version_is_that_of_the_installed_package() -> None:
-    """A report that names another release cannot be made again."""
+def test_the_version_matches_the_installed_package() -> None:
+    """A report that names another release cannot be reproduced."""
     assert tool_version() == version("chainmark")

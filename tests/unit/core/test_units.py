@@ -36,7 +36,7 @@ def test_no_number_has_a_hyphen_or_a_signed_zero(value: float, decimals: int, si
         assert printed[0] not in "+" + units.MINUS
 
 
-def test_numbers_are_grouped_only_where_grouping_helps() -> None:
+def test_only_long_numbers_are_grouped() -> None:
     assert units.number(9_999.0, 0) == "9999"
     assert units.number(12_345.678, 1) == "12,345.7"
     assert units.number(math.inf, 1) == "∞"
@@ -51,11 +51,11 @@ def test_numbers_are_grouped_only_where_grouping_helps() -> None:
     [(0.039, "+3.9 %"), (-0.0714, "−7.1 %"), (0.0, "0.0 %"), (-0.0001, "0.0 %"), (12.4, "+1240 %"),
      (None, "not estimable")],
 )  # fmt: skip
-def test_percent(fraction: float | None, text: str) -> None:
+def test_percentages_are_formatted(fraction: float | None, text: str) -> None:
     assert units.percent(fraction) == text
 
 
-def test_an_interval_has_one_number_of_decimals() -> None:
+def test_both_ends_of_an_interval_have_the_same_decimals() -> None:
     assert units.percent_interval(-0.071, -0.006) == "−7.1 … −0.6 %"
     assert units.percent_interval(-0.42, 2.88) == "−42 … +288 %"
     assert units.percent_interval(None, 0.1) == units.NOT_ESTIMABLE
@@ -69,15 +69,15 @@ def test_margins_are_printed_without_useless_decimals() -> None:
     assert units.tidy_quantity(4.17634, "") == "4.18"
 
 
-def test_a_share_is_told_from_the_limit_that_it_misses() -> None:
-    """A gate that fails at 97.99 % read "98.0 %, ≥ 98.0 %" once."""
+def test_a_share_below_its_limit_is_printed_with_enough_digits() -> None:
+    """A gate that failed at 97.99 % was shown as "98.0 %, ≥ 98.0 %"."""
     assert units.share_beside(0.98, 0.9799) == "97.99 %"
     assert units.share_beside(0.999, 0.99896) == "99.896 %"
     assert units.share_beside(0.98, 0.97) == "97.0 %"
     assert units.share_beside(0.98, 0.98) == "98.0 %"
 
 
-def test_a_row_is_in_milliseconds_only_if_all_of_it_fits() -> None:
+def test_a_row_is_in_milliseconds_only_if_all_its_values_fit() -> None:
     assert units.display_unit("s", [0.741, 0.712]).symbol == "ms"
     assert units.display_unit("s", [0.741, 1.481]).symbol == "s"
     assert units.display_unit("s", [7.7e-5]).symbol == "µs"
@@ -95,7 +95,7 @@ def test_bytes_are_counted_in_powers_of_1024() -> None:
 
 
 @given(st.sampled_from(["s", "B", "MiB/s", "tx/s", "1", "%"]), st.lists(finite, min_size=1, max_size=4))
-def test_a_display_unit_keeps_the_order_and_never_fails(unit: str, values: list[float]) -> None:
+def test_a_display_unit_preserves_the_order_and_never_fails(unit: str, values: list[float]) -> None:
     shown = units.display_unit(unit, values)
     assert shown.factor > 0
     known = [scaled for value in sorted(values) if (scaled := shown.of(value)) is not None]
@@ -157,7 +157,7 @@ def test_no_time_is_too_large(time_ns: int) -> None:
     assert units.utc_of_nanoseconds(time_ns)
 
 
-def test_scalars_look_as_in_a_configuration_file() -> None:
+def test_scalars_are_printed_as_in_a_configuration_file() -> None:
     shown = [units.scalar(value) for value in (None, "", "kv", True, 5, 0.5, ["a", 1])]
     assert shown == ["—", '""', "kv", "true", "5", "0.5", '["a", 1]']
 
@@ -171,7 +171,7 @@ def test_counts_and_nouns_agree() -> None:
 
 
 @given(st.lists(st.floats()), st.integers(1, 12))
-def test_many_are_rounded_as_each_is(values: list[float], digits: int) -> None:
+def test_arrays_are_rounded_like_single_numbers(values: list[float], digits: int) -> None:
     assert list(map(repr, units.all_rounded(values, digits))) == [
         repr(units.rounded(value, digits)) for value in values
     ]

@@ -68,7 +68,7 @@ def _places(experiment: OpenExperiment) -> list[tuple[str, int, int, int]]:
     ]
 
 
-def test_rounds_go_forth_and_back_and_every_run_knows_its_place(tmp_path: Path) -> None:
+def test_rounds_alternate_in_order_and_every_run_stores_its_position(tmp_path: Path) -> None:
     listener = _Listener()
     experiment = _begun(tmp_path, StandIn(), listener)
     assert (experiment.rounds, experiment.most, experiment.runs) == (0, 2, [])
@@ -90,8 +90,8 @@ def test_rounds_go_forth_and_back_and_every_run_knows_its_place(tmp_path: Path) 
     assert ids == {experiment.id}
 
 
-def test_a_run_that_the_instrument_failed_is_made_again_in_its_place(tmp_path: Path) -> None:
-    """It is no evidence; the next one takes its repetition, with a seed of its own."""
+def test_a_run_that_failed_because_of_the_instrument_is_repeated_in_its_place(tmp_path: Path) -> None:
+    """It is not evidence; the next run takes its repetition, with its own seed."""
     listener = _Listener()
     experiment = _begun(tmp_path, StandIn(invalid=frozenset({2})), listener)
     assert experiment.next_round()
@@ -111,8 +111,8 @@ def test_an_instrument_that_fails_three_times_ends_the_experiment(
     assert experiment.rounds == int(ends)
 
 
-def test_an_experiment_goes_on_after_the_last_run_that_counts(tmp_path: Path) -> None:
-    """Interrupted within its second round: the side that has its run makes no other one."""
+def test_an_experiment_resumes_after_the_last_valid_run(tmp_path: Path) -> None:
+    """Interrupted in its second round: the side that already has its run makes no further one."""
 
     def stop(number: int) -> None:
         if number == 4:
@@ -131,8 +131,8 @@ def test_an_experiment_goes_on_after_the_last_run_that_counts(tmp_path: Path) ->
     assert _places(resumed)[2:] == [("candidate", 2, 2, 12), ("baseline", 2, 3, 13)]
 
 
-def test_added_rounds_say_how_far_they_go_and_the_planned_ones_keep_their_plan(tmp_path: Path) -> None:
-    """From that the verdict finds when the runs were looked at."""
+def test_added_rounds_record_their_bound_and_planned_rounds_keep_their_plan(tmp_path: Path) -> None:
+    """The verdict derives from it when the runs were looked at."""
     experiment = _begun(tmp_path, StandIn())
     experiment.next_round()
     listener = _Listener()
@@ -159,7 +159,7 @@ class _Orders(StandIn):
         return super().execute(profile, order, run, progress)
 
 
-def test_what_was_ordered_is_kept(tmp_path: Path) -> None:
+def test_the_request_is_stored(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     experiment = Experimenter(store, _Orders()).begin(ARMS, LENGTH, 10, _Listener(), keep_homes=True)
     assert experiment.next_round()
@@ -182,7 +182,7 @@ def test_what_was_ordered_is_kept(tmp_path: Path) -> None:
     assert lengths == [LENGTH] * 2
 
 
-def test_a_fixed_number_of_rounds_is_told_as_a_plan(tmp_path: Path) -> None:
+def test_a_fixed_number_of_rounds_is_reported_as_planned(tmp_path: Path) -> None:
     listener = _Listener()
     fixed = ExperimentLength(most=1, stops_early=False)
     experiment = Experimenter(Store(tmp_path / "store"), StandIn()).begin(ARMS, fixed, 10, listener)
@@ -190,7 +190,7 @@ def test_a_fixed_number_of_rounds_is_told_as_a_plan(tmp_path: Path) -> None:
     assert listener.bounds == ["", ""]
 
 
-def test_an_experiment_of_another_kind_is_not_gone_on_with(tmp_path: Path) -> None:
+def test_an_experiment_of_another_kind_is_not_resumed(tmp_path: Path) -> None:
     folder = experiment_folder(Store(tmp_path / "store"), "e1")
     folder.path.mkdir(parents=True)
     folder.write(two_scenarios(tmp_path))
@@ -203,8 +203,8 @@ def test_an_experiment_of_another_kind_is_not_gone_on_with(tmp_path: Path) -> No
     assert sweep.value.hint == "`chainmark saturation --resume e1` continues it"
 
 
-def test_one_further_run_a_side_has_profiles_and_counts_for_nothing_else(tmp_path: Path) -> None:
-    """It must not be judged, nor be taken for a repetition where the experiment goes on."""
+def test_one_additional_run_per_side_has_profiles_and_is_not_judged(tmp_path: Path) -> None:
+    """Nor may it count as a repetition when the experiment is resumed."""
     listener = _Listener()
     store = Store(tmp_path / "store")
     experiment = Experimenter(store, StandIn()).begin(ARMS, LENGTH, 10, listener, profiles=["cpu"])
@@ -225,7 +225,7 @@ def test_one_further_run_a_side_has_profiles_and_counts_for_nothing_else(tmp_pat
     assert len(again.runs) == 6
 
 
-def test_an_experiment_that_wants_no_profiles_makes_no_further_run(tmp_path: Path) -> None:
+def test_an_experiment_without_profiles_makes_no_additional_run(tmp_path: Path) -> None:
     experiment = _begun(tmp_path, StandIn())
     assert experiment.next_round()
     experiment.take_profiles()

@@ -21,12 +21,12 @@ def _told(url: str, hardware: str | dict[str, str] = "") -> str:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.21.3.4", "::1", "localhost"])
-def test_a_loopback_address_is_of_this_machine(host: str) -> None:
+def test_a_loopback_address_belongs_to_this_machine(host: str) -> None:
     assert is_own(host)
 
 
-def test_the_addresses_of_its_interfaces_are_of_this_machine() -> None:
-    """A test of the machine's outer address is as local as one of the loopback's."""
+def test_interface_addresses_belong_to_this_machine() -> None:
+    """A test of the machine's external address is as local as a test of the loopback address."""
     interfaces = psutil.net_if_addrs().values()
     own = [address.address for addresses in interfaces for address in addresses if address.family == socket.AF_INET]
     assert own
@@ -34,11 +34,11 @@ def test_the_addresses_of_its_interfaces_are_of_this_machine() -> None:
 
 
 @pytest.mark.parametrize("host", [ELSEWHERE, "no-such-host.invalid", "", "x" * 300])
-def test_whatever_else_is_not(host: str) -> None:
+def test_other_addresses_do_not_belong_to_this_machine(host: str) -> None:
     assert not is_own(host)
 
 
-def test_what_a_report_says() -> None:
+def test_the_hardware_text_of_a_report() -> None:
     assert _told("http://127.0.0.1:8080").startswith("the machine that made the load")
     assert _told(f"http://{ELSEWHERE}/rosetta") == NOT_STATED
     assert _told(f"http://{ELSEWHERE}", "8 cores") == "8 cores (stated, not read)"

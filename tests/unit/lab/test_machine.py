@@ -85,7 +85,7 @@ def _line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-def test_the_second_waits_for_the_first_and_says_for_whom(holder: Starter) -> None:
+def test_a_second_process_waits_for_the_first_and_names_it(holder: Starter) -> None:
     first = holder()
     assert _line(first) == "measures"
     second = holder()
@@ -103,7 +103,7 @@ def test_a_killed_process_frees_the_machine(holder: Starter) -> None:
     assert _line(second) == "measures"
 
 
-def test_ctrl_c_ends_the_waiting(holder: Starter) -> None:
+def test_ctrl_c_ends_the_wait(holder: Starter) -> None:
     first = holder()
     assert _line(first) == "measures"
     second = holder()
@@ -114,20 +114,20 @@ def test_ctrl_c_ends_the_waiting(holder: Starter) -> None:
     assert first.poll() is None
 
 
-def test_who_may_not_wait_is_refused(holder: Starter) -> None:
+def test_a_process_that_must_not_wait_is_refused(holder: Starter) -> None:
     first = holder()
     assert _line(first) == "measures"
     _, errors = holder(**{USE: "refuse"}).communicate(timeout=TIMEOUT_S)
     assert f"this machine is in use: process {first.pid}" in errors
 
 
-def test_tests_of_behaviour_share_the_machine(holder: Starter) -> None:
+def test_functional_tests_share_the_machine(holder: Starter) -> None:
     assert _line(holder()) == "measures"
     assert _line(holder(**{USE: "shared"})) == "measures"
 
 
 def test_a_command_of_another_store_is_refused_with_5_and_a_hint(holder: Starter, lock: Path, tmp_path: Path) -> None:
-    """It is the machine that is taken, not a store."""
+    """The lock covers the machine, not a store."""
     assert _line(holder()) == "measures"
     profile = tmp_path / "load.toml"
     arguments = ["load", "http/example", "--target", "http://127.0.0.1:9", "--no-wait"]
@@ -158,7 +158,7 @@ def _refused_elsewhere() -> bool:
     return bool(refused)
 
 
-def test_within_itself_it_is_held_already_until_the_outermost_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lock_is_reentrant_until_the_outermost_holder_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(USE, "refuse")
     with machine_to_itself(Silent()):
         with machine_to_itself(Silent()):
@@ -167,7 +167,7 @@ def test_within_itself_it_is_held_already_until_the_outermost_ends(monkeypatch: 
     assert not _refused_elsewhere()
 
 
-def test_a_run_of_a_network_has_the_machine_to_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_of_a_network_locks_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(USE, "refuse")
     seen: list[bool] = []
     system = StandIn(lambda _: seen.append(_refused_elsewhere()))
@@ -177,8 +177,8 @@ def test_a_run_of_a_network_has_the_machine_to_itself(tmp_path: Path, monkeypatc
     assert not _refused_elsewhere()
 
 
-def test_a_qualification_keeps_the_machine_between_its_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another one that got in between would be refused nothing, and make this one wait."""
+def test_a_qualification_holds_the_lock_between_its_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process that got in between would not be refused, and would make this one wait."""
     monkeypatch.setenv(USE, "refuse")
     seen: list[bool] = []
 
@@ -191,7 +191,7 @@ def test_a_qualification_keeps_the_machine_between_its_runs(tmp_path: Path, monk
     assert seen == [True] * 8
 
 
-def test_every_user_may_lock_it_whatever_the_umask(lock: Path) -> None:
+def test_every_user_can_take_the_lock_with_any_umask(lock: Path) -> None:
     before = os.umask(0o077)
     try:
         with machine_to_itself(Silent()):
@@ -201,8 +201,8 @@ def test_every_user_may_lock_it_whatever_the_umask(lock: Path) -> None:
     assert [path.name for path in lock.parent.iterdir() if path.name.startswith(lock.name)] == [lock.name]
 
 
-def test_a_link_in_its_place_is_not_followed(lock: Path, tmp_path: Path) -> None:
-    """Everybody can write to /tmp, and it is root who would empty the file that it names."""
+def test_a_symbolic_link_as_lock_file_is_not_followed(lock: Path, tmp_path: Path) -> None:
+    """Everybody can write to /tmp, and root would empty the target of the link."""
     target = tmp_path / "precious"
     target.write_text("kept", encoding="utf-8")
     lock.symlink_to(target)
@@ -211,7 +211,7 @@ def test_a_link_in_its_place_is_not_followed(lock: Path, tmp_path: Path) -> None
     assert target.read_text(encoding="utf-8") == "kept"
 
 
-def test_a_setting_that_means_nothing_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_setting_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(USE, "sometimes")
     with (
         pytest.raises(UsageError, match="`sometimes` is not a valid value of `CHAINMARK_MACHINE`"),

@@ -54,14 +54,14 @@ class Heard:
         self.details.append(detail)
 
 
-def test_a_free_machine_is_waited_for_a_few_probes_only() -> None:
+def test_an_idle_machine_is_probed_only_a_few_times() -> None:
     machine = Clocked([0.0])
     assert wait_for_processors(Heard(), machine.probing())
     assert (machine.probes, machine.now_s) == (FREE_PROBES, (FREE_PROBES - 1) * PAUSE_S)
 
 
-def test_probes_count_from_the_last_that_lost_on() -> None:
-    """A host that steals in turns would spoil the next run as well."""
+def test_probes_are_counted_from_the_last_probe_with_a_loss() -> None:
+    """A host that steals time intermittently would spoil the next run as well."""
     machine, heard = Clocked([0.2, 0.0, 0.01, 0.0, 0.3, 0.0]), Heard()
     assert wait_for_processors(heard, machine.probing())
     assert machine.probes == 5 + FREE_PROBES
@@ -69,14 +69,14 @@ def test_probes_count_from_the_last_that_lost_on() -> None:
     assert heard.details[0] == "other processes use 20 %, waited 0 s"
 
 
-def test_it_gives_up_in_the_end() -> None:
-    """A shared machine that is never free is measured all the same, and its runs say what they lost."""
+def test_waiting_ends_after_the_longest_wait() -> None:
+    """A shared machine that is never idle is measured anyway, and its runs report the loss."""
     machine = Clocked([0.06])
     assert not wait_for_processors(Heard(), machine.probing())
     assert LONGEST_WAIT_S <= machine.now_s < LONGEST_WAIT_S + PAUSE_S
 
 
-def test_nothing_is_probed_where_nobody_reads_the_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shared_machine_is_not_probed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(USE, "shared")
     monkeypatch.setattr(processors, "probe", lambda: pytest.fail("probed"))
     assert wait_for_processors(Heard())
@@ -94,6 +94,6 @@ def crowd() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("crowd")
-def test_what_other_processes_have_is_lost() -> None:
-    """An equal share for each leaves the probe a fifth."""
+def test_time_of_other_processes_is_reported_as_lost() -> None:
+    """An equal share for each leaves a fifth to the probe."""
     assert probe(1.0) > 0.3

@@ -57,7 +57,7 @@ def test_an_unknown_profile_is_refused_with_a_suggestion() -> None:
     assert caught.value.hint == "did you mean `cometbft/demo`?"
 
 
-def test_a_profile_of_ones_own(tmp_path: Path) -> None:
+def test_a_custom_profile_is_read(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('system = "cometbft"\n[load]\nrate = 7\n')
     profile = load_system("cometbft").profile(read_profile(str(path)))
@@ -71,8 +71,8 @@ def test_a_profile_of_ones_own(tmp_path: Path) -> None:
         read_profile(str(path))
 
 
-def test_changing_one_key_of_the_nodes_leaves_the_others(tmp_path: Path) -> None:
-    """Otherwise judging a longer timeout would silently judge a smaller cache as well."""
+def test_changing_one_node_setting_leaves_the_others(tmp_path: Path) -> None:
+    """Otherwise a test of a longer timeout would silently test a smaller cache as well."""
 
     def config(*settings: str) -> object:
         profile = load_system("cometbft").profile(read_profile("cometbft/demo", settings))
@@ -95,7 +95,7 @@ def test_an_unknown_system_is_refused() -> None:
 
 
 @given(st.text(max_size=30))
-def test_any_text_is_a_setting_or_a_clear_refusal(text: str) -> None:
+def test_any_text_is_a_setting_or_is_refused_clearly(text: str) -> None:
     valid_key = "=" in text and text.partition("=")[0].strip()
     if valid_key:
         assert isinstance(apply_setting({}, text), dict)

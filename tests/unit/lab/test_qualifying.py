@@ -72,7 +72,7 @@ def _interrupt_at(number: int) -> Callable[[int], None]:
 
 
 @pytest.mark.parametrize("stop", range(1, 9))
-def test_interrupted_anywhere_and_resumed_the_runs_are_the_same(tmp_path: Path, plan: QaPlan, stop: int) -> None:
+def test_an_interrupted_and_resumed_qualification_makes_the_same_runs(tmp_path: Path, plan: QaPlan, stop: int) -> None:
     whole = _make(tmp_path / "whole", StandIn(), plan)
     broken = _make(tmp_path / "broken", StandIn(_interrupt_at(stop)), plan)
     assert broken.interrupted
@@ -88,8 +88,8 @@ def test_interrupted_anywhere_and_resumed_the_runs_are_the_same(tmp_path: Path, 
     assert store.unfinished() == []
 
 
-def test_a_run_is_analysed_while_the_next_network_starts_and_never_beside_a_load(tmp_path: Path, plan: QaPlan) -> None:
-    """A scenario's last run has nothing to be analysed beside: what comes next may depend on it."""
+def test_a_run_is_analysed_while_the_next_network_starts_and_never_during_a_load(tmp_path: Path, plan: QaPlan) -> None:
+    """The last run of a scenario is analysed before the next step, which may depend on it."""
     began = {number: threading.Event() for number in range(1, 9)}
     analysing: set[int] = set()
 
@@ -110,7 +110,7 @@ def test_a_run_is_analysed_while_the_next_network_starts_and_never_beside_a_load
 
 
 @pytest.mark.parametrize("stop", range(1, 9))
-def test_what_was_measured_before_an_interruption_is_sealed(tmp_path: Path, plan: QaPlan, stop: int) -> None:
+def test_runs_measured_before_an_interruption_are_sealed(tmp_path: Path, plan: QaPlan, stop: int) -> None:
     invalid = frozenset({1, 4})
     whole = _make(tmp_path / "whole", Staged(invalid=invalid), plan)
     broken = _make(tmp_path / "broken", Staged(_interrupt_at(stop), invalid=invalid), plan)
@@ -129,10 +129,10 @@ def test_what_was_measured_before_an_interruption_is_sealed(tmp_path: Path, plan
 @pytest.mark.parametrize(
     ("numbers", "runs", "failures"), [({2}, 4, {}), ({2, 4}, 3, {"candidate": "the disk is full"})]
 )
-def test_a_run_that_cannot_be_sealed_is_made_once_more(
+def test_a_run_that_cannot_be_sealed_is_repeated_once(
     tmp_path: Path, plan: QaPlan, numbers: set[int], runs: int, failures: dict[str, str]
 ) -> None:
-    """Its failure is known when the next one was measured."""
+    """Its failure is known only after the next run was measured."""
 
     def on_analysis(number: int) -> None:
         if number in numbers:
@@ -158,8 +158,8 @@ def replace_cores(cores: int) -> HostFacts:
     return host_facts().model_copy(update={"cores": cores})
 
 
-def test_runs_that_leave_some_of_the_machine_are_made_two_at_a_time(tmp_path: Path, shared: QaPlan) -> None:
-    """Both sides of a round together, in places that alternate; the scenario before has the machine to itself."""
+def test_small_runs_are_made_two_at_a_time(tmp_path: Path, shared: QaPlan) -> None:
+    """Both sides of a round together, in alternating places; the scenario before has the machine to itself."""
     both = threading.Barrier(2, timeout=TIMEOUT_S)
     places: list[tuple[str, int]] = []
 
@@ -190,7 +190,7 @@ def test_a_machine_with_too_few_processors_makes_one_run_at_a_time(
     assert [(order.lane, order.beside) for order in orders] == [(0, "")] * 8
 
 
-def test_what_two_at_a_time_spoilt_is_made_again_by_itself(tmp_path: Path, shared: QaPlan) -> None:
+def test_a_failed_run_of_a_parallel_pair_is_repeated_alone(tmp_path: Path, shared: QaPlan) -> None:
     """One of the first pair is invalid, one of the second cannot be made."""
     alone: list[bool] = []
     tried: list[int] = []
@@ -210,7 +210,7 @@ def test_what_two_at_a_time_spoilt_is_made_again_by_itself(tmp_path: Path, share
     assert len(qualification.scenarios[1].repeats) == 1
 
 
-def test_two_at_a_time_are_both_ended_by_an_interruption(tmp_path: Path, shared: QaPlan) -> None:
+def test_an_interruption_ends_both_parallel_runs(tmp_path: Path, shared: QaPlan) -> None:
     begun = threading.Barrier(3, timeout=TIMEOUT_S)
 
     def under_load(order: ExecutionRequest, progress: Progress) -> None:
@@ -233,13 +233,13 @@ def test_two_at_a_time_are_both_ended_by_an_interruption(tmp_path: Path, shared:
     assert _shape(resumed) == _shape(_make(tmp_path / "other", StandIn(), shared))
 
 
-def test_what_decides_has_the_machine_to_itself(plan: QaPlan) -> None:
+def test_gating_runs_cannot_share_the_machine(plan: QaPlan) -> None:
     with pytest.raises(ValueError, match="so its runs cannot share the machine"):
         ScenarioPlan.model_validate(plan.scenarios[0].model_dump() | {"cores": 1})
 
 
-def test_what_a_killed_process_left_half_made_is_removed(tmp_path: Path, plan: QaPlan) -> None:
-    """A kill -9 leaves a folder without a seal, and its process is gone."""
+def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path, plan: QaPlan) -> None:
+    """A kill -9 leaves a folder without a seal, whose process no longer exists."""
     broken = _make(tmp_path, StandIn(_interrupt_at(2)), plan)
     store = Store(tmp_path / "store")
     left = store.create("cometbft", "short", "v2", {"pid": 2**22 + 1, "experiment": f"{broken.experiment}-first"})
@@ -249,8 +249,8 @@ def test_what_a_killed_process_left_half_made_is_removed(tmp_path: Path, plan: Q
     assert [run.run_id for run in store.unfinished()] == [living.run_id]
 
 
-def test_a_run_sealed_but_not_yet_noted_is_kept(tmp_path: Path, plan: QaPlan) -> None:
-    """Killed between the seal and the note of it: the seal counts."""
+def test_a_run_that_was_sealed_but_not_recorded_is_retained(tmp_path: Path, plan: QaPlan) -> None:
+    """Killed between sealing and recording: the seal counts."""
     broken = _make(tmp_path, StandIn(_interrupt_at(4)), plan)
     store = Store(tmp_path / "store")
     folder = find_experiment(store, broken.experiment)
@@ -262,7 +262,7 @@ def test_a_run_sealed_but_not_yet_noted_is_kept(tmp_path: Path, plan: QaPlan) ->
     assert len(system.made) == 5
 
 
-def test_an_invalid_run_is_made_once_more_and_that_is_told(tmp_path: Path, plan: QaPlan) -> None:
+def test_an_invalid_run_is_repeated_once_and_this_is_reported(tmp_path: Path, plan: QaPlan) -> None:
     listener = Followed()
     qualification = _make(tmp_path, StandIn(invalid=frozenset({2, 3})), plan, listener)
     assert listener.again_because == ["offered load met: 91 %, but >= 98 % is required"]
@@ -290,8 +290,8 @@ def _stumbling(*numbers: int) -> Callable[[int], None]:
     return fail
 
 
-def test_a_run_that_cannot_be_made_is_tried_once_more(tmp_path: Path, plan: QaPlan) -> None:
-    """A machine may stumble once in an hour; that must not cost a scenario."""
+def test_a_run_that_cannot_be_made_is_retried_once(tmp_path: Path, plan: QaPlan) -> None:
+    """A machine may fail once an hour; that must not cost a scenario."""
     listener = Followed()
     qualification = _make(tmp_path, StandIn(_stumbling(2)), plan, listener)
     assert listener.again_because == ["a port is in use"]
@@ -301,7 +301,7 @@ def test_a_run_that_cannot_be_made_is_tried_once_more(tmp_path: Path, plan: QaPl
     assert _shape(qualification) == _shape(undisturbed)
 
 
-def test_a_side_that_cannot_be_made_does_not_stop_the_others(tmp_path: Path, plan: QaPlan) -> None:
+def test_a_side_that_cannot_run_does_not_stop_the_others(tmp_path: Path, plan: QaPlan) -> None:
     qualification = _make(tmp_path, StandIn(_stumbling(1, 2)), plan)
     assert qualification.scenarios[0].failures == {"baseline": "a port is in use"}
     assert [side for side in ("baseline", "candidate") for _ in qualification.scenarios[0].of_side(side)] == [
@@ -313,7 +313,7 @@ def test_a_side_that_cannot_be_made_does_not_stop_the_others(tmp_path: Path, pla
     assert len(resumed.scenarios[0].runs) == 4
 
 
-def test_what_a_machine_lacks_is_told_and_nothing_of_it_is_run(tmp_path: Path, plan: QaPlan) -> None:
+def test_a_scenario_with_unmet_requirements_is_reported_and_not_run(tmp_path: Path, plan: QaPlan) -> None:
     needing = [scenario.model_copy(update={"needs": ["wings"]}) for scenario in plan.scenarios[:1]]
     changed = plan.model_copy(update={"scenarios": [*needing, plan.scenarios[1]]})
     qualification = _make(tmp_path, StandIn(lacks="wings, which no machine has"), changed)
@@ -324,7 +324,7 @@ def test_what_a_machine_lacks_is_told_and_nothing_of_it_is_run(tmp_path: Path, p
     assert qualification.scenarios[0].lacking[0].startswith("100000 processors; this machine has")
 
 
-def test_progress_counts_to_the_total_and_says_how_long(tmp_path: Path, plan: QaPlan) -> None:
+def test_progress_counts_to_the_total_and_estimates_the_time_left(tmp_path: Path, plan: QaPlan) -> None:
     listener = Followed()
     _make(tmp_path, StandIn(), plan, listener)
     assert [(number, total) for _, number, total, _ in listener.steps] == [(n, Total(8)) for n in range(1, 9)]
@@ -334,22 +334,22 @@ def test_progress_counts_to_the_total_and_says_how_long(tmp_path: Path, plan: Qa
     assert left[-1] < 60.0  # by then it is known that runs take no minute
 
 
-def test_two_processes_do_not_make_the_same_experiment(tmp_path: Path, plan: QaPlan) -> None:
+def test_two_processes_cannot_run_the_same_experiment(tmp_path: Path, plan: QaPlan) -> None:
     broken = _make(tmp_path, StandIn(_interrupt_at(2)), plan)
     store = Store(tmp_path / "store")
     with find_experiment(store, broken.experiment).locked(), pytest.raises(UsageError, match="another process"):
         Qualifier(store, StandIn()).resume(broken.experiment, Followed())
 
 
-def test_a_profile_changed_meanwhile_is_refused(tmp_path: Path, plan: QaPlan) -> None:
+def test_a_profile_changed_since_the_interruption_is_refused(tmp_path: Path, plan: QaPlan) -> None:
     broken = _make(tmp_path, StandIn(_interrupt_at(3)), plan)
     Path(plan.scenarios[0].profile).write_text('system = "cometbft"\nrate = 3\n', encoding="utf-8")
     with pytest.raises(UsageError, match="another profile"):
         Qualifier(Store(tmp_path / "store"), StandIn()).resume(broken.experiment, Followed())
 
 
-def test_what_is_gone_on_with_is_what_was_ordered(tmp_path: Path, plan: QaPlan) -> None:
-    """Runs with other settings than those before them would be refused, or compared as if nothing had changed."""
+def test_a_resumed_qualification_uses_the_original_request(tmp_path: Path, plan: QaPlan) -> None:
+    """Runs with other settings than the earlier ones would be refused, or compared as if nothing had changed."""
     order = _order(plan, settings=("rate=4",), of_version={"candidate": ["rate=5"]})
     store = Store(tmp_path / "store")
     broken = Qualifier(store, StandIn(_interrupt_at(2))).make(order, Followed())
@@ -363,8 +363,8 @@ def test_what_is_gone_on_with_is_what_was_ordered(tmp_path: Path, plan: QaPlan) 
 
 
 @pytest.mark.parametrize("name", SYSTEM.qa_plans())
-def test_the_shipped_plans_can_be_read_and_made(name: str) -> None:
-    """Every profile, setting, plot and need of theirs is known; found now, not after half an hour."""
+def test_the_shipped_plans_can_be_read_and_run(name: str) -> None:
+    """Every profile, setting, plot and requirement in them is known before the first run, not after half an hour."""
     system = qualifiable(SYSTEM)
     plan = read_plan(system, name)
     order = QaRequest(plan, "v0.38.17", "v1.0.1")
@@ -373,7 +373,7 @@ def test_the_shipped_plans_can_be_read_and_made(name: str) -> None:
             assert system.expected_seconds(profile_of(system, order, scenario, side)) > 0.0
 
 
-def test_a_plan_that_cannot_be_used_is_a_sentence(tmp_path: Path) -> None:
+def test_an_unusable_plan_is_reported_in_one_sentence(tmp_path: Path) -> None:
     system = qualifiable(SYSTEM)
     with pytest.raises(UsageError, match="there is no plan `slow`"):
         read_plan(system, "slow")
@@ -418,10 +418,8 @@ def _decided(folder: Path, plan: QaPlan, decider: _Asked, system: StandIn | None
 
 
 @pytest.mark.parametrize(("after", "rounds"), [(1, 2), (2, 2), (4, 4), (9, 5)])
-def test_a_scenario_that_decides_goes_on_until_it_is_decided(
-    tmp_path: Path, plan: QaPlan, after: int, rounds: int
-) -> None:
-    """At least two runs per side, for one shows no noise; and no more than were planned at most."""
+def test_a_gating_scenario_continues_until_it_is_decided(tmp_path: Path, plan: QaPlan, after: int, rounds: int) -> None:
+    """At least two runs per side, because one shows no noise; at most the planned number."""
     decider = _Asked(after)
     qualification = _decided(tmp_path, plan, decider)
     assert [len(scenario.runs) for scenario in qualification.scenarios] == [2 * rounds, 4]
@@ -436,7 +434,7 @@ def test_a_scenario_that_decides_goes_on_until_it_is_decided(
 
 
 @pytest.mark.parametrize("stop", range(1, 11))
-def test_what_goes_on_until_it_is_decided_is_resumed_where_it_stopped(tmp_path: Path, plan: QaPlan, stop: int) -> None:
+def test_a_sequential_scenario_is_resumed_where_it_stopped(tmp_path: Path, plan: QaPlan, stop: int) -> None:
     whole = _decided(tmp_path / "whole", plan, _Asked(3))
     broken = _decided(tmp_path / "broken", plan, _Asked(3), StandIn(_interrupt_at(stop)))
     assert broken.interrupted
@@ -445,8 +443,8 @@ def test_what_goes_on_until_it_is_decided_is_resumed_where_it_stopped(tmp_path: 
     assert _shape(resumed) == _shape(whole)
 
 
-def test_what_was_decided_stays_so_however_it_would_be_decided_today(tmp_path: Path, plan: QaPlan) -> None:
-    """The archive has grown since: shown again, no run may be added to a finished qualification."""
+def test_a_decision_is_final_even_if_it_would_differ_today(tmp_path: Path, plan: QaPlan) -> None:
+    """The archive has grown since: no run may be added to a finished qualification."""
     qualification = _decided(tmp_path, plan, _Asked(2))
     system = StandIn()
     again = Qualifier(Store(tmp_path / "store"), system, _Asked(9)).resume(qualification.experiment, Followed())
@@ -454,8 +452,8 @@ def test_what_was_decided_stays_so_however_it_would_be_decided_today(tmp_path: P
     assert _shape(again) == _shape(qualification)
 
 
-def test_a_round_that_was_gone_on_from_is_not_looked_at_again(tmp_path: Path, plan: QaPlan) -> None:
-    """What would be decided of it today must not leave the run out that was made after it."""
+def test_a_round_that_was_continued_is_not_evaluated_again(tmp_path: Path, plan: QaPlan) -> None:
+    """A different decision today must not discard the run that followed it."""
     broken = _decided(tmp_path, plan, _Asked(9), StandIn(_interrupt_at(6)))
     decider = _Asked(1)
     resumed = Qualifier(Store(tmp_path / "store"), StandIn(), decider).resume(broken.experiment, Followed())
@@ -473,8 +471,8 @@ def test_the_total_shrinks_when_a_scenario_is_decided_early(tmp_path: Path, plan
     ]
 
 
-def test_a_side_that_cannot_be_made_ends_the_rounds(tmp_path: Path, plan: QaPlan) -> None:
-    """Whatever the other side's runs show, nothing can be decided without it; resumed, it is tried again."""
+def test_a_side_that_cannot_run_ends_the_rounds(tmp_path: Path, plan: QaPlan) -> None:
+    """Without it nothing can be decided, whatever the other side shows; after a resume it is tried again."""
     qualification = _decided(tmp_path, plan, _Asked(9), StandIn(_stumbling(1, 2)))
     assert qualification.scenarios[0].failures == {"baseline": "a port is in use"}
     assert [run.manifest.subject.version for run in qualification.scenarios[0].runs] == ["v2", "v2"]
@@ -482,7 +480,7 @@ def test_a_side_that_cannot_be_made_ends_the_rounds(tmp_path: Path, plan: QaPlan
     assert len(resumed.scenarios[0].runs) == 6
 
 
-def test_only_what_goes_on_can_have_a_most(plan: QaPlan) -> None:
+def test_only_sequential_scenarios_have_a_maximum_number_of_runs(plan: QaPlan) -> None:
     content = plan.scenarios[0].model_dump() | {"repetitions": 2, "most_runs": 4}
     with pytest.raises(ValueError, match="only a gating comparison without `repetitions`"):
         ScenarioPlan.model_validate(content)
@@ -492,7 +490,7 @@ def test_only_what_goes_on_can_have_a_most(plan: QaPlan) -> None:
 
 
 def test_the_standard_plan_takes_no_longer_than_half_an_hour_on_two_processors() -> None:
-    """Even where nothing is decided before the most runs; it is the plan that everybody runs."""
+    """Even if nothing is decided before the maximum number of runs. Everybody runs this plan."""
     system = qualifiable(SYSTEM)
     order = QaRequest(read_plan(system, "standard"), "v0.38.17", "v1.0.1")
     seconds = 0.0
@@ -505,9 +503,7 @@ def test_the_standard_plan_takes_no_longer_than_half_an_hour_on_two_processors()
     assert seconds <= 33 * 60
 
 
-def test_what_became_worse_is_explained_by_one_further_run_a_side_which_is_not_judged(
-    tmp_path: Path, plan: QaPlan
-) -> None:
+def test_a_regression_is_explained_by_one_additional_unjudged_run_per_side(tmp_path: Path, plan: QaPlan) -> None:
     store, listener, system = Store(tmp_path / "store"), Followed(), StandIn()
     qualifier = Qualifier(store, system, explains=lambda baseline, candidate: ("cpu",))
     qualification = qualifier.make(_order(plan), listener)
@@ -528,7 +524,7 @@ def test_what_became_worse_is_explained_by_one_further_run_a_side_which_is_not_j
 
 
 def test_runs_that_explain_several_scenarios_are_all_counted(tmp_path: Path, plan: QaPlan) -> None:
-    """A user would otherwise read of run 12 of 10."""
+    """Otherwise the progress would show run 12 of 10."""
     (tmp_path / "long.toml").write_text('system = "cometbft"\nrate = 3\n', encoding="utf-8")
     other = plan.scenarios[1].model_copy(update={"profile": str(tmp_path / "long.toml")})
     both = plan.model_copy(update={"scenarios": [plan.scenarios[0], other]})
@@ -537,8 +533,8 @@ def test_runs_that_explain_several_scenarios_are_all_counted(tmp_path: Path, pla
     assert [(number, total.runs) for _, number, total, _ in listener.steps][-2:] == [(11, 12), (12, 12)]
 
 
-def test_a_plan_with_one_run_a_side_is_explained_in_its_order(tmp_path: Path, plan: QaPlan) -> None:
-    """It has no second round, whose profile and sides could stand for those of the first."""
+def test_a_plan_with_one_run_per_side_is_explained_in_its_order(tmp_path: Path, plan: QaPlan) -> None:
+    """It has no second round whose profile and sides could replace those of the first."""
     only = plan.model_copy(update={"scenarios": [plan.scenarios[0].model_copy(update={"repetitions": 1})]})
     listener = Followed()
     Qualifier(Store(tmp_path / "store"), StandIn(), explains=lambda *_: ("cpu",)).make(_order(only), listener)
@@ -548,8 +544,8 @@ def test_a_plan_with_one_run_a_side_is_explained_in_its_order(tmp_path: Path, pl
     ]  # fmt: skip
 
 
-def test_what_is_explained_is_the_baseline_against_the_candidate(tmp_path: Path, plan: QaPlan) -> None:
-    """The other way round, a regression would be an improvement, and would get no profiles."""
+def test_explanations_compare_the_baseline_with_the_candidate(tmp_path: Path, plan: QaPlan) -> None:
+    """The other way round, a regression would be an improvement and would get no profiles."""
     versions: list[list[str]] = []
 
     def explains(*sides: Sequence[SealedRun]) -> tuple[str, ...]:
@@ -560,8 +556,8 @@ def test_what_is_explained_is_the_baseline_against_the_candidate(tmp_path: Path,
     assert versions == [["v1", "v1", "v2", "v2"]] * 2
 
 
-def test_only_what_was_compared_is_explained(tmp_path: Path, plan: QaPlan) -> None:
-    """A scenario that only shows something has other sides, and one that was not run has nothing to explain."""
+def test_only_compared_scenarios_are_explained(tmp_path: Path, plan: QaPlan) -> None:
+    """An informational scenario has other sides, and a scenario that did not run has nothing to explain."""
     shown = {"kind": ScenarioKind.INFORMATIONAL, "gating": False, "sides": [SidePlan(id="new", version="candidate")]}
     scenarios = [plan.scenarios[0].model_copy(update={"needs": ["wings"]}), plan.scenarios[1].model_copy(update=shown)]
     store, system = Store(tmp_path / "store"), StandIn(lacks="wings")
@@ -571,7 +567,7 @@ def test_only_what_was_compared_is_explained(tmp_path: Path, plan: QaPlan) -> No
     assert len(store.sealed()) == 2
 
 
-def test_profiles_that_cannot_be_taken_leave_the_result_as_it_is(tmp_path: Path, plan: QaPlan) -> None:
+def test_a_failure_to_take_profiles_does_not_change_the_result(tmp_path: Path, plan: QaPlan) -> None:
     tried: list[int] = []
 
     def refuse(number_of_runs: int) -> None:

@@ -185,10 +185,10 @@ def _ids(qualification: QaMade) -> dict[str, list[str]]:
     return {scenario.plan.id: [run.run_id for run in scenario.runs] for scenario in qualification.scenarios}
 
 
-def test_what_was_ordered_and_made_is_noted_in_whole(
+def test_the_request_and_its_runs_are_recorded_completely(
     store: Store, plan: QaPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process must be able to go on with it, and people to see what became of it."""
+    """Another process must be able to resume it, and people to see its state."""
     monkeypatch.setattr(qualifying, "utc_now", lambda: "2026-01-02T03:04:05Z")
     plan = _with(plan, {"repetitions": None, "most_runs": 4}, {"repetitions": 3})
     order = _order(plan, settings=("rate=4",), of_version={"candidate": ["rate=5"]})
@@ -227,8 +227,8 @@ def test_what_was_ordered_and_made_is_noted_in_whole(
     }
 
 
-def test_what_is_missing_is_noted_until_it_is_made(store: Store, plan: QaPlan) -> None:
-    """A side that could not be run, a scenario that the machine cannot, and an interruption: none is the whole."""
+def test_missing_runs_are_recorded_until_they_are_made(store: Store, plan: QaPlan) -> None:
+    """A side that could not run, a scenario with unmet requirements, and an interruption: none is complete."""
     plan = _with(plan, {}, {"needs": ["wings"]})
     qualification = _made(store, plan, StandIn(_failing(1, 2), lacks="wings"))
     note = _note(store, qualification)
@@ -244,7 +244,7 @@ def test_what_is_missing_is_noted_until_it_is_made(store: Store, plan: QaPlan) -
     assert note["runs"] == {"first": _ids(resumed)["first"]}
 
 
-def test_an_interruption_is_noted_with_what_was_made(store: Store, plan: QaPlan) -> None:
+def test_an_interruption_is_recorded_with_the_finished_runs(store: Store, plan: QaPlan) -> None:
     broken = _made(store, plan, Staged(_stopping(3)))
     note = _note(store, broken)
     assert broken.interrupted
@@ -257,8 +257,8 @@ def test_an_interruption_is_noted_with_what_was_made(store: Store, plan: QaPlan)
     assert not _note(store, again)["finished"]
 
 
-def test_a_run_that_a_decided_scenario_lost_is_made_again(store: Store, plan: QaPlan) -> None:
-    """Its decision was made with it; no run of a later round is added."""
+def test_a_lost_run_of_a_decided_scenario_is_repeated(store: Store, plan: QaPlan) -> None:
+    """The decision was based on it; no run of a later round is added."""
     qualification = Qualifier(store, StandIn(), lambda *_: True).make(
         _order(_with(plan, {"repetitions": None, "most_runs": 4})), Followed()
     )
@@ -268,7 +268,7 @@ def test_a_run_that_a_decided_scenario_lost_is_made_again(store: Store, plan: Qa
     assert system.made == [("v2", 12)]
 
 
-def test_only_a_qualification_of_the_same_system_is_gone_on_with(store: Store, plan: QaPlan) -> None:
+def test_only_a_qualification_of_the_same_system_is_resumed(store: Store, plan: QaPlan) -> None:
     qualification = _made(store, plan)
     known = Qualifier(store, StandIn())
     for changes in ({"kind": "experiment"}, {"kind": "qa", "system": "cardano"}):
@@ -280,8 +280,8 @@ def test_only_a_qualification_of_the_same_system_is_gone_on_with(store: Store, p
                 ask(qualification.experiment)
 
 
-def test_nodes_homes_are_kept_where_that_was_ordered(store: Store, plan: QaPlan) -> None:
-    """They are large, so that whoever goes on says it again."""
+def test_node_homes_are_kept_on_request(store: Store, plan: QaPlan) -> None:
+    """They are large, so a resume must request it again."""
     are_homes_kept: list[bool] = []
     system = Staged(under_load=lambda order, _: are_homes_kept.append(order.keep_homes))
     plan = _with(plan, {"repetitions": 1})
@@ -299,7 +299,7 @@ def _loading(_order: ExecutionRequest, progress: Progress) -> None:
     progress.stage("loading")
 
 
-def test_every_scenario_and_run_is_told_once_and_in_its_order(store: Store, plan: QaPlan) -> None:
+def test_every_scenario_and_run_is_reported_once_and_in_order(store: Store, plan: QaPlan) -> None:
     plan = _with(plan, {"needs": ["wings"]}, {"repetitions": 1})
     listener = Heard()
     _made(store, plan, Staged(lacks="wings", under_load=_loading), listener)
@@ -315,10 +315,10 @@ def test_every_scenario_and_run_is_told_once_and_in_its_order(store: Store, plan
 
 
 @pytest.mark.parametrize("kind", [StandIn, Timed])
-def test_the_time_that_is_left_follows_from_what_runs_took(
+def test_the_time_left_is_estimated_from_finished_runs(
     store: Store, plan: QaPlan, clock: Clock, kind: type[StandIn]
 ) -> None:
-    """What was measured but not sealed yet is made; a scenario's profile says how long its runs should take."""
+    """A run that is measured but not sealed counts as finished; the profile states the expected duration."""
 
     def on_run(_number: int) -> None:
         clock.now += 30.0
@@ -335,7 +335,7 @@ def test_the_time_that_is_left_follows_from_what_runs_took(
 
 
 def test_a_run_that_takes_no_time_counts_as_a_second(store: Store, plan: QaPlan, clock: Clock) -> None:
-    """Not as nothing, by which no time would be left; a longer one counts as it is."""
+    """At zero, no time would be left; a longer run counts with its duration."""
     listener = Heard()
     _made(store, plan, StandIn(), listener)
     assert [seconds for *_, seconds in listener.steps][:3] == [480.0, 7.0, 6.0]
@@ -347,7 +347,7 @@ def test_a_pair_that_takes_no_time_counts_as_a_second(store: Store, by_two: QaPl
     assert [seconds for *_, seconds in listener.steps] == [180.0, 180.0, 2.0, 2.0, 1.0, 1.0]
 
 
-def test_a_run_that_is_repeated_is_counted_with_those_that_were_planned(store: Store, plan: QaPlan) -> None:
+def test_a_repeated_run_is_counted_with_the_planned_runs(store: Store, plan: QaPlan) -> None:
     listener = Heard()
     _made(store, _with(plan, {}), StandIn(invalid=frozenset({1, 4})), listener)
     assert [(number, total) for _, number, total, _ in listener.steps] == [
@@ -365,13 +365,13 @@ def test_a_run_that_is_repeated_is_counted_with_those_that_were_planned(store: S
     ]
 
 
-def test_a_run_that_cannot_be_made_is_told_by_its_side(store: Store, plan: QaPlan) -> None:
+def test_a_run_that_cannot_be_made_is_reported_with_its_side(store: Store, plan: QaPlan) -> None:
     listener = Heard()
     _made(store, _with(plan, {"repetitions": 1}), StandIn(_failing(2)), listener)
     assert listener.of("again") == [("again", "candidate", "a port is in use")]
 
 
-def test_a_run_that_cannot_be_sealed_is_told_by_its_side(store: Store, plan: QaPlan) -> None:
+def test_a_run_that_cannot_be_sealed_is_reported_with_its_side(store: Store, plan: QaPlan) -> None:
     def on_analysis(number: int) -> None:
         if number == 1:
             raise EnvironmentFailure("the disk is full")
@@ -383,8 +383,8 @@ def test_a_run_that_cannot_be_sealed_is_told_by_its_side(store: Store, plan: QaP
     assert [run.manifest.seed for run in qualification.scenarios[0].runs] == [10, 11]
 
 
-def test_runs_made_of_something_else_are_refused_with_what_does_not_fit(store: Store, plan: QaPlan) -> None:
-    """Of another version as well as of another profile: the runs of a side are compared as if they were alike."""
+def test_runs_with_another_set_up_are_refused_with_the_difference(store: Store, plan: QaPlan) -> None:
+    """Another version as well as another profile: the runs of a side are compared as equals."""
     broken = _made(store, _with(plan, {}), StandIn(_stopping(4)))
     (run,) = broken.scenarios[0].of_side("baseline")
     _rewrite(store, broken, baseline="v0")
@@ -402,7 +402,7 @@ def test_runs_made_of_something_else_are_refused_with_what_does_not_fit(store: S
 
 
 @pytest.mark.parametrize(("cores", "lacking", "is_shared"), [(2, [], True), (3, [], False), (2, ["wings"], False)])
-def test_runs_are_made_two_at_a_time_where_two_leave_enough_of_the_machine(
+def test_runs_are_made_two_at_a_time_if_the_machine_is_large_enough(
     store: Store, by_two: QaPlan, cores: int, lacking: list[str], is_shared: bool
 ) -> None:
     plan = _with_first(by_two, cores=cores, needs=lacking, repetitions=1)
@@ -418,8 +418,8 @@ def _with_first(plan: QaPlan, **changes: object) -> QaPlan:
     return plan.model_copy(update={"scenarios": [plan.scenarios[0].model_copy(update=changes)]})
 
 
-def test_of_two_at_a_time_each_is_counted_and_told_how_long(store: Store, by_two: QaPlan, clock: Clock) -> None:
-    """A pair takes as long as a run: here a half of what was expected of the mean of its two."""
+def test_parallel_runs_are_each_counted_and_timed(store: Store, by_two: QaPlan, clock: Clock) -> None:
+    """A pair takes as long as a run: here half of the expected mean of the two."""
     both = threading.Barrier(2, lambda: setattr(clock, "now", clock.now + 45.0), timeout=TIMEOUT_S)
 
     def under_load(_order: ExecutionRequest, _progress: Progress) -> None:
@@ -437,10 +437,10 @@ def test_of_two_at_a_time_each_is_counted_and_told_how_long(store: Store, by_two
     assert listener.of("stage") == [("stage", "2 networks in parallel")] * 3
 
 
-def test_how_far_two_at_a_time_are_follows_from_the_longer_one(
+def test_the_progress_of_a_pair_follows_the_longer_run(
     store: Store, by_two: QaPlan, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And is never more than the whole, however long they take."""
+    """It never exceeds 1, however long they take."""
     monkeypatch.setattr(qualifying, "LOOK_S", 0.0)
     late = threading.Event()
 
@@ -461,8 +461,8 @@ def test_how_far_two_at_a_time_are_follows_from_the_longer_one(
     assert set(fractions[6:]) <= {1.0}
 
 
-def test_of_two_at_a_time_the_side_that_fails_again_by_itself_is_left_out(store: Store, by_two: QaPlan) -> None:
-    """The other one's runs are made, each with the machine to itself."""
+def test_a_side_of_a_pair_that_fails_again_alone_is_omitted(store: Store, by_two: QaPlan) -> None:
+    """The runs of the other side are made, each with the machine to itself."""
     run_places: list[tuple[str, int, str]] = []
 
     def under_load(order: ExecutionRequest, _progress: Progress) -> None:
@@ -479,8 +479,8 @@ def test_of_two_at_a_time_the_side_that_fails_again_by_itself_is_left_out(store:
     assert [run.manifest.seed for run in whole.scenarios[0].runs] == [10, 13, 14]
 
 
-def test_what_is_missing_of_a_pair_is_made_by_itself(store: Store, by_two: QaPlan) -> None:
-    """Of the pairs that were made already nothing is made, and what is missing as a whole is made together."""
+def test_a_missing_run_of_a_pair_is_made_alone(store: Store, by_two: QaPlan) -> None:
+    """Finished pairs are not repeated, and completely missing pairs are made together."""
     whole = _made(store, by_two, Staged())
     for position in (1, 4, 5):
         store.remove(whole.scenarios[0].done[position])
@@ -491,7 +491,7 @@ def test_what_is_missing_of_a_pair_is_made_by_itself(store: Store, by_two: QaPla
     assert run_places[0] == (11, "")
 
 
-def test_a_mistake_in_one_of_two_at_a_time_ends_the_work_and_keeps_the_other(store: Store, by_two: QaPlan) -> None:
+def test_a_usage_error_in_one_run_of_a_pair_ends_the_work_and_keeps_the_other_run(store: Store, by_two: QaPlan) -> None:
     def under_load(order: ExecutionRequest, _progress: Progress) -> None:
         if order.version == "v2":
             raise UsageError("there is no such node")
@@ -505,10 +505,10 @@ def test_a_mistake_in_one_of_two_at_a_time_ends_the_work_and_keeps_the_other(sto
     assert not note["finished"]
 
 
-def test_the_machine_is_waited_for_once_and_then_had_for_all_runs(
+def test_the_lock_is_taken_once_for_all_runs(
     store: Store, by_two: QaPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that are made two at a time, in threads of their own, do not wait for the work that they belong to."""
+    """Parallel runs in their own threads do not wait for the qualification that they belong to."""
     monkeypatch.setattr(machine, "LOCK", tmp_path / "lock")
     monkeypatch.setattr(machine, "LOOK_S", 0.0)
     monkeypatch.setenv(machine.USE, machine.MachineUse.WAIT)
@@ -531,7 +531,7 @@ def test_the_machine_is_waited_for_once_and_then_had_for_all_runs(
     assert (len(qualification.scenarios[0].runs), listener.of("again")) == (6, [])
 
 
-def test_a_run_in_another_thread_ends_when_it_is_asked_to() -> None:
+def test_a_run_in_another_thread_ends_on_request() -> None:
     stopped = threading.Event()
     progress = Stoppable(stopped)
     progress.stage("loading")
@@ -543,9 +543,7 @@ def test_a_run_in_another_thread_ends_when_it_is_asked_to() -> None:
         progress.update(0.5)
 
 
-def test_what_became_worse_is_told_under_its_scenario_after_those_made_two_at_a_time(
-    store: Store, by_two: QaPlan
-) -> None:
+def test_explanations_are_reported_under_their_scenario_after_the_pairs(store: Store, by_two: QaPlan) -> None:
     plan = by_two.model_copy(update={"scenarios": [
         by_two.scenarios[0].model_copy(update={"id": name, "repetitions": 1}) for name in ("first", "second")
     ]})  # fmt: skip
@@ -598,8 +596,8 @@ def sweep(plan: QaPlan) -> QaPlan:
     return _with(plan, {"kind": "sweep", "repetitions": 1})
 
 
-def test_a_search_makes_the_runs_that_it_asks_for_and_no_others(store: Store, sweep: QaPlan) -> None:
-    """The middle first; that is kept up by both versions, so the next one above, which is lost: 10 need not be run."""
+def test_a_search_makes_only_the_runs_that_it_needs(store: Store, sweep: QaPlan) -> None:
+    """The middle first; both versions sustain it and fail the next load above, so 10 need not be run."""
     listener = Heard()
     qualification = _made(store, sweep, Searched(), listener)
     assert [event[1:3] for event in listener.of("begin")] == [
@@ -615,15 +613,15 @@ def test_a_search_makes_the_runs_that_it_asks_for_and_no_others(store: Store, sw
     assert (system.made, _sides(again)) == ([], _sides(qualification))
 
 
-def test_a_search_asks_for_what_either_version_leaves_open(store: Store, sweep: QaPlan) -> None:
-    """The baseline keeps 20 up, so 30 is asked for; the candidate does not, so 10 is."""
+def test_a_search_runs_loads_that_either_version_leaves_open(store: Store, sweep: QaPlan) -> None:
+    """The baseline sustains 20, so 30 is run; the candidate does not, so 10 is run."""
     qualification = _made(store, sweep, Searched(kept={"v1": 20, "v2": 10}))
     assert sorted(_sides(qualification)) == [
         ("v1/r10", 0), ("v1/r20", 3), ("v1/r30", 4), ("v2/r10", 1), ("v2/r20", 2), ("v2/r30", 5),
     ]  # fmt: skip
 
 
-def test_a_search_that_is_gone_on_with_repeats_what_is_invalid_and_asks_on(store: Store, sweep: QaPlan) -> None:
+def test_a_resumed_search_repeats_invalid_runs_and_continues(store: Store, sweep: QaPlan) -> None:
     broken = _made(store, sweep, Searched(_stopping(3), invalid=frozenset({2})))
     assert broken.interrupted
     listener = Heard()
@@ -636,8 +634,8 @@ def test_a_search_that_is_gone_on_with_repeats_what_is_invalid_and_asks_on(store
     ]
 
 
-def test_a_search_goes_on_beside_a_load_that_cannot_be_run(store: Store, sweep: QaPlan) -> None:
-    """It is not asked for again and again."""
+def test_a_search_continues_when_a_load_cannot_be_run(store: Store, sweep: QaPlan) -> None:
+    """The load is not requested again and again."""
     qualification = _made(store, sweep, Searched(_failing(1, 2)))
     assert qualification.scenarios[0].failures == {"v2/r20": "a port is in use"}
     assert ("v1/r20", 3) in _sides(qualification)

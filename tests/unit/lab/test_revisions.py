@@ -43,7 +43,7 @@ def repo(tmp_path: Path) -> Path:
     return tmp_path / "repo"
 
 
-def test_the_commits_of_a_line_stand_oldest_first_with_what_they_are(git: Git, repo: Path) -> None:
+def test_commits_are_listed_oldest_first_with_their_details(git: Git, repo: Path) -> None:
     for subject in ("second, with a comma", "third"):
         _commit(git, repo, subject)
     line = commits_between(repo, "v1", "main")
@@ -59,13 +59,13 @@ def test_the_commits_of_a_line_stand_oldest_first_with_what_they_are(git: Git, r
 def test_inside_a_hook_the_named_repository_is_searched(
     git: Git, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Git tells its hooks which repository they are of, and every git that they start."""
+    """Git passes its hooks, and every git that they start, the repository that they belong to."""
     _commit(git, repo, "second")
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
     assert [revision.subject for revision in commits_between(repo, "v1", "main").revisions] == ["first", "second"]
 
 
-def test_a_merged_branch_is_one_revision(git: Git, repo: Path) -> None:
+def test_a_merged_branch_counts_as_one_revision(git: Git, repo: Path) -> None:
     git("checkout", "-q", "-b", "side")
     _commit(git, repo, "on the side")
     git("checkout", "-q", "main")
@@ -78,13 +78,13 @@ def test_a_merged_branch_is_one_revision(git: Git, repo: Path) -> None:
     assert "topological" in beside.order
 
 
-def test_what_a_commit_changed_is_told_as_git_does(git: Git, repo: Path) -> None:
+def test_the_changes_of_a_commit_are_shown_in_gits_format(git: Git, repo: Path) -> None:
     _commit(git, repo, "second")
     assert diffstat(repo, "main") == ["second | 2 ++", "1 file changed, 2 insertions(+)"]
     assert diffstat(repo, "v1") == []
 
 
-def test_what_is_no_line_is_refused_with_a_way_out(git: Git, repo: Path, tmp_path: Path) -> None:
+def test_an_invalid_range_of_commits_is_refused_with_a_hint(git: Git, repo: Path, tmp_path: Path) -> None:
     git("checkout", "-q", "-b", "side")
     _commit(git, repo, "on the side")
     git("checkout", "-q", "main")
@@ -105,7 +105,7 @@ def test_what_is_no_line_is_refused_with_a_way_out(git: Git, repo: Path, tmp_pat
         assert hint in (refused.value.hint or "")
 
 
-def test_published_versions_stand_in_their_order() -> None:
+def test_published_versions_are_listed_in_order() -> None:
     published = ["v1.0.0", "v1.0.1-rc1", "v1.0.1", "v1.1.0"]
     line = versions_between("X", published, "v1.0.0", "v1.0.1")
     assert [revision.version for revision in line.revisions] == ["v1.0.0", "v1.0.1-rc1", "v1.0.1"]

@@ -47,7 +47,7 @@ def _done(scenario: ScenarioMade, *positions: int) -> None:
         scenario.done[position] = cast(SealedRun, LoadedRun(run))
 
 
-def test_a_scenario_has_its_runs_in_turn_under_a_name_of_its_own(plan: QaPlan) -> None:
+def test_a_scenario_has_alternating_runs_and_its_own_name(plan: QaPlan) -> None:
     scenario = _made(plan)
     assert (scenario.experiment, scenario.lacking) == ("qa-1-first", [])
     assert [(step.side, step.version, step.repetition, step.position) for step in scenario.steps] == [
@@ -59,8 +59,8 @@ def test_a_scenario_has_its_runs_in_turn_under_a_name_of_its_own(plan: QaPlan) -
     assert [planned.position for planned in scenario.of_round(2)] == [2, 3]
 
 
-def test_what_is_set_last_counts_and_stands_for_the_versions(plan: QaPlan) -> None:
-    """Settings of the plan, then the order's, then those of the version, then the side's own."""
+def test_the_last_setting_wins_and_applies_to_the_versions(plan: QaPlan) -> None:
+    """Settings of the plan, then of the request, then of the version, then of the side."""
     sides = [
         {"id": "baseline", "version": "baseline", "settings": ["rate=6"]},
         {"id": "candidate", "version": "candidate"},
@@ -99,7 +99,7 @@ class Asked(StandIn):
         return profile.model_copy(update={"rate": 17})
 
 
-def test_what_a_machine_or_a_version_lacks_is_told_and_nothing_is_run(
+def test_unmet_requirements_of_machine_or_version_are_reported_and_nothing_runs(
     plan: QaPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = host_facts().model_copy(update={"cores": 4, "memory_bytes": 8 * 2**30})
@@ -145,8 +145,8 @@ class Sweeping(StandIn):
 
 
 @pytest.mark.parametrize("search", ["grid", "bisect"])
-def test_a_sweep_has_every_load_with_both_versions(plan: QaPlan, search: Literal["grid", "bisect"]) -> None:
-    """Each run at its load, under the name of a saturation test, and found again as a run of its side."""
+def test_a_sweep_runs_every_load_with_both_versions(plan: QaPlan, search: Literal["grid", "bisect"]) -> None:
+    """Each run at its load, under the name of a saturation test, is found again as a run of its side."""
     system = Sweeping(search=search)
     scenario = _made(plan, system, kind="sweep", repetitions=1)
     assert [step.position for step in scenario.steps] == list(range(6 if search == "grid" else 12))
@@ -177,7 +177,7 @@ def test_a_sweep_needs_two_versions_and_a_system_that_can_be_swept(plan: QaPlan)
     assert prepared(StandIn(), QaRequest(plan, "v1", "v1"), _scenario(plan), "qa-1").lacking == []
 
 
-def test_runs_are_told_apart_by_side_and_those_that_repeat_others_stand_last(plan: QaPlan) -> None:
+def test_runs_are_grouped_by_side_and_repeats_come_last(plan: QaPlan) -> None:
     scenario = _made(plan)
     _done(scenario, 5, 0, 1, 3, 6)
     assert [run.run_id for run in scenario.runs] == ["run-0", "run-1", "run-3", "run-5", "run-6"]
@@ -186,7 +186,7 @@ def test_runs_are_told_apart_by_side_and_those_that_repeat_others_stand_last(pla
     assert [run.run_id for run in scenario.of_side("candidate")] == ["run-1", "run-5", "run-6"]
 
 
-def test_a_scenario_that_goes_on_ends_with_its_last_round(plan: QaPlan) -> None:
+def test_a_sequential_scenario_ends_with_its_last_round(plan: QaPlan) -> None:
     scenario = _made(plan, repetitions=None, most_runs=3)
     assert len(scenario.wanted) == 6
     assert scenario.may_end_sooner
@@ -201,7 +201,7 @@ def test_a_scenario_that_goes_on_ends_with_its_last_round(plan: QaPlan) -> None:
     assert not settled.may_end_sooner
 
 
-def test_of_a_search_no_more_is_wanted_than_it_may_ask_for(plan: QaPlan) -> None:
+def test_a_search_does_not_exceed_its_maximum_number_of_runs(plan: QaPlan) -> None:
     scenario = _made(plan)
     scenario.search = cast(Bisected, SimpleNamespace(most=3))
     _done(scenario, 3)

@@ -39,7 +39,7 @@ class _Profile(BaseModel):
     rate: int = 0
 
 
-def test_sides_take_turns_forth_and_back() -> None:
+def test_sides_alternate_in_reversing_order() -> None:
     arms = [Arm(side, "v1", _Profile()) for side in "abc"]
     assert "".join(step.side for step in interleaved(arms[:2], 3)) == "abbaab"
     assert "".join(step.side for step in interleaved(arms, 2)) == "abccba"
@@ -58,7 +58,7 @@ _LOADS = [SweepLoad((c, r), f"c{c}r{r}", c * r) for c in (1, 2, 4) for r in (200
 
 
 @given(st.integers(1, 4), st.integers(1, 3), st.integers(0, 2**32))
-def test_every_repetition_holds_every_load_of_every_version_once(repetitions: int, versions: int, seed: int) -> None:
+def test_every_repetition_contains_every_load_of_every_version_once(repetitions: int, versions: int, seed: int) -> None:
     names = [f"v{number}" for number in range(versions)]
     steps = grid_steps(_LOADS, names, repetitions, seed)
     assert steps == grid_steps(_LOADS[::-1], names, repetitions, seed)
@@ -73,8 +73,8 @@ def test_every_repetition_holds_every_load_of_every_version_once(repetitions: in
         assert all(len({step.load for step in part[at : at + versions]}) == 1 for at in range(0, block, versions))
 
 
-def test_a_slow_drift_reaches_both_versions_alike() -> None:
-    """With a machine that slows down from run to run, the mean places of the versions may not differ by a run."""
+def test_a_slow_drift_affects_both_versions_equally() -> None:
+    """On a machine that slows down over time, the mean positions of the versions differ by less than a run."""
     steps = grid_steps(_LOADS, ["a", "b"], 3, 1)
     places = {name: fmean(at for at, step in enumerate(steps) if step.version == name) for name in ("a", "b")}
     assert abs(places["a"] - places["b"]) <= 0.1
@@ -116,13 +116,13 @@ def test_a_search_ends_at_the_edge(plan: SweepPlan, capacity: int) -> None:
 
 
 @given(_PLANS, st.randoms(use_true_random=False))
-def test_a_search_ends_whatever_is_answered(plan: SweepPlan, rng: object) -> None:
-    """Noise near the edge makes answers that contradict each other."""
+def test_a_search_ends_for_any_results(plan: SweepPlan, rng: object) -> None:
+    """Noise near the edge makes results that contradict each other."""
     draw = rng.random  # type: ignore[attr-defined]
     _searched(plan, lambda _load: bool(draw() < 0.5))
 
 
-def test_a_cell_of_a_sweep_is_a_run_of_its_version_at_its_load() -> None:
+def test_a_cell_of_a_sweep_is_a_run_of_a_version_at_a_load() -> None:
     cell = SweepRun("v2", SweepLoad((2, 400), "c2r400", 800), 3)
     profile = _Profile(rate=400)
     assert cell.step(profile, 7) == PlannedRun("v2/c2r400", "v2", profile, repetition=3, position=7)
@@ -152,20 +152,20 @@ _PLAN = SweepPlan(loads=(), tolerance=0.1, step=100, first_load=400, most_load=3
         ((800, 1600), (1200, 3200), 1000),  # a noisy answer above the first failure does not move the edge
     ],
 )
-def test_what_a_search_asks_for_next(kept_up: tuple[int, ...], failed: tuple[int, ...], wanted: int | None) -> None:
-    """A wrong step here costs a run of minutes, or leaves the edge less well known than was asked for."""
+def test_the_next_load_of_a_search(kept_up: tuple[int, ...], failed: tuple[int, ...], wanted: int | None) -> None:
+    """A wrong step costs a run of minutes, or leaves the edge less precise than requested."""
     load = next_load(dict.fromkeys(kept_up, True) | dict.fromkeys(failed, False), _PLAN)
     assert (load, type(load)) == (wanted, type(wanted))
 
 
 @pytest.mark.parametrize(("failed", "wanted"), [(900, None), (910, 850)])
-def test_a_search_ends_when_the_edge_is_as_near_as_was_asked_for(failed: int, wanted: int | None) -> None:
-    """An eighth of 800 is 100: there is room for more loads between, and no need."""
+def test_a_search_ends_at_the_requested_precision(failed: int, wanted: int | None) -> None:
+    """An eighth of 800 is 100: more loads would fit in between, but are not needed."""
     assert next_load({800: True, failed: False, 1800: False}, replace(_PLAN, step=10)) == wanted
 
 
-def test_a_load_that_one_version_asks_for_is_every_versions() -> None:
-    """By the first measure of the first version that is not done; None when all edges are known."""
+def test_a_load_that_one_version_needs_is_run_by_every_version() -> None:
+    """By the first measure of the first version that is not finished; None when all edges are known."""
     at = {per_s: SweepLoad((1, per_s), f"c1r{per_s}", per_s) for per_s in (100, 400)}
     done: dict[SweepLoad, Standing] = {at[400]: "lost", at[100]: "leans to lost"}
     load_standings: dict[SweepLoad, Standing] = {at[100]: "leans to kept up"}
@@ -177,7 +177,7 @@ def test_a_load_that_one_version_asks_for_is_every_versions() -> None:
 
 
 def test_neighbouring_runs_of_a_sweep_begin_with_another_version() -> None:
-    """From load to load, and at the same place of the next repetition, the versions swap who goes first."""
+    """From load to load, and at the same place of the next repetition, the versions swap their order."""
     firsts = "".join(step.version for step in grid_steps(_LOADS, ["a", "b"], 2, 7)[::2])
     assert firsts == "ab" * 6 + "ba" * 6
 
@@ -215,10 +215,10 @@ _DOWN: Final = "leans to lost"
         (({50: None, 100: _KEPT, 400: _LOST, 800: None}, {100: _KEPT, 300: _LOST}), None),
     ],
 )
-def test_a_search_by_halves_bounds_what_is_doubtful(
+def test_a_bisection_settles_doubtful_loads(
     lines: tuple[dict[int, Standing | None], ...], wanted: tuple[int, int] | None
 ) -> None:
-    """Else the search would end with an edge that a single further run would have made sure."""
+    """Otherwise the search would end with an edge that one further run would have settled."""
     standings = _lines(*lines)
     cells = bisected_cells(list(standings), ["a"], 1)
     load_standings = _run(standings)
@@ -256,23 +256,23 @@ def _run(standings: dict[SweepLoad, Standing | None]) -> dict[SweepLoad, Standin
         (({100: _KEPT, 200: _LOST}, {100: _KEPT, 200: _LOST}), None),
     ],
 )
-def test_a_search_by_halves_asks_for_what_divides_best(
+def test_a_bisection_selects_the_load_that_divides_best(
     lines: tuple[dict[int, Standing | None], ...], wanted: tuple[int, int] | None
 ) -> None:
-    """Every other load would cost runs of minutes more."""
+    """Every other load would cost more runs of minutes."""
     standings = _lines(*lines)
     load = bisected_load(list(standings), _run(standings))
     assert (None if load is None else load.key) == wanted
 
 
-def test_a_line_is_what_differs_in_the_last_number_alone() -> None:
+def test_loads_that_differ_only_in_the_last_number_form_a_line() -> None:
     loads = [SweepLoad((1, size, rate), f"{size}-{rate}", rate) for size in (1, 2) for rate in (100, 200)]
     assert bisected_load(loads, {loads[0]: _KEPT, loads[1]: _LOST}) == loads[2]
     assert most_loads_needed(loads, [{}]) == 4
 
 
-def test_how_many_loads_a_search_by_halves_asks_for_at_most() -> None:
-    """Of eight loads in a line four, and one more in every further line, for it begins beside the edge."""
+def test_the_maximum_number_of_loads_of_a_bisection() -> None:
+    """Four of eight loads in a line, and one more per further line, because it begins next to the edge."""
     eight: dict[int, Standing | None] = dict.fromkeys(range(100, 900, 100))
     assert most_loads_needed(list(_lines(eight)), [{}]) == 4
     assert most_loads_needed(list(_lines(eight, eight)), [{}]) == 9
@@ -288,15 +288,15 @@ def _asked(standings: dict[SweepLoad, Standing | None], cells_run: list[tuple[in
     return [(cell.load.per_s, cell.repetition) for cell in next_cells(cells, known, {"a": [_run(standings)]})]
 
 
-def test_a_load_is_run_as_often_as_is_planned_before_another_one() -> None:
+def test_a_load_gets_all_its_planned_runs_before_the_next_load() -> None:
     only: dict[SweepLoad, Standing | None] = _lines({100: None})
     assert _asked(only, []) == [(100, 1), (100, 2)]
     assert _asked(_lines({100: _KEPT, 200: None}), [(100, 1)]) == [(100, 2)]
     assert _asked(_lines({100: _KEPT, 200: None}), [(100, 1), (100, 2)]) == [(200, 1), (200, 2)]
 
 
-def test_what_contradicts_is_repeated_once_the_least_first_and_then_the_grid_is_run_load_by_load() -> None:
-    """Each run may end the contradiction, which saves the others."""
+def test_contradicting_loads_are_repeated_once_in_order_before_the_full_grid_is_run() -> None:
+    """Each run may resolve the contradiction, which saves the others."""
     lines = _lines({100: _LOST, 200: _KEPT, 400: _LOST, 600: None, 800: None})
     cells_run = [(load, repetition) for load in (100, 200, 400) for repetition in (1, 2)]
     assert _asked(lines, cells_run) == [(100, 3)]
@@ -304,12 +304,12 @@ def test_what_contradicts_is_repeated_once_the_least_first_and_then_the_grid_is_
     assert _asked(lines, [*cells_run, (100, 3), (200, 3)]) == [(600, 1), (600, 2)]
 
 
-def test_a_load_whose_runs_say_nothing_contradicts_nothing() -> None:
+def test_a_load_without_valid_runs_does_not_contradict_others() -> None:
     lines = _lines({100: None, 200: _KEPT, 400: _LOST})
     assert _asked(lines, [(load, repetition) for load in (100, 200, 400) for repetition in (1, 2)]) == []
 
 
-def test_as_much_that_is_kept_up_and_lost_is_a_contradiction() -> None:
+def test_an_equal_load_that_is_both_sustained_and_lost_is_a_contradiction() -> None:
     """Whatever the number of connections."""
     both = _lines({100: _KEPT, 200: _KEPT}, {200: _LOST, 400: _LOST})
     assert [load.key for load in contradicting(_run(both))] == [(1, 200), (2, 200)]

@@ -86,7 +86,7 @@ def _imported(store: Store, order: str = "a", **changed: Any) -> tuple[SealedRun
         return session.seal(_content(origin=_ORIGIN, **changed)), session.is_new
 
 
-def test_the_manifest_tells_all_that_was_found(tmp_path: Path) -> None:
+def test_the_manifest_contains_all_findings(tmp_path: Path) -> None:
     place = ExperimentPlace(id="e", side="baseline", repetition=1, position=0)
     findings = _findings(GateStatus.PASS)
     with _session(Store(tmp_path)) as session:
@@ -107,8 +107,8 @@ def test_the_manifest_tells_all_that_was_found(tmp_path: Path) -> None:
     assert run.summaries()["throughput_per_s"].estimates["mean"].value == pytest.approx(4.0)
 
 
-def test_a_run_is_sealed_with_what_a_comparison_reads(tmp_path: Path) -> None:
-    """Else the first comparison reads all samples again."""
+def test_a_run_is_sealed_with_the_data_that_a_comparison_reads(tmp_path: Path) -> None:
+    """Otherwise the first comparison reads all samples again."""
     with _session(Store(tmp_path)) as session:
         run = session.seal(_content())
     frame = run.description(LAYOUT)
@@ -125,7 +125,9 @@ def test_a_run_is_sealed_with_what_a_comparison_reads(tmp_path: Path) -> None:
         ((GateStatus.PASS, GateStatus.FAIL, GateStatus.WARN), Status.INVALID),
     ],
 )
-def test_a_run_is_invalid_if_it_failed_a_gate(tmp_path: Path, statuses: tuple[GateStatus, ...], status: Status) -> None:
+def test_failed_gates_determine_the_status_of_a_run(
+    tmp_path: Path, statuses: tuple[GateStatus, ...], status: Status
+) -> None:
     with _session(Store(tmp_path)) as session:
         manifest = session.seal(_content(_findings(*statuses))).manifest
     assert manifest.status is status
@@ -148,8 +150,8 @@ _FAILURES = (KeyboardInterrupt(), UsageError("u"), EnvironmentFailure("e"), Inva
 
 @pytest.mark.parametrize("error", _FAILURES, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("collected", [False, True], ids=["nothing", "something"])
-def test_what_is_left_of_a_run_that_was_broken_off(tmp_path: Path, error: BaseException, collected: bool) -> None:
-    """Who pressed Ctrl-C or mistyped wants nothing to clear away; what was collected before a failure may tell why."""
+def test_leftovers_of_an_aborted_run(tmp_path: Path, error: BaseException, collected: bool) -> None:
+    """After Ctrl-C or a usage error nothing remains; data collected before a failure may explain it."""
     store = Store(tmp_path)
     session = _session(store)
     with pytest.raises(type(error)), session:
@@ -160,7 +162,7 @@ def test_what_is_left_of_a_run_that_was_broken_off(tmp_path: Path, error: BaseEx
 
 
 @pytest.mark.parametrize("error", _FAILURES, ids=lambda error: type(error).__name__)
-def test_of_runs_made_together_those_that_are_sealed_stay(tmp_path: Path, error: BaseException) -> None:
+def test_sealed_runs_of_a_parallel_pair_are_kept(tmp_path: Path, error: BaseException) -> None:
     store = Store(tmp_path)
     first, second = (_session(store) for _ in range(2))
     with pytest.raises(type(error)), first, second:
@@ -171,15 +173,15 @@ def test_of_runs_made_together_those_that_are_sealed_stay(tmp_path: Path, error:
 
 
 @pytest.mark.parametrize("error", _FAILURES, ids=lambda error: type(error).__name__)
-def test_an_import_that_was_broken_off_leaves_nothing(tmp_path: Path, error: BaseException) -> None:
+def test_an_aborted_import_leaves_nothing(tmp_path: Path, error: BaseException) -> None:
     store = Store(tmp_path)
     with pytest.raises(type(error)), _staged(store) as session:
         _break_off(session, error)
     assert list((tmp_path / "runs").iterdir()) == []
 
 
-def test_an_import_is_named_after_what_it_holds(tmp_path: Path) -> None:
-    """Equal content is one run, whatever it was ordered as; whatever decides the result changes the name."""
+def test_an_import_is_named_after_its_content(tmp_path: Path) -> None:
+    """Equal content is one run, however it was requested; everything that affects the result changes the name."""
     store = Store(tmp_path)
     run, is_new = _imported(store)
     assert is_new
@@ -211,7 +213,7 @@ def test_an_import_of_another_version_or_of_other_files_is_another_run(tmp_path:
     assert len(names) == 3
 
 
-def test_the_same_is_not_imported_twice_at_the_same_time(tmp_path: Path) -> None:
+def test_the_same_import_does_not_run_twice_at_the_same_time(tmp_path: Path) -> None:
     store = Store(tmp_path)
     with _staged(store) as session:
         with pytest.raises(UsageError, match="is importing the same logs"), _staged(store):
@@ -220,8 +222,8 @@ def test_the_same_is_not_imported_twice_at_the_same_time(tmp_path: Path) -> None
     assert len(store.sealed()) == 1
 
 
-def test_samples_that_are_in_the_run_already_are_summarised_alike(tmp_path: Path) -> None:
-    """A large import writes its samples as it goes and holds none of them in memory."""
+def test_samples_already_written_to_the_run_are_summarised_identically(tmp_path: Path) -> None:
+    """A large import writes its samples as it runs and holds none of them in memory."""
     store = Store(tmp_path)
     with _session(store) as session:
         run = session.seal(_content())

@@ -14,7 +14,7 @@ def complete_lines(tail: FileTail) -> list[bytes]:
     return b"".join(tail.read()).splitlines()
 
 
-def test_a_line_is_told_when_it_has_ended(tmp_path: Path) -> None:
+def test_a_line_is_returned_when_it_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "relay.log"
     path.write_bytes(b"one\ntw")
     with FileTail(path) as tail:
@@ -26,7 +26,7 @@ def test_a_line_is_told_when_it_has_ended(tmp_path: Path) -> None:
         assert complete_lines(tail) == []
 
 
-def test_a_renamed_file_is_read_to_its_end_before_the_next_one(tmp_path: Path) -> None:
+def test_a_renamed_file_is_read_to_its_end_before_its_successor(tmp_path: Path) -> None:
     path = tmp_path / "relay.log"
     path.write_bytes(b"one\n")
     with FileTail(path) as tail:
@@ -39,7 +39,7 @@ def test_a_renamed_file_is_read_to_its_end_before_the_next_one(tmp_path: Path) -
         assert complete_lines(tail) == [b"cut of", b"three"]
 
 
-def test_a_file_that_is_cut_is_read_from_its_start(tmp_path: Path) -> None:
+def test_a_truncated_file_is_read_from_its_start(tmp_path: Path) -> None:
     path = tmp_path / "relay.log"
     path.write_bytes(b"one\ntwo\n")
     with FileTail(path) as tail:
@@ -48,7 +48,7 @@ def test_a_file_that_is_cut_is_read_from_its_start(tmp_path: Path) -> None:
         assert complete_lines(tail) == [b"3"]
 
 
-def test_a_line_without_an_end_is_not_kept_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_line_is_not_buffered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chainmark.lab.tailing.LONGEST_LINE", 10)
     path = tmp_path / "relay.log"
     path.write_bytes(b"x" * 25)
@@ -58,7 +58,7 @@ def test_a_line_without_an_end_is_not_kept_for_ever(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("name", ["missing.log", "relay.log.gz"])
-def test_what_does_not_grow_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_file_that_cannot_grow_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "relay.log.gz").write_bytes(b"")
     with pytest.raises(UsageError):
         FileTail(tmp_path / name)

@@ -44,12 +44,12 @@ DB = "github.com/cometbft/cometbft-db"
         ("main", Named("main")),
     ],
 )
-def test_a_version_is_what_its_form_says(text: str, target: Target) -> None:
+def test_the_kind_of_a_version_follows_from_its_form(text: str, target: Target) -> None:
     assert parse_version(text) == target
 
 
-def test_a_folder_with_the_mark_in_its_name_is_a_folder(tmp_path: Path) -> None:
-    """Go's own module cache has an ``@`` in every path."""
+def test_a_folder_with_an_at_sign_in_its_name_is_a_folder(tmp_path: Path) -> None:
+    """Go's module cache has an ``@`` in every path."""
     folder = tmp_path / "cometbft@v1.0.1"
     folder.mkdir()
     assert parse_version(f"git:{folder}") == Checkout(folder)
@@ -73,14 +73,14 @@ def test_a_file_below_the_working_directory_needs_no_dot(tmp_path: Path, monkeyp
         ("git:/nowhere?with=x=y", "is not a valid replacement"),
     ],
 )
-def test_a_version_that_lacks_a_part_is_refused(text: str, message: str) -> None:
+def test_a_version_with_a_missing_part_is_refused(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         parse_version(text)
     assert caught.value.hint
 
 
-def test_a_branch_is_one_word_in_a_name() -> None:
-    """A name is a folder, a part of a run's id and an argument in a shell."""
+def test_a_branch_becomes_one_word_in_a_name() -> None:
+    """A name is a folder, part of a run's id and an argument in a shell."""
     assert plain_name("feature/x y@{1}") == "feature-x-y-1"
     assert plain_name("é") == "unnamed"
     assert len(plain_name("x" * 300)) == 64

@@ -80,7 +80,7 @@ def test_a_container_without_a_group_is_watched_by_its_processes(
 def test_a_container_is_watched_by_its_control_group(
     add: Add, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str, group: str
 ) -> None:
-    """As systemd, podman and Docker's own driver lay it out; the processes may be in a group below."""
+    """As laid out by systemd, podman and Docker's own driver; the processes may be in a group below."""
     proc, groups = tmp_path / "proc", tmp_path / "cgroup"
     (proc / "4711").mkdir(parents=True)
     (proc / "4711" / "cgroup").write_text(f"0::/{path}\n", encoding="utf-8")
@@ -108,7 +108,7 @@ def _refusal(call: Callable[[], Any]) -> str:
     return refused.value.message
 
 
-def test_what_cannot_be_watched_is_refused_before_the_load(add: Add, process: psutil.Process, tmp_path: Path) -> None:
+def test_an_unusable_container_is_refused_before_the_load(add: Add, process: psutil.Process, tmp_path: Path) -> None:
     def lookup(name: str) -> str:
         return _refusal(lambda: container_called(name))
 

@@ -39,20 +39,20 @@ TWO: dict[str, Any] = {"nodes": ("a", "b"), "zone_of": {"a": "Canada", "b": "Seo
         ({"bandwidth_bps": 0}, "bandwidth_bps is 0"),
     ],
 )
-def test_a_plan_without_sense_is_refused_before_anything_is_made(changed: dict[str, Any], sentence: str) -> None:
+def test_an_invalid_plan_is_refused_before_anything_is_created(changed: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError) as caught:
         EmulationPlan(**(TWO | changed))
     assert sentence in caught.value.message
 
 
-def test_a_round_trip_is_the_sum_of_both_ways_and_the_wire() -> None:
+def test_a_round_trip_is_the_sum_of_both_directions_and_the_wire() -> None:
     assert EmulationPlan(**TWO).round_trip_s("a", "b") == pytest.approx(0.085 + 0.084)
     narrow = EmulationPlan(**TWO, bandwidth_bps=48_000)
     assert narrow.round_trip_s("a", "b") == pytest.approx(0.169 + 2 * 0.008)
     assert EmulationPlan(("a", "b")).round_trip_s("a", "b") == 0
 
 
-def test_two_experiments_at_once_get_different_networks() -> None:
+def test_concurrent_experiments_get_different_networks() -> None:
     with claimed_network() as first, claimed_network() as second:
         assert not first.overlaps(second)
         assert first.subnet_of(namespaces.RANGE)
@@ -62,14 +62,14 @@ def test_two_experiments_at_once_get_different_networks() -> None:
     free.close()
 
 
-def test_a_network_that_a_route_of_the_host_leads_to_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_network_in_the_hosts_routing_table_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = ipaddress.IPv4Network("198.18.0.0/16")
     monkeypatch.setattr(namespaces, "_routes", lambda: [taken])
     with claimed_network() as network:
         assert not network.overlaps(taken)
 
 
-def test_the_hosts_device_tells_its_network() -> None:
+def test_the_network_follows_from_the_hosts_device_name() -> None:
     network = ipaddress.IPv4Network("198.19.255.0/24")
     assert host_device(network) == "cm-198-19-255"
     assert network_of_device("cm-198-19-255") == network
@@ -77,7 +77,7 @@ def test_the_hosts_device_tells_its_network() -> None:
         assert network_of_device(other) is None
 
 
-def test_a_process_is_told_apart_from_a_later_one_with_its_id() -> None:
+def test_a_process_is_distinguished_from_a_later_one_with_the_same_id() -> None:
     pid, _, ticks = own_identity().partition("-")
     assert (int(pid), int(ticks)) == (os.getpid(), start_ticks(os.getpid()))
     assert start_ticks(2**22 + 1) is None

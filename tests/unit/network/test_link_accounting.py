@@ -29,7 +29,7 @@ def switch_stats(ends: dict[str, int], read: int) -> SwitchStats:
 
 
 @given(st.fixed_dictionaries({name: st.integers(0, 9) for name in ENDS}), st.integers(0, 40))
-def test_the_switchs_counts_are_believed_if_they_add_up_and_only_then(ends: dict[str, int], read: int) -> None:
+def test_the_switchs_counts_are_accepted_only_if_they_add_up(ends: dict[str, int], read: int) -> None:
     whole = sum(ends.values())
     stats = _link_stats(switch_stats(ends, whole))
     assert stats.packets == stats.delivered + sum(stats.dropped.values()) + stats.under_way
@@ -46,7 +46,7 @@ def test_each_class_can_break_the_sum(broken: str) -> None:
         _link_stats(switch_stats(ends | {broken: ends[broken] + 1}, sum(ends.values())))
 
 
-def test_what_never_was_read_and_what_the_switch_made_itself_is_in_no_sum() -> None:
+def test_unread_packets_and_generated_resets_are_not_part_of_the_sum() -> None:
     stats = LinkStats(packets=5, bytes=500, delivered=2, delivered_bytes=200, dropped={"lost": 2}, under_way=1)
     assert replace(stats, unread=7, resets=3).balanced
     assert not replace(stats, under_way=2).balanced

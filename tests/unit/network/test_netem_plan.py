@@ -24,7 +24,7 @@ def _classified(commands: list[str], address: str) -> str:
     return "default"
 
 
-def test_each_address_gets_the_delay_of_its_own_pair() -> None:
+def test_each_address_gets_the_delay_of_its_pair() -> None:
     """The incumbent's tree gave nearly every pair the delay of the first zone."""
     commands = tc_tree([LONDON, TOKYO])
     assert "delay 38000us 1900us distribution normal rate" in _classified(commands, "198.18.0.2")
@@ -36,7 +36,7 @@ def test_each_address_gets_the_delay_of_its_own_pair() -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=250))
-def test_every_line_has_a_class_a_queue_and_a_filter_of_its_own(delays_s: list[float]) -> None:
+def test_every_link_has_its_own_class_queue_and_filter(delays_s: list[float]) -> None:
     lines = [LinkDirection(f"198.18.0.{index}", delay_s, 0.05, 0.0, None) for index, delay_s in enumerate(delays_s, 1)]
     commands = tc_tree(lines)
     for kind in ("class add dev wan0 parent 1: classid (\\S+)", "handle (\\w+): netem", "flowid (\\S+)"):
@@ -46,7 +46,7 @@ def test_every_line_has_a_class_a_queue_and_a_filter_of_its_own(delays_s: list[f
         assert f"delay {round(line.delay_s * 1e6)}us " in _classified(commands, line.address)
 
 
-def test_a_cut_changes_the_queue_of_its_own_line_only() -> None:
+def test_a_cut_changes_only_the_queue_of_its_link() -> None:
     commands = tc_tree([LONDON, TOKYO])
     cut = tc_change(1, replace(TOKYO, loss=1.0))
     place = "dev wan0 parent 1:11 handle 11: "
@@ -56,13 +56,13 @@ def test_a_cut_changes_the_queue_of_its_own_line_only() -> None:
     assert tc_change(1, TOKYO) == _classified(commands, "198.18.0.3").replace("add", "change")
 
 
-def test_a_rate_is_always_given_or_jitter_would_reorder_packets() -> None:
+def test_a_rate_is_always_set_because_jitter_would_reorder_packets() -> None:
     assert "rate 10000000000bit" in netem(LONDON)
     assert "distribution" not in netem(replace(LONDON, delay_s=0.0))
     assert "distribution" not in netem(replace(LONDON, jitter_share=0.0))
 
 
-def test_what_the_kernel_counted_adds_up_over_nodes() -> None:
+def test_kernel_counts_are_summed_over_nodes() -> None:
     answer = json.dumps(
         [
             {"kind": "htb", "packets": 99, "bytes": 9900, "drops": 5, "qlen": 1},

@@ -63,7 +63,7 @@ def _scraped(url: str) -> dict[tuple[str, str], float]:
     return {(sample.name, next(iter(sample.labels.values()), "")): sample.value for sample in samples}
 
 
-def test_the_state_is_told(url: str) -> None:
+def test_the_state_is_exposed(url: str) -> None:
     metrics = _scraped(url)
     assert metrics["chainmark_stage_info", 'offering "400" tx/s'] == 1
     assert metrics["chainmark_stage_progress_ratio", ""] == 0.5
@@ -76,7 +76,7 @@ def test_the_state_is_told(url: str) -> None:
     assert metrics["process_cpu_seconds_total", ""] > 0
 
 
-def test_figures_are_asked_for_when_somebody_scrapes(url: str, state: ExperimentState) -> None:
+def test_figures_are_collected_on_each_scrape(url: str, state: ExperimentState) -> None:
     scrapes = []
 
     def source() -> LiveFigures:
@@ -103,14 +103,14 @@ def test_figures_are_asked_for_when_somebody_scrapes(url: str, state: Experiment
     assert ("chainmark_load_sent_total", "") not in _scraped(url)
 
 
-def test_who_asks_for_the_older_format_gets_it(url: str) -> None:
+def test_the_older_format_is_returned_on_request(url: str) -> None:
     response = httpx.get(url, headers={"Accept": "text/plain"}, trust_env=False)
     assert response.headers["content-type"].startswith("text/plain")
     names = {metric.name for metric in text_families(response.text)}
     assert "chainmark_runs_planned" in names
 
 
-def test_a_port_in_use_is_told_and_freed_ports_can_be_used_again(state: ExperimentState) -> None:
+def test_a_port_in_use_is_reported_and_freed_ports_can_be_reused(state: ExperimentState) -> None:
     with exposed(state, "127.0.0.1:0") as url:
         place = url.removeprefix("http://").removesuffix("/metrics")
         with pytest.raises(EnvironmentFailure, match=f"cannot be exposed on {place}"), exposed(state, place):
@@ -131,22 +131,22 @@ def test_a_port_in_use_is_told_and_freed_ports_can_be_used_again(state: Experime
         ("0.0.0.0:1", ("0.0.0.0", 1)),  # noqa: S104 - parsed, not bound
     ],
 )
-def test_places(text: str, place: tuple[str, int]) -> None:
+def test_listen_addresses_are_parsed(text: str, place: tuple[str, int]) -> None:
     assert parse_place(text) == place
 
 
 @pytest.mark.parametrize("text", ["", "here", "127.0.0.1", "127.0.0.1:65536", "::1:9464", "a:b:1", "9464/metrics"])
-def test_what_is_no_place_is_told(text: str) -> None:
+def test_an_invalid_listen_address_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a valid address to listen on"):
         parse_place(text)
 
 
-def test_listeners_that_want_no_figures_are_left_alone() -> None:
+def test_listeners_without_live_figures_are_not_called() -> None:
     with live_figures(Silent(), lambda: pytest.fail("nobody asked")):
         pass
 
 
-def test_names_and_help_are_as_prometheus_own_tool_wants_them(url: str, state: ExperimentState) -> None:
+def test_names_and_help_texts_pass_promtool(url: str, state: ExperimentState) -> None:
     programs = prometheus_server.programs()
     if programs is None:
         pytest.skip("no `promtool` here: `make servers` fetches Debian's package")
@@ -169,7 +169,7 @@ def _expressions() -> list[str]:
     return [target["expr"] for panel in _panels() for target in panel.get("targets", [])]
 
 
-def test_every_expression_of_the_dashboard_names_what_is_exposed(url: str, state: ExperimentState) -> None:
+def test_dashboard_expressions_use_exactly_the_exposed_metrics(url: str, state: ExperimentState) -> None:
     with state.live(lambda: FIGURES):
         exposed_names = {name for name, _ in _scraped(url)}
     expressions = _expressions()
@@ -180,7 +180,7 @@ def test_every_expression_of_the_dashboard_names_what_is_exposed(url: str, state
     assert {name for name in exposed_names if name.startswith("chainmark_")} - named == set()
 
 
-def test_every_expression_of_the_dashboard_is_promql(tmp_path: Path) -> None:
+def test_every_expression_of_the_dashboard_is_valid_promql(tmp_path: Path) -> None:
     programs = prometheus_server.programs()
     if programs is None:
         pytest.skip("no `promtool` here: `make servers` fetches Debian's package")
@@ -199,8 +199,8 @@ def test_every_expression_of_the_dashboard_is_promql(tmp_path: Path) -> None:
     assert f"{len(expressions)} rules found" in checked.stdout
 
 
-def test_the_dashboard_is_one_that_grafana_imports() -> None:
-    """It asks for the data source, and no two panels lie on each other."""
+def test_the_dashboard_can_be_imported_by_grafana() -> None:
+    """It uses a variable for the data source, and no two panels overlap."""
     dashboard = json.loads(files("chainmark").joinpath("dashboards/grafana.json").read_text(encoding="utf-8"))
     assert dashboard["schemaVersion"] >= 39
     assert dashboard["id"] is None

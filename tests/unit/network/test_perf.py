@@ -37,7 +37,7 @@ SHOWN = "".join(
 )
 
 
-def test_samples_are_read_from_the_outermost_function_on() -> None:
+def test_stacks_start_with_the_outermost_function() -> None:
     samples = list(stacks(SHOWN))
     assert [stack for stack, _ in samples] == [
         ["(libc.so.6)", "runtime.mallocgc", "main.(*App).hash.func1"],
@@ -48,7 +48,7 @@ def test_samples_are_read_from_the_outermost_function_on() -> None:
     assert list(stacks("")) == []
 
 
-def test_the_kept_samples_become_stacks_with_whose_work_they_are(tmp_path: Path) -> None:
+def test_stored_samples_become_stacks_with_their_owners(tmp_path: Path) -> None:
     (tmp_path / "node0 application.cpu.perf.txt.gz").write_bytes(gzip.compress(SHOWN.encode()))
     assert read_profiles(tmp_path, ["heap"]).is_empty()
     frame = read_profiles(tmp_path, ["cpu"])
@@ -63,7 +63,7 @@ def test_the_kept_samples_become_stacks_with_whose_work_they_are(tmp_path: Path)
 
 
 @needs_perf
-def test_a_busy_process_is_sampled_for_as_long_as_is_asked() -> None:
+def test_a_busy_process_is_sampled_for_the_requested_time() -> None:
     with subprocess.Popen([sys.executable, "-c", BUSY]) as busy:
         try:
             # A crowded machine lets it begin late.
@@ -76,7 +76,7 @@ def test_a_busy_process_is_sampled_for_as_long_as_is_asked() -> None:
     assert any("sha256" in name.lower() or "(lib" in name for stack, _ in samples for name in stack)
 
 
-def test_without_perf_the_profile_is_missing_and_the_reason_is_said(
+def test_without_perf_the_profile_is_missing_and_the_reason_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -89,7 +89,7 @@ def test_without_perf_the_profile_is_missing_and_the_reason_is_said(
 
 
 @needs_perf
-def test_a_process_that_is_gone_gives_no_profile() -> None:
+def test_a_process_that_has_ended_gives_no_profile() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
         pass
     with pytest.raises(EnvironmentFailure, match="`perf` recorded nothing"):

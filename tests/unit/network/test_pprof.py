@@ -31,7 +31,7 @@ def _owners(frame: pl.DataFrame, kind: str, moment: str = "end") -> dict[str, fl
     return dict(rows.iter_rows())
 
 
-def test_a_function_has_the_time_that_the_library_works_for_it() -> None:
+def test_library_time_is_attributed_to_the_calling_function() -> None:
     frame = read_profiles(FILES, ALL)
     assert dict(frame.schema) == dict(PROFILE_SCHEMA)
     cpu = _owners(frame, "cpu")
@@ -41,21 +41,21 @@ def test_a_function_has_the_time_that_the_library_works_for_it() -> None:
     assert any("sha256" in stack[-1] for stack in inside)
 
 
-def test_memory_and_goroutines_are_there_as_the_program_made_them() -> None:
+def test_memory_and_goroutines_match_the_program() -> None:
     frame = read_profiles(FILES, ALL)
     assert _owners(frame, "heap")["main.keeps"] == 8 << 20
     assert "main.keeps" not in _owners(frame, "heap", "begin")
     assert _owners(frame, "goroutine")["main.waits"] == 3.0
 
 
-def test_a_kind_of_which_a_program_records_nothing_is_told() -> None:
-    """Mutexes are only looked at by programs that ask for it: an empty table must not read as "no waiting"."""
+def test_a_kind_that_a_program_does_not_record_is_reported() -> None:
+    """Programs must enable mutex profiles: an empty table must not be read as "no waiting"."""
     frame = read_profiles(FILES, ["cpu", "mutex"])
     assert record_of(["cpu", "mutex"], frame, []).empty == ["mutex"]
 
 
-def test_what_is_counted_since_the_start_is_what_was_added(tmp_path: Path) -> None:
-    """The goroutines stand in for a mutex' waits: equal profiles at both ends are nothing that happened between."""
+def test_cumulative_counts_are_reduced_by_their_initial_value(tmp_path: Path) -> None:
+    """The goroutines replace mutex waits here: equal profiles at both ends mean that nothing happened between."""
     for name in ("node0.mutex.pb.gz", "node0.mutex.begin.pb.gz"):
         shutil.copyfile(FILES / "node0.mutex.pb.gz", tmp_path / name)
     assert read_profiles(tmp_path, ["mutex"]).is_empty()
@@ -75,8 +75,8 @@ def test_what_is_counted_since_the_start_is_what_was_added(tmp_path: Path) -> No
         ("0x2a", "0x2a"),
     ],
 )
-def test_a_function_is_the_same_one_in_every_version_of_its_module(function: str, name: str) -> None:
-    """Else everything that moved to another package would be new on one side and gone on the other."""
+def test_a_function_has_the_same_name_in_every_version_of_its_module(function: str, name: str) -> None:
+    """Otherwise everything that moved to another package would be new on one side and removed on the other."""
     assert go_name(function) == name
 
 
@@ -113,7 +113,7 @@ def _taken(places: dict[str, str], folder: Path, kinds: tuple[str, ...]) -> list
     return taker.finish()
 
 
-def test_profiles_are_kept_as_they_came(tmp_path: Path) -> None:
+def test_profiles_are_stored_unchanged(tmp_path: Path) -> None:
     answers = {page: (200, (FILES / f"node0.{kind}.pb.gz").read_bytes()) for page, kind in
                {"profile": "cpu", "heap": "heap", "goroutine": "goroutine"}.items()}  # fmt: skip
     with _pages(answers) as place:
@@ -126,8 +126,8 @@ def test_profiles_are_kept_as_they_came(tmp_path: Path) -> None:
     assert (tmp_path / "node1.cpu.pb.gz").read_bytes() == (FILES / "node0.cpu.pb.gz").read_bytes()
 
 
-def test_a_node_that_gives_no_profile_is_told_and_the_others_are_kept(tmp_path: Path) -> None:
-    """A refused port, a page that is not there and an answer that is no profile are warnings, and no failed run."""
+def test_a_node_without_a_profile_is_reported_and_the_others_are_kept(tmp_path: Path) -> None:
+    """A refused port, a missing page and an invalid response give warnings, and do not fail the run."""
     good = {"profile": (200, (FILES / "node0.cpu.pb.gz").read_bytes()), "heap": (200, b"\x1f\x8bnothing")}
     with _pages(good) as place, _pages({}) as other:
         places = {"node0": place, "node1": other, "node2": "127.0.0.1:1"}
@@ -141,7 +141,7 @@ def test_a_node_that_gives_no_profile_is_told_and_the_others_are_kept(tmp_path: 
     ]
 
 
-def test_what_is_stopped_takes_nothing_more(tmp_path: Path) -> None:
+def test_a_stopped_taker_takes_no_further_profiles(tmp_path: Path) -> None:
     later_ns = time.time_ns() + 3600 * 10**9
     with _pages({}) as place:
         taker = ProfileTaker({"node0": place}, ("heap",), tmp_path, (later_ns, later_ns))
@@ -154,12 +154,12 @@ def test_what_is_stopped_takes_nothing_more(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"404 page not found\n", b"\x1f\x8b\x08", b"\x00" * 64])
-def test_what_is_no_profile_is_refused(content: bytes) -> None:
+def test_an_invalid_profile_is_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match="it is no profile in the pprof format"):
         read_pprof(content)
 
 
-def test_kinds_are_named_and_those_that_are_not_known_are_refused_with_the_list() -> None:
+def test_unknown_kinds_are_refused_with_the_list_of_known_ones() -> None:
     assert profile_kinds("cpu, heap,cpu") == ("cpu", "heap")
     assert profile_kinds("none") == ()
     for text in ("cpus", "", "cpu,none"):

@@ -14,8 +14,8 @@ from chainmark.network.run_queue import Contention
 from chainmark.network.sampling import ResourceSampler
 
 
-def test_a_paused_process_is_ended_in_order(tmp_path: Path) -> None:
-    """It hears of SIGTERM only when it goes on; else each of them would cost the whole patience, and be killed."""
+def test_a_paused_process_is_terminated_cleanly(tmp_path: Path) -> None:
+    """It receives SIGTERM only when it continues; otherwise each would wait for the timeout and be killed."""
     with ProcessGroup() as group:
         process = group.start("sleeper", ["sleep", "60"], tmp_path / "log")
         process.signal(signal.SIGSTOP)
@@ -26,7 +26,7 @@ def test_a_paused_process_is_ended_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("planned", "said"), [(True, None), (False, "sleeper was killed by SIGKILL")])
-def test_only_an_end_that_nobody_planned_is_a_death(tmp_path: Path, planned: bool, said: str | None) -> None:
+def test_only_an_unplanned_exit_is_a_death(tmp_path: Path, planned: bool, said: str | None) -> None:
     with ProcessGroup() as group:
         process = group.start("sleeper", ["sleep", "60"], tmp_path / "log")
         process.signal(signal.SIGKILL, ends=planned)
@@ -48,7 +48,7 @@ def test_only_an_end_that_nobody_planned_is_a_death(tmp_path: Path, planned: boo
         "E[2026-11-23|00:00:01.123] ",
     ],
 )
-def test_one_error_at_two_times_is_one_error(tmp_path: Path, time: str) -> None:
+def test_the_same_error_at_two_times_is_one_error(tmp_path: Path, time: str) -> None:
     """A start that fails twice, a second apart, would be two different failures."""
     with ProcessGroup() as group:
         process = group.start("app", ["sh", "-c", f"echo '{time}the database is locked'; exit 1"], tmp_path / "log")
@@ -56,7 +56,7 @@ def test_one_error_at_two_times_is_one_error(tmp_path: Path, time: str) -> None:
         assert process.death() == "app exited with code 1, last line `the database is locked`"
 
 
-def test_threads_are_preferred_and_what_is_started_later_is_not(tmp_path: Path) -> None:
+def test_priority_applies_to_threads_but_not_to_later_processes(tmp_path: Path) -> None:
     usual = os.sched_getscheduler(0)
     seen: list[int] = []
     with preferred_threads():
@@ -69,8 +69,8 @@ def test_threads_are_preferred_and_what_is_started_later_is_not(tmp_path: Path) 
         assert os.sched_getscheduler(group.start("sleeper", ["sleep", "60"], tmp_path / "log").pid) == usual
 
 
-def test_a_network_of_the_same_measurement_is_no_stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two networks that run at a time on purpose would make each other's runs invalid."""
+def test_a_network_of_the_same_measurement_is_not_contention(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two networks that run in parallel on purpose would invalidate each other's runs."""
     ours: list[set[int]] = []
     monkeypatch.setattr(Contention, "read", lambda _, pids: ours.append(set(pids)))
     with ProcessGroup() as group, ProcessGroup() as other:

@@ -65,8 +65,8 @@ class Counting:
     samples_max=st.sampled_from([200, 3_000, 10**9]),
     left_open=st.booleans(),
 )
-def test_no_sample_is_lost_or_doubled(begin: int, length: int, samples_max: int, *, left_open: bool) -> None:
-    """Over the seams of parts, over halves where a server refuses, whether its ranges are open (as in 3.x) or not."""
+def test_no_sample_is_lost_or_duplicated(begin: int, length: int, samples_max: int, *, left_open: bool) -> None:
+    """Across the seams of parts and halves where a server refuses, for open (as in 3.x) and closed ranges."""
     begin_ns = (T0_S + begin) * NS + 500_000_000 * (begin % 2)
     end_ns = begin_ns + length * 1_000_000
     source = Counting(samples_max, left_open=left_open)
@@ -76,7 +76,7 @@ def test_no_sample_is_lost_or_doubled(begin: int, length: int, samples_max: int,
     assert [value for series in series for value in series.values] == [time_s - T0_S for time_s in expected]
 
 
-def test_a_server_that_refuses_even_a_minute_is_told() -> None:
+def test_a_server_that_refuses_even_one_minute_is_reported() -> None:
     with pytest.raises(ServerError, match="too many samples"):
         Prometheus(Counting(10, left_open=True)).samples("x", T0_S * NS, (T0_S + 3_600) * NS)
 
@@ -127,7 +127,7 @@ def _answer(**more: object) -> bytes:
         (503, b'{"status":"error","errorType":"timeout","error":"query timed out"}', r"\(timeout\): query timed out"),
     ],
 )
-def test_what_is_no_whole_answer_is_an_error(status: int, body: bytes, expected: str) -> None:
+def test_an_incomplete_response_is_an_error(status: int, body: bytes, expected: str) -> None:
     with (
         _serving(status, body) as place,
         Prometheus(LiveServer(f"http://{place}")) as reader,
@@ -136,10 +136,10 @@ def test_what_is_no_whole_answer_is_an_error(status: int, body: bytes, expected:
         reader.samples("x", 0, NS)
 
 
-def test_the_server_is_asked_itself_whatever_the_environment_names(
+def test_the_server_is_queried_directly_despite_proxy_variables(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A proxy that the user did not name would see the queries, and a password of `.netrc` would be sent unasked."""
+    """A proxy that the user did not name would see the queries, and a `.netrc` password would be sent unasked."""
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password secret-1\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
@@ -152,7 +152,7 @@ def test_the_server_is_asked_itself_whatever_the_environment_names(
     assert [message["authorization"] for message in messages] == [None]
 
 
-def test_warnings_are_handed_on_once(tmp_path: Path) -> None:
+def test_warnings_are_passed_on_once(tmp_path: Path) -> None:
     with _serving(200, _answer(warnings=["store-3 did not answer"])) as place:
         with Prometheus(LiveServer(f"http://qa:secret@{place}"), tmp_path) as reader:
             reader.samples("x", 0, NS)
@@ -169,6 +169,6 @@ def test_warnings_are_handed_on_once(tmp_path: Path) -> None:
         again.samples("z", 0, NS)
 
 
-def test_selectors() -> None:
+def test_selectors_are_built() -> None:
     assert matchers(['__name__="x"', "", 'a="b",']) == '{__name__="x",a="b"}'
     assert any_of(["10.0.0.1:26660", "a|b"]) == r'"10\\.0\\.0\\.1:26660|a\\|b"'

@@ -26,13 +26,13 @@ def _pair(intended_ms: float, median_ms: float | None, name: str = "b") -> Round
         (100, None, GateStatus.FAIL),
     ],
 )
-def test_a_pair_may_differ_by_a_tenth_or_two_milliseconds(
+def test_a_pair_may_deviate_by_ten_percent_or_two_milliseconds(
     intended_ms: float, median_ms: float | None, status: GateStatus
 ) -> None:
     assert round_trip_gate([_pair(50, 50), _pair(intended_ms, median_ms, "c")]).status is status
 
 
-def test_the_worst_pairs_are_named_with_their_figures() -> None:
+def test_the_worst_pairs_are_listed_with_their_figures() -> None:
     measured = [_pair(100, 120 + index, f"n{index}") for index in range(5)]
     gate = round_trip_gate(measured)
     assert gate.measured == "largest deviation a–n4: 124 ms (median, n = 10), intended 100 ms"
@@ -41,15 +41,15 @@ def test_the_worst_pairs_are_named_with_their_figures() -> None:
     assert gate.detail.endswith("; and 2 more")
 
 
-def test_an_unanswered_pair_is_said_to_be_so() -> None:
+def test_an_unanswered_pair_is_reported() -> None:
     assert round_trip_gate([_pair(5, None)]).measured == "a–b: none of 10 pings were answered"
 
 
-def test_one_node_has_no_pair_to_fail() -> None:
+def test_a_single_node_passes_without_pairs() -> None:
     assert round_trip_gate([]).status is GateStatus.PASS
 
 
-def test_the_frame_keeps_every_pair_in_its_order() -> None:
+def test_the_frame_contains_every_pair_in_order() -> None:
     frame = round_trip_frame([_pair(10, 11), _pair(10, None, "c")])
     assert frame["destination"].to_list() == ["b", "c"]
     assert frame["median_s"].to_list() == [0.011, None]

@@ -34,7 +34,7 @@ def until(seconds: float) -> None:
     time.sleep(seconds)
 
 
-def test_two_that_share_a_processor_wait_for_each_other() -> None:
+def test_two_processes_on_one_processor_wait_for_each_other() -> None:
     queue = RunQueue()
     with busy() as pid, busy() as other:
         queue.read([pid])
@@ -49,7 +49,7 @@ def test_two_that_share_a_processor_wait_for_each_other() -> None:
     assert contention.seconds > 0.1, "the other one has its share, and does not give way"
 
 
-def test_ours_that_wait_for_each_other_lose_nothing_to_them() -> None:
+def test_waiting_among_own_processes_is_not_contention() -> None:
     with busy() as pid, busy() as other:
         ours, whole, without = {pid, other}, Contention(), Contention()
         for contention, known in ((whole, ours), (without, {pid})):
@@ -61,8 +61,8 @@ def test_ours_that_wait_for_each_other_lose_nothing_to_them() -> None:
 
 
 @pytest.mark.parametrize("prefix", [("nice", "-n", "19"), ("chrt", "-i", "0")], ids=["nice 19", "SCHED_IDLE"])
-def test_what_gives_way_is_no_contention(prefix: tuple[str, ...]) -> None:
-    """It was enough that somebody compiled at low priority for a run to be invalid."""
+def test_low_priority_processes_are_not_contention(prefix: tuple[str, ...]) -> None:
+    """A compiler at low priority was enough to invalidate a run."""
     with busy() as pid, busy(*prefix) as other:
         queue = RunQueue()
         all_others, others_but_it = Contention(), Contention()
@@ -78,7 +78,7 @@ def test_what_gives_way_is_no_contention(prefix: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(("prefix", "least", "most"), [((), 0.3, 3.0), (("nice", "-n", "19"), -0.1, 0.3)])
-def test_what_ended_between_two_readings_counts_as_the_process_that_began_it(
+def test_children_that_end_between_readings_count_as_their_parent(
     prefix: tuple[str, ...], least: float, most: float
 ) -> None:
     """A compiler starts hundreds of processes that live for less than a second."""
@@ -100,7 +100,7 @@ def test_what_ended_between_two_readings_counts_as_the_process_that_began_it(
     assert least < all_others.seconds - others_but_it.seconds < most
 
 
-def test_a_process_that_ends_or_is_not_there_is_no_error() -> None:
+def test_a_missing_or_ended_process_is_not_an_error() -> None:
     queue = RunQueue()
     with busy() as pid:
         queue.read([pid])
@@ -118,5 +118,5 @@ def test_a_process_that_ends_or_is_not_there_is_no_error() -> None:
         (math.nan, math.nan, 2.0, None),
     ],
 )
-def test_what_is_lost(ran_s: float, waited_s: float, contended_s: float, lost: float | None) -> None:
+def test_the_lost_share_is_computed(ran_s: float, waited_s: float, contended_s: float, lost: float | None) -> None:
     assert lost_share(ran_s, waited_s, contended_s, 1.0) == (None if lost is None else pytest.approx(lost))

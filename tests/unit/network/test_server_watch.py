@@ -44,7 +44,7 @@ def _series(name: Name, *values: float) -> Readings:
     return readings
 
 
-def test_of_a_counter_its_rate_is_told() -> None:
+def test_a_counter_is_reported_as_a_rate() -> None:
     readings = _series(Name("app", "requests_total", "/s", "counter"), 1000.0, 1010.0, 1030.0, 1060.0)
     assert readings.mean(0, 3 * NS) == pytest.approx(20.0)
     assert readings.mean(1.5 * NS, 2.5 * NS) == pytest.approx(25.0)
@@ -52,12 +52,12 @@ def test_of_a_counter_its_rate_is_told() -> None:
     assert readings.stored_points()[1].tolist() == [10.0, 20.0, 30.0]
 
 
-def test_a_counter_that_begins_anew_has_lost_nothing_it_counted_since() -> None:
+def test_counts_after_a_counter_reset_are_retained() -> None:
     readings = _series(Name("app", "requests_total", "/s", "counter"), 1000.0, 1010.0, 5.0, 15.0)
     assert readings.stored_points()[1].tolist() == [10.0, 5.0, 10.0]
 
 
-def test_what_was_not_read_has_no_mean() -> None:
+def test_an_interval_without_readings_has_no_mean() -> None:
     gauge = _series(Name("app", "used"), 1.0, 3.0)
     counter = _series(Name("app", "used_total", "/s", "counter"), 1.0, 3.0)
     assert (gauge.mean(5 * NS, 9 * NS), gauge.highest(5 * NS, 9 * NS)) == (None, None)
@@ -66,7 +66,7 @@ def test_what_was_not_read_has_no_mean() -> None:
     assert counter.mean(0, 4 * NS) is None
 
 
-def test_all_readings_are_one_table_with_a_stated_schema() -> None:
+def test_all_readings_form_one_table_with_a_fixed_schema() -> None:
     watched = Watched(
         series=(_series(Name("app", "used"), 1.0, 2.0), _series(Name("app", "all", "/s", "counter"), 0, 5))
     )
@@ -89,7 +89,7 @@ def test_all_readings_are_one_table_with_a_stated_schema() -> None:
         ("pool_active", "pool_max"),
     ],
 )
-def test_pairs_of_gauges_are_known_by_their_names(used: str, limit: str) -> None:
+def test_pairs_of_gauges_are_recognised_by_name(used: str, limit: str) -> None:
     others = ("requests_active_seconds", "unrelated_max")
     read = {name: _series(Name("app", name), 3.0) for name in (used, limit, *others)}
     read[limit] = _series(Name("app", limit), 4.0)
@@ -97,7 +97,7 @@ def test_pairs_of_gauges_are_known_by_their_names(used: str, limit: str) -> None
     assert limits == {used: 4.0, **dict.fromkeys(others)}
 
 
-def test_a_part_of_a_heap_that_is_emptied_when_it_is_full_has_no_limit() -> None:
+def test_a_heap_space_that_is_collected_when_full_has_no_limit() -> None:
     eden = '{area="heap",id="G1 Eden Space"}'
     read = {
         name: _series(Name("app", name), 3.0)
@@ -106,20 +106,20 @@ def test_a_part_of_a_heap_that_is_emptied_when_it_is_full_has_no_limit() -> None
     assert [resource.limit for resource in page_resources(read)] == [None, None]
 
 
-def test_a_limit_below_zero_is_none() -> None:
-    """A JVM says so of a part of its memory that may grow."""
+def test_a_negative_limit_means_no_limit() -> None:
+    """A JVM reports it for memory areas without a maximum."""
     used = _series(Name("app", "jvm_memory_used_bytes"), 3.0)
     assert Resource("memory", used, _series(Name("app", "jvm_memory_max_bytes"), -1.0)).limit_over(0, NS) is None
 
 
-def test_processor_time_of_a_page_has_the_cores_that_it_tells() -> None:
+def test_processor_time_of_a_page_is_limited_by_the_cores_that_it_reports() -> None:
     cpu = _series(Name("app", "process_cpu_seconds_total", "cores", "counter"), 0.0, 1.5)
     read = {"process_cpu_seconds_total": cpu, "go_sched_gomaxprocs_threads": _series(Name("app", "go_…"), 2.0, 2.0)}
     resource = next(resource for resource in page_resources(read) if resource.is_cpu)
     assert (resource.label, resource.limit_over(0, NS)) == ("the server's CPU", 2.0)
 
 
-def test_names_of_pages() -> None:
+def test_page_names_are_parsed() -> None:
     assert parse_scrape("http://10.0.0.1:9100/metrics", ()) == ("10.0.0.1-9100", "http://10.0.0.1:9100/metrics")
     assert parse_scrape("pool=http://h/metrics?a=b", ()) == ("pool", "http://h/metrics?a=b")
     for wrong in ("nothing", "ftp://h/metrics", "a b=http://h/m", "http://"):
@@ -167,7 +167,7 @@ def page() -> Iterator[str]:
     thread.join()
 
 
-def test_a_page_is_kept_and_read_afterwards_without_buckets(page: str, tmp_path: Path) -> None:
+def test_a_page_is_stored_and_read_back_without_buckets(page: str, tmp_path: Path) -> None:
     metrics_page = MetricsPage("app", page.replace("//", "//me:hidden-words@"), tmp_path)
     recorder = SeriesRecorder()
     metrics_page.read(recorder)
@@ -185,7 +185,7 @@ def test_a_page_is_kept_and_read_afterwards_without_buckets(page: str, tmp_path:
     assert b"hidden-words" not in (tmp_path / "app.prom.zst").read_bytes()
 
 
-def test_a_process_and_what_it_starts() -> None:
+def test_a_process_is_watched_with_its_children() -> None:
     starts = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BUSY!r}])"
     with subprocess.Popen([sys.executable, "-c", starts], start_new_session=True) as process:
         usage, recorder = ProcessUsage([process.pid]), SeriesRecorder()
@@ -218,7 +218,7 @@ def _is_silent(usage: ProcessUsage, recorder: SeriesRecorder) -> bool:
     return False
 
 
-def test_the_limits_of_a_process_are_those_of_its_affinity() -> None:
+def test_the_limits_of_a_process_follow_its_affinity() -> None:
     (first, *_) = sorted(os.sched_getaffinity(0))
     code = f"import os, sys\nos.sched_setaffinity(0, [{first}])\nprint('ready', flush=True)\nsys.stdin.read()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -238,7 +238,7 @@ def _group(folder: Path, **files: str) -> Path:
     return folder
 
 
-def test_a_control_group_and_the_limits_of_those_above_it(tmp_path: Path) -> None:
+def test_a_control_group_has_the_limits_of_its_parents(tmp_path: Path) -> None:
     above = _group(tmp_path / "above", cpu_max="150000 100000\n", memory_max="max\n", pids_max="64\n")
     stat = (
         "8:0 rbytes=10 wbytes=20 rios=1 wios=1 dbytes=0 dios=0\n8:16 rbytes=1 wbytes=2 rios=1 wios=1 dbytes=0 dios=0\n"
@@ -282,12 +282,12 @@ def test_a_control_group_may_use_the_cores_of_its_processes(tmp_path: Path) -> N
     assert free.cores == len(os.sched_getaffinity(0))
 
 
-def test_what_is_no_control_group(tmp_path: Path) -> None:
+def test_an_invalid_control_group_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a cgroup v2 directory"):
         CgroupUsage(tmp_path)
 
 
-def test_disks_are_busy_a_share_of_the_time() -> None:
+def test_disk_utilisation_is_a_fraction_of_time() -> None:
     usage, recorder = DiskUsage(), SeriesRecorder()
     usage.read(recorder)
     usage.read(recorder)
@@ -307,11 +307,11 @@ def test_disks_are_busy_a_share_of_the_time() -> None:
         ("select " + "a, " * 200, ("select " + "a, " * 200)[:199] + "…"),
     ],
 )
-def test_statements_are_told_without_texts(text: str, wanted: str) -> None:
+def test_statements_are_reported_without_literals(text: str, wanted: str) -> None:
     assert without_values(text) == wanted
 
 
-def test_a_server_in_the_generators_own_process_is_not_watched(tmp_path: Path) -> None:
+def test_a_server_in_the_generators_process_is_not_watched(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         with ServerWatch(BY_ADDRESS, url) as watch:
@@ -320,7 +320,7 @@ def test_a_server_in_the_generators_own_process_is_not_watched(tmp_path: Path) -
     assert not (tmp_path / "metrics").exists()
 
 
-def test_a_watch_tells_what_it_saw_and_leaves_no_thread(page: str, tmp_path: Path) -> None:
+def test_a_watch_reports_its_sources_and_leaves_no_thread(page: str, tmp_path: Path) -> None:
     sources = ServerSources(pids=[os.getpid()], scrapes=[f"app={page}"])
     with ServerWatch(sources, "http://192.0.2.1") as watch:
         watched = watch.finish(tmp_path / "metrics")
@@ -329,16 +329,16 @@ def test_a_watch_tells_what_it_saw_and_leaves_no_thread(page: str, tmp_path: Pat
     assert any(resource.label == "the server's CPU" for resource in watched.resources)
 
 
-def test_the_connection_string_is_no_part_of_what_is_shown() -> None:
+def test_the_connection_string_is_not_shown() -> None:
     assert "hidden-words" not in repr(ServerSources(postgres="postgresql://me:hidden-words@h/db"))
 
 
 @pytest.mark.parametrize("text", ["tester:passw0rd@host:9090/metrics", "page=ftp://tester:pa@passw0rd@host/metrics"])
-def test_what_is_no_page_is_told_without_its_password(text: str) -> None:
+def test_an_invalid_page_is_refused_without_showing_its_password(text: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse_scrape(text, ())
     assert "passw0rd" not in refused.value.message
 
 
-def test_a_page_is_called_without_any_part_of_its_password() -> None:
+def test_the_name_of_a_page_contains_no_part_of_its_password() -> None:
     assert without_user("http://tester:pa@ss@host:9090/metrics?a=b@c") == "http://host:9090/metrics?a=b@c"

@@ -15,19 +15,19 @@ import pytest
 from chainmark.network.witness import Witness, listening_processes, processes_behind
 
 
-def test_a_server_of_this_machine_is_found_by_its_port() -> None:
+def test_a_local_server_is_found_by_its_port() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         pids = listening_processes(f"http://127.0.0.1:{server.getsockname()[1]}")
     assert os.getpid() in pids
 
 
 @pytest.mark.parametrize("url", ["http://192.0.2.1:80", "http://no-such-host.invalid:80"])
-def test_a_server_elsewhere_has_no_processes_here(url: str) -> None:
-    """Whoever listens at the same port of this machine is not the server that is loaded."""
+def test_a_remote_server_has_no_local_processes(url: str) -> None:
+    """A process that listens on the same port of this machine is not the loaded server."""
     assert listening_processes(url) == set()
 
 
-def test_seconds_lie_between_readings() -> None:
+def test_seconds_are_computed_between_readings() -> None:
     witness = Witness(lambda: {os.getpid()})
     with witness:
         witness.look()  # the ticker's own first one may come late
@@ -40,7 +40,7 @@ def test_seconds_lie_between_readings() -> None:
     assert float(seen.stolen.max()) <= 1.0
 
 
-def test_nobody_to_watch_is_not_nobody_waited() -> None:
+def test_without_watched_processes_the_waiting_time_is_unknown() -> None:
     witness = Witness(set)
     with witness:
         pass
@@ -70,8 +70,8 @@ def serving(*behind: str) -> Iterator[tuple[int, str]]:
             process.stdin.close()
 
 
-def test_a_servers_own_server_is_found_behind_it_and_who_asks_is_not() -> None:
-    """A node beside the API that is loaded works for it, and is not taken for somebody who disturbs it."""
+def test_the_backend_of_a_server_is_found_but_not_its_clients() -> None:
+    """A node behind the loaded API works for it, and does not count as a disturbance."""
     with ExitStack() as stack:
         node, node_port = stack.enter_context(serving())
         api, api_port = stack.enter_context(serving(node_port))

@@ -13,8 +13,8 @@ from chainmark.network.zones import load_zone_table
 
 
 @pytest.mark.shared_data
-def test_the_shipped_table_is_the_published_one(shared_data: Path) -> None:
-    """A delay that differs would make results incomparable with those of the teams that use the table."""
+def test_the_shipped_table_matches_the_published_one(shared_data: Path) -> None:
+    """A different delay would make results incomparable with those of the teams that use the table."""
     with (shared_data / "cometbft" / "aws-latencies.csv").open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
     table = load_zone_table("aws")
@@ -23,7 +23,7 @@ def test_the_shipped_table_is_the_published_one(shared_data: Path) -> None:
     assert dict(table.one_way_ms) == published
 
 
-def test_pairs_whose_ways_differ_are_kept_as_they_were_published() -> None:
+def test_asymmetric_pairs_keep_their_published_delays() -> None:
     table = load_zone_table("aws")
     both = {pair: (table.one_way_ms[pair], table.one_way_ms[pair[::-1]]) for pair in combinations(table.zones, 2)}
     assert {pair: ways for pair, ways in both.items() if ways[0] != ways[1]} == {
@@ -35,7 +35,7 @@ def test_pairs_whose_ways_differ_are_kept_as_they_were_published() -> None:
     }
 
 
-def test_zones_are_dealt_out_in_the_order_of_the_table() -> None:
+def test_zones_are_assigned_in_table_order() -> None:
     table = load_zone_table("aws")
     zones = table.assign_in_turn([f"validator{index}" for index in range(16)])
     assert [zones["validator0"], zones["validator12"], zones["validator13"]] == [
@@ -49,7 +49,7 @@ def test_zones_are_dealt_out_in_the_order_of_the_table() -> None:
 GOOD = 'name = "two"\nsource = "us"\nzones = ["A", "B"]\n[one_way_ms]\nA = [0, 1.5]\nB = [2, 0]\n'
 
 
-def test_a_table_of_your_own_is_read_from_its_path(tmp_path: Path) -> None:
+def test_a_custom_table_is_read_from_its_path(tmp_path: Path) -> None:
     path = tmp_path / "two.toml"
     path.write_text(GOOD, encoding="utf-8")
     table = load_zone_table(str(path))
@@ -70,7 +70,7 @@ def test_a_table_of_your_own_is_read_from_its_path(tmp_path: Path) -> None:
         ("[one_way_ms]", "[one_way_ms", "cannot be used"),
     ],
 )
-def test_a_table_without_sense_is_refused_with_its_reason(tmp_path: Path, old: str, new: str, reason: str) -> None:
+def test_an_invalid_table_is_refused_with_the_reason(tmp_path: Path, old: str, new: str, reason: str) -> None:
     path = tmp_path / "two.toml"
     path.write_text(GOOD.replace(old, new), encoding="utf-8")
     with pytest.raises(UsageError) as caught:
@@ -79,7 +79,7 @@ def test_a_table_without_sense_is_refused_with_its_reason(tmp_path: Path, old: s
     assert str(path) in caught.value.message
 
 
-def test_a_table_that_is_not_there_is_named_with_those_that_are() -> None:
+def test_a_missing_table_is_reported_with_the_available_ones() -> None:
     with pytest.raises(UsageError, match="no zone table `azure`") as caught:
         load_zone_table("azure")
     assert "`aws`" in str(caught.value.hint)

@@ -32,7 +32,9 @@ def autoregressive(n: int, rho: float, seed: int = 1) -> FloatArray:
 
 @given(st.integers(1, 60), st.floats(1.0, 20.0), st.integers(1, 30), st.integers(0, 2**64))
 @settings(max_examples=60, deadline=None)
-def test_every_resample_draws_as_many_units_as_there_are(n: int, length: float, resamples: int, seed: int) -> None:
+def test_every_resample_draws_the_number_of_units_in_the_sample(
+    n: int, length: float, resamples: int, seed: int
+) -> None:
     drawn = np.concatenate(list(multiplicities(generator(seed, "test"), n, length, resamples)))
     assert drawn.shape == (resamples, n)
     assert (drawn >= 0).all()
@@ -45,7 +47,7 @@ def test_every_unit_is_drawn_equally_often_on_average(length: float) -> None:
     assert drawn.mean(axis=0) == pytest.approx(np.ones(40), abs=0.06)
 
 
-def test_the_same_seed_and_purpose_give_the_same_resamples_and_others_do_not() -> None:
+def test_resamples_depend_on_seed_and_purpose() -> None:
     first, again, other = (
         np.concatenate(list(multiplicities(generator(seed, "blocks"), 500, 9.0, 50))) for seed in (3, 3, 4)
     )
@@ -55,13 +57,13 @@ def test_the_same_seed_and_purpose_give_the_same_resamples_and_others_do_not() -
     assert (first != elsewhere).any()
 
 
-def test_a_seed_always_means_the_same_resamples() -> None:
+def test_resamples_of_a_fixed_seed_match_recorded_values() -> None:
     drawn = next(iter(multiplicities(generator(7, "block"), 8, 2.0, 2)))
     assert drawn.tolist() == [[0, 1, 0, 0, 3, 3, 1, 0], [0, 0, 1, 3, 1, 1, 1, 1]]
 
 
 @given(st.integers(0, 6), st.integers(1, 200), st.integers(1, 5), st.integers(0, 2**32))
-def test_weighted_centiles_are_those_of_the_repeated_values(rows: int, n: int, most: int, seed: int) -> None:
+def test_weighted_centiles_equal_centiles_of_repeated_values(rows: int, n: int, most: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     values = np.sort(rng.normal(size=n))
     weights = rng.integers(0, most, size=(rows, n), dtype=np.int32)
@@ -75,7 +77,7 @@ def test_weighted_centiles_are_those_of_the_repeated_values(rows: int, n: int, m
             assert own.tolist() == [centile(repeated, fraction) for fraction in (0.0, 0.5, 0.9, 1.0)]
 
 
-def test_centiles_of_resamples_may_have_more_draws_than_32_bits_count() -> None:
+def test_centiles_of_resamples_support_more_draws_than_32_bits() -> None:
     weights, values = np.full((3, 4), 2**28, dtype=np.int32), np.arange(4.0)
     assert resampled_centiles(weights, values, [0.0, 0.5, 1.0]).tolist() == [[0.0, 2.0, 3.0]] * 3
 
@@ -89,7 +91,7 @@ def test_the_block_length_agrees_with_arch(n: int, rho: float) -> None:
     assert optimal_block_length(values) == pytest.approx(max(1.0, expected), rel=0.25 if n < 1000 else 0.1, abs=0.5)
 
 
-def test_a_constant_or_short_series_has_blocks_of_one() -> None:
+def test_block_length_of_a_constant_or_short_series_is_one() -> None:
     assert optimal_block_length(np.full(1000, 200.0)) == 1.0
     assert optimal_block_length(np.full(1000, 0.1)) == 1.0
     assert optimal_block_length([1.0, 2.0, 3.0]) == 1.0
@@ -137,7 +139,7 @@ def test_the_standard_error_ignores_resamples_without_a_value() -> None:
     assert standard_error(np.array([0.1, 0.1, 0.1])) == 0.0
 
 
-def test_replicates_of_equal_samples_have_no_error_though_their_last_digits_differ() -> None:
+def test_standard_error_ignores_rounding_differences_between_replicates() -> None:
     sums = np.array([0.1 + 0.2, 0.3, np.nextafter(0.3, 0.0)])
     assert len(set(sums)) == 3
     assert standard_error(sums) == 0.0

@@ -34,8 +34,8 @@ def test_the_index_is_the_floor_of_the_product_rounded_to_a_double(n: int, fract
 @pytest.mark.parametrize(
     ("n", "fraction", "index"), [(52, 0.5, 26), (52, 0.92, 47), (52, 1.0, 51), (90, 0.7, 62), (100, 0.29, 28)]
 )
-def test_the_published_analysis_finds_the_same_elements(n: int, fraction: float, index: int) -> None:
-    """If this fails, a centile is the neighbour of the one that the published reports show."""
+def test_centile_elements_match_the_published_analysis(n: int, fraction: float, index: int) -> None:
+    """If this fails, a centile is the neighbour of the value that the published reports show."""
     assert centile_index(n, fraction) == index
 
 
@@ -47,7 +47,7 @@ def test_a_centile_is_estimable_when_a_sample_is_expected_on_either_side(n: int,
 
 
 @given(st.lists(finite_floats, min_size=1, max_size=300), st.sampled_from(STANDARD_CENTILES))
-def test_a_centile_is_an_element_with_no_more_than_its_share_below(values: list[float], fraction: float) -> None:
+def test_at_most_the_fraction_of_samples_lies_below_a_centile(values: list[float], fraction: float) -> None:
     centile_found = centile(np.sort(values), fraction)
     assert centile_found in values
     assert sum(value < centile_found for value in values) <= len(values) * fraction + 1e-6
@@ -83,7 +83,7 @@ def test_a_distribution_agrees_with_numpy(values: list[float], n_null: int) -> N
     assert [fraction for fraction, _ in bars.centiles] == list(STANDARD_CENTILES)
 
 
-def test_a_distribution_of_one_sample_has_no_spread_and_of_none_is_none() -> None:
+def test_distributions_of_one_sample_and_of_no_samples() -> None:
     bars = distribution([3.5])
     assert bars is not None
     assert (bars.mean, bars.sd, bars.min, bars.max) == (3.5, None, 3.5, 3.5)
@@ -92,7 +92,7 @@ def test_a_distribution_of_one_sample_has_no_spread_and_of_none_is_none() -> Non
 
 
 @given(st.lists(st.integers(1, 5000), min_size=1, max_size=5), st.lists(st.sampled_from(STANDARD_CENTILES), min_size=1))
-def test_many_centiles_at_once_are_those_one_by_one(sizes: list[int], fractions: list[float]) -> None:
+def test_centiles_computed_together_equal_those_computed_separately(sizes: list[int], fractions: list[float]) -> None:
     indices = centile_indices(np.array([0, *sizes]), np.array(fractions))
     assert indices.tolist() == [
         [-1] * len(fractions),
@@ -102,8 +102,8 @@ def test_many_centiles_at_once_are_those_one_by_one(sizes: list[int], fractions:
     assert centiles(values, np.array(fractions)).tolist() == [centile(values, fraction) for fraction in fractions]
 
 
-def test_a_distribution_by_hand() -> None:
-    """2, 4, 4, 6 in any order: a mean of 4 and squares of 8 over 3; what is not finite counts as missing."""
+def test_a_distribution_matches_hand_computed_values() -> None:
+    """2, 4, 4, 6 in any order: mean 4, sum of squares 8, divided by 3. Values that are not finite count as missing."""
     bars = distribution([6.0, math.inf, 4.0, 2.0, math.nan, 4.0], fractions=(0.25, 0.5))
     assert bars is not None
     assert (bars.n, bars.n_null, bars.mean, bars.sd) == (4, 2, 4.0, math.sqrt(8.0 / 3.0))
@@ -115,7 +115,7 @@ def test_a_distribution_by_hand() -> None:
     assert finite([1.0, math.inf, -math.inf, math.nan, 2.0]).tolist() == [1.0, 2.0]
 
 
-def test_a_mean_of_its_own_leaves_the_deviations_from_the_plain_one() -> None:
+def test_a_given_mean_does_not_change_the_standard_deviation() -> None:
     bars = distribution_of_sorted(np.array([2.0, 4.0]), 3, mean=2.5)
     assert bars is not None
     assert (bars.n_null, bars.mean, bars.sd) == (3, 2.5, math.sqrt(2.0))
@@ -123,8 +123,8 @@ def test_a_mean_of_its_own_leaves_the_deviations_from_the_plain_one() -> None:
 
 
 @pytest.mark.parametrize("value", [0.1, 1e-300, 1e300 / 3])
-def test_equal_values_have_their_mean_to_the_last_digit(value: float) -> None:
-    """Their sum over their number may be rounded past them, and a mean above the maximum makes readers doubt it all."""
+def test_the_mean_of_equal_values_is_exact(value: float) -> None:
+    """Sum divided by count may be rounded to more than the maximum, and readers would doubt the whole table."""
     bars = distribution([value] * 3)
     assert bars is not None
     assert (bars.mean, bars.sd) == (value, 0.0)

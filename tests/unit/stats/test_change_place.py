@@ -36,7 +36,7 @@ def _made(change: int, noise: float, places: list[int], seed: int = 1) -> Search
     return _seen([(place, 0, float(place >= change) + noise * draw.standard_normal()) for place in places])
 
 
-def test_chances_are_those_of_direct_integration() -> None:
+def test_probabilities_match_direct_integration() -> None:
     """One visit's shared deviation cannot be told from the level, so the model is that of independent runs."""
     seen = _seen([(0, 0, 0.0), (8, 0, 1.0), (8, 0, 1.2), (0, 0, 0.1), (4, 0, 0.4), (0, 0, -0.05), (3, 0, 0.2)])
 
@@ -59,15 +59,15 @@ def test_chances_are_those_of_direct_integration() -> None:
     assert chances(seen, LAST) == pytest.approx(expected / expected.sum(), rel=1e-6)
 
 
-def test_revisions_that_no_run_tells_apart_are_equally_likely() -> None:
+def test_revisions_that_no_run_separates_are_equally_likely() -> None:
     probabilities = chances(_made(5, 0.05, [0, 8, 8, 0, 4, 0, 6, 8]), LAST)
     assert probabilities.sum() == pytest.approx(1.0)
     assert probabilities[4] == probabilities[5]
     assert probabilities[4] + probabilities[5] > 0.95
 
 
-def test_a_machine_that_slows_down_between_visits_moves_no_answer() -> None:
-    """A revision looks as slow as the bad end was at first, but so does the good end beside it."""
+def test_a_machine_that_slows_down_between_visits_does_not_change_the_answer() -> None:
+    """A revision looks as slow as the bad end did at first, but so does the good end measured with it."""
     slow = 0.95
     seen = _seen([
         (0, 0, 0.0), (8, 0, 1.0), (8, 0, 1.02), (0, 0, -0.02),
@@ -78,14 +78,14 @@ def test_a_machine_that_slows_down_between_visits_moves_no_answer() -> None:
     assert abs(level.change) < 0.1
 
 
-def test_the_archive_makes_few_runs_tell_more() -> None:
+def test_archived_noise_makes_few_runs_more_informative() -> None:
     seen = _seen([(0, 0, 0.0), (8, 0, 1.0), (4, 0, 0.2)])
     alone, beside = (chances(seen, LAST, archive)[:4].sum() for archive in (None, Spread(20 * 0.05**2, 20.0)))
     assert beside < 0.001 < alone
 
 
-def test_shares_of_failing_runs_have_their_beta_weights() -> None:
-    """Good: 0 of 2 fail; bad: 2 of 2; the middle one did not fail: by Jeffreys' prior."""
+def test_shares_of_failing_runs_have_beta_weights() -> None:
+    """Good: 0 of 2 fail. Bad: 2 of 2 fail. The middle one did not fail. The prior is Jeffreys'."""
     probabilities = chances_of_failing(np.array([0, 0, 2, 2, 1]), np.array([0.0, 0.0, 1.0, 1.0, 0.0]), 2)
 
     def share(failed: int, runs: int) -> float:
@@ -95,14 +95,14 @@ def test_shares_of_failing_runs_have_their_beta_weights() -> None:
     assert probabilities == pytest.approx(weights / weights.sum())
 
 
-def test_equal_programs_leave_no_change_between_them() -> None:
+def test_no_change_lies_between_equal_programs() -> None:
     seen = _made(5, 0.05, [0, 8, 8, 0])
     probabilities = SearchedRevisions(LAST, equal=((2, 4),)).chances(seen)
     assert probabilities[2:4].tolist() == [0.0, 0.0]
     assert probabilities.sum() == pytest.approx(1.0)
 
 
-def test_revisions_that_cannot_be_measured_are_answered_as_one_stretch() -> None:
+def test_revisions_that_cannot_be_measured_are_reported_as_one_range() -> None:
     row = SearchedRevisions(LAST, frozenset({4, 5}))
     probabilities = np.array([0.0, 0.0, 0.01, 0.33, 0.33, 0.33, 0.0, 0.0])
     for stretch in (row.answer(probabilities), row.likely(probabilities)):
@@ -116,7 +116,7 @@ def test_revisions_that_cannot_be_measured_are_answered_as_one_stretch() -> None
     assert nothing.answer(np.array([0.5, 0.5])) == Stretch(0, 2, 1.0)
 
 
-def test_the_revision_that_halves_the_probability_is_next_and_stays_while_in_doubt() -> None:
+def test_the_next_revision_halves_the_probability_and_repeats_while_undecided() -> None:
     row, flat = SearchedRevisions(LAST), np.full(LAST, 1 / LAST)
     assert row.turn(flat, [0, 8]) == 4
     assert SearchedRevisions(LAST, frozenset({4})).turn(flat, [0, 8]) in {3, 5}
@@ -125,19 +125,19 @@ def test_the_revision_that_halves_the_probability_is_next_and_stays_while_in_dou
     assert row.turn(settled, [0, 8], current=2) == 4
 
 
-def test_both_revisions_around_a_sure_answer_get_two_runs() -> None:
+def test_both_revisions_around_a_confident_answer_get_two_runs() -> None:
     row, sure = SearchedRevisions(LAST), np.array([0.0, 0.0, 0.0, 0.99, 0.01, 0.0, 0.0, 0.0])
     assert row.turn(sure, [0, 0, 8, 8, 3, 4, 4]) == 3
     assert row.turn(sure, [0, 0, 8, 8, 3, 3, 4]) == 4
     assert row.turn(sure, [0, 0, 8, 8, 3, 3, 4, 4]) is None
 
 
-def test_a_revision_is_measured_beside_the_end_that_has_fewer_runs_forth_and_back() -> None:
+def test_a_revision_is_paired_with_the_end_that_has_fewer_runs_in_alternating_order() -> None:
     assert pair_of(3, [0, 8], 8, 0) == [0, 3]
     assert pair_of(3, [0, 8, 0], 8, 1) == [3, 8]
 
 
-def test_intervals_hold_the_true_change_nine_times_in_ten() -> None:
+def test_90_percent_intervals_cover_the_true_change() -> None:
     """Three standard errors of 400 cases are 4.5 points."""
     draw, held = np.random.default_rng(5), 0
     places = np.array([0, 8, 8, 0, 0, 4, 4, 8])
@@ -160,7 +160,7 @@ def test_runs_without_any_noise_decide_at_once() -> None:
 @pytest.mark.parametrize(
     ("noise", "effect", "way"), [(0.05, 0.15, "steady"), (0.05, 0.2, "drift"), (0.1, 0.3, "steady")]
 )
-def test_a_search_is_wrong_no_more_often_than_it_says(noise: float, effect: float, way: str) -> None:
+def test_the_error_rate_of_a_search_stays_within_its_stated_rate(noise: float, effect: float, way: str) -> None:
     """Forty revisions, two of which do not build; the benchmark makes many more searches."""
     searches_found = [bench.searched(seed, noise, effect, way) for seed in range(40)]
     wrong = sum(search.is_right is False for search in searches_found)

@@ -29,7 +29,7 @@ def _within(count: int, share: float) -> bool:
 
 @pytest.mark.parametrize("length", [4, 9, 30])
 @pytest.mark.parametrize("kind", ["normal", "heavy tails", "an outlier", "few values"])
-def test_where_nothing_changes_no_more_than_five_in_a_hundred_series_have_a_change(length: int, kind: str) -> None:
+def test_at_most_five_percent_of_unchanged_series_report_a_change(length: int, kind: str) -> None:
     random = np.random.default_rng(length)
     all_series = []
     for _ in range(SERIES):
@@ -59,13 +59,13 @@ def test_a_step_is_found_with_its_size(first: int, second: int) -> None:
     assert np.mean(covered) == pytest.approx(0.9, abs=0.06)
 
 
-def test_two_steps_are_told_apart() -> None:
+def test_two_steps_are_found_separately() -> None:
     """Up and back again: the level of the whole first half and second half is the same."""
     series = np.tile([0.0, 0.1], 15) + np.repeat([1.0, 2.0, 1.0], 10)
     assert [(point.index, round(point.change, 9)) for point in _found(series)] == [(10, 1.0), (20, -1.0)]
 
 
-def test_a_drift_is_found_that_no_two_neighbours_show() -> None:
+def test_a_drift_too_small_to_see_between_neighbours_is_found() -> None:
     """Twenty-four releases, each a fifth of the noise above the one before."""
     random = np.random.default_rng(5)
     points_per_series = [_found(0.2 * np.arange(24) + random.normal(0.0, 1.0, 24), seed) for seed in range(100)]
@@ -74,15 +74,15 @@ def test_a_drift_is_found_that_no_two_neighbours_show() -> None:
     assert all(points[0].change > 0.0 for points in points_per_series if points)
 
 
-def test_an_outlier_beside_a_step_changes_neither_its_place_nor_much_of_its_size() -> None:
+def test_an_outlier_near_a_step_hardly_changes_its_position_and_size() -> None:
     series = np.tile([0.0, 0.1], 12) + np.repeat([1.0, 2.0], 12)
     series[5] += 30.0
     (point,) = _found(series)
     assert (point.index, round(point.change, 2)) == (12, 1.0)
 
 
-def test_another_set_up_is_no_change_and_hides_none() -> None:
-    """What the new machines took off is theirs; the step of release 18 is found beneath it."""
+def test_a_change_of_set_up_is_not_reported_and_does_not_hide_a_change() -> None:
+    """The step caused by the new machines is removed; the step of release 18 is still found."""
     series = np.tile([0.0, 0.1], 15) + np.repeat([10.0, 5.0], 15)
     assert [point.index for point in change_points(series, epochs=[15])] == []
     assert [point.index for point in change_points(series)] == [15]
@@ -95,7 +95,7 @@ def test_another_set_up_is_no_change_and_hides_none() -> None:
     scale=st.sampled_from([0.25, 1.0, 1024.0]),
     shift=st.sampled_from([-4096.0, 0.0, 64.0]),
 )
-def test_units_do_not_matter_and_every_change_is_described(series: list[float], scale: float, shift: float) -> None:
+def test_changes_do_not_depend_on_units_and_are_described(series: list[float], scale: float, shift: float) -> None:
     points = change_points(series, permutations=19)
     other = change_points([value * scale + shift for value in series], permutations=19)
     assert [(point.index, point.p_value) for point in points] == [(point.index, point.p_value) for point in other]
@@ -108,6 +108,6 @@ def test_units_do_not_matter_and_every_change_is_described(series: list[float], 
         assert point.low <= point.change <= point.high
 
 
-def test_the_same_seed_gives_the_same() -> None:
+def test_the_same_seed_gives_the_same_change_points() -> None:
     series = np.random.default_rng(3).normal(0.0, 1.0, 20).tolist()
     assert change_points(series, level=1.0, permutations=19) == change_points(series, level=1.0, permutations=19)

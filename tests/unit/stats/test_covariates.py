@@ -18,8 +18,8 @@ def _sides(rng: np.random.Generator, *, effect: float, shift: float) -> tuple[np
     return values, groups, covariate[:, None], clusters
 
 
-def test_what_the_network_did_is_not_taken_for_the_release() -> None:
-    """The later run met headers that were later by one: unadjusted it would be slower by half."""
+def test_network_effects_are_not_attributed_to_the_release() -> None:
+    """The headers of the later run came later by one: unadjusted, it would be slower by half."""
     values, groups, covariates, clusters = _sides(np.random.default_rng(1), effect=0.0, shift=1.0)
     raw = values[groups == 1].mean() - values[groups == 0].mean()
     means = adjusted_means(values, groups, covariates, clusters)
@@ -28,7 +28,7 @@ def test_what_the_network_did_is_not_taken_for_the_release() -> None:
     assert means.means[1] - means.means[0] == pytest.approx(0.0, abs=0.12)
 
 
-def test_errors_cover_as_often_as_they_say_though_blocks_depend_on_each_other() -> None:
+def test_errors_have_their_nominal_coverage_when_blocks_are_correlated() -> None:
     rng = np.random.default_rng(2)
     inside = 0
     for _ in range(300):
@@ -41,22 +41,22 @@ def test_errors_cover_as_often_as_they_say_though_blocks_depend_on_each_other() 
     assert 0.84 < inside / 300 < 0.96
 
 
-def test_without_covariates_that_vary_they_are_the_plain_means() -> None:
+def test_constant_covariates_give_the_unadjusted_means() -> None:
     values, groups, _, clusters = _sides(np.random.default_rng(3), effect=0.4, shift=0.0)
     means = adjusted_means(values, groups, np.full((1200, 1), 88_963.0), clusters)
     assert means is not None
     assert means.means == pytest.approx([values[groups == 0].mean(), values[groups == 1].mean()])
 
 
-def test_a_covariate_that_only_tells_the_runs_apart_decides_nothing() -> None:
-    """All of one run before an epoch boundary, all of the other behind it: no figure can tell which of them it was."""
+def test_a_covariate_confounded_with_the_run_gives_no_result() -> None:
+    """All of one run is before an epoch boundary, all of the other behind it: the two causes cannot be separated."""
     values, groups, _, clusters = _sides(np.random.default_rng(4), effect=0.4, shift=0.0)
     assert adjusted_means(values, groups, groups[:, None].astype(float), clusters) is None
     assert adjusted_means(values, groups, np.random.default_rng(5).normal(size=(1200, 1)), groups) is None
 
 
-def test_errors_of_few_clusters_by_hand() -> None:
-    """Deviations of each cluster are added, squared and corrected for so few: 4/3 for clusters, 7/6 for samples."""
+def test_errors_of_few_clusters_match_hand_computed_values() -> None:
+    """Deviations are summed per cluster, squared, and corrected for small counts: 4/3 for clusters, 7/6 for samples."""
     values = np.array([1.0, 3.0, 5.0, 7.0, 2.0, 2.0, 6.0, 10.0])
     groups, clusters = np.repeat([0, 1], 4), np.repeat([7, 3, 9, 4], 2)
     means = adjusted_means(values, groups, np.zeros((8, 0)), clusters)
@@ -80,8 +80,8 @@ def test_means_are_those_at_the_mean_of_each_covariate() -> None:
 
 
 @pytest.mark.parametrize("scales", [(1e-7, 1.0), (1e9, 1.0), (1e6, 1e-4)])
-def test_the_unit_of_a_covariate_changes_nothing(scales: tuple[float, float]) -> None:
-    """Bytes beside nanoseconds beside shares; and one that is constant but for its last bit is none."""
+def test_results_do_not_depend_on_the_unit_of_a_covariate(scales: tuple[float, float]) -> None:
+    """Bytes, nanoseconds and shares together. A covariate that is constant but for its last bit is ignored."""
     values, groups, covariate, clusters = _sides(np.random.default_rng(7), effect=0.2, shift=0.5)
     covariates = np.column_stack([covariate, np.random.default_rng(8).normal(size=1200)])
     plain = adjusted_means(values, groups, covariates, clusters)
@@ -95,14 +95,14 @@ def test_the_unit_of_a_covariate_changes_nothing(scales: tuple[float, float]) ->
 
 @pytest.mark.parametrize(("clusters", "tells"), [(3, False), (4, True)])
 def test_there_must_be_more_clusters_than_coefficients(clusters: int, tells: bool) -> None:
-    """Two levels and one covariate are three; of so many clusters the errors would be zero."""
+    """Two levels and one covariate are three coefficients; with three clusters the errors would be zero."""
     rng = np.random.default_rng(9)
     values, groups, covariates = rng.normal(size=12), np.repeat([0, 1], 6), rng.normal(size=(12, 1))
     means = adjusted_means(values, groups, covariates, np.arange(12) % clusters)
     assert (means is not None) is tells
 
 
-def test_midnight_is_beside_midnight() -> None:
+def test_both_ends_of_a_day_have_the_same_waves() -> None:
     waves = day_waves(np.array([0.0, 86_400.0, 43_200.0]))
     assert waves.shape == (3, 4)
     assert waves[0] == pytest.approx(waves[1])

@@ -12,7 +12,7 @@ from chainmark.stats.replicates import instants_of
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=40))
-def testinstants_of_some_rows_are_those_that_the_rows_themselves_have(rows: list[tuple[int, bool]]) -> None:
+def test_instants_of_selected_rows_are_the_instants_of_those_rows(rows: list[tuple[int, bool]]) -> None:
     """A curve over time would put values at the wrong second."""
     times = np.array(sorted(time for time, _ in rows), dtype=float)
     present = np.array([held for _, held in rows])
@@ -29,8 +29,8 @@ def test_rows_without_a_time_have_no_instants() -> None:
     assert instants_of(np.array([0.0, np.nan])) is None
 
 
-def test_keys_are_numbered_by_their_names_whatever_their_type() -> None:
-    """Hosts would change places between two runs that name them in different orders."""
+def test_keys_of_any_type_are_numbered_in_order_of_name() -> None:
+    """Otherwise hosts would swap between two runs that name them in different orders."""
     names = ["b", None, "a", "b"]
     for column in (pl.Series(names), pl.Series(names, dtype=pl.Enum(["c", "b", "a"]))):
         factors = coded(column)

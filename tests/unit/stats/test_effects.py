@@ -65,8 +65,8 @@ def test_large_samples_are_compared_by_their_knots(n: int, m: int, pair: int, mo
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=300), st.integers(0, 3))
-def test_a_reduced_sample_tells_its_own_ranks_and_shares_exactly(whole: list[int], places: int) -> None:
-    """The centiles of a report must be elements of the sample at their own ranks, however large it is."""
+def test_a_reduced_sample_has_exact_ranks_and_shares(whole: list[int], places: int) -> None:
+    """The centiles of a report must be elements of the sample at exact ranks, however large the sample is."""
     ascending = np.sort(np.array(whole, dtype=float)) / 10.0**places
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(knots, "MOST_DISTINCT", 3)
@@ -87,7 +87,7 @@ def test_a_reduced_sample_tells_its_own_ranks_and_shares_exactly(whole: list[int
     assert [value.tolist() for value in outside] == [[0.0, len(ascending)]] * 2
 
 
-def test_less_than_a_step_of_the_samples_lies_between_two_knots() -> None:
+def test_less_than_one_step_of_the_samples_lies_between_two_knots() -> None:
     ascending = np.sort(np.random.default_rng(1).lognormal(size=100_003))
     reduced = knots_of(ascending, FRACTIONS)
     between = reduced.below - np.append(0, reduced.at_or_below[:-1])
@@ -96,7 +96,7 @@ def test_less_than_a_step_of_the_samples_lies_between_two_knots() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 9).map(float), max_size=30), min_size=1, max_size=4))
-def test_whole_samples_are_pooled_as_if_they_were_one(runs: list[list[float]]) -> None:
+def test_pooling_complete_samples_equals_one_sample(runs: list[list[float]]) -> None:
     both: Knots = pooled([knots_of(np.sort(np.array(run)), FRACTIONS) for run in runs])
     assert both.is_whole
     assert both.ascending().tolist() == sorted(value for run in runs for value in run)

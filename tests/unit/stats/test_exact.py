@@ -12,7 +12,7 @@ from chainmark.stats.exact import fisher_more
 
 
 def test_the_lady_tasting_tea() -> None:
-    """Fisher's own example: of eight cups the four with milk first are all found (1 in 70), or three of them (17)."""
+    """Fisher's own example: of eight cups, all four with milk first are found (1 in 70), or three of them (17)."""
     assert fisher_more(4, 4, 0, 4) == pytest.approx(1 / 70)
     assert fisher_more(3, 4, 1, 4) == pytest.approx(17 / 70)
 
@@ -21,12 +21,16 @@ def test_the_lady_tasting_tea() -> None:
     ("counts", "probability"),
     [((0, 3, 0, 3), 1.0), ((1, 3, 0, 3), 0.5), ((3, 3, 0, 3), 0.05), ((0, 3, 3, 3), 1.0), ((2, 2, 2, 2), 1.0)],
 )
-def test_runs_of_an_experiment_by_hand(counts: tuple[int, int, int, int], probability: float) -> None:
+def test_runs_of_an_experiment_match_hand_computed_values(
+    counts: tuple[int, int, int, int], probability: float
+) -> None:
     assert fisher_more(*counts) == pytest.approx(probability)
 
 
 @given(st.integers(1, 5), st.integers(1, 5), st.data())
-def test_it_is_the_share_of_all_ways_to_spread_the_failures(runs: int, others: int, data: st.DataObject) -> None:
+def test_the_p_value_is_the_share_of_all_assignments_of_the_failures(
+    runs: int, others: int, data: st.DataObject
+) -> None:
     failed, other_failed = data.draw(st.integers(0, runs)), data.draw(st.integers(0, others))
     ways = list(combinations(range(runs + others), failed + other_failed))
     as_many = sum(sum(number < runs for number in way) >= failed for way in ways)

@@ -20,7 +20,7 @@ def _rate(times_s: list[float], values: list[float], at_s: float) -> float:
 
 
 @given(slope=st.floats(0.01, 1e6), phase=st.floats(0, 0.99), step=st.sampled_from([1, 2, 5]))
-def test_a_steady_counter_has_its_slope(slope: float, phase: float, step: int) -> None:
+def test_the_rate_of_a_steady_counter_is_its_slope(slope: float, phase: float, step: int) -> None:
     times = [phase + step * index for index in range(40)]
     assert _rate(times, [1e9 + slope * time for time in times], 30) == pytest.approx(slope, rel=1e-4)
 
@@ -38,11 +38,11 @@ def test_a_counter_is_not_extrapolated_below_zero() -> None:
     assert _rate([5, 10, 15, 20], [1, 11, 21, 31], 20) == pytest.approx(30 * (15 + 0.5) / 15 / 20)
 
 
-def test_a_fall_is_a_new_start() -> None:
+def test_a_decrease_is_a_counter_reset() -> None:
     assert _rate([0, 10, 20], [100, 5, 15], 20) == pytest.approx((5 + 10) / 20)
 
 
-def test_one_sample_or_none_tells_nothing() -> None:
+def test_fewer_than_two_samples_give_no_rate() -> None:
     assert np.isnan(_rate([10], [1], 20))
     assert np.isnan(_rate([], [], 20))
     assert np.isnan(_rate([1, 2, 3], [1, 2, 3], 100))

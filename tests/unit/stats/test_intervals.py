@@ -67,7 +67,7 @@ def test_pooled_agrees_with_scipy(baseline: list[float], candidate: list[float],
 
 
 def test_an_archive_adds_its_squares_and_degrees_of_freedom() -> None:
-    """Runs of 1, 3 against 4, 8 have squares of 2 + 8 with 2 degrees; 14 with 4 more make a variance of 4."""
+    """Runs of 1, 3 and 4, 8 have squares 2 + 8 with 2 degrees of freedom; 14 with 4 more gives a variance of 4."""
     contrast = pooled([1.0, 3.0], [4.0, 8.0], Working.DIFFERENCE, Spread(14.0, 4.0))
     assert (contrast.change, contrast.standard_error, contrast.degrees_of_freedom) == (4.0, 2.0, 6.0)
     assert contrast.high == pytest.approx(4.0 + 2.0 * stats.t.ppf(0.95, 6.0))
@@ -76,20 +76,20 @@ def test_an_archive_adds_its_squares_and_degrees_of_freedom() -> None:
     assert alone.degrees_of_freedom == 4.0
 
 
-def test_the_spread_of_runs_is_around_the_mean_of_their_own_side() -> None:
+def test_the_spread_of_runs_is_around_the_mean_of_each_side() -> None:
     assert own_spread([1.0, 3.0], [14.0, 18.0, 16.0]) == Spread(10.0, 3.0)
     assert own_spread([1.0], [9.0]) == Spread(0.0, 0.0)
 
 
 @given(st.integers(1, 8), st.integers(1, 30), st.floats(0.1, 20.0))
-def test_a_wider_spread_is_told_by_the_f_test(first: int, second: int, ratio: float) -> None:
+def test_a_wider_spread_is_detected_by_the_f_test(first: int, second: int, ratio: float) -> None:
     p_value = stats.f.sf(ratio, first, second)
     spreads = Spread(ratio * first, float(first)), Spread(float(second), float(second))
     assert is_wider(*spreads, p_value * 1.001)
     assert not is_wider(*spreads, p_value * 0.999)
 
 
-def test_without_spread_nothing_is_wider_and_anything_is_wider_than_none() -> None:
+def test_any_spread_is_wider_than_zero_spread() -> None:
     none, some = Spread(0.0, 4.0), Spread(1.0, 4.0)
     assert is_wider(some, none, 0.01)
     assert not is_wider(none, some, 0.01)
@@ -98,7 +98,7 @@ def test_without_spread_nothing_is_wider_and_anything_is_wider_than_none() -> No
 
 
 @pytest.mark.filterwarnings("error")
-def test_no_spread_gives_an_interval_of_zero_width() -> None:
+def test_zero_spread_gives_an_interval_of_zero_width() -> None:
     same = welch([200.0] * 3, [200.0] * 3, Working.DIFFERENCE)
     assert (same.change, same.low, same.high, same.p_different, same.p_above(0.0)) == (0.0, 0.0, 0.0, 1.0, 1.0)
     moved = welch([math.log(0.1)] * 3, [math.log(0.2)] * 3, Working.LOG)
@@ -108,14 +108,14 @@ def test_no_spread_gives_an_interval_of_zero_width() -> None:
     assert (rates.change, rates.low, rates.high) == (0.5, 0.5, 0.5)
 
 
-def test_rounding_is_not_a_spread() -> None:
+def test_rounding_does_not_count_as_spread() -> None:
     values = [0.1 + 0.2, 0.3, 0.3]
     contrast = welch(values, [0.3, 0.3, 0.3], Working.DIFFERENCE)
     assert (contrast.change, contrast.width) == (0.0, 0.0)
 
 
-def test_welch_ratio_by_hand() -> None:
-    """Means 2 and 6, variances 2 and 8, 2 + 4 runs: the baseline's error counts as the ratio's square.
+def test_welch_ratio_matches_hand_computed_values() -> None:
+    """Means 2 and 6, variances 2 and 8, 2 + 4 runs: the baseline's error is multiplied by the squared ratio.
 
     SE² = (2/2 · 3² + 8/4) / 2² = 2.75, ν = 2.75² / (2.25² / 1 + 0.5² / 3).
     """
@@ -133,7 +133,7 @@ def test_welch_ratio_by_hand() -> None:
 
 
 def test_runs_that_hardly_differ_have_welchs_degrees_of_freedom() -> None:
-    """The same with means 10 and 20: SE² = (2/2 · 2² + 8/4) / 10² = 0.06, as little as a quiet machine has."""
+    """Means 10 and 20: SE² = (2/2 · 2² + 8/4) / 10² = 0.06, as small as on a quiet machine."""
     contrast = welch_ratio([9.0, 11.0], [20.0 - math.sqrt(12.0), 20.0, 20.0, 20.0 + math.sqrt(12.0)])
     assert contrast.standard_error == pytest.approx(math.sqrt(0.06))
     assert contrast.degrees_of_freedom == pytest.approx(0.06**2 / (0.04**2 + 0.02**2 / 3.0))
@@ -147,8 +147,8 @@ def test_a_ratio_does_not_depend_on_the_unit(baseline: list[float], candidate: l
         assert getattr(other, name) == pytest.approx(getattr(contrast, name), rel=1e-6, abs=1e-9)
 
 
-def test_welch_ratio_is_wrong_about_the_truth_one_time_in_ten() -> None:
-    """A rate that triples, 8 % between runs, 6 + 6 of them. Without the square one in three would miss it."""
+def test_welch_ratio_misses_the_true_value_in_ten_percent() -> None:
+    """A rate that triples, 8 % between runs, 6 + 6 runs. Without the square, one in three would miss it."""
     rng = np.random.default_rng(8)
     left, right = 5.0 + 0.8 * rng.normal(size=(2000, 6)), 15.0 + 0.2 * rng.normal(size=(2000, 6))
     ratios = [welch_ratio(a.tolist(), b.tolist()) for a, b in zip(left, right, strict=True)]
@@ -156,16 +156,16 @@ def test_welch_ratio_is_wrong_about_the_truth_one_time_in_ten() -> None:
     assert 0.08 <= missed <= 0.13
 
 
-def test_equal_runs_have_the_freedom_of_all_runs() -> None:
-    """No spread says nothing about its own error: the pooled number of both sides is as good as any."""
+def test_equal_runs_have_the_pooled_degrees_of_freedom() -> None:
+    """Zero spread gives no estimate of its own error: the pooled number of both sides is as good as any."""
     assert welch([2.0] * 3, [2.0] * 4, Working.DIFFERENCE).degrees_of_freedom == 5.0
     assert welch_ratio([2.0] * 2, [3.0] * 5).degrees_of_freedom == 5.0
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e9])
-def test_a_spread_or_a_change_at_the_level_of_rounding_is_none(sign: float, scale: float) -> None:
-    """Of the larger of the values, whatever their size and sign."""
+def test_spreads_and_changes_at_the_level_of_rounding_are_zero(sign: float, scale: float) -> None:
+    """Relative to the larger value, for any size and sign."""
     value = sign * scale
     assert mean_and_variance([value, value * (1.0 + 5e-13)]) == (value, 0.0)
     assert mean_and_variance([value * (1.0 + 5e-13), value]) == (value * (1.0 + 5e-13), 0.0)
@@ -178,13 +178,13 @@ def test_a_spread_or_a_change_at_the_level_of_rounding_is_none(sign: float, scal
     assert difference_of(value, 0.0) == -value
 
 
-def test_mean_and_variance_by_hand() -> None:
+def test_mean_and_variance_match_hand_computed_values() -> None:
     assert mean_and_variance([1.0, 2.0, 6.0]) == (3.0, 7.0)
     assert mean_and_variance([-3.0]) == (-3.0, 0.0)
     assert mean_and_variance([-1.0, 1.0]) == (0.0, 2.0)
 
 
-def test_a_ratio_is_cut_where_everything_is_gone() -> None:
+def test_a_ratio_is_bounded_at_a_decrease_of_100_percent() -> None:
     cut = not_below_zero(from_standard_error(-0.9, 0.2, None, Working.RATIO))
     assert (cut.low, cut.change) == (-1.0, -0.9)
     assert cut.high == pytest.approx(-0.9 + 0.2 * 1.6448536)
@@ -194,8 +194,8 @@ def test_a_ratio_is_cut_where_everything_is_gone() -> None:
     assert not_below_zero(inside) == inside
 
 
-def test_the_standard_error_of_an_exact_interval_is_that_of_its_width() -> None:
-    """From it the runs that would be needed are told."""
+def test_the_standard_error_of_an_exact_interval_follows_from_its_width() -> None:
+    """It determines the number of runs needed."""
     for contrast in (poisson_ratio(20, 1000, 31, 900), poisson_difference(6, 1000, 4, 800), newcombe(3, 1000, 12, 900)):
         assert contrast.standard_error == pytest.approx((contrast.high - contrast.low) / (2.0 * 1.6448536269514722))
         assert contrast.degrees_of_freedom is None
@@ -205,7 +205,7 @@ def test_the_standard_error_of_an_exact_interval_is_that_of_its_width() -> None:
     ("a", "b"), [(0, 0), (1, 0), (0, 1), (60, 60), (83, 117), (101, 100), (150, 150), (151, 49), (1, 250)]
 )
 def test_counts_are_compared_by_the_e_test_up_to_two_hundred(a: int, b: int) -> None:
-    """Above that by the conditional test, which is a little more careful."""
+    """Above that by the conditional test, which is slightly more conservative."""
     p_value = poisson_p_different(a, 100.0, b, 120.0)
     if a + b == 0:
         assert p_value == 1.0
@@ -223,8 +223,8 @@ def test_equal_rates_of_many_counts_do_not_differ() -> None:
 
 
 @pytest.mark.parametrize(("a", "b"), [(20, 0), (1, 0), (20, 20)])
-def test_a_poisson_ratio_of_nothing_starts_at_nothing(a: int, b: int) -> None:
-    """No event of the candidate: nothing speaks for a rise, and a fall of all cannot be excluded."""
+def test_a_poisson_ratio_of_zero_events_is_bounded_by_zero(a: int, b: int) -> None:
+    """No event on the candidate: nothing indicates a rise, and a fall to zero cannot be excluded."""
     contrast = poisson_ratio(a, 1000, b, 500)
     if b == 0:
         assert (contrast.change, contrast.low) == (-1.0, -1.0)
@@ -235,7 +235,7 @@ def test_a_poisson_ratio_of_nothing_starts_at_nothing(a: int, b: int) -> None:
         assert contrast.change == pytest.approx(1.0)
 
 
-def test_differences_of_poisson_rates_and_shares_by_hand() -> None:
+def test_differences_of_poisson_rates_and_shares_match_hand_computed_values() -> None:
     """Garwood's and Wilson's limits, combined by Zou and Donner's rule."""
     z = 1.6448536269514722
     (la, ua), (lb, ub) = poisson_limits(6, 1000, z), poisson_limits(14, 800, z)
@@ -252,7 +252,7 @@ def test_differences_of_poisson_rates_and_shares_by_hand() -> None:
     ("successes", "trials", "z"),
     [(0, 20, 1.6448536), (20, 20, 1.6448536), (3, 20, 0.5), (1, 7, 2.5758293), (5, 9, 0.0)],
 )
-def test_wilson_limits_are_those_of_scipy(successes: int, trials: int, z: float) -> None:
+def test_wilson_limits_agree_with_scipy(successes: int, trials: int, z: float) -> None:
     level = 1.0 - 2.0 * stats.norm.sf(z)
     exact = stats.binomtest(successes, trials).proportion_ci(level, method="wilson")
     assert wilson_limits(successes, trials, z) == pytest.approx((exact.low, exact.high), abs=1e-12)
@@ -269,7 +269,7 @@ def test_garwood_limits_are_chi_squared_quantiles(count: int, exposure: float, z
 
 
 @pytest.mark.parametrize("make", [newcombe, poisson_difference])
-def test_p_values_far_beyond_any_doubt_are_nothing_and_all(make: Callable[..., Contrast]) -> None:
+def test_p_values_of_extreme_bounds_are_zero_and_one(make: Callable[..., Contrast]) -> None:
     contrast = make(500, 1000, 600, 1000)
     assert (contrast.p_above(0.9), contrast.p_below(-0.9)) == (1.0, 1.0)
     assert contrast.p_above(-0.9) < 1e-100
@@ -279,20 +279,20 @@ def test_p_values_far_beyond_any_doubt_are_nothing_and_all(make: Callable[..., C
     assert contrast.p_below(contrast.change) == pytest.approx(0.5, abs=1e-3)
 
 
-def test_a_large_change_has_p_values_on_both_sides_of_it() -> None:
-    """From 90 % to 10 %: no limit of so many trials is anywhere near a change of 0."""
+def test_p_values_around_a_large_change() -> None:
+    """From 90 % to 10 %: with so many trials no limit is near a change of 0."""
     fell, rose = newcombe(9000, 10_000, 1000, 10_000), newcombe(1000, 10_000, 9000, 10_000)
     assert fell.p_above(fell.high) == pytest.approx(0.95, abs=1e-6)
     assert rose.p_below(rose.low) == pytest.approx(0.95, abs=1e-6)
 
 
-def test_a_difference_of_shares_is_different_by_its_own_interval() -> None:
+def test_p_different_of_a_difference_of_shares_follows_its_interval() -> None:
     contrast = newcombe(3, 1000, 12, 900)
     assert contrast.p_different == pytest.approx(2.0 * min(contrast.p_above(0.0), contrast.p_below(0.0)))
     assert newcombe(10, 1000, 10, 1000).p_different == pytest.approx(1.0, abs=1e-6)
 
 
-def test_wilson_limits_are_those_of_the_published_example() -> None:
+def test_wilson_limits_match_the_published_example() -> None:
     # Newcombe (1998), table of single proportions: 81 of 263 at 95 % is 0.2553 to 0.3662.
     low, high = wilson_limits(81, 263, 1.959964)
     assert [low, high] == pytest.approx([0.2553, 0.3662], abs=5e-5)
@@ -307,7 +307,7 @@ def test_newcombe_at_ninety_percent_recovers_its_parts() -> None:
     assert contrast.high == pytest.approx(0.2 + math.sqrt((ub - 0.8) ** 2 + (0.6 - la) ** 2))
 
 
-def test_garwood_limits_are_the_exact_ones() -> None:
+def test_garwood_limits_match_exact_values() -> None:
     low, high = poisson_limits(10, 2.0, 1.959964)
     assert [low, high] == pytest.approx([4.795 / 2, 18.390 / 2], abs=1e-3)
     assert poisson_limits(0, 1.0, 1.6448536)[0] == 0.0
@@ -334,8 +334,8 @@ def test_the_conditional_test_is_near_the_e_test(a: int, b: int) -> None:
     assert poisson_p_different(a, 100.0, b, 120.0) == pytest.approx(oracle, rel=1e-6, abs=3e-10)
 
 
-def test_counts_are_as_far_apart_as_themselves() -> None:
-    """Rounding may not push what was found below itself: the p-value would lack its largest part."""
+def test_the_observed_counts_belong_to_the_tail() -> None:
+    """Rounding must not put the observed value below itself: the p-value would miss its largest term."""
     assert poisson_p_different(16, 2572.0447155077068, 23, 4069.7945692693115) == pytest.approx(0.770281, abs=1e-6)
     for a, b in ((5, 0), (1, 1), (30, 18)):
         assert poisson_p_different(a, 700.3, b, 91.7) == pytest.approx(poisson_p_different(b, 91.7, a, 700.3))
@@ -380,7 +380,7 @@ def test_the_interval_is_two_one_sided_tests(index: int) -> None:
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(50, 5000), st.integers(50, 5000))
 @settings(max_examples=80, deadline=None)
-def test_proportions_and_counts_are_mirrored_when_the_sides_are_swapped(a: int, b: int, n: int, m: int) -> None:
+def test_swapping_the_sides_mirrors_proportions_and_counts(a: int, b: int, n: int, m: int) -> None:
     for make in (newcombe, poisson_difference):
         contrast, other = make(a, n, b, m), make(b, m, a, n)
         assert contrast.low == pytest.approx(-other.high, abs=1e-12)
@@ -389,7 +389,7 @@ def test_proportions_and_counts_are_mirrored_when_the_sides_are_swapped(a: int, 
         assert math.isfinite(contrast.high)
 
 
-def test_the_poisson_interval_covers_the_truth_often_enough() -> None:
+def test_the_poisson_interval_has_its_nominal_coverage() -> None:
     rng = np.random.default_rng(3)
     covered = 0
     for _ in range(400):
@@ -400,12 +400,12 @@ def test_the_poisson_interval_covers_the_truth_often_enough() -> None:
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=30))
-def test_false_discoveries_are_controlled_as_scipy_does(p_values: list[float]) -> None:
+def test_false_discovery_control_agrees_with_scipy(p_values: list[float]) -> None:
     assert benjamini_hochberg(p_values) == pytest.approx(stats.false_discovery_control(p_values), rel=1e-12)
     assert benjamini_hochberg([]) == []
 
 
-def test_holm_by_hand() -> None:
+def test_holm_matches_hand_computed_values() -> None:
     # Sorted 0.01, 0.02, 0.03, 0.04: times 4, 3, 2, 1 gives 0.04, 0.06, 0.06, 0.04, then made monotone.
     assert holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
     assert holm([0.5, 0.9]) == [1.0, 1.0]
@@ -413,7 +413,7 @@ def test_holm_by_hand() -> None:
     assert holm([]) == []
 
 
-def test_benjamini_hochberg_by_hand() -> None:
+def test_benjamini_hochberg_matches_hand_computed_values() -> None:
     # Sorted 0.005, 0.02, 0.03, 0.5: times 4/1, 4/2, 4/3, 1 gives 0.02, 0.04, 0.04, 0.5.
     assert benjamini_hochberg([0.03, 0.005, 0.5, 0.02]) == pytest.approx([0.04, 0.02, 0.5, 0.04])
     assert benjamini_hochberg([]) == []

@@ -13,8 +13,8 @@ from chainmark.stats.keyed_means import Coded, Means, coded, means_of
 NAN = math.nan
 
 
-def test_the_error_of_a_mean_is_that_of_its_own_spread_or_of_everybodys() -> None:
-    """The larger one: a host whose few samples happen to agree must not stand out by that."""
+def test_the_error_of_a_mean_uses_the_larger_of_own_and_pooled_spread() -> None:
+    """A host whose few samples happen to agree must not become an outlier because of that."""
     means = Means({"calm": (1.0, 4), "wild": (2.0, 5), "once": (3.0, 1)}, {"calm": 3.0, "wild": 39.0, "once": 0.0}, 7)
     # Together 42 of 7 degrees: 6. Calm 3 / 3 = 1, wild 39 / 4.
     assert means.standard_error("calm") == pytest.approx(math.sqrt(6.0 / 4))
@@ -25,13 +25,13 @@ def test_the_error_of_a_mean_is_that_of_its_own_spread_or_of_everybodys() -> Non
     assert Means({"two": (1.0, 2)}, {"two": 50.0}, 10).standard_error("two") == pytest.approx(5.0)
 
 
-def test_where_every_host_has_one_sample_no_error_is_known() -> None:
+def test_one_sample_per_host_gives_no_error() -> None:
     assert Means({"a": (1.0, 1), "b": (2.0, 1)}, {"a": 0.0, "b": 0.0}).standard_error("a") == 0.0
     assert Means({"a": (1.0, 3)}, {}, 2).standard_error("a") == 0.0
 
 
-def test_rows_without_a_host_count_for_none() -> None:
-    """Neither in a mean, nor in the spread, nor in its degrees of freedom."""
+def test_rows_without_a_host_are_ignored() -> None:
+    """In the means, in the spread and in its degrees of freedom."""
     column = coded(pl.Series(["b", None, "a", "b", "b", None, "c", "a"]))
     values = np.array([1.0, 100.0, 7.0, NAN, 4.0, 300.0, NAN, math.inf])
     values_with_gaps = values.copy()
@@ -62,10 +62,8 @@ def test_a_sample_without_any_value_or_host_has_no_means() -> None:
     ],
     ids=["text", "enum", "categories", "numbers", "nothing", "no rows"],
 )
-def test_the_values_of_a_key_are_numbered_in_the_order_of_their_names(
-    column: pl.Series, names: list[str], codes: list[int]
-) -> None:
-    """Whatever the type, and whatever else its type could hold: a host that has no rows is none."""
+def test_key_values_are_numbered_in_order_of_name(column: pl.Series, names: list[str], codes: list[int]) -> None:
+    """For every type, and whatever else the type could hold: a host without rows is not listed."""
     factors: Coded = coded(column)
     assert factors.names == names
     assert factors.codes.tolist() == codes

@@ -22,7 +22,7 @@ def _summary(*hosts: list[float] | list[None], silent_keys_are_zero: bool = Fals
     )
 
 
-def test_the_largest_deviation_and_the_median_centile() -> None:
+def test_the_summary_takes_the_largest_deviation_and_the_median_centile() -> None:
     """A comparison with a published report compares these, so the pooled ones would never match."""
     distribution = _summary(FIRST, SECOND, THIRD).distribution
     assert distribution is not None
@@ -33,21 +33,21 @@ def test_the_largest_deviation_and_the_median_centile() -> None:
     assert distribution.mean == pytest.approx((2.5 + 15.0 + 6.5) / 3)
 
 
-def test_of_two_hosts_the_upper_centile_counts() -> None:
+def test_two_hosts_give_the_upper_centile() -> None:
     distribution = _summary(FIRST, THIRD).distribution
     assert distribution is not None
     assert dict(distribution.centiles)[0.5] == 7.0
 
 
 @pytest.mark.parametrize(("silent_keys_are_zero", "middle", "low"), [(True, 3.0, 0.0), (False, 7.0, 1.0)])
-def test_a_silent_host_is_all_zero_or_none(*, silent_keys_are_zero: bool, middle: float, low: float) -> None:
+def test_a_silent_host_counts_as_zero_or_is_omitted(*, silent_keys_are_zero: bool, middle: float, low: float) -> None:
     distribution = _summary(FIRST, THIRD, [None] * 4, silent_keys_are_zero=silent_keys_are_zero).distribution
     assert distribution is not None
     assert (dict(distribution.centiles)[0.5], distribution.min) == (middle, low)
 
 
-def test_the_estimates_are_the_same_figures_and_claim_no_error() -> None:
-    """A pooled error beside a figure that is not pooled would be of another figure."""
+def test_unpooled_estimates_have_no_standard_error() -> None:
+    """The pooled error would belong to a different figure."""
     estimates = _summary(FIRST, SECOND, THIRD).estimates
     assert (estimates["p50"].value, estimates["p50"].standard_error) == (7.0, None)
     assert estimates["mean"].standard_error is not None

@@ -24,7 +24,7 @@ def convex_curves(draw: st.DrawFn) -> Curve:
 
 
 @given(convex_curves())
-def test_finds_what_kneed_finds(curve: Curve) -> None:
+def test_the_knee_agrees_with_kneed(curve: Curve) -> None:
     """An independent implementation of the same paper. Where two points are equally far, either is the knee."""
     x, y = (np.array(values) for values in zip(*curve, strict=True))
     theirs = KneeLocator(x, y, S=1.0, curve="convex", direction="increasing").knee
@@ -39,8 +39,8 @@ def test_finds_what_kneed_finds(curve: Curve) -> None:
     assert difference[place] == pytest.approx(difference[their_place], abs=1e-9)
 
 
-def test_a_queue_turns_up_where_it_fills() -> None:
-    """Throughput stands still at 500 while latency goes on rising: the knee is the last load before that."""
+def test_the_knee_of_a_queue_is_where_it_fills() -> None:
+    """Throughput is constant at 500 while latency continues to rise: the knee is the last load before that."""
     curve = [(100.0, 1.0), (200.0, 1.0), (400.0, 1.1), (490.0, 1.4), (500.0, 5.0), (500.0, 9.0), (495.0, 12.0)]
     assert convex_knee(curve) == 3
 
@@ -62,12 +62,12 @@ def test_a_server_that_does_less_beyond_its_capacity_has_the_same_knee() -> None
     ],
     ids=["empty", "three points", "a line", "no rise", "no throughput", "turns down"],
 )
-def test_no_knee_is_invented(curve: Curve) -> None:
+def test_a_curve_without_a_knee_has_none(curve: Curve) -> None:
     assert convex_knee(curve) is None
 
 
 @given(convex_curves(), st.floats(0.01, 1000.0), st.floats(0.01, 1000.0), st.floats(-50.0, 50.0))
-def test_units_do_not_matter(curve: Curve, across: float, up: float, shift: float) -> None:
+def test_the_knee_does_not_depend_on_units(curve: Curve, across: float, up: float, shift: float) -> None:
     place = convex_knee(curve)
     other = convex_knee([(x * across + shift, y * up + shift) for x, y in curve])
     if place is not None and other is not None and place != other:
@@ -77,8 +77,8 @@ def test_units_do_not_matter(curve: Curve, across: float, up: float, shift: floa
 
 
 @given(st.integers(0, 1000))
-def test_the_interval_holds_the_knee_of_clear_repetitions(seed: int) -> None:
-    """Noise far smaller than the turn: every resample turns at the same load, and equal seeds say the same."""
+def test_the_interval_of_clear_repetitions_contains_the_knee(seed: int) -> None:
+    """The noise is far smaller than the bend: every resample bends at the same load, and equal seeds agree."""
     rng = np.random.default_rng(seed)
     loads = [200.0, 400.0, 800.0, 1600.0, 3200.0]
     curve = [(200.0, 1.0), (400.0, 1.0), (500.0, 6.0), (510.0, 9.0), (505.0, 12.0)]

@@ -22,14 +22,14 @@ from chainmark.stats.moderated import (
 
 
 @pytest.mark.parametrize("x", [1e-3, 0.5, 1.0, 2.5, 7.99, 8.0, 40.0, 1e6])
-def test_the_derivatives_of_the_gamma_function_are_scipys(x: float) -> None:
+def test_the_derivatives_of_the_gamma_function_agree_with_scipy(x: float) -> None:
     assert digamma(x) == pytest.approx(float(special.digamma(x)), rel=1e-12, abs=1e-12)
     assert trigamma(x) == pytest.approx(float(special.polygamma(1, x)), rel=1e-12)
     assert inverse_trigamma(trigamma(x)) == pytest.approx(x, rel=1e-6)
 
 
-def test_a_few_large_steps_do_not_make_noise() -> None:
-    """One release in ten changes a metric by half: the others tell how much runs deviate, and a little more."""
+def test_a_few_large_steps_do_not_count_as_noise() -> None:
+    """One release in ten changes a metric by half: the others show how much runs deviate, and slightly more."""
     rng = np.random.default_rng(1)
     noise = rng.normal(0.0, 0.02, 200)
     changes = np.where(rng.random(200) < 0.1, 0.5, 0.0).cumsum()
@@ -37,8 +37,8 @@ def test_a_few_large_steps_do_not_make_noise() -> None:
     assert float(np.std(np.diff(noise + changes))) > 0.15
 
 
-def test_the_bound_counts_as_far_as_the_repetitions_bear_it_out() -> None:
-    """Where steps are twice the noise everywhere, that is seen over all metrics, and taken off."""
+def test_the_bound_is_scaled_by_the_repetitions() -> None:
+    """Where steps are twice the noise everywhere, all metrics together show it, and it is subtracted."""
     rng = np.random.default_rng(2)
     true = np.exp(rng.normal(-4.0, 1.0, 40)) ** 2
     seen = [RepeatedMetric(variance * rng.chisquare(3), 3.0, 4.0 * variance, 6.0) for variance in true]
@@ -49,8 +49,8 @@ def test_the_bound_counts_as_far_as_the_repetitions_bear_it_out() -> None:
     assert np.std(np.log(variances / true)) < 0.7 * np.std(np.log(alone / true))
 
 
-def test_intervals_with_the_moderated_variance_hold_what_they_promise() -> None:
-    """90 % intervals of the difference of two runs cover it in about 90 %: too small a variance would raise alarms."""
+def test_intervals_with_the_moderated_variance_have_their_nominal_coverage() -> None:
+    """90 % intervals of the difference of two runs cover it in about 90 %: too small a variance raises false alarms."""
     rng = np.random.default_rng(3)
     covered = []
     for _ in range(400):
@@ -64,23 +64,23 @@ def test_intervals_with_the_moderated_variance_hold_what_they_promise() -> None:
     assert 0.87 < np.mean(covered) < 0.94
 
 
-def test_without_repetitions_the_bound_stands_for_itself() -> None:
-    """With nothing to say how much of a step is noise, all of it is."""
+def test_without_repetitions_the_bound_is_the_variance() -> None:
+    """Without evidence of how much of a step is noise, all of it counts as noise."""
     seen = [RepeatedMetric(0.0, 0.0, 4.0, 5.0) for _ in range(9)]
     assert prior_of(seen) == Prior(1.0, math.inf)
     assert moderated(seen[0], prior_of(seen)) == (4.0, 5.0)
 
 
-def test_the_bound_is_never_exceeded_by_the_prior() -> None:
-    """Steps hold the noise and the changes: repetitions that deviate more say so for their own metric alone."""
+def test_the_prior_never_exceeds_the_bound() -> None:
+    """Steps contain noise and changes: repetitions that deviate more affect only the metric they belong to."""
     seen = [RepeatedMetric(30.0, 3.0, 1.0, 5.0) for _ in range(5)]
     assert prior_of(seen).ratio == 1.0
     assert 1.0 < moderated(seen[0], prior_of(seen))[0] < 10.0
 
 
 @pytest.mark.parametrize("last", [0.1, 1.5])
-def test_the_fit_over_all_metrics_by_hand(last: float) -> None:
-    """Smyth's estimators, with the digamma functions of scipy; metrics that differ much, and a little."""
+def test_the_fit_over_all_metrics_matches_hand_computed_values(last: float) -> None:
+    """Smyth's estimators, with scipy's digamma functions; for metrics that differ much, and little."""
     seen = [
         RepeatedMetric(squares, 4.0, bound, 9.0) for squares, bound in ((0.4, 1.0), (8.0, 2.0), (1.0, 4.0), (last, 3.0))
     ]
@@ -94,8 +94,8 @@ def test_the_fit_over_all_metrics_by_hand(last: float) -> None:
     assert float(special.polygamma(1, prior.freedom / 2.0)) == pytest.approx(spare)
 
 
-def test_metrics_that_differ_by_chance_alone_have_one_ratio() -> None:
-    """Four that deviate alike: nothing says that the ratio differs from one to another."""
+def test_metrics_that_differ_only_by_chance_share_one_ratio() -> None:
+    """Four that deviate alike: nothing indicates that their ratios differ."""
     assert prior_of([RepeatedMetric(1.0, 4.0, 1.0, 9.0)] * 4).freedom == math.inf
 
 
@@ -103,8 +103,8 @@ def test_metrics_that_differ_by_chance_alone_have_one_ratio() -> None:
     "silent",
     [RepeatedMetric(1.0, 0.0, 1.0, 9.0), RepeatedMetric(0.0, 4.0, 1.0, 9.0), RepeatedMetric(1.0, 4.0, 0.0, 9.0)],
 )
-def test_of_two_metrics_no_ratio_is_said_and_those_that_say_nothing_do_not_count(silent: RepeatedMetric) -> None:
-    """A metric that never moved, or was never repeated, is no witness of how much of a step is noise."""
+def test_two_metrics_give_no_ratio_and_uninformative_metrics_are_ignored(silent: RepeatedMetric) -> None:
+    """A metric that never moved or was never repeated does not show how much of a step is noise."""
     repeated = RepeatedMetric(1.0, 4.0, 1.0, 9.0)
     assert prior_of([repeated, repeated, silent]) == Prior(1.0, math.inf)
     assert prior_of([repeated, repeated, repeated, silent]) == prior_of([repeated, repeated, repeated])
@@ -122,12 +122,14 @@ def test_of_two_metrics_no_ratio_is_said_and_those_that_say_nothing_do_not_count
         (RepeatedMetric(6.0, 3.0, 0.5, 5.0), Prior(1.0, 7.0), (1.0625, 8.0)),
     ],
 )
-def test_a_moderated_variance_by_hand(repeated: RepeatedMetric, prior: Prior, expected: tuple[float, float]) -> None:
+def test_a_moderated_variance_matches_hand_computed_values(
+    repeated: RepeatedMetric, prior: Prior, expected: tuple[float, float]
+) -> None:
     assert moderated(repeated, prior) == pytest.approx(expected)
 
 
-def test_the_variance_of_one_run_is_half_that_of_a_step() -> None:
-    """From the median of the steps' sizes, falls and rises alike."""
+def test_the_variance_of_one_run_is_half_the_variance_of_a_step() -> None:
+    """From the median size of the steps; falls and rises count alike."""
     assert step_variance([0.01, -0.03, 9.0]) == pytest.approx((1.4826 * 0.03) ** 2 / 2.0)
 
 
@@ -146,35 +148,35 @@ def test_the_variance_of_one_run_is_half_that_of_a_step() -> None:
         ([1.0, 1.0, 1.0], 1.0, Level(1.0, (5.0 / 9.0 + 0.25) / (5.0 / 9.0 + 1.25), 3)),
     ],
 )
-def test_a_level_by_hand(values: list[float], step: float, level: Level) -> None:
-    """What a candidate is held against: a wrong gain would call a release worse than a level that never was."""
+def test_a_level_matches_hand_computed_values(values: list[float], step: float, level: Level) -> None:
+    """A candidate is compared with the level: with a wrong gain it would be worse than a level that never existed."""
     release_level = level_of(values, 1.0, step)
     assert (release_level.value, release_level.variance) == pytest.approx((level.value, level.variance))
     assert release_level.runs == level.runs
 
 
-def test_a_level_is_better_known_than_its_last_run() -> None:
-    """Of equal releases the level is their mean, and its error smaller than one run's."""
+def test_a_level_has_a_smaller_error_than_its_last_run() -> None:
+    """The level of equal releases is their mean, and its error is smaller than that of one run."""
     level = level_of([1.0, 1.2, 0.9, 1.1], 0.04, 0.04)
     assert level.runs == 4
     assert level.variance < 0.5 * 0.04
     assert 1.0 < level.value < 1.1
 
 
-def test_a_level_begins_anew_where_a_release_changed_the_metric() -> None:
-    """Else an improvement of half would be averaged with what it improved."""
+def test_a_level_restarts_where_a_release_changed_the_metric() -> None:
+    """Otherwise an improvement by half would be averaged with the releases before it."""
     level = level_of([1.0, 1.01, 0.99, 0.5, 0.51], 1e-4, 1e-4)
     assert level.runs == 2
     assert level.value == pytest.approx(0.505, abs=0.002)
     assert level_of([3.0], 0.04, 0.04).variance == 0.04
 
 
-def test_a_drifting_level_follows() -> None:
-    """Where steps are larger than the noise, releases of long ago say little of the level now."""
+def test_a_drifting_level_is_followed() -> None:
+    """Where steps are larger than the noise, old releases say little about the current level."""
     series = [0.1 * number for number in range(10)]
     assert abs(level_of(series, 1e-2, 1e-2 + 5e-3).value - series[-1]) < abs(level_of(series, 1e-2, 1e-2).value - 0.9)
 
 
-def test_a_figure_that_never_changed_and_was_not_repeated_tells_nothing() -> None:
-    """A history without re-runs, in which one figure is the same in every release, was an error."""
+def test_a_constant_figure_without_repetitions_is_not_an_error() -> None:
+    """A history without re-runs in which one figure is the same in every release raised an error."""
     assert moderated(RepeatedMetric(0.0, 0.0, 0.0, 5.0), Prior(1.0, math.inf)) == (0.0, 0.0)

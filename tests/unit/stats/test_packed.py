@@ -10,7 +10,7 @@ from chainmark.stats.packed import packed, packed_floats, unpacked, unpacked_flo
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1)))
-def test_whole_numbers_come_out_as_they_went_in(numbers: list[int]) -> None:
+def test_integers_survive_packing(numbers: list[int]) -> None:
     values = np.array(numbers, dtype=np.int64)
     assert unpacked(packed(values)).tolist() == numbers
 
@@ -19,7 +19,7 @@ def test_whole_numbers_come_out_as_they_went_in(numbers: list[int]) -> None:
     st.lists(st.floats(allow_nan=False, allow_infinity=False))
     | st.lists(st.integers(-(10**12), 10**12).map(lambda number: number / 1e9))
 )
-def test_floats_come_out_as_they_went_in(numbers: list[float]) -> None:
+def test_floats_survive_packing(numbers: list[float]) -> None:
     values = np.sort(np.array(numbers, dtype=np.float64))
     assert unpacked_floats(packed_floats(values)).tobytes() == values.tobytes()
 

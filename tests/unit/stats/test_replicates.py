@@ -41,7 +41,7 @@ def of_hosts(**settings: Any) -> Population:
 # --- bundles --------------------------------------------------------------------------------------------------------
 
 
-def test_rows_of_one_instant_are_one() -> None:
+def test_rows_of_one_instant_form_one_unit() -> None:
     resampled = instants_of(np.array([0.0, 0.0, 2.5, 7.0, 7.0, 7.0]))
     assert resampled is not None
     assert (resampled.starts.tolist(), resampled.times.tolist(), resampled.rows) == ([0, 2, 3], [0.0, 2.5, 7.0], 6)
@@ -59,7 +59,7 @@ def test_rows_of_one_instant_are_one() -> None:
 def test_neighbouring_instants_are_bundled(
     most: int, starts: list[int], *, coarse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Seven instants of two, one, two, two, one, one and one rows: whole instants, equally many in each bundle."""
+    """Seven instants of two, one, two, two, one, one and one rows: whole instants, the same number per bundle."""
     monkeypatch.setattr(replicates, "MOST_BUNDLES", most)
     times = [0.0, 0.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 5.0, 6.0]
     population = of_hosts()
@@ -70,7 +70,7 @@ def test_neighbouring_instants_are_bundled(
 
 
 @pytest.mark.parametrize(("most", "starts", "coarse"), [(2, [0, 3, 5], True), (5, [0, 1, 2, 3, 4, 5], False)])
-def test_rows_that_stand_for_themselves_are_bundled_as_they_lie(
+def test_independent_rows_are_bundled_in_row_order(
     most: int, starts: list[int], *, coarse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replicates, "MOST_BUNDLES", most)
@@ -82,8 +82,8 @@ def test_rows_that_stand_for_themselves_are_bundled_as_they_lie(
         assert bundles.starts.tolist() == starts
 
 
-def test_groups_that_lie_apart_are_brought_together() -> None:
-    """Blocks that several hosts saw, in the order of the hosts: a block is what is drawn again, with all its rows."""
+def test_scattered_rows_of_a_group_are_resampled_together() -> None:
+    """Blocks that several hosts saw, in order of host: a block is resampled with all its rows."""
     population = Population(id="p", label="p", keys=["host", "block"], average_over=["host"])
     samples = ordered(population, host=["a", "a", "a", "b", "b", "b"], block=[1, 2, 3, 1, 2, 3])
     bundles = bundles_of(samples, population, None)
@@ -109,8 +109,8 @@ def drawn_by_hand(values: FloatArray, sizes: IntArray, length: float, knots: Flo
 
 @pytest.mark.parametrize("absent", [0, 1, 3, 5])
 @pytest.mark.parametrize("is_ordered", [True, False])
-def test_blocks_are_as_long_as_neighbours_resemble_each_other(*, absent: int, is_ordered: bool) -> None:
-    """By the means of the bundles that have a value. Blocks that are too short make a band too narrow."""
+def test_the_block_length_follows_the_correlation_of_neighbours(*, absent: int, is_ordered: bool) -> None:
+    """By the means of the bundles that have a value. Blocks that are too short make an interval too narrow."""
     values, sizes = wave(120), np.array([2, 1, 3] * 20)
     values[:absent] = NAN
     starts = np.append(0, np.cumsum(sizes))
@@ -125,7 +125,7 @@ def test_blocks_are_as_long_as_neighbours_resemble_each_other(*, absent: int, is
     assert (resampled.places.tolist(), resampled.coarse) == (list(range(len(knots.values))), True)
 
 
-def test_rows_that_lie_apart_are_drawn_with_their_bundle() -> None:
+def test_scattered_rows_are_drawn_with_their_bundle() -> None:
     values = np.array([1.0, 2.0, 3.0, 10.0, 20.0, 30.0])
     bundles = Bundles(np.array([0, 3, 1, 4, 2, 5]), np.array([0, 2, 4, 6]), ordered=False, coarse=False)
     result = replicates_of(values, knots_of(values, NO_FRACTIONS), bundles, np.random.default_rng(5))
@@ -136,7 +136,7 @@ def test_rows_that_lie_apart_are_drawn_with_their_bundle() -> None:
 
 
 def test_a_large_distribution_is_resampled_at_its_ends_and_evenly_between() -> None:
-    """At the eight lowest and highest values, then ever farther apart, but never by more than a sixty-fourth."""
+    """At the eight lowest and highest values, then at growing distances of at most a sixty-fourth."""
     n = 3000
     values = np.random.default_rng(9).permutation(n).astype(float)
     knots = knots_of(np.sort(values), NO_FRACTIONS)
@@ -157,8 +157,8 @@ def test_a_large_distribution_is_resampled_at_its_ends_and_evenly_between() -> N
     assert len(replicates_of(few.values, few, bundles, np.random.default_rng(5)).places) == 400
 
 
-def test_between_its_knots_a_resample_holds_the_runs_values_in_their_proportions() -> None:
-    """Ten values a ten; known at 20, 40 and 100. The resample has 4, 10 and 20 of 20 there."""
+def test_a_resample_is_interpolated_between_its_knots() -> None:
+    """Ten values, ten times each, known at 20, 40 and 100. The resample has 4, 10 and 20 of 20 there."""
     knots = Knots(np.arange(1.0, 11.0) * 10.0, np.arange(0, 100, 10), np.arange(10, 101, 10))
     known = Replicates(np.array([1, 3, 9]), np.array([[4, 10, 20], [0, 0, 20]]), coarse=False)
     at = np.array([5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 70.0, 100.0, 999.0])
@@ -168,8 +168,8 @@ def test_between_its_knots_a_resample_holds_the_runs_values_in_their_proportions
     assert ranks.dtype == np.int64
 
 
-def test_quantiles_between_known_values_stand_in_proportion() -> None:
-    """Of a sample of 100 known at its 20th, 40th and last value; the resamples have 4, 10, 20 and 0, 0, 8 there."""
+def test_quantiles_between_known_values_are_interpolated() -> None:
+    """A sample of 100 known at its 20th, 40th and last value; the resamples have 4, 10, 20 and 0, 0, 8 there."""
     counts = np.array([[4, 10, 20], [0, 0, 0], [0, 0, 8]])
     ranks = resampled_ranks(np.array([20, 40, 100]), counts, np.array([0.0, 0.1, 0.2, 0.5, 0.55, 1.0]))
     # Of 20 values the places 0, 2, 4, 10, 11 and 19: 2 · 20 / 4; 20; 40; 40 + 60 / 10; 40 + 9 · 60 / 10.
@@ -179,8 +179,8 @@ def test_quantiles_between_known_values_stand_in_proportion() -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2**24])
-def test_counts_are_whole_whatever_they_are_added_in(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond what half the digits hold exactly, all of them are used: the last sample would be lost."""
+def test_counts_are_integers_in_any_precision(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond what single precision holds exactly, double precision is used; otherwise the last sample would be lost."""
     monkeypatch.setattr(replicates, "_EXACT_IN_FLOAT32", limit)
     weights = np.array([[2, 0], [1, 1]], dtype=np.int32)
     values = np.array([*range(50), *range(25), *[NAN] * 25], dtype=float)
@@ -190,8 +190,8 @@ def test_counts_are_whole_whatever_they_are_added_in(limit: int, monkeypatch: py
     assert counts_found.dtype == np.int64
 
 
-def test_a_count_beyond_half_precision_is_exact() -> None:
-    """2²⁴ + 1 is no number of 32 bits."""
+def test_a_count_beyond_single_precision_is_exact() -> None:
+    """2²⁴ + 1 cannot be represented in 32 bits."""
     rows = 64
     weights = np.array([[2**18, 1], [1, 0]], dtype=np.int32)
     values = np.zeros(rows + 1)
@@ -201,8 +201,8 @@ def test_a_count_beyond_half_precision_is_exact() -> None:
     assert counts_found.tolist() == [[2**24 + 1, 2**24 + 61], [64, 64]]
 
 
-def test_counts_of_few_rows_are_whole() -> None:
-    """Ranks are made of them: a fraction would stand between two values."""
+def test_counts_of_few_rows_are_integers() -> None:
+    """They become ranks: a fraction would lie between two values."""
     weights = np.array([[2, 0, 1], [0, 3, 0]], dtype=np.int32)
     counts_found = resampled_counts(weights, np.array([5.0, NAN, 3.0]), np.arange(4), np.array([1.0, 3.0, 5.0]))
     assert counts_found.tolist() == [[0, 1, 3], [0, 0, 0]]

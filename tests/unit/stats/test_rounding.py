@@ -12,16 +12,16 @@ from chainmark.stats.rounding import last_digit, rounding_error, with_rounding
 
 
 @pytest.mark.parametrize(("text", "unit"), [("169", 1.0), ("0.30", 0.01), ("11206.81", 0.01), ("1.5", 0.1)])
-def test_the_last_digit_counts_whatever_it_is(text: str, unit: float) -> None:
+def test_the_unit_of_the_last_digit_includes_trailing_zeros(text: str, unit: float) -> None:
     assert last_digit(text) == pytest.approx(unit)
 
 
-def test_rounded_figures_deviate_by_as_much() -> None:
+def test_the_rounding_error_matches_the_deviation_of_rounded_figures() -> None:
     values = np.random.default_rng(1).uniform(0.0, 100.0, 100_000)
     assert float(np.std(np.round(values, 1) - values)) == pytest.approx(rounding_error(0.1), rel=0.01)
 
 
-def test_only_the_named_figures_get_it() -> None:
+def test_only_the_named_figures_get_a_rounding_error() -> None:
     summaries = [_summary("x_s", 2.0), _summary("y_s", None), _summary("z", 3.0)]
     x, y, z = (summary.estimates["mean"] for summary in with_rounding(summaries, {"x_s": 0.1, "y_s": 0.1}))
     assert x.standard_error == pytest.approx(0.1 / math.sqrt(12.0))

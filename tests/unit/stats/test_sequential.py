@@ -32,7 +32,7 @@ from tests.unit.stats.sequential_cases import MARGIN, NOTHING, correlated, looks
 
 
 @given(st.lists(st.lists(st.floats(-9.0, 9.0), min_size=2, max_size=6), min_size=1, max_size=4))
-def test_deviations_keep_the_squares_and_lose_one_degree_of_freedom_a_group(groups: list[list[float]]) -> None:
+def test_deviations_preserve_the_squares_and_lose_one_degree_of_freedom_per_group(groups: list[list[float]]) -> None:
     rows = deviations([np.array(group)[:, None] for group in groups])
     squares = sum(float(np.square(np.array(group) - np.mean(group)).sum()) for group in groups)
     assert len(rows) == sum(len(group) - 1 for group in groups)
@@ -41,13 +41,13 @@ def test_deviations_keep_the_squares_and_lose_one_degree_of_freedom_a_group(grou
 
 @pytest.mark.parametrize("runs", [2, 3, 7])
 def test_deviations_are_orthonormal_combinations_of_the_runs(runs: int) -> None:
-    """So that independent runs of one variance give independent rows of the same variance, without the mean."""
+    """Independent runs with one variance give independent rows with the same variance, without the mean."""
     rows = deviations([np.eye(runs)])
     assert rows @ rows.T == pytest.approx(np.eye(runs - 1), abs=1e-12)
     assert rows.sum(axis=1) == pytest.approx(0.0, abs=1e-12)
 
 
-def test_single_runs_deviate_from_nothing() -> None:
+def test_single_runs_have_no_deviations() -> None:
     assert deviations([np.ones((1, 3)), np.ones((0, 3)), np.ones((1, 3))]).shape == (0, 3)
     assert deviations([]).shape == (0, 0)
 
@@ -57,7 +57,7 @@ def test_single_runs_deviate_from_nothing() -> None:
 
 @pytest.mark.parametrize(("first", "second"), [(2, 2), (3, 3), (2, 5), (6, 3)])
 def test_one_metric_has_students_p_value(first: int, second: int) -> None:
-    """Of 40,000 rotations: four standard errors of the share."""
+    """With 40,000 rotations: four standard errors of the share."""
     rng = np.random.default_rng(first + 10 * second)
     for shift in (0.0, 1.0, 2.5):
         baseline, candidate = rng.standard_normal((first, 1)), shift + rng.standard_normal((second, 1))
@@ -69,7 +69,7 @@ def test_one_metric_has_students_p_value(first: int, second: int) -> None:
 
 
 def test_the_archives_degrees_of_freedom_count() -> None:
-    """The variance is that of both sides and of the archive's rows."""
+    """The variance is pooled over both sides and the archive's rows."""
     rng = np.random.default_rng(3)
     baseline, candidate, archive = rng.standard_normal((2, 1)), 2.0 + rng.standard_normal((3, 1)), np.ones((8, 1))
     squares = 1.0 * baseline.var() * 2 + candidate.var() * 3 + 8.0
@@ -78,7 +78,7 @@ def test_the_archives_degrees_of_freedom_count() -> None:
 
 
 def test_correlation_is_used_and_not_assumed() -> None:
-    """Seven copies of a metric are one: not Bonferroni's or Holm's seven; unrelated ones are."""
+    """Seven copies of a metric count as one, not as seven as with Bonferroni or Holm; unrelated ones as seven."""
     rng = np.random.default_rng(4)
     sides = rng.standard_normal((2, 4, 1)) + np.array([0.0, 2.0])[:, None, None]
     p_value = once(sides[0], sides[1]).p_value
@@ -91,7 +91,7 @@ def test_correlation_is_used_and_not_assumed() -> None:
     assert 3.0 * p_value < apart.adjusted[0] < 7.0 * p_value + 0.02
 
 
-def test_what_is_slightly_worse_in_three_ways_is_found_by_all_three() -> None:
+def test_three_slightly_worse_metrics_are_found_together() -> None:
     rng = np.random.default_rng(6)
     baseline, candidate = rng.standard_normal((2, 6, 7))
     candidate = candidate - candidate.mean(axis=0) + baseline.mean(axis=0)
@@ -130,7 +130,7 @@ def test_neither_the_order_of_the_metrics_nor_their_units_matter(order: list[int
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_metric_without_any_noise() -> None:
+def test_a_metric_without_noise_is_tested() -> None:
     rng = np.random.default_rng(10)
     baseline, candidate = rng.standard_normal((2, 3, 3))
     baseline[:, 2], candidate[:, 2] = 1.0, 1.0
@@ -166,8 +166,8 @@ def steady(rng: np.random.Generator, *, worse: float) -> tuple[FloatArray, Float
     return baseline, candidate + np.array([worse, *[-30.0] * 6]), archive
 
 
-def test_metrics_that_surely_are_not_worse_do_not_hide_one_that_is() -> None:
-    """A throughput that never moves must not make a worse latency harder to show."""
+def test_metrics_that_are_clearly_not_worse_do_not_hide_a_worse_one() -> None:
+    """A throughput that never changes must not make a worse latency harder to detect."""
     tables = steady(np.random.default_rng(15), worse=2.0)
     baseline, candidate, archive = (rows[:, :1] for rows in tables)
     alone, result = once(baseline, candidate, archive), once(*tables)
@@ -176,8 +176,8 @@ def test_metrics_that_surely_are_not_worse_do_not_hide_one_that_is() -> None:
     assert result.together == (0,)
 
 
-def test_a_metric_is_left_out_only_if_every_test_of_it_agrees() -> None:
-    """A count that is 0 in all runs has no noise between them, and says little where it was hardly looked for."""
+def test_a_metric_is_omitted_only_if_all_its_tests_agree() -> None:
+    """A count that is 0 in all runs has no noise between them, and says little if it was hardly observed."""
     baseline, candidate, archive = steady(np.random.default_rng(15), worse=2.0)
     looks = Looks(((4, 4),), 4, 10)
     unsure, sure = (
@@ -189,7 +189,7 @@ def test_a_metric_is_left_out_only_if_every_test_of_it_agrees() -> None:
 
 
 @pytest.mark.parametrize(("runs", "share"), [((2,), 0.85 * math.sqrt(1 / 5)), ((2, 6), 1.0 - 0.85 * math.sqrt(1 / 5))])
-def test_leaving_out_errs_in_two_percent_of_what_a_look_may_spend(runs: tuple[int, ...], share: float) -> None:
+def test_omitting_metrics_uses_two_percent_of_the_error_of_a_look(runs: tuple[int, ...], share: float) -> None:
     looks = looks_at(*runs, planned=6, archive=3)
     bound = stats.t.ppf(0.02 * 0.05 * 0.96 * share / 3, 2 * runs[-1] + 1)
     assert sequential._in_question(np.array([0.0, bound + 1e-6, bound - 1e-6]), looks).tolist() == [0, 1]
@@ -202,8 +202,8 @@ def test_the_same_runs_give_the_same_answer() -> None:
 
 
 @pytest.mark.parametrize("power", [-80, 80])
-def test_metrics_of_very_different_sizes_are_tested_alike(power: int) -> None:
-    """Seconds beside bytes: the smaller ones must not be lost in the rounding of the larger ones."""
+def test_metrics_of_very_different_sizes_are_tested_equally(power: int) -> None:
+    """Seconds and bytes: the smaller ones must not be lost in the rounding of the larger ones."""
     rng = np.random.default_rng(13)
     tables = rng.standard_normal((4, 3)), 1.0 + rng.standard_normal((4, 3)), rng.standard_normal((5, 3))
     sizes = np.array([1.0, 2.0**power, 1.0])
@@ -211,14 +211,14 @@ def test_metrics_of_very_different_sizes_are_tested_alike(power: int) -> None:
     assert once(baseline, candidate, archive) == once(*tables)
 
 
-def test_metrics_that_are_worse_alike_are_named_in_the_catalogues_order() -> None:
-    """Otherwise the same runs would be told differently on another machine."""
+def test_equally_worse_metrics_are_listed_in_catalogue_order() -> None:
+    """Otherwise the same runs would be reported differently on another machine."""
     baseline, candidate = (np.repeat(np.array([[-0.1], [0.0], [0.1]]) + shift, 40, axis=1) for shift in (0.0, 1.0))
     assert once(baseline, candidate, draws=100).together == (0, 1, 2)
 
 
 @pytest.mark.parametrize(("planned", "level"), [(3, 113), (5, 79), (2, 188)])
-def test_the_level_of_a_first_look_is_what_worse_may_spend_there(planned: int, level: int) -> None:
+def test_the_level_of_a_first_look_is_the_error_spent_on_worse(planned: int, level: int) -> None:
     """Of 4,000 rotations 5 % · 96 % · 98 % · 85 % · √(1 / 2) may stop, of later plans √(1 / 4); at the end 96 % · 98 %.
 
     That of them which stops last has as many that are as large, and itself once more.
@@ -251,8 +251,8 @@ def stopped(t: FloatArray, levels: Sequence[float], freedom: FloatArray) -> floa
 @pytest.mark.parametrize(
     ("runs", "planned", "archive"), [((2, 3, 4, 5, 6), 6, 0), ((2, 3, 4), 4, 10), ((3, 4, 5), 3, 0), ((2, 4, 8), 8, 5)]
 )
-def test_the_levels_of_an_interval_spend_what_they_may(runs: tuple[int, ...], planned: int, archive: int) -> None:
-    """One metric exactly at its margin, by a simulation of its own: means and variances of growing samples."""
+def test_the_levels_of_an_interval_spend_their_error(runs: tuple[int, ...], planned: int, archive: int) -> None:
+    """One metric exactly at its margin, by an independent simulation: means and variances of growing samples."""
     rng = np.random.default_rng(40)
     looks = looks_at(*runs, planned=planned, archive=archive)
     sides, archive_squares = (
@@ -286,8 +286,8 @@ def test_more_runs_never_make_a_decision_less_likely() -> None:
 
 
 @pytest.mark.parametrize("runs", [6, 12])
-def test_the_chance_of_a_new_experiment_is_that_of_its_normal_test(runs: int) -> None:
-    """Two metrics that have nothing to do with each other, each with a margin and a noise of its own."""
+def test_the_chance_of_a_new_experiment_matches_the_normal_test(runs: int) -> None:
+    """Two unrelated metrics, each with its own margin and noise."""
     signs = np.where(np.arange(60)[:, None] & np.array([1, 2]), 1.0, -1.0)
     noise, margins = np.array([0.10, 0.05]), np.array([0.17, 0.06])
     pair = np.array([[-1e-9, -1e-9], [1e-9, 1e-9]])
@@ -303,8 +303,8 @@ def far(runs: int, mean: float) -> FloatArray:
 
 
 @pytest.mark.parametrize("mean", [-0.10, -0.03, 0.10, 0.25])
-def test_a_forecast_is_that_of_the_normal_distribution(mean: float) -> None:
-    """Four and six runs, then ten a side: the change then is that found, with the error of what is not known yet.
+def test_a_forecast_matches_the_normal_distribution(mean: float) -> None:
+    """Four and six runs, then ten per side: the forecast change is the one found, with the error of the unknown runs.
 
     A mean of N runs of which n are known varies by s² (1 - n/N)² / n, for the true mean that is drawn around that of
     the n runs, and by s² (N - n) / N², for the runs to come.
@@ -326,8 +326,8 @@ def test_a_forecast_is_that_of_the_normal_distribution(mean: float) -> None:
     assert expected_looks.decided[later] == pytest.approx(chance, abs=0.05)
 
 
-def test_a_metric_that_is_settled_does_not_change_the_chance_of_another() -> None:
-    """Each metric has a mean of its own, and the noise of its own."""
+def test_a_decided_metric_does_not_change_the_chance_of_another() -> None:
+    """Each metric has its own mean and its own noise."""
     rows = np.arange(40)[:, None]
     known = np.concatenate([0.10 * np.where(rows % 2, 1.0, -1.0), 0.01 * np.where(rows % 4 < 2, 1.0, -1.0)], axis=1)
     looks = Looks(((5, 5),), 10, 40)
@@ -346,7 +346,7 @@ def decided_at(looks: Looks, sides: Sequence[FloatArray]) -> FloatArray:
 
 
 def test_a_forecast_decides_by_students_t() -> None:
-    """Three runs per side have 4 degrees of freedom: what a normal quantile would call shown is not."""
+    """Three runs per side have 4 degrees of freedom: a normal quantile would decide too early."""
     t = np.linspace(-4.0, 4.0, 4_001)
     baseline = np.broadcast_to(np.array([-1.0, 0.0, 1.0])[:, None], (len(t), 3, 1))
     candidate = baseline + (t * math.sqrt(2.0 / 3.0))[:, None, None]
@@ -357,7 +357,7 @@ def test_a_forecast_decides_by_students_t() -> None:
     assert shares[t > bound + 0.15].all()
 
 
-def test_a_forecast_spends_the_error_of_each_look_as_the_experiment_does() -> None:
+def test_a_forecast_spends_the_error_of_each_look_like_the_experiment() -> None:
     """Both at the margin: "worse" at the first of two looks in 5 % · 96 % · 85 % · √(1 / 2) of the experiments."""
     looks = looks_at(2, 3)
     sides = np.random.default_rng(75).standard_normal((2, 40_000, 3, 1))
@@ -367,8 +367,8 @@ def test_a_forecast_spends_the_error_of_each_look_as_the_experiment_does() -> No
     assert shares.any(axis=1).mean() == pytest.approx(worse[1] + equal[1], abs=0.005)
 
 
-def test_what_is_decided_at_an_earlier_look_stays_decided() -> None:
-    """The chance is that of a decision by then, and not of one just then."""
+def test_a_decision_at_an_earlier_look_is_final() -> None:
+    """The chance is that of a decision at that look or before it."""
     known = 0.1 * np.where(np.arange(40) % 2, 1.0, -1.0)[:, None]
     looks = Looks(((2, 2),), 12, len(known))
     expected_looks = forecast(far(2, 0.0), far(2, -0.1), known, looks, [4, 12])
@@ -377,7 +377,7 @@ def test_what_is_decided_at_an_earlier_look_stays_decided() -> None:
     assert expected_looks.decided[12] >= last.decided[12] - 0.04  # the look before has spent some of the error
 
 
-def test_the_fewest_runs_that_decide_are_the_first_that_reach_the_chance() -> None:
+def test_the_runs_needed_are_the_first_that_reach_the_chance() -> None:
     expected_looks = Forecast({4: 0.2, 5: 0.8, 6: 0.9})
     assert [expected_looks.enough(chance) for chance in (0.0, 0.2, 0.21, 0.8, 0.9, 0.91)] == [4, 4, 5, 5, 6, None]
 
@@ -386,7 +386,7 @@ def test_the_fewest_runs_that_decide_are_the_first_that_reach_the_chance() -> No
 
 
 def test_the_error_that_each_look_may_spend() -> None:
-    """Of 5 %: 4 % of it are kept for added runs; of the rest "worse" has 85 % before the last planned look."""
+    """Of 5 %, 4 % are reserved for added runs; of the rest, "worse" has 85 % before the last planned look."""
     looks = Looks(((2, 9), (3, 3), (5, 4), (5, 5), (6, 6), (9, 8)), 5)
     worse = [0.85 * math.sqrt(part) * 0.96 for part in (1 / 4, 2 / 4, 3 / 4)]
     equal = [math.sqrt(part) * 0.96 for part in (1 / 4, 2 / 4, 3 / 4)]
@@ -399,8 +399,8 @@ def test_the_error_that_each_look_may_spend() -> None:
     assert spent(Looks(((0, 1), (1, 1)), 1), worse=True) == pytest.approx([0.0, 0.048])
 
 
-def test_t_of_every_look_and_metric_is_students() -> None:
-    """Sides of different length, and an archive: exactly what is computed by hand from the runs of each look."""
+def test_t_of_every_look_and_metric_matches_students_t() -> None:
+    """Sides of different length, and an archive: exactly as computed by hand from the runs of each look."""
     rng = np.random.default_rng(70)
     looks = Looks(((2, 3), (4, 3), (5, 6)), 6, 3)
     baseline, candidate, archive = (rng.standard_normal((2, rows, 2)) for rows in (5, 6, 3))
@@ -418,8 +418,8 @@ def test_t_of_every_look_and_metric_is_students() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_t_without_any_noise_is_large_and_of_nothing_is_0() -> None:
-    """A ratio that is no number would be larger, or smaller, than every other one."""
+def test_t_without_noise_is_large_and_of_no_change_is_0() -> None:
+    """A NaN would be larger, or smaller, than every other ratio."""
     looks = looks_at(2)
     table = sequential._around_mean(np.array([[[0.0] * 3, [0.0] * 3, [1.0, -1.0, 0.0], [1.0, -1.0, 0.0]]]))
     contrasts, seen = sequential._contrasts(looks)
@@ -428,8 +428,8 @@ def test_t_without_any_noise_is_large_and_of_nothing_is_0() -> None:
 
 
 @pytest.mark.parametrize("shape", [(6, 3), (3, 5), (4, 4)])
-def test_rotations_keep_all_covariances_and_have_no_direction(shape: tuple[int, int]) -> None:
-    """More metrics than rows, too. A rotation that favours one direction would be a bias of every p-value."""
+def test_rotations_preserve_covariances_and_have_no_preferred_direction(shape: tuple[int, int]) -> None:
+    """More metrics than rows, too. A rotation that prefers one direction would bias every p-value."""
     table = np.random.default_rng(71).standard_normal(shape)
     turned = sequential._rotated(table, 4_000)
     assert turned.shape == (4_000, *shape)
@@ -444,7 +444,7 @@ def test_rotations_keep_all_covariances_and_have_no_direction(shape: tuple[int, 
     assert (turned == sequential._rotated(table, 4_000)).all()
 
 
-def test_each_look_stops_as_many_draws_as_it_may() -> None:
+def test_each_look_stops_its_share_of_the_draws() -> None:
     """Of 20: 2 at the first look, 3 more at the second, none at the third, and one at the last."""
     order = np.arange(20)
     p_values = np.stack([(order + 1) / 20, (20 - order) / 20, np.full(20, 0.5), (7 * order % 20 + 1) / 20], axis=1)
@@ -457,7 +457,7 @@ def test_each_look_stops_as_many_draws_as_it_may() -> None:
 
 
 def test_a_rank_is_the_share_that_is_at_least_as_large() -> None:
-    """Itself among them: a p-value is never 0."""
+    """Including itself: a p-value is never 0."""
     ranks = sequential._ranked(np.array([3.0, 1.0, 2.0, 2.0]), np.array([0.0, 1.0, 2.0, 2.5, 3.0, 9.0]))
     assert ranks.tolist() == [1.0, 1.0, 0.8, 0.4, 0.4, 0.2]
 
@@ -467,8 +467,8 @@ def rank(null: Sequence[float], value: float) -> float:
 
 
 @pytest.mark.parametrize("metrics", [1, 3, 4, 6])
-def test_the_family_is_tested_by_its_largest_and_by_its_three_largest(metrics: int) -> None:
-    """Every p-value written out: of each statistic, of the smaller one of both."""
+def test_the_family_is_tested_by_the_largest_and_the_three_largest_statistics(metrics: int) -> None:
+    """Every p-value written out: of each statistic, and of the smaller of both."""
     rng = np.random.default_rng(72 + metrics)
     null, observed = rng.standard_normal((40, 2, metrics)), 1.0 + rng.standard_normal((3, 2, metrics))
     null_p, found_p = sequential._combined(null, observed)
@@ -486,8 +486,8 @@ def test_the_family_is_tested_by_its_largest_and_by_its_three_largest(metrics: i
             assert p_values[:, look] == pytest.approx(expected)
 
 
-def test_the_step_down_is_that_of_westfall_and_young() -> None:
-    """Each metric against the largest of those that are not more extreme, and never below those that are."""
+def test_the_step_down_matches_westfall_and_young() -> None:
+    """Each metric against the largest of the less extreme ones, and never below those that are more extreme."""
     rng = np.random.default_rng(73)
     null, observed = rng.standard_normal((50, 5)), np.array([0.4, 2.0, 1.9, -1.0, 1.0])
     order = np.argsort(-observed)
@@ -498,7 +498,7 @@ def test_the_step_down_is_that_of_westfall_and_young() -> None:
     assert sequential._step_down(null, observed, order) == tuple(expected[index] for index in range(5))
 
 
-def test_one_look_has_the_whole_error_and_the_draws_do_not_matter() -> None:
+def test_a_single_look_has_the_whole_error_and_the_number_of_draws_hardly_matters() -> None:
     assert lone_levels(looks_at(4, planned=6)) == tuple(spent(looks_at(4, planned=6), worse=False))
     few, many = (lone_levels(looks_at(2, 3, 4), draws) for draws in (20_000, 50_000))
     assert few == pytest.approx(many, abs=0.004)
@@ -506,8 +506,8 @@ def test_one_look_has_the_whole_error_and_the_draws_do_not_matter() -> None:
     assert len(few) == 3
 
 
-def test_a_family_test_says_what_it_was_decided_by() -> None:
-    """At the second look, with an archive: the level is that of this look, the order that of this look's t."""
+def test_a_family_test_reports_the_deciding_level_and_order() -> None:
+    """At the second look, with an archive: the level is that of this look, the order follows the t of this look."""
     rng = np.random.default_rng(74)
     baseline, candidate, archive = (rng.standard_normal((rows, 4)) for rows in (4, 4, 6))
     candidate[:2, 3] += 9.0
@@ -533,8 +533,8 @@ def test_a_family_test_says_what_it_was_decided_by() -> None:
     assert held.p_value > result.p_value
 
 
-def test_a_large_archive_says_the_same_in_fewer_numbers() -> None:
-    """What is drawn of hundreds of runs has their covariance, and takes no time that grows with them."""
+def test_a_large_archive_is_drawn_from_its_covariance() -> None:
+    """Draws of hundreds of runs have their covariance, and take no time that grows with their number."""
     generator = np.random.default_rng(7)
     archive = generator.standard_normal((400, 3)) @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 2.0]])
     noise = sequential._Noise.of(np.zeros((2, 3)), np.zeros((2, 3)), archive)
@@ -551,7 +551,7 @@ def _correlated_noise(rows: int) -> sequential._Noise:
     return sequential._Noise.of(np.zeros((1, 3)), np.zeros((1, 3)), archive)
 
 
-def test_the_sums_of_squares_of_a_large_archive_are_wisharts() -> None:
+def test_the_sums_of_squares_of_a_large_archive_have_a_wishart_distribution() -> None:
     """As if every row were drawn: n σ² on average, with a covariance of 2 n σ⁴ between metrics."""
     noise, rows, draws = _correlated_noise(100), 70, 40_000
     squares, runs = noise.beside_archive(draws, rows, 2)
@@ -565,7 +565,7 @@ def test_the_sums_of_squares_of_a_large_archive_are_wisharts() -> None:
 
 
 def test_a_small_archive_is_drawn_row_by_row() -> None:
-    """Up to 64 rows all are kept and drawn, before those of the runs; beyond, their triangle says the same."""
+    """Up to 64 rows all are stored and drawn, before those of the runs; beyond that their triangle is equivalent."""
     assert len(_correlated_noise(64).factor) == 64
     assert len(_correlated_noise(65).factor) == 3
     squares, runs = _correlated_noise(100).beside_archive(5, 64, 2)
@@ -574,8 +574,8 @@ def test_a_small_archive_is_drawn_row_by_row() -> None:
     assert squares == pytest.approx((table[:, :64] ** 2).sum(axis=1))
 
 
-def test_a_forecast_leaves_out_metrics_that_surely_are_not_worse() -> None:
-    """Six metrics far below their margins take nothing from the chance that a seventh is shown to be worse."""
+def test_a_forecast_omits_metrics_that_are_clearly_not_worse() -> None:
+    """Six metrics far below their margins do not reduce the chance that a seventh is shown to be worse."""
     known = 0.10 * np.where(np.arange(280).reshape(40, 7) * 3 % 7 < 3.5, 1.0, -1.0)
     looks = Looks(((4, 4),), 8, len(known))
     baseline = np.tile(far(4, 0.0), 7)

@@ -16,7 +16,7 @@ from tests.unit.stats.sequential_cases import MARGIN, correlated, looks_at, once
 
 
 @pytest.mark.parametrize("archive", [0, 10])
-def test_p_values_of_strongly_correlated_metrics_are_uniform_where_nothing_is_worse(archive: int) -> None:
+def test_p_values_of_strongly_correlated_unchanged_metrics_are_uniform(archive: int) -> None:
     """Seven metrics of correlation 0.9, 3 + 3 runs: the share below each level is that level."""
     rng = np.random.default_rng(30 + archive)
     p_values = []
@@ -56,8 +56,8 @@ def decided(sides: FloatArray, archive: FloatArray, looks: Looks) -> bool:
     return bool((high < 0.0).all()) or family_test(baseline, candidate, archive, looks, draws=400).is_worse
 
 
-def test_what_is_advised_decides_as_often_as_it_says() -> None:
-    """Equal releases of 4 % noise that three runs left open: the runs that a forecast of 80 % names decide as many."""
+def test_the_recommended_number_of_runs_decides_with_its_stated_chance() -> None:
+    """Equal releases with 4 % noise that three runs left open: the runs named by a forecast of 80 % decide as many."""
     rng = np.random.default_rng(60)
     advised, done = 0, 0
     for _ in range(300):
@@ -79,8 +79,8 @@ def test_what_is_advised_decides_as_often_as_it_says() -> None:
 
 
 @pytest.mark.parametrize("runs", [10, 20, 40])
-def test_the_chance_of_a_new_experiment_is_that_of_a_normal_test(runs: int) -> None:
-    """One metric whose noise is known to be 10 %: who plans by this number must get what it promises."""
+def test_the_chance_of_a_new_experiment_matches_a_normal_test(runs: int) -> None:
+    """One metric whose noise is known to be 10 %: a plan based on this number must have the promised chance."""
     known = np.full((400, 1), 0.10) * np.where(np.arange(400) % 2, 1.0, -1.0)[:, None]
     pair = np.array([[-1e-9], [1e-9]])
     chance = chance_for_equal(pair, pair, known, np.array([MARGIN]), runs)

@@ -30,42 +30,42 @@ def _near(expected: Any, rel: float = CLOSE) -> object:
 
 
 @given(st.floats(-37.0, 37.0))
-def test_normal_tails_are_those_of_scipy(value: float) -> None:
+def test_normal_tails_agree_with_scipy(value: float) -> None:
     assert special.normal_cdf(value) == _near(oracle.ndtr(value))
     assert special.normal_sf(value) == special.normal_cdf(-value)
 
 
 @given(st.floats(1e-300, 1.0, exclude_max=True))
-def test_normal_quantiles_are_those_of_scipy(probability: float) -> None:
+def test_normal_quantiles_agree_with_scipy(probability: float) -> None:
     assert special.normal_quantile(probability) == pytest.approx(oracle.ndtri(probability), rel=CLOSE, abs=1e-15)
 
 
 @given(st.floats(-40.0, 40.0), freedoms)
-def test_tails_of_t_are_those_of_scipy(value: float, freedom: float) -> None:
+def test_tails_of_t_agree_with_scipy(value: float, freedom: float) -> None:
     assert special.t_cdf(value, freedom) == _near(oracle.stdtr(freedom, value))
     assert special.t_sf(value, freedom) == _near(oracle.stdtr(freedom, -value))
 
 
 @given(tails, freedoms)
-def test_quantiles_of_t_are_those_of_scipy(tail: float, freedom: float) -> None:
+def test_quantiles_of_t_agree_with_scipy(tail: float, freedom: float) -> None:
     for probability in (tail, 1.0 - tail):
         expected = oracle.stdtrit(freedom, probability)
         assert special.t_quantile(probability, freedom) == pytest.approx(expected, rel=CLOSE, abs=1e-15)
 
 
 @given(st.floats(1e-12, 0.5), freedoms)
-def test_a_quantile_of_t_has_the_tail_that_was_asked_for(tail: float, freedom: float) -> None:
+def test_a_quantile_of_t_has_the_given_tail(tail: float, freedom: float) -> None:
     assert special.t_cdf(special.t_quantile(tail, freedom), freedom) == _near(tail)
 
 
-def test_t_with_no_end_of_freedom_is_normal() -> None:
+def test_t_with_infinite_degrees_of_freedom_is_normal() -> None:
     for freedom in (None, math.inf):
         assert special.t_sf(1.7, freedom) == special.normal_sf(1.7)
         assert special.t_quantile(0.95, freedom) == special.normal_quantile(0.95)
 
 
 @given(counts, counts, st.floats(1e-9, 1.0, exclude_max=True))
-def test_binomial_tails_are_those_of_scipy(count: float, more: float, share: float) -> None:
+def test_binomial_tails_agree_with_scipy(count: float, more: float, share: float) -> None:
     trials = count + more
     close = _close(trials)
     at_least, at_most = oracle.betainc(count, more + 1.0, share), oracle.betaincc(count + 1.0, more, share)
@@ -74,8 +74,8 @@ def test_binomial_tails_are_those_of_scipy(count: float, more: float, share: flo
 
 
 @given(counts, counts, st.floats(-7.0, 7.0))
-def test_binomial_tails_near_the_mean_are_those_of_scipy(count: float, more: float, away: float) -> None:
-    """Where both tails are large: a share drawn at random is almost always far from the counts."""
+def test_binomial_tails_near_the_mean_agree_with_scipy(count: float, more: float, away: float) -> None:
+    """Where both tails are large: a random share is almost always far from the counts."""
     trials = count + more + 1.0
     share = (count + 0.5) / trials
     share = min(max(share + away * math.sqrt(share * (1.0 - share) / trials), 0.1 * share), 1.0 - 0.1 * (1.0 - share))
@@ -89,7 +89,7 @@ def test_binomial_tails_near_the_mean_are_those_of_scipy(count: float, more: flo
 
 
 @given(counts, counts, st.sampled_from([0.025, 0.05, 0.1, 1e-3, 1e-9]))
-def test_quantiles_of_shares_have_the_tails_of_scipy(count: float, more: float, tail: float) -> None:
+def test_tails_of_share_quantiles_agree_with_scipy(count: float, more: float, tail: float) -> None:
     close = 1e-11 + 1e-15 * (count + more)  # what rounding of a share next to 1 does to its tail
     low, high = (special.beta_quantile(chance, count, more + 1.0) for chance in (tail, 1.0 - tail))
     assert oracle.betainc(count, more + 1.0, low) == _near(tail, close)
@@ -97,7 +97,7 @@ def test_quantiles_of_shares_have_the_tails_of_scipy(count: float, more: float, 
 
 
 @given(counts, st.one_of(tails, st.floats(-290.0, -12.0).map(lambda exponent: 10.0**exponent)))
-def test_poisson_limits_have_the_tails_of_scipy(count: float, tail: float) -> None:
+def test_tails_of_poisson_limits_agree_with_scipy(count: float, tail: float) -> None:
     # scipy's own tails are off by 7e-6 at 1e6 events, measured against mpmath, and by 4 % at 1e7.
     assume(count <= 1e6)
     close = 1e-11 if count <= 200 else 2e-5
@@ -119,7 +119,7 @@ def test_poisson_limits_have_the_tails_of_scipy(count: float, tail: float) -> No
     ],
 )
 def test_tails_of_large_counts_are_exact(count: float, trials: float, share: float, at_least: float) -> None:
-    """Of mpmath with 60 digits; scipy is off by up to 2e-11 here."""
+    """Compared with mpmath at 60 digits; scipy is off by up to 2e-11 here."""
     assert special.binomial_at_least(count, trials, share) == pytest.approx(at_least, rel=5e-14)
 
 
@@ -127,7 +127,7 @@ def test_tails_of_large_counts_are_exact(count: float, trials: float, share: flo
 @pytest.mark.parametrize("count", [1, 5, 32])
 @pytest.mark.parametrize("times", [0.5, 1.0, 3.0])
 def test_tails_of_few_among_many_are_exact(trials: int, count: int, times: float) -> None:
-    """Summed term by term with 60 digits: some errors among many requests are what an SLA is missed by."""
+    """Summed term by term with 60 digits: a few errors among many requests decide whether an SLA is missed."""
     share = min(0.9, times * count / trials)
     with localcontext() as context:
         context.prec = 60
@@ -153,16 +153,16 @@ def test_the_edges_of_a_distribution_are_certain() -> None:
 
 @pytest.mark.parametrize("tail", [1e-3, 1e-6, 1e-12])
 @pytest.mark.parametrize("count", [1.0, 50.0, 1e4])
-def test_poisson_limits_on_the_other_side_are_as_exact(count: float, tail: float) -> None:
-    """Of a chance next to 1 what counts is how much it lacks."""
+def test_poisson_limits_on_the_other_side_are_exact(count: float, tail: float) -> None:
+    """For a probability close to 1 the distance to 1 matters."""
     chance, close = 1.0 - tail, 1e-9 if count <= 50 else 2e-5
     lacking = 1.0 - chance
     assert oracle.gammaincc(count, special.poisson_mean_at_least(count, chance)) == _near(lacking, close)
     assert oracle.gammainc(count + 1.0, special.poisson_mean_at_most(count, chance)) == _near(lacking, close)
 
 
-def test_what_is_outside_of_a_distribution_is_no_number() -> None:
-    """A number made up there would be judged as if it were one."""
+def test_arguments_outside_a_distribution_give_nan() -> None:
+    """A made-up number would be judged as if it were valid."""
     quantiles = [
         special.normal_quantile(1.5),
         special.t_quantile(-0.1, 3.0),
@@ -182,7 +182,7 @@ def test_what_is_outside_of_a_distribution_is_no_number() -> None:
 
 @pytest.mark.parametrize("count", [1e7, 1e8, 1e9])
 @pytest.mark.parametrize("tail", [0.05, 1e-3, 1e-6])
-def test_poisson_limits_of_many_events_are_those_of_the_expansion_about_the_normal(count: float, tail: float) -> None:
+def test_poisson_limits_of_many_events_match_the_cornish_fisher_expansion(count: float, tail: float) -> None:
     """Cornish and Fisher (1938): the quantile of a gamma variable of shape k is k + z √k + (z² - 1)/3 + O(1/√k)."""
     z = NormalDist().inv_cdf(1.0 - tail)
     for shape, mean_limit, side in (

@@ -57,7 +57,7 @@ BLOCK = catalogue(metric("a_s", "block", statistics=["mean", "min", "p50", "p99"
     st.integers(0, 1000),
 )
 @settings(max_examples=40, deadline=None)
-def test_permuted_rows_give_the_same_bytes(values: list[float | None], random: object, seed: int) -> None:
+def test_the_order_of_rows_does_not_change_the_bytes(values: list[float | None], random: object, seed: int) -> None:
     frame = blocks(values)
     order = list(range(frame.height))
     random.shuffle(order)  # type: ignore[attr-defined]
@@ -73,7 +73,7 @@ def test_rows_of_equal_keys_are_ordered_by_their_values() -> None:
     assert both[0] == both[1]
 
 
-def test_nulls_are_counted_and_left_out() -> None:
+def test_nulls_are_counted_and_omitted() -> None:
     (summary,) = summarise(BLOCK, {"block": blocks([1.0, None, 3.0, float("nan")])}, 1)
     assert summary.distribution is not None
     assert (summary.distribution.n, summary.distribution.n_null) == (2, 2)
@@ -82,7 +82,7 @@ def test_nulls_are_counted_and_left_out() -> None:
     assert "not estimable" in summary.estimates["p99"].method
 
 
-def test_a_metric_without_samples_is_listed_in_the_catalogues_order() -> None:
+def test_a_metric_without_samples_is_listed_in_catalogue_order() -> None:
     entries = catalogue(metric("b_s", "host"), metric("a_s", "block"), metric("c_s", "block"))
     summaries = summarise(entries, {"block": blocks([1.0, 2.0])}, 1)
     assert [summary.metric_id for summary in summaries] == ["b_s", "a_s", "c_s"]
@@ -116,7 +116,7 @@ def test_fixed_hosts_are_averaged_before_the_error_is_estimated() -> None:
     assert "time values" in mean.method
 
 
-def test_a_host_that_misses_seconds_does_not_shift_the_mean_of_the_others() -> None:
+def test_a_host_with_missing_seconds_does_not_shift_the_mean() -> None:
     values = np.array([[1.0, 1.0, 1.0, 1.0], [3.0, np.nan, np.nan, 3.0]])
     (summary,) = summarise(catalogue(metric("cpu", "host_second")), {"host_second": host_seconds(values)}, 3)
     assert summary.estimates["mean"].value == pytest.approx((2.0 + 1.0 + 1.0 + 2.0) / 4)
@@ -146,7 +146,7 @@ def test_a_constant_has_a_standard_error_of_zero() -> None:
     assert summary.estimates["mean"].log_standard_error == 0.0
 
 
-def test_counts_and_proportions_keep_their_totals() -> None:
+def test_counts_and_proportions_preserve_their_totals() -> None:
     frame = blocks([1.0, 0.0, 2.0, None])
     (count,) = summarise(catalogue(metric("a_s", "block", Kind.COUNT)), {"block": frame}, 1)
     assert (count.total, count.distribution.n if count.distribution else 0) == (3.0, 3)
@@ -163,7 +163,7 @@ def test_the_logarithmic_error_is_the_relative_one_for_small_errors() -> None:
     assert mean.log_standard_error == pytest.approx(mean.standard_error / mean.value, rel=0.01)
 
 
-def test_another_seed_moves_the_error_and_not_the_value() -> None:
+def test_another_seed_changes_the_error_but_not_the_value() -> None:
     frame = blocks([float(value) for value in np.random.default_rng(0).random(200)])
     estimate, other = (summarise(BLOCK, {"block": frame}, seed)[0].estimates["mean"] for seed in (1, 2))
     assert estimate.value == other.value

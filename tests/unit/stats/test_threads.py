@@ -16,8 +16,8 @@ FOUND = (
 )
 
 
-def test_who_asks_for_one_thread_gets_one() -> None:
-    """`--threads 1` on a shared machine must leave its other processors alone."""
+def test_one_requested_thread_means_one_thread() -> None:
+    """`--threads 1` on a shared machine must leave its other processors free."""
     most = worker_threads()._max_workers
     with at_most(1):
         assert worker_threads()._max_workers == product_threads()._max_workers == 1
@@ -27,14 +27,14 @@ def test_who_asks_for_one_thread_gets_one() -> None:
     assert worker_threads()._max_workers == most
 
 
-def test_few_rows_are_worked_on_by_the_thread_that_asks() -> None:
-    """Threads that hand the interpreter to each other take a quarter longer over a small run."""
+def test_few_rows_are_processed_by_the_calling_thread() -> None:
+    """Threads that pass the interpreter lock to each other take 25 % longer for a small run."""
     with worker_threads(10) as pool:
         assert list(pool.map(lambda _: get_ident(), range(3))) == [get_ident()] * 3
 
 
 @pytest.mark.parametrize("module", ["chainmark.stats.threads", "chainmark.lab.importing", "chainmark.lab.running"])
-def test_polars_has_its_numpy_before_there_are_threads(module: str) -> None:
-    """Two threads that looked for it at the same time ended an import of logs with a TypeError, once in many."""
+def test_polars_loads_numpy_before_threads_start(module: str) -> None:
+    """Two threads that imported it at the same time occasionally failed an import of logs with a TypeError."""
     process = subprocess.run([sys.executable, "-c", FOUND, module], capture_output=True, text=True, check=True)
     assert process.stdout == "True\n"

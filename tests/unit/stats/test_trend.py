@@ -18,8 +18,8 @@ def _noise(rng: np.random.Generator, n: int, correlation: float, rise: float = 0
     return series
 
 
-def test_a_line_is_found_whatever_stands_beside_it() -> None:
-    """A garbage collection in one block must not make a trend, nor hide one."""
+def test_a_line_is_found_despite_outliers() -> None:
+    """A garbage collection in one block must neither create a trend nor hide one."""
     values = [5.0 + 0.25 * place for place in range(40)]
     for place in (3, 17, 39):
         values[place] += 1000.0
@@ -31,7 +31,7 @@ def test_a_line_is_found_whatever_stands_beside_it() -> None:
     assert trend.low <= 0.25 <= trend.high
 
 
-def test_the_interval_is_that_of_sen() -> None:
+def test_the_interval_matches_sens_method() -> None:
     """Hollander and Wolfe's rule by hand: n = 10, sd of S = 11.18, 45 slopes, of which the 11th from either end."""
     values = [1.0, 2.2, 2.9, 4.3, 4.8, 6.1, 7.3, 7.7, 9.2, 9.9]
     slopes = sorted((values[j] - values[i]) / (j - i) for i in range(10) for j in range(i + 1, 10))
@@ -42,19 +42,19 @@ def test_the_interval_is_that_of_sen() -> None:
 
 
 @pytest.mark.parametrize(("correlation", "most"), [(0.0, 0.08), (0.4, 0.12)])
-def test_noise_is_seldom_a_trend(correlation: float, most: float) -> None:
+def test_noise_is_rarely_a_trend(correlation: float, most: float) -> None:
     rng = np.random.default_rng(7)
     trends = [trend_of(_noise(rng, 60, correlation)) for _ in range(400)]
     assert sum(trend is not None and (trend.low > 0.0 or trend.high < 0.0) for trend in trends) / 400 < most
 
 
-def test_a_rise_of_the_size_of_the_noise_is_seen() -> None:
+def test_a_rise_of_the_size_of_the_noise_is_found() -> None:
     rng = np.random.default_rng(8)
     trends = [trend_of(_noise(rng, 60, 0.2, rise=3.0)) for _ in range(100)]
     assert sum(trend is not None and trend.low > 0.0 for trend in trends) > 95
 
 
-def test_few_values_and_equal_values_say_nothing() -> None:
+def test_few_values_and_equal_values_give_no_trend() -> None:
     assert trend_of([1.0] * (FEWEST - 1)) is None
     flat = trend_of([2.0] * 30)
     assert flat is not None
@@ -77,7 +77,7 @@ def _interval_by_hand(values: list[float]) -> tuple[float, float]:
 
 @pytest.mark.parametrize("n", [23, 60, 111])
 @pytest.mark.parametrize("correlation", [0.2, 0.7])
-def test_neighbours_that_resemble_each_other_widen_the_interval_as_the_formula_says(n: int, correlation: float) -> None:
+def test_autocorrelation_widens_the_interval_as_in_the_formula(n: int, correlation: float) -> None:
     values = _noise(np.random.default_rng(n), n, correlation)
     trend = trend_of(values)
     assert trend is not None
@@ -85,7 +85,7 @@ def test_neighbours_that_resemble_each_other_widen_the_interval_as_the_formula_s
 
 
 def test_equal_values_rank_in_their_order() -> None:
-    """A few levels on a line with an exact slope: the same interval on every machine, whatever sorts there."""
+    """A few levels on a line with an exact slope: the interval is the same on every machine and with every sort."""
     levels = np.round(2.8 * np.array(_noise(np.random.default_rng(5), 100, 0.8)))
     values = [float(0.25 * place + level) for place, level in enumerate(levels)]
     trend = trend_of(values)
@@ -94,7 +94,7 @@ def test_equal_values_rank_in_their_order() -> None:
     assert (trend.low, trend.high) == pytest.approx(_interval_by_hand(values))
 
 
-def test_ten_values_that_are_hardly_more_than_one_say_nothing_but_the_range() -> None:
+def test_ten_strongly_correlated_values_give_only_the_range() -> None:
     values = [0.0, 1.0, 3.0, 5.0, 6.0, 6.5, 5.5, 4.0, 2.0, 0.5]
     slopes = sorted((values[j] - values[i]) / (j - i) for i in range(10) for j in range(i + 1, 10))
     trend = trend_of(values)

@@ -69,7 +69,7 @@ rows_of_hosts = st.lists(
 
 @given(rows_of_hosts)
 @settings(max_examples=60, deadline=None)
-def test_means_are_those_of_the_definitions(rows: list[Row]) -> None:
+def test_means_match_their_definitions(rows: list[Row]) -> None:
     values = [value for _, _, value in rows if value is not None]
     expected = [
         (catalogue(Weighting.TIMES), mean_of_means(rows, 0)),
@@ -104,7 +104,7 @@ def as_rows(values: np.ndarray) -> list[Row]:
 
 
 @pytest.mark.parametrize("lowest", [None, 3])
-def test_the_error_of_hosts_that_count_alike_is_that_of_resampling_the_matrix(lowest: int | None) -> None:
+def test_the_error_of_equally_weighted_hosts_matches_resampling_the_matrix(lowest: int | None) -> None:
     values = uneven_matrix(1)
     estimate = summary(catalogue(Weighting.KEYS, lowest), as_rows(values)).estimates["mean"]
     length = float(estimate.method.split("mean block ")[1].split()[0])
@@ -117,7 +117,7 @@ def test_the_error_of_hosts_that_count_alike_is_that_of_resampling_the_matrix(lo
     assert estimate.standard_error == pytest.approx(float(np.concatenate(drawn).std(ddof=1)), rel=0.08)
 
 
-def test_a_host_that_comes_and_goes_does_not_widen_the_error_by_its_level() -> None:
+def test_an_intermittent_host_does_not_widen_the_error_by_its_level() -> None:
     values = np.full((4, 400), 10.0) + 0.1 * np.random.default_rng(2).normal(size=(4, 400))
     values[3] += 1000.0  # as ever; but it is there only half of the time
     values[3, 100:300] = np.nan
@@ -128,7 +128,7 @@ def test_a_host_that_comes_and_goes_does_not_widen_the_error_by_its_level() -> N
 
 @pytest.mark.parametrize("weighting", list(Weighting))
 @pytest.mark.parametrize("rows_at_least", [0, 10**9])
-def test_a_folder_and_frames_in_any_order_give_the_same_bytes(
+def test_a_folder_and_unordered_frames_give_the_same_bytes(
     weighting: Weighting, rows_at_least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(woodruff, "LARGE_ROWS", rows_at_least)
@@ -146,7 +146,7 @@ def test_a_folder_and_frames_in_any_order_give_the_same_bytes(
     assert "NaN" not in expected
 
 
-def test_rows_that_lie_in_order_are_not_moved_and_others_are_put_in_order() -> None:
+def test_only_unordered_rows_are_sorted() -> None:
     population = catalogue(Weighting.KEYS).populations[0]
     ordered = frame([(0, 0, 1.0), (0, 1, 2.0), (1, 0, None), (1, 1, 4.0)])
     for rows in (ordered, ordered.reverse()):
@@ -162,8 +162,8 @@ def test_rows_that_lie_in_order_are_not_moved_and_others_are_put_in_order() -> N
 
 
 @pytest.mark.parametrize(("silent_counts", "expected"), [(False, 3.0), (True, 2.0)])
-def test_a_silent_host_counts_as_0_only_where_the_catalogue_says_so(silent_counts: bool, expected: float) -> None:
-    """If this fails, a published mean forgets the hosts that never told, or a right one takes their silence for 0."""
+def test_a_silent_host_counts_as_0_only_if_the_catalogue_requires_it(silent_counts: bool, expected: float) -> None:
+    """If this fails, a published mean omits silent hosts, or an exact mean takes their silence for 0."""
     entries = catalogue(Weighting.KEYS)
     population = entries.populations[0].model_copy(update={"silent_keys_are_zero": silent_counts})
     entries = entries.model_copy(update={"populations": [population]})

@@ -36,7 +36,7 @@ def estimates(values: FloatArray, seed: int = 1) -> dict[str, Estimate]:
 
 
 @pytest.mark.parametrize("most_units", [10**6, 1500])
-def test_errors_are_those_of_resampling_rows(most_units: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_match_resampling_of_rows(most_units: int, monkeypatch: pytest.MonkeyPatch) -> None:
     ratios: dict[str, list[float]] = {name: [] for name in STATISTICS}
     for seed in range(4):
         values = np.exp(0.4 * autoregressive(6000, 0.6, seed))
@@ -62,7 +62,7 @@ def test_errors_are_those_of_resampling_rows(most_units: int, monkeypatch: pytes
         assert np.mean(each) == pytest.approx(1.0, abs=0.15), name
 
 
-def test_intervals_hold_the_true_centile_as_often_as_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_intervals_cover_the_true_centile_with_their_nominal_probability(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(woodruff, "LARGE_ROWS", 100)
     monkeypatch.setattr(woodruff, "RESAMPLES", 200)
     rho, held = 0.5, {"p50": 0, "p90": 0}
@@ -87,7 +87,7 @@ def test_a_centile_inside_many_equal_values_has_no_error(monkeypatch: pytest.Mon
     assert (by_statistic["mean"].standard_error or 0.0) > 0.0
 
 
-def test_every_sum_is_of_whole_numbers_that_stay_exact() -> None:
+def test_all_sums_are_exact_integers() -> None:
     rng = np.random.default_rng(3)
     values = np.exp(rng.normal(size=5000) * 4.0)
     values[::7] = np.nan
@@ -106,7 +106,7 @@ def test_every_sum_is_of_whole_numbers_that_stay_exact() -> None:
 
 
 @pytest.mark.parametrize("large_rows", [100, 20_000])
-def test_the_number_of_threads_does_not_show(large_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_threads_does_not_change_the_result(large_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(woodruff, "LARGE_ROWS", large_rows)
     values = np.exp(autoregressive(3000, 0.5))
     estimates_of_threads = []
@@ -116,8 +116,8 @@ def test_the_number_of_threads_does_not_show(large_rows: int, monkeypatch: pytes
     assert estimates_of_threads[0] == estimates_of_threads[1]
 
 
-def test_metrics_do_not_touch_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several are multiplied at a time: each has to get its own columns back, in any company."""
+def test_metrics_do_not_affect_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several are multiplied at once: each must get its own columns back in any combination."""
     metrics = []
     for seed, fractions in enumerate(([0.5, 0.9], [], [0.1], [0.5, 0.9, 0.99])):
         values = np.exp(autoregressive(500, 0.3, seed))

@@ -49,15 +49,13 @@ def _other_layout(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, _stale, _other_layout, lambda path: path.write_bytes(b"\0")])
-def test_the_figures_are_those_of_the_runs_whatever_became_of_the_file(
-    store: Path, damage: Callable[[Path], None]
-) -> None:
+def test_figures_survive_damage_to_the_archive_file(store: Path, damage: Callable[[Path], None]) -> None:
     assert _values(store) == _told(store)
     damage(_file(store))
     assert _values(store) == _told(store)
 
 
-def test_a_run_is_read_once_and_again_after_it_was_changed(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_read_again_only_after_a_change(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _values(store)
     read: list[str] = []
 

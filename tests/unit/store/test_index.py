@@ -67,7 +67,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_a_run_is_opened_once_and_never_again(tmp_path: Path, opened: list[str]) -> None:
+def test_a_run_is_opened_only_once(tmp_path: Path, opened: list[str]) -> None:
     first = _seal(tmp_path, 1)
     assert _names(tmp_path) == _names(tmp_path) == [first]
     assert opened == [first]
@@ -76,7 +76,7 @@ def test_a_run_is_opened_once_and_never_again(tmp_path: Path, opened: list[str])
     assert opened == [first, second]
 
 
-def test_two_thousand_runs_are_listed_and_chosen_without_opening_one(tmp_path: Path, opened: list[str]) -> None:
+def test_two_thousand_runs_are_listed_and_selected_without_opening_any(tmp_path: Path, opened: list[str]) -> None:
     for number in range(MANY):
         place = {"id": "exp", "side": "candidate", "repetition": 1, "position": 0} if number == MANY - 1 else None
         _seal(tmp_path, number, experiment=place)
@@ -95,8 +95,8 @@ def test_two_thousand_runs_are_listed_and_chosen_without_opening_one(tmp_path: P
     assert opened == []
 
 
-def test_listing_loads_none_of_the_heavy_libraries(tmp_path: Path) -> None:
-    """They take longer to load than two thousand runs take to list."""
+def test_listing_does_not_import_heavy_libraries(tmp_path: Path) -> None:
+    """Importing them takes longer than listing two thousand runs."""
     _seal(tmp_path, 1)
     code = (
         "import sys; from pathlib import Path; from chainmark.store.index import Index;"
@@ -107,7 +107,7 @@ def test_listing_loads_none_of_the_heavy_libraries(tmp_path: Path) -> None:
     assert done.stdout.strip() == ""
 
 
-def test_what_was_removed_is_gone_and_what_came_back_is_read_anew(tmp_path: Path) -> None:
+def test_removed_runs_disappear_and_restored_runs_are_read_again(tmp_path: Path) -> None:
     first, second = _seal(tmp_path, 1), _seal(tmp_path, 2)
     assert _names(tmp_path) == [first, second]
     shutil.rmtree(tmp_path / "runs" / first)
@@ -145,7 +145,7 @@ def _sealed_rows(path: Path, rows: object) -> None:
         lambda path: (path.unlink(), path.mkdir()),
     ],
 )
-def test_a_damaged_index_is_made_again(tmp_path: Path, damage: Any) -> None:
+def test_a_damaged_index_is_rebuilt(tmp_path: Path, damage: Any) -> None:
     names = [_seal(tmp_path, 1), _seal(tmp_path, 2)]
     before = Index(tmp_path).contents()
     damage(tmp_path / INDEX)
@@ -153,7 +153,7 @@ def test_a_damaged_index_is_made_again(tmp_path: Path, damage: Any) -> None:
     assert _names(tmp_path) == names
 
 
-def test_a_run_that_cannot_be_read_is_listed_and_stands_in_the_way_of_what_it_might_be_part_of(tmp_path: Path) -> None:
+def test_an_unreadable_run_is_listed_and_blocks_selectors_that_might_match_it(tmp_path: Path) -> None:
     sound, broken = _seal(tmp_path, 1), _seal(tmp_path, 2)
     (tmp_path / "runs" / broken / "manifest.json").write_text("{")
     selection = Selection(Index(tmp_path).contents())
@@ -165,8 +165,8 @@ def test_a_run_that_cannot_be_read_is_listed_and_stands_in_the_way_of_what_it_mi
     assert [entry.status for entry in Index(tmp_path).contents().sealed] == ["valid", "valid"]
 
 
-def test_a_store_that_may_not_be_written_is_read_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tests may run as root, who may write anything: the refusal is the system's, made on demand."""
+def test_a_read_only_store_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests may run as root, who may write anything, so the refusal is simulated."""
     name = _seal(tmp_path, 1)
     monkeypatch.setattr("os.open", _refuse)
     assert _names(tmp_path) == [name]
@@ -177,7 +177,7 @@ def _refuse(*_: object) -> int:
     raise PermissionError(13, "Permission denied")
 
 
-def test_an_empty_place_has_no_runs_and_gets_no_files(tmp_path: Path) -> None:
+def test_an_empty_folder_has_no_runs_and_no_files_are_created(tmp_path: Path) -> None:
     assert _names(tmp_path / "nowhere") == []
     assert not (tmp_path / "nowhere").exists()
 
@@ -197,7 +197,7 @@ def test_many_processes_seal_and_list_at_once(tmp_path: Path) -> None:
     assert len(Index(tmp_path)._read()) == 40
 
 
-def test_a_writer_killed_half_way_leaves_the_index_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_writer_leaves_the_index_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = _seal(tmp_path, 1)
     assert _names(tmp_path) == [first]
     before = (tmp_path / INDEX).read_bytes()
@@ -214,8 +214,8 @@ def test_a_writer_killed_half_way_leaves_the_index_as_it_was(tmp_path: Path, mon
     assert sorted(path.name for path in tmp_path.iterdir()) == [INDEX, "runs"]
 
 
-def test_noise_is_looked_for_in_repeated_builds_of_the_same_system_and_workload(tmp_path: Path) -> None:
-    """A build that was run once, or under another load or on another machine, says nothing about noise."""
+def test_noise_is_taken_from_repeated_builds_of_the_same_system_and_workload(tmp_path: Path) -> None:
+    """A build that ran once, under another load or on another machine shows nothing about noise."""
     subject = _manifest(9)["subject"]
     named = [_seal(tmp_path, number, subject=subject) for number in (1, 2)]
     others: list[dict[str, Any]] = [
@@ -232,8 +232,8 @@ def test_noise_is_looked_for_in_repeated_builds_of_the_same_system_and_workload(
     assert selection.alike([]) == []
 
 
-def test_runs_with_profiles_are_found_for_what_they_are_and_never_taken_for_others(tmp_path: Path) -> None:
-    """They are slower: as a version's newest runs, or as the noise between runs, they would be a false alarm."""
+def test_profiled_runs_are_selected_only_as_profiled_runs(tmp_path: Path) -> None:
+    """They are slower: as the newest runs of a version, or as noise between runs, they would raise a false alarm."""
     place = {"id": "e", "side": "baseline", "repetition": 1, "position": 0}
     other = {"id": "f", "side": "baseline", "repetition": 1, "position": 0}
     version = {"subject": {"system": "toy", "name": "Toy", "version": "v1", "binary_sha256": None}}
@@ -252,7 +252,7 @@ def test_runs_with_profiles_are_found_for_what_they_are_and_never_taken_for_othe
     assert [entry.run_id for entry in selection.select("e/baseline")] == [*judged, own]
 
 
-def test_where_a_version_has_runs_with_profiles_alone_they_are_found(tmp_path: Path) -> None:
+def test_profiled_runs_are_selected_if_a_version_has_no_others(tmp_path: Path) -> None:
     name = _seal(tmp_path, 1, profiles=["cpu"])
     assert [entry.run_id for entry in Selection(Index(tmp_path).contents()).select("v1")] == [name]
 
@@ -271,5 +271,5 @@ def test_where_a_version_has_runs_with_profiles_alone_they_are_found(tmp_path: P
         ("an experiment/baseline", None),
     ],
 )
-def test_a_selector_is_terms_and_nothing_else(reference: str, terms: dict[str, str] | None) -> None:
+def test_a_selector_consists_of_terms_only(reference: str, terms: dict[str, str] | None) -> None:
     assert terms_of(reference) == terms

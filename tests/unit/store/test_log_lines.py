@@ -27,8 +27,8 @@ def _write(path: Path, *lines: str) -> Path:
     return path
 
 
-def test_wrapped_lines_show_what_was_logged(tmp_path: Path) -> None:
-    """In journald's arrays of bytes nobody could find the block, and it would be said that the file changed."""
+def test_wrapped_lines_show_the_logged_text(tmp_path: Path) -> None:
+    """In journald's byte arrays the block would not be found, and the file would be reported as changed."""
     line = '{"block":"ä"}'
     path = _write(tmp_path / "log", _docker(f"{line}\n"), _journal(line), _journal(list(line.encode())), line)
     assert read_lines(path, range(1, 5)) == dict.fromkeys(range(1, 5), line)
@@ -36,8 +36,8 @@ def test_wrapped_lines_show_what_was_logged(tmp_path: Path) -> None:
     assert read_lines(_write(path, *others), range(1, 6)) == dict(enumerate(others, start=1))
 
 
-def test_lines_that_were_cut_are_shown_whole(tmp_path: Path) -> None:
-    """Only the last piece is named by its number, and it rarely mentions the block."""
+def test_split_lines_are_shown_in_full(tmp_path: Path) -> None:
+    """Only the last piece is referenced by its number, and it rarely mentions the block."""
     pieces = [LONG[:16_384], LONG[16_384:32_768], LONG[32_768:] + "\n"]
     docker = [_docker("before\n"), _docker(pieces[0]), _docker("other\n", "stderr"), *map(_docker, pieces[1:])]
     assert read_lines(_write(tmp_path / "docker", *docker), [3, 5]) == {3: "other", 5: LONG}
@@ -53,7 +53,7 @@ def test_lines_that_were_cut_are_shown_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zstandard.ZstdCompressor().compress])
-def test_a_damaged_file_has_the_lines_before_its_damage(tmp_path: Path, pack: object) -> None:
+def test_lines_before_the_damage_of_a_file_are_read(tmp_path: Path, pack: object) -> None:
     assert callable(pack)
     text = "".join(f"{number} {number**7 % 1_000_003 if number > 100 else ''}\n" for number in range(1, 50_000))
     path = tmp_path / "log"

@@ -91,7 +91,7 @@ def test_a_sealed_run_reads_back_without_its_system(tmp_path: Path) -> None:
         (lambda run: (run / "raw" / "more").write_text(""), "raw/more was added after sealing"),
     ],
 )
-def test_verify_names_what_is_not_as_it_was_sealed(tmp_path: Path, damage: object, said: str) -> None:
+def test_verify_lists_changes_since_sealing(tmp_path: Path, damage: object, said: str) -> None:
     run = _sealed(Store(tmp_path))
     assert callable(damage)
     damage(run.path)
@@ -103,7 +103,7 @@ def test_the_same_samples_give_the_same_bytes(tmp_path: Path) -> None:
     assert (first.path / "metrics.json").read_bytes() == (second.path / "metrics.json").read_bytes()
 
 
-def test_an_unfinished_run_is_listed_and_never_compared(tmp_path: Path) -> None:
+def test_an_unfinished_run_is_listed_but_never_compared(tmp_path: Path) -> None:
     store = Store(tmp_path)
     run = store.create("toy", "toy/demo", "v1", {"pid": 1})
     assert [left.run_id for left in store.unfinished()] == [run.run_id]
@@ -141,7 +141,7 @@ def test_selectors(tmp_path: Path) -> None:
 
 
 def test_a_run_of_a_later_release_names_that_release(tmp_path: Path) -> None:
-    """It is not half read, and whoever has it learns what reads it."""
+    """It is not half read, and its owner learns which release can read it."""
     run = _sealed(Store(tmp_path))
     path = run.path / "manifest.json"
     content = json.loads(path.read_text(encoding="utf-8"))
@@ -150,7 +150,7 @@ def test_a_run_of_a_later_release_names_that_release(tmp_path: Path) -> None:
         _ = SealedRun(run.path).manifest
 
 
-def test_a_damaged_run_is_a_sentence(tmp_path: Path) -> None:
+def test_a_damaged_run_is_reported_in_one_sentence(tmp_path: Path) -> None:
     run = _sealed(Store(tmp_path))
     (run.path / "manifest.json").write_text("{")
     with pytest.raises(InvalidRunError, match=r"is damaged: manifest\.json cannot be read"):
@@ -163,8 +163,8 @@ def _stage(store: Store, name: str = "0") -> StagedRun:
     return staged
 
 
-def test_an_import_is_no_run_until_it_has_its_name(tmp_path: Path) -> None:
-    """Killed between sealing and naming, a folder looks finished under a name that nobody may rely on."""
+def test_an_import_is_not_a_run_until_it_has_its_final_name(tmp_path: Path) -> None:
+    """Killed between sealing and renaming, a folder looks finished under a temporary name."""
     store = Store(tmp_path)
     staged = _stage(store)
     staged.seal(_manifest("toy-final", "v1", None, "2026-01-01T00:00:00Z"), CATALOGUE, summarise(CATALOGUE, {}, 1))
@@ -179,7 +179,7 @@ def test_an_import_is_no_run_until_it_has_its_name(tmp_path: Path) -> None:
     assert run.verify() == []
 
 
-def test_the_same_import_again_keeps_the_run_that_is_there(tmp_path: Path) -> None:
+def test_repeating_an_import_keeps_the_existing_run(tmp_path: Path) -> None:
     store = Store(tmp_path)
     manifest = _manifest("toy-final", "v1", None, "2026-01-01T00:00:00Z")
     for expected_new in (True, False):
@@ -191,8 +191,8 @@ def test_the_same_import_again_keeps_the_run_that_is_there(tmp_path: Path) -> No
         assert [path.name for path in (tmp_path / "runs").iterdir()] == ["toy-final"]
 
 
-def test_what_dead_imports_left_is_removed_and_living_ones_stay(tmp_path: Path) -> None:
-    """A killed import leaves gigabytes behind; taking a living one's folder away would break it."""
+def test_leftovers_of_dead_imports_are_removed_and_running_imports_stay(tmp_path: Path) -> None:
+    """A killed import leaves gigabytes behind; removing the folder of a running one would break it."""
     store = Store(tmp_path)
     living = _stage(store, "living")
     (tmp_path / "runs" / "importing-dead" / "samples").mkdir(parents=True)
@@ -205,7 +205,7 @@ def test_what_dead_imports_left_is_removed_and_living_ones_stay(tmp_path: Path) 
     assert list((tmp_path / "runs").iterdir()) == []
 
 
-def test_logs_that_were_imported_twice_are_one_run_of_their_version(tmp_path: Path) -> None:
+def test_logs_imported_twice_count_as_one_run(tmp_path: Path) -> None:
     """The same measurement counted twice would halve the noise between runs."""
     store = Store(tmp_path)
     for run_id, digest, workload in (("a", "1", 1), ("b", "1", 1), ("c", "2", 1), ("d", "3", 2)):
@@ -218,7 +218,7 @@ def test_logs_that_were_imported_twice_are_one_run_of_their_version(tmp_path: Pa
     assert [run.run_id for run in store.select("version:v1")] == ["toy-b", "toy-c"]
 
 
-def test_an_exported_run_is_imported_as_it_was_sealed(tmp_path: Path) -> None:
+def test_an_exported_run_is_imported_unchanged(tmp_path: Path) -> None:
     run = _sealed(Store(tmp_path / "a"))
     archive = Run(run).export(tmp_path)
     other = Store(tmp_path / "b")
@@ -229,7 +229,7 @@ def test_an_exported_run_is_imported_as_it_was_sealed(tmp_path: Path) -> None:
     assert other.unfinished() == []
 
 
-def test_an_archive_that_is_not_a_sound_run_is_refused(tmp_path: Path) -> None:
+def test_an_archive_of_an_invalid_run_is_refused(tmp_path: Path) -> None:
     store, other = Store(tmp_path / "a"), Store(tmp_path / "b")
     run = _sealed(store)
     (run.path / "raw" / "log").write_text("changed\n")
@@ -253,10 +253,10 @@ def test_an_archive_that_is_not_a_sound_run_is_refused(tmp_path: Path) -> None:
         ("run/null", tarfile.CHRTYPE, ""),
     ],
 )
-def test_an_archive_that_leads_out_of_the_run_is_refused(
+def test_an_archive_with_paths_outside_the_run_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: bytes, target: str, *, filtering: bool
 ) -> None:
-    """Whatever Python extracts it: versions before 3.11.4 would follow links and write anywhere."""
+    """With any Python: versions before 3.11.4 would follow links and write anywhere."""
     if not filtering:
         monkeypatch.delattr(tarfile, "data_filter")
     member = tarfile.TarInfo(name)
@@ -270,7 +270,7 @@ def test_an_archive_that_leads_out_of_the_run_is_refused(
     assert (store.sealed(), store.unfinished()) == ([], [])
 
 
-def test_an_unfinished_run_is_removed_though_its_makers_id_is_another_process(tmp_path: Path) -> None:
+def test_an_unfinished_run_is_removed_if_its_process_id_was_reused(tmp_path: Path) -> None:
     store = Store(tmp_path)
     reused = store.create("toy", "toy/demo", "v1", {"pid": os.getpid(), "started_at": "2020-01-01T00:00:00Z"})
     being_made = store.create("toy", "toy/demo", "v2", {"pid": os.getpid(), "started_at": utc_now()})
@@ -282,7 +282,7 @@ def test_an_unfinished_run_is_removed_though_its_makers_id_is_another_process(tm
 
 
 @pytest.mark.parametrize("reference", ["v1.0.11", "version:v1.0.11"])
-def test_a_mistyped_version_is_answered_by_the_nearest_one(tmp_path: Path, reference: str) -> None:
+def test_the_nearest_version_is_suggested_for_a_mistyped_one(tmp_path: Path, reference: str) -> None:
     store = Store(tmp_path)
     _sealed(store, "v1.0.1")
     with pytest.raises(UsageError) as caught:

@@ -45,7 +45,7 @@ SAMPLES = pl.DataFrame({"host": ["a"], "time_s": [0.5], "latency_s": [0.1]})
         ),
     ],
 )
-def test_events_that_are_not_as_stated_are_refused_by_the_column(
+def test_events_that_violate_the_schema_are_refused_with_the_column(
     tmp_path: Path, frame: pl.DataFrame, expected: str
 ) -> None:
     run = Store(tmp_path).create("toy", "toy/demo", "v1", {})
@@ -71,7 +71,7 @@ def test_events_may_come_in_any_order_of_columns(tmp_path: Path) -> None:
         SAMPLES.with_columns(host=pl.lit(1)),
     ],
 )
-def test_samples_are_keys_and_metrics(frame: pl.DataFrame) -> None:
+def test_samples_consist_of_keys_and_metrics(frame: pl.DataFrame) -> None:
     check_samples(CATALOGUE, "request", frame.schema)
 
 
@@ -86,12 +86,12 @@ def test_samples_are_keys_and_metrics(frame: pl.DataFrame) -> None:
         (SAMPLES.with_columns(latency_s=pl.lit(None)), "the column `latency_s` of the samples of `request` is Null"),
     ],
 )
-def test_samples_that_the_catalogue_does_not_know_are_refused(frame: pl.DataFrame, expected: str) -> None:
+def test_samples_unknown_to_the_catalogue_are_refused(frame: pl.DataFrame, expected: str) -> None:
     with pytest.raises(InternalError) as caught:
         check_samples(CATALOGUE, "request", frame.schema)
     assert expected in caught.value.message
 
 
-def test_samples_of_a_population_that_the_catalogue_lacks_are_refused() -> None:
+def test_samples_of_an_unknown_population_are_refused() -> None:
     with pytest.raises(InternalError, match="`requests`, but the catalogue of toy has no such population"):
         check_samples(CATALOGUE, "requests", SAMPLES.schema)

@@ -30,8 +30,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def test_the_tutorial_shows_the_package_itself() -> None:
-    """Whoever copies the tutorial's three files has the package that is tested here."""
+def test_the_tutorial_shows_the_tested_package() -> None:
+    """Copying the tutorial's three files gives the package that is tested here."""
     blocks = re.findall(r"```(?:toml|python)\n(.*?)```", TUTORIAL.read_text(encoding="utf-8"), re.DOTALL)
     assert blocks == [(PACKAGE / name).read_text(encoding="utf-8") for name in SHOWN]
 

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn density_is_reckoned_as_in_a_real_log() {
+    fn density_is_computed_as_in_a_real_log() {
         let mut blocks = Blocks::new(3, 0);
         let slots = [57, 100, 101, 127, 134, 149];
         let expected = [0.0, 0.0, 1.0 / 44.0, 2.0 / 27.0, 2.0 / 33.0, 2.0 / 22.0];
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn old_blocks_are_forgotten_and_holes_do_no_harm() {
+    fn old_blocks_are_dropped_and_holes_are_harmless() {
         let mut blocks = Blocks::new(3, 0);
         blocks.insert(&block(1, 1, 1, 0), 0);
         for number in 3..10_000 {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn tie_breakers_are_ordered_as_text() {
+    fn tie_breakers_have_the_order_of_their_text() {
         let mut blocks = Blocks::new(3, 0);
         blocks.insert(&block(1, 5, 1, 0), 0);
         blocks.insert(&block(2, 5, 1, 0), 0);

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_lines_are_whole_lines() {
+    fn foreign_lines_are_complete_lines() {
         for line in FOREIGN {
             assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
             assert_eq!(line.last(), Some(&b'\n'));

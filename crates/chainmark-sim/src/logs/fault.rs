@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_stands_at_its_place_with_an_example_that_can_be_read() {
+    fn every_kind_is_at_its_index_and_its_example_can_be_parsed() {
         for (place, info) in KINDS.iter().enumerate() {
             assert_eq!(info.kind as usize, place, "{}", info.name);
             assert!(info.example.starts_with(info.name));
@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_say_who_when_and_how_much() {
+    fn the_host_time_and_value_of_a_fault_are_parsed() {
         let fault = parsed("gap:node-2@500-560.5").unwrap();
         assert_eq!((fault.host, fault.from_ns, fault.until_ns), (2, 500_000_000_000, 560_500_000_000));
         assert_eq!(parsed("dropped:node-5=1%").unwrap().value, 0.01);
@@ -545,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_in_one_sentence_with_a_hint() {
+    fn impossible_faults_are_refused_in_one_sentence_with_a_hint() {
         for (text, part) in [
             ("explode", "no kind of fault `explode`"),
             ("crash:node-99", "no host `node-99`"),
@@ -569,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn absences_that_touch_are_one() {
+    fn adjacent_absences_are_merged() {
         let absence = |host, from_ns, until_ns| Absence { host, from_ns, until_ns };
         let all = vec![absence(1, 50, 90), absence(0, 10, 20), absence(1, 10, 60), absence(0, 20, 30)];
         assert_eq!(merged(all), [absence(0, 10, 30), absence(1, 10, 90)]);

@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_stand_at_their_places() {
+    fn threads_are_at_their_indices() {
         for (place, (thread, _)) in NODE_THREADS.iter().enumerate() {
             assert_eq!(*thread as usize, place);
         }

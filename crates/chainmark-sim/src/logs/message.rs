@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_message_stands_at_its_place() {
+    fn every_message_is_at_its_index() {
         for (place, info) in MESSAGES.iter().enumerate() {
             assert_eq!(info.message as usize, place);
         }

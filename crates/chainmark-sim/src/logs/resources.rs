@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_grow_and_their_means_are_those_of_the_order() {
+    fn counters_grow_and_their_means_match_the_request() {
         let workload = Workload {
             tps: 12.0,
             start_s: 0.0,

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_look_as_in_real_logs() {
+    fn seconds_are_formatted_as_in_real_logs() {
         for (ns, text) in [
             (22_536_000, "2.2536e-2"),
             (6_626_000, "6.626e-3"),
@@ -260,7 +260,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn seconds_read_back_to_the_nanosecond(ns in 0i64..10_000_000_000_000_000) {
+        fn seconds_are_read_back_to_the_nanosecond(ns in 0i64..10_000_000_000_000_000) {
             let text = seconds(ns);
             let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
             let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -272,12 +272,12 @@ mod tests {
         }
 
         #[test]
-        fn doubles_read_back(value in 0.0f64..2.0) {
+        fn doubles_are_read_back_exactly(value in 0.0f64..2.0) {
             prop_assert_eq!(exact_text(value).parse::<f64>().unwrap(), value);
         }
 
         #[test]
-        fn stamps_are_ordered_as_their_times(a in 0i64..4_000_000_000_000_000_000, b in 0i64..1_000_000_000) {
+        fn stamps_have_the_order_of_their_times(a in 0i64..4_000_000_000_000_000_000, b in 0i64..1_000_000_000) {
             // Text order is time order once the fraction is padded.
             let pad = |text: String| format!("{:0<29}", text.clone() + if text.contains('.') { "" } else { "." });
             prop_assert!(pad(stamped(a)) <= pad(stamped(a + b)));

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn mempools_fill_up_and_blocks_make_room() {
+    fn mempools_fill_up_and_blocks_free_space() {
         let mut transactions = Transactions::new(&workload(10.0, 50), 1);
         transactions.plan_until(60_000_000_000);
         assert_eq!(transactions.end(), 100, "two blocks' worth, although 600 were offered");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn below_saturation_the_offered_rate_is_kept() {
+    fn below_saturation_the_offered_rate_is_sustained() {
         let mut transactions = Transactions::new(&workload(10.0, 500), 1);
         transactions.plan_until(60_000_000_000);
         assert_eq!(transactions.end(), 600);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn no_load_is_possible() {
+    fn a_load_of_zero_is_valid() {
         let mut transactions = Transactions::new(&workload(0.0, 1), 1);
         transactions.plan_until(i64::MAX / 2);
         assert_eq!(transactions.end(), 0);

@@ -539,7 +539,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_columns_stand_where_the_writer_puts_them() {
+    fn the_columns_are_at_the_indices_used_by_the_writer() {
         let names: Vec<String> = types().map(|(name, _)| name).collect();
         assert_eq!(names[FIRST_STAGE], "started_ns");
         assert_eq!(names[FIRST_STAGE + 3 * Stage::SelfAdopted as usize + 2], "self_adopted_written");
@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_that_was_written_is_what_a_reader_sees() {
+    fn a_reader_sees_the_first_written_line() {
         let mut reached = Reached::default();
         reached.first(10, 11, false);
         reached.first(20, 21, true);

@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_of_a_line_tells_by_either_hash() {
+    fn every_byte_of_a_line_affects_both_hashes() {
         let line: Vec<u8> = (0..=*LENGTHS.end()).map(|place| (place * 7 % 251) as u8).collect();
         for length in [64, 65, 96, 127, 128, 200, 512] {
             for hash in [hash, hash_portable] {

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_in_what_they_are_numbers_of() {
+    fn numbers_are_extracted_from_their_haskell_wrappers() {
         for (text, number) in [
             ("42", Some(42)),
             ("-1", Some(-1)),
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_a_connection() {
+    fn the_addresses_of_a_connection_are_extracted() {
         let text = "ConnectionId {localAddress = 127.0.0.1:3001, remoteAddress = [::1]:3002}";
         assert_eq!(connection(text), Some(("127.0.0.1:3001", "[::1]:3002")));
         assert_eq!(connection("127.0.0.1:3001 127.0.0.1:3002"), None);

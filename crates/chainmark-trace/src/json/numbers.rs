@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_however_written() {
+    fn integers_are_parsed_in_every_notation() {
         for (text, value) in [
             ("0", 0),
             ("464", 464),

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_become_text() {
+    fn escapes_are_decoded() {
         for (escaped, plain) in [
             (r#"a\n\t\r\b\f\/\\\""#, "a\n\t\r\u{8}\u{c}/\\\""),
             (r"\u00e9\ud83d\ude00x", "é😀x"),

@@ -43,7 +43,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(192) })]
 
     #[test]
-    fn however_a_file_is_divided_it_tells_the_same(
+    fn the_division_of_a_file_does_not_change_the_result(
         lines in prop::collection::vec(some_line(), 0..120),
         ends in any::<bool>(),
         pack in 0..3_usize,
@@ -69,7 +69,7 @@ proptest! {
 
 /// Items kept up to a maximum number are the file's first ones, whichever thread met them first.
 #[test]
-fn where_there_are_too_many_names_the_first_of_the_file_are_kept() {
+fn of_too_many_names_the_first_of_the_file_are_retained() {
     let name = |number: u32| line("Net.Name", &format!(r#"{{"kind":"K{}"}}"#, number * 7 % 5_000));
     let mut lines: Vec<String> = (0..5_000).map(name).collect();
     lines.extend((0..300_u32).map(|number| fetched((number * 11 % 256) as u8, (number % 40) as u8)));

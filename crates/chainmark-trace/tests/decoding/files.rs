@@ -26,7 +26,7 @@ fn facts(files: &[PathBuf]) -> Vec<String> {
 }
 
 #[test]
-fn wrapped_lines() {
+fn wrapped_lines_are_decoded() {
     let inner = line("Forge.Loop.LedgerState", r#"{"slot":5,"note":"ein \"Umlaut\": ä\n"}"#);
     let bytes: Vec<String> = inner.bytes().map(|byte| byte.to_string()).collect();
     let wanted = Some("LedgerState { slot: 5 }".to_owned());
@@ -62,7 +62,7 @@ fn wrapped_lines() {
 }
 
 #[test]
-fn wrapped_lines_that_are_no_log_objects() {
+fn wrapped_lines_that_are_not_log_objects_are_counted() {
     let text = [
         r#"{"__CURSOR":"1","MESSAGE":"Started cardano-node.service."}"#,
         r#"{"__CURSOR":"1","MESSAGE":null}"#,
@@ -76,7 +76,7 @@ fn wrapped_lines_that_are_no_log_objects() {
 }
 
 #[test]
-fn what_follows_a_lost_beginning_is_no_line_of_its_own() {
+fn the_rest_of_a_truncated_line_is_not_a_separate_line() {
     let inner = line("Forge.Loop.LedgerState", r#"{"slot":5}"#);
     for lost in [r#"ead":"7","host":"a"}"#, "x", "NodeConfiguration {ncSocketConfig = "] {
         let (_, counts) = read_text(format!("{lost}{inner}").as_bytes());
@@ -86,7 +86,7 @@ fn what_follows_a_lost_beginning_is_no_line_of_its_own() {
 }
 
 #[test]
-fn objects_of_other_programs_are_none_of_a_node() {
+fn objects_of_other_programs_do_not_count_as_node_messages() {
     let others = [r#"{"level":"info","msg":"scraped"}"#, r#"{"level":"info" cut"#, "{}"];
     let node = [r#"{"at":"2026-02-05T19:00:00Z","ns":"#, r#"{"at":"2026-02-05T19:00:00Z"}"#, r#"{"ns":"Resources"}"#];
     let counts = |wrap: &dyn Fn(&str) -> String| {
@@ -102,7 +102,7 @@ fn objects_of_other_programs_are_none_of_a_node() {
 }
 
 #[test]
-fn pieces_of_cut_lines_are_joined() {
+fn pieces_of_split_lines_are_joined() {
     let long = line("Forge.Loop.LedgerState", &format!(r#"{{"slot":5,"note":"{}"}}"#, "x".repeat(40_000)));
     let docker = |piece: &str, stream: &str| format!(r#"{{"log":{},"stream":"{stream}","time":"t"}}"#, quoted(piece));
     let text = [
@@ -154,7 +154,7 @@ fn pieces_of_cut_lines_are_joined() {
 }
 
 #[test]
-fn files_are_ordered_by_time_whatever_their_names() {
+fn files_are_ordered_by_time_and_not_by_name() {
     let folder = Folder::new();
     let lines = slots(30);
     let files = [
@@ -178,7 +178,7 @@ fn files_are_ordered_by_time_whatever_their_names() {
 }
 
 #[test]
-fn compressed_files_of_several_parts() {
+fn compressed_files_with_several_members_are_read() {
     let folder = Folder::new();
     let lines = slots(20);
     // The cut is in the middle of a line.
@@ -205,7 +205,7 @@ fn a_byte_order_mark_hides_no_line() {
 }
 
 #[test]
-fn a_damaged_file_counts_as_far_as_it_goes() {
+fn a_damaged_file_is_counted_up_to_the_damage() {
     let folder = Folder::new();
     // The texts must not compress into a single block.
     let noise: Vec<String> = (0..4_000_u64).map(|n| format!("{:x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
@@ -242,7 +242,7 @@ fn a_missing_file_is_an_error() {
 }
 
 #[test]
-fn a_reading_can_be_ended() {
+fn a_read_can_be_cancelled() {
     let folder = Folder::new();
     let control = Control::default();
     control.cancel();
@@ -254,7 +254,7 @@ fn a_reading_can_be_ended() {
 }
 
 #[test]
-fn first_and_last_time() {
+fn the_first_and_last_time_are_recorded() {
     let text = [
         "no object".to_owned(),
         r#"{"at":"2026-02-05T01:00:00Z"}"#.to_owned(),
@@ -272,7 +272,7 @@ fn first_and_last_time() {
 }
 
 #[test]
-fn the_first_malformed_lines_are_kept() {
+fn the_first_malformed_lines_are_stored_as_examples() {
     let mut text: Vec<String> = (0..8).map(|number| format!("{{bad {number}")).collect();
     text[1] = format!("{{{}", "é".repeat(1_000));
     let folder = Folder::new();
@@ -285,7 +285,7 @@ fn the_first_malformed_lines_are_kept() {
 }
 
 #[test]
-fn bytes_that_are_no_text_spoil_a_line_wherever_they_are() {
+fn a_line_with_invalid_text_is_malformed_wherever_the_bytes_are() {
     for ns in ["Forge.Loop.LedgerState", "Ignored.Message"] {
         let good = line(ns, r#"{"slot":5,"note":"xyz"}"#);
         for spot in [good.find("xyz").unwrap(), good.find("Info").unwrap()] {
@@ -300,7 +300,7 @@ fn bytes_that_are_no_text_spoil_a_line_wherever_they_are() {
 }
 
 #[test]
-fn a_line_without_end_is_counted_once_and_not_kept_in_memory() {
+fn an_endless_line_is_counted_once_and_not_buffered() {
     let mut text = format!("{}\n{{\"at\":\"", slots(1)[0]).into_bytes();
     text.resize(text.len() + (40 << 20), b'x');
     text.extend_from_slice(format!("\n{}", slots(2)[1]).as_bytes());
@@ -314,7 +314,7 @@ fn a_line_without_end_is_counted_once_and_not_kept_in_memory() {
 }
 
 #[test]
-fn the_head_of_a_file() {
+fn the_head_of_a_file_is_summarised() {
     let start = |slot: u64| {
         line_at(
             &format!("2026-02-05T00:00:{slot:02}Z"),
@@ -338,7 +338,7 @@ proptest! {
 
     /// However a text is cut into files and compressed, the result is the same.
     #[test]
-    fn cuts_and_containers_do_not_matter(
+    fn splitting_and_compression_do_not_change_the_result(
         count in 1_u64..200,
         cuts in prop::collection::vec((any::<prop::sample::Index>(), 0..4_usize), 1..6),
         names in Just((0..6).collect::<Vec<_>>()).prop_shuffle(),
@@ -369,7 +369,7 @@ proptest! {
     /// Members that were truncated, or followed by other data, give what can be unpacked of them: no event that the log
     /// did not have, every line in one class, and damage if the file is not the compressor's output.
     #[test]
-    fn broken_members_are_read_as_far_as_they_go(
+    fn broken_members_are_read_up_to_the_damage(
         count in 1_u64..400,
         packer in 0..3_usize,
         keep in prop_oneof![Just(1.0), 0.0..1.0_f64],

@@ -83,7 +83,7 @@ proptest! {
     /// serde_json's scanner checks lone surrogates as little as this one, but accepts strings with invalid UTF-8 in
     /// ignored values; and it accepts values that are not objects.
     #[test]
-    fn json_is_what_serde_takes_for_json(line in mutated()) {
+    fn the_accepted_json_matches_serde(line in mutated()) {
         let object = line.first() == Some(&b'{');
         let is_text = std::str::from_utf8(&line).is_ok();
         let theirs = object && is_text && serde_json::from_slice::<IgnoredAny>(&line).is_ok();
@@ -98,7 +98,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(150) })]
 
     #[test]
-    fn every_line_is_in_one_class(lines in prop::collection::vec(mutated(), 0..20), end in any::<bool>()) {
+    fn every_line_has_exactly_one_class(lines in prop::collection::vec(mutated(), 0..20), end in any::<bool>()) {
         let mut text = lines.join(&b'\n');
         if end {
             text.push(b'\n');
@@ -107,12 +107,12 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..500)) {
+    fn any_bytes_are_classified(bytes in prop::collection::vec(any::<u8>(), 0..500)) {
         sums_hold(&bytes);
     }
 
     #[test]
-    fn any_bytes_of_json(
+    fn any_json_bytes_are_classified(
         bytes in prop::collection::vec(prop::sample::select(b"{}[]\",:\\ \n01.e-tnua".to_vec()), 0..200)
     ) {
         sums_hold(&[b"{", &bytes[..]].concat());

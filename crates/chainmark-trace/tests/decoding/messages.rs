@@ -7,7 +7,7 @@ fn decodes_to(fields: &str, line: &str) {
 }
 
 #[test]
-fn the_forge_loop() {
+fn messages_of_the_forge_loop_are_decoded() {
     let slot = |ns: &str| line(ns, r#"{"kind":"whatever","slot":464}"#);
     decodes_to("LoopStart { slot: 464, utxo_entries: 0, density: 0.0 }", &slot("Forge.Loop.StartLeadershipCheck"));
     decodes_to("LedgerState { slot: 464 }", &slot("Forge.Loop.LedgerState"));
@@ -33,7 +33,7 @@ fn the_forge_loop() {
 }
 
 #[test]
-fn values_as_haskell_shows_them() {
+fn values_in_haskell_notation_are_decoded() {
     let state = |slot: &str| line("Forge.Loop.LedgerState", &format!(r#"{{"slot":{slot}}}"#));
     for slot in ["\"464\"", r#""SlotNo 464""#, r#""SlotNo {unSlotNo = 464}""#, r#"{"unSlotNo":464}"#, r#"{"a":"464"}"#]
     {
@@ -91,7 +91,7 @@ fn real_nodes_name_two_messages_by_kind_only() {
 }
 
 #[test]
-fn names_of_older_nodes() {
+fn message_names_of_older_nodes_are_decoded() {
     let check = concat!(
         r#"{"chainDensity":4.78205e-2,"delegMapSize":3,"#,
         r#""kind":"TraceStartLeadershipCheck","slot":21,"utxoSize":9404848}"#,
@@ -129,7 +129,7 @@ fn legacy_credentials_are_unwrapped() {
 }
 
 #[test]
-fn blocks() {
+fn block_messages_are_decoded() {
     let peer = r#""peer":{"connectionId":"127.0.0.1:30001 127.0.0.1:30000"}"#;
     let ends = r#"Peer { local: Some("127.0.0.1:30001"), remote: Some("127.0.0.1:30000") }"#;
     decodes_to(
@@ -180,7 +180,7 @@ fn blocks() {
 }
 
 #[test]
-fn legacy_blocks() {
+fn legacy_block_messages_are_decoded() {
     let peer = r#""peer":{"local":{"addr":"12.34.56.92","port":"43441"},"remote":{"addr":"::1","port":"3001"}}"#;
     let ends = r#"Peer { local: Some("12.34.56.92:43441"), remote: Some("::1:3001") }"#;
     let header = r#""blockNo":{"unBlockNo":8133942},"kind":"ChainSyncClientEvent.TraceDownloadedHeader""#;
@@ -204,7 +204,7 @@ fn legacy_blocks() {
 }
 
 #[test]
-fn announcements_that_are_none_are_skipped() {
+fn server_updates_that_are_not_announcements_are_skipped() {
     let update = |data: &str| line("ChainSync.ServerHeader.Update", data);
     let announced = format!("Announced {{ block: {HASH} }}");
     let add = format!(r#""addBlock":"{HASH}@464""#);
@@ -227,7 +227,7 @@ fn announcements_that_are_none_are_skipped() {
 }
 
 #[test]
-fn transactions() {
+fn transaction_messages_are_decoded() {
     decodes_to(
         "MempoolSize { transactions: 211 }",
         &line("Mempool.AddedTx", r#"{"mempoolSize":{"bytes":80402,"numTxs":211},"tx":{"txid":"1234abcd"}}"#),
@@ -253,7 +253,7 @@ fn transactions() {
 }
 
 #[test]
-fn resources() {
+fn resource_messages_are_decoded() {
     let data = concat!(
         r#"{"Alloc":2614818272,"CentiBlkIO":1,"CentiCpu":429496,"CentiGC":2,"CentiMut":260,"FsWr":4,"GcsMajor":6,"#,
         r#""GcsMinor":82,"Live":456905808,"NetRd":null,"RSS":895557632,"Threads":0,"kind":"ResourceStats"}"#,
@@ -272,7 +272,7 @@ fn resources() {
 }
 
 #[test]
-fn ledger() {
+fn ledger_messages_are_decoded() {
     decodes_to(
         "LedgerMetrics { slot: 464, utxo_entries: 4000213, density: 0.0481 }",
         &line("LedgerMetrics", r#"{"slot":464.0,"utxoSize":4000213,"delegMapSize":1000000,"chainDensity":0.0481}"#),
@@ -350,7 +350,7 @@ fn a_readable_envelope_counts_as_emitted_although_its_body_is_bad() {
 }
 
 #[test]
-fn what_lines_tell_of_their_node() {
+fn lines_identify_their_node() {
     let version = concat!(
         r#"{"applicationName":"cardano-node","applicationVersion":"10.5.4","#,
         r#""compilerVersion":"9.6.5","gitRevision":"abc"}"#,

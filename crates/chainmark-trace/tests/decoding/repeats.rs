@@ -104,7 +104,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_line_that_repeats_has_the_class_that_a_scan_gives_it(lines in prop::collection::vec(line(), 1..120)) {
+    fn a_repeated_line_has_the_class_of_a_full_scan(lines in prop::collection::vec(line(), 1..120)) {
         let mut decoder = Decoder::default();
         let (mut decoded, mut ignored, mut names) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (mut objects, mut skipped, mut malformed) = (0, 0, 0);
@@ -128,7 +128,7 @@ proptest! {
 }
 
 #[test]
-fn more_lines_repeat_than_are_kept() {
+fn more_repeated_lines_than_the_cache_holds_are_decoded() {
     let mut decoder = Decoder::default();
     let mut events = 0;
     for _ in 0..4 {

@@ -38,8 +38,8 @@ def _python(code: str) -> tuple[str, str, str]:
     return sys.executable, "-c", textwrap.dedent(code)
 
 
-def test_processes_that_hold_memory_together_are_counted_together(tmp_path: Path) -> None:
-    """The kernel's peak is that of one process: a command that spreads its work would seem to need a third of it."""
+def test_memory_of_concurrent_processes_is_summed(tmp_path: Path) -> None:
+    """The kernel's peak covers one process: a command with many processes would seem to need a third of it."""
     code = f"""
 import os, subprocess, sys, time
 launcher = int(sys.argv[1]) if len(sys.argv) > 1 else os.getppid()
@@ -63,22 +63,22 @@ else:
     assert 120 * MIB < execution.peak_bytes < 240 * MIB
 
 
-def test_a_peak_is_seen_however_short_it_is(tmp_path: Path) -> None:
-    """The kernel counts it, so that nothing depends on when the sampling looks."""
+def test_a_peak_of_any_duration_is_measured(tmp_path: Path) -> None:
+    """The kernel records it, so the result does not depend on sampling times."""
     (execution,) = _executed(tmp_path, *_python("bytearray(b'x') * (60 * 2**20)")).executions
     assert execution.peak_bytes is not None
     assert 60 * MIB < execution.peak_bytes < 110 * MIB
 
 
-def test_a_command_smaller_than_its_launcher_has_no_figure_of_memory(tmp_path: Path) -> None:
-    """Its kernel figure is the launcher's: told as the command's, two tools of 1 and 7 MiB would be equal."""
+def test_a_command_smaller_than_its_launcher_has_no_memory_figure(tmp_path: Path) -> None:
+    """The kernel would report the launcher's figure: two tools of 1 and 7 MiB would be equal."""
     executed = _executed(tmp_path, "/bin/true")
     assert [execution.peak_bytes for execution in executed.executions] == [None]
     assert "peak_memory_bytes" not in executed.samples().columns
 
 
-def test_processes_left_running_are_ended_and_counted(tmp_path: Path) -> None:
-    """A daemon would run beside the next execution; its work, and that of its own children, is the command's."""
+def test_leftover_processes_are_ended_and_counted(tmp_path: Path) -> None:
+    """A daemon would run during the next execution; its work and that of its children belong to the command."""
     code = """
     import os, subprocess, sys, time
     work = "import time\\nwhile time.process_time() < 0.3: pass\\nopen(1, 'w').write('done')\\ntime.sleep(600)"
@@ -92,7 +92,7 @@ def test_processes_left_running_are_ended_and_counted(tmp_path: Path) -> None:
     assert not [process for process in psutil.process_iter(["cmdline"]) if "process_time() < 0.3" in str(process.info)]
 
 
-def test_a_command_that_never_ends_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+def test_a_command_that_never_ends_is_killed_with_its_children(tmp_path: Path) -> None:
     command = ("/bin/sh", "-c", "echo begun; sleep 98765 & sleep 98765")
     executed = _executed(tmp_path, *command, work=CommandWorkload(executions=3, warm_up=0, timeout_s=0.3))
     assert executed.failure == "execution 1 of 3 did not end within 300 ms"
@@ -100,7 +100,7 @@ def test_a_command_that_never_ends_is_ended_with_all_that_it_started(tmp_path: P
     assert not [process for process in psutil.process_iter(["cmdline"]) if "98765" in str(process.info["cmdline"])]
 
 
-def test_failures_are_named(tmp_path: Path) -> None:
+def test_failures_are_described(tmp_path: Path) -> None:
     work = CommandWorkload(executions=1, warm_up=1)
     assert _executed(tmp_path, "/bin/false", work=work).failure == "execution 1 of 2 ended with exit code 1"
     killed = _executed(tmp_path, "/bin/sh", "-c", "kill -9 $$", work=work)

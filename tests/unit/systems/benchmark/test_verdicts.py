@@ -66,7 +66,7 @@ OF_CHECKOUT = {
 
 
 def test_a_slower_commit_fails_and_the_same_commit_does_not(checkout: Path, tmp_path: Path) -> None:
-    """The whole way of a user: two commits are built, executed in turn, judged, and the report names the commit."""
+    """The complete workflow: two commits are built, executed in turn and judged, and the report names the commit."""
     document = cm.experiment(
         "benchmark/command",
         baseline=f"git:{checkout}@v1",
@@ -87,8 +87,8 @@ def test_a_slower_commit_fails_and_the_same_commit_does_not(checkout: Path, tmp_
     assert run.verify() == []
 
 
-def test_what_is_not_committed_is_measured_and_kept(checkout: Path, tmp_path: Path) -> None:
-    """And a build that broke off or failed is no version: the next attempt builds it anew."""
+def test_uncommitted_changes_are_measured_and_stored(checkout: Path, tmp_path: Path) -> None:
+    """A build that was interrupted or failed is not a version: the next attempt builds it again."""
     settings = {**OF_CHECKOUT, **SMALL, "command.arguments": ["1"]}
     (checkout / "count.py").write_text("syntax error\n")
     (checkout / "Makefile").write_text("all:\n\t@echo no compiler here; exit 7\n")
@@ -104,7 +104,7 @@ def test_what_is_not_committed_is_measured_and_kept(checkout: Path, tmp_path: Pa
     assert "+syntax error" in (run.path / "raw" / "build" / "changes.diff").read_text()
 
 
-def test_a_file_is_a_version_and_stays_what_it_was(tmp_path: Path) -> None:
+def test_a_file_is_a_version_that_does_not_change(tmp_path: Path) -> None:
     tool = tmp_path / "tool"
     tool.write_text("#!/bin/sh\npwd; ls -A\n")
     tool.chmod(0o755)
@@ -118,7 +118,7 @@ def test_a_file_is_a_version_and_stays_what_it_was(tmp_path: Path) -> None:
     assert {subject.name for subject, _ in launchable(load_system("benchmark")).installed()} == {"tool"}
 
 
-def test_what_cannot_be_a_version_is_refused_with_the_remedy(checkout: Path, tmp_path: Path) -> None:
+def test_an_invalid_version_is_refused_with_a_hint(checkout: Path, tmp_path: Path) -> None:
     for version, settings, message, hint in (
         (f"git:{checkout}", {}, "does not state which program", "command.program"),
         (f"git:{checkout}", {"command.program": "bin/other"}, "`bin/other` of main@", "command.build"),
@@ -133,8 +133,8 @@ def test_what_cannot_be_a_version_is_refused_with_the_remedy(checkout: Path, tmp
         assert hint in (refused.value.hint or "")
 
 
-def test_a_killed_chainmark_leaves_no_command(lab: Lab, tmp_path: Path) -> None:
-    """It would run on beside whatever is measured next."""
+def test_a_killed_chainmark_leaves_no_running_command(lab: Lab, tmp_path: Path) -> None:
+    """It would continue to run during the next measurement."""
     written = tmp_path / "pid"
     tool = tmp_path / "tool"
     tool.write_text(f"#!/bin/sh\necho $$ > {written}.part; mv {written}.part {written}; sleep 87654\n")
@@ -147,8 +147,8 @@ def test_a_killed_chainmark_leaves_no_command(lab: Lab, tmp_path: Path) -> None:
     wait_until(lambda: not command.is_running() or command.status() == psutil.STATUS_ZOMBIE, "the command's end")
 
 
-def test_chainmarks_own_profile_measures_this_checkouts_start(tmp_path: Path) -> None:
-    """Its build needs minutes and is left out: what is executed of a checkout is its sources, with any Python."""
+def test_chainmarks_own_profile_measures_the_start_of_this_checkout(tmp_path: Path) -> None:
+    """Its build takes minutes and is omitted: the sources of the checkout run with any Python."""
     source = tmp_path / "source"
     package = source / "src" / "chainmark" / "cli"
     package.mkdir(parents=True)

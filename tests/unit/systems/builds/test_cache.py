@@ -91,7 +91,7 @@ def said(cache: Cache, record: CacheRecord) -> str:
     return subprocess.run([cache.binary(record)], check=True, capture_output=True, text=True).stdout.strip()
 
 
-def test_a_branch_a_tag_and_a_commit_are_built_and_called_by_what_they_are(cache: Cache, repository: Path) -> None:
+def test_a_branch_a_tag_and_a_commit_are_built_and_named(cache: Cache, repository: Path) -> None:
     short = git(repository, "rev-parse", "--short=7", "HEAD")
     first = git(repository, "rev-parse", "HEAD~1")
     records = {ref: cached(cache, f"git:{repository}@{ref}") for ref in ("main", "v1.0.0", "HEAD~1", first)}
@@ -118,16 +118,16 @@ def test_equal_sources_are_built_once(cache: Cache, repository: Path, monkeypatc
     assert "dirty" not in again.subject.version
 
 
-def test_whoever_wants_the_same_build_at_once_waits_for_it(cache: Cache, repository: Path) -> None:
-    """Two repetitions that begin together must not write one file."""
+def test_concurrent_requests_for_one_build_wait_for_it(cache: Cache, repository: Path) -> None:
+    """Two repetitions that start together must not write one file."""
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda _: cached(cache, f"git:{repository}@main"), range(2))
     assert first == second
     assert said(cache, first) == "1.1.0"
 
 
-def test_what_is_not_committed_is_built_and_kept_as_a_diff(cache: Cache, repository: Path) -> None:
-    """A developer's version is the one that is on the screen: changed files, and new ones that git does not know."""
+def test_uncommitted_changes_are_built_and_stored_as_a_diff(cache: Cache, repository: Path) -> None:
+    """The version is the worktree as the developer sees it: changed files, and new files unknown to git."""
     write(repository, cmd__node__main_dot_go=MAIN.replace('"VERSION"', "version"))
     write(repository, cmd__node__version_dot_go='package main\n\nconst version = "1.2.0"\n', out="ignored")
     before = git(repository, "status", "--porcelain"), git(repository, "count-objects")
@@ -145,8 +145,8 @@ def test_what_is_not_committed_is_built_and_kept_as_a_diff(cache: Cache, reposit
     assert said(cache, committed) == "1.1.0"
 
 
-def test_a_name_stays_the_build_that_it_was(cache: Cache, repository: Path) -> None:
-    """Neither a branch that moves on nor a rebuild may change the later runs of an experiment."""
+def test_a_name_always_refers_to_the_same_build(cache: Cache, repository: Path) -> None:
+    """Neither a branch that moves nor a rebuild may change the later runs of an experiment."""
     name = cached(cache, f"git:{repository}@main").subject.version
     write(repository, cmd__node__main_dot_go=MAIN.replace("VERSION", "2.0.0"))
     git(repository, "commit", "--quiet", "-am", "The third")
@@ -159,10 +159,10 @@ def test_a_name_stays_the_build_that_it_was(cache: Cache, repository: Path) -> N
         cache.find(name)
 
 
-def test_another_program_of_the_same_sources_is_built_as_they_were(
+def test_another_program_is_built_from_the_original_sources(
     cache: Cache, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the worktree has moved on, its uncommitted changes are in the kept diff alone."""
+    """After the worktree has changed, its uncommitted changes exist only in the stored diff."""
     write(repository, tools__other__main_dot_go=MAIN.replace("VERSION", "a tool"))
     with monkeypatch.context() as inside:
         inside.chdir(repository)
@@ -216,17 +216,17 @@ def test_a_module_is_replaced_by_a_folder(cache: Cache, repository: Path, tmp_pa
         cached(cache, f"git:{repository}?replace=example.com/dep={tmp_path}")
 
 
-def test_a_workspace_is_built_as_its_owner_builds_it(cache: Cache, repository: Path, tmp_path: Path) -> None:
-    """A module beside the node's, in the same repository, is newer than the release that `go.mod` names."""
+def test_a_workspace_is_built_with_its_local_modules(cache: Cache, repository: Path, tmp_path: Path) -> None:
+    """Another module in the same repository is newer than the release that `go.mod` names."""
     dependent(repository, tmp_path).rename(repository / "dep")
     write(repository, go_dot_work="go 1.21\n\nuse (\n\t.\n\t./dep\n)\n")
     assert cached(cache, f"git:{repository}").subject.release == "1.0.0-mine"
 
 
-def test_a_fork_may_keep_the_path_of_what_it_forked(
+def test_a_fork_may_keep_the_module_path_of_the_original(
     cache: Cache, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As most forks do: their `go.mod` names the original module, and Go itself refuses to install them."""
+    """As most forks do: their `go.mod` names the original module, and Go refuses to install them."""
     place = tmp_path / "proxy" / "example.com" / "somebody" / "node" / "@v"
     place.mkdir(parents=True)
     with zipfile.ZipFile(place / "v1.1.0.zip", "w") as archive:
@@ -248,7 +248,7 @@ def test_a_fork_may_keep_the_path_of_what_it_forked(
         cache.make(ModuleVersion("example.com/somebody/node", "v9.9.9"), "")
 
 
-def test_a_checkout_that_does_not_build_shows_the_compilers_last_lines(cache: Cache, repository: Path) -> None:
+def test_a_failed_build_shows_the_last_lines_of_the_compiler(cache: Cache, repository: Path) -> None:
     write(repository, cmd__node__main_dot_go="package main\n\nfunc main() { undefined() }\n")
     with pytest.raises(DoesNotBuild, match="does not build") as caught:
         cached(cache, f"git:{repository}")
@@ -286,7 +286,7 @@ def script(path: Path, content: str, mode: int = 0o755) -> str:
         ("no commit", "has no commit yet"),
     ],
 )
-def test_what_is_not_the_program_is_refused_in_one_sentence(
+def test_a_binary_of_another_program_is_refused_in_one_sentence(
     kind: str, message: str, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("chainmark.systems.builds.program.VERSION_TIMEOUT_S", 0.5 if kind == "hanging" else 15)
@@ -326,7 +326,9 @@ def test_what_is_not_the_program_is_refused_in_one_sentence(
     assert cache.all() == []
 
 
-def test_what_a_killed_build_left_is_removed(cache: Cache, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leftovers_of_a_killed_build_are_removed(
+    cache: Cache, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     left = cache.root / f"{caches._SCRATCH}{2**22 + 1}-x"
     left.mkdir(parents=True)
     cached(cache, f"git:{repository}@main")

@@ -80,7 +80,7 @@ def _samples(run: UnfinishedRun, population: str) -> pl.DataFrame:
 
 
 def test_every_population_of_the_catalogue_is_written_with_its_keys_and_metrics(tmp_path: Path) -> None:
-    """A metric without a column would be "no data" for ever, and nobody would know why."""
+    """A metric without a column would be "no data" for ever, without any visible reason."""
     catalogue = of_a_cluster(SYSTEM.catalogue())
     for regions in (REGIONS, None):
         run = _run(tmp_path)
@@ -97,7 +97,7 @@ def test_every_population_of_the_catalogue_is_written_with_its_keys_and_metrics(
         assert not list((run.path / "samples").glob("*.parts"))
 
 
-def test_the_facts_of_a_healthy_cluster(tmp_path: Path) -> None:
+def test_a_healthy_cluster_has_the_expected_facts(tmp_path: Path) -> None:
     analysis = _analysed(_run(tmp_path), _cluster(tmp_path), ["SlotGEq=10", "BMinimumAdoptions"])
     assert analysis.tip is not None
     assert (analysis.tip.block, analysis.tip.block_no) == (key(5), 5)
@@ -111,7 +111,7 @@ def test_the_facts_of_a_healthy_cluster(tmp_path: Path) -> None:
     assert [(host.slot_records, host.selected_slots, host.first_slot) for host in analysis.hosts] == [(60, 50, 10)] * 3
 
 
-def test_hosts_give_their_shares(tmp_path: Path) -> None:
+def test_hosts_have_their_shares_of_blocks(tmp_path: Path) -> None:
     run = _run(tmp_path)
     _analysed(run, _cluster(tmp_path), ["SlotGEq=10"])
     assert _samples(run, "host").select(SHARES).rows() == [
@@ -129,7 +129,7 @@ def test_a_host_that_forged_nothing_has_no_share(tmp_path: Path) -> None:
     assert analysis.hosts_without_slots == ["node-3"]
 
 
-def test_routes_lead_from_the_forger_and_links_from_the_peer(tmp_path: Path) -> None:
+def test_routes_start_at_the_forger_and_links_at_the_peer(tmp_path: Path) -> None:
     run = _run(tmp_path)
     _analysed(run, _cluster(tmp_path))
     frame = _samples(run, "block_peer").select("block", "host", "region", "route", "link")
@@ -149,7 +149,7 @@ def test_without_a_topology_there_are_no_regions(tmp_path: Path) -> None:
     assert _samples(run, "block")["forger_region"].null_count() == 5
 
 
-def test_a_regions_adoption_is_that_of_its_hosts(tmp_path: Path) -> None:
+def test_the_adoption_of_a_region_is_computed_over_its_hosts(tmp_path: Path) -> None:
     run = _run(tmp_path)
     _analysed(run, _cluster(tmp_path))
     frame = _samples(run, "block_region").filter(pl.col("block") == key(0))
@@ -160,7 +160,7 @@ def test_a_regions_adoption_is_that_of_its_hosts(tmp_path: Path) -> None:
     ]
 
 
-def test_the_gap_between_blocks_is_that_of_forging_and_knows_no_filter(tmp_path: Path) -> None:
+def test_block_gaps_are_measured_between_forging_times_without_filters(tmp_path: Path) -> None:
     run = _run(tmp_path)
     traces = _cluster(tmp_path)
     late = pl.read_parquet(traces[1].block_timelines).with_columns(forged_ns=pl.col("forged_ns") + 250 * MS)
@@ -169,7 +169,7 @@ def test_the_gap_between_blocks_is_that_of_forging_and_knows_no_filter(tmp_path:
     assert _samples(run, "chained")["chained_interval_s"].to_list() == [None, 10.25, 9.75, 10.0, 10.25]
 
 
-def test_the_life_of_every_block_is_kept_with_what_became_of_it(tmp_path: Path) -> None:
+def test_the_timeline_of_every_block_is_stored_with_its_outcome(tmp_path: Path) -> None:
     run = _run(tmp_path)
     traces = _cluster(tmp_path)
     extra = pl.read_parquet(traces[0].block_timelines)
@@ -192,7 +192,7 @@ def test_the_life_of_every_block_is_kept_with_what_became_of_it(tmp_path: Path) 
     assert set(lives["region"].to_list()) == {"EU", "US"}
 
 
-def test_the_trail_names_columns_that_exist(tmp_path: Path) -> None:
+def test_the_trail_references_existing_columns(tmp_path: Path) -> None:
     run = _run(tmp_path)
     _analysed(run, _cluster(tmp_path))
     columns = pl.read_parquet_schema(run.path / "events" / "lives.parquet").keys()
@@ -205,7 +205,7 @@ def test_the_trail_names_columns_that_exist(tmp_path: Path) -> None:
     assert all(trail.key in populations[name].keys for name in trail.populations)
 
 
-def test_clocks_that_disagree_are_named_by_the_worst_case(tmp_path: Path) -> None:
+def test_disagreeing_clocks_are_reported_by_the_worst_case(tmp_path: Path) -> None:
     traces = _cluster(tmp_path)
     lives = pl.read_parquet(traces[2].block_timelines)
     ahead = pl.when(pl.col("role") == "observer").then(pl.col("noticed_ns") - 35 * MS).otherwise("noticed_ns")
@@ -215,13 +215,13 @@ def test_clocks_that_disagree_are_named_by_the_worst_case(tmp_path: Path) -> Non
     assert max(contradiction.by_s for contradiction in analysis.contradictions) == 0.003
 
 
-def test_an_accepted_block_that_nobody_adopted_is_named(tmp_path: Path) -> None:
+def test_an_accepted_block_that_no_host_adopted_is_listed(tmp_path: Path) -> None:
     rows = [forger(number, number, adopted_ns=None if number == 1 else slot_ns(number)) for number in range(3)]
     assert _analysed(_run(tmp_path), [write_host(tmp_path, "a", rows)]).unadopted == [key(1)]
 
 
 @pytest.mark.parametrize("rules", [RIGHT, PUBLISHED])
-def test_nothing_at_all_gives_empty_samples_and_no_error(tmp_path: Path, rules: Rules) -> None:
+def test_empty_input_gives_empty_samples_without_an_error(tmp_path: Path, rules: Rules) -> None:
     analysis = _analysed(
         _run(tmp_path), [write_host(tmp_path, "a", []), write_host(tmp_path, "b", [], [])], rules=rules
     )
@@ -238,7 +238,7 @@ def test_each_sum_of_the_blocks_can_fail(tmp_path: Path) -> None:
     assert replace(analysis, heights_passed=4).imbalances == ["5 blocks of the chain at 4 heights"]
 
 
-def test_a_block_without_a_forger_is_named_and_measured_where_none_is_needed(tmp_path: Path) -> None:
+def test_a_block_without_a_forger_is_listed_and_measured_where_possible(tmp_path: Path) -> None:
     run = _run(tmp_path)
     traces = _cluster(tmp_path)
     for trace in traces:
@@ -254,7 +254,7 @@ def test_a_block_without_a_forger_is_named_and_measured_where_none_is_needed(tmp
     assert _samples(run, "chained")["chained_interval_s"].null_count() == 3
 
 
-def test_the_published_mean_over_hosts_takes_the_29_lowest() -> None:
+def test_the_published_mean_over_hosts_uses_the_29_lowest_means() -> None:
     catalogue = SYSTEM.catalogue()
     for hosts, limit in ((29, None), (30, 29), (52, 29)):
         stored = catalogue_for(catalogue, PUBLISHED, hosts)

@@ -50,7 +50,7 @@ def test_a_block_is_shown_by_height_and_by_hash(run: SealedRun) -> None:
     assert trace_of("trail", "v1", "block", "3") == trace_of("block", "v1", "3")
 
 
-def test_without_a_block_the_slowest_are_listed_with_the_host_that_was_last(run: SealedRun) -> None:
+def test_without_a_block_the_slowest_are_listed_with_their_last_host(run: SealedRun) -> None:
     trace = trace_of("block", "v1", "3")
     listed = SlowestTraces.model_validate_json(chainmark("block", "v1", "--slowest", "20", "--json").stdout)
     ends = {trace.number: max(place.seconds[trace.end] or 0.0 for place in trace.places) for trace in listed.slowest}
@@ -63,7 +63,7 @@ def test_without_a_block_the_slowest_are_listed_with_the_host_that_was_last(run:
 
 
 @pytest.mark.parametrize("container", ["plain", "gzip", "zstd"])
-def test_the_lines_are_those_of_the_block(lives: Lives, tmp_path: Path, container: str) -> None:
+def test_the_lines_belong_to_the_block(lives: Lives, tmp_path: Path, container: str) -> None:
     """A line number that is off by one shows another block's line."""
     write_logs(lives, tmp_path, container)
     lines = trace_of("block", "v1", "2", "--lines", str(tmp_path)).log_lines
@@ -74,7 +74,7 @@ def test_the_lines_are_those_of_the_block(lives: Lives, tmp_path: Path, containe
         assert line.problem == ""
 
 
-def test_only_the_hosts_that_were_asked_for_are_shown(lives: Lives, tmp_path: Path) -> None:
+def test_only_the_requested_hosts_are_shown(lives: Lives, tmp_path: Path) -> None:
     write_logs(lives, tmp_path)
     trace = trace_of("block", "v1", "2", "--host", "node-0", "--lines", str(tmp_path))
     assert {line.place for line in trace.log_lines} == {"node-0"}
@@ -84,7 +84,7 @@ def test_only_the_hosts_that_were_asked_for_are_shown(lives: Lives, tmp_path: Pa
     assert f"adopted on {HOSTS} of {HOSTS} hosts" in text  # what is said of the block stays true
 
 
-def test_a_log_that_changed_is_not_shown_as_if_it_were_the_same(lives: Lives, tmp_path: Path) -> None:
+def test_a_changed_log_is_not_shown_as_unchanged(lives: Lives, tmp_path: Path) -> None:
     write_logs(lives, tmp_path)
     forger = tmp_path / "node-2" / "log.json"
     lines = forger.read_text().splitlines()
@@ -100,7 +100,7 @@ def test_a_log_that_changed_is_not_shown_as_if_it_were_the_same(lives: Lives, tm
     assert "\x1b" not in chainmark("block", "v1", "8", "--host", "node-2", "--lines", str(tmp_path)).stdout
 
 
-def test_every_rendering_is_written_with_the_lines(lives: Lives, tmp_path: Path) -> None:
+def test_every_format_is_written_with_the_lines(lives: Lives, tmp_path: Path) -> None:
     write_logs(lives, tmp_path / "logs")
     names = {"--html": "b.html", "--pdf": "b.pdf", "--md": "b.md", "--json-file": "b.json"}
     targets = [part for option, name in names.items() for part in (option, str(tmp_path / name))]
@@ -122,13 +122,15 @@ def test_every_rendering_is_written_with_the_lines(lives: Lives, tmp_path: Path)
         (("block", "v7", "2"), "no run matches `v7`", "runs list"),
     ],
 )
-def test_what_cannot_be_shown_is_a_sentence(arguments: tuple[str, ...], said: str, hint: str) -> None:
+def test_a_block_that_cannot_be_shown_is_reported_in_one_sentence(
+    arguments: tuple[str, ...], said: str, hint: str
+) -> None:
     with pytest.raises(UsageError, match=said) as caught:
         chainmark(*arguments)
     assert hint in (caught.value.hint or "")
 
 
-def test_runs_that_cannot_be_followed_are_a_sentence(
+def test_runs_without_trace_data_are_reported_in_one_sentence(
     lives: Lives, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store(tmp_path)
@@ -145,8 +147,8 @@ def test_runs_that_cannot_be_followed_are_a_sentence(
         chainmark("block", "v2", "2")
 
 
-def test_no_path_of_a_run_leads_out_of_the_folder(tmp_path: Path) -> None:
-    """Runs are passed on: one must not make somebody print a file of theirs."""
+def test_paths_in_a_run_cannot_leave_the_folder(tmp_path: Path) -> None:
+    """Runs are shared: a run must not be able to print private files of its reader."""
     lives = Lives(3, 1).fill()
     (tmp_path / "secret").write_text(f"{key_of('b1')}\n" * 20)
     for row in lives.rows:

@@ -61,7 +61,7 @@ def squeezed(text: str) -> str:
         lambda trace: trail_document(trace).html(),
     ],
 )
-def test_every_rendering_has_every_figure(trace: Trace, render: Callable[[Trace], str]) -> None:
+def test_every_format_contains_every_figure(trace: Trace, render: Callable[[Trace], str]) -> None:
     text = squeezed(render(trace))
     for block in trail_document(trace).blocks():
         if isinstance(block, Table):
@@ -72,11 +72,11 @@ def test_every_rendering_has_every_figure(trace: Trace, render: Callable[[Trace]
     assert render(trace) == render(Trace.model_validate_json(trace.model_dump_json()))
 
 
-def test_the_pdf_is_the_same_twice(trace: Trace) -> None:
+def test_the_pdf_is_reproducible(trace: Trace) -> None:
     assert trail_document(trace).pdf() == trail_document(trace).pdf()
 
 
-def test_the_chart_shows_every_time_and_no_other(trace: Trace) -> None:
+def test_the_chart_shows_exactly_the_times_of_the_trace(trace: Trace) -> None:
     figure = timeline_chart(trace)
     number_of_times = sum(second is not None for place in trace.places for second in place.seconds)
     for drawn in (figure, *paper_charts(figure)):
@@ -90,7 +90,7 @@ def test_the_chart_shows_every_time_and_no_other(trace: Trace) -> None:
     assert sum(len(strip.marks) for strip in strips_of(figure)) == number_of_times
 
 
-def test_many_places_go_on_on_the_next_page(follower: Follower, trace: Trace) -> None:
+def test_many_places_continue_on_the_next_page(follower: Follower, trace: Trace) -> None:
     many = trace.model_copy(update={"places": [
         place.model_copy(update={"place": f"{place.place}-{copy}"}) for copy in range(3) for place in trace.places
     ]})  # fmt: skip
@@ -115,7 +115,7 @@ def test_no_line_of_the_terminal_is_too_wide(trace: Trace, width: int) -> None:
     assert re.sub(r"\s", "", text).count("x" * 1000) == 1  # folded, not cut
 
 
-def test_what_a_log_says_stays_text(trace: Trace, tmp_path: Path) -> None:
+def test_log_text_is_escaped(trace: Trace, tmp_path: Path) -> None:
     trace.log_lines = [LogLine(place="<b>", stage=0, file="f", line=7, text=HOSTILE, problem=HOSTILE)]
     hostile = trace.model_copy(update={"key": HOSTILE, "subject": HOSTILE, "stages": [HOSTILE, *trace.stages[1:]]})
     page = trail_document(hostile).html()
@@ -133,7 +133,7 @@ def test_the_page_draws_its_timeline(trace: Trace, tmp_path: Path) -> None:
         assert f">{place}</text>" in page
 
 
-def test_a_block_that_nobody_finished_is_told(follower: Follower) -> None:
+def test_a_block_that_no_host_finished_is_reported(follower: Follower) -> None:
     trace = follower.trace(key_of("b1"))
     bare = trace.model_copy(update={"places": [
         place.model_copy(update={"seconds": [None] * 4, "steps": [None] * 4, "lines": [], "files": []})

@@ -25,9 +25,7 @@ BLOCKS_PER_S = 0.1
     seed=st.integers(0, 2**32 - 1),
 )
 @settings(max_examples=50)
-def test_what_each_kind_of_block_adds_is_found_whatever_an_idle_slot_costs(
-    idle: float, costs: list[float], seed: int
-) -> None:
+def test_the_work_per_kind_of_block_is_found_for_any_idle_cost(idle: float, costs: list[float], seed: int) -> None:
     rng = np.random.default_rng(seed)
     events = np.stack([rng.random(400) < 0.05, rng.random(400) < 0.2], axis=1).astype(float)
     values = np.full(400, idle)
@@ -39,14 +37,14 @@ def test_what_each_kind_of_block_adds_is_found_whatever_an_idle_slot_costs(
     assert work == pytest.approx([sum(costs[0::2]), sum(costs[1::2])], abs=1e-6)
 
 
-def test_two_kinds_that_always_come_together_are_not_told_apart() -> None:
+def test_two_kinds_that_always_coincide_are_not_separated() -> None:
     events = np.zeros((100, 2))
     events[::10] = 1.0
     assert work_per_event(np.arange(100.0), events) is None
 
 
 def test_an_import_splits_the_runtime_by_forging_and_by_adopting(tmp_path: Path) -> None:
-    """The simulation spends 0.18 s of the mutator on every block, whoever forged it, and lets blocks allocate."""
+    """The simulation uses 0.18 s of the mutator per block, on every host, and lets blocks allocate."""
     logs = make_cluster(tmp_path / "logs", hosts=3, slots=2_000)
     summaries = ingest(tmp_path / "store", logs).run.summaries()
     means = {name: summaries[name].estimates["mean"].value for name in METRICS}
@@ -56,7 +54,7 @@ def test_an_import_splits_the_runtime_by_forging_and_by_adopting(tmp_path: Path)
     assert means["allocated_per_adopted_block_mib"] == pytest.approx(means["allocated_per_forging_mib"], rel=0.3)
 
 
-def test_a_host_with_few_blocks_claims_nothing(tmp_path: Path) -> None:
+def test_a_host_with_few_blocks_has_no_estimate(tmp_path: Path) -> None:
     logs = make_cluster(tmp_path / "logs", hosts=3, slots=30)
     summaries = ingest(tmp_path / "store", logs).run.summaries()
     estimates = [estimate for name in METRICS for estimate in summaries[name].estimates.values()]

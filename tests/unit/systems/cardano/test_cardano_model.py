@@ -46,7 +46,7 @@ def _explain(figures: dict[str, float], folder: Path, of: CardanoProfile | None 
 # --- predictions -------------------------------------------------------------------------------------------------
 
 
-def test_a_prediction_holds_every_metric_of_the_model_with_its_error() -> None:
+def test_a_prediction_contains_every_metric_of_the_model_with_its_error() -> None:
     prediction = _predict()
     assert {row.metric_id for row in prediction.rows} == KNOWN
     assert [scenario.label for scenario in prediction.scenarios] == ["base"]
@@ -61,7 +61,7 @@ def test_a_prediction_holds_every_metric_of_the_model_with_its_error() -> None:
 
 
 def test_the_parts_of_a_prediction_add_up() -> None:
-    """A stacked bar that ends elsewhere than the figure beside it would be a lie."""
+    """A stacked bar must end at the figure that is printed next to it."""
     prediction = _predict(WhatIf("rtt", "+20%"))
     values = {row.metric_id: [cell.modelled.value for cell in row.cells] for row in prediction.rows}
     for scenario in (0, 1):
@@ -74,7 +74,7 @@ def test_the_parts_of_a_prediction_add_up() -> None:
         assert curve.values[-1] == pytest.approx(values["adoption_p100_s"][curve.scenario])
 
 
-def test_changes_stand_alone_and_together() -> None:
+def test_changes_are_predicted_separately_and_together() -> None:
     changes = (WhatIf("stage", "fetched-to-adopted=+10ms"), WhatIf("rtt", "EU-AP=+20ms"))
     labels = [scenario.label for scenario in _predict(*changes).scenarios]
     both = "stage fetched-to-adopted=+10ms and rtt EU-AP=+20ms"
@@ -82,8 +82,8 @@ def test_changes_stand_alone_and_together() -> None:
     assert [scenario.label for scenario in _predict(*changes, together=True).scenarios] == ["base", both]
 
 
-def test_a_slower_adoption_moves_every_centile_by_itself() -> None:
-    """The pairing makes that exact to a fraction of a millisecond, far below the noise of either side."""
+def test_a_slower_adoption_shifts_every_centile_by_the_same_amount() -> None:
+    """Pairing makes this exact to a fraction of a millisecond, far below the noise of either side."""
     prediction = _predict(WhatIf("stage", "fetched-to-adopted=+10ms"))
     for row in prediction.rows:
         if row.metric_id in ADOPTION:
@@ -94,14 +94,14 @@ def test_a_slower_adoption_moves_every_centile_by_itself() -> None:
             assert row.cells[1].changed
 
 
-def test_what_does_not_depend_on_the_change_has_not_changed() -> None:
+def test_metrics_that_do_not_depend_on_the_change_are_unchanged() -> None:
     prediction = _predict(WhatIf("rtt", "EU-AP=+20ms"))
     cells = {row.metric_id: row.cells[1] for row in prediction.rows}
     assert not cells["slot_to_announced_s"].changed
     assert cells["adoption_p80_s"].changed
 
 
-def test_the_same_order_gives_the_same_bytes_on_any_number_of_threads() -> None:
+def test_a_prediction_does_not_depend_on_the_number_of_threads() -> None:
     source = ModelSource("the profile", profile=profile())
     texts = [
         predict(
@@ -116,14 +116,14 @@ def test_the_same_order_gives_the_same_bytes_on_any_number_of_threads() -> None:
 
 
 def test_a_cluster_in_one_region_can_be_predicted() -> None:
-    """There is no round trip between regions then, and no number in its place either."""
+    """There is no round trip between regions, and no number in its place either."""
     prediction = _predict(of=profile("cardano/value", *ONE_REGION))
     text = json.dumps(prediction.model_dump(mode="json"), allow_nan=False)
     assert '"hosts": 12' in text
     assert all(cell.formula is None for row in prediction.rows for cell in row.cells)
 
 
-def test_the_formula_speaks_only_of_what_it_knows() -> None:
+def test_the_formula_is_applied_only_to_supported_changes() -> None:
     prediction = _predict(WhatIf("stage", "fetched-to-adopted=+10ms"), WhatIf("rtt", "x2"), WhatIf("block-size", "2x"))
     row = next(row for row in prediction.rows if row.metric_id == "adoption_p80_s")
     base, adopted, distance, size, together = (cell.formula for cell in row.cells)
@@ -132,7 +132,7 @@ def test_the_formula_speaks_only_of_what_it_knows() -> None:
     assert distance is size is together is None
 
 
-def test_limits_of_the_model_are_said() -> None:
+def test_limits_of_the_model_are_stated() -> None:
     notes = " ".join(_predict(WhatIf("block-size", "2x"), WhatIf("nodes", "104")).notes)
     for words in (
         "other sizes follow from TCP's rules",
@@ -142,7 +142,7 @@ def test_limits_of_the_model_are_said() -> None:
         assert words in notes
 
 
-def test_large_clusters_are_given_fewer_blocks() -> None:
+def test_large_clusters_get_fewer_blocks() -> None:
     assert (default_blocks(52), default_blocks(200)) == (3328, 6400)
     assert 64 <= default_blocks(5000) < default_blocks(1000) < 3328
     assert [Simulator().blocks_per_batch(hosts) for hosts in (35, 52, 200)] == [105, 104, 200]
@@ -162,8 +162,8 @@ def test_a_change_to_an_impossible_network_is_refused(tmp_path: Path) -> None:
 # --- explanations ------------------------------------------------------------------------------------------------
 
 
-def test_a_known_network_is_recovered_from_its_stages_alone(tmp_path: Path) -> None:
-    """Services, share and round trip are not in any table; a run of a known network must give them back."""
+def test_a_known_network_is_recovered_from_its_stages(tmp_path: Path) -> None:
+    """No table contains services, share and round trip; a run of a known network must give them back."""
     pinged = profile("cardano/plutus")
     scenario = pinged.scenario(1)
     rtt = [list(row) for row in scenario.cluster.rtt_s]
@@ -189,8 +189,8 @@ def test_a_known_network_is_recovered_from_its_stages_alone(tmp_path: Path) -> N
     assert not calibrated["peer_sending_s"].calibrated
 
 
-def test_a_link_that_no_body_need_take_is_not_pretended_to_be_known(tmp_path: Path) -> None:
-    """EU–US–AP is 290 ms: beyond that the fetch durations tell nothing of EU–AP, and a reader must know."""
+def test_a_link_that_bodies_can_avoid_is_reported_as_uncertain(tmp_path: Path) -> None:
+    """EU–US–AP is 290 ms: beyond that, fetch durations say nothing about EU–AP, and the reader must know."""
     pinged = profile("cardano/plutus")
     scenario = pinged.scenario(1)
     rtt = [list(row) for row in scenario.cluster.rtt_s]
@@ -202,8 +202,8 @@ def test_a_link_that_no_body_need_take_is_not_pretended_to_be_known(tmp_path: Pa
     assert "it may be longer: the route through a third region takes 290 ms" in explanation.notes[0]
 
 
-def test_a_whole_that_the_parts_do_not_give_is_flagged(tmp_path: Path) -> None:
-    """Hosts that are late singly show in no stage's mean; the check must not explain them away."""
+def test_a_total_that_the_parts_do_not_explain_is_flagged(tmp_path: Path) -> None:
+    """Single late hosts appear in no stage's mean; the check must not explain them away."""
     pinged = profile("cardano/plutus")
     figures = measured(pinged.scenario(1), 640)
     figures["adoption_p100_s"] *= 1.2
@@ -214,7 +214,7 @@ def test_a_whole_that_the_parts_do_not_give_is_flagged(tmp_path: Path) -> None:
     assert "routing" not in explanation.sentence
 
 
-def test_limits_follow_the_models_record(tmp_path: Path) -> None:
+def test_limits_follow_the_recorded_errors_of_the_model(tmp_path: Path) -> None:
     small = _explain(measured(profile("cardano/plutus").scenario(1)), tmp_path / "a", profile("cardano/plutus"))
     large = _explain(measured(profile("cardano/value").scenario(1)), tmp_path / "b", profile("cardano/value"))
     # A standard error of a thousandth of what was measured, which the limits join twice.
@@ -256,7 +256,7 @@ def test_newer_releases_have_fewer_slow_blocks(tmp_path: Path) -> None:
     assert tails[1] < tails[0]
 
 
-def test_what_has_no_whole_cannot_be_explained(tmp_path: Path) -> None:
+def test_a_source_without_a_measured_total_cannot_be_explained(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a profile, which has no measurements"):
         explain(ModelSource("cardano/value", profile=profile()), order(), QUIET, SYSTEM.catalogue())
     figures = {name: value for name, value in measured(profile().scenario(1), 32).items() if name not in ADOPTION}
@@ -267,8 +267,8 @@ def test_what_has_no_whole_cannot_be_explained(tmp_path: Path) -> None:
         explain(ModelSource("r", document=path), order(WhatIf("rtt", "x2")), QUIET, SYSTEM.catalogue())
 
 
-def test_a_stage_that_a_node_does_not_have_may_be_absent(tmp_path: Path) -> None:
-    """Releases before 10 tell no announcement, others no snapshot: what is left still explains the whole."""
+def test_a_stage_that_a_node_does_not_report_may_be_absent(tmp_path: Path) -> None:
+    """Releases before 10 do not log announcements, others no snapshots: the other stages still explain the total."""
     absent = {"forge_snapshot_s", "forge_self_adopted_s", "peer_announced_s"}
     figures = {
         name: value for name, value in measured(profile("cardano/value").scenario(1)).items() if name not in absent
@@ -288,8 +288,8 @@ def test_a_stage_that_a_node_does_not_have_may_be_absent(tmp_path: Path) -> None
     assert all(abs(row.error) < 0.05 for row in again.whole)
 
 
-def test_the_error_of_a_prediction_holds_the_models_own() -> None:
-    """A Monte Carlo error of a tenth of a per cent beside a model that is off by one promised what it cannot keep."""
+def test_the_error_of_a_prediction_includes_the_error_of_the_model() -> None:
+    """A Monte Carlo error of 0.1 % for a model that is off by 1 % would promise too much."""
     prediction = _predict(WhatIf("rtt", "+20%"))
     for row in prediction.rows:
         base, change = row.cells[0].modelled, row.cells[1].change
@@ -326,7 +326,7 @@ def test_a_run_in_two_reports_counts_once(tmp_path: Path) -> None:
         evidence(paths[2:], order(), QUIET, SYSTEM.catalogue())
 
 
-def test_the_formula_is_found_again_by_its_own_fit() -> None:
+def test_the_formula_is_recovered_by_its_fit() -> None:
     formula = formula_for(2_996.0)
     assert formula is not None
     runs = []
@@ -350,8 +350,8 @@ def test_there_is_no_formula_for_other_sizes(size: float) -> None:
     assert formula_for(size) is None
 
 
-def test_a_simulator_with_another_language_is_refused_as_a_user_meets_it() -> None:
-    """Whatever the simulator finds wrong, the user reads one sentence and a hint."""
+def test_a_simulator_error_is_reported_to_the_user_with_a_hint() -> None:
+    """Whatever the simulator rejects, the user reads one sentence and a hint."""
     cluster = profile().network.cluster().model_copy(update={"hosts": 1})
     scenario = profile().scenario(1).model_copy(update={"cluster": cluster})
     with pytest.raises(UsageError, match="a cluster of 1 host has nobody to send a block to") as caught:

@@ -52,8 +52,8 @@ def _read(folder: Path, report_content: dict[str, Any]) -> PublishedReport:
     return printed_report(write(folder / "report.json", report_content), SYSTEM.catalogue(), "test")
 
 
-def test_everything_that_a_report_prints_is_read(tmp_path: Path) -> None:
-    """What is lost here is missing from the report that is printed again."""
+def test_all_content_of_a_report_is_read(tmp_path: Path) -> None:
+    """Content that is lost here is missing from the report when it is printed again."""
     report = _read(tmp_path, content())
     assert isinstance(load_system("cardano"), PublishingSystem)
     assert report.style is ReportStyle.TYPST
@@ -71,8 +71,8 @@ def test_everything_that_a_report_prints_is_read(tmp_path: Path) -> None:
     assert (stranger.label, stranger.unit, stranger.metric_id, stranger.told) == ("Fortune", "units", None, [])
 
 
-def test_a_report_with_sample_counts_is_of_the_org_style(tmp_path: Path) -> None:
-    """The styles form their changes by different rules, so a report must be taken for what it is."""
+def test_a_report_with_sample_counts_has_the_org_style(tmp_path: Path) -> None:
+    """The styles compute their changes by different rules, so the style of a report must be recognised."""
     report = _read(tmp_path, content(org=True))
     assert report.style is ReportStyle.ORG
     assert report.tables[1].sample_counts == ["(2327)", "(2214)"]
@@ -90,16 +90,14 @@ def test_a_report_with_sample_counts_is_of_the_org_style(tmp_path: Path) -> None
         ({"tables": 5}, "`tables` is invalid"),
     ],
 )
-def test_a_report_that_is_not_whole_is_refused_in_a_sentence(
-    tmp_path: Path, changed: dict[str, Any], message: str
-) -> None:
-    """A row short of a value would move every figure behind it under another version."""
+def test_an_incomplete_report_is_refused_in_one_sentence(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+    """A row with a missing value would shift every figure behind it to another version."""
     with pytest.raises(UsageError, match=message):
         _read(tmp_path, content(**changed))
 
 
 def test_the_command_shows_a_report_and_writes_it(tmp_path: Path, lab: Lab) -> None:
-    """From the file to every rendering, by the line that the guide gives."""
+    """From the file to every format, with the command of the guide."""
     path = write(tmp_path / "release.json", content())
     html, pdf, md = tmp_path / "r.html", tmp_path / "r.pdf", tmp_path / "r.md"
     shown = lab.run(
@@ -130,10 +128,10 @@ def test_the_command_shows_a_report_and_writes_it(tmp_path: Path, lab: Lab) -> N
         (["STRANGER", "--style", "published"], "is not a published report in a known format"),
     ],
 )
-def test_the_command_refuses_in_a_sentence_with_a_hint(
+def test_the_command_refuses_in_one_sentence_with_a_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
-    """What cannot be shown is said, with a line that says what to do."""
+    """The message states what cannot be shown, and the hint what to do."""
     monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
     paths = {
         "REPORT": write(tmp_path / "report.json", content()),

@@ -63,7 +63,7 @@ def test_an_impossible_network_is_refused(setting: str, message: str, hint: str)
         ({"coreNodes": [{"name": "n", "region": "mars", "producers": []}]}, "the unknown region `mars`"),
     ],
 )
-def test_a_file_that_is_no_topology_is_refused(tmp_path: Path, content: object, message: str) -> None:
+def test_an_invalid_topology_file_is_refused(tmp_path: Path, content: object, message: str) -> None:
     path = tmp_path / "topology.json"
     path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
     said, hinted = _refusal(f'network.topology="{path}"')
@@ -71,7 +71,7 @@ def test_a_file_that_is_no_topology_is_refused(tmp_path: Path, content: object, 
     assert hinted
 
 
-def test_a_topology_file_says_how_many_hosts_there_are(tmp_path: Path) -> None:
+def test_a_topology_file_determines_the_number_of_hosts(tmp_path: Path) -> None:
     path = write(tmp_path / "two.json", {"coreNodes": NODES, "relayNodes": []})
     cluster = profile("cardano/value", f'network.topology="{path}"').network.cluster()
     assert cluster.hosts == cluster.host_count == 2
@@ -88,14 +88,14 @@ def test_a_rule_of_random_peers_is_read() -> None:
     assert cluster.topology == RandomPeers(in_region=5, per_other_region=2)
 
 
-def test_blocks_follow_from_the_chain() -> None:
+def test_block_parameters_follow_from_the_chain() -> None:
     scenario = profile("cardano/plutus", "chain.active_slots_coefficient=0.1", "chain.slot_length_s=2").scenario(1)
     assert scenario.block_interval_s == pytest.approx(20.0)
     assert scenario.block_bytes == 2996.0
 
 
-def test_a_system_says_what_it_cannot_do() -> None:
-    """Otherwise somebody waits for a cluster of Cardano nodes that never starts."""
+def test_a_system_reports_unsupported_commands() -> None:
+    """Otherwise a user waits for a cluster of Cardano nodes that never starts."""
     assert predictable(load_system("cardano")).name == "cardano"
     with pytest.raises(UsageError, match="cannot run `cardano` nodes itself") as caught:
         launchable(SYSTEM)
@@ -106,7 +106,7 @@ def test_a_system_says_what_it_cannot_do() -> None:
     assert all("{}" in capability.verb for capability in CAPABILITIES)
 
 
-def test_running_a_network_of_cardano_is_refused_with_a_way_on(lab: Lab) -> None:
+def test_running_a_network_of_cardano_is_refused_with_alternatives(lab: Lab) -> None:
     ended = lab.run("run", "cardano/value", "--version", "10.6.2", code=2)
     assert "chainmark cannot run `cardano` nodes itself" in ended.stderr
     assert "hint: for `cardano` there are `chainmark ingest`, `chainmark predict`" in ended.stderr

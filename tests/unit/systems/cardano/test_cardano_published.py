@@ -28,7 +28,7 @@ def _report(path: Path, **changed: Any) -> ReportFigures:
 _CATALOGUE = SYSTEM.catalogue()
 
 
-def test_the_last_column_is_the_release_that_the_report_is_about(tmp_path: Path) -> None:
+def test_the_last_column_is_the_subject_of_the_report(tmp_path: Path) -> None:
     read = _report(tmp_path)
     assert read.figures().version == "10.6"
     assert read.figures().label == "10.6, value-only"
@@ -37,7 +37,7 @@ def test_the_last_column_is_the_release_that_the_report_is_about(tmp_path: Path)
     assert (read.figures().hosts, read.figures().blocks) == (52, 2200)
 
 
-def test_every_stage_is_taken_from_its_own_row(tmp_path: Path) -> None:
+def test_every_stage_is_read_from_its_row(tmp_path: Path) -> None:
     stages = _report(tmp_path).figures("10.5").stages()
     assert stages.ticked_s == pytest.approx(FIGURES["forge_ticked_s"])
     assert stages.snapshot_s == pytest.approx(FIGURES["forge_snapshot_s"])
@@ -46,7 +46,7 @@ def test_every_stage_is_taken_from_its_own_row(tmp_path: Path) -> None:
     assert stages.request_s == pytest.approx(FIGURES["peer_request_s"])
 
 
-def test_older_names_of_a_row_are_known(tmp_path: Path) -> None:
+def test_older_names_of_a_row_are_recognised(tmp_path: Path) -> None:
     content = report({"8.1.2": FIGURES})
     for row in content["tables"]["Everything"]["rows"]:
         row["metric"] = row["metric"].replace("Fetched to adopted", "Fetches to adopted")
@@ -55,7 +55,7 @@ def test_older_names_of_a_row_are_known(tmp_path: Path) -> None:
     assert read.figures().values["peer_adopted_s"] == pytest.approx(FIGURES["peer_adopted_s"])
 
 
-def test_digits_that_were_not_printed_are_an_error(tmp_path: Path) -> None:
+def test_digits_that_were_not_printed_count_as_error(tmp_path: Path) -> None:
     content = report({"10.6": FIGURES})
     row = content["tables"]["Everything"]["rows"][0]
     for text, value, error in [("0.62", 0.62, 0.01), ("7.7e-2", 0.077, 1e-3), ("1.", 1.0, 1.0)]:
@@ -77,7 +77,7 @@ def test_digits_that_were_not_printed_are_an_error(tmp_path: Path) -> None:
         ('{"versions": ["1"], "tables": {"T": {"rows": [{"values": []}]}}}', "`tables.T.rows.0.label`"),
     ],
 )
-def test_what_is_no_report_is_refused(tmp_path: Path, content: str, message: str) -> None:
+def test_an_invalid_report_is_refused(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "file.json"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(UsageError) as caught:
@@ -93,8 +93,8 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     assert not SYSTEM.recognises_document(tmp_path)
 
 
-def test_a_report_without_stages_is_recognised_and_told_what_it_lacks(tmp_path: Path) -> None:
-    """Were it not recognised, its reader would look for a mistake in the file's format."""
+def test_a_report_without_stages_is_recognised_and_its_gaps_are_reported(tmp_path: Path) -> None:
+    """Otherwise the user would look for an error in the file's format."""
     assert SYSTEM.recognises_document(write(tmp_path / "a.json", report({"1": FIGURES})))
     empty = write(tmp_path / "b.json", report({"1": {}}))
     assert SYSTEM.recognises_document(empty)
@@ -103,7 +103,7 @@ def test_a_report_without_stages_is_recognised_and_told_what_it_lacks(tmp_path: 
 
 
 @pytest.mark.parametrize("metric", NEEDED)
-def test_a_missing_stage_is_named(tmp_path: Path, metric: str) -> None:
+def test_a_missing_stage_is_reported(tmp_path: Path, metric: str) -> None:
     # Without the time to announcement and the last of its stages, nothing says how long forging takes.
     figures = {name: value for name, value in FIGURES.items() if name not in {metric, FORGED}}
     read = ReportFigures(write(tmp_path / "r.json", report({"10.6": figures})), _CATALOGUE)
@@ -122,14 +122,14 @@ def test_nodes_that_log_no_announcement_are_modelled_by_their_stages(tmp_path: P
     assert figures.unreported == ["forge_announced_s"]
 
 
-def test_an_unknown_version_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+def test_an_unknown_version_is_refused_with_the_known_versions(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"has no version `10\.4`") as caught:
         _report(tmp_path).figures("10.4")
     assert caught.value.hint == "its versions are 10.5, 10.6"
 
 
 @given(text=st.text(max_size=12))
-def test_any_text_is_a_number_or_a_clear_refusal(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+def test_any_text_is_a_number_or_is_refused_clearly(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     content = report({"10.6": FIGURES})
     content["tables"]["Everything"]["rows"][5]["values"] = [text]
     read = ReportFigures(write(tmp_path_factory.mktemp("r") / "r.json", content), _CATALOGUE)
@@ -154,7 +154,7 @@ def test_any_text_is_a_number_or_a_clear_refusal(tmp_path_factory: pytest.TempPa
         ("peer_fetch_s", "1e99", "has a `peer_fetch_s` of 1.00e99 s"),
     ],
 )
-def test_an_impossible_figure_is_named(tmp_path: Path, metric: str, text: str, message: str) -> None:
+def test_an_impossible_figure_is_reported(tmp_path: Path, metric: str, text: str, message: str) -> None:
     content = report({"10.6": FIGURES})
     content["tables"]["Everything"]["rows"][list(FIGURES).index(metric)]["values"] = [text]
     with pytest.raises(UsageError) as caught:
@@ -163,21 +163,21 @@ def test_an_impossible_figure_is_named(tmp_path: Path, metric: str, text: str, m
     assert caught.value.hint
 
 
-def test_a_mean_below_zero_between_two_threads_is_no_time(tmp_path: Path) -> None:
+def test_a_negative_mean_between_two_threads_counts_as_zero(tmp_path: Path) -> None:
     figures = ReportFigures(
         write(tmp_path / "r.json", report({"1": {**FIGURES, "peer_announced_s": -1e-5}})), _CATALOGUE
     ).figures()
     assert figures.stages().fetched_to_announced_s == 0.0
 
 
-def test_a_run_gives_its_means(tmp_path: Path) -> None:
+def test_the_means_of_a_run_are_read(tmp_path: Path) -> None:
     figures = run_figures(sealed_run(tmp_path, FIGURES))
     assert figures.values == pytest.approx(FIGURES)
     assert figures.standard_errors["peer_fetch_s"] == pytest.approx(FIGURES["peer_fetch_s"] / 1000)
     assert (figures.label, figures.blocks, figures.sampling_known) == ("10.6.2, value-only", 2200, True)
 
 
-def test_a_run_that_lacks_a_metric_or_is_of_another_system_is_refused(tmp_path: Path) -> None:
+def test_a_run_with_a_missing_metric_or_of_another_system_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has no value of `peer_adopted_s`, which the model needs"):
         run_figures(sealed_run(tmp_path, {name: value for name, value in FIGURES.items() if name != "peer_adopted_s"}))
     with pytest.raises(UsageError, match="is of `cometbft`, but the model is of `cardano`"):
@@ -187,6 +187,6 @@ def test_a_run_that_lacks_a_metric_or_is_of_another_system_is_refused(tmp_path: 
 @pytest.mark.parametrize(
     ("version", "release"), [("10.6.2", (10, 6, 2)), ("v11.0.1-pre", (11, 0, 1)), ("10.5-baseline", (10, 5)), ("x", ())]
 )
-def test_a_release_is_read_off_the_version(tmp_path: Path, version: str, release: tuple[int, ...]) -> None:
+def test_the_release_is_derived_from_the_version(tmp_path: Path, version: str, release: tuple[int, ...]) -> None:
     read = ReportFigures(write(tmp_path / "r.json", report({version: FIGURES})), _CATALOGUE)
     assert read.figures().release == release

@@ -34,7 +34,7 @@ def _changed(*changes: tuple[str, str], base: Scenario = BASE) -> Scenario:
         ("eu-central-1-ap-southeast-2=+10%", RTT[0][1], 1.1 * RTT[0][2]),
     ],
 )
-def test_round_trips_change_where_it_was_said(value: str, eu_us: float, eu_ap: float) -> None:
+def test_round_trips_change_for_the_named_regions(value: str, eu_us: float, eu_ap: float) -> None:
     after = _changed(("rtt", value)).cluster.rtt_s
     assert after[0][1] == after[1][0] == pytest.approx(eu_us)
     assert after[0][2] == after[2][0] == pytest.approx(eu_ap)
@@ -44,7 +44,7 @@ def test_round_trips_change_where_it_was_said(value: str, eu_us: float, eu_ap: f
     ("value", "size"),
     [("2x", 2 * 88_963), ("120kB", 120_000), ("+50%", 1.5 * 88_963), ("-10kB", 78_963), ("1KiB", 1024)],
 )
-def test_the_size_of_blocks_changes_and_processors_stay(value: str, size: float) -> None:
+def test_the_size_of_blocks_changes_without_the_processors(value: str, size: float) -> None:
     after = _changed(("block-size", value))
     assert after.block_bytes == pytest.approx(size)
     assert after.block_bytes_variation > 0.0
@@ -53,7 +53,7 @@ def test_the_size_of_blocks_changes_and_processors_stay(value: str, size: float)
     assert "all CPU-bound stages stay the same" in parse_change(WhatIf("block-size", value), BASE).notes[0]
 
 
-def test_stages_that_work_on_every_byte_scale_on_request() -> None:
+def test_size_dependent_stages_scale_on_request() -> None:
     after = _changed(("block-size", "2x:scale-cpu"))
     assert after.stages.adopted_s == pytest.approx(2 * BASE.stages.adopted_s)
     assert after.parameters.body_service_s == pytest.approx(2 * BASE.parameters.body_service_s)
@@ -69,13 +69,13 @@ def test_stages_that_work_on_every_byte_scale_on_request() -> None:
         ("forge_snapshot_s=-50%", "snapshot_s", 0.5 * BASE.stages.snapshot_s),
     ],
 )
-def test_a_stage_is_known_by_its_name_its_label_and_its_metric(value: str, stage: str, expected: float) -> None:
+def test_a_stage_can_be_named_by_name_label_or_metric(value: str, stage: str, expected: float) -> None:
     after = _changed(("stage", value))
     assert getattr(after.stages, stage) == pytest.approx(expected)
     assert after.model_copy(update={"stages": BASE.stages}) == BASE
 
 
-def test_the_rest() -> None:
+def test_the_remaining_kinds_of_changes() -> None:
     assert _changed(("nodes", "200")).cluster.hosts == 200
     assert _changed(("lose-region", "us-east-1")).cluster.counts() == {0: 18, 2: 17}
     assert _changed(("initial-window", "1000")).parameters.window_limit_segments == 1000
@@ -86,8 +86,8 @@ def test_the_rest() -> None:
     assert _changed(("stage", "header-service=x3")).parameters.header_service_s == pytest.approx(0.0117)
 
 
-def test_a_topology_comes_before_a_number_of_hosts(tmp_path: object) -> None:
-    """In whatever order the user writes the two."""
+def test_a_topology_is_applied_before_a_number_of_hosts(tmp_path: object) -> None:
+    """In whichever order the user writes the two."""
     listed = BASE.cluster.model_copy(
         update={"topology": {"kind": "listed", "hosts": [{"name": "a", "region": "EU", "producers": []}]}}
     )
@@ -125,14 +125,14 @@ def test_a_topology_comes_before_a_number_of_hosts(tmp_path: object) -> None:
         ("stage", "ticking=-1s", "makes a stage −0.9786 s long", "between 0 and 600 s"),
     ],
 )
-def test_what_cannot_be_changed_is_named(key: str, value: str, message: str, hint: str) -> None:
+def test_an_impossible_change_is_refused(key: str, value: str, message: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_change(WhatIf(key, value), BASE)
     assert message in caught.value.message
     assert hint in (caught.value.hint or "")
 
 
-def test_not_every_region_can_be_lost() -> None:
+def test_at_least_one_region_must_remain() -> None:
     with pytest.raises(UsageError, match="`lose-region AP` leaves no region"):
         _changed(("lose-region", "EU"), ("lose-region", "US"), ("lose-region", "AP"))
 
@@ -140,7 +140,7 @@ def test_not_every_region_can_be_lost() -> None:
 @given(
     key=st.sampled_from(sorted(KEYS)), value=st.text(max_size=16) | st.from_regex(r"[+x-]?[0-9.]{1,6}[a-zA-Z%]{0,4}")
 )
-def test_any_text_is_a_change_or_a_clear_refusal(key: str, value: str) -> None:
+def test_any_text_is_a_change_or_is_refused_clearly(key: str, value: str) -> None:
     try:
         edit = parse_change(WhatIf(key, value), BASE)
     except UsageError as error:

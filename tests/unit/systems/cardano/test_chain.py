@@ -89,7 +89,7 @@ def _straight(blocks: int, hosts: int = 3) -> dict[str, list[Row]]:
 # --- the walk ------------------------------------------------------------------------------------------------------
 
 
-def test_the_tip_is_left_out_and_the_first_block_is_reached() -> None:
+def test_the_chain_excludes_the_tip_and_reaches_the_first_block() -> None:
     chain = _chain(_straight(5))
     assert chain.tip is not None
     assert (chain.tip.block, chain.tip.block_no, chain.tip.host) == (key(4), 4, "node-1")
@@ -105,7 +105,7 @@ def test_a_chain_of_no_blocks_is_empty(blocks: int) -> None:
     assert _blocks(_straight(blocks)).height == 0
 
 
-def test_a_chain_whose_first_block_has_another_number_is_whole() -> None:
+def test_a_chain_whose_first_block_has_another_number_is_complete() -> None:
     hosts = {"a": [forger(1, 5, parent="GenesisHash"), forger(2, 9), forger(3, 12)]}
     assert _chain(hosts).blocks == [key(1), key(2)]
     assert _chain(hosts).heights_passed == 2
@@ -117,7 +117,7 @@ def _without_forger(number: int) -> dict[str, list[Row]]:
     return hosts
 
 
-def test_a_block_whose_forger_is_lost_is_bridged_and_measured_where_no_forger_is_needed() -> None:
+def test_a_block_without_its_forging_line_is_bridged_and_measured_where_possible() -> None:
     """One lost line of 25,728 cost 33 of 35 blocks."""
     hosts = _without_forger(4)
     assert _chain(hosts).blocks == [key(number) for number in range(8)]
@@ -132,21 +132,21 @@ def test_a_block_whose_forger_is_lost_is_bridged_and_measured_where_no_forger_is
     assert _blocks(hosts, rules=PUBLISHED)["forge_announced_s"][4] is None
 
 
-def test_a_bridged_block_of_unknown_size_passes_no_condition_on_sizes() -> None:
+def test_a_bridged_block_of_unknown_size_fails_every_size_condition() -> None:
     blocks = _blocks(_without_forger(4), ["BFullnessGEq=0.5"])
     assert blocks["rejected_because"].to_list() == [None] * 4 + ["its size is in no log"] + [None] * 3
     assert rejections(blocks, parse_conditions(["BFullnessGEq=0.5"], [], 3))["its size is in no log"] == 1
 
 
-def test_a_block_of_which_only_the_hash_is_known_keeps_its_place_and_enters_nothing() -> None:
+def test_a_block_known_only_by_its_hash_keeps_its_place_and_is_not_measured() -> None:
     hosts = {host: [row for row in rows if row["block_no"] != 4] for host, rows in _straight(9).items()}
     chain = _chain(hosts)
     assert (chain.blocks, chain.heights_passed) == ([key(number) for number in range(8)], 8)
     assert _blocks(hosts)["rejected_because"].to_list()[4] == "no host tells when it came"
 
 
-def test_heights_of_which_no_line_tells_are_passed_over_and_counted() -> None:
-    """Block 5's forging, the only line that names its parent, is lost with all lines of blocks 3 and 4."""
+def test_heights_without_any_line_are_skipped_and_counted() -> None:
+    """Block 5's forging, the only line that names its parent, is lost, as are all lines of blocks 3 and 4."""
     hosts = {host: [row for row in rows if row["block_no"] not in (3, 4)] for host, rows in _straight(9).items()}
     hosts["node-2"] = [row for row in hosts["node-2"] if row["block_no"] != 5]
     chain = _chain(hosts)
@@ -154,7 +154,7 @@ def test_heights_of_which_no_line_tells_are_passed_over_and_counted() -> None:
     assert chain.heights_passed == 8
 
 
-def test_blocks_before_the_first_known_one_count_if_a_host_saw_the_chain_begin() -> None:
+def test_unknown_first_blocks_count_if_a_host_saw_the_start_of_the_chain() -> None:
     hosts = {host: [row for row in rows if row["block_no"] > 2] for host, rows in _straight(9).items()}
     chain = _chain(hosts)
     assert (chain.first_height, chain.heights, chain.heights_passed) == (3, [3, 4, 5, 6, 7], 5)
@@ -163,7 +163,7 @@ def test_blocks_before_the_first_known_one_count_if_a_host_saw_the_chain_begin()
     assert (chain.first_height, chain.heights, chain.heights_passed) == (0, [2, 3, 4, 5, 6, 7], 8)
 
 
-def test_a_tip_without_a_known_forger_is_the_tip_all_the_same() -> None:
+def test_a_tip_without_a_known_forger_is_still_the_tip() -> None:
     hosts = _straight(4)
     hosts["node-2"].append(observer(4, 90))
     chain = _chain(hosts)
@@ -171,7 +171,7 @@ def test_a_tip_without_a_known_forger_is_the_tip_all_the_same() -> None:
     assert (chain.tip.block, chain.blocks) == (key(4), [key(number) for number in range(4)])
 
 
-def test_a_number_that_no_chain_can_have_is_not_believed() -> None:
+def test_an_impossible_block_number_is_rejected() -> None:
     hosts = _straight(4)
     hosts["node-2"].append(observer(9_000_000, 90))
     chain = _chain(hosts)
@@ -180,8 +180,8 @@ def test_a_number_that_no_chain_can_have_is_not_believed() -> None:
 
 
 @pytest.mark.parametrize(("wrong", "height"), [(94, 4), (87, 7), (4_000, 8), (62, 2)])
-def test_a_number_that_those_around_it_contradict_is_not_believed(wrong: int, height: int) -> None:
-    """One wrong digit in one line made the chain ninety blocks high, or hid what stands at that height."""
+def test_a_block_number_that_contradicts_its_neighbours_is_rejected(wrong: int, height: int) -> None:
+    """One wrong digit in one line made the chain ninety blocks high, or hid the block at that height."""
     slots = [3 * number for number in range(9)]
     hosts = {"relay": [observer(number, slots[number]) for number in range(9)]}
     hosts["relay"][height] |= {"block_no": wrong, "slot": slots[height]}
@@ -191,14 +191,14 @@ def test_a_number_that_those_around_it_contradict_is_not_believed(wrong: int, he
     assert set(chain.heights) >= set(range(chain.tip.block_no)) - {height}
 
 
-def test_of_different_numbers_of_a_block_most_hosts_are_believed() -> None:
+def test_the_block_number_of_most_hosts_is_used() -> None:
     hosts = {host: [observer(number, 10 * number) for number in range(9)] for host in ("a", "b", "c")}
     hosts["a"][5] |= {"block_no": 6}
     assert _chain(hosts).blocks == [key(number) for number in range(8)]
 
 
 def test_a_gap_is_bridged_to_the_block_that_won_the_battle() -> None:
-    """Both blocks of a battle are known to every host; the one that they kept is of the chain."""
+    """Every host knows both blocks of a battle; the block that they adopted is on the chain."""
     lost, won = observer(2, 20, branch="a"), observer(2, 21, branch="b", late_ms=500)
     rows = [observer(0, 0), observer(1, 10), lost, won, observer(3, 30), observer(4, 40)]
     hosts = {"a": rows, "b": list(rows)}
@@ -210,8 +210,8 @@ def test_a_gap_is_bridged_to_the_block_that_won_the_battle() -> None:
     assert walked.blocks == [key(0), key(1), key(2, "b"), key(3)]
 
 
-def test_ties_of_the_tip_fall_by_role_then_host_then_hash() -> None:
-    """Two hosts stand at the same height: another choice would give another chain on every other run."""
+def test_ties_of_the_tip_are_resolved_by_role_then_host_then_hash() -> None:
+    """Two hosts are at the same height: an arbitrary choice would give another chain in some runs."""
     base = [forger(0, 0), forger(1, 10)]
     right, left = forger(2, 20, branch="b"), forger(2, 21, branch="a")
     both = {"a": [*base, observer(2, 20, branch="b")], "b": [left], "c": [right]}
@@ -223,12 +223,12 @@ def test_ties_of_the_tip_fall_by_role_then_host_then_hash() -> None:
     assert swapped.block == key(2, "a")
 
 
-def test_a_circle_of_parents_ends() -> None:
+def test_a_cycle_of_parents_terminates() -> None:
     hosts = {"a": [forger(1, 1, parent=key(2)), forger(2, 2), forger(3, 3)]}
     assert _chain(hosts).blocks == [key(1), key(2)]
 
 
-def test_of_two_possible_parents_the_surer_one_counts_then_what_most_hosts_tell() -> None:
+def test_the_more_reliable_parent_is_used_then_the_one_most_hosts_report() -> None:
     rows: list[Row] = [observer(1, 10), observer(1, 11, branch="b"), observer(2, 20), observer(3, 30)]
     hosts = dict.fromkeys(("a", "b", "c"), rows)
 
@@ -255,8 +255,8 @@ def test_of_two_possible_parents_the_surer_one_counts_then_what_most_hosts_tell(
 # --- adoption ------------------------------------------------------------------------------------------------------
 
 
-def test_centiles_are_those_of_doubles() -> None:
-    """An allowance for rounding, or exact decimals, would take another host's adoption for some numbers of hosts."""
+def test_centiles_use_double_precision_indices() -> None:
+    """A tolerance for rounding, or exact decimals, would select another host for some numbers of hosts."""
     counts = np.arange(1, 300)
     values = np.concatenate([np.arange(n, dtype=np.float64) for n in counts])
     values_found = centiles(values, counts, FRACTIONS)
@@ -271,7 +271,7 @@ def test_a_group_without_values_has_no_centile() -> None:
     assert result[1, 0] == 2.0
 
 
-def test_adoption_is_counted_from_slot_start_over_all_hosts() -> None:
+def test_adoption_is_measured_from_slot_start_over_all_hosts() -> None:
     row = _blocks(_straight(3)).row(1, named=True)  # forged by node-1 in slot 10; node-0 and node-2 observe
     assert row["adopters"] == 3
     # The forger after 50 ms, node-0 after 100, node-2, 20 ms behind it, after 120.
@@ -279,7 +279,7 @@ def test_adoption_is_counted_from_slot_start_over_all_hosts() -> None:
     assert (row["peer_notice_first_s"], row["peer_fetch_first_s"]) == (0.02, 0.06)
 
 
-def test_a_switch_of_forks_is_an_adoption_unless_the_published_rules_hold() -> None:
+def test_a_switch_of_forks_is_an_adoption_except_by_the_published_rules() -> None:
     hosts = _straight(3)
     hosts["node-2"][1] |= {
         "adopted_ns": None,
@@ -292,7 +292,7 @@ def test_a_switch_of_forks_is_an_adoption_unless_the_published_rules_hold() -> N
         assert _blocks(hosts, rules=rules).row(1, named=True)["adopters"] == 2
 
 
-def test_of_two_adoptions_the_first_counts_with_its_own_growth() -> None:
+def test_the_first_of_two_adoptions_counts_with_its_chain_growth() -> None:
     late: Row = {"switched_ns": slot_ns(10) + 150 * MS, "switched_delta": 2}
     early: Row = {"switched_ns": slot_ns(10) + 70 * MS, "switched_delta": 2}
     for stages, delta in ((late, 1), (early, 2), (early | {"switched_ns": slot_ns(10) + 100 * MS}, 1)):
@@ -300,7 +300,7 @@ def test_of_two_adoptions_the_first_counts_with_its_own_growth() -> None:
         assert lives.filter(pl.col("role") == "observer")["chain_delta"].to_list() == [delta]
 
 
-def test_a_block_that_nobody_adopted_has_no_times() -> None:
+def test_a_block_that_no_host_adopted_has_no_times() -> None:
     rows = [forger(number, number, adopted_ns=None, adopted_delta=None) for number in range(2)]
     row = _blocks({"a": rows}).row(0, named=True)
     assert row["adopters"] == 0
@@ -311,7 +311,7 @@ def test_a_block_that_nobody_adopted_has_no_times() -> None:
 # --- forging -------------------------------------------------------------------------------------------------------
 
 
-def test_each_step_of_forging_is_counted_from_the_one_before() -> None:
+def test_each_forging_step_is_measured_from_the_previous_step() -> None:
     row = _blocks(_straight(2)).row(0, named=True)
     steps = ("started", "block_context", "ledger_state", "ledger_view", "leadership", "ticked", "snapshot", "forged")
     assert [row[f"forge_{step}_s"] for step in steps] == [0.001] * 8
@@ -319,14 +319,14 @@ def test_each_step_of_forging_is_counted_from_the_one_before() -> None:
     assert row["slot_to_announced_s"] == 0.009
 
 
-def test_a_step_without_the_one_before_is_counted_from_further_back() -> None:
+def test_a_step_without_its_predecessor_is_measured_from_an_earlier_step() -> None:
     hosts = {"a": [forger(0, 0, ledger_view_ns=None, snapshot_ns=None), forger(1, 10)]}
     row = _blocks(hosts).row(0, named=True)
     assert (row["forge_ledger_view_s"], row["forge_leadership_s"]) == (None, 0.004)
     assert (row["forge_snapshot_s"], row["forge_forged_s"]) == (None, 0.003)
 
 
-def test_what_the_forger_did_not_tell_is_empty_or_a_hundredth_by_the_published_rules() -> None:
+def test_missing_forging_times_are_null_or_10_ms_by_the_published_rules() -> None:
     hosts = {"a": [forger(0, 0, announced_ns=None, sent_ns=None, adopted_ns=None), forger(1, 10)]}
     names = ("forge_announced_s", "slot_to_announced_s", "forge_sending_s", "forge_self_adopted_s")
     assert [_blocks(hosts)[name][0] for name in names] == [None] * 4
@@ -334,7 +334,7 @@ def test_what_the_forger_did_not_tell_is_empty_or_a_hundredth_by_the_published_r
 
 
 @pytest.mark.parametrize("lacking", ["size_bytes", "started_ns", "leadership_ns"])
-def test_incomplete_forging_data_rejects_a_block_and_says_so(lacking: str) -> None:
+def test_a_block_with_incomplete_forging_data_is_rejected_with_the_reason(lacking: str) -> None:
     hosts = {"a": [forger(0, 0) | {lacking: None}, forger(1, 10), forger(2, 20)]}
     for rules in (RIGHT, PUBLISHED):
         assert _blocks(hosts, rules=rules)["rejected_because"].to_list() == ["incomplete forging data", None]
@@ -367,8 +367,8 @@ def test_an_observation_counts_if_nothing_critical_is_missing_or_negative() -> N
         assert observation_classes(observations(_lives({"a": [row]}))) == {kind: 1}, row
 
 
-def test_adopting_hosts_are_counted_though_their_times_are_of_no_use() -> None:
-    """The filter asks who adopted; how long a step took is another question."""
+def test_adopting_hosts_are_counted_even_with_unusable_times() -> None:
+    """The filter depends on who adopted; how long a step took does not matter for it."""
     hosts = _straight(3)
     hosts["node-0"][1]["request_length"] = 2
     hosts["node-2"][1]["noticed_ns"] = slot_ns(10) - MS
@@ -427,7 +427,7 @@ _FILTERS = [*SETS, "BMinimumAdoptions=1", "BSizeLEq=8000", "SlotHasLeaders", "Ep
     filters=st.lists(st.sampled_from(_FILTERS), max_size=3),
     rules=st.sampled_from([RIGHT, PUBLISHED, Rules(count_switches=False)]),
 )
-def test_a_troubled_cluster_gives_what_plain_loops_give(seed: int, filters: list[str], rules: Rules) -> None:
+def test_a_faulty_cluster_matches_a_naive_analysis(seed: int, filters: list[str], rules: Rules) -> None:
     hosts = troubled_cluster(seed)
     lives = _lives(hosts, rules)
     chain, known = _walked(hosts, lives)

@@ -54,14 +54,14 @@ def refused(logs: ClusterLogs, genesis: Genesis = GENESIS) -> tuple[str, str | N
     return error.value.message, error.value.hint
 
 
-def test_hosts_whose_slots_fit_the_genesis_are_taken() -> None:
-    """One that hung may begin an hour late, and one without a forge loop says nothing."""
+def test_hosts_whose_slots_match_the_genesis_are_accepted() -> None:
+    """A host that hung may begin an hour late, and a host without a forge loop gives no evidence."""
     check_heads(late(a=0.0, b=3600.0, c=-3600.0), GENESIS)
     check_heads(cluster(("a", [log("a/log", [])]), ("b", [log("b/log", [])])), GENESIS)
 
 
 @pytest.mark.parametrize("seconds", [30.0, -30.0])
-def test_all_clocks_may_be_wrong_by_half_a_minute(seconds: float) -> None:
+def test_all_clocks_may_be_off_by_30_seconds(seconds: float) -> None:
     check_heads(late(a=seconds, b=seconds), GENESIS)
 
 
@@ -76,7 +76,7 @@ def test_all_clocks_may_be_wrong_by_half_a_minute(seconds: float) -> None:
         (-129_600.0, "1.5 days earlier"),
     ],
 )
-def test_slots_that_fit_no_host_are_of_another_genesis(seconds: float, begin: str) -> None:
+def test_slots_that_match_no_host_belong_to_another_genesis(seconds: float, begin: str) -> None:
     message, hint = refused(late(a=seconds + (1.0 if seconds > 0 else -1.0), b=seconds))
     assert message == (
         f"these logs do not match the genesis: it has slots of 1 s from {START} on, but the logs' slots begin {begin}"
@@ -85,7 +85,7 @@ def test_slots_that_fit_no_host_are_of_another_genesis(seconds: float, begin: st
     assert hint.startswith(f"{OWN_GENESIS}; with slots of 1 s, theirs began at `--set genesis.system_start=2026-0")
 
 
-def test_of_long_slots_two_may_be_between_a_genesis_and_its_logs() -> None:
+def test_long_slots_may_differ_by_two_between_genesis_and_logs() -> None:
     slow = replace(GENESIS, slot_length_s=20.0)
     logs = cluster(("a", [log("a/log", starts=[(slot, slow.slot_start_ns(slot) + 40 * 10**9) for slot in range(3)])]))
     check_heads(logs, slow)
@@ -97,8 +97,8 @@ def test_of_long_slots_two_may_be_between_a_genesis_and_its_logs() -> None:
     )
 
 
-def test_hosts_of_another_start_are_of_another_network() -> None:
-    """The one that is furthest off is told; a single host of it is the one to leave out first."""
+def test_hosts_with_another_start_belong_to_another_network() -> None:
+    """The host that is furthest off is reported; if it is a single host, it is the first one to exclude."""
     message, hint = refused(late(a=0.0, b=3601.0, c=7200.0, d=10.0))
     assert message == (
         "logs of two different networks: the slots of b and c begin 2.0 hours later than those of the genesis, which "
@@ -108,7 +108,7 @@ def test_hosts_of_another_start_are_of_another_network() -> None:
     assert "365.0 days earlier" in refused(late(a=0.0, b=-365 * 86_400.0, c=3700.0))[0]
 
 
-def test_a_host_without_a_line_is_named_with_why() -> None:
+def test_a_host_without_lines_is_reported_with_the_reason() -> None:
     rest = ("b", [log("b/log")])
     empty = cluster(("a", [log("a/1", size=0), log("a/2", size=0)]), rest)
     assert refused(empty) == ("a has no log lines: a/1 and a/2 is empty", "`--exclude a` excludes it")
@@ -122,7 +122,7 @@ def test_a_host_without_a_line_is_named_with_why() -> None:
     check_heads(cluster(("a", [log("a/1", size=0), log("a/2")]), rest), GENESIS)
 
 
-def test_a_log_that_stands_on_its_head_is_named() -> None:
+def test_a_log_in_reverse_order_is_reported() -> None:
     logs = cluster(("a", [log("a/1"), log("a/2", backward=9)]))
     assert refused(logs) == (
         "the lines of a/2 are in reverse order",
@@ -130,8 +130,8 @@ def test_a_log_that_stands_on_its_head_is_named() -> None:
     )
 
 
-def test_logs_of_two_runs_in_one_folder_are_told_before_the_genesis_is_doubted() -> None:
-    """Only where slots last as long as the genesis says: else nothing can be said of the start of slot 0."""
+def test_logs_of_two_runs_in_one_folder_are_reported_before_a_wrong_genesis() -> None:
+    """Only if slots are as long as in the genesis: otherwise nothing is known about the start of slot 0."""
     two = cluster(("a", [log("a/1"), log("a/2", [90_000.0] * 3)]))
     assert refused(two)[0].startswith("these are logs of 2 runs, whose slot 0 began at ")
     assert refused(two, replace(GENESIS, slot_length_s=2.0))[0].startswith("these logs do not match the genesis")
@@ -140,7 +140,7 @@ def test_logs_of_two_runs_in_one_folder_are_told_before_the_genesis_is_doubted()
     assert near.startswith("these are logs of 2 runs"), "as long as the clocks can tell"
 
 
-def test_files_without_a_message_of_a_node_are_no_logs() -> None:
+def test_files_without_node_messages_are_refused() -> None:
     def said(*files: Any) -> str:
         with pytest.raises(UsageError) as error:
             check_any(cluster(("a", list(files))))
@@ -158,7 +158,7 @@ def test_files_without_a_message_of_a_node_are_no_logs() -> None:
     check_any(cluster(("a", [empty_log, log("a/2")])))
 
 
-def test_a_missing_genesis_is_stated_as_far_as_the_logs_tell_it() -> None:
+def test_the_hint_for_a_missing_genesis_contains_the_values_in_the_logs() -> None:
     second = genesis_hint(late(a=0.4, b=0.2))
     assert second == (
         f"give it with `--genesis FILE`, or state it; for slots of 1 s it is `--set genesis.system_start={START}`"
@@ -176,7 +176,7 @@ def test_a_missing_genesis_is_stated_as_far_as_the_logs_tell_it() -> None:
         genesis_hint(late(a=0.0, b=90_000.0))
 
 
-def test_the_start_is_that_of_most_rounds_whatever_one_says() -> None:
+def test_the_start_is_that_of_most_rounds_despite_outliers() -> None:
     logs = cluster(("a", [log("a/1", [500.0, 0.0, 0.0])]), ("b", [log("b/1", [7.0, 0.0, 0.0])]))
     assert implied_start(logs, 1.0) == START
     assert implied_start(cluster(("a", [log("a/1", starts=[(100, slot_ns(100))])])), 2.0) == "2026-02-02T02:38:20Z"
@@ -204,7 +204,7 @@ def refused_read(genesis: Genesis = GENESIS, /, **hosts: HostSummary) -> tuple[s
     return error.value.message, error.value.hint
 
 
-def test_a_host_whose_lines_say_nothing_is_named_with_why() -> None:
+def test_a_host_without_usable_lines_is_reported_with_the_reason() -> None:
     check_read({"a": host(), "b": host(objects=1, decoded=0)}, GENESIS)
     nothing = host(raw_lines=0, objects=0, decoded=0)
     assert refused_read(a=host(), b=nothing) == ("b has no log lines", "`--exclude b` excludes it")
@@ -218,14 +218,14 @@ def test_a_host_whose_lines_say_nothing_is_named_with_why() -> None:
     assert message == "none of the 299 lines of b can be read as a trace message"
 
 
-def test_nodes_that_trace_nothing_of_use_are_told_what_to_trace() -> None:
+def test_the_hint_for_nodes_without_usable_traces_lists_the_required_ones() -> None:
     message, hint = refused_read(a=host(decoded=0), b=host(decoded=0))
     assert message == "these are a node's messages, but none of them concerns slots, blocks or resources"
     assert hint == "nodes must trace Forge.Loop, ChainSync.Client, BlockFetch.Client and ChainDB.AddBlockEvent at Info"
 
 
-def test_logs_that_end_before_the_chain_begins_are_not_of_it() -> None:
-    """Up to its first moment; one host of a longer log is enough for the check of its slots to go on."""
+def test_logs_that_end_before_the_start_of_the_chain_are_refused() -> None:
+    """Up to its first moment; one host with a longer log is enough to continue with the check of its slots."""
     old, begun = host(None, last_ns=slot_ns(0) - 1), host(None, last_ns=slot_ns(0))
     assert refused_read(a=old, b=host(None, last_ns=slot_ns(-60)), c=host(None, last_ns=None)) == (
         "these logs do not match the genesis: they end at 2026-02-02T02:39:59Z, but its slot 0 began at "
@@ -236,7 +236,7 @@ def test_logs_that_end_before_the_chain_begins_are_not_of_it() -> None:
     check_read({"a": host(None, last_ns=None)}, GENESIS)
 
 
-def test_forge_loops_are_held_against_the_genesis_by_their_medians() -> None:
+def test_forge_loops_are_compared_with_the_genesis_by_their_medians() -> None:
     message, hint = refused_read(a=host(31.0), b=host(None))
     assert "the logs' slots begin 31.0 seconds later" in message
     assert hint == OWN_GENESIS
@@ -244,11 +244,11 @@ def test_forge_loops_are_held_against_the_genesis_by_their_medians() -> None:
 
 
 @pytest.mark.parametrize("magic", ["42", "NetworkMagic {unNetworkMagic = 42}", None, "1.5", "4 or 2", "x42", ""])
-def test_a_magic_is_read_as_nodes_print_it_and_what_is_none_says_nothing(magic: str | None) -> None:
+def test_a_network_magic_is_parsed_and_an_invalid_one_is_ignored(magic: str | None) -> None:
     check_read({"a": host(network_magic=magic), "b": host()}, GENESIS)
 
 
-def test_another_magic_is_another_network() -> None:
+def test_a_different_magic_means_a_different_network() -> None:
     foreign = host(network_magic="43")
     assert refused_read(a=foreign, b=foreign, c=host()) == (
         "these logs do not match the genesis: their network magic is 43, its is 42",
@@ -268,7 +268,7 @@ def test_another_magic_is_another_network() -> None:
     assert "their network magic is 43, its is 42" in refused_read(a=foreign)[0]
 
 
-def test_two_logs_of_one_name_must_have_run_at_the_same_time() -> None:
+def test_two_logs_of_one_host_name_must_overlap_in_time() -> None:
     parts = {"a": host(names={"x": 9}, last_ns=slot_ns(10)), "b": host(names={"x": 9}, first_ns=slot_ns(11))}
     assert refused_read(**parts)[0].startswith("a and b are both logs of the host x")
 
@@ -288,8 +288,8 @@ def _stranger(number: int = 1, branch: str = "c") -> dict[str, Any]:
     return forger(number, number, branch=branch, parent=key(number - 1, branch))
 
 
-def test_hosts_are_of_one_network_if_blocks_connect_them(tmp_path: Path) -> None:
-    """Also by way of a third, and of a block's parent alone; one that knows no block is in no network."""
+def test_hosts_belong_to_one_network_if_blocks_connect_them(tmp_path: Path) -> None:
+    """Also through a third host, or through a parent only; a host that knows no block is in no network."""
     rows = {
         "a": [forger(1, 5), observer(2, 10)],
         "c": [observer(3, 15), observer(4, 20)],
@@ -301,18 +301,18 @@ def test_hosts_are_of_one_network_if_blocks_connect_them(tmp_path: Path) -> None
     assert check_one_network(_lives(tmp_path, {"e": []})) == []
 
 
-def test_a_host_that_was_told_of_no_block_is_lonely_and_stays(tmp_path: Path) -> None:
+def test_a_host_that_received_no_block_is_reported_but_not_refused(tmp_path: Path) -> None:
     rows = {"a": [forger(1, 5)], "b": [observer(1, 5)], "c": [_stranger()]}
     assert check_one_network(_lives(tmp_path, rows)) == ["c"]
 
 
-def test_the_beginning_of_the_chain_connects_nobody(tmp_path: Path) -> None:
-    """Every chain has it for its first block's parent."""
+def test_the_start_of_the_chain_does_not_connect_hosts(tmp_path: Path) -> None:
+    """It is the parent of the first block of every chain."""
     rows = {"a": [forger(0, 5)], "b": [observer(0, 5)], "c": [forger(0, 6, branch="c")]}
     assert check_one_network(_lives(tmp_path, rows)) == ["c"]
 
 
-def test_hosts_that_were_told_of_blocks_that_nobody_else_knows_are_of_another_network(tmp_path: Path) -> None:
+def test_hosts_with_blocks_unknown_to_others_belong_to_another_network(tmp_path: Path) -> None:
     rows = {
         "x": [observer(1, 6, branch="c")],
         "a": [forger(1, 5)],
@@ -330,7 +330,7 @@ def test_hosts_that_were_told_of_blocks_that_nobody_else_knows_are_of_another_ne
         check_one_network(_lives(tmp_path, pair))
 
 
-def test_a_table_without_times_tells_of_nobody_being_told(tmp_path: Path) -> None:
+def test_a_table_without_times_shows_no_received_blocks(tmp_path: Path) -> None:
     frame = lives_frame([observer(1, 6, branch="c", noticed_ns=None)])
     assert frame.get_column("noticed_ns").null_count() == 1
     frame.write_parquet(tmp_path / "x.parquet")

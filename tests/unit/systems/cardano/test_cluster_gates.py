@@ -88,7 +88,7 @@ def said(findings: GateFindings, gate_id: str) -> tuple[GateStatus, str, str]:
     return check.status, check.measured, check.detail
 
 
-def test_a_sound_run_passes_every_gate_and_nothing_is_said_of_it() -> None:
+def test_a_sound_run_passes_every_gate_without_warnings() -> None:
     findings = find(judged())
     assert [(gate.id, gate.status, gate.detail) for gate in findings.gates] == [
         (name, PASS, "")
@@ -117,21 +117,21 @@ def test_a_sound_run_passes_every_gate_and_nothing_is_said_of_it() -> None:
     assert [gate.id for gate in findings.gates if gate.kind is GateKind.SUBJECT] == ["no_restarts"]
 
 
-def test_what_looks_like_a_log_and_was_not_read_is_listed_by_its_reason() -> None:
+def test_unread_files_that_look_like_logs_are_listed_by_reason() -> None:
     unread = [Unread("node-2/b.zip", "packed"), Unread("node-3/c.zip", "packed"), Unread("d.log", "a pipe")]
     findings = find(judged(cluster=cluster(("node-0/a", 5), unread=unread)))
     expected = "node-2/b.zip and node-3/c.zip: packed; d.log: a pipe"
     assert said(findings, "logs_read") == (WARN, "1 file read, 3 not", expected)
 
 
-def test_a_file_that_begins_like_no_log_is_named() -> None:
+def test_a_file_that_does_not_start_like_a_log_is_reported() -> None:
     warnings = find(judged(cluster=cluster(("node-0/a", 5), ("node-0/b", 0)))).warnings
     assert warnings == ["node-0/b: no node message at the beginning, although it was read as a log"]
     two = find(judged(cluster=cluster(("node-0/a", 0), ("node-0/b", 0)))).warnings
     assert two == ["node-0/a and node-0/b: no node message at the beginning, although they were read as a log"]
 
 
-def test_hosts_that_begin_late_or_end_early_are_named_with_when() -> None:
+def test_hosts_that_start_late_or_end_early_are_reported_with_the_time() -> None:
     """At two minutes they are still complete."""
     limit_ns, second_ns = 120 * 10**9, 10**9
     at_limit = {"a": host(), "b": host(first_ns=BEGIN_NS + limit_ns, last_ns=END_NS - limit_ns)}
@@ -156,7 +156,7 @@ def test_hosts_that_begin_late_or_end_early_are_named_with_when() -> None:
     ]
 
 
-def test_restarts_are_counted_and_told_in_the_order_of_time() -> None:
+def test_restarts_are_counted_and_reported_in_order_of_time() -> None:
     findings = find(judged({"b": host(restarts=[30, 10]), "a": host(restarts=[20])}))
     assert said(findings, "no_restarts") == (WARN, "3 restarts", "a and b")
     assert [incident.what.split()[0] for incident in findings.incidents] == ["b", "a", "b"]
@@ -172,12 +172,12 @@ def _slots(folder: Path, name: str, *gaps: range) -> Path:
     return path
 
 
-def test_ten_slots_without_a_line_are_a_silence_and_nine_are_not(tmp_path: Path) -> None:
+def test_ten_slots_without_a_line_are_a_gap_and_nine_are_not(tmp_path: Path) -> None:
     assert silences(_slots(tmp_path, "a", range(10, 19), range(20, 30), range(80, 100))) == [(20, 29), (80, 99)]
     assert silences(_slots(tmp_path, "b", *(range(slot, slot + 1) for slot in range(0, 100, 2)))) == []
 
 
-def test_silences_are_told_with_their_slots_and_their_length(tmp_path: Path) -> None:
+def test_gaps_are_reported_with_their_slots_and_duration(tmp_path: Path) -> None:
     slots = {
         "a": _slots(tmp_path, "a", range(60, 70), range(20, 40)),
         "b": _slots(tmp_path, "b", range(30, 45)),
@@ -201,7 +201,7 @@ def test_one_line_in_a_thousand_may_be_malformed(malformed: int, status: GateSta
     assert gate(findings, "lines_readable").measured == f"{malformed} of 2000 lines malformed"
 
 
-def test_of_malformed_lines_one_a_host_is_shown_for_five_hosts() -> None:
+def test_one_malformed_line_per_host_is_shown_for_five_hosts() -> None:
     summaries = {f"n{number}": host(malformed=number, malformed_examples=[LINE, LINE]) for number in range(8)}
     summaries["n8"] = host(malformed=6, seconds_before_order=2.0)
     findings = find(judged(summaries))
@@ -214,7 +214,7 @@ def test_of_malformed_lines_one_a_host_is_shown_for_five_hosts() -> None:
     ]
 
 
-def test_damaged_unordered_and_mixed_logs_are_named() -> None:
+def test_damaged_unordered_and_mixed_logs_are_reported() -> None:
     known: list[dict[str, Any]] = [{"path": "/logs/node-0/a.gz", "damage": None}]
     known.append({"path": "/logs/node-0/b.gz", "damage": "cut off"})
     good, bad = (FileCounts.model_construct(**log) for log in known)
@@ -244,14 +244,14 @@ def test_damaged_unordered_and_mixed_logs_are_named() -> None:
         (1.001, "the forge loop of b runs +1.001 s off its slots' starts"),
     ],
 )
-def test_a_forge_loop_may_be_late_by_a_slot_and_early_by_what_clocks_differ(offset_s: float, detail: str) -> None:
+def test_a_forge_loop_may_be_late_by_one_slot_and_early_by_the_clock_tolerance(offset_s: float, detail: str) -> None:
     findings = find(judged({"a": host(offsets_s=None), "b": host(offsets_s=(-9.0, offset_s, 9.0))}))
     status, measured, explanation = said(findings, "clocks")
     assert (status, explanation) == (WARN if detail else PASS, detail)
     assert measured == ("1 of 2 hosts contradict the others" if detail else "no contradiction")
 
 
-def test_a_header_may_come_before_its_block_by_what_clocks_differ() -> None:
+def test_a_header_may_precede_its_block_by_the_clock_tolerance() -> None:
     near = [Contradiction("a", "b", 0.010), Contradiction("a", "c", 0.010)]
     assert said(find(judged(analysis=analysed(contradictions=near))), "clocks")[0] is PASS
     far = [Contradiction("a", "b", 0.020), Contradiction("a", "c", 0.030)]
@@ -263,21 +263,21 @@ def test_a_header_may_come_before_its_block_by_what_clocks_differ() -> None:
     )
 
 
-def test_of_many_wrong_clocks_five_are_named() -> None:
+def test_at_most_five_wrong_clocks_are_listed() -> None:
     summaries = {f"n{number}": host(offsets_s=(0.0, 2.0, 2.0)) for number in range(7)}
     _, measured, detail = said(find(judged(summaries)), "clocks")
     assert measured == "7 of 7 hosts contradict the others"
     assert [name for name in summaries if name in detail] == ["n0", "n1", "n2", "n3", "n4"]
 
 
-def test_a_chain_with_holes_says_how_many_and_from_where() -> None:
+def test_the_missing_blocks_of_a_chain_are_counted_with_its_first_height() -> None:
     findings = find(judged(analysis=analysed(heights_passed=1000, chain_blocks=980, first_height=7)))
     assert said(findings, "chain_complete") == (WARN, "980 of 1000 heights, 98 %", "20 blocks are in no log")
     assert findings.warnings == ["the logs begin at block 7 of the chain"]
     assert said(find(judged(analysis=analysed(heights_passed=200))), "chain_complete")[0] is FAIL
 
 
-def test_a_run_that_knows_no_block_is_said_to() -> None:
+def test_a_run_without_blocks_is_reported() -> None:
     nothing = analysed(tip=None, first_height=None, heights_passed=0, chain_blocks=0, accepted=0, rejected=0)
     findings = find(judged(analysis=nothing))
     assert said(findings, "chain_complete") == (WARN, "0 of 0 heights", "")
@@ -285,7 +285,7 @@ def test_a_run_that_knows_no_block_is_said_to() -> None:
     assert findings.warnings == ["no block is known"]
 
 
-def test_blocks_whose_forging_no_log_tells_are_named() -> None:
+def test_blocks_without_a_forging_line_are_listed() -> None:
     def warnings_for(count: int) -> list[str]:
         bridged = [(number, f"{number:02}23456789abcdef") for number in range(count)]
         return find(judged(analysis=analysed(bridged=bridged))).warnings
@@ -307,12 +307,12 @@ def test_one_host_s_log_is_not_blamed_for_what_others_forged() -> None:
     ]
 
 
-def test_hosts_on_a_chain_of_their_own_are_named() -> None:
+def test_hosts_on_a_separate_chain_are_reported() -> None:
     assert find(judged(lonely=["a"])).warnings == ["a shares no block with the other hosts"]
     assert find(judged(lonely=["a", "b"])).warnings == ["a and b share no block with the other hosts"]
 
 
-def test_messages_that_no_sound_log_has_are_counted_by_host() -> None:
+def test_implausible_messages_are_counted_per_host() -> None:
     unused = {"implausible time": 1200, "repetition": 9}
     summaries = {"z": host(), **{f"n{number}": host(unused=unused) for number in range(7)}}
     assert find(judged(summaries)).warnings == [
@@ -324,7 +324,7 @@ def test_messages_that_no_sound_log_has_are_counted_by_host() -> None:
     assert find(judged(five)).warnings[0].endswith(", n4 1")
 
 
-def test_a_run_whose_filters_leave_nothing_says_which_did() -> None:
+def test_filters_that_reject_all_blocks_are_reported() -> None:
     rejected = {"size": 100, "spacing": 0, "adoption": 40}
     findings = find(judged(analysis=analysed(accepted=0, rejected=100, rejected_by=rejected)))
     assert said(findings, "blocks_analysed") == (FAIL, "0 of 100 blocks", "rejected by: size 100, adoption 40")
@@ -332,8 +332,8 @@ def test_a_run_whose_filters_leave_nothing_says_which_did() -> None:
     assert said(gate_findings, "blocks_analysed") == (PASS, "1 of 100 blocks", "")
 
 
-def test_a_condition_on_more_hosts_than_were_read_is_the_reason() -> None:
-    """A host left out by `--exclude` made the run invalid, and nothing said that the description's filter did it."""
+def test_a_condition_on_more_hosts_than_were_read_is_reported_as_the_reason() -> None:
+    """`--exclude` made a run invalid, and the filter of the description was not named as the cause."""
     conditions = {"BMinimumAdoptions 5": 100}
     left = find(
         judged({f"n{number}": host() for number in range(5)}, analysis=analysed(accepted=0, rejected_by=conditions))
@@ -348,7 +348,7 @@ def test_a_condition_on_more_hosts_than_were_read_is_the_reason() -> None:
     assert said(find(all_read), "blocks_analysed")[2] == "rejected by: BMinimumAdoptions 5 100"
 
 
-def test_hosts_without_slots_and_blocks_without_adoption_are_said() -> None:
+def test_hosts_without_slots_and_blocks_without_adoption_are_reported() -> None:
     host_result = HostResult("a", None, 100, 9, 1, 9, 0, 0, 0, 0)
     idle = replace(host_result, name="b", selected_slots=0, first_slot=None, last_slot=None)
     assert find(judged(analysis=analysed(unadopted=["b1", "b2"], hosts=[host_result, idle]))).warnings == [
@@ -357,7 +357,7 @@ def test_hosts_without_slots_and_blocks_without_adoption_are_said() -> None:
     ]
 
 
-def test_messages_that_nodes_never_emit_are_said_in_full() -> None:
+def test_message_types_that_nodes_never_emit_are_listed_in_full() -> None:
     missing = ["a never tells its mempool", "b never tells its memory"]
     findings = find(judged(missing=missing))
     expected = (WARN, "2 message types are missing", "the warnings name them")

@@ -20,5 +20,5 @@ from chainmark.systems.cardano.gates import coverage_status
         (0.0, GateStatus.FAIL),
     ],
 )
-def test_a_chain_with_holes_is_said_to_have_them(coverage: float | None, status: GateStatus) -> None:
+def test_the_coverage_of_a_chain_determines_its_status(coverage: float | None, status: GateStatus) -> None:
     assert coverage_status(coverage) is status

@@ -42,7 +42,7 @@ def _write(path: Path, content: object) -> Path:
 
 
 @pytest.mark.parametrize("name", GENESIS_FILES)
-def test_a_genesis_is_found_where_benchmark_runs_keep_it(tmp_path: Path, name: str) -> None:
+def test_a_genesis_is_found_in_the_usual_places_of_a_benchmark_run(tmp_path: Path, name: str) -> None:
     path = _write(tmp_path / name, GENESIS)
     file_path = find_genesis(tmp_path, None)
     assert file_path == path
@@ -52,14 +52,14 @@ def test_a_genesis_is_found_where_benchmark_runs_keep_it(tmp_path: Path, name: s
     assert find_genesis(tmp_path, Path("given.json")) == Path("given.json")
 
 
-def test_what_is_stated_counts_before_what_is_read(tmp_path: Path) -> None:
-    """A user who corrects one value of a genesis must not have to write a new file."""
+def test_stated_values_override_values_from_the_file(tmp_path: Path) -> None:
+    """A user who corrects one value of a genesis does not have to write a new file."""
     path = _write(tmp_path / "g.json", GENESIS)
     genesis, notes = resolve_genesis(path, StatedGenesis(slot_length_s=0.2))
     assert (genesis.slot_length_s, genesis.epoch_slots, genesis.system_start_ns, notes) == (0.2, 8000, START_NS, [])
 
 
-def test_what_nobody_stated_is_named_with_the_value_that_is_assumed() -> None:
+def test_missing_values_are_reported_with_the_assumed_value() -> None:
     stated = StatedGenesis.model_validate({"system_start": "2026-02-05T18:52:16Z", "epoch_slots": 500})
     genesis, notes = resolve_genesis(None, stated)
     assert (genesis.system_start_ns, genesis.epoch_slots, genesis.security_parameter) == (START_NS, 500, 40)
@@ -84,7 +84,7 @@ def test_what_nobody_stated_is_named_with_the_value_that_is_assumed() -> None:
         (json.dumps({**GENESIS, "activeSlotsCoeff": float("nan")}), "`activeSlotsCoeff` is missing"),
     ],
 )
-def test_what_is_no_genesis_is_refused_with_what_is_wrong(tmp_path: Path, content: str, said: str) -> None:
+def test_an_invalid_genesis_is_refused_with_the_reason(tmp_path: Path, content: str, said: str) -> None:
     path = tmp_path / "genesis.json"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(UsageError, match=said) as refused:
@@ -94,14 +94,14 @@ def test_what_is_no_genesis_is_refused_with_what_is_wrong(tmp_path: Path, conten
         read_genesis(tmp_path / "none.json")
 
 
-def test_a_genesis_written_by_a_windows_editor_is_one(tmp_path: Path) -> None:
+def test_a_genesis_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
     path = tmp_path / "genesis.json"
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps(GENESIS).encode())
     assert read_genesis(path).epoch_slots == 8000
 
 
-def test_what_may_not_be_read_is_an_environment_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Root may read everything, so the refusal is the file system's in name only."""
+def test_an_unreadable_file_is_an_environment_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may read everything, so the refusal is simulated."""
 
     def refuse(*_: Any, **__: Any) -> str:
         raise PermissionError(13, "Permission denied")
@@ -115,8 +115,8 @@ def test_what_may_not_be_read_is_an_environment_failure(tmp_path: Path, monkeypa
             find(tmp_path, None)
 
 
-def test_descriptions_of_both_ages_tell_versions_and_commits(tmp_path: Path) -> None:
-    """Old descriptions give a commit where later ones give a package, under older names."""
+def test_old_and_new_descriptions_contain_versions_and_commits(tmp_path: Path) -> None:
+    """Old descriptions contain a commit where later ones contain a package, under older names."""
     new = {"cardano-node": {"name": "cardano-node", "version": "10.6.2", "commit": "0d697f1"}}
     meta = read_meta(_write(tmp_path / "new.json", {"meta": {"manifest": new, "profile_content": {}}}))
     assert (meta.identifier, meta.package("cardano-node").commit) == ("10.6.2", "0d697f1")
@@ -138,7 +138,7 @@ def test_descriptions_of_both_ages_tell_versions_and_commits(tmp_path: Path) -> 
         ({}, None),
     ],
 )
-def test_the_era_is_found_wherever_it_stands(content: dict[str, Any], era: str | None) -> None:
+def test_the_era_is_found_in_every_known_place(content: dict[str, Any], era: str | None) -> None:
     assert Meta.model_validate(content).era_name == era
 
 
@@ -153,12 +153,12 @@ def test_the_era_is_found_wherever_it_stands(content: dict[str, Any], era: str |
         ({}, None),
     ],
 )
-def test_the_script_of_the_transactions(generator: dict[str, Any], script: str | None) -> None:
+def test_the_transaction_script_is_read(generator: dict[str, Any], script: str | None) -> None:
     meta = Meta.model_validate({"profile_content": {"generator": generator}})
     assert meta.profile_content.generator.plutus_script == script
 
 
-def test_what_is_no_description_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_description_is_refused(tmp_path: Path) -> None:
     assert find_meta(tmp_path, None) is None
     with pytest.raises(UsageError, match="is not the description of a benchmark run"):
         read_meta(_write(tmp_path / "meta.json", {"tag": "x"}))
@@ -188,7 +188,7 @@ def test_a_topology_gives_every_host_its_region(tmp_path: Path) -> None:
 
 
 def test_hosts_named_after_their_addresses_keep_their_regions() -> None:
-    """The folders of cardano-tracer are called "node-0_30001"; without their regions no route would be measured."""
+    """cardano-tracer names its folders "node-0_30001"; without their regions no route would be measured."""
     listed = _ring("node-0", "node-1", "node-2")
     named = named_as_logged(["node-0_30000", "node-1_30001", "node-2"], listed)
     assert named == _ring("node-0_30000", "node-1_30001", "node-2")
@@ -205,8 +205,8 @@ def _ring(*names: str) -> ListedTopology:
     )
 
 
-def test_relays_forge_nothing_and_an_explorer_is_no_host(tmp_path: Path) -> None:
-    """A relay that forged in the model would send its blocks from where no block ever came from."""
+def test_relays_do_not_forge_and_an_explorer_is_not_a_host(tmp_path: Path) -> None:
+    """A relay that forged in the model would send blocks from a place where none originated."""
     core = {"name": "node-0", "region": "eu", "producers": ["relay-0"]}
     pools = [
         {**core, "pools": 3},

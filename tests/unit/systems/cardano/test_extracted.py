@@ -33,8 +33,8 @@ THREE = reports.content(
 
 
 @pytest.mark.parametrize("gap", ["\t", "   "])
-def test_a_text_says_what_the_report_says(tmp_path: Path, gap: str) -> None:
-    """A figure under another version, or one left out, would be judged as if it were measured."""
+def test_an_extracted_text_matches_the_report(tmp_path: Path, gap: str) -> None:
+    """A figure under another version, or a missing one, would be judged as if it were measured."""
     path = tmp_path / "report.txt"
     path.write_text(reports.text(THREE, gap), encoding="utf-8")
     content = read(path)
@@ -54,8 +54,8 @@ def test_markup_of_another_tool_does_not_hide_a_row(tmp_path: Path) -> None:
     assert reports.figures(path)["Process CPU usage"] == ["5.5", "5.555", "5.39"]
 
 
-def test_a_row_short_of_a_figure_is_named_and_not_guessed(tmp_path: Path) -> None:
-    """Which version lacks the figure is not known, so none of the row may be used."""
+def test_a_row_with_a_missing_figure_is_reported_and_not_guessed(tmp_path: Path) -> None:
+    """The version whose figure is missing is unknown, so no figure of the row may be used."""
     path = tmp_path / "report.txt"
     whole = next(line for line in reports.text(THREE).splitlines() if line.startswith("Fetch duration"))
     path.write_text(reports.text(THREE).replace(whole, whole.rpartition("\t")[0]), encoding="utf-8")
@@ -71,7 +71,7 @@ def test_a_row_short_of_a_figure_is_named_and_not_guessed(tmp_path: Path) -> Non
         ("a.pdf", "%PDF-1.7 and then nothing", "cannot be read as a PDF"),
     ],
 )
-def test_what_is_no_report_is_refused_in_a_sentence(tmp_path: Path, name: str, content: str, message: str) -> None:
+def test_an_invalid_report_is_refused_in_one_sentence(tmp_path: Path, name: str, content: str, message: str) -> None:
     (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(UsageError, match=message) as caught:
         read(tmp_path / name)
@@ -79,7 +79,7 @@ def test_what_is_no_report_is_refused_in_a_sentence(tmp_path: Path, name: str, c
 
 
 def test_our_own_pdf_is_read_back_figure_by_figure(tmp_path: Path) -> None:
-    """What chainmark prints must be readable by whoever gets only the PDF, chainmark among them."""
+    """A PDF printed by chainmark must be readable without its other formats, also by chainmark."""
     source = reports.written(tmp_path / "report.json", THREE)
     pdf = cm.compare(str(source), style="published", store=tmp_path / "store").save(tmp_path / "report.pdf")
     assert reports.figures(pdf) == reports.figures(source)
@@ -89,7 +89,7 @@ def test_our_own_pdf_is_read_back_figure_by_figure(tmp_path: Path) -> None:
 
 @pytest.mark.shared_data
 @pytest.mark.parametrize("name", sorted(SHARED))
-def test_published_texts_say_what_their_json_says(shared_data: Path, name: str) -> None:
+def test_published_texts_match_their_json(shared_data: Path, name: str) -> None:
     """Three real reports, extracted by others: every row of every table."""
     text = read(shared_data.parent / "reference" / f"{name}.txt")
     json = read(shared_data / "cardano" / "reports" / f"{SHARED[name]}.json")
@@ -106,7 +106,7 @@ def test_published_texts_say_what_their_json_says(shared_data: Path, name: str) 
     "name", ["8.7.1_8.1.2_8.7.0-pre_8.7.1-pre.plutus", "release-10.4.1.plutus", "release-10.6.2.value-only"]
 )
 def test_published_reports_survive_our_pdf(shared_data: Path, tmp_path: Path, name: str) -> None:
-    """Both styles, two versions and three: all values and changes of the PDF are those of the report."""
+    """Both styles, two and three versions: all values and changes of the PDF match the report."""
     source = shared_data / "cardano" / "reports" / f"{name}.json"
     pdf = cm.compare(str(source), style="published", store=tmp_path / "store").save(tmp_path / "report.pdf")
     content, other = read(source), read(pdf)

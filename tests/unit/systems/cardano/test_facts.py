@@ -24,7 +24,7 @@ PICOSECONDS = 10**12
         (0.85, 7, "0.85"),
     ],
 )
-def test_numbers_are_cut(value: float | Fraction, width: int, text: str) -> None:
+def test_numbers_are_truncated(value: float | Fraction, width: int, text: str) -> None:
     assert cut_number(value, width) == text
 
 
@@ -41,11 +41,11 @@ def test_numbers_are_cut(value: float | Fraction, width: int, text: str) -> None
         (-PICOSECONDS // 2, 9, "-.5"),
     ],
 )
-def test_durations_lose_their_leading_zero_and_are_cut(picoseconds: int, width: int, text: str) -> None:
+def test_durations_are_truncated_without_a_leading_zero(picoseconds: int, width: int, text: str) -> None:
     assert cut_duration(picoseconds, width) == text
 
 
-def test_texts_lose_their_last_letters_s() -> None:
+def test_trailing_letters_s_are_removed_from_texts() -> None:
     assert cut("mess", 32) == "me"
     assert cut("0.21.6.1", 5) == "0.21."
 
@@ -60,7 +60,7 @@ def test_texts_lose_their_last_letters_s() -> None:
         ("Sudoku", "plutus-other"),
     ],
 )
-def test_workloads_are_called_as_in_the_published_reports(script: str | None, name: str) -> None:
+def test_workloads_are_named_as_in_the_published_reports(script: str | None, name: str) -> None:
     plutus = {"type": "LimitSaturationLoop" if script else None, "script": script}
     meta = Meta.model_validate({"profile_content": {"generator": {"tps": 1, "plutus": plutus}}})
     assert workload_name(meta) == name

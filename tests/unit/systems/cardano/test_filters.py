@@ -38,7 +38,7 @@ def test_the_benchmarks_runs_have_three_and_four_conditions() -> None:
     assert _texts(["size-full", "epoch3+"], described) == value
 
 
-def test_one_condition_named_twice_is_one() -> None:
+def test_a_condition_named_twice_applies_once() -> None:
     assert _texts(["value", "epoch3+"], ["EpochGEq=2"]) == _texts(["value"])
 
 
@@ -57,7 +57,7 @@ def test_an_expression_has_several_forms(expression: Any) -> None:
 
 
 @pytest.mark.parametrize("hosts", [1, 2, 52])
-def test_all_but_the_forger_must_adopt_where_no_number_is_given(hosts: int) -> None:
+def test_without_a_number_all_hosts_except_the_forger_must_adopt(hosts: int) -> None:
     bare = {"tag": "CBlock", "contents": {"tag": "BMinimumAdoptions"}}
     for expression in ("BMinimumAdoptions", bare):
         assert parse_conditions([], [expression], hosts) == [FilterCondition("BMinimumAdoptions", hosts - 1)]
@@ -89,7 +89,7 @@ def test_every_set_can_be_read() -> None:
         ("[7]", "not a condition on blocks"),
     ],
 )
-def test_what_is_no_filter_is_refused_with_what_there_is(item: str, part: str) -> None:
+def test_an_unknown_filter_is_refused_with_the_available_ones(item: str, part: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_conditions([item], [], 52)
     assert part in caught.value.message
@@ -116,13 +116,13 @@ def _meets(text: str, rules: Rules = RIGHT, **changed: Any) -> bool | None:
     return met
 
 
-def test_bounds_of_fullness_lie_outside() -> None:
-    """90 % of the largest body of 90112 bytes is 81100.8: floored, and then more than that."""
+def test_fullness_bounds_are_exclusive() -> None:
+    """90 % of the largest body of 90112 bytes is 81100.8: rounded down, and then strictly more."""
     assert [_meets("BFullnessGEq=0.9", size_bytes=size) for size in (81_100, 81_101)] == [False, True]
     assert [_meets("BFullnessLEq=0.1", size_bytes=size) for size in (9_010, 9_011)] == [True, False]
 
 
-def test_other_bounds_lie_within() -> None:
+def test_other_bounds_are_inclusive() -> None:
     assert [_meets("BSizeGEq=81100", size_bytes=size) for size in (81_099, 81_100)] == [False, True]
     assert [_meets("BSizeLEq=81100", size_bytes=size) for size in (81_100, 81_101)] == [True, False]
     assert [_meets("BMinimumAdoptions=51", adopted_observations=hosts) for hosts in (50, 51)] == [False, True]
@@ -134,24 +134,24 @@ def test_other_bounds_lie_within() -> None:
     assert not _meets("SlotLEq=204")
 
 
-def test_safe_intervals_are_ten_an_epoch_and_rounded_down() -> None:
-    """In epochs of 100 slots with k = 2 and f = 0.2 one is 10 slots long."""
+def test_there_are_ten_safe_intervals_per_epoch_rounded_down() -> None:
+    """In epochs of 100 slots with k = 2 and f = 0.2 an interval has 10 slots."""
     frame = with_slot_places(pl.DataFrame({"slot": [200, 209, 210, 299, 300]}), GENESIS)
     assert frame["safe_interval"].to_list() == [0, 0, 1, 9, 0]
 
 
-def test_conditions_without_a_value() -> None:
+def test_conditions_without_a_value_are_parsed() -> None:
     assert [_meets("BUnitaryChainDelta", chain_delta=delta) for delta in (0, 1, 2)] == [False, True, False]
     assert _meets("SlotHasLeaders")
 
 
-def test_the_published_rule_for_negative_times_is_the_wrong_way_round() -> None:
+def test_the_published_rule_for_negative_times_is_inverted() -> None:
     assert [_meets("BNonNegatives", negatives=count) for count in (0, 1)] == [True, False]
     assert not _meets("BNonNegatives", PUBLISHED)
     assert _meets("BNonNegatives", PUBLISHED, non_negatives=0, negatives=3)
 
 
-def test_an_unknown_size_is_no_answer() -> None:
+def test_a_size_condition_on_an_unknown_size_is_undecided() -> None:
     assert _meets("BSizeGEq=1", size_bytes=None) is None
 
 
@@ -166,7 +166,7 @@ def _kept(texts: list[str]) -> list[int]:
     return slots
 
 
-def test_only_conditions_on_slots_concern_slots() -> None:
+def test_only_slot_conditions_apply_to_slots() -> None:
     assert _kept([]) == list(range(300))
     assert _kept(["value"]) == list(range(200, 300))
     assert _kept(["EpSlotGEq=98", "EpochLEq=1"]) == [98, 99, 198, 199]
@@ -174,7 +174,7 @@ def test_only_conditions_on_slots_concern_slots() -> None:
     assert _kept(["no-rewards"]) == []
 
 
-def test_a_condition_is_written_as_it_was_meant() -> None:
-    """Rejection statistics are told by these texts."""
+def test_a_condition_is_printed_in_its_original_form() -> None:
+    """Rejection statistics are reported with these texts."""
     assert str(FilterCondition("SlotGEq", 1_234_567)) == "SlotGEq 1234567"
     assert json.dumps([str(condition) for condition in parse_conditions(["model"], [], 52)])

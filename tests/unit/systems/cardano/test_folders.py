@@ -242,8 +242,10 @@ REFUSED: list[tuple[str, h.Change, str, str]] = [
 
 
 @pytest.mark.parametrize(("change", "said", "hint"), [pytest.param(*case[1:], id=case[0]) for case in REFUSED])
-def test_what_cannot_be_a_run_is_named(cluster: Path, tmp_path: Path, change: h.Change, said: str, hint: str) -> None:
-    """Whoever collected the logs must see which file to look at, and what to do with it."""
+def test_a_folder_that_cannot_be_a_run_is_reported(
+    cluster: Path, tmp_path: Path, change: h.Change, said: str, hint: str
+) -> None:
+    """The user must see which file to look at, and what to do with it."""
     with pytest.raises(UsageError, match=said) as refused:
         ingest(tmp_path / "store", changed(cluster, tmp_path, change))
     assert hint in (refused.value.hint or "")
@@ -308,10 +310,10 @@ LISTED: list[tuple[str, h.Change, str]] = [
 
 
 @pytest.mark.parametrize(("change", "said"), [pytest.param(*case[1:], id=case[0]) for case in LISTED])
-def test_what_looks_like_a_log_and_was_not_read_is_listed(
+def test_unread_files_that_look_like_logs_are_listed(
     cluster: Path, clean: SealedRun, tmp_path: Path, change: h.Change, said: str
 ) -> None:
-    """A host, or half of one, that is left out in silence is missed by nobody."""
+    """A host, or half of one, that is omitted silently would not be missed."""
     run = ingest(tmp_path / "store", changed(cluster, tmp_path, change), filters=()).run
     status, measured = gate(run.manifest, "logs_read")
     assert (status, said in measured) == (GateStatus.WARN, True), measured
@@ -377,7 +379,7 @@ SAME: list[tuple[str, h.Change, str]] = [
 
 
 @pytest.mark.parametrize(("change", "said"), [pytest.param(*case[1:], id=case[0]) for case in SAME])
-def test_what_does_no_harm_changes_no_metric(
+def test_harmless_files_change_no_metric(
     cluster: Path, clean: SealedRun, tmp_path: Path, change: h.Change, said: str
 ) -> None:
     run = ingest(tmp_path / "store", changed(cluster, tmp_path, change), filters=()).run
@@ -387,7 +389,7 @@ def test_what_does_no_harm_changes_no_metric(
     assert run.manifest.counts["lines"]["malformed"] == 0
 
 
-def test_a_host_may_have_as_long_a_name_as_a_folder(cluster: Path, tmp_path: Path) -> None:
+def test_a_host_name_may_be_as_long_as_a_folder_name(cluster: Path, tmp_path: Path) -> None:
     logs = changed(cluster, tmp_path, h.move("node-2", "node-" + 250 * "x"))
     run = ingest(tmp_path / "store", logs, filters=(), keep_events=True).run
     assert run.manifest.counts["hosts"]["read"] == 3
@@ -403,35 +405,35 @@ def new_warnings(manifest: Manifest, clean: Manifest) -> list[str]:
     return [warning for warning in manifest.warnings if warning not in clean.warnings]
 
 
-def test_a_log_that_was_cut_off_tells_what_it_can(cluster: Path, tmp_path: Path) -> None:
+def test_a_truncated_log_is_read_up_to_the_damage(cluster: Path, tmp_path: Path) -> None:
     change = h.together(h.pack("node-0/stdout", "node-0/stdout.xz", h.xz), h.truncate("node-0/stdout.xz", 0.8))
     manifest = ingest(tmp_path / "store", changed(cluster, tmp_path, change), filters=()).run.manifest
     assert any(warning.startswith("stdout.xz of node-0 is damaged: ") for warning in manifest.warnings)
     assert manifest.counts["lines of node-0"]["decoded"] > 0
 
 
-def test_a_copy_can_be_left_out_like_any_host(cluster: Path, tmp_path: Path) -> None:
+def test_a_copy_can_be_excluded_like_any_host(cluster: Path, tmp_path: Path) -> None:
     for number, change in enumerate((h.copy("node-0/stdout", "node-1/stdout"), h.link("node-1", "node-0"))):
         logs = changed(cluster, tmp_path / str(number), change)
         run = ingest(tmp_path / "store", logs, exclude=("node-1",), filters=()).run
         assert run.manifest.workload["network.hosts"] == 2
 
 
-def test_one_file_may_be_called_anything(cluster: Path, tmp_path: Path) -> None:
+def test_a_single_log_file_may_have_any_name(cluster: Path, tmp_path: Path) -> None:
     shutil.copy(cluster / "node-0" / "stdout", tmp_path / "last-night.txt")
     genesis = cluster / "genesis" / "genesis.shelley.json"
     manifest = ingest(tmp_path / "store", tmp_path / "last-night.txt", genesis=genesis, filters=()).run.manifest
     assert not any(warning.startswith("the lines name other hosts") for warning in manifest.warnings)
 
 
-def test_a_pipe_is_told_and_never_opened(tmp_path: Path) -> None:
+def test_a_pipe_is_reported_and_never_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "log")
     with pytest.raises(UsageError, match="cannot be read as a log: it is a pipe"):
         ingest(tmp_path / "store", tmp_path / "log")
 
 
-def test_slots_of_another_length_are_told_where_there_is_no_genesis(cluster: Path, tmp_path: Path) -> None:
-    """A start that was computed with slots of one second would be wrong by as much as the chain is old."""
+def test_slots_of_another_length_are_reported_without_a_genesis(cluster: Path, tmp_path: Path) -> None:
+    """A start computed with slots of one second would be off by as much as the age of the chain."""
 
     def twice(match: re.Match[str]) -> str:
         return f'"slot":{2 * int(match[1])}'
@@ -450,8 +452,8 @@ def test_the_listing_is_in_the_report(cluster: Path, tmp_path: Path) -> None:
     assert "relay-1/stdout" in document.html()
 
 
-def test_a_node_that_came_late_into_its_first_slot_shortens_none() -> None:
-    """A node begins in the middle of a slot: by its first and last round, slots of a second last 0.951 s."""
+def test_a_node_that_starts_within_a_slot_does_not_shorten_the_slot_length() -> None:
+    """By the first and last round of such a node, slots of a second would last 0.951 s."""
     starts = [(20, 20_980_000_000), *((slot, slot * 1_000_000_000 + 2_000_000) for slot in range(21, 40))]
     cluster: Any = SimpleNamespace(files=[SimpleNamespace(head=SimpleNamespace(starts=starts))])
     assert slot_length_s(cluster) == 1.0

@@ -86,7 +86,7 @@ def terminal(comparison: Comparison, width: int = 120) -> str:
     return file.getvalue()
 
 
-def test_every_link_of_the_page_leads_somewhere(comparison: Comparison) -> None:
+def test_every_link_of_the_page_has_a_target(comparison: Comparison) -> None:
     page = document_of(comparison).html()
     targets = re.findall(r'href="#([^"]+)"', page)
     assert {"life-0", "life-1"} <= set(targets)
@@ -96,7 +96,7 @@ def test_every_link_of_the_page_leads_somewhere(comparison: Comparison) -> None:
     assert len(identifiers) == len(set(identifiers))
 
 
-def test_a_cdf_names_the_blocks_of_its_tail_beside_it(comparison: Comparison) -> None:
+def test_a_cdf_lists_the_blocks_of_its_tail(comparison: Comparison) -> None:
     figure = document_of(comparison).html().split('id="chart-tx_latency_s-cdf"')[1].split("</figure>")[0]
     assert "slowest in v1.0:" in figure
     assert '<a href="#life-0">block 3 (3.100 s)</a>' in figure
@@ -105,7 +105,7 @@ def test_a_cdf_names_the_blocks_of_its_tail_beside_it(comparison: Comparison) ->
     assert "slowest" not in other
 
 
-def test_the_page_holds_the_life_of_its_blocks(comparison: Comparison, stories: list[Trace]) -> None:
+def test_the_page_contains_the_timelines_of_its_blocks(comparison: Comparison, stories: list[Trace]) -> None:
     page = document_of(comparison).html()
     life = html.unescape(page.split('<details id="life-1"')[1].split("</details>")[0])
     assert stories[1].command in life
@@ -116,8 +116,8 @@ def test_the_page_holds_the_life_of_its_blocks(comparison: Comparison, stories: 
         assert [row["time"] for row in rows] == pytest.approx(timeline_chart(trace).column("time", MARKS_DATA))
 
 
-def test_the_page_draws_lives_and_breakdowns(comparison: Comparison, tmp_path: Path) -> None:
-    """The script must find in the comparison what the drawings name."""
+def test_the_page_draws_timelines_and_breakdowns(comparison: Comparison, tmp_path: Path) -> None:
+    """The script must find in the comparison everything that the charts refer to."""
     page = document_of(comparison).html().replace("<details", "<details open")
     drawn = page_without_complaints(page, tmp_path)
     life = drawn.split('data-chart="life-0"')[1].split("<table")[0]
@@ -127,7 +127,7 @@ def test_the_page_draws_lives_and_breakdowns(comparison: Comparison, tmp_path: P
     assert dots.count('aria-roledescription="point"') == 9  # one side of one host has none
 
 
-def test_text_renderings_tell_the_blocks_and_the_command(comparison: Comparison, tmp_path: Path) -> None:
+def test_text_formats_list_the_blocks_and_the_command(comparison: Comparison, tmp_path: Path) -> None:
     command = _tails(comparison).stories[0].command
     for text in (terminal(comparison, 200), document_of(comparison).markdown().replace("\\", "")):
         assert "block 3 (3.100 s)" in text
@@ -138,7 +138,7 @@ def test_text_renderings_tell_the_blocks_and_the_command(comparison: Comparison,
     assert "odd: resident memory 1.9 × the median host" in paper
 
 
-def test_a_host_that_is_odd_on_one_side_is_told_so(comparison: Comparison) -> None:
+def test_a_host_that_is_an_outlier_on_one_side_is_reported(comparison: Comparison) -> None:
     comparison.breakdowns[0].stands_out[0] = "baseline"
     assert outlier_sentences(comparison) == ["odd: resident memory 2.2 × the median host, in v0.9 only"]
     many = comparison.breakdowns[0].model_copy(update={"stands_out": ["both"] * 5})
@@ -147,7 +147,7 @@ def test_a_host_that_is_odd_on_one_side_is_told_so(comparison: Comparison) -> No
     assert (len(sentences), sentences[-1][:6]) == (13, "8 more")
 
 
-def test_the_odd_host_comes_first_and_the_chart_is_in_the_order_of_its_dots(comparison: Comparison) -> None:
+def test_the_outlier_comes_first_and_the_chart_is_ordered_by_its_points(comparison: Comparison) -> None:
     part = breakdowns(comparison)["resources"].blocks[0]
     assert isinstance(part, Details)
     table, chart = part.blocks
@@ -160,7 +160,7 @@ def test_the_odd_host_comes_first_and_the_chart_is_in_the_order_of_its_dots(comp
     assert order == ["odd", "d", "c", "b", "a"]
 
 
-def test_hostile_names_stay_text(comparison: Comparison) -> None:
+def test_hostile_names_are_escaped(comparison: Comparison) -> None:
     _tails(comparison).tails[0].samples[0].place = HOSTILE
     comparison.breakdowns[0].values[0] = HOSTILE
     tails = _tails(comparison)
@@ -172,7 +172,7 @@ def test_hostile_names_stay_text(comparison: Comparison) -> None:
     assert "\n# heading" not in document_of(comparison).markdown()
 
 
-def test_a_comparison_with_its_tails_reads_back(comparison: Comparison) -> None:
+def test_a_comparison_with_its_tails_can_be_read_back(comparison: Comparison) -> None:
     text = comparison.model_dump_json()
     assert Comparison.model_validate_json(text).model_dump_json() == text
     assert [row.lead for row in _tails(comparison).rows(comparison)] == ["slowest in v1.0", "highest in v0.9"]
@@ -182,8 +182,8 @@ def test_a_comparison_with_its_tails_reads_back(comparison: Comparison) -> None:
     assert Comparison.model_validate(plain) == sample()  # documents of before have none of them
 
 
-def test_what_schema_1_told_of_its_tails_is_kept(comparison: Comparison) -> None:
-    """It had them as two lists of the comparison, empty where nothing was followed."""
+def test_the_tails_of_schema_1_are_preserved(comparison: Comparison) -> None:
+    """Schema 1 stored two lists in the comparison, which were empty where nothing was followed."""
     now = json.loads(comparison.model_dump_json())
     before = {key: value for key, value in now.items() if key != "followed"} | now["followed"]
     assert json.loads(Comparison.model_validate(before).model_dump_json()) == now

@@ -46,7 +46,7 @@ def run(cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> SealedRun:
     return ingest(folder / "store", alone(cluster, folder), genesis=cluster / GENESIS, filters=()).run
 
 
-def test_the_page_tells_the_delays_with_the_names_that_operators_know(run: SealedRun) -> None:
+def test_the_page_shows_delays_under_the_names_that_operators_use(run: SealedRun) -> None:
     document = cm.host(run)
     text = document.text(160)
     assert document.verdict is cm.Verdict.PASS
@@ -58,7 +58,7 @@ def test_the_page_tells_the_delays_with_the_names_that_operators_know(run: Seale
 
 
 def test_no_curve_leaves_the_plot(run: SealedRun) -> None:
-    """One late block of few must not draw across the page."""
+    """One late block must not stretch the curve across the page."""
     (chart,) = [block for block in host_document(host_report(run, None)).blocks() if isinstance(block, Chart)]
     assert chart.x is not None
     assert chart.x.domain is not None
@@ -66,7 +66,7 @@ def test_no_curve_leaves_the_plot(run: SealedRun) -> None:
     assert all(low <= x <= high for x in chart.data["points"]["x"])
 
 
-def test_the_deltas_add_up_and_every_block_is_in_one_class(run: SealedRun) -> None:
+def test_the_deltas_add_up_and_every_block_has_one_class(run: SealedRun) -> None:
     samples = run.samples("received")
     parts = pl.sum_horizontal("header_delay_s", "request_delay_s", "fetch_delay_s", "adopt_delay_s")
     assert samples.select((parts - pl.col("received_adopted_s")).abs().max()).item() < 1e-9
@@ -75,7 +75,7 @@ def test_the_deltas_add_up_and_every_block_is_in_one_class(run: SealedRun) -> No
     assert classes["received and adopted"] == samples.height
 
 
-def test_what_a_cluster_is_judged_by_is_not_asked_of_one_host(run: SealedRun, cluster: Path, tmp_path: Path) -> None:
+def test_a_single_host_is_not_judged_by_cluster_metrics(run: SealedRun, cluster: Path, tmp_path: Path) -> None:
     judged = {metric.population for metric in run.catalogue.metrics if metric.gating}
     assert judged == {"received", "slot_host"}
     whole = ingest(tmp_path / "store", cluster).run
@@ -85,7 +85,7 @@ def test_what_a_cluster_is_judged_by_is_not_asked_of_one_host(run: SealedRun, cl
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
-def test_samples_are_written_as_the_tools_name_them_and_read_again(run: SealedRun, tmp_path: Path, suffix: str) -> None:
+def test_samples_are_written_with_the_tools_names_and_read_back(run: SealedRun, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"samples{suffix}"
     cm.host(run, samples=path)
     first = path.read_text(encoding="utf-8").splitlines()[0]
@@ -97,9 +97,7 @@ def test_samples_are_written_as_the_tools_name_them_and_read_again(run: SealedRu
         cm.host(run, samples=tmp_path / "samples.txt")
 
 
-def test_figures_as_text_masked_peers_and_clamped_adoptions_are_those_of_blockperf(
-    run: SealedRun, tmp_path: Path
-) -> None:
+def test_text_figures_masked_peers_and_clamped_adoptions_match_blockperf(run: SealedRun, tmp_path: Path) -> None:
     path = tmp_path / "samples.jsonl"
     cm.host(run, samples=path)
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -118,7 +116,7 @@ def test_figures_as_text_masked_peers_and_clamped_adoptions_are_those_of_blockpe
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"block_hash": "ab"}', "a,b\n1,2\n", "[1]"])
-def test_a_file_that_holds_no_samples_is_named(run: SealedRun, tmp_path: Path, content: str) -> None:
+def test_a_file_without_samples_is_reported(run: SealedRun, tmp_path: Path, content: str) -> None:
     path = tmp_path / "theirs.json"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(UsageError, match=r"theirs\.json"):
@@ -132,8 +130,8 @@ def _genesis_file(folder: Path, cluster: Path, **values: Any) -> Path:
     return path
 
 
-def test_slots_of_mainnet_are_counted_as_its_nodes_do(cluster: Path, tmp_path: Path) -> None:
-    """Its genesis tells when it began, with slots of 20 s: taken at its word, every delay would be two years."""
+def test_mainnet_slots_are_counted_as_by_its_nodes(cluster: Path, tmp_path: Path) -> None:
+    """The genesis gives the start of slots of 20 s: with these, every delay would be two years."""
     file = _genesis_file(
         tmp_path, cluster, systemStart="2017-09-23T21:44:51Z", networkMagic=764824073, epochLength=432_000, slotLength=1
     )
@@ -148,8 +146,8 @@ def test_slots_of_mainnet_are_counted_as_its_nodes_do(cluster: Path, tmp_path: P
     assert slots.select(epoch_slot(stated, pl.col("slot")))["slot"].to_list() == [0, 431_999, 0]
 
 
-def test_what_was_followed_is_kept_where_it_cannot_be_imported(run: SealedRun, cluster: Path, tmp_path: Path) -> None:
-    """A node that has run for weeks says its version in no line of the day: the day must not be lost."""
+def test_followed_logs_are_kept_if_they_cannot_be_imported(run: SealedRun, cluster: Path, tmp_path: Path) -> None:
+    """A node that has run for weeks does not log its version that day: the data of the day must not be lost."""
     log = alone(cluster, tmp_path / "logs")
     lines = log.read_text(encoding="utf-8").splitlines(keepends=True)
     log.write_text("".join(line for line in lines if "Version.NodeVersion" not in line), encoding="utf-8")
@@ -162,7 +160,7 @@ def test_what_was_followed_is_kept_where_it_cannot_be_imported(run: SealedRun, c
     assert imported_run.samples("received").equals(run.samples("received"))
 
 
-def test_a_log_is_followed_until_the_time_is_up_and_the_run_is_that_of_the_whole(
+def test_a_log_is_followed_until_the_timeout_and_the_run_covers_all_of_it(
     run: SealedRun, cluster: Path, tmp_path: Path
 ) -> None:
     log = alone(cluster, tmp_path / "logs")
@@ -186,7 +184,7 @@ def interruptible() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_an_interruption_ends_the_following_and_not_the_run(cluster: Path, tmp_path: Path) -> None:
+def test_an_interruption_stops_following_but_completes_the_run(cluster: Path, tmp_path: Path) -> None:
     log = alone(cluster, tmp_path / "logs")
     raised: list[Table] = []
 
@@ -203,8 +201,8 @@ def test_an_interruption_ends_the_following_and_not_the_run(cluster: Path, tmp_p
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_ctrl_c_ends_the_following_after_blocks_were_shown(lab: Lab, cluster: Path, tmp_path: Path) -> None:
-    """What shows them loads polars, which has interrupted waits go on."""
+def test_ctrl_c_stops_following_after_blocks_were_shown(lab: Lab, cluster: Path, tmp_path: Path) -> None:
+    """Showing blocks loads polars, which resumes interrupted waits."""
     log = alone(cluster, tmp_path / "logs")
     started = lab.start("ingest", "cardano", str(log), "--genesis", str(cluster / GENESIS), "--follow", "--json")
     wait_until(lambda: "UTC" in started.errors(), "a block")
@@ -214,7 +212,7 @@ def test_ctrl_c_ends_the_following_after_blocks_were_shown(lab: Lab, cluster: Pa
     assert json.loads(ended.stdout)["status"] == "valid"
 
 
-def test_what_cannot_be_followed_is_said_before_anything_is_read(cluster: Path, tmp_path: Path) -> None:
+def test_invalid_input_for_follow_is_refused_before_reading(cluster: Path, tmp_path: Path) -> None:
     log = alone(cluster, tmp_path / "logs")
     with pytest.raises(UsageError, match="no genesis"):
         cm.follow("cardano", log, store=tmp_path / "store")
@@ -238,7 +236,7 @@ def days(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[SealedRun]]
     return runs_by_day
 
 
-def test_two_versions_on_one_relay_are_judged_at_equal_conditions(days: dict[str, list[SealedRun]]) -> None:
+def test_two_versions_on_one_relay_are_judged_under_equal_conditions(days: dict[str, list[SealedRun]]) -> None:
     comparison = json.loads(cm.compare(days["1"], days["2"]).json)
     judged = {
         judgement["metric_id"]: judgement for judgement in comparison["judgements"] if judgement["statistic"] == "mean"

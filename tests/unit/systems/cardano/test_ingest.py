@@ -59,7 +59,7 @@ def everything(store: Path) -> dict[str, bytes]:
     return {str(path.relative_to(store)): path.read_bytes() for path in sorted(store.rglob("*")) if path.is_file()}
 
 
-def test_every_line_is_counted_and_every_source_named(cluster: Path, imported: Manifest) -> None:
+def test_every_line_is_counted_and_every_source_listed(cluster: Path, imported: Manifest) -> None:
     lines = sum(path.read_bytes().count(b"\n") for path in cluster.glob("node-*/stdout"))
     assert sum(imported.counts["lines"].values()) == lines
     assert sum(sum(imported.counts[f"lines of {host}"].values()) for host in HOSTS) == lines
@@ -74,7 +74,7 @@ def test_every_line_is_counted_and_every_source_named(cluster: Path, imported: M
     assert str(cluster) not in imported.model_dump_json()
 
 
-def test_a_run_without_faults_is_valid_and_has_nothing_to_say(imported: Manifest) -> None:
+def test_a_run_without_faults_is_valid_and_has_no_warnings(imported: Manifest) -> None:
     assert imported.status is Status.VALID
     assert {gate.id: gate.status for gate in imported.gates if gate.status is not GateStatus.PASS} == {}
     assert (imported.warnings, imported.incidents) == ([], [])
@@ -84,8 +84,8 @@ def test_a_run_without_faults_is_valid_and_has_nothing_to_say(imported: Manifest
     assert imported.profile["name"] == "cardano/value"
 
 
-def test_blocks_analysed_are_those_of_the_truth(cluster: Path, imported: Manifest) -> None:
-    """Every block of the chain but its tip was full and reached all hosts."""
+def test_the_analysed_blocks_match_the_truth(cluster: Path, imported: Manifest) -> None:
+    """Every block of the chain except its tip was full and reached all hosts."""
     truth = pl.read_parquet(cluster / "truth.parquet").filter(pl.col("record") == "block")
     chain = truth.filter(pl.col("on_chain")).get_column("block").n_unique()
     counted = imported.counts["blocks of the chain"]
@@ -94,14 +94,14 @@ def test_blocks_analysed_are_those_of_the_truth(cluster: Path, imported: Manifes
 
 
 @pytest.mark.shared_data
-def test_the_published_rows_stand_in_their_order(shared_data: Path, imported: Manifest) -> None:
-    """A reader of the published reports finds every row where it always was."""
+def test_the_published_rows_are_in_the_published_order(shared_data: Path, imported: Manifest) -> None:
+    """A reader of the published reports finds every row in its usual place."""
     path = shared_data / "cardano" / "reports" / "release-10.6.2.value-only.json"
     published = list(json.loads(path.read_text(encoding="utf-8"))["manifest"])
     assert [fact.label for fact in imported.facts] == published
 
 
-def test_the_published_rows_say_what_was_written(cluster: Path, imported: Manifest) -> None:
+def test_the_published_rows_match_the_written_logs(cluster: Path, imported: Manifest) -> None:
     rows = {fact.label: fact.value for fact in imported.facts}
     assert (rows["Cluster system start time"], rows["Machines"], rows["TPS"]) == ("18:52:16", "4", "2.0")
     assert (rows["Plutus script"], rows["Era"], rows["Number of filters applied"]) == ("—", "conway", "2")
@@ -112,8 +112,8 @@ def test_the_published_rows_say_what_was_written(cluster: Path, imported: Manife
     assert truth.get_column("slot").max() == 159
 
 
-def test_threads_and_repetition_change_no_byte(cluster: Path, tmp_path: Path) -> None:
-    """Two people who import the same logs, wherever they keep them, must hold the same run."""
+def test_threads_and_repetition_do_not_change_a_byte(cluster: Path, tmp_path: Path) -> None:
+    """Two imports of the same logs, wherever they are stored, must give the same run."""
     moved = changed(cluster, tmp_path / "elsewhere")
     for threads, source in ((1, cluster), (2, cluster), (8, moved), (16, cluster)):
         assert ingest(tmp_path / f"{threads}", source, threads=threads, keep_events=True).is_new
@@ -125,7 +125,7 @@ def test_threads_and_repetition_change_no_byte(cluster: Path, tmp_path: Path) ->
     assert everything(tmp_path / "1") == first
 
 
-def test_other_options_are_another_run(cluster: Path, tmp_path: Path) -> None:
+def test_other_options_give_another_run(cluster: Path, tmp_path: Path) -> None:
     runs = [
         ingest(tmp_path, cluster, **options).run
         for options in (
@@ -143,8 +143,8 @@ def test_other_options_are_another_run(cluster: Path, tmp_path: Path) -> None:
     assert sorted(run.run_id for run in Store(tmp_path).sealed()) == sorted(run.run_id for run in runs)
 
 
-def test_the_lines_of_a_host_left_out_are_counted_and_not_used(cluster: Path, tmp_path: Path) -> None:
-    """Whoever adds up the lines of a folder must find all of them, also those that were left out."""
+def test_lines_of_an_excluded_host_are_counted_but_not_used(cluster: Path, tmp_path: Path) -> None:
+    """The counts must add up to all lines of the folder, including the excluded ones."""
     logs = changed(cluster, tmp_path / "logs")
     with (logs / "node-3" / "stdout").open("ab") as log:
         log.write(b'{"at":"cut off\n')
@@ -175,8 +175,8 @@ def test_the_lines_of_a_host_left_out_are_counted_and_not_used(cluster: Path, tm
     assert not list((tmp_path / "store").rglob("*node-3*"))
 
 
-def test_what_a_host_left_out_tells_changes_no_figure(cluster: Path, tmp_path: Path) -> None:
-    """Its lines are read to be counted, and for nothing else."""
+def test_lines_of_an_excluded_host_change_no_figure(cluster: Path, tmp_path: Path) -> None:
+    """Its lines are read only to be counted."""
     without = changed(cluster, tmp_path / "without", lambda folder: shutil.rmtree(folder / "node-3"))
     left_out = ingest(tmp_path / "one", cluster, exclude=("node-3",), filters=()).run
     never_there = ingest(tmp_path / "other", without, filters=()).run
@@ -184,8 +184,8 @@ def test_what_a_host_left_out_tells_changes_no_figure(cluster: Path, tmp_path: P
         assert (left_out.path / name).read_bytes() == (never_there.path / name).read_bytes()
 
 
-def test_a_host_left_out_because_its_log_is_damaged_is_no_error(cluster: Path, tmp_path: Path) -> None:
-    """It is the way out of such a log."""
+def test_an_excluded_host_with_a_damaged_log_is_not_an_error(cluster: Path, tmp_path: Path) -> None:
+    """Excluding the host is the workaround for such a log."""
     logs = changed(cluster, tmp_path / "logs")
     stored = gzip.compress((logs / "node-3" / "stdout").read_bytes())
     (logs / "node-3" / "stdout").unlink()
@@ -194,7 +194,7 @@ def test_a_host_left_out_because_its_log_is_damaged_is_no_error(cluster: Path, t
     assert sum(counts["lines of node-3"].values()) > 0
 
 
-def test_a_log_left_out_that_cannot_be_read_is_named(cluster: Path, tmp_path: Path) -> None:
+def test_an_excluded_log_that_cannot_be_read_is_reported(cluster: Path, tmp_path: Path) -> None:
     gone = LogFile(tmp_path / "stdout", "node-3/stdout", 7)
     logs = replace(find_logs(cluster), excluded=(HostLogs("node-3", (gone,)),))
     genesis, _ = resolve_genesis(cluster / "genesis" / "genesis.shelley.json", StatedGenesis())
@@ -204,7 +204,7 @@ def test_a_log_left_out_that_cannot_be_read_is_named(cluster: Path, tmp_path: Pa
     assert re.fullmatch(r"the log .*/stdout cannot be read: No such file or directory", excluded.unreadable["node-3"])
 
 
-def test_a_damaged_run_is_made_again(cluster: Path, tmp_path: Path) -> None:
+def test_a_damaged_run_is_imported_again(cluster: Path, tmp_path: Path) -> None:
     first = ingest(tmp_path, cluster)
     before = everything(tmp_path)
     (first.run.path / "metrics.json").write_text("{}", encoding="utf-8")
@@ -212,7 +212,9 @@ def test_a_damaged_run_is_made_again(cluster: Path, tmp_path: Path) -> None:
     assert everything(tmp_path) == before
 
 
-def test_what_a_host_never_says_is_named_with_what_lacks(cluster: Path, tmp_path: Path) -> None:
+def test_message_types_that_a_host_never_emits_are_reported_with_the_missing_metrics(
+    cluster: Path, tmp_path: Path
+) -> None:
     def silence(line: str) -> str | None:
         return None if FETCHED in line else line
 
@@ -229,8 +231,8 @@ def test_what_a_host_never_says_is_named_with_what_lacks(cluster: Path, tmp_path
     )
 
 
-def test_faults_are_named_with_their_times_and_the_rest_is_measured(tmp_path: Path) -> None:
-    """A reader of the report must see which host was lost, restarted or silent, and since when."""
+def test_faults_are_reported_with_their_times_and_the_rest_is_measured(tmp_path: Path) -> None:
+    """The report must show which host was lost, restarted or silent, and since when."""
     faults = ("crash:node-3@240", "restart:node-1@100-120", "gap:node-2@150-180", "corrupt:node-0=1%")
     logs = make_cluster(tmp_path / "logs", hosts=5, slots=400, faults=faults)
     manifest = ingest(tmp_path, logs, filters=()).run.manifest
@@ -256,7 +258,7 @@ def test_faults_are_named_with_their_times_and_the_rest_is_measured(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("offset", "direction"), [("-2s", "behind"), ("+2s", "ahead of")])
-def test_a_wrong_clock_is_seen_by_headers_that_come_before_their_blocks(
+def test_a_wrong_clock_is_detected_by_headers_that_precede_their_blocks(
     tmp_path: Path, offset: str, direction: str
 ) -> None:
     logs = make_cluster(tmp_path / "logs", faults=(f"clock-offset:node-2={offset}",))
@@ -266,7 +268,7 @@ def test_a_wrong_clock_is_seen_by_headers_that_come_before_their_blocks(
     assert f"{direction} " in measured
 
 
-def test_nothing_to_analyse_is_an_invalid_run(cluster: Path, tmp_path: Path) -> None:
+def test_a_run_with_nothing_to_analyse_is_invalid(cluster: Path, tmp_path: Path) -> None:
     manifest = ingest(tmp_path, cluster, filters=("epoch3+",)).run.manifest
     assert manifest.status is Status.INVALID
     status, measured = gate(manifest, "blocks_analysed")
@@ -275,7 +277,7 @@ def test_nothing_to_analyse_is_an_invalid_run(cluster: Path, tmp_path: Path) -> 
 
 
 def test_rotated_and_compressed_logs_give_the_same_metrics(cluster: Path, plain: SealedRun, tmp_path: Path) -> None:
-    """A log that was cut into files and packed tells what it told before."""
+    """Rotation and compression do not change the content of a log."""
 
     def cut_and_pack(folder: Path) -> None:
         path = folder / "node-1" / "stdout"
@@ -318,8 +320,8 @@ def _tracer(line: str) -> str:
     return json.dumps({**content, "ns": content["ns"].split(".")})
 
 
-def test_what_wraps_the_lines_changes_no_metric(cluster: Path, plain: SealedRun, tmp_path: Path) -> None:
-    """A cluster of mixed machines: each host's logs were collected by other means."""
+def test_wrapping_of_lines_changes_no_metric(cluster: Path, plain: SealedRun, tmp_path: Path) -> None:
+    """A cluster of mixed machines: the logs of each host were collected in a different way."""
     wraps = (lambda line: _journal(list(line.encode()), "a"), _journal_in_pieces, _docker, _tracer)
     changes = [edit_lines(f"{host}/stdout", wrap) for host, wrap in zip(HOSTS, wraps, strict=True)]
     runs = [plain, ingest(tmp_path, changed(cluster, tmp_path / "logs", *changes)).run]
@@ -392,7 +394,7 @@ def _relays_of_an_older_chain(folder: Path) -> None:
         (edit_json("meta.json", meta=[]), "is not the description of a benchmark run", "--meta FILE"),
     ],
 )
-def test_what_cannot_be_a_run_is_one_sentence_with_a_way_out(
+def test_unusable_logs_are_reported_in_one_sentence_with_a_hint(
     cluster: Path, tmp_path: Path, change: Callable[[Path], None], said: str, hint: str
 ) -> None:
     logs = changed(cluster, tmp_path / "logs", change)
@@ -415,14 +417,16 @@ def test_what_cannot_be_a_run_is_one_sentence_with_a_way_out(
         ({"topology": Path("torus-dense")}, "is the name of a rule"),
     ],
 )
-def test_impossible_orders_are_one_sentence(cluster: Path, tmp_path: Path, options: dict[str, Any], said: str) -> None:
+def test_impossible_options_are_reported_in_one_sentence(
+    cluster: Path, tmp_path: Path, options: dict[str, Any], said: str
+) -> None:
     with pytest.raises(UsageError, match=said) as refused:
         ingest(tmp_path, cluster, **options)
     assert refused.value.hint
     assert list((tmp_path / "runs").iterdir()) == []
 
 
-def test_what_the_way_out_says_leads_out(cluster: Path, tmp_path: Path) -> None:
+def test_following_the_hint_resolves_the_error(cluster: Path, tmp_path: Path) -> None:
     no_genesis = changed(cluster, tmp_path / "a", _no_genesis)
     stated = ("genesis.system_start=2026-02-05T18:52:16Z", "genesis.active_slots_coefficient=0.1")
     manifest = ingest(tmp_path, no_genesis, settings=stated).run.manifest
@@ -434,8 +438,8 @@ def test_what_the_way_out_says_leads_out(cluster: Path, tmp_path: Path) -> None:
     assert ingest(tmp_path, lost, exclude=("node-2",), filters=()).run.manifest.status is Status.VALID
 
 
-def test_two_networks_of_the_same_start_are_told_apart_by_their_blocks(cluster: Path, tmp_path: Path) -> None:
-    """Their slots fit one genesis; a chain of both would be nonsense."""
+def test_two_networks_with_the_same_start_are_distinguished_by_their_blocks(cluster: Path, tmp_path: Path) -> None:
+    """Their slots match one genesis; a chain of both would be nonsense."""
     other = make_cluster(tmp_path / "other", seed=2)
 
     def mix(folder: Path) -> None:
@@ -448,7 +452,7 @@ def test_two_networks_of_the_same_start_are_told_apart_by_their_blocks(cluster: 
     assert "--exclude node-2" in (refused.value.hint or "")
 
 
-def test_without_a_description_the_logs_or_the_user_say_the_version(cluster: Path, tmp_path: Path) -> None:
+def test_without_a_description_the_version_comes_from_the_logs_or_the_user(cluster: Path, tmp_path: Path) -> None:
     logs = changed(cluster, tmp_path / "logs", lambda folder: (folder / "meta.json").unlink())
     run = ingest(tmp_path, logs, filters=("value",)).run
     assert run.manifest.subject.version == "10.5.4"
@@ -466,8 +470,8 @@ def test_without_a_description_the_logs_or_the_user_say_the_version(cluster: Pat
     assert ingest(tmp_path, silent, version="11.0").run.manifest.subject.version == "11.0"
 
 
-def test_an_unreadable_log_names_itself(cluster: Path, tmp_path: Path) -> None:
-    """A log that vanishes between being found and being read is a sentence, too."""
+def test_an_unreadable_log_is_reported_by_name(cluster: Path, tmp_path: Path) -> None:
+    """A log that vanishes between discovery and reading is reported in one sentence, too."""
     logs = changed(cluster, tmp_path / "logs")
     path = logs / "node-1" / "stdout"
     path.unlink()
@@ -503,10 +507,8 @@ def test_real_logs_are_read_to_the_last_line(
         assert sum(counts.get("blocks of the chain", {"none": 0}).values()) == blocks
 
 
-def test_a_label_that_the_logs_contradict_is_on_the_first_screen_of_every_rendering(
-    cluster: Path, tmp_path: Path
-) -> None:
-    """Else a comparison of 10.5.4 is filed, read and decided on as one of 10.6.2."""
+def test_a_label_that_the_logs_contradict_is_on_the_first_screen_of_every_format(cluster: Path, tmp_path: Path) -> None:
+    """Otherwise a comparison of 10.5.4 is filed, read and decided on as one of 10.6.2."""
     folder = changed(cluster, tmp_path / "logs", edit_json("meta.json", ident=None))
     run = ingest(tmp_path / "store", folder, version="10.6.2").run
     (contradiction,) = run.manifest.contradictions
@@ -524,13 +526,13 @@ def test_a_label_that_the_logs_contradict_is_on_the_first_screen_of_every_render
     assert contradiction in read_pdf(report.pdf(), tmp_path)
 
 
-def test_a_label_that_agrees_or_names_no_version_is_no_contradiction(cluster: Path, tmp_path: Path) -> None:
+def test_a_label_that_agrees_or_names_no_version_is_not_a_contradiction(cluster: Path, tmp_path: Path) -> None:
     for label in ("10.5.4", "10.5.4-lmdb", "my-branch"):
         assert ingest(tmp_path, cluster, version=label).run.manifest.contradictions == []
 
 
-def test_logs_by_two_names_are_an_aa_or_said_to_be_of_one_version(cluster: Path, tmp_path: Path) -> None:
-    """Else a release is reported to perform exactly as the one before it, by the logs of that one."""
+def test_the_same_version_under_two_names_is_reported(cluster: Path, tmp_path: Path) -> None:
+    """Otherwise a release would be compared with itself and reported to perform exactly as the previous one."""
     store, other = tmp_path / "store", make_cluster(tmp_path / "other", seed=2)
     nameless = [
         changed(folder, tmp_path / name, lambda folder: (folder / "meta.json").unlink())
@@ -546,7 +548,7 @@ def test_logs_by_two_names_are_an_aa_or_said_to_be_of_one_version(cluster: Path,
 
 
 def test_synthetic_logs_are_badged_wherever_their_run_is_shown(cluster: Path, tmp_path: Path) -> None:
-    """Else figures of nodes that never ran are published as measurements."""
+    """Otherwise figures of nodes that never ran are published as measurements."""
     bare = changed(cluster, tmp_path / "bare", lambda folder: (folder / "meta.json").unlink())
     real = changed(
         cluster,

@@ -41,7 +41,7 @@ def left_behind(lab: Lab) -> list[str]:
         "manifest.json",  # it is being sealed
     ],
 )
-def test_killed_and_made_again_it_is_the_same_run(
+def test_a_killed_import_can_be_repeated_with_the_same_result(
     lab: Lab, cluster: Path, undisturbed: tuple[str, bytes], moment: str
 ) -> None:
     started = lab.start("ingest", "cardano", str(cluster), "--threads", "1")
@@ -60,7 +60,7 @@ def test_killed_and_made_again_it_is_the_same_run(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_it_leaves_nothing(lab: Lab, cluster: Path, number: signal.Signals) -> None:
+def test_an_interrupted_import_leaves_nothing(lab: Lab, cluster: Path, number: signal.Signals) -> None:
     for _ in range(TRIES):
         started = lab.start("ingest", "cardano", str(cluster), "--threads", "1")
         wait_until(lambda: "reading 4 hosts" in started.errors(), "the reading")  # noqa: B023 - waited for at once
@@ -75,8 +75,10 @@ def test_interrupted_it_leaves_nothing(lab: Lab, cluster: Path, number: signal.S
     assert left_behind(lab) == []
 
 
-def test_two_at_once_do_not_disturb_each_other(lab: Lab, cluster: Path, undisturbed: tuple[str, bytes]) -> None:
-    """The second is told that the first is at work; the first's folder is left alone."""
+def test_two_concurrent_imports_do_not_disturb_each_other(
+    lab: Lab, cluster: Path, undisturbed: tuple[str, bytes]
+) -> None:
+    """The second is informed that the first is running; the folder of the first is not touched."""
     first = lab.start("ingest", "cardano", str(cluster), "--threads", "1")
     wait_until(lambda: "searching for logs" in first.errors(), "the first import")
     first.process.send_signal(signal.SIGSTOP)

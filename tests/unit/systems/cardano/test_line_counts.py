@@ -67,15 +67,15 @@ def test_each_sum_can_fail(changed: dict[str, int], laws: list[str]) -> None:
     assert line_counts(SOUND | changed).imbalances == laws
 
 
-def test_a_file_or_a_message_that_was_lost_is_found() -> None:
+def test_a_lost_file_or_message_is_detected() -> None:
     assert line_counts(SOUND, files=FILES[:1]).imbalances == ["28 lines of files in 20 parts"]
     assert line_counts(SOUND, decoded={"ForgedBlock": 4}).imbalances == ["9 decoded messages in 4 parts"]
     assert line_counts(SOUND, ignored={}).imbalances == ["6 ignored messages in 0 parts"]
 
 
 @given(st.sampled_from(list(SOUND)), st.integers(-2, 9))
-def test_one_wrong_count_never_passes(name: str, error: int) -> None:
-    """`pieces` alone are in no sum: they are among the lines that are no objects."""
+def test_a_single_wrong_count_never_passes(name: str, error: int) -> None:
+    """Only `pieces` is in no sum: pieces are among the lines that are not objects."""
     imbalances = line_counts(SOUND | {name: SOUND[name] + error}).imbalances
     assert bool(imbalances) == (error != 0 and name != "pieces")
 
@@ -89,14 +89,14 @@ def test_one_wrong_count_never_passes(name: str, error: int) -> None:
         (9, {"repetition": 1}, ["9 decoded messages in 10 uses"]),
     ],
 )
-def test_a_decoded_message_that_is_in_no_use_or_in_two_is_found(
+def test_a_decoded_message_with_no_use_or_two_uses_is_detected(
     used: int, unused: dict[str, int], imbalances: list[str]
 ) -> None:
     fields: dict[str, Any] = {"line_counts": line_counts(SOUND), "usage": MessageCounts(used=used, unused=unused)}
     assert HostSummary.model_construct(**fields).imbalances == imbalances
 
 
-def test_a_host_whose_lines_were_not_all_counted_is_refused_by_name() -> None:
+def test_a_host_with_uncounted_lines_is_refused_by_name() -> None:
     zero = {"records": 0, "gaps": 0, "long_gaps": [], "skipped_future": 0, "skipped_before": 0, "jumps_skipped": 0}
     timeline = {**zero, "first_slot": None, "last_slot": None, "restarts": [], "before_start": 0}
     lives = dict.fromkeys(("entries", "forged", "errors", "switched_adoptions", "switched_unknown"), 0)

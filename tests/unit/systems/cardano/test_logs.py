@@ -39,7 +39,7 @@ def _shape(cluster: ClusterLogs) -> dict[str, list[str]]:
 
 
 def test_a_benchmark_run_has_a_host_for_every_folder(tmp_path: Path) -> None:
-    """Configuration beside a log is not a log, and the explorer and the generator are no hosts of the network."""
+    """A configuration file next to a log is not a log; the explorer and the generator are not hosts of the network."""
     _make(
         tmp_path,
         {
@@ -73,7 +73,7 @@ def test_a_benchmark_run_has_a_host_for_every_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("level", ["", "logs/"])
 def test_a_tracer_has_a_folder_for_every_node_and_a_link_to_the_newest_log(tmp_path: Path, level: str) -> None:
-    """Read twice, through its link too, a log would tell everything twice."""
+    """If the link were read too, every line would count twice."""
     names = [f"{level}10.0.0.{host}_3001/node-2026-02-0{day}T18-52-16.json" for host in (1, 2) for day in (5, 6)]
     _make(tmp_path, dict.fromkeys(names, LOG))
     for host in (1, 2):
@@ -82,7 +82,7 @@ def test_a_tracer_has_a_folder_for_every_node_and_a_link_to_the_newest_log(tmp_p
     assert _shape(find_logs(tmp_path)) == {"10.0.0.1_3001": names[:2], "10.0.0.2_3001": names[2:]}
 
 
-def test_files_side_by_side_are_named_after_their_hosts(tmp_path: Path) -> None:
+def test_log_files_in_one_folder_are_named_after_their_hosts(tmp_path: Path) -> None:
     _make(
         tmp_path,
         {
@@ -102,20 +102,20 @@ def test_files_side_by_side_are_named_after_their_hosts(tmp_path: Path) -> None:
     }
 
 
-def test_one_file_and_the_folder_of_one_node_are_one_host(tmp_path: Path) -> None:
+def test_a_single_file_or_the_folder_of_one_node_is_one_host(tmp_path: Path) -> None:
     _make(tmp_path, {"cluster/node-7/stdout": LOG, "single-node.log": LOG})
     assert _shape(find_logs(tmp_path / "cluster" / "node-7")) == {"node-7": ["stdout"]}
     assert _shape(find_logs(tmp_path / "cluster" / "node-7" / "stdout")) == {"node-7": ["stdout"]}
     assert _shape(find_logs(tmp_path / "single-node.log")) == {"single-node": ["single-node.log"]}
 
 
-def test_a_log_in_which_nothing_can_be_read_stays_a_log(tmp_path: Path) -> None:
-    """Left out in silence, a damaged log would be a host that nobody misses."""
+def test_an_unreadable_log_still_counts_as_a_log(tmp_path: Path) -> None:
+    """If it were omitted silently, the host would not be missed."""
     _make(tmp_path, {"node-0/stdout": LOG, "node-1/stdout": "{broken\n" * 9, "node-2/config.json": CONFIG})
     assert _shape(find_logs(tmp_path)) == {"node-0": ["node-0/stdout"], "node-1": ["node-1/stdout"], "node-2": []}
 
 
-def test_hosts_are_left_out_by_their_names(tmp_path: Path) -> None:
+def test_hosts_are_excluded_by_name(tmp_path: Path) -> None:
     cluster = find_logs(_make(tmp_path, {"node-0/stdout": LOG, "node-1/stdout": LOG}))
     assert _shape(cluster.without(["node-1"])) == {"node-0": ["node-0/stdout"]}
     with pytest.raises(UsageError, match="there is no host `node-7`") as refused:
@@ -136,7 +136,7 @@ def test_hosts_are_left_out_by_their_names(tmp_path: Path) -> None:
         ({"node-0/config.json": CONFIG, "node-1/db/x": "y"}, "contains no logs of Cardano nodes"),
     ],
 )
-def test_a_folder_without_logs_is_told_what_was_looked_for(
+def test_a_folder_without_logs_is_refused_with_the_expected_layout(
     tmp_path: Path, files: Mapping[str, str | bytes], said: str
 ) -> None:
     with pytest.raises(UsageError, match=said) as refused:

@@ -84,7 +84,7 @@ def restamped(line: str, **values: Any) -> str:
     return json.dumps({**json.loads(line), **values}, separators=(",", ":"))
 
 
-def test_one_lost_forge_costs_the_figures_that_need_it_and_names_the_block(
+def test_a_lost_forging_line_affects_only_dependent_figures_and_names_the_block(
     cluster: Path, whole: ImportedRun, tmp_path: Path
 ) -> None:
     lost: list[dict[str, Any]] = []
@@ -107,8 +107,8 @@ def test_one_lost_forge_costs_the_figures_that_need_it_and_names_the_block(
 
 
 @pytest.mark.parametrize("end", ["low", "high"])
-def test_a_block_at_an_end_of_the_chain_that_its_child_alone_tells_of(cluster: Path, tmp_path: Path, end: str) -> None:
-    """Its slot is in no log: the import must not need it, and the published figures go as far as slots are told."""
+def test_a_block_at_the_end_of_the_chain_is_known_from_its_child(cluster: Path, tmp_path: Path, end: str) -> None:
+    """Its slot is in no log: the import must not need it, and the published figures end at the known slots."""
     chained = _on_chain(cluster)[:-1]  # without the tip
     lost = str(chained["block"][0 if end == "low" else -1])
 
@@ -132,7 +132,7 @@ def _domain(imported: ImportedRun, name: str) -> tuple[float, ...]:
     return tuple(published.figures[f"{name}.{end}"].mean for end in ("low", "high"))
 
 
-def test_a_forge_that_is_written_twice_changes_no_figure_and_is_counted(
+def test_a_duplicated_forging_line_is_counted_and_changes_no_figure(
     cluster: Path, whole: ImportedRun, tmp_path: Path
 ) -> None:
     def edit(lines: Lines, _: int) -> Lines:
@@ -146,7 +146,7 @@ def test_a_forge_that_is_written_twice_changes_no_figure_and_is_counted(
 
 
 @pytest.mark.parametrize(("seed", "lost", "twice"), [(1, 0.02, 0.02), (2, 0.05, 0.0), (3, 0.3, 0.1), (4, 0.6, 0.2)])
-def test_no_height_is_lost_that_any_line_tells(
+def test_every_height_that_a_line_mentions_is_recovered(
     cluster: Path, tmp_path: Path, seed: int, lost: float, twice: float
 ) -> None:
     rng = random.Random(seed)
@@ -170,7 +170,7 @@ def test_no_height_is_lost_that_any_line_tells(
 
 
 @pytest.mark.parametrize(("missing", "status"), [(1, GateStatus.WARN), (3, GateStatus.FAIL)])
-def test_coverage_is_that_of_the_heights_of_which_a_line_is_left(
+def test_coverage_counts_the_heights_with_a_remaining_line(
     cluster: Path, tmp_path: Path, missing: int, status: GateStatus
 ) -> None:
     chain = chain_of(cluster)
@@ -188,10 +188,10 @@ def test_coverage_is_that_of_the_heights_of_which_a_line_is_left(
     assert (imported.run.manifest.status is Status.INVALID) == (status is GateStatus.FAIL)
 
 
-def test_a_sample_stamped_a_day_ahead_moves_no_mean_and_is_said(
+def test_a_sample_stamped_a_day_ahead_changes_no_mean_and_is_reported(
     cluster: Path, whole: ImportedRun, tmp_path: Path
 ) -> None:
-    """It filled 86,399 slots, and took the forge loop's starts from 0.996 to 0.666."""
+    """It filled 86,399 slots, and changed the forge loop's starts from 0.996 to 0.666."""
 
     def edit(lines: Lines, host: int) -> Lines:
         place = [number for number, line in enumerate(lines) if '"ns":"Resources"' in line][50]
@@ -212,7 +212,7 @@ def test_a_sample_stamped_a_day_ahead_moves_no_mean_and_is_said(
     assert any("(implausible time): node-1 1" in text for text in imported.run.manifest.warnings)
 
 
-def test_messages_for_slots_to_come_are_told_and_the_sums_hold(
+def test_messages_for_future_slots_are_reported_and_the_sums_hold(
     cluster: Path, whole: ImportedRun, tmp_path: Path
 ) -> None:
     def edit(lines: Lines, host: int) -> Lines:
@@ -230,14 +230,14 @@ def test_messages_for_slots_to_come_are_told_and_the_sums_hold(
 
 
 @pytest.mark.parametrize("magic", ["42", "NetworkMagic {unNetworkMagic = 42}", "NetworkMagic 42", "unknown", 42])
-def test_a_magic_is_compared_as_a_number_and_one_that_cannot_be_read_contradicts_nothing(
+def test_a_magic_is_compared_as_a_number_and_an_unreadable_one_is_ignored(
     cluster: Path, tmp_path: Path, magic: str | int
 ) -> None:
     imported = ingest(tmp_path / "store", edited(cluster, tmp_path / "logs", _with_magic(magic)))
     assert imported.run.manifest.status is Status.VALID
 
 
-def test_another_magic_in_haskell_s_words_is_another_network(cluster: Path, tmp_path: Path) -> None:
+def test_another_magic_in_haskell_notation_is_another_network(cluster: Path, tmp_path: Path) -> None:
     folder = edited(cluster, tmp_path / "logs", _with_magic("NetworkMagic {unNetworkMagic = 764824073}"))
     with pytest.raises(UsageError, match="their network magic is 764824073, its is 42"):
         ingest(tmp_path / "store", folder)

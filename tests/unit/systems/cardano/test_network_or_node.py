@@ -88,8 +88,8 @@ def _change(split: Split, part: str) -> float:
 # --- from logs: the truth is known ---------------------------------------------------------------------------------
 
 
-def test_the_steps_of_a_way_add_up_to_the_adoption_that_the_analysis_measured(make: Make) -> None:
-    """Two ways to the same figure: the analysis sorts adoptions, and this adds what the hosts on the way tell."""
+def test_the_steps_of_a_path_add_up_to_the_measured_adoption(make: Make) -> None:
+    """Two methods for one figure: the analysis sorts adoptions, this one adds the steps along the path."""
     run = make()
     ways = ways_of(LoadedRun(run))
     assert ways is not None
@@ -102,7 +102,7 @@ def test_the_steps_of_a_way_add_up_to_the_adoption_that_the_analysis_measured(ma
         assert parts.sum(axis=1).max() == pytest.approx(sealed.max, abs=0.05), "blocks are not mixed up"
 
 
-def test_a_longer_route_is_the_network(make: Make) -> None:
+def test_a_longer_route_is_attributed_to_the_network(make: Make) -> None:
     split = _split(make(), make(FAR), P80)
     assert split.change > 0.05
     assert _change(split, "network") == pytest.approx(split.change, abs=0.006)
@@ -111,8 +111,8 @@ def test_a_longer_route_is_the_network(make: Make) -> None:
 
 
 @pytest.mark.parametrize(("setting", "part", "least"), [(SLOW_ADOPTION, "adopting", 0.02), (SLOW_BODIES, "hops", 0.01)])
-def test_slower_nodes_are_the_nodes(make: Make, setting: str, part: str, least: float) -> None:
-    """Slower bodies are the case that a table hides: every fetch is longer, those between regions, too."""
+def test_slower_nodes_are_attributed_to_the_nodes(make: Make, setting: str, part: str, least: float) -> None:
+    """A table hides the case of slower bodies: every fetch is longer, also those between regions."""
     split = _split(make(), make(setting), P80)
     assert split.change > least
     assert _change(split, "node") == pytest.approx(split.change, abs=0.006)
@@ -120,7 +120,7 @@ def test_slower_nodes_are_the_nodes(make: Make, setting: str, part: str, least: 
     assert abs(_change(split, "network")) < 0.006
 
 
-def test_of_both_at_once_each_part_is_what_it_is_alone(make: Make) -> None:
+def test_combined_changes_have_the_parts_of_the_single_changes(make: Make) -> None:
     both = _split(make(), make(FAR, SLOW_ADOPTION), P80)
     route, node = (_split(make(), make(setting), P80) for setting in (FAR, SLOW_ADOPTION))
     assert _change(both, "network") == pytest.approx(route.change, abs=0.01)
@@ -128,7 +128,7 @@ def test_of_both_at_once_each_part_is_what_it_is_alone(make: Make) -> None:
 
 
 def test_equal_clusters_on_another_day_differ_within_the_intervals(make: Make) -> None:
-    """Other forgers and other blocks on the same links: what is left is what the intervals are for."""
+    """Other forgers and other blocks on the same links: the intervals cover the remaining difference."""
     splits = _splits(make(SAME_LINKS), make(SAME_LINKS, seed=2)).splits
     assert len(splits) == len(ADOPTION)
     for part in [part for split in splits for part in split.of()]:
@@ -137,7 +137,7 @@ def test_equal_clusters_on_another_day_differ_within_the_intervals(make: Make) -
         assert abs(middle) < 2.0 * half, "beyond three standard errors"
 
 
-def test_the_parts_add_up_to_the_judged_change_run_for_run(make: Make) -> None:
+def test_the_parts_add_up_to_the_judged_change_for_every_run(make: Make) -> None:
     comparison = _compared([make(), make(seed=2)], [make(FAR), make(FAR, seed=2)])
     assert comparison.splits is not None
     judged = {judgement.metric_id: judgement for judgement in comparison.judgements if judgement.statistic == "mean"}
@@ -162,7 +162,7 @@ def _edited(run: SealedRun, **changes: pl.Expr) -> Ways:
     return trace(lives, switches_count=True)
 
 
-def test_it_says_why_it_cannot_tell(make: Make) -> None:
+def test_the_reason_for_a_missing_split_is_reported(make: Make) -> None:
     run = make()
     assert "regions are unknown" in lacks(_edited(run, region=pl.lit(None, dtype=pl.String)))
     assert "all hosts of a run are in one region" in lacks(_edited(run, region=pl.lit("EU")))
@@ -174,7 +174,7 @@ def test_it_says_why_it_cannot_tell(make: Make) -> None:
     assert lacks(_edited(run)) == ""
 
 
-def test_few_blocks_and_one_host_are_too_little(make: Make) -> None:
+def test_few_blocks_or_one_host_are_not_enough(make: Make) -> None:
     short = make(slots=150)
     splits = _splits(short, make(slots=150, seed=2))
     assert splits.splits == []
@@ -184,8 +184,8 @@ def test_few_blocks_and_one_host_are_too_little(make: Make) -> None:
     assert lacks(trace(lives, switches_count=True))
 
 
-def test_single_blocks_that_cannot_be_traced_are_left_out_and_the_law_still_holds(make: Make) -> None:
-    """A lost line costs its block, and the parts are those of the others."""
+def test_single_untraceable_blocks_are_omitted_and_the_sums_still_hold(make: Make) -> None:
+    """A lost line costs its block, and the parts are computed from the others."""
     whole, gappy = _edited(make()), _edited(make(), fetched_ns=pl.when(pl.col("slot") % 30 > 0).then("fetched_ns"))
     assert whole.traced * 0.95 < gappy.traced < whole.traced
     assert lacks(gappy) == ""
@@ -216,7 +216,7 @@ def _published(baseline: dict[str, float], candidate: dict[str, float]) -> dict[
     return {effect.part.id: effect for effect in p80.effects}
 
 
-def test_stages_tell_a_route_from_a_node_on_simulated_networks_of_which_it_is_known() -> None:
+def test_stages_distinguish_route_and_node_on_simulated_networks() -> None:
     base = _figures()
     far = "network.rtt_s=[[0.000198,0.09017,0.28288],[0.09017,0.000254,0.19999],[0.28288,0.19999,0.000149]]"
     for setting, part in ((far, "network"), ("stages.adopted_s=0.1", "node")):
@@ -236,7 +236,7 @@ def test_a_table_of_other_blocks_or_without_fetches_is_not_divided() -> None:
     assert FETCH in published_parts(base, {key: value for key, value in base.items() if key != FETCH}).reason
 
 
-def test_fetches_that_never_differ_show_nothing_of_what_a_longer_one_does() -> None:
+def test_constant_fetch_times_give_no_formula() -> None:
     runs = [{**_figures(), "slot_to_announced_s": 0.1 + 0.01 * number} for number in range(4)]
     with pytest.raises(ValueError, match="all alike"):
         fit_formula("value-only", runs)
@@ -245,7 +245,7 @@ def test_fetches_that_never_differ_show_nothing_of_what_a_longer_one_does() -> N
 # --- predictions and explanations ------------------------------------------------------------------------------------
 
 
-def test_a_what_if_of_a_route_is_the_network_and_one_of_a_stage_the_node() -> None:
+def test_a_changed_route_is_network_and_a_changed_stage_is_node() -> None:
     source = ModelSource("profile", profile=profile("cardano/value"))
     changes = (WhatIf("rtt", "EU-AP=+20ms"), WhatIf("stage", "fetched-to-adopted=+20ms"))
     prediction = predict(source, ModelRequest(changes, blocks=640), QUIET, SYSTEM.catalogue())
@@ -258,8 +258,8 @@ def test_a_what_if_of_a_route_is_the_network_and_one_of_a_stage_the_node() -> No
         assert sum(part.change for part in split.of()) == pytest.approx(split.change, abs=1e-9)
 
 
-def test_the_logs_and_the_model_agree_on_what_is_network(make: Make) -> None:
-    """Two independent ways: hop by hop through the logs, and the simulator's own account of its critical paths."""
+def test_the_logs_and_the_model_agree_on_the_network_part(make: Make) -> None:
+    """Two independent methods: hop by hop through the logs, and the critical paths of the simulator."""
     explanation = explain(ModelSource("run", run=make()), ModelRequest(blocks=640), QUIET, SYSTEM.catalogue())
     rows = {(row.metric_id, row.part): row for row in explanation.shares}
     for metric in (P50, P80):
@@ -270,7 +270,7 @@ def test_the_logs_and_the_model_agree_on_what_is_network(make: Make) -> None:
         assert mean == pytest.approx(make().summaries()[metric].distribution.mean, rel=1e-9)  # type: ignore[union-attr]
 
 
-def test_a_report_of_two_versions_is_divided_against_its_first(tmp_path: Path) -> None:
+def test_a_report_of_two_versions_is_split_against_its_first_version(tmp_path: Path) -> None:
     base, other = _figures(), _figures(SLOW_ADOPTION)
     path = write(tmp_path / "report.json", report({"10.5": base, "10.6": other}))
     explanation = explain(ModelSource("report", document=path), ModelRequest(blocks=64), QUIET, SYSTEM.catalogue())

@@ -62,7 +62,7 @@ def _predicted(run: SealedRun, *changes: WhatIf) -> Prediction:
 
 
 def test_two_hosts_are_explained_as_two_hosts(run: SealedRun) -> None:
-    """On the benchmark's 52 hosts they came out three times as slow as they were."""
+    """With the benchmark's 52 hosts they came out three times as slow as they were."""
     explanation = _explained(run)
     assert explanation.explained, explanation.sentence
     assert all(abs(row.error) < 0.05 for row in explanation.whole), [row.error for row in explanation.whole]
@@ -74,7 +74,7 @@ def test_two_hosts_are_explained_as_two_hosts(run: SealedRun) -> None:
     assert _predicted(run).scenarios[0].hosts == 2
 
 
-def test_regions_that_nobody_pinged_are_as_far_apart_as_their_fetches_say(pair: Path, tmp_path: Path) -> None:
+def test_round_trips_without_pings_are_inferred_from_fetches(pair: Path, tmp_path: Path) -> None:
     folder = _edited_topology(pair, {}, ELSEWHERE)
     explanation = _explained(ingest(tmp_path, folder, filters=()).run)
     assert all(abs(row.error) < 0.06 for row in explanation.whole), [row.error for row in explanation.whole]
@@ -84,7 +84,7 @@ def test_regions_that_nobody_pinged_are_as_far_apart_as_their_fetches_say(pair: 
     assert "pings" not in explanation.sentence
 
 
-def test_what_is_stated_or_pinged_is_kept_with_the_run(pair: Path, tmp_path: Path) -> None:
+def test_stated_and_pinged_round_trips_are_stored_with_the_run(pair: Path, tmp_path: Path) -> None:
     pings = "source,dest,size,time,source_region,dest_region\n" + "".join(
         f"node-{a},node-{1 - a},{size},{time}\n".replace("\n", ",EU,US\n")
         for a in (0, 1)
@@ -103,7 +103,7 @@ def test_what_is_stated_or_pinged_is_kept_with_the_run(pair: Path, tmp_path: Pat
         ingest(tmp_path / "c", pair, filters=(), settings=("network.rtt_s.EU-XX=0.07",))
 
 
-def test_a_run_without_a_topology_says_what_is_assumed(pair: Path, tmp_path: Path) -> None:
+def test_a_run_without_a_topology_states_the_assumption(pair: Path, tmp_path: Path) -> None:
     folder = changed(pair, tmp_path / "bare", lambda path: (path / "topology.json").unlink())
     bare = ingest(tmp_path, folder, filters=()).run
     assert bare.document("network") is None
@@ -114,8 +114,8 @@ def test_a_run_without_a_topology_says_what_is_assumed(pair: Path, tmp_path: Pat
     assert "--topology FILE` to use the cluster's own" in notes
 
 
-def test_hosts_without_logs_are_named_as_a_cause(run: SealedRun) -> None:
-    """Adoption by the logged hosts alone is not that of the cluster."""
+def test_hosts_without_logs_are_reported_as_a_cause(run: SealedRun) -> None:
+    """Adoption by the logged hosts alone is not the adoption by the cluster."""
     own = own_cluster(run, replace(_figures(), hosts=1))
     assert own is not None
     (note,) = [note for note in own.notes if note.startswith(LOGS_MISSING)]
@@ -123,14 +123,14 @@ def test_hosts_without_logs_are_named_as_a_cause(run: SealedRun) -> None:
     assert network_doubts(own.notes) == ["import the logs of every host of the topology"]
 
 
-def test_an_older_run_that_kept_regions_alone_is_modelled_on_its_regions(run: SealedRun, tmp_path: Path) -> None:
-    """Such runs are sealed and stay as they are; their hosts' regions are in the manifest."""
+def test_an_older_run_with_only_regions_is_modelled_by_its_regions(run: SealedRun, tmp_path: Path) -> None:
+    """Such runs are sealed and cannot change; the regions of their hosts are in the manifest."""
     regions = run.manifest.groups["host"].of
     assert [host.producers for host in dense_torus(regions)] == [["node-1"], ["node-0"]]
     assert len(dense_torus({f"node-{n}": ("EU", "US", "AP")[n % 3] for n in range(52)})[0].producers) == 6
 
 
-def test_hosts_without_a_pool_forge_nothing_in_the_logs_either(tmp_path: Path) -> None:
+def test_hosts_without_a_pool_do_not_forge_in_the_logs(tmp_path: Path) -> None:
     hosts = [
         {"name": f"node-{n}", "region": "EU", "producers": [f"node-{m}" for m in range(3) if m != n], "pools": n}
         for n in range(3)
@@ -155,7 +155,7 @@ def _figures() -> Figures:
 # --- fetches -----------------------------------------------------------------------------------------------------
 
 
-def test_fetches_that_are_longer_between_two_hosts_delay_the_other_one(run: SealedRun) -> None:
+def test_a_longer_fetch_between_two_hosts_delays_the_receiver(run: SealedRun) -> None:
     prediction = _predicted(run, WhatIf("fetch", "EU-US=+20ms"), WhatIf("fetch", "-30ms"), WhatIf("fetch", "x0.5"))
     row = next(row for row in prediction.rows if row.metric_id == FIRST)
     fetch = next(row for row in prediction.rows if row.metric_id == "peer_fetch_s")
@@ -165,7 +165,7 @@ def test_fetches_that_are_longer_between_two_hosts_delay_the_other_one(run: Seal
     assert changes[2] == pytest.approx(-fetch.cells[0].modelled.value / 2.0, rel=0.01)
 
 
-def test_a_fetch_of_a_given_length_is_that_long(run: SealedRun) -> None:
+def test_a_fetch_of_a_given_duration_has_that_duration(run: SealedRun) -> None:
     prediction = _predicted(run, WhatIf("fetch", "200ms"))
     fetch = next(row for row in prediction.rows if row.metric_id == "peer_fetch_s")
     assert fetch.cells[1].modelled.value == pytest.approx(0.200, abs=0.002)
@@ -180,7 +180,7 @@ def test_a_fetch_of_a_given_length_is_that_long(run: SealedRun) -> None:
 # --- sizes of blocks, late hosts ---------------------------------------------------------------------------------
 
 
-def test_sizes_are_drawn_as_the_run_had_them() -> None:
+def test_sizes_are_drawn_from_the_distribution_of_the_run() -> None:
     sizes = pl.Series([1000.0] * 50 + [3000.0] * 50)
     shape = size_shape(sizes)
     assert size_shape(pl.Series([5.0, 5.0])) == ()
@@ -189,8 +189,8 @@ def test_sizes_are_drawn_as_the_run_had_them() -> None:
     assert simulated.mean("block_size_bytes") == pytest.approx(2000.0, rel=0.03)
 
 
-def test_a_spread_of_sizes_makes_a_slope_of_the_step_of_another_round() -> None:
-    """14.4 kB is one round of a cold connection, 15 kB are two; no cluster's blocks are all of one size."""
+def test_a_spread_of_sizes_smooths_the_step_of_a_further_round_trip() -> None:
+    """14.4 kB need one round trip on a cold connection, 15 kB two; blocks of a cluster differ in size."""
     steps = []
     for spread in (0.0, 0.3):
         scenarios = [
@@ -203,7 +203,7 @@ def test_a_spread_of_sizes_makes_a_slope_of_the_step_of_another_round() -> None:
     assert 0.02 < steps[1] < 0.5 * steps[0]
 
 
-def test_late_hosts_and_slow_blocks_are_found_in_the_hosts_own_stages() -> None:
+def test_late_hosts_and_slow_blocks_are_found_in_the_stages_of_the_hosts() -> None:
     rows = [
         {"block": f"b{block}", "peer_adopted_s": 0.07 + (1.0 if block < 4 else 0.2 * ((host, block % 5) == (1, 0)))}
         for block in range(100)
@@ -219,7 +219,7 @@ def test_late_hosts_and_slow_blocks_are_found_in_the_hosts_own_stages() -> None:
     assert lateness(pl.DataFrame(rows[:400]), 0.15) is None
 
 
-def test_pings_and_stated_round_trips_must_be_of_the_cluster(tmp_path: Path) -> None:
+def test_pings_and_stated_round_trips_must_belong_to_the_cluster(tmp_path: Path) -> None:
     topology = ListedTopology(hosts=[ListedHost(name="a", region="EU", producers=[])])
     path = tmp_path / "latency.csv"
     path.write_text("source,dest,time\nx,y,1.0\n", encoding="utf-8")

@@ -58,13 +58,13 @@ def squeezed(text: str) -> str:
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 @pytest.mark.parametrize("render", TEXTS)
-def test_the_same_document_gives_the_same_text(render: Callable[[BaseModel], str], document: BaseModel) -> None:
+def test_the_text_of_a_document_is_reproducible(render: Callable[[BaseModel], str], document: BaseModel) -> None:
     again = type(document).model_validate_json(document.model_dump_json())
     assert render(document) == render(again)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_the_same_document_gives_the_same_pdf(document: BaseModel) -> None:
+def test_the_pdf_of_a_document_is_reproducible(document: BaseModel) -> None:
     first = document_of(document).pdf()
     assert first == document_of(document).pdf()
     assert first.startswith(b"%PDF")
@@ -74,7 +74,7 @@ def test_the_same_document_gives_the_same_pdf(document: BaseModel) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 @pytest.mark.parametrize("render", TEXTS)
-def test_every_rendering_has_every_figure(render: Callable[[BaseModel], str], document: BaseModel) -> None:
+def test_every_format_contains_every_figure(render: Callable[[BaseModel], str], document: BaseModel) -> None:
     text = squeezed(render(document))
     for block in document_of(document).blocks():
         if isinstance(block, Table):
@@ -95,7 +95,7 @@ def pdf_text(data: bytes, tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("document", [*DOCUMENTS, prediction(7)])
-def test_the_pdf_has_every_figure(document: BaseModel, tmp_path: Path) -> None:
+def test_the_pdf_contains_every_figure(document: BaseModel, tmp_path: Path) -> None:
     report = document_of(document)
     text = re.sub(r"\s+", " ", pdf_text(report.pdf(), tmp_path))
     assert report.word in text
@@ -123,7 +123,7 @@ def test_no_document_is_too_wide(document: BaseModel, width: int) -> None:
         assert len(line) <= width
 
 
-def test_a_table_that_is_too_wide_goes_on_below_under_the_same_names() -> None:
+def test_a_wide_table_is_continued_below_with_the_same_row_names() -> None:
     text = terminal(prediction(3), 80)
     table = text.split("End-to-end spread\n")[1].split("\n  ±:")[0]
     parts = table.split("\n\n")
@@ -135,13 +135,13 @@ def test_a_table_that_is_too_wide_goes_on_below_under_the_same_names() -> None:
     assert "\n\n" not in wide
 
 
-def test_the_whole_comes_before_its_stages() -> None:
-    """A reader who stops early has what the network did as a whole, wherever the catalogue lists it."""
+def test_the_total_comes_before_its_stages() -> None:
+    """A reader who stops early has the result of the whole network, wherever the catalogue lists it."""
     titles = [block.title for block in document_of(prediction()).blocks() if not isinstance(block, Details)]
     assert titles.index("End-to-end spread") < titles.index("Sealing") < titles.index("Readers")
 
 
-def test_a_formula_is_never_taken_for_the_simulation() -> None:
+def test_a_formula_is_distinguished_from_the_simulation() -> None:
     table = next(
         block
         for block in document_of(prediction()).blocks()
@@ -154,20 +154,20 @@ def test_a_formula_is_never_taken_for_the_simulation() -> None:
     assert any("as a cross-check" in note for note in table.notes)
 
 
-def test_one_scenario_alone_needs_no_words_on_changes() -> None:
+def test_a_single_scenario_has_no_notes_on_changes() -> None:
     text = terminal(prediction(0), 140)
     assert "≈ 0" not in text
     assert "Scenarios" not in text
     assert "as published: 0.50 spread 0.607 s (95 % interval 0.601 … 0.613 s) and 1.00 spread 1.027 s (95 %" in text
 
 
-def test_what_was_changed_is_told_where_a_heading_cannot() -> None:
+def test_changes_too_long_for_a_heading_are_listed_separately() -> None:
     text = terminal(prediction(6), 80)
     assert "initial window 20 and fetch concurrency 1, together" in text
     assert re.search(r"999 nodes +999", text)
 
 
-def test_a_scenario_of_many_changes_is_named_by_their_number() -> None:
+def test_a_scenario_with_many_changes_is_named_by_their_number() -> None:
     forecast = prediction(2)
     changes = ["rtt +20%", "page size ×2", "lose region South"]
     many = forecast.scenarios[2].model_copy(update={"label": " and ".join(changes), "changes": changes})
@@ -185,7 +185,7 @@ def test_the_same_change_twice_is_shown_twice() -> None:
     assert headings == ["stage", "as published", "rtt +20%", "rtt +20% (2)"]
 
 
-def test_an_explanation_says_where_the_parts_fail() -> None:
+def test_an_explanation_shows_where_the_parts_do_not_add_up() -> None:
     text = terminal(explanation(), 140)
     assert " NOT EXPLAINED   1 of 8 centiles does not follow" in text
     flagged = [line for line in text.splitlines() if "✗" in line and "spread" in line]
@@ -197,13 +197,13 @@ def test_an_explanation_says_where_the_parts_fail() -> None:
     assert "NOT EXPLAINED" not in terminal(explanation(explained=True))
 
 
-def test_the_parts_table_says_what_was_fitted() -> None:
+def test_the_parts_table_shows_which_parts_were_fitted() -> None:
     text = terminal(explanation(), 140)
     assert re.search(r"Fetch duration, ms +360 +371 +± 2 +\+3\.0 +± 0\.6 % +checked", text)
     assert re.search(r"Fetched to checked, ms +61\.0 +61\.0 +± 0\.3 +≈ 0 +fitted", text)
 
 
-def test_a_record_has_every_method_and_run() -> None:
+def test_a_record_lists_every_method_and_run() -> None:
     text = terminal(evidence(), 140)
     for method in METHODS:
         assert text.count(f"\n  {method} ") == 2
@@ -222,8 +222,8 @@ def test_nothing_depends_on_colour(document: BaseModel) -> None:
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
 
 
-def test_scenarios_are_told_apart_without_colour() -> None:
-    """Every one of eight scenarios has a dash of its own."""
+def test_scenarios_are_distinguished_without_colour() -> None:
+    """Each of eight scenarios has its own dash pattern."""
     figure = next(block for block in document_of(prediction(7)).blocks() if block.id == "curves")
     assert isinstance(figure, Chart)
     dashes = vega_lite(figure, interactive=True)["layer"][1]["encoding"]["strokeDash"]["scale"]["range"]
@@ -231,7 +231,7 @@ def test_scenarios_are_told_apart_without_colour() -> None:
     assert len({tuple(dash) for dash in dashes}) == 8
 
 
-def test_stacked_bars_are_as_long_as_their_parts() -> None:
+def test_the_length_of_stacked_bars_is_the_sum_of_their_parts() -> None:
     lines = terminal(prediction(0), 120).splitlines()
     bar = next(line for line in lines if "━━" in line)
     assert re.search(r"4━+5━+", bar)
@@ -239,7 +239,7 @@ def test_stacked_bars_are_as_long_as_their_parts() -> None:
 
 
 @pytest.mark.parametrize("document", [prediction(7), explanation(), evidence()])
-def test_the_html_loads_nothing_from_anywhere(document: BaseModel) -> None:
+def test_the_html_loads_no_external_resources(document: BaseModel) -> None:
     page = document_of(document).html()
     assert "default-src 'none'" in page
     assert not re.search(r"<(?:link|iframe|img|object|embed|base)\b", page.split("<script", 1)[0])
@@ -253,7 +253,7 @@ def test_the_html_loads_nothing_from_anywhere(document: BaseModel) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_the_document_can_be_had_back_from_the_page(document: BaseModel) -> None:
+def test_the_document_can_be_read_back_from_the_page(document: BaseModel) -> None:
     assert type(document).model_validate_json(unpacked(document_of(document).html(), "source-data")) == document
 
 
@@ -282,7 +282,7 @@ def hostile() -> list[BaseModel]:
 
 
 @pytest.mark.parametrize("index", range(3))
-def test_hostile_text_stays_text(index: int) -> None:
+def test_hostile_text_is_escaped(index: int) -> None:
     document = hostile()[index]
     page = document_of(document).html()
     assert "<script>alert" not in page
@@ -345,7 +345,7 @@ def strange() -> list[BaseModel]:
 
 
 @pytest.mark.parametrize("document", [*emptied(), *strange()])
-def test_strange_input_is_shown_not_refused(document: Prediction | Explanation | ModelRecord) -> None:
+def test_unusual_input_is_shown_and_not_refused(document: Prediction | Explanation | ModelRecord) -> None:
     for render in TEXTS:
         assert render(document)
     for width in (20, 40, 80):

@@ -66,7 +66,7 @@ def changes_of(document: Prediction) -> list[tuple[ScenarioFigure, TableCell]]:
 
 @settings(max_examples=30)  # each of which has more than a hundred cells
 @given(predictions())
-def test_an_insignificant_difference_is_never_a_number(document: Prediction) -> None:
+def test_an_insignificant_difference_is_never_printed_as_a_number(document: Prediction) -> None:
     pairs = changes_of(document)
     assert len(pairs) == 3 * len(document.rows)
     for cell, printed in pairs:
@@ -79,8 +79,8 @@ def test_an_insignificant_difference_is_never_a_number(document: Prediction) -> 
             assert re.search("[1-9]", printed.text)
 
 
-def test_an_insignificant_difference_is_a_number_nowhere() -> None:
-    """Not in a note, a chart's words or a download's neighbour either: only the document itself holds it."""
+def test_an_insignificant_difference_is_not_a_number_in_any_format() -> None:
+    """Also not in a note, a chart's text or a download: only the document itself contains it."""
     forecast = prediction(1)
     rows = [
         row.model_copy(
@@ -133,11 +133,11 @@ def test_a_change_that_is_printed_has_its_error_and_unit(
         (-0.0691, 0.00001, "−6.9 ± <0.1 %"),
     ],
 )
-def test_changes_are_printed_to_the_digits_that_are_known(fraction: float, error: float, printed: str) -> None:
+def test_changes_are_printed_with_their_known_digits(fraction: float, error: float, printed: str) -> None:
     assert percent_cell(Modelled(value=fraction, standard_error=error)).whole == printed
 
 
-def test_a_difference_that_can_be_seen_but_does_not_matter_is_none() -> None:
+def test_a_significant_but_negligible_difference_is_shown_as_no_change() -> None:
     metric = catalogue().metric("fetch_s")
     cell = ScenarioFigure(
         modelled=Modelled(value=1.0001, standard_error=0.1), change=Modelled(value=0.0001, standard_error=0.00001)
@@ -157,12 +157,12 @@ def test_a_difference_that_can_be_seen_but_does_not_matter_is_none() -> None:
         (None, 1, "± ?"),
     ],
 )
-def test_an_error_is_never_printed_as_none(error: float | None, decimals: int, printed: str) -> None:
+def test_an_error_is_never_printed_as_zero(error: float | None, decimals: int, printed: str) -> None:
     assert spread(error, decimals) == printed
 
 
 @given(SIZES, SIZES)
-def test_a_figure_has_the_first_digit_of_its_error(value: float, error: float) -> None:
+def test_a_figure_is_printed_to_the_first_digit_of_its_error(value: float, error: float) -> None:
     scale = row_scale("1", [value], [error])
     printed = scale.modelled(Modelled(value=value, standard_error=error))
     shown = printed.tail.removeprefix("± ").replace(",", "")
@@ -180,5 +180,5 @@ def test_a_figure_has_the_first_digit_of_its_error(value: float, error: float) -
         ([], [], ""),
     ],
 )
-def test_what_all_labels_share_is_said_once(labels: list[str], short: list[str], shared: str) -> None:
+def test_the_common_part_of_all_labels_is_shown_once(labels: list[str], short: list[str], shared: str) -> None:
     assert short_labels(labels) == (short, shared)

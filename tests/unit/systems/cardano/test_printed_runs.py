@@ -42,8 +42,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_every_run_of_a_folder_is_made_once_under_all_its_names(folder: Path) -> None:
-    """A baseline is the candidate of the report before: counted twice, it would look like a run without noise."""
+def test_every_run_of_a_folder_is_imported_once_under_all_its_names(folder: Path) -> None:
+    """A baseline is the candidate of the previous report: counted twice, it would look like a run without noise."""
     store = folder / "store"
     runs = ingest(folder, store)
     assert [(run.manifest.subject.version, run.manifest.subject.aliases) for run in runs] == [
@@ -57,8 +57,8 @@ def test_every_run_of_a_folder_is_made_once_under_all_its_names(folder: Path) ->
     assert [(run.id, run.is_new) for run in again] == [(run.id, False) for run in runs[1:]]
 
 
-def test_a_run_says_what_its_report_says(folder: Path) -> None:
-    """Figures with what their digits leave open, the workload, the build: all that a comparison asks of a run."""
+def test_a_run_contains_the_content_of_its_report(folder: Path) -> None:
+    """Figures with their rounding errors, the workload, the build: everything that a comparison needs from a run."""
     run = ingest(folder / "release-10.6.2.json", folder / "store")[0]
     manifest = run.manifest
     assert (manifest.started_at, manifest.ended_at) == ("2026-02-05T18:52:16Z", "2026-02-06T12:37:17Z")
@@ -93,12 +93,12 @@ def test_a_run_says_what_its_report_says(folder: Path) -> None:
         ("88951", None, ReportStyle.ORG, 1.0),
     ],
 )
-def test_what_the_digits_leave_open(printed: str, width: int | None, style: ReportStyle, unit: float) -> None:
+def test_the_rounding_unit_of_printed_digits(printed: str, width: int | None, style: ReportStyle, unit: float) -> None:
     assert unit_of(printed, width, style) == pytest.approx(unit)
 
 
-def test_a_report_is_judged_and_without_history_says_why_it_is_open(folder: Path) -> None:
-    """One run per side and nothing that shows the noise: not a pass, and not an error either."""
+def test_a_report_without_history_is_judged_inconclusive_with_the_reason(folder: Path) -> None:
+    """One run per side and no measure of the noise: not a pass, and not an error either."""
     report = folder / "release-10.6.2.json"
     document = cm.compare(str(report), store=folder / "store")
     assert document.verdict is Verdict.INCONCLUSIVE
@@ -112,8 +112,8 @@ def test_a_report_is_judged_and_without_history_says_why_it_is_open(folder: Path
         cm.compare(f"{report}@10.5.4", store=folder / "store")
 
 
-def test_with_history_the_verdict_falls_and_says_what_it_rests_on(tmp_path: Path) -> None:
-    """Ten releases that differ by little: with one run per side an equal one passes, one with a slower fetch fails."""
+def test_with_history_the_verdict_is_decided_and_states_its_basis(tmp_path: Path) -> None:
+    """Ten similar releases: with one run per side an equal release passes, one with a slower fetch fails."""
     store = tmp_path / "store"
     past = reports.series([0.004, -0.003, 0.002, -0.004, 0.003, -0.002, 0.004, -0.003, 0.002, -0.001])
     ingest(reports.written(tmp_path / "past.json", reports.content(*past)), store)
@@ -132,8 +132,8 @@ def test_with_history_the_verdict_falls_and_says_what_it_rests_on(tmp_path: Path
     assert (wider.high or 0.0) - (wider.low or 0.0) > (fetch.high or 0.0) - (fetch.low or 0.0)
 
 
-def test_two_workloads_are_two_comparisons_and_one_verdict(tmp_path: Path) -> None:
-    """A version names runs of both: one of them chosen in silence would stand for the release."""
+def test_two_workloads_give_two_comparisons_and_one_verdict(tmp_path: Path) -> None:
+    """A version selects runs of both: one of them, chosen silently, would represent the release."""
     store = tmp_path / "store"
     for workload, start in (("value-only", "18:52:16"), ("Plutus countdown loop", "20:00:00")):
         days = [
@@ -160,14 +160,14 @@ def test_two_workloads_are_two_comparisons_and_one_verdict(tmp_path: Path) -> No
         ({"version": "11.0"}, "has no column `11.0`"),
     ],
 )
-def test_what_a_report_cannot_be_asked_is_said(folder: Path, options: dict[str, object], message: str) -> None:
+def test_unsupported_options_for_a_report_are_refused(folder: Path, options: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         ingest(folder / "release-10.6.2.json", folder / "store", **options)
     assert caught.value.hint
 
 
 def test_the_command_marks_printed_runs(folder: Path, lab: Lab) -> None:
-    """In the list of runs, in a run's own page and in what the import says."""
+    """In the list of runs, on the page of a run and in the output of the import."""
     done = lab.run("ingest", "cardano", str(folder))
     assert done.returncode == 0, done.stderr
     assert "3 runs, 3 of them new" in done.stdout
@@ -177,8 +177,8 @@ def test_the_command_marks_printed_runs(folder: Path, lab: Lab) -> None:
     assert "PRINTED" in compared.stdout
 
 
-def test_logs_beside_reports_are_not_left_out_in_silence(folder: Path, tmp_path: Path, lab: Lab) -> None:
-    """Somebody who gives one folder of all that he has takes the logs for imported."""
+def test_logs_next_to_reports_are_not_omitted_silently(folder: Path, tmp_path: Path, lab: Lab) -> None:
+    """A user who passes one folder with everything assumes that the logs are imported."""
     mixed = tmp_path / "mixed"
     (mixed / "value" / "node-0").mkdir(parents=True)
     (mixed / "value" / "node-0" / "stdout").write_text("{}\n", encoding="utf-8")

@@ -39,7 +39,7 @@ def _printed(
 
 
 def test_tables_charts_and_dictionary_have_the_published_order_and_names() -> None:
-    """A reader of the old reports looks in the old places, under the old labels."""
+    """Readers of the old reports look in the old places, under the old labels."""
     report = compare_published([[run("1.0")], [run("1.1", factor=1.1)]], TYPST, tool_version="test")
     assert report.title == "1.1 against 1.0"
     assert report.statement == "We compare 1.1 (Conway) relative to 1.0 (Conway), under cometbft/demo workload."
@@ -55,15 +55,15 @@ def test_tables_charts_and_dictionary_have_the_published_order_and_names() -> No
 
 
 def test_the_org_style_has_its_own_units_charts_and_sample_counts() -> None:
-    """Both styles come from one catalogue; what differs between them stands there."""
+    """Both styles come from one catalogue, which contains their differences."""
     report = compare_published([[run("1.0")], [run("1.1")]], ORG, tool_version="test")
     assert report.tables[0].rows[0].unit == "MB"
     assert report.tables[0].sample_counts == ["(200)", "(200)"]
     assert [figure.published_id for figure in report.figures] == ["RSS", "cdfSpread", "cdfDelay"]
 
 
-def test_values_are_full_means_and_those_of_several_runs_the_mean_of_theirs() -> None:
-    """Unweighted over runs, as the reports of several runs have it; the manifest shows the median run's figures."""
+def test_values_are_full_means_averaged_over_several_runs() -> None:
+    """Unweighted over runs, as in the reports of several runs; the manifest shows the figures of the median run."""
     runs = [run("1.0", number, seed=number) for number in (1, 2, 3)]
     report = compare_published([runs, [run("1.1")]], TYPST, tool_version="test")
     means = [float(np.mean(run.frames["block"]["spread_s"].to_numpy())) for run in runs]
@@ -76,7 +76,7 @@ def test_values_are_full_means_and_those_of_several_runs_the_mean_of_theirs() ->
 
 
 def test_only_a_single_run_has_the_mean_of_the_lowest_means() -> None:
-    """The reports average the lowest means in a single run and all of them in several: both can be matched."""
+    """The reports average the lowest means for a single run and all of them for several: both can be matched."""
     by_host = [8000.5 + 100.0 * host for host in range(HOSTS)]
     single = columns.published_column([run("1.0", lowest_means=2)], TYPST, tool_version="test")
     several = columns.published_column(
@@ -87,8 +87,8 @@ def test_only_a_single_run_has_the_mean_of_the_lowest_means() -> None:
     assert "2 lowest" in single.columns[0].rules
 
 
-def test_the_rules_behind_the_values_are_told() -> None:
-    """A figure by one rule must not be taken for one by another."""
+def test_the_rules_behind_the_values_are_stated() -> None:
+    """A figure by one rule must not be mistaken for a figure by another."""
     own = columns.published_column([run("1.0")], TYPST, tool_version="test")
     assert "chainmark's own rules" in own.columns[0].rules
     strict = run("1.0")
@@ -113,8 +113,8 @@ def _keeping(version: str, number: int = 1) -> Keeping:
     return Keeping(own.manifest, own.catalogue, own.frames)
 
 
-def test_a_run_is_shown_by_the_figures_that_it_keeps_by_the_published_rules() -> None:
-    """Nobody had to choose a rule when the logs were taken in."""
+def test_a_run_is_shown_with_its_stored_figures_by_the_published_rules() -> None:
+    """The rules did not have to be chosen when the logs were imported."""
     report = compare_published([[_keeping("1.0")], [_keeping("1.1"), _keeping("1.1", 2)]], TYPST, tool_version="test")
     memory, spread = (report.tables[place].rows[0].values for place in (0, 1))
     assert [value.value for value in (*memory, *spread)] == [4.5, 4.5, 0.25, 0.25]
@@ -124,16 +124,16 @@ def test_a_run_is_shown_by_the_figures_that_it_keeps_by_the_published_rules() ->
     assert "rules of the published reports" in report.columns[0].rules
 
 
-def test_beside_a_run_that_keeps_none_every_run_is_shown_by_its_own_rules() -> None:
-    """Else a change of rules would be read as a change of the version."""
+def test_with_a_run_without_stored_figures_all_runs_use_their_own_rules() -> None:
+    """Otherwise a change of rules would be read as a change of the version."""
     report = compare_published([[run("1.0")], [_keeping("1.1")]], TYPST, tool_version="test")
     old, new = report.tables[0].rows[0].values
     assert old.value == pytest.approx(new.value, rel=0.01)
     assert all("chainmark's own rules" in column.rules for column in report.columns)
 
 
-def test_runs_that_may_not_be_compared_are_left_out_or_marked() -> None:
-    """The style has no verdict, so what it shows must say what is wrong with it."""
+def test_incomparable_runs_are_omitted_or_marked() -> None:
+    """The style has no verdict, so problems must be shown with the values."""
     bad = run("1.0", 2, seed=2, factor=9.0)
     gate = Gate(id="hosts", label="no host lost", status=GateStatus.FAIL, measured="51", limit="52")
     bad.manifest.gates.append(gate)
@@ -150,8 +150,8 @@ def test_runs_that_may_not_be_compared_are_left_out_or_marked() -> None:
     assert any("load.rate_tx_per_s is 50 vs. 999" in note for note in report.notes)
 
 
-def test_a_system_that_publishes_nothing_is_refused() -> None:
-    """An empty report would look like one without changes."""
+def test_a_system_without_published_metrics_is_refused() -> None:
+    """An empty report would look like a report without changes."""
     plain = run("1.0")
     plain.catalogue = plain.catalogue.model_copy(
         update={"metrics": [metric.model_copy(update={"published": None}) for metric in plain.catalogue.metrics]}
@@ -160,8 +160,8 @@ def test_a_system_that_publishes_nothing_is_refused() -> None:
         compare_published([[plain], [run("1.1")]], TYPST, tool_version="test")
 
 
-def test_printed_and_measured_columns_stand_beside_each_other() -> None:
-    """A run of one's own against a published release: what one of them lacks is empty, not left out."""
+def test_printed_and_measured_columns_are_shown_next_to_each_other() -> None:
+    """A local run against a published release: a value missing on one side is empty, not omitted."""
     report = compare_published([_printed("1.0"), [run("1.1")]], TYPST, tool_version="test")
     assert [column.label for column in report.columns] == ["1.0", "1.1"]
     rows = {row.label: row for table in report.tables for row in table.rows}
@@ -173,8 +173,8 @@ def test_printed_and_measured_columns_stand_beside_each_other() -> None:
     assert facts["Era"] == ["—", "conway"]
 
 
-def test_a_version_in_two_reports_is_shown_once_and_two_of_one_name_apart() -> None:
-    """The release that one report ends with is the baseline of the next."""
+def test_a_version_in_two_reports_is_shown_once_and_namesakes_separately() -> None:
+    """The last release of one report is the baseline of the next."""
     older, newer = _printed("1.0", "1.1"), _printed("1.1", "1.2", values=("0.66000", "0.70000"))
     assert [column.label for column in joined([older, newer]).columns] == ["1.0", "1.1", "1.2"]
     other = _printed("1.1", "1.2", values=("0.61000", "0.70000"))
@@ -183,7 +183,7 @@ def test_a_version_in_two_reports_is_shown_once_and_two_of_one_name_apart() -> N
     assert [change.told for change in both.tables[0].rows[0].told] == [True, False, False]
 
 
-def test_columns_are_chosen_by_version_and_keep_only_changes_of_their_baseline() -> None:
+def test_columns_are_selected_by_version_and_keep_only_changes_of_their_baseline() -> None:
     """A change against another baseline would be a wrong one."""
     report = _printed("1.0", "1.1", "1.2", values=("0.6", "0.7", "0.8"))
     published = chosen(report, [0, 2])
@@ -195,21 +195,21 @@ def test_columns_are_chosen_by_version_and_keep_only_changes_of_their_baseline()
         find_version(report, "2.0")
 
 
-def test_digits_that_were_cut_cannot_be_shown_in_the_other_style() -> None:
-    """The typst style needs digits that the org style has cut; the other way round the printed ones are enough."""
+def test_truncated_digits_cannot_be_shown_in_the_other_style() -> None:
+    """The typst style needs digits that the org style truncates; in the other direction the printed ones suffice."""
     with pytest.raises(UsageError, match="org style"):
         restyled(_printed("1.0", "1.1", style=ORG), TYPST)
     assert restyled(_printed("1.0", "1.1"), ORG).tables[0].rows[0].told == []
 
 
-def test_one_version_alone_is_refused() -> None:
+def test_a_single_version_is_refused() -> None:
     """There is nothing to compare it with."""
     with pytest.raises(UsageError, match="at least two versions are required"):
         compare_published([[run("1.0")]], TYPST, tool_version="test")
 
 
-def test_the_shipped_catalogue_says_only_what_the_reports_need() -> None:
-    """A table or a key that is misspelt there would be missing from every report, without a word."""
+def test_the_shipped_catalogue_contains_only_what_the_reports_need() -> None:
+    """A misspelt table or key would silently be missing from every report."""
     catalogue = SYSTEM.catalogue()
     reports = reports_of(catalogue)
     assert reports is not None

@@ -39,8 +39,8 @@ def _tables(report: PublishedReport) -> dict[str, Table]:
     return {block.title: block for block in published_document(report).blocks() if isinstance(block, Table)}
 
 
-def test_rows_and_columns_are_the_published_ones() -> None:
-    """Base, then value, change and change in percent of each further version, in the digits of the style."""
+def test_rows_and_columns_match_the_published_ones() -> None:
+    """The base, then value, change and percentage of each further version, in the digits of the style."""
     rows = [
         printed_row("Process CPU usage", "%", 3, "5.7687", "5.4359"),
         printed_row("RTS live GC dateset", "MiB", 5, "3886.2", "2992.", printed_changes=[("-894.125", "-23")]),
@@ -55,8 +55,8 @@ def test_rows_and_columns_are_the_published_ones() -> None:
     ]
 
 
-def test_a_change_that_the_printed_digits_leave_open_is_marked() -> None:
-    """Nobody must sign a digit that nobody knows."""
+def test_a_change_that_the_printed_digits_do_not_determine_is_marked() -> None:
+    """A digit that is not known must not be shown as certain."""
     open_, decided = printed_row("RSS", "MiB", 5, "8735.4", "6602.5"), printed_row("CPU", "%", 3, "5.7687", "5.4359")
     report = _printed([open_, decided])
     cells = [[cell.tail for cell in row.cells] for row in _tables(report)["Resource Usage"].rows]
@@ -65,8 +65,8 @@ def test_a_change_that_the_printed_digits_leave_open_is_marked() -> None:
     assert not any("cannot be derived" in note for note in published_document(_printed([decided])).notes)
 
 
-def test_a_printed_change_that_cannot_be_is_told() -> None:
-    """A report whose own columns do not agree deserves a look before it is believed."""
+def test_an_impossible_printed_change_is_reported() -> None:
+    """A report whose own columns disagree must be checked before it is trusted."""
     wrong = printed_row("CPU", "%", 3, "5.7687", "5.4359", printed_changes=[("-0.433", "-6")])
     assert any("do not match its printed values" in note for note in published_document(_printed([wrong])).notes)
     right = printed_row("CPU", "%", 3, "5.7687", "5.4359", printed_changes=[("-0.333", "-6")])
@@ -75,16 +75,16 @@ def test_a_printed_change_that_cannot_be_is_told() -> None:
     assert any("do not match" in note for note in published_document(_printed([org], ORG)).notes)
 
 
-def test_a_row_whose_width_nobody_knows_is_decided_only_where_any_width_is() -> None:
-    """A metric that the catalogue does not know may have lost zeros behind its last digit."""
+def test_a_row_of_unknown_width_is_decided_only_if_every_width_agrees() -> None:
+    """A metric that is not in the catalogue may have lost trailing zeros."""
     unknown = worded(_printed([printed_row("Odd", "s", None, "0.5", "0.6")])).tables[0].rows[0].changes[0]
     known = worded(_printed([printed_row("Odd", "s", 3, "0.5", "0.6")])).tables[0].rows[0].changes[0]
     assert (unknown.decided, known.decided) == (False, True)
     assert (unknown.delta, unknown.percent) == ("0.100", "20")
 
 
-def test_figures_are_numbered_and_the_dictionary_is_whole(report: PublishedReport) -> None:
-    """All versions in one plot, the value along the axis that the style has it on."""
+def test_figures_are_numbered_and_the_dictionary_is_complete(report: PublishedReport) -> None:
+    """All versions in one plot, with the value on the axis that the style requires."""
     blocks = published_document(report).blocks()
     figures = [block for block in blocks if isinstance(block, Chart)]
     assert [figure.title for figure in figures] == ["Figure 1: Kernel RSS", "Figure 2: Spread"]
@@ -96,7 +96,7 @@ def test_figures_are_numbered_and_the_dictionary_is_whole(report: PublishedRepor
     assert [[entry.id for entry in block.entries] for block in lists] == [["cdfDelay", "cdfSpread"], ["RSS"]]
 
 
-def test_charts_of_the_org_style_have_the_values_upwards_and_durations_on_a_logarithmic_scale() -> None:
+def test_org_style_charts_have_values_on_the_y_axis_and_logarithmic_durations() -> None:
     """The two styles draw the same centiles on swapped axes."""
     report = compare_published([[run("1.0")], [run("1.1")]], ORG, tool_version="test")
     figures = [block for block in published_document(report).blocks() if isinstance(block, Chart)]
@@ -109,8 +109,8 @@ def test_charts_of_the_org_style_have_the_values_upwards_and_durations_on_a_loga
 
 
 @pytest.mark.parametrize("style", [TYPST, ORG])
-def test_every_rendering_has_every_row_in_the_same_order(style: ReportStyle) -> None:
-    """A reader finds the same report on a terminal, in a browser, in a pull request and on paper."""
+def test_every_format_has_every_row_in_the_same_order(style: ReportStyle) -> None:
+    """The report is the same on a terminal, in a browser, in a pull request and on paper."""
     report = compare_published([[run("1.0")], [run("1.1", factor=1.1)], [run("1.2")]], style, tool_version="test")
     console = Console(width=120, record=True, file=None, quiet=False)
     with console.capture() as captured:
@@ -141,8 +141,8 @@ def test_every_rendering_has_every_row_in_the_same_order(style: ReportStyle) -> 
     assert published_document(report).html() == published_document(report).html()
 
 
-def test_the_document_has_its_printed_changes_in_json(report: PublishedReport) -> None:
-    """A program that reads the report must not have to know the rules of its digits."""
+def test_the_json_contains_the_printed_changes(report: PublishedReport) -> None:
+    """A program that reads the report does not need the rules of its digits."""
     row = worded(report).tables[1].rows[0]
     assert len(row.shown) == 3
     assert [change.percent for change in row.changes] == ["10", "0"]

@@ -55,8 +55,8 @@ def _by_fractions(value: float, decimals: int) -> Fraction:
         (0.123445, 4, "0.12344"),
     ],
 )
-def test_values_are_those_of_the_typst_style(value: float, width: int, printed: str) -> None:
-    """These are the forms that stand in published reports; a reader looks for just these digits."""
+def test_values_are_printed_in_the_typst_style(value: float, width: int, printed: str) -> None:
+    """These forms appear in published reports; a reader looks for exactly these digits."""
     assert typst_value(value, width) == printed
 
 
@@ -73,7 +73,7 @@ def test_values_are_those_of_the_typst_style(value: float, width: int, printed: 
         (0.0013, 0.0, PrintedChange("-0.001", "-100")),
     ],
 )
-def test_changes_are_those_of_the_typst_style(base: float, value: float, change: PrintedChange) -> None:
+def test_changes_are_printed_in_the_typst_style(base: float, value: float, change: PrintedChange) -> None:
     """As above, for both columns of a change."""
     assert typst_change(base, value) == change
 
@@ -95,8 +95,8 @@ def test_changes_are_those_of_the_typst_style(base: float, value: float, change:
         (100000.0, "100000"),
     ],
 )
-def test_values_are_those_of_the_org_style(value: float, printed: str) -> None:
-    """Cut, never rounded; and never cut where the figure would become another one."""
+def test_values_are_printed_in_the_org_style(value: float, printed: str) -> None:
+    """Truncated, never rounded; and never truncated where that would give another figure."""
     assert org_value(value) == printed
 
 
@@ -113,14 +113,14 @@ def test_values_are_those_of_the_org_style(value: float, printed: str) -> None:
         ("-0.0", "0.0", PrintedChange("0.000", "nan")),
     ],
 )
-def test_changes_are_those_of_the_org_style(base: str, value: str, change: PrintedChange) -> None:
-    """The relative change is that of the rounded difference, and whole numbers have whole differences."""
+def test_changes_are_printed_in_the_org_style(base: str, value: str, change: PrintedChange) -> None:
+    """The relative change is computed from the rounded difference, and integers have integer differences."""
     assert org_change(base, value) == change
 
 
 @given(FINITE, st.integers(0, 12))
 def test_a_figure_never_loses_its_sign(value: float, precision: int) -> None:
-    """A change that got smaller must not be read as one that got larger, however small it is."""
+    """A decrease must not be read as an increase, however small it is."""
     assert typst_figure(value, precision).startswith("-") == (math.copysign(1.0, value) < 0)
 
 
@@ -133,35 +133,35 @@ def test_a_change_has_the_sign_of_the_difference(base: float, value: float) -> N
 
 @given(st.floats(min_value=1e-4, max_value=1e12), st.integers(0, 12))
 def test_a_figure_is_the_nearest_of_its_length(value: float, precision: int) -> None:
-    """Against rounding by fractions: a wrong last digit is a wrong report."""
+    """Compared with exact fractions: a wrong last digit is a wrong report."""
     assert Fraction(typst_figure(value, precision)) == _by_fractions(value, decimals_of(value, precision))
 
 
 @given(st.floats(min_value=0.0, max_value=999_999.0))
-def test_a_cut_value_is_never_larger_and_lacks_less_than_its_last_digit(value: float) -> None:
-    """Six characters hold at least the first six places, of which a zero before the point is none."""
+def test_a_truncated_value_is_smaller_by_less_than_its_last_digit(value: float) -> None:
+    """Six characters hold at least the first six places, not counting a zero before the point."""
     lost = Fraction(repr(value)) - Fraction(org_value(value))
     whole = len(str(int(value))) if value >= 1.0 else 0
     assert 0 <= lost < Fraction(1, 10 ** max(0, 5 - whole))
 
 
 @given(AVERAGES, AVERAGES)
-def test_the_org_style_shows_no_percent_of_a_difference_that_it_shows_as_none(base: float, value: float) -> None:
-    """Whole cells apart, 0.000 never stands beside a percentage: that is this style's mark."""
+def test_the_org_style_shows_no_percentage_for_a_difference_of_zero(base: float, value: float) -> None:
+    """Except for integer cells, 0.000 never appears with a percentage: that is characteristic of this style."""
     change = org_change(org_value(base), org_value(value))
     if Fraction(change.delta) == 0:
         assert change.percent in {"0", "nan"}
 
 
 @given(AVERAGES, WIDTHS)
-def test_the_hidden_digits_are_where_they_are_looked_for(value: float, width: int) -> None:
-    """If the interval missed the average, a change could be called decided that is not."""
+def test_the_interval_of_hidden_digits_contains_the_value(value: float, width: int) -> None:
+    """If the interval missed the average, an open change could be reported as decided."""
     assert hidden_value(typst_value(value, width), width).holds(Fraction(repr(value)))
 
 
 @given(AVERAGES, st.floats(min_value=-0.3, max_value=0.3), WIDTHS)
-def test_what_the_printed_digits_decide_is_the_change_of_the_averages(base: float, step: float, width: int) -> None:
-    """A change shown without a mark must be the one that the full averages have; any true one must be possible."""
+def test_a_change_decided_by_printed_digits_is_that_of_the_averages(base: float, step: float, width: int) -> None:
+    """A change without a mark must match the full averages; every true change must be possible."""
     value = base * (1.0 + step)
     printed = typst_value(base, width), typst_value(value, width)
     intervals = hidden_value(printed[0], width), hidden_value(printed[1], width)
@@ -172,7 +172,7 @@ def test_what_the_printed_digits_decide_is_the_change_of_the_averages(base: floa
 
 
 def test_some_printed_digits_decide_and_some_do_not() -> None:
-    """A test that calls everything undecided would pass the one above."""
+    """A rule that calls everything undecided would pass the test above."""
     assert is_determined(hidden_value("5.7687", 3), hidden_value("5.4359", 3))
     assert not is_determined(hidden_value("8735.4", 5), hidden_value("6602.5", 5))
     assert not is_determined(hidden_value("0.0", 5), hidden_value("0.0013", 5))

@@ -25,7 +25,7 @@ def _story(store: Path, lives: Lives, **options: object) -> Trace:
     return result
 
 
-def test_every_host_is_in_one_hop_and_its_time_is_from_the_sender(tmp_path: Path) -> None:
+def test_every_host_is_in_one_hop_timed_from_its_sender(tmp_path: Path) -> None:
     trace = _story(tmp_path, Lives(8, 4), trips=TRIPS)
     assert trace.region_map is not None
     adopted = {place.place: place.seconds[trace.end] for place in trace.places}
@@ -38,7 +38,7 @@ def test_every_host_is_in_one_hop_and_its_time_is_from_the_sender(tmp_path: Path
     assert there.longest_s == pytest.approx(own[-1])
 
 
-def test_the_map_is_part_of_every_document_of_the_block(tmp_path: Path) -> None:
+def test_every_document_of_the_block_contains_the_map(tmp_path: Path) -> None:
     run = sealed(Store(tmp_path), Lives(8, 4).fill(), trips=TRIPS)
     document = cm.block(run.run_id, 4, store=tmp_path)
     assert "regions-map" in {chart.id for chart in document.charts()}
@@ -46,7 +46,7 @@ def test_the_map_is_part_of_every_document_of_the_block(tmp_path: Path) -> None:
     assert document.pdf().startswith(b"%PDF")
 
 
-def test_where_there_is_no_map_the_document_says_why(tmp_path: Path) -> None:
+def test_a_document_without_a_map_states_the_reason(tmp_path: Path) -> None:
     lives = Lives(4, 4)
     lives.fill()
     for row in lives.rows:
@@ -60,7 +60,7 @@ def test_where_there_is_no_map_the_document_says_why(tmp_path: Path) -> None:
     assert "sent the block to another" in unsent.no_map
 
 
-def test_a_block_stands_against_the_median_block_of_its_run(tmp_path: Path) -> None:
+def test_a_block_is_compared_with_the_median_block_of_its_run(tmp_path: Path) -> None:
     lives = Lives(8, 5)
     trace = _story(tmp_path, lives)
     adopted: dict[str, list[int]] = {}

@@ -67,7 +67,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_release_has_one_verdict_over_its_workloads(store: Path) -> None:
-    """The last lower version that was run under both is the baseline; slower under one workload is a fail."""
+    """The last lower version with runs under both is the baseline; slower under one workload is a fail."""
     passed, failed = (cm.release("cardano", version, store=store) for version in ("10.6.2", "10.6.3"))
     assert (passed.verdict, failed.verdict) == (Verdict.PASS, Verdict.FAIL)
     assert [by_workload.comparisons[0].labels for by_workload in page(passed).against] == [("9.10.0", "10.6.2")]
@@ -77,16 +77,16 @@ def test_a_release_has_one_verdict_over_its_workloads(store: Path) -> None:
     assert {suite.name for suite in failed.suites} == {"value-only, against 10.6.2", "plutus, against 10.6.2"}
 
 
-def test_what_no_baseline_was_run_under_is_not_passed(store: Path) -> None:
-    """A third workload that is new with the release: the page says so, and the verdict is open."""
+def test_a_workload_without_a_baseline_does_not_pass(store: Path) -> None:
+    """The page reports a third workload that is new with the release, and the verdict is open."""
     document = cm.release("cardano", "10.7.0", ["10.6.2"], store=store)
     assert document.verdict is Verdict.INCONCLUSIVE
     assert "No baseline was run under cardano/published-plutus-secp." in page(document).sentence
     assert any("only 10.7.0 was run under" in text for text in page(document).against[0].unmatched)
 
 
-def test_every_observation_shows_the_interval_that_it_rests_on(store: Path) -> None:
-    """A text without intervals is an opinion; and what a re-run does is not called a change."""
+def test_every_observation_shows_its_interval(store: Path) -> None:
+    """A text without intervals is an opinion; a difference between re-runs is not called a change."""
     release_page = page(cm.release("cardano", "10.6.3", store=store))
     for sentence in sentences(release_page, OBSERVATIONS):
         assert sentence.evidence, sentence.text
@@ -108,7 +108,7 @@ def test_every_observation_shows_the_interval_that_it_rests_on(store: Path) -> N
         assert evidence.low <= 0.0 <= evidence.high
 
 
-def test_the_conclusion_names_what_decides(store: Path) -> None:
+def test_the_conclusion_names_the_deciding_metrics(store: Path) -> None:
     release_page = page(cm.release("cardano", "10.6.3", store=store))
     texts = [sentence.text for sentence in sentences(release_page, CONCLUSION)]
     assert texts[0].startswith("Against 10.6.2, 10.6.3 fails under value-only and passes under plutus. Value-only: ")
@@ -118,8 +118,8 @@ def test_the_conclusion_names_what_decides(store: Path) -> None:
     assert any("none of these is worse" in sentence.text for sentence in sentences(equal, CONCLUSION))
 
 
-def test_the_parts_stand_in_the_published_order(store: Path) -> None:
-    """Set-up, observations table by table, conclusion; then what they rest on, tables, parameters, dictionary."""
+def test_the_parts_have_the_published_order(store: Path) -> None:
+    """Set-up, observations table by table, conclusion; then evidence, tables, parameters, dictionary."""
     signature = cm.Signature("Ada Lovelace", "The first release with a new mempool.", "2026-02-16")
     document = cm.release("cardano", "10.6.2", signature=signature, store=store)
     titles = [section.title for section in document.sections]
@@ -141,7 +141,7 @@ def test_the_parts_stand_in_the_published_order(store: Path) -> None:
     assert [chapter.model_dump() for chapter in again.text] == [chapter.model_dump() for chapter in page(document).text]
 
 
-def test_several_baselines_are_one_page(store: Path) -> None:
+def test_several_baselines_are_shown_on_one_page(store: Path) -> None:
     document = cm.release("cardano", "10.6.3", ["10.6.2", "9.10.0"], store=store)
     release_page = page(document)
     assert document.title == "Cardano 10.6.3 against 10.6.2 and 9.10.0"
@@ -155,7 +155,7 @@ def test_several_baselines_are_one_page(store: Path) -> None:
     assert len({block.id for block in document.blocks()}) == len(document.blocks())
 
 
-def test_rows_that_are_zero_everywhere_are_left_out(tmp_path: Path) -> None:
+def test_rows_that_are_zero_everywhere_are_omitted(tmp_path: Path) -> None:
     zero = {"Height & slot battles": "0.0"}
     days = (("10.5.4", "2026-02-05", "b0a1259"), ("10.6.2", "2026-02-12", "0d697f1"))
     columns = [reports.column(*day, 1.0, **zero) for day in days]
@@ -170,8 +170,8 @@ def test_rows_that_are_zero_everywhere_are_left_out(tmp_path: Path) -> None:
     )
 
 
-def test_the_day_of_the_analysis_is_not_that_of_the_last_log_line(tmp_path: Path) -> None:
-    """Logs of February that were analysed later: the clock of the rendering is not in it either."""
+def test_the_date_of_the_analysis_is_not_the_date_of_the_last_log_line(tmp_path: Path) -> None:
+    """Logs of February that were analysed later: the time of rendering does not appear either."""
     runs = []
     for seed, version in ((1, "10.5.4"), (2, "10.6.2")):
         logs = make_cluster(tmp_path / version, seed=seed)
@@ -202,8 +202,8 @@ def figure(metric: str, *values: float) -> PublishedFigure:
     )
 
 
-def test_figures_keep_their_numbers_and_show_where_the_samples_lie(store: Path) -> None:
-    """A chart without data moves no other; one late block of 4.7 s does not squeeze all others into a line."""
+def test_figures_keep_their_numbers_and_show_the_range_of_the_samples(store: Path) -> None:
+    """A chart without data does not renumber the others; one late block of 4.7 s does not squeeze the axis."""
     runs = [[cm.open_run(version, store).sealed] for version in ("10.6.2", "10.6.3")]
     report = cardano_part(runs, {}, SYSTEM.catalogue(), "0").report
     assert len(report.figures) == 29, "a place for each, though printed runs have no samples"
@@ -229,14 +229,14 @@ def test_figures_keep_their_numbers_and_show_where_the_samples_lie(store: Path) 
         ({"signature": cm.Signature(date="yesterday")}, "`yesterday` is not a valid date"),
     ],
 )
-def test_what_cannot_be_asked_of_imported_runs_is_said(store: Path, options: dict[str, Any], message: str) -> None:
+def test_unsupported_options_for_imported_runs_are_refused(store: Path, options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         cm.qualify("cardano", **{"candidate": "10.6.2", "store": store, **options})
     assert caught.value.hint
 
 
-def test_what_is_added_to_a_page_is_kept_in_a_file(tmp_path: Path, lab: Lab) -> None:
-    """A statement of several paragraphs is nothing to type at a prompt; what is typed goes before."""
+def test_additions_to_a_page_are_read_from_a_file(tmp_path: Path, lab: Lab) -> None:
+    """A statement of several paragraphs cannot be typed at a prompt; options override the file."""
     reports.written(tmp_path / "all.json", reports.content(*reports.series(DEVIATIONS)))
     lab.run("ingest", "cardano", str(tmp_path / "all.json"))
     path = tmp_path / "page.toml"
@@ -249,14 +249,14 @@ def test_what_is_added_to_a_page_is_kept_in_a_file(tmp_path: Path, lab: Lab) -> 
 
 
 @pytest.mark.parametrize("text", ["autor = 'Ada'", "author = 3", "author = 'Ada"])
-def test_a_page_file_that_says_something_else_is_refused(text: str, tmp_path: Path) -> None:
+def test_an_invalid_page_file_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "page.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match="the page's file"):
         cm.Signature.read(path)
 
 
-def test_a_page_is_not_for_nodes_that_chainmark_runs() -> None:
+def test_page_options_are_refused_for_nodes_run_by_chainmark() -> None:
     with pytest.raises(UsageError, match="applies only to imported runs"):
         cm.qualify("cometbft", baseline="v1", candidate="v2", signature=cm.Signature("Ada Lovelace"))
     with pytest.raises(UsageError, match="one baseline"):
@@ -280,7 +280,7 @@ def test_three_commands_make_a_page(tmp_path: Path, lab: Lab) -> None:
     assert "peer_fetch_s.mean" in Path(f"{out}.xml").read_text(encoding="utf-8")
 
 
-def test_a_chapter_is_kept_in_the_json() -> None:
-    """What a later tool reads: the sentence beside the figures that it rests on."""
+def test_the_json_contains_the_chapters() -> None:
+    """A later tool reads the sentence together with its figures."""
     chapter = Chapter(part="Set-up", title="", sentences=[Sentence(text="Made once.")])
     assert Chapter.model_validate_json(chapter.model_dump_json()) == chapter

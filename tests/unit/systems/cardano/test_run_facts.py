@@ -92,7 +92,7 @@ def rows(known: Subjects) -> dict[str, str]:
     return {fact.label: fact.value for fact in facts.facts(known)}
 
 
-def test_the_rows_are_those_of_the_published_reports_by_hand() -> None:
+def test_the_rows_of_the_published_reports_match_hand_computed_values() -> None:
     """Two hosts: 4995 and 6995 messages; logs of 1000.5 and 980 s, of which 750 s are analysed."""
     assert rows(subjects()) == {
         "Analysis date": "2026-02-02",
@@ -143,7 +143,7 @@ def test_the_rows_are_those_of_the_published_reports_by_hand() -> None:
     }
 
 
-def test_what_nobody_described_is_unknown_or_told_by_the_node() -> None:
+def test_undescribed_values_are_unknown_or_taken_from_the_node() -> None:
     known = subjects(meta=Meta())
     rows_shown = rows(known)
     assert (rows_shown["Identifier"], rows_shown["cardano-node version"], rows_shown["cardano-node git"]) == (
@@ -158,12 +158,12 @@ def test_what_nobody_described_is_unknown_or_told_by_the_node() -> None:
     assert rows(replace(known, node=MeasuredNode("10.6.1", None, None)))["GHC version"] == "unknown"
 
 
-def test_a_ledger_of_before_dreps_had_none() -> None:
+def test_a_ledger_before_dreps_has_none() -> None:
     old = Meta.model_validate({"profile_content": {"genesis": {"utxo": 8}}})
     assert rows(subjects(meta=old))["DRep count"] == "0"
 
 
-def test_long_texts_are_cut_as_in_the_published_reports() -> None:
+def test_long_texts_are_truncated_as_in_the_published_reports() -> None:
     long = "x" * 40
     described = Meta.model_validate(
         {
@@ -184,8 +184,8 @@ def test_long_texts_are_cut_as_in_the_published_reports() -> None:
     assert rows_shown["Log objects analysed per host"] == "4999980.3333"
 
 
-def test_long_runs_are_cut_as_in_the_published_reports() -> None:
-    """Of a duration seven characters are shown, of a spread nine."""
+def test_long_durations_are_truncated_as_in_the_published_reports() -> None:
+    """A duration is shown with seven characters, a spread with nine."""
     two = {"a": host(0.0, 100_000.125, 5000), "b": host(1.123456789, 100_001.25, 5000)}
     rows_shown = rows(subjects(summaries=two))
     assert rows_shown["Host run time, s"] == "100000."
@@ -194,7 +194,7 @@ def test_long_runs_are_cut_as_in_the_published_reports() -> None:
     assert rows(subjects(summaries=two))["Node stop spread, s"] == ".99845678"
 
 
-def test_days_are_those_of_utc_wherever_logs_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dates_are_in_utc_in_every_time_zone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same logs give the same run on a laptop in Hawaii."""
     at_home = rows(subjects())
     with monkeypatch.context() as patch:
@@ -205,7 +205,7 @@ def test_days_are_those_of_utc_wherever_logs_are_read(monkeypatch: pytest.Monkey
     assert away == at_home
 
 
-def test_messages_that_the_published_analysis_does_not_know_are_not_counted_by_its_rules() -> None:
+def test_messages_unknown_to_the_published_analysis_are_not_counted_by_its_rules() -> None:
     published = rows(subjects(rules=Rules(published=True)))
     assert published["Log objects analysed per host"] == "34.0"
     assert published["Total log objects analysed"] == "68"
@@ -228,7 +228,7 @@ def test_logs_too_short_for_a_rate_have_none() -> None:
     assert [rows_shown[label] for label in labels] == ["unknown"] * 3
 
 
-def test_what_two_runs_must_share_is_told_as_far_as_it_is_known() -> None:
+def test_the_workload_contains_all_known_conditions_of_comparability() -> None:
     assert facts.workload(subjects()) == {
         "workload.name": "plutus",
         "workload.tps": 12.0,
@@ -253,7 +253,7 @@ def test_what_two_runs_must_share_is_told_as_far_as_it_is_known() -> None:
     assert (bare["analysis.rules"], bare["analysis.count_switches"]) == ("published", False)
 
 
-def test_a_profile_holds_what_was_run_and_how_it_was_analysed() -> None:
+def test_a_profile_contains_the_workload_and_the_analysis_settings() -> None:
     slow = replace(GENESIS, slot_length_s=0.5)
     assert facts.profile(subjects(genesis=slow), "x")["chain"] == {
         "slot_length_s": 0.5, "active_slots_coefficient": 0.2, "epoch_slots": 100, "security_parameter": 2,
@@ -274,7 +274,7 @@ def test_a_profile_holds_what_was_run_and_how_it_was_analysed() -> None:
     }  # fmt: skip
 
 
-def test_builds_differ_by_their_packages_and_sides_by_era_and_compiler() -> None:
+def test_builds_differ_in_packages_and_sides_in_era_and_compiler() -> None:
     known = subjects()
     assert facts.configuration(known).effective == {
         "packages": {
@@ -290,7 +290,7 @@ def test_builds_differ_by_their_packages_and_sides_by_era_and_compiler() -> None
     assert facts.conditions(nobody) == {}
 
 
-def test_every_line_message_and_block_is_in_one_class_of_the_books() -> None:
+def test_every_line_message_and_block_is_counted_in_one_class() -> None:
     own = replace(subjects().analysis, received={"adopted": 5})
     assert facts.counts(subjects(analysis=own))["blocks that the host knew"] == {"adopted": 5}
     assert facts.counts(subjects()) == {
@@ -313,8 +313,8 @@ def test_every_line_message_and_block_is_in_one_class_of_the_books() -> None:
     }
 
 
-def test_the_books_are_in_an_order_of_their_own() -> None:
-    """So two imports of the same logs give the same bytes."""
+def test_the_counts_have_a_fixed_order() -> None:
+    """Two imports of the same logs give the same bytes."""
     counts = facts.counts(subjects())
     assert list(counts["messages"]) == ["used", "not used: repetition", "not used: z late"]
     assert list(counts["decoded messages"]) == ["A", "B", SWITCHED, SNAPSHOT]
@@ -324,7 +324,7 @@ def test_the_books_are_in_an_order_of_their_own() -> None:
     assert list(counts["messages of a"]) == ["used", "not used: repetition", "not used: z late"]
 
 
-def test_of_ignored_messages_forty_kinds_are_named_and_none_is_lost() -> None:
+def test_forty_kinds_of_ignored_messages_are_listed_and_the_rest_is_summed() -> None:
     same = {"a": host(0.0, 9.0, 5000, ignored_by_message={"Y": 3, "X": 3, "Z": 3})}
     assert list(facts.counts(subjects(summaries=same))["ignored messages"]) == ["X", "Y", "Z"]
     kinds = {f"K{number:02}": 1000 - number for number in range(42)}
@@ -335,13 +335,13 @@ def test_of_ignored_messages_forty_kinds_are_named_and_none_is_lost() -> None:
     assert kinds_counted["all others"] == 1000 - 40 + 1000 - 41
 
 
-def test_switches_are_not_counted_where_the_rules_say_so_and_are_in_the_books_all_the_same() -> None:
+def test_switches_that_the_rules_exclude_still_appear_in_the_counts() -> None:
     for rules in (Rules(published=True), Rules(count_switches=False)):
         counts = facts.counts(subjects(rules=rules))
         assert counts["adoptions by a switch to a fork"] == {"counted": 0, "not counted": 8}
 
 
-def test_hosts_that_nobody_left_out_are_in_no_class() -> None:
+def test_without_excluded_hosts_their_class_is_zero() -> None:
     whole = SimpleNamespace(files=["f"], repeated=[], unread=[], excluded=[])
     counts = facts.counts(subjects(cluster=whole))
     assert counts["files that look like logs"] == {"read": 1, "copies": 0, "not read": 0}

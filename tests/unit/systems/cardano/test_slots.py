@@ -49,10 +49,10 @@ def _samples(
 
 
 @pytest.mark.parametrize(("chunk", "read"), [(7, 5), (3, 11), (1000, 8), (2, 1000)])
-def test_slots_of_all_hosts_stand_in_order_and_none_is_lost(
+def test_slots_of_all_hosts_are_ordered_and_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int, read: int
 ) -> None:
-    """Small pieces, so that many borders lie between them."""
+    """Small chunks give many boundaries between them."""
     monkeypatch.setattr(slots, "CHUNK_ROWS", chunk * 4)
     monkeypatch.setattr(slots, "WAITING_ROWS", read * 4)
     monkeypatch.setattr(slots, "LEAST_ROWS", 1)
@@ -68,14 +68,14 @@ def test_slots_of_all_hosts_stand_in_order_and_none_is_lost(
     assert not list(tmp_path.glob("*.parts"))
 
 
-def test_the_rows_that_wait_do_not_grow_with_the_number_of_hosts() -> None:
-    """A thousand hosts are put together in the memory of 52; few hosts are read in long pieces."""
+def test_the_number_of_buffered_rows_does_not_grow_with_the_hosts() -> None:
+    """A thousand hosts are merged in the memory of 52; few hosts are read in large chunks."""
     assert [slots.rows_at_a_time(hosts) for hosts in (1, 52, 104, 1000)] == [8192, 8192, 4096, 425]
     assert all(slots.rows_at_a_time(hosts) * hosts <= slots.WAITING_ROWS for hosts in range(1, 1600))
 
 
-def test_only_kept_slots_are_there_and_the_first_record_belongs_to_epoch_0(tmp_path: Path) -> None:
-    """A host that starts late has a first record without an epoch, so an epoch's filter takes it."""
+def test_only_selected_slots_are_written_and_the_first_record_belongs_to_epoch_0(tmp_path: Path) -> None:
+    """The first record of a host that starts late has no epoch, so a filter on the epoch removes it."""
     late = [slot_row(250, epoch=0, epoch_slot=0), *map(slot_row, range(251, 260))]
     hosts = {"a": [slot_row(slot) for slot in range(190, 210)], "b": late, "c": [slot_row(5)]}
     frame = _samples(tmp_path, hosts, ["EpochGEq=2"])
@@ -86,7 +86,7 @@ def test_only_kept_slots_are_there_and_the_first_record_belongs_to_epoch_0(tmp_p
     assert (of["c"].records, of["c"].selected, of["c"].first, of["c"].last) == (1, 0, None, None)
 
 
-def test_nothing_kept_is_an_empty_file(tmp_path: Path) -> None:
+def test_a_selection_without_slots_gives_an_empty_file(tmp_path: Path) -> None:
     assert _samples(tmp_path, {"a": [slot_row(1)]}, ["EpochGEq=9"]).height == 0
     assert write_slot_samples([], [], GENESIS, RIGHT, path=tmp_path / "none.parquet", progress=Silent()) == 0
     assert pl.read_parquet(tmp_path / "none.parquet").columns == pl.read_parquet(tmp_path / "made.parquet").columns
@@ -97,7 +97,7 @@ def _column(folder: Path, rows: list[Row], metric: str, rules: Rules = RIGHT, fi
     return values
 
 
-def test_a_slot_without_a_line_has_no_density_and_0_by_the_published_rules(tmp_path: Path) -> None:
+def test_a_slot_without_a_line_has_no_density_or_0_by_the_published_rules(tmp_path: Path) -> None:
     rows = [slot_row(0), slot_row(1, density=None, utxo_entries=None)]
     assert _column(tmp_path, rows, "chain_density") == [0.2, None]
     assert _column(tmp_path, rows, "chain_density", PUBLISHED) == [0.2, 0.0]
@@ -110,7 +110,7 @@ def test_a_slot_without_a_sample_has_no_resources_under_either_rules(tmp_path: P
         assert _column(tmp_path, rows, "process_cpu_percent", rules) == [None, 3.5]
 
 
-def test_the_mempool_is_known_from_the_first_line_on_though_that_slot_was_filtered_out(tmp_path: Path) -> None:
+def test_the_mempool_is_known_from_its_first_line_even_in_a_filtered_slot(tmp_path: Path) -> None:
     rows = [
         slot_row(slot, mempool_told=slot == 95, mempool_transactions=4 if slot >= 95 else 0) for slot in range(90, 103)
     ]
@@ -126,8 +126,8 @@ def test_the_block_gap_is_unknown_before_the_first_block_context(tmp_path: Path)
     assert _column(tmp_path, rows, "block_gap_slots", PUBLISHED) == [0.0, 1.0, 2.0, 3.0]
 
 
-def test_transactions_are_0_only_on_a_host_that_tells_of_any(tmp_path: Path) -> None:
-    """0 where nothing is traced would look like a network without load."""
+def test_transactions_are_0_only_on_a_host_that_traces_them(tmp_path: Path) -> None:
+    """0 on a host that does not trace transactions would look like a network without load."""
     silent = [slot_row(slot) for slot in range(2)]
     telling = [slot_row(0), slot_row(1, transactions_collected=3, transactions_accepted=2, transactions_rejected=-1)]
     for metric, value in (("collected", 3.0), ("accepted", 2.0), ("rejected", -1.0)):
@@ -136,8 +136,8 @@ def test_transactions_are_0_only_on_a_host_that_tells_of_any(tmp_path: Path) -> 
         assert _column(tmp_path, telling, f"transactions_{metric}") == [0.0, value]
 
 
-def test_a_host_that_never_tells_has_no_sample_by_either_rules(tmp_path: Path) -> None:
-    """The published mean takes 0 for it by the catalogue's rule; no sample is invented, so that n stays true."""
+def test_a_silent_host_has_no_sample_under_either_rules(tmp_path: Path) -> None:
+    """The published mean uses 0 for it by the catalogue's rule; no sample is added, so n remains correct."""
     rows = [slot_row(slot, ledger_view_s=None) for slot in range(100, 103)]
     assert _column(tmp_path, rows, "slot_ledger_view_s") == [None] * 3
     assert _column(tmp_path, rows, "slot_ledger_view_s", PUBLISHED) == [None] * 3
@@ -155,11 +155,11 @@ def _spans(usage: Sequence[float | None], first: int = 10, **changed: Any) -> li
     return spans
 
 
-def test_a_busy_slot_is_a_span_of_one() -> None:
+def test_a_single_busy_slot_is_a_span_of_one() -> None:
     assert _spans([1.0, 85.0, 84.99, 99.0, 100.0]) == [(11, 1, None), (13, 2, None)]
 
 
-def test_a_slot_without_a_sample_counts_between_busy_ones_and_not_beside_them() -> None:
+def test_a_slot_without_a_sample_counts_only_between_busy_slots() -> None:
     assert _spans([None, 90.0, None, None, 90.0, None, 1.0, None, 90.0]) == [(11, 4, None), (18, 1, None)]
 
 
@@ -175,14 +175,14 @@ def test_a_missing_slot_and_a_new_process_end_a_span() -> None:
     ("first", "length", "is_at_boundary"),
     [(100, 5, True), (102, 3, True), (103, 5, False), (100, 4, False), (95, 20, True), (95, 9, False), (90, 240, True)],
 )
-def test_a_span_is_at_the_boundary_if_the_epochs_slot_3_lies_within(
+def test_a_span_is_at_the_boundary_if_it_contains_slot_3_of_the_epoch(
     first: int, length: int, is_at_boundary: bool
 ) -> None:
     assert _spans([99.0] * length, first) == [(first, length, length if is_at_boundary else None)]
 
 
 @given(seed=st.integers(0, 2**32), filters=st.sampled_from([[], ["EpSlotGEq=3"], ["SlotHasLeaders"]]))
-def test_spans_are_those_of_plain_loops(seed: int, filters: list[str]) -> None:
+def test_spans_match_a_naive_implementation(seed: int, filters: list[str]) -> None:
     frame = slots_frame(troubled_slots(seed)).filter(slot_test(parse_conditions(filters, [], 1)))
     rows = frame.rows(named=True)
     columns = ("slot", "cpu_span_slots", "cpu_span_epoch_slots")
@@ -193,7 +193,7 @@ def test_spans_are_those_of_plain_loops(seed: int, filters: list[str]) -> None:
     assert spans == (expected or silent)
 
 
-def test_spans_of_hosts_stand_in_order_of_time(tmp_path: Path) -> None:
+def test_spans_of_hosts_are_in_order_of_time(tmp_path: Path) -> None:
     hosts = {
         name: [slot_row(slot, cpu_percent=90.0) for slot in span] for name, span in (("b", (5, 6, 9)), ("a", (5, 7)))
     }

@@ -34,8 +34,8 @@ def follower(run: SealedRun) -> Follower:
     return Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest)
 
 
-def test_every_figure_of_a_story_is_the_events(run: SealedRun, follower: Follower) -> None:
-    """A story that is off by one row, file or unit sends an engineer to the wrong line."""
+def test_every_figure_of_a_trace_matches_the_events(run: SealedRun, follower: Follower) -> None:
+    """A trace that is off by one row, file or unit sends an engineer to the wrong line."""
     trace = follower.trace(key_of("b2"))
     rows = {row["host"]: row for row in run.events("lives").filter(pl.col("block") == key_of("b2")).to_dicts()}
     assert [place.place for place in trace.places] == sorted(rows, key=lambda host: rows[host]["adopted_ns"])
@@ -55,7 +55,7 @@ def test_every_figure_of_a_story_is_the_events(run: SealedRun, follower: Followe
         )
 
 
-def test_what_all_places_agree_on_is_said_once(run: SealedRun, follower: Follower) -> None:
+def test_facts_common_to_all_places_are_shown_once(run: SealedRun, follower: Follower) -> None:
     block_trace = follower.trace(key_of("b2"))
     facts = {fact.label: fact.value for fact in block_trace.facts}
     assert facts == {"forger": "node-2", "slot": "40", "on chain": "yes"}
@@ -70,13 +70,13 @@ def test_what_all_places_agree_on_is_said_once(run: SealedRun, follower: Followe
     assert (block_trace.number, block_trace.name, block_trace.stages[block_trace.end]) == (2, "block 2", "adopted")
 
 
-def test_a_step_is_counted_from_what_had_come_by_then() -> None:
-    """A host may send a block on after it adopted it: its adoption did not take less than no time."""
+def test_a_step_is_measured_from_the_latest_earlier_event() -> None:
+    """A host may send a block on after adopting it: its adoption did not take negative time."""
     assert _steps([None, 10, 20, 50, 30]) == pytest.approx([None, None, 1e-8, 3e-8, 1e-8])
     assert _steps([40, 10]) == pytest.approx([None, -3e-8])  # a clock that went back is shown
 
 
-def test_the_slowest_step_is_the_slow_hosts(follower: Follower) -> None:
+def test_the_slowest_step_belongs_to_the_slow_host(follower: Follower) -> None:
     trace = follower.trace(key_of("b2"))
     slowest = trace.slowest[STAGES.index("fetched")]
     assert slowest is not None
@@ -84,7 +84,7 @@ def test_the_slowest_step_is_the_slow_hosts(follower: Follower) -> None:
     assert trace.slowest[STAGES.index("forged")] is None  # nobody has a step to its first stage
 
 
-def test_what_is_missing_is_said(follower: Follower) -> None:
+def test_missing_places_and_stages_are_listed(follower: Follower) -> None:
     assert follower.trace(key_of("b5")).absent == [f"node-{HOSTS - 1}"]
     untold = follower.trace(key_of("b4")).untold
     assert [(STAGES[item.stage], item.places) for item in untold] == [("fetched", ["node-2"])]
@@ -99,7 +99,7 @@ def test_a_block_is_found_by_hash_prefix_or_number(follower: Follower, reference
     assert follower.find(reference) == key_of(name)
 
 
-def test_both_sides_of_a_fork_name_each_other(follower: Follower) -> None:
+def test_both_sides_of_a_fork_reference_each_other(follower: Follower) -> None:
     main, rival = follower.trace(key_of("b3")), follower.trace(key_of("rival"))
     assert [other.key for other in main.neighbours] == [key_of("rival")]
     assert [other.key for other in rival.neighbours] == [key_of("b3")]
@@ -109,7 +109,7 @@ def test_both_sides_of_a_fork_name_each_other(follower: Follower) -> None:
     assert follower.trace(key_of("b2")).neighbours == []
 
 
-def test_without_a_main_chain_the_side_that_most_know_is_shown(run: SealedRun) -> None:
+def test_without_a_main_chain_the_block_known_to_most_hosts_is_shown(run: SealedRun) -> None:
     blind = Follower(run.scan_events("lives"), Trail.model_validate(trail(main=False)), run.manifest)
     assert blind.find("3") == key_of("b3")
 
@@ -123,27 +123,27 @@ def test_without_a_main_chain_the_side_that_most_know_is_shown(run: SealedRun) -
         ("", "has no block ``", "the heights of its blocks are 1 to 8"),
     ],
 )
-def test_an_unknown_block_is_a_sentence(follower: Follower, reference: str, said: str, hint: str) -> None:
+def test_an_unknown_block_is_reported_in_one_sentence(follower: Follower, reference: str, said: str, hint: str) -> None:
     with pytest.raises(UsageError, match=said) as caught:
         follower.find(reference)
     assert hint in (caught.value.hint or "")
 
 
-def test_an_ambiguous_prefix_is_a_sentence(follower: Follower) -> None:
+def test_an_ambiguous_prefix_is_reported_in_one_sentence(follower: Follower) -> None:
     shared = key_of("b2")[:2]
     assert key_of("b4").startswith(shared)
     with pytest.raises(UsageError, match=f"`{shared}` is the beginning of 2 blocks"):
         follower.find(shared)
 
 
-def test_files_that_are_numbered_are_named_by_the_runs_sources(tmp_path: Path) -> None:
+def test_numbered_files_are_resolved_by_the_sources_of_the_run(tmp_path: Path) -> None:
     run = sealed(Store(tmp_path), Lives(12, 2).fill(), numbered_files=True)
     trace = Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest).trace(key_of("b1"))
     for place in trace.places:
         assert {trace.files[index] for index in place.files if index is not None} == {f"{place.place}/log.json"}
 
 
-def test_events_without_a_base_are_counted_from_the_first(run: SealedRun) -> None:
+def test_events_without_a_base_are_measured_from_the_first(run: SealedRun) -> None:
     events = run.scan_events("lives").drop("slot_start_ns", "role", "on_chain", "adopted_line")
     trace = Follower(events, trails_of(run.catalogue)[0], run.manifest).trace(key_of("b1"))
     assert trace.base_label == "first event"
@@ -152,7 +152,7 @@ def test_events_without_a_base_are_counted_from_the_first(run: SealedRun) -> Non
         Follower(run.scan_events("lives").drop("host"), trails_of(run.catalogue)[0], run.manifest)
 
 
-def test_stories_together_are_the_stories_one_by_one(follower: Follower) -> None:
+def test_traces_read_together_equal_traces_read_separately(follower: Follower) -> None:
     keys = [key_of(name) for name in ("b5", "rival", "b1", "b1", "not there")]
     assert follower.traces(keys) == {key: follower.trace(key) for key in sorted(set(keys[:3]))}
 
@@ -167,7 +167,7 @@ def test_the_order_of_the_events_does_not_matter(run: SealedRun, seed: int) -> N
         assert mixed.trace(key_of(name)) == sorted_follower.trace(key_of(name))
 
 
-def test_a_story_reads_back_and_says_how_to_see_it_again(run: SealedRun) -> None:
+def test_a_trace_can_be_read_back_and_contains_its_command(run: SealedRun) -> None:
     trace = Follower(run.scan_events("lives"), Trail.model_validate(trail("parcel")), run.manifest).trace(key_of("b1"))
     assert Trace.model_validate_json(trace.model_dump_json()) == trace
     assert trace.command == f"chainmark trail {run.run_id} parcel {key_of('b1')[:16]}"

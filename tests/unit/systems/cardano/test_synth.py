@@ -170,7 +170,7 @@ def printed(rows: pl.DataFrame, key: str, stages: tuple[str, ...]) -> dict[tuple
 def test_an_independent_reader_finds_the_truth_to_the_nanosecond(
     tmp_path: Path, faults: tuple[str, ...], formats: tuple[str, ...]
 ) -> None:
-    """Whatever else is wrong with a log: what can be read of it is what the truth says can be read."""
+    """Whatever else is wrong with a log: its readable content is the content that the truth marks as readable."""
     folder = tmp_path / "logs"
     logs = make(folder, faults=faults, formats=formats)
     assert logs.lines_after_truth == 0
@@ -187,7 +187,7 @@ def test_an_independent_reader_finds_the_truth_to_the_nanosecond(
         }
 
 
-def test_without_faults_the_printed_times_are_the_true_ones(tmp_path: Path) -> None:
+def test_without_faults_the_printed_times_are_exact(tmp_path: Path) -> None:
     make(tmp_path / "logs")
     for record, stages in (("block", STAGES), ("slot", LOOP)):
         rows = truth_of(tmp_path / "logs", record)
@@ -199,7 +199,7 @@ def test_without_faults_the_printed_times_are_the_true_ones(tmp_path: Path) -> N
 
 
 def test_counters_are_consistent(tmp_path: Path) -> None:
-    """A mempool holds what was added and not removed; a restarted process counts from zero."""
+    """A mempool contains what was added and not removed; a restarted process counts from zero."""
     make(tmp_path / "logs", faults=("restart:node-1@100-130",), settings=("chain.active_slots_coefficient=0.15",))
     for number in range(HOSTS):
         held, collected, processed, falls, last = 0, 0, 0, 0, 0
@@ -226,7 +226,7 @@ def test_counters_are_consistent(tmp_path: Path) -> None:
         assert collected - processed <= 6, "at most the last batch is not processed yet"
 
 
-def test_delays_are_told_since_the_slot(tmp_path: Path) -> None:
+def test_printed_delays_are_measured_from_the_slot(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     make(folder, faults=("clock-offset:node-2=+3s",))
     genesis = json.loads((folder / "genesis" / "genesis.shelley.json").read_text(encoding="utf-8"))
@@ -245,7 +245,7 @@ def test_delays_are_told_since_the_slot(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("compression", "suffix"), [("none", ""), ("gzip", ".gz"), ("zstd", ".zst")])
-def test_rotated_and_compressed_files_hold_the_same_lines(tmp_path: Path, compression: str, suffix: str) -> None:
+def test_rotated_and_compressed_files_contain_the_same_lines(tmp_path: Path, compression: str, suffix: str) -> None:
     make(tmp_path / "plain")
     logs = make(tmp_path / "other", compression=compression, rotation="2000", threads=1)
     for number in range(HOSTS):
@@ -282,7 +282,7 @@ def test_the_folder_describes_the_run(tmp_path: Path) -> None:
     assert fault["fault_from_ns"] == time_ns("2024-02-29T12:32:00Z")
 
 
-def test_stalls_and_late_starts_lead_to_fetches_of_several_blocks(tmp_path: Path) -> None:
+def test_stalls_and_late_starts_cause_fetches_of_several_blocks(tmp_path: Path) -> None:
     make(tmp_path / "logs", faults=("stall:node-1@40-90", "late:node-2@60"))
     longest = truth_of(tmp_path / "logs", "block").group_by("host").agg(pl.col("fetch_length").max())
     lengths = dict(longest.iter_rows())
@@ -307,7 +307,7 @@ def test_stalls_and_late_starts_lead_to_fetches_of_several_blocks(tmp_path: Path
         ({"slots": 2_000_000_000}, "2000000000 slots"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_is_written(
+def test_an_impossible_request_is_refused_before_anything_is_written(
     tmp_path: Path, changes: dict[str, Any], part: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
@@ -318,7 +318,7 @@ def test_what_cannot_be_is_refused_before_anything_is_written(
 
 
 def test_an_interruption_leaves_nothing(tmp_path: Path) -> None:
-    """Ctrl-C reaches the thread that waits, which ends the one that writes."""
+    """Ctrl-C reaches the waiting thread, which ends the writing thread."""
 
     class Impatient(Silent):
         def update(self, fraction: float, detail: str = "") -> None:

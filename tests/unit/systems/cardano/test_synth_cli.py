@@ -14,7 +14,7 @@ FOLDER = "logs"
 SMALL = ("--hosts", "4", "--slots", "150", "--set", "chain.active_slots_coefficient=0.1")
 
 
-def test_logs_are_made_and_summed_up(lab: Lab, tmp_path: Path) -> None:
+def test_logs_are_generated_and_summarised(lab: Lab, tmp_path: Path) -> None:
     folder = tmp_path / FOLDER
     faults = ("--fault", "crash:node-3@100", "--fault", "clock-offset:node-2=+250ms", "--fault", "wrong-host:node-1=x")
     output = lab.run("synth", "cardano", "--out", str(folder), *SMALL, *faults).stdout
@@ -38,7 +38,7 @@ def test_logs_are_made_and_summed_up(lab: Lab, tmp_path: Path) -> None:
         (("synth", "cardano", "--out", "/proc/new"), "/proc/new"),
     ],
 )
-def test_mistakes_are_told_in_one_sentence(
+def test_usage_errors_are_reported_in_one_sentence(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], part: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -59,7 +59,7 @@ def test_all_kinds_of_faults_are_listed_with_an_example(lab: Lab) -> None:
         assert example in output
 
 
-def test_an_interruption_leaves_nothing_half_written(lab: Lab, tmp_path: Path) -> None:
+def test_an_interruption_leaves_no_partial_files(lab: Lab, tmp_path: Path) -> None:
     folder = tmp_path / FOLDER
     started = lab.start("synth", "cardano", "--out", str(folder), "--hosts", "20", "--slots", "500000")
     wait_until((tmp_path / f"{FOLDER}.part" / "node-0" / "stdout").is_file, "the first lines")

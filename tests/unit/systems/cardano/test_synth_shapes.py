@@ -122,7 +122,7 @@ def test_legacy_lines_look_real(folder: Path, shared_data: Path) -> None:
     assert compare(shapes, read(logs / "legacy-1.35-excerpts.jsonl"), EXCEPTIONS_1_35) >= 4
 
 
-def test_10_7_differs_from_10_5_in_how_the_selected_chain_is_described(folder: Path) -> None:
+def test_10_7_differs_from_10_5_only_in_the_selected_chain(folder: Path) -> None:
     older, newer = read(folder / "node-0" / "stdout"), read(folder / "node-1" / "stdout")
     selection = {"ChainDB.AddBlockEvent.AddedToCurrentChain", "ChainDB.AddBlockEvent.SwitchedToAFork"}
     changed = {name.split()[0] for name in older.keys() & newer.keys() if set(newer[name]) - set(older[name])}

@@ -41,7 +41,9 @@ def tails_of_the_runs(runs: tuple[SealedRun, SealedRun]) -> Tails:
     return _tails(*runs)
 
 
-def test_a_tail_is_the_largest_samples_each_of_another_block(tails: Tails, runs: tuple[SealedRun, SealedRun]) -> None:
+def test_a_tail_contains_the_largest_samples_of_different_blocks(
+    tails: Tails, runs: tuple[SealedRun, SealedRun]
+) -> None:
     for side, run in zip(("baseline", "candidate"), runs, strict=True):
         for metric_id, population in (("spread_s", "block"), ("fetch_s", "block_host")):
             tail = next(t for t in tails.tails if (t.metric_id, t.side) == (metric_id, side))
@@ -57,13 +59,11 @@ def test_a_tail_is_the_largest_samples_each_of_another_block(tails: Tails, runs:
     assert {sample.place for sample in fetches} == {SLOW}
 
 
-def test_only_what_decides_or_is_drawn_has_a_tail(tails: Tails) -> None:
+def test_only_gating_or_drawn_metrics_have_a_tail(tails: Tails) -> None:
     assert {tail.metric_id for tail in tails.tails} == {"spread_s", "fetch_s"}
 
 
-def test_the_stories_are_those_of_the_tails_and_no_more_than_a_page_can_hold(
-    tails: Tails, runs: tuple[SealedRun, SealedRun]
-) -> None:
+def test_traces_belong_to_the_tails_and_fit_on_a_page(tails: Tails, runs: tuple[SealedRun, SealedRun]) -> None:
     assert 0 < len(tails.stories) <= MOST_TRACES
     samples = [sample for tail in tails.tails for sample in tail.samples if sample.story is not None]
     for sample in samples:
@@ -79,7 +79,7 @@ def test_the_stories_are_those_of_the_tails_and_no_more_than_a_page_can_hold(
         assert trace == Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest).trace(trace.key)
 
 
-def test_a_metric_that_should_be_high_has_its_tail_below(tmp_path: Path) -> None:
+def test_the_tail_of_a_higher_is_better_metric_is_the_lowest_samples(tmp_path: Path) -> None:
     lives = Lives(4, 6).fill()
     store = Store(tmp_path)
     selected = [sealed(store, lives, version, charts=False) for version in ("v1", "v2")]
@@ -92,12 +92,12 @@ def test_a_metric_that_should_be_high_has_its_tail_below(tmp_path: Path) -> None
     assert tail.extreme == "lowest"
 
 
-def test_runs_without_events_are_compared_all_the_same() -> None:
-    """Runs of a system without trails, or kept in memory, have nothing to follow."""
+def test_runs_without_events_can_be_compared() -> None:
+    """Runs of a system without trails, or in memory, have no events to follow."""
     baseline, candidate = sides(repetitions=2, seconds=30)
     assert compare(baseline, candidate, follow=tails_of, tool_version="0").followed is None
 
 
-def test_a_block_of_the_rival_fork_is_its_own(tails: Tails) -> None:
+def test_a_block_of_a_rival_fork_is_a_separate_block(tails: Tails) -> None:
     keys = {sample.key for tail in tails.tails for sample in tail.samples}
     assert keys <= {key_of(f"b{height}") for height in range(1, BLOCKS + 1)} | {key_of("rival")}

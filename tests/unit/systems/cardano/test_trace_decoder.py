@@ -52,7 +52,7 @@ def _run(order: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("host", ["node-0", "node-1", "node-2", "node-3"])
-def test_slots_and_lives_are_those_that_the_lines_told(cluster: Path, tmp_path: Path, host: str) -> None:
+def test_slots_and_timelines_match_the_lines(cluster: Path, tmp_path: Path, host: str) -> None:
     order = _order(cluster, tmp_path, host)
     summary = _run(order)
     truth = pl.read_parquet(cluster / "truth.parquet").filter(pl.col("host") == host)
@@ -86,14 +86,14 @@ def test_slots_and_lives_are_those_that_the_lines_told(cluster: Path, tmp_path: 
     }
 
 
-def test_a_decoder_stopped_before_it_begins_returns_nothing_and_leaves_nothing(cluster: Path, tmp_path: Path) -> None:
+def test_a_decoder_cancelled_before_its_start_returns_and_leaves_nothing(cluster: Path, tmp_path: Path) -> None:
     decoder = TraceDecoder(json.dumps(_order(cluster, tmp_path, "node-0")))
     decoder.cancel()
     assert decoder.run() is None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_decoder_tells_how_far_it_is(cluster: Path, tmp_path: Path) -> None:
+def test_a_decoder_reports_its_progress(cluster: Path, tmp_path: Path) -> None:
     order = _order(cluster, tmp_path, "node-0")
     decoder = TraceDecoder(json.dumps(order))
     assert decoder.progress() == (0, 0)
@@ -101,7 +101,7 @@ def test_a_decoder_tells_how_far_it_is(cluster: Path, tmp_path: Path) -> None:
     assert decoder.progress()[0] == Path(order["files"][0]).stat().st_size
 
 
-def test_a_missing_log_is_named(cluster: Path, tmp_path: Path) -> None:
+def test_a_missing_log_is_reported_by_name(cluster: Path, tmp_path: Path) -> None:
     missing = str(tmp_path / "gone")
     with pytest.raises(FileNotFoundError) as failure:
         _run(_order(cluster, tmp_path, "node-0", files=[missing]))
@@ -114,7 +114,7 @@ def test_a_missing_log_is_named(cluster: Path, tmp_path: Path) -> None:
     ("changes", "named"),
     [({"slot_length_s": 0.0}, "slot_length_s is 0"), ({"epoch_slots": 0}, "epoch_slots is 0"), ({"spare": 1}, "spare")],
 )
-def test_an_impossible_order_is_refused_with_a_hint(
+def test_an_invalid_request_is_refused_with_a_hint(
     cluster: Path, tmp_path: Path, changes: dict[str, Any], named: str
 ) -> None:
     with pytest.raises(ValueError, match=named) as refusal:
@@ -124,7 +124,7 @@ def test_an_impossible_order_is_refused_with_a_hint(
     assert hint
 
 
-def test_a_files_first_lines_tell_what_it_is(cluster: Path) -> None:
+def test_the_first_lines_of_a_file_identify_it(cluster: Path) -> None:
     head = json.loads(scan_head(str(cluster / "node-1" / "stdout"), 2000))
     assert head["container"] == "plain"
     assert list(head["names"]) == ["node-1"]
@@ -134,7 +134,7 @@ def test_a_files_first_lines_tell_what_it_is(cluster: Path) -> None:
 
 
 @pytest.mark.parametrize(("place", "value"), [("line_counts.spare", 1), ("bytes", None)])
-def test_an_account_of_another_version_of_the_core_is_refused_by_the_place_that_differs(
+def test_a_summary_of_another_core_version_is_refused_with_the_differing_field(
     cluster: Path, tmp_path: Path, place: str, value: object
 ) -> None:
     result = _run(_order(cluster, tmp_path, "node-0"))

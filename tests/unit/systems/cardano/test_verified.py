@@ -74,15 +74,15 @@ def _verified(run: SealedRun, folder: Path, content: Any, name: str = "blockprop
     return verify(run, path, SYSTEM.catalogue(), "test")
 
 
-def test_figures_are_read_as_they_were_kept(run: SealedRun) -> None:
+def test_stored_figures_are_read_back(run: SealedRun) -> None:
     figures = figures_of(run)
     assert figures is not None
     assert figures.figures == {"cdfForgerStart": cdf_of(STARTED), "cdfStarts": OverHosts(HOSTS)}
     assert (figures.facts, run.verify()) == ([("Machines", "3")], [])
 
 
-def test_over_hosts_by_hand() -> None:
-    """A host without samples is all 0, the deviation the largest, of an even number of hosts the upper median."""
+def test_figures_over_hosts_match_hand_computed_values() -> None:
+    """A host without samples is all 0, the deviation is the largest, an even number of hosts has the upper median."""
     figure = OverHosts(HOSTS)
     assert (figure.n, figure.means, figure.low, figure.high) == (5, [0.0, 2.0, 5.0], 0.0, 6.0)
     assert (figure.median, figure.sd) == (2.0, HOSTS["node-1"].sd)
@@ -92,7 +92,7 @@ def test_over_hosts_by_hand() -> None:
     assert cdf_of([]) == Cdf(0, 0.0, 0.0, (0.0,) * 29)
 
 
-def test_what_agrees_and_by_what_rounding(run: SealedRun, tmp_path: Path) -> None:
+def test_figures_agree_within_their_rounding(run: SealedRun, tmp_path: Path) -> None:
     content = {"bpVersion": {}, "cdfForgerStart": _cdf(STARTED)}
     content["cdfForgerStart"]["cdfMedian"] += 0.9 * CLOCK_S
     assert _verified(run, tmp_path, content).differing == 0
@@ -110,8 +110,8 @@ def test_a_size_is_exact(run: SealedRun, tmp_path: Path) -> None:
     assert _verified(run, tmp_path, content).differing == 1
 
 
-def test_the_deviation_of_equal_values_is_nought_here_and_rounding_there(run: SealedRun, tmp_path: Path) -> None:
-    """Their mean of equal values may be off by its last bit; no one part in 10⁹ of 0 would cover that."""
+def test_a_deviation_of_zero_agrees_with_one_of_rounding_size(run: SealedRun, tmp_path: Path) -> None:
+    """Their mean of equal values may be off in its last bit; 10⁻⁹ of 0 would not cover that."""
     equal = cdf_of([0.05] * 31)
     assert (equal.sd, cdf_of([0.1] * 1000).sd) == (0.0, 0.0)
     starts = OverHosts({f"node-{number}": cdf_of([0.1 * 3, 0.1 * 3]) for number in range(3)})
@@ -137,7 +137,7 @@ def test_the_deviation_of_equal_values_is_nought_here_and_rounding_there(run: Se
     ]
 
 
-def test_a_file_of_an_older_version_lacks_no_median(run: SealedRun, tmp_path: Path) -> None:
+def test_a_missing_median_in_an_older_file_is_not_a_difference(run: SealedRun, tmp_path: Path) -> None:
     older = _cdf(STARTED)
     del older["cdfMedian"]
     result = _verified(run, tmp_path, older, "cdfForgerStart.json")
@@ -149,10 +149,8 @@ def test_a_file_of_an_older_version_lacks_no_median(run: SealedRun, tmp_path: Pa
     ("shown", "differing"),
     [("0.50 .00199", 1), ("0.50 .002", 0), ("0.50 .00200", 0), ("1.00 .0040", 0), ("1.00 .0038", 1)],
 )
-def test_printed_figures_are_known_to_their_last_digit(
-    run: SealedRun, tmp_path: Path, shown: str, differing: int
-) -> None:
-    """They are cut, and not rounded: one unit of the last digit is missing at most."""
+def test_printed_figures_agree_to_their_last_digit(run: SealedRun, tmp_path: Path, shown: str, differing: int) -> None:
+    """They are truncated, not rounded: at most one unit of the last digit is missing."""
     assert _verified(run, tmp_path, f"# runs: r\n{shown}\n", "cdfForgerStart.cdf").differing == differing
 
 
@@ -175,7 +173,7 @@ def _without(name: str) -> Callable[[Json], object]:
         (lambda c: c.update(bpDomainSlots={"ddRawCount": True}), "`True` is not a number"),
     ],
 )
-def test_a_malformed_file_is_refused_by_its_place(
+def test_a_malformed_file_is_refused_with_the_location(
     run: SealedRun, tmp_path: Path, change: Callable[[Json], object], message: str
 ) -> None:
     content: Json = {"bpVersion": {}, "cdfForgerStart": _cdf(STARTED)}
@@ -197,30 +195,30 @@ def test_a_malformed_file_is_refused_by_its_place(
         ("# runs\n0.5 nan\n", "cdfForgerStart.cdf", "it is not a number"),
     ],
 )
-def test_what_is_none_of_their_files(run: SealedRun, tmp_path: Path, text: str, name: str, message: str) -> None:
+def test_unknown_files_are_refused(run: SealedRun, tmp_path: Path, text: str, name: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         _verified(run, tmp_path, text, name)
 
 
-def test_bytes_that_are_no_text_are_refused(run: SealedRun, tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_refused(run: SealedRun, tmp_path: Path) -> None:
     path = tmp_path / "blockprop.json"
     path.write_bytes(b"\xff\xfe{")
     with pytest.raises(UsageError, match="it is not UTF-8"):
         verify(run, path, SYSTEM.catalogue(), "test")
 
 
-def test_of_several_runs_is_refused(run: SealedRun, tmp_path: Path) -> None:
+def test_an_analysis_of_several_runs_is_refused(run: SealedRun, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="of several runs"):
         _verified(run, tmp_path, {"sumHosts": _cdf([3.0])}, "summary.json")
 
 
 def test_a_file_without_any_figure_of_the_run_is_refused(run: SealedRun, tmp_path: Path) -> None:
-    """Nothing compared would else be "all agree"."""
+    """An empty comparison would otherwise be "all agree"."""
     with pytest.raises(UsageError, match="has no figure in common with the run"):
         _verified(run, tmp_path, _cdf(STARTED), "cdfUnheardOf.json")
 
 
-def test_a_run_of_before_keeps_no_figures(tmp_path: Path) -> None:
+def test_an_older_run_without_stored_figures_is_refused(tmp_path: Path) -> None:
     source = synthetic("1.0")
     unfinished = Store(tmp_path / "store").create("cardano", "cardano/value", "1.0", {})
     manifest = source.manifest.model_copy(update={"run_id": unfinished.run_id})
@@ -230,8 +228,8 @@ def test_a_run_of_before_keeps_no_figures(tmp_path: Path) -> None:
     assert "ingest" in str(error.value.hint)
 
 
-def test_a_figure_over_hosts_as_reports_average_it(tmp_path: Path) -> None:
-    """Of 31 hosts only as many of the lowest means as there are centiles in the file."""
+def test_a_figure_over_hosts_is_averaged_as_in_the_reports(tmp_path: Path) -> None:
+    """Of 31 hosts, only as many of the lowest means as the file has centiles."""
     means = [float(number) for number in range(31)]
     average = _cdf(means) | {"cdfSamples": [[0.5, value] for value in means]}
     content = _cdf(means) | {"cdfAverage": average, "cdfSamples": [[at / 29, _cdf(means)] for at in range(29)]}

@@ -89,12 +89,12 @@ def _steps(ways: Ways, fraction: int, block: int = 0) -> dict[int, float]:
     return dict(enumerate(ways.steps[fraction][block].tolist()))
 
 
-def test_the_schema_is_that_of_the_events() -> None:
+def test_the_schema_matches_the_events() -> None:
     assert {*LIVES} == {*COLUMNS}
 
 
-def test_a_way_is_followed_from_host_to_host_to_the_forger() -> None:
-    """The third of four hosts is the median, the last every later centile."""
+def test_a_path_is_followed_from_host_to_host_to_the_forger() -> None:
+    """The third of four hosts is the median, the last is every higher centile."""
     ways = _trace(_lives(FIRST))
     assert _steps(ways, P50) == pytest.approx({FORGING: 0.3, WITHIN: 0.1, PASSING: 0.05, BETWEEN: 0.35, ADOPTING: 0.1})
     for fraction in range(P80, len(CENTILES)):
@@ -109,14 +109,14 @@ def test_a_way_is_followed_from_host_to_host_to_the_forger() -> None:
 
 
 def test_a_forger_that_is_the_centile_announces_and_adopts() -> None:
-    """Of one or two hosts; what it did to get its own block is no hop."""
+    """With one or two hosts; the steps of the forger for its own block are not a hop."""
     ways = _trace(_lives([Times("a", None, 0.1, 0.3, 0.55), Times("b", "a", 0.4, 0.45, 0.5)]))
     assert _steps(ways, P50) == pytest.approx({FORGING: 0.3, WITHIN: 0.0, PASSING: 0.0, BETWEEN: 0.0, ADOPTING: 0.25})
     assert ways.hops[P50].tolist() == [0.0]
 
 
 def test_the_blocks_of_a_run_are_not_mixed_up() -> None:
-    """The same hosts have two blocks by other ways, and rows come in any order; a fork's block is none of them."""
+    """The same hosts receive two blocks on different paths, in any row order; the block of a fork is neither."""
     shuffled = pl.concat([_lives(SECOND, 20, block="y"), _lives(FIRST), _lives(SECOND, 15, block="z", accepted=False)])
     ways = trace(shuffled.sort("host", descending=True), switches_count=True)
     assert (ways.blocks, ways.traced) == (2, 2)
@@ -132,7 +132,7 @@ def test_the_blocks_of_a_run_are_not_mixed_up() -> None:
         assert _trace(_lives(FIRST), other).steps[P80].sum(axis=1) == pytest.approx([1.1, 0.7])
 
 
-def test_hosts_of_another_role_are_no_step() -> None:
+def test_hosts_of_another_role_are_not_steps() -> None:
     silent = _lives([Times("e", "a", 0.1, 0.1, 0.1)], regions={"e": "US"}).with_columns(role=pl.lit("relay"))
     ways = _trace(_lives(FIRST), silent)
     assert ways.steps[P50].sum() == pytest.approx(0.9)
@@ -150,17 +150,15 @@ def test_hosts_of_another_role_are_no_step() -> None:
         ("b", {"came_from": "c"}),  # two had it of one another: such a way never ends at the forger
     ],
 )
-def test_a_block_of_which_a_step_is_not_told_is_left_out_with_all_its_centiles(
-    host: str, changes: dict[str, Any]
-) -> None:
-    """And counted, so that it is known how many blocks the parts are of."""
+def test_a_block_with_a_missing_step_is_omitted_with_all_its_centiles(host: str, changes: dict[str, Any]) -> None:
+    """It is counted, to show how many blocks the parts cover."""
     ways = _trace(_lives(_changed(FIRST, host, **changes)), _lives(SECOND, 20, block="y"))
     assert (ways.blocks, ways.traced) == (2, 1)
     assert ways.steps[P80].sum(axis=1) == pytest.approx([0.7])
     assert ways.within_counts.tolist() == [2.0]
 
 
-def test_a_hop_of_a_host_without_a_region_is_not_told() -> None:
+def test_a_hop_of_a_host_without_a_region_is_not_attributed() -> None:
     """It could be the network or the nodes: neither is guessed."""
     for host in ("b", "c"):
         ways = _trace(_lives(FIRST, regions={name: region for name, region in REGIONS.items() if name != host}))
@@ -168,7 +166,7 @@ def test_a_hop_of_a_host_without_a_region_is_not_told() -> None:
     assert _trace(_lives(FIRST, regions={})).regions == 0
 
 
-def test_what_nobody_adopted_does_not_count_and_a_switch_to_its_fork_is_an_adoption_where_it_counts() -> None:
+def test_unadopted_blocks_are_ignored_and_switches_are_adoptions_if_they_count() -> None:
     late = _changed(_changed(FIRST, "d", adopted=None, switched=1.3), "c", switched=2.0)
     never = _lives([row._replace(adopted=None) for row in SECOND], 20, block="y")
     counted = _trace(_lives(late), never)
@@ -179,20 +177,20 @@ def test_what_nobody_adopted_does_not_count_and_a_switch_to_its_fork_is_an_adopt
     assert plain.steps[P80].sum(axis=1) == pytest.approx([0.9]), "of three adopters, the last"
 
 
-def test_hosts_that_adopt_at_once_stand_in_the_order_of_their_names() -> None:
-    """Else the parts of a centile would depend on the order of the files."""
+def test_hosts_that_adopt_at_the_same_time_are_ordered_by_name() -> None:
+    """Otherwise the parts of a centile would depend on the order of the files."""
     even = _changed(_changed(FIRST, "c", adopted=1.1), "d", adopted=1.1)
     assert _trace(_lives(even)).hops[P50].tolist() == [2.0]
     assert _trace(_lives(even[::-1])).hops[P50].tolist() == [2.0]
 
 
-def test_where_no_host_tells_where_its_bodies_came_from_that_is_known() -> None:
+def test_logs_without_fetch_sources_are_recognised() -> None:
     assert not trace(_lives(FIRST).with_columns(fetched_host=pl.lit(None, pl.String)), switches_count=True).known
     assert trace(_lives(FIRST), switches_count=True).known
 
 
-def test_the_parts_of_an_adoption_by_hand() -> None:
-    """A far hop takes the nodes what a near one does, 0.31 s / 4; each hop beyond the reference is the nodes'."""
+def test_the_parts_of_an_adoption_match_hand_computed_values() -> None:
+    """A far hop costs the nodes as much as a near one, 0.31 s / 4; hops beyond the reference are the nodes'."""
     ways = _trace(_lives(FIRST), _lives(SECOND, 20, block="y"))
     mean, reference_s = 0.31 / 4.0, 0.05
     moved = [(0.19 - 2.0 * mean) / 2.0, (0.12 - 2.0 * mean) / 2.0]
@@ -229,7 +227,7 @@ def _many(blocks: int, traced: int) -> Ways:
         (0, 0, "a run has 0 blocks, but at least 20 are needed"),
     ],
 )
-def test_twenty_blocks_and_nineteen_in_twenty_of_them_must_be_traced(blocks: int, traced: int, reason: str) -> None:
+def test_at_least_twenty_blocks_and_95_percent_must_be_traced(blocks: int, traced: int, reason: str) -> None:
     assert lacks(_many(blocks, traced)) == reason.replace("90.0 %", plain_percent(0.9))
 
 
@@ -260,8 +258,8 @@ def _effects(baseline: dict[str, float], candidate: dict[str, float], runs: tupl
     return {effect.part.id: effect for effect in change.effects}
 
 
-def test_parts_by_stages_by_hand(formula: Formula) -> None:
-    """The first fetch takes the nodes 0.03 s and 0.04 s; the rest of a fetch is the network, k times."""
+def test_parts_by_stages_match_hand_computed_values(formula: Formula) -> None:
+    """The first fetch costs the nodes 0.03 s and 0.04 s; the rest of a fetch is network, times k."""
     k, k_error = formula.k["adoption_p80_s"], formula.k_error["adoption_p80_s"]
     effects = _effects(_sized(BASE, formula), _sized(OTHER, formula), (2, 4))
     values = {
@@ -284,8 +282,8 @@ def test_parts_by_stages_by_hand(formula: Formula) -> None:
     assert {effect.degrees_of_freedom for effect in effects.values()} == {formula.runs - 2.0}
 
 
-def test_without_a_first_fetch_all_of_a_fetch_is_the_network(formula: Formula) -> None:
-    """A table that does not print it cannot say what the nodes do of it: the part is not shown as 0."""
+def test_without_a_first_fetch_the_whole_fetch_is_network(formula: Formula) -> None:
+    """A table that does not print it does not show the share of the nodes: the part is omitted, not shown as 0."""
     k = formula.k["adoption_p80_s"]
     for missing in ("peer_fetch_first_s", "peer_notice_first_s", "peer_request_s"):
         without = {name: value for name, value in _sized(BASE, formula).items() if name != missing}
@@ -297,7 +295,7 @@ def test_without_a_first_fetch_all_of_a_fetch_is_the_network(formula: Formula) -
             )
 
 
-def test_only_centiles_that_both_sides_tell_are_divided_and_only_for_blocks_of_one_formula(formula: Formula) -> None:
+def test_only_centiles_of_both_sides_are_split_and_only_with_one_formula(formula: Formula) -> None:
     base, other = _sized(BASE, formula), _sized(OTHER, formula)
     assert [change.metric_id for change in stage_split({**base, ADOPTION[0]: 0.5}, other)] == ["adoption_p80_s"]
     assert [change.metric_id for change in stage_split(base, {**other, ADOPTION[0]: 0.5})] == ["adoption_p80_s"]

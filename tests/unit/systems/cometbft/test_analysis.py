@@ -69,7 +69,7 @@ def _events(due_ns: list[int], sent_ns: list[int | None], heights: list[int | No
     return Events(transactions, BLOCKS, pl.DataFrame(), {}, 0, 0, 0)
 
 
-def test_latency_runs_from_the_schedule_under_all_three_definitions() -> None:
+def test_latency_starts_at_the_schedule_in_all_three_definitions() -> None:
     events = _events([NS // 2, NS, NS], [NS, NS, None], [5, 6, None])
     frame = transaction_samples(events, Window(0, 10 * NS))
     # The first was due at 0.5 s and sent at 1 s: its wait in the sender is part of its latency.
@@ -85,7 +85,7 @@ def test_a_transaction_belongs_to_the_window_by_its_due_time() -> None:
     assert transaction_samples(events, Window(NS, 2 * NS)).height == 1
 
 
-def test_blocks_carry_the_rounds_and_votes_that_the_next_block_states() -> None:
+def test_blocks_have_the_rounds_and_votes_stated_in_the_next_block() -> None:
     frame = block_samples(BLOCKS, Window(2 * NS, 6 * NS))
     assert frame["height"].to_list() == [5, 6, 7]
     assert frame["block_interval_s"].to_list() == [1.0, 1.0, 2.0]
@@ -103,7 +103,7 @@ def test_committed_rate_spreads_a_block_over_its_interval() -> None:
 
 @given(st.lists(st.integers(1, 500), min_size=3, max_size=30), st.integers(1, 20))
 def test_committed_rate_conserves_transactions(counts: list[int], seconds: int) -> None:
-    """Whatever the blocks, the rate integrates to the transactions between the window's ends."""
+    """For any blocks, the integral of the rate is the number of transactions in the window."""
     frame = pl.DataFrame(
         {
             "height": np.arange(len(counts)),
@@ -116,7 +116,7 @@ def test_committed_rate_conserves_transactions(counts: list[int], seconds: int) 
     assert committed_per_second(frame, edges).sum() == pytest.approx(sum(counts[1:]))
 
 
-def test_a_counter_that_falls_gives_no_rate() -> None:
+def test_a_decreasing_counter_gives_no_rate() -> None:
     processes = pl.DataFrame(
         {
             "time_ns": [0, NS, 2 * NS, 3 * NS],
@@ -143,8 +143,8 @@ def test_a_counter_that_falls_gives_no_rate() -> None:
     assert frame["node_goroutines"].to_list() == [None] * 4
 
 
-def test_the_wait_of_a_process_that_was_started_anew_is_not_known() -> None:
-    """Its new process may have waited longer than the old one had, and ran less."""
+def test_the_wait_of_a_restarted_process_is_unknown() -> None:
+    """The new process may have waited longer and run less than the old one."""
     anew = PROCESSES.with_columns(
         waited_s=pl.Series([0.0, 0.0, 0.0, 0.3, 0.9]), ran_s=pl.Series([0.0, 0.0, 9.0, 1.5, 4.5])
     )
@@ -153,22 +153,22 @@ def test_the_wait_of_a_process_that_was_started_anew_is_not_known() -> None:
 
 
 def test_rows_of_one_second_are_in_the_order_of_the_hosts() -> None:
-    """The kept run has the same bytes, in whatever order the nodes were sampled."""
+    """The stored run has the same bytes, in whichever order the nodes were sampled."""
     many = [f"node-{number:03}" for number in range(40)]
     frame = pl.concat(PROCESSES.filter(pl.col("host") == "a").with_columns(host=pl.lit(host)) for host in many[::-1])
     rows = host_second_samples(pl.DataFrame(schema=SCRAPES), frame, Window(NS, 5 * NS))
     assert rows.select("time_s", "host").rows() == [(float(second), host) for second in range(4) for host in many]
 
 
-def test_a_network_of_which_no_process_was_sampled_has_no_seconds() -> None:
-    """Their host is a text all the same: the run's files have one schema."""
+def test_a_network_without_process_samples_has_no_seconds() -> None:
+    """The host column is still of type text: the files of a run have one schema."""
     frame = host_second_samples(pl.DataFrame(schema=SCRAPES), PROCESSES.clear(), Window(NS, 5 * NS))
     assert frame.is_empty()
     assert frame.schema["host"] == pl.String
 
 
-def test_no_node_is_taken_for_the_one_listed_before_it() -> None:
-    """Node b's counters are the larger ones: from a's last sample on, they would be a rate in b's first second."""
+def test_counters_are_not_differenced_across_nodes() -> None:
+    """Node b's counters are larger: after a's last sample they would give a rate in b's first second."""
     frame = pl.DataFrame(
         {
             **{name: [4.0, 5.0, 40.0, 50.0] for name in ("cpu_s", "ran_s", "waited_s", "contended_s")},
@@ -215,8 +215,8 @@ PROCESSES = pl.DataFrame(
 )
 
 
-def test_a_counter_that_stands_still_is_a_rate_of_zero() -> None:
-    """An idle node's CPU is 0, not unknown: without these seconds its mean would be that of its busy ones."""
+def test_a_constant_counter_gives_a_rate_of_zero() -> None:
+    """The CPU of an idle node is 0, not unknown: otherwise its mean would cover only its busy seconds."""
     frame = host_second_samples(pl.DataFrame(schema=SCRAPES), PROCESSES, Window(NS, 5 * NS))
     assert frame.select("time_s", "host").rows() == [(second, host) for second in range(4) for host in ("a", "b")]
     seconds = {host: frame.filter(pl.col("host") == host) for host in ("a", "b")}
@@ -246,7 +246,7 @@ PAGES = [
 ]
 
 
-def test_what_a_node_reports_is_its_own() -> None:
+def test_metrics_of_a_node_are_not_mixed_with_others() -> None:
     scrapes = pl.DataFrame([row for row in PAGES if row[0] != 2 * NS + 5], schema=SCRAPES, orient="row")
     frame = host_second_samples(scrapes, PROCESSES, Window(NS, 3 * NS))
     assert frame.select("time_s", "host").rows() == [(0.0, "a"), (0.0, "b"), (1.0, "a"), (1.0, "b")]
@@ -285,8 +285,8 @@ def _whole(due_ns: list[int], sent_ns: list[int | None]) -> Events:
     return replace(events, scrapes=pl.DataFrame(PAGES, schema=SCRAPES, orient="row"))
 
 
-def test_the_seconds_of_the_window_by_hand() -> None:
-    """Due, sent and committed in seconds 1, 2 and 3; a second's end belongs to the next one."""
+def test_the_seconds_of_the_window_match_hand_computed_values() -> None:
+    """Due, sent and committed in seconds 1, 2 and 3; the end of a second belongs to the next one."""
     events = _whole([NS - 1, NS, NS, 2 * NS, 3 * NS - 1, 4 * NS], [NS, NS + 1, None, 3 * NS, 3 * NS, 4 * NS])
     frame = second_samples(events, PRESSURE, Window(NS, 4 * NS))
     assert frame["time_s"].to_list() == [0.0, 1.0, 2.0]
@@ -308,7 +308,7 @@ def test_the_seconds_of_the_window_by_hand() -> None:
     assert frame["machine_steal_share"].to_list() == [pytest.approx(0.05), 0.0, None]
 
 
-def test_a_run_has_the_populations_that_it_sampled() -> None:
+def test_a_run_has_only_the_populations_that_it_sampled() -> None:
     events, window = _whole([NS, NS], [NS, NS]), Window(NS, 4 * NS)
     start_up_s = {"b": 2.0, "a": 1.0}
     plain = samples(events, Sampled(PROCESSES, PRESSURE), window, start_up_s)
@@ -338,8 +338,8 @@ def test_a_run_has_the_populations_that_it_sampled() -> None:
     assert more["perturbation"]["recovery_kill_s"].to_list() == [1.0]
 
 
-def test_the_steps_of_consensus_are_told_beside_each_node_that_had_them() -> None:
-    """Node a's blocks took 0.5 s to propose; b told nothing, and keeps what is known of it otherwise."""
+def test_consensus_steps_are_reported_for_each_node_that_measured_them() -> None:
+    """Node a took 0.5 s to propose; b reported no steps, and keeps its other values."""
     totals = [(NS, "a", STEP_SUM, 1.0), (NS, "a", STEP_COUNT, 1.0), (3 * NS, "a", STEP_SUM, 2.0)]
     totals.append((3 * NS, "a", STEP_COUNT, 3.0))
     rows = [(time_ns, host, f"{name}:Propose", value) for time_ns, host, name, value in totals]
@@ -348,8 +348,8 @@ def test_the_steps_of_consensus_are_told_beside_each_node_that_had_them() -> Non
     assert frame.select("host", "start_up_s", "step_propose_s").rows() == [("a", 1.0, 0.5), ("b", 2.0, None)]
 
 
-def test_without_a_chain_nothing_is_said_of_blocks() -> None:
-    """All nodes died: a share of 0 committed would be a claim."""
+def test_without_a_chain_no_block_metrics_are_reported() -> None:
+    """All nodes died: a committed share of 0 would be a claim."""
     events = _whole([NS], [NS])
     frames = samples(
         replace(events, blocks=events.blocks.clear()), Sampled(PROCESSES, PRESSURE), Window(NS, 4 * NS), {}
@@ -361,7 +361,7 @@ def test_without_a_chain_nothing_is_said_of_blocks() -> None:
     assert frames["second"]["offered_per_s"].sum() == 1.0
 
 
-def test_samples_lie_in_order_whatever_the_order_of_the_events() -> None:
+def test_samples_are_ordered_for_any_order_of_events() -> None:
     """The same sources must give the same bytes."""
     events = _events([2 * NS, NS, NS], [2 * NS, NS, NS], [5, 5, 6])
     swapped = replace(events, transactions=events.transactions.with_columns(sequence=pl.Series([0, 2, 1])))
@@ -376,7 +376,7 @@ def test_samples_lie_in_order_whatever_the_order_of_the_events() -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_what_was_sampled_may_lie_in_any_order(seed: int) -> None:
+def test_sampled_data_may_be_in_any_order(seed: int) -> None:
     def shuffled(frame: pl.DataFrame) -> pl.DataFrame:
         return frame.sample(fraction=1.0, shuffle=True, seed=seed)
 
@@ -388,8 +388,8 @@ def test_what_was_sampled_may_lie_in_any_order(seed: int) -> None:
         assert again[name].equals(frame), name
 
 
-def test_every_value_is_a_float_and_every_key_keeps_its_kind() -> None:
-    """Samples of one population are put beside each other: a column of whole numbers would not fit the other run's."""
+def test_every_value_is_a_float_and_every_key_keeps_its_type() -> None:
+    """Samples of one population are combined: an integer column would not match that of another run."""
     joiners = pl.DataFrame([("b", 0, NS, 2 * NS, 40, True)], schema=JOINER_SCHEMA, orient="row")
     heights = pl.DataFrame([(NS, "b", 3, 5, True)], schema=HEIGHT_SCHEMA, orient="row")
     kills = [(place, "kill", "a", "", NS, 2 * NS, 3 * NS, 20, 24) for place in (1, 2)]
@@ -406,7 +406,7 @@ def test_every_value_is_a_float_and_every_key_keeps_its_kind() -> None:
     assert unscraped.schema == frames["host_second"].schema
 
 
-def test_joining_nodes_whose_heights_nobody_kept_have_no_samples() -> None:
+def test_joining_nodes_without_recorded_heights_have_no_samples() -> None:
     joiners = pl.DataFrame([("b", 0, NS, 2 * NS, 40, True)], schema=JOINER_SCHEMA, orient="row")
     events, window = _whole([NS], [NS]), Window(NS, 4 * NS)
     assert "joiner" not in samples(events, Sampled(PROCESSES, PRESSURE, joiners=joiners), window, {})
@@ -414,7 +414,7 @@ def test_joining_nodes_whose_heights_nobody_kept_have_no_samples() -> None:
     assert "joiner" not in samples(events, Sampled(PROCESSES, PRESSURE, heights=heights), window, {})
 
 
-def test_a_block_whose_commit_was_not_seen_stands_at_its_headers_time() -> None:
+def test_a_block_with_an_unseen_commit_has_the_time_of_its_header() -> None:
     unseen = BLOCKS.with_columns(observed_ns=pl.Series([NS, None, 3 * NS, 5 * NS]))
     frame = block_samples(unseen, Window(0, 10 * NS))
     assert frame["time_s"].to_list() == [1.0, 1.0, 3.0, 5.0]
@@ -423,14 +423,14 @@ def test_a_block_whose_commit_was_not_seen_stands_at_its_headers_time() -> None:
 
 
 def test_the_next_header_is_that_of_the_next_height() -> None:
-    """Where a block is missing nobody knows when the next one was."""
+    """If a block is missing, the time of the next block is unknown."""
     events = replace(_events([0, 0], [0, 0], [5, 7]), blocks=BLOCKS.filter(pl.col("height") != 6))
     frame = transaction_samples(events, Window(0, NS))
     assert frame["tx_latency_next_header_s"].to_list() == [None, None]
     assert frame["tx_answer_s"].to_list() == [0.0, 0.0]
 
 
-def test_a_window_has_its_begin_and_not_its_end() -> None:
+def test_a_window_includes_its_start_and_excludes_its_end() -> None:
     window = Window(NS, 3 * NS + NS // 2)
     assert window.seconds == 2
     times = pl.DataFrame({"at_ns": [NS - 1, NS, 3 * NS + NS // 2 - 1, 3 * NS + NS // 2]})
@@ -438,7 +438,7 @@ def test_a_window_has_its_begin_and_not_its_end() -> None:
     assert times.select(window.time_s("at_ns")).to_series().to_list()[1] == 0.0
 
 
-def test_a_node_that_started_anew_is_found_by_its_start_time() -> None:
+def test_a_restarted_node_is_found_by_its_start_time() -> None:
     rows = [("node0", 1.0), ("node0", 1.0), ("node1", 1.0), ("node1", 7.0)]
     scrapes = pl.DataFrame(rows, schema=["host", "value"], orient="row")
     assert restarted_nodes(scrapes.with_columns(metric=pl.lit("process_start_time_seconds"))) == ["node1"]
@@ -469,7 +469,7 @@ def test_every_transaction_of_a_block_is_counted_once() -> None:
     assert counts == {"foreign": 1, "duplicates": 1, "undecodable": 1}
 
 
-def test_the_first_arrival_of_a_commit_counts() -> None:
+def test_the_first_arrival_of_a_commit_is_used() -> None:
     def message(height: int) -> bytes:
         return b'{"result":{"data":{"value":{"header":{"height":"%d"}}}}}' % height
 
@@ -484,18 +484,18 @@ def test_the_first_arrival_of_a_commit_counts() -> None:
         ("2023-11-14T22:13:20.123456789Z", 1_700_000_000_123_456_789),
     ],
 )
-def test_times_have_any_number_of_digits(text: str, nanoseconds: int) -> None:
+def test_times_may_have_any_number_of_digits(text: str, nanoseconds: int) -> None:
     assert parse_time(text) == nanoseconds
 
 
-def test_what_is_no_time_is_refused() -> None:
+def test_an_invalid_time_is_refused() -> None:
     with pytest.raises(RpcError, match="is not a time"):
         parse_time("yesterday")
 
 
 @given(st.integers(2, 20), st.integers(1, 4), st.integers(0, 1000))
 def test_random_topologies_are_connected_and_reproducible(nodes: int, peers: int, seed: int) -> None:
-    """A node that is cut off would halt the network or never take part, and no figure would say why."""
+    """An isolated node would halt the network or never take part, and no figure would show why."""
     peers = min(peers, nodes - 1)
     network = NodeNetwork(validators=nodes, topology="random", peers_per_node=peers)
     chosen = peer_choice(network, seed)

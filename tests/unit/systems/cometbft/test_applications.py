@@ -76,7 +76,7 @@ def refused(path: Path) -> tuple[str, str]:
     return caught.value.message, caught.value.hint or ""
 
 
-def test_a_misspelt_key_is_told_with_its_line_and_the_right_one(tmp_path: Path) -> None:
+def test_a_misspelt_key_is_reported_with_its_line_and_the_correct_key(tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text('extends = "cosmos-sdk"\nname = "own"\n\n[chain]\nprefix = "own"\n\ndenomination = "uown"\n')
     message, hint = refused(path)
@@ -94,13 +94,13 @@ def test_a_misspelt_key_is_told_with_its_line_and_the_right_one(tmp_path: Path) 
         ("[chain]\nid = ", "is not valid TOML: Invalid value (at line 4, column 6)"),
     ],
 )
-def test_an_impossible_value_is_told_with_its_line(tmp_path: Path, lines: str, said: str) -> None:
+def test_an_impossible_value_is_reported_with_its_line(tmp_path: Path, lines: str, said: str) -> None:
     path = tmp_path / "own.toml"
     path.write_text(f'extends = "cosmos-sdk"\n\n{lines}\n')
     assert said in refused(path)[0]
 
 
-def test_what_is_missing_or_nowhere_is_told(tmp_path: Path) -> None:
+def test_missing_keys_and_unknown_references_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text('name = "own"\n[program]\nname = "ownd"\n')
     assert "the section `home` is missing" in refused(path)[0]
@@ -119,7 +119,7 @@ def test_lines_are_found_below_quoted_and_dotted_sections() -> None:
     assert line_of(text, ("x",)) is None
 
 
-def test_an_adapter_changes_what_it_names_and_keeps_the_rest(tmp_path: Path) -> None:
+def test_an_adapter_changes_only_the_keys_that_it_sets(tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text('extends = "cosmos-sdk"\nname = "own"\n[chain]\nprefix = "own"\n[transaction]\nfee = 7\n')
     adapter = adapter_of({"extends": str(path), "transaction": {"gas": 90_000}})
@@ -129,7 +129,7 @@ def test_an_adapter_changes_what_it_names_and_keeps_the_rest(tmp_path: Path) -> 
     assert adapter_of(adapter.model_dump(mode="json")) == adapter
 
 
-def test_the_guides_adapters_and_its_function_work_as_written(tmp_path: Path) -> None:
+def test_the_adapters_and_the_function_of_the_guide_work_as_written(tmp_path: Path) -> None:
     blocks = re.findall(r"```(toml|python)\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     (function,) = (text for kind, text in blocks if kind == "python")
     (tmp_path / "swaps.py").write_text(function, encoding="utf-8")
@@ -185,7 +185,7 @@ def test_an_installed_package_offers_an_adapter_by_name(packages: Path, kind: st
         ("", "(`their_chain:make`) failed: AttributeError: module 'their_chain' has no attribute 'make'"),
     ],
 )
-def test_a_packages_adapter_that_is_wrong_is_named(packages: Path, module: str, said: str) -> None:
+def test_an_invalid_adapter_of_a_package_is_reported(packages: Path, module: str, said: str) -> None:
     install(packages, module, "theirs = their_chain:make")
     with pytest.raises(UsageError) as raised:
         adapter_of("theirs")
@@ -193,7 +193,7 @@ def test_a_packages_adapter_that_is_wrong_is_named(packages: Path, module: str, 
 
 
 @pytest.mark.parametrize("name", shipped_adapters())
-def test_profiles_take_adapters_by_name_and_say_so_in_their_workload(name: str) -> None:
+def test_profiles_select_adapters_by_name_and_record_them_in_the_workload(name: str) -> None:
     profile = SYSTEM.profile({"system": "cometbft", "name": "p", "application": name})
     workload = SYSTEM.workload(profile)
     assert workload["application"] == adapter_of(name).name
@@ -202,13 +202,13 @@ def test_profiles_take_adapters_by_name_and_say_so_in_their_workload(name: str) 
     assert not [key for key in plain if key.startswith(("application", "transaction", "accounts"))]
 
 
-def test_a_size_that_no_bank_send_has_is_refused_before_anything_is_started() -> None:
+def test_an_impossible_size_of_a_bank_send_is_refused_before_the_start() -> None:
     content = {"system": "cometbft", "name": "p", "application": "cosmos-sdk", "load": {"size_bytes": 100}}
     with pytest.raises(UsageError, match="100 bytes is too small for a bank send; the smallest size is 3"):
         SYSTEM.profile(content)
 
 
-def test_homes_of_validators_and_others_get_one_genesis(program: Path, tmp_path: Path) -> None:
+def test_all_nodes_get_the_same_genesis(program: Path, tmp_path: Path) -> None:
     adapter = Adapter.model_validate(COMMANDS)
     homes = nodes(program, tmp_path, 1, 3, 0)
     make_homes(adapter, homes)
@@ -232,13 +232,13 @@ def test_a_command_that_fails_shows_its_error_and_its_last_lines(
     assert caught.value.hint == "its last lines:\nError: no balance\nUsage: join"
 
 
-def test_an_init_that_writes_no_genesis_is_told(program: Path, tmp_path: Path) -> None:
+def test_an_init_that_writes_no_genesis_is_reported(program: Path, tmp_path: Path) -> None:
     adapter = Adapter.model_validate({**COMMANDS, "home": {"init": ["version"]}})
     with pytest.raises(EnvironmentFailure, match=r"`chain version` did not write config/genesis\.json"):
         make_homes(adapter, nodes(program, tmp_path, 1))
 
 
-def test_a_program_is_found_by_its_name_and_another_one_is_refused(
+def test_a_program_is_found_by_its_name_and_other_programs_are_refused(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -267,7 +267,7 @@ def genesis_of(tmp_path: Path, **auth: Any) -> Path:
     return path
 
 
-def test_accounts_are_numbered_funded_and_supplied(tmp_path: Path) -> None:
+def test_accounts_are_numbered_funded_and_counted_in_the_supply(tmp_path: Path) -> None:
     adapter = adapter_of("cosmos-sdk")
     content = json.loads(fund_accounts(genesis_of(tmp_path), ["a", "b"], adapter, 512))["app_state"]
     assert [account["account_number"] for account in content["auth"]["accounts"]] == ["0", "1", "2", "3"]
@@ -280,7 +280,7 @@ def test_accounts_are_numbered_funded_and_supplied(tmp_path: Path) -> None:
         fund_accounts(other, ["a"], adapter, 512)
 
 
-def test_equal_seeds_give_equal_accounts_and_a_load_has_enough_of_them() -> None:
+def test_equal_seeds_give_equal_accounts_and_a_load_has_enough_accounts() -> None:
     adapter = adapter_of("cosmos-sdk")
     first, again, other = (prepared(adapter, LOAD, seed, 4) for seed in (1, 1, 2))
     assert first is not None
@@ -299,7 +299,7 @@ def python_adapter(tmp_path: Path, code: str) -> Adapter:
     return adapter_of(str(path))
 
 
-def test_a_function_beside_the_adapter_makes_the_transactions(tmp_path: Path) -> None:
+def test_a_python_function_of_the_adapter_makes_the_transactions(tmp_path: Path) -> None:
     code = (
         "def make(order):\n"
         "    numbers = range(order.per_connection)\n"
@@ -328,7 +328,7 @@ def test_a_function_beside_the_adapter_makes_the_transactions(tmp_path: Path) ->
         ("import nothing_of_that_name", "cannot be imported: No module named"),
     ],
 )
-def test_a_function_that_makes_none_is_told_with_its_reason(tmp_path: Path, code: str, said: str) -> None:
+def test_a_function_without_transactions_is_reported_with_the_reason(tmp_path: Path, code: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         prepared(python_adapter(tmp_path, code), LOAD, 1)
     assert said in caught.value.message

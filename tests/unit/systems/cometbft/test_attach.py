@@ -56,12 +56,12 @@ def status(node_id: str = "a", network: str = "chain") -> str:
         ("[::1]:26657", "[::1]:26657"),
     ],
 )
-def test_an_address_is_taken_as_people_write_it(address: str, place: str) -> None:
+def test_an_address_is_accepted_in_its_usual_forms(address: str, place: str) -> None:
     assert read_place(address) == place
 
 
 @pytest.mark.parametrize("address", ["https://node0", "node0:port", "http://node0/rpc", "", "ftp://x"])
-def test_what_is_no_address_is_refused(address: str) -> None:
+def test_an_invalid_address_is_refused(address: str) -> None:
     with pytest.raises(UsageError, match="is not a valid RPC address"):
         read_place(address)
 
@@ -70,12 +70,12 @@ def test_what_is_no_address_is_refused(address: str) -> None:
     "content",
     ["<html>", "[]", "3", '{"result": {}}', '{"result": 7}', '{"error": "no such method"}', '{"result": null}'],
 )
-def test_a_server_that_is_no_node_is_refused(content: str) -> None:
+def test_a_server_that_is_not_a_node_is_refused(content: str) -> None:
     with answering(content) as place, pytest.raises(UsageError, match="is not the RPC address of a CometBFT node"):
         reach([place])
 
 
-def test_the_nodes_must_be_of_one_network_and_each_named_once() -> None:
+def test_the_nodes_must_be_of_one_network_and_named_once_each() -> None:
     with answering(status("a")) as address, answering(status("b", "other")) as other, answering(status("a")) as again:
         assert reach([address])[0].version == "1.0.1"
         with pytest.raises(UsageError, match=r"different networks: .* of `chain`, .* of `other`"):
@@ -88,7 +88,7 @@ def test_the_nodes_must_be_of_one_network_and_each_named_once() -> None:
         reach([])
 
 
-def test_every_node_has_a_metrics_page_or_none_has() -> None:
+def test_all_nodes_or_none_must_have_a_metrics_page() -> None:
     with answering("cometbft_consensus_height 7") as page, answering("up 1") as other:
         assert check_pages([page], 1) == [f"http://{page}/metrics"]
         with pytest.raises(UsageError, match="is not a metrics endpoint"):
@@ -100,8 +100,8 @@ def test_every_node_has_a_metrics_page_or_none_has() -> None:
         check_pages([page], 1)
 
 
-def test_a_proxy_of_the_environment_is_not_asked_for_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It knows no node of a private network, and its time would be taken for the node's."""
+def test_a_proxy_from_the_environment_is_not_used_for_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It cannot reach nodes of a private network, and its delay would be attributed to the node."""
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")  # where nobody listens
     for name in ("NO_PROXY", "no_proxy"):

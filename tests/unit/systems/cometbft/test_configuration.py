@@ -40,7 +40,7 @@ def test_flatten_keeps_scalars_and_counts_records() -> None:
     assert flatten(content) == {"a.b": [1, 2], "c.count": 2, "e": "x"}
 
 
-def test_a_change_keeps_all_other_keys_their_types_and_order(tmp_path: Path) -> None:
+def test_a_change_preserves_the_other_keys_their_types_and_order(tmp_path: Path) -> None:
     path = _home(tmp_path, "m") / "config" / "config.toml"
     before = tomllib.loads(path.read_text())
     change_config(tmp_path, {"consensus.timeout_commit": "1.5s", "moniker": "n"}, "v1")

@@ -39,27 +39,27 @@ def per_transaction(frame: pl.DataFrame, window: Window, committed: CountCurve =
     return cpu_per_transaction(frame, committed, window)["node_cpu_per_transaction_s"].to_list()
 
 
-def test_the_counter_is_read_at_the_edges_of_the_window() -> None:
-    """Between the samples at 9.5 and 10.5 s, half of what was used belongs to a window that begins at 10 s."""
+def test_the_counter_is_interpolated_at_the_edges_of_the_window() -> None:
+    """Half of the CPU time between the samples at 9.5 and 10.5 s belongs to a window that starts at 10 s."""
     frame = processes([9.5, 10.5, 19.5, 20.5], [1.0, 1.5, 3.0, 3.2])
     assert per_transaction(frame, Window(10 * NS, 20 * NS)) == [pytest.approx((3.1 - 1.25) / 2_000)]
 
 
-def test_a_node_that_was_started_anew_counts_from_zero() -> None:
-    """It was killed after 5 s with 2.0 s on its counter; its next process has used 0.3 s when it is first seen."""
+def test_a_restarted_node_counts_from_zero() -> None:
+    """It was killed after 5 s with 2.0 s on its counter; its next process has used 0.3 s at its first sample."""
     frame = processes([0, 5, 6, 10], [1.0, 2.0, 0.3, 1.3])
     assert per_transaction(frame, Window(0, 10 * NS)) == [pytest.approx(2.3 / 2_000)]
 
 
 @pytest.mark.parametrize(("last_s", "is_complete"), [(5.0, True), (4.0, False)])
-def test_a_node_that_went_away_counts_while_it_was_there(last_s: float, *, is_complete: bool) -> None:
-    """With the transactions of that time; of less than half of the window nothing is said."""
+def test_a_node_that_left_counts_for_the_time_it_was_running(last_s: float, *, is_complete: bool) -> None:
+    """With the transactions of that time; for less than half of the window there is no figure."""
     frame = processes([0.0, last_s], [0.0, 0.1 * last_s])
     assert per_transaction(frame, Window(0, 10 * NS)) == [pytest.approx(0.1 / RATE_PER_S) if is_complete else None]
 
 
-def test_a_node_that_came_late_counts_from_then_on() -> None:
-    """With the transactions of that time alone: twice as many were committed in the half before it came."""
+def test_a_node_that_joined_late_counts_from_its_start() -> None:
+    """With the transactions of that time only: twice as many were committed in the half before it came."""
     committed = CountCurve(np.array([0, 5 * NS, 10 * NS]), np.array([0.0, 2_000.0, 3_000.0]))
     frame = processes([5.0, 10.0], [1.0, 1.5])
     assert per_transaction(frame, Window(0, 10 * NS), committed) == [pytest.approx(0.5 / 1_000)]
@@ -68,18 +68,18 @@ def test_a_node_that_came_late_counts_from_then_on() -> None:
     assert per_transaction(processes([5.0], [1.0]), Window(0, 10 * NS), committed) == [None]
 
 
-def test_a_node_that_did_nothing_meanwhile_used_nothing() -> None:
+def test_an_idle_period_of_a_node_adds_no_cpu_time() -> None:
     frame = processes([0, 4, 8, 10], [5.0, 6.0, 6.0, 6.0])
     assert per_transaction(frame, Window(0, 10 * NS)) == [pytest.approx(1.0 / 2_000)]
 
 
-def test_a_reading_without_another_figure_has_its_processor_time() -> None:
-    """The kernel refuses some accounts of a process and not others."""
+def test_a_reading_with_other_missing_figures_has_its_cpu_time() -> None:
+    """The kernel refuses some counters of a process but not others."""
     frame = processes([0, 5, 10], [1.0, 3.0, None]).with_columns(disk_read_bytes=pl.Series([1, None, 1]))
     assert per_transaction(frame, Window(0, 8 * NS)) == [pytest.approx(2.0 / 1_000)]
 
 
-def test_a_single_committed_transaction_has_its_cost() -> None:
+def test_a_single_committed_transaction_has_a_cost() -> None:
     curve = CountCurve(np.array([0, 10 * NS]), np.array([0.0, 1.0]))
     assert per_transaction(processes([0, 10], [1.0, 1.25]), Window(0, 10 * NS), curve) == [0.25]
 
@@ -99,7 +99,7 @@ def _a_fifth_more(metric_id: str, base: float) -> Judgement:
 @pytest.mark.parametrize(
     ("cores", "by_cores"), [(0.06, Outcome.EQUAL), (0.09, Outcome.INCONCLUSIVE), (0.135, Outcome.WORSE)]
 )
-def test_a_fifth_more_cpu_is_found_at_four_nodes_and_200_transactions_per_second(
+def test_20_percent_more_cpu_is_found_at_four_nodes_and_200_transactions_per_second(
     cores: float, by_cores: Outcome
 ) -> None:
     """The floor of the cores hides it: their margin is 22 % at 0.09 cores and 33 % at 0.06."""
@@ -110,14 +110,14 @@ def test_a_fifth_more_cpu_is_found_at_four_nodes_and_200_transactions_per_second
     assert _a_fifth_more("node_cpu_cores", cores).outcome is by_cores
 
 
-def test_a_network_that_hardly_works_is_judged_by_the_same_margin() -> None:
+def test_a_nearly_idle_network_is_judged_by_the_same_margin() -> None:
     """Fifty nodes at rest, 1 tx/s and 0.05 cores: the floor is far below the margin."""
     judgement = _a_fifth_more("node_cpu_per_transaction_s", 0.05)
     assert (judgement.outcome, judgement.margin_high) == (Outcome.WORSE, 0.1)
 
 
 def test_the_margin_is_wider_than_the_ticks_of_the_counter() -> None:
-    """User and system time are cut to ticks, at both edges of the shortest window."""
+    """User and system time are truncated to ticks, at both edges of the shortest window."""
     floor = CometBft().catalogue().metric("node_cpu_per_transaction_s").floor
     assert floor > 4 * 2 * 2 * TICK_S / (30 * RATE_PER_S)
 
@@ -151,8 +151,8 @@ def _deviation(runs: list[pl.DataFrame]) -> float:
 
 
 @pytest.mark.parametrize(("rate_deviation", "times_less"), [(0.0, 1.0), (0.03, 3.0)])
-def test_it_differs_less_from_run_to_run_than_the_mean_of_the_seconds(rate_deviation: float, times_less: float) -> None:
-    """Even where the load is the same; far less where runs commit a few per cent more or less."""
+def test_it_varies_less_between_runs_than_the_mean_of_the_seconds(rate_deviation: float, times_less: float) -> None:
+    """Even with equal load; far less where the committed transactions of runs differ by a few per cent."""
     rng, window = np.random.default_rng(1), Window(12 * NS, 42 * NS)
     runs = [_simulated(rng, RATE_PER_S * (1 + rate_deviation * rng.normal())) for _ in range(60)]
     ours = _deviation([cpu_per_transaction(frame, committed, window) for frame, committed in runs])

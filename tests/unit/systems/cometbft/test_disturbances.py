@@ -25,7 +25,7 @@ from chainmark.systems.cometbft.workload import _stopped
 WINDOW = Window(10 * NS, 40 * NS)
 
 
-def test_a_recovery_runs_from_the_undoing_and_stands_in_the_column_of_its_kind() -> None:
+def test_a_recovery_starts_at_the_end_of_the_disturbance_in_the_column_of_its_kind() -> None:
     rows = [
         (1, "kill", "node3", "", 12 * NS, 17 * NS, 18 * NS + NS // 2, 20, 24),
         (2, "pause", "node3", "", 25 * NS, 35 * NS, None, 30, 37),
@@ -40,7 +40,7 @@ def test_a_recovery_runs_from_the_undoing_and_stands_in_the_column_of_its_kind()
     assert "recovery_restart_s" not in samples.columns
 
 
-def test_the_kinds_of_perturbations_are_columns_in_the_order_in_which_they_came() -> None:
+def test_kinds_of_perturbations_are_columns_in_order_of_occurrence() -> None:
     """The same sources must give the same bytes."""
     kinds = [f"kind_{number}" for number in range(12)]
     rows = [(place, kind, "node0", "", 12 * NS, 13 * NS, 14 * NS, 1, 2) for place, kind in enumerate(kinds)]
@@ -48,7 +48,7 @@ def test_the_kinds_of_perturbations_are_columns_in_the_order_in_which_they_came(
     assert [name for name in frame.columns if name.startswith("recovery_")] == [f"recovery_{kind}_s" for kind in kinds]
 
 
-def test_perturbations_stand_in_the_order_of_time_and_their_kinds_in_that_of_the_profile() -> None:
+def test_perturbations_are_in_order_of_time_and_kinds_in_profile_order() -> None:
     """The same sources must give the same bytes."""
     rows = [
         (2, "pause", "node1", "", 12 * NS, 13 * NS, 14 * NS, 1, 2),
@@ -64,7 +64,7 @@ def test_perturbations_stand_in_the_order_of_time_and_their_kinds_in_that_of_the
     assert [column for column in frame.columns if column.startswith("recovery")] == kinds
 
 
-def test_joining_nodes_stand_in_the_order_of_time() -> None:
+def test_joining_nodes_are_in_order_of_time() -> None:
     begun_ns = {"b": 13 * NS, "c": 12 * NS, "a": 13 * NS}
     rows = [(host, at_ns, at_ns, None, None, True) for host, at_ns in begun_ns.items()]
     joiners = pl.DataFrame(rows, schema=JOINER_SCHEMA, orient="row")
@@ -77,7 +77,7 @@ def test_joining_nodes_stand_in_the_order_of_time() -> None:
     assert heights.select("time_s", "host").rows() == [(second, host) for second in (1.0, 2.0) for host in "abc"]
 
 
-def test_a_joining_node_is_as_fast_as_its_blocks_and_its_time_say() -> None:
+def test_the_speed_of_a_joining_node_is_blocks_divided_by_time() -> None:
     joiners = pl.DataFrame(
         [
             ("joiner0", 12 * NS, 13 * NS, 16 * NS, 40, True),
@@ -98,7 +98,7 @@ def test_a_joining_node_is_as_fast_as_its_blocks_and_its_time_say() -> None:
     assert samples["joiner_rss_max_bytes"].to_list() == [300.0, 50.0]
 
 
-def test_the_last_look_of_a_second_counts_for_the_heights() -> None:
+def test_the_last_sample_of_a_second_counts_for_the_heights() -> None:
     rows = [
         (10 * NS + 1, "joiner0", 0, 5, True),
         (10 * NS + 2, "joiner0", 3, 6, True),
@@ -111,7 +111,7 @@ def test_the_last_look_of_a_second_counts_for_the_heights() -> None:
     assert samples["network_height_blocks"].to_list() == [6.0, 6.0]
 
 
-def test_a_start_that_was_planned_is_no_restart_and_one_more_is() -> None:
+def test_a_planned_start_is_not_a_restart_but_a_further_one_is() -> None:
     rows = [("node2", 1.0), ("node2", 7.0), ("node3", 1.0), ("node3", 7.0), ("node3", 9.0)]
     scrapes = pl.DataFrame(rows, schema=["host", "value"], orient="row").with_columns(
         metric=pl.lit("process_start_time_seconds")
@@ -136,7 +136,7 @@ def _log(folder: Path, name: str, *ends: str) -> Path:
     return path
 
 
-def test_dropped_peers_are_counted_by_reason_whatever_the_address(tmp_path: Path) -> None:
+def test_dropped_peers_are_counted_by_reason_without_the_address(tmp_path: Path) -> None:
     panic = '"recovered from panic: unwrapping message: unknown message: <nil>"'
     logs = {
         "node0": _log(tmp_path, "node0", "EOF", '"read tcp 127.0.0.1:1->127.0.0.1:2: connection reset by peer"', "EOF"),
@@ -151,15 +151,15 @@ def test_dropped_peers_are_counted_by_reason_whatever_the_address(tmp_path: Path
     assert warning.startswith("nodes dropped peers 5 times (node0, node1): 2 × `EOF`, 2 × `recovered from panic")
 
 
-def test_goodbyes_alone_are_no_warning(tmp_path: Path) -> None:
-    """Seeds hang up on purpose, and of two nodes that dial each other at once one hangs up."""
+def test_normal_disconnections_give_no_warning(tmp_path: Path) -> None:
+    """Seeds hang up on purpose, and if two nodes dial each other at the same time, one hangs up."""
     logs = {"node0": _log(tmp_path, "node0", "EOF", '"write tcp 127.0.0.1:1->127.0.0.1:2: broken pipe"')}
     assert disconnection_warnings(broken_connections(logs)) == []
     assert disconnection_warnings({"node0": Counter()}) == []
 
 
-def test_a_node_whose_consensus_ended_is_told_with_its_first_reason(tmp_path: Path) -> None:
-    """As CometBFT writes it, and as a chain's own program does, with the colours of a console."""
+def test_a_node_whose_consensus_ended_is_reported_with_its_first_reason(tmp_path: Path) -> None:
+    """As logged by CometBFT, and by the program of a chain, with terminal colours."""
     lines = {
         "node0": 'E[x] CONSENSUS FAILURE!!! module=consensus err="wrong AppHash.  Expected A, got B. Check" stack="s"',
         "node1": 'ERR CONSENSUS FAILURE!!! \x1b[36merr=\x1b[0m\x1b[31m"no votes"\x1b[0m module=consensus',
@@ -171,7 +171,7 @@ def test_a_node_whose_consensus_ended_is_told_with_its_first_reason(tmp_path: Pa
     assert consensus_failures(logs) == {"node0": "wrong AppHash", "node1": "no votes"}
 
 
-def test_a_node_that_makes_no_block_while_others_do_has_stopped() -> None:
+def test_a_node_without_new_blocks_while_others_have_some_has_stopped() -> None:
     before = {"node0": 10, "node1": 10, "node2": 9}
     assert _stopped(before, {"node0": 14, "node1": 14, "node2": 9}) == {"node2": "it stayed at height 9 of 14"}
     assert _stopped(before, {"node0": 14, "node1": 13, "node2": 12}) == {}

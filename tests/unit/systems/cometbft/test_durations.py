@@ -36,7 +36,7 @@ def _decimal(size: int, factor: int) -> str:
 
 
 @given(st.integers(-_LARGEST, _LARGEST) | st.integers(-(10**10), 10**10))
-def test_what_go_prints_is_read_back(ns: int) -> None:
+def test_durations_printed_by_go_are_read_back(ns: int) -> None:
     assert go_duration_ns(_printed(ns)) == ns
 
 
@@ -58,21 +58,21 @@ def test_what_go_prints_is_read_back(ns: int) -> None:
         ("0.0000000019s", 1),
     ],
 )
-def test_spellings_that_go_reads(text: str, ns: int) -> None:
+def test_spellings_accepted_by_go_are_read(text: str, ns: int) -> None:
     assert go_duration_ns(text) == ns
 
 
 @pytest.mark.parametrize(
     "text", ["", "s", "1", ".s", "1.5", "1 s", "1.5 ms", "1d", "--1s", "1s ", "9223372037s", "1,5s"]
 )
-def test_what_go_refuses_is_refused_by_name(text: str) -> None:
+def test_durations_refused_by_go_are_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         go_duration_ns(text)
     assert f"`{text}`" in caught.value.message
 
 
 @given(st.text(alphabet="0123456789.hmsnuµμ+- ", max_size=12))
-def test_no_text_breaks_it(text: str) -> None:
+def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         duration_ns = go_duration_ns(text)
     except UsageError:

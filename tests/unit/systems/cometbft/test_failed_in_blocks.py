@@ -58,7 +58,7 @@ def _books(events: Events, load: Any = LOAD, *held: bytes) -> TransactionCounts:
     return balance(events, measurement(load, last=10, waiting=waiting), None)
 
 
-def test_what_failed_is_told_by_its_block_its_place_and_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_transactions_are_listed_with_block_position_and_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     failed = _read(monkeypatch, Chain(BLOCKS, {}, failed=FAILED)).failed
     assert failed is not None
     assert failed.schema == FAILED_SCHEMA
@@ -69,14 +69,14 @@ def test_what_failed_is_told_by_its_block_its_place_and_its_reason(monkeypatch: 
     ]
 
 
-def test_what_failed_was_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else an application that refuses everything in its blocks would look as quick as one that executes it."""
+def test_failed_transactions_do_not_count_as_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise an application that rejects everything in its blocks would look as fast as one that executes it."""
     table = _read(monkeypatch, Chain(BLOCKS, {}, failed=FAILED)).transactions
     height = {bytes(digest): height for digest, height in table.select("hash", "height").rows()}
     assert [height[_digest(transaction)] for transaction in MINE[:7]] == [7, None, 9, None, None, None, None]
 
 
-def test_the_books_tell_failed_ones_apart_from_committed_pending_and_lost_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_separate_failed_committed_pending_and_lost_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
     events = _read(monkeypatch, Chain(BLOCKS, {}, failed=FAILED))
     counts = _books(events, LOAD, MINE[5], MINE[1])
     assert counts.counts["transactions"] == {
@@ -88,10 +88,10 @@ def test_the_books_tell_failed_ones_apart_from_committed_pending_and_lost_ones(m
     assert (counts.problems, counts.contradictions, counts.lost) == ([], [], 1)
 
 
-def test_a_refused_transaction_that_fails_in_a_block_contradicts_its_answer_and_is_no_failed_one(
+def test_a_rejected_transaction_that_fails_in_a_block_is_a_contradiction(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Failed are those that were accepted: counted with them, a refused one would make up for a lost one."""
+    """Only accepted transactions count as failed: otherwise a rejected one would compensate for a lost one."""
     load = records([(MINE[0], ACCEPTED), (MINE[1], CHECK_CODE), (MINE[2], ACCEPTED), (MINE[3], ACCEPTED)])
     totals = _books(_read(monkeypatch, Chain(BLOCKS, {}, failed=FAILED), load), load)
     counts = totals.counts["transactions"]
@@ -99,7 +99,7 @@ def test_a_refused_transaction_that_fails_in_a_block_contradicts_its_answer_and_
     assert totals.contradictions == ["1 rejected transactions were committed"]
 
 
-def test_the_sum_of_the_accepted_ones_names_the_failed_ones_where_the_application_was_asked(
+def test_the_sum_of_accepted_transactions_includes_failed_ones_if_results_were_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     load = records([(MINE[0], CHECK_CODE), (MINE[1], ACCEPTED), (MINE[2], ACCEPTED), (MINE[3], ACCEPTED)])
@@ -111,7 +111,7 @@ def test_the_sum_of_the_accepted_ones_names_the_failed_ones_where_the_applicatio
         assert _books(events, load, MINE[0]).problems == [f"accepted 3 ≠ {expected} 4"]
 
 
-def test_an_application_that_is_not_asked_has_no_failed_class(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_block_results_there_is_no_failed_class(monkeypatch: pytest.MonkeyPatch) -> None:
     """A class of 0 would claim that nothing failed."""
     chain = Chain(BLOCKS, {}, failed=FAILED)
     events = _read(monkeypatch, chain, has_results=False)
@@ -122,7 +122,7 @@ def test_an_application_that_is_not_asked_has_no_failed_class(monkeypatch: pytes
     assert failure_reasons(events) == []
 
 
-def test_an_application_that_fails_nothing_has_a_failed_class_of_0(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_application_without_failures_has_a_failed_class_of_0(monkeypatch: pytest.MonkeyPatch) -> None:
     events = _read(monkeypatch, Chain(BLOCKS, {}))
     assert events.failed is not None
     assert (events.failed.schema, events.failed.rows()) == (FAILED_SCHEMA, [])
@@ -138,16 +138,16 @@ def test_a_second_copy_that_fails_does_not_undo_the_first(monkeypatch: pytest.Mo
     assert (events.transactions["height"].drop_nulls().to_list(), events.duplicates) == ([7], 1)
 
 
-def test_only_blocks_with_transactions_are_asked_of_by_their_height(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_requested_only_for_blocks_with_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
     chain = Chain(BLOCKS, {}, failed=FAILED)
     _read(monkeypatch, chain)
     assert [parameters["height"] for method, parameters in chain.calls if method == "block_results"] == [7, 9, 10]
 
 
-def test_a_node_is_waited_for_as_for_its_blocks_and_one_that_is_gone_is_not_asked(
+def test_results_have_the_timeout_of_blocks_and_dead_nodes_are_not_queried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What a full block did takes a node longer than the usual ten seconds."""
+    """The results of a full block take a node longer than the usual ten seconds."""
     requests: set[tuple[str, float | None]] = set()
     chain = Chain(BLOCKS, {}, failed=FAILED)
 
@@ -165,8 +165,8 @@ def test_a_node_is_waited_for_as_for_its_blocks_and_one_that_is_gone_is_not_aske
     assert gone.is_empty()
 
 
-def test_each_reason_is_told_once_with_how_many_failed_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the order of the codespace and the code, whichever came first; a code means another thing elsewhere."""
+def test_each_reason_is_reported_once_with_its_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order of codespace and code, whichever came first; a code has another meaning in another codespace."""
     said = [
         SILENT,
         POOR,
@@ -184,8 +184,8 @@ def test_each_reason_is_told_once_with_how_many_failed_for_it(monkeypatch: pytes
     ]
 
 
-def test_transactions_without_an_id_are_known_by_the_hashes_that_were_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As those of another application: what was not sent by this run is foreign, and nothing is undecodable."""
+def test_transactions_without_an_id_are_identified_by_the_sent_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with another application: transactions not sent by this run are foreign, and none is undecodable."""
     signed = [b"signed one", b"signed two", b"signed by somebody else"]
     load = records([(transaction, ACCEPTED) for transaction in signed[:2]])
     chain = Chain({7: [signed[2], signed[0]], 8: [MINE[0]], 9: [signed[1]], 10: []}, {})
@@ -194,7 +194,7 @@ def test_transactions_without_an_id_are_known_by_the_hashes_that_were_sent(monke
     assert (events.foreign_transactions, events.undecodable, events.duplicates) == (2, 0, 0)
 
 
-def test_reasons_of_one_codespace_stand_in_the_order_of_their_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reasons_of_one_codespace_are_in_order_of_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same run must give the same warnings."""
     failed = {7: {place: {"code": code, "codespace": "sdk"} for place, code in enumerate([7, 11, 3, 5, 13, 2, 17, 4])}}
     load = records([(transaction, ACCEPTED) for transaction in MINE])

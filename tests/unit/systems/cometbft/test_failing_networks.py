@@ -57,30 +57,30 @@ def _looks(
     return messages
 
 
-def test_a_network_that_makes_no_block_is_told_with_its_height(clock: Clock) -> None:
-    """It was waited for until the load and the draining were over."""
+def test_a_network_without_new_blocks_is_reported_with_its_height(clock: Clock) -> None:
+    """Previously, it was waited for until the load and the draining were over."""
     twelve = {"node0": _page(11), "node1": _page(12)}
     assert _looks(clock, [(2.0, twelve), (32.0, twelve), (33.1, twelve)]) == ["", "", "no block for 30 s at height 12"]
 
 
-def test_every_block_of_any_node_counts(clock: Clock) -> None:
+def test_a_new_block_of_any_node_counts(clock: Clock) -> None:
     looks = [(29.0 * number, {"node0": _page(7), "node1": _page(number)}) for number in range(8, 20)]
     assert _looks(clock, looks) == [""] * len(looks)
 
 
-def test_a_network_that_never_tells_a_height_has_stopped(clock: Clock) -> None:
+def test_a_network_that_never_reports_a_height_has_stopped(clock: Clock) -> None:
     assert _looks(clock, [(29.0, {}), (31.0, {})]) == ["", "no block for 30 s at height 0"]
 
 
-def test_a_halt_that_is_meant_is_none(clock: Clock) -> None:
-    """A partition stops the chain, and that is what the profile asks for."""
+def test_an_intended_halt_is_not_a_failure(clock: Clock) -> None:
+    """A partition stops the chain, as the profile requires."""
     halted = [(5.0, {"node0": _page(9)}), (100.0, {"node0": _page(9)})]
     assert _looks(clock, halted, meant=True) == ["", ""]
     assert _looks(clock, halted, meant=False)[1] == "no block for 30 s at height 9"
 
 
-def test_pages_are_read_no_more_often_than_they_come(clock: Clock) -> None:
-    """Each is tens of kilobytes of text, and the processors are measured."""
+def test_pages_are_read_only_as_often_as_they_are_scraped(clock: Clock) -> None:
+    """Each has tens of kilobytes of text, and the processors are being measured."""
     read: list[Mapping[str, bytes]] = []
 
     def height_of(pages: Mapping[str, bytes]) -> int:
@@ -91,7 +91,7 @@ def test_pages_are_read_no_more_often_than_they_come(clock: Clock) -> None:
     assert len(read) == 4
 
 
-def test_an_applications_places_are_filled_for_each_node(tmp_path: Path) -> None:
+def test_the_placeholders_of_an_application_are_filled_for_each_node(tmp_path: Path) -> None:
     application = application_of(["sh", "-c", "app --listen={address} --name={node} {home}/x"])
     assert application is not None
     command = application.command("node2", "127.1.0.3", tmp_path)
@@ -108,7 +108,7 @@ def test_an_applications_places_are_filled_for_each_node(tmp_path: Path) -> None
         (["sh", "-c", "true"], "`application.command` does not pass the application its address"),
     ],
 )
-def test_an_application_that_cannot_be_used_is_named(command: list[str], expected: str) -> None:
+def test_an_unusable_application_is_reported(command: list[str], expected: str) -> None:
     with pytest.raises(UsageError) as error:
         application_of(command)
     assert error.value.message == expected

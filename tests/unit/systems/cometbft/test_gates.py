@@ -51,12 +51,14 @@ def _transactions(late_s: float, answered_s: float, *, refused: int = 0, unsent:
     ],
     ids=["all sent", "late by itself", "held up", "refused", "one refused", "stopped sending"],
 )
-def test_who_kept_transactions_from_being_sent(transactions: pl.DataFrame, status: GateStatus) -> None:
+def test_unsent_transactions_are_attributed_to_generator_or_node(
+    transactions: pl.DataFrame, status: GateStatus
+) -> None:
     (gate,) = unsent_gate(transactions, 0.02)
     assert gate.status is status
 
 
-def test_what_is_not_sent_to_a_network_that_has_stopped_is_not_the_generators() -> None:
+def test_transactions_unsent_to_a_stopped_network_do_not_count_for_the_generator() -> None:
     (gate,) = unsent_gate(_transactions(0.001, 0.001), 0.02, halted=True)
     assert gate.status is GateStatus.PASS
     limits = {"unsent_by_generator_max": 0.02}
@@ -78,8 +80,8 @@ def test_other_profiles_have_no_such_gate() -> None:
     ],
     ids=["first rounds", "one block", "one more", "nobody knows"],
 )
-def test_a_network_that_must_not_need_further_rounds(rounds: list[int | None], status: GateStatus) -> None:
-    """On a machine that is too slow for its nodes, proposals come late and every figure is the machine's."""
+def test_a_network_must_not_need_further_rounds(rounds: list[int | None], status: GateStatus) -> None:
+    """On a machine that is too slow for its nodes, proposals are late and every figure reflects the machine."""
     blocks = pl.DataFrame({"block_extra_rounds": rounds}, schema={"block_extra_rounds": pl.Int64})
     (gate,) = rounds_gate(blocks, 0)
     assert gate.status is status
@@ -103,7 +105,7 @@ def test_further_rounds_are_allowed_up_to_the_limit(rounds: list[int | None], li
     [(50, 0.5, GateStatus.PASS), (50, 0.49, GateStatus.FAIL), (0, 0.0, GateStatus.PASS)],
     ids=["at the limit", "beyond it", "nothing unsent"],
 )
-def test_what_the_generator_may_owe(unsent: int, limit: float, status: GateStatus) -> None:
+def test_the_limit_of_unsent_transactions_of_the_generator(unsent: int, limit: float, status: GateStatus) -> None:
     (gate,) = unsent_gate(_transactions(0.001, 0.001, unsent=unsent), limit)
     assert (gate.status, gate.measured) == (status, f"{unsent / (50 + unsent):.1%}".replace("%", " %"))
 
@@ -117,17 +119,19 @@ def test_what_the_generator_may_owe(unsent: int, limit: float, status: GateStatu
         (3.0, 0.1, GateStatus.PASS),
     ],
 )
-def test_when_a_node_counts_as_holding_the_generator_up(late_s: float, answered_s: float, status: GateStatus) -> None:
+def test_a_slow_node_is_distinguished_from_a_slow_generator(
+    late_s: float, answered_s: float, status: GateStatus
+) -> None:
     (gate,) = unsent_gate(_transactions(late_s, answered_s), 0.02)
     assert gate.status is status
 
 
-def test_a_single_transaction_that_was_not_sent_is_all_of_them() -> None:
+def test_a_single_unsent_transaction_is_100_percent() -> None:
     (gate,) = unsent_gate(_transactions(0.001, 0.001).tail(1), 0.99)
     assert (gate.status, gate.measured) == (GateStatus.FAIL, "100.0 %")
 
 
-def test_no_transaction_at_all_owes_nothing() -> None:
+def test_without_transactions_the_gate_passes() -> None:
     (gate,) = unsent_gate(_transactions(0.0, 0.0).clear(), 0.02)
     assert gate.status is GateStatus.PASS
 
@@ -227,7 +231,7 @@ ALWAYS = [
 ]
 
 
-def test_a_run_in_which_all_is_well_passes_every_gate() -> None:
+def test_a_sound_run_passes_every_gate() -> None:
     gates = _gates()
     assert list(gates) == ALWAYS
     assert _failed(gates) == {}
@@ -272,8 +276,8 @@ def test_a_run_in_which_all_is_well_passes_every_gate() -> None:
     ],
     ids=str,
 )
-def test_each_gate_fails_for_its_own_reason_alone(broken: dict[str, Any], failed: dict[str, str]) -> None:
-    """A gate that looks at the wrong figure would let a broken run be compared, or set aside a sound one."""
+def test_each_gate_fails_only_for_its_own_reason(broken: dict[str, Any], failed: dict[str, str]) -> None:
+    """A gate that reads the wrong figure would let a broken run be compared, or exclude a sound one."""
     assert _failed(_gates(**broken)) == failed
 
 
@@ -293,7 +297,7 @@ def test_each_gate_fails_for_its_own_reason_alone(broken: dict[str, Any], failed
     ],
     ids=str,
 )
-def test_what_just_meets_a_limit_passes(changes: dict[str, Any]) -> None:
+def test_values_exactly_at_the_limit_pass(changes: dict[str, Any]) -> None:
     assert _failed(_gates(**changes)) == {}
 
 
@@ -311,7 +315,7 @@ def test_the_profile_sets_the_limits(limits: dict[str, Any], broken: dict[str, A
     assert list(_failed(_gates(limits=limits, **broken))) == [gate]
 
 
-def test_the_limits_are_told_as_they_are_demanded() -> None:
+def test_limits_are_shown_as_required() -> None:
     limits = {name: gate.limit for name, gate in _gates().items()}
     assert limits == {
         "nodes_alive": "all alive",
@@ -332,7 +336,7 @@ def test_the_limits_are_told_as_they_are_demanded() -> None:
     }
 
 
-def test_a_reader_is_told_what_each_gate_asks_and_what_it_found() -> None:
+def test_each_gate_shows_its_requirement_and_its_result() -> None:
     companion = SimpleNamespace(problems=list, failed=lambda: False, disturbances=[1], joiners=[1])
     limits = {"extra_rounds_max": 0, "unsent_by_generator_max": 0.02}
     gates = _gates(limits=limits, disturber=companion, rotation=companion)
@@ -363,7 +367,7 @@ def test_a_reader_is_told_what_each_gate_asks_and_what_it_found() -> None:
     assert (gates["recovered"].limit, gates["joined"].limit) == ("all", "all")
 
 
-def test_a_kernel_that_does_not_tell_who_waited_warns_and_does_not_fail() -> None:
+def test_a_kernel_without_waiting_times_gives_an_unknown_status() -> None:
     gate = _gates(waited=[None], generator_waited=[None])["pressure"]
     assert (gate.status, gate.measured) == (GateStatus.UNKNOWN, "not reported by this kernel")
 
@@ -410,12 +414,12 @@ def test_a_kernel_that_does_not_tell_who_waited_warns_and_does_not_fail() -> Non
     ],
     ids=str,
 )
-def test_whose_failure_it_is(broken: dict[str, Any], status: Status) -> None:
-    """Left out as invalid, a crash would never count; taken for a failure, a busy machine would fail a release."""
+def test_failures_are_attributed_to_the_subject_or_the_machine(broken: dict[str, Any], status: Status) -> None:
+    """Excluded as invalid, a crash would never count; counted as a failure, a busy machine would fail a release."""
     assert status_of(_gates(**broken).values()) is status
 
 
-def test_a_node_that_needs_several_tries_is_told() -> None:
+def test_a_node_that_needs_several_attempts_is_reported() -> None:
     sound = start_gate([])
     assert (sound.status, sound.measured) == (GateStatus.PASS, "all at the first attempt")
     gate = start_gate([Incident(time_ns=1, what="node0 exited with code 1")] * 2)
@@ -444,7 +448,7 @@ def test_how_full_a_machine_may_be_that_starts_a_network(
     assert (gate.id, gate.status, (gate.measured, gate.limit)) == ("pressure", status, expected)
 
 
-def test_a_network_that_died_fails_on_any_machine_and_one_that_was_late_on_a_calm_one() -> None:
+def test_a_dead_network_fails_on_any_machine_and_a_late_one_on_an_idle_machine() -> None:
     busy = start_pressure_gate(1.0, CometBFTProfile.model_validate({"system": "cometbft", "name": "x"}))
     died, late = (failed_gate(NetworkFailure(cast(Any, None), "x", died=is_calm)) for is_calm in (True, False))
     assert [status_of([gate, busy]) for gate in (died, late)] == [Status.FAILED, Status.INVALID]
@@ -458,13 +462,13 @@ def test_a_network_that_died_fails_on_any_machine_and_one_that_was_late_on_a_cal
     assert busy.label == "the machine had time to start the network (CPU pressure)"
 
 
-def test_what_is_received_without_a_check_was_not_accepted_and_is_not_lost() -> None:
+def test_transactions_received_without_a_check_cannot_be_lost() -> None:
     assert "lost" not in _gates(lost=3, profile_load={"method": "async"})
     assert "lost" not in _gates(lost=None)
 
 
-def test_what_may_be_lost_is_no_failure_and_no_pass() -> None:
-    """A hundred transactions are all that a node lists: what waits beyond them must not be called lost, nor safe."""
+def test_possibly_lost_transactions_are_neither_a_failure_nor_a_pass() -> None:
+    """A node lists only a hundred transactions: further waiting ones must be called neither lost nor safe."""
     gate = _gates(lost=0, unsure=900)["lost"]
     assert (gate.status, gate.measured) == (GateStatus.UNKNOWN, "between 0 and 900 accepted transactions lost")
     gate = _gates(lost=3, unsure=17)["lost"]
@@ -476,7 +480,7 @@ def test_what_may_be_lost_is_no_failure_and_no_pass() -> None:
     )
 
 
-def test_few_blocks_are_told() -> None:
+def test_few_blocks_give_a_warning() -> None:
     assert _gates(intervals=[None])["blocks"].status is GateStatus.WARN, "one is few, and none is a failure"
     gate = _gates(intervals=[None] + [1.0] * 8)["blocks"]
     assert (gate.status, gate.measured, gate.limit) == (GateStatus.WARN, "9 blocks", "≥ 10 blocks")
@@ -484,22 +488,22 @@ def test_few_blocks_are_told() -> None:
     assert _gates(intervals=[1.0] * 24, limits={"blocks_min": 25})["blocks"].status is GateStatus.WARN
 
 
-def test_without_the_chain_nothing_is_said_of_it() -> None:
-    """All nodes died: not even what they committed can be known."""
+def test_without_the_chain_there_are_no_gates_on_it() -> None:
+    """All nodes died: even the committed transactions cannot be known."""
     gates = _gates(chain=False, lost=None, deaths=["all"])
     gate_ids = {"committed", "drained", "blocks", "observed", "lost"}
     assert list(gates) == [name for name in ALWAYS if name not in gate_ids]
     assert status_of(gates.values()) is Status.FAILED
 
 
-def test_a_planned_start_is_no_restart() -> None:
+def test_a_planned_start_is_not_a_restart() -> None:
     killed = [{"kind": "kill", "nodes": [3], "at_s": 1.0}]
     starts = {"node3": [1.0, 2.0]}
     assert _failed(_gates(starts=starts, perturbation=killed)) == {}
     assert _failed(_gates(starts=starts)) == {"nodes_steady": "node3 restarted"}
 
 
-def test_further_gates_come_where_a_profile_asks_for_them() -> None:
+def test_further_gates_are_added_on_request_of_the_profile() -> None:
     gates = _gates(limits={"extra_rounds_max": 0, "unsent_by_generator_max": 0.02})
     assert list(gates) == [*ALWAYS[:-1], "rounds", "pressure", "unsent"]
     assert _failed(gates) == {}
@@ -513,7 +517,7 @@ def test_further_gates_come_where_a_profile_asks_for_them() -> None:
         ("rotation", "joiners", "joined", "all 2 nodes"),
     ],
 )
-def test_what_was_done_beside_the_load_must_have_ended_well(
+def test_activities_during_the_load_must_have_succeeded(
     field: str, many: str, gate: str, all_well: str, problems: list[str]
 ) -> None:
     activity = SimpleNamespace(problems=lambda: problems, failed=lambda: bool(problems), **{many: [1, 2]})
@@ -525,8 +529,8 @@ def test_what_was_done_beside_the_load_must_have_ended_well(
     assert status_of([gates[gate]]) is (Status.FAILED if problems else Status.VALID)
 
 
-def test_a_node_that_was_never_started_is_the_loads_failure() -> None:
-    """The load ended before the network had the height from which nodes join."""
+def test_a_node_that_was_never_started_is_a_failure_of_the_load() -> None:
+    """The load ended before the network reached the height at which nodes join."""
     rotation = SimpleNamespace(problems=lambda: ["joiner0 was not started"], failed=lambda: False, joiners=[1])
     assert status_of(_gates(rotation=rotation).values()) is Status.INVALID
 
@@ -535,7 +539,7 @@ def test_a_node_that_was_never_started_is_the_loads_failure() -> None:
     ("intervals", "unseen"),
     [([], 0), ([None], 0), ([None, 1.0], 0), ([None, None, 1.0], 1), ([1.0, None], 1)],
 )
-def test_only_the_first_block_of_a_window_may_lack_its_interval(intervals: list[float | None], unseen: int) -> None:
-    """The block before it is not part of what was read."""
+def test_only_the_first_block_of_a_window_may_have_no_interval(intervals: list[float | None], unseen: int) -> None:
+    """The preceding block is not part of the data."""
     blocks = pl.DataFrame({"block_interval_observed_s": intervals}, schema={"block_interval_observed_s": pl.Float64})
     assert unseen_commits(blocks) == unseen

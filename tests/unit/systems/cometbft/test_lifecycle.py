@@ -68,8 +68,8 @@ def _facts(trace: Trace) -> dict[str, str]:
     return {fact.label: fact.value for fact in trace.facts}
 
 
-def test_the_slowest_are_those_of_the_latency_and_the_median_is_the_metrics(run: SealedRun) -> None:
-    """Else a reader is led from the tail of a chart to a transaction that is not in it."""
+def test_the_slowest_transactions_and_the_median_match_the_latency_metric(run: SealedRun) -> None:
+    """Otherwise the tail of a chart would lead to a transaction that is not in it."""
     latency = run.samples("transaction").drop_nulls("tx_latency_s").sort("tx_latency_s", descending=True)
     listed = _listed(run, 5)
     assert (listed.total, listed.counted) == (run.manifest.counts["transactions"]["offered"], latency.height)
@@ -82,7 +82,7 @@ def test_the_slowest_are_those_of_the_latency_and_the_median_is_the_metrics(run:
     assert listed.slowest[0].usual_s[-1] == pytest.approx(latency["tx_latency_s"].median())
 
 
-def test_a_transaction_is_shown_by_its_place_and_by_its_hash_with_what_else_was_in_its_block(run: SealedRun) -> None:
+def test_a_transaction_is_shown_by_place_and_hash_with_the_facts_of_its_block(run: SealedRun) -> None:
     slowest = _listed(run, 1).slowest[0]
     trace = _story(run, slowest.key)
     assert _story(run, f"0x{trace.alias[:12].lower()}") == trace
@@ -100,7 +100,7 @@ def test_a_transaction_is_shown_by_its_place_and_by_its_hash_with_what_else_was_
     assert facts["blocks waited for"] == str(row["height"] - int(str(seen)))
 
 
-def test_the_command_leads_from_the_list_to_one_and_says_what_there_is_not(
+def test_the_command_shows_the_list_and_single_transactions_and_reports_errors(
     run: SealedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CHAINMARK_STORE", str(run.path.parents[1]))
@@ -126,7 +126,7 @@ def _manifest(run_id: str, counts: dict[str, dict[str, int]]) -> Manifest:
     )  # fmt: skip
 
 
-def test_a_transaction_that_was_not_committed_ends_at_its_stage_and_says_how(
+def test_an_uncommitted_transaction_ends_at_its_last_stage_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine = [transaction(number) for number in range(9)]
@@ -184,7 +184,7 @@ def _sealed_as_today(run: SealedRun, store: Store) -> SealedRun:
     return unfinished.seal(manifest, catalogue, summarise(catalogue, samples, run.manifest.seed))
 
 
-def test_a_comparison_and_the_dashboard_lead_to_the_slowest(store: Path, tmp_path: Path) -> None:
+def test_a_comparison_and_the_dashboard_link_to_the_slowest_transactions(store: Path, tmp_path: Path) -> None:
     new = [_sealed_as_today(run, Store(tmp_path)) for run in _pair(store)]
     comparison = cm.compare(*(run.run_id for run in new), store=tmp_path).result
     assert isinstance(comparison, Comparison)

@@ -23,7 +23,7 @@ PACKAGE = "go: github.com/cometbft/cometbft/cmd/cometbft@v9.9.9: "
         PACKAGE + "reading …/v9.9.9.info: 403 Forbidden\n\tserver response: This module version is not available.",
     ],
 )
-def test_an_unknown_version_is_the_users_slip(output: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_version_is_a_usage_error(output: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nodes, "_known_versions", lambda: ["v0.38.17", "v1.0.0", "v1.0.1"])
     error = nodes._build_error("v9.9.9", output)
     assert isinstance(error, UsageError)
@@ -32,17 +32,17 @@ def test_an_unknown_version_is_the_users_slip(output: str, monkeypatch: pytest.M
     assert nodes._build_error("v1.0.2", output).hint == "did you mean `v1.0.1`?"
 
 
-def test_a_name_that_nothing_is_called_by_says_what_a_version_may_be(
+def test_an_unknown_name_is_refused_with_the_valid_forms_of_versions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever writes the name of a branch wants its checkout."""
+    """A user who writes the name of a branch wants its checkout."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(UsageError, match="`main` is not a version of CometBFT") as caught:
         nodes.install("main")
     assert "`git:PATH@REF`" in (caught.value.hint or "")
 
 
-def test_a_broken_network_is_not_the_users_slip(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_network_failure_is_not_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nodes, "_known_versions", list)
     output = PACKAGE.replace("v9.9.9", "v1.0.1") + "dial tcp 127.0.0.1:1: connect: connection refused"
     error = nodes._build_error("v1.0.1", output)
@@ -50,7 +50,7 @@ def test_a_broken_network_is_not_the_users_slip(monkeypatch: pytest.MonkeyPatch)
     assert error.message == "CometBFT v1.0.1 could not be built: dial tcp 127.0.0.1:1: connect: connection refused"
 
 
-def test_a_binary_that_was_changed_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_binary_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise a report would name a version that was not measured."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     binary = nodes.binary_path("v1.0.1")
@@ -66,7 +66,7 @@ def test_a_binary_that_was_changed_is_not_run(tmp_path: Path, monkeypatch: pytes
         nodes.install("v1.0.1")
 
 
-def test_versions_stand_in_the_order_of_their_numbers_with_those_that_a_mirror_does_not_list(
+def test_versions_are_sorted_by_number_including_those_missing_from_a_mirror(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(nodes, "_known_versions", lambda: ["v0.38.26", "v1.0.0-rc10", "v1.0.0-rc2", "v1.0.0", "v0.9.0"])

@@ -55,7 +55,7 @@ def row_of(comparison: Comparison, item: Judgement) -> TenPercentRow:
         (None, 1.0, None, None),
     ],
 )
-def test_ten_per_cent_by_hand(
+def test_the_ten_percent_rule_matches_hand_computed_values(
     comparison: Comparison, base: float | None, other: float | None, change: float | None, fails: bool | None
 ) -> None:
     row = row_of(comparison, judgement("gc_pause_s", base, other))
@@ -63,8 +63,8 @@ def test_ten_per_cent_by_hand(
     assert row.change == (None if change is None else pytest.approx(change))
 
 
-def test_the_reason_of_each_disagreement(comparison: Comparison) -> None:
-    """A reader must see whether it is noise, the direction, or the size that makes the old rule wrong."""
+def test_each_disagreement_has_a_reason(comparison: Comparison) -> None:
+    """The reader must see whether noise, the direction or the size makes the old rule wrong."""
     noisy = row_of(comparison, judgement("gc_pause_s", 1.0, 1.14))
     assert noisy.agreement is RuleConcordance.ONLY_OLD_FAILS
     assert "within the noise of 3 + 3 runs" in noisy.why
@@ -85,8 +85,8 @@ def test_both_rules_fail_a_clear_regression(comparison: Comparison) -> None:
     assert row_of(comparison, worse).agreement is RuleConcordance.BOTH_FAIL
 
 
-def test_ours_may_fail_what_the_old_rule_lets_pass(comparison: Comparison) -> None:
-    """A share of committed transactions that falls from 100 % to 95 % is within 10 %, and beyond its margin of 1 %."""
+def test_our_rule_may_fail_what_the_old_rule_passes(comparison: Comparison) -> None:
+    """A committed share that falls from 100 % to 95 % is within 10 %, but beyond its margin of 1 %."""
     values = {"scale": Scale.ABSOLUTE, "change": -0.05, "low": -0.06, "high": -0.04}
     margins = {"margin_low": -0.01, "margin_high": 0.01, "outcome": Outcome.WORSE, "p_worse_adjusted": 0.001}
     row = row_of(comparison, judgement("committed_share", 1.0, 0.95, **values, **margins))
@@ -94,7 +94,7 @@ def test_ours_may_fail_what_the_old_rule_lets_pass(comparison: Comparison) -> No
     assert "beyond its margin" in row.why
 
 
-def test_the_summary_counts_what_it_says(comparison: Comparison) -> None:
+def test_the_counts_of_the_summary_are_correct(comparison: Comparison) -> None:
     rows = [
         row_of(comparison, judgement("gc_pause_s", 1.0, 1.14)),
         row_of(comparison, judgement("gc_pause_s", 1.0, 1.01, outcome=Outcome.EQUAL)),

@@ -46,8 +46,8 @@ def looked_at(*rows: tuple[str, str, Sequence[float], Sequence[float]], interval
 # --- coverage -------------------------------------------------------------------------------------------------------
 
 
-def test_the_share_of_scrapes_is_of_those_that_the_window_has_room_for() -> None:
-    """Ten seconds, a scrape a second. What lies outside, and other metrics, tell nothing of the window."""
+def test_the_share_of_scrapes_is_relative_to_the_possible_number() -> None:
+    """Ten seconds, one scrape per second. Scrapes outside the window and other metrics do not count."""
     coverage = looked_at(
         heights("whole", ALL),
         heights("half", range(100, 110, 2)),
@@ -60,14 +60,14 @@ def test_the_share_of_scrapes_is_of_those_that_the_window_has_room_for() -> None
     assert looked_at(heights("a", range(100, 110, 2)), interval_s=2.0).shares == {"a": 1.0}
 
 
-def test_an_interval_that_nobody_told_or_that_is_longer_than_the_window_expects_one_scrape() -> None:
+def test_an_unknown_or_too_long_interval_expects_one_scrape() -> None:
     assert looked_at(heights("a", [104]), heights("b", [10]), interval_s=0.0).shares == {"a": 1.0, "b": 0.0}
     assert looked_at(heights("a", [104]), interval_s=60.0).shares == {"a": 1.0}
     assert looked_at(heights("a", [104]), interval_s=4.0).shares == {"a": pytest.approx(0.4)}
 
 
-def test_a_silence_is_longer_than_two_and_a_half_intervals() -> None:
-    """At the window's begin and at its end, too: a figure of that time would be a guess."""
+def test_a_gap_is_longer_than_two_and_a_half_intervals() -> None:
+    """Also at the start and the end of the window: a figure for that time would be a guess."""
     coverage = looked_at(
         heights("a", [100, 102.5, 103, 104, 105, 106, 107.5]),
         heights("b", [103, 104, 105, 107.6, 108, 109]),
@@ -85,7 +85,7 @@ def test_a_silence_is_longer_than_two_and_a_half_intervals() -> None:
     assert often.gaps == (("a", int(107.5 * NS), 110 * NS),)
 
 
-def test_a_node_that_started_anew_tells_another_start_or_a_lower_height() -> None:
+def test_a_restarted_node_reports_another_start_or_a_lower_height() -> None:
     coverage = looked_at(
         ("same", START, [99, 101, 105], [7, 7, 7]),
         ("anew", START, [99, 101, 105], [7, 7, 8]),
@@ -105,7 +105,7 @@ def test_a_node_that_started_anew_tells_another_start_or_a_lower_height() -> Non
     assert looked_at(*together).restarts == tuple((name, 104 * NS) for name in "abcdefgh")
 
 
-def test_what_happened_to_the_nodes_is_told_in_the_order_of_time() -> None:
+def test_events_of_the_nodes_are_listed_in_order_of_time() -> None:
     coverage = Coverage(
         {"a": 1.0},
         (("b", 104 * NS, 107 * NS + NS // 4), ("a", 101 * NS, 104 * NS)),
@@ -147,8 +147,8 @@ def test_everything_at_its_limit_passes() -> None:
     ]
 
 
-def test_each_gate_fails_for_its_own_reason_alone() -> None:
-    """And names it: the node that was scraped least, the nodes that started anew, the server's own words."""
+def test_each_gate_fails_only_for_its_own_reason() -> None:
+    """It names the reason: the node that was scraped least, the restarted nodes, or the server's message."""
     cases = {
         "answered": (gates(warnings=("results truncated", "another")), "results truncated"),
         "scraped": (gates({"b": 0.9799, "a": 0.9799, "c": 1.0}), "97.99 % of a"),

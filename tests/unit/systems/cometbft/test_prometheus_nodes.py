@@ -29,11 +29,11 @@ def _labels(*targets: tuple[str, str]) -> list[dict[str, str]]:
         ([("", "x:1"), ("b", "x:2")], ["x:1", "x:2"]),
     ],
 )
-def test_a_node_is_called_by_what_tells_it_apart(targets: list[tuple[str, str]], names: list[str]) -> None:
+def test_a_node_is_named_by_its_distinguishing_label(targets: list[tuple[str, str]], names: list[str]) -> None:
     assert name_hosts(_labels(*targets), "auto") == dict(zip(names, targets, strict=True))
 
 
-def test_another_label_names_nodes_if_it_tells_them_apart() -> None:
+def test_another_label_names_nodes_if_it_distinguishes_them() -> None:
     assert list(name_hosts(_labels(("qa", "x:1"), ("qa", "x:2")), "zone")) == ["1", "2"]
     with pytest.raises(UsageError, match="does not distinguish"):
         name_hosts(_labels(("qa", "x:1"), ("qb", "y:1")), "zone")
@@ -41,8 +41,8 @@ def test_another_label_names_nodes_if_it_tells_them_apart() -> None:
         name_hosts(_labels(("qa", "x:1")), "region")
 
 
-def test_nodes_that_are_labelled_as_another_version_are_named() -> None:
-    """Half of a network that was not upgraded is not what the run is called."""
+def test_nodes_labelled_as_another_version_are_reported() -> None:
+    """A network of which half was not upgraded does not have the version of the run."""
     versions = {"v0.38.17": ["node1", "node3"], "v1.0.1": ["node0", "node2"], "canary": ["node4"]}
     assert contradictions(versions, "v1.0.1") == [
         "the series of node1 and node3 are labelled version v0.38.17, not v1.0.1"
@@ -56,20 +56,20 @@ def _scrapes(rows: Sequence[tuple[float, str, str, float]]) -> pl.DataFrame:
     return pl.DataFrame([(round(row[0] * NS), *row[1:]) for row in rows], schema=schema, orient="row")
 
 
-def test_heights_between_two_scrapes_share_their_time() -> None:
+def test_heights_between_two_scrapes_are_spread_evenly() -> None:
     seen = first_sights(_scrapes([(0, "a", LAST_HEIGHT, 5), (1, "a", LAST_HEIGHT, 6), (7, "a", LAST_HEIGHT, 9)]))
     assert seen["height"].to_list() == [6, 7, 8, 9]
     assert [seen_ns / NS for seen_ns in seen["seen_ns"]] == [1, 3, 5, 7]
     assert seen["block_interval_s"].to_list() == [None, 2, 2, 2]
 
 
-def test_the_first_node_that_tells_a_height_counts_and_one_that_lags_changes_nothing() -> None:
+def test_the_first_node_to_report_a_height_counts_and_lagging_nodes_are_ignored() -> None:
     rows = [(0.0, "a", LAST_HEIGHT, 5.0), (1.0, "a", LAST_HEIGHT, 6.0), (2.0, "a", LAST_HEIGHT, 7.0)]
     behind = [(0.5, "b", LAST_HEIGHT, 1.0), (1.5, "b", LAST_HEIGHT, 2.0), (2.5, "b", LAST_HEIGHT, 3.0)]
     assert first_sights(_scrapes([*rows, *behind])).equals(first_sights(_scrapes(rows)))
 
 
-def test_without_the_last_height_it_is_the_one_below_the_next() -> None:
+def test_a_missing_last_height_is_derived_from_the_next_height() -> None:
     last = [(0.0, "a", LAST_HEIGHT, 5.0), (1.0, "a", LAST_HEIGHT, 6.0), (2.0, "a", LAST_HEIGHT, 7.0)]
     upcoming = [(time_s, host, HEIGHT, height + 1) for time_s, host, _, height in last]
     assert first_sights(_scrapes(upcoming)).equals(first_sights(_scrapes(last)))
@@ -95,7 +95,7 @@ def test_no_block_is_lost_or_invented(steps: list[int], every_s: int) -> None:
     assert seen["block_interval_s"].sum() == pytest.approx(whole_s)
 
 
-def test_the_last_scrape_of_a_block_speaks_for_it_and_nodes_outvote_one() -> None:
+def test_the_last_scrape_of_a_block_is_used_and_the_majority_of_nodes_wins() -> None:
     family = "cometbft_consensus_num_txs"
     rows = [
         (time_s, host, metric, value)

@@ -52,7 +52,7 @@ def text_report(*cells: tuple[str, ...]) -> str:
 
 
 @pytest.mark.parametrize("layout", [spaced, ruled, text_report], ids=["spaces", "lines", "text"])
-def test_every_layout_says_the_same(layout: object) -> None:
+def test_every_layout_is_parsed_to_the_same_table(layout: object) -> None:
     assert callable(layout)
     text = layout(_ONE, _TWO)
     report = parse_report(text, "report")
@@ -75,7 +75,7 @@ def test_every_layout_says_the_same(layout: object) -> None:
     assert report.invalid == (4 if layout is text_report else None)
 
 
-def test_a_table_of_one_column_is_a_table() -> None:
+def test_a_table_with_one_column_is_read() -> None:
     assert len(parse_report(spaced(_ONE), "t").experiments) == 1
 
 
@@ -95,13 +95,13 @@ def test_a_table_of_one_column_is_a_table() -> None:
         ("    Rate: 25\n", "line 1 of `t` contains the unknown key `Rate`"),
     ],
 )
-def test_what_is_broken_is_named(broken: str, expected: str) -> None:
+def test_malformed_tables_are_reported(broken: str, expected: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_report(broken, "t")
     assert expected in caught.value.message
 
 
-def test_a_table_becomes_a_run_for_every_cell(tmp_path: Path) -> None:
+def test_every_cell_of_a_table_becomes_a_run(tmp_path: Path) -> None:
     path = tmp_path / "v9_report_tabbed.txt"
     path.write_text(spaced(_ONE, _TWO), encoding="utf-8")
     importer = Importer(Store(tmp_path / "store"), SYSTEM)
@@ -156,7 +156,7 @@ def _published(folder: Path, name: str) -> SaturationVersion:
 
 @pytest.mark.shared_data
 @pytest.mark.parametrize(("name", "known"), [("v038", _V038), ("v1", _V1)])
-def test_all_cells_of_the_published_tables(shared_data: Path, name: str, known: Known) -> None:
+def test_all_cells_of_the_published_tables_are_read(shared_data: Path, name: str, known: Known) -> None:
     version = _published(shared_data, name)
     figures = {
         (cell.rate_per_s, cell.connections): (
@@ -172,8 +172,8 @@ def test_all_cells_of_the_published_tables(shared_data: Path, name: str, known: 
 
 
 @pytest.mark.shared_data
-def test_the_published_tables_decide_what_they_decide(shared_data: Path) -> None:
-    """v0.38 holds 400 tx/s by its values; v1 has one cell of that load on either side of 90 %."""
+def test_the_saturation_of_the_published_tables(shared_data: Path) -> None:
+    """v0.38 sustains 400 tx/s by its values; v1 has one cell of that load on each side of 90 %."""
     older, newer = (_published(shared_data, name).chosen for name in ("v038", "v1"))
     assert (older.state, older.load_per_s, older.connections) == ("leaning", 400, 1)
     assert (newer.state, newer.load_per_s) == ("contradictory", None)

@@ -44,8 +44,8 @@ def _saturated(label: str, low: int, high: int | None, state: State = "found") -
         (_saturated("v1.0.1", 0, None, "no data"), Verdict.INVALID),
     ],
 )
-def test_a_sweep_is_judged_by_what_is_sure(candidate: SaturationVersion, result: Verdict) -> None:
-    """Where the intervals leave open which version takes more, nobody wins and nobody loses."""
+def test_a_sweep_is_judged_by_its_confirmed_results(candidate: SaturationVersion, result: Verdict) -> None:
+    """If the intervals leave open which version sustains more, neither wins."""
     baseline_runs, candidate_runs = sides(seconds=20, repetitions=1)
     common = {"question": "q", "method": "m", "profile": "cometbft/saturation"}
     scenario: dict[str, object] = {"id": "saturation", "title": "Saturation", "kind": "sweep", **common}
@@ -66,7 +66,7 @@ def test_a_sweep_is_judged_by_what_is_sure(candidate: SaturationVersion, result:
 
 
 def test_a_candidate_that_saturates_at_half_the_load_cannot_pass_the_standard_plan() -> None:
-    """Whatever its latencies below that load are: they are equal here."""
+    """Whatever its latencies below that load: here they are equal."""
     scenario = read_plan(qualifiable(SYSTEM), "standard").scenario("saturation")
     baseline_runs, candidate_runs = sides(seconds=20, repetitions=3)
     qa_run = qa_runs.made_of(baseline_runs, candidate_runs, scenarios=[qa_runs.SCENARIOS[0], scenario.model_dump()])

@@ -55,9 +55,7 @@ def _naive(rows: list[Row]) -> tuple[float, float]:
 
 @given(st.randoms(use_true_random=False))
 @settings(max_examples=15)
-def test_figures_are_those_of_the_published_script(
-    tmp_path_factory: pytest.TempPathFactory, rng: random.Random
-) -> None:
+def test_figures_match_the_published_script(tmp_path_factory: pytest.TempPathFactory, rng: random.Random) -> None:
     rows = _rows()
     rng.shuffle(rows)
     path = _write(tmp_path_factory.mktemp("raw") / "raw.csv", rows)
@@ -74,7 +72,7 @@ def _runs(store: Path, path: Path) -> list[SealedRun]:
     return [imported.run for imported in Importer(Store(store), SYSTEM).make_all(order, Silent())]
 
 
-def test_every_row_is_in_one_class(tmp_path: Path) -> None:
+def test_every_row_is_counted_in_one_class(tmp_path: Path) -> None:
     bad = [f"{_IDS[0]},soon,1,AB,1,200,1024", f"{_IDS[0]},{_EPOCH_NS}"]
     twice, early = _row(0), _row(77, duration_ns=-5_000_000)
     path = _write(tmp_path / "raw.csv", [*_rows(), twice, early, *bad])
@@ -97,7 +95,7 @@ def test_every_row_is_in_one_class(tmp_path: Path) -> None:
 
 
 def test_the_order_of_the_rows_changes_no_sample(tmp_path: Path) -> None:
-    """The tool writes its rows in whatever order its threads end."""
+    """The tool writes its rows in the order in which its threads end."""
     rows = _rows()
     runs_by_order = [_runs(tmp_path / name, _write(tmp_path / f"{name}.csv", order)) for name, order in
              (("one", rows), ("other", rows[::-1]))]  # fmt: skip
@@ -112,20 +110,20 @@ def test_the_order_of_the_rows_changes_no_sample(tmp_path: Path) -> None:
         ([_row(1), (_IDS[0], _EPOCH_NS, 1, "AB", 1, 400, 1024)], "has rate 200 and 400"),
     ],
 )
-def test_what_cannot_be_used_is_named(tmp_path: Path, rows: list[Row], expected: str) -> None:
+def test_unusable_rows_are_reported(tmp_path: Path, rows: list[Row], expected: str) -> None:
     path = _write(tmp_path / "raw.csv", rows)
     with pytest.raises(UsageError, match=expected):
         read_index(path)
 
 
-def test_another_csv_is_none(tmp_path: Path) -> None:
+def test_another_csv_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "raw.csv"
     path.write_text("height,time\n1,2\n", encoding="utf-8")
     with pytest.raises(UsageError, match=r"is not a `raw\.csv`"):
         read_index(path)
 
 
-def test_it_stands_beside_measured_versions(tmp_path: Path) -> None:
+def test_it_can_be_compared_with_measured_versions(tmp_path: Path) -> None:
     version = SYSTEM.published_sweep(_write(tmp_path / "raw.csv", _rows()), "v9")
     assert [(run.connections, run.rate_per_s, run.committed) for run in version.runs] == [(1, 200, 20), (2, 100, 9)]
     assert version.published

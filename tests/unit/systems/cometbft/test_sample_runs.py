@@ -47,17 +47,17 @@ def store(which: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_runs_that_are_there_already_stay_as_they_are(which: str, store: Path) -> None:
+def test_existing_runs_are_not_changed(which: str, store: Path) -> None:
     assert len(_imported(which, store)) == 4
     assert cm.runs(store).height == 4
 
 
-def test_every_file_is_as_it_was_sealed(store: Path) -> None:
+def test_every_file_is_unchanged_since_sealing(store: Path) -> None:
     for run in cm.open_runs("v0.38.17", store) + cm.open_runs("v1.0.1", store):
         assert run.sealed.verify() == []
 
 
-def test_they_are_judged_as_when_they_were_made(which: str, store: Path) -> None:
+def test_the_verdict_of_the_sample_runs_is_stable(which: str, store: Path) -> None:
     document = cm.compare("v0.38.17", "v1.0.1", store=store)
     assert document.verdict is Verdict.INCONCLUSIVE
     for label, medians in MEDIANS[which].items():
@@ -65,6 +65,6 @@ def test_they_are_judged_as_when_they_were_made(which: str, store: Path) -> None
         assert (row["baseline"], row["candidate"]) == pytest.approx(medians, rel=1e-3), label
 
 
-def test_the_command_imports_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_imports_the_sample_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path))
     assert chainmark("runs", "import", "--samples").output.count("imported cometbft-demo-v1.0.1-") == 2

@@ -30,7 +30,7 @@ def _cells(shares: Shares) -> list[CellRun]:
     return [run(*load, share) for load, load_shares in shares.items() for share in load_shares]
 
 
-def test_the_largest_load_that_is_kept_up_is_chosen_with_the_fewest_connections() -> None:
+def test_the_largest_sustained_load_is_chosen_with_the_fewest_connections() -> None:
     shares = {(1, 200): [1.0] * 3, (2, 200): [0.99, 1.0, 0.98], (1, 400): [1.0, 0.99, 1.0], (1, 800): [0.5, 0.51, 0.5]}
     saturation = saturation_of(cells_of(_cells(shares), TOLERANCE), TOLERANCE, "committed")
     assert (saturation.state, saturation.load_per_s, saturation.low_per_s, saturation.high_per_s) == (
@@ -42,7 +42,7 @@ def test_the_largest_load_that_is_kept_up_is_chosen_with_the_fewest_connections(
     assert (saturation.connections, saturation.rate_per_s) == (1, 400)
 
 
-def test_cells_of_one_load_that_disagree_decide_nothing() -> None:
+def test_contradicting_cells_of_one_load_decide_nothing() -> None:
     """The published v1: 87.6 % and 97.2 % at 400 tx/s."""
     shares = {(1, 200): [1.0], (1, 400): [0.876], (2, 200): [0.972], (1, 800): [0.718]}
     saturation = saturation_of(cells_of(_cells(shares), TOLERANCE), TOLERANCE, "committed")
@@ -55,7 +55,7 @@ def test_cells_of_one_load_that_disagree_decide_nothing() -> None:
     assert "c=1, r=400 87.6 % and c=2, r=200 97.2 %" in saturation.reason
 
 
-def test_a_larger_load_that_is_kept_up_again_decides_nothing() -> None:
+def test_a_larger_load_that_is_sustained_again_decides_nothing() -> None:
     shares = {(1, 200): [1.0], (1, 400): [0.5], (1, 800): [1.0], (1, 1600): [0.4]}
     saturation = saturation_of(cells_of(_cells(shares), TOLERANCE), TOLERANCE, "committed")
     assert (saturation.state, saturation.load_per_s, saturation.low_per_s, saturation.high_per_s) == (
@@ -68,8 +68,8 @@ def test_a_larger_load_that_is_kept_up_again_decides_nothing() -> None:
     assert "800 tx/s is not" in saturation.reason
 
 
-def test_an_interval_that_includes_the_threshold_is_told() -> None:
-    """The published v0.38: 93.4 % of one run could as well be 89 %."""
+def test_an_interval_that_includes_the_threshold_is_reported() -> None:
+    """The published v0.38: 93.4 % in one run could also be 89 %."""
     saturation = saturation_of(
         cells_of(_cells({(1, 200): [1.0], (2, 200): [0.934], (1, 800): [0.517]}), TOLERANCE), TOLERANCE, "committed"
     )
@@ -90,13 +90,13 @@ def test_an_interval_that_includes_the_threshold_is_told() -> None:
         ({}, "no data", None),
     ],
 )
-def test_an_edge_that_was_not_reached_is_no_answer(shares: Shares, state: str, load: int | None) -> None:
+def test_an_edge_that_was_not_reached_gives_no_result(shares: Shares, state: str, load: int | None) -> None:
     saturation = saturation_of(cells_of(_cells(shares), TOLERANCE), TOLERANCE, "committed")
     assert (saturation.state, saturation.load_per_s) == (state, load)
 
 
-def test_what_only_the_mempools_took_is_not_kept_up() -> None:
-    """All of 800 tx/s was processed, half of it after the load had ended."""
+def test_a_load_that_only_fills_the_mempools_is_not_sustained() -> None:
+    """All of 800 tx/s was processed, half of it after the end of the load."""
     shares = {200: (1.0, 1.0), 400: (1.0, 0.99), 800: (1.0, 0.5), 1600: (0.6, 0.3)}
     runs = [run(1, load, share, pace=pace) for load, (share, pace) in shares.items() for _ in range(2)]
     chosen, window = evaluated(version("v", runs), TOLERANCE, 1).saturations
@@ -123,8 +123,8 @@ _SHARES = st.dictionaries(
 
 
 @given(_SHARES)
-def test_the_rule_is_the_stated_one(shares: Shares) -> None:
-    """Against the sentence itself, tried for every load; the sure loads never contradict the values."""
+def test_the_rule_matches_its_statement(shares: Shares) -> None:
+    """Compared with the sentence for every load; the confirmed loads never contradict the values."""
     cells = cells_of(_cells(shares), TOLERANCE)
     saturation = saturation_of(cells, TOLERANCE, "committed")
     value = {(cell.connections, cell.rate_per_s): cell.efficiency.value for cell in cells if cell.efficiency}
@@ -155,7 +155,7 @@ def test_every_share_has_an_interval_around_it(values: list[float]) -> None:
     assert figure.runs == len(values)
 
 
-def test_repetitions_that_vary_have_the_students_interval() -> None:
+def test_varying_repetitions_have_students_interval() -> None:
     """Three runs, by hand: mean 0.9, sd 0.05, t(0.95, 2) = 2.919986."""
     figure = cells_of([run(1, 200, share) for share in (0.85, 0.9, 0.95)], TOLERANCE)[0].efficiency
     assert figure is not None
@@ -175,7 +175,7 @@ def test_the_knee_has_an_interval_only_from_repetitions() -> None:
     assert (repeated.load_per_s, repeated.low_per_s, repeated.high_per_s) == (400, 400, 400)
 
 
-def test_versions_are_compared_where_both_were_loaded_alike() -> None:
+def test_versions_are_compared_at_equal_loads() -> None:
     old = version("old", [run(1, 200, 1.0, latency=1.0), run(1, 400, 0.9), run(1, 800, 0.5, excluded="lost a node")])
     new = version("new", [run(1, 200, 1.0, latency=2.0), run(2, 400, 0.9), run(1, 800, 0.5)])
     report = saturation_report(whole_test(), [old, new], METRICS)
@@ -195,7 +195,7 @@ def test_versions_are_compared_where_both_were_loaded_alike() -> None:
 
 
 def test_latencies_of_unknown_kinds_are_shown_and_not_judged() -> None:
-    """The header time of the next block is a second later under proposer-based timestamps: that is no regression."""
+    """With proposer-based timestamps the header of the next block is a second later, which is not a regression."""
     old = version("old", [run(1, 200, 1.0, latency=1.0)], kind="")
     new = version("new", [run(1, 200, 1.0, latency=2.0)], kind="")
     judged = saturation_report(whole_test(), [old, new], METRICS).comparisons[0].cells[0].judgements
@@ -205,7 +205,7 @@ def test_latencies_of_unknown_kinds_are_shown_and_not_judged() -> None:
     assert (latency.baseline.value, latency.candidate.value) == (1.0, 2.0)
 
 
-def test_what_was_published_is_not_compared_with_what_was_measured() -> None:
+def test_published_results_are_not_compared_with_measured_ones() -> None:
     ours = version("ours", [run(1, 200, 1.0)])
     theirs = version("theirs", [run(1, 200, 0.5)], published=True)
     assert saturation_report(whole_test(), [ours, theirs], METRICS).comparisons == []

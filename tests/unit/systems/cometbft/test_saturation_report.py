@@ -55,7 +55,7 @@ def _tables(report: SaturationReport) -> dict[str, Table]:
 
 
 @pytest.mark.parametrize("width", [60, 100, 160])
-def test_the_terminal_tells_the_load_and_breaks_no_line(report: SaturationReport, width: int) -> None:
+def test_the_terminal_shows_the_load_within_the_line_width(report: SaturationReport, width: int) -> None:
     text = _printed(report, width)
     assert all(len(line) <= width for line in text.splitlines())
     text_in_one_line = " ".join(text.split())
@@ -63,7 +63,7 @@ def test_the_terminal_tells_the_load_and_breaks_no_line(report: SaturationReport
     assert "node0 died" in text_in_one_line
 
 
-def test_the_table_of_the_reports_has_every_count(report: SaturationReport) -> None:
+def test_the_table_of_the_report_has_every_count(report: SaturationReport) -> None:
     table = _tables(report)["processed-0"]
     assert [row.cells[0].text for row in table.rows] == ["200", "400", "800"]
     assert [column.heading for column in table.columns] == ["r", "c=1", "c=2", "c=4"]
@@ -71,7 +71,7 @@ def test_the_table_of_the_reports_has_every_count(report: SaturationReport) -> N
     assert table.rows[0].cells[3].text == "—"
 
 
-def test_cells_of_one_load_stand_together(report: SaturationReport) -> None:
+def test_cells_of_one_load_are_shown_together(report: SaturationReport) -> None:
     rows = {row.cells[0].text: [cell.text for cell in row.cells[1:]] for row in _tables(report)["diagonals"].rows}
     assert rows["400 tx/s"] == ["c=1 100.0 %, c=2 100.0 %"] * 2 + ["c=1 87.6 %, c=2 97.2 %"]
 
@@ -100,7 +100,7 @@ def test_charts_are_drawn_with_error_bars(report: SaturationReport) -> None:
         assert "NaN" not in svg
 
 
-def test_markdown_and_pdf_and_json_say_it_too(report: SaturationReport) -> None:
+def test_markdown_pdf_and_json_show_the_result(report: SaturationReport) -> None:
     text = document_of(report).markdown()
     assert "| r | c=1 | c=2 | c=4 |" in text
     assert "**NOT CLEAR**" in text or "**FOUND**" in text
@@ -113,7 +113,7 @@ def test_the_page_opens_offline(report: SaturationReport, tmp_path: Path) -> Non
     assert page.count("<svg") >= 3
 
 
-def test_an_empty_test_is_told_as_such() -> None:
+def test_an_empty_test_is_reported() -> None:
     nothing = saturation_report(whole_test(), [version("v", [run(1, 200, 0.0, excluded="lost")])], METRICS)
     assert "NO DATA" in _printed(nothing, 100)
     document_of(nothing).pdf()

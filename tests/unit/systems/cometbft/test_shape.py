@@ -34,7 +34,7 @@ def test_every_node_knows_one_seed_and_all_seeds_know_each_other() -> None:
     assert [member.role for member in members] == [Role.VALIDATOR] * 5 + [Role.FULL] * 2 + [Role.SEED] * 3
 
 
-def test_joining_nodes_are_made_but_not_started_and_nobody_waits_for_them() -> None:
+def test_joining_nodes_are_created_but_neither_started_nor_waited_for() -> None:
     profile = _profile(network={"validators": 4}, rotating={"joiners": 2})
     members = members_of(profile, "v1", seed=1)
     joiners = [member for member in members if member.role is Role.JOINER]
@@ -47,7 +47,7 @@ def test_joining_nodes_are_made_but_not_started_and_nobody_waits_for_them() -> N
 @pytest.mark.parametrize(
     ("nodes", "share", "expected"), [(4, 0.5, 2), (4, 0.3333, 1), (9, 0.3333, 3), (9, 0.6667, 6), (200, 0.5, 100)]
 )
-def test_a_mix_has_the_share_that_was_asked_for(nodes: int, share: float, expected: int) -> None:
+def test_a_mix_has_the_requested_share(nodes: int, share: float, expected: int) -> None:
     network = {"validators": nodes, "other_version": "v0.38.17", "other_share": share}
     members = members_of(_profile(network=network), "v1.0.1", seed=1)
     assert sum(member.version == "v0.38.17" for member in members) == expected
@@ -55,7 +55,7 @@ def test_a_mix_has_the_share_that_was_asked_for(nodes: int, share: float, expect
 
 @given(st.integers(1, 300), st.floats(0.01, 0.99))
 def test_versions_are_mixed_evenly(nodes: int, share: float) -> None:
-    """However many nodes are looked at, the other version has its share of them, to one node."""
+    """In every prefix of the list of nodes the other version has its share, to within one node."""
     others = [runs_other(index, share) for index in range(nodes)]
     for count in range(1, nodes + 1):
         assert abs(sum(others[:count]) - count * share) <= 1
@@ -63,7 +63,7 @@ def test_versions_are_mixed_evenly(nodes: int, share: float) -> None:
 
 
 @given(st.integers(5, 30), st.integers(1, 3), st.integers(0, 500))
-def test_nodes_that_are_there_find_each_other_without_the_absent_ones(nodes: int, peers: int, seed: int) -> None:
+def test_present_nodes_are_connected_without_the_absent_ones(nodes: int, peers: int, seed: int) -> None:
     absent = (nodes - 1) // 3
     network = NodeNetwork(validators=nodes, absent_validators=absent, topology="random", peers_per_node=peers + 1)
     chosen = peer_choice(network, seed)
@@ -111,18 +111,18 @@ def test_nodes_that_are_there_find_each_other_without_the_absent_ones(nodes: int
         ),
     ],
 )
-def test_what_cannot_be_done_is_refused_before_anything_starts(sections: dict[str, Any], message: str) -> None:
+def test_an_impossible_profile_is_refused_before_the_start(sections: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError) as refused:
         _profile(**sections)
     assert message in refused.value.message
 
 
-def test_a_halt_can_be_the_point() -> None:
+def test_a_halt_can_be_intended() -> None:
     network = _profile(network={"validators": 3, "absent_validators": 1, "allow_halt": True}).network
     assert network.started_nodes == [0, 1]
 
 
-def test_half_of_a_network_can_be_cut_off_with_the_node_that_takes_the_load() -> None:
+def test_half_of_a_network_can_be_cut_off_with_the_loaded_node() -> None:
     halves = [{"kind": "partition", "nodes": [0, 1], "at_s": 1, "for_s": 5}]
     assert _profile(network={"links": "namespaces"}, perturbation=halves).perturbation[0].end_s == 6
 
@@ -137,19 +137,19 @@ def test_half_of_a_network_can_be_cut_off_with_the_node_that_takes_the_load() ->
         ({"validators": 50, "topology": "random", "peers_per_node": 5}, 1, 1.63),
     ],
 )
-def test_the_need_is_near_what_was_measured(network: dict[str, Any], rate: int, measured_cores: float) -> None:
+def test_the_estimated_need_is_near_the_measured_one(network: dict[str, Any], rate: int, measured_cores: float) -> None:
     need = need_of(_profile(network=network, load={"rate": rate}))
     assert need.cores == pytest.approx(measured_cores, rel=0.6)
     require_capacity(_profile(network=network, load={"rate": rate}), cores=2, memory_bytes=16 * GIB)
 
 
-def test_a_network_that_collapsed_when_it_was_measured_is_refused() -> None:
+def test_a_network_known_to_collapse_is_refused() -> None:
     collapsed = {"validators": 25, "topology": "random", "peers_per_node": 5}
     with pytest.raises(EnvironmentFailure, match="25 nodes are too many for this machine"):
         require_capacity(_profile(network=collapsed, load={"rate": 200}), cores=2, memory_bytes=16 * GIB)
 
 
-def test_the_network_of_the_published_test_is_refused_by_a_small_machine_and_taken_by_a_big_one() -> None:
+def test_the_published_network_is_refused_on_a_small_machine_and_accepted_on_a_big_one() -> None:
     profile = check_profile(CometBFTProfile, read_profile("cometbft/two-hundred-nodes"))
     assert len(members_of(profile, "v1.0.1", seed=1)) == 200
     with pytest.raises(ChainmarkError) as refused:
@@ -161,12 +161,12 @@ def test_the_network_of_the_published_test_is_refused_by_a_small_machine_and_tak
     require_capacity(check_profile(CometBFTProfile, unchecked), cores=2, memory_bytes=16 * GIB)
 
 
-def test_a_saturating_load_is_not_refused_for_being_one() -> None:
+def test_a_saturating_load_is_not_refused() -> None:
     require_capacity(_profile(network={"validators": 4}, load={"rate": 6400}), cores=2, memory_bytes=8 * GIB)
 
 
-def test_what_a_profile_does_not_use_does_not_enter_its_workload() -> None:
-    """Runs that were made before something could be chosen stay comparable with those made after."""
+def test_unused_settings_are_not_part_of_the_workload() -> None:
+    """Runs made before a setting was added stay comparable with runs made after."""
     plain = _profile().workload()
     network = {key for key in plain if key.startswith("network.")}
     assert network == {f"network.{key}" for key in ("validators", "full_nodes", "topology", "peers_per_node")}

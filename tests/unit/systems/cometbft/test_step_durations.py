@@ -19,7 +19,7 @@ cometbft_consensus_step_duration_seconds_count{chain_id="c",step="Commit"} 5
 """
 
 
-def test_a_page_tells_each_step_apart_and_leaves_the_buckets_alone() -> None:
+def test_a_page_is_read_per_step_without_buckets() -> None:
     values, lines, number_kept = read_page(PAGE)
     assert values == {
         f"{STEP_SUM}:Propose": 1.5,
@@ -30,8 +30,8 @@ def test_a_page_tells_each_step_apart_and_leaves_the_buckets_alone() -> None:
     assert (lines, number_kept) == (5, 4)
 
 
-def test_totals_without_a_step_are_kept_as_those_of_none() -> None:
-    """They must not be taken for the totals of a step that has a name."""
+def test_totals_without_a_step_are_stored_without_a_name() -> None:
+    """They must not be mistaken for the totals of a named step."""
     values, *_ = read_page(PAGE.replace('step="Commit"', 'part="all"'))
     assert values[f"{STEP_SUM}:"] == 0.2
     assert values[f"{STEP_SUM}:Propose"] == 1.5
@@ -50,8 +50,8 @@ def _scrapes(*totals: tuple[float, float, float], host: str = "node0", step: str
 WINDOW = Window(10 * NS, 20 * NS)
 
 
-def test_the_mean_is_of_the_steps_that_ended_in_the_window() -> None:
-    """Four in the window took 0.8 s in all; what was before the window and after it does not count."""
+def test_the_mean_covers_the_steps_that_ended_in_the_window() -> None:
+    """Four in the window took 0.8 s in total; steps before and after the window do not count."""
     frame = step_samples(
         _scrapes((5, 9.0, 9), (10, 10.0, 10), (15, 10.3, 12), (19.9, 10.8, 14), (21, 99.0, 15)), WINDOW
     )
@@ -59,8 +59,8 @@ def test_the_mean_is_of_the_steps_that_ended_in_the_window() -> None:
     assert frame["step_commit_s"].to_list() == [None]
 
 
-def test_a_single_step_has_a_mean_and_pages_of_other_steps_and_totals_do_not_disturb() -> None:
-    """Each node and step by itself; a step that nobody asked for, and what is no total of a step, is left out."""
+def test_a_single_step_has_a_mean_unaffected_by_other_steps_and_totals() -> None:
+    """Each node and step separately; unknown steps and other totals are omitted."""
     once = _scrapes((10, 10.0, 10), (19, 10.7, 11), host="node1", step="Commit")
     first = _scrapes((10, 1.0, 1), (19, 2.0, 5))
     second = _scrapes((10, 1.0, 1), (19, 2.0, 3), step="Commit")
@@ -73,19 +73,19 @@ def test_a_single_step_has_a_mean_and_pages_of_other_steps_and_totals_do_not_dis
     assert frame["step_commit_s"].to_list() == [pytest.approx(0.5), pytest.approx(0.7)]
 
 
-def test_a_node_that_was_started_anew_or_made_no_step_has_no_mean() -> None:
+def test_a_restarted_or_idle_node_has_no_mean() -> None:
     anew = _scrapes((10, 10.0, 10), (15, 0.1, 1), (19, 20.0, 30))
     idle = _scrapes((10, 10.0, 10), (19, 10.0, 10), host="node1")
     assert step_samples(pl.concat([anew, idle]), WINDOW).sort("host")["step_propose_s"].to_list() == [None, None]
     assert step_samples(anew.clear(), WINDOW).is_empty()
 
 
-def test_a_page_that_nothing_ended_before_does_not_take_away_the_others() -> None:
-    """Nodes are asked more often than a step ends: equal totals are no new start."""
+def test_a_page_with_unchanged_totals_does_not_discard_the_others() -> None:
+    """Nodes are scraped more often than a step ends: equal totals are not a restart."""
     frame = _scrapes((10, 10.0, 10), (12, 10.0, 10), (15, 10.6, 12), (19, 10.6, 12))
     assert step_samples(frame, WINDOW)["step_propose_s"].to_list() == [pytest.approx(0.3)]
 
 
-def test_every_step_is_a_metric_that_explains_others() -> None:
+def test_every_step_is_an_explanatory_metric() -> None:
     metric_ids = {metric.id for metric in CometBft().catalogue().metrics if metric.explains}
     assert metric_ids == set(STEPS.values())

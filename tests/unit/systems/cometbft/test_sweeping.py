@@ -41,7 +41,7 @@ from tests.unit.systems.cometbft.scripted_sweep import Profile, Quiet, Scripted
 _LOADS = [load_of(c, r) for c in (1, 2, 4) for r in (200, 400, 800, 1600)]
 
 
-def test_a_profile_says_its_loads() -> None:
+def test_a_profile_defines_its_loads() -> None:
     profile = SYSTEM.profile(read_profile("cometbft/saturation"))
     plan = saturable(SYSTEM).sweep_plan(profile)
     assert plan.loads == tuple(_LOADS)
@@ -51,7 +51,7 @@ def test_a_profile_says_its_loads() -> None:
     assert at.model_copy(update={"load": profile.load}) == profile
 
 
-def test_what_cannot_be_swept_says_so() -> None:
+def test_a_profile_that_cannot_be_swept_is_refused() -> None:
     with pytest.raises(UsageError, match="saturation of `cardano`"):
         saturable(load_system("cardano"))
     several = SYSTEM.profile(read_profile("cometbft/saturation", ["load.targets=[0, 1]"]))
@@ -76,10 +76,10 @@ def _document(sweep: Sweep, system: Scripted) -> str:
 
 
 @pytest.mark.parametrize(("adaptive", "search"), [(False, "grid"), (True, "grid"), (False, "bisect")])
-def test_a_sweep_interrupted_anywhere_says_the_same_in_the_end(
+def test_an_interrupted_sweep_gives_the_same_result(
     tmp_path: Path, adaptive: bool, search: Literal["grid", "bisect"]
 ) -> None:
-    """Finished runs are kept and none is made twice."""
+    """Finished runs are kept and none is repeated."""
     order = SweepRequest(("a", "b"), 2, seed=5, adaptive=adaptive)
     whole, system = _made(tmp_path / "whole", order, search=search)
     total = len(system.made)
@@ -95,7 +95,7 @@ def test_a_sweep_interrupted_anywhere_says_the_same_in_the_end(
         assert _document(rest, after) == _document(whole, system)
 
 
-def test_an_adaptive_sweep_gives_every_version_the_same_loads(tmp_path: Path) -> None:
+def test_an_adaptive_sweep_runs_the_same_loads_for_every_version(tmp_path: Path) -> None:
     sweep, system = _made(tmp_path, SweepRequest(("a", "b"), 1, seed=1, adaptive=True))
     loads = {name: sorted(load for version, load in system.made if version == name) for name in ("a", "b")}
     assert loads["a"] == loads["b"]
@@ -144,8 +144,8 @@ def _answers(runs: list[CellRun]) -> list[object]:
 @given(st.lists(st.floats(50, 10_000), min_size=3, max_size=3))
 @example([1440.0, 2745.0, 1440.0])  # what is lost with four connections is doubtful with two
 @example([190.0, 380.0, 8000.0])
-def test_a_search_by_halves_finds_what_the_grid_finds(capacities: list[float]) -> None:
-    """Whatever each number of connections bears: the load, what is sure, and that there is none."""
+def test_a_bisection_finds_the_same_edge_as_the_grid(capacities: list[float]) -> None:
+    """For any capacity per number of connections: the load, its confirmed bounds, and a missing edge."""
     of = dict(zip((1, 2, 4), capacities, strict=True))
     grid = [_run(load, of[load.key[0]] / load.per_s) for load in _LOADS]
     runs = _bisected(lambda cell: of[cell.load.key[0]] / cell.load.per_s)["a"]
@@ -153,7 +153,7 @@ def test_a_search_by_halves_finds_what_the_grid_finds(capacities: list[float]) -
 
 
 @pytest.mark.parametrize("capacity", [100, 250, 450, 850, 1300, 1700, 3300, 9000])
-def test_a_search_by_halves_runs_fewer_loads(capacity: float) -> None:
+def test_a_bisection_runs_fewer_loads(capacity: float) -> None:
     runs = _bisected(_capacity(capacity), ("a", "b"))
     assert len(runs["a"]) <= most_loads_needed(_LOADS, [{}]) < len(_LOADS)
     assert len(runs["a"]) <= 8
@@ -164,7 +164,7 @@ def _place(cell_run: CellRun) -> tuple[int, int]:
     return cell_run.connections, cell_run.rate_per_s
 
 
-def test_versions_of_different_capacity_each_find_their_edge() -> None:
+def test_the_edges_of_versions_of_different_capacity_are_found() -> None:
     of = {"a": 500.0, "b": 1300.0}
     runs = _bisected(lambda cell: of[cell.version] / cell.load.per_s, ("a", "b"))
     for version, capacity in of.items():
@@ -172,15 +172,15 @@ def test_versions_of_different_capacity_each_find_their_edge() -> None:
     assert [_place(cell_run) for cell_run in runs["a"]] == [_place(cell_run) for cell_run in runs["b"]]
 
 
-def test_a_load_that_contradicts_another_is_run_once_more() -> None:
-    """A stumble at c1r400 alone: repeated, its mean share is above the threshold, and the edge is found."""
+def test_a_contradicting_load_is_repeated_once() -> None:
+    """One bad run at c1r400: repeated, its mean share is above the threshold, and the edge is found."""
     stumbles = iter([0.84])
     runs = _bisected(lambda cell: next(stumbles, 1.0) if cell.load.key == (1, 400) else 1300 / cell.load.per_s)["a"]
     assert Counter(map(_place, runs))[1, 400] == 2
     assert saturation_of(cells_of(runs, 0.1), 0.1, "committed").load_per_s == 800
 
 
-def test_loads_that_contradict_each_other_again_are_undecided_by_the_whole_grid() -> None:
+def test_loads_that_contradict_again_stay_undecided_after_the_whole_grid() -> None:
     of = {1: 9000.0, 2: 450.0, 4: 9000.0}
     runs = _bisected(lambda cell: of[cell.load.key[0]] / cell.load.per_s)["a"]
     assert saturation_of(cells_of(runs, 0.1), 0.1, "committed").state == "contradictory"
@@ -229,8 +229,8 @@ def _plan(folder: Path) -> QaPlan:
 
 
 @pytest.mark.parametrize("stop", range(1, 9))
-def test_a_plan_searches_by_halves_wherever_it_is_interrupted(tmp_path: Path, stop: int) -> None:
-    """An invalid run is made once more, also where it was the last one before the interruption."""
+def test_a_plan_bisects_wherever_it_is_interrupted(tmp_path: Path, stop: int) -> None:
+    """An invalid run is repeated once, also if it was the last one before the interruption."""
 
     def qualified(interrupted_at: int | None) -> _Qualified:
         plan = replace(_PLAN, loads=tuple(_LOADS), search="bisect")
@@ -272,7 +272,7 @@ def test_a_version_named_twice_and_a_sweep_without_a_run_are_refused(tmp_path: P
 
 
 def test_runs_of_one_second_never_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The digits that tell them apart are drawn, and short runs draw many in a second."""
+    """Their distinguishing digits are random, and short runs draw many per second."""
     drawn = iter(["aaaa", "aaaa", "bbbb"] * 3)
     monkeypatch.setattr("chainmark.store.runs.secrets.token_hex", lambda _size: next(drawn))
     monkeypatch.setattr("chainmark.store.runs.datetime", _Standing)
@@ -289,7 +289,7 @@ class _Standing:
         return datetime(2026, 1, 2, tzinfo=UTC)
 
 
-def test_a_load_without_a_valid_run_stands_nowhere() -> None:
+def test_a_load_without_a_valid_run_has_no_data() -> None:
     cells = [run(1, 200, 1.0), run(1, 200, 0.85), run(1, 400, 1.0, excluded="lost"), run(1, 800, 0.5)]
     by_rate = {load.per_s: standing for load, standing in standings(cells_of(cells, 0.1), load_of)[0].items()}
     assert by_rate == {200: "leans to kept up", 400: "no data", 800: "lost"}

@@ -64,10 +64,10 @@ def read(monkeypatch: pytest.MonkeyPatch, chain: Chain, load: Any = LOAD, **chan
     return collect(measurement(load, **{"last": 10, **changes}), ChainReading(OURS), Silent())
 
 
-def test_a_blocks_round_and_missing_votes_are_those_of_the_commit_in_the_next_block(
+def test_round_and_missing_votes_come_from_the_commit_in_the_next_block(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Taken from its own `last_commit`, a slow round would be charged to the block after the slow one."""
+    """With its own `last_commit`, a slow round would be attributed to the block after the slow one."""
     blocks = read(monkeypatch, Chain(BLOCKS, COMMITS)).blocks
     assert blocks["height"].to_list() == [7, 8, 9, 10]
     assert blocks["round"].to_list() == [0, 2, 0, None]
@@ -80,14 +80,14 @@ def test_a_blocks_round_and_missing_votes_are_those_of_the_commit_in_the_next_bl
     assert blocks["size_bytes"].to_list() == [700, 800, 900, 1000]
 
 
-def test_blocks_have_the_time_at_which_their_own_commit_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_have_the_time_at_which_their_commit_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = [(88, b'{"result":{"data":{"value":{"header":{"height":"8"}}}}}')]
     blocks = read(monkeypatch, Chain(BLOCKS, COMMITS), observed=seen).blocks
     assert blocks["observed_ns"].to_list() == [None, 88, None, None]
 
 
 def test_the_chain_is_read_from_the_first_height_to_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Height 0 does not exist; a run that began before the first block begins with that."""
+    """Height 0 does not exist; a run that starts before the first block starts with that block."""
     heights = range(1, METAS_PER_CALL + 3)
     chain = Chain({height: [] for height in heights}, {})
     blocks = read(monkeypatch, chain, first=0, last=heights[-1]).blocks
@@ -96,7 +96,7 @@ def test_the_chain_is_read_from_the_first_height_to_the_last(monkeypatch: pytest
     assert blocks["round"].to_list() == [0] * (len(heights) - 1) + [None]
 
 
-def test_a_transaction_is_found_at_its_first_place_and_keeps_its_times(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transaction_is_found_in_its_first_block_and_keeps_its_times(monkeypatch: pytest.MonkeyPatch) -> None:
     events = read(monkeypatch, Chain(BLOCKS, COMMITS))
     table = events.transactions
     # Two connections take turns, so their order is that of connection and sequence.
@@ -111,14 +111,14 @@ def test_a_transaction_is_found_at_its_first_place_and_keeps_its_times(monkeypat
     assert (events.duplicates, events.foreign_transactions, events.undecodable) == (1, 1, 1)
 
 
-def test_rows_stand_in_the_order_of_connection_and_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records come as they were answered; the same load must give the same file."""
+def test_rows_are_ordered_by_connection_and_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records are in the order of their responses; the same load must give the same file."""
     load = records([(transaction, ACCEPTED) for transaction in MINE[:4]], sequence=struct.pack("<4I", 1, 3, 0, 2))
     table = read(monkeypatch, Chain(BLOCKS, COMMITS), load).transactions
     assert table.select("connection", "sequence").rows() == [(0, 0), (0, 1), (1, 2), (1, 3)]
 
 
-def test_the_chain_is_read_from_the_node_that_answers_and_a_slow_block_is_waited_for(
+def test_the_chain_is_read_from_a_responding_node_with_a_long_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     requests: set[tuple[str, float | None]] = set()
@@ -133,8 +133,8 @@ def test_the_chain_is_read_from_the_node_that_answers_and_a_slow_block_is_waited
     assert requests == {("10.1.2.3", 60.0)}
 
 
-def test_events_have_their_types_whatever_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A column without any value would else be of no type, and could not be read beside another run's."""
+def test_events_have_fixed_types_even_without_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column without values would have no type, and could not be combined with that of another run."""
     chain = Chain({7: []}, {})
     monkeypatch.setattr(chain, "_meta", lambda height: {"header": {"height": "1"}, "block_size": "1", "num_txs": "0"})
     for load in (records([]), records([(MINE[5], TIMEOUT), (None, UNSENT)])):
@@ -146,7 +146,7 @@ def test_events_have_their_types_whatever_was_found(monkeypatch: pytest.MonkeyPa
     assert events.blocks.select("size_bytes", "header_transactions", "round").rows() == [(None, None, None)]
 
 
-def test_what_was_scraped_is_among_the_events_and_in_the_books(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_scrapes_are_part_of_the_events_and_the_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "node0.zst"
     path.write_bytes(zstandard.compress(SCRAPE_MARK + b"5\ngo_goroutines 20\ngo_threads 7\n"))
     events = read(monkeypatch, Chain(BLOCKS, COMMITS), scrape_files={"node0": path})
@@ -156,8 +156,8 @@ def test_what_was_scraped_is_among_the_events_and_in_the_books(monkeypatch: pyte
     assert counts["metric lines"] == {"pages": 1, "lines": 2, "kept": 1, "ignored": 1}
 
 
-def test_messages_that_are_no_commit_are_passed_over_and_the_first_arrival_counts() -> None:
-    """A subscription is confirmed by an empty result; a second observer's event comes later."""
+def test_messages_without_a_commit_are_skipped_and_the_first_arrival_counts() -> None:
+    """A subscription is confirmed by an empty result; the event of a second observer comes later."""
     empty: list[dict[str, Any]] = [
         {},
         {"result": {}},
@@ -170,7 +170,7 @@ def test_messages_that_are_no_commit_are_passed_over_and_the_first_arrival_count
     assert observed_commits(messages) == {8: 5, 9: 6}
 
 
-def test_what_an_answer_told_is_kept_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_response_codes_and_sizes_are_stored_with_the_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
     load = records([(MINE[0], ACCEPTED), (MINE[1], CHECK_CODE), (None, UNSENT)])
     table = read(monkeypatch, Chain(BLOCKS, COMMITS), load).transactions.sort("due_ns")
     assert table["check_code"].to_list() == [0, 33, 0]
@@ -178,7 +178,7 @@ def test_what_an_answer_told_is_kept_beside_it(monkeypatch: pytest.MonkeyPatch) 
     assert table["hash"].to_list() == [*(sha256(payload).digest() for payload in MINE[:2]), bytes(32)]
 
 
-def test_everything_that_is_not_ours_is_counted_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_foreign_duplicate_and_undecodable_transactions_are_each_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     foreign = [transaction(number, THEIRS) for number in range(3)]
     chain = Chain({7: [MINE[0], *foreign], 8: [MINE[0], MINE[0], b"x=y", b"y=z"]}, {})
     events = read(monkeypatch, chain, last=8)
@@ -200,8 +200,8 @@ class Listener:
         self.told.append((fraction, detail))
 
 
-def test_reading_a_chain_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long run has thousands of blocks: the bar must not stand still, pass its end or go back."""
+def test_reading_a_chain_reports_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long run has thousands of blocks: the bar must not stop, pass its end or go back."""
     chain = Chain(BLOCKS, COMMITS)
     monkeypatch.setattr(RpcClient, "call", lambda self, method, **parameters: chain.call(method, **parameters))
     listener = Listener()
@@ -210,8 +210,8 @@ def test_reading_a_chain_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> 
     assert listener.told == ["reading the chain", *blocks, "decoding the scrapes"]
 
 
-def test_moments_at_zero_are_moments(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only what is below 0 says "never"."""
+def test_a_time_of_zero_is_a_valid_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only values below 0 mean "never"."""
     load = records([(MINE[0], ACCEPTED)], sent_ns=bytes(8), answered_ns=bytes(8))
     table = read(monkeypatch, Chain(BLOCKS, COMMITS), load).transactions
     assert table.select("sent_ns", "answered_ns").rows() == [(0, 0)]
@@ -234,8 +234,8 @@ def account(
     return balance(events, measurement(load, waiting=waiting or listed), offered)
 
 
-def test_every_class_of_the_accounting_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """12 offered: 2 unsent; 5 refused or not answered; 5 accepted, of which 2 wait, 1 is lost, 2 are in a block."""
+def test_every_class_of_the_accounting_matches_hand_counted_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """12 offered: 2 unsent; 5 rejected or without a response; 5 accepted: 2 pending, 1 lost, 2 in a block."""
     rows = [
         (None, UNSENT),
         (None, UNSENT),
@@ -278,8 +278,8 @@ classes = st.lists(st.tuples(st.integers(0, 6), st.sampled_from(ENDS)), min_size
 
 
 @given(classes)
-def test_random_ends_are_counted_one_by_one_and_nonsense_is_found(ended: list[tuple[int, str]]) -> None:
-    """Each class is what a plain count says; what nodes cannot honestly have done is a problem or a contradiction."""
+def test_random_outcomes_are_counted_and_contradictions_are_found(ended: list[tuple[int, str]]) -> None:
+    """Each class matches a plain count; impossible outcomes are a problem or a contradiction."""
     rows = [(None if code == UNSENT else MINE[number], code) for number, (code, _) in enumerate(ended)]
     placed = [(payload, where) for (payload, _), (_, where) in zip(rows, ended, strict=True) if payload]
     in_block = [payload for payload, where in placed if where in {"block", "both"}]
@@ -313,8 +313,8 @@ wrong = st.lists(st.integers(0, 6), min_size=1, max_size=12).flatmap(
 
 
 @given(wrong)
-def test_answers_that_are_not_those_of_the_transactions_are_found(codes: tuple[list[int], list[int]]) -> None:
-    """Records mixed up, as a mistake in the generator would: unless only alike ones changed places, it is found."""
+def test_swapped_responses_are_detected(codes: tuple[list[int], list[int]]) -> None:
+    """Records mixed up, as by a bug in the generator: detected unless only equal ones were swapped."""
     true, codes_reported = codes
     rows = [(MINE[number], code) for number, code in enumerate(true)]
     committed = [payload for payload, code in rows if code == ACCEPTED]
@@ -331,8 +331,8 @@ def test_answers_that_are_not_those_of_the_transactions_are_found(codes: tuple[l
     assert bool(counts.problems or counts.contradictions or counts.lost) == is_wrong
 
 
-def test_each_class_can_break_the_sum_of_the_accepted_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The remainder was called lost once, so that the sum was right whatever was collected."""
+def test_each_class_can_break_the_sum_of_accepted_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The remainder was once counted as lost, so the sum was always correct."""
     sound = [(MINE[0], ACCEPTED), (MINE[1], ACCEPTED), (MINE[2], ACCEPTED)]
     assert account(monkeypatch, sound, [MINE[0]], held=[MINE[1]]).problems == []
     never_sent = account(monkeypatch, [(MINE[0], ACCEPTED), (MINE[1], UNSENT)], MINE[:2])
@@ -341,14 +341,14 @@ def test_each_class_can_break_the_sum_of_the_accepted_ones(monkeypatch: pytest.M
     assert refused.problems == ["accepted 1 ≠ committed + pending + lost 2"]
 
 
-def test_a_load_that_never_began_has_books_of_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_load_that_never_started_has_counts_of_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = account(monkeypatch, [], [])
     assert set(counts.counts["transactions"].values()) == {0}
     assert counts.problems == []
 
 
-def test_what_was_listed_and_then_committed_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mempools are read first: a block may come between."""
+def test_a_transaction_that_was_listed_and_then_committed_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mempools are read first: a block may follow."""
     counts = account(monkeypatch, [(MINE[0], ACCEPTED)], [MINE[0]], held=[MINE[0]])
     transactions = counts.counts["transactions"]
     assert (transactions["committed"], transactions["pending"], transactions["lost"], counts.problems) == (1, 0, 0, [])
@@ -359,10 +359,10 @@ def test_what_was_listed_and_then_committed_is_committed(monkeypatch: pytest.Mon
     [(9, 0, 4), (4, 0, 4), (3, 1, 3), (0, 4, 0), (None, 0, 4)],
     ids=["room for all", "just", "no room for one", "all listed", "a node did not respond"],
 )
-def test_of_more_than_a_node_lists_those_are_lost_that_no_mempool_has_room_for(
+def test_beyond_the_listed_transactions_only_those_in_no_mempool_are_lost(
     monkeypatch: pytest.MonkeyPatch, unseen: int | None, lost: int, unsure: int
 ) -> None:
-    """A node lists a hundred of what waits: nothing is called lost that may wait unseen, and nothing pending either."""
+    """A node lists at most a hundred transactions: unlisted ones are counted neither as lost nor as pending."""
     rows = [(payload, ACCEPTED) for payload in MINE[:6]]
     waiting = PendingTransactions(frozenset([sha256(MINE[1]).digest()]), 3, unseen)
     counts = account(monkeypatch, rows, [MINE[0]], waiting=waiting)
@@ -378,8 +378,8 @@ def test_of_more_than_a_node_lists_those_are_lost_that_no_mempool_has_room_for(
 @given(
     st.lists(st.sampled_from(["block", "listed", "unlisted", "nowhere"]), min_size=1, max_size=12), st.integers(0, 9)
 )
-def test_what_was_lost_lies_between_the_two_figures(ends: list[str], copies: int) -> None:
-    """However many copies the nodes hold of what they do not list; else a gate would fail a sound release, or none."""
+def test_the_true_loss_lies_between_the_two_figures(ends: list[str], copies: int) -> None:
+    """However many copies of unlisted transactions the nodes hold; otherwise a gate would be wrong."""
     rows = [(MINE[number], ACCEPTED) for number in range(len(ends))]
     listed = frozenset(sha256(MINE[number]).digest() for number, end in enumerate(ends) if end == "listed")
     unseen = ends.count("unlisted") * (1 + copies)
@@ -391,8 +391,8 @@ def test_what_was_lost_lies_between_the_two_figures(ends: list[str], copies: int
     assert counts.unsure == 0 or "unlisted" in ends
 
 
-def test_without_the_chain_nothing_is_claimed_of_blocks() -> None:
-    """All nodes died: what they had committed cannot be known, and is not lost for that."""
+def test_without_the_chain_nothing_is_reported_about_blocks() -> None:
+    """All nodes died: their committed transactions are unknown, which does not make them lost."""
     load = records([(MINE[0], ACCEPTED), (MINE[1], MEMPOOL_FULL), (MINE[2], TIMEOUT)])
     taken = measurement(load, reader=None)
     counts = balance(collect(taken, ChainReading(OURS), Silent()), taken, 3)
@@ -402,7 +402,7 @@ def test_without_the_chain_nothing_is_claimed_of_blocks() -> None:
     assert balance(collect(taken, ChainReading(OURS), Silent()), taken, 4).problems == ["offered 3 ≠ the schedule 4"]
 
 
-def test_a_refused_transaction_in_a_block_is_a_wrong_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rejected_transaction_in_a_block_is_a_wrong_response(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(MINE[0], MEMPOOL_FULL), (MINE[1], CHECK_CODE), (MINE[2], ACCEPTED)]
     counts = account(monkeypatch, rows, MINE[:3])
     assert (counts.problems, counts.contradictions) == ([], ["2 rejected transactions were committed"])
@@ -418,7 +418,7 @@ def test_fewer_than_the_schedule_offers_is_a_problem(monkeypatch: pytest.MonkeyP
     assert account(monkeypatch, rows, [], offered=1500).problems == ["offered 2 ≠ the schedule 1500"]
 
 
-def test_the_headers_and_the_blocks_must_count_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_and_blocks_must_have_the_same_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(MINE[0], ACCEPTED), (MINE[1], ACCEPTED)]
     counts = account(monkeypatch, rows, MINE[:2], counted={7: 3})
     assert counts.problems == ["transactions in blocks 2 ≠ the headers' counts 3"]
@@ -430,7 +430,7 @@ def _lacking_a_transaction() -> tuple[Events, Any]:
         return read(patched, Chain({7: [MINE[0]]}, {}), load, last=7), measurement(load)
 
 
-def test_transactions_in_blocks_that_nobody_knows_are_a_problem() -> None:
+def test_unaccounted_transactions_in_blocks_are_a_problem() -> None:
     events, taken = _lacking_a_transaction()
     grown = events.blocks.with_columns(transactions=pl.lit(5), header_transactions=pl.lit(5))
     (problem,) = balance(_with(events, blocks=grown), taken, None).problems
@@ -446,7 +446,7 @@ def test_a_block_without_a_header_count_is_a_problem() -> None:
     assert problems == ["transactions in blocks 1 ≠ the headers' counts 0", "1 blocks have no header count"]
 
 
-def test_an_answer_that_is_in_no_class_does_not_balance() -> None:
+def test_a_response_without_a_class_breaks_the_balance() -> None:
     events, taken = _lacking_a_transaction()
     strange = events.transactions.with_columns(answer=pl.lit("a new one"), height=pl.lit(None, dtype=pl.Int64))
     problems = balance(_with(events, transactions=strange), taken, None).problems
@@ -458,7 +458,7 @@ def _with(events: Events, **changes: Any) -> Events:
 
 
 def test_the_lines_of_every_page_are_counted(tmp_path: Path) -> None:
-    """Two pages of one node and one of another: read = kept + ignored, and each value has its page's time."""
+    """Two pages of one node and one of another: read = kept + ignored, and each value has the time of its page."""
     page = b"# HELP x\ngo_goroutines 20\ngo_threads 7\ncometbft_p2p_peers 3\n"
     files = {}
     for host, times in (("node1", [4]), ("node0", [4, 9])):
@@ -477,8 +477,8 @@ def test_the_lines_of_every_page_are_counted(tmp_path: Path) -> None:
     ]
 
 
-def test_every_family_that_the_analysis_and_the_gates_read_is_kept() -> None:
-    """Without its start time a node that crashed and came back would pass for a steady one."""
+def test_every_metric_family_that_analysis_and_gates_read_is_kept() -> None:
+    """Without its start time, a node that crashed and came back would pass as stable."""
     names = [
         *("cometbft_mempool_size", "cometbft_p2p_peers", "cometbft_p2p_message_send_bytes"),
         *("cometbft_p2p_message_receive_bytes", "cometbft_consensus_height", "cometbft_consensus_rounds"),

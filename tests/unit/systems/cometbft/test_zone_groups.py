@@ -17,8 +17,8 @@ AWS = load_zone_table("aws")
 FAR = AWS.zones[1]
 
 
-def test_nodes_of_a_far_zone_do_not_stand_out_for_being_there() -> None:
-    """Their blocks come later in every release: warnings that say so hide the node that is slow."""
+def test_nodes_of_a_distant_zone_are_not_outliers_because_of_it() -> None:
+    """Their blocks are later in every release: such warnings would hide the node that is slow."""
     names = tuple(f"node{number}" for number in range(36))
     nearby = (AWS.zones[0], AWS.zones[0], FAR)
     zone_of = {name: nearby[number % 3] for number, name in enumerate(names)}
@@ -32,6 +32,6 @@ def test_nodes_of_a_far_zone_do_not_stand_out_for_being_there() -> None:
     assert _spread(Means(means | {"node3": (3.0, 100)}), metric, group.of).outlying == {"node3"}
 
 
-def test_a_network_without_zones_names_none() -> None:
+def test_a_network_without_zones_has_no_zone_groups() -> None:
     assert zones(None) == {}
     assert zones(EmulatedLinks(EmulationPlan(("node0",)), (), cast(Fabric, None), Path())) == {}

@@ -39,7 +39,7 @@ def _endpoints(*requests: dict[str, Any]) -> tuple[Endpoint, ...]:
     return endpoints_of(SYSTEM.profile(_content(*requests)))
 
 
-def test_every_row_is_a_request_with_its_own_expectation() -> None:
+def test_every_row_becomes_a_request_with_its_own_expectation() -> None:
     (block,) = _endpoints()
     assert [request.path for request in block.requests] == ["/block?height=1", "/block?height=22"]
     assert block.requests[1].headers == (("X-Chain", "b"),)
@@ -48,7 +48,7 @@ def test_every_row_is_a_request_with_its_own_expectation() -> None:
     assert block.requests[1].expect == {"status": [200], "json": True, "checks": expected}
 
 
-def test_rows_of_a_file(tmp_path: Path) -> None:
+def test_requests_are_read_from_the_rows_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "accounts.csv"
     path.write_text('\ufeffaddress,name\nabc,"Smith, J."\ndef,"{x}"\n', encoding="utf-8")
     request = {"endpoint": "account", "method": "POST", "path": "/account/{address}", "csv": str(path)}
@@ -70,13 +70,13 @@ def test_entries_of_one_endpoint_are_measured_together() -> None:
     assert caught.value.hint == "endpoints: node, block"
 
 
-def test_the_hash_tells_whether_the_same_was_asked() -> None:
+def test_the_hash_identifies_the_requests() -> None:
     changed = {**BLOCK, "checks": [{"pointer": "/result/height", "type": "number"}]}
     assert corpus_hash(_endpoints()) == corpus_hash(_endpoints())
     assert corpus_hash(_endpoints()) != corpus_hash(_endpoints(changed))
 
 
-def test_checks_as_the_engine_reads_them() -> None:
+def test_checks_are_passed_to_the_engine_unchanged() -> None:
     checks = [
         {"pointer": "", "type": "array"},
         {"pointer": "/0/error", "absent": True},
@@ -86,7 +86,7 @@ def test_checks_as_the_engine_reads_them() -> None:
     assert node.requests[0].expect["checks"] == checks
 
 
-def test_fixed_levels_of_both_kinds() -> None:
+def test_fixed_levels_of_both_kinds_are_read() -> None:
     profile = SYSTEM.profile(_content(fixed={"rates": {"block": [20, 10]}, "clients": {"block": [4]}}))
     levels = profile.fixed_levels()["block"]
     assert levels == (
@@ -97,13 +97,13 @@ def test_fixed_levels_of_both_kinds() -> None:
 
 
 @given(st.text(), st.text())
-def test_a_template_takes_a_value_as_it_is(before: str, value: str) -> None:
+def test_a_template_inserts_values_unchanged(before: str, value: str) -> None:
     text = before.replace("{", "{{").replace("}", "}}") + "{name}"
     assert filled(text, {"name": value}, "here") == before + value
     assert filled_value(["{name}", {"a": "{name}"}], {"name": value}, "here") == [value, {"a": value}]
 
 
-def test_the_shipped_profiles_are_right() -> None:
+def test_the_shipped_profiles_are_valid() -> None:
     names = [name for name in shipped_profiles() if name.startswith("http/")]
     assert names
     for name in names:
@@ -141,14 +141,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("changed", "expected"), WRONG)
-def test_a_wrong_profile_is_one_sentence(changed: dict[str, Any], expected: str) -> None:
+def test_an_invalid_profile_is_reported_in_one_sentence(changed: dict[str, Any], expected: str) -> None:
     with pytest.raises(UsageError) as caught:
         SYSTEM.profile({**_content(), **changed})
     assert expected in caught.value.message
     assert "\n" not in caught.value.message
 
 
-def test_a_file_of_data_that_is_none(tmp_path: Path) -> None:
+def test_an_invalid_data_file_is_refused(tmp_path: Path) -> None:
     empty, binary, ragged = tmp_path / "empty.csv", tmp_path / "binary.csv", tmp_path / "ragged.csv"
     empty.write_text("address\n", encoding="utf-8")
     binary.write_bytes(b"address\n\xff\xfe\n")

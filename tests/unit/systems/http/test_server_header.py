@@ -46,8 +46,8 @@ def _served() -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("label", "wrong"), [("10.6.2", True), ("10.5.4", False), ("my-branch", False)])
-def test_a_label_that_the_server_itself_contradicts_is_told(label: str, wrong: bool) -> None:
-    """Who compares 10.6.2 with 10.5.4, and started 10.5.4 twice, must read so before any figure."""
+def test_a_label_that_the_server_contradicts_is_reported(label: str, wrong: bool) -> None:
+    """If 10.5.4 was started twice instead of 10.6.2, the report must show this before any figure."""
     content = {"system": "http", "name": "api", "title": "Ledger API", "request": [{"endpoint": "a", "path": "/a"}]}
     with _served() as url:
         service = SYSTEM.prepare(SYSTEM.profile(content), ServiceRequest(Target("ledger", url), version=label), Quiet())
@@ -59,6 +59,6 @@ def test_a_label_that_the_server_itself_contradicts_is_told(label: str, wrong: b
 @pytest.mark.parametrize(
     "header", ["nginx/1.25.3", "nginx", "not stated", "Apache/2.4.57 (Debian) PHP/8.2.7", "", "ledger", "ledger/beta"]
 )
-def test_what_stands_before_an_api_says_nothing_of_its_version(header: str) -> None:
+def test_the_version_of_a_proxy_is_not_the_version_of_the_api(header: str) -> None:
     assert contradictions(header, "Ledger API", "10.6.2") == ()
     assert contradictions(f"{header} ledger/10.5.4", "Ledger API", "10.6.2") != ()

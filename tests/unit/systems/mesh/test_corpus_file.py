@@ -34,7 +34,7 @@ def corpus() -> Corpus:
         return _sampled(url)
 
 
-def test_saved_and_loaded_it_is_the_same(corpus: Corpus, tmp_path: Path) -> None:
+def test_a_saved_corpus_is_loaded_unchanged(corpus: Corpus, tmp_path: Path) -> None:
     path, other = tmp_path / "one.json", tmp_path / "other.json"
     corpus.save(path)
     loaded = Corpus.load(path)
@@ -43,7 +43,7 @@ def test_saved_and_loaded_it_is_the_same(corpus: Corpus, tmp_path: Path) -> None
     assert path.read_bytes() == other.read_bytes()
 
 
-def test_the_seed_decides_and_nothing_else() -> None:
+def test_the_corpus_depends_only_on_the_seed() -> None:
     with serving(chain()) as url, serving(chain()) as other:
         first = _sampled(url)
         assert _sampled(other).hash == first.hash
@@ -51,7 +51,7 @@ def test_the_seed_decides_and_nothing_else() -> None:
 
 
 def test_a_changed_corpus_is_refused(corpus: Corpus, tmp_path: Path) -> None:
-    """Figures of a corpus that somebody shortened must not stand beside figures of the whole."""
+    """Figures of a shortened corpus must not be compared with figures of the complete one."""
     path = tmp_path / "corpus.json"
     corpus.save(path)
     text = path.read_text(encoding="utf-8")
@@ -69,7 +69,7 @@ def test_a_changed_corpus_is_refused(corpus: Corpus, tmp_path: Path) -> None:
         ('{"kind": "mesh corpus", "schema_version": 1}', "origin Field required"),
     ],
 )
-def test_another_file_is_no_corpus(content: str, what: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_corpus_is_refused(content: str, what: str, tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(UsageError, match=what):
@@ -78,13 +78,13 @@ def test_another_file_is_no_corpus(content: str, what: str, tmp_path: Path) -> N
         Corpus.load(tmp_path / "absent.json")
 
 
-def test_books_that_do_not_balance_are_refused() -> None:
+def test_counts_that_do_not_add_up_are_refused() -> None:
     item = Item(body={}, expect={}, stratum="all")
     with pytest.raises(ValidationError, match="counts of `block` do not add up"):
         CorpusEndpoint(id="block", strata=[Stratum(name="all", description="")], items=[item], asked=2)
 
 
-def test_what_the_load_test_gets(corpus: Corpus) -> None:
+def test_the_requests_passed_to_the_load_test(corpus: Corpus) -> None:
     (block,) = corpus.load_endpoints(["block"])
     assert (block.id, block.label, block.error_pointers) == ("block", "/block", ("/code", "/message", "/retriable"))
     request = block.requests[0]
@@ -104,7 +104,7 @@ def test_what_the_load_test_gets(corpus: Corpus) -> None:
     assert 0 < len(only.requests) < len(block.requests)
 
 
-def test_an_endpoint_that_is_not_there_says_why(corpus: Corpus) -> None:
+def test_a_missing_endpoint_is_reported_with_the_reason(corpus: Corpus) -> None:
     with pytest.raises(UsageError, match="no endpoint `account_coins`") as caught:
         corpus.load_endpoints(["account_coins"])
     assert caught.value.hint == "it was not offered when the corpus was created: 404 text/plain “404 page not found”"
@@ -112,7 +112,7 @@ def test_an_endpoint_that_is_not_there_says_why(corpus: Corpus) -> None:
         corpus.load_endpoints(["block"], strata=["huge"])
 
 
-def test_another_network_is_refused_and_a_reset_chain_is_noticed(corpus: Corpus) -> None:
+def test_another_network_is_refused_and_a_reset_chain_is_detected(corpus: Corpus) -> None:
     other_network = {"network_identifiers": [{"blockchain": "cardano", "network": "mainnet"}]}
     with serving({**chain(), "/network/list": lambda _: answer(other_network)}) as url, MeshClient(url) as client:
         server = discover(client)
@@ -132,7 +132,7 @@ def test_another_network_is_refused_and_a_reset_chain_is_noticed(corpus: Corpus)
     assert left.hash != corpus.hash
 
 
-def test_an_endpoint_of_which_nothing_is_right_any_more(corpus: Corpus) -> None:
+def test_an_endpoint_without_correct_responses_is_removed(corpus: Corpus) -> None:
     with serving({**chain(), "/block": lambda _: answer({})}) as url, MeshClient(url) as client:
         left = corpus.validated_by(discover(client), client, Silent())
     assert left.endpoint("block") is None
@@ -141,7 +141,7 @@ def test_an_endpoint_of_which_nothing_is_right_any_more(corpus: Corpus) -> None:
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=80))
-def test_levels_part_what_was_looked_at(values: list[int]) -> None:
+def test_levels_partition_the_sampled_values(values: list[int]) -> None:
     levels = Levels.of(values, ("few", "some", "many"), "operations")
     low = sum(levels.name(value) == "few" for value in values)
     high = sum(levels.name(value) == "many" for value in values)
@@ -152,7 +152,7 @@ def test_levels_part_what_was_looked_at(values: list[int]) -> None:
 
 
 @given(st.lists(st.integers(), unique=True, max_size=40), st.integers(0, 45), st.integers())
-def test_a_draw_is_bounded_and_keeps_the_order(items: list[int], count: int, seed: int) -> None:
+def test_a_draw_is_bounded_and_preserves_the_order(items: list[int], count: int, seed: int) -> None:
     drawn = draw(items, count, random.Random(seed))
     assert len(drawn) == min(count, len(items))
     assert drawn == [item for item in items if item in set(drawn)]

@@ -35,7 +35,7 @@ def _bodies(corpus: Corpus, endpoint: str) -> list[dict[str, Any]]:
 
 
 def test_every_row_is_used(tmp_path: Path) -> None:
-    """The incumbent posts its first row over and over: that measures a cache."""
+    """The incumbent posts its first row repeatedly, which measures a cache."""
     corpus = from_csv(_rows(tmp_path, "addr1,7,b7,296,1000,t7", "addr2,8,b8,300,1000,t8"), NETWORK)
     common = {"network_identifier": NETWORK}
     wanted = {
@@ -62,7 +62,7 @@ def test_every_row_is_used(tmp_path: Path) -> None:
     assert (status.asked, status.left_out) == (2, 1)
 
 
-def test_a_folder_of_files_has_a_stratum_a_file(tmp_path: Path) -> None:
+def test_each_file_of_a_folder_becomes_a_stratum(tmp_path: Path) -> None:
     for name in ("huge", "stake"):
         (tmp_path / f"{name}.csv").write_text(f"{HEADER}{name},7,b7,296,1000,t7\n", encoding="utf-8")
     corpus = from_csv(tmp_path, NETWORK)
@@ -83,14 +83,14 @@ def test_a_folder_of_files_has_a_stratum_a_file(tmp_path: Path) -> None:
         (HEADER, "", "mainnet-data.csv contains no rows"),
     ],
 )
-def test_a_bad_row_is_named(tmp_path: Path, header: str, row: str, what: str) -> None:
+def test_an_invalid_row_is_reported(tmp_path: Path, header: str, row: str, what: str) -> None:
     with pytest.raises(UsageError) as caught:
         from_csv(_rows(tmp_path, *([row] if row else []), header=header), NETWORK)
     assert what in caught.value.message
 
 
 @given(st.lists(st.text('a7,"\r\n\0é ', max_size=12), max_size=4), st.booleans())
-def test_any_text_is_read_or_refused_with_a_sentence(lines: list[str], headed: bool) -> None:
+def test_any_text_is_read_or_refused_in_one_sentence(lines: list[str], headed: bool) -> None:
     text = (HEADER if headed else "") + "\n".join(lines)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.csv"
@@ -103,7 +103,7 @@ def test_any_text_is_read_or_refused_with_a_sentence(lines: list[str], headed: b
 
 
 @given(st.lists(st.tuples(ROW_TEXT, st.integers(0, 10**12), ROW_TEXT), min_size=1, max_size=6))
-def test_every_row_comes_back(rows: list[tuple[str, int, str]]) -> None:
+def test_every_row_is_contained_in_the_corpus(rows: list[tuple[str, int, str]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.csv"
         with path.open("w", encoding="utf-8", newline="") as file:
@@ -179,8 +179,8 @@ def test_dimensions_become_strata(dimensions: Path) -> None:
     assert corpus.order["files_of_no_level"] == ["blocks/block_era_odd.csv"]
 
 
-def test_a_search_asks_for_what_its_rows_hold(dimensions: Path) -> None:
-    """The incumbent posts an empty hash for every address, and the scripts' file for both levels."""
+def test_a_search_requests_the_values_of_its_rows(dimensions: Path) -> None:
+    """The incumbent posts an empty hash for every address, and the file of the scripts for both levels."""
     corpus = from_csv(dimensions)
     addresses = [body["account_identifier"] for body in _bodies(corpus, "search_by_address")]
     assert addresses == [{"address": "addr1"}, {"address": "addr2"}]
@@ -204,7 +204,7 @@ def test_dimensions_of_another_network_are_refused(dimensions: Path) -> None:
         ("}", "", "is not valid JSON"),
     ],
 )
-def test_dimensions_that_cannot_be_meant(dimensions: Path, old: str, new: str, what: str) -> None:
+def test_implausible_dimensions_are_refused(dimensions: Path, old: str, new: str, what: str) -> None:
     path = dimensions / "dimensions.json"
     path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
     with pytest.raises(UsageError) as caught:

@@ -22,7 +22,7 @@ def _discover(url: str, network: str | None = None) -> DiscoveredServer:
         return discover(client, network)
 
 
-def test_nobody_listens() -> None:
+def test_a_closed_port_is_reported() -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -32,7 +32,7 @@ def test_nobody_listens() -> None:
     assert url in caught.value.message
 
 
-def test_a_name_that_does_not_resolve() -> None:
+def test_an_unresolvable_name_is_reported() -> None:
     with pytest.raises(NameNotResolved, match=r"`no-such-host\.invalid` .* does not resolve"):
         _discover("http://no-such-host.invalid:8082")
 
@@ -40,32 +40,32 @@ def test_a_name_that_does_not_resolve() -> None:
 @pytest.mark.parametrize(
     "url", ["localhost:8082", "ftp://x/", "http://", "http://x:port", "http://x:0", "http://x/?a=1"]
 )
-def test_what_is_no_url(url: str) -> None:
+def test_an_invalid_url_is_refused(url: str) -> None:
     with pytest.raises(UsageError) as caught:
         MeshClient(url)
     assert f"`{url}`" in caught.value.message
 
 
-def test_a_web_server_is_no_mesh_server() -> None:
+def test_a_web_server_is_not_a_mesh_server() -> None:
     with serving({}) as url, pytest.raises(NotMeshError, match="404 text/plain “404 page not found”") as caught:
         _discover(url)
     assert caught.value.exit_code is ExitCode.USAGE
 
 
-def test_json_of_another_kind_is_no_mesh_server() -> None:
-    """An Ethereum node answers any POST with 200 and JSON."""
+def test_a_server_with_other_json_is_not_a_mesh_server() -> None:
+    """An Ethereum node responds to any POST with 200 and JSON."""
     error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "invalid request"}}
     with serving({"/network/list": lambda _: answer(error)}) as url, pytest.raises(NotMeshError, match="jsonrpc"):
         _discover(url)
 
 
-def test_a_server_without_a_network() -> None:
+def test_a_server_without_a_network_is_refused() -> None:
     empty = {"/network/list": lambda _: answer({"network_identifiers": []})}
     with serving(empty) as url, pytest.raises(NotMeshError, match="serves no network"):
         _discover(url)
 
 
-def test_of_several_networks_one_is_named() -> None:
+def test_one_of_several_networks_must_be_named() -> None:
     shard: dict[str, Any] = {**NETWORK, "sub_network_identifier": {"network": "shard 1"}}
     networks = {"network_identifiers": [NETWORK, {"blockchain": "cardano", "network": "mainnet"}, shard]}
     with serving({**chain(), "/network/list": lambda _: answer(networks)}) as url:
@@ -80,7 +80,7 @@ def test_of_several_networks_one_is_named() -> None:
         assert _discover(url, "cardano/preprod/shard 1").network == shard
 
 
-def test_a_server_whose_node_is_away() -> None:
+def test_a_server_whose_node_is_down_is_reported() -> None:
     offline = {"code": 1, "message": "offline", "retriable": True}
     script = {**chain(), "/network/status": lambda _: answer(offline, 500)}
     with (
@@ -91,7 +91,7 @@ def test_a_server_whose_node_is_away() -> None:
     assert "/network/status" in caught.value.message
 
 
-def test_a_connection_that_is_closed_is_one_endpoints_fault() -> None:
+def test_a_closed_connection_affects_only_its_endpoint() -> None:
     """The rest of the server can still be measured."""
     with serving({**chain(), "/mempool": lambda _: CLOSE}) as url:
         offer = _discover(url).offer(bodies.MEMPOOL)
@@ -120,8 +120,8 @@ def test_an_error_with_status_200_is_an_error(reply: Reply, state: Offering, rea
     assert (offer.state, offer.reason[: len(reason)]) == (state, reason)
 
 
-def test_a_pruned_server_that_does_not_say_so() -> None:
-    """Sampling below what is kept would measure how fast a server says no."""
+def test_a_pruned_server_that_does_not_report_it_is_detected() -> None:
+    """Requests below the oldest block would measure how fast a server rejects them."""
     with serving(chain(height=1_000, pruned_below=737)) as url, MeshClient(url) as client:
         corpus = sample(discover(client), client, CorpusRequest(settled_blocks=3), Silent())
     assert corpus.blocks == {"first": 737, "last": 997}
@@ -133,7 +133,7 @@ def test_a_pruned_server_that_does_not_say_so() -> None:
     assert max(drawn) <= 997
 
 
-def test_a_chain_too_short_to_sample() -> None:
+def test_a_chain_too_short_to_sample_is_refused() -> None:
     with (
         serving(chain(height=5)) as url,
         MeshClient(url) as client,
@@ -143,7 +143,7 @@ def test_a_chain_too_short_to_sample() -> None:
 
 
 def test_an_account_that_cannot_be_looked_up_is_listed_with_its_reason() -> None:
-    """One bad account must neither enter the corpus nor vanish."""
+    """An invalid account must neither enter the corpus nor vanish."""
 
     def balance(body: dict[str, Any]) -> Reply:
         if body["account_identifier"]["address"] == "a3":

@@ -56,19 +56,19 @@ def _block(**changes: Any) -> dict[str, Any]:
         ([], "/block/block_identifier/index is missing"),
     ],
 )
-def test_a_block_is_the_one_that_was_asked_for(document: Any, reason: str | None) -> None:
+def test_a_block_must_be_the_requested_one(document: Any, reason: str | None) -> None:
     expected = expectations.block({"index": 5, "hash": "b5"}, {"index": 4, "hash": "b4"}, transactions=1)
     assert expectations.failed(expected, _answer(document)) == reason
 
 
 @pytest.mark.parametrize("value", ["1", "-12", "340282366920938463463374607431768211456"])
-def test_balances_are_integers_as_text(value: str) -> None:
+def test_balances_must_be_integers_in_text_form(value: str) -> None:
     assert expectations.failed(expectations.account_balance(), _answer(_balance(value))) is None
 
 
 @pytest.mark.parametrize("value", [1, "1.5", "", "1e3", "0x10", None, "１"])
-def test_other_balances_are_wrong(value: object) -> None:
-    """`１` is a full-width digit, which only a careless pattern takes for one."""
+def test_invalid_balances_are_detected(value: object) -> None:
+    """`１` is a full-width digit, which only a careless pattern accepts."""
     reason = expectations.failed(expectations.account_balance(), _answer(_balance(value)))
     assert reason == f"/balances/1/value is {value!r}, not of type integer_text"
 
@@ -78,7 +78,7 @@ def _balance(value: object) -> dict[str, Any]:
     return {"block_identifier": {"index": 1, "hash": "b1"}, "balances": balances}
 
 
-def test_true_is_not_one() -> None:
+def test_true_does_not_equal_1() -> None:
     expected = {"checks": [{"pointer": "/a", "is": 1}]}
     assert expectations.failed(expected, _answer({"a": True})) == "/a is True, not 1"
     assert expectations.failed(expected, _answer({"a": 1})) is None
@@ -89,7 +89,7 @@ def test_text_is_looked_for_in_the_body() -> None:
     assert expectations.failed({"contains": "abc"}, _answer("xx")) == "the response does not contain “abc”"
 
 
-def test_a_status_is_told_with_the_servers_own_words() -> None:
+def test_a_status_is_reported_with_the_servers_message() -> None:
     error = {"code": 12, "message": "busy", "retriable": True}
     assert expectations.failed(expectations.mempool(), _answer(error, 500)) == "500 code 12 “busy” (retriable)"
 

@@ -59,7 +59,7 @@ def _asked(service: Service, endpoint: str) -> set[str]:
     }
 
 
-def test_the_shipped_profile_asks_for_the_accounts_with_the_most_behind_them() -> None:
+def test_the_shipped_profile_requests_the_largest_accounts() -> None:
     with serving(_accounts()) as url:
         service = _prepared(url, "corpus.largest=2")
     assert {endpoint.id for endpoint in service.endpoints} == {"account_balance", "account_coins"}
@@ -73,7 +73,7 @@ def test_the_shipped_profile_asks_for_the_accounts_with_the_most_behind_them() -
     assert list(service.skipped) == ["/search/transactions (by address)"]
 
 
-def test_addresses_by_name() -> None:
+def test_addresses_are_selected_by_name() -> None:
     with serving(_accounts()) as url:
         service = _prepared(url, 'corpus.addresses=["a3", "a60"]')
         assert _asked(service, "account_coins") == {"a3", "a60"}
@@ -84,7 +84,7 @@ def test_addresses_by_name() -> None:
             _prepared(url, 'corpus.addresses=["a3", "typo"]')
 
 
-def test_each_account_by_itself() -> None:
+def test_each_account_can_be_measured_separately() -> None:
     with serving(_accounts()) as url:
         service = _prepared(url, "corpus.largest=2", "mesh.by_stratum=true")
     assert service.sizes["account_coins__a6"]["coins"] == (36, 36)
@@ -93,12 +93,12 @@ def test_each_account_by_itself() -> None:
     ]
 
 
-def test_an_endpoint_that_the_command_names_must_be_there() -> None:
+def test_an_endpoint_named_by_the_command_must_exist() -> None:
     with serving(_accounts()) as url, pytest.raises(UsageError, match="the corpus has no endpoint `search_by_address`"):
         _prepared(url, endpoints=("search_by_address",))
 
 
-def test_a_file_that_does_not_ask_about_the_named_address(tmp_path: Any) -> None:
+def test_a_file_without_requests_for_the_named_address_is_refused(tmp_path: Any) -> None:
     path = tmp_path / "corpus.json"
     with serving(_accounts()) as url:
         order = ServiceRequest(Target("server", url), pinned=path)
@@ -109,7 +109,7 @@ def test_a_file_that_does_not_ask_about_the_named_address(tmp_path: Any) -> None
 
 
 @given(st.lists(st.text(min_size=1, max_size=120), max_size=30, unique=True))
-def test_short_names_stay_apart(addresses: list[str]) -> None:
-    """Two accounts of one name would be one stratum."""
+def test_short_names_are_distinct(addresses: list[str]) -> None:
+    """Two accounts with one name would be one stratum."""
     names = distinct_names(addresses)
     assert len(set(names)) == len(addresses)

@@ -107,7 +107,7 @@ def _republished(path: Path, folder: Path) -> str:
     return page.read_text(encoding="utf-8")
 
 
-def test_a_page_is_published_again_with_every_figure(tmp_path: Path) -> None:
+def test_a_page_is_reproduced_with_every_figure(tmp_path: Path) -> None:
     path = tmp_path / "seed.md"
     path.write_text(PAGE.replace("spent UTXOs are", "Data of a test in which spent UTXOs are"), encoding="utf-8")
     markdown = _republished(path, tmp_path)
@@ -121,7 +121,7 @@ def test_a_page_is_published_again_with_every_figure(tmp_path: Path) -> None:
 
 
 @pytest.mark.shared_data
-def test_the_page_that_people_know_is_published_again_with_every_figure(shared_data: Path, tmp_path: Path) -> None:
+def test_the_published_reference_page_is_reproduced_with_every_figure(shared_data: Path, tmp_path: Path) -> None:
     path = shared_data.parent / "reference" / "rosetta-java-load-tests.md"
     markdown = _republished(path, tmp_path)
     rows = re.findall(r"^\d+ \| .*\|$", path.read_text(encoding="utf-8"), re.MULTILINE)
@@ -145,8 +145,8 @@ def _measured(folder: Path, url: str, version: str, **changed: Any) -> cm.Run:
     return result.runs[0]
 
 
-def test_what_is_measured_stands_beside_what_was_printed(own_store: Store, tmp_path: Path) -> None:
-    """The same columns, and in further tables what the published ones leave out; every step lies in a file."""
+def test_measured_and_printed_figures_are_shown_together(own_store: Store, tmp_path: Path) -> None:
+    """The same columns, and further tables with what the published ones omit; every step is in a file."""
     path = tmp_path / "seed.md"
     path.write_text(PAGE, encoding="utf-8")
     cm.ingest("mesh", path)
@@ -184,7 +184,7 @@ def test_what_is_measured_stands_beside_what_was_printed(own_store: Store, tmp_p
     assert f"page-stages/{run.id}.csv" in markdown
 
 
-def test_selectors_choose_what_is_on_the_page(own_store: Store, tmp_path: Path) -> None:
+def test_selectors_choose_the_runs_on_the_page(own_store: Store, tmp_path: Path) -> None:
     path = tmp_path / "seed.md"
     path.write_text(PAGE, encoding="utf-8")
     cm.ingest("mesh", path)

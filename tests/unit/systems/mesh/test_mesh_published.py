@@ -48,7 +48,7 @@ All is well.
 """
 
 
-def test_a_page_is_read_whole() -> None:
+def test_a_page_is_read_completely() -> None:
     page = parse_published_page(PAGE)
     assert (page.title, page.row_count) == ("Measurements", 4)
     assert page.introduction == ("This page documents results for releases of a server, on several machines.",)
@@ -107,8 +107,8 @@ def test_a_page_is_read_whole() -> None:
         ("ID | Endpoint | Max Concurrency | p95 (ms) | p99 (ms) |\n", "", "is not below a table header"),
     ],
 )
-def test_what_is_not_understood_is_named(old: str, new: str, what: str) -> None:
-    """A table that is read wrongly would be a wrong baseline: it is refused with its line."""
+def test_content_that_is_not_understood_is_reported(old: str, new: str, what: str) -> None:
+    """A misread table would be a wrong baseline: it is refused with its line."""
     assert old in PAGE
     with pytest.raises(UsageError) as caught:
         parse_published_page(PAGE.replace(old, new), "page")
@@ -116,8 +116,8 @@ def test_what_is_not_understood_is_named(old: str, new: str, what: str) -> None:
 
 
 @given(st.lists(st.integers(0, len(PAGE.splitlines()) - 1), max_size=12), st.booleans())
-def test_a_damaged_page_is_read_whole_or_refused(chosen: list[int], drop: bool) -> None:
-    """Whatever lines are lost or repeated: no row may be lost with them, and nothing but a sentence may come out."""
+def test_a_damaged_page_is_read_completely_or_refused(chosen: list[int], drop: bool) -> None:
+    """Whichever lines are lost or repeated: no row may be lost, and every refusal is one sentence."""
     lines = PAGE.splitlines()
     damaged = [
         line for number, line in enumerate(lines) for _ in range(1 if number not in chosen else 0 if drop else 2)
@@ -137,7 +137,7 @@ def test_another_page_is_refused(tmp_path: Path) -> None:
         read_published_page(tmp_path / "absent.md")
 
 
-def test_a_run_of_the_page_carries_what_its_digits_leave_open(tmp_path: Path) -> None:
+def test_a_run_of_the_page_has_the_rounding_errors_of_its_digits(tmp_path: Path) -> None:
     path = tmp_path / "page.md"
     path.write_text(PAGE, encoding="utf-8")
     runs = cm.ingest("mesh", path, store=tmp_path / "store")
@@ -164,8 +164,8 @@ def reference(shared_data: Path) -> Path:
 
 
 @pytest.mark.shared_data
-def test_the_page_that_people_know_is_complete(reference: Path) -> None:
-    """Every row is printed again from what was read: the page has exactly these rows in this order."""
+def test_the_published_reference_page_is_read_completely(reference: Path) -> None:
+    """Every row is printed again from the parsed values: the page has exactly these rows in this order."""
     page = read_published_page(reference)
     printed = []
     for _, scenario in scenarios(page):
@@ -181,8 +181,8 @@ def test_the_page_that_people_know_is_complete(reference: Path) -> None:
 
 
 @pytest.mark.shared_data
-def test_the_page_that_people_know_is_attributed(reference: Path) -> None:
-    """Which table is whose was read off the web page's tabs by eye."""
+def test_the_tables_of_the_published_reference_page_are_attributed(reference: Path) -> None:
+    """The assignment of tables was read from the tabs of the web page by eye."""
     page = read_published_page(reference)
     vm = "NVMe, QEMU Virtual CPU v2.5+"
     tables = [

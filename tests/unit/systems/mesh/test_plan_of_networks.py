@@ -57,7 +57,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_servers_of_one_network_receive_the_same_requests(plan: Path, tmp_path: Path) -> None:
-    """A further network gets its own corpus, and so does a repetition of the plan with `like`."""
+    """A further network gets its own corpus, as does a repetition of the plan with `like`."""
     with (
         serving(_of_network("preprod", 100)) as first,
         serving(_of_network("mainnet", 300)) as second,
