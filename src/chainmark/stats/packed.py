@@ -37,8 +37,9 @@ def packed_floats(values: FloatArray) -> bytes:
         scaled = np.rint(values * 10.0**decimals)
         if np.abs(scaled).max(initial=0.0) >= 2**53:
             break
-        if np.array_equal((scaled / 10.0**decimals).view(np.int64), values.view(np.int64)):
-            return bytes([decimals]) + packed(_steps(scaled.astype(np.int64)))
+        numbers = scaled.astype(np.int64)  # without the sign of a negative zero
+        if np.array_equal((numbers / 10.0**decimals).view(np.int64), values.view(np.int64)):
+            return bytes([decimals]) + packed(_steps(numbers))
     return bytes([_BITS]) + packed(_steps(values.view(np.int64)))
 
 

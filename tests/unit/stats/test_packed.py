@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chainmark.stats.packed import packed, packed_floats, unpacked, unpacked_floats
@@ -15,6 +15,8 @@ def test_integers_survive_packing(numbers: list[int]) -> None:
     assert unpacked(packed(values)).tolist() == numbers
 
 
+@example([-0.0])
+@example([-0.0, 0.0, 0.5])
 @given(
     st.lists(st.floats(allow_nan=False, allow_infinity=False))
     | st.lists(st.integers(-(10**12), 10**12).map(lambda number: number / 1e9))
