@@ -144,13 +144,13 @@ class Trial:
         first = self._seen_by[function][:TRIED_FIRST]
         return first.index(item.nodeid) if item.nodeid in first else TRIED_FIRST, seconds[item.nodeid]
 
-    def _note(self, fault: Fault, said: str | None) -> None:
-        if said == "":
+    def _note(self, fault: Fault, message: str | None) -> None:
+        if message == "":
             self.survivors.append(fault.change)
-        elif said is None:
+        elif message is None:
             self._seen_by.pop(fault.function, None)
         else:
-            (test, _), took_s = json.loads(said)
+            (test, _), took_s = json.loads(message)
             others = [name for name in self._seen_by[fault.function] if name != test]
             self._seen_by[fault.function] = [test, *others] if took_s < QUICKLY_S else others
 
@@ -169,8 +169,8 @@ class Trial:
                 entered[item.nodeid] = sorted(name.rpartition(".")[2] for name in state()._stats)
             return json.dumps([self._failed, entered, seconds])
 
-        said = Forked(run, [600.0], self.folder / "without a fault").end()
-        failed, entered, seconds = json.loads(said or '[["they did not end"], {}, {}]')
+        message = Forked(run, [600.0], self.folder / "without a fault").end()
+        failed, entered, seconds = json.loads(message or '[["they did not end"], {}, {}]')
         if failed:
             pytest.exit("\n".join(["the tests fail without any fault:", *failed]), returncode=2)
         return entered, seconds
@@ -197,7 +197,7 @@ class Forked:
     """
 
     def __init__(self, work: Callable[[Callable[[], None]], str], usual_s: Sequence[float], folder: Path) -> None:
-        self._folder, self._said, self._part = folder, folder / "said", folder / "part"
+        self._folder, self._message, self._part = folder, folder / "said", folder / "part"
         folder.mkdir()
         self._part.touch()
         self._most_s = WAIT_TIMES * max(usual_s, default=0.0) + WAIT_S
@@ -214,7 +214,7 @@ class Forked:
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
             resource.setrlimit(resource.RLIMIT_CPU, (processor_s, processor_s + 1))
             tempfile.tempdir = os.environ["TMPDIR"] = str(self._folder)
-            self._said.write_text(work(self._part.touch))
+            self._message.write_text(work(self._part.touch))
             code = 0
         finally:
             os._exit(code)
@@ -244,9 +244,9 @@ class Forked:
             os.kill(self._id, signal.SIGKILL)
         code = os.waitpid(self._id, 0)[1]
         os.close(self._handle)
-        said = self._said.read_text() if code == 0 else None
+        message = self._message.read_text() if code == 0 else None
         shutil.rmtree(self._folder, ignore_errors=True)
-        return said
+        return message
 
 
 def at_a_time() -> int:

@@ -150,9 +150,11 @@ def spoiled_by(runs: Sequence[SealedRun]) -> list[Gate]:
 def _placed(arguments: Sequence[str]) -> list[str]:
     """The option that gives a network its addresses, where one is made and they are not said."""
     launches = arguments[0] in LAUNCHING and any(part.startswith("cometbft") for part in arguments[1:2])
-    said = any(part.startswith("network.first_address=") for part in arguments)
+    is_set = any(part.startswith("network.first_address=") for part in arguments)
     ordered_before = arguments[0] == "qa" and "--resume" in arguments
-    return ["--set", f"network.first_address={first_address()}"] if launches and not said and not ordered_before else []
+    return (
+        ["--set", f"network.first_address={first_address()}"] if launches and not is_set and not ordered_before else []
+    )
 
 
 def wait_until(condition: Callable[[], object], what: str, timeout_s: float = WAIT_TIMEOUT_S) -> None:

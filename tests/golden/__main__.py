@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import shutil
 
-from tests.golden.outputs import KEPT, outputs
+from tests.golden.outputs import RETAINED, outputs
 
 
 def main() -> None:
     """Write every file anew; what nothing makes any more is gone."""
     texts = {name: make() for name, make in outputs().items()}
-    shutil.rmtree(KEPT, ignore_errors=True)
+    shutil.rmtree(RETAINED, ignore_errors=True)
     for name, text in texts.items():
-        path = KEPT / name
+        path = RETAINED / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="")
 

@@ -15,7 +15,7 @@ from tests.golden import inputs
 from tests.golden.fixed_store import FixedStore
 from tests.golden.typed import Typed, printed
 from tests.unit.compare.synthetic_runs import SyntheticRun, sides
-from tests.unit.store.trail_runs import Lives, key_of, sealed, write_logs
+from tests.unit.store.trail_runs import Timelines, key_of, sealed, write_logs
 from tests.unit.systems.cardano import made_up
 
 _CLUSTER = ("--set", "chain.active_slots_coefficient=0.1", "--set", "workload.tps=2.0")
@@ -101,11 +101,11 @@ def fill(workspace: Path) -> None:
     for run in (run for version in inputs.versions() for run in version):
         _seal(FixedStore(workspace / "versions"), run)
         _seal(FixedStore(workspace / "published"), run, "cardano")
-    lives = Lives(6, 8).fill()
-    sealed(FixedStore(workspace / "followed"), lives)
-    sealed(FixedStore(workspace / "followed"), Lives(6, 8, factor=1.2).fill(), "v2")
-    write_logs(lives, workspace / "logs")
-    changed = sealed(FixedStore(workspace / "changed"), Lives(3, 2).fill())
+    timelines = Timelines(6, 8).fill()
+    sealed(FixedStore(workspace / "followed"), timelines)
+    sealed(FixedStore(workspace / "followed"), Timelines(6, 8, factor=1.2).fill(), "v2")
+    write_logs(timelines, workspace / "logs")
+    changed = sealed(FixedStore(workspace / "changed"), Timelines(3, 2).fill())
     (changed.path / "metrics.json").write_text("[]", encoding="utf-8")
     _write_theirs(workspace / "cdfBlocksPerHost.json", [1.0, 2.0, 5.0])
     _write_theirs(workspace / "cdfBlockSize.json", [88_963.0] * 6 + [80_000.0])

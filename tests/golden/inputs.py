@@ -47,11 +47,11 @@ from chainmark.systems.trails.trail import trails_of
 from tests.golden.fixed_store import FixedStore
 from tests.unit.compare import published_runs, qa_runs, release_histories
 from tests.unit.compare.profiled_runs import profiled_run
-from tests.unit.compare.searched_runs import TOLD, searched
+from tests.unit.compare.searched_runs import REPORTED, searched
 from tests.unit.compare.synthetic_runs import SyntheticRun, run, sides
 from tests.unit.report import load_samples
 from tests.unit.report.samples import SENTENCES, sample
-from tests.unit.store.trail_runs import Lives, key_of, sealed
+from tests.unit.store.trail_runs import Timelines, key_of, sealed
 from tests.unit.systems.cardano import made_reports, prediction_samples
 from tests.unit.systems.cardano.verifications import verification
 from tests.unit.systems.cometbft import saturation_samples
@@ -108,7 +108,7 @@ def explained() -> Comparison:
 
 def _followable() -> tuple[SealedRun, SealedRun]:
     store = FixedStore(Path(tempfile.mkdtemp(prefix="golden-")))
-    return sealed(store, Lives(6, 8).fill()), sealed(store, Lives(6, 8, factor=1.2).fill(), "v2")
+    return sealed(store, Timelines(6, 8).fill()), sealed(store, Timelines(6, 8, factor=1.2).fill(), "v2")
 
 
 @cache
@@ -119,10 +119,10 @@ def followed() -> Comparison:
 
 
 @cache
-def story(name: str) -> Trace:
+def block_trace(name: str) -> Trace:
     """The life of one block; ``b3`` has a rival, ``b4`` a host that does not tell of a stage."""
     run, _ = _followable()
-    return Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest).trace(key_of(name))
+    return Follower(run.scan_events("block_timelines"), trails_of(run.catalogue)[0], run.manifest).trace(key_of(name))
 
 
 @cache
@@ -283,8 +283,8 @@ RESULTS: dict[str, Callable[[], BaseModel]] = {
     "qa": qa,
     "qa-equal": qa_equal,
     "release-page": release_page,
-    "bisect": partial(searched, {5: TOLD[5]}),
-    "bisect-range": partial(searched, TOLD),
+    "bisect": partial(searched, {5: REPORTED[5]}),
+    "bisect-range": partial(searched, REPORTED),
     "bisect-undecided": partial(searched, noise=0.15, factor=2.0, most_runs=10),
     "bisect-no-change": partial(searched, factor=1.0, noise=0.01),
 }
@@ -296,8 +296,8 @@ def _laid_out(make: Callable[[], BaseModel], lay_out: Callable[[Any], Document] 
 
 DOCUMENTS: dict[str, Callable[[], Document]] = {
     **{name: partial(_laid_out, make) for name, make in RESULTS.items()},
-    "block": partial(_laid_out, partial(story, "b4"), trail_document),
-    "block-rival": partial(_laid_out, partial(story, "b3"), trail_document),
+    "block": partial(_laid_out, partial(block_trace, "b4"), trail_document),
+    "block-rival": partial(_laid_out, partial(block_trace, "b3"), trail_document),
     "transaction": partial(transactions, "0-1020"),
     "transactions": transactions,
     "published-typst": partial(_laid_out, partial(published, ReportStyle.TYPST), published_document),

@@ -6,7 +6,7 @@ import difflib
 
 import pytest
 
-from tests.golden.outputs import KEPT, outputs
+from tests.golden.outputs import RETAINED, outputs
 
 # All commands of one width are run for the first of their files.
 pytestmark = pytest.mark.timeout(900)
@@ -17,7 +17,7 @@ HINT = "`make golden` rewrites the kept files; look at their difference before i
 
 @pytest.mark.parametrize("name", sorted(MADE))
 def test_the_output_matches_the_stored_one(name: str) -> None:
-    path = KEPT / name
+    path = RETAINED / name
     assert path.is_file(), f"{name} is not kept yet\n{HINT}"
     old, new = path.read_bytes().decode(), MADE[name]()
     if old != new:
@@ -28,5 +28,5 @@ def test_the_output_matches_the_stored_one(name: str) -> None:
 
 def test_every_stored_file_is_compared() -> None:
     """A file that nothing produces any more would look as if it were checked."""
-    names = {path.relative_to(KEPT).as_posix() for path in KEPT.rglob("*") if path.is_file()}
+    names = {path.relative_to(RETAINED).as_posix() for path in RETAINED.rglob("*") if path.is_file()}
     assert sorted(names - set(MADE)) == [], HINT

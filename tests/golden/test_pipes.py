@@ -13,7 +13,7 @@ import pytest
 from chainmark.cli.app import COMMANDS
 
 from tests.golden.commands import NARROW, TYPED, fill
-from tests.golden.outputs import KEPT
+from tests.golden.outputs import RETAINED
 from tests.golden.piped import closed_at_once
 from tests.golden.typed import TIMEOUT_S, Typed
 
@@ -51,9 +51,9 @@ def _closed_at_once(workspace: Path, line: Typed, **more: str) -> tuple[int, str
     return ended.returncode, ended.stderr
 
 
-def _kept(name: str) -> tuple[str, int]:
+def _retained(name: str) -> tuple[str, int]:
     """What a command prints to stdout where somebody reads, and its exit code."""
-    text = next(KEPT.rglob(f"{name}.100.txt")).read_text(encoding="utf-8")
+    text = next(RETAINED.rglob(f"{name}.100.txt")).read_text(encoding="utf-8")
     code = re.search(r"^\[exit (\w+)\]$", text, re.MULTILINE)
     assert code is not None
     return text.partition("\n[stderr]\n")[0].partition("\n")[2].strip(), int(code[1].replace("None", "0"))
@@ -67,7 +67,7 @@ def _one_of_each() -> dict[str, Typed]:
     chosen: dict[tuple[str, bool], str] = {}
     for name, line in LINES.items():
         words = line.arguments[: 2 if line.arguments and line.arguments[0] in GROUPS else 1]
-        chosen.setdefault((" ".join(words), bool(_kept(name)[0])), name)
+        chosen.setdefault((" ".join(words), bool(_retained(name)[0])), name)
     typed = {words.partition(" ")[0] for (words, _), name in chosen.items() if name in TYPED}
     words_of_commands = [
         BUILT_ON,
@@ -84,7 +84,7 @@ def test_a_command_with_a_closed_output_pipe_ends_like_sigpipe(workspace: Path) 
     wrong = {}
     ended = closed_at_once(workspace, _environment(workspace), list(PIPED.values()))
     for name, (code, errors) in zip(PIPED, ended, strict=True):
-        error_output, exit_code = _kept(name)
+        error_output, exit_code = _retained(name)
         if code != (NOBODY_READS if error_output else exit_code) or "Traceback" in errors or "BrokenPipe" in errors:
             wrong[name] = f"exit {code}: {errors}"
     assert wrong == {}

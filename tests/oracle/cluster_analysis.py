@@ -20,8 +20,8 @@ from typing import Any
 from tests.oracle.cluster_blocks import (
     SLOT_CONDITIONS,
     Life,
-    Lives,
     MainChain,
+    Timelines,
     block_samples,
     conditions_of,
     host_samples,
@@ -71,10 +71,10 @@ class Cluster:
     chain: Chain
     conditions: list[tuple[str, float | None]]
     logs: dict[str, HostLog]
-    lives: dict[str, dict[str, Life]]
+    timelines: dict[str, dict[str, Life]]
     region_of: dict[str, str]
     records: dict[str, list[Slot]]
-    kept: dict[str, list[Slot]]
+    retained: dict[str, list[Slot]]
     main: MainChain
 
     @cached_property
@@ -89,13 +89,13 @@ class Cluster:
             add(by_metric, (block.hash,), block_samples(block, published=self.published))
             for host, values in peer_samples(block).items():
                 add(by_metric, (block.hash, host), values)
-        for host, slots in self.kept.items():
+        for host, slots in self.retained.items():
             add(by_metric, (host,), host_samples(host, self.main))
             for slot in slots:
                 add(by_metric, (slot.slot, host), slot_samples(slot, self.chain, published=self.published))
         for key, values in [*self.regions().items(), *self.chained().items()]:
             add(by_metric, key, values)
-        for host, slots in self.kept.items():
+        for host, slots in self.retained.items():
             for first, values in self.spans(slots).items():
                 add(by_metric, (first, host), values)
         return by_metric
@@ -122,9 +122,9 @@ class Cluster:
         by_key: dict[Key, dict[str, float | None]] = {}
         for block in self.main.accepted():
             by_region: dict[str, list[float]] = {}
-            for host, life in block.lives.items():
-                if "adoption" in life.times:
-                    since_s = (life.times["adoption"] - block.slot_start_ns) / NS_PER_S
+            for host, timeline in block.timelines.items():
+                if "adoption" in timeline.times:
+                    since_s = (timeline.times["adoption"] - block.slot_start_ns) / NS_PER_S
                     by_region.setdefault(self.region_of[host], []).append(since_s)
             for region, times in by_region.items():
                 bars = distribution(times)
@@ -134,21 +134,21 @@ class Cluster:
 
     def chained(self) -> dict[Key, dict[str, float | None]]:
         """What is told of every block of the main chain, by block."""
-        forged = {block.life.block_no: block.life.times.get("forged") for block in self.main.blocks}
+        forged = {block.timeline.block_no: block.timeline.times.get("forged") for block in self.main.blocks}
         by_key: dict[Key, dict[str, float | None]] = {}
         for block in self.main.blocks:
-            number = block.life.block_no
+            number = block.timeline.block_no
             between_s = seconds(forged[number], forged.get(number - 1))
             by_key[(block.hash,)] = {
                 "chained_interval_s": between_s,
-                "chained_size_bytes": None if block.life.size is None else float(block.life.size),
+                "chained_size_bytes": None if block.timeline.size is None else float(block.timeline.size),
                 "chained_battles": float(block.battles),
             }
         return by_key
 
     def per_host(self, metric: str) -> dict[str, Distribution]:
         """A slot metric's distribution on every host of which slots were kept."""
-        values: dict[str, list[float]] = {host: [] for host, slots in self.kept.items() if slots}
+        values: dict[str, list[float]] = {host: [] for host, slots in self.retained.items() if slots}
         for (_, host), value in self.samples.get(metric, {}).items():
             if value is not None:
                 values[host].append(value)
@@ -235,7 +235,7 @@ def analyse(folder: Path, read: dict[str, HostLog], *, published: bool, count_sw
     meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
     conditions = conditions_of(meta)
     logs = {name: log.as_published() if published else log for name, log in read.items()}
-    lives = {name: Lives(published, count_switches and not published).read(log) for name, log in logs.items()}
+    timelines = {name: Timelines(published, count_switches and not published).read(log) for name, log in logs.items()}
     records = {name: slots_of(log, chain, published=published) for name, log in logs.items()}
     tests = [(SLOT_CONDITIONS[name], value or 0) for name, value in conditions if name in SLOT_CONDITIONS]
     filtered = {
@@ -247,11 +247,11 @@ def analyse(folder: Path, read: dict[str, HostLog], *, published: bool, count_sw
         chain=chain,
         conditions=conditions,
         logs=logs,
-        lives=lives,
+        timelines=timelines,
         region_of=read_regions(folder),
         records=records,
-        kept=filtered,
-        main=rebuild(lives, chain, conditions),
+        retained=filtered,
+        main=rebuild(timelines, chain, conditions),
     )
 
 
@@ -284,7 +284,7 @@ def manifest_values(cluster: Cluster) -> dict[str, float]:
     spans_ns = [(log.last_ns or 0) - (log.first_ns or 0) for log in logs]
     firsts = [log.first_ns for log in logs if log.first_ns is not None]
     lasts = [log.last_ns for log in logs if log.last_ns is not None]
-    slots_of_hosts = [slots for slots in cluster.kept.values() if slots]
+    slots_of_hosts = [slots for slots in cluster.retained.values() if slots]
     run_time_s = round((max(lasts) - min(firsts)) / NS_PER_S)
     rates = [log.raw_lines / (span // NS_PER_S) for log, span in zip(logs, spans_ns, strict=True) if span >= NS_PER_S]
     figures: dict[str, float] = {

@@ -55,7 +55,7 @@ class Life:
 
 
 @dataclass
-class Lives:
+class Timelines:
     """The blocks that one host knew, by hash, in file order of its lines."""
 
     published: bool
@@ -74,8 +74,8 @@ class Lives:
                 self.loop_stage(STAGES[event.kind], event.slot, event.at_ns)
             elif event.kind == "Header":
                 if event.block not in self.by_hash:
-                    life = Life("observer", event.number, event.slot, times={"noticed": event.at_ns})
-                    self.by_hash[event.block] = life
+                    timeline = Life("observer", event.number, event.slot, times={"noticed": event.at_ns})
+                    self.by_hash[event.block] = timeline
             elif event.kind == "Forged":
                 self.forged(event)
             elif event.kind == SWITCHED and event.block not in self.by_hash:
@@ -110,44 +110,44 @@ class Lives:
         self.by_hash[event.block] = Life("forger", event.number, event.slot, event.values["parent"], times=times)
 
     @staticmethod
-    def fail(life: Life, why: str) -> None:
+    def fail(timeline: Life, why: str) -> None:
         """From here on nothing is learnt of it."""
-        if life.role != "error":
-            life.role, life.error = "error", why
+        if timeline.role != "error":
+            timeline.role, timeline.error = "error", why
 
     def of_known(self, event: Any) -> None:
         """What can only be told of a block that the host knows; the first of a kind counts."""
-        life = self.by_hash.setdefault(event.block, Life("unknown"))
-        if life.role == "unknown":
-            self.fail(life, f"{event.kind} of an unknown block")
-        if life.role == "error":
-            if event.kind == "SelfAdopted" and life.size is None:
-                life.size = event.values.get("size")  # the only line that tells it
+        timeline = self.by_hash.setdefault(event.block, Life("unknown"))
+        if timeline.role == "unknown":
+            self.fail(timeline, f"{event.kind} of an unknown block")
+        if timeline.role == "error":
+            if event.kind == "SelfAdopted" and timeline.size is None:
+                timeline.size = event.values.get("size")  # the only line that tells it
             return
         stage = {"Request": "requested", "Fetched": "fetched", "Announce": "announced", "Send": "sent"}.get(event.kind)
         if stage is None:
-            self.adopted(life, event)
-        elif event.kind == "Request" and life.role == "forger":
-            self.fail(life, "request of a forged block")
-        elif stage not in life.times and not (event.kind == "Fetched" and life.role == "forger"):
-            life.times[stage] = event.at_ns
+            self.adopted(timeline, event)
+        elif event.kind == "Request" and timeline.role == "forger":
+            self.fail(timeline, "request of a forged block")
+        elif stage not in timeline.times and not (event.kind == "Fetched" and timeline.role == "forger"):
+            timeline.times[stage] = event.at_ns
             if event.kind == "Request":
-                life.chain_delta = max(life.chain_delta, event.number)
+                timeline.chain_delta = max(timeline.chain_delta, event.number)
 
-    def adopted(self, life: Life, event: Any) -> None:
+    def adopted(self, timeline: Life, event: Any) -> None:
         """An adoption, whatever line tells it."""
         if event.kind == SWITCHED:
-            life.times.setdefault("switched", event.at_ns)
+            timeline.times.setdefault("switched", event.at_ns)
             if not self.count_switches:
                 return
-        if "adoption" not in life.times:
-            life.times["adoption"] = event.at_ns
-            before = 0 if life.role == "forger" else life.chain_delta
-            life.chain_delta = max(before, event.number)
+        if "adoption" not in timeline.times:
+            timeline.times["adoption"] = event.at_ns
+            before = 0 if timeline.role == "forger" else timeline.chain_delta
+            timeline.chain_delta = max(before, event.number)
         if event.kind != SWITCHED:
-            life.times.setdefault("adopted", event.at_ns)
-        if life.role == "forger" and life.size is None:
-            life.size = event.values.get("size")
+            timeline.times.setdefault("adopted", event.at_ns)
+        if timeline.role == "forger" and timeline.size is None:
+            timeline.size = event.values.get("size")
 
 
 @dataclass
@@ -156,33 +156,33 @@ class Block:
 
     hash: str
     forger: str
-    life: Life
+    timeline: Life
     chain: Chain
-    lives: dict[str, Life]
+    timelines: dict[str, Life]
     battles: int
     rejected_by: list[str] = field(default_factory=list)
 
     @property
     def slot_start_ns(self) -> int:
         """When its slot began."""
-        return self.chain.slot_start_ns(self.life.slot)
+        return self.chain.slot_start_ns(self.timeline.slot)
 
     @property
     def size(self) -> int:
         """Its size in bytes; 0 where nobody tells."""
-        return self.life.size or 0
+        return self.timeline.size or 0
 
     def adopters(self) -> int:
         """How many hosts received it, say so in full, and adopted it."""
-        return sum("adoption" in life.times for life in self.observations().values())
+        return sum("adoption" in timeline.times for timeline in self.observations().values())
 
     def observations(self) -> dict[str, Life]:
         """The hosts that received it and say so in full."""
-        return {host: life for host, life in self.lives.items() if life.observation()}
+        return {host: timeline for host, timeline in self.timelines.items() if timeline.observation()}
 
-    def stages_s(self, life: Life) -> dict[str, float | None]:
+    def stages_s(self, timeline: Life) -> dict[str, float | None]:
         """The stages on a host that received it."""
-        at = life.times.get
+        at = timeline.times.get
         return {
             "noticed": seconds(at("noticed"), self.slot_start_ns),
             "requested": seconds(at("requested"), at("noticed")),
@@ -195,24 +195,26 @@ class Block:
     def valid(self) -> dict[str, Life]:
         """Observations of this block alone, in no negative time."""
         life_by_host = {}
-        for host, life in self.observations().items():
-            stages = self.stages_s(life)
+        for host, timeline in self.observations().items():
+            stages = self.stages_s(timeline)
             critical = [stages[name] for name in ("noticed", "requested", "fetched", "adopted")]
-            if life.chain_delta == 1 and all(value is not None and value >= 0 for value in critical):
-                life_by_host[host] = life
+            if timeline.chain_delta == 1 and all(value is not None and value >= 0 for value in critical):
+                life_by_host[host] = timeline
         return life_by_host
 
     def adoptions_s(self) -> list[float]:
         """How long after the slot's start each host had adopted it, ascending; the forger is one of them."""
         start_ns = self.slot_start_ns
         return sorted(
-            (life.times["adoption"] - start_ns) / 1e9 for life in self.lives.values() if "adoption" in life.times
+            (timeline.times["adoption"] - start_ns) / 1e9
+            for timeline in self.timelines.values()
+            if "adoption" in timeline.times
         )
 
     def forging_s(self) -> dict[str, float | None]:
         """The stages on the forger, the substitutes of the published analysis left out."""
-        at = self.life.times.get
-        return stage_deltas_s(self.life.times, self.slot_start_ns) | {
+        at = self.timeline.times.get
+        return stage_deltas_s(self.timeline.times, self.slot_start_ns) | {
             "announced": seconds(at("announced"), at("forged")),
             "announced_since_slot": seconds(at("announced"), self.slot_start_ns),
             "sent": seconds(at("sent"), at("forged")),
@@ -222,16 +224,16 @@ class Block:
     def complete(self) -> bool:
         """Whether the forger tells what no block can do without."""
         stages = self.forging_s()
-        return None not in (self.life.size, stages["started"], stages["leadership"], stages["forged"])
+        return None not in (self.timeline.size, stages["started"], stages["leadership"], stages["forged"])
 
 
 def candidates(hosts: dict[str, dict[str, Life]]) -> Iterator[str]:
     """Blocks that could be the chain's tip, best first."""
     parents: list[tuple[int, bool, int, str]] = []
-    for place, lives in enumerate(hosts.values()):
-        for block, life in lives.items():
-            if life.role != "error":
-                parents.append((-life.block_no, life.role != "forger", place, block))
+    for place, timelines in enumerate(hosts.values()):
+        for block, timeline in timelines.items():
+            if timeline.role != "error":
+                parents.append((-timeline.block_no, timeline.role != "forger", place, block))
     return (block for *_, block in sorted(parents))
 
 
@@ -241,11 +243,21 @@ def main_chain(hosts: dict[str, dict[str, Life]]) -> list[tuple[str, int]]:
     Where no line tells of a block's forging, the one below is that of the next lower height which most hosts know.
     """
     known: dict[str, list[Life]] = {}
-    for lives in hosts.values():
-        for block, life in lives.items():
-            known.setdefault(block, []).append(life)
-    numbers = {block: life.block_no for block, lives in known.items() for life in lives if life.role != "error"}
-    parents = {block: life.parent for block, lives in known.items() for life in lives if life.role == "forger"}
+    for timelines in hosts.values():
+        for block, timeline in timelines.items():
+            known.setdefault(block, []).append(timeline)
+    numbers = {
+        block: timeline.block_no
+        for block, timelines in known.items()
+        for timeline in timelines
+        if timeline.role != "error"
+    }
+    parents = {
+        block: timeline.parent
+        for block, timelines in known.items()
+        for timeline in timelines
+        if timeline.role == "forger"
+    }
     block = next(candidates(hosts), GENESIS)
     number, blocks = numbers.get(block, 0), []
     while number > 0 and parents.get(block) != GENESIS:
@@ -287,7 +299,7 @@ SLOT_CONDITIONS: dict[str, Callable[[Slot, float], bool]] = {
 
 
 BLOCK_CONDITIONS: dict[str, Callable[[Block, float], bool]] = {
-    "BUnitaryChainDelta": lambda block, _: block.life.chain_delta == 1,
+    "BUnitaryChainDelta": lambda block, _: block.timeline.chain_delta == 1,
     "BFullnessGEq": lambda block, value: block.size > math.floor(block.chain.max_block_body_bytes * value),
     "BFullnessLEq": lambda block, value: block.size < math.floor(block.chain.max_block_body_bytes * value),
     "BSizeGEq": lambda block, value: block.size >= value,
@@ -301,7 +313,7 @@ def block_passes(block: Block, name: str, value: float | None) -> bool:
     """Whether a block of the chain meets a condition; those on slots are tested on its slot."""
     if name in BLOCK_CONDITIONS:
         return BLOCK_CONDITIONS[name](block, value or 0)
-    slot, chain = block.life.slot, block.chain
+    slot, chain = block.timeline.slot, block.chain
     of_slot = Slot(slot, chain.epoch(slot), chain.epoch_slot(slot), chain.safe_interval(slot))
     return SLOT_CONDITIONS[name](of_slot, value or 0)
 
@@ -320,23 +332,23 @@ class MainChain:
 
 def bridged(number: int, forged: list[Life]) -> Life:
     """What is known of a block of whose forging no line tells."""
-    slot = next((life.slot for life in forged if life.role != "error"), 0)
-    size = next((life.size for life in forged if life.size is not None), None)
+    slot = next((timeline.slot for timeline in forged if timeline.role != "error"), 0)
+    size = next((timeline.size for timeline in forged if timeline.size is not None), None)
     return Life("bridged", number, slot, size=size)
 
 
 def rebuild(hosts: dict[str, dict[str, Life]], chain: Chain, conditions: list[tuple[str, float | None]]) -> MainChain:
     """The main chain with the filters applied."""
     heights: dict[int, set[str]] = {}
-    for lives in hosts.values():
-        for hash_, life in lives.items():
-            if life.role != "error":
-                heights.setdefault(life.block_no, set()).add(hash_)
+    for timelines in hosts.values():
+        for hash_, timeline in timelines.items():
+            if timeline.role != "error":
+                heights.setdefault(timeline.block_no, set()).add(hash_)
     blocks = []
     for hash_, number in main_chain(hosts):
-        life_by_host = {host: lives[hash_] for host, lives in hosts.items() if hash_ in lives}
-        known = {host: life for host, life in life_by_host.items() if life.role != "error"}
-        forger = next((host for host, life in known.items() if life.role == "forger"), "")
+        life_by_host = {host: timelines[hash_] for host, timelines in hosts.items() if hash_ in timelines}
+        known = {host: timeline for host, timeline in life_by_host.items() if timeline.role != "error"}
+        forger = next((host for host, timeline in known.items() if timeline.role == "forger"), "")
         own = known[forger] if forger else bridged(number, list(life_by_host.values()))
         block = Block(hash_, forger, own, chain, known, len(heights.get(number, set()) - {hash_}))
         block.rejected_by = [name for name, value in conditions if not block_passes(block, name, value)]
@@ -345,7 +357,9 @@ def rebuild(hosts: dict[str, dict[str, Life]], chain: Chain, conditions: list[tu
         if not forger and not (block.observations() or block.adoptions_s()):
             block.rejected_by.append("no host tells when it came")
         blocks.append(block)
-    forged = Counter({host: sum(life.role == "forger" for life in lives.values()) for host, lives in hosts.items()})
+    forged = Counter(
+        {host: sum(timeline.role == "forger" for timeline in timelines.values()) for host, timelines in hosts.items()}
+    )
     return MainChain(blocks, forged)
 
 
@@ -381,8 +395,8 @@ def block_samples(block: Block, *, published: bool) -> dict[str, float | None]:
         figures |= {name: SUBSTITUTE_S for name in SUBSTITUTED if figures[name] is None}
     valid = list(block.valid().values())
     start_ns = block.slot_start_ns
-    figures["cdfPeerNoticeFirst"] = min((life.times["noticed"] - start_ns for life in valid), default=None)
-    figures["cdfPeerFetchFirst"] = min((life.times["fetched"] - start_ns for life in valid), default=None)
+    figures["cdfPeerNoticeFirst"] = min((timeline.times["noticed"] - start_ns for timeline in valid), default=None)
+    figures["cdfPeerFetchFirst"] = min((timeline.times["fetched"] - start_ns for timeline in valid), default=None)
     for name in ("cdfPeerNoticeFirst", "cdfPeerFetchFirst"):
         value = figures[name]
         figures[name] = None if value is None else value / 1e9
@@ -390,16 +404,16 @@ def block_samples(block: Block, *, published: bool) -> dict[str, float | None]:
     for centile in CENTILES_OF_HOSTS:
         place = min(len(adoptions) - 1, math.floor(len(adoptions) * float(centile)))
         figures[f"cdf{centile}"] = adoptions[place] if adoptions else None
-    size = block.life.size
+    size = block.timeline.size
     return figures | {"cdfBlockBattle": float(block.battles), "cdfBlockSize": None if size is None else float(size)}
 
 
 def peer_samples(block: Block) -> dict[str, dict[str, float | None]]:
     """Per valid receiver of a block one sample of every peer metric."""
     by_host = {}
-    for host, life in block.valid().items():
-        stages = block.stages_s(life)
-        adoption_s = seconds(life.times.get("adoption"), block.slot_start_ns)
+    for host, timeline in block.valid().items():
+        stages = block.stages_s(timeline)
+        adoption_s = seconds(timeline.times.get("adoption"), block.slot_start_ns)
         by_host[host] = {name: stages[stage] for name, stage in PEER.items()}
         by_host[host] |= {"peer_notice_s": stages["noticed"], "slot_to_adopted_s": adoption_s}
     return by_host

@@ -149,31 +149,31 @@ def life_rows(truth: Truth, run: SealedRun) -> Iterator[Row]:
     """Every stage of every block on every host, in ns, and of which blocks the lines tell an impossible story."""
     stages = (*OBSERVED, "forged", "adoption")
     by_stage: dict[str, dict[Key, float]] = {stage: {} for stage in (*stages, "error")}
-    for row in run.events("lives").iter_rows(named=True):
+    for row in run.events("block_timelines").iter_rows(named=True):
         key = (row["host"], row["block"])
         if row["role"] == "error":
             by_stage["error"][key] = 1
             continue
         adoptions = [at_ns for at_ns in (row["adopted_ns"], row["switched_ns"]) if at_ns is not None]
-        told_ns = {stage: row[f"{stage}_ns"] for stage in (*OBSERVED, "forged")}
-        told_ns["adoption"] = min(adoptions, default=None)
-        for stage, at_ns in told_ns.items():
+        reported_ns = {stage: row[f"{stage}_ns"] for stage in (*OBSERVED, "forged")}
+        reported_ns["adoption"] = min(adoptions, default=None)
+        for stage, at_ns in reported_ns.items():
             if at_ns is not None:
                 by_stage[stage][key] = at_ns
     true: dict[str, dict[Key, float]] = {stage: {} for stage in (*stages, "error")}
-    for host, blocks in truth.lives().items():
-        for block, life in blocks.items():
-            _add(true, (host, block), life)
+    for host, blocks in truth.timelines().items():
+        for block, timeline in blocks.items():
+            _add(true, (host, block), timeline)
     for stage, values in true.items():
         samples = by_stage[stage]
         yield Row(f"life: {stage}", str(len(values)), str(len(samples)), _wrong(values, samples, 0.0, may_lose=False))
 
 
-def _add(true: dict[str, dict[Key, float]], key: Key, life: Life) -> None:
-    if life.role == "error":
+def _add(true: dict[str, dict[Key, float]], key: Key, timeline: Life) -> None:
+    if timeline.role == "error":
         true["error"][key] = 1
         return
-    for stage, at_ns in life.times.items():
+    for stage, at_ns in timeline.times.items():
         if stage in true:
             true[stage][key] = at_ns
 
@@ -188,9 +188,9 @@ def naming_rows(run: SealedRun, fault: Fault) -> Iterator[Row]:
     wrong = sorted(warned ^ set(fault.gates))
     yield Row("gates that warn", ", ".join(fault.gates) or "none", ", ".join(sorted(warned)) or "none", wrong)
     details = [f"{gate.measured} {gate.detail}" for gate in manifest.gates]
-    told_of = [*manifest.warnings, *(incident.what for incident in manifest.incidents), *details]
+    reported_of = [*manifest.warnings, *(incident.what for incident in manifest.incidents), *details]
     for note in fault.notes:
-        named = next((text for text in told_of if note in text), "")
+        named = next((text for text in reported_of if note in text), "")
         yield Row("what is said", note, named[:60] or "nothing", [] if named else [f"nobody says: {note}"])
 
 

@@ -60,18 +60,18 @@ class Truth:
         meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
         self.conditions = conditions_of(meta)
 
-    def lives(self) -> dict[str, dict[str, Life]]:
+    def timelines(self) -> dict[str, dict[str, Life]]:
         """By host and hash what its lines tell of a block."""
         by_host: dict[str, dict[str, Life]] = {host: {} for host in self.hosts}
         for row in self.blocks:
-            life = _life(row)
-            if life is not None:
-                by_host[row["host"]][row["block"]] = life
+            timeline = _timeline(row)
+            if timeline is not None:
+                by_host[row["host"]][row["block"]] = timeline
         return by_host
 
     def main(self) -> MainChain:
         """The main chain as far as the lines tell of it."""
-        return rebuild(self.lives(), self.chain, self.conditions)
+        return rebuild(self.timelines(), self.chain, self.conditions)
 
     def samples(self) -> dict[str, dict[Key, float | None]]:
         """Per metric, by its published short name, the samples that the lines support, by their keys."""
@@ -156,7 +156,7 @@ def _resources(before: Row | None, row: Row) -> dict[str, float | None]:
     return usage | {name: float(row[column] - before[column]) for name, column in COLLECTIONS.items()}
 
 
-def _life(row: Row) -> Life | None:
+def _timeline(row: Row) -> Life | None:
     """What one host's lines tell of one block; None without a line."""
     stages = {stage: row[f"{stage}_printed_ns"] for stage in (*OBSERVED, "forged", "adopted", "self_adopted")}
     role = row["role"]

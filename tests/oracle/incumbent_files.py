@@ -84,8 +84,8 @@ def cdf_of_cdfs(hosts: Sequence[Json]) -> Json:
 def blockprop(cluster: Cluster) -> Json:
     """`blockprop.json`."""
     blocks, accepted = list(reversed(cluster.main.blocks)), list(reversed(cluster.main.accepted()))
-    numbers = domain([b.life.block_no for b in blocks], [b.life.block_no for b in accepted], counts=True)
-    slots = domain([b.life.slot for b in blocks], [b.life.slot for b in accepted])
+    numbers = domain([b.timeline.block_no for b in blocks], [b.timeline.block_no for b in accepted], counts=True)
+    slots = domain([b.timeline.slot for b in blocks], [b.timeline.slot for b in accepted])
     content: Json = {"bpVersion": {"getLocliVersion": "2.3"}}
     content |= {
         "bpDomainSlots": slots,
@@ -100,7 +100,7 @@ def blockprop(cluster: Cluster) -> Json:
 
 def clusterperf(cluster: Cluster) -> Json:
     """`clusterperf.json`."""
-    ends = [(slots[0].slot, slots[-1].slot) for slots in cluster.kept.values() if slots]
+    ends = [(slots[0].slot, slots[-1].slot) for slots in cluster.retained.values() if slots]
     content: Json = {"mpVersion": {"getLocliVersion": "2.3"}, "mpDomainSlots": []}
     content["cdfHostSlots"] = cdf_of_cdfs([cdf([last - first]) for first, last in ends])
     content |= {name: _over_hosts(cluster, name) for name in OF_SLOTS}
@@ -116,7 +116,7 @@ def summary(cluster: Cluster, folder: Path) -> Json:
     firsts = [log.first_ns for log in logs if log.first_ns is not None]
     lasts = [log.last_ns for log in logs if log.last_ns is not None]
     spans = [(log.last_ns or 0) - (log.first_ns or 0) for log in logs]
-    slots_of_hosts = [slots for slots in cluster.kept.values() if slots]
+    slots_of_hosts = [slots for slots in cluster.retained.values() if slots]
     begins = [cluster.chain.slot_start_ns(slots[0].slot) for slots in slots_of_hosts]
     ends = [cluster.chain.slot_start_ns(slots[-1].slot) for slots in slots_of_hosts]
     lengths = [slots[-1].slot - slots[0].slot for slots in slots_of_hosts]
@@ -163,10 +163,10 @@ def domain(raw: Sequence[int], values_used: Sequence[int], *, counts: bool = Fal
     }
 
 
-def times(raw_ns: Sequence[int], kept_ns: Sequence[int]) -> Json:
+def times(raw_ns: Sequence[int], retained_ns: Sequence[int]) -> Json:
     """The same in time."""
     content: Json = {}
-    for name, values in (("ddRaw", raw_ns), ("ddFiltered", kept_ns)):
+    for name, values in (("ddRaw", raw_ns), ("ddFiltered", retained_ns)):
         low, high = min(values), max(values)
         content[name] = {"low": iso(low), "high": iso(high)}
         content[f"{name}Count"] = round((high - low) / 10**9)
@@ -190,7 +190,7 @@ def _values(cluster: Cluster, name: str) -> list[float]:
 
 
 def _over_hosts(cluster: Cluster, name: str) -> Json:
-    hosts: dict[str, list[float]] = {host: [] for host, slots in cluster.kept.items() if slots}
+    hosts: dict[str, list[float]] = {host: [] for host, slots in cluster.retained.items() if slots}
     for (_, host), value in cluster.samples.get(name, {}).items():
         if value is not None:
             hosts[host].append(value)

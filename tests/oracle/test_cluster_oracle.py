@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.oracle.cluster_analysis import analyse, distribution, read_logs, runs
-from tests.oracle.cluster_blocks import Lives, block_samples, peer_samples, rebuild
+from tests.oracle.cluster_blocks import Timelines, block_samples, peer_samples, rebuild
 from tests.oracle.cluster_lines import HostLog, read_line, time_ns
 from tests.oracle.cluster_runs import differences, generate, with_values
 from tests.oracle.cluster_slots import Chain, Slot, slots_of, whole_percent
@@ -185,9 +185,9 @@ def three_blocks() -> dict[str, HostLog]:
 @pytest.mark.parametrize("published", [False, True])
 def test_the_timeline_of_three_blocks(published: bool) -> None:
     logs = three_blocks()
-    lives = {name: Lives(published, not published).read(log) for name, log in logs.items()}
-    main = rebuild(lives, CHAIN, [("BMinimumAdoptions", 1)])
-    assert lives["node-2"][HASHES["second"]].error == "Request of an unknown block"
+    timelines = {name: Timelines(published, not published).read(log) for name, log in logs.items()}
+    main = rebuild(timelines, CHAIN, [("BMinimumAdoptions", 1)])
+    assert timelines["node-2"][HASHES["second"]].error == "Request of an unknown block"
     assert [(block.hash, block.forger) for block in main.blocks] == [
         (HASHES["second"], "node-1"),
         (HASHES["first"], "node-0"),

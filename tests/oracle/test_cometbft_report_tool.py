@@ -37,7 +37,7 @@ def _seconds(duration: str) -> float:
     return sum(float(number) * UNITS_S[unit] for number, unit in parts)
 
 
-def _told(tool: Path, run: SealedRun, database: str) -> dict[str, str]:
+def _reported(tool: Path, run: SealedRun, database: str) -> dict[str, str]:
     data = run.path / "homes" / "node0" / "data"
     command = [str(tool), "--database-type", database, "--data-dir", str(data)]
     output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=COMMAND_TIMEOUT_S).stdout
@@ -50,8 +50,8 @@ def test_latencies_agree_with_the_report_tool(lab: Lab, report_tool: Path, versi
     short = changed(*ANYHOW, QUICK, "load.warm_up_s=0", "load.duration_s=6")
     run = lab.runs("cometbft/demo", "--version", version, *short, "--keep-homes")[0]
     statuses = {gate.id: gate.status for gate in run.manifest.gates}
-    assert statuses["books"] is statuses["drained"] is GateStatus.PASS
-    reported = _told(report_tool, run, database)
+    assert statuses["accounting"] is statuses["drained"] is GateStatus.PASS
+    reported = _reported(report_tool, run, database)
     blocks = run.events("blocks").select(height=pl.col("height") - 1, next_ns="time_ns")
     # The tool drops the last two blocks; ours are empty by then, because draining waits for two more.
     joined = run.events("transactions").join(blocks, on="height", how="inner")

@@ -40,7 +40,7 @@ SHAPES = {
 }
 
 
-def _told(suite: TestSuite) -> tuple[int, int, int, int, float]:
+def _reported(suite: TestSuite) -> tuple[int, int, int, int, float]:
     return suite.tests, suite.failures, suite.errors, suite.skipped, suite.time
 
 
@@ -61,9 +61,9 @@ def _checked(load_report: LoadReport) -> JUnitXml:
     assert len({suite.name for suite in suites}) == len(suites)
     ruled = rulings(load_report)
     for number, suite in enumerate(suites):
-        reported = _told(suite)
+        reported = _reported(suite)
         suite.update_statistics()  # type: ignore[no-untyped-call]
-        counted = _told(suite)
+        counted = _reported(suite)
         assert counted[:4] == reported[:4]
         # A search by clients and one by rate share no step, so that the cases' times are the suite's.
         assert counted[4] == pytest.approx(reported[4], abs=0.005)

@@ -64,18 +64,18 @@ def test_every_foreign_block_is_reported_with_its_slot_height_and_size(
     run: SealedRun, others: dict[str, dict[str, dict[str, Any]]]
 ) -> None:
     """No forger's log is read, and nothing that the relay received is missing."""
-    lives = {row["block"]: row for row in run.events("lives").iter_rows(named=True)}
+    timelines = {row["block"]: row for row in run.events("block_timelines").iter_rows(named=True)}
     received = set(run.samples("received")["block"])
     assert len(received) > 40
     for block in received:
         forged = others["forged"][block]
-        assert (lives[block]["block_no"], lives[block]["slot"]) == (forged["blockNo"], forged["slot"])
-        assert lives[block]["fetched_bytes"] == others["sizes"][block]["size"]
-    top = max(row["block_no"] for row in lives.values() if row["block_no"] is not None)
-    missing = {block for block, life in others["forged"].items() if life["blockNo"] < top} - received
+        assert (timelines[block]["block_no"], timelines[block]["slot"]) == (forged["blockNo"], forged["slot"])
+        assert timelines[block]["fetched_bytes"] == others["sizes"][block]["size"]
+    top = max(row["block_no"] for row in timelines.values() if row["block_no"] is not None)
+    missing = {block for block, timeline in others["forged"].items() if timeline["blockNo"] < top} - received
     # What it did not receive stood beside another block, or is the chain's first one, which blockperf discards.
-    heights = [life["blockNo"] for life in others["forged"].values()]
-    own = [row["block_no"] for row in lives.values() if row["role"] == "forger"]
+    heights = [timeline["blockNo"] for timeline in others["forged"].values()]
+    own = [row["block_no"] for row in timelines.values() if row["role"] == "forger"]
     assert all(
         [*heights, *own].count(others["forged"][block]["blockNo"]) > 1 or others["forged"][block]["blockNo"] == 0
         for block in missing
@@ -92,8 +92,8 @@ def test_no_header_comes_before_the_forging_and_no_block_before_it_was_sent(
             peer = line["data"].get("peer")
             if line["ns"].startswith("BlockFetch.Client.Completed") and isinstance(peer, dict):
                 addresses[peer["connectionId"].split(" ")[0]] = name
-    lives = run.events("lives").filter(pl.col("block").is_in(run.samples("received")["block"].implode()))
-    for row in lives.iter_rows(named=True):
+    timelines = run.events("block_timelines").filter(pl.col("block").is_in(run.samples("received")["block"].implode()))
+    for row in timelines.iter_rows(named=True):
         forged_ns = (
             pl.Series([others["forged"][row["block"]]["at"]])
             .str.to_datetime("%+", time_unit="ns")
@@ -116,7 +116,7 @@ def test_battles_and_own_blocks_match_all_logs(
         heights[record["blockNo"]].add(record["block"])
     for block in heard & others["forged"].keys():
         heights[others["forged"][block]["blockNo"]].add(block)
-    seen = run.events("lives").filter(pl.col("role") != "error").group_by("block_no").agg(pl.col("block"))
+    seen = run.events("block_timelines").filter(pl.col("role") != "error").group_by("block_no").agg(pl.col("block"))
     assert {height: set(blocks) for height, blocks in seen.iter_rows()} == heights
     report = json.loads(cm.host(run).json)
     assert report["chain"]["battles"] == sum(len(blocks) > 1 for blocks in heights.values())

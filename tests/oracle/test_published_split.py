@@ -88,10 +88,10 @@ def test_the_unexplained_part_is_within_the_stated_error_on_later_releases(
 ) -> None:
     """Coefficients and errors come from runs up to 10.2: their 90 % intervals must hold from 10.3 on."""
     later = [run for run in runs if run.workload == workload and run.started >= FITTED_UNTIL]
-    untold = [_effects(first, second, metric)[UNREPORTED.id] for first, second in pairwise(later)]
-    held = [abs(_moved(effect)) <= effect.half_width for effect in untold]
+    missing = [_effects(first, second, metric)[UNREPORTED.id] for first, second in pairwise(later)]
+    held = [abs(_moved(effect)) <= effect.half_width for effect in missing]
     assert len(held) >= 8
-    assert sum(held) >= 0.8 * len(held), [(_moved(effect), effect.half_width) for effect in untold]
+    assert sum(held) >= 0.8 * len(held), [(_moved(effect), effect.half_width) for effect in missing]
 
 
 def test_the_parts_add_up_to_every_printed_change(runs: list[Figures]) -> None:

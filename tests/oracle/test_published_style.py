@@ -125,7 +125,7 @@ def test_complete_reports_are_read_and_shown_with_their_changes(shared_data: Pat
         rows = [row for table in shown.tables for row in table.rows]
         assert len(rows) in {43, 45}
         assert all(row.metric_id is not None and row.width is not None for row in rows), report.title
-        assert all(change.told and change.agrees for row in rows for change in row.changes), report.title
+        assert all(change.printed and change.agrees for row in rows for change in row.changes), report.title
 
 
 def test_the_org_style_is_reproduced_without_the_printed_changes(shared_data: Path) -> None:
@@ -137,7 +137,7 @@ def test_the_org_style_is_reproduced_without_the_printed_changes(shared_data: Pa
         bare = report.model_copy(deep=True)
         for table in bare.tables:
             for row in table.rows:
-                row.told = []
+                row.reported_changes = []
         pairs = zip(worded(report).tables, worded(bare).tables, strict=True)
         for with_changes, without_changes in pairs:
             for item, other in zip(with_changes.rows, without_changes.rows, strict=True):

@@ -28,7 +28,7 @@ class ForwardProxy(ThreadingTCPServer):
     def __init__(self, known: str) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.known = known
-        self.asked: list[tuple[str, str]] = []
+        self.requested: list[tuple[str, str]] = []
 
     @property
     def place(self) -> str:
@@ -44,7 +44,7 @@ class _Handler(StreamRequestHandler):
         server: socket.socket | None = None
         while line := self.rfile.readline().decode():
             method, url, _ = line.split()
-            self.server.asked.append((method, url))
+            self.server.requested.append((method, url))
             headers = parse_headers(self.rfile)
             if self.server.known and headers["Proxy-Authorization"] != self.server.known:
                 self.wfile.write(_WHO)

@@ -257,7 +257,7 @@ class LoadServer:
         self.behaviour = behaviour
         self.context = context
         self.socket_path = socket_path
-        self.asked: Counter[str] = Counter()
+        self.requested: Counter[str] = Counter()
         self.latest_s = 0.0
         self.transports: set[asyncio.Transport] = set()
         self.port = 0
@@ -284,8 +284,8 @@ class LoadServer:
     def taken(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[Reply, float]:
         """What a request gets, and at which time of the loop."""
         now = self._loop.time()
-        reply = self.behaviour(Asked(method, path, body, now - self._begun_s, self.asked.total(), headers))
-        self.asked[path] += 1
+        reply = self.behaviour(Asked(method, path, body, now - self._begun_s, self.requested.total(), headers))
+        self.requested[path] += 1
         return reply, now + reply.after_s
 
     def start(self) -> None:

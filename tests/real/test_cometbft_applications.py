@@ -93,7 +93,7 @@ def test_transactions_in_a_block_that_were_not_executed_count_as_failed(shared_l
     run = sdk_run(shared_lab, simd, "application.adapter.accounts.balance=20", code=1)
     counts = account(run)
     assert (counts["failed"], counts["committed"], counts["rejected"]) == (OFFERED, 0, 0)
-    assert gate_of(run, "books").status is GateStatus.PASS
+    assert gate_of(run, "accounting").status is GateStatus.PASS
     assert [
         warning
         for warning in run.manifest.warnings

@@ -48,8 +48,8 @@ REFUSING = ("-refuse-after", str(REFUSED_AFTER))
 def _options(faults: Sequence[str], changes: Sequence[str]) -> list[str]:
     application = [str(build("faulty-app")), "-address", "{address}", "-node", "{node}", "-home", "{home}", *faults]
     settings = {**LOAD, **CALM, "application.command": json.dumps(application)}
-    said = [f"--set={option}" for option in (*(f"{key}={value}" for key, value in settings.items()), *changes)]
-    return ["cometbft/demo", "--version", "v1.0.1", *said]
+    message = [f"--set={option}" for option in (*(f"{key}={value}" for key, value in settings.items()), *changes)]
+    return ["cometbft/demo", "--version", "v1.0.1", *message]
 
 
 class Maker(Protocol):
@@ -83,7 +83,7 @@ def _compared(lab: Lab, baseline: Sequence[SealedRun], candidate: Sequence[Seale
     return cm.compare(*([run.run_id for run in side] for side in (baseline, candidate)), store=lab.store_path)
 
 
-def _told(document: Document) -> list[str]:
+def _reported(document: Document) -> list[str]:
     """What a reader is told first: the sentence, and the reasons."""
     return [document.sentence, *cast(Comparison, document.result).reasons]
 
@@ -145,7 +145,7 @@ def test_accepted_but_lost_transactions_are_counted_individually(make_run: Maker
     assert account["lost"] > 0
     assert account["accepted"] == account["committed"] + account["lost"] == OFFERED
     assert _gate(run, "lost").measured == f"{account['lost']} accepted transactions lost"
-    assert (_gate(run, "books").status, _gate(run, "drained").status) == (GateStatus.PASS, GateStatus.PASS)
+    assert (_gate(run, "accounting").status, _gate(run, "drained").status) == (GateStatus.PASS, GateStatus.PASS)
 
 
 def test_transactions_that_wait_forever_are_pending_and_not_lost(make_run: Maker) -> None:
@@ -167,7 +167,7 @@ def test_transactions_beyond_a_nodes_list_of_pending_ones_are_not_called_lost(ma
     gate = _gate(run, "lost")
     assert gate.status is GateStatus.UNKNOWN
     assert gate.measured == f"between 0 and {account['pending or lost']} accepted transactions lost"
-    assert _gate(run, "books").status is GateStatus.PASS
+    assert _gate(run, "accounting").status is GateStatus.PASS
 
 
 def test_a_rejected_transaction_in_a_block_is_a_wrong_response(make_run: Maker) -> None:
@@ -218,7 +218,7 @@ def test_a_candidate_whose_nodes_never_start_fails(make_run: Maker, shared_lab: 
 def test_a_failing_baseline_is_reported_and_fails_no_candidate(make_run: Maker, shared_lab: Lab) -> None:
     baseline, candidate = [*_sound(make_run, 3, 2), make_run(*ONE_OF_FOUR)], _sound(make_run, 0, 3)
     document = _compared(shared_lab, baseline, candidate)
-    text = " ".join(_told(document))
+    text = " ".join(_reported(document))
     assert "v1.0.1 (baseline) failed 1 of 3 runs: the application of node2 exited" in text
     assert "a baseline with failed runs is a weak reference" in text
     whole = [make_run(*ALL_PANIC), make_run(*REFUSING), make_run("-lose", "10")]
@@ -232,7 +232,7 @@ def test_no_candidate_passes_if_both_sides_fail(make_run: Maker, shared_lab: Lab
     )
     document = _compared(shared_lab, baseline, candidate)
     assert document.verdict.value in {"inconclusive", "fail"}
-    text = " ".join(_told(document))
+    text = " ".join(_reported(document))
     assert "failed 1 of 3 runs" in text
     assert "is not shown to fail more often than v1.0.1 (baseline) (Fisher's exact test" in text
 
@@ -255,7 +255,7 @@ def test_transactions_that_an_application_fails_in_a_block_are_not_committed(mak
     assert account["accepted"] == account["committed"] + account["failed"] == OFFERED
     assert f"{account['failed']} × failed in a block with code 5 of test: no funds" in run.manifest.warnings
     assert "committed" in _failed(run)
-    assert (_gate(run, "books").status, _gate(run, "lost").status) == (GateStatus.PASS, GateStatus.PASS)
+    assert (_gate(run, "accounting").status, _gate(run, "lost").status) == (GateStatus.PASS, GateStatus.PASS)
 
 
 def test_an_application_that_leaks_memory_per_transaction_is_worse(make_run: Maker, shared_lab: Lab) -> None:
@@ -264,7 +264,7 @@ def test_an_application_that_leaks_memory_per_transaction_is_worse(make_run: Mak
     document = _compared(shared_lab, _sound(make_run, 0, 3), growing)
     judged = cast(Comparison, document.result).judgements
     memory = next(judgement for judgement in judged if judgement.metric_id == "node_rss_bytes")
-    assert memory.outcome.value == "worse", _told(document)
+    assert memory.outcome.value == "worse", _reported(document)
 
 
 @pytest.mark.quiet  # it is about speed
@@ -277,7 +277,7 @@ def test_commits_that_take_four_times_as_long_fail_by_the_block_interval(make_ru
     assert all(run.manifest.status is Status.VALID for run in slow)
     assert all(_gate(run, "blocks").status is GateStatus.WARN for run in slow)
     document = _compared(shared_lab, usual, slow)
-    assert document.verdict.value == "fail", _told(document)
+    assert document.verdict.value == "fail", _reported(document)
     judged = {
         judgement.metric_id: judgement.outcome.value for judgement in cast(Comparison, document.result).judgements
     }

@@ -38,7 +38,7 @@ def test_a_killed_validator_is_noticed_and_fails_a_gate(lab: Lab) -> None:
     assert [incident.what for incident in run.manifest.incidents] == ["node3 was killed by SIGKILL"]
     # Three of four validators go on, and nothing that was offered is unaccounted for.
     assert run.manifest.counts["transactions"]["offered"] == OFFERED
-    assert next(gate for gate in run.manifest.gates if gate.id == "books").status is GateStatus.PASS
+    assert next(gate for gate in run.manifest.gates if gate.id == "accounting").status is GateStatus.PASS
 
 
 def test_transaction_counts_add_up_after_the_loaded_node_is_killed(lab: Lab) -> None:

@@ -72,8 +72,8 @@ def test_a_longer_timeout_commit_fails_and_names_latency_and_interval(
     assert "is worse than" in comparison["sentence"]
     # The sentence names the clearest three of the changes, the reasons all of them.
     for name, metric in (("block interval", "block_interval_s mean"), ("tx latency p50", "tx_latency_s p50")):
-        said = any(reason.startswith(f"worse: {name}") for reason in comparison["reasons"])
-        assert said == (outcomes[metric] == "worse"), comparison["reasons"]
+        message = any(reason.startswith(f"worse: {name}") for reason in comparison["reasons"])
+        assert message == (outcomes[metric] == "worse"), comparison["reasons"]
     changed = [difference["key"] for difference in comparison["configuration_differences"]]
     assert changed == ["consensus.timeout_commit"]
     reports = [tmp_path / f"report.{kind}" for kind in ("html", "pdf", "md")]

@@ -65,7 +65,7 @@ def _load(profile: Path, url: str, *more: str) -> Result:
     return command("load", str(profile), "--target", url, *targets, *more)
 
 
-def _told(headers: dict[str, str]) -> Behaviour:
+def _echo(headers: dict[str, str]) -> Behaviour:
     """Lets in who sends these headers; every fourth answer is an error that repeats all that was sent."""
 
     def behave(request: Asked) -> Reply:
@@ -103,7 +103,7 @@ def test_no_secret_is_written_even_if_the_server_echoes_it(profile: Path, monkey
     monkeypatch.setenv("API_TOKEN", TOKEN)
     (profile.parent / "key.txt").write_text(KEY + "\n", encoding="utf-8")
     wanted = {"authorization": f"Bearer {TOKEN}", "x-thing": KEY, "x-session": SESSION, "x-network": "preprod"}
-    with serving(_told(wanted)) as server:
+    with serving(_echo(wanted)) as server:
         result = _load(
             profile,
             server.url,
@@ -132,12 +132,15 @@ def test_a_load_plan_stores_no_secret(profile: Path, monkeypatch: pytest.MonkeyP
     plan.write_text(f'system = "http"\ntitle = "Two"\nprofile = "{profile}"\n{cells}{servers}', encoding="utf-8")
     wanted, url_user = f"Bearer {TOKEN}", f"tester:{quote(PASSWORD, safe='')}"
     encoded = base64.b64encode(f"tester:{PASSWORD}".encode()).decode()
-    with serving(_told({"x-token": wanted})) as server, serving(_told({"authorization": f"Basic {encoded}"})) as two:
+    with (
+        serving(_echo({"x-token": wanted})) as server,
+        serving(_echo({"authorization": f"Basic {encoded}"})) as two,
+    ):
         targets = ("--target", f"one={server.url}", "--target", f"two={two.url.replace('://', f'://{url_user}@')}")
         options = ("--html", str(profile.parent / "plan.html"), "--json-file", str(profile.parent / "plan.json"))
         header = ("--header", "X-Token: Bearer ${API_TOKEN}")
         result = command("load", "--plan", str(plan), *targets, *options, *header)
-        assert min(server.asked.total(), two.asked.total()) > 400
+        assert min(server.requested.total(), two.requested.total()) > 400
     assert result.exit_code in MEASURED, result.output
     texts = dict(_everything(profile.parent, result))
     assert any(name.endswith(".html") for name in texts)
@@ -149,7 +152,7 @@ def test_a_load_plan_stores_no_secret(profile: Path, monkeypatch: pytest.MonkeyP
 def test_a_password_in_a_url_is_sent_and_never_printed(profile: Path) -> None:
     """Operators paste such URLs."""
     encoded = base64.b64encode(f"tester:{PASSWORD}".encode()).decode()
-    with serving(_told({"authorization": f"Basic {encoded}"})) as server:
+    with serving(_echo({"authorization": f"Basic {encoded}"})) as server:
         url = server.url.replace("://", f"://tester:{quote(PASSWORD, safe='')}@")
         result = _load(profile, url)
     assert result.exit_code in MEASURED, result.output
@@ -186,7 +189,7 @@ def test_truncated_escaped_and_foreign_secrets_are_hidden(profile: Path, monkeyp
 
     with serving(behave) as server:
         result = _load(profile, server.url, "--header", "Authorization: Bearer ${API_TOKEN}")
-        assert server.asked.total() > 4 * len(echoes)
+        assert server.requested.total() > 4 * len(echoes)
     assert result.exit_code in MEASURED, result.output
     assert (profile.parent / "load.json").read_text(encoding="utf-8").count("[hidden]") >= len(echoes)
     parts = ["Zq8<", "Zq8&", "Zq8%3c", "Zq8%3C", "Zq8\\", "456789abcd", "NDU2Nzg5", "Q1Njc4O", "0NTY3ODk", other]
@@ -218,10 +221,10 @@ def test_a_rejected_header_is_computed_again_for_the_next_step(profile: Path, tm
 
 def test_denied_access_is_reported_before_any_load(profile: Path) -> None:
     """And not after an hour of errors."""
-    with serving(_told({"authorization": "Bearer right-one"})) as server:
+    with serving(_echo({"authorization": "Bearer right-one"})) as server:
         with pytest.raises(UsageError, match="status 401") as refused:
             _load(profile, server.url, "--header", "Authorization: Bearer wrong-one")
-        assert server.asked.total() == 1
+        assert server.requested.total() == 1
     assert "wrong-one" not in refused.value.message
 
 
@@ -273,7 +276,7 @@ def test_a_redirect_is_reported_and_not_followed(profile: Path) -> None:
     with serving(lambda _: Reply(b"", 301, content_type="text/plain\r\nLocation: /login?session=of-nobody")) as server:
         with pytest.raises(UsageError, match="a redirect to /login"):
             _load(profile, server.url)
-        assert set(server.asked) == {"/work"}
+        assert set(server.requested) == {"/work"}
 
 
 MESH_PROFILE = """
@@ -325,7 +328,7 @@ def test_a_mesh_server_is_sampled_and_loaded_with_credentials(
     with serving(_mesh(TOKEN), context) as server:
         sampled = command("corpus", "mesh", server.url, "--out", str(tmp_path / "corpus.json"), *known)
         result = _load(profile, server.url, *known)
-        assert server.asked["/block"] > 100
+        assert server.requested["/block"] > 100
         with pytest.raises(EnvironmentFailure):
             _load(profile, server.url, *token, "--insecure")
         with pytest.raises(UsageError, match="401"):

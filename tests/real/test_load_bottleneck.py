@@ -20,7 +20,7 @@ from chainmark.capacity.presence import takes_connections
 from chainmark.capacity.tables import STEP_SCHEMA
 from chainmark.capacity.watched import WATCH_SCHEMA
 from chainmark.core.errors import EnvironmentFailure, UsageError
-from chainmark.core.load_report import BentEntry, EndpointEntry, LoadReport
+from chainmark.core.load_report import EndpointEntry, ExhaustedEntry, LoadReport
 from chainmark.lab import loading
 from chainmark.network.server_watch import BY_ADDRESS, ServerSources
 from chainmark.store.runs import SealedRun, Store
@@ -92,9 +92,9 @@ def _sealed(profile: Path) -> list[SealedRun]:
     return Store(profile.parent / "store").sealed()
 
 
-def _bent(entry: EndpointEntry) -> BentEntry:
-    (bent,) = entry.bent
-    return bent
+def _exhausted(entry: EndpointEntry) -> ExhaustedEntry:
+    (first_exhausted,) = entry.exhausted
+    return first_exhausted
 
 
 def test_the_cpu_of_a_busy_server_is_the_bottleneck(profile: Path) -> None:
@@ -102,13 +102,13 @@ def test_the_cpu_of_a_busy_server_is_the_bottleneck(profile: Path) -> None:
     with bounded("cpu") as (url, _):
         for _ in range(ATTEMPTS):
             entry, run = _tested(profile, url)
-            bent = _bent(entry)
-            if bent.finding == "exhausted":
+            first_exhausted = _exhausted(entry)
+            if first_exhausted.finding == "exhausted":
                 break
             if all(step.reason == "waited" for step in entry.steps):
                 pytest.skip("others had this machine's processors all the time")
-    assert (bent.finding, bent.resource) == ("exhausted", "the server's CPU")
-    assert "of 1 core from" in bent.sentence
+    assert (first_exhausted.finding, first_exhausted.resource) == ("exhausted", "the server's CPU")
+    assert "of 1 core from" in first_exhausted.sentence
     frame = run.events("server")
     assert dict(frame.schema) == dict(WATCH_SCHEMA)
     _is_aligned(frame, run)
@@ -129,10 +129,10 @@ def test_a_small_pool_is_the_bottleneck(profile: Path) -> None:
     with bounded("pool") as (url, pid):
         sources = ServerSources(pids=[pid], scrapes=[f"app={url}/metrics"])
         entry, run = _tested(profile, url, sources, HELD)
-    bent = _bent(entry)
-    assert (bent.finding, bent.resource) == ("exhausted", "the pool (`pool_active`)")
-    assert "of 4) from" in bent.sentence
-    assert "CPU " in bent.sentence
+    first_exhausted = _exhausted(entry)
+    assert (first_exhausted.finding, first_exhausted.resource) == ("exhausted", "the pool (`pool_active`)")
+    assert "of 4) from" in first_exhausted.sentence
+    assert "CPU " in first_exhausted.sentence
     assert (run.path / "raw" / "metrics" / "app.prom.zst").is_file()
 
 
@@ -140,9 +140,9 @@ def test_a_small_pool_is_the_bottleneck(profile: Path) -> None:
 def test_a_slow_disk_is_the_bottleneck(profile: Path, tmp_path: Path) -> None:
     with bounded("disk", str(tmp_path)) as (url, _):
         entry, _ = _tested(profile, url)
-    if _bent(entry).finding in {"generator", "nothing"}:
+    if _exhausted(entry).finding in {"generator", "nothing"}:
         pytest.skip("this machine's disk keeps up with all that one core asks of it")
-    assert (_bent(entry).resource or "").startswith("the disk"), entry.bent
+    assert (_exhausted(entry).resource or "").startswith("the disk"), entry.exhausted
 
 
 @pytest.mark.usefixtures("unwatched")
@@ -161,8 +161,8 @@ def test_a_pool_of_real_postgresql_connections_is_found_and_its_password_never_s
     (run,) = _sealed(profile)
     report = LoadReport.model_validate_json((run.path / "raw" / loading.REPORT).read_bytes())
     entry = report.targets[0].endpoints[0]
-    assert (_bent(entry).finding, _bent(entry).resource) == ("exhausted", "the connection pool of `bounded`")
-    assert "of 4) from" in _bent(entry).sentence
+    assert (_exhausted(entry).finding, _exhausted(entry).resource) == ("exhausted", "the connection pool of `bounded`")
+    assert "of 4) from" in _exhausted(entry).sentence
     if entry.statements:
         assert entry.statements[0].text.startswith("select pg_sleep(")
         assert "a text of this request" not in (run.path / "raw" / loading.REPORT).read_text(encoding="utf-8")
@@ -187,9 +187,9 @@ def test_no_resource_is_exhausted_and_an_unresponsive_metrics_page_is_counted(pr
     assert app.read > 0
     assert app.missed > 0
     assert app.why
-    bent = _bent(report.targets[0].endpoints[0])
-    assert bent.finding == "nothing"
-    assert "no monitored resource was exhausted; the fullest was" in bent.sentence
+    first_exhausted = _exhausted(report.targets[0].endpoints[0])
+    assert first_exhausted.finding == "nothing"
+    assert "no monitored resource was exhausted; the fullest was" in first_exhausted.sentence
 
 
 def test_an_unobservable_source_is_reported_before_any_request(profile: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ WITHIN = 0.1
 ATTEMPTS = 3
 
 
-def _found(store: Store, queue: Queue, true: float, **profile: Any) -> CapacityEntry:
+def _results(store: Store, queue: Queue, true: float, **profile: Any) -> CapacityEntry:
     """What a search finds; another one, if a machine that stalled took from what this queue could do."""
     for _ in range(ATTEMPTS):
         with serving(queue) as server:
@@ -39,7 +39,7 @@ def test_the_client_capacity_is_that_of_a_closed_queue(tmp_path: Path) -> None:
     # The warm-up is as long as the first round takes, in which all clients begin at once.
     profile = {"sla": {"p99_s": limit_s}, "search": search, "steps": {"warm_up_s": limit_s}}
     true = queue.per_s * limit_s
-    capacity = _found(Store(tmp_path), queue, true, **profile)
+    capacity = _results(Store(tmp_path), queue, true, **profile)
     assert capacity.capacity == pytest.approx(true, rel=WITHIN)
     assert (capacity.stopped_by, capacity.finding) == ("p99", "found")
 
@@ -48,7 +48,7 @@ def test_the_rate_capacity_is_what_the_workers_sustain(tmp_path: Path) -> None:
     """No rate above k/S is sustained. The backlog after a second hides it from p99, but the achieved rate shows it."""
     queue = Queue(workers=8, service_s=0.008)
     search = {"kinds": ["rate"], "rate_first": 800, "relative_gap": 0.12, "times": 2}
-    capacity = _found(Store(tmp_path), queue, queue.per_s, sla={"p99_s": 0.5}, search=search)
+    capacity = _results(Store(tmp_path), queue, queue.per_s, sla={"p99_s": 0.5}, search=search)
     assert capacity.capacity == pytest.approx(queue.per_s, rel=WITHIN)
 
 
@@ -66,7 +66,7 @@ def test_a_server_that_rejects_excess_clients_is_limited_by_errors(tmp_path: Pat
     assert capacity.fail_step is not None
     (error,) = endpoint.steps[capacity.fail_step].errors
     assert (error.kind, error.status) == ("status", 503)
-    assert error.told == {"code": "7", "message": "no room", "retriable": "true"}
+    assert error.reported == {"code": "7", "message": "no room", "retriable": "true"}
 
 
 def test_a_server_slower_than_its_sla_at_the_first_step(tmp_path: Path) -> None:

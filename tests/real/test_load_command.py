@@ -208,7 +208,7 @@ def _interrupted(lab: Lab, profile: Path, behaviour: Behaviour) -> Iterator[Load
     """A command that meets Ctrl-C as soon as it asks more than once."""
     with serving(behaviour) as server:
         started = lab.start("load", str(profile), "--target", server.url, "--set", "steps.duration_s=60")
-        wait_until(lambda: server.asked["/work"] > 500, "the load")
+        wait_until(lambda: server.requested["/work"] > 500, "the load")
         started.process.send_signal(signal.SIGINT)
         ended = started.finish()
         assert ended.returncode == ExitCode.INCONCLUSIVE, ended.stderr

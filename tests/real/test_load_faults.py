@@ -41,7 +41,7 @@ from tests.real.load_servers import (
 
 ONE = {"clients_first": 1, "clients_last": 1}
 MESH_ERROR = mesh_error(12, "block not found", retriable=True)
-TOLD = {"code": "12", "message": "block not found", "retriable": "true"}
+REPORTED = {"code": "12", "message": "block not found", "retriable": "true"}
 
 
 def _steps(test: LoadTest) -> list[StepEntry]:
@@ -70,14 +70,14 @@ def test_an_error_body_with_a_success_status_is_an_error(tmp_path: Path) -> None
     """A load test that checks only the status would call this server perfect."""
     _, errors = _failing(Reply(MESH_ERROR, after_s=0.002), tmp_path)
     (error,) = errors
-    assert (error.kind, error.status, error.told) == ("wrong answer", 200, TOLD)
+    assert (error.kind, error.status, error.reported) == ("wrong answer", 200, REPORTED)
     assert "/right" in error.detail
 
 
 def test_a_server_error_is_reported_with_its_message(tmp_path: Path) -> None:
     test, errors = _failing(Reply(MESH_ERROR, 500, after_s=0.002), tmp_path)
     (error,) = errors
-    assert (error.kind, error.status, error.told) == ("status", 500, TOLD)
+    assert (error.kind, error.status, error.reported) == ("status", 500, REPORTED)
     frame = test.runs[0].events("errors")
     assert frame.filter(pl.col("step") == 0)["count"].to_list() == [error.count]
 
@@ -187,11 +187,11 @@ def test_an_invalid_certificate_is_reported(system: ServedSystem, tmp_path: Path
         assert "certificate" in _refused(tmp_path, system, Target("t", server.url)).message
         of_another = Target("t", server.url, Tls(ca_file=str(certificate)))
         assert "certificate" in _refused(tmp_path, system, of_another).message
-        assert server.asked.total() == 0
+        assert server.requested.total() == 0
         right = Target("t", server.url, Tls(ca_file=str(certificate), server_name="mesh.example"))
         if system is HTTP:
             HTTP.prepare(known_profile(), ServiceRequest(right), Silent())
-            assert server.asked["/work"] == 1
+            assert server.requested["/work"] == 1
 
 
 @pytest.mark.parametrize(

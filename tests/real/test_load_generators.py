@@ -76,13 +76,13 @@ def test_two_processes_send_the_same_requests_as_one() -> None:
     with serving(QUICK) as server, Generators.here(2) as generators:
         order = _order(server.url, RATE, 300.0)
         alone = run_step(order, make_engine=native_engine)
-        before = server.asked.total()
+        before = server.requested.total()
         both = run_step(order, make_engine=generators.make)
         assert (both.counts, both.warm_up) == (alone.counts, alone.warm_up)
         assert _due_ns(both) == _due_ns(alone)
-        assert server.asked.total() - before == both.counts.sent + both.warm_up.sent
+        assert server.requested.total() - before == both.counts.sent + both.warm_up.sent
         # Of the same two requests in turn, although each process asks every second one.
-        assert server.asked["/work"] == server.asked["/work?2"]
+        assert server.requested["/work"] == server.requested["/work?2"]
         assert ([generator.lost for generator in both.generators], both.threads, both.ended) == (["", ""], 2, "time")
 
         clients = run_step(_order(server.url, CLIENTS, 5.0), make_engine=generators.make)

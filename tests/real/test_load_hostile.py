@@ -58,9 +58,9 @@ def _refused(system: str, target: Target) -> ChainmarkError:
 def test_a_hostile_server_is_rejected_in_time(system: str, name: str) -> None:
     with hostile(HOSTILE[name]) as place:
         error = _refused(system, Target("t", f"http://{place}"))
-    said = f"{error.message} {error.hint}"
+    reported = f"{error.message} {error.hint}"
     for what, expected in {"TLS": "https://", "401": "--header", "HTTP/2": "HTTP/2", "503": "log"}.items():
-        assert what not in name or expected in said
+        assert what not in name or expected in reported
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

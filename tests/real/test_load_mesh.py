@@ -112,7 +112,7 @@ def test_the_heaviest_accounts_of_a_live_chain_are_loaded(simd: MeshServer, tmp_
     test = load_test(Store(tmp_path), SYSTEM, profile, ServiceRequest(Target("simd", simd.url)))
     (target,) = test.report.targets
     (endpoint,) = target.endpoints
-    assert (endpoint.id, endpoint.requests, endpoint.agreement.p99_s) == ("account_balance", 2, 10.0)
+    assert (endpoint.id, endpoint.requests, endpoint.sla.p99_s) == ("account_balance", 2, 10.0)
     assert endpoint.sizes["balances"] == (1, 1)
     assert 100 < endpoint.sizes["bytes"][0] <= endpoint.sizes["bytes"][1] < 400
     assert set(target.skipped) == {"/account/coins", "/search/transactions (by address)"}

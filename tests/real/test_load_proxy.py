@@ -46,9 +46,9 @@ def test_each_request_is_forwarded_and_the_password_is_written_nowhere(profile: 
     ):
         port = server.url.rpartition(":")[2]
         result = _load(profile, f"http://{HOST}:{port}/base", *_through(proxy.place))
-        assert server.asked["/base/work"] > 100
+        assert server.requested["/base/work"] > 100
     assert result.exit_code in {ExitCode.DONE, ExitCode.FAIL, ExitCode.INCONCLUSIVE}, result.output
-    assert set(proxy.asked) == {("POST", f"http://{HOST}:{port}/base/work")}
+    assert set(proxy.requested) == {("POST", f"http://{HOST}:{port}/base/work")}
     assert f"http://{proxy.place}" in (profile.parent / "load.json").read_text(encoding="utf-8")
     for name, text in _everything(profile.parent, result):
         assert not [form for form in _forms(WORD) | {encoded} if form in text], name
@@ -66,7 +66,7 @@ def test_tls_goes_through_a_tunnel(profile: Path, tmp_path: Path, version: str) 
         result = _load(profile, f"https://{HOST}:{port}", *_through(proxy.place), *more)
     assert result.exit_code in {ExitCode.DONE, ExitCode.FAIL, ExitCode.INCONCLUSIVE}, result.output
     assert "HTTP/2" in (profile.parent / "load.json").read_text(encoding="utf-8")
-    assert set(proxy.asked) == {("CONNECT", f"{HOST}:{port}")}
+    assert set(proxy.requested) == {("CONNECT", f"{HOST}:{port}")}
 
 
 @needs_openssl
@@ -76,7 +76,7 @@ def test_http_1_goes_through_a_tunnel(profile: Path, tmp_path: Path) -> None:
         port = server.url.rpartition(":")[2]
         more = ("--ca-file", str(authority), "--proxy", f"http://{proxy.place}")
         result = _load(profile, f"https://{HOST}:{port}", *more)
-        assert server.asked["/work"] > 100
+        assert server.requested["/work"] > 100
     assert result.exit_code == ExitCode.DONE, result.output
 
 
@@ -112,7 +112,7 @@ def test_proxies_of_the_environment_are_not_used(profile: Path, monkeypatch: pyt
         with MeshClient(server.url) as client:
             client.post("/work", {})
     assert result.exit_code == ExitCode.DONE, result.output
-    assert proxy.asked == []
+    assert proxy.requested == []
 
 
 @pytest.mark.parametrize("text", ["https://host:1", "http://:80", "http://user:pa55word@host:1/path", "host:3128"])

@@ -148,7 +148,7 @@ def test_the_endpoints_of_the_example_are_listed(rosetta_example: MeshServer) ->
     block = corpus.endpoint("block")
     assert block is not None
     assert {stratum.name for stratum in block.strata} == {"old/small", "recent/small", "recent/large"}
-    assert block.asked == 60
+    assert block.candidates == 60
     assert _sampled(rosetta_example.url, CorpusRequest(settled_blocks=0, per_stratum=5))[1].hash == corpus.hash
 
 

@@ -93,7 +93,7 @@ def _watched(lab: Lab, folder: Path) -> Iterator[Watched]:
         pages: list[str] = []
         try:
             wait_until(lambda: started.process.poll() is not None or "offering" in started.errors(), "the load")
-            wait_until(lambda: _kept(pages) or started.process.poll() is not None, "blocks")
+            wait_until(lambda: _retained(pages) or started.process.poll() is not None, "blocks")
         finally:
             ended = started.finish()
         assert ended.returncode in {0, 4}, ended.stderr
@@ -141,7 +141,7 @@ def test_a_load_test_can_be_scraped(lab: Lab, tmp_path: Path) -> None:
     assert max(counts) > 0
 
 
-def _kept(pages: list[str]) -> bool:
+def _retained(pages: list[str]) -> bool:
     """Keep the page; whether it says that transactions were committed."""
     page = _page()
     if page:

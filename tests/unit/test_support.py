@@ -23,20 +23,20 @@ DONE, INVALID = 0, 4
 class _Store:
     """Runs of which only their ids and their failed gates matter."""
 
-    kept: list[SimpleNamespace] = field(default_factory=list)
+    retained: list[SimpleNamespace] = field(default_factory=list)
     made: int = 0
 
     def sealed(self) -> list[SimpleNamespace]:
-        return list(self.kept)
+        return list(self.retained)
 
     def remove(self, run: SimpleNamespace) -> None:
-        self.kept.remove(run)
+        self.retained.remove(run)
 
     def make(self, failing: Sequence[str]) -> None:
         gates = [Gate(id=name, label=name, status=GateStatus.FAIL, measured="m", limit="l") for name in failing]
         gates.append(Gate(id="observed", label="seen", status=GateStatus.PASS, measured="m", limit="l"))
         self.made += 1
-        self.kept.append(SimpleNamespace(run_id=f"run{self.made}", manifest=SimpleNamespace(gates=gates)))
+        self.retained.append(SimpleNamespace(run_id=f"run{self.made}", manifest=SimpleNamespace(gates=gates)))
 
 
 def _lab(monkeypatch: pytest.MonkeyPatch, attempts: Sequence[Sequence[str]], *, calm: bool) -> Lab:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from chainmark.capacity.verdict import level_text
 from chainmark.core import units
-from chainmark.core.load_report import BentEntry, Kind, ResourceEntry, StepEntry
+from chainmark.core.load_report import ExhaustedEntry, Kind, ResourceEntry, StepEntry
 
 # A resource is full from this share of its limit on.
 FULL_SHARE = 0.95
@@ -69,7 +69,7 @@ class ResourceUse:
     highest: float = 0.0
 
 
-def bent_first(kind: Kind, levels: Sequence[LevelSeen], uses: Sequence[ResourceUse]) -> BentEntry:
+def first_exhausted(kind: Kind, levels: Sequence[LevelSeen], uses: Sequence[ResourceUse]) -> ExhaustedEntry:
     """The resource that was exhausted first, at the latest at the first level that missed the SLA.
 
     In this order: one with a known limit that reached it; one for which much of the load waited; one that stays
@@ -93,7 +93,7 @@ def bent_first(kind: Kind, levels: Sequence[LevelSeen], uses: Sequence[ResourceU
         return _held_up(kind, *waiting, uses)
     if limited is not None and (missed is None or limited <= missed):
         sentence = f"the load generator, not the server, was the limit from {level_text(kind, limited)} on"
-        return BentEntry(kind=kind, finding="generator", level=limited, sentence=sentence)
+        return ExhaustedEntry(kind=kind, finding="generator", level=limited, sentence=sentence)
     if missed is not None and (flat := _first_flat(ordered, missed, uses)):
         return _stays(kind, flat, ordered[-1].level, uses)
     return _nothing(kind, missed, reported, uses)
@@ -203,7 +203,7 @@ def _is_bounded(use: ResourceUse, middle: float) -> bool:
     return middle >= FULL_SHARE * use.highest > 0.0
 
 
-def _exhausted(kind: Kind, use: ResourceUse, level: float, uses: Sequence[ResourceUse]) -> BentEntry:
+def _exhausted(kind: Kind, use: ResourceUse, level: float, uses: Sequence[ResourceUse]) -> ExhaustedEntry:
     at_level = level_text(kind, level)
     share = units.plain_percent(min(1.0, use.shares[level]), decimals=0)
     amount = _amount(use.used[level], use.unit)
@@ -217,25 +217,29 @@ def _exhausted(kind: Kind, use: ResourceUse, level: float, uses: Sequence[Resour
     else:
         was = "were" if use.label.endswith("s") else "was"
         text = f"{use.label} {was} full ({amount} of {_amount(use.limit, use.unit)}) from {at_level} on"
-    return _bent(kind, "exhausted", use, level, text + _beside(use, level, uses))
+    return _entry(kind, "exhausted", use, level, text + _beside(use, level, uses))
 
 
-def _held_up(kind: Kind, use: ResourceUse, level: float, uses: Sequence[ResourceUse]) -> BentEntry:
+def _held_up(kind: Kind, use: ResourceUse, level: float, uses: Sequence[ResourceUse]) -> ExhaustedEntry:
     waiting = f"{_amount(use.used[max(use.used)], use.unit)} {use.unit}".rstrip()
     text = f"{use.label} limited the server from {level_text(kind, level)} on: {waiting} waited"
-    return _bent(kind, "waiting", use, level, text + _beside(use, level, uses))
+    return _entry(kind, "waiting", use, level, text + _beside(use, level, uses))
 
 
-def _stays(kind: Kind, flat: tuple[ResourceUse, float, float], last: float, uses: Sequence[ResourceUse]) -> BentEntry:
+def _stays(
+    kind: Kind, flat: tuple[ResourceUse, float, float], last: float, uses: Sequence[ResourceUse]
+) -> ExhaustedEntry:
     use, level, value = flat
     times = units.tidy(last / level, 2)
     of = f" of {_amount(use.limit, use.unit)}" if use.limit is not None else ""
     of = f"{of} {use.unit}".rstrip()
     text = f"{use.label} stayed at {_amount(value, use.unit)}{of} from {level_text(kind, level)} on"
-    return _bent(kind, "flat", use, level, f"{text}, while the load grew {times}-fold" + _beside(use, level, uses))
+    return _entry(kind, "flat", use, level, f"{text}, while the load grew {times}-fold" + _beside(use, level, uses))
 
 
-def _nothing(kind: Kind, missed: float | None, levels: Sequence[LevelSeen], uses: Sequence[ResourceUse]) -> BentEntry:
+def _nothing(
+    kind: Kind, missed: float | None, levels: Sequence[LevelSeen], uses: Sequence[ResourceUse]
+) -> ExhaustedEntry:
     sentence = "no monitored resource was exhausted"
     if missed is None and levels:
         sentence = f"no level missed the SLA, and {sentence}"
@@ -244,13 +248,13 @@ def _nothing(kind: Kind, missed: float | None, levels: Sequence[LevelSeen], uses
         share, label, level = max(shares)
         fullest = f"{label}, {units.plain_percent(share, decimals=0)} at {level_text(kind, level)}"
         sentence += f"; the fullest was {fullest}"
-    return BentEntry(kind=kind, finding="nothing", sentence=sentence)
+    return ExhaustedEntry(kind=kind, finding="nothing", sentence=sentence)
 
 
-def _bent(
+def _entry(
     kind: Kind, finding: Literal["exhausted", "waiting", "flat"], use: ResourceUse, level: float, reported: str
-) -> BentEntry:
-    return BentEntry(kind=kind, finding=finding, resource=use.label, level=level, sentence=reported)
+) -> ExhaustedEntry:
+    return ExhaustedEntry(kind=kind, finding=finding, resource=use.label, level=level, sentence=reported)
 
 
 def _beside(first: ResourceUse, level: float, uses: Sequence[ResourceUse]) -> str:
@@ -276,15 +280,15 @@ def _amount(value: float | None, unit: str) -> str:
     return units.tidy(value, 2 if value < 100.0 else 4)
 
 
-def bent_entries(steps: Sequence[StepEntry], resources: Sequence[ResourceEntry]) -> list[BentEntry]:
+def exhausted_entries(steps: Sequence[StepEntry], resources: Sequence[ResourceEntry]) -> list[ExhaustedEntry]:
     """The bottleneck under each kind of load of one endpoint; empty where nothing was observed."""
-    bents = []
+    entries = []
     for kind in dict.fromkeys(step.kind for step in steps):
         chosen = _clean(step for step in steps if step.kind == kind and not step.partial)
         uses = [use for resource in resources if (use := _use_of(resource, chosen)).used]
         if uses:
-            bents.append(bent_first(kind, list(_levels_of(chosen)), uses))
-    return bents
+            entries.append(first_exhausted(kind, list(_levels_of(chosen)), uses))
+    return entries
 
 
 def _clean(steps: Iterable[StepEntry]) -> dict[float, list[StepEntry]]:
@@ -300,7 +304,7 @@ def _clean(steps: Iterable[StepEntry]) -> dict[float, list[StepEntry]]:
 
 def _levels_of(chosen: Mapping[float, Sequence[StepEntry]]) -> Iterator[LevelSeen]:
     for level, steps in chosen.items():
-        fails = sum(step.leaning == "fail" for step in steps)
+        fails = sum(step.point_outcome == "fail" for step in steps)
         limited = all(step.outcome == "generator-limited" and step.reason != "waited" for step in steps)
         yield LevelSeen(level, median(step.ok_per_s for step in steps), 2 * fails > len(steps), limited)
 

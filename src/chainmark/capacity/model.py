@@ -452,10 +452,10 @@ class Step:
 
     Attributes:
         outcome: what could be shown.
-        leaning: the result by the point estimates if nothing could be shown; otherwise the outcome. Never inconclusive.
+        point_outcome: the outcome, or the result by the point estimates if it is inconclusive.
         reason: the condition that ended it, if it did not pass.
         reason_part: the id of the mix's endpoint that missed it; "": no single one.
-        lengthened: it was longer because a shorter one had been inconclusive.
+        extended: it was longer because a shorter one had been inconclusive.
         partial: it was interrupted, and decides nothing.
         waits: observed waits for processors; None: not observed.
     """
@@ -464,9 +464,9 @@ class Step:
     phase: Phase
     limits: tuple[ConditionResult, ...]
     outcome: StepOutcome
-    leaning: StepOutcome
+    point_outcome: StepOutcome
     reason: StepCondition | None
-    lengthened: bool = False
+    extended: bool = False
     partial: bool = False
     waits: Waits | None = None
     reason_part: str = ""

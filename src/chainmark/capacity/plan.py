@@ -27,7 +27,7 @@ class SearchPlan:
         factor: from one probe to the next, > 1.
         relative_gap: the bisection ends when pass and fail lie no further apart, as a share of the pass, or 1 client.
         times: how often the best pass and the first fail are measured in total.
-        budget_steps: total number of steps, lengthened ones included.
+        budget_steps: total number of steps, extended ones included.
         ladder: levels to walk instead of doubling and halving; then `first`, `last` and `floor` are its ends.
         required: a capacity to decide about, measured itself if the other levels leave it undecided.
     """

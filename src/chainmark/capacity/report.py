@@ -61,7 +61,7 @@ def endpoint_entry(
         label=endpoint_result.endpoint.label,
         requests=len(endpoint_result.endpoint.requests),
         strata=dict(strata),
-        agreement=_service_level(endpoint_result.sla),
+        sla=_service_level(endpoint_result.sla),
         capacities=[
             _capacity(answer, numbers, endpoint_result.endpoint)
             for answer in endpoint_result.answers.values()
@@ -92,18 +92,18 @@ def _repetition_notes(endpoint_result: EndpointResult) -> list[str]:
     notes = []
     if any(result.connections.goaway_closed for result in results):
         notes.append(
-            f"the server told {reported} to go away (GOAWAY without an error): what it had not begun was sent once "
-            "more on a new one"
+            f"the server asked the generator to close {reported} (GOAWAY without an error): the requests that it had "
+            "not started were sent again on a new connection"
         )
     if any(result.connections.idle_closed for result in results):
         repeated = units.plural(sum(result.connections.repeated for result in results), "request")
         idle_closed = sum(result.closed_idle for result in results)
         unrepeated = (
-            f"; {units.plural(idle_closed, 'request')} that may not be asked twice had no answer" if idle_closed else ""
+            f"; {units.plural(idle_closed, 'request')} that must not be repeated had no response" if idle_closed else ""
         )
         notes.append(
-            f"the server closed {closed} that rested while the next request was on its way: {repeated} sent once "
-            f"more{unrepeated}; none of them counts as an error"
+            f"the server closed {closed} that were idle while the next request was on its way: {repeated} were sent "
+            f"again{unrepeated}; none of them counts as an error"
         )
     return notes
 
@@ -260,7 +260,7 @@ def _error(error: ErrorClass) -> ErrorEntry:
     return ErrorEntry(
         kind=error.kind,
         status=error.status,
-        told={pointer.strip("/"): _as_text(value) for pointer, value in error.reported.items()},
+        reported={pointer.strip("/"): _as_text(value) for pointer, value in error.reported.items()},
         detail=error.detail,
         count=error.count,
         first_s=error.first_s,

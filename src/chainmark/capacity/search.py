@@ -25,13 +25,13 @@ class Ask:
     """A step to run.
 
     Attributes:
-        lengthened: longer than usual, because a step of usual length was inconclusive here.
+        extended: longer than usual, because a step of usual length was inconclusive here.
         course: how the load changes; ``level`` is its maximum.
     """
 
     level: LoadLevel
     phase: Phase
-    lengthened: bool = False
+    extended: bool = False
     course: Course | None = None
 
 
@@ -80,8 +80,8 @@ class Confirmation:
     """All measurements that decided about one level.
 
     Attributes:
-        outcomes: one each, in order; those inconclusive even when lengthened count as what they lean to.
-        shown: how many of them are beyond their interval, not just leaning.
+        outcomes: one each, in order; those inconclusive even when extended count as their point estimates show.
+        shown: how many of them are beyond their interval, not only by the point estimate.
         slower: requests slower than the p99 limit, in all measurements together.
         n: requests due, together.
         low: the 95 % interval of that share, as wide as clusters of slow requests make it.
@@ -188,7 +188,7 @@ def next_ask(steps: Sequence[Step], plan: SearchPlan) -> Ask | None:
     deciding = _deciding(complete)
     if complete and (not deciding or deciding[-1] is not complete[-1]):
         last = complete[-1]
-        return Ask(last.level, last.phase, lengthened=last.lengthened or not last.waited)
+        return Ask(last.level, last.phase, extended=last.extended or not last.waited)
     if deciding and deciding[-1].waited:
         # The machine is busy: nothing can be learnt about the server now.
         return None
@@ -197,7 +197,7 @@ def next_ask(steps: Sequence[Step], plan: SearchPlan) -> Ask | None:
     if next_level is None:
         return None
     level, phase = next_level
-    return Ask(level, phase, lengthened=decisions.needed_length(level))
+    return Ask(level, phase, extended=decisions.needed_length(level))
 
 
 def _next_level(votes: _Votes, plan: SearchPlan) -> tuple[LoadLevel, Phase] | None:
@@ -246,14 +246,14 @@ def _decides(step: Step) -> bool:
 
     The generator's limit does not decide at once, either: the machine may have been busy for a moment.
     """
-    return not step.partial and (step.lengthened or step.outcome in {StepOutcome.PASS, StepOutcome.FAIL})
+    return not step.partial and (step.extended or step.outcome in {StepOutcome.PASS, StepOutcome.FAIL})
 
 
 def _says_nothing(step: Step) -> bool:
     """Whether it has too few responses, and none that violates the SLA."""
     samples = step.condition(StepCondition.SAMPLES)
     few = samples is not None and samples.outcome is StepOutcome.INCONCLUSIVE
-    return few and step.outcome is StepOutcome.INCONCLUSIVE and step.leaning is StepOutcome.PASS
+    return few and step.outcome is StepOutcome.INCONCLUSIVE and step.point_outcome is StepOutcome.PASS
 
 
 class _Votes:
@@ -271,12 +271,12 @@ class _Votes:
         return len(self.by_level[level])
 
     def needed_length(self, level: LoadLevel) -> bool:
-        """Whether its steps are inconclusive unless lengthened."""
-        return any(step.lengthened for step in self.by_level[level])
+        """Whether its steps are inconclusive unless extended."""
+        return any(step.extended for step in self.by_level[level])
 
     def passes(self, level: LoadLevel) -> bool:
         """The outcome of most measurements; that of the first while they are balanced."""
-        passed = [step.leaning is StepOutcome.PASS for step in self.by_level[level]]
+        passed = [step.point_outcome is StepOutcome.PASS for step in self.by_level[level]]
         return passed[0] if passed.count(True) * 2 == len(passed) else passed.count(True) * 2 > len(passed)
 
     def bracket(self) -> tuple[LoadLevel | None, LoadLevel | None]:
@@ -329,7 +329,7 @@ class _Votes:
     def median(self, level: LoadLevel) -> Step:
         """Of the measurements with the level's outcome, the median by p99 (of two the later)."""
         passes = self.passes(level)
-        agreeing = [step for step in self.by_level[level] if (step.leaning is StepOutcome.PASS) == passes]
+        agreeing = [step for step in self.by_level[level] if (step.point_outcome is StepOutcome.PASS) == passes]
         ordered = sorted(agreeing, key=lambda step: step.result.latency_all.p99_s or 0.0)
         return ordered[len(ordered) // 2]
 
@@ -341,7 +341,7 @@ class _Votes:
         n = sum(limit.n or 0 for limit in p99s)
         low, high = share_interval(slower, n, _mean_effect(p99s))
         shown = sum(step.outcome is not StepOutcome.INCONCLUSIVE for step in steps)
-        return Confirmation(level, tuple(step.leaning for step in steps), shown, slower, n, low, high)
+        return Confirmation(level, tuple(step.point_outcome for step in steps), shown, slower, n, low, high)
 
 
 def _mean_effect(conditions: Sequence[ConditionResult]) -> float:
@@ -392,7 +392,7 @@ def answer(steps: Sequence[Step], plan: SearchPlan, ended_by: StoppedBy | None =
 def _stopped_by(best: LoadLevel | None, first_fail: Step | None) -> StoppedBy:
     if first_fail is None:
         return StoppedBy.LADDER_END
-    if first_fail.leaning is StepOutcome.GENERATOR_LIMITED:
+    if first_fail.point_outcome is StepOutcome.GENERATOR_LIMITED:
         return StoppedBy.WAITED if first_fail.waited else StoppedBy.GENERATOR
     if best is None or first_fail.reason is None:
         return StoppedBy.FIRST_STEP

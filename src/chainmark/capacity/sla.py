@@ -135,7 +135,7 @@ def judge(
     result: StepResult,
     sla: Sla,
     phase: Phase,
-    lengthened: bool = False,
+    extended: bool = False,
     read_histogram: ReadHistogram = native_histogram,
     *,
     waits: Waits | None = None,
@@ -147,7 +147,7 @@ def judge(
         result: the measurements.
         sla: the SLA.
         phase: the purpose of the step.
-        lengthened: whether it was longer than others, because those had been inconclusive.
+        extended: whether it was longer than others, because those had been inconclusive.
         read_histogram: decodes a stored histogram.
         waits: observed waits for processors.
         parts: of a mix, its endpoints, each of which must meet its own SLA.
@@ -160,16 +160,16 @@ def judge(
     missed = [limit.name for limit in judged if not limit.met]
     waited = any(limit.name is StepCondition.WAITED and not limit.met for limit in limits)
     if waited and StepCondition.ERRORS not in shown:
-        outcome = leaning = StepOutcome.GENERATOR_LIMITED
+        outcome = point_outcome = StepOutcome.GENERATOR_LIMITED
     elif shown:
-        outcome = leaning = _blame(shown, generator)
+        outcome = point_outcome = _blame(shown, generator)
     else:
         undecided = any(limit.outcome is StepOutcome.INCONCLUSIVE for limit in judged)
-        leaning = _blame(missed, generator) if missed else StepOutcome.PASS
+        point_outcome = _blame(missed, generator) if missed else StepOutcome.PASS
         outcome = StepOutcome.INCONCLUSIVE if undecided else StepOutcome.PASS
     partial = result.ended == "stopped"
     reason, reason_part = None, ""
-    if leaning is not StepOutcome.PASS:
+    if point_outcome is not StepOutcome.PASS:
         limited = waited and outcome is StepOutcome.GENERATOR_LIMITED
         reason = StepCondition.WAITED if limited else _reason(shown or missed, evidence)
         decided = [
@@ -178,7 +178,7 @@ def judge(
             if condition.name is reason and (condition.outcome is StepOutcome.FAIL if shown else not condition.met)
         ]
         reason_part = next((condition.part for condition in decided if condition.part), "")
-    return Step(result, phase, limits, outcome, leaning, reason, lengthened, partial, waits, reason_part)
+    return Step(result, phase, limits, outcome, point_outcome, reason, extended, partial, waits, reason_part)
 
 
 def _of_parts(

@@ -63,7 +63,7 @@ class StepSettings:
 
     Attributes:
         duration_s: window of a usual step.
-        longest_s: window of a lengthened step, or of one at a slow endpoint.
+        longest_s: window of an extended step, or of one at a slow endpoint.
         warm_up_s: None: the SLA's p99, from 1 to 10 s, so that the queue reaches its usual length.
         timeout_s: None: twice the SLA's p99, at least 10 s, so that slow and failed differ.
         cool_down_s: pause after each step, always made.
@@ -214,7 +214,7 @@ class StepRunner:
             begin_step(self.progress, f"{self.endpoint.label}: {ask.level} ({ask.phase})")
             result, waits = self._watched(self.order(ask))
             step = judge(
-                result, self.sla, ask.phase, ask.lengthened, self.read_histogram, waits=waits, parts=self.endpoint.parts
+                result, self.sla, ask.phase, ask.extended, self.read_histogram, waits=waits, parts=self.endpoint.parts
             )
             self._expect_presence(step)
         except KeyboardInterrupt:
@@ -386,7 +386,7 @@ class StepRunner:
             return ask.course.length_s
         usual_s, longest_s = self.settings.duration_s, max(self.settings.duration_s, self.settings.longest_s)
         before = [step for step in self.done if step.level == ask.level]
-        if ask.lengthened and before:
+        if ask.extended and before:
             shortest = min(before, key=lambda step: step.result.window_s)
             return extended_seconds(shortest, self.sla, usual_s, longest_s, self.endpoint.rarest_share)
         expected_per_s = self._expected_per_s(ask.level)

@@ -75,7 +75,7 @@ def failures_of(endpoint: EndpointEntry) -> list[Failures]:
     all_failures: dict[tuple[object, ...], Failures] = {}
     for step in endpoint.steps:
         for entry in step.errors:
-            key = (entry.kind, entry.status, tuple(sorted(entry.told.items())), entry.detail)
+            key = (entry.kind, entry.status, tuple(sorted(entry.reported.items())), entry.detail)
             failures_of_key = all_failures.setdefault(key, Failures(entry, step))
             failures_of_key.count += entry.count
             failures_of_key.steps += 1

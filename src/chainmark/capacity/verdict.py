@@ -64,7 +64,7 @@ class Ruling:
         return f"{self.label} ({self.kind})" if self.kind else self.label
 
 
-def said(result: Verdict) -> str:
+def verdict_text(result: Verdict) -> str:
     """A verdict in the words of an SLA: it is met or missed."""
     return {Verdict.PASS: "met", Verdict.FAIL: "missed"}.get(result, result.value)
 
@@ -192,14 +192,14 @@ def _of_course(runs: Sequence[CourseEntry]) -> tuple[Verdict, str]:
         waited = _hindered([run.step for run in runs])
         partial = Verdict.PARTIAL if runs[-1].step.partial else Verdict.INCONCLUSIVE
         return waited or (partial, runs[-1].note)
-    said_of = ", ".join(dict.fromkeys(map(measured_text, measured)))
+    measured_texts = ", ".join(dict.fromkeys(map(measured_text, measured)))
     outcomes = {course.outcome for course in measured}
     outcome = "fail" if "fail" in outcomes else "inconclusive" if "inconclusive" in outcomes else "pass"
     result = {"fail": Verdict.FAIL, "pass": Verdict.PASS}.get(outcome, Verdict.INCONCLUSIVE)
     if runs[0].what == "ramp":
-        return result, "the SLA held up to its end" if result is Verdict.PASS else f"missed from {said_of}"
+        return result, "the SLA held up to its end" if result is Verdict.PASS else f"missed from {measured_texts}"
     limit = f", {units.duration(runs[0].limit)} allowed" if runs[0].is_asked else ""
-    return result, f"recovery after {said_of}{limit}"
+    return result, f"recovery after {measured_texts}{limit}"
 
 
 def drift_text(drift_entry: DriftEntry) -> str:

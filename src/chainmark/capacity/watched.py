@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from chainmark.capacity.bottleneck import bent_entries
+from chainmark.capacity.bottleneck import exhausted_entries
 from chainmark.capacity.drift import Drift, drifts_of, memory_drifts_of
 from chainmark.capacity.loadtest import EndpointResult
 from chainmark.capacity.model import Step
@@ -84,7 +84,7 @@ def with_watched(entry: EndpointEntry, endpoint_result: EndpointResult, watched:
             "statements": [
                 statement for at, step in enumerate(steps) for statement in _statements(at, step, watched.statements)
             ],
-            "bent": bent_entries(entry.steps, resources),
+            "exhausted": exhausted_entries(entry.steps, resources),
             "drifts": [*entry.drifts, *map(drift_entry, _memory_drifts(endpoint_result, watched))],
         }
     )

@@ -166,7 +166,7 @@ class _Words:
         """The change of the tracked quantity, from the good side to the found revision."""
         levels = known.levels()
         level = levels.get(self.stretch.at) or levels.get(self.searched.made.last)
-        return known.followed.name if level is None else f"{known.followed.name} {_said(level, known)}"
+        return known.followed.name if level is None else f"{known.followed.name} {_level_text(level, known)}"
 
     def reasons(self) -> list[str]:
         """The evidence."""
@@ -175,7 +175,9 @@ class _Words:
             return [f"{self.searched.ends.sentence}", *self.searched.ends.reasons]
         messages = [self.searched.ends.sentence]
         level = state.levels().get(made.last)
-        change_text = f"{state.followed.name}, {_said(level, state)} on the bad side" if level else state.followed.name
+        change_text = (
+            f"{state.followed.name}, {_level_text(level, state)} on the bad side" if level else state.followed.name
+        )
         chosen = "as requested" if made.record.order.metric else "the gating metric with the clearest regression"
         messages.append(
             f"the search uses {change_text}; {chosen if state.followed.metric else 'runs of the bad side fail'}"
@@ -225,7 +227,7 @@ def _sure(chance: float) -> str:
     return f"probability {units.plain_percent(chance, decimals=1)}"
 
 
-def _said(level: RevisionLevel, known: Known) -> str:
+def _level_text(level: RevisionLevel, known: Known) -> str:
     """A change with its interval: "+31.0 % (90 % interval +28.1 … +34.0 %)"."""
     if known.followed.scale is Scale.RELATIVE:
         change = units.percent(level.change, decimals=units.percent_decimals(level.low, level.high))

@@ -67,7 +67,8 @@ def _commits(left: Build, right: Build) -> dict[str, object]:
     baseline_ids, candidate_ids = (_reached(build.commits[0].id, by_id) for build in (left, right))
     if not baseline_ids & candidate_ids:
         stored = max(len(left.commits), len(right.commits))
-        return {"untold": f"The commits between the two are unknown: their last {stored} commits have none in common."}
+        reason = f"The commits between the two are unknown: their last {stored} commits have none in common."
+        return {"unknown_reason": reason}
     added, removed = _only(right.commits, baseline_ids), _only(left.commits, candidate_ids)
     # All other commits are counted on both sides.
     is_sure = len(added) - len(removed) == right.ancestry - left.ancestry
@@ -76,7 +77,7 @@ def _commits(left: Build, right: Build) -> dict[str, object]:
         "removed": removed[:COMMITS_SHOWN],
         "added_in_all": len(added),
         "removed_in_all": len(removed),
-        "untold": "" if is_sure else _UNSURE,
+        "unknown_reason": "" if is_sure else _UNSURE,
     }
 
 

@@ -46,8 +46,8 @@ def common_version(runs: Iterable[Manifest]) -> str | None:
     versions: set[str] = set()
     for run in runs:
         subject = run.subject
-        is_known = subject.told or not (run.contradictions or subject.is_untold)
-        versions.add((subject.told or subject.version) if is_known else UNVERSIONED)
+        is_known = subject.logged_version or not (run.contradictions or subject.is_version_unknown)
+        versions.add((subject.logged_version or subject.version) if is_known else UNVERSIONED)
     return versions.pop() if len(versions) == 1 and UNVERSIONED not in versions else None
 
 

@@ -114,7 +114,7 @@ def _search(clues: Clues) -> tuple[str, str] | None:
     """The command to find the commit or release, or its name if there is only one."""
     runs = [side.first for side in clues.sides]
     builds = clues.builds
-    if builds is not None and builds.added_in_all == 1 and not (builds.removed_in_all or builds.untold):
+    if builds is not None and builds.added_in_all == 1 and not (builds.removed_in_all or builds.unknown_reason):
         only = builds.added[0]
         return f"look at the only commit between them, {only.id[:_SHORT]}: {only.subject}", ""
     places = [run.experiment for run in runs]

@@ -166,7 +166,7 @@ def splits_of(parted: Parted | None, judgements: Sequence[Judgement], catalogue:
         off = f"the known parts of {enumerated(unlike)} do not add up to the measured value"
         notes.append(f"{off} (more than {units.plain_percent(TOLERANCE)} off): too many samples lack a part")
     missing = parted.reason or ("" if splits else enumerated(notes) or "no judged metric has parts")
-    return Splits(title=parted.title, splits=splits, untold=missing, notes=notes if splits else [])
+    return Splits(title=parted.title, splits=splits, unknown_reason=missing, notes=notes if splits else [])
 
 
 def splits_between(parted: Parted, baseline: Mapping[str, float], candidate: Mapping[str, float]) -> Splits:
@@ -179,7 +179,7 @@ def splits_between(parted: Parted, baseline: Mapping[str, float], candidate: Map
     splits = [divided(change, (baseline[change.metric_id], candidate[change.metric_id])) for change in parted.changes]
     complete = [split for split in splits if split is not None]
     missing = parted.reason or ("" if complete else "the known parts do not add up to the values")
-    return Splits(title=parted.title, splits=complete, untold=missing, notes=list(parted.notes))
+    return Splits(title=parted.title, splits=complete, unknown_reason=missing, notes=list(parted.notes))
 
 
 def _split(change: PartedChange, judgement: Judgement) -> Split | None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import BaseModel, ConfigDict
+
+from chainmark.core.former_names import renamed
 
 DOCUMENT = "build"
 
@@ -60,7 +64,7 @@ class BuildDifferences(BaseModel):
         shared_modules: number of equal ones.
         added, removed: commits of only the candidate, or only the baseline; the newest first, truncated.
         added_in_all, removed_in_all: their number.
-        untold: why the commits between the two are unknown, or uncertain; "" if they are known.
+        unknown_reason: why the commits between the two are unknown, or uncertain; "" if they are known.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -72,4 +76,4 @@ class BuildDifferences(BaseModel):
     removed: list[Commit] = []
     added_in_all: int = 0
     removed_in_all: int = 0
-    untold: str = ""
+    unknown_reason: Annotated[str, renamed("unknown_reason", "untold")] = ""

@@ -17,6 +17,7 @@ from chainmark.core.build import BuildDifferences
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.false_alarms import FalseAlarms
+from chainmark.core.former_names import renamed
 from chainmark.core.manifest import ConfigChange, Gate, HostFacts, Incident, Scalar, Status, Subject
 from chainmark.core.profiled import Profiled
 from chainmark.core.question import Question
@@ -350,13 +351,13 @@ class Splits(BaseModel):
 
     Attributes:
         title: the question: "Network or node".
-        untold: why nothing could be divided, in a sentence; "" if something is.
+        unknown_reason: why nothing could be divided, in a sentence; "" if something is.
         notes: the method, and its limits.
     """
 
     title: str
     splits: list[Split] = []
-    untold: str = ""
+    unknown_reason: Annotated[str, renamed("unknown_reason", "untold")] = ""
     notes: list[str] = []
 
     def split_of(self, metric_id: str, statistic: str) -> Split | None:
@@ -450,4 +451,4 @@ class Comparison(JudgedResult):
             return raw
         tails, timelines = raw.get("tails", []), raw.get("stories", [])
         others = {key: value for key, value in raw.items() if key not in ("tails", "stories")}
-        return {**others, "followed": {"tails": tails, "stories": timelines} if tails else None}
+        return {**others, "followed": {"tails": tails, "traces": timelines} if tails else None}

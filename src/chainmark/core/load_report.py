@@ -7,11 +7,12 @@ renderings.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from chainmark.core.caveats import Caveats, CaveatsField
+from chainmark.core.former_names import renamed
 from chainmark.core.manifest import Fact, Subject
 
 LOAD_REPORT_SCHEMA = 3
@@ -77,11 +78,11 @@ class PartEntry(_Part):
 
 
 class ErrorEntry(_Part):
-    """Failed requests of one kind; ``told`` holds members of the server's response (code, message, retriable)."""
+    """Failed requests of one kind; ``reported`` holds members of the server's response (code, message, retriable)."""
 
     kind: str
     status: int | None
-    told: dict[str, str]
+    reported: Annotated[dict[str, str], renamed("reported", "told")]
     detail: str
     count: int
     first_s: float
@@ -105,9 +106,9 @@ class StepFigures(_Part):
     level: float
     phase: Literal["probe", "bisect", "confirm", "fixed", "ramp", "spike"]
     outcome: StepOutcome
-    leaning: StepOutcome
+    point_outcome: Annotated[StepOutcome, renamed("point_outcome", "leaning")]
     reason: str | None
-    lengthened: bool
+    extended: Annotated[bool, renamed("extended", "lengthened")]
     partial: bool
     ended: str
     warm_up_s: float = 0.0
@@ -365,7 +366,7 @@ class StatementEntry(_Part):
     calls_per_s: float
 
 
-class BentEntry(_Part):
+class ExhaustedEntry(_Part):
     """The resource of a server that was exhausted first under one kind of load.
 
     Attributes:
@@ -398,7 +399,7 @@ class EndpointEntry(_Part):
     Attributes:
         sizes: the smallest and the largest counts in the responses before the load ("bytes", "coins").
         resources: the server's resource use meanwhile; series_left_out: further series that only the run's tables have.
-        bent: the resource that was exhausted first, one per kind of load.
+        exhausted: the resource that was exhausted first, one per kind of load.
     """
 
     id: str
@@ -406,7 +407,7 @@ class EndpointEntry(_Part):
     requests: int
     strata: dict[str, int] = {}
     sizes: dict[str, tuple[int, int]] = {}
-    agreement: ServiceLevel
+    sla: Annotated[ServiceLevel, renamed("sla", "agreement")]
     capacities: list[CapacityEntry]
     steps: list[StepEntry]
     fixed: list[FixedLevel] = []
@@ -416,7 +417,7 @@ class EndpointEntry(_Part):
     resources: list[ResourceEntry] = []
     series_left_out: int = 0
     statements: list[StatementEntry] = []
-    bent: list[BentEntry] = []
+    exhausted: Annotated[list[ExhaustedEntry], renamed("exhausted", "bent")] = []
     notes: list[str] = []
 
     @property

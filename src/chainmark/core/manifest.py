@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from chainmark.core.former_names import renamed
 from chainmark.core.labels import cell_of
 
 SCHEMA_VERSION = 1
@@ -88,8 +89,8 @@ class Subject(BaseModel):
     Attributes:
         release: its own version, if a document gives it another label ("8.9.1-rerun").
         aliases: other documents' names of the same version.
-        is_untold: its version does not distinguish builds, for example of a node run by others.
-        told: the version in the logs, if its label differs.
+        is_version_unknown: its version does not distinguish builds, for example of a node run by others.
+        logged_version: the version in the logs, if its label differs.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -102,8 +103,8 @@ class Subject(BaseModel):
     binary_sha256: str | None = None
     release: Annotated[str | None, Rare] = None
     aliases: Annotated[list[str], Rare] = []
-    is_untold: Annotated[bool, Rare] = False
-    told: Annotated[str | None, Rare] = None
+    is_version_unknown: Annotated[bool, Rare, renamed("is_version_unknown", "is_untold")] = False
+    logged_version: Annotated[str | None, Rare, renamed("logged_version", "told")] = None
 
 
 class HostFacts(BaseModel):

@@ -266,7 +266,7 @@ def _across(report: BisectReport) -> list[Block]:
         return []
     return [
         _judged(step_across, "across-metrics"),
-        Remarks("across-told", prose(step_across.sentence), step_across.reasons),
+        Remarks("across-step", prose(step_across.sentence), step_across.reasons),
     ]
 
 

@@ -25,7 +25,7 @@ def build_sections(comparison: Comparison) -> list[Section]:
     facts = [_without_equal_entries(fact) for fact in builds.facts if differs([fact])]
     left, right = comparison.labels
     blocks: list[Block] = [pairs_table("build-facts", "", (left, right), facts, ON_PAGES)] if facts else []
-    blocks += [Remarks("commits-untold", "", [builds.untold])] if builds.untold else []
+    blocks += [Remarks("commits-unknown", "", [builds.unknown_reason])] if builds.unknown_reason else []
     for id_, side, commits, in_all in (
         ("added", right, builds.added, builds.added_in_all),
         ("removed", left, builds.removed, builds.removed_in_all),

@@ -87,7 +87,7 @@ def workload_blocks(place: int, label: str, comparison: Comparison, *, in_full: 
     """
     rows = [replace(row, anchor=f"workload-{place}-{row.anchor}") for row in RowMaker(comparison).rows()]
     reasons = [prose(text) for text in (comparison.sentence, *comparison.reasons)] + [
-        f"→ {prose(text)}" for text in comparison.advice
+        f"Next: {prose(text)}" for text in comparison.advice
     ]
     reasons += [prose(comparison.false_alarms.rate_sentence)] if comparison.false_alarms else []
     table = gating_table(comparison, rows)

@@ -183,9 +183,9 @@ class RowMaker:
         return [CentileRow("samples", _samples(baseline), _samples(candidate)), *absent, *rows]
 
 
-def _bar(judgement: Judgement, said: ChangeText) -> IntervalBar | None:
+def _bar(judgement: Judgement, change: ChangeText) -> IntervalBar | None:
     bar = interval_bar(judgement)
-    ends = [f"{end} {said.unit}".rstrip() for end in (said.low, said.high)]
+    ends = [f"{end} {change.unit}".rstrip() for end in (change.low, change.high)]
     return bar and dataclasses.replace(bar, low_text=ends[0], high_text=ends[1])
 
 

@@ -92,12 +92,12 @@ def _capacity_chart(report: LoadReport, kind: Kind) -> Chart | None:
             Layer("interval", "spans", x="low", x2="high", **look),
             Layer("points", "drawn", x="capacity", style="target", size=65, opacity=1, tips=tooltips, **look),
             Layer("text", "drawn", x="capacity", text="text", nudge=(0, -11), **look),
-            *([Layer("tick", "asked", "required", "label", colour=BAD)] if required else []),
+            *([Layer("tick", "required", "required", "label", colour=BAD)] if required else []),
         ],
         data={
             "spans": columns_of(row for row in rows if row.get("low") and row.get("high")),
             "drawn": columns_of(row for row in rows if row.get("capacity")),
-            "asked": columns_of(required),
+            "required": columns_of(required),
         },
         series={"target": LegendSeries(names)},
         note=" ".join(notes),
@@ -206,7 +206,7 @@ def _load_chart(sides: Sequence[EndpointSide], id_: str, kind: Kind, *, few: boo
 
 
 def _limits(endpoint: EndpointEntry) -> list[tuple[float, str]]:
-    sla = endpoint.agreement
+    sla = endpoint.sla
     results = [(sla.p99_s, f"SLA p99 {units.duration(sla.p99_s)}")]
     if sla.p95_s is not None:
         results.append((sla.p95_s, f"SLA p95 {units.duration(sla.p95_s)}"))
@@ -277,7 +277,7 @@ def _distribution_chart(side: EndpointSide, kind: Kind, id_: str, name: str) -> 
     if not measured:
         return None
     chosen = _some_steps(side, kind, measured)
-    limit_s = side.endpoint.agreement.p99_s
+    limit_s = side.endpoint.sla.p99_s
     labels = _step_names(side, kind, chosen)
     rows: list[dict[str, Any]] = [
         {"label": label, "value": _in_ms(value), "slower": units.rounded(1.0 - fraction, 5),

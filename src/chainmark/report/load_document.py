@@ -17,7 +17,7 @@ from chainmark.report.load_courses import course_charts, course_tables
 from chainmark.report.load_drift import drift_table
 from chainmark.report.load_mix import mix_table
 from chainmark.report.load_sentence import sentence
-from chainmark.report.load_server import bent_remarks, use_blocks
+from chainmark.report.load_server import exhausted_remarks, use_blocks
 from chainmark.report.load_suites import load_suites
 from chainmark.report.load_tables import (
     basis_table,
@@ -71,7 +71,7 @@ def _named(report: LoadReport) -> Iterable[tuple[int, TargetEntry, str]]:
 def _capacities(report: LoadReport, ruled: Sequence[Ruling], reasons: Sequence[str]) -> list[Block]:
     several = len(report.targets) > 1
     blocks: list[Block] = [Remarks("reasons", "Why", list(reasons))] if reasons else []
-    blocks += bent_remarks(report)
+    blocks += exhausted_remarks(report)
     blocks += side_by_side_tables(report)
     searched = [item for item in _named(report) if any(endpoint.capacities for endpoint in item[1].endpoints)]
     blocks += [capacity_table(target, name, number, several=several) for number, target, name in searched]
@@ -153,9 +153,7 @@ def _sla_table(report: LoadReport) -> Table:
     slas = text.slas_of(report)
     rows = []
     for sla in slas:
-        labels = dict.fromkeys(
-            end.label for target in report.targets for end in target.endpoints if end.agreement == sla
-        )
+        labels = dict.fromkeys(end.label for target in report.targets for end in target.endpoints if end.sla == sla)
         name = f"all {len(labels)}" if len(slas) == 1 < len(labels) else ", ".join(labels)
         rows.append(row_of(name, *_sla_cells(sla)))
     return Table("agreements", "The SLA", columns, rows)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chainmark.capacity.verdict import Ruling, bare_level, level_text, said, verdict
+from chainmark.capacity.verdict import Ruling, bare_level, level_text, verdict, verdict_text
 from chainmark.core import units
-from chainmark.core.load_report import BentEntry, CapacityEntry, EndpointEntry, LoadReport, TargetEntry
+from chainmark.core.load_report import CapacityEntry, EndpointEntry, ExhaustedEntry, LoadReport, TargetEntry
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import enumerated, first_sentence, some_of
 from chainmark.report.load_text import capacity_of, condition_text, interval_text, sla_text, slas_of
@@ -70,10 +70,11 @@ def next_step(report: LoadReport, ruling: Ruling) -> str:
     if ruling.is_of_drift:
         return "look for what grows on the server under load: memory, tables, connections, logs"
     target = _target(report, ruling)
-    bent = _bent(_endpoint(report, ruling), ruling)
-    if bent is not None and bent.resource is not None and bent.level is not None:
-        return f"look at {bent.resource} first, which limited it from {level_text(bent.kind, bent.level)} on"
-    if bent is None and not target.sources:
+    exhausted = _exhausted(_endpoint(report, ruling), ruling)
+    if exhausted is not None and exhausted.resource is not None and exhausted.level is not None:
+        level = level_text(exhausted.kind, exhausted.level)
+        return f"look at {exhausted.resource} first, which limited it from {level} on"
+    if exhausted is None and not target.sources:
         return "monitor the server under load (`--server-pid`, `--scrape`) to see what limits it"
     return "monitor more of the server (`--scrape`, `--postgres`): nothing that was monitored was exhausted"
 
@@ -120,7 +121,7 @@ def _counted(report: LoadReport, gating: Sequence[Ruling], first: Ruling | None 
             if ruling.verdict is result is not Verdict.PASS and ruling is not first
         ]
         texts += (
-            [f"{'also ' if first and first.verdict is result else ''}{said(result)}: {some_of(names, _NAMED)}"]
+            [f"{'also ' if first and first.verdict is result else ''}{verdict_text(result)}: {some_of(names, _NAMED)}"]
             if names
             else []
         )
@@ -181,7 +182,7 @@ def _after_pass(report: LoadReport) -> str:
 
 def _effect(capacity: CapacityEntry, endpoint: EndpointEntry | None) -> str:
     name = capacity.condition or ""
-    text = condition_text(name, endpoint.agreement) if endpoint and not capacity.condition_part else name
+    text = condition_text(name, endpoint.sla) if endpoint and not capacity.condition_part else name
     of_part = f" of {capacity.condition_part}" if capacity.condition_part else ""
     if name in _TOO_SLOW and endpoint and _most_failed(capacity, endpoint):
         return f"fails most requests ({text}{of_part}; failed requests count as slower)"
@@ -219,7 +220,9 @@ def _capacity(report: LoadReport, ruling: Ruling) -> CapacityEntry | None:
     return capacity_of(endpoint, ruling.kind)
 
 
-def _bent(endpoint: EndpointEntry | None, ruling: Ruling) -> BentEntry | None:
+def _exhausted(endpoint: EndpointEntry | None, ruling: Ruling) -> ExhaustedEntry | None:
     """What limited the endpoint; at fixed levels, which have no kind, the first resource that did."""
-    entries = [bent for bent in (endpoint.bent if endpoint else []) if ruling.kind in (None, bent.kind)]
-    return next((bent for bent in entries if bent.resource is not None), entries[0] if entries else None)
+    entries = [
+        exhausted for exhausted in (endpoint.exhausted if endpoint else []) if ruling.kind in (None, exhausted.kind)
+    ]
+    return next((exhausted for exhausted in entries if exhausted.resource is not None), entries[0] if entries else None)

@@ -31,16 +31,16 @@ _LONGEST_STATEMENT = 90
 _MOST_STATEMENTS = 5
 
 
-def bent_remarks(report: LoadReport) -> list[Block]:
+def exhausted_remarks(report: LoadReport) -> list[Block]:
     """A sentence for each endpoint and kind of load with observations."""
     several = len(report.targets) > 1
     messages = []
     for name, target in zip(text.names_of(report.targets), report.targets, strict=True):
         for endpoint in target.endpoints:
-            for bent in endpoint.bent:
-                prefix = f"{f'{name} ' if several else ''}{endpoint.label} ({bent.kind})"
-                messages.append(f"{prefix}: {bent.sentence}.")
-    return [Remarks("bent", "First exhausted resource", messages)] if messages else []
+            for exhausted in endpoint.exhausted:
+                prefix = f"{f'{name} ' if several else ''}{endpoint.label} ({exhausted.kind})"
+                messages.append(f"{prefix}: {exhausted.sentence}.")
+    return [Remarks("exhausted", "First exhausted resource", messages)] if messages else []
 
 
 def use_charts(report: LoadReport, id_: str, kind: Kind) -> list[Chart]:
@@ -87,7 +87,8 @@ def _use_chart(endpoint: EndpointEntry, kind: Kind, label: str, id_: str) -> Cha
         series={"label": LegendSeries(names)},
         limits=[Limit(_FULL_PERCENT, "full")],
         note=note,
-        on_terminal=len(endpoint.bent) == 1 and any(bent.finding == "exhausted" for bent in endpoint.bent),
+        on_terminal=len(endpoint.exhausted) == 1
+        and any(exhausted.finding == "exhausted" for exhausted in endpoint.exhausted),
         height=200,
         paper=(560, 120),
     )
@@ -171,7 +172,9 @@ def _levels(endpoint: EndpointEntry, kind: Kind, known: Sequence[float]) -> list
         return []
     capacity = text.capacity_of(endpoint, kind)
     selected = {known[0], known[-1]}
-    selected |= {bent.level for bent in endpoint.bent if bent.kind == kind and bent.level is not None}
+    selected |= {
+        exhausted.level for exhausted in endpoint.exhausted if exhausted.kind == kind and exhausted.level is not None
+    }
     if capacity:
         numbers = {capacity.best_step, capacity.fail_step}
         selected |= {step.level for step in endpoint.steps if step.kind == kind and step.number in numbers}

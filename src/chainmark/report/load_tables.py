@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chainmark.capacity.summaries import CapacityChange, change_of, error_share, failures_of, non_2xx
-from chainmark.capacity.verdict import Ruling, bare_level, level_text, said
+from chainmark.capacity.verdict import Ruling, bare_level, level_text, verdict_text
 from chainmark.core import units
 from chainmark.core.load_report import (
     CapacityEntry,
@@ -119,7 +119,7 @@ def basis_table(target: TargetEntry, name: str, number: int, ruled: Sequence[Rul
                 TableCell(units.count(best.due)) if best else _QUIET,
                 TableCell(bare_level(fail.level)) if fail else _QUIET,
                 text.centile_cell(fail.of_due.p99) if fail else _QUIET,
-                TableCell(text.stopped_text(capacity, endpoint.agreement)),
+                TableCell(text.stopped_text(capacity, endpoint.sla)),
                 TableCell("yes" if capacity.confirmed else "no", emphasis="plain" if capacity.confirmed else "quiet"),
             ]
             if has_required:
@@ -137,8 +137,8 @@ def _verdict_cell(ruling: Ruling | None) -> TableCell:
     if ruling is None:
         return _QUIET
     if not ruling.gates:
-        return TableCell(f"{said(ruling.verdict)}, not required", emphasis="quiet")
-    return TableCell(said(ruling.verdict), emphasis=_EMPHASIS.get(ruling.verdict, "caution"))
+        return TableCell(f"{verdict_text(ruling.verdict)}, not required", emphasis="quiet")
+    return TableCell(verdict_text(ruling.verdict), emphasis=_EMPHASIS.get(ruling.verdict, "caution"))
 
 
 def side_by_side_tables(report: LoadReport) -> list[Table]:
@@ -269,10 +269,10 @@ def step_table(steps: Sequence[StepEntry], id_: str, name: str, steps_in_all: in
 
 def _step_cells(step: StepEntry) -> list[TableCell]:
     achieved = next((condition.measured for condition in step.conditions if condition.name == "achieved"), None)
-    outcome = step.outcome if step.outcome == step.leaning else f"{step.outcome}, leans to {step.leaning}"
+    outcome = step.outcome if step.outcome == step.point_outcome else f"{step.outcome}, leans to {step.point_outcome}"
     because = f": {step.reason}" if step.reason else ""
     remarks = [
-        "longer" if step.lengthened else "",
+        "longer" if step.extended else "",
         "interrupted" if step.partial else "",
         step.ended if step.ended not in ("time", "stopped") else "",
         f"{units.count(step.repeated)} repeated" if step.repeated else "",
@@ -318,7 +318,7 @@ def error_table(target: TargetEntry, name: str, number: int, *, several: bool) -
             if len(message) > _LONGEST_WORDS:
                 long.append(f"{endpoint.label}: “{message}”.")
             first = f"{text.level_of(failures.first)}, {units.number(failures.entry.first_s, 1)} s"
-            reported = failures.entry.told
+            reported = failures.entry.reported
             status = "" if failures.entry.status is None else str(failures.entry.status)
             code, retriable = (_value_of(reported, name) for name in ("code", "retriable"))
             counts = units.count(failures.count), units.count(failures.steps)
@@ -334,7 +334,7 @@ def error_table(target: TargetEntry, name: str, number: int, *, several: bool) -
 
 def _message(entry: ErrorEntry) -> str:
     """The server's response, then further details."""
-    reported = {key.lstrip("/"): value for key, value in entry.told.items()}
+    reported = {key.lstrip("/"): value for key, value in entry.reported.items()}
     texts = [reported.pop("message", "")]
     texts += [f"{key}: {value}" for key, value in sorted(reported.items()) if key not in ("code", "retriable")]
     return " ".join("; ".join(part for part in (*texts, entry.detail) if part).split())

@@ -167,7 +167,7 @@ def sla_text(sla: ServiceLevel) -> str:
 
 def slas_of(report: LoadReport) -> list[ServiceLevel]:
     """The different SLAs, in order."""
-    return list(dict.fromkeys(endpoint.agreement for target in report.targets for endpoint in target.endpoints))
+    return list(dict.fromkeys(endpoint.sla for target in report.targets for endpoint in target.endpoints))
 
 
 def capacity_of(endpoint: EndpointEntry, kind: Kind) -> CapacityEntry | None:

@@ -65,7 +65,7 @@ def timelines_of(side: EndpointSide, kind: Kind, id_: str, name: str) -> list[Ch
 
 
 def _latency_timeline(track: _Track) -> Chart | None:
-    limit_s = track.side.endpoint.agreement.p99_s
+    limit_s = track.side.endpoint.sla.p99_s
     rows: list[dict[str, Any]] = [
         {"second": item.begin + 0.5 * (item.end - item.begin), "label": label,
          "value": units.rounded(value * text.MS.factor, 5), "series": f"{label} {item.step.number}",

@@ -94,13 +94,13 @@ def _sentence(report: MatrixReport, ruled: Sequence[_Ruled]) -> str:
         names = [item.cell.name for item in gating if item.verdict is kind is not Verdict.PASS and item is not first]
         if names:
             clauses.append(
-                f"{'also ' if first and first.verdict is kind else ''}{_said(kind)}: {some_of(names, _NAMED)}"
+                f"{'also ' if first and first.verdict is kind else ''}{_verdict_text(kind)}: {some_of(names, _NAMED)}"
             )
     clauses += ["the plan was interrupted"] if report.interrupted else []
     return first_sentence(*clauses, next_step=step or (resume if report.interrupted else ""))
 
 
-def _said(result: Verdict) -> str:
+def _verdict_text(result: Verdict) -> str:
     return {Verdict.PASS: "met", Verdict.FAIL: "missed"}.get(result, result.value)
 
 
@@ -120,7 +120,7 @@ def _cells(ruled: Sequence[_Ruled]) -> Table:
         capacities = [ruling for ruling in item.rulings if ruling.gates and not ruling.is_of_levels]
         met = sum(ruling.verdict is Verdict.PASS for ruling in capacities)
         stated = one_line(word for key, word in item.cell.words.items() if key != "scenario")
-        badge = TableCell(_said(item.verdict), emphasis=_EMPHASIS.get(item.verdict, "caution"))
+        badge = TableCell(_verdict_text(item.verdict), emphasis=_EMPHASIS.get(item.verdict, "caution"))
         counted = f"{met} of {len(capacities)}" if capacities else units.UNSET
         version = item.cell.report.targets[0].subject.version if item.cell.report else units.UNSET
         run = item.cell.run_id or units.UNSET

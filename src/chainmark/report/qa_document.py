@@ -194,7 +194,7 @@ def _reasons(scenario: QaScenario) -> list[str]:
         return []
     return [
         *scenario.reasons,
-        *(f"→ {advice}" for advice in scenario.advice),
+        *(f"Next: {advice}" for advice in scenario.advice),
         *(f"Run again: {text}" for text in scenario.repeated),
     ]
 

@@ -93,7 +93,7 @@ def _reasons(candidate: _Candidate) -> Remarks:
         f"reasons-{candidate.label}",
         f"{candidate.label} against {candidate.comparison.baseline.label}",
         [prose(text) for text in (comparison.sentence, *comparison.reasons)]
-        + [f"→ {prose(text)}" for text in comparison.advice]
+        + [f"Next: {prose(text)}" for text in comparison.advice]
         + ([prose(comparison.false_alarms.rate_sentence)] if comparison.false_alarms else []),
     )
 

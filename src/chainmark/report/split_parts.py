@@ -46,7 +46,7 @@ def split_sections(splits: Splits | None, catalogue: Catalogue, deciding: Collec
     if splits is None:
         return []
     brief = split_blocks(splits, catalogue, deciding)
-    if splits.untold:
+    if splits.unknown_reason:
         return [Section("split", splits.title, brief)]
     table = replace(split_table(catalogue, splits.splits, "split"), media=ON_PAGES)
     notes = [sentence_of(capitalised(prose(note))) for note in splits.notes]
@@ -75,9 +75,13 @@ def split_blocks(
     if splits is None:
         return []
     title = f"{of}: {splits.title}" if of else splits.title
-    if splits.untold:
+    if splits.unknown_reason:
         return [
-            Remarks("split-untold", "", [f"{title}: the change cannot be attributed, because {prose(splits.untold)}"])
+            Remarks(
+                "split-unknown",
+                "",
+                [f"{title}: the change cannot be attributed, because {prose(splits.unknown_reason)}"],
+            )
         ]
     short = [split for split in splits.splits if split.metric_id in deciding] or splits.splits
     behind = f"±: half the width of the 90 % interval, from {short[0].basis}."

@@ -42,9 +42,9 @@ class RunList(BaseModel):
 
     schema_version: int = 1
     tool_version: str
-    asked: dict[str, list[str]]
+    filters: dict[str, list[str]]
     total: int
-    found: int
+    matching: int
     runs: list[ListedRun]
 
 
@@ -143,7 +143,7 @@ def run_list(runs: Sequence[ListedRun], query: Mapping[str, Sequence[str]]) -> R
     listed_runs = [run for run in _with_words(runs, query.get("q", ())) if _fits(run, query)]
     selection = {name: list(values) for name, values in query.items() if name in FACETS or name == "q"}
     return RunList(
-        tool_version=tool_version(), asked=selection, total=len(runs), found=len(listed_runs), runs=listed_runs
+        tool_version=tool_version(), filters=selection, total=len(runs), matching=len(listed_runs), runs=listed_runs
     )
 
 

@@ -218,7 +218,7 @@ def runs_document(run_list: RunList) -> Document:
     ]  # fmt: skip
     headings = words("run", "version", "profile", "machine", "status", "made by", "started")
     return own_document(
-        "runs", "Runs", f"{units.count(run_list.found)} of {units.plural(run_list.total, 'run')}",
+        "runs", "Runs", f"{units.count(run_list.matching)} of {units.plural(run_list.total, 'run')}",
         [Section("runs", "Runs", [Table("runs", "", headings, rows, sortable=True)])], run_list,
     )  # fmt: skip
 

@@ -152,15 +152,15 @@ class Site:
         begin = _whole_number(query, "from")
 
         def turned(name: str, value: str, wanted: bool) -> str:
-            others = [item for item in run_list.asked.get(name, []) if item != value]
-            return pages.addressed("/runs", {**run_list.asked, name: [*others, value] if wanted else others})
+            others = [item for item in run_list.filters.get(name, []) if item != value]
+            return pages.addressed("/runs", {**run_list.filters, name: [*others, value] if wanted else others})
 
         def at(place: int) -> str:
-            return pages.addressed("/runs", {**run_list.asked, "from": [str(place)]})
+            return pages.addressed("/runs", {**run_list.filters, "from": [str(place)]})
 
         end = begin + listing.PAGE
         before = at(max(0, begin - listing.PAGE)) if begin else ""
-        after = at(end) if end < run_list.found else ""
+        after = at(end) if end < run_list.matching else ""
         shown = part(
             "runs", run_list, listing.facets(everything, query), run_list.runs[begin:end], before, after, turned
         )

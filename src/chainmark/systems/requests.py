@@ -33,7 +33,7 @@ REQUESTS = Trail(
     base="due_ns",
     base_label="due time",
     facts={
-        "asked": "request",
+        "request_text": "request",
         "endpoint": "endpoint",
         "outcome": "outcome",
         "status": "HTTP status",
@@ -89,6 +89,7 @@ def request_lifecycles(run: SealedRun, trail: Trail) -> pl.LazyFrame | None:
     right = pl.col("class") == RIGHT
     return (
         run.scan_events(trail.events)
+        .rename({"asked": "request_text"}, strict=False)  # the column of early runs
         .join(steps, on="step", how="left", maintain_order="left")
         .with_columns(outcome=pl.when(right).then(pl.lit(_DONE)).otherwise(pl.format("failed: {}", "class")))
     )

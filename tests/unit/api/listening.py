@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Told:
+class Reported:
     """Keeps what an experiment says while it goes on."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from chainmark.core.verdict import Verdict
 from chainmark.store.live import LiveSearch, live_searches
 from chainmark.systems import base
 
-from tests.unit.api.listening import Told
+from tests.unit.api.listening import Reported
 from tests.unit.lab.line_system import LineSystem
 
 
@@ -60,7 +60,7 @@ class _Whole:
     made: list[int]
     seen: list[LiveSearch]
     left: list[LiveSearch]
-    told: list[str]
+    messages: list[str]
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Whole]:
         patch.setenv("CHAINMARK_MACHINE", "shared")
         lab = _Lab(LineSystem(change=23), profile, patch)
 
-        class Watching(Told):
+        class Watching(Reported):
             def begin(self, *run: Any) -> None:
                 seen.extend(live_searches(lab.store / "experiments"))
 
@@ -229,7 +229,7 @@ def test_a_resumed_search_has_the_same_result_as_an_uninterrupted_one(
             raise KeyboardInterrupt
 
     lab.system.on_run = stop
-    listener = Told()
+    listener = Reported()
     with pytest.raises(KeyboardInterrupt):
         lab.search(progress=listener)
     (folder,) = (lab.store / "experiments").iterdir()
@@ -242,7 +242,7 @@ def test_a_resumed_search_has_the_same_result_as_an_uninterrupted_one(
 
 
 def test_progress_shows_the_step_and_the_remaining_range(whole: _Whole) -> None:
-    steps = [line for line in whole.told if line.startswith("step ")]
+    steps = [line for line in whole.messages if line.startswith("step ")]
     assert steps[0].startswith("step 1 · v20: it contains the change with ")
     assert "revisions remaining, about " in steps[0]
     assert steps[-1].endswith("1 revision remaining, about 0 more runs")

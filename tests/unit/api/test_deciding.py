@@ -22,14 +22,14 @@ from chainmark.core.manifest import ExperimentLength, Gate, GateStatus, Status, 
 from chainmark.core.verdict import Verdict
 from chainmark.store.runs import Store
 
-from tests.unit.api.listening import Told
+from tests.unit.api.listening import Reported
 from tests.unit.compare.metric_cases import loaded_run
 from tests.unit.compare.synthetic_runs import SyntheticRun, sides
 from tests.unit.lab.stand_in import Profile, StandIn
 
 
 def _over(pair: tuple[list[SyntheticRun], list[SyntheticRun]], most: int = 8) -> tuple[bool, list[str]]:
-    listener = Told()
+    listener = Reported()
     return is_over(decide(*pair), most, relay(listener, None)), listener.lines
 
 
@@ -94,7 +94,7 @@ def test_a_branch_is_named_by_its_build_and_an_unchanged_build_is_reported_befor
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Later runs must not use a branch that has moved, and a user who forgot to commit would wait for an A/A."""
-    system, listener = _Named(), Told()
+    system, listener = _Named(), Reported()
     monkeypatch.setattr(experimenting, "resolve_launchable", lambda *_: (system, Profile(system="cometbft", name="p")))
     cm.experiment("p", baseline="git:.main", candidate="git:.feature", repeat=1, store=tmp_path, progress=listener)
     assert {run.manifest.subject.version for run in Store(tmp_path).sealed()} == {"main@4f2cb01", "feature@4f2cb01"}
@@ -161,7 +161,7 @@ def _looked_at(monkeypatch: pytest.MonkeyPatch, experiment: _Experiment, decided
     monkeypatch.setattr(experimenting, "decide", decided)
     monkeypatch.setattr(experimenting, "is_over", over)
     monkeypatch.setattr(experimenting, "compared", compared)
-    document: Any = experimenting._until_decided(experiment, store, relay(Told(), None))  # type: ignore[arg-type]
+    document: Any = experimenting._until_decided(experiment, store, relay(Reported(), None))  # type: ignore[arg-type]
     assert document == (experiment.rounds, experiment.rounds)
     assert experiment.ended_at == experiment.rounds
     return looks
@@ -207,7 +207,7 @@ def test_repeated_instrument_failures_end_the_experiment(monkeypatch: pytest.Mon
 def test_an_interruption_shows_how_to_resume_if_any_run_is_stored(
     monkeypatch: pytest.MonkeyPatch, rounds: int, messages: list[str]
 ) -> None:
-    experiment, listener = _Experiment(6), Told()
+    experiment, listener = _Experiment(6), Reported()
     experiment.interrupted_after = rounds
     monkeypatch.setattr(experimenting, "machine_to_itself", nullcontext)
     with pytest.raises(KeyboardInterrupt):
@@ -236,7 +236,7 @@ def _open(chances: dict[int, float], runs: int = 4) -> Any:
 def test_an_experiment_unlikely_to_be_decided_is_abandoned_after_some_runs(
     runs: int, chance: float, *, over: bool
 ) -> None:
-    listener = Told()
+    listener = Reported()
     assert is_over(_open({7: 1.0, 8: chance}, runs), 8, relay(listener, None)) is over
     assert listener.lines[0] == (
         f"after {runs} runs per side undecided: latency; {100 * chance:.0f} % probability of a decision with 8 runs "
@@ -248,12 +248,12 @@ def test_an_experiment_unlikely_to_be_decided_is_abandoned_after_some_runs(
 
 
 def test_an_experiment_that_the_planned_runs_cannot_decide_is_abandoned() -> None:
-    listener = Told()
+    listener = Reported()
     assert is_over(_open({7: 1.0}), 8, relay(listener, None))
     assert listener.lines[0].endswith("; 0 % probability of a decision with 8 runs per side")
 
 
 def test_no_experiment_is_abandoned_without_a_forecast() -> None:
-    listener = Told()
+    listener = Reported()
     assert not is_over(_open({}, LEAST_BEFORE_GIVING_UP), 8, relay(listener, None))
     assert listener.lines == [f"after {LEAST_BEFORE_GIVING_UP} runs per side undecided: latency"]

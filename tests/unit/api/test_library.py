@@ -22,7 +22,7 @@ import chainmark as cm
 from tests import examples
 from tests.golden.fixed_store import FixedStore
 from tests.unit.compare.synthetic_runs import SyntheticRun, sides
-from tests.unit.store.trail_runs import Lives, sealed
+from tests.unit.store.trail_runs import Timelines, sealed
 from tests.unit.systems.cardano import made_reports, made_up
 from tests.unit.systems.cardano.clusters import SETTINGS, make_cluster
 from tests.unit.systems.cometbft.test_published_tables import spaced
@@ -62,7 +62,7 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for side in sides({"tx_latency_s": 1.37}):
         for run in side:
             _seal(store, run)
-    sealed(store, Lives(6, 8).fill())
+    sealed(store, Timelines(6, 8).fill())
     figures = made_up.measured(made_up.profile().scenario(made_up.SEED))
     table = folder / "v9_report_tabbed.txt"
     table.write_text(spaced(_CELL), encoding="utf-8")

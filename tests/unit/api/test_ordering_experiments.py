@@ -23,7 +23,7 @@ from chainmark.core.verdict import Verdict
 from chainmark.lab.protocols import Execution, ExecutionRequest
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
 
-from tests.unit.api.listening import Told
+from tests.unit.api.listening import Reported
 from tests.unit.compare.synthetic_runs import frames
 from tests.unit.lab.stand_in import Profile, StandIn
 
@@ -92,7 +92,7 @@ def _made(store: Path) -> list[tuple[str, str, object, int]]:
 
 def test_each_side_runs_its_version_with_its_settings(tmp_path: Path, system: _Gating) -> None:
     """A comparison of two workloads is reported before the first run, and not after the last."""
-    progress = Told()
+    progress = Reported()
     cm.experiment(
         "p", baseline="v1", candidate="v3", repeat=1, seed=7, settings={"rate": 2}, candidate_settings={"rate": 3},
         store=tmp_path, progress=progress,
@@ -100,7 +100,7 @@ def test_each_side_runs_its_version_with_its_settings(tmp_path: Path, system: _G
     assert _made(tmp_path) == [("baseline", "v1", 2, 7), ("candidate", "v3", 3, 8)]
     warning = "warning: the workloads differ (load.rate is 2 against 3): the comparison will be invalid"
     assert progress.lines[0] == warning
-    listener = Told()
+    listener = Reported()
     cm.experiment(
         "p",
         baseline="v1",
@@ -111,31 +111,31 @@ def test_each_side_runs_its_version_with_its_settings(tmp_path: Path, system: _G
         progress=listener,
     )
     assert [rate for _, _, rate, _ in _made(tmp_path / "b")] == [5, 1]
-    same = Told()
+    same = Reported()
     cm.experiment("p", baseline="v1", candidate="v3", repeat=1, store=tmp_path / "c", progress=same)
     assert _made(tmp_path / "c") == [("baseline", "v1", 1, 1), ("candidate", "v3", 1, 2)]
     assert not any("workloads differ" in line for line in same.lines)
 
 
 @pytest.mark.parametrize(
-    ("candidate", "rate", "is_told"), [("v2", 1, True), ("v3", 1, False), ("v1", 1, False), ("v2", 2, False)]
+    ("candidate", "rate", "is_reported"), [("v2", 1, True), ("v3", 1, False), ("v1", 1, False), ("v2", 2, False)]
 )
 def test_two_names_of_one_build_are_reported_unless_intended(
-    tmp_path: Path, system: _Gating, candidate: str, rate: int, *, is_told: bool
+    tmp_path: Path, system: _Gating, candidate: str, rate: int, *, is_reported: bool
 ) -> None:
     """One version against itself, or one build with two settings, is a deliberate choice."""
-    listener = Told()
+    listener = Reported()
     cm.experiment(
         "p", baseline="v1", candidate=candidate, candidate_settings={"rate": rate}, repeat=1, store=tmp_path,
         progress=listener,
     )  # fmt: skip
     line = "warning: v1 and v2 are the same build: the comparison will be an A/A"
-    assert (line in listener.lines) is is_told
+    assert (line in listener.lines) is is_reported
 
 
 def test_what_one_run_per_side_cannot_decide_is_reported_before_it_starts(tmp_path: Path, system: _Gating) -> None:
     def warned(store: Path, repeat: int) -> list[str]:
-        listener = Told()
+        listener = Reported()
         cm.experiment("p", baseline="v1", candidate="v3", repeat=repeat, store=store, progress=listener)
         return [line for line in listener.lines if line.startswith("warning: one run per side")]
 
@@ -150,7 +150,7 @@ def test_what_one_run_per_side_cannot_decide_is_reported_before_it_starts(tmp_pa
 
 def test_profiles_are_taken_as_requested_and_of_the_cpu_by_default(tmp_path: Path, system: _Gating) -> None:
     def taken(store: str, **kinds: str) -> list[list[str]]:
-        order: dict[str, Any] = {"baseline": "v1", "candidate": "v3", "repeat": 1, "progress": Told(), **kinds}
+        order: dict[str, Any] = {"baseline": "v1", "candidate": "v3", "repeat": 1, "progress": Reported(), **kinds}
         cm.experiment("p", store=tmp_path / store, **order)
         return [run.manifest.profiles for run in _runs(tmp_path / store)]
 
@@ -164,7 +164,7 @@ def test_profiles_are_taken_as_requested_and_of_the_cpu_by_default(tmp_path: Pat
 def test_margins_are_used_as_set_and_only_for_judged_metrics(tmp_path: Path, system: _Gating) -> None:
     metric_id, other = (metric.id for metric in system.catalogue().metrics)
     document = cm.experiment(
-        "p", baseline="v1", candidate="v3", repeat=1, margins={metric_id: 0.35}, store=tmp_path, progress=Told()
+        "p", baseline="v1", candidate="v3", repeat=1, margins={metric_id: 0.35}, store=tmp_path, progress=Reported()
     )
     (folder,) = (tmp_path / "experiments").iterdir()
     assert f'"{metric_id}": 0.35' in (folder / "experiment.json").read_text(encoding="utf-8")
@@ -181,7 +181,7 @@ def test_margins_are_learnt_from_re_runs_of_the_same_workload_and_reported(tmp_p
     with pytest.raises(UsageError, match="margins cannot be learnt"):
         cm.experiment("p", baseline="v1", candidate="v3", margins=["learnt"], store=tmp_path)
     cm.experiment("p", baseline="v1", candidate="v1", repeat=4, profiles="none", store=tmp_path)
-    listener = Told()
+    listener = Reported()
     order = {"baseline": "v1", "candidate": "v3", "repeat": 1, "margins": ["learnt"], "store": tmp_path}
     cm.experiment("p", **order, progress=listener)  # type: ignore[arg-type]
     learnt = [line for line in listener.lines if line.startswith("margins learnt from earlier runs: ")]
@@ -202,7 +202,7 @@ def test_an_incomplete_request_is_rejected_with_an_alternative(tmp_path: Path) -
 
 def test_a_resumed_experiment_makes_added_runs_with_the_original_settings(tmp_path: Path, system: _Gating) -> None:
     cm.experiment(
-        "p", baseline="v1", candidate="v3", repeat=1, seed=5, profiles="none", store=tmp_path, progress=Told()
+        "p", baseline="v1", candidate="v3", repeat=1, seed=5, profiles="none", store=tmp_path, progress=Reported()
     )
     (folder,) = (tmp_path / "experiments").iterdir()
     cm.experiment(resume=folder.name, store=tmp_path)
@@ -244,7 +244,7 @@ def test_an_experiment_is_as_long_as_requested(
     tmp_path: Path, system: _Gating, order: dict[str, int], length: tuple[int, bool]
 ) -> None:
     """A fixed number of runs is made. Otherwise as many as required, and at least two per side."""
-    whole: dict[str, Any] = {"baseline": "v1", "candidate": "v3", "progress": Told(), "profiles": "none", **order}
+    whole: dict[str, Any] = {"baseline": "v1", "candidate": "v3", "progress": Reported(), "profiles": "none", **order}
     cm.experiment("p", store=tmp_path, **whole)
     lengths = {place.length for run in _runs(tmp_path) if (place := run.manifest.experiment)}
     assert lengths == {ExperimentLength(most=length[0], stops_early=length[1])}

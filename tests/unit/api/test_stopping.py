@@ -19,7 +19,7 @@ from chainmark.core.metric import Metric, MetricGroup, Population
 from chainmark.core.verdict import Verdict
 from chainmark.stats.sequential import FIRST_LOOK
 
-from tests.unit.api.listening import Told
+from tests.unit.api.listening import Reported
 from tests.unit.compare.metric_cases import metric
 from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
 
@@ -58,7 +58,7 @@ def _run(side: str, number: int, logs: np.ndarray) -> SyntheticRun:
 @dataclass(frozen=True)
 class _Ended:
     rounds: int
-    told: list[str]
+    messages: list[str]
     found: Decided
 
 
@@ -66,7 +66,7 @@ def _experiment(noise: float, seed: int) -> _Ended:
     """Equal releases whose metrics vary by so much between runs, looked at as `chainmark experiment` does."""
     draw = np.random.default_rng(seed)
     sides: dict[str, list[SyntheticRun]] = {"baseline": [], "candidate": []}
-    listener = Told()
+    listener = Reported()
     for number in range(1, MOST_RUNS + 1):
         for side, runs in sides.items():
             shared, own = draw.normal(), draw.normal(size=len(_NAMES))
@@ -87,9 +87,10 @@ def noisy() -> _Ended:
 def test_an_experiment_that_eight_runs_per_side_will_not_decide_ends_early(noisy: _Ended) -> None:
     """Nobody waits half a day for "inconclusive"."""
     assert noisy.rounds == 4
-    assert noisy.told[-1] == "stopped: the remaining planned runs are unlikely to lead to a decision"
+    assert noisy.messages[-1] == "stopped: the remaining planned runs are unlikely to lead to a decision"
     assert re.search(
-        r"after 4 runs per side undecided: .*; 0.\d % probability of a decision with 8 runs per side", noisy.told[-2]
+        r"after 4 runs per side undecided: .*; 0.\d % probability of a decision with 8 runs per side",
+        noisy.messages[-2],
     )
     assert noisy.found.finding.verdict is Verdict.INCONCLUSIVE
 

@@ -157,10 +157,10 @@ class Server:
 
     def measure(self, ask: Ask) -> Step:
         """What `search` calls."""
-        duration_s = self.duration_s * (self.lengthening if ask.lengthened else 1.0)
+        duration_s = self.duration_s * (self.lengthening if ask.extended else 1.0)
         order = StepRequest(TARGET, ENDPOINT, ask.level, self.warm_up_s, duration_s)
         result = StepResult.of(order, self.run(order))
-        return judge(result, self.sla, ask.phase, ask.lengthened, Latencies)
+        return judge(result, self.sla, ask.phase, ask.extended, Latencies)
 
     def run(self, order: StepRequest) -> dict[str, Any]:
         """One step's `finish()`."""

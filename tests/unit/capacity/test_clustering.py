@@ -21,8 +21,8 @@ WORKERS, SERVICE_S, LIMIT_S = 8, 0.005, 0.0325
 LIMIT = highest(lambda rate: mm_c_slower(rate, WORKERS, SERVICE_S, LIMIT_S) <= 0.01, 1.0, WORKERS / SERVICE_S)
 
 
-@pytest.mark.parametrize("lengthened", [False, True])
-def test_a_queue_at_its_limit_seldom_has_a_clear_outcome(*, lengthened: bool) -> None:
+@pytest.mark.parametrize("extended", [False, True])
+def test_a_queue_at_its_limit_seldom_has_a_clear_outcome(*, extended: bool) -> None:
     """Its share of slow requests is the tolerated share, so a clear outcome is wrong.
 
     By intervals for independent requests, four in five are clear. A calm window shows few clusters, and may pass.
@@ -31,7 +31,7 @@ def test_a_queue_at_its_limit_seldom_has_a_clear_outcome(*, lengthened: bool) ->
     outcomes = Counter[StepOutcome]()
     for seed in range(40):
         server = Server(WORKERS, SERVICE_S, "exponential", "poisson", seed=seed, sla=sla, warm_up_s=2.0)
-        step = server.measure(Ask(LoadLevel(LevelKind.RATE, LIMIT), Phase.PROBE, lengthened=lengthened))
+        step = server.measure(Ask(LoadLevel(LevelKind.RATE, LIMIT), Phase.PROBE, extended=extended))
         outcomes[step.outcome] += 1
     assert outcomes[StepOutcome.FAIL] <= 1
     assert outcomes[StepOutcome.INCONCLUSIVE] >= 24

@@ -14,8 +14,8 @@ from chainmark.capacity.verdict import (
     gone_text,
     level_text,
     rulings,
-    said,
     verdict,
+    verdict_text,
 )
 from chainmark.core.load_report import CapacityEntry, ConditionEntry, Departure, DriftEntry, LoadReport, StepEntry
 from chainmark.core.verdict import Verdict
@@ -40,8 +40,8 @@ def test_a_required_capacity_is_met_below_the_measured_interval_and_missed_above
     required: float, status: Verdict
 ) -> None:
     """64 clients passed clearly and 72 failed clearly: a gate must not guess in between."""
-    said, reasons = verdict(with_answer(bare(), required={"block.clients": required}))
-    assert said is status
+    result, reasons = verdict(with_answer(bare(), required={"block.clients": required}))
+    assert result is status
     assert bool(reasons) is (status is not MET)
 
 
@@ -69,8 +69,8 @@ def test_without_a_requirement_the_lowest_level_must_pass(changes: dict[str, Any
 def test_a_requirement_above_the_limit_of_the_test_is_not_missed(stopped_by: str, status: Verdict) -> None:
     """The test's own limit is not evidence against the server."""
     answer = bare("lower bound", capacity=500.0, low=500.0, high=None, stopped_by=stopped_by)
-    said, reasons = verdict(with_answer(answer, required={"block.clients": 600.0}))
-    assert said is status
+    result, reasons = verdict(with_answer(answer, required={"block.clients": 600.0}))
+    assert result is status
     assert "600 clients required" in reasons[0]
 
 
@@ -94,8 +94,8 @@ def test_a_missed_requirement_outweighs_an_undecided_one() -> None:
     """An interrupted test that has shown a miss has shown it."""
     failed = endpoint("/block", 64, capacities=[bare("nothing passed", capacity=0.0, low=0.0, high=1.0)])
     load_report = report(target(endpoints=[failed], interrupted=True))
-    said, reasons = verdict(load_report)
-    assert said is MISSED
+    result, reasons = verdict(load_report)
+    assert result is MISSED
     assert "interrupted" in reasons[0]
     assert "/block (clients)" in reasons[1]
     assert verdict(report(target(interrupted=True)))[0] is PARTIAL
@@ -104,8 +104,8 @@ def test_a_missed_requirement_outweighs_an_undecided_one() -> None:
 def test_a_required_endpoint_that_was_not_measured_is_not_met() -> None:
     """A pipeline that requires an endpoint that the server does not offer must not pass."""
     load_report = report(required={"mempool.rate": 10.0})
-    said, reasons = verdict(load_report)
-    assert said is OPEN
+    result, reasons = verdict(load_report)
+    assert result is OPEN
     assert "mempool (rate): 10 requests/s required, but it was not measured (not offered" in reasons[0]
 
 
@@ -128,7 +128,7 @@ def test_fixed_levels_without_a_search_must_all_pass(outcomes: list[str], status
     assert verdict(report(target(endpoints=[entry])))[0] is status
 
 
-_WAITED = {"phase": "fixed", "outcome": "generator-limited", "leaning": "generator-limited", "reason": "waited"}
+_WAITED = {"phase": "fixed", "outcome": "generator-limited", "point_outcome": "generator-limited", "reason": "waited"}
 
 
 @pytest.mark.parametrize("searched", [True, False], ids=["beside a search", "alone"])
@@ -138,9 +138,9 @@ def test_a_fixed_level_whose_steps_all_waited_is_not_measured(searched: bool, re
     fixed = [step(1, "clients", 8.0, 64, phase="fixed"), step(2, "clients", 16.0, 64, **_WAITED)]
     entry = endpoint("/block", 64, capacities=[bare()] if searched else [], steps=fixed)
     load_report = report(target(endpoints=[entry]), required=required if searched else {})
-    said, reasons = verdict(load_report)
-    assert said is Verdict.INVALID
-    assert said.exit_code == 4
+    result, reasons = verdict(load_report)
+    assert result is Verdict.INVALID
+    assert result.exit_code == 4
     assert "not measured at 16 clients: the generator or the server waited" in reasons[0]
     document = load_document(load_report)
     assert document.verdict is Verdict.INVALID
@@ -181,7 +181,7 @@ def test_levels_have_their_unit() -> None:
 
 
 def reason(capacity: CapacityEntry, steps: Sequence[StepEntry] = (), **required: float) -> tuple[Verdict, str]:
-    """What is said of one capacity of one endpoint."""
+    """What is reported about one capacity of one endpoint."""
     entry = endpoint("/block", 64, capacities=[capacity], steps=list(steps))
     wanted = {f"block.{kind}": value for kind, value in required.items()}
     (ruled,) = rulings(report(target(endpoints=[entry]), required=wanted))
@@ -432,7 +432,7 @@ def test_an_unreachable_server_is_reported_first() -> None:
 
 
 def test_an_sla_is_met_or_missed() -> None:
-    assert [said(verdict) for verdict in (MET, MISSED, OPEN, LIMITED)] == [
+    assert [verdict_text(verdict) for verdict in (MET, MISSED, OPEN, LIMITED)] == [
         "met",
         "missed",
         "inconclusive",

@@ -140,14 +140,14 @@ def test_histograms_of_repetitions_can_be_merged(url: str) -> None:
 
 
 def test_an_unusable_load_is_rejected_with_a_hint(url: str) -> None:
-    for changes, said in (
+    for changes, text in (
         ({"url": "ftp://host"}, "neither http"),
         ({"duration_s": 0}, "duration_s"),
         ({"mode": {"closed": {"clients": 0}}}, "clients"),
         ({"sped": 1}, "sped"),
         ({"requests": []}, "requests"),
     ):
-        with pytest.raises(ValueError, match=said) as error:
+        with pytest.raises(ValueError, match=text) as error:
             HttpLoad(order(url, **changes))
         assert "\nhint: " in str(error.value)
     with pytest.raises(ConnectionError, match=r"no-such-host\.invalid"):

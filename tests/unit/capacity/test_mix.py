@@ -179,7 +179,7 @@ def test_an_endpoint_with_too_few_requests_leaves_a_step_undecided() -> None:
     slas = {"block": Sla(p99_s=0.02), "search": Sla(p99_s=1.0)}
     for few in ([0.01] * 20, []):
         step = _judged(slas, [_part([0.01] * 1000), _part(few)])
-        assert (step.outcome, step.leaning) == (StepOutcome.INCONCLUSIVE, StepOutcome.PASS)
+        assert (step.outcome, step.point_outcome) == (StepOutcome.INCONCLUSIVE, StepOutcome.PASS)
 
 
 def test_a_mix_has_no_stricter_limit_than_its_endpoints() -> None:

@@ -40,7 +40,7 @@ class World:
     listens: bool = False
     now_s: float = 0.0
     begun: int = 0
-    asked: list[str] = field(default_factory=list)
+    requested: list[str] = field(default_factory=list)
 
     def pause(self, seconds: float) -> None:
         """Time goes by."""
@@ -77,7 +77,7 @@ class _Load:
         self.begun_s = self.world.now_s
         if not self.is_look:
             self.world.begun += 1
-            self.world.asked.append(self.endpoint)
+            self.world.requested.append(self.endpoint)
 
     def progress(self) -> str:
         passed = round(100 * (self.world.now_s - self.begun_s))
@@ -121,7 +121,7 @@ def test_an_unreachable_server_ends_the_test_and_fails_no_level() -> None:
     answer = next(iter(result.servers[0].endpoint_results[0].answers.values()))
     assert (answer.stopped_by, answer.capacity, answer.high) == (StoppedBy.GONE, 2.0, None)
     assert answer.steps[-1].partial
-    assert world.asked == ["first"] * 3, "nothing else is asked of it"
+    assert world.requested == ["first"] * 3, "nothing else is asked of it"
     assert world.now_s < 60.0
 
 
@@ -194,7 +194,7 @@ class _Scripted:
     stages: list[str] = field(default_factory=list)
     pauses: list[float] = field(default_factory=list)
     sla: Sla = field(default_factory=Sla)
-    asked: int = 0
+    requested: int = 0
     stopped: int = 0
 
     def runner(self, **settings: Any) -> StepRunner:
@@ -214,7 +214,7 @@ class _Scripted:
 
     def _listens(self, url: str) -> bool:
         assert url == TARGET.url
-        self.asked += 1
+        self.requested += 1
         return self.listens
 
     def _engine(self, text: str) -> Any:
@@ -289,7 +289,7 @@ def test_a_server_that_stops_at_the_end_of_a_step_is_unreachable() -> None:
     assert len(script.orders) == 1, "nobody asks what is not there"
     there = _Scripted([failing])
     assert there.measure().outcome is StepOutcome.FAIL
-    assert there.asked == 1
+    assert there.requested == 1
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_the_presence_of_a_responding_server_is_not_probed(counts: dict[str, Any
     """A search has dozens of steps, and our own connections would be part of its load."""
     script = _Scripted([counts], listens=False, sla=Sla(error_share=0.01))
     assert script.measure().outcome is outcome
-    assert script.asked == 0
+    assert script.requested == 0
 
 
 def test_an_interrupted_step_is_not_evidence_of_the_servers_presence() -> None:
@@ -322,7 +322,7 @@ def test_an_interrupted_step_is_not_evidence_of_the_servers_presence() -> None:
     assert ended.value.gone is None
     assert ended.value.step is not None
     assert (ended.value.step.partial, ended.value.step.result.ended) == (True, "stopped")
-    assert (script.asked, script.stopped, len(script.orders)) == (0, 1, 1)
+    assert (script.requested, script.stopped, len(script.orders)) == (0, 1, 1)
 
 
 @pytest.mark.parametrize(

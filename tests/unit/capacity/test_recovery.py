@@ -38,7 +38,7 @@ class World:
     slow_s: float | None = 0.2
     now_s: float = 0.0
     slow_until_s: float = 0.0
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    requested: list[tuple[str, str]] = field(default_factory=list)
     interrupt_at: int | None = None
     orders: list[dict[str, Any]] = field(default_factory=list)
     pauses: list[float] = field(default_factory=list)
@@ -88,12 +88,12 @@ class Load:
         """Noted."""
         self.begun_s = self.world.now_s
         what = "look" if self.is_look else str(self.order["mode"]["closed"]["clients"])
-        self.world.asked.append((self.endpoint, what))
+        self.world.requested.append((self.endpoint, what))
         self.world.orders.append(self.order)
 
     def progress(self) -> str:
         """Answers so far."""
-        if self.world.interrupt_at == len(self.world.asked):
+        if self.world.interrupt_at == len(self.world.requested):
             raise KeyboardInterrupt
         return json.dumps(
             {"phase": "window", "elapsed_s": 0, "planned_s": 1, "ok": self.answers(), "failed": 0, "unanswered": 0}
@@ -133,7 +133,7 @@ def test_the_next_step_starts_when_the_server_has_recovered() -> None:
     """Otherwise the backlog of one step would be measured in the next one."""
     world = World(slow_for_s=3.0)
     runner = measured(world, [4, 8])
-    kinds = [what for _, what in world.asked]
+    kinds = [what for _, what in world.requested]
     assert kinds[0] == "look", "the reference comes before any load"
     assert kinds[1] == "4"
     assert set(kinds[2:-1]) == {"look"}
@@ -159,7 +159,7 @@ def test_a_server_that_does_not_recover_is_waited_for_once_and_reported() -> Non
     (unrecovered,) = runner.looks.unrecovered
     assert 30.0 <= unrecovered.waited_s < 32.0
     assert (unrecovered.level.value, unrecovered.reference_s, unrecovered.p50_s) == (4.0, QUICK_S, 0.2)
-    assert [what for _, what in world.asked if what != "look"] == ["4", "8", "16"]
+    assert [what for _, what in world.requested if what != "look"] == ["4", "8", "16"]
     (note,) = recovery_notes(runner.looks)
     assert note.startswith("the server had not recovered 30")
     assert note.endswith("after a step at 4 clients: the median at one client was 200.0 ms, 10.00 ms before")
@@ -179,7 +179,7 @@ def test_a_server_that_rejects_everything_has_not_recovered() -> None:
 def test_there_is_no_wait_if_none_is_configured() -> None:
     world = World(slow_for_s=1e9)
     runner = measured(world, [4, 8], recovery_longest_s=0.0)
-    assert [what for _, what in world.asked] == ["4", "8"]
+    assert [what for _, what in world.requested] == ["4", "8"]
     assert runner.looks.count == 0
     stages: list[str] = []
 
@@ -196,7 +196,7 @@ def test_a_short_wait_is_performed() -> None:
     """Even if it is less than a second, the server is checked, as is its state before the load."""
     world = World(slow_for_s=1e9)
     runner = measured(world, [4, 8], recovery_longest_s=0.5)
-    kinds = [what for _, what in world.asked]
+    kinds = [what for _, what in world.requested]
     assert kinds[:3] == ["look", "4", "look"]
     assert runner.looks.reference_s == 0.2
     assert len(runner.looks.unrecovered) == 1
@@ -243,10 +243,10 @@ def test_no_endpoint_or_server_starts_with_the_backlog_of_another() -> None:
     result = run_load_test([TargetServer(TARGET, endpoints)], plan, make_runner=world.runner)
     assert not result.interrupted
     assert [result.looks.reference_s for result in result.servers[0].endpoint_results] == [QUICK_S, QUICK_S]
-    steps = [(name, what) for name, what in world.asked if what != "look"]
+    steps = [(name, what) for name, what in world.requested if what != "look"]
     assert steps == [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")]
-    first_of_b = world.asked.index(("b", "look"))
-    assert world.asked[first_of_b - 1] == ("a", "look"), "the wait is for the endpoint that was loaded"
+    first_of_b = world.requested.index(("b", "look"))
+    assert world.requested[first_of_b - 1] == ("a", "look"), "the wait is for the endpoint that was loaded"
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_the_reason_of_a_wait_is_shown() -> None:
         def update(self, fraction: float, detail: str = "") -> None:
             messages.append((fraction, detail))
 
-    for slow_s, said in ((0.2, "200 ms at one client"), (None, "not answered at one client")):
+    for slow_s, message in ((0.2, "200 ms at one client"), (None, "not answered at one client")):
         world = World(slow_for_s=3.0, slow_s=slow_s)
         settings = StepSettings(recovery_longest_s=30.0)
         runner = world.runner(TARGET, ENDPOINT, Sla(), settings, Listener())
@@ -282,7 +282,7 @@ def test_the_reason_of_a_wait_is_shown() -> None:
             "/block: 8 clients (confirm)",
         ]
         waited = messages[stages[1] + 1 : stages[2]]
-        assert {detail for _, detail in waited} == {said}
+        assert {detail for _, detail in waited} == {message}
         fractions = [fraction for fraction, _ in waited if isinstance(fraction, float)]
         assert fractions == sorted(fractions)
         assert 0.0 < fractions[-1] <= 0.11, "some 3 of 30 s"
@@ -292,7 +292,7 @@ def test_a_configured_pause_precedes_the_first_check_of_the_server() -> None:
     """The pause alone may be enough. A check before it would be wasted."""
     world = World(slow_for_s=3.0)
     measured(world, [4, 8], cool_down_s=20.0)
-    assert [what for _, what in world.asked] == ["look", "4", "look", "8"]
+    assert [what for _, what in world.requested] == ["look", "4", "look", "8"]
     assert world.pauses.count(20.0) == 1
 
 
@@ -325,7 +325,7 @@ class Clock:
     now_s: float = 50.0
     longest: list[float] = field(default_factory=list)
     pauses: list[float] = field(default_factory=list)
-    told: list[tuple[float, float | None]] = field(default_factory=list)
+    lines: list[tuple[float, float | None]] = field(default_factory=list)
 
     def look(self, longest_s: float) -> float | None:
         """Takes its time."""
@@ -340,7 +340,7 @@ class Clock:
 
     def wait(self, looks: HealthProbes, longest_s: float = 10.0) -> None:
         """Until the server is back."""
-        tell = lambda fraction, p50_s: self.told.append((fraction, p50_s))  # noqa: E731
+        tell = lambda fraction, p50_s: self.lines.append((fraction, p50_s))  # noqa: E731
         WaitPlan(self.look, longest_s, lambda: self.now_s, self.pause, tell).until_back(looks, LEVEL)
 
 
@@ -379,10 +379,10 @@ def test_checks_are_a_tenth_of_the_elapsed_wait_apart(longest_s: float) -> None:
     assert max(clock.pauses) == 1.0
     assert clock.longest[0] == longest_s
     assert clock.longest[-1] == 0.5, "a look that could not end would see nothing"
-    assert clock.told[0][0] == pytest.approx(0.25 / longest_s)
-    assert {p50_s for _, p50_s in clock.told} == {9.0}
-    assert all(0.0 < fraction < 1.0 for fraction, _ in clock.told)
-    assert len(clock.told) == len(clock.longest) - 1
+    assert clock.lines[0][0] == pytest.approx(0.25 / longest_s)
+    assert {p50_s for _, p50_s in clock.lines} == {9.0}
+    assert all(0.0 < fraction < 1.0 for fraction, _ in clock.lines)
+    assert len(clock.lines) == len(clock.longest) - 1
     (unrecovered,) = looks.unrecovered
     assert (unrecovered.level, unrecovered.p50_s, unrecovered.reference_s) == (LEVEL, 9.0, 0.1)
     assert unrecovered.waited_s == pytest.approx(clock.now_s - 50.0)

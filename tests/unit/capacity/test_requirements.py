@@ -35,7 +35,7 @@ def report(**capacities: float | None) -> LoadReport:
         for kind, capacity in capacities.items()
     ]
     sla = ServiceLevel(p95_s=None, p99_s=1.0, error_share=0.01, achieved_share=0.99, min_requests=299)
-    endpoint = EndpointEntry(id="block", label="/block", requests=1, agreement=sla, capacities=entries, steps=[])
+    endpoint = EndpointEntry(id="block", label="/block", requests=1, sla=sla, capacities=entries, steps=[])
     subject = Subject(system="mesh", name="Mesh API", version="1")
     target = TargetEntry(name="server", url="http://x", subject=subject, run_id="r", facts=[], endpoints=[endpoint])
     return LoadReport(

@@ -62,7 +62,7 @@ def engine_result(outcome: StepOutcome) -> dict[str, Any]:
 def measured(ask: Ask, outcome: StepOutcome) -> Step:
     """A real judgement of a step that ends so."""
     order = StepRequest(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
-    step = judge(StepResult.of(order, engine_result(outcome)), Sla(), ask.phase, ask.lengthened, Latencies)
+    step = judge(StepResult.of(order, engine_result(outcome)), Sla(), ask.phase, ask.extended, Latencies)
     assert step.outcome is outcome
     return step
 
@@ -201,8 +201,8 @@ def test_the_search_ends_whatever_the_server_responds(seed: int, plan: SearchPla
 def test_a_server_that_stalls_in_every_fifth_step_has_a_wide_interval(plan: SearchPlan) -> None:
     """Occasional failures blur the capacity: the result is never above it, within the budget, and shows the width."""
     true = 400.0 if plan.kind is LevelKind.RATE else 200.0
-    agreement = Sla(p99_s=0.5)
-    answers = [search(Server(4, 0.01, stall=0.2, seed=seed, sla=agreement).measure, plan) for seed in range(SEEDS)]
+    sla_text = Sla(p99_s=0.5)
+    answers = [search(Server(4, 0.01, stall=0.2, seed=seed, sla=sla_text).measure, plan) for seed in range(SEEDS)]
     assert max(len(answer.steps) for answer in answers) < plan.budget_steps
     assert {answer.stopped_by for answer in answers} <= {StoppedBy.P99, StoppedBy.ACHIEVED, StoppedBy.FIRST_STEP}
     assert all((answer.capacity or 0.0) <= 1.05 * true for answer in answers)
@@ -260,7 +260,7 @@ def test_a_first_level_that_fails_unclearly_leaves_no_unbounded_interval() -> No
         order = StepRequest(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
         slow = 0 if ask.level.value <= 31.0 else 12 if ask.level.value < 40.0 else 300
         result = StepResult.of(order, finished([0.1] * (1000 - slow) + [1.5] * slow, answered=[100] * 11))
-        return judge(result, Sla(), ask.phase, ask.lengthened, Latencies)
+        return judge(result, Sla(), ask.phase, ask.extended, Latencies)
 
     result = search(measure, RATES)
     assert result.capacity == pytest.approx(31.0, rel=0.05)
@@ -292,7 +292,7 @@ def test_errors_are_the_reason_if_they_end_the_search() -> None:
     def measure(ask: Ask) -> Step:
         order = StepRequest(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
         refusing = finished([0.1] * 1000, failed=150 if ask.level.value > 175 else 0)
-        return judge(StepResult.of(order, refusing), Sla(), ask.phase, ask.lengthened, Latencies)
+        return judge(StepResult.of(order, refusing), Sla(), ask.phase, ask.extended, Latencies)
 
     assert search(measure, CLIENTS).stopped_by is StoppedBy.ERRORS
 
@@ -301,7 +301,7 @@ def test_an_inconclusive_step_is_lengthened_once_and_then_decides() -> None:
     """9 of 1,000 slow requests lean to a pass at every length: no step is run a third time for it."""
     result = search(lambda ask: measured(ask, StepOutcome.INCONCLUSIVE), SearchPlan.of_clients(last=4))
     assert levels(result) == [1.0, 1.0, 2.0, 2.0, 4.0, 4.0, 4.0, 4.0]
-    assert [step.lengthened for step in result.steps] == [False, True, False, True, False, True, True, True]
+    assert [step.extended for step in result.steps] == [False, True, False, True, False, True, True, True]
     assert result.capacity == 4.0
     assert result.low == 0.0, "nothing passed clearly"
     assert result.confirmations[0].shown == 0
@@ -364,7 +364,7 @@ def judged_part(ask: Ask) -> Step:
     """What a step had failed by when it was interrupted."""
     order = StepRequest(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
     part = finished([2.0] * 50, window_s=0.7, ended="stopped")
-    return judge(StepResult.of(order, part), Sla(), ask.phase, ask.lengthened, Latencies)
+    return judge(StepResult.of(order, part), Sla(), ask.phase, ask.extended, Latencies)
 
 
 def test_interrupted_at_once_nothing_is_known() -> None:
@@ -406,7 +406,7 @@ def few(ask: Ask) -> Step:
     order = StepRequest(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
     slow_s = 0.7 if ask.level.value <= 24 else 1.5
     result = finished([slow_s] * int(100 * ask.level.value), answered=[100] * 11)
-    return judge(StepResult.of(order, result), Sla(), ask.phase, ask.lengthened, Latencies)
+    return judge(StepResult.of(order, result), Sla(), ask.phase, ask.extended, Latencies)
 
 
 def test_a_level_with_too_few_responses_is_not_a_gap_below_passed_levels() -> None:
@@ -435,7 +435,7 @@ def waiting(ask: Ask, share: float) -> Step:
     order = StepRequest(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
     result = StepResult.of(order, engine_result(StepOutcome.PASS if ask.level.value <= 10 else StepOutcome.FAIL))
     waits = Waits(generator=share, server=None, stolen=0.0)
-    return judge(result, Sla(), ask.phase, ask.lengthened, Latencies, waits=waits)
+    return judge(result, Sla(), ask.phase, ask.extended, Latencies, waits=waits)
 
 
 def test_a_step_that_waited_is_repeated_and_decides_nothing() -> None:
@@ -444,7 +444,7 @@ def test_a_step_that_waited_is_repeated_and_decides_nothing() -> None:
     result = search(lambda ask: waiting(ask, next(busy)), CLIENTS)
     assert levels(result)[:4] == [1.0, 1.0, 1.0, 2.0]
     assert [step.outcome for step in result.steps[:3]] == [StepOutcome.GENERATOR_LIMITED] * 2 + [StepOutcome.PASS]
-    assert not any(step.lengthened for step in result.steps), "a longer step waits as well"
+    assert not any(step.extended for step in result.steps), "a longer step waits as well"
     assert (result.capacity, result.low, result.confirmed) == (10.0, 10.0, True)
 
 

@@ -78,15 +78,19 @@ def test_p99_within_the_limit_is_at_most_one_in_a_hundred_slower(seed: int, n: i
 
 def test_clear_steps_pass_and_fail() -> None:
     passed, failed = step(finished(mixed(1000, 2))), step(finished(mixed(960, 40)))
-    assert (passed.outcome, passed.leaning, passed.reason) == (StepOutcome.PASS, StepOutcome.PASS, None)
-    assert (failed.outcome, failed.leaning, failed.reason) == (StepOutcome.FAIL, StepOutcome.FAIL, StepCondition.P99)
+    assert (passed.outcome, passed.point_outcome, passed.reason) == (StepOutcome.PASS, StepOutcome.PASS, None)
+    assert (failed.outcome, failed.point_outcome, failed.reason) == (
+        StepOutcome.FAIL,
+        StepOutcome.FAIL,
+        StepCondition.P99,
+    )
 
 
-@pytest.mark.parametrize(("slow", "leaning"), [(9, StepOutcome.PASS), (12, StepOutcome.FAIL)])
-def test_an_interval_across_the_limit_is_inconclusive_but_leans(slow: int, leaning: StepOutcome) -> None:
+@pytest.mark.parametrize(("slow", "point_outcome"), [(9, StepOutcome.PASS), (12, StepOutcome.FAIL)])
+def test_an_interval_across_the_limit_is_inconclusive_but_leans(slow: int, point_outcome: StepOutcome) -> None:
     """1,000 requests show neither if about 10 are slow."""
     judged = step(finished(mixed(1000 - slow, slow)))
-    assert (judged.outcome, judged.leaning) == (StepOutcome.INCONCLUSIVE, leaning)
+    assert (judged.outcome, judged.point_outcome) == (StepOutcome.INCONCLUSIVE, point_outcome)
 
 
 def test_p99_of_ten_requests_is_never_their_maximum() -> None:
@@ -105,7 +109,7 @@ def test_few_requests_can_show_a_failure() -> None:
 
 def test_a_step_without_responses_does_not_pass() -> None:
     judged = step(finished([]))
-    assert (judged.outcome, judged.leaning) == (StepOutcome.INCONCLUSIVE, StepOutcome.FAIL)
+    assert (judged.outcome, judged.point_outcome) == (StepOutcome.INCONCLUSIVE, StepOutcome.FAIL)
 
 
 def test_errors_are_the_reason_if_they_and_not_latency_caused_the_failure() -> None:
@@ -148,7 +152,7 @@ def test_a_queue_at_the_end_of_the_window_is_not_an_overload() -> None:
 def test_the_server_is_not_blamed_for_a_late_generator(load: dict[str, Any]) -> None:
     answered = [100] * 11
     slow = step(finished(mixed(900, 100), answered=answered, **load), level=RATE)
-    assert (slow.outcome, slow.leaning) == (StepOutcome.GENERATOR_LIMITED, StepOutcome.GENERATOR_LIMITED)
+    assert (slow.outcome, slow.point_outcome) == (StepOutcome.GENERATOR_LIMITED, StepOutcome.GENERATOR_LIMITED)
     # Lateness of the generator only adds to the latencies from the due time: what passes has passed.
     assert step(finished([0.1] * 1000, answered=answered, **load), level=RATE).outcome is StepOutcome.PASS
     assert step(finished([0.1] * 900, failed=100, answered=answered, **load), level=RATE).outcome is StepOutcome.FAIL
@@ -198,7 +202,7 @@ def without_room(ok: int, no_room: int, failed: int = 0) -> dict[str, Any]:
 def test_requests_that_exceed_limits_of_the_generators_machine_are_not_server_errors() -> None:
     """The search would report the operator's `ulimit -n` as the server's capacity."""
     level = step(without_room(ok=1000, no_room=500))
-    assert (level.outcome, level.leaning) == (StepOutcome.GENERATOR_LIMITED, StepOutcome.GENERATOR_LIMITED)
+    assert (level.outcome, level.point_outcome) == (StepOutcome.GENERATOR_LIMITED, StepOutcome.GENERATOR_LIMITED)
     assert limit(level, StepCondition.ERRORS).outcome is StepOutcome.PASS
     assert limit(level, StepCondition.ERRORS).measured == 0.0
     result = limit(level, StepCondition.GENERATOR)
@@ -367,11 +371,11 @@ def test_a_single_request_in_time_meets_the_sla_and_proves_nothing() -> None:
 
 def test_a_judged_step_has_its_result_phase_and_limits() -> None:
     result = StepResult.of(StepRequest(TARGET, ENDPOINT, RATE, 1.0, 10.0), finished([0.1] * 1000, answered=[100] * 11))
-    for lengthened in (False, True):
-        judged = judge(result, Sla(), Phase.BISECT, lengthened, Latencies)
-        assert (judged.result, judged.phase, judged.lengthened) == (result, Phase.BISECT, lengthened)
+    for extended in (False, True):
+        judged = judge(result, Sla(), Phase.BISECT, extended, Latencies)
+        assert (judged.result, judged.phase, judged.extended) == (result, Phase.BISECT, extended)
     usual = judge(result, Sla(achieved_share=0.9, error_share=0.02), Phase.PROBE, read_histogram=Latencies)
-    assert not usual.lengthened
+    assert not usual.extended
     assert limit(usual, StepCondition.ACHIEVED).limit == 0.9
     assert limit(usual, StepCondition.ERRORS).limit == 0.02
     assert limit(step(finished([]), Sla(achieved_share=0.9), level=RATE), StepCondition.ACHIEVED).limit == 0.9
@@ -416,16 +420,18 @@ def test_the_lateness_of_a_closed_loop_is_the_wake_up_delay_of_its_threads(
 
 
 @pytest.mark.parametrize(
-    ("result", "leaning"),
+    ("result", "point_outcome"),
     [
         (finished(mixed(988, 12), answered=[100] * 11, lag_s=[0.2] * 500), StepOutcome.GENERATOR_LIMITED),
         (finished([0.1] * 988, failed=12, answered=[100] * 11, lag_s=[0.2] * 500), StepOutcome.FAIL),
     ],
     ids=["slow", "errors"],
 )
-def test_a_likely_generator_limit_is_not_blamed_on_the_server(result: dict[str, Any], leaning: StepOutcome) -> None:
+def test_a_likely_generator_limit_is_not_blamed_on_the_server(
+    result: dict[str, Any], point_outcome: StepOutcome
+) -> None:
     level = step(result, level=RATE)
-    assert (level.outcome, level.leaning) == (StepOutcome.INCONCLUSIVE, leaning)
+    assert (level.outcome, level.point_outcome) == (StepOutcome.INCONCLUSIVE, point_outcome)
 
 
 def test_an_idle_connection_closed_by_the_server_is_not_an_error() -> None:

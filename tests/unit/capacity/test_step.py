@@ -98,8 +98,8 @@ class Bench:
         return self.engines[-1]
 
 
-def clients(number: int, phase: Phase = Phase.PROBE, lengthened: bool = False) -> Ask:
-    return Ask(LoadLevel(LevelKind.CLIENTS, float(number)), phase, lengthened)
+def clients(number: int, phase: Phase = Phase.PROBE, extended: bool = False) -> Ask:
+    return Ask(LoadLevel(LevelKind.CLIENTS, float(number)), phase, extended)
 
 
 def step(result: dict[str, Any]) -> Step:
@@ -162,7 +162,7 @@ def test_slow_endpoints_get_longer_steps() -> None:
     """At 4 responses per second a step of 10 s has 40 requests, and a p99 requires 299."""
     bench = Bench(Server(1, 0.25))
     bench.runner.measure(clients(1))
-    bench.runner.measure(clients(1, lengthened=True))
+    bench.runner.measure(clients(1, extended=True))
     bench.runner.measure(clients(2))
     assert [order["duration_s"] for order in bench.orders] == [10.0, 83.0, 83.0]
     rates = Bench(Server(1, 0.25))
@@ -267,8 +267,8 @@ def test_an_error_of_the_engine_is_a_sentence(raised: Exception, expected: type[
 # --- what the engine is asked for -----------------------------------------------------------------------------------
 
 
-def rate(per_s: float, phase: Phase = Phase.PROBE, lengthened: bool = False) -> Ask:
-    return Ask(LoadLevel(LevelKind.RATE, per_s), phase, lengthened)
+def rate(per_s: float, phase: Phase = Phase.PROBE, extended: bool = False) -> Ask:
+    return Ask(LoadLevel(LevelKind.RATE, per_s), phase, extended)
 
 
 def test_every_setting_reaches_the_engine() -> None:
@@ -286,7 +286,7 @@ def test_every_setting_reaches_the_engine() -> None:
     assert (first["seed"], second["seed"]) == (40, 41), "the same requests in the same order would be cached"
     assert json.loads(Bench(Server(1, 0.01)).runner.order(clients(1)).to_json())["order"] == "random"
     level = bench.runner.done[1]
-    assert (level.level, level.endpoint, level.phase, level.lengthened) == (clients(3).level, "block", "probe", False)
+    assert (level.level, level.endpoint, level.phase, level.extended) == (clients(3).level, "block", "probe", False)
 
 
 @pytest.mark.parametrize(
@@ -350,20 +350,20 @@ def test_a_step_duration_above_the_longest_is_used_as_configured() -> None:
     runner = Bench(Server(1, 0.01), duration_s=200.0, longest_s=120.0).runner
     assert runner.order(clients(2)).duration_s == 200.0
     assert runner.order(rate(0.001)).duration_s == 200.0
-    assert runner.order(rate(0.001, lengthened=True)).duration_s == 200.0
+    assert runner.order(rate(0.001, extended=True)).duration_s == 200.0
 
 
 def test_a_lengthened_step_is_four_times_the_shortest_at_its_level() -> None:
-    """A level is repeated for confirmation: a step that is already lengthened is not lengthened again."""
+    """A level is repeated for confirmation: a step that is already extended is not extended again."""
     bench = Bench(Server(1, 0.01), duration_s=10.0)
     straddling = step(finished([0.1] * 990 + [1.5] * 10))
     bench.runner.done += [replace(straddling, result=measured(straddling, 4, 1000, 5.0).result)]
     bench.runner.done += [replace(straddling, result=measured(straddling, 2, 4000, 40.0).result)]
     bench.runner.done += [replace(straddling, result=measured(straddling, 2, 1500, 15.0).result)]
-    assert bench.runner.order(clients(2, lengthened=True)).duration_s == 60.0
-    assert bench.runner.order(clients(4, lengthened=True)).duration_s == 40.0
+    assert bench.runner.order(clients(2, extended=True)).duration_s == 60.0
+    assert bench.runner.order(clients(4, extended=True)).duration_s == 40.0
     assert bench.runner.order(clients(2)).duration_s == 10.0
-    assert bench.runner.order(clients(3, lengthened=True)).duration_s == 10.0, "of a level without a step nothing lacks"
+    assert bench.runner.order(clients(3, extended=True)).duration_s == 10.0, "of a level without a step nothing lacks"
 
 
 def test_a_step_is_abandoned_based_on_the_requests_it_can_still_have() -> None:
@@ -415,7 +415,7 @@ def test_the_progress_of_a_step_is_polled_ten_times_per_second() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "fraction", "said"),
+    ("state", "fraction", "reported"),
     [
         ({"phase": "warm-up", "elapsed_s": 0.5, "ok": 1, "failed": 0}, 0.25, "warm-up, 1 answered"),
         (
@@ -425,7 +425,7 @@ def test_the_progress_of_a_step_is_polled_ten_times_per_second() -> None:
         ),
     ],
 )
-def test_the_progress_of_a_step_includes_failures(state: dict[str, Any], fraction: float, said: str) -> None:
+def test_the_progress_of_a_step_includes_failures(state: dict[str, Any], fraction: float, reported: str) -> None:
     """A step that waits for its last responses is at its end, and not beyond it."""
     seen: list[tuple[float, str]] = []
 
@@ -439,7 +439,7 @@ def test_the_progress_of_a_step_includes_failures(state: dict[str, Any], fractio
 
     order = StepRequest(TARGET, ENDPOINT, clients(1).level, 1.0, 10.0)
     run_step(order, Listener(), lambda _: Telling(order, Server(1, 0.01)), lambda _: None)
-    assert seen[0] == (fraction, said)
+    assert seen[0] == (fraction, reported)
 
 
 def test_a_step_that_ends_by_itself_is_not_abandoned() -> None:

@@ -142,7 +142,7 @@ def test_a_step_counts_unless_other_processes_used_more_than_a_tenth(share: floa
     assert (result.measured, result.limit, result.met) == (share, 0.1, met)
     assert result.outcome is (StepOutcome.PASS if met else StepOutcome.FAIL)
     assert step.outcome is (StepOutcome.PASS if met else StepOutcome.GENERATOR_LIMITED)
-    assert step.leaning is step.outcome
+    assert step.point_outcome is step.outcome
     assert step.waits == Waits(share, None, None)
     assert step.reason is (None if met else StepCondition.WAITED)
     assert result.note == (

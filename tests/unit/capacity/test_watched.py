@@ -28,7 +28,7 @@ def _step(clients: float, began_s: int, lost: float | None = None) -> Step:
     return judge(StepResult.of(order, result), Sla(), Phase.FIXED, False, Latencies, waits=waits)
 
 
-def _found(*steps: Step) -> EndpointResult:
+def _results(*steps: Step) -> EndpointResult:
     return EndpointResult(ENDPOINT, Sla(), fixed=list(steps))
 
 
@@ -47,7 +47,7 @@ def _read(name: Name, values: list[float], first_s: int = -1) -> Readings:
 
 def test_every_reading_has_a_step_and_a_second_or_neither_between_steps() -> None:
     used = _read(Name("app", "used"), list(map(float, range(12))))
-    frame = watch_frame(Watched(series=(used,)), [_found(_step(1.0, 0), _step(2.0, 6))])
+    frame = watch_frame(Watched(series=(used,)), [_results(_step(1.0, 0), _step(2.0, 6))])
     assert dict(frame.schema) == dict(WATCH_SCHEMA)
     assert frame.select("step", "second").rows() == [
         (None, None), (0, 0), (0, 1), (0, 2), (0, 3), (None, None), (None, None), (1, 0), (1, 1), (1, 2), (1, 3),
@@ -57,7 +57,7 @@ def test_every_reading_has_a_step_and_a_second_or_neither_between_steps() -> Non
 
 def test_a_table_without_readings_or_steps_has_all_columns() -> None:
     used = _read(Name("app", "used"), [1.0])
-    for frame in (watch_frame(Watched(), [_found(_step(1.0, 0))]), watch_frame(Watched(series=(used,)), [])):
+    for frame in (watch_frame(Watched(), [_results(_step(1.0, 0))]), watch_frame(Watched(series=(used,)), [])):
         assert dict(frame.schema) == dict(WATCH_SCHEMA)
 
 
@@ -65,7 +65,7 @@ def test_a_step_has_the_resource_use_during_its_load() -> None:
     """Not before it, and not while it was drained."""
     pool = _read(Name("app", "pool_active"), [90.0, 1.0, 2.0, 3.0, 90.0])
     watched = Watched(resources=(Resource("the pool", pool, 4.0, "`pool_max`"),))
-    (resource,) = _entry(_found(_step(1.0, 0)), watched).resources
+    (resource,) = _entry(_results(_step(1.0, 0)), watched).resources
     (use,) = resource.uses
     assert (use.mean, use.highest, use.limit, use.share) == (2.0, 3.0, 4.0, 0.5)
     assert resource.limit_is == "`pool_max`"
@@ -75,14 +75,14 @@ def test_a_step_has_the_resource_use_during_its_load() -> None:
 def test_the_cpu_share_is_relative_to_what_other_processes_left(lost: float | None, share: float | None) -> None:
     cpu = _read(Name("process", "cpu", "cores", "counter"), [float(at) for at in range(6)])
     watched = Watched(resources=(Resource("the server's CPU", cpu, 2.0, "cores", is_cpu=True),))
-    (resource,) = _entry(_found(_step(1.0, 0, lost)), watched).resources
+    (resource,) = _entry(_results(_step(1.0, 0, lost)), watched).resources
     assert resource.uses[0].mean == pytest.approx(1.0)
     assert resource.uses[0].share == (share if share is None else pytest.approx(share))
 
 
 def test_a_step_without_readings_has_no_resource_use() -> None:
     pool = _read(Name("app", "pool_active"), [1.0, 2.0], first_s=100)
-    assert _entry(_found(_step(1.0, 0)), Watched(resources=(Resource("the pool", pool, 4.0),))).resources == []
+    assert _entry(_results(_step(1.0, 0)), Watched(resources=(Resource("the pool", pool, 4.0),))).resources == []
 
 
 def test_of_many_series_without_a_limit_the_most_changing_are_reported() -> None:
@@ -91,7 +91,7 @@ def test_of_many_series_without_a_limit_the_most_changing_are_reported() -> None
         _read(Name("app", f"gauge_{at:02}"), [100.0] * 6 + [100.0 + at] * 6) for at in range(MOST_WITHOUT_LIMIT + 5)
     ]
     entry = _entry(
-        _found(*steps), Watched(resources=tuple(Resource(f"`{readings.name.series}`", readings) for readings in many))
+        _results(*steps), Watched(resources=tuple(Resource(f"`{readings.name.series}`", readings) for readings in many))
     )
     assert entry.series_left_out == 5
     assert [resource.series for resource in entry.resources][:2] == ["gauge_24", "gauge_23"]
@@ -107,7 +107,7 @@ def test_the_most_expensive_statements_of_a_step_are_listed() -> None:
     statements = tuple(
         statement(text, busy) for text, busy in (("a", 0.1), ("b", 3.0), ("c", 0.2), ("d", 0.3), ("e", 0.0))
     )
-    shown = _entry(_found(_step(1.0, 0)), Watched(statements=statements)).statements
+    shown = _entry(_results(_step(1.0, 0)), Watched(statements=statements)).statements
     assert [(statement.text, round(statement.busy, 6), round(statement.calls_per_s, 6)) for statement in shown] == [
         ("b", 3.0, 10.0), ("d", 0.3, 10.0), ("c", 0.2, 10.0),
     ]  # fmt: skip

@@ -49,10 +49,10 @@ def test_what_ifs_are_scenarios_in_the_given_order() -> None:
     labels = [scenario.label for scenario in prediction.scenarios]
     assert labels[:-2] == ["base", "stage ticking=2x", "rtt -10%", "no-pipelining", "block-size 2x", "rtt +20%"]
     # Two round trips exclude each other: each of them goes together with the others.
-    for told_changes, rtt in zip(
+    for printed_changes, rtt in zip(
         (scenario.changes for scenario in prediction.scenarios[-2:]), ("-10%", "+20%"), strict=True
     ):
-        assert told_changes == ["stage ticking=2x", f"rtt {rtt}", "no-pipelining", "block-size 2x"]
+        assert printed_changes == ["stage ticking=2x", f"rtt {rtt}", "no-pipelining", "block-size 2x"]
 
 
 def test_values_of_one_option_are_a_sweep_and_never_compounded() -> None:

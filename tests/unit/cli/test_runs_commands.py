@@ -11,7 +11,7 @@ from chainmark.core.errors import UsageError
 from chainmark.store.runs import SealedRun, Store
 
 from tests.unit.cli.commands import chainmark
-from tests.unit.store.trail_runs import Lives, sealed
+from tests.unit.store.trail_runs import Timelines, sealed
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SealedRun:
     """The one sealed run of a store that the commands use."""
     monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
     monkeypatch.setenv("NO_COLOR", "1")
-    return sealed(Store(tmp_path / "store"), Lives(6, 8).fill())
+    return sealed(Store(tmp_path / "store"), Timelines(6, 8).fill())
 
 
 def test_a_version_is_exported_removed_and_imported(run: SealedRun, tmp_path: Path) -> None:

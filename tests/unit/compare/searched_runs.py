@@ -22,7 +22,7 @@ from tests.unit.lab.line_system import CATALOGUE, LineProfile, LineSystem
 from tests.unit.lab.stand_in import Followed
 
 CHANGE, LAST = 8, 12
-TOLD = {5: "repo@commit5 does not build", 7: "repo@commit7 does not build"}
+REPORTED = {5: "repo@commit5 does not build", 7: "repo@commit7 does not build"}
 _ENDS = 3  # rounds
 
 

@@ -21,13 +21,13 @@ def _compared(candidate: dict[str, float], baseline: dict[str, float] = USUAL) -
     )
 
 
-def _told(comparison: Comparison) -> list[str]:
+def _reported(comparison: Comparison) -> list[str]:
     return [reason for reason in comparison.reasons if "node by node" in reason]
 
 
 def test_two_hosts_that_cost_more_are_named_and_the_others_are_not() -> None:
     """A mean over all nodes shows that a release needs more memory. Operators must know that only seeds do."""
-    sentences = _told(_compared({**USUAL, "node1": 0.3, "node6": 0.22, "node2": 0.099}))
+    sentences = _reported(_compared({**USUAL, "node1": 0.3, "node6": 0.22, "node2": 0.099}))
     assert sentences == [
         "CPU, node by node, by means only: node1 (+200 %) and node6 (+120 %) changed by more than the margin of "
         "10 %, the other 6 by −1.0 … 0.0 %"
@@ -35,14 +35,14 @@ def test_two_hosts_that_cost_more_are_named_and_the_others_are_not() -> None:
 
 
 def test_a_change_of_all_hosts_is_reported_as_such() -> None:
-    sentences = _told(_compared({host: 0.12 + 0.001 * index for index, host in enumerate(HOSTS)}))
+    sentences = _reported(_compared({host: 0.12 + 0.001 * index for index, host in enumerate(HOSTS)}))
     assert sentences == [
         "CPU, node by node, by means only: all 8 changed by more than the margin of 10 %, +20.0 … +27.0 %"
     ]  # fmt: skip
 
 
 def test_the_most_changed_of_many_hosts_are_named() -> None:
-    (sentence,) = _told(_compared({host: 0.1 + 0.02 * index for index, host in enumerate(HOSTS)}))
+    (sentence,) = _reported(_compared({host: 0.1 + 0.02 * index for index, host in enumerate(HOSTS)}))
     assert "7 of 8, mostly node7 (+140 %), node6 (+120 %)" in sentence
     assert sentence.count("(") == MOST_NAMED
 
@@ -50,7 +50,7 @@ def test_the_most_changed_of_many_hosts_are_named() -> None:
 @pytest.mark.parametrize("factor", [1.0, 1.05, 0.95])
 def test_a_change_within_the_margin_is_not_attributed(factor: float) -> None:
     """One host's noise must not be reported if the metric itself has not changed."""
-    assert _told(_compared(dict.fromkeys(HOSTS, 0.1 * factor) | {"node3": 0.112 * factor})) == []
+    assert _reported(_compared(dict.fromkeys(HOSTS, 0.1 * factor) | {"node3": 0.112 * factor})) == []
 
 
 def test_the_only_changed_host_of_two_hundred_is_listed() -> None:
@@ -63,13 +63,13 @@ def test_the_only_changed_host_of_two_hundred_is_listed() -> None:
 
 
 def test_hosts_that_changed_in_the_other_direction_are_among_the_others() -> None:
-    (sentence,) = _told(_compared({**USUAL, "node0": 0.5, "node7": 0.05}))
+    (sentence,) = _reported(_compared({**USUAL, "node0": 0.5, "node7": 0.05}))
     assert "node0 (+400 %) changed by more" in sentence
     assert sentence.endswith("the other 7 by −50.0 … 0.0 %")
 
 
 def test_a_host_that_only_one_side_has_is_not_compared() -> None:
-    (sentence,) = _told(_compared({**USUAL, "node0": 0.9, "node9": 5.0}))
+    (sentence,) = _reported(_compared({**USUAL, "node0": 0.9, "node9": 5.0}))
     assert "node9" not in sentence
     assert "the other 7 by" in sentence
 

@@ -13,7 +13,7 @@ from chainmark.core.verdict import Verdict
 from chainmark.report.layouts import document_of
 from chainmark.stats.intervals import Working
 
-from tests.unit.compare.searched_runs import CHANGE, LAST, TOLD, searched
+from tests.unit.compare.searched_runs import CHANGE, LAST, REPORTED, searched
 from tests.unit.compare.synthetic_runs import sides
 
 
@@ -59,21 +59,21 @@ def test_values_increase_towards_the_bad_side_and_changes_are_reported_with_thei
 
 
 def test_the_steps_show_how_the_range_of_revisions_shrank() -> None:
-    report = searched({5: TOLD[5]})
+    report = searched({5: REPORTED[5]})
     assert (report.way, report.first, report.last) == (Way.FOUND, CHANGE, CHANGE)
     left = [step.left for step in report.steps]
     assert left == sorted(left, reverse=True)
     assert left[-1] == 1
     for step in report.steps:
         assert step.outcome is (SideState.BAD if step.place >= CHANGE else SideState.GOOD)
-    assert report.skipped == {5: TOLD[5]}
+    assert report.skipped == {5: REPORTED[5]}
     assert len(report.chances) == LAST
     assert report.references == [f"{report.experiment}/commit{place}" for place in (CHANGE - 1, CHANGE)]
 
 
 def test_a_report_of_every_end_can_be_read_in_every_medium() -> None:
     for report, verdict in (
-        (searched(TOLD), Verdict.PASS),
+        (searched(REPORTED), Verdict.PASS),
         (searched(noise=0.15, factor=2.0, most_runs=10), Verdict.INCONCLUSIVE),
         (searched(factor=1.0, noise=0.01), Verdict.INCONCLUSIVE),
     ):

@@ -304,7 +304,7 @@ def test_failing_runs_have_no_archive_noise_and_no_levels() -> None:
     assert known.levels() == {}
 
 
-class Kept(SyntheticRun):
+class Retained(SyntheticRun):
     """A run in memory with its id."""
 
     @property
@@ -318,7 +318,7 @@ def _add(bisection: Bisection, place: int, value: float, status: Status = Status
     run = stub_run(label, value, position)
     run.manifest.experiment = ExperimentPlace(id=bisection.id, side=label, repetition=1, position=position)
     run.manifest.status = status
-    bisection.runs[position] = cast(SealedRun, Kept(run.manifest, run.catalogue, run.frames, run.summaries()))
+    bisection.runs[position] = cast(SealedRun, Retained(run.manifest, run.catalogue, run.frames, run.summaries()))
 
 
 def _search(good: Sequence[float], bad: Sequence[float]) -> Bisection:

@@ -19,7 +19,7 @@ from chainmark.stats.keyed_means import Means, coded, means_of
 from chainmark.store.runs import SealedRun, Store
 
 from tests.unit.compare.synthetic_runs import sides, with_hosts
-from tests.unit.store.trail_runs import SLOW, SLOW_FACTOR, Lives, catalogue, sealed
+from tests.unit.store.trail_runs import SLOW, SLOW_FACTOR, Timelines, catalogue, sealed
 
 HOSTS, BLOCKS = 8, 12
 
@@ -28,7 +28,9 @@ HOSTS, BLOCKS = 8, 12
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[SealedRun, SealedRun]:
     """Baseline and candidate, the second a little slower."""
     store = Store(tmp_path_factory.mktemp("store"))
-    return sealed(store, Lives(HOSTS, BLOCKS).fill()), sealed(store, Lives(HOSTS, BLOCKS, factor=1.2).fill(), "v2")
+    return sealed(store, Timelines(HOSTS, BLOCKS).fill()), sealed(
+        store, Timelines(HOSTS, BLOCKS, factor=1.2).fill(), "v2"
+    )
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from tests.unit.compare.synthetic_runs import SyntheticRun, sides
 
 
 @dataclass
-class Kept(SyntheticRun):
+class Retained(SyntheticRun):
     """A run that keeps how its subject was built."""
 
     build: Build | None = None
@@ -24,7 +24,7 @@ class Kept(SyntheticRun):
 
 def differences(left: Build, right: Build) -> BuildDifferences:
     runs = [side[0] for side in sides(repetitions=1)]
-    with_builds = [Kept(**vars(run), build=build) for run, build in zip(runs, (left, right), strict=True)]
+    with_builds = [Retained(**vars(run), build=build) for run, build in zip(runs, (left, right), strict=True)]
     builds = build_differences(*with_builds)
     assert builds is not None
     return builds
@@ -48,7 +48,7 @@ def test_runs_without_build_information_show_no_build_differences() -> None:
 def test_the_commits_after_the_baseline_are_those_of_the_candidate() -> None:
     builds = differences(line(3), line(5))
     assert [commit.id for commit in builds.added] == ["c5", "c4"]
-    assert (builds.removed, builds.untold) == ([], "")
+    assert (builds.removed, builds.unknown_reason) == ([], "")
     back = differences(line(5), line(3))
     assert [commit.id for commit in back.removed] == ["c5", "c4"]
     assert back.added == []
@@ -59,7 +59,7 @@ def test_two_branches_have_commits_of_their_own() -> None:
     builds = differences(line(1, "left", since=base), line(2, "right", since=base))
     assert [commit.id for commit in builds.added] == ["right2", "right1"]
     assert [commit.id for commit in builds.removed] == ["left1"]
-    assert builds.untold == ""
+    assert builds.unknown_reason == ""
 
 
 def test_a_long_log_is_truncated_and_the_rest_counted() -> None:
@@ -72,13 +72,13 @@ def test_a_truncated_history_is_reported() -> None:
     """Half a log that looks complete would exonerate the missing commit."""
     apart = differences(line(500, most=20), line(600, most=20))
     assert apart.added == []
-    assert "their last 20 commits have none in common" in apart.untold
+    assert "their last 20 commits have none in common" in apart.unknown_reason
     base = Commit(id="base")
     merged = Commit(id="left", parents=["base", "side5"])  # of five commits, which is more than the run keeps
     left = Build(ordered="left", commit="left", commits=[merged, base], ancestry=7)
     branched = [Commit(id="right", parents=["base", "side3"]), base, Commit(id="side3", parents=["side2"])]
     cut = differences(left, Build(ordered="right", commit="right", commits=branched, ancestry=5))
-    assert "are too short" in cut.untold
+    assert "are too short" in cut.unknown_reason
 
 
 def test_modules_settings_and_compiler_are_shown_together() -> None:

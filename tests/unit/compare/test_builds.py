@@ -43,9 +43,9 @@ def judged(baseline: dict[str, Any], candidate: dict[str, Any]) -> Comparison:
         ({"version": "v1"}, {"version": "v1"}, True),
         ({"version": "v1"}, {"version": "v2"}, False),
         ({"version": "unversioned"}, {"version": "unversioned"}, False),
-        ({"version": "v1", "is_untold": True}, {"version": "v1", "is_untold": True}, False),
-        ({"version": "mine", "told": "1.2"}, {"version": "mine", "told": "1.3"}, False),
-        ({"version": "mine", "told": "1.2"}, {"version": "theirs", "told": "1.2"}, False),
+        ({"version": "v1", "is_version_unknown": True}, {"version": "v1", "is_version_unknown": True}, False),
+        ({"version": "mine", "logged_version": "1.2"}, {"version": "mine", "logged_version": "1.3"}, False),
+        ({"version": "mine", "logged_version": "1.2"}, {"version": "theirs", "logged_version": "1.2"}, False),
     ],
 )
 def test_builds_are_distinguished_by_the_best_available_identity(
@@ -126,17 +126,29 @@ def test_a_document_of_two_releases_or_an_empty_log_is_not_an_aa(source: tuple[i
 @pytest.mark.parametrize(
     ("baseline", "candidate", "version"),
     [
-        ({"version": "10.5.4"}, {"version": "my-branch", "told": "10.5.4"}, "10.5.4"),
-        ({"version": "a", "told": "10.5.4", "revision": "00"}, {"version": "b", "told": "10.5.4"}, "10.5.4"),
-        ({"version": "a", "told": "10.5.4", "revision": "a1"}, {"version": "b", "told": "10.5.4"}, "10.5.4"),
+        ({"version": "10.5.4"}, {"version": "my-branch", "logged_version": "10.5.4"}, "10.5.4"),
         (
-            {"version": "a", "told": "10.5.4", "revision": "a1"},
-            {"version": "b", "told": "10.5.4", "revision": "b2"},
+            {"version": "a", "logged_version": "10.5.4", "revision": "00"},
+            {"version": "b", "logged_version": "10.5.4"},
+            "10.5.4",
+        ),
+        (
+            {"version": "a", "logged_version": "10.5.4", "revision": "a1"},
+            {"version": "b", "logged_version": "10.5.4"},
+            "10.5.4",
+        ),
+        (
+            {"version": "a", "logged_version": "10.5.4", "revision": "a1"},
+            {"version": "b", "logged_version": "10.5.4", "revision": "b2"},
             "",
         ),
-        ({"version": "a", "told": "10.5.4", "build": "ghc 9.6"}, {"version": "b", "told": "10.5.4"}, ""),
-        ({"version": "a", "told": "10.5.4"}, {"version": "b", "told": "10.6.2"}, ""),
-        ({"version": "a", "told": "unversioned"}, {"version": "b", "told": "unversioned"}, ""),
+        (
+            {"version": "a", "logged_version": "10.5.4", "build": "ghc 9.6"},
+            {"version": "b", "logged_version": "10.5.4"},
+            "",
+        ),
+        ({"version": "a", "logged_version": "10.5.4"}, {"version": "b", "logged_version": "10.6.2"}, ""),
+        ({"version": "a", "logged_version": "unversioned"}, {"version": "b", "logged_version": "unversioned"}, ""),
     ],
 )
 def test_builds_distinguished_only_by_labels_are_reported(

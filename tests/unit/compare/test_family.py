@@ -44,11 +44,11 @@ class _Archive:
     """An archive with these deviations, which keeps what it was asked for."""
 
     rows: FloatArray
-    asked: list[Sequence[Column]] = field(default_factory=list)
+    requested: list[Sequence[Column]] = field(default_factory=list)
 
     def deviations(self, columns: Sequence[Column]) -> FloatArray:
         """Them."""
-        self.asked.append(columns)
+        self.requested.append(columns)
         return self.rows
 
 
@@ -220,7 +220,7 @@ def test_the_rows_of_the_archive_have_the_direction_of_the_columns() -> None:
     assert table is not None
     assert table.archive.tolist() == [[0.1, -0.2], [-0.1, -0.3]]
     assert table.looks == Looks(((2, 2),), 2, archive=2)
-    assert archive.asked == [[("x_s", "mean", Working.LOG), ("y_s", "mean", Working.LOG)]]
+    assert archive.requested == [[("x_s", "mean", Working.LOG), ("y_s", "mean", Working.LOG)]]
     assert (table.baseline.shape, table.candidate.shape) == ((2, 2), (2, 2))
 
 
@@ -268,7 +268,9 @@ def test_the_test_of_a_table_uses_its_columns_and_their_limits() -> None:
 # --- what further runs would do -------------------------------------------------------------------------------------
 
 
-def _asked(monkeypatch: pytest.MonkeyPatch, now: int, planned: int, enough: int) -> tuple[int | None, list[list[int]]]:
+def _advised(
+    monkeypatch: pytest.MonkeyPatch, now: int, planned: int, enough: int
+) -> tuple[int | None, list[list[int]]]:
     """What is advised where ``enough`` runs decide with just the chance that is asked for, and what was tried."""
     tried: list[list[int]] = []
 
@@ -284,19 +286,19 @@ def _asked(monkeypatch: pytest.MonkeyPatch, now: int, planned: int, enough: int)
 
 
 def test_the_planned_looks_are_tried_first_and_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _asked(monkeypatch, 3, 6, 5) == (5, [[4, 5, 6]])
-    assert _asked(monkeypatch, 5, 6, 6) == (6, [[6]])
+    assert _advised(monkeypatch, 3, 6, 5) == (5, [[4, 5, 6]])
+    assert _advised(monkeypatch, 5, 6, 6) == (6, [[6]])
 
 
 def test_beyond_the_plan_run_counts_are_tried_in_growing_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Up to fifty, each as a single look."""
     tried = [[7], [9], [12], [16], [22], [31], [44], [50]]
-    assert _asked(monkeypatch, 6, 6, 51) == (None, tried)
-    assert _asked(monkeypatch, 6, 6, 10) == (12, tried[:3])
-    assert _asked(monkeypatch, 4, 6, 7) == (7, [[5, 6], [7]])
-    assert _asked(monkeypatch, 8, 6, 9) == (9, [[9]])
-    assert _asked(monkeypatch, 50, 50, 51) == (None, [])
-    assert _asked(monkeypatch, 49, 40, 50) == (50, [[50]])
+    assert _advised(monkeypatch, 6, 6, 51) == (None, tried)
+    assert _advised(monkeypatch, 6, 6, 10) == (12, tried[:3])
+    assert _advised(monkeypatch, 4, 6, 7) == (7, [[5, 6], [7]])
+    assert _advised(monkeypatch, 8, 6, 9) == (9, [[9]])
+    assert _advised(monkeypatch, 50, 50, 51) == (None, [])
+    assert _advised(monkeypatch, 49, 40, 50) == (50, [[50]])
 
 
 def _anew(monkeypatch: pytest.MonkeyPatch, enough: int) -> int | None:

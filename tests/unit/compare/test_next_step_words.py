@@ -58,13 +58,13 @@ def _pair(versions: tuple[str, str] = ("v1.0.0", "v1.1.0"), **changes: Any) -> t
 NOTHING = Clues(_pair(), [], None, [], None, None, frozenset())
 
 
-def _found(clues: Clues, items: Sequence[Judgement] | None = None, finding: VerdictFinding = SLOWER) -> VerdictFinding:
+def _next(clues: Clues, items: Sequence[Judgement] | None = None, finding: VerdictFinding = SLOWER) -> VerdictFinding:
     return with_next_step(finding, items or [item("a", WORSE)], described(NAMES), clues)
 
 
 def _step(clues: Clues, items: Sequence[Judgement] | None = None) -> tuple[str, str]:
     """What the sentence ends with, and what the first advice has more."""
-    finding = _found(clues, items)
+    finding = _next(clues, items)
     sentence, _, step = finding.sentence.partition("; ")
     assert (sentence, finding.verdict, finding.reasons) == ("it is slower", Verdict.FAIL, ["because"])
     assert finding.advice[1:] == ["repeat it"]
@@ -84,7 +84,7 @@ def test_without_any_evidence_the_row_of_the_worse_metric_is_named() -> None:
 def test_a_verdict_that_is_not_a_failure_has_no_next_step(verdict: Verdict) -> None:
     """A release that passed needs no step, and an undecided one has its own advice."""
     finding = replace(SLOWER, verdict=verdict)
-    assert _found(NOTHING, finding=finding) == finding
+    assert _next(NOTHING, finding=finding) == finding
 
 
 def test_the_next_step_is_about_the_most_clearly_worse_metric() -> None:
@@ -108,7 +108,7 @@ def test_metrics_that_passed_or_were_not_judged_are_never_the_next_step() -> Non
     ]
     for other in others:
         assert _step(NOTHING, [other, item("a", UNDECIDED)])[0].endswith("value of metric a in each run")
-        assert _found(NOTHING, [other]) == SLOWER, "of what nothing points to, nothing is said"
+        assert _next(NOTHING, [other]) == SLOWER, "of what nothing points to, nothing is said"
 
 
 def _failing(side: str, version: str) -> list[SyntheticRun]:
@@ -122,7 +122,7 @@ def test_failed_runs_alone_suggest_the_logs_of_the_candidates_first_failed_run()
     """If a metric is worse as well, that is the clearer evidence."""
     sides = select("baseline", _failing("baseline", "v1")), select("candidate", _failing("candidate", "v2"))
     clues = replace(NOTHING, sides=sides)
-    finding = _found(clues, [item("a", UNDECIDED)])
+    finding = _next(clues, [item("a", UNDECIDED)])
     assert finding.sentence == "it is slower; look at `raw/logs` of the run v2-1"
     assert finding.advice == ["repeat it"], "the advice about failed runs is there already"
     assert _step(clues)[0] == ITS_ROW
@@ -186,15 +186,17 @@ def test_changed_settings_are_named() -> None:
     assert step(5)[0].endswith("first: `k`, `l` and 2 more settings differ between the sides")
 
 
-def _builds(added: int, removed: int = 0, untold: str = "") -> BuildDifferences:
+def _builds(added: int, removed: int = 0, unknown_reason: str = "") -> BuildDifferences:
     commits = [Commit(id=BAD, subject="Sleep"), Commit(id=GOOD, subject="Wake")][:added]
-    return BuildDifferences(facts=[], added=commits, added_in_all=added, removed_in_all=removed, untold=untold)
+    return BuildDifferences(
+        facts=[], added=commits, added_in_all=added, removed_in_all=removed, unknown_reason=unknown_reason
+    )
 
 
 def test_the_only_commit_between_two_builds_is_named() -> None:
     only = replace(NOTHING, builds=_builds(1))
     assert _step(only) == ("look at the only commit between them, fedcba987654: Sleep", "")
-    for builds in (_builds(1, removed=1), _builds(1, untold="too old"), _builds(0)):
+    for builds in (_builds(1, removed=1), _builds(1, unknown_reason="too old"), _builds(0)):
         assert _step(replace(NOTHING, builds=builds)) == (ITS_ROW, "")
 
 
@@ -234,7 +236,7 @@ def test_the_search_for_the_first_bad_of_many_commits_is_a_command() -> None:
     impossible = [
         replace(clues, builds=_builds(12_000, removed=1)),  # not on one line of commits
         replace(clues, builds=_builds(0)),
-        replace(clues, builds=_builds(1, untold="the history is cut")),
+        replace(clues, builds=_builds(1, unknown_reason="the history is cut")),
         replace(clues, builds=None),
         replace(clues, sides=_revised(None, BAD)),
         replace(clues, sides=_revised(GOOD, None)),

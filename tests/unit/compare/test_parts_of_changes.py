@@ -94,7 +94,7 @@ def test_parts_of_another_value_are_not_parts_of_the_change() -> None:
     parted = Parted("Line or work", [PartedChange(id_, change.effects, "b")])
     splits = splits_of(parted, [_judgement(id_, 1.2, 1.2)], catalogue)
     assert splits is not None
-    assert "do not add up to the measured value" in splits.untold
+    assert "do not add up to the measured value" in splits.unknown_reason
     assert splits_of(None, [], catalogue) is None
 
 
@@ -143,7 +143,7 @@ def test_several_runs_per_side_have_the_error_between_runs() -> None:
     assert work.standard_error < 0.3 * line.standard_error
 
 
-def _with_splits(untold: str = "") -> Comparison:
+def _with_splits(unknown_reason: str = "") -> Comparison:
     comparison = passing()
     judgement = next(
         judgement
@@ -152,9 +152,11 @@ def _with_splits(untold: str = "") -> Comparison:
     )
     base, other = judgement.baseline.value or 0.0, judgement.candidate.value or 0.0
     parts = _effects((LINE, 0.6 * base, 0.58 * base), (WORK, 0.4 * base, other - 0.58 * base), error=0.01 * base)
-    changes = [] if untold else [PartedChange(judgement.metric_id, parts, "a test")]
+    changes = [] if unknown_reason else [PartedChange(judgement.metric_id, parts, "a test")]
     splits = splits_of(
-        Parted("Line or work", changes, untold, ["as it was made up"]), comparison.judgements, comparison.catalogue
+        Parted("Line or work", changes, unknown_reason, ["as it was made up"]),
+        comparison.judgements,
+        comparison.catalogue,
     )
     return comparison.model_copy(update={"splits": splits})
 
@@ -285,8 +287,8 @@ def test_rounding_is_not_an_error_of_the_system() -> None:
     assert divided(near, (1.0, 2.0)) is not None
 
 
-def _judged(changes: Sequence[PartedChange], judgements: Sequence[Judgement], untold: str = "") -> Splits:
-    splits = splits_of(Parted("Line or work", changes, untold, ["a note"]), judgements, passing().catalogue)
+def _judged(changes: Sequence[PartedChange], judgements: Sequence[Judgement], unknown_reason: str = "") -> Splits:
+    splits = splits_of(Parted("Line or work", changes, unknown_reason, ["a note"]), judgements, passing().catalogue)
     assert splits is not None
     return splits
 
@@ -297,7 +299,7 @@ def test_only_judged_changes_of_means_that_have_parts_are_divided() -> None:
     judged = _judgement(first, 1.0, 1.2)
     splits = _judged([change], [_judgement(second, 1.0, 1.2), judged])
     assert [split.metric_id for split in splits.splits] == [first]
-    assert (splits.title, splits.untold, splits.notes) == ("Line or work", "", ["a note"])
+    assert (splits.title, splits.unknown_reason, splits.notes) == ("Line or work", "", ["a note"])
     assert splits.splits[0].basis == "b"
     for left_out in (
         {"statistic": "p99"},
@@ -307,8 +309,8 @@ def test_only_judged_changes_of_means_that_have_parts_are_divided() -> None:
         none = _judged([change], [judged.model_copy(update=left_out)])
         assert none.splits == []
         assert none.notes == []
-    assert _judged([change], []).untold == "no judged metric has parts"
-    assert _judged([change], [], "there was no line").untold == "there was no line"
+    assert _judged([change], []).unknown_reason == "no judged metric has parts"
+    assert _judged([change], [], "there was no line").unknown_reason == "there was no line"
 
 
 def test_metrics_whose_parts_do_not_add_up_are_named_in_a_note() -> None:
@@ -320,9 +322,9 @@ def test_metrics_whose_parts_do_not_add_up_are_named_in_a_note() -> None:
         "lack a part"
     )
     assert [split.metric_id for split in splits.splits] == [second.id]
-    assert (splits.untold, splits.notes) == ("", ["a note", expected])
+    assert (splits.unknown_reason, splits.notes) == ("", ["a note", expected])
     alone = _judged(changes, [_judgement(first.id, 1.2, 1.2)])
-    assert (alone.splits, alone.untold, alone.notes) == ([], expected, [])
+    assert (alone.splits, alone.unknown_reason, alone.notes) == ([], expected, [])
 
 
 def test_a_judged_change_is_reported_on_the_scale_of_its_judgement() -> None:
@@ -346,8 +348,8 @@ def test_means_that_were_not_judged_are_divided_in_the_same_way() -> None:
     parted = Parted("Line or work", [_parted((LINE, 1.0, 1.2))], notes=["a note"])
     splits = splits_between(parted, {"m": 1.0}, {"m": 1.2})
     assert [split.change for split in splits.splits] == [pytest.approx(0.2)]
-    assert (splits.title, splits.untold, splits.notes) == ("Line or work", "", ["a note"])
+    assert (splits.title, splits.unknown_reason, splits.notes) == ("Line or work", "", ["a note"])
     other = splits_between(parted, {"m": 2.0}, {"m": 2.2})
-    assert (other.splits, other.untold) == ([], "the known parts do not add up to the values")
+    assert (other.splits, other.unknown_reason) == ([], "the known parts do not add up to the values")
     silent = splits_between(Parted("Line or work", reason="there was no line"), {}, {})
-    assert (silent.splits, silent.untold) == ([], "there was no line")
+    assert (silent.splits, silent.unknown_reason) == ([], "there was no line")

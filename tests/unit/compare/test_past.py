@@ -26,7 +26,7 @@ def _noisy() -> list[SyntheticRun]:
     return [run(f"v1.{month}", month, np.exp(sign * np.array(NOISE) / 2.0)) for month, sign in enumerate(signs)]
 
 
-def _told(decided: Decided, *, gating: bool | None = None) -> list[str]:
+def _reported(decided: Decided, *, gating: bool | None = None) -> list[str]:
     """As the verdict tells it; or as it would if all metrics were gating, or none."""
     assert decided.releases is not None
     changes = {} if gating is None else {"gating": gating}
@@ -37,7 +37,7 @@ def _told(decided: Decided, *, gating: bool | None = None) -> list[str]:
 def test_noise_is_reported_with_its_runs_and_from_the_quietest_to_the_noisiest_gating_metric() -> None:
     """This shows a release engineer how reliable a single run is."""
     decided = _decided(_noisy())
-    (sentence,) = _told(decided)
+    (sentence,) = _reported(decided)
     # The baseline is compared and therefore no part of it.
     assert sentence == (
         "noise between runs: history of 11 builds (0 re-runs, 10 release-to-release changes), 2020-01-01 to "
@@ -47,7 +47,7 @@ def test_noise_is_reported_with_its_runs_and_from_the_quietest_to_the_noisiest_g
 
 
 def test_noise_of_metrics_that_decide_nothing_is_not_reported() -> None:
-    assert _told(_decided(_noisy()), gating=False) == []
+    assert _reported(_decided(_noisy()), gating=False) == []
 
 
 def test_few_releases_are_not_reported_as_noise() -> None:
@@ -56,7 +56,7 @@ def test_few_releases_are_not_reported_as_noise() -> None:
 
 
 def test_an_unnoted_set_up_change_is_reported_once_with_its_metrics_and_how_to_declare_it() -> None:
-    noise, setup = _told(_decided(stepped(0.001)))
+    noise, setup = _reported(_decided(stepped(0.001)))
     assert noise.startswith("noise between runs: history of 17 builds (")
     assert setup == (
         "treated as a change of the set-up by 2020-11-01, not as noise, because v1.9 and v1.9 are one build: "
@@ -65,11 +65,11 @@ def test_an_unnoted_set_up_change_is_reported_once_with_its_metrics_and_how_to_d
 
 
 def test_four_of_many_metrics_changed_by_a_set_up_are_named() -> None:
-    setup = _told(_decided(stepped(0.001)), gating=True)[1]
+    setup = _reported(_decided(stepped(0.001)), gating=True)[1]
     named = [metric.label for metric in METRICS if metric.label in setup]
     assert named == ["metric 0", "metric 1", "metric 2", "metric 3"]
 
 
 def test_a_noted_change_of_the_set_up_is_not_reported_again() -> None:
     noted = Epoch(system="cometbft", since="2020-11-01T00:00:00Z", text="new hosts")
-    assert not any("set-up" in text for text in _told(_decided(stepped(0.001), noted)))
+    assert not any("set-up" in text for text in _reported(_decided(stepped(0.001), noted)))

@@ -20,7 +20,7 @@ from tests.unit.compare.profiled_runs import ProfiledRun, profiled_run
 from tests.unit.compare.synthetic_runs import SyntheticRun, catalogue, manifest
 
 
-def _found(
+def _results(
     baseline: Sequence[ProfiledRun], candidate: Sequence[ProfiledRun], *plain: Sequence[SyntheticRun]
 ) -> Profiled:
     profiled_pair = profiled(baseline, candidate, plain or ([], []), is_asked=False)
@@ -36,7 +36,7 @@ def test_the_function_that_changed_comes_first_with_the_interval_over_the_nodes(
     """One run per side: each node is compared with the same node of the other side."""
     before = [{SLOW: 1.0, SAME: 5.0}, {SLOW: 1.2, SAME: 2.0}, {SLOW: 0.8, SAME: 3.0}]
     after = [{SLOW: 2.0, SAME: 4.0}, {SLOW: 2.3, SAME: 3.1}, {SLOW: 1.7, SAME: 2.9}]
-    (change,) = _found([profiled_run("v0", before)], [profiled_run("v1", after)]).changes
+    (change,) = _results([profiled_run("v0", before)], [profiled_run("v1", after)]).changes
     first, second = change.functions
     assert (first.function, second.function) == ("hash", "gossip")
     assert [first.baseline, first.candidate] == pytest.approx([0.01, 0.02])
@@ -53,14 +53,14 @@ def test_with_several_runs_per_side_the_interval_is_that_between_runs() -> None:
         profiled_run("v0", [{SLOW: value}], number=number) for number, value in enumerate((1.0, 1.3, 0.9), start=1)
     ]
     after = [profiled_run("v1", [{SLOW: value}], number=number) for number, value in enumerate((2.0, 2.2), start=4)]
-    (change,) = _found(before, after).changes
+    (change,) = _results(before, after).changes
     oracle = stats.ttest_ind([0.02, 0.022], [0.01, 0.013, 0.009], equal_var=False).confidence_interval(0.90)
     assert [change.functions[0].low, change.functions[0].high] == pytest.approx([oracle.low, oracle.high])
     assert change.basis == "between 3 + 2 runs"
 
 
 def test_one_node_per_side_has_no_interval_and_is_still_shown() -> None:
-    (change,) = _found([profiled_run("v0", [{SLOW: 1.0}])], [profiled_run("v1", [{SLOW: 2.0, SAME: 0.1}])]).changes
+    (change,) = _results([profiled_run("v0", [{SLOW: 1.0}])], [profiled_run("v1", [{SLOW: 2.0, SAME: 0.1}])]).changes
     assert [(function.function, function.low, function.high) for function in change.functions] == [
         ("hash", None, None),
         ("gossip", None, None),
@@ -69,7 +69,7 @@ def test_one_node_per_side_has_no_interval_and_is_still_shown() -> None:
 
 
 def test_a_function_of_only_one_side_is_reported_with_all_functions_it_calls() -> None:
-    (change,) = _found(
+    (change,) = _results(
         [profiled_run("v0", [{SAME: 1.0}])], [profiled_run("v1", [{SAME: 1.0, SLOW: 3.0, ("main", "finalize"): 1.0}])]
     ).changes
     changed = {function.function: function for function in change.functions}
@@ -81,7 +81,7 @@ def test_a_function_of_only_one_side_is_reported_with_all_functions_it_calls() -
 def test_memory_profiles_show_growth_and_are_not_divided_by_the_work() -> None:
     before = profiled_run("v0", [{SLOW: 100.0}], kind="heap", begin=[{SLOW: 90.0}])
     after = profiled_run("v1", [{SLOW: 300.0}], kind="heap", begin=[{SLOW: 50.0}])
-    (change,) = _found([before], [after]).changes
+    (change,) = _results([before], [after]).changes
     (function,) = change.functions
     assert (function.baseline, function.candidate, function.grown_baseline, function.grown_candidate) == (
         100.0,
@@ -93,7 +93,7 @@ def test_memory_profiles_show_growth_and_are_not_divided_by_the_work() -> None:
 
 
 def test_goroutines_are_reported_by_start_and_current_location() -> None:
-    (change,) = _found(
+    (change,) = _results(
         [profiled_run("v0", [{("serve", "wait"): 2.0}], kind="goroutine")],
         [profiled_run("v1", [{("serve", "wait"): 9.0, ("loop",): 1.0}], kind="goroutine")],
     ).changes
@@ -106,7 +106,7 @@ def test_goroutines_are_reported_by_start_and_current_location() -> None:
 def test_the_graph_contains_all_calls() -> None:
     """Calls are within their callers, and the outermost one is as wide as all of them."""
     many: dict[tuple[str, ...], float] = {("main", f"f{number}", "leaf"): 1.0 + number % 7 for number in range(2_000)}
-    (change,) = _found([profiled_run("v0", [many])], [profiled_run("v1", [{**many, SLOW: 900.0}])]).changes
+    (change,) = _results([profiled_run("v0", [many])], [profiled_run("v1", [{**many, SLOW: 900.0}])]).changes
     frames = change.frames
     assert len(frames) <= profiles.MOST_FRAMES
     root = frames[0]
@@ -136,7 +136,7 @@ def test_the_overhead_of_profiling_is_reported_with_or_without_an_interval() -> 
         run.frames = {"node": _peers(value)}
         return run
 
-    profiled_pair = _found([taken("v0", 3.5)], [taken("v1", 4.0)], plain("v0", [3.0, 3.2]), plain("v1", [4.0]))
+    profiled_pair = _results([taken("v0", 3.5)], [taken("v1", 4.0)], plain("v0", [3.0, 3.2]), plain("v1", [4.0]))
     baseline, candidate = profiled_pair.costs
     assert [baseline.profiled, baseline.plain] == pytest.approx([3.5, 3.1])
     oracle = stats.ttest_ind([3.5], [3.0, 3.2]).confidence_interval(0.90)
@@ -155,7 +155,7 @@ def test_missing_or_empty_profiles_are_reported_with_their_side() -> None:
     broken = profiled_run("v1", [{SLOW: 1.0}], record=record)
     gate = Gate(id="load_met", label="offered load met", status=GateStatus.FAIL, measured="91 %", limit=">= 98 %")
     broken.manifest = broken.manifest.model_copy(update={"status": Status.INVALID, "gates": [gate]})
-    assert _found([profiled_run("v0", [{SLOW: 1.0}])], [broken]).notes == [
+    assert _results([profiled_run("v0", [{SLOW: 1.0}])], [broken]).notes == [
         "candidate: profiles of node2 are missing (cpu): 404",
         "candidate: the run with profiles is invalid (offered load met: 91 %)",
         "candidate: the profiles `mutex` are empty: they record data only if the program enables them",

@@ -82,7 +82,7 @@ def test_an_incomparable_metric_is_not_a_regression() -> None:
     report = qa_runs.report({"rpc_latency_s": 2.0}, incomparable=["rpc_latency_s"])
     scenario = report.scenarios[0]
     row = next(_ten_per_cent(row) for row in scenario.second_rule if row.metric_id == "rpc_latency_s")
-    assert row.agreement is RuleConcordance.NOT_COMPARABLE
+    assert row.concordance is RuleConcordance.NOT_COMPARABLE
     assert not row.ours_fails
     assert "BFT against proposer-based" in row.why
     assert scenario.comparison is not None

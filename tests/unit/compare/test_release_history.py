@@ -23,14 +23,14 @@ from tests.unit.compare.release_histories import report as _report
 from tests.unit.report.browser import page_without_complaints
 
 
-def _found(report: HistoryReport) -> list[tuple[str, str]]:
+def _results(report: HistoryReport) -> list[tuple[str, str]]:
     return [(series.metric_id, change.label) for series in report.series for change in series.changes]
 
 
 def test_the_release_at_which_a_level_changed_is_named_with_the_size() -> None:
     noise = _noisy(1)
     report = _report(lambda day, metric: noise(day, metric) * (1.1 if metric.id == "m3_s" and day >= STEP_AT else 1.0))
-    assert _found(report) == [("m3_s", f"v0.{STEP_AT}")]
+    assert _results(report) == [("m3_s", f"v0.{STEP_AT}")]
     (change,) = next(series.changes for series in report.series if series.changes)
     assert change.low is not None
     assert change.high is not None
@@ -41,19 +41,19 @@ def test_the_release_at_which_a_level_changed_is_named_with_the_size() -> None:
 
 def test_shuffled_histories_show_at_most_the_stated_share_of_changes() -> None:
     """Forty histories of eight figures without any change: two of them may show one."""
-    assert sum(bool(_found(_report(_noisy(seed)))) for seed in range(40)) <= 5
+    assert sum(bool(_results(_report(_noisy(seed)))) for seed in range(40)) <= 5
 
 
 def test_a_drift_that_no_neighbouring_pair_shows_is_found() -> None:
     noise = _noisy(2)
     report = _report(lambda day, metric: noise(day, metric) * (1.005**day if metric.id == "m0_s" else 1.0))
-    assert {name for name, _ in _found(report)} == {"m0_s"}
+    assert {name for name, _ in _results(report)} == {"m0_s"}
     assert "gradual" in document_of(report).text()
 
 
 def test_one_bad_run_is_not_a_change() -> None:
     noise = _noisy(3)
-    assert _found(_report(lambda day, metric: noise(day, metric) * (2.0 if day == 9 else 1.0))) == []
+    assert _results(_report(lambda day, metric: noise(day, metric) * (2.0 if day == 9 else 1.0))) == []
 
 
 @pytest.mark.parametrize("metrics", [("m0_s",), ()], ids=["named", "any"])
@@ -63,10 +63,10 @@ def test_a_change_caused_by_new_machines_is_not_a_change_of_a_release(metrics: t
     def values(day: int, metric: Metric) -> float:
         return noise(day, metric) * (0.7 if metric.id == "m0_s" and day >= STEP_AT else 1.0)
 
-    assert _found(_report(values)) == [("m0_s", f"v0.{STEP_AT}")]
+    assert _results(_report(values)) == [("m0_s", f"v0.{STEP_AT}")]
     epoch = Epoch(system="cometbft", since="2026-01-12T06:00:00Z", text="new machines", metrics=metrics)
     report = _report(values, epochs=[epoch])
-    assert _found(report) == []
+    assert _results(report) == []
     assert report.series[0].setups == [STEP_AT]
     assert report.releases[STEP_AT].notes == ["new machines"]
     assert "new machines" in document_of(report).text()
@@ -78,7 +78,7 @@ def test_a_rerun_far_from_its_build_shows_an_unnoted_change_of_the_set_up() -> N
     noise = _noisy(5)
     report = _report(lambda day, metric: noise(day, metric) * (0.7 if day >= 14 else 1.0), versions)
     assert [series.setups for series in report.series] == [[14]] * len(METRICS)
-    assert _found(report) == []
+    assert _results(report) == []
     assert [release.label for release in report.releases if release.version == "v0.13"] == [
         "v0.13 of 2026-01-14",
         "v0.13 of 2026-01-15",
@@ -109,7 +109,7 @@ def test_differences_have_a_unit_and_those_below_the_floor_are_not_listed() -> N
         metric(Kind.DIFFERENCE, id="small_s", label="small", floor=50.0),
     ]
     report = _report(lambda day, metric: float(day >= STEP_AT) + 0.01 * (day % 2), metrics=metrics)
-    assert _found(report) == [("big_s", f"v0.{STEP_AT}")]
+    assert _results(report) == [("big_s", f"v0.{STEP_AT}")]
     assert "1 s" in document_of(report).text()
 
 

@@ -16,7 +16,7 @@ from chainmark.stats.description import LAYOUT, describe, to_frame
 from chainmark.stats.samples import ParquetSamples
 from chainmark.store.runs import DESCRIPTION, SealedRun, Store
 
-from tests.unit.store.trail_runs import Lives, sealed
+from tests.unit.store.trail_runs import Timelines, sealed
 
 HOSTS, BLOCKS = 6, 20
 
@@ -24,8 +24,8 @@ HOSTS, BLOCKS = 6, 20
 def _store(root: Path) -> Store:
     """Two runs that were sealed without a description."""
     store = Store(root)
-    sealed(store, Lives(HOSTS, BLOCKS).fill())
-    sealed(store, Lives(HOSTS, BLOCKS, factor=1.2).fill(), "v2")
+    sealed(store, Timelines(HOSTS, BLOCKS).fill())
+    sealed(store, Timelines(HOSTS, BLOCKS, factor=1.2).fill(), "v2")
     return store
 
 

@@ -168,9 +168,9 @@ def test_improvements_that_users_notice_come_first_in_a_pass(
     assert finding(items, catalogue=described(["a", "b"], **words)).sentence == sentence
 
 
-@pytest.mark.parametrize(("anew", "is_told"), [(30, True), (4, True), (3, False), (2, False)])
+@pytest.mark.parametrize(("anew", "is_reported"), [(30, True), (4, True), (3, False), (2, False)])
 def test_a_new_experiment_is_advised_only_if_it_is_longer(
-    monkeypatch: pytest.MonkeyPatch, anew: int, is_told: bool
+    monkeypatch: pytest.MonkeyPatch, anew: int, is_reported: bool
 ) -> None:
     """If three runs per side left a change at its margin undecided, another three do not help."""
     monkeypatch.setitem(ANEW, "runs", anew)
@@ -179,7 +179,7 @@ def test_a_new_experiment_is_advised_only_if_it_is_longer(
         f"with this noise, {anew} runs per side are required to pass an equal release with 80 % probability, in a new "
         f"experiment (`--repeat {anew}`): adding runs to this one has less power"
     )
-    assert advice[1:] == ([words] if is_told else [])
+    assert advice[1:] == ([words] if is_reported else [])
 
 
 def test_the_noisiest_metrics_are_named_if_no_number_of_runs_would_decide() -> None:

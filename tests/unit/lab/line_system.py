@@ -67,7 +67,7 @@ class LineSystem:
     name: str = "line"
     title: str = "Line"
     made: list[int] = field(default_factory=list)
-    asked: list[int] = field(default_factory=list)
+    requested: list[int] = field(default_factory=list)
 
     def catalogue(self) -> Catalogue:
         """Three metrics."""
@@ -88,7 +88,7 @@ class LineSystem:
     def install(self, version: str) -> Subject:
         """What a version is, if it builds."""
         number = number_of(version)
-        self.asked.append(number)
+        self.requested.append(number)
         if number in self.unbuildable:
             raise UsageError(
                 f"{version} does not build", "the compiler's last lines:\n# line\nmain.go:9: undefined: halt\n"

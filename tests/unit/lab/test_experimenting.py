@@ -37,7 +37,7 @@ class _Listener(Followed):
         self.steps.append(("", number, total, 0.0))
 
     @property
-    def told(self) -> list[tuple[int, int]]:
+    def messages(self) -> list[tuple[int, int]]:
         """Which run of how many."""
         return [(number, total.runs) for _, number, total, _ in self.steps]
 
@@ -80,7 +80,7 @@ def test_rounds_alternate_in_order_and_every_run_stores_its_position(tmp_path: P
         ("candidate", 2, 2, 12),
         ("baseline", 2, 3, 13),
     ]
-    assert listener.told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert listener.messages == [(1, 4), (2, 4), (3, 4), (4, 4)]
     baseline, candidate = experiment.sides()
     assert [run.manifest.subject.version for run in [*baseline, *candidate]] == ["v1", "v1", "v2", "v2"]
     assert [run.manifest.profile["rate"] for run in [*baseline, *candidate]] == [1, 1, 2, 2]
@@ -98,7 +98,7 @@ def test_a_run_that_failed_because_of_the_instrument_is_repeated_in_its_place(tm
     assert _places(experiment) == [("baseline", 1, 0, 10), ("candidate", 1, 1, 11), ("candidate", 1, 2, 12)]
     assert [is_evidence(run.manifest) for run in experiment.runs] == [True, False, True]
     assert experiment.rounds == 1
-    assert listener.told == [(1, 4), (2, 4), (3, 5)]
+    assert listener.messages == [(1, 4), (2, 4), (3, 5)]
 
 
 @pytest.mark.parametrize(("invalid", "ends"), [({1, 2}, True), ({1, 2, 3}, False)])
@@ -143,7 +143,7 @@ def test_added_rounds_record_their_bound_and_planned_rounds_keep_their_plan(tmp_
     lengths = [place.length for run in resumed.runs if (place := run.manifest.experiment)]
     added = ExperimentLength(most=3, stops_early=True)
     assert lengths == [*[LENGTH] * 4, added, added]
-    assert listener.told == [(3, 6), (4, 6), (5, 6), (6, 6)]
+    assert listener.messages == [(3, 6), (4, 6), (5, 6), (6, 6)]
     # A decision may end the planned rounds sooner; what was added is made.
     assert listener.bounds == ["at most", "at most", "", ""]
     again = _resumed(tmp_path, resumed, 2)
@@ -209,12 +209,12 @@ def test_one_additional_run_per_side_has_profiles_and_is_not_judged(tmp_path: Pa
     store = Store(tmp_path / "store")
     experiment = Experimenter(store, StandIn()).begin(ARMS, LENGTH, 10, listener, profiles=["cpu"])
     assert experiment.next_round()
-    assert listener.told == [(1, 6), (2, 6)]
+    assert listener.messages == [(1, 6), (2, 6)]
     experiment.take_profiles()
     experiment.take_profiles()  # once is enough
     assert [run.manifest.profiles for run in experiment.runs] == [[], [], ["cpu"], ["cpu"]]
     assert _places(experiment)[2:] == [("baseline", 2, 2, 12), ("candidate", 2, 3, 13)]
-    assert listener.told[2:] == [(3, 4), (4, 4)]
+    assert listener.messages[2:] == [(3, 4), (4, 4)]
     assert experiment.rounds == 1
     assert not any(is_evidence(run.manifest) for run in experiment.runs[2:])
     again = _resumed(tmp_path, experiment, 0)

@@ -15,7 +15,7 @@ from chainmark.network.addresses import is_own
 ELSEWHERE = "192.0.2.7"  # RFC 5737: an address of nobody
 
 
-def _told(url: str, hardware: str | dict[str, str] = "") -> str:
+def _reported(url: str, hardware: str | dict[str, str] = "") -> str:
     profile = LoadProfile(system="x", name="x", hardware=hardware)
     return server_hardware(profile, Target("new", url)).value
 
@@ -39,8 +39,8 @@ def test_other_addresses_do_not_belong_to_this_machine(host: str) -> None:
 
 
 def test_the_hardware_text_of_a_report() -> None:
-    assert _told("http://127.0.0.1:8080").startswith("the machine that made the load")
-    assert _told(f"http://{ELSEWHERE}/rosetta") == NOT_STATED
-    assert _told(f"http://{ELSEWHERE}", "8 cores") == "8 cores (stated, not read)"
-    assert _told(f"http://{ELSEWHERE}", {"new": "8 cores"}) == "8 cores (stated, not read)"
-    assert _told(f"http://{ELSEWHERE}", {"old": "8 cores"}) == NOT_STATED
+    assert _reported("http://127.0.0.1:8080").startswith("the machine that made the load")
+    assert _reported(f"http://{ELSEWHERE}/rosetta") == NOT_STATED
+    assert _reported(f"http://{ELSEWHERE}", "8 cores") == "8 cores (stated, not read)"
+    assert _reported(f"http://{ELSEWHERE}", {"new": "8 cores"}) == "8 cores (stated, not read)"
+    assert _reported(f"http://{ELSEWHERE}", {"old": "8 cores"}) == NOT_STATED

@@ -41,8 +41,8 @@ def test_every_shipped_profile_is_valid(name: str) -> None:
     ],
 )
 def test_a_wrong_setting_is_named_with_a_hint(setting: str, message: str, hint: str) -> None:
-    said, hinted = _error(setting)
-    assert message in said + hinted
+    reported, hinted = _error(setting)
+    assert message in reported + hinted
     assert hint in hinted
 
 

@@ -405,10 +405,10 @@ class _Asked:
     """Says that it is settled after so many runs per side; keeps what it was asked with."""
 
     after: int
-    asked: list[tuple[int, int, int]] = field(default_factory=list)
+    requested: list[tuple[int, int, int]] = field(default_factory=list)
 
     def __call__(self, baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], most: int) -> bool:
-        self.asked.append((len(baseline), len(candidate), most))
+        self.requested.append((len(baseline), len(candidate), most))
         return len(baseline) >= self.after
 
 
@@ -423,7 +423,7 @@ def test_a_gating_scenario_continues_until_it_is_decided(tmp_path: Path, plan: Q
     decider = _Asked(after)
     qualification = _decided(tmp_path, plan, decider)
     assert [len(scenario.runs) for scenario in qualification.scenarios] == [2 * rounds, 4]
-    assert decider.asked == [(number, number, 5) for number in range(2, min(rounds, 4) + 1)]
+    assert decider.requested == [(number, number, 5) for number in range(2, min(rounds, 4) + 1)]
     lengths = [
         place.length
         for scenario in qualification.scenarios
@@ -457,7 +457,7 @@ def test_a_round_that_was_continued_is_not_evaluated_again(tmp_path: Path, plan:
     broken = _decided(tmp_path, plan, _Asked(9), StandIn(_interrupt_at(6)))
     decider = _Asked(1)
     resumed = Qualifier(Store(tmp_path / "store"), StandIn(), decider).resume(broken.experiment, Followed())
-    assert decider.asked == [(3, 3, 5)]
+    assert decider.requested == [(3, 3, 5)]
     assert [len(scenario.runs) for scenario in resumed.scenarios] == [6, 4]
 
 

@@ -60,40 +60,40 @@ class Timed(Staged):
 class Heard(Followed):
     """A listener that keeps all it is told, in order."""
 
-    told: list[tuple[object, ...]] = field(default_factory=list)
+    messages: list[tuple[object, ...]] = field(default_factory=list)
     on_update: Callable[[float], None] = lambda _: None
 
     def scenario(self, scenario: ScenarioPlan, lacking: Sequence[str]) -> None:
         """Keep it."""
-        self.told.append(("scenario", scenario.id, list(lacking)))
+        self.messages.append(("scenario", scenario.id, list(lacking)))
 
     def begin(self, step: PlannedRun, number: int, total: Total, left_s: float | None = None) -> None:
         """Keep it."""
         super().begin(step, number, total, left_s)
-        self.told.append(("begin", step.side, step.position, number))
+        self.messages.append(("begin", step.side, step.position, number))
 
     def again(self, step: PlannedRun, because: str) -> None:
         """Keep it."""
         super().again(step, because)
-        self.told.append(("again", step.side, because))
+        self.messages.append(("again", step.side, because))
 
     def end(self, run: SealedRun) -> None:
         """Keep which run it was."""
         assert run.manifest.experiment is not None
-        self.told.append(("end", run.manifest.experiment.side, run.manifest.experiment.position))
+        self.messages.append(("end", run.manifest.experiment.side, run.manifest.experiment.position))
 
     def stage(self, name: str) -> None:
         """Keep it."""
-        self.told.append(("stage", name))
+        self.messages.append(("stage", name))
 
     def update(self, fraction: float, detail: str = "") -> None:
         """Keep it."""
-        self.told.append(("update", fraction))
+        self.messages.append(("update", fraction))
         self.on_update(fraction)
 
     def of(self, *kinds: str) -> list[tuple[object, ...]]:
         """What was told of these kinds."""
-        return [event for event in self.told if event[0] in kinds]
+        return [event for event in self.messages if event[0] in kinds]
 
 
 @dataclass
@@ -282,8 +282,8 @@ def test_only_a_qualification_of_the_same_system_is_resumed(store: Store, plan: 
 
 def test_node_homes_are_kept_on_request(store: Store, plan: QaPlan) -> None:
     """They are large, so a resume must request it again."""
-    are_homes_kept: list[bool] = []
-    system = Staged(under_load=lambda order, _: are_homes_kept.append(order.keep_homes))
+    are_homes_retained: list[bool] = []
+    system = Staged(under_load=lambda order, _: are_homes_retained.append(order.keep_homes))
     plan = _with(plan, {"repetitions": 1})
     qualification = Qualifier(store, system).make(_order(plan, keep_homes=True), Followed())
     for run in store.sealed():
@@ -292,7 +292,7 @@ def test_node_homes_are_kept_on_request(store: Store, plan: QaPlan) -> None:
     for run in store.sealed():
         store.remove(run)
     Qualifier(store, system).resume(qualification.experiment, Followed(), keep_homes=True)
-    assert are_homes_kept == [True, True, False, False, True, True]
+    assert are_homes_retained == [True, True, False, False, True, True]
 
 
 def _loading(_order: ExecutionRequest, progress: Progress) -> None:
@@ -560,7 +560,7 @@ _LOADS = tuple(SweepLoad((per_s,), f"r{per_s}", per_s) for per_s in (10, 20, 30)
 class Searched(StandIn):
     """A system that keeps up with 20 a second, or with what it is said to; a search by halves looks for that."""
 
-    kept: Mapping[str, int] = field(default_factory=dict)
+    retained: Mapping[str, int] = field(default_factory=dict)
 
     def sweep_plan(self, profile: BaseModel) -> SweepPlan:
         """Three loads."""
@@ -578,7 +578,7 @@ class Searched(StandIn):
     def standings(self, runs: Sequence[SealedRun], tolerance: float) -> Sequence[Mapping[SweepLoad, Standing]]:
         """By the rates of the valid runs."""
         ran = [
-            (int(str(run.manifest.profile["rate"])), self.kept.get(run.manifest.subject.version, 20))
+            (int(str(run.manifest.profile["rate"])), self.retained.get(run.manifest.subject.version, 20))
             for run in runs
             if run.manifest.status == "valid"
         ]
@@ -615,7 +615,7 @@ def test_a_search_makes_only_the_runs_that_it_needs(store: Store, sweep: QaPlan)
 
 def test_a_search_runs_loads_that_either_version_leaves_open(store: Store, sweep: QaPlan) -> None:
     """The baseline sustains 20, so 30 is run; the candidate does not, so 10 is run."""
-    qualification = _made(store, sweep, Searched(kept={"v1": 20, "v2": 10}))
+    qualification = _made(store, sweep, Searched(retained={"v1": 20, "v2": 10}))
     assert sorted(_sides(qualification)) == [
         ("v1/r10", 0), ("v1/r20", 3), ("v1/r30", 4), ("v2/r10", 1), ("v2/r20", 2), ("v2/r30", 5),
     ]  # fmt: skip

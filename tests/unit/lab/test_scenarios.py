@@ -87,11 +87,11 @@ def test_the_last_setting_wins_and_applies_to_the_versions(plan: QaPlan) -> None
 class Asked(StandIn):
     """A system that keeps what it is asked, and calls the rate of a profile by its own number."""
 
-    asked: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    requested: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
 
     def lacking(self, need: str, versions: Sequence[str]) -> str:
         """Keep it."""
-        self.asked.append((need, tuple(versions)))
+        self.requested.append((need, tuple(versions)))
         return super().lacking(need, versions)
 
     def pinned(self, profile: BaseModel) -> BaseModel:
@@ -107,7 +107,7 @@ def test_unmet_requirements_of_machine_or_version_are_reported_and_nothing_runs(
     system = Asked()
     enough = _made(plan, system, needs=["cores:4", "memory:8", "namespaces"])
     assert (enough.lacking, len(enough.steps)) == ([], 4)
-    assert system.asked == [("namespaces", ("v1", "v2"))]
+    assert system.requested == [("namespaces", ("v1", "v2"))]
     assert cast(Profile, enough.sides["baseline"]).rate == 17
     few = _made(plan, StandIn(lacks="namespaces"), needs=["cores:5", "memory:9", "other"])
     assert few.lacking == [

@@ -103,8 +103,8 @@ _PLANS = st.builds(
 @given(_PLANS, st.integers(1, 30_000))
 def test_a_search_ends_at_the_edge(plan: SweepPlan, capacity: int) -> None:
     outcomes = _searched(plan, lambda load: load <= capacity)
-    low = max((load for load, is_kept in outcomes.items() if is_kept), default=0)
-    high = min((load for load, is_kept in outcomes.items() if not is_kept), default=None)
+    low = max((load for load, is_retained in outcomes.items() if is_retained), default=0)
+    high = min((load for load, is_retained in outcomes.items() if not is_retained), default=None)
     if high is None:
         assert 2 * max(outcomes) > plan.most_load
     elif low:
@@ -205,7 +205,10 @@ _DOWN: Final = "leans to lost"
         (({100: None, 200: _KEPT, 400: _LOST}, {150: _UP, 250: _UP, 300: _LOST}), (1, 100)),
         # By what is offered in all, whatever the number of connections.
         (({100: _KEPT, 200: _LOST, 800: None}, {150: _LOST, 500: None}, {300: _DOWN}), (2, 500)),
-        (({120: None, 200: _KEPT, 400: _LOST}, {60: None, 200: _KEPT, 400: _LOST}, {150: _UP, 300: _LOST}), (1, 120)),
+        (
+            ({120: None, 200: _KEPT, 400: _LOST}, {60: None, 200: _KEPT, 400: _LOST}, {150: _UP, 300: _LOST}),
+            (1, 120),
+        ),
         # What is above comes first; where nothing is kept up or lost at all, either is asked for.
         (({50: None, 300: _KEPT, 400: _LOST, 600: None}, {250: _UP, 500: _DOWN}), (1, 600)),
         (({100: _LOST, 150: None}, {200: _DOWN}), (1, 150)),
@@ -280,7 +283,7 @@ def test_the_maximum_number_of_loads_of_a_bisection() -> None:
     assert most_loads_needed(list(doubtful), [_run(doubtful)]) == 1
 
 
-def _asked(standings: dict[SweepLoad, Standing | None], cells_run: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _requested(standings: dict[SweepLoad, Standing | None], cells_run: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """What is asked for after these runs of loads and repetitions, of two repetitions that are planned."""
     cells = bisected_cells(list(standings), ["a"], 2)
     known = [cell for cell in cells if (cell.load.per_s, cell.repetition) in cells_run]
@@ -290,23 +293,23 @@ def _asked(standings: dict[SweepLoad, Standing | None], cells_run: list[tuple[in
 
 def test_a_load_gets_all_its_planned_runs_before_the_next_load() -> None:
     only: dict[SweepLoad, Standing | None] = _lines({100: None})
-    assert _asked(only, []) == [(100, 1), (100, 2)]
-    assert _asked(_lines({100: _KEPT, 200: None}), [(100, 1)]) == [(100, 2)]
-    assert _asked(_lines({100: _KEPT, 200: None}), [(100, 1), (100, 2)]) == [(200, 1), (200, 2)]
+    assert _requested(only, []) == [(100, 1), (100, 2)]
+    assert _requested(_lines({100: _KEPT, 200: None}), [(100, 1)]) == [(100, 2)]
+    assert _requested(_lines({100: _KEPT, 200: None}), [(100, 1), (100, 2)]) == [(200, 1), (200, 2)]
 
 
 def test_contradicting_loads_are_repeated_once_in_order_before_the_full_grid_is_run() -> None:
     """Each run may resolve the contradiction, which saves the others."""
     lines = _lines({100: _LOST, 200: _KEPT, 400: _LOST, 600: None, 800: None})
     cells_run = [(load, repetition) for load in (100, 200, 400) for repetition in (1, 2)]
-    assert _asked(lines, cells_run) == [(100, 3)]
-    assert _asked(lines, [*cells_run, (100, 3)]) == [(200, 3)]
-    assert _asked(lines, [*cells_run, (100, 3), (200, 3)]) == [(600, 1), (600, 2)]
+    assert _requested(lines, cells_run) == [(100, 3)]
+    assert _requested(lines, [*cells_run, (100, 3)]) == [(200, 3)]
+    assert _requested(lines, [*cells_run, (100, 3), (200, 3)]) == [(600, 1), (600, 2)]
 
 
 def test_a_load_without_valid_runs_does_not_contradict_others() -> None:
     lines = _lines({100: None, 200: _KEPT, 400: _LOST})
-    assert _asked(lines, [(load, repetition) for load in (100, 200, 400) for repetition in (1, 2)]) == []
+    assert _requested(lines, [(load, repetition) for load in (100, 200, 400) for repetition in (1, 2)]) == []
 
 
 def test_an_equal_load_that_is_both_sustained_and_lost_is_a_contradiction() -> None:

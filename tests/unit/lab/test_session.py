@@ -156,8 +156,8 @@ def test_leftovers_of_an_aborted_run(tmp_path: Path, error: BaseException, colle
     session = _session(store)
     with pytest.raises(type(error)), session:
         _break_off(session if collected else None, error)
-    is_kept = collected and not isinstance(error, KeyboardInterrupt | UsageError)
-    assert [run.run_id for run in store.unfinished()] == [session.run.run_id] * is_kept
+    is_retained = collected and not isinstance(error, KeyboardInterrupt | UsageError)
+    assert [run.run_id for run in store.unfinished()] == [session.run.run_id] * is_retained
     assert store.sealed() == []
 
 
@@ -168,8 +168,8 @@ def test_sealed_runs_of_a_parallel_pair_are_kept(tmp_path: Path, error: BaseExce
     with pytest.raises(type(error)), first, second:
         _break_off(second, error, sealed=first)
     assert [run.run_id for run in store.sealed()] == [first.run.run_id]
-    is_kept = not isinstance(error, KeyboardInterrupt | UsageError)
-    assert [run.run_id for run in store.unfinished()] == [second.run.run_id] * is_kept
+    is_retained = not isinstance(error, KeyboardInterrupt | UsageError)
+    assert [run.run_id for run in store.unfinished()] == [second.run.run_id] * is_retained
 
 
 @pytest.mark.parametrize("error", _FAILURES, ids=lambda error: type(error).__name__)

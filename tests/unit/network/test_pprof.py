@@ -133,8 +133,8 @@ def test_a_node_without_a_profile_is_reported_and_the_others_are_kept(tmp_path: 
         places = {"node0": place, "node1": other, "node2": "127.0.0.1:1"}
         messages = _taken(places, tmp_path, ("cpu", "heap"))
     assert [path.name for path in tmp_path.iterdir()] == ["node0.cpu.pb.gz"]
-    told_of_node0 = "profiles of node0 are missing (heap): the response is not a profile: it is no profile in"
-    assert messages[0].startswith(told_of_node0)
+    message_of_node0 = "profiles of node0 are missing (heap): the response is not a profile: it is no profile in"
+    assert messages[0].startswith(message_of_node0)
     assert messages[1:] == [
         "profiles of node1 are missing (heap, cpu): its pprof page returned status 404",
         "profiles of node2 are missing (heap, cpu): its pprof port refuses connections",

@@ -25,13 +25,13 @@ def test_a_paused_process_is_terminated_cleanly(tmp_path: Path) -> None:
     assert process.death() is None
 
 
-@pytest.mark.parametrize(("planned", "said"), [(True, None), (False, "sleeper was killed by SIGKILL")])
-def test_only_an_unplanned_exit_is_a_death(tmp_path: Path, planned: bool, said: str | None) -> None:
+@pytest.mark.parametrize(("planned", "message"), [(True, None), (False, "sleeper was killed by SIGKILL")])
+def test_only_an_unplanned_exit_is_a_death(tmp_path: Path, planned: bool, message: str | None) -> None:
     with ProcessGroup() as group:
         process = group.start("sleeper", ["sleep", "60"], tmp_path / "log")
         process.signal(signal.SIGKILL, ends=planned)
         process.popen.wait()
-        assert process.death() == said
+        assert process.death() == message
         # A new one of that name goes on in the same log, and is watched as any other.
         again = group.start("sleeper", ["sh", "-c", "echo again; exit 3"], tmp_path / "log")
         again.popen.wait()

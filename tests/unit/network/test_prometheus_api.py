@@ -38,11 +38,11 @@ class Counting:
     def __init__(self, samples_max: int, *, left_open: bool) -> None:
         self.samples_max = samples_max
         self.left_open = left_open
-        self.asked = 0
+        self.requested = 0
 
     def ask(self, _path: str, parameters: Any) -> dict[str, Any]:
         """One instant query over a range."""
-        self.asked += 1
+        self.requested += 1
         end_s = float(parameters["time"])
         length_s = float(parameters["query"].partition("[")[2].removesuffix("ms]")) / 1e3
         seconds = range(T0_S, T0_S + 100_000)

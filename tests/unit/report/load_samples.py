@@ -23,7 +23,7 @@ from chainmark.core.load_report import (
 )
 from chainmark.core.manifest import Fact, Subject
 
-AGREEMENT = ServiceLevel(p95_s=None, p99_s=1.0, error_share=0.01, achieved_share=0.99, min_requests=300)
+SLA = ServiceLevel(p95_s=None, p99_s=1.0, error_share=0.01, achieved_share=0.99, min_requests=300)
 LABELS = (
     "/network/status", "/account/balance", "/account/coins", "/block", "/block/transaction", "/search/transactions",
     "/construction/metadata",
@@ -48,8 +48,8 @@ def step(number: int, kind: Kind, level: float, top: float, **changes: Any) -> S
     outcome: StepOutcome = "pass" if p99 <= 1.0 else "fail"
     failed = sum(error.count for error in changes.get("errors", []))
     values: dict[str, Any] = {
-        "number": number, "kind": kind, "level": level, "phase": "probe", "outcome": outcome, "leaning": outcome,
-        "reason": None if outcome == "pass" else "p99", "lengthened": False, "partial": False, "ended": "time",
+        "number": number, "kind": kind, "level": level, "phase": "probe", "outcome": outcome, "point_outcome": outcome,
+        "reason": None if outcome == "pass" else "p99", "extended": False, "partial": False, "ended": "time",
         "warm_up_s": WARM_UP_S, "window_s": WINDOW_S, "due": due, "ok": due - failed, "failed": failed, "unsent": 0,
         "ok_per_s": (due - failed) / WINDOW_S, "p50_s": median_s, "p90_s": quantile_s(median_s, 0.9),
         "p95_s": quantile_s(median_s, 0.95), "p99_s": p99, "max_s": quantile_s(median_s, 0.9999),
@@ -89,8 +89,8 @@ def seconds(item: StepEntry) -> list[SecondEntry]:
 def burst(count: int = 150) -> list[ErrorEntry]:
     """A full pool of connections, timing out once."""
     return [
-        ErrorEntry(kind="status", status=500, told=BURST, detail="", count=count, first_s=4.2),
-        ErrorEntry(kind="timeout", status=None, told={}, detail="no answer in 10 s", count=3, first_s=4.9),
+        ErrorEntry(kind="status", status=500, reported=BURST, detail="", count=count, first_s=4.2),
+        ErrorEntry(kind="timeout", status=None, reported={}, detail="no answer in 10 s", count=3, first_s=4.9),
     ]
 
 
@@ -127,7 +127,7 @@ def endpoint(label: str, top: float, *, rate: bool = True, **changes: Any) -> En
     """An endpoint that takes about so many clients, and four times as many requests per second."""
     values: dict[str, Any] = {
         "id": label.strip("/").replace("/", "_"), "label": label, "requests": 120,
-        "strata": {"recent": 60, "old": 60}, "agreement": AGREEMENT, **changes,
+        "strata": {"recent": 60, "old": 60}, "sla": SLA, **changes,
     }  # fmt: skip
     if not {"capacities", "steps"} <= changes.keys():
         clients, steps = search("clients", top)

@@ -62,8 +62,8 @@ def test_failures_and_skips_follow_the_rulings_and_state_the_reason() -> None:
     root = parsed(load_report)
     verdicts = {ruling.name: ruling.verdict for ruling in rulings(load_report)}
     for case in root[0].findall("testcase"):
-        said = verdicts.get(case.attrib["name"])
-        assert (case.find("failure") is not None) is (said is Verdict.FAIL)
+        reported = verdicts.get(case.attrib["name"])
+        assert (case.find("failure") is not None) is (reported is Verdict.FAIL)
     failure = root[0].find("testcase/failure")
     assert failure is not None
     assert "1000 clients required, but 64 clients clearly missed the SLA (p99)" in failure.attrib["message"]

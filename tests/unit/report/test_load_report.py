@@ -16,12 +16,12 @@ from rich.console import Console
 from chainmark.capacity.verdict import verdict
 from chainmark.core.errors import ExitCode
 from chainmark.core.load_report import (
-    BentEntry,
     CapacityEntry,
     ContestedLevel,
     Departure,
     EndpointEntry,
     ErrorEntry,
+    ExhaustedEntry,
     LoadReport,
     SecondEntry,
     StepEntry,
@@ -39,9 +39,9 @@ from chainmark.report.vega import paper_drawings, print_config, with_data
 
 from tests.unit.report.browser import page_without_complaints
 from tests.unit.report.load_samples import (
-    AGREEMENT,
     BURST,
     LABELS,
+    SLA,
     bare,
     burst,
     endpoint,
@@ -281,12 +281,13 @@ def odd_steps(draw: st.DrawFn, number: int) -> StepEntry:
     """Valid, but nothing that an engine should give."""
     ok, failed, unsent = draw(COUNTS), draw(COUNTS), draw(COUNTS)
     details = draw(st.dictionaries(st.sampled_from(["code", "/message", "message", "x"]), NAMES, max_size=3))
-    errors = [ErrorEntry(kind=draw(NAMES), status=draw(st.sampled_from([None, 200, 500])), told=details,
+    errors = [ErrorEntry(kind=draw(NAMES), status=draw(st.sampled_from([None, 200, 500])), reported=details,
                          detail=draw(NAMES), count=failed, first_s=0.0)] if draw(st.booleans()) else []  # fmt: skip
     curve = draw(st.lists(st.tuples(st.sampled_from([0.0, 0.5, 0.99, 1.0]), st.sampled_from([0.0, 0.1, 3.0]))))
     return step(
         number, draw(st.sampled_from(["clients", "rate"])), draw(LEVELS), 64.0,
-        phase=draw(st.sampled_from(["probe", "confirm", "fixed"])), outcome=draw(OUTCOMES), leaning=draw(OUTCOMES),
+        phase=draw(st.sampled_from(["probe", "confirm", "fixed"])),
+        outcome=draw(OUTCOMES), point_outcome=draw(OUTCOMES),
         reason=draw(st.sampled_from([None, "p99", "odd"])), partial=draw(st.booleans()),
         ended=draw(st.sampled_from(["time", "gave up", "stopped"])), window_s=draw(st.sampled_from([0.0, 10.0])),
         due=ok + failed + unsent, ok=ok, failed=failed, unsent=unsent, ok_per_s=float(ok),
@@ -323,10 +324,10 @@ def odd_reports(draw: st.DrawFn) -> LoadReport:
             for number in range(draw(st.integers(0, 4)))
         ]  # fmt: skip
         answers = draw(st.lists(odd_answers(), max_size=2, unique_by=lambda capacity: capacity.kind))
-        limit = AGREEMENT.model_copy(update={"p95_s": draw(st.sampled_from([None, 0.5])), "error_share": 0.0})
+        limit = SLA.model_copy(update={"p95_s": draw(st.sampled_from([None, 0.5])), "error_share": 0.0})
         ends.append(
             endpoint(draw(NAMES), 64, id=f"x{place}", capacities=answers, steps=steps, seconds=rows,
-                     agreement=limit, requests=draw(COUNTS), notes=draw(st.lists(NAMES, max_size=1)))
+                     sla=limit, requests=draw(COUNTS), notes=draw(st.lists(NAMES, max_size=1)))
         )  # fmt: skip
     servers = [
         TargetEntry(
@@ -380,7 +381,7 @@ def test_counts_of_bursts_add_up() -> None:
     assert sum(error.count for error in burst()) == 153
 
 
-def _told(**changes: Any) -> tuple[str, str]:
+def _shown(**changes: Any) -> tuple[str, str]:
     """Word and all text of the document of one capacity that is changed."""
     entry = endpoint("/block", 64, rate=False)
     (capacity,) = entry.capacities
@@ -391,7 +392,7 @@ def _told(**changes: Any) -> tuple[str, str]:
 
 def test_a_contradicted_capacity_is_marked_on_the_first_screen() -> None:
     contested = ContestedLevel(level=64.0, passed=2, measured=3)
-    word, sentence = _told(capacity=48.0, finding="not confirmed", confirmed=False, contested=contested)
+    word, sentence = _shown(capacity=48.0, finding="not confirmed", confirmed=False, contested=contested)
     assert word == "SLA MET"
     assert "not confirmed: /block (clients), 64 clients passed 2 of 3 times" in sentence
 
@@ -411,8 +412,10 @@ def test_a_server_that_fails_at_once_is_not_called_slow() -> None:
 
 def test_a_miss_states_what_is_slow_from_which_load_on_and_what_to_check() -> None:
     """The advice follows from the observations: the exhausted resource, or that nothing was observed."""
-    bent = BentEntry(kind="clients", finding="exhausted", resource="the connection pool", level=16.0, sentence="full")
-    sentence = _sentence_of_a_miss(bent=[bent])
+    first_exhausted = ExhaustedEntry(
+        kind="clients", finding="exhausted", resource="the connection pool", level=16.0, sentence="full"
+    )
+    sentence = _sentence_of_a_miss(exhausted=[first_exhausted])
     assert sentence.startswith("/block responds too slowly (p99 above 1 s) from ")
     assert "of the 1000 clients that are required" in sentence
     assert sentence.endswith("; look at the connection pool first, which limited it from 16 clients on.")
@@ -426,7 +429,7 @@ def test_a_pass_states_the_sustained_load_with_its_interval() -> None:
 
 
 def test_a_search_that_waited_for_a_cpu_is_invalid_and_not_a_miss() -> None:
-    word, _ = _told(capacity=None, low=0.0, high=None, stopped_by="waited", condition="waited", finding="lower bound")
+    word, _ = _shown(capacity=None, low=0.0, high=None, stopped_by="waited", condition="waited", finding="lower bound")
     assert word == "INVALID"
 
 

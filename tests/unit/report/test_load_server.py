@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chainmark.capacity.bottleneck import bent_entries
+from chainmark.capacity.bottleneck import exhausted_entries
 from chainmark.core.load_report import (
     EndpointEntry,
     LoadReport,
@@ -58,7 +58,7 @@ def _watched(label: str = "/block") -> EndpointEntry:
     return bare.model_copy(
         update={
             "steps": steps, "resources": resources, "statements": statements, "series_left_out": 7,
-            "bent": bent_entries(steps, resources),
+            "exhausted": exhausted_entries(steps, resources),
         }
     )  # fmt: skip
 
@@ -74,10 +74,10 @@ def document() -> Document:
 
 
 def test_the_bottleneck_is_named_in_every_rendering(document: Document) -> None:
-    said = "was full (16 of 16) from 16 clients on; CPU 4 %"
-    assert said in " ".join(document.text(200).split())
-    assert said in document.markdown()
-    assert said in " ".join(document.html().replace("&nbsp;", " ").split())
+    message = "was full (16 of 16) from 16 clients on; CPU 4 %"
+    assert message in " ".join(document.text(200).split())
+    assert message in document.markdown()
+    assert message in " ".join(document.html().replace("&nbsp;", " ").split())
 
 
 def test_at_fixed_levels_the_next_step_is_the_exhausted_resource() -> None:
@@ -117,7 +117,9 @@ def test_tables_list_resource_use_and_unresponsive_sources(document: Document) -
 
 def test_a_test_without_observations_shows_no_resources() -> None:
     bare = load_document(report())
-    assert not [block for block in bare.blocks() if block.id.startswith(("bent", "used-", "resources-", "sources-"))]
+    assert not [
+        block for block in bare.blocks() if block.id.startswith(("exhausted", "used-", "resources-", "sources-"))
+    ]
 
 
 def test_a_document_of_an_earlier_version_is_read() -> None:
@@ -126,7 +128,7 @@ def test_a_document_of_an_earlier_version_is_read() -> None:
     for target_entry in content["targets"]:
         del target_entry["sources"]
         for each in target_entry["endpoints"]:
-            for name in ("resources", "series_left_out", "statements", "bent"):
+            for name in ("resources", "series_left_out", "statements", "exhausted"):
                 del each[name]
     assert LoadReport.model_validate(content).targets[0].endpoints[0].resources == []
 

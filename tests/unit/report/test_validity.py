@@ -25,7 +25,7 @@ def _warned(*of_each: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("of_each", "said"),
+    ("of_each", "message"),
     [
         ([["hot"]] * 6, ["all 6 runs: hot"]),
         ([["hot"]] * 3 + [[]] * 3, ["all 3 runs of v0.9: hot"]),
@@ -40,11 +40,11 @@ def _warned(*of_each: list[str]) -> list[str]:
         ([["of 10.5.4"], ["of 10.6.4"], [], [], [], []], ["{0}: of 10.5.4", "{1}: of 10.6.4"]),
     ],
 )
-def test_messages_common_to_several_runs_are_shown_once(of_each: list[list[str]], said: list[str]) -> None:
+def test_messages_common_to_several_runs_are_shown_once(of_each: list[list[str]], message: list[str]) -> None:
     """Six runs of a relay's log repeated the same sentences eighteen times before the first figure."""
     comparison = sample()
     names = [run.run_id for side in (comparison.baseline, comparison.candidate) for run in side.runs]
-    assert _warned(*of_each) == [text.format(*names) for text in said]
+    assert _warned(*of_each) == [text.format(*names) for text in message]
 
 
 def test_only_the_differing_entries_of_a_long_build_list_are_shown() -> None:

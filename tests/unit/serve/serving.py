@@ -28,7 +28,7 @@ class Served:
     port: int
     token: str
     client: httpx.Client
-    said: Path
+    message: Path
 
     def raw(self, request: bytes) -> bytes:
         """What it answers to bytes."""
@@ -43,13 +43,13 @@ class Served:
 @contextmanager
 def served(store: Path, *options: str, **environment: str) -> Iterator[Served]:
     """The command with a store, until the context ends; it must end by itself when it is asked to."""
-    with tempfile.NamedTemporaryFile("w", prefix="chainmark-serve-") as said:
+    with tempfile.NamedTemporaryFile("w", prefix="chainmark-serve-") as message:
         process = subprocess.Popen(
             [sys.executable, "-m", "chainmark.cli", "--store", str(store), "serve", "--port", "0", *options],
             env=os.environ | environment,
-            stderr=said,
+            stderr=message,
         )
-        path = Path(said.name)
+        path = Path(message.name)
         try:
             wait_until(
                 lambda: process.poll() is not None or _START.search(path.read_text()), "the server's address", 60

@@ -16,7 +16,7 @@ from tests.unit.report.browser import axe_script
 from tests.unit.serve.browsing import opened, started_browser
 from tests.unit.serve.serving import Served, served
 from tests.unit.serve.stores import filled, unfinished
-from tests.unit.store.trail_runs import Lives, sealed
+from tests.unit.store.trail_runs import Timelines, sealed
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def followed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str]]:
     """A server, and the address of a block's page there."""
     root = tmp_path_factory.mktemp("followed") / "store"
-    run = sealed(Store(root), Lives(8, 4).fill(), trips={("region-0", "region-1"): 0.08})
+    run = sealed(Store(root), Timelines(8, 4).fill(), trips={("region-0", "region-1"): 0.08})
     with served(root) as server:
         yield server, _at(server, f"/follow?run={run.run_id}&key=4")
 

@@ -21,7 +21,7 @@ from chainmark.store.runs import Store
 from tests.support import wait_until
 from tests.unit.serve.serving import Served, served
 from tests.unit.serve.stores import damage, filled, unfinished
-from tests.unit.store.trail_runs import Lives, sealed
+from tests.unit.store.trail_runs import Timelines, sealed
 from tests.unit.systems.cardano.clusters import make_cluster
 
 RELEASES = 12
@@ -175,7 +175,7 @@ def test_a_page_works_without_scripts_and_its_policy_allows_only_its_own_content
 
 
 def test_a_block_trace_equals_that_of_the_command(tmp_path: Path) -> None:
-    run = sealed(Store(tmp_path), Lives(6, 8).fill())
+    run = sealed(Store(tmp_path), Timelines(6, 8).fill())
     with served(tmp_path) as server:
         assert 'action="/follow"' in _page(server, f"/runs/{run.run_id}")
         shown = _page(server, "/follow", run=run.run_id, trail="block", key="3")
@@ -198,7 +198,7 @@ def test_only_the_log_lines_of_a_block_are_opened_from_a_named_folder(tmp_path: 
 
 
 def test_a_run_that_cannot_be_modelled_is_listed_with_the_reason_and_without_a_link(tmp_path: Path) -> None:
-    run = sealed(Store(tmp_path), Lives(6, 8).fill())
+    run = sealed(Store(tmp_path), Timelines(6, 8).fill())
     with served(tmp_path) as server:
         shown = _page(server, "/what-if")
         assert f"/what-if?source={run.run_id}" not in shown

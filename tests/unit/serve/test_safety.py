@@ -35,7 +35,7 @@ def server(store: Path) -> Iterator[Served]:
         yield served_store
 
 
-def _asked(server: Served, target: str, host: str = "localhost", method: str = "GET", more: str = "") -> bytes:
+def _raw(server: Served, target: str, host: str = "localhost", method: str = "GET", more: str = "") -> bytes:
     head = f"{method} {target} HTTP/1.1\r\nHost: {host}\r\n{more}Connection: close\r\n\r\n"
     return server.raw(head.encode("latin-1"))
 
@@ -52,7 +52,7 @@ def _status(answer: bytes) -> int:
      "/compare?side=../secret.txt&side=/etc/passwd", "/compare?side=%00&side=%ff"],
 )  # fmt: skip
 def test_no_path_escapes_from_the_store(server: Served, target: str) -> None:
-    answer = _asked(server, target)
+    answer = _raw(server, target)
     assert 400 <= _status(answer) < 500, answer[:200]
     assert b"root:x:" not in answer
     assert b"secret\n" not in answer
@@ -60,24 +60,27 @@ def test_no_path_escapes_from_the_store(server: Served, target: str) -> None:
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil", ""])
 def test_a_foreign_host_name_that_resolves_to_the_server_is_rejected(server: Served, host: str) -> None:
-    assert _status(_asked(server, "/", host)) in {400, 421}
+    assert _status(_raw(server, "/", host)) in {400, 421}
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1", "[::1]:80"])
 def test_the_servers_own_host_names_are_accepted(server: Served, host: str) -> None:
-    assert _status(_asked(server, "/", host)) == 200
+    assert _status(_raw(server, "/", host)) == 200
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT"])
 def test_the_store_is_not_modified(server: Served, method: str) -> None:
-    assert _status(_asked(server, "/runs", method=method)) in {400, 405}
+    assert _status(_raw(server, "/runs", method=method)) in {400, 405}
 
 
 def test_large_headers_long_addresses_and_invalid_http_are_rejected(server: Served) -> None:
-    assert _status(_asked(server, "/", more=f"X-Large: {'a' * 100_000}\r\n")) in {400, 431}
-    assert _status(_asked(server, f"/runs?q={'a' * 9000}")) == 414
+    assert _status(_raw(server, "/", more=f"X-Large: {'a' * 100_000}\r\n")) in {400, 431}
+    assert _status(_raw(server, f"/runs?q={'a' * 9000}")) == 414
     assert _status(server.raw(b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n")) == 400
-    assert _status(_asked(server, "/runs", more="Accept-Encoding: \xff;q=\xfe\r\nCookie: =;;\xff\r\n")) in {200, 400}
+    assert _status(_raw(server, "/runs", more="Accept-Encoding: \xff;q=\xfe\r\nCookie: =;;\xff\r\n")) in {
+        200,
+        400,
+    }
 
 
 def test_remote_clients_need_the_token_and_no_output_contains_it(store: Path) -> None:
@@ -96,13 +99,13 @@ def test_remote_clients_need_the_token_and_no_output_contains_it(store: Path) ->
         page = server.client.get("/runs")
         assert page.status_code == 200  # the client keeps the cookie
         assert server.token not in page.text
-        assert server.said.read_text().count(server.token) == 1  # where it was told
+        assert server.message.read_text().count(server.token) == 1  # where it was told
 
 
 def test_a_given_token_is_not_printed(store: Path) -> None:
     with served(store, "--host", EVERYWHERE, CHAINMARK_SERVE_TOKEN="of our own") as server:  # noqa: S106 - of this test
         assert server.token == ""
-        assert "of our own" not in server.said.read_text()
+        assert "of our own" not in server.message.read_text()
         assert server.client.get("/", headers={"authorization": "Bearer of our own"}).status_code == 200
 
 

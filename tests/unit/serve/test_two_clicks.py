@@ -17,7 +17,7 @@ from tests.support import wait_until
 from tests.unit.serve.clicking import Reader
 from tests.unit.serve.serving import Served, served
 from tests.unit.serve.stores import damage, filled, unfinished
-from tests.unit.store.trail_runs import Lives, sealed
+from tests.unit.store.trail_runs import Timelines, sealed
 
 RELEASES = 20
 RUNNING = "cometbft-demo-v9-20260101T000000-0001"
@@ -29,7 +29,7 @@ NOTE = "the machine got new memory"
 class Question:
     """What is asked, the links to follow (a form: its address and a field), and what the answer reads like."""
 
-    asked: str
+    requested: str
     clicks: tuple[str | tuple[str, str, str], ...]
     answer: str
 
@@ -77,7 +77,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     names = filled(store, releases=RELEASES, steps=True)
     damage(store, names[0], "manifest.json", b"")
     for version, factor in (("v1", 1.0), ("v2", 1.2)):
-        sealed(Store(store), Lives(6, 8, factor).fill(), version)
+        sealed(Store(store), Timelines(6, 8, factor).fill(), version)
     cm.annotate(names[-2], NOTE, store=store)
     unfinished(store, RUNNING, {"pid": os.getpid(), "version": "v9"})
     with served(store) as server:
@@ -85,7 +85,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield server
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.asked)
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.requested)
 def test_a_question_is_answered_in_two_clicks(server: Served, question: Question) -> None:
     assert len(question.clicks) <= 2
     reader = Reader(server.client, "/")

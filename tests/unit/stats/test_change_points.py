@@ -14,12 +14,12 @@ from chainmark.stats.change_points import ChangePoint, change_points
 SERIES, PERMUTATIONS = 300, 99
 
 
-def _found(series: FloatArray, seed: int = 0) -> list[ChangePoint]:
+def _results(series: FloatArray, seed: int = 0) -> list[ChangePoint]:
     return change_points(series.tolist(), permutations=PERMUTATIONS, seed=seed)
 
 
 def _alarms(all_series: list[FloatArray]) -> int:
-    return sum(bool(_found(series, seed)) for seed, series in enumerate(all_series))
+    return sum(bool(_results(series, seed)) for seed, series in enumerate(all_series))
 
 
 def _within(count: int, share: float) -> bool:
@@ -46,7 +46,7 @@ def test_a_step_is_found_with_its_size(first: int, second: int) -> None:
     places, covered, gradual = [], [], 0
     for seed in range(SERIES):
         series = np.concatenate([random.normal(10.0, 0.1, first), random.normal(10.4, 0.1, second)])
-        for point in _found(series, seed):
+        for point in _results(series, seed):
             places.append(point.index)
             gradual += point.is_gradual
             if point.index == first:
@@ -62,13 +62,13 @@ def test_a_step_is_found_with_its_size(first: int, second: int) -> None:
 def test_two_steps_are_found_separately() -> None:
     """Up and back again: the level of the whole first half and second half is the same."""
     series = np.tile([0.0, 0.1], 15) + np.repeat([1.0, 2.0, 1.0], 10)
-    assert [(point.index, round(point.change, 9)) for point in _found(series)] == [(10, 1.0), (20, -1.0)]
+    assert [(point.index, round(point.change, 9)) for point in _results(series)] == [(10, 1.0), (20, -1.0)]
 
 
 def test_a_drift_too_small_to_see_between_neighbours_is_found() -> None:
     """Twenty-four releases, each a fifth of the noise above the one before."""
     random = np.random.default_rng(5)
-    points_per_series = [_found(0.2 * np.arange(24) + random.normal(0.0, 1.0, 24), seed) for seed in range(100)]
+    points_per_series = [_results(0.2 * np.arange(24) + random.normal(0.0, 1.0, 24), seed) for seed in range(100)]
     assert sum(bool(points) for points in points_per_series) >= 95
     assert np.mean([points[0].is_gradual for points in points_per_series if points]) > 0.7
     assert all(points[0].change > 0.0 for points in points_per_series if points)
@@ -77,7 +77,7 @@ def test_a_drift_too_small_to_see_between_neighbours_is_found() -> None:
 def test_an_outlier_near_a_step_hardly_changes_its_position_and_size() -> None:
     series = np.tile([0.0, 0.1], 12) + np.repeat([1.0, 2.0], 12)
     series[5] += 30.0
-    (point,) = _found(series)
+    (point,) = _results(series)
     assert (point.index, round(point.change, 2)) == (12, 1.0)
 
 

@@ -93,13 +93,13 @@ def test_results_do_not_depend_on_the_unit_of_a_covariate(scales: tuple[float, f
     assert scaled.covariance == pytest.approx(plain.covariance)
 
 
-@pytest.mark.parametrize(("clusters", "tells"), [(3, False), (4, True)])
-def test_there_must_be_more_clusters_than_coefficients(clusters: int, tells: bool) -> None:
+@pytest.mark.parametrize(("clusters", "reports"), [(3, False), (4, True)])
+def test_there_must_be_more_clusters_than_coefficients(clusters: int, reports: bool) -> None:
     """Two levels and one covariate are three coefficients; with three clusters the errors would be zero."""
     rng = np.random.default_rng(9)
     values, groups, covariates = rng.normal(size=12), np.repeat([0, 1], 6), rng.normal(size=(12, 1))
     means = adjusted_means(values, groups, covariates, np.arange(12) % clusters)
-    assert (means is not None) is tells
+    assert (means is not None) is reports
 
 
 def test_both_ends_of_a_day_have_the_same_waves() -> None:

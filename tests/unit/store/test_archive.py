@@ -32,7 +32,7 @@ def _values(root: Path) -> list[float | None]:
     return [LoadedRun(run).value(*LATENCY) for run in run_store.alike(run_store.select("v1.1.0"))]
 
 
-def _told(root: Path) -> list[float | None]:
+def _reported(root: Path) -> list[float | None]:
     return [LoadedRun(run).value(*LATENCY) for run in Store(root).sealed()]
 
 
@@ -50,9 +50,9 @@ def _other_layout(path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [Path.unlink, _stale, _other_layout, lambda path: path.write_bytes(b"\0")])
 def test_figures_survive_damage_to_the_archive_file(store: Path, damage: Callable[[Path], None]) -> None:
-    assert _values(store) == _told(store)
+    assert _values(store) == _reported(store)
     damage(_file(store))
-    assert _values(store) == _told(store)
+    assert _values(store) == _reported(store)
 
 
 def test_a_run_is_read_again_only_after_a_change(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

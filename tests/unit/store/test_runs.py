@@ -84,18 +84,18 @@ def test_a_sealed_run_reads_back_without_its_system(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
         (lambda run: (run / "metrics.json").write_text("{}"), "metrics.json was changed after sealing"),
         (lambda run: (run / "raw" / "log").unlink(), "raw/log is missing"),
         (lambda run: (run / "raw" / "more").write_text(""), "raw/more was added after sealing"),
     ],
 )
-def test_verify_lists_changes_since_sealing(tmp_path: Path, damage: object, said: str) -> None:
+def test_verify_lists_changes_since_sealing(tmp_path: Path, damage: object, message: str) -> None:
     run = _sealed(Store(tmp_path))
     assert callable(damage)
     damage(run.path)
-    assert run.verify() == [said]
+    assert run.verify() == [message]
 
 
 def test_the_same_samples_give_the_same_bytes(tmp_path: Path) -> None:

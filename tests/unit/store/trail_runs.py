@@ -44,7 +44,7 @@ def trail(trail_id: str = "block", *, main: bool = True) -> dict[str, Any]:
         "id": trail_id,
         "label": "block",
         "populations": ["block", "block_host"],
-        "events": "lives",
+        "events": "block_timelines",
         "key": "block",
         "number": "height",
         "number_label": "height",
@@ -99,7 +99,7 @@ def catalogue(trails: list[dict[str, Any]] | None = None, *, charts: bool = True
 
 
 @dataclass
-class Lives:
+class Timelines:
     """Rows of the events and lines of the logs, filled host by host.
 
     What is odd in them: block 3 has a rival of the same height that only two hosts know; the last host never heard of
@@ -112,7 +112,7 @@ class Lives:
     rows: list[dict[str, Any]] = field(default_factory=list)
     logs: dict[str, list[str]] = field(default_factory=dict)
 
-    def fill(self) -> Lives:
+    def fill(self) -> Timelines:
         """Make everything up."""
         for height in range(1, self.blocks + 1):
             for host in range(self.hosts):
@@ -164,20 +164,20 @@ class Lives:
 
     def samples(self) -> dict[str, pl.DataFrame]:
         """What the metrics are made of."""
-        lives = self.events().with_columns(
+        timelines = self.events().with_columns(
             time_s=(pl.col("slot_start_ns") - START_NS) / 1e9,
             spread_s=(pl.col("adopted_ns") - pl.col("slot_start_ns")) / 1e9,
             fetch_s=(pl.col("fetched_ns") - pl.col("noticed_ns")) / 1e9,
         )
-        block = lives.group_by("block").agg(pl.col("time_s").first(), pl.col("spread_s").max())
-        each = lives.select("block", "host", "time_s", "fetch_s", quiet_s=pl.lit(0.5))
+        block = timelines.group_by("block").agg(pl.col("time_s").first(), pl.col("spread_s").max())
+        each = timelines.select("block", "host", "time_s", "fetch_s", quiet_s=pl.lit(0.5))
         seconds = pl.DataFrame({"time_s": [float(second) for second in range(30)], "load_s": [0.5] * 30})
         return {"block": block.sort("time_s", "block"), "block_host": each, "second": seconds}
 
 
-def write_logs(lives: Lives, folder: Path, container: str = "plain") -> None:
+def write_logs(timelines: Timelines, folder: Path, container: str = "plain") -> None:
     """The logs as a folder per host, plain or compressed."""
-    for place, lines in lives.logs.items():
+    for place, lines in timelines.logs.items():
         content = ("\n".join(lines) + "\n").encode()
         path = folder / place / "log.json"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -198,7 +198,7 @@ class Network(BaseModel):
 
 def sealed(
     store: Store,
-    lives: Lives,
+    timelines: Timelines,
     version: str = "v1",
     *,
     trails: list[dict[str, Any]] | None = None,
@@ -218,16 +218,16 @@ def sealed(
         charts: whether metrics ask for them; a comparison is quicker without.
     """
     run = store.create("toy", "toy/demo", version, {"pid": 1})
-    events = lives.events()
+    events = timelines.events()
     if numbered_files:
         columns = [f"{stage}_file" for stage in STAGES]
         events = events.with_columns(pl.when(pl.col(name).is_not_null()).then(0).alias(name) for name in columns)
-    run.write_events("lives", events, events.schema)
+    run.write_events("block_timelines", events, events.schema)
     if trips is not None:
         hosts: list[dict[str, Any]] = [{"name": "node-0", "region": "region-0", "producers": []}]
         measured: list[dict[str, Any]] = [{"a": a, "b": b, "mean_s": seconds} for (a, b), seconds in trips.items()]
         run.write_document("network", Network(hosts=hosts, round_trips=measured))
-    samples = lives.samples()
+    samples = timelines.samples()
     for population, frame in samples.items():
         run.write_samples(population, frame)
     merged = catalogue(trails, charts=charts)
@@ -236,13 +236,13 @@ def sealed(
         subject=Subject(system=SYSTEM, name="Toy", version=version),
         profile_name="toy/demo",
         profile={},
-        workload={"hosts": lives.hosts},
+        workload={"hosts": timelines.hosts},
         tool_version="0",
         seed=1,
         started_at="2026-01-01T00:00:00Z",
         ended_at="2026-01-01T00:10:00Z",
         host=HOST,
-        sources=[Source(path=f"{place}/log.json", size_bytes=1, blake3=run.run_id) for place in sorted(lives.logs)],
+        sources=[Source(path=f"{place}/log.json", size_bytes=1, blake3=run.run_id) for place in sorted(timelines.logs)],
         status=Status.VALID,
     )
     return run.seal(manifest, merged, summarise(merged, samples, 1))

@@ -72,7 +72,7 @@ def inspect(path: Path, program: Program) -> Inspected:
             f"{path} is `{info.package}`, not {program.title}",
             f"give a binary that was built from `{program.package or program.name}`",
         )
-    output = _said(path, program)
+    output = _version_output(path, program)
     match = re.search(program.version_pattern, output.strip(), re.MULTILINE)
     if match is None and program.of_a_chain:
         return Inspected(_module_version(info), info)
@@ -107,7 +107,7 @@ def _require_machine(path: Path) -> None:
         raise UsageError(f"{path} is built for {machine}, but this machine is {own}", "build it on or for this machine")
 
 
-def _said(path: Path, program: Program) -> str:
+def _version_output(path: Path, program: Program) -> str:
     """Its output of the version."""
     command = " ".join([path.name, *program.version_arguments])
     try:
@@ -140,9 +140,9 @@ def _said(path: Path, program: Program) -> str:
     return output
 
 
-def _not_it(path: Path, program: Program, said: str) -> UsageError:
+def _not_it(path: Path, program: Program, reported: str) -> UsageError:
     command = " ".join(program.version_arguments)
     return UsageError(
-        f"{path} reports {said} as its version, so it is not {program.title}",
+        f"{path} reports {reported} as its version, so it is not {program.title}",
         f"a binary of {program.title} prints a version such as 1.0.1 for `{command}`",
     )

@@ -33,7 +33,7 @@ from chainmark.systems.cardano.received import RECEIVED, received_blocks, receiv
 from chainmark.systems.cardano.rules import Rules
 from chainmark.systems.cardano.slots import HostSlots, survey, write_slot_samples
 from chainmark.systems.cardano.spans import span_samples
-from chainmark.systems.cardano.tables import TIMELINE_EVENTS, scan_block_table, scan_links_table
+from chainmark.systems.cardano.tables import TIMELINE_EVENTS, TIMELINES, scan_block_table, scan_links_table
 
 NS = 1_000_000_000
 SLOT_POPULATIONS = ("slot_host", "span")
@@ -165,7 +165,7 @@ def analyse(
     run: UnfinishedRun,
     progress: Progress,
 ) -> AnalysisResult:
-    """Rebuild the chain, apply the conditions, write `events/lives.parquet` and all samples into the run.
+    """Rebuild the chain, apply the conditions, write `events/block_timelines.parquet` and all samples into the run.
 
     Args:
         hosts: the decoded hosts; the order of their names breaks ties.
@@ -180,7 +180,7 @@ def analyse(
     ordered = sorted(hosts, key=lambda host: host.name)
     progress.stage("rebuilding the chain")
     blocks = Blocks(ordered, genesis, conditions, rules, regions or {}, recorded=recorded)
-    run.write_events("lives", blocks.events(), TIMELINE_EVENTS)
+    run.write_events(TIMELINES, blocks.events(), TIMELINE_EVENTS)
     frames = blocks.samples()
     progress.stage("merging the slots")
     slots = [survey(host.name, host.slots, conditions) for host in ordered if host.slots is not None]

@@ -56,7 +56,7 @@ class Reading:
 
     def block_timelines(self, host: str) -> Path:
         """The table of the blocks that a host knew."""
-        return self.folder / f"{_stem(host)}.lives.parquet"
+        return self.folder / f"{_stem(host)}.timelines.parquet"
 
     def links(self, host: str) -> Path:
         """The table of the chain as a host's lines record it."""
@@ -67,7 +67,7 @@ class Reading:
         if self.rules.published:
             return self.slots(host), self.block_timelines(host)
         stem = _stem(host)
-        return self.folder / f"{stem}.published-slots.parquet", self.folder / f"{stem}.published-lives.parquet"
+        return self.folder / f"{stem}.published-slots.parquet", self.folder / f"{stem}.published-timelines.parquet"
 
     def order(self, host: HostLogs, threads: int) -> dict[str, Any]:
         """The decoder's request, as crates/chainmark-trace/src/host.rs describes it."""

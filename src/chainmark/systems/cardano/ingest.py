@@ -381,7 +381,7 @@ def _imported(
             version=known.node.version,
             revision=known.node.revision,
             build=f"ghc {known.node.compiler}" if known.node.compiler else None,
-            told=known.node.logged_version if known.node.logged_version != known.node.version else None,
+            logged_version=known.node.logged_version if known.node.logged_version != known.node.version else None,
         ),
         profile_name=name,
         profile=facts.profile(known, name),

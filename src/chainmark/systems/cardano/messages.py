@@ -32,14 +32,14 @@ class Emitted:
 
     Attributes:
         counts: number of messages of each kind.
-        tells_density: whether some message reports the chain's density: old nodes do so when the forge loop starts.
+        reports_density: whether some message reports the chain's density: old nodes do so when the forge loop starts.
         under_load: whether transactions were submitted to the cluster.
     """
 
     counts: Mapping[str, int]
     entries: int
     forged: int
-    tells_density: bool
+    reports_density: bool
     under_load: bool
 
     def has(self, *messages: str) -> bool:
@@ -93,7 +93,7 @@ def _any(host: Emitted) -> bool:
 
 NEEDS = (
     NeededMessage("Resources", "resource metrics", "Info", lambda _: True),
-    NeededMessage(LEDGER_METRICS, "density metrics", "Info", lambda host: not host.tells_density),
+    NeededMessage(LEDGER_METRICS, "density metrics", "Info", lambda host: not host.reports_density),
     NeededMessage(LOOP_START, "forge loop and forging metrics", "Info", _loop),
     NeededMessage("Forge.Loop.BlockContext", "block context and block gap metrics", "Debug", _loop),
     NeededMessage("Forge.Loop.LedgerState", "ledger state metrics", "Debug", _loop),
@@ -133,7 +133,7 @@ def missing_messages(
             counts=summary.line_counts.decoded_by_message,
             entries=summary.block_counts.entries,
             forged=summary.block_counts.forged,
-            tells_density=_tells_density(summary, slots[name]),
+            reports_density=_reports_density(summary, slots[name]),
             under_load=under_load,
         )
         for name, summary in summaries.items()
@@ -157,7 +157,7 @@ def _sentence(need: NeededMessage, lacking: list[str], expected: list[str], host
     return f"{listed(lacking)} do not emit {need.message}: {need.feeds} lack these hosts; {enable}"
 
 
-def _tells_density(summary: HostSummary, slots: Path | None) -> bool:
+def _reports_density(summary: HostSummary, slots: Path | None) -> bool:
     if summary.line_counts.decoded_by_message.get(LEDGER_METRICS, 0):
         return True
     if slots is None:

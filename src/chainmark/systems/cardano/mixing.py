@@ -23,7 +23,7 @@ RUN_MISFIT_S = 30.0
 _PIECE_BYTES = 1 << 20
 # Old nodes print at most this much of a host's name, cardano-tracer adds a port.
 _SHORT_NAME = 8
-_RUNS_SAID = 3
+_LISTED_RUNS = 3
 _PORT = re.compile(r"_\d{1,5}$")
 
 
@@ -204,8 +204,8 @@ def check_one_run(cluster: ClusterLogs, length_s: float, *, within_hosts: bool) 
     for files in [host.files for host in cluster.hosts] if within_hosts else [cluster.files]:
         runs = _runs(files, length_s)
         if len(runs) > 1:
-            starts = "; ".join(f"{utc_text(start_ns)} by {listed(names)}" for start_ns, names in runs[:_RUNS_SAID])
-            more = f"; and {len(runs) - _RUNS_SAID} more" if len(runs) > _RUNS_SAID else ""
+            starts = "; ".join(f"{utc_text(start_ns)} by {listed(names)}" for start_ns, names in runs[:_LISTED_RUNS])
+            more = f"; and {len(runs) - _LISTED_RUNS} more" if len(runs) > _LISTED_RUNS else ""
             raise UsageError(
                 f"these are logs of {len(runs)} runs, whose slot 0 began at {starts}{more}",
                 "import each run from its own folder, and remove logs of other runs",

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import polars as pl
 
+from chainmark.core.catalogue import Catalogue
 from chainmark.store.schema import Schema, check_schema
+from chainmark.systems.trails.trail import trails_of
 
 PHASES = ("started", "block_context", "ledger_state", "ledger_view", "leadership", "ticked", "snapshot")
 STAGES = ("forged", "noticed", "requested", "fetched", "announced", "sent", "adopted", "switched")
@@ -63,8 +65,9 @@ SLOTS: Schema = {
     **dict.fromkeys(FIGURES, pl.Float64),
     "is_gap": pl.Boolean,
 }
-# ``events/lives.parquet``: the hosts' records, with the block's outcome, and the host that sent its body: null if the
-# address is not of a host of the cluster, or of several.
+TIMELINES = "block_timelines"
+# The hosts' records, with the block's outcome, and the host that sent its body: null if the address is not of a host of
+# the cluster, or of several.
 TIMELINE_EVENTS: Schema = {
     **BLOCK_TIMELINES,
     "fetched_host": pl.String,
@@ -75,6 +78,11 @@ TIMELINE_EVENTS: Schema = {
     "accepted": pl.Boolean,
     "rejected_because": pl.String,
 }
+
+
+def timelines_name(catalogue: Catalogue) -> str:
+    """The name of a run's events with the timelines of its blocks, which were "lives" in early runs."""
+    return next((trail.events for trail in trails_of(catalogue)), "lives")
 
 
 def scan_block_table(path: Path, host: str) -> pl.LazyFrame:

@@ -70,7 +70,7 @@ class AttachedCometBft(Described):
         self._validators = _validators(self._seen[0].place)
         # Nodes built from one release with any patch all report the release's version.
         version = attachment.label or self._seen[profile.load.targets[0]].version
-        self._subject = Subject(system=self.name, name=self.title, version=version, is_untold=True)
+        self._subject = Subject(system=self.name, name=self.title, version=version, is_version_unknown=True)
 
     def install(self, version: str) -> Subject:
         """The version that runs there; there is no other."""

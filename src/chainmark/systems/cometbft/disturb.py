@@ -27,7 +27,7 @@ IDLE_S = 0.2
 STOP_TIMEOUT_S = 20.0
 # Kinds that end a node's process and start another one.
 RESTARTING = ("kill", "restart", "upgrade")
-_SAID = {
+_EVENT_TEXTS = {
     "kill": "killed",
     "pause": "paused",
     "restart": "stopped",
@@ -192,7 +192,7 @@ class Disturber:
         # Queried earlier, a busy machine would have made blocks in between that no node missed.
         disturbance.height_begun = self._instruments.height(self._others(disturbance))
         names = ", ".join(node.name for node in disturbance.nodes)
-        disturbance.begun_ns = self._instruments.note(f"{names} {_SAID[disturbance.plan.kind]}", planned=True)
+        disturbance.begun_ns = self._instruments.note(f"{names} {_EVENT_TEXTS[disturbance.plan.kind]}", planned=True)
 
     def _break(self, kind: str, node: CometNode) -> None:
         if kind == "kill":

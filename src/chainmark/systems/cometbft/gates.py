@@ -119,7 +119,7 @@ def _accounting_gates(profile: CometBFTProfile, transaction_counts: TransactionC
     label = "no response was wrong"
     gates = [
         _gate(
-            "books",
+            "accounting",
             "the transaction counts balance",
             not transaction_counts.problems,
             "; ".join(transaction_counts.problems) or "balanced",

@@ -347,7 +347,7 @@ class _Sampler:
                 Item(body=candidate.body, expect=candidate.expect, stratum=strata[text].name, facts=candidate.facts)
                 for text, candidate in retained.items()
             ],
-            asked=len(candidates) + refused,
+            candidates=len(candidates) + refused,
             refused=refused,
             left_out=len(candidates) - len(retained),
         )
@@ -396,7 +396,7 @@ class _Sampler:
         for read, (body, expected) in questions.items():
             if self._server.offered(read) and self._ask(read, body, expected) is not None:
                 item = Item(body=body, expect=expected, stratum=ALL.name)
-                self._endpoints[read.id] = CorpusEndpoint(id=read.id, strata=[ALL], items=[item], asked=1)
+                self._endpoints[read.id] = CorpusEndpoint(id=read.id, strata=[ALL], items=[item], candidates=1)
 
     # -- what all have in common -------------------------------------------------------------------------------------
 
@@ -451,7 +451,7 @@ class _Sampler:
             id=read.id,
             strata=strata,
             items=items,
-            asked=len(candidates) + refused,
+            candidates=len(candidates) + refused,
             refused=refused,
             left_out=len(candidates) - len(items),
         )

@@ -146,7 +146,7 @@ class _Gathered:
                 strata = list(self.strata[read.id].values())
                 left_out = candidates - len(items)
                 endpoints.append(
-                    CorpusEndpoint(id=read.id, strata=strata, items=items, asked=candidates, left_out=left_out)
+                    CorpusEndpoint(id=read.id, strata=strata, items=items, candidates=candidates, left_out=left_out)
                 )
         if not endpoints:
             raise UsageError(f"{self.source} contains no rows", _HINT)

@@ -9,13 +9,14 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import blake3
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from chainmark.capacity.model import Endpoint, Request
 from chainmark.core.errors import UsageError
+from chainmark.core.former_names import renamed
 from chainmark.core.progress import Progress
 from chainmark.lab.corpora import OtherNetworkError
 from chainmark.store.files import json_bytes, write_bytes
@@ -56,13 +57,13 @@ class CorpusEndpoint(_Strict):
     """One endpoint's items.
 
     Attributes:
-        asked: number of candidates: items, refused ones, and correct ones that were not drawn.
+        candidates: number of candidates: items, refused ones, and correct ones that were not drawn.
     """
 
     id: str
     strata: list[Stratum]
     items: list[Item] = Field(min_length=1)
-    asked: int
+    candidates: Annotated[int, renamed("candidates", "asked")]
     refused: int = 0
     left_out: int = 0
 
@@ -70,7 +71,7 @@ class CorpusEndpoint(_Strict):
     def _consistent(self) -> Self:
         if self.id not in READS_BY_ID:
             raise ValueError(f"there is no endpoint `{self.id}`")
-        if self.asked != len(self.items) + self.refused + self.left_out:
+        if self.candidates != len(self.items) + self.refused + self.left_out:
             raise ValueError(f"the counts of `{self.id}` do not add up")
         if missing := {item.stratum for item in self.items} - {stratum.name for stratum in self.strata}:
             raise ValueError(f"`{self.id}` has items of the undescribed stratum `{min(missing)}`")

@@ -35,7 +35,7 @@ def trail_document(trace: Trace) -> Document:
         Section("lines", "Lines of the logs", listing),
     ]
     return Document(
-        kind="story",
+        kind="trace",
         title=f"{trace.name.capitalize()} of {trace.subject}",
         subtitle=one_line([f"{trace.label} {trace.key}", f"run {trace.run_id}"]),
         verdict=Verdict.INFORMATIONAL,
@@ -179,7 +179,7 @@ def places_table(trace: Trace, id_: str = "places", *, sortable: bool = True) ->
     axis = times_of(trace)
     stages = reported_stages(trace)
     has_roles = any(place.role for place in trace.places)
-    silent = {(item.stage, place) for item in trace.untold for place in item.places}
+    silent = {(item.stage, place) for item in trace.missing_stages for place in item.places}
     rows, long = [], []
     for index in trace.rows:
         place = trace.places[index]
@@ -249,7 +249,7 @@ def missing(trace: Trace) -> list[str]:
         notes.append(f"{some_of(trace.absent, _NAMED, places)}: no event of this {trace.label}.")
     notes += [
         f"“{trace.stages[item.stage]}” was not logged by {some_of(item.places, _NAMED, places)}."
-        for item in trace.untold
+        for item in trace.missing_stages
     ]
     notes += [_rival(trace, other) for other in trace.neighbours]
     if not trace.place_label:

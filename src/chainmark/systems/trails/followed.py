@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from chainmark.core import units
 from chainmark.core.comparison import Comparison, Followed
+from chainmark.core.former_names import renamed
 from chainmark.report.blocks import (
     HTML,
     IN_FULL,
@@ -59,7 +61,7 @@ class Tails(Followed):
     """All tails in the report's order, and the traces of the most informative of their samples."""
 
     tails: list[Tail]
-    stories: list[Trace]
+    traces: Annotated[list[Trace], renamed("traces", "stories")]
 
     def closing(self, comparison: Comparison) -> list[Remark]:
         """The worst of the candidate's samples, and how to follow them."""
@@ -88,9 +90,9 @@ class Tails(Followed):
         title, rows = "Timelines of extreme samples", self.rows(comparison)
         table = _tails_table(rows, IN_FULL)
         whole = Details("tails-details", "The most extreme samples of every metric", [table])
-        timelines = [_timeline(trace, _anchor(index)) for index, trace in enumerate(self.stories)]
+        timelines = [_timeline(trace, _anchor(index)) for index, trace in enumerate(self.traces)]
         return [
-            Section("lives", title, [whole, *timelines], closed=True, media=HTML),
+            Section("timelines", title, [whole, *timelines], closed=True, media=HTML),
             Section("tails-on-paper", title, [table], media=PDF),
             Section("tails-in-brief", f"Tails ({len(rows)})", [_tails_table(rows, MARKDOWN)], media=MARKDOWN),
         ]
@@ -113,7 +115,7 @@ class Tails(Followed):
             name = f"{tail.label} {short_key(sample.key) if sample.number is None else sample.number}"
             place = f" at {sample.place}" if sample.place else ""
             value = f"{units.number(unit.of(sample.value), decimals)} {unit.symbol}".rstrip()
-            anchor = "" if sample.story is None else _anchor(sample.story)
+            anchor = "" if sample.trace_index is None else _anchor(sample.trace_index)
             return TailItem(f"{name}{place} ({value})", anchor, sample.command)
 
         items = [item(sample) for sample in tail.samples]
@@ -143,7 +145,7 @@ def _timeline(trace: Trace, anchor: str) -> Details:
     facts = one_line(f"{label} {value}" for label, value in known)
     figure = replace(timeline_chart(trace), id=anchor, title="")
     blocks: list[Block] = [
-        Remarks(f"{anchor}-told", "", [sentence(trace), facts]),
+        Remarks(f"{anchor}-sentence", "", [sentence(trace), facts]),
         figure,
         places_table(trace, f"{anchor}-places") if trace.place_label else stages_table(trace, f"{anchor}-stages"),
         Remarks(f"{anchor}-notes", "", missing(trace)),

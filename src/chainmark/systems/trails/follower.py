@@ -305,7 +305,7 @@ class Follower:
             places=places,
             slowest=[_slowest(places, stage) for stage in range(len(trail.stages))],
             absent=[place for place in self._all_places() if place not in known],
-            untold=_missing_stages(places, len(trail.stages)),
+            missing_stages=_missing_stages(places, len(trail.stages)),
             neighbours=[self._neighbour(other, by_key[other]) for other in sorted(others)],
             command=follow_command(trail.id, manifest.run_id, key),
             caveats=caveats_of([manifest]),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import BaseModel
+
+from chainmark.core.former_names import renamed
 
 
 class TailSample(BaseModel):
@@ -12,7 +16,7 @@ class TailSample(BaseModel):
         key: of the sampled item, a block for instance; ``number`` finds it, too.
         place: where it was sampled, in a population with places; otherwise "".
         value: in the metric's unit.
-        story: index into the comparison's traces; None if only the command shows it.
+        trace_index: index into the comparison's traces; None if only the command shows it.
         command: shows what happened.
     """
 
@@ -21,7 +25,7 @@ class TailSample(BaseModel):
     number: int | None
     place: str
     value: float
-    story: int | None
+    trace_index: Annotated[int | None, renamed("trace_index", "story")]
     command: str
 
 

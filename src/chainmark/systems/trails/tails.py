@@ -77,7 +77,7 @@ def tails_of(sides: Sequence[SelectedRuns], catalogue: Catalogue, events_of: Eve
     index = {thing: position for position, thing in enumerate(order)}
     return Tails(
         tails=[_written(tail, numbers, index) for tail in tails],
-        stories=[traces[place_of[thing]] for thing in order],
+        traces=[traces[place_of[thing]] for thing in order],
     )
 
 
@@ -168,7 +168,7 @@ def _written(
                 number=numbers.get(sample.thing),
                 place=sample.place,
                 value=sample.value,
-                story=traces.get(sample.thing),
+                trace_index=traces.get(sample.thing),
                 command=follow_command(sample.trail.id, sample.run.run_id, sample.key),
             )
             for sample in tail.samples

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from typing import Annotated
 from urllib.parse import urlencode
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from chainmark.core.caveats import Caveats, CaveatsField
+from chainmark.core.former_names import renamed
 from chainmark.core.manifest import Fact
 
 SCHEMA_VERSION = 2
@@ -165,7 +167,7 @@ class Trace(BaseModel):
     slowest: list[int | None] = []
     shown: list[str] = []
     absent: list[str] = []
-    untold: list[MissingStage] = []
+    missing_stages: Annotated[list[MissingStage], renamed("missing_stages", "untold")] = []
     neighbours: list[Neighbour] = []
     log_lines: list[LogLine] = []
     region_map: RegionMap | None = None

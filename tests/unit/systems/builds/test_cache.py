@@ -86,7 +86,7 @@ def cached(cache: Cache, version: str) -> CacheRecord:
     return cache.make(target, version)
 
 
-def said(cache: Cache, record: CacheRecord) -> str:
+def reported(cache: Cache, record: CacheRecord) -> str:
     """What a cached program says of its version."""
     return subprocess.run([cache.binary(record)], check=True, capture_output=True, text=True).stdout.strip()
 
@@ -100,9 +100,9 @@ def test_a_branch_a_tag_and_a_commit_are_built_and_named(cache: Cache, repositor
     assert names["v1.0.0"] == f"v1.0.0@{first[:7]}"
     assert names["HEAD~1"] == f"HEAD~1@{first[:7]}"
     assert names[first] == f"checkout@{first[:7]}"
-    assert said(cache, records["main"]) == "1.1.0"
+    assert reported(cache, records["main"]) == "1.1.0"
     assert records["main"].subject.release == "1.1.0"
-    assert said(cache, records["HEAD~1"]) == "1.0.0"
+    assert reported(cache, records["HEAD~1"]) == "1.0.0"
     assert len({records[ref].subject.binary_sha256 for ref in ("v1.0.0", "HEAD~1", first)}) == 1
     assert records["v1.0.0"].subject.revision == first
     assert [commit.subject for commit in records["main"].build.commits] == ["The second", "The first"]
@@ -123,7 +123,7 @@ def test_concurrent_requests_for_one_build_wait_for_it(cache: Cache, repository:
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda _: cached(cache, f"git:{repository}@main"), range(2))
     assert first == second
-    assert said(cache, first) == "1.1.0"
+    assert reported(cache, first) == "1.1.0"
 
 
 def test_uncommitted_changes_are_built_and_stored_as_a_diff(cache: Cache, repository: Path) -> None:
@@ -133,7 +133,7 @@ def test_uncommitted_changes_are_built_and_stored_as_a_diff(cache: Cache, reposi
     before = git(repository, "status", "--porcelain"), git(repository, "count-objects")
     record = cached(cache, f"git:{repository}")
     assert (git(repository, "status", "--porcelain"), git(repository, "count-objects")) == before
-    assert said(cache, record) == "1.2.0"
+    assert reported(cache, record) == "1.2.0"
     changes = cache.changes(record)
     assert changes is not None
     content = changes.read_bytes()
@@ -142,7 +142,7 @@ def test_uncommitted_changes_are_built_and_stored_as_a_diff(cache: Cache, reposi
     assert b"ignored" not in content
     assert record.subject.version.endswith(f"+dirty-{(record.build.changes_sha256 or '')[:7]}")
     committed = cached(cache, f"git:{repository}@main")
-    assert said(cache, committed) == "1.1.0"
+    assert reported(cache, committed) == "1.1.0"
 
 
 def test_a_name_always_refers_to_the_same_build(cache: Cache, repository: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_name_always_refers_to_the_same_build(cache: Cache, repository: Path) 
     git(repository, "commit", "--quiet", "-am", "The third")
     record = cache.find(name)
     assert record is not None
-    assert said(cache, record) == "1.1.0"
+    assert reported(cache, record) == "1.1.0"
     assert cache.find("main@0000000") is None
     cache.binary(record).write_bytes(b"changed")
     with pytest.raises(EnvironmentFailure, match="has changed since it was built"):
@@ -184,7 +184,7 @@ def test_a_binary_is_copied(cache: Cache, repository: Path, tmp_path: Path) -> N
     assert record.subject.binary_sha256 == digest
     assert record.build.toolchain.startswith("go")
     mine.write_bytes(b"built anew")
-    assert said(cache, record) == "1.1.0"
+    assert reported(cache, record) == "1.1.0"
 
 
 def dependent(repository: Path, tmp_path: Path) -> Path:

@@ -357,13 +357,13 @@ def chatter(severity: str) -> Change:
     def apply(folder: Path) -> None:
         for path in logs_of(folder):
             lines = path.read_text(encoding="utf-8").splitlines()
-            said = []
+            message = []
             for number, line in enumerate(lines):
-                said.append(line)
+                message.append(line)
                 if number % 40 == 39 and line.startswith('{"at"'):
                     at = json.loads(line)["at"]
                     for ns, data in messages:
-                        said.append(node_line(ns, data, path.parent.name, severity).replace(AT, at))
-            path.write_text("".join(f"{line}\n" for line in said), encoding="utf-8")
+                        message.append(node_line(ns, data, path.parent.name, severity).replace(AT, at))
+            path.write_text("".join(f"{line}\n" for line in message), encoding="utf-8")
 
     return apply

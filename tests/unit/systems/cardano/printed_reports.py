@@ -31,7 +31,9 @@ def printed_row(
         unit=unit,
         width=width,
         values=[PublishedValue(printed=text) for text in printed],
-        told=[PublishedChange(delta=delta, percent=percent, told=True) for delta, percent in printed_changes],
+        reported_changes=[
+            PublishedChange(delta=delta, percent=percent, printed=True) for delta, percent in printed_changes
+        ],
     )
 
 

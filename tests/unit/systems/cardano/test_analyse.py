@@ -178,24 +178,24 @@ def test_the_timeline_of_every_block_is_stored_with_its_outcome(tmp_path: Path) 
     )
     pl.concat([extra, unknown]).write_parquet(traces[0].block_timelines)
     analysis = _analysed(run, traces, ["SlotGEq=10"])
-    lives = pl.read_parquet(run.path / "events" / "lives.parquet")
-    assert lives.height == 19
+    timelines = pl.read_parquet(run.path / "events" / "block_timelines.parquet")
+    assert timelines.height == 19
     assert analysis.hosts[0].errors == 1
-    assert lives["host"].to_list()[:3] == ["node-0", "node-1", "node-2"]
-    assert lives["block_no"].to_list()[-2:] == [5, None]
-    by_block = lives.group_by("block", maintain_order=True).agg(
+    assert timelines["host"].to_list()[:3] == ["node-0", "node-1", "node-2"]
+    assert timelines["block_no"].to_list()[-2:] == [5, None]
+    by_block = timelines.group_by("block", maintain_order=True).agg(
         pl.col("on_chain", "accepted", "rejected_because").first(), pl.col("slot_start_ns").first()
     )
     assert by_block.row(0) == (key(0), True, False, "SlotGEq 10", slot_ns(0))
     assert by_block.row(1) == (key(1), True, True, None, slot_ns(10))
     assert by_block.row(5)[1:4] == (False, False, "the tip of the chain is left out")
-    assert set(lives["region"].to_list()) == {"EU", "US"}
+    assert set(timelines["region"].to_list()) == {"EU", "US"}
 
 
 def test_the_trail_references_existing_columns(tmp_path: Path) -> None:
     run = _run(tmp_path)
     _analysed(run, _cluster(tmp_path))
-    columns = pl.read_parquet_schema(run.path / "events" / "lives.parquet").keys()
+    columns = pl.read_parquet_schema(run.path / "events" / "block_timelines.parquet").keys()
     (trail,) = trails_of(SYSTEM.catalogue())
     named = [trail.key, trail.number, trail.main, trail.place, trail.role, trail.base, *trail.facts]
     named += [name for stage in trail.stages for name in (stage.time, stage.file, stage.line)]
@@ -207,9 +207,9 @@ def test_the_trail_references_existing_columns(tmp_path: Path) -> None:
 
 def test_disagreeing_clocks_are_reported_by_the_worst_case(tmp_path: Path) -> None:
     traces = _cluster(tmp_path)
-    lives = pl.read_parquet(traces[2].block_timelines)
+    timelines = pl.read_parquet(traces[2].block_timelines)
     ahead = pl.when(pl.col("role") == "observer").then(pl.col("noticed_ns") - 35 * MS).otherwise("noticed_ns")
-    lives.with_columns(noticed_ns=ahead).write_parquet(traces[2].block_timelines)
+    timelines.with_columns(noticed_ns=ahead).write_parquet(traces[2].block_timelines)
     analysis = _analysed(_run(tmp_path), traces)
     assert {contradiction.observer for contradiction in analysis.contradictions} == {analysis.hosts[2].name}
     assert max(contradiction.by_s for contradiction in analysis.contradictions) == 0.003

@@ -12,21 +12,21 @@ from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.trails.trace import SlowestTraces, Trace
 
 from tests.unit.cli.commands import chainmark
-from tests.unit.store.trail_runs import SLOW, Lives, key_of, sealed, trail, write_logs
+from tests.unit.store.trail_runs import SLOW, Timelines, key_of, sealed, trail, write_logs
 
 HOSTS = 6
 
 
 @pytest.fixture(scope="module")
-def lives() -> Lives:
+def timelines() -> Timelines:
     """What happened."""
-    return Lives(HOSTS, 8).fill()
+    return Timelines(HOSTS, 8).fill()
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory, lives: Lives) -> SealedRun:
+def run(tmp_path_factory: pytest.TempPathFactory, timelines: Timelines) -> SealedRun:
     """A run in a store of its own."""
-    return sealed(Store(tmp_path_factory.mktemp("store")), lives)
+    return sealed(Store(tmp_path_factory.mktemp("store")), timelines)
 
 
 @pytest.fixture(autouse=True)
@@ -63,9 +63,9 @@ def test_without_a_block_the_slowest_are_listed_with_their_last_host(run: Sealed
 
 
 @pytest.mark.parametrize("container", ["plain", "gzip", "zstd"])
-def test_the_lines_belong_to_the_block(lives: Lives, tmp_path: Path, container: str) -> None:
+def test_the_lines_belong_to_the_block(timelines: Timelines, tmp_path: Path, container: str) -> None:
     """A line number that is off by one shows another block's line."""
-    write_logs(lives, tmp_path, container)
+    write_logs(timelines, tmp_path, container)
     lines = trace_of("block", "v1", "2", "--lines", str(tmp_path)).log_lines
     assert {line.place for line in lines} == {"node-2", SLOW, "node-4", "node-5"}  # the forger, and the last three
     for line in lines:
@@ -74,8 +74,8 @@ def test_the_lines_belong_to_the_block(lives: Lives, tmp_path: Path, container: 
         assert line.problem == ""
 
 
-def test_only_the_requested_hosts_are_shown(lives: Lives, tmp_path: Path) -> None:
-    write_logs(lives, tmp_path)
+def test_only_the_requested_hosts_are_shown(timelines: Timelines, tmp_path: Path) -> None:
+    write_logs(timelines, tmp_path)
     trace = trace_of("block", "v1", "2", "--host", "node-0", "--lines", str(tmp_path))
     assert {line.place for line in trace.log_lines} == {"node-0"}
     text = chainmark("block", "v1", "2", "--host", "node-0").stdout
@@ -84,8 +84,8 @@ def test_only_the_requested_hosts_are_shown(lives: Lives, tmp_path: Path) -> Non
     assert f"adopted on {HOSTS} of {HOSTS} hosts" in text  # what is said of the block stays true
 
 
-def test_a_changed_log_is_not_shown_as_unchanged(lives: Lives, tmp_path: Path) -> None:
-    write_logs(lives, tmp_path)
+def test_a_changed_log_is_not_shown_as_unchanged(timelines: Timelines, tmp_path: Path) -> None:
+    write_logs(timelines, tmp_path)
     forger = tmp_path / "node-2" / "log.json"
     lines = forger.read_text().splitlines()
     forger.write_text("\n".join(["one more", *lines[:-3]]) + "\n\x1b[31m")
@@ -100,8 +100,8 @@ def test_a_changed_log_is_not_shown_as_unchanged(lives: Lives, tmp_path: Path) -
     assert "\x1b" not in chainmark("block", "v1", "8", "--host", "node-2", "--lines", str(tmp_path)).stdout
 
 
-def test_every_format_is_written_with_the_lines(lives: Lives, tmp_path: Path) -> None:
-    write_logs(lives, tmp_path / "logs")
+def test_every_format_is_written_with_the_lines(timelines: Timelines, tmp_path: Path) -> None:
+    write_logs(timelines, tmp_path / "logs")
     names = {"--html": "b.html", "--pdf": "b.pdf", "--md": "b.md", "--json-file": "b.json"}
     targets = [part for option, name in names.items() for part in (option, str(tmp_path / name))]
     chainmark("block", "v1", "2", "--lines", str(tmp_path / "logs"), *targets)
@@ -112,7 +112,7 @@ def test_every_format_is_written_with_the_lines(lives: Lives, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said", "hint"),
+    ("arguments", "message", "hint"),
     [
         (("block", "v1", "99"), "has no block `99`", "the heights of its blocks are 1 to 8"),
         (("block", "v1", "2", "--host", "node-77"), "has no host `node-77`", "is known to node-0"),
@@ -123,38 +123,38 @@ def test_every_format_is_written_with_the_lines(lives: Lives, tmp_path: Path) ->
     ],
 )
 def test_a_block_that_cannot_be_shown_is_reported_in_one_sentence(
-    arguments: tuple[str, ...], said: str, hint: str
+    arguments: tuple[str, ...], message: str, hint: str
 ) -> None:
-    with pytest.raises(UsageError, match=said) as caught:
+    with pytest.raises(UsageError, match=message) as caught:
         chainmark(*arguments)
     assert hint in (caught.value.hint or "")
 
 
 def test_runs_without_trace_data_are_reported_in_one_sentence(
-    lives: Lives, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    timelines: Timelines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store(tmp_path)
     monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path))
-    sealed(store, lives, trails=[])
+    sealed(store, timelines, trails=[])
     with pytest.raises(UsageError, match="has no data to trace a block"):
         chainmark("block", "v1", "2")
-    sealed(store, lives, "v2", trails=[trail("parcel")])
+    sealed(store, timelines, "v2", trails=[trail("parcel")])
     with pytest.raises(UsageError, match="has no trail `block`") as caught:
         chainmark("block", "v2", "2")
     assert "parcel KEY" in (caught.value.hint or "")
-    sealed(store, lives, "v2", trails=[trail("parcel")])
+    sealed(store, timelines, "v2", trails=[trail("parcel")])
     with pytest.raises(UsageError, match="matches 2 runs"):
         chainmark("block", "v2", "2")
 
 
 def test_paths_in_a_run_cannot_leave_the_folder(tmp_path: Path) -> None:
     """Runs are shared: a run must not be able to print private files of its reader."""
-    lives = Lives(3, 1).fill()
+    timelines = Timelines(3, 1).fill()
     (tmp_path / "secret").write_text(f"{key_of('b1')}\n" * 20)
-    for row in lives.rows:
+    for row in timelines.rows:
         for stage in ("forged", "noticed", "fetched", "adopted"):
             row[f"{stage}_file"] = "../secret" if row[f"{stage}_file"] else None
-    sealed_run = sealed(Store(tmp_path / "store"), lives, "v9")
+    sealed_run = sealed(Store(tmp_path / "store"), timelines, "v9")
     (tmp_path / "logs").mkdir()
     with pytest.raises(UsageError, match="has no file"):
         chainmark(

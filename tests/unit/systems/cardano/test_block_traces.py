@@ -22,7 +22,7 @@ from chainmark.systems.trails.trace import LogLine, Trace
 from chainmark.systems.trails.trail import trails_of
 
 from tests.unit.report.browser import page_without_complaints
-from tests.unit.store.trail_runs import Lives, key_of, sealed
+from tests.unit.store.trail_runs import Timelines, key_of, sealed
 
 HOSTILE = "</script><script>alert(1)</script>|`*_[x](y)&<img src=x onerror=y>\n# heading"
 
@@ -30,8 +30,8 @@ HOSTILE = "</script><script>alert(1)</script>|`*_[x](y)&<img src=x onerror=y>\n#
 @pytest.fixture(scope="module")
 def follower(tmp_path_factory: pytest.TempPathFactory) -> Follower:
     """A run on as many hosts as a cluster has."""
-    run = sealed(Store(tmp_path_factory.mktemp("store")), Lives(52, 5).fill())
-    return Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest)
+    run = sealed(Store(tmp_path_factory.mktemp("store")), Timelines(52, 5).fill())
+    return Follower(run.scan_events("block_timelines"), trails_of(run.catalogue)[0], run.manifest)
 
 
 @pytest.fixture

@@ -67,8 +67,13 @@ def test_all_content_of_a_report_is_read(tmp_path: Path) -> None:
     known, stranger = report.tables[0].rows
     assert (known.metric_id, known.width) == ("rss_mib", 5)
     assert known.values == [PublishedValue(printed="8735.4"), PublishedValue(printed="6602.5")]
-    assert known.told == [PublishedChange(delta="-2132.900", percent="-24", told=True)]
-    assert (stranger.label, stranger.unit, stranger.metric_id, stranger.told) == ("Fortune", "units", None, [])
+    assert known.reported_changes == [PublishedChange(delta="-2132.900", percent="-24", printed=True)]
+    assert (stranger.label, stranger.unit, stranger.metric_id, stranger.reported_changes) == (
+        "Fortune",
+        "units",
+        None,
+        [],
+    )
 
 
 def test_a_report_with_sample_counts_has_the_org_style(tmp_path: Path) -> None:

@@ -48,8 +48,8 @@ def _refusal(*settings: str) -> tuple[str, str]:
     ],
 )
 def test_an_impossible_network_is_refused(setting: str, message: str, hint: str) -> None:
-    said, hinted = _refusal(setting)
-    assert message in said
+    text, hinted = _refusal(setting)
+    assert message in text
     assert hint in hinted
 
 
@@ -66,8 +66,8 @@ def test_an_impossible_network_is_refused(setting: str, message: str, hint: str)
 def test_an_invalid_topology_file_is_refused(tmp_path: Path, content: object, message: str) -> None:
     path = tmp_path / "topology.json"
     path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
-    said, hinted = _refusal(f'network.topology="{path}"')
-    assert message in said
+    text, hinted = _refusal(f'network.topology="{path}"')
+    assert message in text
     assert hinted
 
 
@@ -78,8 +78,8 @@ def test_a_topology_file_determines_the_number_of_hosts(tmp_path: Path) -> None:
     assert isinstance(cluster.topology, ListedTopology)
     assert [host.name for host in cluster.topology.hosts] == ["node-2", "node-10"]
     assert cluster.counts() == {0: 1, 2: 1}
-    said, hinted = _refusal(f'network.topology="{path}"', "network.hosts=3")
-    assert "`network.hosts` is 3, but the topology file lists 2" in said
+    text, hinted = _refusal(f'network.topology="{path}"', "network.hosts=3")
+    assert "`network.hosts` is 3, but the topology file lists 2" in text
     assert "omit `network.hosts`" in hinted
 
 

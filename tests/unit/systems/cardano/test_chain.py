@@ -35,9 +35,9 @@ from tests.unit.systems.cardano.traces import (
     forger,
     key,
     links_frame,
-    lives_frame,
     observer,
     slot_ns,
+    timelines_frame,
     troubled_cluster,
 )
 
@@ -45,9 +45,9 @@ RIGHT, PUBLISHED = Rules(), Rules(published=True)
 Hosts = Mapping[str, Sequence[Row]]
 
 
-def _lives(hosts: Hosts, rules: Rules = RIGHT) -> pl.DataFrame:
+def _timelines(hosts: Hosts, rules: Rules = RIGHT) -> pl.DataFrame:
     names = pl.Enum(sorted(hosts))
-    frames = [lives_frame(hosts[host]).with_columns(host=pl.lit(host, dtype=names)) for host in sorted(hosts)]
+    frames = [timelines_frame(hosts[host]).with_columns(host=pl.lit(host, dtype=names)) for host in sorted(hosts)]
     starts = START_NS + pl.col("slot") * 1_000_000_000
     return with_adoptions(pl.concat(frames).with_columns(slot_start_ns=starts, region=pl.lit(None, pl.String)), rules)
 
@@ -57,21 +57,23 @@ def _links(hosts: Hosts) -> pl.DataFrame:
     return pl.concat([links_frame(hosts[host]).with_columns(host=pl.lit(host, dtype=names)) for host in sorted(hosts)])
 
 
-def _walked(hosts: Hosts, lives: pl.DataFrame, lowest_tip: int | None = None) -> tuple[MainChain, KnownBlocks]:
+def _walked(hosts: Hosts, hosts_rows: pl.DataFrame, lowest_tip: int | None = None) -> tuple[MainChain, KnownBlocks]:
     links = _links(hosts)
     known = KnownBlocks(links)
-    return main_chain(lives, links, known, lowest_tip), known
+    return main_chain(hosts_rows, links, known, lowest_tip), known
 
 
 def _chain(hosts: Hosts, lowest_tip: int | None = None) -> MainChain:
-    return _walked(hosts, _lives(hosts), lowest_tip)[0]
+    return _walked(hosts, _timelines(hosts), lowest_tip)[0]
 
 
 def _blocks(hosts: Hosts, filters: Sequence[str] = (), rules: Rules = RIGHT) -> pl.DataFrame:
-    lives = _lives(hosts, rules)
+    hosts_rows = _timelines(hosts, rules)
     conditions = parse_conditions(filters, [], len(hosts))
-    chain, known = _walked(hosts, lives)
-    blocks = chain_blocks(lives, forgers_of(lives), observations(lives), chain, known, genesis=GENESIS, rules=rules)
+    chain, known = _walked(hosts, hosts_rows)
+    blocks = chain_blocks(
+        hosts_rows, forgers_of(hosts_rows), observations(hosts_rows), chain, known, genesis=GENESIS, rules=rules
+    )
     return admitted(blocks, conditions, GENESIS, rules)
 
 
@@ -202,11 +204,11 @@ def test_a_gap_is_bridged_to_the_block_that_won_the_battle() -> None:
     lost, won = observer(2, 20, branch="a"), observer(2, 21, branch="b", late_ms=500)
     rows = [observer(0, 0), observer(1, 10), lost, won, observer(3, 30), observer(4, 40)]
     hosts = {"a": rows, "b": list(rows)}
-    lives = _lives(hosts)
+    hosts_rows = _timelines(hosts)
     links = _links(hosts).with_columns(parent=pl.lit(None, pl.String), parent_evidence=pl.lit(None, pl.Int32))
     known = KnownBlocks(links)
-    assert main_chain(lives, links, known, None).blocks == [key(0), key(1), key(2, "a"), key(3)]
-    walked = main_chain(lives, links, known.keeping(last_adopted(lives)), None)
+    assert main_chain(hosts_rows, links, known, None).blocks == [key(0), key(1), key(2, "a"), key(3)]
+    walked = main_chain(hosts_rows, links, known.keeping(last_adopted(hosts_rows)), None)
     assert walked.blocks == [key(0), key(1), key(2, "b"), key(3)]
 
 
@@ -241,7 +243,7 @@ def test_the_more_reliable_parent_is_used_then_the_one_most_hosts_report() -> No
                 parent=pl.when(this).then(pl.lit(parent)).otherwise("parent"),
                 parent_evidence=pl.when(this).then(evidence).otherwise("parent_evidence").cast(pl.Int32),
             )
-        return main_chain(_lives(hosts), links, KnownBlocks(links), None).blocks
+        return main_chain(_timelines(hosts), links, KnownBlocks(links), None).blocks
 
     left, right = key(1), key(1, "b")
     assert blocks_given(("a", left, 2), ("b", right, 2), ("c", right, 2)) == [right, key(2)]
@@ -296,8 +298,8 @@ def test_the_first_of_two_adoptions_counts_with_its_chain_growth() -> None:
     late: Row = {"switched_ns": slot_ns(10) + 150 * MS, "switched_delta": 2}
     early: Row = {"switched_ns": slot_ns(10) + 70 * MS, "switched_delta": 2}
     for stages, delta in ((late, 1), (early, 2), (early | {"switched_ns": slot_ns(10) + 100 * MS}, 1)):
-        lives = _lives({"a": [forger(0, 0)], "b": [observer(1, 10, **stages)]})
-        assert lives.filter(pl.col("role") == "observer")["chain_delta"].to_list() == [delta]
+        hosts_rows = _timelines({"a": [forger(0, 0)], "b": [observer(1, 10, **stages)]})
+        assert hosts_rows.filter(pl.col("role") == "observer")["chain_delta"].to_list() == [delta]
 
 
 def test_a_block_that_no_host_adopted_has_no_times() -> None:
@@ -364,7 +366,7 @@ def test_an_observation_counts_if_nothing_critical_is_missing_or_negative() -> N
         (observer(1, 10, adopted_ns=slot_ns(10) + 60 * MS), "valid"),
     ]
     for row, kind in cases:
-        assert observation_classes(observations(_lives({"a": [row]}))) == {kind: 1}, row
+        assert observation_classes(observations(_timelines({"a": [row]}))) == {kind: 1}, row
 
 
 def test_adopting_hosts_are_counted_even_with_unusable_times() -> None:
@@ -429,16 +431,18 @@ _FILTERS = [*SETS, "BMinimumAdoptions=1", "BSizeLEq=8000", "SlotHasLeaders", "Ep
 )
 def test_a_faulty_cluster_matches_a_naive_analysis(seed: int, filters: list[str], rules: Rules) -> None:
     hosts = troubled_cluster(seed)
-    lives = _lives(hosts, rules)
-    chain, known = _walked(hosts, lives)
+    hosts_rows = _timelines(hosts, rules)
+    chain, known = _walked(hosts, hosts_rows)
     conditions = parse_conditions(filters, [], len(hosts))
     expected = NaiveAnalysis(hosts, GENESIS, conditions, rules)
     assert chain.blocks == [block.block for block in expected.blocks]
     assert (chain.tip and (chain.tip.block, chain.tip.host)) == expected.tip
     assert (chain.first_height, chain.heights_passed) == (expected.first_height, expected.heights_passed)
-    frame = chain_blocks(lives, forgers_of(lives), observations(lives), chain, known, genesis=GENESIS, rules=rules)
+    frame = chain_blocks(
+        hosts_rows, forgers_of(hosts_rows), observations(hosts_rows), chain, known, genesis=GENESIS, rules=rules
+    )
     blocks = admitted(frame, conditions, GENESIS, rules)
-    valid = observations(lives).filter("valid")
+    valid = observations(hosts_rows).filter("valid")
     for row, block in zip(blocks.iter_rows(named=True), expected.blocks, strict=True):
         assert row["host"] == block.forger
         assert {name: row[column] for name, column in _STEPS.items()} == {name: block.times[name] for name in _STEPS}

@@ -31,7 +31,7 @@ def test_every_contradiction_is_explained_by_a_reported_host() -> None:
 
 
 def test_only_headers_before_their_block_count_and_the_worst_is_reported() -> None:
-    lives = pl.DataFrame(
+    timelines = pl.DataFrame(
         {
             "host": ["b", "b", "c", "a"],
             "block": ["x", "y", "x", "x"],
@@ -40,4 +40,4 @@ def test_only_headers_before_their_block_count_and_the_worst_is_reported() -> No
         }
     )
     forgers = pl.DataFrame({"host": ["a", "a"], "block": ["x", "y"], "forged_ns": [1_000_000_000, 2_000_000_000]})
-    assert contradictions(lives, forgers) == [Contradiction("a", "b", 0.3)]
+    assert contradictions(timelines, forgers) == [Contradiction("a", "b", 0.3)]

@@ -25,7 +25,7 @@ from chainmark.systems.cardano.documents import Genesis
 from chainmark.systems.cardano.logs import ClusterLogs, HostLogs
 from chainmark.systems.cardano.unread import Unread
 
-from tests.unit.systems.cardano.traces import GENESIS, forger, key, lives_frame, observer, slot_ns
+from tests.unit.systems.cardano.traces import GENESIS, forger, key, observer, slot_ns, timelines_frame
 
 START = "2026-02-02T02:40:00Z"
 OWN_GENESIS = "give the network's genesis with `--genesis FILE`"
@@ -141,7 +141,7 @@ def test_logs_of_two_runs_in_one_folder_are_reported_before_a_wrong_genesis() ->
 
 
 def test_files_without_node_messages_are_refused() -> None:
-    def said(*files: Any) -> str:
+    def message_of(*files: Any) -> str:
         with pytest.raises(UsageError) as error:
             check_any(cluster(("a", list(files))))
         assert (error.value.hint or "").endswith("as cardano-node, docker or `journalctl -o json` print them")
@@ -149,12 +149,13 @@ def test_files_without_node_messages_are_refused() -> None:
 
     empty_log = log("a/1", objects=0)
     assert (
-        said(empty_log) == "no logs: a/1: its name is that of a log, but it contains no line that cardano-node prints"
+        message_of(empty_log)
+        == "no logs: a/1: its name is that of a log, but it contains no line that cardano-node prints"
     )
-    assert said(log("a/1", objects=0, problem="no JSON")).endswith("no line that cardano-node prints (no JSON)")
+    assert message_of(log("a/1", objects=0, problem="no JSON")).endswith("no line that cardano-node prints (no JSON)")
     empty = [log(f"a/{number}", objects=0, size=0) for number in (1, 2)]
-    assert said(*empty) == "no logs: a/1 and a/2: their names are those of logs, but they contain no lines"
-    assert said(empty[0], empty_log).endswith("they contain no line that cardano-node prints")
+    assert message_of(*empty) == "no logs: a/1 and a/2: their names are those of logs, but they contain no lines"
+    assert message_of(empty[0], empty_log).endswith("they contain no line that cardano-node prints")
     check_any(cluster(("a", [empty_log, log("a/2")])))
 
 
@@ -276,10 +277,10 @@ def test_two_logs_of_one_host_name_must_overlap_in_time() -> None:
 # --- blocks that connect hosts ----------------------------------------------------------------------------------------
 
 
-def _lives(folder: Path, rows: Mapping[str, list[dict[str, Any]]]) -> dict[str, Path]:
+def _timelines(folder: Path, rows: Mapping[str, list[dict[str, Any]]]) -> dict[str, Path]:
     paths = {name: folder / f"{name}.parquet" for name in rows}
     for name, path in paths.items():
-        lives_frame(rows[name]).write_parquet(path)
+        timelines_frame(rows[name]).write_parquet(path)
     return paths
 
 
@@ -297,19 +298,19 @@ def test_hosts_belong_to_one_network_if_blocks_connect_them(tmp_path: Path) -> N
         "d": [forger(5, 25)],
         "e": [],
     }
-    assert check_one_network(_lives(tmp_path, rows)) == []
-    assert check_one_network(_lives(tmp_path, {"e": []})) == []
+    assert check_one_network(_timelines(tmp_path, rows)) == []
+    assert check_one_network(_timelines(tmp_path, {"e": []})) == []
 
 
 def test_a_host_that_received_no_block_is_reported_but_not_refused(tmp_path: Path) -> None:
     rows = {"a": [forger(1, 5)], "b": [observer(1, 5)], "c": [_stranger()]}
-    assert check_one_network(_lives(tmp_path, rows)) == ["c"]
+    assert check_one_network(_timelines(tmp_path, rows)) == ["c"]
 
 
 def test_the_start_of_the_chain_does_not_connect_hosts(tmp_path: Path) -> None:
     """It is the parent of the first block of every chain."""
     rows = {"a": [forger(0, 5)], "b": [observer(0, 5)], "c": [forger(0, 6, branch="c")]}
-    assert check_one_network(_lives(tmp_path, rows)) == ["c"]
+    assert check_one_network(_timelines(tmp_path, rows)) == ["c"]
 
 
 def test_hosts_with_blocks_unknown_to_others_belong_to_another_network(tmp_path: Path) -> None:
@@ -320,20 +321,20 @@ def test_hosts_with_blocks_unknown_to_others_belong_to_another_network(tmp_path:
         "z": [_stranger(branch="d")],
     }
     with pytest.raises(UsageError) as error:
-        check_one_network(_lives(tmp_path, rows))
+        check_one_network(_timelines(tmp_path, rows))
     assert error.value.message == "logs of two different networks: a and b and x share no block"
     assert error.value.hint == ALONE.format("x")
     # Two of them know each other: each forged only its own blocks, but the parents tell.
     common = {name: [observer(1, 5)] for name in "abc"}
     pair = {**common, "x": [_stranger(1)], "y": [_stranger(2), observer(3, 9, branch="c")]}
     with pytest.raises(UsageError, match=r"^logs of two different networks: a, b and c and x and y share no block$"):
-        check_one_network(_lives(tmp_path, pair))
+        check_one_network(_timelines(tmp_path, pair))
 
 
 def test_a_table_without_times_shows_no_received_blocks(tmp_path: Path) -> None:
-    frame = lives_frame([observer(1, 6, branch="c", noticed_ns=None)])
+    frame = timelines_frame([observer(1, 6, branch="c", noticed_ns=None)])
     assert frame.get_column("noticed_ns").null_count() == 1
     frame.write_parquet(tmp_path / "x.parquet")
-    rows = _lives(tmp_path, {"a": [forger(1, 5)], "b": [observer(1, 5)]})
+    rows = _timelines(tmp_path, {"a": [forger(1, 5)], "b": [observer(1, 5)]})
     assert check_one_network({**rows, "x": tmp_path / "x.parquet"}) == ["x"]
     assert pl.read_parquet(tmp_path / "x.parquet").height == 1

@@ -83,7 +83,7 @@ def gate(findings: GateFindings, gate_id: str) -> Gate:
     return next(gate for gate in findings.gates if gate.id == gate_id)
 
 
-def said(findings: GateFindings, gate_id: str) -> tuple[GateStatus, str, str]:
+def reported(findings: GateFindings, gate_id: str) -> tuple[GateStatus, str, str]:
     check = gate(findings, gate_id)
     return check.status, check.measured, check.detail
 
@@ -121,7 +121,7 @@ def test_unread_files_that_look_like_logs_are_listed_by_reason() -> None:
     unread = [Unread("node-2/b.zip", "packed"), Unread("node-3/c.zip", "packed"), Unread("d.log", "a pipe")]
     findings = find(judged(cluster=cluster(("node-0/a", 5), unread=unread)))
     expected = "node-2/b.zip and node-3/c.zip: packed; d.log: a pipe"
-    assert said(findings, "logs_read") == (WARN, "1 file read, 3 not", expected)
+    assert reported(findings, "logs_read") == (WARN, "1 file read, 3 not", expected)
 
 
 def test_a_file_that_does_not_start_like_a_log_is_reported() -> None:
@@ -135,7 +135,7 @@ def test_hosts_that_start_late_or_end_early_are_reported_with_the_time() -> None
     """At two minutes they are still complete."""
     limit_ns, second_ns = 120 * 10**9, 10**9
     at_limit = {"a": host(), "b": host(first_ns=BEGIN_NS + limit_ns, last_ns=END_NS - limit_ns)}
-    assert said(find(judged(at_limit)), "hosts_complete") == (PASS, "2 of 2 hosts", "")
+    assert reported(find(judged(at_limit)), "hosts_complete") == (PASS, "2 of 2 hosts", "")
     beyond = {"a": host(), "b": host(first_ns=BEGIN_NS + limit_ns + 1, last_ns=END_NS - limit_ns - 1)}
     assert [incident.what for incident in find(judged(beyond)).incidents] == [
         "b starts logging, 120 s after the first host",
@@ -148,7 +148,7 @@ def test_hosts_that_start_late_or_end_early_are_reported_with_the_time() -> None
         "f": host(first_ns=None, last_ns=None),
     }
     findings = find(judged(beyond))
-    assert said(findings, "hosts_complete") == (WARN, "2 of 4 hosts", "late or cut short: c and d")
+    assert reported(findings, "hosts_complete") == (WARN, "2 of 4 hosts", "late or cut short: c and d")
     assert [(incident.time_ns, incident.what) for incident in findings.incidents] == [
         (BEGIN_NS + 121 * second_ns, "c starts logging, 121 s after the first host"),
         (END_NS - 240 * second_ns, "c stops logging, 240 s before the last host"),
@@ -158,10 +158,10 @@ def test_hosts_that_start_late_or_end_early_are_reported_with_the_time() -> None
 
 def test_restarts_are_counted_and_reported_in_order_of_time() -> None:
     findings = find(judged({"b": host(restarts=[30, 10]), "a": host(restarts=[20])}))
-    assert said(findings, "no_restarts") == (WARN, "3 restarts", "a and b")
+    assert reported(findings, "no_restarts") == (WARN, "3 restarts", "a and b")
     assert [incident.what.split()[0] for incident in findings.incidents] == ["b", "a", "b"]
     once = find(judged({"b": host(restarts=[10]), "a": host()}))
-    assert said(once, "no_restarts") == (WARN, "1 restart", "b")
+    assert reported(once, "no_restarts") == (WARN, "1 restart", "b")
     assert once.incidents[0].what == "b had restarted by this time: its counters start again"
 
 
@@ -186,7 +186,7 @@ def test_gaps_are_reported_with_their_slots_and_duration(tmp_path: Path) -> None
     }
     slow = replace(GENESIS, slot_length_s=2.0)
     findings = find(judged(slots=slots, genesis=slow))
-    assert said(findings, "no_gaps") == (WARN, "45 slots in gaps", "a and b")
+    assert reported(findings, "no_gaps") == (WARN, "45 slots in gaps", "a and b")
     assert [(incident.time_ns, incident.what) for incident in findings.incidents] == [
         (slow.slot_start_ns(20), "a logs nothing about slots 20 to 39, 40 s"),
         (slow.slot_start_ns(30), "b logs nothing about slots 30 to 44, 30 s"),
@@ -246,17 +246,17 @@ def test_damaged_unordered_and_mixed_logs_are_reported() -> None:
 )
 def test_a_forge_loop_may_be_late_by_one_slot_and_early_by_the_clock_tolerance(offset_s: float, detail: str) -> None:
     findings = find(judged({"a": host(offsets_s=None), "b": host(offsets_s=(-9.0, offset_s, 9.0))}))
-    status, measured, explanation = said(findings, "clocks")
+    status, measured, explanation = reported(findings, "clocks")
     assert (status, explanation) == (WARN if detail else PASS, detail)
     assert measured == ("1 of 2 hosts contradict the others" if detail else "no contradiction")
 
 
 def test_a_header_may_precede_its_block_by_the_clock_tolerance() -> None:
     near = [Contradiction("a", "b", 0.010), Contradiction("a", "c", 0.010)]
-    assert said(find(judged(analysis=analysed(contradictions=near))), "clocks")[0] is PASS
+    assert reported(find(judged(analysis=analysed(contradictions=near))), "clocks")[0] is PASS
     far = [Contradiction("a", "b", 0.020), Contradiction("a", "c", 0.030)]
     findings = find(judged({"a": host(offsets_s=(0.0, 3.0, 3.0)), "b": host()}, analysis=analysed(contradictions=far)))
-    assert said(findings, "clocks") == (
+    assert reported(findings, "clocks") == (
         WARN,
         "1 of 2 hosts contradict the others",
         "the forge loop of a runs +3.000 s off its slots' starts; the clock of a is 0.030 s or more ahead of 2 others'",
@@ -265,23 +265,23 @@ def test_a_header_may_precede_its_block_by_the_clock_tolerance() -> None:
 
 def test_at_most_five_wrong_clocks_are_listed() -> None:
     summaries = {f"n{number}": host(offsets_s=(0.0, 2.0, 2.0)) for number in range(7)}
-    _, measured, detail = said(find(judged(summaries)), "clocks")
+    _, measured, detail = reported(find(judged(summaries)), "clocks")
     assert measured == "7 of 7 hosts contradict the others"
     assert [name for name in summaries if name in detail] == ["n0", "n1", "n2", "n3", "n4"]
 
 
 def test_the_missing_blocks_of_a_chain_are_counted_with_its_first_height() -> None:
     findings = find(judged(analysis=analysed(heights_passed=1000, chain_blocks=980, first_height=7)))
-    assert said(findings, "chain_complete") == (WARN, "980 of 1000 heights, 98 %", "20 blocks are in no log")
+    assert reported(findings, "chain_complete") == (WARN, "980 of 1000 heights, 98 %", "20 blocks are in no log")
     assert findings.warnings == ["the logs begin at block 7 of the chain"]
-    assert said(find(judged(analysis=analysed(heights_passed=200))), "chain_complete")[0] is FAIL
+    assert reported(find(judged(analysis=analysed(heights_passed=200))), "chain_complete")[0] is FAIL
 
 
 def test_a_run_without_blocks_is_reported() -> None:
     nothing = analysed(tip=None, first_height=None, heights_passed=0, chain_blocks=0, accepted=0, rejected=0)
     findings = find(judged(analysis=nothing))
-    assert said(findings, "chain_complete") == (WARN, "0 of 0 heights", "")
-    assert said(findings, "blocks_analysed") == (FAIL, "0 of 0 blocks", "")
+    assert reported(findings, "chain_complete") == (WARN, "0 of 0 heights", "")
+    assert reported(findings, "blocks_analysed") == (FAIL, "0 of 0 blocks", "")
     assert findings.warnings == ["no block is known"]
 
 
@@ -327,9 +327,9 @@ def test_implausible_messages_are_counted_per_host() -> None:
 def test_filters_that_reject_all_blocks_are_reported() -> None:
     rejected = {"size": 100, "spacing": 0, "adoption": 40}
     findings = find(judged(analysis=analysed(accepted=0, rejected=100, rejected_by=rejected)))
-    assert said(findings, "blocks_analysed") == (FAIL, "0 of 100 blocks", "rejected by: size 100, adoption 40")
+    assert reported(findings, "blocks_analysed") == (FAIL, "0 of 100 blocks", "rejected by: size 100, adoption 40")
     gate_findings = find(judged(analysis=analysed(accepted=1, rejected=99, rejected_by=rejected)))
-    assert said(gate_findings, "blocks_analysed") == (PASS, "1 of 100 blocks", "")
+    assert reported(gate_findings, "blocks_analysed") == (PASS, "1 of 100 blocks", "")
 
 
 def test_a_condition_on_more_hosts_than_were_read_is_reported_as_the_reason() -> None:
@@ -338,14 +338,14 @@ def test_a_condition_on_more_hosts_than_were_read_is_reported_as_the_reason() ->
     left = find(
         judged({f"n{number}": host() for number in range(5)}, analysis=analysed(accepted=0, rejected_by=conditions))
     )
-    assert said(left, "blocks_analysed")[2] == (
+    assert reported(left, "blocks_analysed")[2] == (
         "rejected by: BMinimumAdoptions 5 100; of 5 hosts at most 4 adopt another's block, so choose other conditions "
         "with `--filter`"
     )
     all_read = judged(
         {f"n{number}": host() for number in range(6)}, analysis=analysed(accepted=0, rejected_by=conditions)
     )
-    assert said(find(all_read), "blocks_analysed")[2] == "rejected by: BMinimumAdoptions 5 100"
+    assert reported(find(all_read), "blocks_analysed")[2] == "rejected by: BMinimumAdoptions 5 100"
 
 
 def test_hosts_without_slots_and_blocks_without_adoption_are_reported() -> None:
@@ -361,5 +361,5 @@ def test_message_types_that_nodes_never_emit_are_listed_in_full() -> None:
     missing = ["a never tells its mempool", "b never tells its memory"]
     findings = find(judged(missing=missing))
     expected = (WARN, "2 message types are missing", "the warnings name them")
-    assert said(findings, "messages_complete") == expected
+    assert reported(findings, "messages_complete") == expected
     assert findings.warnings == missing

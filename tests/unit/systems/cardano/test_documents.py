@@ -71,7 +71,7 @@ def test_missing_values_are_reported_with_the_assumed_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("{", "is not JSON"),
         ("[]", "is not a Shelley genesis"),
@@ -84,10 +84,10 @@ def test_missing_values_are_reported_with_the_assumed_value() -> None:
         (json.dumps({**GENESIS, "activeSlotsCoeff": float("nan")}), "`activeSlotsCoeff` is missing"),
     ],
 )
-def test_an_invalid_genesis_is_refused_with_the_reason(tmp_path: Path, content: str, said: str) -> None:
+def test_an_invalid_genesis_is_refused_with_the_reason(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "genesis.json"
     path.write_text(content, encoding="utf-8")
-    with pytest.raises(UsageError, match=said) as refused:
+    with pytest.raises(UsageError, match=message) as refused:
         read_genesis(path)
     assert "--genesis FILE" in (refused.value.hint or "")
     with pytest.raises(UsageError, match="cannot be read: No such file"):

@@ -158,7 +158,7 @@ def test_a_size_condition_on_an_unknown_size_is_undecided() -> None:
 # --- slots ---------------------------------------------------------------------------------------------------------
 
 
-def _kept(texts: list[str]) -> list[int]:
+def _retained(texts: list[str]) -> list[int]:
     frame = with_slot_places(
         pl.DataFrame({"slot": range(300), "leads": [int(n % 50 == 0) for n in range(300)]}), GENESIS
     )
@@ -167,11 +167,11 @@ def _kept(texts: list[str]) -> list[int]:
 
 
 def test_only_slot_conditions_apply_to_slots() -> None:
-    assert _kept([]) == list(range(300))
-    assert _kept(["value"]) == list(range(200, 300))
-    assert _kept(["EpSlotGEq=98", "EpochLEq=1"]) == [98, 99, 198, 199]
-    assert _kept(["SlotHasLeaders", "EpochGEq=1"]) == [100, 150, 200, 250]
-    assert _kept(["no-rewards"]) == []
+    assert _retained([]) == list(range(300))
+    assert _retained(["value"]) == list(range(200, 300))
+    assert _retained(["EpSlotGEq=98", "EpochLEq=1"]) == [98, 99, 198, 199]
+    assert _retained(["SlotHasLeaders", "EpochGEq=1"]) == [100, 150, 200, 250]
+    assert _retained(["no-rewards"]) == []
 
 
 def test_a_condition_is_printed_in_its_original_form() -> None:

@@ -241,12 +241,12 @@ REFUSED: list[tuple[str, h.Change, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "said", "hint"), [pytest.param(*case[1:], id=case[0]) for case in REFUSED])
+@pytest.mark.parametrize(("change", "reported", "hint"), [pytest.param(*case[1:], id=case[0]) for case in REFUSED])
 def test_a_folder_that_cannot_be_a_run_is_reported(
-    cluster: Path, tmp_path: Path, change: h.Change, said: str, hint: str
+    cluster: Path, tmp_path: Path, change: h.Change, reported: str, hint: str
 ) -> None:
     """The user must see which file to look at, and what to do with it."""
-    with pytest.raises(UsageError, match=said) as refused:
+    with pytest.raises(UsageError, match=reported) as refused:
         ingest(tmp_path / "store", changed(cluster, tmp_path, change))
     assert hint in (refused.value.hint or "")
     assert "\n" not in refused.value.message
@@ -309,14 +309,14 @@ LISTED: list[tuple[str, h.Change, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "said"), [pytest.param(*case[1:], id=case[0]) for case in LISTED])
+@pytest.mark.parametrize(("change", "reported"), [pytest.param(*case[1:], id=case[0]) for case in LISTED])
 def test_unread_files_that_look_like_logs_are_listed(
-    cluster: Path, clean: SealedRun, tmp_path: Path, change: h.Change, said: str
+    cluster: Path, clean: SealedRun, tmp_path: Path, change: h.Change, reported: str
 ) -> None:
     """A host, or half of one, that is omitted silently would not be missed."""
     run = ingest(tmp_path / "store", changed(cluster, tmp_path, change), filters=()).run
     status, measured = gate(run.manifest, "logs_read")
-    assert (status, said in measured) == (GateStatus.WARN, True), measured
+    assert (status, reported in measured) == (GateStatus.WARN, True), measured
     assert run.manifest.counts["files that look like logs"] == {"read": 3, "copies": 0, "not read": 1}
     assert run.manifest.status is Status.VALID
     assert metrics(run) == metrics(clean)
@@ -378,13 +378,13 @@ SAME: list[tuple[str, h.Change, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "said"), [pytest.param(*case[1:], id=case[0]) for case in SAME])
+@pytest.mark.parametrize(("change", "reported"), [pytest.param(*case[1:], id=case[0]) for case in SAME])
 def test_harmless_files_change_no_metric(
-    cluster: Path, clean: SealedRun, tmp_path: Path, change: h.Change, said: str
+    cluster: Path, clean: SealedRun, tmp_path: Path, change: h.Change, reported: str
 ) -> None:
     run = ingest(tmp_path / "store", changed(cluster, tmp_path, change), filters=()).run
     assert metrics(run) == metrics(clean)
-    assert new_warnings(run.manifest, clean.manifest) == ([said] if said else [])
+    assert new_warnings(run.manifest, clean.manifest) == ([reported] if reported else [])
     assert gate(run.manifest, "logs_read")[0] is GateStatus.PASS
     assert run.manifest.counts["lines"]["malformed"] == 0
 

@@ -28,40 +28,40 @@ from tests.unit.report.browser import page_without_complaints
 from tests.unit.report.pages import drawn_rows
 from tests.unit.report.samples import sample
 from tests.unit.report.test_renderings import pdf_text
-from tests.unit.store.trail_runs import Lives, key_of, sealed
+from tests.unit.store.trail_runs import Timelines, key_of, sealed
 
 HOSTILE = "</script><script>alert(1)</script>|`*_[x](y)&<img src=x onerror=y>\n# heading"
 
 
 @pytest.fixture(scope="module")
-def stories(tmp_path_factory: pytest.TempPathFactory) -> list[Trace]:
+def block_traces(tmp_path_factory: pytest.TempPathFactory) -> list[Trace]:
     """Two stories."""
-    run = sealed(Store(tmp_path_factory.mktemp("store")), Lives(6, 5).fill())
-    follower = Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest)
+    run = sealed(Store(tmp_path_factory.mktemp("store")), Timelines(6, 5).fill())
+    follower = Follower(run.scan_events("block_timelines"), trails_of(run.catalogue)[0], run.manifest)
     return [follower.trace(key_of("b3")), follower.trace(key_of("b4"))]
 
 
 def _sample(trace: Trace, value: float, place: str, index: int | None) -> TailSample:
     return TailSample(
-        run_id=trace.run_id, key=trace.key, number=trace.number, place=place, value=value, story=index,
+        run_id=trace.run_id, key=trace.key, number=trace.number, place=place, value=value, trace_index=index,
         command=trace.command,
     )  # fmt: skip
 
 
 @pytest.fixture
-def comparison(stories: list[Trace]) -> Comparison:
+def comparison(block_traces: list[Trace]) -> Comparison:
     """A comparison with a tail that can be followed and a host that stands out."""
     samples = [
-        _sample(stories[0], 3.1, "", 0),
-        _sample(stories[1], 2.9, "node-4", 1),
-        _sample(stories[1], 2.8, "", None),
+        _sample(block_traces[0], 3.1, "", 0),
+        _sample(block_traces[1], 2.9, "node-4", 1),
+        _sample(block_traces[1], 2.8, "", None),
     ]
     with_tails = sample()
     tails = [
         Tail(metric_id="tx_latency_s", side="candidate", label="block", extreme="slowest", samples=samples),
         Tail(metric_id="goroutines", side="baseline", label="block", extreme="highest", samples=samples[:1]),
     ]
-    with_tails.followed = Tails(tails=tails, stories=list(stories))
+    with_tails.followed = Tails(tails=tails, traces=list(block_traces))
     with_tails.breakdowns = [
         Breakdown(
             metric_id="rss_bytes", key="host", scale=Scale.RELATIVE, values=["odd", "a", "b", "c", "d"],
@@ -105,13 +105,13 @@ def test_a_cdf_lists_the_blocks_of_its_tail(comparison: Comparison) -> None:
     assert "slowest" not in other
 
 
-def test_the_page_contains_the_timelines_of_its_blocks(comparison: Comparison, stories: list[Trace]) -> None:
+def test_the_page_contains_the_timelines_of_its_blocks(comparison: Comparison, block_traces: list[Trace]) -> None:
     page = document_of(comparison).html()
-    life = html.unescape(page.split('<details id="life-1"')[1].split("</details>")[0])
-    assert stories[1].command in life
-    for place in stories[1].places:
-        assert f">{place.place}</th>" in life
-    for index, trace in enumerate(stories):
+    block_timeline = html.unescape(page.split('<details id="life-1"')[1].split("</details>")[0])
+    assert block_traces[1].command in block_timeline
+    for place in block_traces[1].places:
+        assert f">{place.place}</th>" in block_timeline
+    for index, trace in enumerate(block_traces):
         rows = drawn_rows(page, f"life-{index}", MARKS_DATA)
         assert [row["time"] for row in rows] == pytest.approx(timeline_chart(trace).column("time", MARKS_DATA))
 
@@ -120,15 +120,15 @@ def test_the_page_draws_timelines_and_breakdowns(comparison: Comparison, tmp_pat
     """The script must find in the comparison everything that the charts refer to."""
     page = document_of(comparison).html().replace("<details", "<details open")
     drawn = page_without_complaints(page, tmp_path)
-    life = drawn.split('data-chart="life-0"')[1].split("<table")[0]
-    marks = sum(second is not None for place in _tails(comparison).stories[0].places for second in place.seconds)
-    assert life.count('aria-roledescription="point"') == marks
+    block_timeline = drawn.split('data-chart="life-0"')[1].split("<table")[0]
+    marks = sum(second is not None for place in _tails(comparison).traces[0].places for second in place.seconds)
+    assert block_timeline.count('aria-roledescription="point"') == marks
     dots = drawn.split('data-chart="by-host-rss_bytes"')[1].split("</details>")[0]
     assert dots.count('aria-roledescription="point"') == 9  # one side of one host has none
 
 
 def test_text_formats_list_the_blocks_and_the_command(comparison: Comparison, tmp_path: Path) -> None:
-    command = _tails(comparison).stories[0].command
+    command = _tails(comparison).traces[0].command
     for text in (terminal(comparison, 200), document_of(comparison).markdown().replace("\\", "")):
         assert "block 3 (3.100 s)" in text
         assert command in text
@@ -164,7 +164,7 @@ def test_hostile_names_are_escaped(comparison: Comparison) -> None:
     _tails(comparison).tails[0].samples[0].place = HOSTILE
     comparison.breakdowns[0].values[0] = HOSTILE
     tails = _tails(comparison)
-    tails.stories[:] = [trace.model_copy(update={"key": HOSTILE, "label": HOSTILE}) for trace in tails.stories]
+    tails.traces[:] = [trace.model_copy(update={"key": HOSTILE, "label": HOSTILE}) for trace in tails.traces]
     page = document_of(comparison).html()
     assert "<script>alert" not in page
     assert "<img src=x" not in page
@@ -185,6 +185,8 @@ def test_a_comparison_with_its_tails_can_be_read_back(comparison: Comparison) ->
 def test_the_tails_of_schema_1_are_preserved(comparison: Comparison) -> None:
     """Schema 1 stored two lists in the comparison, which were empty where nothing was followed."""
     now = json.loads(comparison.model_dump_json())
-    before = {key: value for key, value in now.items() if key != "followed"} | now["followed"]
+    followed = now["followed"]
+    before = {key: value for key, value in now.items() if key != "followed"}
+    before |= {"tails": followed["tails"], "stories": followed["traces"]}
     assert json.loads(Comparison.model_validate(before).model_dump_json()) == now
     assert Comparison.model_validate(before | {"tails": [], "stories": []}).followed is None

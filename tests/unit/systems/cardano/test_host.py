@@ -71,7 +71,7 @@ def test_the_deltas_add_up_and_every_block_has_one_class(run: SealedRun) -> None
     parts = pl.sum_horizontal("header_delay_s", "request_delay_s", "fetch_delay_s", "adopt_delay_s")
     assert samples.select((parts - pl.col("received_adopted_s")).abs().max()).item() < 1e-9
     classes = run.manifest.counts["blocks that the host knew"]
-    assert sum(classes.values()) == run.events("lives").height
+    assert sum(classes.values()) == run.events("block_timelines").height
     assert classes["received and adopted"] == samples.height
 
 

@@ -360,7 +360,7 @@ def _relays_of_an_older_chain(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said", "hint"),
+    ("change", "message_text", "hint"),
     [
         (_empty, "node-2 has no log lines: node-2/stdout is empty", "--exclude node-2"),
         (_gone, "node-2 has no log lines: its folder has no log in it", "--exclude node-2"),
@@ -395,10 +395,10 @@ def _relays_of_an_older_chain(folder: Path) -> None:
     ],
 )
 def test_unusable_logs_are_reported_in_one_sentence_with_a_hint(
-    cluster: Path, tmp_path: Path, change: Callable[[Path], None], said: str, hint: str
+    cluster: Path, tmp_path: Path, change: Callable[[Path], None], message_text: str, hint: str
 ) -> None:
     logs = changed(cluster, tmp_path / "logs", change)
-    with pytest.raises(UsageError, match=said) as refused:
+    with pytest.raises(UsageError, match=message_text) as refused:
         ingest(tmp_path / "store", logs)
     assert hint in (refused.value.hint or "")
     assert "\n" not in refused.value.message
@@ -406,7 +406,7 @@ def test_unusable_logs_are_reported_in_one_sentence_with_a_hint(
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message_text"),
     [
         ({"filters": ("EpochGEq=x",)}, "needs a whole number"),
         ({"settings": ("genesis.slot_length_s=0",)}, r"`genesis\.slot_length_s` is 0"),
@@ -418,9 +418,9 @@ def test_unusable_logs_are_reported_in_one_sentence_with_a_hint(
     ],
 )
 def test_impossible_options_are_reported_in_one_sentence(
-    cluster: Path, tmp_path: Path, options: dict[str, Any], said: str
+    cluster: Path, tmp_path: Path, options: dict[str, Any], message_text: str
 ) -> None:
-    with pytest.raises(UsageError, match=said) as refused:
+    with pytest.raises(UsageError, match=message_text) as refused:
         ingest(tmp_path, cluster, **options)
     assert refused.value.hint
     assert list((tmp_path / "runs").iterdir()) == []

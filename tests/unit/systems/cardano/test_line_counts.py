@@ -99,7 +99,7 @@ def test_a_decoded_message_with_no_use_or_two_uses_is_detected(
 def test_a_host_with_uncounted_lines_is_refused_by_name() -> None:
     zero = {"records": 0, "gaps": 0, "long_gaps": [], "skipped_future": 0, "skipped_before": 0, "jumps_skipped": 0}
     timeline = {**zero, "first_slot": None, "last_slot": None, "restarts": [], "before_start": 0}
-    lives = dict.fromkeys(("entries", "forged", "errors", "switched_adoptions", "switched_unknown"), 0)
+    timelines = dict.fromkeys(("entries", "forged", "errors", "switched_adoptions", "switched_unknown"), 0)
     unknown = dict.fromkeys(
         ("first_ns", "last_ns", "node_version", "node_revision", "compiler_version", "network_magic")
     )
@@ -115,7 +115,7 @@ def test_a_host_with_uncounted_lines_is_refused_by_name() -> None:
         "host": "node-7",
         "line_counts": account,
         "timeline": timeline,
-        "block_counts": {**lives, "errors_by": {}},
+        "block_counts": {**timelines, "errors_by": {}},
         "usage": {"used": 9, "unused": {}},
         "links": {"blocks": 0, "lowest_tip": None},
         "loop_offsets_s": None,
@@ -123,6 +123,6 @@ def test_a_host_with_uncounted_lines_is_refused_by_name() -> None:
     }
     assert {*summary} == {*HostSummary.model_fields}
     assert {*timeline} == {*Timeline.model_fields}
-    assert {*lives, "errors_by"} == {*BlockCounts.model_fields}
+    assert {*timelines, "errors_by"} == {*BlockCounts.model_fields}
     with pytest.raises(EnvironmentFailure, match="lines of node-7 were not all counted: 28 lines of files in 0 parts"):
         read_summary("node-7", json.dumps(summary))

@@ -126,7 +126,7 @@ def test_hosts_are_excluded_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "said"),
+    ("files", "message"),
     [
         ({}, "contains no logs of Cardano nodes"),
         (
@@ -137,9 +137,9 @@ def test_hosts_are_excluded_by_name(tmp_path: Path) -> None:
     ],
 )
 def test_a_folder_without_logs_is_refused_with_the_expected_layout(
-    tmp_path: Path, files: Mapping[str, str | bytes], said: str
+    tmp_path: Path, files: Mapping[str, str | bytes], message: str
 ) -> None:
-    with pytest.raises(UsageError, match=said) as refused:
+    with pytest.raises(UsageError, match=message) as refused:
         find_logs(_make(tmp_path, files))
     assert "node-0/" in (refused.value.hint or "")
     with pytest.raises(UsageError, match="there is no folder or file"):

@@ -158,8 +158,8 @@ def test_the_parts_add_up_to_the_judged_change_for_every_run(make: Make) -> None
 
 
 def _edited(run: SealedRun, **changes: pl.Expr) -> Ways:
-    lives = run.scan_events("lives").select(COLUMNS).with_columns(**changes).collect()
-    return trace(lives, switches_count=True)
+    timelines = run.scan_events("block_timelines").select(COLUMNS).with_columns(**changes).collect()
+    return trace(timelines, switches_count=True)
 
 
 def test_the_reason_for_a_missing_split_is_reported(make: Make) -> None:
@@ -178,10 +178,10 @@ def test_few_blocks_or_one_host_are_not_enough(make: Make) -> None:
     short = make(slots=150)
     splits = _splits(short, make(slots=150, seed=2))
     assert splits.splits == []
-    assert f"at least {BLOCKS_LEAST} are needed" in splits.untold
+    assert f"at least {BLOCKS_LEAST} are needed" in splits.unknown_reason
     alone = pl.col("host") == "node-0"
-    lives = make().scan_events("lives").filter(alone).select(COLUMNS).collect()
-    assert lacks(trace(lives, switches_count=True))
+    timelines = make().scan_events("block_timelines").filter(alone).select(COLUMNS).collect()
+    assert lacks(trace(timelines, switches_count=True))
 
 
 def test_single_untraceable_blocks_are_omitted_and_the_sums_still_hold(make: Make) -> None:
@@ -199,7 +199,7 @@ def test_logs_without_a_topology_of_another_cluster_cannot_be_divided(make: Make
     synthesise(order, QUIET)
     bare = changed(folder, tmp_path / "bare", lambda path: (path / "topology.json").unlink())
     splits = _splits(ingest(tmp_path / "a", bare, filters=()).run, ingest(tmp_path / "b", folder, filters=()).run)
-    assert "the hosts' regions are unknown" in splits.untold
+    assert "the hosts' regions are unknown" in splits.unknown_reason
     assert splits.splits == []
 
 

@@ -180,7 +180,7 @@ def test_a_version_in_two_reports_is_shown_once_and_namesakes_separately() -> No
     other = _printed("1.1", "1.2", values=("0.61000", "0.70000"))
     both = joined([older, other])
     assert [column.label for column in both.columns] == ["1.0", "1.1", "1.1 (2)", "1.2"]
-    assert [change.told for change in both.tables[0].rows[0].told] == [True, False, False]
+    assert [change.printed for change in both.tables[0].rows[0].reported_changes] == [True, False, False]
 
 
 def test_columns_are_selected_by_version_and_keep_only_changes_of_their_baseline() -> None:
@@ -188,8 +188,8 @@ def test_columns_are_selected_by_version_and_keep_only_changes_of_their_baseline
     report = _printed("1.0", "1.1", "1.2", values=("0.6", "0.7", "0.8"))
     published = chosen(report, [0, 2])
     assert [column.label for column in published.columns] == ["1.0", "1.2"]
-    assert len(published.tables[0].rows[0].told) == 1
-    assert chosen(report, [1, 2]).tables[0].rows[0].told == []
+    assert len(published.tables[0].rows[0].reported_changes) == 1
+    assert chosen(report, [1, 2]).tables[0].rows[0].reported_changes == []
     assert find_version(report, "1.2") == 2
     with pytest.raises(UsageError, match=r"has no version `2\.0`"):
         find_version(report, "2.0")
@@ -199,7 +199,7 @@ def test_truncated_digits_cannot_be_shown_in_the_other_style() -> None:
     """The typst style needs digits that the org style truncates; in the other direction the printed ones suffice."""
     with pytest.raises(UsageError, match="org style"):
         restyled(_printed("1.0", "1.1", style=ORG), TYPST)
-    assert restyled(_printed("1.0", "1.1"), ORG).tables[0].rows[0].told == []
+    assert restyled(_printed("1.0", "1.1"), ORG).tables[0].rows[0].reported_changes == []
 
 
 def test_a_single_version_is_refused() -> None:

@@ -13,20 +13,20 @@ from chainmark.store.runs import Store
 from chainmark.systems.trails.document import trail_document
 from chainmark.systems.trails.trace import Trace
 
-from tests.unit.store.trail_runs import Lives, sealed, trail
+from tests.unit.store.trail_runs import Timelines, sealed, trail
 
 TRIPS = {("region-0", "region-1"): 0.08}
 
 
-def _story(store: Path, lives: Lives, **options: object) -> Trace:
-    run = sealed(Store(store), lives.fill(), **options)  # type: ignore[arg-type]
+def _trace(store: Path, timelines: Timelines, **options: object) -> Trace:
+    run = sealed(Store(store), timelines.fill(), **options)  # type: ignore[arg-type]
     result = cm.block(run.run_id, 4, store=store).result
     assert isinstance(result, Trace)
     return result
 
 
 def test_every_host_is_in_one_hop_timed_from_its_sender(tmp_path: Path) -> None:
-    trace = _story(tmp_path, Lives(8, 4), trips=TRIPS)
+    trace = _trace(tmp_path, Timelines(8, 4), trips=TRIPS)
     assert trace.region_map is not None
     adopted = {place.place: place.seconds[trace.end] for place in trace.places}
     assert sum(hop.places for hop in trace.region_map.hops) == 7  # all but the forger
@@ -39,7 +39,7 @@ def test_every_host_is_in_one_hop_timed_from_its_sender(tmp_path: Path) -> None:
 
 
 def test_every_document_of_the_block_contains_the_map(tmp_path: Path) -> None:
-    run = sealed(Store(tmp_path), Lives(8, 4).fill(), trips=TRIPS)
+    run = sealed(Store(tmp_path), Timelines(8, 4).fill(), trips=TRIPS)
     document = cm.block(run.run_id, 4, store=tmp_path)
     assert "regions-map" in {chart.id for chart in document.charts()}
     assert "region-1 → region-0" in str([chart.data for chart in document.charts() if chart.id == "regions-map"])
@@ -47,24 +47,24 @@ def test_every_document_of_the_block_contains_the_map(tmp_path: Path) -> None:
 
 
 def test_a_document_without_a_map_states_the_reason(tmp_path: Path) -> None:
-    lives = Lives(4, 4)
-    lives.fill()
-    for row in lives.rows:
+    timelines = Timelines(4, 4)
+    timelines.fill()
+    for row in timelines.rows:
         row["region"] = "region-0"
-    run = sealed(Store(tmp_path), lives)
+    run = sealed(Store(tmp_path), timelines)
     (note,) = [note for note in cm.block(run.run_id, 4, store=tmp_path).notes if "map" in note]
     assert note == "No map of regions: all hosts with a known region are in region-0."
-    unplaced = _story(tmp_path, Lives(4, 4), trails=[trail() | {"region": None}])
+    unplaced = _trace(tmp_path, Timelines(4, 4), trails=[trail() | {"region": None}])
     assert "--topology" in unplaced.no_map
-    unsent = _story(tmp_path, Lives(4, 4), trails=[trail() | {"sender": None}])
+    unsent = _trace(tmp_path, Timelines(4, 4), trails=[trail() | {"sender": None}])
     assert "sent the block to another" in unsent.no_map
 
 
 def test_a_block_is_compared_with_the_median_block_of_its_run(tmp_path: Path) -> None:
-    lives = Lives(8, 5)
-    trace = _story(tmp_path, lives)
+    timelines = Timelines(8, 5)
+    trace = _trace(tmp_path, timelines)
     adopted: dict[str, list[int]] = {}
-    for row in lives.rows:
+    for row in timelines.rows:
         if row["on_chain"]:  # a rival that lost is no block to be held against
             adopted.setdefault(row["block"], []).append(row["adopted_ns"] - row["slot_start_ns"])
     usual = median(median(times) for times in adopted.values()) / 1e9
@@ -75,7 +75,7 @@ def test_a_block_is_compared_with_the_median_block_of_its_run(tmp_path: Path) ->
     assert here == pytest.approx(1e3 * (trace.median_s or 0.0), abs=0.06)
     assert there == pytest.approx(1e3 * usual, abs=0.06)
     assert difference == pytest.approx(here - there, abs=0.11)
-    few = sealed(Store(tmp_path / "few"), Lives(8, 2).fill())
+    few = sealed(Store(tmp_path / "few"), Timelines(8, 2).fill())
     result = cm.block(few.run_id, 2, store=tmp_path / "few").result
     assert isinstance(result, Trace)
     assert result.usual_s == []

@@ -17,7 +17,7 @@ from chainmark.systems.trails.tails import MOST_TRACES, tails_of
 from chainmark.systems.trails.trail import trails_of
 
 from tests.unit.compare.synthetic_runs import sides
-from tests.unit.store.trail_runs import SLOW, Lives, catalogue, key_of, sealed
+from tests.unit.store.trail_runs import SLOW, Timelines, catalogue, key_of, sealed
 
 HOSTS, BLOCKS = 8, 12
 
@@ -26,7 +26,9 @@ HOSTS, BLOCKS = 8, 12
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[SealedRun, SealedRun]:
     """Baseline and candidate, the second a little slower."""
     store = Store(tmp_path_factory.mktemp("store"))
-    return sealed(store, Lives(HOSTS, BLOCKS).fill()), sealed(store, Lives(HOSTS, BLOCKS, factor=1.2).fill(), "v2")
+    return sealed(store, Timelines(HOSTS, BLOCKS).fill()), sealed(
+        store, Timelines(HOSTS, BLOCKS, factor=1.2).fill(), "v2"
+    )
 
 
 def _tails(baseline: SealedRun, candidate: SealedRun) -> Tails:
@@ -64,25 +66,27 @@ def test_only_gating_or_drawn_metrics_have_a_tail(tails: Tails) -> None:
 
 
 def test_traces_belong_to_the_tails_and_fit_on_a_page(tails: Tails, runs: tuple[SealedRun, SealedRun]) -> None:
-    assert 0 < len(tails.stories) <= MOST_TRACES
-    samples = [sample for tail in tails.tails for sample in tail.samples if sample.story is not None]
+    assert 0 < len(tails.traces) <= MOST_TRACES
+    samples = [sample for tail in tails.tails for sample in tail.samples if sample.trace_index is not None]
     for sample in samples:
-        trace = tails.stories[sample.story or 0]
+        trace = tails.traces[sample.trace_index or 0]
         assert (trace.run_id, trace.key, trace.number) == (sample.run_id, sample.key, sample.number)
-    assert {sample.story for sample in samples} == set(range(len(tails.stories)))
+    assert {sample.trace_index for sample in samples} == set(range(len(tails.traces)))
     # The worst of every tail is told, whatever else has no room.
-    assert all(tail.samples[0].story is not None for tail in tails.tails)
-    assert len({(trace.run_id, trace.key) for trace in tails.stories}) == len(tails.stories)
+    assert all(tail.samples[0].trace_index is not None for tail in tails.tails)
+    assert len({(trace.run_id, trace.key) for trace in tails.traces}) == len(tails.traces)
     by_id = {run.run_id: run for run in runs}
-    for trace in tails.stories[:2]:
+    for trace in tails.traces[:2]:
         run = by_id[trace.run_id]
-        assert trace == Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest).trace(trace.key)
+        assert trace == Follower(run.scan_events("block_timelines"), trails_of(run.catalogue)[0], run.manifest).trace(
+            trace.key
+        )
 
 
 def test_the_tail_of_a_higher_is_better_metric_is_the_lowest_samples(tmp_path: Path) -> None:
-    lives = Lives(4, 6).fill()
+    timelines = Timelines(4, 6).fill()
     store = Store(tmp_path)
-    selected = [sealed(store, lives, version, charts=False) for version in ("v1", "v2")]
+    selected = [sealed(store, timelines, version, charts=False) for version in ("v1", "v2")]
     for run in selected:
         metrics = [metric.model_copy(update={"better": Better.HIGHER}) for metric in catalogue(charts=False).metrics]
         run.__dict__["catalogue"] = catalogue(charts=False).model_copy(update={"metrics": metrics})

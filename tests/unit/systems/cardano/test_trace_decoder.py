@@ -38,7 +38,7 @@ def _order(cluster: Path, out: Path, host: str, **changes: Any) -> dict[str, Any
         "security_parameter": genesis.security_parameter,
         "active_slots_coefficient": genesis.active_slots_coefficient,
         "slots_out": str(out / "slots.parquet"),
-        "block_timelines_out": str(out / "lives.parquet"),
+        "block_timelines_out": str(out / "timelines.parquet"),
         "events_out": str(out / "events.parquet"),
     }
     return order | changes
@@ -63,14 +63,14 @@ def test_slots_and_timelines_match_the_lines(cluster: Path, tmp_path: Path, host
     assert ran["started_printed_ns"].count() > 50
     since_ns = pl.col("started_printed_ns") - order["system_start_ns"] - pl.col("slot") * 10**9
     # Not divided in Polars, which multiplies by a rounded 1e-9.
-    told_s = [None if ns is None else ns / 1e9 for ns in ran.select(since_ns).to_series()]
-    assert ran["started_s"].to_list() == told_s
+    reported_s = [None if ns is None else ns / 1e9 for ns in ran.select(since_ns).to_series()]
+    assert ran["started_s"].to_list() == reported_s
     frame = ran.filter(pl.col("started_printed_ns").is_not_null())
     assert frame["density"].equals(frame["density_read"], null_equal=True)
 
     blocks = truth.filter(pl.col("record") == "block")
-    lives = pl.read_parquet(tmp_path / "lives.parquet").filter(pl.col("role") != "error")
-    known = lives.join(blocks, on="block", how="left", suffix="_told")
+    timelines = pl.read_parquet(tmp_path / "timelines.parquet").filter(pl.col("role") != "error")
+    known = timelines.join(blocks, on="block", how="left", suffix="_told")
     assert known["slot"].equals(known["slot_told"])
     for stage in (*LOOP, *LINES):
         assert known[f"{stage}_ns"].equals(known[f"{stage}_printed_ns"], null_equal=True), stage

@@ -49,7 +49,7 @@ def _cdf(values: list[float]) -> Json:
     }
 
 
-def _kept(store: Path, figures: PublishedFigures) -> SealedRun:
+def _retained(store: Path, figures: PublishedFigures) -> SealedRun:
     """A run that keeps these figures."""
     unfinished = Store(store).create("cardano", "cardano/value", "1.0", {})
     source = synthetic("1.0")
@@ -65,7 +65,7 @@ def _kept(store: Path, figures: PublishedFigures) -> SealedRun:
 def run(tmp_path: Path) -> SealedRun:
     """A run that keeps two figures."""
     figures: dict[str, Figure] = {"cdfForgerStart": cdf_of(STARTED), "cdfStarts": OverHosts(HOSTS)}
-    return _kept(tmp_path / "store", PublishedFigures(figures, [("Machines", "3")]))
+    return _retained(tmp_path / "store", PublishedFigures(figures, [("Machines", "3")]))
 
 
 def _verified(run: SealedRun, folder: Path, content: Any, name: str = "blockprop.json") -> Verification:
@@ -123,7 +123,7 @@ def test_a_deviation_of_zero_agrees_with_one_of_rounding_size(run: SealedRun, tm
         "cdfStddev": 5.6e-17,
         "cdfRange": {"low": 0.3, "high": 0.3},
     }
-    again = _kept(tmp_path / "second", figures)
+    again = _retained(tmp_path / "second", figures)
     content = cdf_content | {
         "cdfSize": 6,
         "cdfAverage": cdf_content | {"cdfSamples": [[0.5, 0.3]] * 3},

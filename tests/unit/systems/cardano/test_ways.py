@@ -21,7 +21,7 @@ from chainmark.systems.cardano.split.paths import ADOPTING, BETWEEN, COLUMNS, FO
 from chainmark.systems.cardano.split.stages import stage_split, why_not
 
 P50, P80 = (CENTILES.index(name) for name in ("p50", "p80"))
-LIVES = {
+TIMELINES = {
     "block": pl.String, "slot": pl.Int64, "slot_start_ns": pl.Int64, "host": pl.String, "region": pl.String,
     "role": pl.String, "accepted": pl.Boolean, "fetched_host": pl.String, "fetched_ns": pl.Int64,
     "announced_ns": pl.Int64, "adopted_ns": pl.Int64, "switched_ns": pl.Int64,
@@ -55,7 +55,7 @@ SECOND = [
 ]
 
 
-def _lives(
+def _rows(
     times: Sequence[Times],
     slot: int = 10,
     *,
@@ -73,11 +73,11 @@ def _lives(
         )
         for row in times
     ]
-    return pl.DataFrame(rows, schema=LIVES, orient="row")
+    return pl.DataFrame(rows, schema=TIMELINES, orient="row")
 
 
-def _trace(*lives: pl.DataFrame, switches_count: bool = True) -> Ways:
-    return trace(pl.concat(lives), switches_count=switches_count)
+def _trace(*timelines: pl.DataFrame, switches_count: bool = True) -> Ways:
+    return trace(pl.concat(timelines), switches_count=switches_count)
 
 
 def _changed(times: Sequence[Times], host: str, **changes: Any) -> list[Times]:
@@ -90,12 +90,12 @@ def _steps(ways: Ways, fraction: int, block: int = 0) -> dict[int, float]:
 
 
 def test_the_schema_matches_the_events() -> None:
-    assert {*LIVES} == {*COLUMNS}
+    assert {*TIMELINES} == {*COLUMNS}
 
 
 def test_a_path_is_followed_from_host_to_host_to_the_forger() -> None:
     """The third of four hosts is the median, the last is every higher centile."""
-    ways = _trace(_lives(FIRST))
+    ways = _trace(_rows(FIRST))
     assert _steps(ways, P50) == pytest.approx({FORGING: 0.3, WITHIN: 0.1, PASSING: 0.05, BETWEEN: 0.35, ADOPTING: 0.1})
     for fraction in range(P80, len(CENTILES)):
         assert _steps(ways, fraction) == pytest.approx(
@@ -110,14 +110,14 @@ def test_a_path_is_followed_from_host_to_host_to_the_forger() -> None:
 
 def test_a_forger_that_is_the_centile_announces_and_adopts() -> None:
     """With one or two hosts; the steps of the forger for its own block are not a hop."""
-    ways = _trace(_lives([Times("a", None, 0.1, 0.3, 0.55), Times("b", "a", 0.4, 0.45, 0.5)]))
+    ways = _trace(_rows([Times("a", None, 0.1, 0.3, 0.55), Times("b", "a", 0.4, 0.45, 0.5)]))
     assert _steps(ways, P50) == pytest.approx({FORGING: 0.3, WITHIN: 0.0, PASSING: 0.0, BETWEEN: 0.0, ADOPTING: 0.25})
     assert ways.hops[P50].tolist() == [0.0]
 
 
 def test_the_blocks_of_a_run_are_not_mixed_up() -> None:
     """The same hosts receive two blocks on different paths, in any row order; the block of a fork is neither."""
-    shuffled = pl.concat([_lives(SECOND, 20, block="y"), _lives(FIRST), _lives(SECOND, 15, block="z", accepted=False)])
+    shuffled = pl.concat([_rows(SECOND, 20, block="y"), _rows(FIRST), _rows(SECOND, 15, block="z", accepted=False)])
     ways = trace(shuffled.sort("host", descending=True), switches_count=True)
     assert (ways.blocks, ways.traced) == (2, 2)
     assert ways.steps[P80].sum(axis=1) == pytest.approx([1.1, 0.7])
@@ -128,13 +128,13 @@ def test_the_blocks_of_a_run_are_not_mixed_up() -> None:
     assert ways.within_counts.tolist() == [2.0, 2.0]
     assert ways.within == pytest.approx([0.19, 0.12])
     # Two hosts forged in one slot, or one hash was told of two slots: each is a block of its own.
-    for other in (_lives(SECOND, 10, block="y"), _lives(SECOND, 20, block="x")):
-        assert _trace(_lives(FIRST), other).steps[P80].sum(axis=1) == pytest.approx([1.1, 0.7])
+    for other in (_rows(SECOND, 10, block="y"), _rows(SECOND, 20, block="x")):
+        assert _trace(_rows(FIRST), other).steps[P80].sum(axis=1) == pytest.approx([1.1, 0.7])
 
 
 def test_hosts_of_another_role_are_not_steps() -> None:
-    silent = _lives([Times("e", "a", 0.1, 0.1, 0.1)], regions={"e": "US"}).with_columns(role=pl.lit("relay"))
-    ways = _trace(_lives(FIRST), silent)
+    silent = _rows([Times("e", "a", 0.1, 0.1, 0.1)], regions={"e": "US"}).with_columns(role=pl.lit("relay"))
+    ways = _trace(_rows(FIRST), silent)
     assert ways.steps[P50].sum() == pytest.approx(0.9)
     assert ways.regions == 2
 
@@ -152,7 +152,7 @@ def test_hosts_of_another_role_are_not_steps() -> None:
 )
 def test_a_block_with_a_missing_step_is_omitted_with_all_its_centiles(host: str, changes: dict[str, Any]) -> None:
     """It is counted, to show how many blocks the parts cover."""
-    ways = _trace(_lives(_changed(FIRST, host, **changes)), _lives(SECOND, 20, block="y"))
+    ways = _trace(_rows(_changed(FIRST, host, **changes)), _rows(SECOND, 20, block="y"))
     assert (ways.blocks, ways.traced) == (2, 1)
     assert ways.steps[P80].sum(axis=1) == pytest.approx([0.7])
     assert ways.within_counts.tolist() == [2.0]
@@ -161,37 +161,37 @@ def test_a_block_with_a_missing_step_is_omitted_with_all_its_centiles(host: str,
 def test_a_hop_of_a_host_without_a_region_is_not_attributed() -> None:
     """It could be the network or the nodes: neither is guessed."""
     for host in ("b", "c"):
-        ways = _trace(_lives(FIRST, regions={name: region for name, region in REGIONS.items() if name != host}))
+        ways = _trace(_rows(FIRST, regions={name: region for name, region in REGIONS.items() if name != host}))
         assert (ways.blocks, ways.traced) == (1, 0)
-    assert _trace(_lives(FIRST, regions={})).regions == 0
+    assert _trace(_rows(FIRST, regions={})).regions == 0
 
 
 def test_unadopted_blocks_are_ignored_and_switches_are_adoptions_if_they_count() -> None:
     late = _changed(_changed(FIRST, "d", adopted=None, switched=1.3), "c", switched=2.0)
-    never = _lives([row._replace(adopted=None) for row in SECOND], 20, block="y")
-    counted = _trace(_lives(late), never)
+    never = _rows([row._replace(adopted=None) for row in SECOND], 20, block="y")
+    counted = _trace(_rows(late), never)
     assert counted.blocks == 1
     assert counted.steps[P80].sum(axis=1) == pytest.approx([1.3])
     assert counted.steps[P50].sum(axis=1) == pytest.approx([0.9]), "the earlier of both where a host has both"
-    plain = _trace(_lives(late), switches_count=False)
+    plain = _trace(_rows(late), switches_count=False)
     assert plain.steps[P80].sum(axis=1) == pytest.approx([0.9]), "of three adopters, the last"
 
 
 def test_hosts_that_adopt_at_the_same_time_are_ordered_by_name() -> None:
     """Otherwise the parts of a centile would depend on the order of the files."""
     even = _changed(_changed(FIRST, "c", adopted=1.1), "d", adopted=1.1)
-    assert _trace(_lives(even)).hops[P50].tolist() == [2.0]
-    assert _trace(_lives(even[::-1])).hops[P50].tolist() == [2.0]
+    assert _trace(_rows(even)).hops[P50].tolist() == [2.0]
+    assert _trace(_rows(even[::-1])).hops[P50].tolist() == [2.0]
 
 
 def test_logs_without_fetch_sources_are_recognised() -> None:
-    assert not trace(_lives(FIRST).with_columns(fetched_host=pl.lit(None, pl.String)), switches_count=True).known
-    assert trace(_lives(FIRST), switches_count=True).known
+    assert not trace(_rows(FIRST).with_columns(fetched_host=pl.lit(None, pl.String)), switches_count=True).known
+    assert trace(_rows(FIRST), switches_count=True).known
 
 
 def test_the_parts_of_an_adoption_match_hand_computed_values() -> None:
     """A far hop costs the nodes as much as a near one, 0.31 s / 4; hops beyond the reference are the nodes'."""
-    ways = _trace(_lives(FIRST), _lives(SECOND, 20, block="y"))
+    ways = _trace(_rows(FIRST), _rows(SECOND, 20, block="y"))
     mean, reference_s = 0.31 / 4.0, 0.05
     moved = [(0.19 - 2.0 * mean) / 2.0, (0.12 - 2.0 * mean) / 2.0]
     own = [mean + moved[0], mean + moved[1]]
@@ -211,7 +211,7 @@ def test_the_parts_of_an_adoption_match_hand_computed_values() -> None:
 
 def _many(blocks: int, traced: int) -> Ways:
     """Blocks of which some can be traced."""
-    ways = _trace(_lives(FIRST))
+    ways = _trace(_rows(FIRST))
     steps, hops, far_hops = (np.repeat(value, traced, axis=1) for value in (ways.steps, ways.hops, ways.far_hops))
     within, counts = (np.repeat(value, traced) for value in (ways.within, ways.within_counts))
     return Ways(steps, hops, far_hops, within, counts, blocks, ways.regions, ways.known)
@@ -268,7 +268,7 @@ def test_parts_by_stages_match_hand_computed_values(formula: Formula) -> None:
         "forging": (0.10, 0.11),
         "hops": (k * 0.03, k * 0.04),
         "adopting": (0.08, 0.1),
-        "untold": (0.9 - k * 0.30 - 0.18, 1.05 - k * 0.36 - 0.21),
+        "unreported": (0.9 - k * 0.30 - 0.18, 1.05 - k * 0.36 - 0.21),
     }
     assert {name: (effect.baseline, effect.candidate) for name, effect in effects.items()} == {
         name: pytest.approx(pair) for name, pair in values.items()
@@ -277,7 +277,7 @@ def test_parts_by_stages_match_hand_computed_values(formula: Formula) -> None:
     error = math.hypot(k_error * 0.05, missed)
     errors = {"network": error, "node": error, "forging": 0.0, "hops": k_error * 0.01, "adopting": 0.0}
     assert {name: effect.standard_error for name, effect in effects.items()} == pytest.approx(
-        {**errors, "untold": error}
+        {**errors, "unreported": error}
     )
     assert {effect.degrees_of_freedom for effect in effects.values()} == {formula.runs - 2.0}
 

@@ -79,7 +79,7 @@ def observer(number: int, slot: int, *, branch: str = "a", late_ms: int = 0, **c
     return row | changed
 
 
-def lives_frame(rows: Iterable[Row]) -> pl.DataFrame:
+def timelines_frame(rows: Iterable[Row]) -> pl.DataFrame:
     """Rows as the decoder writes them."""
     filled = [{name: row.get(name) for name in BLOCK_TIMELINES} for row in rows]
     return pl.DataFrame(filled, schema=dict(BLOCK_TIMELINES)).sort("block_no", "block", nulls_last=True)
@@ -135,21 +135,21 @@ def slots_frame(rows: Iterable[Row]) -> pl.DataFrame:
 def write_host(
     folder: Path,
     name: str,
-    lives: Iterable[Row],
+    timelines: Iterable[Row],
     slots: Iterable[Row] | None = None,
     addresses: Sequence[str] = (),
 ) -> HostTrace:
     """A decoded host on disk."""
     folder.mkdir(exist_ok=True)
-    lives_path, slots_path = folder / f"{name}.lives.parquet", folder / f"{name}.slots.parquet"
-    links_path, lives = folder / f"{name}.links.parquet", list(lives)
-    lives_frame(lives).write_parquet(lives_path)
-    links_frame(lives).write_parquet(links_path)
+    timelines_path, slots_path = folder / f"{name}.timelines.parquet", folder / f"{name}.slots.parquet"
+    links_path, timelines = folder / f"{name}.links.parquet", list(timelines)
+    timelines_frame(timelines).write_parquet(timelines_path)
+    links_frame(timelines).write_parquet(links_path)
     if slots is not None:
         slots_frame(slots).write_parquet(slots_path, row_group_size=8192)
     addresses_count = dict.fromkeys(addresses, 1)
     return HostTrace(
-        name, slots_path if slots is not None else None, lives_path, links_path, local_addresses=addresses_count
+        name, slots_path if slots is not None else None, timelines_path, links_path, local_addresses=addresses_count
     )
 
 

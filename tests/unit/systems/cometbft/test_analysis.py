@@ -454,9 +454,9 @@ def test_a_metrics_page_is_summed_over_its_labels_and_counted() -> None:
         'cometbft_p2p_message_send_bytes_total{message_type="b"} 4\n'
         "go_threads 7\n"
     )
-    values, lines, number_kept = read_page(page)
+    values, lines, number_retained = read_page(page)
     assert values == {"cometbft_mempool_size": 12.0, "cometbft_p2p_message_send_bytes": 7.0}
-    assert (lines, number_kept) == (4, 3)
+    assert (lines, number_retained) == (4, 3)
 
 
 def test_every_transaction_of_a_block_is_counted_once() -> None:

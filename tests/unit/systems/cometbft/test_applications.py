@@ -85,7 +85,7 @@ def test_a_misspelt_key_is_reported_with_its_line_and_the_correct_key(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "reported"),
     [
         ("[transaction]\nfee = -1", ", line 4: `transaction.fee` is -1, but must be greater than or equal to 0"),
         ('[transaction]\nkind = "swap"', ", line 4: `transaction.kind` is 'swap', but must be 'payload', 'bank-send'"),
@@ -94,10 +94,10 @@ def test_a_misspelt_key_is_reported_with_its_line_and_the_correct_key(tmp_path: 
         ("[chain]\nid = ", "is not valid TOML: Invalid value (at line 4, column 6)"),
     ],
 )
-def test_an_impossible_value_is_reported_with_its_line(tmp_path: Path, lines: str, said: str) -> None:
+def test_an_impossible_value_is_reported_with_its_line(tmp_path: Path, lines: str, reported: str) -> None:
     path = tmp_path / "own.toml"
     path.write_text(f'extends = "cosmos-sdk"\n\n{lines}\n')
-    assert said in refused(path)[0]
+    assert reported in refused(path)[0]
 
 
 def test_missing_keys_and_unknown_references_are_reported(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_an_installed_package_offers_an_adapter_by_name(packages: Path, kind: st
 
 
 @pytest.mark.parametrize(
-    ("module", "said"),
+    ("module", "reported"),
     [
         ("make = lambda: 1 / 0", "(`their_chain:make`) failed: ZeroDivisionError: division by zero"),
         ("make = 'theirs.toml'", "(`their_chain:make`) is str, not a table of adapter keys"),
@@ -185,11 +185,11 @@ def test_an_installed_package_offers_an_adapter_by_name(packages: Path, kind: st
         ("", "(`their_chain:make`) failed: AttributeError: module 'their_chain' has no attribute 'make'"),
     ],
 )
-def test_an_invalid_adapter_of_a_package_is_reported(packages: Path, module: str, said: str) -> None:
+def test_an_invalid_adapter_of_a_package_is_reported(packages: Path, module: str, reported: str) -> None:
     install(packages, module, "theirs = their_chain:make")
     with pytest.raises(UsageError) as raised:
         adapter_of("theirs")
-    assert str(raised.value) == f"the installed adapter `theirs`{' ' if said[0] == '(' else ''}{said}"
+    assert str(raised.value) == f"the installed adapter `theirs`{' ' if reported[0] == '(' else ''}{reported}"
 
 
 @pytest.mark.parametrize("name", shipped_adapters())
@@ -319,7 +319,7 @@ def test_a_python_function_of_the_adapter_makes_the_transactions(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "reported"),
     [
         ("def make(order): raise KeyError('x')", "made.py:make` failed: KeyError: 'x'"),
         ("def make(order): return 5", "returned int instead of transactions"),
@@ -328,7 +328,7 @@ def test_a_python_function_of_the_adapter_makes_the_transactions(tmp_path: Path)
         ("import nothing_of_that_name", "cannot be imported: No module named"),
     ],
 )
-def test_a_function_without_transactions_is_reported_with_the_reason(tmp_path: Path, code: str, said: str) -> None:
+def test_a_function_without_transactions_is_reported_with_the_reason(tmp_path: Path, code: str, reported: str) -> None:
     with pytest.raises(UsageError) as caught:
         prepared(python_adapter(tmp_path, code), LOAD, 1)
-    assert said in caught.value.message
+    assert reported in caught.value.message

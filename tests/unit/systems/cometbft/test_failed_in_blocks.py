@@ -53,7 +53,7 @@ def _digest(payload: bytes) -> bytes:
     return sha256(payload).digest()
 
 
-def _books(events: Events, load: Any = LOAD, *held: bytes) -> TransactionCounts:
+def _accounting(events: Events, load: Any = LOAD, *held: bytes) -> TransactionCounts:
     waiting = PendingTransactions(frozenset(map(_digest, held)), len(held))
     return balance(events, measurement(load, last=10, waiting=waiting), None)
 
@@ -78,7 +78,7 @@ def test_failed_transactions_do_not_count_as_committed(monkeypatch: pytest.Monke
 
 def test_counts_separate_failed_committed_pending_and_lost_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
     events = _read(monkeypatch, Chain(BLOCKS, {}, failed=FAILED))
-    counts = _books(events, LOAD, MINE[5], MINE[1])
+    counts = _accounting(events, LOAD, MINE[5], MINE[1])
     assert counts.counts["transactions"] == {
         "offered": 7, "unsent": 0, "rejected": 0, "accepted": 7, "committed": 2, "failed": 3, "pending": 1, "lost": 1,
         "rejected but committed": 0,
@@ -93,7 +93,7 @@ def test_a_rejected_transaction_that_fails_in_a_block_is_a_contradiction(
 ) -> None:
     """Only accepted transactions count as failed: otherwise a rejected one would compensate for a lost one."""
     load = records([(MINE[0], ACCEPTED), (MINE[1], CHECK_CODE), (MINE[2], ACCEPTED), (MINE[3], ACCEPTED)])
-    totals = _books(_read(monkeypatch, Chain(BLOCKS, {}, failed=FAILED), load), load)
+    totals = _accounting(_read(monkeypatch, Chain(BLOCKS, {}, failed=FAILED), load), load)
     counts = totals.counts["transactions"]
     assert (counts["accepted"], counts["failed"], counts["rejected but committed"]) == (3, 1, 1)
     assert totals.contradictions == ["1 rejected transactions were committed"]
@@ -106,9 +106,9 @@ def test_the_sum_of_accepted_transactions_includes_failed_ones_if_results_were_r
     chain = Chain({**BLOCKS, 7: [MINE[1]], 10: []}, {}, failed={9: FAILED[9]})
     for is_asked, expected in ((True, "committed + failed + pending + lost"), (False, "committed + pending + lost")):
         events = _read(monkeypatch, chain, load, has_results=is_asked)
-        assert _books(events, load).problems == []
+        assert _accounting(events, load).problems == []
         # A refused one that waits all the same.
-        assert _books(events, load, MINE[0]).problems == [f"accepted 3 ≠ {expected} 4"]
+        assert _accounting(events, load, MINE[0]).problems == [f"accepted 3 ≠ {expected} 4"]
 
 
 def test_without_block_results_there_is_no_failed_class(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,8 +117,8 @@ def test_without_block_results_there_is_no_failed_class(monkeypatch: pytest.Monk
     events = _read(monkeypatch, chain, has_results=False)
     assert events.failed is None
     assert "block_results" not in {method for method, _ in chain.calls}
-    assert "failed" not in _books(events).counts["transactions"]
-    assert _books(events).counts["transactions"]["committed"] == 5
+    assert "failed" not in _accounting(events).counts["transactions"]
+    assert _accounting(events).counts["transactions"]["committed"] == 5
     assert failure_reasons(events) == []
 
 
@@ -126,7 +126,7 @@ def test_an_application_without_failures_has_a_failed_class_of_0(monkeypatch: py
     events = _read(monkeypatch, Chain(BLOCKS, {}))
     assert events.failed is not None
     assert (events.failed.schema, events.failed.rows()) == (FAILED_SCHEMA, [])
-    assert _books(events).counts["transactions"]["failed"] == 0
+    assert _accounting(events).counts["transactions"]["failed"] == 0
     assert failure_reasons(events) == []
 
 
@@ -167,14 +167,14 @@ def test_results_have_the_timeout_of_blocks_and_dead_nodes_are_not_queried(
 
 def test_each_reason_is_reported_once_with_its_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the order of codespace and code, whichever came first; a code has another meaning in another codespace."""
-    said = [
+    message = [
         SILENT,
         POOR,
         {"code": 4, "codespace": "sdk", "log": "unauthorized"},
         POOR,
         {"code": 5, "codespace": "wasm"},
     ]
-    failed = {7: dict(enumerate(said))}
+    failed = {7: dict(enumerate(message))}
     events = _read(monkeypatch, Chain({7: MINE[:5], 8: [], 9: [], 10: []}, {}, failed=failed))
     assert failure_reasons(events) == [
         "1 × failed in a block with code 9: no reason stated",

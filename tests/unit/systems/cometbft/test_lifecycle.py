@@ -42,7 +42,7 @@ HOST = HostFacts(cpu_model="c", cores=2, memory_bytes=2**30, kernel="k", operati
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The shipped runs of real networks: sealed before transactions could be followed."""
-    folder = tmp_path_factory.mktemp("lives")
+    folder = tmp_path_factory.mktemp("timelines")
     cm.import_samples(folder)
     return folder
 
@@ -58,7 +58,7 @@ def _listed(run: SealedRun, most: int = 10) -> SlowestTraces:
     return result
 
 
-def _story(run: SealedRun, key: str) -> Trace:
+def _trace(run: SealedRun, key: str) -> Trace:
     result = cm.transaction(run.run_id, key, store=run.path.parents[1]).result
     assert isinstance(result, Trace)
     return result
@@ -84,8 +84,8 @@ def test_the_slowest_transactions_and_the_median_match_the_latency_metric(run: S
 
 def test_a_transaction_is_shown_by_place_and_hash_with_the_facts_of_its_block(run: SealedRun) -> None:
     slowest = _listed(run, 1).slowest[0]
-    trace = _story(run, slowest.key)
-    assert _story(run, f"0x{trace.alias[:12].lower()}") == trace
+    trace = _trace(run, slowest.key)
+    assert _trace(run, f"0x{trace.alias[:12].lower()}") == trace
     row = run.events("transactions").row(by_predicate=pl.col("hash") == bytes.fromhex(trace.alias), named=True)
     block = run.events("blocks").row(by_predicate=pl.col("height") == row["height"], named=True)
     facts = _facts(trace)
@@ -109,12 +109,12 @@ def test_the_command_shows_the_list_and_single_transactions_and_reports_errors(
     text = " ".join(chainmark("transaction", run.run_id, slowest.key).stdout.split())
     assert f"Transaction {slowest.key} was in a block" in text
     assert "later than the median transaction" in text
-    for arguments, said in (
+    for arguments, message in (
         (("transaction", run.run_id, "0-99999"), "has no transaction `0-99999`"),
         (("block", run.run_id, "3"), "has no trail `block`"),
         (("trail", run.run_id, "transaction", slowest.key, "--host", "node0"), "has no separate hosts"),
     ):
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=message):
             chainmark(*arguments)
 
 
@@ -152,10 +152,10 @@ def test_an_uncommitted_transaction_ends_at_its_last_stage_with_the_reason(
         "1-1": ("rejected: check code 33", 2), "0-2": ("no response (timeout)", 1), "1-2": ("committed", 3),
         "0-3": ("not sent", 0), "1-3": ("lost", 2), "0-4": ("rejected: mempool full, but in a block", 2),
     }  # fmt: skip
-    stories = {key: _story(run, key) for key in ends}
-    assert {key: (trace.outcome, trace.last) for key, trace in stories.items()} == ends
-    assert _facts(stories["1-0"])["why it failed in the block"] == "code 5 of sdk: no funds"
-    assert stories["0-3"].alias == ""
+    block_traces = {key: _trace(run, key) for key in ends}
+    assert {key: (trace.outcome, trace.last) for key, trace in block_traces.items()} == ends
+    assert _facts(block_traces["1-0"])["why it failed in the block"] == "code 5 of sdk: no funds"
+    assert block_traces["0-3"].alias == ""
     listed = _listed(run)
     assert {trace.key for trace in listed.slowest} == {"0-0", "1-2"}
     assert {trace.key for trace in listed.others} == set(ends) - {"0-0", "1-2"}
@@ -194,7 +194,7 @@ def test_a_comparison_and_the_dashboard_link_to_the_slowest_transactions(store: 
     slowest = _listed(new[1], 1).slowest[0]
     tail = next(tail for tail in tails.tails if tail.metric_id == "tx_latency_s" and tail.side == "candidate")
     assert (tail.samples[0].key, tail.samples[0].command) == (slowest.key, slowest.command)
-    assert slowest.key in {trace.key for trace in tails.stories}
+    assert slowest.key in {trace.key for trace in tails.traces}
     with served(tmp_path) as server:
         page = server.client.get(f"/runs/{new[1].run_id}").text
         link = f"/follow?run={new[1].run_id}&amp;trail=transaction"

@@ -66,7 +66,7 @@ def test_the_ten_percent_rule_matches_hand_computed_values(
 def test_each_disagreement_has_a_reason(comparison: Comparison) -> None:
     """The reader must see whether noise, the direction or the size makes the old rule wrong."""
     noisy = row_of(comparison, judgement("gc_pause_s", 1.0, 1.14))
-    assert noisy.agreement is RuleConcordance.ONLY_OLD_FAILS
+    assert noisy.concordance is RuleConcordance.ONLY_OLD_FAILS
     assert "within the noise of 3 + 3 runs" in noisy.why
     close = row_of(comparison, judgement("gc_pause_s", 1.0, 1.14, low=0.05))
     assert "too few runs to decide against its margin of 10 %" in close.why
@@ -82,7 +82,7 @@ def test_each_disagreement_has_a_reason(comparison: Comparison) -> None:
 
 def test_both_rules_fail_a_clear_regression(comparison: Comparison) -> None:
     worse = judgement("gc_pause_s", 1.0, 1.5, low=0.4, high=0.6, outcome=Outcome.WORSE, p_worse_adjusted=0.001)
-    assert row_of(comparison, worse).agreement is RuleConcordance.BOTH_FAIL
+    assert row_of(comparison, worse).concordance is RuleConcordance.BOTH_FAIL
 
 
 def test_our_rule_may_fail_what_the_old_rule_passes(comparison: Comparison) -> None:
@@ -90,7 +90,7 @@ def test_our_rule_may_fail_what_the_old_rule_passes(comparison: Comparison) -> N
     values = {"scale": Scale.ABSOLUTE, "change": -0.05, "low": -0.06, "high": -0.04}
     margins = {"margin_low": -0.01, "margin_high": 0.01, "outcome": Outcome.WORSE, "p_worse_adjusted": 0.001}
     row = row_of(comparison, judgement("committed_share", 1.0, 0.95, **values, **margins))
-    assert row.agreement is RuleConcordance.ONLY_OURS_FAILS
+    assert row.concordance is RuleConcordance.ONLY_OURS_FAILS
     assert "beyond its margin" in row.why
 
 

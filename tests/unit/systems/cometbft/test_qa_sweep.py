@@ -40,7 +40,7 @@ def _saturated(label: str, low: int, high: int | None, state: State = "found") -
         (_saturated("v1.0.1", 800, 1600), Verdict.PASS),
         (_saturated("v1.0.1", 1600, None, "lower bound"), Verdict.PASS),
         (_saturated("v1.0.1", 400, 800), Verdict.FAIL),
-        (_saturated("v1.0.1", 400, 1600, "leaning"), Verdict.INCONCLUSIVE),
+        (_saturated("v1.0.1", 400, 1600, "unclear"), Verdict.INCONCLUSIVE),
         (_saturated("v1.0.1", 0, None, "no data"), Verdict.INVALID),
     ],
 )

@@ -32,7 +32,7 @@ MEDIANS = {
 def _imported(which: str, folder: Path) -> list[cm.Run]:
     if which == "shipped":
         return cm.import_samples(folder)
-    return [cm.import_run(archive, folder) for archive in sorted(OLDER.glob("*.tar.xz"))]
+    return [cm.import_run(archive, folder) for archive in sorted(OLDER.glob("cometbft-*.tar.xz"))]
 
 
 @pytest.fixture(scope="module", params=sorted(MEDIANS))

@@ -20,14 +20,14 @@ cometbft_consensus_step_duration_seconds_count{chain_id="c",step="Commit"} 5
 
 
 def test_a_page_is_read_per_step_without_buckets() -> None:
-    values, lines, number_kept = read_page(PAGE)
+    values, lines, number_retained = read_page(PAGE)
     assert values == {
         f"{STEP_SUM}:Propose": 1.5,
         f"{STEP_COUNT}:Propose": 4.0,
         f"{STEP_SUM}:Commit": 0.2,
         f"{STEP_COUNT}:Commit": 5.0,
     }
-    assert (lines, number_kept) == (5, 4)
+    assert (lines, number_retained) == (5, 4)
 
 
 def test_totals_without_a_step_are_stored_without_a_name() -> None:

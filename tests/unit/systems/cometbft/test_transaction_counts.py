@@ -189,15 +189,15 @@ class Listener:
     """Keeps what it is told."""
 
     def __init__(self) -> None:
-        self.told: list[object] = []
+        self.reported: list[object] = []
 
     def stage(self, name: str) -> None:
         """Keep the stage."""
-        self.told.append(name)
+        self.reported.append(name)
 
     def update(self, fraction: float, detail: str = "") -> None:
         """Keep the update."""
-        self.told.append((fraction, detail))
+        self.reported.append((fraction, detail))
 
 
 def test_reading_a_chain_reports_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +207,7 @@ def test_reading_a_chain_reports_its_progress(monkeypatch: pytest.MonkeyPatch) -
     listener = Listener()
     collect(measurement(LOAD, last=10), ChainReading(OURS), listener)
     blocks = [(0.25, "block 7"), (0.5, "block 8"), (0.75, "block 9"), (1.0, "block 10")]
-    assert listener.told == ["reading the chain", *blocks, "decoding the scrapes"]
+    assert listener.reported == ["reading the chain", *blocks, "decoding the scrapes"]
 
 
 def test_a_time_of_zero_is_a_valid_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,9 +323,9 @@ def test_swapped_responses_are_detected(codes: tuple[list[int], list[int]]) -> N
     with pytest.MonkeyPatch.context() as patched:
         counts = account(patched, mixed, committed, held=waits)
     # Unsent and refused ones cannot be in a block or a mempool, and accepted ones must be in one.
-    codes_kept = {ACCEPTED, TIMEOUT}
+    codes_retained = {ACCEPTED, TIMEOUT}
     is_wrong = any(
-        (code in codes_kept) != (other in codes_kept) and not (code not in codes_kept and other == TIMEOUT)
+        (code in codes_retained) != (other in codes_retained) and not (code not in codes_retained and other == TIMEOUT)
         for code, other in zip(true, codes_reported, strict=True)
     )
     assert bool(counts.problems or counts.contradictions or counts.lost) == is_wrong
@@ -485,9 +485,9 @@ def test_every_metric_family_that_analysis_and_gates_read_is_kept() -> None:
         *("process_start_time_seconds", "go_goroutines", "go_memstats_heap_alloc_bytes"),
     ]
     page = "".join(f"# TYPE {name} gauge\n{name} {place}\n" for place, name in enumerate(names))
-    values, lines, number_kept = read_page(page + "go_threads 4\n\n")
+    values, lines, number_retained = read_page(page + "go_threads 4\n\n")
     assert values == {name: float(place) for place, name in enumerate(names)}
-    assert (lines, number_kept) == (10, 9)
+    assert (lines, number_retained) == (10, 9)
 
 
 def test_a_family_is_summed_over_its_labels_with_or_without_the_suffix_of_a_counter() -> None:

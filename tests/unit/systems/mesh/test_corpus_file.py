@@ -81,7 +81,7 @@ def test_a_file_that_is_not_a_corpus_is_refused(content: str, what: str, tmp_pat
 def test_counts_that_do_not_add_up_are_refused() -> None:
     item = Item(body={}, expect={}, stratum="all")
     with pytest.raises(ValidationError, match="counts of `block` do not add up"):
-        CorpusEndpoint(id="block", strata=[Stratum(name="all", description="")], items=[item], asked=2)
+        CorpusEndpoint(id="block", strata=[Stratum(name="all", description="")], items=[item], candidates=2)
 
 
 def test_the_requests_passed_to_the_load_test(corpus: Corpus) -> None:

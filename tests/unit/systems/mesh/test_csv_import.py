@@ -59,7 +59,7 @@ def test_every_row_is_used(tmp_path: Path) -> None:
     assert corpus.validated is False
     status = corpus.endpoint("network_status")
     assert status is not None
-    assert (status.asked, status.left_out) == (2, 1)
+    assert (status.candidates, status.left_out) == (2, 1)
 
 
 def test_each_file_of_a_folder_becomes_a_stratum(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_any_text_is_read_or_refused_in_one_sentence(lines: list[str], headed: b
             corpus = from_csv(path, NETWORK)
         except UsageError:
             return
-    assert all(endpoint.asked == len(endpoint.items) + endpoint.left_out for endpoint in corpus.endpoints)
+    assert all(endpoint.candidates == len(endpoint.items) + endpoint.left_out for endpoint in corpus.endpoints)
 
 
 @given(st.lists(st.tuples(ROW_TEXT, st.integers(0, 10**12), ROW_TEXT), min_size=1, max_size=6))

@@ -154,6 +154,6 @@ def test_an_account_that_cannot_be_looked_up_is_listed_with_its_reason() -> None
         corpus = sample(discover(client), client, CorpusRequest(), Silent())
     endpoint = corpus.endpoint("account_balance")
     assert endpoint is not None
-    assert (endpoint.refused, endpoint.asked - endpoint.refused) == (1, len(endpoint.items))
+    assert (endpoint.refused, endpoint.candidates - endpoint.refused) == (1, len(endpoint.items))
     assert "a3" not in {item.body["account_identifier"]["address"] for item in endpoint.items}
     assert [refusal.reason for refusal in corpus.refused] == ["500 code 9 “too many entries” (retriable)"]

@@ -48,7 +48,7 @@ def _prepared(url: str, *settings: str, endpoints: tuple[str, ...] = ()) -> Serv
     return SYSTEM.prepare(profile, ServiceRequest(Target("server", url), endpoints=endpoints), Silent())
 
 
-def _asked(service: Service, endpoint: str) -> set[str]:
+def _requested(service: Service, endpoint: str) -> set[str]:
     service_endpoint = next(
         service_endpoint for service_endpoint in service.endpoints if service_endpoint.id == endpoint
     )
@@ -64,7 +64,7 @@ def test_the_shipped_profile_requests_the_largest_accounts() -> None:
         service = _prepared(url, "corpus.largest=2")
     assert {endpoint.id for endpoint in service.endpoints} == {"account_balance", "account_coins"}
     # The same accounts at both endpoints, although their balances do not tell them apart.
-    assert _asked(service, "account_coins") == _asked(service, "account_balance") == {"a5", "a6"}
+    assert _requested(service, "account_coins") == _requested(service, "account_balance") == {"a5", "a6"}
     assert service.strata["account_coins"] == {"a6": 1, "a5": 1}
     assert service.sizes["account_coins"]["coins"] == (25, 36)
     low, high = service.sizes["account_coins"]["bytes"]
@@ -76,7 +76,7 @@ def test_the_shipped_profile_requests_the_largest_accounts() -> None:
 def test_addresses_are_selected_by_name() -> None:
     with serving(_accounts()) as url:
         service = _prepared(url, 'corpus.addresses=["a3", "a60"]')
-        assert _asked(service, "account_coins") == {"a3", "a60"}
+        assert _requested(service, "account_coins") == {"a3", "a60"}
         assert service.sizes["account_coins"]["coins"] == (9, 3_600)
         with pytest.raises(
             UsageError, match="has no correct response for address `typo`: 500 code 7 “no such account”"

@@ -13,6 +13,7 @@ from chainmark.systems.cardano.host.beside import set_beside
 from chainmark.systems.cardano.host.results import HostReport, ObservedChain, PeerRow, SeenBlock
 from chainmark.systems.cardano.host.sample_files import BlockSample, read_samples
 from chainmark.systems.cardano.received import RECEIVED, SAMPLE, block_class
+from chainmark.systems.cardano.tables import timelines_name
 
 _NS_PER_MS = 10**6
 _SLOWEST = 3
@@ -30,7 +31,7 @@ def host_report(run: SealedRun, against: Path | None) -> HostReport:
         raise UsageError(
             f"run `{run.run_id}` is not of a single host", "import one host's log: `chainmark ingest cardano relay.log`"
         )
-    block_timelines = run.events("lives")
+    block_timelines = run.events(timelines_name(run.catalogue))
     blocks = seen_blocks(run, block_timelines)
     comparison = None
     if against is not None:

@@ -104,7 +104,7 @@ def _table(report: PublishedReport, table: PublishedTable) -> Table:
 
 
 def _cell(change: PublishedChange, text: str) -> TableCell:
-    return TableCell(text, tail="" if change.decided or change.told or not text else UNDECIDED)
+    return TableCell(text, tail="" if change.decided or change.printed or not text else UNDECIDED)
 
 
 def _axes(report: PublishedReport, figure: PublishedFigure) -> DistributionAxes:
@@ -187,8 +187,8 @@ def notes_of(report: PublishedReport) -> list[str]:
 def _notes_on_changes(report: PublishedReport) -> list[str]:
     changes = changes_of(report)
     of_all = f"of {units.plural(len(changes), 'change')} cannot be derived exactly from the printed digits"
-    reported = [change for change in changes if change.told]
-    guessed = sum(not change.decided and not change.told for change in changes)
+    reported = [change for change in changes if change.printed]
+    guessed = sum(not change.decided and not change.printed for change in changes)
     undecided = sum(not change.decided for change in reported)
     wrong = sum(not change.agrees for change in reported)
     notes = []

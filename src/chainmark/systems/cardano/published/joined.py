@@ -69,7 +69,7 @@ def restyled(report: PublishedReport, style: ReportStyle) -> PublishedReport:
     result.style = style
     for table in result.tables:
         for row in table.rows:
-            row.told = []
+            row.reported_changes = []
     names = enumerated([column.label for column in report.columns])
     result.notes.append(f"{names}: printed in the typst style; changes are those of the printed values.")
     return result
@@ -161,9 +161,9 @@ def _append_rows(table: PublishedTable, other: PublishedTable | None, before: in
     for row in table.rows:
         published_row = rows.pop(_key(row), None)
         row.values += published_row.values if published_row else [nothing] * more
-        row.told += [PublishedChange()] * more if row.told else []
+        row.reported_changes += [PublishedChange()] * more if row.reported_changes else []
     for row in rows.values():
-        table.rows.append(row.model_copy(update={"values": [nothing] * before + row.values, "told": []}))
+        table.rows.append(row.model_copy(update={"values": [nothing] * before + row.values, "reported_changes": []}))
     counts = other.sample_counts if other else []
     if table.sample_counts or counts:
         table.sample_counts = (table.sample_counts or [""] * before) + (counts or [""] * more)

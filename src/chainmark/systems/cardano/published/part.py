@@ -26,7 +26,7 @@ from chainmark.systems.cardano.published.text import worded
 
 _ZEROS = frozenset("-0.")
 # The phrase for each setting that a sentence names.
-_SAID = (
+_SENTENCES = (
     ("TPS", "{} transactions per second"),
     ("Tx inputs", "inputs of a transaction: {}"),
     ("Tx Outputs", "outputs: {}"),
@@ -57,7 +57,7 @@ class CardanoPart(PublishedPart):
         stated = {fact.label: fact.values for fact in self.report.facts}
         stated |= {row.label: row.shown for table in self.report.tables for row in table.rows}
         messages = []
-        for label, sentence in _SAID:
+        for label, sentence in _SENTENCES:
             value = stated.get(label, [""])[-1].rstrip(".")
             if value not in {units.UNSET, units.NO_DATA, ""}:
                 messages.append(sentence.format(capitalised(value)))

@@ -115,7 +115,7 @@ def _row(path: Path, content: ReportContent, row: RowContent, known: dict[str, M
     changes = []
     if len(row.delta) == len(row.delta_pct) == further:
         changes = [
-            PublishedChange(delta=str(delta), percent=str(percent), told=True)
+            PublishedChange(delta=str(delta), percent=str(percent), printed=True)
             for delta, percent in zip(row.delta, row.delta_pct, strict=True)
             if _is_change(str(delta), str(percent))
         ]
@@ -125,7 +125,7 @@ def _row(path: Path, content: ReportContent, row: RowContent, known: dict[str, M
         unit=row.unit or row.label.removeprefix(name).removeprefix(",").strip(),
         width=published_of(metric).width if metric else None,
         values=[PublishedValue(printed=text) for text in texts],
-        told=changes if len(changes) == further else [],
+        reported_changes=changes if len(changes) == further else [],
     )
 
 

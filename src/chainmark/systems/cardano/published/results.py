@@ -43,7 +43,7 @@ class PublishedChange(BaseModel):
     Attributes:
         delta: the difference; percent: the same in percent of the baseline. Empty if there is none.
         decided: whether it follows from the values; False if a report printed too few digits of them.
-        told: whether a report printed this change.
+        printed: whether a report printed this change.
         agrees: False if the report's change is inconsistent with the values that it prints.
     """
 
@@ -52,7 +52,7 @@ class PublishedChange(BaseModel):
     delta: str = ""
     percent: str = ""
     decided: bool = True
-    told: bool = False
+    printed: bool = False
     agrees: bool = True
 
 
@@ -64,7 +64,7 @@ class PublishedRow(BaseModel):
         label, unit: as the style prints them.
         width: the number of characters of a value in the reports; None if unknown.
         values: one per column.
-        told: the changes that a report prints, one per further column; empty if it prints none.
+        reported_changes: the changes that a report prints, one per further column; empty if it prints none.
         shown, changes: values and changes as this style prints them; computed from the others.
     """
 
@@ -73,7 +73,7 @@ class PublishedRow(BaseModel):
     unit: str
     width: int | None
     values: list[PublishedValue]
-    told: list[PublishedChange] = []
+    reported_changes: list[PublishedChange] = []
     shown: list[str] = []
     changes: list[PublishedChange] = []
 
@@ -227,7 +227,11 @@ def chosen(report: PublishedReport, retained: Sequence[int]) -> PublishedReport:
         table.sample_counts = [table.sample_counts[index] for index in retained] if table.sample_counts else []
         for row in table.rows:
             row.values = [row.values[index] for index in retained]
-            row.told = [row.told[index - 1] for index in retained[1:]] if row.told and retained[:1] == [0] else []
+            row.reported_changes = (
+                [row.reported_changes[index - 1] for index in retained[1:]]
+                if row.reported_changes and retained[:1] == [0]
+                else []
+            )
     labels = {column.label for column in result.columns}
     for figure in result.figures:
         figure.lines = [line for line in figure.lines if line.label in labels]

@@ -42,7 +42,11 @@ def shown(value: PublishedValue, row: PublishedRow, style: ReportStyle) -> str:
 def _change(row: PublishedRow, index: int, style: ReportStyle) -> PublishedChange:
     """The printed change of a report, or the one that follows from the values; the likeliest of several."""
     base, value = row.values[0], row.values[index]
-    published_change = row.told[index - 1] if index <= len(row.told) and row.told[index - 1].told else None
+    published_change = (
+        row.reported_changes[index - 1]
+        if index <= len(row.reported_changes) and row.reported_changes[index - 1].printed
+        else None
+    )
     if _is_empty(base) or _is_empty(value):
         return published_change or PublishedChange()
     if style is ReportStyle.ORG:

@@ -14,6 +14,7 @@ from chainmark.systems.cardano.figures import ADOPTION, KNOWN
 from chainmark.systems.cardano.split.parts import OF_PATHS, TITLE
 from chainmark.systems.cardano.split.paths import COLUMNS, Ways, trace
 from chainmark.systems.cardano.split.stages import HOSTS, stage_split, why_not
+from chainmark.systems.cardano.tables import timelines_name
 
 BLOCKS_LEAST = 20
 TRACED_LEAST = 0.95
@@ -53,7 +54,7 @@ def causes_of(sides: Sequence[SelectedRuns]) -> Parted | None:
 def ways_of(run: LoadedRun) -> Ways | None:
     """The paths in a run's events; None if it has none, or of an earlier format."""
     try:
-        events = run.scan_events("lives")
+        events = run.scan_events(timelines_name(run.catalogue))
     except InvalidRunError:  # made from figures alone
         return None
     if events is None or not set(COLUMNS) <= set(events.collect_schema().names()):

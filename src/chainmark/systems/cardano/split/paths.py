@@ -101,7 +101,7 @@ def trace(data_frame: pl.DataFrame, *, switches_count: bool) -> Ways:
     """Trace the adoptions of a run's accepted blocks back to their forgers.
 
     Args:
-        data_frame: ``events/lives.parquet``, at least `COLUMNS`.
+        data_frame: ``events/block_timelines.parquet``, at least `COLUMNS`.
         switches_count: whether a switch to a block's fork is an adoption, as in the run's own figures.
     """
     adoption = pl.min_horizontal("adopted_ns", "switched_ns") if switches_count else pl.col("adopted_ns")

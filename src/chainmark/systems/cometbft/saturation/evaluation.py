@@ -236,7 +236,7 @@ def saturation_of(cells: Sequence[LoadCell], tolerance: float, measure: Measure)
     elif is_clear:
         state, reason = "found", "no interval includes the threshold"
     else:
-        state, reason = "leaning", _point_estimates(diagonals, 1.0 - tolerance, measure)
+        state, reason = "unclear", _point_estimates(diagonals, 1.0 - tolerance, measure)
     best = diagonals[sustained - 1] if sustained else None
     chosen = min(best.cells, key=lambda cell: cell.connections) if best else None
     return Saturation(

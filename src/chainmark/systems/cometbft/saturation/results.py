@@ -23,7 +23,7 @@ SATURATION_SCHEMA = 2
 Measure = Literal["committed", "pace"]
 # The whole interval of "kept up" and "saturated" is clear of the threshold.
 Standing = Literal["kept up", "leans to kept up", "leans to saturated", "saturated", "no data"]
-State = Literal["found", "leaning", "contradictory", "lower bound", "nothing kept up", "no data"]
+State = Literal["found", "unclear", "contradictory", "lower bound", "nothing kept up", "no data"]
 
 
 class _Part(BaseModel):
@@ -227,7 +227,7 @@ class Saturation(_Part):
 _OF_STATE: dict[State, Verdict] = {
     "found": Verdict.PASS,
     "lower bound": Verdict.INFORMATIONAL,
-    "leaning": Verdict.INCONCLUSIVE,
+    "unclear": Verdict.INCONCLUSIVE,
     "contradictory": Verdict.INCONCLUSIVE,
     "nothing kept up": Verdict.INCONCLUSIVE,
     "no data": Verdict.INVALID,

@@ -24,13 +24,13 @@ from chainmark.systems.cometbft.saturation.results import (
 WORDS: dict[State, str] = {
     "found": "FOUND",
     "lower bound": "LOWER BOUND",
-    "leaning": "NOT CLEAR",
+    "unclear": "NOT CLEAR",
     "contradictory": "UNDECIDED",
     "nothing kept up": "NO LOAD SUSTAINED",
     "no data": "NO DATA",
 }
 # The worst is the document's own.
-_WORST: tuple[State, ...] = ("no data", "contradictory", "nothing kept up", "leaning", "lower bound", "found")
+_WORST: tuple[State, ...] = ("no data", "contradictory", "nothing kept up", "unclear", "lower bound", "found")
 STANDINGS: dict[Standing, Emphasis] = {
     "kept up": "plain",
     "leans to kept up": "caution",
@@ -106,7 +106,7 @@ def _clause(saturation: Saturation) -> str:
         high = saturation.high_per_s
         surely = "" if high is None else f" and falls behind at {per_s(high)} and above"
         return f"sustains {loads}{surely} (90 % intervals)"
-    if saturation.state == "leaning":
+    if saturation.state == "unclear":
         return f"probably sustains {loads}, certainly {between(saturation)} (90 % intervals)"
     if saturation.state == "contradictory":
         return f"has contradictory results: its saturation load is {between(saturation)}"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
 from pydantic import ConfigDict
 
 from chainmark.core.attachment import OpinionRow
+from chainmark.core.former_names import renamed
 
 
 class RuleConcordance(StrEnum):
@@ -46,5 +48,5 @@ class TenPercentRow(OpinionRow):
     old_fails: bool | None
     outcome: str
     ours_fails: bool
-    agreement: RuleConcordance
+    concordance: Annotated[RuleConcordance, renamed("concordance", "agreement")]
     why: str

@@ -69,7 +69,7 @@ def _row(item: Judgement, catalogue: Catalogue, excused: Mapping[str, str]) -> T
         old_fails=old_fails,
         outcome=item.outcome.value,
         ours_fails=ours,
-        agreement=concordance,
+        concordance=concordance,
         why=_why(item, metric, concordance, excused),
     )
 
@@ -135,9 +135,9 @@ def ten_percent_verdict(rows: Sequence[TenPercentRow]) -> TenPercentVerdict:
     judged = [row for row in rows if row.old_fails is not None]
     differing = [row for row in judged if row.old_fails]
     disagreed = [
-        row for row in rows if row.agreement in {RuleConcordance.ONLY_OLD_FAILS, RuleConcordance.ONLY_OURS_FAILS}
+        row for row in rows if row.concordance in {RuleConcordance.ONLY_OLD_FAILS, RuleConcordance.ONLY_OURS_FAILS}
     ]
-    excused = [row for row in differing if row.agreement is RuleConcordance.NOT_COMPARABLE]
+    excused = [row for row in differing if row.concordance is RuleConcordance.NOT_COMPARABLE]
     if not judged:
         return TenPercentVerdict(
             fails=False, judged=0, differing=0, disagreements=0, sentence="There were no figures to judge."

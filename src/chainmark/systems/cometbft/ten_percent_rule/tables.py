@@ -64,7 +64,7 @@ class TenPercentVerdict(Opinion):
     def short_table(self, rows: Sequence[OpinionRow], id_: str, title: str) -> Table | None:
         """The figures on which the rules disagree."""
         note = f"{len(rows)} judged figures; the JSON has all of them."
-        differing = [row for row in _own(rows) if row.agreement not in QUIET]
+        differing = [row for row in _own(rows) if row.concordance not in QUIET]
         return ten_percent_rule_table(differing, id_, title, note) if differing else None
 
 
@@ -81,8 +81,8 @@ def ten_percent_rule_table(rows: Sequence[TenPercentRow], id_: str, title: str, 
             TableCell(_old_word(row), emphasis="caution" if row.old_fails else "quiet"),
             _our_word(row),
             TableCell(
-                _CONCORDANCE_TEXTS.get(row.agreement, row.agreement.value),
-                emphasis=_CONCORDANCE_LOOKS.get(row.agreement, "quiet"),
+                _CONCORDANCE_TEXTS.get(row.concordance, row.concordance.value),
+                emphasis=_CONCORDANCE_LOOKS.get(row.concordance, "quiet"),
             ),
             row.why,
         )
@@ -106,8 +106,8 @@ def _old_word(row: TenPercentRow) -> str:
 
 
 def _our_word(row: TenPercentRow) -> str:
-    if row.agreement is RuleConcordance.NOT_COMPARABLE:
+    if row.concordance is RuleConcordance.NOT_COMPARABLE:
         return "not comparable"
-    if row.agreement is RuleConcordance.NOT_JUDGED:
+    if row.concordance is RuleConcordance.NOT_JUDGED:
         return "not judged"
     return f"{row.outcome} (gating)" if row.gating else row.outcome

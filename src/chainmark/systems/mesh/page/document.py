@@ -40,7 +40,7 @@ def page_document(page: LoadPage) -> Document:
     """Lay out the page."""
     sections = [
         Section("about", "About this page", _about(page)),
-        Section("agreement", "Service Level Agreements (SLAs)", [_sla_table(page)]),
+        Section("sla", "Service Level Agreements (SLAs)", [_sla_table(page)]),
         Section("hardware", "Hardware profiles", [_hardware(page)]),
         *(section for number, release in enumerate(page.releases) for section in _release(release, number)),
         Section("method", "How it was tested", _method(page)),
@@ -110,7 +110,7 @@ def _distinct_slas(table: PageTable) -> list[tuple[float | None, float, float]]:
     if table.printed:
         sla_s = table.printed.scenario.sla_s
         return [(sla_s, sla_s, PRINTED_ERROR_SHARE)]
-    return list(dict.fromkeys((row.agreement.p95_s, row.agreement.p99_s, row.agreement.error_share)
+    return list(dict.fromkeys((row.sla.p95_s, row.sla.p99_s, row.sla.error_share)
                               for row in table.rows))  # fmt: skip
 
 
@@ -169,7 +169,7 @@ def _cell(table: PageTable, id_: str) -> list[Block]:
     title = _scenario_name(table)
     if table.printed:
         return [_printed_table(table.printed, f"{title} ({PRINTED.lower()})", id_)]
-    sla_notes = [_sla_note(sla) for sla in dict.fromkeys(row.agreement for row in table.rows)]
+    sla_notes = [_sla_note(sla) for sla in dict.fromkeys(row.sla for row in table.rows)]
     facts = [f"{fact.label}: {fact.value}." for fact in table.runs[0].facts]
     reported = list(dict.fromkeys(f"{warning}." for run in table.runs for warning in run.warnings))
     blocks: list[Block] = [
@@ -182,7 +182,7 @@ def _cell(table: PageTable, id_: str) -> list[Block]:
         ),
         *_further(table, f"{id_}-further", title),
     ]
-    return [*blocks, *([Remarks(f"{id_}-told", "Warnings", reported)] if reported else [])]
+    return [*blocks, *([Remarks(f"{id_}-warnings", "Warnings", reported)] if reported else [])]
 
 
 def _sla_note(sla: ServiceLevel) -> str:
@@ -228,8 +228,8 @@ def _published_row(number: int, row: PageRow) -> TableRow:
     named = [TableCell(str(number)), TableCell(row.label)]
     if answer is None:
         return TableRow([*named, *[_NOTHING] * 6])
-    capacity = TableCell(text.capacity_text(answer.found), emphasis=text.capacity_emphasis(answer.found))
-    step = answer.step if answer.found.best_step is not None else None
+    capacity = TableCell(text.capacity_text(answer.capacity), emphasis=text.capacity_emphasis(answer.capacity))
+    step = answer.step if answer.capacity.best_step is not None else None
     return TableRow([*named, capacity, *(_figures(step) if step else [_NOTHING] * 5)])
 
 
@@ -273,14 +273,14 @@ def _further_columns(kind: Kind) -> list[Column]:
 
 def _further_row(number: int, row: PageRow, kind: Kind) -> TableRow:
     answer = row.answers[kind]
-    capacity, step = answer.found, answer.step
+    capacity, step = answer.capacity, answer.step
     cells = [TableCell(str(number)), TableCell(row.label)]
     if kind == "rate":
         cells.append(TableCell(text.capacity_text(capacity), emphasis=text.capacity_emphasis(capacity)))
     cells.append(TableCell(text.interval_text(capacity)))
     if kind == "rate":
         cells += [text.centile_cell(step.of_due.p95), text.centile_cell(step.of_due.p99)] if step else [_NOTHING] * 2
-    stopped = text.stopped_text(capacity, row.agreement)
+    stopped = text.stopped_text(capacity, row.sla)
     at = f", figures for {text.level_of(step)}" if step and capacity.best_step is None else ""
     cells += [TableCell(f"{stopped}{at}"), TableCell(_confirmed(capacity)), *_rates(step)]
     others = ", ".join(text.capacity_text(item) for item in answer.others)

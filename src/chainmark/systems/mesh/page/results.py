@@ -37,7 +37,7 @@ class PageAnswer(_Part):
         others: the results of further runs of the same cell, newest first.
     """
 
-    found: CapacityEntry
+    capacity: CapacityEntry
     step: StepEntry | None
     others: list[CapacityEntry] = []
 
@@ -47,7 +47,7 @@ class PageRow(_Part):
 
     label: str
     run_id: str
-    agreement: ServiceLevel
+    sla: ServiceLevel
     answers: dict[Kind, PageAnswer]
 
 
@@ -214,7 +214,7 @@ def _rows(target_entries: Sequence[tuple[SealedRun, TargetEntry]]) -> list[PageR
         PageRow(
             label=label,
             run_id=entries[0][0],
-            agreement=entries[0][1].agreement,
+            sla=entries[0][1].sla,
             answers={
                 kind: page_answer for kind in _KINDS if (page_answer := _answer([entry for _, entry in entries], kind))
             },
@@ -231,7 +231,7 @@ def _answer(entries: Sequence[EndpointEntry], kind: Kind) -> PageAnswer | None:
     number = newest.fail_step if newest.best_step is None else newest.best_step
     step = next((item for item in entry.steps if item.kind == kind and item.number == number), None)
     drawn = step and step.model_copy(update={"curve": []})
-    return PageAnswer(found=newest, step=drawn, others=[capacity for _, capacity in results[1:]])
+    return PageAnswer(capacity=newest, step=drawn, others=[capacity for _, capacity in results[1:]])
 
 
 def _run(run: SealedRun, stages: str) -> PageRun:

@@ -17,7 +17,7 @@ from chainmark.systems.trails.follower import Follower, _steps
 from chainmark.systems.trails.trace import Trace, follow_command
 from chainmark.systems.trails.trail import Trail, trails_of
 
-from tests.unit.store.trail_runs import SLOT_NS, SLOW, STAGES, START_NS, Lives, key_of, sealed, trail
+from tests.unit.store.trail_runs import SLOT_NS, SLOW, STAGES, START_NS, Timelines, key_of, sealed, trail
 
 HOSTS = 6
 
@@ -25,19 +25,21 @@ HOSTS = 6
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> SealedRun:
     """A run of eight blocks on six hosts."""
-    return sealed(Store(tmp_path_factory.mktemp("store")), Lives(HOSTS, 8).fill())
+    return sealed(Store(tmp_path_factory.mktemp("store")), Timelines(HOSTS, 8).fill())
 
 
 @pytest.fixture
 def follower(run: SealedRun) -> Follower:
     """Follows its blocks."""
-    return Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest)
+    return Follower(run.scan_events("block_timelines"), trails_of(run.catalogue)[0], run.manifest)
 
 
 def test_every_figure_of_a_trace_matches_the_events(run: SealedRun, follower: Follower) -> None:
     """A trace that is off by one row, file or unit sends an engineer to the wrong line."""
     trace = follower.trace(key_of("b2"))
-    rows = {row["host"]: row for row in run.events("lives").filter(pl.col("block") == key_of("b2")).to_dicts()}
+    rows = {
+        row["host"]: row for row in run.events("block_timelines").filter(pl.col("block") == key_of("b2")).to_dicts()
+    }
     assert [place.place for place in trace.places] == sorted(rows, key=lambda host: rows[host]["adopted_ns"])
     assert trace.base_ns == START_NS + 2 * SLOT_NS
     for place in trace.places:
@@ -63,7 +65,7 @@ def test_facts_common_to_all_places_are_shown_once(run: SealedRun, follower: Fol
     assert block_trace.place_facts == ["error", "region"]
     assert {place.place: place.facts for place in block_trace.places}["node-4"] == ["odd", "region-0"]
     # What only the forger tells of its block is the block's all the same.
-    events = run.events("lives").with_columns(pl.when(pl.col("role") == "forger").then(7).alias("size"))
+    events = run.events("block_timelines").with_columns(pl.when(pl.col("role") == "forger").then(7).alias("size"))
     sized = trails_of(run.catalogue)[0].model_copy(update={"facts": {"size": "size", "error": "error"}})
     trace = Follower(events.lazy(), sized, run.manifest).trace(key_of("b1"))
     assert [(fact.label, fact.value) for fact in trace.facts] == [("forger", "node-1"), ("size", "7")]
@@ -86,10 +88,10 @@ def test_the_slowest_step_belongs_to_the_slow_host(follower: Follower) -> None:
 
 def test_missing_places_and_stages_are_listed(follower: Follower) -> None:
     assert follower.trace(key_of("b5")).absent == [f"node-{HOSTS - 1}"]
-    untold = follower.trace(key_of("b4")).untold
-    assert [(STAGES[item.stage], item.places) for item in untold] == [("fetched", ["node-2"])]
+    missing_text = follower.trace(key_of("b4")).missing_stages
+    assert [(STAGES[item.stage], item.places) for item in missing_text] == [("fetched", ["node-2"])]
     whole = follower.trace(key_of("b1"))
-    assert (whole.absent, whole.untold) == ([], [])  # that a forger never fetches is nothing missing
+    assert (whole.absent, whole.missing_stages) == ([], [])  # that a forger never fetches is nothing missing
 
 
 @pytest.mark.parametrize(
@@ -110,12 +112,12 @@ def test_both_sides_of_a_fork_reference_each_other(follower: Follower) -> None:
 
 
 def test_without_a_main_chain_the_block_known_to_most_hosts_is_shown(run: SealedRun) -> None:
-    blind = Follower(run.scan_events("lives"), Trail.model_validate(trail(main=False)), run.manifest)
+    blind = Follower(run.scan_events("block_timelines"), Trail.model_validate(trail(main=False)), run.manifest)
     assert blind.find("3") == key_of("b3")
 
 
 @pytest.mark.parametrize(
-    ("reference", "said", "hint"),
+    ("reference", "message", "hint"),
     [
         ("99", "has no block `99`", "the heights of its blocks are 1 to 8"),
         ("9" * 30, "has no block", "the heights of its blocks are 1 to 8"),
@@ -123,8 +125,10 @@ def test_without_a_main_chain_the_block_known_to_most_hosts_is_shown(run: Sealed
         ("", "has no block ``", "the heights of its blocks are 1 to 8"),
     ],
 )
-def test_an_unknown_block_is_reported_in_one_sentence(follower: Follower, reference: str, said: str, hint: str) -> None:
-    with pytest.raises(UsageError, match=said) as caught:
+def test_an_unknown_block_is_reported_in_one_sentence(
+    follower: Follower, reference: str, message: str, hint: str
+) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
         follower.find(reference)
     assert hint in (caught.value.hint or "")
 
@@ -137,19 +141,19 @@ def test_an_ambiguous_prefix_is_reported_in_one_sentence(follower: Follower) -> 
 
 
 def test_numbered_files_are_resolved_by_the_sources_of_the_run(tmp_path: Path) -> None:
-    run = sealed(Store(tmp_path), Lives(12, 2).fill(), numbered_files=True)
-    trace = Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest).trace(key_of("b1"))
+    run = sealed(Store(tmp_path), Timelines(12, 2).fill(), numbered_files=True)
+    trace = Follower(run.scan_events("block_timelines"), trails_of(run.catalogue)[0], run.manifest).trace(key_of("b1"))
     for place in trace.places:
         assert {trace.files[index] for index in place.files if index is not None} == {f"{place.place}/log.json"}
 
 
 def test_events_without_a_base_are_measured_from_the_first(run: SealedRun) -> None:
-    events = run.scan_events("lives").drop("slot_start_ns", "role", "on_chain", "adopted_line")
+    events = run.scan_events("block_timelines").drop("slot_start_ns", "role", "on_chain", "adopted_line")
     trace = Follower(events, trails_of(run.catalogue)[0], run.manifest).trace(key_of("b1"))
     assert trace.base_label == "first event"
     assert min(second for place in trace.places for second in place.seconds if second is not None) == 0.0
     with pytest.raises(InvalidRunError, match="have no column `host`"):
-        Follower(run.scan_events("lives").drop("host"), trails_of(run.catalogue)[0], run.manifest)
+        Follower(run.scan_events("block_timelines").drop("host"), trails_of(run.catalogue)[0], run.manifest)
 
 
 def test_traces_read_together_equal_traces_read_separately(follower: Follower) -> None:
@@ -159,7 +163,7 @@ def test_traces_read_together_equal_traces_read_separately(follower: Follower) -
 
 @given(seed=st.integers(0, 2**32))
 def test_the_order_of_the_events_does_not_matter(run: SealedRun, seed: int) -> None:
-    events = run.events("lives")
+    events = run.events("block_timelines")
     rows = np.random.default_rng(seed).permutation(events.height)
     mixed = Follower(events[rows].lazy(), trails_of(run.catalogue)[0], run.manifest)
     sorted_follower = Follower(events.lazy(), trails_of(run.catalogue)[0], run.manifest)
@@ -168,7 +172,9 @@ def test_the_order_of_the_events_does_not_matter(run: SealedRun, seed: int) -> N
 
 
 def test_a_trace_can_be_read_back_and_contains_its_command(run: SealedRun) -> None:
-    trace = Follower(run.scan_events("lives"), Trail.model_validate(trail("parcel")), run.manifest).trace(key_of("b1"))
+    trace = Follower(run.scan_events("block_timelines"), Trail.model_validate(trail("parcel")), run.manifest).trace(
+        key_of("b1")
+    )
     assert Trace.model_validate_json(trace.model_dump_json()) == trace
     assert trace.command == f"chainmark trail {run.run_id} parcel {key_of('b1')[:16]}"
 
