@@ -146,7 +146,7 @@ def _sentence(splits: dict[Verdict, int], total: int, runs: int, rows: Sequence[
     counts = enumerated([_counted(count, verdict) for verdict, count in splits.items() if count])
     noisy = max(rows, key=lambda row: row.deviation / row.margin if row.margin > 0.0 else 0.0)
     text = (
-        f"Of {total} comparisons of one half of these runs with the other, with {runs} runs per side, {counts}; "
+        f"Of {total} comparisons of one half of these runs with the other half, {runs} runs per side, {counts}; "
         f"the noisiest metric relative to its margin is {noisy.label} ({noisy.statistic})"
     )
     all_pass = splits.get(Verdict.PASS) == total

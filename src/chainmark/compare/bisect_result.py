@@ -148,7 +148,8 @@ class _Words:
             subject = f"`{metric}` of {self.bad.label}" if metric else self.bad.label
             if way is Way.NO_CHANGE:
                 compared = "does not differ from that of" if metric else "is not worse than"
-                return f"there is no change to search for: {subject} {compared} {self.good.label}"
+                searched = "change" if metric else "regression"
+                return f"there is no {searched} to search for: {subject} {compared} {self.good.label}"
             compared = "differs from that of" if metric else "is worse than"
             return f"whether {subject} {compared} {self.good.label} is undecided, so the search cannot start yet"
         stretch, sure = self.stretch, _sure(self.stretch.chance)

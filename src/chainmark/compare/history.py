@@ -144,9 +144,9 @@ def _noticed(series: HistorySeries, change: LevelChange, metric: Metric) -> str:
     reported, *ends = (units.number(end * factor, decimals, signed=True) for end in (change.change, low, high))
     text = ChangeText(reported, ends[0], ends[1], unit)
     words = metric.rises if change.change > 0.0 else metric.falls
-    direction = "for the worse " if _is_worse(series, change) else "for the better "
-    verb = f"changed {'' if series.better is Better.NEITHER else direction}by"
-    return noticed(words, f"{name} {verb}", text, series.statistic, (low, high))
+    verb = "became worse" if _is_worse(series, change) else "became better"
+    verb = "changed" if series.better is Better.NEITHER else verb
+    return noticed(words, f"{name} {verb} by", text, series.statistic, (low, high))
 
 
 def _compared(releases: Sequence[_Release], before: int, after: int) -> str:

@@ -255,7 +255,7 @@ def _noise(results: Sequence[ByWorkload]) -> Iterator[str]:
             counters.setdefault(item.workload, Counter())[source] += 1
     parts = [f"{sources.most_common(1)[0][0]} under {workload}" for workload, sources in counters.items()]
     if parts:
-        yield f"Source of the noise between runs, for most gating metrics: {'; '.join(parts)}."
+        yield f"For most gating metrics, the noise between runs is estimated from: {'; '.join(parts)}."
     wider = dict.fromkeys(
         entry.name
         for result in results

@@ -124,8 +124,11 @@ def advice(scenarios: Sequence[QaScenario], experiment: str) -> list[str]:
     """The next steps: for gating scenarios that did not pass, for scenarios that did not run, and afterwards."""
     open_ = [scenario for scenario in scenarios if scenario.gating and scenario.result is not Verdict.PASS]
     results = [f"{scenario.title}: {text}" for scenario in open_ for text in scenario.advice]
-    lacking = list(dict.fromkeys(text for scenario in scenarios for text in scenario.lacking))
-    results += [f"scenarios that were not run require {text}" for text in lacking]
+    lacking: dict[str, list[str]] = {}
+    for scenario in scenarios:
+        for text in scenario.lacking:
+            lacking.setdefault(text, []).append(scenario.title)
+    results += [f"run {enumerated(titles)} where this is met: {text}" for text, titles in lacking.items()]
     if any(scenario.result is Verdict.INVALID for scenario in scenarios):
         results.append(f"`--resume {experiment}` runs what is still missing")
     return results
@@ -146,8 +149,7 @@ def notices(scenarios: Sequence[QaScenario]) -> list[str]:
     for scenario in scenarios:
         if scenario.result is Verdict.NOT_RUN:
             messages.append(
-                f"Not run: {scenario.title}. It requires {enumerated(scenario.lacking)}. A scenario that was "
-                "not run does not pass."
+                f"Not run: {scenario.title}. It requires {enumerated(scenario.lacking)}. The result does not cover it."
             )
         if scenario.result is Verdict.INVALID:
             messages.append(f"Invalid: {scenario.title}. {scenario.sentence}")

@@ -259,7 +259,7 @@ class Scenarios:
             return _Judged(Verdict.INVALID, text, invalid, beside=rows)
         values = {(row.metric_id, row.statistic): row.judgements for row in rows}
         text = self._headline(scenario_runs.plan, [label for _, label, _ in sides], values)
-        return _Judged(Verdict.INFORMATIONAL, text or f"For information only: {labels}.", invalid, beside=rows)
+        return _Judged(Verdict.INFORMATIONAL, text or f"Measured for information only: {labels}.", invalid, beside=rows)
 
     def _headline(
         self, plan: ScenarioPlan, labels: Sequence[str], result: Mapping[tuple[str, str], Sequence[Judgement]]

@@ -463,7 +463,7 @@ def _passed(
     verb = "are" if len(gating) > 1 else "is"
     better = [item for item in gating if item.outcome is Outcome.BETTER]
     none = "none of the others is" if open_metrics else "none is"
-    reasons = [f"{number} judged by 90 % intervals that allow for interim looks; {none} worse than its margin"]
+    reasons = [f"{number} judged by 90 % intervals adjusted for interim analyses; {none} worse by more than its margin"]
     reasons += [f"better: {', '.join(_named_changes(better, catalogue))}"] if better else []
     margins = _margin_words(shown, catalogue)
     text = f"{subject} of {labels[1]} {verb} shown to be {margins} of {labels[0]} or better"

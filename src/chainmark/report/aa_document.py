@@ -44,7 +44,7 @@ def aa_document(report: AAReport) -> Document:
 def _splits(report: AAReport) -> Table:
     rows = [row_of(verdict.value, TableCell(units.count(count))) for verdict, count in report.splits.items()]
     note = (
-        f"{units.plural(report.runs_a_side, 'run')} per side. The noise also uses "
+        f"{units.plural(report.runs_a_side, 'run')} per side. The noise estimate also uses "
         f"{units.plural(report.archive_runs, 'earlier run')}."
     )
     columns = [*words("verdict of one half against the other"), Column("splits")]

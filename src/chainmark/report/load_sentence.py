@@ -51,7 +51,7 @@ def noticed(report: LoadReport, ruling: Ruling) -> str:
         word = {Verdict.FAIL: subject, Verdict.INCONCLUSIVE: f"{subject} is not decided"}
         return f"{word.get(ruling.verdict, f'{subject} is {ruling.verdict.value}')}: {ruling.reason}"
     high = level_text(capacity.kind, capacity.high)
-    level = f"from {high} on" if capacity.low > 0.0 else f"already at {high}"
+    level = f"at {high} or more" if capacity.low > 0.0 else f"even at {high}"
     result = f"{subject} {_effect(capacity, _endpoint(report, ruling))} {level} (95 % confidence)"
     required = "" if ruling.required is None else level_text(capacity.kind, ruling.required)
     if capacity.low > 0.0:

@@ -170,8 +170,8 @@ def _side_by_side(report: LoadReport, kind: Kind) -> Table:
                 cells += _change(entries[0], capacity)
         rows.append(TableRow(cells))
     notes = [
-        f"Columns of each server: its capacity and the p99 at that level. Change: of the capacity against {names[0]}. "
-        "Range: the smallest and largest change that the intervals of both servers allow."
+        f"Columns of each server: its capacity and the p99 at that level. Change: of the capacity, "
+        f"relative to {names[0]}. Range: the smallest and largest change that the intervals of both servers allow."
     ]
     return Table(f"side-by-side-{kind}", f"{text.KIND_NAMES[kind]}, side by side", columns, rows, notes)
 

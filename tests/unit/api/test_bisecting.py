@@ -171,7 +171,7 @@ def test_without_a_change_there_is_no_search(profile: Path, monkeypatch: pytest.
     assert _result(document).way is Way.NO_CHANGE
     assert document.verdict.exit_code == 3
     assert set(lab.system.made) == {0, 40}
-    assert "There is no change to search for" in document.text()
+    assert "There is no regression to search for" in document.text()
     assert "--metric M" in document.text()
 
 

@@ -78,7 +78,7 @@ def test_a_quiet_build_passes_every_split() -> None:
     assert report.splits == {Verdict.PASS: 6, Verdict.INCONCLUSIVE: 0, Verdict.FAIL: 0}
     assert (report.verdict, report.runs_a_side) == (Verdict.PASS, 2)
     assert report.sentence == (
-        "Of 6 comparisons of one half of these runs with the other, with 2 runs per side, 6 pass; the noisiest metric "
+        "Of 6 comparisons of one half of these runs with the other half, 2 runs per side, 6 pass; the noisiest metric "
         "relative to its margin is x (mean)"
     )
     assert (report.tool_version, report.title) == ("1.2", "CometBFT v1 against itself")

@@ -169,7 +169,7 @@ def test_a_mean_is_over_runs_with_the_figure_and_geometric_for_ratios() -> None:
 def test_a_change_has_a_position_a_size_and_an_interval() -> None:
     history = series(STEP)
     assert history.sentence == (
-        "Since v8, latency changed for the better by +100 % (90 % interval +99 … +100 %); the level of 1 of 1 "
+        "Since v8, latency became better by +100 % (90 % interval +99 … +100 %); the level of 1 of 1 "
         "metric changed over 16 releases; see what else changed with `chainmark compare v7 v8`."
     )
     (change,) = history.series[0].changes
@@ -195,9 +195,9 @@ def test_a_change_has_a_position_a_size_and_an_interval() -> None:
          "blocks come 49.9 % later (90 % interval 49.4–50.3 %)"),
         (STEP[::-1], NOTICED, "blocks come 49.9 % sooner (90 % interval 49.6–50.1 %)"),
         ([2000.0 * value for value in STEP], {"kind": Kind.DIFFERENCE},
-         "latency changed for the worse by +2000 s (90 % interval +1981 … +2019 s)"),
+         "latency became worse by +2000 s (90 % interval +1981 … +2019 s)"),
         ([0.004 * value for value in STEP], {"kind": Kind.DIFFERENCE},
-         "latency changed for the worse by +4.000 ms (90 % interval +3.962 … +4.038 ms)"),
+         "latency became worse by +4.000 ms (90 % interval +3.962 … +4.038 ms)"),
     ],
 )  # fmt: skip
 def test_a_change_is_described_in_the_catalogues_words_and_unit(
@@ -211,7 +211,7 @@ def test_a_change_is_described_in_the_catalogues_words_and_unit(
 def test_a_gradual_change_names_both_ends_of_the_history() -> None:
     drift = [1.005**day * (1.0 + 0.002 * (day * 7 % 3 - 1)) for day in range(24)]
     sentence = series(drift).sentence
-    assert sentence.startswith("Gradually, mostly around v19, latency changed for the better by +3.0 % (90 % interval ")
+    assert sentence.startswith("Gradually, mostly around v19, latency became better by +3.0 % (90 % interval ")
     assert sentence.endswith("; see how the first and the last release differ with `chainmark compare v0 v23`.")
 
 
@@ -222,10 +222,10 @@ def test_regressions_are_named_before_later_changes(other: Better, by: float) ->
     worse = [1.0 + by * (value - 1.0) for value in STEP]
     later = [*[2.0, 2.01] * 6, *[1.0, 1.01] * 2]
     runs = [run(f"v{day}", day, {"x_s": worse[day], "y_s": later[day]}, metrics) for day in range(16)]
-    assert report(runs).sentence.startswith("Since v8, latency changed for the worse by +")
+    assert report(runs).sentence.startswith("Since v8, latency became worse by +")
     both = [run(f"v{day}", day, {"x_s": worse[day], "y_s": 3.0 - later[day]}, metrics) for day in range(16)]
     named = "Since v12, other" if other is Better.LOWER else "Since v8, latency"
-    assert report(both).sentence.startswith(f"{named} changed for the worse by +")
+    assert report(both).sentence.startswith(f"{named} became worse by +")
 
 
 def test_builds_of_one_version_are_compared_by_run() -> None:

@@ -303,7 +303,7 @@ def test_tables_that_were_not_requested_are_not_shown() -> None:
         of({**SHOWN, "sides": THREE[:2]}, {"near": [run("near", 1, version="v1")], "far": [run("far", 1)]})
     )
     assert [row.metric_id for row in scenario.beside] == ["a_s"]
-    assert scenario.sentence == "For information only: v1 and v2 (far)."
+    assert scenario.sentence == "Measured for information only: v1 and v2 (far)."
     shown_options = {**SHOWN, "sides": THREE[:2], "tables": ["sizes"]}
     runs_by_side = {"near": [run("near", 1, version="v1")], "far": [run("far", 1)]}
     assert [row.metric_id for row in judged(of(shown_options, runs_by_side)).beside] == ["a_s", "b_bytes"]

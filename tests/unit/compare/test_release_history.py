@@ -187,7 +187,7 @@ def test_the_page_draws_its_charts_in_a_browser(tmp_path: Path) -> None:
 
 def test_the_first_sentence_has_the_change_its_interval_and_a_command() -> None:
     sentence = release_histories.stepped().sentence
-    assert re.match(r"Since v0\.12, figure 0 changed for the worse by \+10\.\d % \(90 % int.* \+\d.* %\); ", sentence)
+    assert re.match(r"Since v0\.12, figure 0 became worse by \+10\.\d % \(90 % int.* \+\d.* %\); ", sentence)
     assert sentence.endswith("see what else changed with `chainmark compare v0.11 v0.12`.")
 
 

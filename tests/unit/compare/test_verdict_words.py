@@ -134,7 +134,7 @@ def test_all_equal_is_a_pass_without_advice() -> None:
     assert result.verdict is Verdict.PASS
     assert result.sentence == "All 3 gating metrics of B are shown to be within 10 % of A or better"
     assert result.reasons == [
-        "3 gating metrics judged by 90 % intervals that allow for interim looks; none is worse than its margin"
+        "3 gating metrics judged by 90 % intervals adjusted for interim analyses; none is worse by more than its margin"
     ]
     assert result.advice == []
 
@@ -714,8 +714,8 @@ def test_one_undecided_metric_of_five_is_due_to_chance_and_named_in_the_pass() -
         "undecided within re-run noise: metric o +5.0 % (90 % interval −6.0 … +16.0 %)"
     )
     assert passed.reasons[0] == (
-        "5 gating metrics judged by 90 % intervals that allow for interim looks; none of the others is worse than "
-        "its margin"
+        "5 gating metrics judged by 90 % intervals adjusted for interim analyses; none of the others is worse by "
+        "more than its margin"
     )
     assert finding(_left(_open()), by_history=False).verdict is Verdict.INCONCLUSIVE, (
         "more runs per side would decide it"

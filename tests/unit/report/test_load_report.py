@@ -406,7 +406,7 @@ def test_a_server_that_fails_at_once_is_not_called_slow() -> None:
     """A step ends as soon as p99 cannot be met, so a server that closed every connection was called slow."""
     steps = [item.model_copy(update={"ok": 1, "failed": 14}) for item in endpoint("/block", 64, rate=False).steps]
     assert _sentence_of_a_miss(steps=steps).startswith(
-        "/block fails most requests (p99 above 1 s; failed requests count as slower) from "
+        "/block fails most requests (p99 above 1 s; failed requests count as slower) at "
     )
 
 
@@ -416,7 +416,7 @@ def test_a_miss_states_what_is_slow_from_which_load_on_and_what_to_check() -> No
         kind="clients", finding="exhausted", resource="the connection pool", level=16.0, sentence="full"
     )
     sentence = _sentence_of_a_miss(exhausted=[first_exhausted])
-    assert sentence.startswith("/block responds too slowly (p99 above 1 s) from ")
+    assert sentence.startswith("/block responds too slowly (p99 above 1 s) at ")
     assert "of the 1000 clients that are required" in sentence
     assert sentence.endswith("; look at the connection pool first, which limited it from 16 clients on.")
     assert "monitor the server under load" in _sentence_of_a_miss()

@@ -80,7 +80,7 @@ def test_a_card_shows_the_same_as_the_command(server: Served, store: Path) -> No
 
 def test_facets_and_search_words_filter_the_runs(server: Served) -> None:
     everything = server.client.get("/runs", params={"as": "json"}).json()
-    assert everything["found"] == everything["total"] == 4 * RELEASES
+    assert everything["matching"] == everything["total"] == 4 * RELEASES
     some = server.client.get(
         "/runs", params={"profile": "cometbft/demo", "version": ["v1.3.0", "v1.4.0"], "as": "json"}
     )

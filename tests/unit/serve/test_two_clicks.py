@@ -37,7 +37,7 @@ class Question:
 QUESTIONS = [
     Question("Did the newest release pass?", (), r"v1\.19\.0 · \S+ · 19 versions, 19 runs PASS 7 of 8 gating metrics"),
     Question("Since when is memory growing?", (),
-             r"Since v1\.12\.0, resident memory changed for the worse by \+20\.\d % \(90 %"),
+             r"Since v1\.12\.0, resident memory became worse by \+20\.\d % \(90 %"),
     Question("What else changed with that release?", (r"^History$", CARD), r"v1\.12\.0: 1 difference"),
     Question("How much did p99 latency change, and how sure is that?", (CARD,),
              r"tx latency p99, s gating how \S+ \S+ [+−][\d.]+ % −\S+ … \+\S+ %"),
@@ -63,7 +63,7 @@ QUESTIONS = [
     Question("How much load does the release sustain?", (r"^Capacity$", CARD),
              r"v1\.19\.0 block clients 32 64\.00 ms pass yes"),
     Question("Why was this block late, and on which host?", (TOY, ("/follow", "key", "4")),
-             r"the slowest, node-3, .* its longest wait was .*“fetched”"),
+             r"the slowest, node-3, .* its longest stage was “fetched”"),
     Question("How does it get from region to region?", (TOY, ("/follow", "key", "4")),
              r"hop, median, ms"),
     Question("What would longer round trips do?", (r"^What if$", "^cardano/value$"), r"rtt 0 % .*adoption"),

@@ -77,7 +77,7 @@ def sentence(trace: Trace) -> str:
     longest, stage = max(steps)
     line = log_place(trace, where, stage)
     read = f"read {line}" if line else f"see its log around “{trace.stages[stage]}”"
-    waited = f"its longest wait was {axis.with_unit(longest)}, for “{trace.stages[stage]}”"
+    waited = f"its longest stage was “{trace.stages[stage]}”, {axis.with_unit(longest)}"
     return first_sentence(text, waited, next_step=read)
 
 
@@ -93,7 +93,7 @@ def _whole_sentence(trace: Trace) -> str:
         )
     comparison = "" if usual is None else f", {difference(axis, second - usual)} the median {trace.label}"
     waited = waited_for(trace)
-    longest = f"its longest wait was {axis.with_unit(waited[0])}, for “{trace.stages[waited[1]]}”" if waited else ""
+    longest = f"its longest stage was “{trace.stages[waited[1]]}”, {axis.with_unit(waited[0])}" if waited else ""
     name = capitalised(trace.name)
     return first_sentence(f"{name} was {trace.stages[trace.last]} {when}{comparison}", longest)
 

@@ -53,7 +53,8 @@ def _sentence(result: SlowestTraces) -> str:
     end = _end(slowest)
     usual = _usual(slowest)
     comparison = "" if usual is None else f", {difference(axis, end - usual)} the median"
-    text = f"The slowest of {counted}, {slowest.key if slowest.number is None else slowest.number}, was"
+    name = slowest.key if slowest.number is None else slowest.number
+    text = f"{result.label.capitalize()} {name}, the slowest of {counted}, was"
     when = f"{slowest.stages[_stage(slowest)]} {axis.with_unit(end)} after its {slowest.base_label}"
     return first_sentence(f"{text} {when}{comparison}", ends,
                           next_step=f"see `{follow_command(result.trail_id, result.run_id, slowest.key)}`")  # fmt: skip

@@ -74,7 +74,7 @@ def test_an_interval_that_includes_the_threshold_is_reported() -> None:
         cells_of(_cells({(1, 200): [1.0], (2, 200): [0.934], (1, 800): [0.517]}), TOLERANCE), TOLERANCE, "committed"
     )
     assert (saturation.state, saturation.load_per_s, saturation.low_per_s, saturation.high_per_s) == (
-        "point_outcome",
+        "unclear",
         400,
         200,
         800,

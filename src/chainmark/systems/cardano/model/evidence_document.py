@@ -96,7 +96,7 @@ def _methods(
         lines.append(_line("largest", [*(_percent(value) for value in row.largest), ""], second=True))
     runs = sorted({row.runs for row in rows})
     counted = units.plural(runs[0], "run") if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs"
-    notes = [_ERRORS_ARE, "First row: the root mean square over the runs. “All”: over all columns, too."]
+    notes = [_ERRORS_ARE, "First row: the root mean square over the runs. “All”: the same over all columns."]
     points = [
         {"method": row.method, "column": short, "error": value}
         for row in rows

@@ -60,7 +60,9 @@ def _sentence(verification: Verification) -> str:
     compared = units.plural(verification.compared, "figure")
     if not verification.differing:
         agree = "agrees" if verification.compared == 1 else "agree"
-        return f"{compared} of {verification.file} {agree} with the run's within rounding."
+        one_sided = sum(figure.agrees is None for figure in verification.figures)
+        rest = f"; {units.plural(one_sided, 'other')} {'is' if one_sided == 1 else 'are'} on one side only"
+        return f"{compared} of {verification.file} {agree} with the run's within rounding{rest if one_sided else ''}."
     differ = "differs" if verification.differing == 1 else "differ"
     return first_sentence(
         f"{units.count(verification.differing)} of {compared} of {verification.file} {differ} from the run's",

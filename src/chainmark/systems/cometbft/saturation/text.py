@@ -40,7 +40,7 @@ STANDINGS: dict[Standing, Emphasis] = {
 }
 MEASURES: dict[Measure, str] = {
     "committed": "of all offered transactions",
-    "pace": "of those due in the window",
+    "pace": "of the transactions due in the window",
 }
 QUIET = TableCell(units.UNSET, emphasis="quiet")
 
@@ -158,10 +158,10 @@ def reasons(report: SaturationResult) -> list[str]:
 def rule(report: SaturationResult) -> str:
     """The rule that selects the load."""
     return (
-        "The saturation load is the largest connections × rate for which it and every smaller tested load have "
+        "The saturation load is the highest load (connections × rate) at which it and every lower tested load have "
         f"processed at least {units.plain_percent(1.0 - report.tolerance)} of the offered transactions, in each cell "
-        "of equal load, while every cell of every larger load has processed less. The chosen "
-        "configuration has the fewest connections at that load. If no load meets this rule, it is that of the largest "
+        "of equal load, while every cell of every higher load has processed less. The chosen "
+        "configuration has the fewest connections at that load. If no load meets this rule, it is that of the highest "
         "load up to which all loads are sustained. The bounds are loads whose 90 % intervals are entirely on one side "
         "of the threshold."
     )
