@@ -252,6 +252,8 @@ class Output:
         outputs = {".html": self.html, ".pdf": self.pdf, ".md": self.markdown, ".xml": self.junit}
         outputs[".json"] = self.json_file
         paths = {suffix: path for suffix, path in outputs.items() if path is not None}
+        for folder in sorted({path.parent for path in paths.values() if not path.parent.exists()}):
+            say(f"the folder {folder} does not exist and is created")
         document.write_all({suffix: path for suffix, path in paths.items() if suffix != ".pdf"})
         if self.pdf:
             last_step.set(document.paper(), self.pdf)

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from chainmark.capacity.summaries import CapacityChange, change_of
 from chainmark.capacity.verdict import Ruling, bare_level, level_text, verdict, verdict_text
 from chainmark.core import units
-from chainmark.core.load_report import CapacityEntry, EndpointEntry, ExhaustedEntry, LoadReport, TargetEntry
+from chainmark.core.load_report import CapacityEntry, EndpointEntry, ExhaustedEntry, Kind, LoadReport, TargetEntry
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import enumerated, first_sentence, some_of
-from chainmark.report.load_text import capacity_of, condition_text, interval_text, sla_text, slas_of
+from chainmark.report.load_text import (
+    capacity_of,
+    condition_text,
+    endpoint_ids,
+    interval_text,
+    kinds_of,
+    names_of,
+    sla_text,
+    slas_of,
+)
 
 _NAMED = 3
 _TOO_SLOW = ("p99", "p95")
@@ -34,12 +44,13 @@ def sentence(report: LoadReport, ruled: Sequence[Ruling]) -> str:
     if not gating:
         return first_sentence("Nothing was measured", next_step="repeat the test")
     if result is Verdict.PASS:
-        return first_sentence(_sustained(report, gating), *contested_texts(report), next_step=_after_pass(report))
+        clauses = [_sustained(report, gating), *_compared(report), *contested_texts(report)]
+        return first_sentence(*clauses, next_step=_after_pass(report))
     worst = next((ruling for ruling in gating if ruling.verdict is result), gating[0])
     if result is Verdict.PARTIAL and worst.verdict is not result:
         step = "repeat the test for the rest"
         return first_sentence("The test was interrupted", _counted(report, gating), next_step=step)
-    clauses = [noticed(report, worst), _counted(report, gating, worst), *contested_texts(report)]
+    clauses = [noticed(report, worst), _counted(report, gating, worst), *_compared(report), *contested_texts(report)]
     return first_sentence(*clauses, next_step=next_step(report, worst))
 
 
@@ -58,6 +69,38 @@ def noticed(report: LoadReport, ruling: Ruling) -> str:
         sustained = bare_level(capacity.low) if required else level_text(capacity.kind, capacity.low)
         return f"{result}; it sustains {sustained}{f' of the {required} that are required' if required else ''}"
     return f"{result}, and {required} are required" if required else result
+
+
+def _compared(report: LoadReport) -> list[str]:
+    """The change of each server's capacities relative to the first server, if their intervals do not overlap."""
+    first, *others = zip(names_of(report.targets), report.targets, strict=True)
+    return [
+        f"{name} sustains {share} {word} load than {first[0]} "
+        f"({len(clear)} of {units.plural(len(changes), 'capacity', 'capacities')})"
+        for name, target in others
+        if (changes := _changes(report, first[1], target))
+        for word, clear in (
+            ("less", [change for change in changes if change.high is not None and change.high < 0.0]),
+            ("more", [change for change in changes if change.low is not None and change.low > 0.0]),
+        )
+        if (share := _share([abs(change.point) for change in clear if change.point is not None]))
+    ]
+
+
+def _changes(report: LoadReport, first: TargetEntry, other: TargetEntry) -> list[CapacityChange]:
+    keys = [(id_, kind) for id_ in endpoint_ids(report) for kind in kinds_of(report.targets)]
+    pairs = [[_found(target, id_, kind) for target in (first, other)] for id_, kind in keys]
+    return [change_of(base, capacity) for base, capacity in pairs if base is not None and capacity is not None]
+
+
+def _found(target: TargetEntry, id_: str, kind: Kind) -> CapacityEntry | None:
+    endpoint = next((item for item in target.endpoints if item.id == id_), None)
+    return capacity_of(endpoint, kind) if endpoint else None
+
+
+def _share(changes: Sequence[float]) -> str:
+    ends = [units.plain_percent(change, decimals=0) for change in (min(changes), max(changes))] if changes else []
+    return " to ".join(dict.fromkeys(ends))
 
 
 def next_step(report: LoadReport, ruling: Ruling) -> str:

@@ -49,7 +49,24 @@ def gating_table(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table:
     table_rows = [row_of(phrased(_named(row)), *_cells(comparison, row)) for row in decisive]
     if comparison.question is Question.COST:
         return Table("gating", "What it costs", _columns(comparison, decisive), table_rows)
-    return Table("gating", "Gating metrics", _columns(comparison, decisive), table_rows, _widened(comparison))
+    return Table(
+        "gating",
+        "Gating metrics",
+        _columns(comparison, decisive),
+        table_rows,
+        [*_widened(comparison), *_noise_note(decisive)],
+    )
+
+
+def _noise_note(rows: Sequence[JudgedRow]) -> list[str]:
+    """The meaning of "beyond noise", if a metric with a better or worse interval is not beyond it."""
+    surprising = [row for row in rows if row.beyond_noise == MetricAnswer.NO and row.emphasis in {"better", "worse"}]
+    if not surprising:
+        return []
+    return [
+        "Beyond noise: whether the change is significant when all these metrics are judged together (q ≤ 0.05). An "
+        "outcome is by the metric's own interval."
+    ]
 
 
 def _named(row: JudgedRow) -> Phrase:

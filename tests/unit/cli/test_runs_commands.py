@@ -51,3 +51,12 @@ def test_remove_deletes_one_run_or_all_unfinished_runs(run: SealedRun, tmp_path:
         chainmark("runs", "remove", run.run_id, "--unfinished")
     assert chainmark("runs", "remove", "--unfinished").output == f"removed {left.run_id}\n"
     assert [left_over.run_id for left_over in Store(tmp_path / "store").sealed()] == [run.run_id]
+
+
+def test_a_report_in_a_missing_folder_is_written_and_the_new_folder_is_named(run: SealedRun, tmp_path: Path) -> None:
+    report = tmp_path / "reports" / "run.md"
+    message = f"the folder {report.parent} does not exist and is created"
+    arguments = ("runs", "show", run.run_id, "--md", str(report))
+    assert message in " ".join(chainmark(*arguments).stderr.split())
+    assert report.is_file()
+    assert message not in " ".join(chainmark(*arguments).stderr.split())

@@ -439,3 +439,20 @@ def test_an_unreachable_server_is_reported_first() -> None:
     document = load_document(report(left.model_copy(update={"gone": gone, "interrupted": True})))
     assert (document.word, document.verdict.exit_code) == ("SERVER GONE", ExitCode.ENVIRONMENT)
     assert document.sentence.startswith("2.1.0 went away at 12:51:07 UTC: it accepts no connections")
+
+
+@pytest.mark.parametrize(
+    ("factor", "clause"),
+    [
+        (0.5, "; 2.1.0 sustains 50 % less load than 2.0.0 (4 of 4 capacities)"),
+        (2.0, "; 2.1.0 sustains 100 % more load than 2.0.0 (4 of 4 capacities)"),
+        (1.0, None),
+    ],
+)
+def test_a_test_of_two_servers_states_which_one_sustains_less(factor: float, clause: str | None) -> None:
+    """Servers whose intervals overlap are not shown to differ."""
+    labels = ("block", "account_coins")
+    both = report(target("2.0.0", labels=labels), target("2.1.0", factor, labels=labels))
+    sentence = load_document(both).sentence
+    assert (" load than " in sentence) == (clause is not None)
+    assert clause is None or clause in sentence, sentence
