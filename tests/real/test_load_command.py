@@ -109,7 +109,7 @@ def test_the_slowest_requests_are_listed_with_the_duration_of_each_stage(
     assert float(facts["median latency of the step, ms"]) < 300.0
     text = " ".join(command("request", run.run_id, slowest.key).stdout.split())
     assert f"Request {slowest.key} was finished" in text
-    assert "for “first byte”" in text
+    assert "longest stage was “first byte”" in text
 
 
 def test_a_required_capacity_that_is_not_reached_fails(profile: Path, tmp_path: Path) -> None:

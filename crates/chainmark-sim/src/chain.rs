@@ -6,13 +6,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::block_window::{BlockWindow, Known};
 use crate::cluster::{Cluster, Upstream};
 use crate::error::{Result, SimulationError};
 use crate::model::Scenario;
 use crate::propagation::{ANNOUNCEMENT_STEP_NS, extra_rounds_ns, half_ns};
 use crate::queue::{Event, EventQueue};
 use crate::random::{Draws, Purpose};
-use crate::ring::{Known, Ring};
 use crate::timing::{NS, Regime, Timing};
 use crate::trace::{Block, BlockNumber, GENESIS, LoopTimes, NEVER, Observer, Selection};
 use crate::transport::Transport;
@@ -118,7 +118,7 @@ pub struct ChainRun {
     transport: Transport,
     queue: EventQueue<Kind>,
     hosts: Vec<HostState>,
-    ring: Ring,
+    window: BlockWindow,
     best: BlockNumber,
     /// Simulated so far.
     pub events: u64,
@@ -153,7 +153,7 @@ impl ChainRun {
             transport: Transport::new(&cluster, &scenario.parameters),
             queue: EventQueue::default(),
             hosts: hosts.collect(),
-            ring: Ring::new(n, capacity, Block::genesis()),
+            window: BlockWindow::new(n, capacity, Block::genesis()),
             best: GENESIS,
             events: 0,
             cluster,
@@ -173,11 +173,11 @@ impl ChainRun {
 
     /// A block in memory: any of the last few thousand (fewer in very large networks).
     pub fn block(&self, number: BlockNumber) -> &Block {
-        self.ring.block(number)
+        self.window.block(number)
     }
 
     pub fn remembers(&self, number: BlockNumber) -> bool {
-        self.ring.remembers(number)
+        self.window.remembers(number)
     }
 
     /// The end of the best chain that any host adopted.
@@ -192,7 +192,7 @@ impl ChainRun {
 
     /// Whether a block is on the best chain.
     pub fn on_chain(&self, number: BlockNumber) -> bool {
-        self.ring.descends(self.best, number)
+        self.window.descends(self.best, number)
     }
 
     /// Whether no further event will happen.
@@ -240,7 +240,7 @@ impl ChainRun {
             Kind::Return => self.return_of(host, now),
             _ if self.offline(host, now) => (),
             Kind::Context { slot, times } => self.context(now, host, slot, times),
-            _ if !self.ring.remembers(block) => (),
+            _ if !self.window.remembers(block) => (),
             Kind::Forged { times } => self.forged(now, host, block, &times, observer),
             Kind::Header { place } => self.header(event, place, observer),
             Kind::Decision => self.decide(now, host, block, observer),
@@ -279,10 +279,10 @@ impl ChainRun {
 
     fn context(&mut self, now: u64, host: u32, slot: u64, mut times: LoopTimes) {
         let parent = self.hosts[host as usize].tip;
-        if !self.ring.remembers(parent) {
+        if !self.window.remembers(parent) {
             return; // far behind: it is busy catching up
         }
-        if parent != GENESIS && self.ring.block(parent).slot >= slot {
+        if parent != GENESIS && self.window.block(parent).slot >= slot {
             return; // it already has a block of this slot
         }
         let number = self.cluster.numbers[host as usize];
@@ -290,9 +290,9 @@ impl ChainRun {
         let regime = self.timing.regime(draws, None);
         self.timing.forge(&mut times, draws, number, regime);
         let block = Block {
-            number: self.ring.newest + 1,
+            number: self.window.newest + 1,
             slot,
-            height: self.ring.block(parent).height + 1,
+            height: self.window.block(parent).height + 1,
             parent,
             forger: host,
             vrf: draws.bits(number, Purpose::Vrf, 0),
@@ -302,13 +302,13 @@ impl ChainRun {
             slow: regime.slow,
         };
         debug_assert!(now <= times.forged_ns);
-        self.ring.insert(block);
+        self.window.insert(block);
         self.plan(times.forged_ns, host, block.number, Kind::Forged { times });
     }
 
     fn forged(&mut self, now: u64, host: u32, block: BlockNumber, times: &LoopTimes, observer: &mut impl Observer) {
-        observer.forged(self.ring.block(block), times);
-        let known = self.ring.known_mut(block, host);
+        observer.forged(self.window.block(block), times);
+        let known = self.window.known_mut(block, host);
         known.body = true;
         known.noticed = true;
         self.enqueue(now, host, block);
@@ -322,12 +322,12 @@ impl ChainRun {
             return self.hold_back(event, &stall);
         }
         let peer = self.upstream(host, place);
-        observer.header(now, host, peer.host, self.ring.block(block));
+        observer.header(now, host, peer.host, self.window.block(block));
         self.hosts[host as usize].heard[place as usize] = block;
         let tip = self.hosts[host as usize].tip;
-        let plausible = self.ring.prefers(block, tip);
+        let plausible = self.window.prefers(block, tip);
         let concurrency = self.scenario.parameters.fetch_concurrency;
-        let known = self.ring.known_mut(block, host);
+        let known = self.window.known_mut(block, host);
         known.noticed = true;
         if known.body || !plausible {
             return;
@@ -339,7 +339,7 @@ impl ChainRun {
     }
 
     fn plan_decision(&mut self, now: u64, host: u32, block: BlockNumber, peer: u32) {
-        self.ring.known_mut(block, host).deciding = true;
+        self.window.known_mut(block, host).deciding = true;
         let numbers = &self.cluster.numbers;
         let draws = self.draws(block);
         let wait = self.timing.request(draws, numbers[host as usize], numbers[peer as usize]);
@@ -350,10 +350,10 @@ impl ChainRun {
 
     fn decide(&mut self, now: u64, host: u32, block: BlockNumber, observer: &mut impl Observer) {
         self.hosts[host as usize].last_decision_ns = Some(now);
-        self.ring.known_mut(block, host).deciding = false;
+        self.window.known_mut(block, host).deciding = false;
         let concurrency = self.scenario.parameters.fetch_concurrency;
         loop {
-            let known = self.ring.known_mut(block, host);
+            let known = self.window.known_mut(block, host);
             if known.body || known.candidates == 0 || known.in_flight >= concurrency {
                 return;
             }
@@ -367,20 +367,20 @@ impl ChainRun {
     fn request(&mut self, now: u64, host: u32, place: u32, block: BlockNumber, observer: &mut impl Observer) {
         let link = self.upstream(host, place);
         let heard = self.hosts[host as usize].heard[place as usize];
-        let better = self.ring.remembers(heard) && heard != block && self.ring.descends(heard, block);
-        let head = if better && !self.ring.has(heard, host) && self.ring.known(heard, host).in_flight == 0 {
+        let better = self.window.remembers(heard) && heard != block && self.window.descends(heard, block);
+        let head = if better && !self.window.has(heard, host) && self.window.known(heard, host).in_flight == 0 {
             heard
         } else {
             block
         };
         let mut range = vec![head];
-        let mut next = self.ring.block(head).parent;
-        while !self.ring.has(next, host) && (next == block || self.ring.known(next, host).in_flight == 0) {
+        let mut next = self.window.block(head).parent;
+        while !self.window.has(next, host) && (next == block || self.window.known(next, host).in_flight == 0) {
             range.push(next);
-            next = self.ring.block(next).parent;
+            next = self.window.block(next).parent;
         }
         range.reverse();
-        observer.requested(now, host, link.host, self.ring.block(head), range.len() as u32);
+        observer.requested(now, host, link.host, self.window.block(head), range.len() as u32);
         self.serve(now, host, place, &link, &range, observer);
     }
 
@@ -397,13 +397,13 @@ impl ChainRun {
         let trip = half_ns(link.rtt_s);
         let mut sent = now + trip;
         let (mut bytes, mut first_sent, mut arrived) = (0, 0, 0);
-        let total: u64 = range.iter().map(|&number| u64::from(self.ring.block(number).bytes)).sum();
+        let total: u64 = range.iter().map(|&number| u64::from(self.window.block(number).bytes)).sum();
         let transfer = self.transport.send(link, total, sent);
         for &number in range {
             let draws = self.draws(number);
             sent += self.timing.server(draws, numbers.0, numbers.1);
             first_sent = if bytes == 0 { sent } else { first_sent };
-            bytes += u64::from(self.ring.block(number).bytes);
+            bytes += u64::from(self.window.block(number).bytes);
             // A later block of the range needs the rounds of all bytes before it, at most those of the whole.
             let share = bytes as f64 / total as f64;
             let rounds = (f64::from(transfer.rounds) * share).ceil().max(1.0) as u32;
@@ -411,18 +411,18 @@ impl ChainRun {
             arrived = (first_sent.max(sent) + trip + on_wire).max(arrived);
             arrived += self.timing.client(draws, numbers.0, numbers.1);
             let at = now + self.timing.changed_fetch(arrived - now, link.fetch);
-            self.ring.known_mut(number, host).in_flight += 1;
+            self.window.known_mut(number, host).in_flight += 1;
             if self.offline(link.host, sent) {
                 self.plan(at + 2 * trip, host, number, Kind::Lost);
             } else {
-                observer.sent(sent, link.host, host, self.ring.block(number));
+                observer.sent(sent, link.host, host, self.window.block(number));
                 self.plan(at, host, number, Kind::Body { place });
             }
         }
     }
 
     fn lost(&mut self, now: u64, host: u32, block: BlockNumber) {
-        let known = self.ring.known_mut(block, host);
+        let known = self.window.known_mut(block, host);
         known.in_flight = known.in_flight.saturating_sub(1);
         if known.body || known.deciding {
             return;
@@ -435,11 +435,11 @@ impl ChainRun {
         let mut candidates = 0;
         for (place, &heard) in self.hosts[host as usize].heard.iter().enumerate() {
             let peer = self.cluster.upstream[host as usize][place].host;
-            if self.ring.remembers(heard) && !self.offline(peer, now) && self.ring.descends(heard, block) {
+            if self.window.remembers(heard) && !self.offline(peer, now) && self.window.descends(heard, block) {
                 candidates |= 1 << place;
             }
         }
-        self.ring.known_mut(block, host).candidates = candidates;
+        self.window.known_mut(block, host).candidates = candidates;
         if candidates != 0 {
             let peer = self.upstream(host, candidates.trailing_zeros()).host;
             self.plan_decision(now, host, block, peer);
@@ -452,11 +452,11 @@ impl ChainRun {
             return self.hold_back(event, &stall);
         }
         let peer = self.upstream(host, place).host;
-        let known = self.ring.known_mut(block, host);
+        let known = self.window.known_mut(block, host);
         known.in_flight = known.in_flight.saturating_sub(1);
         let first = !known.body;
         known.body = true;
-        observer.fetched(now, host, peer, self.ring.block(block), first);
+        observer.fetched(now, host, peer, self.window.block(block), first);
         if first {
             self.enqueue(now, host, block);
         }
@@ -465,7 +465,7 @@ impl ChainRun {
     // ---- chain selection ---------------------------------------------------------------------------------------
 
     fn enqueue(&mut self, now: u64, host: u32, block: BlockNumber) {
-        let known = self.ring.known_mut(block, host);
+        let known = self.window.known_mut(block, host);
         if !known.queued {
             known.queued = true;
             let at = now.max(self.hosts[host as usize].busy_until_ns);
@@ -478,15 +478,15 @@ impl ChainRun {
         if now < state.busy_until_ns {
             return self.plan(state.busy_until_ns, host, block, Kind::Select);
         }
-        self.ring.known_mut(block, host).queued = false;
+        self.window.known_mut(block, host).queued = false;
         let tip = state.tip;
-        let chosen = *self.ring.block(block);
+        let chosen = *self.window.block(block);
         let extends = chosen.parent == tip;
         if !extends && !self.complete(block, host) {
             self.hosts[host as usize].waiting.push(block);
             return observer.selected(now, host, &chosen, Selection::Stored);
         }
-        if !extends && !self.ring.prefers(block, tip) {
+        if !extends && !self.window.prefers(block, tip) {
             return observer.selected(now, host, &chosen, Selection::Stored);
         }
         let adopted = now + self.validation_ns(host, &chosen, tip);
@@ -499,13 +499,13 @@ impl ChainRun {
 
     /// Whether a host has all bodies back to its own chain.
     fn complete(&self, block: BlockNumber, host: u32) -> bool {
-        let fork = self.ring.common_ancestor(block, self.hosts[host as usize].tip);
+        let fork = self.window.common_ancestor(block, self.hosts[host as usize].tip);
         let mut next = block;
-        while next > fork && self.ring.remembers(next) {
-            if !self.ring.has(next, host) {
+        while next > fork && self.window.remembers(next) {
+            if !self.window.has(next, host) {
                 return false;
             }
-            next = self.ring.block(next).parent;
+            next = self.window.block(next).parent;
         }
         true
     }
@@ -513,10 +513,10 @@ impl ChainRun {
     /// Validating every block between the fork and this block.
     fn validation_ns(&self, host: u32, block: &Block, tip: BlockNumber) -> u64 {
         let number = self.cluster.numbers[host as usize];
-        let fork = self.ring.common_ancestor(block.number, tip);
+        let fork = self.window.common_ancestor(block.number, tip);
         let (mut next, mut total) = (block.number, 0);
-        while next > fork && self.ring.remembers(next) {
-            let ancestor = self.ring.block(next);
+        while next > fork && self.window.remembers(next) {
+            let ancestor = self.window.block(next);
             let regime = Regime { fast: ancestor.fast, slow: ancestor.slow };
             let (usual, extra) = self.timing.adoption(self.draws(next), number, regime, ancestor.forger == host);
             total += usual + extra;
@@ -536,11 +536,11 @@ impl ChainRun {
     }
 
     fn adopted(&mut self, now: u64, host: u32, block: BlockNumber, from: BlockNumber, observer: &mut impl Observer) {
-        let chosen = *self.ring.block(block);
+        let chosen = *self.window.block(block);
         let extended = chosen.parent == from;
         let selection = if extended { Selection::Extended } else { Selection::Switched { from } };
         self.hosts[host as usize].tip = block;
-        if self.best == GENESIS || self.ring.prefers(block, self.best) {
+        if self.best == GENESIS || self.window.prefers(block, self.best) {
             self.best = block;
         }
         observer.selected(now, host, &chosen, selection);
@@ -548,7 +548,7 @@ impl ChainRun {
             self.plan(now + self.announcement_ns(host, &chosen), host, block, Kind::Announce);
         }
         for waiting in std::mem::take(&mut self.hosts[host as usize].waiting) {
-            if !self.ring.remembers(waiting) {
+            if !self.window.remembers(waiting) {
                 continue;
             }
             if self.complete(waiting, host) {
@@ -561,23 +561,23 @@ impl ChainRun {
 
     fn announce(&mut self, now: u64, host: u32, block: BlockNumber, observer: &mut impl Observer) {
         let reported = self.hosts[host as usize].announced_tip;
-        let fork = if self.ring.remembers(reported) { self.ring.common_ancestor(reported, block) } else { GENESIS };
+        let fork = if self.window.remembers(reported) { self.window.common_ancestor(reported, block) } else { GENESIS };
         let mut news = Vec::new();
         let mut next = block;
-        while next != fork && self.ring.remembers(next) && !self.ring.known(next, host).announced {
+        while next != fork && self.window.remembers(next) && !self.window.known(next, host).announced {
             news.push(next);
-            next = self.ring.block(next).parent;
+            next = self.window.block(next).parent;
         }
         news.reverse();
         self.hosts[host as usize].announced_tip = block;
         let mut rollback = (fork != reported).then_some(fork);
         for (behind, &number) in news.iter().enumerate() {
-            self.ring.known_mut(number, host).announced = true;
-            self.tell_peers(now + behind as u64 * CATCH_UP_STEP_NS, host, number, rollback.take(), observer);
+            self.window.known_mut(number, host).announced = true;
+            self.announce_to_peers(now + behind as u64 * CATCH_UP_STEP_NS, host, number, rollback.take(), observer);
         }
     }
 
-    fn tell_peers(
+    fn announce_to_peers(
         &mut self,
         now: u64,
         host: u32,
@@ -593,8 +593,8 @@ impl ChainRun {
             if self.offline(peer.host, leaves) {
                 continue;
             }
-            let ancestor = rollback.filter(|&b| self.ring.remembers(b)).map(|b| *self.ring.block(b));
-            observer.announced(leaves, host, peer.host, self.ring.block(block), ancestor.as_ref());
+            let ancestor = rollback.filter(|&b| self.window.remembers(b)).map(|b| *self.window.block(b));
+            observer.announced(leaves, host, peer.host, self.window.block(block), ancestor.as_ref());
             let link = self.upstream(peer.host, peer.place);
             let service = self.timing.header(draws, self.cluster.numbers[peer.host as usize], number);
             self.plan(leaves + half_ns(link.rtt_s) + service, peer.host, block, Kind::Header { place: peer.place });
@@ -617,8 +617,8 @@ impl ChainRun {
         if !was_offline {
             return; // what was held back comes by itself
         }
-        for number in self.ring.oldest()..=self.ring.newest {
-            let known = self.ring.known_mut(number, host);
+        for number in self.window.oldest()..=self.window.newest {
+            let known = self.window.known_mut(number, host);
             (known.in_flight, known.candidates) = (0, 0);
             (known.deciding, known.queued) = (false, false);
         }
@@ -628,7 +628,7 @@ impl ChainRun {
         for place in 0..state.heard.len() as u32 {
             let link = self.upstream(host, place);
             let opened = now + HANDSHAKE_NS + half_ns(link.rtt_s) * 4;
-            self.plan(opened, host, self.ring.newest, Kind::CatchUp { place });
+            self.plan(opened, host, self.window.newest, Kind::CatchUp { place });
         }
     }
 
@@ -638,14 +638,14 @@ impl ChainRun {
             return;
         }
         let (reported, tip) = (self.hosts[link.host as usize].announced_tip, self.hosts[host as usize].tip);
-        if !self.ring.remembers(reported) {
+        if !self.window.remembers(reported) {
             return;
         }
-        let fork = self.ring.common_ancestor(reported, tip);
+        let fork = self.window.common_ancestor(reported, tip);
         let (mut missed, mut next) = (Vec::new(), reported);
-        while next != fork && self.ring.remembers(next) {
+        while next != fork && self.window.remembers(next) {
             missed.push(next);
-            next = self.ring.block(next).parent;
+            next = self.window.block(next).parent;
         }
         let number = self.cluster.numbers[host as usize];
         let peer = self.cluster.numbers[link.host as usize];
@@ -661,7 +661,7 @@ impl ChainRun {
     }
 
     fn draws(&self, block: BlockNumber) -> Draws {
-        let block = self.ring.block(block);
+        let block = self.window.block(block);
         Timing::block_draws(self.scenario.seed, block.slot, self.cluster.numbers[block.forger as usize])
     }
 }

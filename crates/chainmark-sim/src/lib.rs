@@ -5,6 +5,7 @@
 //! for a network that draws its leaders and selects its chains, whose listener (`trace::Observer`) receives its events:
 //! `logs` writes the logs that its hosts would write.
 
+mod block_window;
 pub mod chain;
 pub mod cluster;
 pub mod error;
@@ -14,7 +15,6 @@ pub mod prediction;
 pub mod propagation;
 pub mod queue;
 pub mod random;
-mod ring;
 pub mod timing;
 pub mod trace;
 pub mod transport;

@@ -104,7 +104,7 @@ fn lived(scenario: &Scenario, order: &ChainConfig) -> (ChainRun, Recorder) {
             break;
         }
     }
-    assert_eq!(recorder.late, 0, "nothing may be told of a time that is over");
+    assert_eq!(recorder.late, 0, "no event may be reported for a past time");
     (run, recorder)
 }
 

@@ -161,7 +161,7 @@ impl BlockTimeline {
     }
 
     /// The use of a message, which depends on whether it contained new information.
-    fn said(&mut self, is_new: bool) -> Use {
+    fn reported(&mut self, is_new: bool) -> Use {
         if matches!(self.role, Role::Error(_)) {
             self.withheld += u64::from(is_new);
             return IN_ERROR;
@@ -320,7 +320,7 @@ impl BlockTimelines {
         let by_time = !self.published;
         let Some(timeline) = self.known(block, fault) else { return IN_ERROR };
         let is_first = reach(timeline, by_time, stage, at_ns, place);
-        timeline.said(is_first)
+        timeline.reported(is_first)
     }
 
     fn forge(
@@ -412,7 +412,7 @@ impl BlockTimelines {
         if is_first {
             timeline.request_length = Some(length);
         }
-        timeline.said(is_first)
+        timeline.reported(is_first)
     }
 
     fn fetch(&mut self, at_ns: i64, place: Place, block: Hash, (size_bytes, peer): (Option<u64>, Peer<'_>)) -> Use {
@@ -430,7 +430,7 @@ impl BlockTimelines {
         if is_first && !was_reported {
             timeline.answer(peer.remote.unwrap_or_default());
         }
-        timeline.said(is_first)
+        timeline.reported(is_first)
     }
 
     fn adopt(&mut self, at_ns: i64, place: Place, block: Hash, delta: u64, size_bytes: Option<u64>) -> Use {
@@ -440,11 +440,11 @@ impl BlockTimelines {
         if is_first {
             timeline.adopted_delta = Some(delta);
         }
-        let tells_size = timeline.role != Role::Observer && timeline.size_bytes.is_none() && size_bytes.is_some();
-        if tells_size {
+        let reports_size = timeline.role != Role::Observer && timeline.size_bytes.is_none() && size_bytes.is_some();
+        if reports_size {
             timeline.size_bytes = size_bytes;
         }
-        timeline.said(is_first || tells_size)
+        timeline.reported(is_first || reports_size)
     }
 
     fn switch(&mut self, at_ns: i64, place: Place, block: Hash, delta: u64) -> Use {
@@ -461,7 +461,7 @@ impl BlockTimelines {
         if is_first {
             timeline.switched_delta = Some(delta);
         }
-        if self.published { Use::Unused(Unused::NotPublished) } else { timeline.said(is_first) }
+        if self.published { Use::Unused(Unused::NotPublished) } else { timeline.reported(is_first) }
     }
 
     pub fn summary(&self) -> BlockCounts {

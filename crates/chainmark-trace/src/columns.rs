@@ -376,7 +376,7 @@ mod tests {
             Field::required("at_ns", Kind::Integer),
             Field::optional("file", Kind::Small),
             Field::optional("density", Kind::Number),
-            Field::optional("told", Kind::Flag),
+            Field::optional("reported", Kind::Flag),
             Field::optional("peer", Kind::Text),
             Field::optional("block", Kind::Hash),
             Field::required("message", Kind::Name(&["forged", "sent"])),

@@ -29,7 +29,7 @@ use fields::Fields;
 use notes::count_host;
 use opening::{Envelope, Opened, Opening, is_utf8};
 use peers::Peers;
-use repeats::{Repeats, Rest, Said};
+use repeats::{LineContent, Repeats, Rest};
 use shapes::{Says, Shapes};
 
 /// Longer lines are not read.
@@ -323,21 +323,21 @@ impl Core {
     /// The class of a line that equals, after its time, one that was scanned: only the time must be parsed.
     #[inline(always)]
     fn repeated(&mut self, text: &Text<'_>, start: usize, rest: Rest) -> Option<Line<'static>> {
-        let (routed, said) = self.repeats.find(text, rest)?;
+        let (routed, content) = self.repeats.find(text, rest)?;
         let at_ns = self.clock.read(text, start + TIME_LEAD, rest.start)?;
         self.count_object(at_ns);
         self.last_name.1 += 1;
         self.routed = routed;
-        match said {
-            Said::Ignored => {
+        match content {
+            LineContent::Ignored => {
                 self.routes.count_ignored(routed);
                 Some(Line::Ignored)
             }
-            Said::Collected { count } => {
+            LineContent::Collected { count } => {
                 self.decoded[Message::Collected as usize] += 1;
                 Some(Line::Event(Event { at_ns, fact: Fact::TransactionsCollected { count } }))
             }
-            Said::Processed { accepted, rejected } => {
+            LineContent::Processed { accepted, rejected } => {
                 self.decoded[Message::Processed as usize] += 1;
                 Some(Line::Event(Event { at_ns, fact: Fact::TransactionsProcessed { accepted, rejected } }))
             }
@@ -364,13 +364,13 @@ impl Core {
         self.last_name.1 += 1;
         self.routed = routed;
         let Some((message, fact)) = fact else {
-            self.repeats.keep(text, rest, routed, Said::Ignored);
+            self.repeats.keep(text, rest, routed, LineContent::Ignored);
             self.routes.count_ignored(routed);
             return Some(Line::Ignored);
         };
         self.decoded[message as usize] += 1;
-        if let Some(said) = Said::of(&fact) {
-            self.repeats.keep(text, rest, routed, said);
+        if let Some(content) = LineContent::of(&fact) {
+            self.repeats.keep(text, rest, routed, content);
         }
         Some(Line::Event(Event { at_ns, fact }))
     }
@@ -412,7 +412,7 @@ impl Core {
             if let Route::Note(note) = routed.route {
                 self.tally.note(note, fields);
             } else if let Some(rest) = rest {
-                self.repeats.keep(text, rest, routed, Said::Ignored);
+                self.repeats.keep(text, rest, routed, LineContent::Ignored);
                 self.shapes.keep(fields.scanner, rest.start, Span::default(), routed, Says::Ignored);
             }
             self.routes.count_ignored(routed);
@@ -423,8 +423,8 @@ impl Core {
             Line::Event(event) => {
                 self.decoded[message as usize] += 1;
                 if let Some(rest) = rest {
-                    if let Some(said) = Said::of(&event.fact) {
-                        self.repeats.keep(text, rest, routed, said);
+                    if let Some(content) = LineContent::of(&event.fact) {
+                        self.repeats.keep(text, rest, routed, content);
                     }
                     if let Some((_, value)) = only_number(message, fields) {
                         self.shapes.keep(fields.scanner, rest.start, value, routed, Says::Number(message));
@@ -440,7 +440,7 @@ impl Core {
     }
 
     #[inline(always)]
-    fn tell_host(&mut self, host: &[u8]) {
+    fn report_host(&mut self, host: &[u8]) {
         if *host == *self.last_name.0.as_bytes() && self.last_name.1 > 0 {
             self.last_name.1 += 1;
         } else {
@@ -485,7 +485,7 @@ impl Core {
         }
         let routed = self.routes.find(&ns, &kind);
         self.routed = routed;
-        self.tell_host(&host);
+        self.report_host(&host);
         if env.present() && self.tally.node_version.is_none() {
             self.tally.note_environment(string(env));
         }

@@ -165,11 +165,11 @@ impl EventTable {
             | Fact::TransactionRejected
             | Fact::TransactionsAcknowledged
             | Fact::GeneratorSummary => {}
-            _ => self.tell_of_block(fact),
+            _ => self.write_block(fact),
         }
     }
 
-    fn tell_of_block(&mut self, fact: &Fact<'_>) {
+    fn write_block(&mut self, fact: &Fact<'_>) {
         match fact {
             Fact::Forged { slot, block_no, block, parent } => {
                 self.number(SLOT, *slot);

@@ -21,7 +21,7 @@ pub const NO_PARENT: &str = "GenesisHash";
 enum Evidence {
     /// By the line of the forge.
     Forged,
-    /// The forge loop of the same slot said what it built on.
+    /// The forge loop of the same slot reported what it built on.
     ForgeLoop,
     /// The chain that ended in the parent was extended by the block.
     Extended,

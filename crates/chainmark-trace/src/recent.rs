@@ -68,8 +68,8 @@ impl Recent {
     /// Whether this message was reported before; it is remembered.
     pub fn is_repeated(&mut self, event: &Event<'_>) -> bool {
         let at_ns = event.at_ns;
-        let Some(said) = said(&event.fact).filter(|_| at_ns % ROUNDED_NS != 0) else { return false };
-        let message = (at_ns, said);
+        let Some(content) = content_hash(&event.fact).filter(|_| at_ns % ROUNDED_NS != 0) else { return false };
+        let message = (at_ns, content);
         let may_be_old = self.latest_ns.is_some_and(|latest_ns| at_ns <= latest_ns);
         if may_be_old && (self.newer.contains(&message) || self.older.contains(&message)) {
             return true;
@@ -85,7 +85,7 @@ impl Recent {
 }
 
 /// A hash of a message's content; None for a slot's round or a block.
-fn said(fact: &Fact<'_>) -> Option<u64> {
+fn content_hash(fact: &Fact<'_>) -> Option<u64> {
     let (kind, count) = match *fact {
         Fact::TransactionsCollected { count } => (1, count),
         Fact::TransactionsProcessed { accepted, rejected } => (2, accepted.rotate_left(24) ^ rejected as u64),

@@ -320,7 +320,7 @@ impl Timeline {
             Fact::MempoolSnapshot { slot } => self.phase(at_ns, slot, Phase::Snapshot, &[]),
             Fact::Forged { slot, .. } => self.phase(at_ns, slot, Phase::Forged, &[Count::Forges]),
             _ if !self.published && self.recent.is_repeated(event) => REPETITION,
-            _ => return self.tell_head(&event.fact).then_some(Use::Used),
+            _ => return self.report_head(&event.fact).then_some(Use::Used),
         };
         Some(use_)
     }
@@ -497,7 +497,7 @@ impl Timeline {
     }
 
     /// Messages about the current time, whatever slot they name; false if it is none of them.
-    fn tell_head(&mut self, fact: &Fact<'_>) -> bool {
+    fn report_head(&mut self, fact: &Fact<'_>) -> bool {
         let head = self.head();
         let records = &mut self.records;
         let mut flow = |flow: Flow, count: i64| {
@@ -655,7 +655,7 @@ fn fields() -> Vec<Field> {
     fields.extend(COUNTS.iter().map(integer));
     fields.extend(PHASES.iter().map(|phase| Field::optional(format!("{phase}_s"), Kind::Number)));
     fields.extend(["block_no", "block_gap_slots", "mempool_transactions"].iter().map(integer));
-    fields.push(flag("mempool_told"));
+    fields.push(flag("mempool_reported"));
     fields.extend(FLOWS.iter().map(integer));
     fields.extend(["utxo_entries", "density"].iter().map(number));
     fields.extend(["has_resources", "sampled"].map(flag));

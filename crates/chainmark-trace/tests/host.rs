@@ -65,7 +65,7 @@ fn order() -> (PathBuf, HostRequest) {
         active_slots_coefficient: 0.05,
         slots_out: out("slots.parquet"),
         slots_group_rows: NonZeroUsize::new(8192).unwrap(),
-        block_timelines_out: out("lives.parquet"),
+        block_timelines_out: out("timelines.parquet"),
         links_out: out("links.parquet"),
         published_slots_out: None,
         published_block_timelines_out: None,
@@ -93,7 +93,7 @@ fn names(folder: &Path) -> Vec<String> {
 fn one_pass_fills_the_tables_of_both_rules() {
     let (folder, mut order) = order();
     order.published_slots_out = Some(folder.join("published-slots.parquet"));
-    order.published_block_timelines_out = Some(folder.join("published-lives.parquet"));
+    order.published_block_timelines_out = Some(folder.join("published-timelines.parquet"));
     let summary = run(&order, &Control::default()).unwrap();
     assert_eq!(summary.timeline.records, 3);
     let own = read(&order.slots_out.unwrap());

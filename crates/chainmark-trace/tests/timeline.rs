@@ -221,11 +221,11 @@ fn the_mempool_size_is_carried_forward_and_transactions_count_in_their_slot() {
     for published in BOTH_RULES {
         let row = record(&events, published, 1);
         assert_eq!(integers(&row, &names), [5, 3, 4, -2, 1]);
-        assert_eq!(row["mempool_told"], Value::Flag(true));
+        assert_eq!(row["mempool_reported"], Value::Flag(true));
         for slot in [2, 3] {
             let row = record(&events, published, slot);
             assert_eq!(integers(&row, &names), [5, 0, 0, 0, 0]);
-            assert_eq!(row["mempool_told"], Value::Flag(false));
+            assert_eq!(row["mempool_reported"], Value::Flag(false));
         }
     }
 }
@@ -549,11 +549,11 @@ impl Slow {
                 | Fact::TransactionsProcessed { .. }
         );
         if is_of_now && !self.published && event.at_ns % 1_000_000 != 0 {
-            let said = match event.fact {
+            let content = match event.fact {
                 Fact::LedgerMetrics { slot, .. } => format!("metrics of {slot}"),
                 ref other => format!("{other:?}"),
             };
-            if !self.reported.insert((event.at_ns, said)) {
+            if !self.reported.insert((event.at_ns, content)) {
                 return;
             }
         }
@@ -618,7 +618,7 @@ impl Slow {
             }
             Fact::MempoolSize { transactions } => {
                 self.mempool = transactions as f64;
-                newest.extend([("mempool_transactions", self.mempool), ("mempool_told", 1.0)]);
+                newest.extend([("mempool_transactions", self.mempool), ("mempool_reported", 1.0)]);
             }
             Fact::LedgerMetrics { utxo_entries, density, .. } => {
                 newest.extend([("utxo_entries", utxo_entries as f64), ("density", density)]);
@@ -674,7 +674,7 @@ impl Slow {
         for name in counts.iter().chain(&flows).chain(&carried) {
             row.insert((*name).into(), Value::Integer(of(name).unwrap_or(0.0) as i64));
         }
-        for name in ["mempool_told", "has_resources", "sampled", "is_gap"] {
+        for name in ["mempool_reported", "has_resources", "sampled", "is_gap"] {
             row.insert(name.into(), Value::Flag(of(name) == Some(1.0)));
         }
         for name in ["utxo_entries", "density"].iter().chain(&GAUGES).chain(&PERCENTS).chain(&DELTAS) {

@@ -167,9 +167,13 @@ def _print_table(table: Table, out: Printer) -> None:
     notes = list(table.notes)
     if len(full[1]) > len(lean[1]):
         notes.append(f"Some {table.tails} are omitted because the terminal is too narrow.")
+    _print_notes(notes, out)
+    out.blank()
+
+
+def _print_notes(notes: Sequence[str], out: Printer) -> None:
     for line in wrapped(" ".join(notes), out.width - len(_INDENT)) if notes else []:
         out.line(Text(_INDENT + line, style=_QUIET))
-    out.blank()
 
 
 def _fits(table: Table, width: int) -> bool:
@@ -421,6 +425,7 @@ def _print_in_two_lines(table: Table, folded: _Folded, out: Printer) -> None:
                 line.append(column.cells[index], style=column.styles[index])
             if columns:
                 out.line(line)
+    _print_notes(table.notes, out)
     out.blank()
 
 

@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn limits_of_this_machine_are_not_server_errors() {
-        for (error, said) in [
+        for (error, message) in [
             (Errno::MFILE, "ulimit -n"),
             (Errno::NFILE, "fs.file-max"),
             (Errno::ADDRNOTAVAIL, "no local port is free"),
@@ -119,7 +119,7 @@ mod tests {
         ] {
             let (kind, detail) = failure(&[error], false);
             assert_eq!(kind, Kind::Generator, "{error}");
-            assert!(detail.contains(said), "{detail}");
+            assert!(detail.contains(message), "{detail}");
         }
         for error in [Errno::CONNREFUSED, Errno::HOSTUNREACH, Errno::NETUNREACH, Errno::TIMEDOUT, Errno::CONNRESET] {
             assert_eq!(failure(&[error], true), (Kind::Connect, reason(error)));

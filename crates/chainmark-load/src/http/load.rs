@@ -32,7 +32,7 @@ pub struct HttpProgress {
     /// Measured requests that were, or wait already, longer than the limit of giving up, and failures of the server.
     pub slow: u64,
     pub faults: u64,
-    /// Of the failed, those to which the server said nothing.
+    /// Of the failed, those to which the server sent no response.
     pub unanswered: u64,
     pub in_flight: u64,
     pub queued: u64,

@@ -30,7 +30,7 @@ pub struct Made {
     whole: Whole,
 }
 
-/// A generator that ended before it said what it had measured, as others saw it last.
+/// A generator that ended before it reported its measurements, as others saw it last.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Lost {
     why: String,

@@ -68,7 +68,7 @@ pub(super) struct SharedGauges {
     pub failed: AtomicU64,
     pub in_flight: AtomicU64,
     pub queued: AtomicU64,
-    /// Failed requests to which the server said nothing.
+    /// Failed requests to which the server sent no response.
     pub unanswered: AtomicU64,
     /// Measured requests that wait already longer than the limit of giving up.
     pub waiting: AtomicU64,

@@ -48,7 +48,7 @@ fn correct_responses_count_as_correct_however_they_are_framed_and_split() {
 #[test]
 fn each_fault_has_its_own_class() {
     let server = Server::answering(|request, stream| match request.path.as_str() {
-        "/told" => write(stream, &with_length("500 No", r#"{"code":12,"message":"gone","details":{"trace":7}}"#)),
+        "/reported" => write(stream, &with_length("500 No", r#"{"code":12,"message":"gone","details":{"trace":7}}"#)),
         "/text" => write(stream, &with_length("404 Not Found", "404 page not found\n")),
         "/error-in-200" => write(stream, &with_length("200 OK", r#"{"code":12}"#)),
         "/no-json" => write(stream, &with_length("200 OK", "<html>")),
@@ -65,7 +65,7 @@ fn each_fault_has_its_own_class() {
         path => panic!("{path}"),
     });
     let expect = json!({"json": true, "checks": [{"pointer": "/code", "absent": true}]});
-    let paths = ["/told", "/text", "/error-in-200", "/no-json", "/garbage", "/cut", "/closed", "/reset"];
+    let paths = ["/reported", "/text", "/error-in-200", "/no-json", "/garbage", "/cut", "/closed", "/reset"];
     let requests: Vec<_> = paths.iter().map(|path| post(path, expect.clone())).collect();
     let mut order = order(&server.url, open(400.0, 64), requests);
     order["max_records"] = json!(10_000);

@@ -39,7 +39,7 @@ fn as_a_child_with_few_files() {
     let result = run(&order);
     drop(files);
     assert_eq!(result.ended, "time", "a server that was not asked has not failed");
-    let said = "this process has too many open files; raise `ulimit -n`";
-    assert_eq!(classes(&result), [("generator", None, said.to_owned())]);
+    let message = "this process has too many open files; raise `ulimit -n`";
+    assert_eq!(classes(&result), [("generator", None, message.to_owned())]);
     assert!(result.counts.ok > 0 && result.counts.failed >= 5, "{:?}", result.counts);
 }

@@ -207,24 +207,27 @@ pub struct Announcement<'a> {
     pub tip: &'a BlockText,
 }
 
-pub fn announcement(pen: &mut Pen, format: Format, said: &Announcement, connection: &[u8]) {
-    if !said.rolls_back {
-        pen.text("\"addBlock\":\"").point(said.block).text("\",");
+pub fn announcement(pen: &mut Pen, format: Format, announced: &Announcement, connection: &[u8]) {
+    if !announced.rolls_back {
+        pen.text("\"addBlock\":\"").point(announced.block).text("\",");
     }
-    pen.text("\"blockingRead\":").flag(said.blocking).text(",");
+    pen.text("\"blockingRead\":").flag(announced.blocking).text(",");
     pen.kind(format, "ChainSyncServer.Update", "ChainSyncServerEvent.TraceChainSyncServerUpdate");
     pen.text(",").peer(connection);
-    if let Some(rising) = said.rising {
+    if let Some(rising) = announced.rising {
         pen.text(",\"risingEdge\":").flag(rising);
     }
-    if said.rolls_back {
-        pen.text(",\"rollBackTo\":\"").point(said.block).text("\"");
+    if announced.rolls_back {
+        pen.text(",\"rollBackTo\":\"").point(announced.block).text("\"");
     }
-    if said.tip.block.number == GENESIS {
+    if announced.tip.block.number == GENESIS {
         pen.text(",\"tip\":{\"block\":\"genesis\",\"blockNo\":-1,\"slot\":0}");
     } else {
-        pen.text(",\"tip\":{\"block\":\"").text(said.tip.hash).text("\",\"blockNo\":").number(said.tip.block_no);
-        pen.text(",\"slot\":").number(said.tip.block.slot).text("}");
+        pen.text(",\"tip\":{\"block\":\"")
+            .text(announced.tip.hash)
+            .text("\",\"blockNo\":")
+            .number(announced.tip.block_no);
+        pen.text(",\"slot\":").number(announced.tip.block.slot).text("}");
     }
 }
 

@@ -119,14 +119,14 @@ impl Host {
                     _ => (false, true),
                 };
                 let explicit = !rising && self.damage.holding(Kind::FallingEdges, event.at_ns).is_some();
-                let said = Announcement {
+                let announced = Announcement {
                     block: if rolls_back { shared.blocks.get(event.value as BlockNumber) } else { block },
                     rolls_back,
                     blocking,
                     rising: if rising { Some(true) } else { explicit.then_some(false) },
                     tip: shared.blocks.get(self.tip),
                 };
-                data::announcement(pen, self.format, &said, connection);
+                data::announcement(pen, self.format, &announced, connection);
             }
         }
     }

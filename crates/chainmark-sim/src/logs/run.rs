@@ -315,15 +315,15 @@ impl Scribe<'_> {
             }
             let end = (slot + chunk_slots).min(self.order.slots);
             self.chunk(slot..end)?;
-            self.tell_progress(end);
+            self.report_progress(end);
             slot = end;
         }
         self.end()?;
-        self.tell_progress(self.order.slots);
+        self.report_progress(self.order.slots);
         self.finish()
     }
 
-    fn tell_progress(&self, slots: u64) {
+    fn report_progress(&self, slots: u64) {
         self.progress.slots.store(slots, Ordering::Relaxed);
         self.progress.lines.store(self.hosts.iter().map(|host| host.lines).sum(), Ordering::Relaxed);
         self.progress.bytes.store(self.hosts.iter().map(|host| host.bytes).sum(), Ordering::Relaxed);

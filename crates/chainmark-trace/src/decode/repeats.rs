@@ -17,13 +17,13 @@ const BLOCK: usize = 64;
 /// The content of a line besides its time. Of events only those that are only counted: others contain a slot, a block
 /// or the time, and hardly ever repeat.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Said {
+pub(super) enum LineContent {
     Ignored,
     Collected { count: u64 },
     Processed { accepted: u64, rejected: i64 },
 }
 
-impl Said {
+impl LineContent {
     #[inline(always)]
     pub fn of(fact: &Fact<'_>) -> Option<Self> {
         match *fact {
@@ -159,7 +159,7 @@ struct StoredLine {
     hash: u64,
     rest: Box<[u8]>,
     routed: Routed,
-    said: Said,
+    content: LineContent,
 }
 
 /// A place for namespaces that begin alike.
@@ -211,9 +211,9 @@ impl Repeats {
         Rest { start, end, hash: (*in_vain <= IN_VAIN).then(|| hash(&text.bytes[start..end])) }
     }
 
-    /// What an equal line said.
+    /// The content of an equal line.
     #[inline(always)]
-    pub fn find(&mut self, text: &Text<'_>, rest: Rest) -> Option<(Routed, Said)> {
+    pub fn find(&mut self, text: &Text<'_>, rest: Rest) -> Option<(Routed, LineContent)> {
         let hash = rest.hash?;
         let index = self.places[hash as usize % Self::PLACES].checked_sub(1)?;
         let stored = &self.stored[index as usize];
@@ -221,17 +221,17 @@ impl Repeats {
             return None;
         }
         self.in_vain[named(text, rest.start)] = 0;
-        Some((stored.routed, stored.said))
+        Some((stored.routed, stored.content))
     }
 
     /// Keeps a line that comes for the second time.
     #[inline(always)]
-    pub fn keep(&mut self, text: &Text<'_>, rest: Rest, routed: Routed, said: Said) {
+    pub fn keep(&mut self, text: &Text<'_>, rest: Rest, routed: Routed, content: LineContent) {
         let Some(hash) = rest.hash else { return };
         let once = &mut self.once[hash as usize % Self::PLACES];
         let mark = (hash >> 48) as u16;
         if *once == mark {
-            self.add(StoredLine { hash, rest: rest.of(text).into(), routed, said });
+            self.add(StoredLine { hash, rest: rest.of(text).into(), routed, content });
         } else {
             *once = mark;
         }

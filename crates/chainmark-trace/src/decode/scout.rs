@@ -167,7 +167,7 @@ impl Core {
             routed.set(Some(route));
             route
         });
-        self.tell_host(scouted.host);
+        self.report_host(scouted.host);
         self.count_object(scouted.at_ns);
         match (routed.route, scouted.event) {
             (Route::Decode(message), Some(event)) => {

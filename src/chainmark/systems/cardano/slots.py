@@ -55,8 +55,8 @@ LEDGER: Mapping[str, str] = {"chain_density": "density", "utxo_entries": "utxo_e
 # Metrics that are valid from the slot on in which the host first reported them, by their source.
 REPORTED_BY: Mapping[str, pl.Expr] = {
     "block_gap_slots": pl.col("block_contexts") > 0,
-    "mempool_transactions": pl.col("mempool_told"),
-    "mempool_rejected_transactions": pl.col("mempool_told"),
+    "mempool_transactions": pl.col("mempool_reported"),
+    "mempool_rejected_transactions": pl.col("mempool_reported"),
 }
 # Metrics that are known in every slot, and 0 in most, if the host reports anything that they count.
 COUNTED_BY: Mapping[str, pl.Expr] = {

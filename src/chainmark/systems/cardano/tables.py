@@ -56,7 +56,7 @@ SLOTS: Schema = {
     "block_no": pl.Int64,
     "block_gap_slots": pl.Int64,
     "mempool_transactions": pl.Int64,
-    "mempool_told": pl.Boolean,
+    "mempool_reported": pl.Boolean,
     **dict.fromkeys(FLOWS, pl.Int64),
     "utxo_entries": pl.Float64,
     "density": pl.Float64,

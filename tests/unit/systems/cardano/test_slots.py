@@ -112,7 +112,8 @@ def test_a_slot_without_a_sample_has_no_resources_under_either_rules(tmp_path: P
 
 def test_the_mempool_is_known_from_its_first_line_even_in_a_filtered_slot(tmp_path: Path) -> None:
     rows = [
-        slot_row(slot, mempool_told=slot == 95, mempool_transactions=4 if slot >= 95 else 0) for slot in range(90, 103)
+        slot_row(slot, mempool_reported=slot == 95, mempool_transactions=4 if slot >= 95 else 0)
+        for slot in range(90, 103)
     ]
     values = _column(tmp_path, rows, "mempool_transactions")
     assert values == [None] * 5 + [4.0] * 8

@@ -117,7 +117,7 @@ def slot_row(slot: int, **changed: Any) -> Row:
         "block_no": slot // 5,
         "block_gap_slots": slot % 5,
         "mempool_transactions": 7,
-        "mempool_told": True,
+        "mempool_reported": True,
         "utxo_entries": 100.0,
         "density": 0.2,
         "has_resources": True,

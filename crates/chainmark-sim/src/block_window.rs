@@ -15,7 +15,7 @@ pub struct Known {
 }
 
 /// Blocks that are still remembered, with what every host knows of them.
-pub struct Ring {
+pub struct BlockWindow {
     hosts: usize,
     capacity: usize,
     blocks: Vec<Block>,
@@ -23,11 +23,11 @@ pub struct Ring {
     pub newest: BlockNumber,
 }
 
-impl Ring {
+impl BlockWindow {
     pub fn new(hosts: usize, capacity: usize, genesis: Block) -> Self {
-        let mut ring = Self { hosts, capacity, blocks: Vec::new(), known: Vec::new(), newest: GENESIS };
-        ring.insert(genesis);
-        ring
+        let mut window = Self { hosts, capacity, blocks: Vec::new(), known: Vec::new(), newest: GENESIS };
+        window.insert(genesis);
+        window
     }
 
     pub fn insert(&mut self, block: Block) {
