@@ -172,7 +172,8 @@ def test_measured_and_printed_figures_are_shown_together(own_store: Store, tmp_p
     assert cells[section, further, "/block", "requests"] == units.count(best.due)
     assert cells[section, further, "/block", "run"] == run.id
     by_rate = f"{title}: details by rate"
-    assert cells[section, by_rate, "/block", "max rate, /s"].removeprefix("≥ ") == "20"
+    assert rate.capacity is not None  # below the highest rate on a busy machine
+    assert cells[section, by_rate, "/block", "max rate, /s"].removeprefix("≥ ") == units.tidy(rate.capacity, 4)
     assert cells[section, by_rate, "/block", "confirmed"] == ("yes" if rate.confirmed else "no")
     assert "raised from 1 s" in markdown
     files = {path.stem: path for path in (tmp_path / "page-stages").iterdir()}
