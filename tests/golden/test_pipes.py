@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -122,3 +123,27 @@ def test_a_closed_stream_is_not_a_failure(workspace: Path, closed: str) -> None:
         capture_output=True, cwd=workspace, env=_environment(workspace), check=False, timeout=TIMEOUT_S,
     )  # fmt: skip
     assert ended.returncode in (2, NOBODY_READS), ended.stderr
+
+
+def test_no_escape_code_is_printed_on_a_terminal_without_colours(workspace: Path) -> None:
+    """NO_COLOR also turns off bold text; a terminal otherwise has both."""
+    assert "\x1b" not in _on_a_terminal(workspace, {})
+    assert "\x1b[" in _on_a_terminal(workspace, {"NO_COLOR": ""})
+
+
+def _on_a_terminal(workspace: Path, more: dict[str, str]) -> str:
+    """The output and messages of a comparison on a terminal."""
+    reader, writer = os.openpty()
+    environment = _environment(workspace, "followed") | {"TERM": "xterm-256color"} | more
+    started = subprocess.Popen(
+        [sys.executable, "-m", "chainmark.cli", "compare", "v1", "v2"],
+        stdin=subprocess.DEVNULL, stdout=writer, stderr=subprocess.STDOUT, cwd=workspace, env=environment,
+    )  # fmt: skip
+    os.close(writer)
+    output = b""
+    with started, suppress(OSError):  # a closed terminal ends reading with an error
+        while part := os.read(reader, 65536):
+            output += part
+    os.close(reader)
+    assert b"v2" in output
+    return output.decode()

@@ -6,7 +6,7 @@ import functools
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from chainmark.core.errors import ChainmarkError
 
@@ -25,7 +25,7 @@ def out() -> Console:
     from rich.console import Console
 
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
-    return Console(highlight=False, soft_wrap=True, width=width)
+    return Console(highlight=False, soft_wrap=True, width=width, color_system=_color_system())
 
 
 @functools.cache
@@ -33,7 +33,19 @@ def err() -> Console:
     """Where messages go."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    plain = bool(os.environ.get("NO_COLOR"))  # progress is then printed as lines: bars need escape codes
+    return Console(
+        stderr=True,
+        highlight=False,
+        soft_wrap=True,
+        color_system=_color_system(),
+        force_terminal=False if plain else None,
+    )
+
+
+def _color_system() -> Literal["auto"] | None:
+    """None with ``NO_COLOR``: Rich alone would still print bold text."""
+    return None if os.environ.get("NO_COLOR") else "auto"
 
 
 def print_json(content: BaseModel | dict[str, Any] | list[Any]) -> None:

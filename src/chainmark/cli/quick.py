@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
@@ -18,6 +19,11 @@ class Quick(TyperCommand):
         rest: list[str] = ctx.args
         return rest
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help, with ``NO_COLOR`` as plain text."""
+        _respect_no_color()
+        super().format_help(ctx, formatter)
+
 
 class QuickGroup(TyperGroup):
     """The same for a group."""
@@ -29,6 +35,19 @@ class QuickGroup(TyperGroup):
         rest = _words(self, ctx, args)
         ctx._protected_args, ctx.args = rest[:1], rest[1:]
         return rest[1:]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help, with ``NO_COLOR`` as plain text."""
+        _respect_no_color()
+        super().format_help(ctx, formatter)
+
+
+def _respect_no_color() -> None:
+    """Rich alone would leave out the colours and still print bold text."""
+    if os.environ.get("NO_COLOR"):
+        from typer import rich_utils
+
+        rich_utils.COLOR_SYSTEM = None
 
 
 def _words(command: Any, ctx: Any, args: list[str]) -> list[str]:
