@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -140,10 +141,14 @@ def _on_a_terminal(workspace: Path, more: dict[str, str]) -> str:
         stdin=subprocess.DEVNULL, stdout=writer, stderr=subprocess.STDOUT, cwd=workspace, env=environment,
     )  # fmt: skip
     os.close(writer)
+    limit = Timer(TIMEOUT_S, started.kill)
+    limit.start()
     output = b""
     with started, suppress(OSError):  # a closed terminal ends reading with an error
         while part := os.read(reader, 65536):
             output += part
+    limit.cancel()
     os.close(reader)
+    assert started.returncode in {0, 1, 3}
     assert b"v2" in output
     return output.decode()

@@ -458,6 +458,10 @@ class TargetEntry(_Part):
     sources: list[SourceEntry] = []
     warnings: list[str] = []
 
+    def endpoint(self, id_: str) -> EndpointEntry | None:
+        """The endpoint of that id; None if this server has none."""
+        return next((endpoint for endpoint in self.endpoints if endpoint.id == id_), None)
+
 
 class LoadReport(_Part):
     """``load.json``: one load test.

@@ -94,7 +94,7 @@ def _changes(report: LoadReport, first: TargetEntry, other: TargetEntry) -> list
 
 
 def _found(target: TargetEntry, id_: str, kind: Kind) -> CapacityEntry | None:
-    endpoint = next((item for item in target.endpoints if item.id == id_), None)
+    endpoint = target.endpoint(id_)
     return capacity_of(endpoint, kind) if endpoint else None
 
 
@@ -253,7 +253,7 @@ def _target(report: LoadReport, ruling: Ruling) -> TargetEntry:
 
 
 def _endpoint(report: LoadReport, ruling: Ruling) -> EndpointEntry | None:
-    return next((endpoint for endpoint in _target(report, ruling).endpoints if endpoint.id == ruling.endpoint), None)
+    return _target(report, ruling).endpoint(ruling.endpoint)
 
 
 def _capacity(report: LoadReport, ruling: Ruling) -> CapacityEntry | None:

@@ -158,7 +158,7 @@ def _side_by_side(report: LoadReport, kind: Kind) -> Table:
             columns += [Column("change", follows=True), Column("range", kind="words", follows=True)]
     rows = []
     for id_, label in text.endpoint_ids(report).items():
-        endpoints = [next((item for item in target.endpoints if item.id == id_), None) for target in report.targets]
+        endpoints = [target.endpoint(id_) for target in report.targets]
         entries = [text.capacity_of(item, kind) if item else None for item in endpoints]
         if not any(entries):
             continue
