@@ -84,6 +84,8 @@ def _kill(pids: list[int]) -> None:
 
 
 def _stop(number: int, frame: object) -> None:
+    # The kernel sends the signal of a parent's death once per thread of it: the next would interrupt the clean-up.
+    signal.signal(number, signal.SIG_IGN)
     raise SystemExit(128 + number)
 
 

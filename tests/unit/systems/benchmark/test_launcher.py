@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import psutil
@@ -12,8 +14,11 @@ import pytest
 
 from chainmark.core.errors import EnvironmentFailure
 from chainmark.core.progress import Silent
+from chainmark.systems.benchmark import launcher
 from chainmark.systems.benchmark.executions import Executed, Invocation, execute_all
 from chainmark.systems.benchmark.profile import CommandWorkload
+
+from tests.support import wait_until
 
 MIB = 1 << 20
 # A process that waits until the launcher has looked at the memory some times more: it waits between two looks.
@@ -98,6 +103,20 @@ def test_a_command_that_never_ends_is_killed_with_its_children(tmp_path: Path) -
     assert executed.failure == "execution 1 of 3 did not end within 300 ms"
     assert (tmp_path / "stdout.txt").read_text() == "begun\n"
     assert not [process for process in psutil.process_iter(["cmdline"]) if "98765" in str(process.info["cmdline"])]
+
+
+def test_a_launcher_that_is_ended_several_times_ends_its_command(tmp_path: Path) -> None:
+    """The kernel reports a parent's death once per thread of it; the command would run during the next measurement."""
+    words = ("/bin/sh", "-c", "echo $$; sleep 98764")
+    with (tmp_path / "result").open("wb") as result:
+        arguments = [sys.executable, "-I", "-S", launcher.__file__, str(result.fileno()), "600", *words]
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE, pass_fds=[result.fileno()]) as process:
+            assert process.stdout is not None
+            command = psutil.Process(int(process.stdout.readline()))
+            while process.poll() is None:
+                process.terminate()
+                time.sleep(0.0001)  # equal signals that arrive together count once
+    wait_until(lambda: not command.is_running() or command.status() == psutil.STATUS_ZOMBIE, "the command's end", 20)
 
 
 def test_failures_are_described(tmp_path: Path) -> None:
