@@ -128,7 +128,7 @@ def advice(scenarios: Sequence[QaScenario], experiment: str) -> list[str]:
     for scenario in scenarios:
         for text in scenario.lacking:
             lacking.setdefault(text, []).append(scenario.title)
-    results += [f"run {enumerated(titles)} where this is met: {text}" for text, titles in lacking.items()]
+    results += [f"to test {enumerated(titles)}, provide {text}" for text, titles in lacking.items()]
     if any(scenario.result is Verdict.INVALID for scenario in scenarios):
         results.append(f"`--resume {experiment}` runs what is still missing")
     return results

@@ -97,8 +97,8 @@ def test_advice_is_about_what_keeps_a_release_from_passing() -> None:
     expected = [
         "B: more runs",
         "B: less noise",
-        "run D where this is met: 4 processors",
-        "run D and E where this is met: a Linux",
+        "to test D, provide 4 processors",
+        "to test D and E, provide a Linux",
     ]
     assert advice(scenarios, "qa-1") == expected
     resumed = "`--resume qa-1` runs what is still missing"
@@ -214,7 +214,7 @@ def test_a_report_of_scenarios_that_could_not_be_run_has_its_plan_and_the_time_o
     assert (report.baseline.version, report.candidate.version) == ("v1", "v2")
     assert (report.verdict, report.sentence) == (Verdict.INCONCLUSIVE, "X v2 was not tested in Fixed load.")
     assert report.reasons == ["Fixed load: it requires a Linux"]
-    assert report.advice == ["run Fixed load, With latency emulation and 200 nodes where this is met: a Linux"]
+    assert report.advice == ["to test Fixed load, With latency emulation and 200 nodes, provide a Linux"]
     assert [scenario.result for scenario in report.scenarios] == [Verdict.NOT_RUN] * 3
     assert [row.scenario for row in report.rows] == [scenario.title for scenario in report.scenarios]
     assert report.notices == notices(report.scenarios)
@@ -277,6 +277,6 @@ def test_a_report_takes_the_differences_between_versions_from_its_first_comparis
     assert report.title.startswith("A/A: ")
     assert report.second_opinion == Opinion(fails=True)
     assert report.advice == [
-        "run B where this is met: a Linux",
+        "to test B, provide a Linux",
         "`--resume qa-1` runs what is still missing",
     ]
