@@ -89,7 +89,7 @@ test-quiet:
 	$(TESTS) -m quiet tests/oracle tests/real || \
 	$(AGAIN) -m quiet tests/oracle tests/real; }
 
-golden: setup ## rewrite the kept outputs that tests/golden compares
+golden: setup ## rewrite the stored outputs that tests/golden compares
 	$(BIN)/python -m tests.golden
 
 format: setup ## rewrite the sources as `check` wants them

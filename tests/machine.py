@@ -49,7 +49,10 @@ def server_address() -> str:
 
 
 def is_busy() -> bool:
-    """Whether tasks wait for processors now, those of others while nothing of the test's own runs; no, if not told."""
+    """Whether tasks wait for processors now: those of others while nothing of the test's own runs.
+
+    False if the kernel does not report it.
+    """
     before_us, began = pressure_total_us("cpu"), time.monotonic()
     time.sleep(LOOK_S)
     after_us, took_s = pressure_total_us("cpu"), time.monotonic() - began

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Print how far chainmark's delay switch is from the delays that it is told, and what it costs, next to a proxy.
+"""Print how far chainmark's delay switch is from the delays that are set, and what it costs, next to a proxy.
 
 First datagrams at fixed rates between four namespaces, all through one switch on one core: the added error over the
 intended delay, packets out of order, and CPU time per packet. Then round trips of one small TCP message at a time:

@@ -67,7 +67,7 @@ def main() -> None:
             _tell("first page of a fresh server", _taken_ms(server, ["/"]))
             while server.client.get("/?as=json").json()["pending"]:
                 time.sleep(0.2)
-            print(f"all cards told; memory {_memory_mb(server):.0f} MB")
+            print(f"all cards shown; memory {_memory_mb(server):.0f} MB")
             _tell("first page", _taken_ms(server, ["/"] * 20))
             _tell("runs, by words and facets", _taken_ms(server, [f"/runs?q=v1.{n}.0&status=valid" for n in range(20)]))
             _tell("a run", _taken_ms(server, [f"/runs/{name}" for name in runs[::100]]))

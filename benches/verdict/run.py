@@ -191,7 +191,7 @@ def _mean_runs(decisions: Sequence[Decision]) -> str:
     return f"{np.mean([item.runs for item in decisions]):.1f}"
 
 
-DECIDED = 3  # columns in which a decision is wanted, and its cost told
+DECIDED = 3  # columns in which a decision is wanted, and its cost shown
 COLUMNS = [(EQUAL, "pass"), (THREE, "fail"), (ONE, "fail"), (ONE_AT_MARGIN, "pass"), (ALL_AT_MARGIN, "fail")]
 
 

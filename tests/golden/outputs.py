@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.golden import commands, inputs, texts
 
-RETAINED = Path(__file__).parent / "kept"
+RETAINED = Path(__file__).parent / "stored"
 WITH_HTML = ("compare-followed", "compare-explained", "sample-fail")
 WITH_JSON = "compare-followed"
 

@@ -133,7 +133,7 @@ class Cluster:
         return by_key
 
     def chained(self) -> dict[Key, dict[str, float | None]]:
-        """What is told of every block of the main chain, by block."""
+        """What the logs report of every block of the main chain, by block."""
         forged = {block.timeline.block_no: block.timeline.times.get("forged") for block in self.main.blocks}
         by_key: dict[Key, dict[str, float | None]] = {}
         for block in self.main.blocks:

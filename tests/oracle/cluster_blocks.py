@@ -66,7 +66,7 @@ class Timelines:
     of_slot: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def read(self, log: HostLog) -> dict[str, Life]:
-        """Take in all that the host told."""
+        """Take in all that the host reported."""
         for event in log.events:
             if event.kind == "LoopStart":
                 self.loop_stage("started", event.slot, event.at_ns)
@@ -116,7 +116,7 @@ class Timelines:
             timeline.role, timeline.error = "error", why
 
     def of_known(self, event: Any) -> None:
-        """What can only be told of a block that the host knows; the first of a kind counts."""
+        """What can be reported only of a block that the host knows; the first of a kind counts."""
         timeline = self.by_hash.setdefault(event.block, Life("unknown"))
         if timeline.role == "unknown":
             self.fail(timeline, f"{event.kind} of an unknown block")

@@ -29,7 +29,7 @@ OF_BLOCKS_AND_HOSTS = (
     "peer_",
     "slot_",
 )
-# Told of whatever slot is the newest, of which the truth does not say everything.
+# Reported of whichever slot is the newest, of which the truth does not say everything.
 OF_THE_NEWEST_SLOT = ("cdfDensity", "utxo_entries")
 # Old nodes print the density with eight digits.
 PRINTED_TOLERANCE = {"cdfDensity": 1e-7}
@@ -78,7 +78,7 @@ FAULTS = (
         lines={"all": -1},
     ),
     Fault("dropped:node-2=5%", lines={"all": -1}),
-    # A sample that is told twice in the same instant has no rate.
+    # A sample that is reported twice in the same instant has no rate.
     Fault("duplicated:node-2=5%", lines={"all": 1, "malformed": 0}, lost=OF_SAMPLES),
     Fault("corrupt:node-3=8%", gates=("lines_readable",), notes=("node-3",), lines={"malformed": 1, "all": 0}),
     Fault("foreign:node-3=20%", gates=("lines_readable",), notes=("node-3",), lines={"all": 1, "decoded": 0}),
@@ -124,7 +124,7 @@ def metric_rows(truth: Truth, run: SealedRun, fault: Fault) -> Iterator[Row]:
             # A starting process is sampled before its forge loop runs, which is where the truth begins.
             samples = {key: value for key, value in samples.items() if key in values or (key[0] - 1, key[1]) in rows}
         elif not metric.startswith(OF_BLOCKS_AND_HOSTS):
-            # Where no loop start is told, the truth does not say what the other lines add up to.
+            # Where no loop start is reported, the truth does not say what the other lines add up to.
             samples = {key: value for key, value in samples.items() if key in values or key in rows}
         tolerance = RATE_TOLERANCE if metric in RATES else PRINTED_TOLERANCE.get(metric, 0.0)
         yield Row(metric, _mean(values), _mean(samples), _wrong(values, samples, tolerance, metric in fault.lost))

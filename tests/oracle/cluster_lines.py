@@ -26,7 +26,7 @@ AT_IN_TEXT = re.compile(r'"at"\s*:\s*"([^"]*)"')
 HASH = re.compile(r"[0-9a-fA-F]{64}")
 SWITCHED = "Switched"
 
-# What is told, its namespace since 10.5, its namespace before, its kind in the oldest nodes.
+# What is reported, its namespace since 10.5, its namespace before, its kind in the oldest nodes.
 INTERPRETERS = (
     ("Resources", "Resources", "Resources", "Resources"),
     # Not among the names that the published analysis is described by, but what the oldest nodes print.

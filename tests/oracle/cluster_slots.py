@@ -69,7 +69,7 @@ class Chain:
 
 @dataclass
 class Slot:
-    """One slot of one host. ``…_known``: whether any line so far told the block built on, or the mempool."""
+    """One slot of one host. ``…_known``: whether any line so far reported the block built on, or the mempool."""
 
     slot: int
     epoch: int = 0
@@ -218,7 +218,7 @@ class Timeline:
         return self.slots[place] if 0 <= place < len(self.slots) else None
 
     def extend(self, slot: int) -> None:
-        """Add records up to this slot. What no line has told stays unknown, or as published."""
+        """Add records up to this slot. What no line has reported stays unknown, or as published."""
         if slot - self.head.slot > LONGEST_JUMP_SLOTS:
             return
         last = self.head

@@ -123,7 +123,7 @@ def test_slots_by_the_published_rules() -> None:
     assert [slot.slot for slot in slots] == [0, 1, 2, 3, 4]
     assert [slot.starts for slot in slots] == [0, 1, 0, 0, 2]
     assert [slot.block_gap for slot in slots] == [0, 0, 1, 2, 3]
-    # A gap carries the density on; a new slot has none until it is told.
+    # A gap carries the density on; a new slot has none until it is reported.
     assert [slot.density for slot in slots] == [0.0, 0.25, 0.25, 0.25, 0.0]
     percents = [slot.resources and slot.resources["CentiCpu"] for slot in slots]
     assert percents[:4] == [1, 90, 90, 90]

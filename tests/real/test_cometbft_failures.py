@@ -84,7 +84,7 @@ def _compared(lab: Lab, baseline: Sequence[SealedRun], candidate: Sequence[Seale
 
 
 def _reported(document: Document) -> list[str]:
-    """What a reader is told first: the sentence, and the reasons."""
+    """What a reader reads first: the sentence, and the reasons."""
     return [document.sentence, *cast(Comparison, document.result).reasons]
 
 

@@ -30,7 +30,7 @@ def test_nodes_that_know_a_seed_find_each_other(lab: Lab) -> None:
     assert run.manifest.status is Status.VALID
     hosts = run.samples("host_second")
     assert sorted(hosts["host"].unique()) == ["node0", "node1", "node2", "node3", "seed0", "seed1"]
-    # Each was told of one seed only, which has no votes, and is connected to others: it follows the chain.
+    # Each was given one seed only, which has no votes, and is connected to others: it follows the chain.
     nodes = hosts.filter(pl.col("host").str.starts_with("node"))
     assert nodes.group_by("host").agg(pl.col("node_peers").max())["node_peers"].to_numpy().min() >= 1
     assert run.samples("host").drop_nulls("start_up_s").height == 4

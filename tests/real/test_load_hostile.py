@@ -1,4 +1,4 @@
-"""Hostile servers before the load: each is told for what it is, in a sentence and a hint, within a bounded time."""
+"""Hostile servers before the load: each is reported for what it is, in a sentence and a hint, within a bounded time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Imports from a real Prometheus server: samples of known values exactly, and what went wrong told."""
+"""Imports from a real Prometheus server: samples of known values exactly, and errors reported."""
 
 from __future__ import annotations
 

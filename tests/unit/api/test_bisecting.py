@@ -54,7 +54,7 @@ def _result(document: cm.Document) -> BisectReport:
 
 @dataclass(frozen=True)
 class _Whole:
-    """A search from its beginning to its end: what it found, what it made, and who watched it saw and was told."""
+    """A search from its beginning to its end: what it found, what it made, and a listener received."""
 
     document: cm.Document
     made: list[int]

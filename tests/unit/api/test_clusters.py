@@ -1,4 +1,4 @@
-"""Without the extra `cluster` everything works as before, and whoever asks for a cluster is told what is missing."""
+"""Without the extra `cluster` everything works as before, and whoever asks for a cluster learns what is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A long step that gets slower or worse is told, and fails where that was agreed."""
+"""A long step that gets slower or worse is reported, and fails where that was agreed."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ STARTED_NS = 1_700_000_000_000_000_000
 
 @dataclass
 class _Scripted:
-    """Engines that end one after the other as they are told to, and a server that listens or not.
+    """Engines that end one after the other on request, and a server that listens or not.
 
     Attributes:
         ends: what each step or look gives.

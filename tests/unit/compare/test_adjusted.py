@@ -210,7 +210,7 @@ def test_an_event_that_never_happened_has_no_error_and_no_change() -> None:
     assert [*sides.baseline.values, *sides.candidate.values] == [0.0] * 5
     assert _errors(sides) == [*sides.baseline.log_standard_errors, *sides.candidate.log_standard_errors] == [0.0] * 5
     assert sides.note == "at equal header lag"
-    assert _sides(ERRORS, before, AFTER).note == "at equal header lag", "of nothing no change can be told"
+    assert _sides(ERRORS, before, AFTER).note == "at equal header lag", "no change of nothing can be reported"
 
 
 def test_samples_without_a_known_condition_do_not_count() -> None:

@@ -1,4 +1,4 @@
-"""A change that happened on some hosts only is told with their names, and one that happened on all of them as such."""
+"""A change on some hosts only is reported with their names, and a change on all of them as such."""
 
 from __future__ import annotations
 

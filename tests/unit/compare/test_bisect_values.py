@@ -200,7 +200,7 @@ def test_the_failing_metric_with_the_largest_change_relative_to_its_noise_is_fol
     followed = followed_of(exact, None)
     assert followed is not None
     assert followed.metric is not None
-    assert followed.metric.id == "b_s", "two that deviate by nothing are told apart by what changed"
+    assert followed.metric.id == "b_s", "two that deviate by nothing are distinguished by what changed"
 
 
 def test_the_noise_of_a_run_combines_both_sides() -> None:

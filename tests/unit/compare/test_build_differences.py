@@ -1,4 +1,4 @@
-"""What differs between two builds is told from what the runs keep, and what is not known is not made up."""
+"""What differs between two builds is read from the stored runs, and what is not known is not made up."""
 
 from __future__ import annotations
 

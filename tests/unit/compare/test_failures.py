@@ -61,7 +61,7 @@ def test_a_candidate_that_fails_a_run_which_the_baseline_passes_fails() -> None:
     logs = f"look at `raw/logs` of the run {comparison.candidate.runs[0].run_id}"
     assert comparison.sentence == f"v1.0.1 failed 1 of 3 runs: {DEATH}; v0.38.17 failed none of 3; {logs}"
     expected = "v1.0.1 may be worse than v0.38.17 by more than the margin: extra rounds +0.053"
-    assert any(text.startswith(expected) for text in comparison.reasons), "the metrics are told all the same"
+    assert any(text.startswith(expected) for text in comparison.reasons), "the metrics are reported nevertheless"
     assert [run.status for run in comparison.candidate.runs] == [Status.FAILED, Status.VALID, Status.VALID]
     assert any("raw/logs" in text for text in comparison.advice)
 

@@ -1,4 +1,4 @@
-"""Profiles of two sides: whose change is told, with which interval, and that nothing is lost in the graph."""
+"""Profiles of two sides: whose change is reported, with which interval, and that nothing is lost in the graph."""
 
 from __future__ import annotations
 

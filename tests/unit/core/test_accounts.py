@@ -1,4 +1,4 @@
-"""Which accounts are told first."""
+"""Which accounts are listed first."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_a_failure_stops_running_and_waiting_parts() -> None:
         begun.append(part)
         if part == "fails":
             raise ValueError(part)
-        assert stop.wait(WAIT_S), "nobody told it to stop"
+        assert stop.wait(WAIT_S), "nothing stopped it"
         return part
 
     with ThreadPoolExecutor(2) as executor, pytest.raises(ValueError, match="fails"):

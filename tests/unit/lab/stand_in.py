@@ -129,7 +129,7 @@ class Staged(StandIn):
 
 @dataclass
 class Followed:
-    """A listener that keeps what it is told."""
+    """A listener that stores its messages."""
 
     steps: list[tuple[str, int, Total, float]] = field(default_factory=list)
     again_because: list[str] = field(default_factory=list)

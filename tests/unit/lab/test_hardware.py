@@ -1,4 +1,4 @@
-"""A server's hardware: read where it is this machine, told as stated where somebody says it, never guessed."""
+"""A server's hardware: read where it is this machine, reported as stated where somebody states it, never guessed."""
 
 from __future__ import annotations
 

@@ -31,12 +31,12 @@ import sys
 from pathlib import Path
 from chainmark.lab import machine
 
-class Told:
+class Messages:
     def stage(self, name): print(name, flush=True)
     def update(self, fraction, detail=""): pass
 
 machine.LOCK = Path(sys.argv[1])
-with machine.machine_to_itself(Told()):
+with machine.machine_to_itself(Messages()):
     print("measures", flush=True)
     sys.stdin.readline()
 """

@@ -58,7 +58,7 @@ class Timed(Staged):
 
 @dataclass
 class Heard(Followed):
-    """A listener that keeps all it is told, in order."""
+    """A listener that stores all its messages, in order."""
 
     messages: list[tuple[object, ...]] = field(default_factory=list)
     on_update: Callable[[float], None] = lambda _: None
@@ -92,7 +92,7 @@ class Heard(Followed):
         self.on_update(fraction)
 
     def of(self, *kinds: str) -> list[tuple[object, ...]]:
-        """What was told of these kinds."""
+        """The messages of these kinds."""
         return [event for event in self.messages if event[0] in kinds]
 
 

@@ -1,4 +1,4 @@
-"""Every packet between nodes in exactly one class: what breaks that is told, whichever class it is in."""
+"""Every packet between nodes in exactly one class: what breaks that is reported, whichever class it is in."""
 
 from __future__ import annotations
 

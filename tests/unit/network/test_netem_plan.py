@@ -1,4 +1,4 @@
-"""The kernel's delay tree as data: what a kernel with netem is told, on a machine that may have none."""
+"""The kernel's delay tree as data: what a kernel with netem receives, on a machine that may have none."""
 
 from __future__ import annotations
 

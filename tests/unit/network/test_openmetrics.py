@@ -83,7 +83,7 @@ def test_figures_are_collected_on_each_scrape(url: str, state: ExperimentState) 
         scrapes.append(threading.get_ident())
         return FIGURES
 
-    assert ("chainmark_load_sent_total", "") not in _scraped(url), "what is not known was told"
+    assert ("chainmark_load_sent_total", "") not in _scraped(url), "what is not known was reported"
     with state.live(source):
         assert scrapes == [], "nobody has looked yet"
         metrics = _scraped(url)

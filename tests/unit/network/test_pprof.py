@@ -1,4 +1,4 @@
-"""Profiles: what is read of real ones, and what is told where a node does not give one.
+"""Profiles: what is read of real ones, and what is reported where a node does not give one.
 
 The files in `profiled` were made by the program beside them, whose source says what it does; the figures are those
 that `go tool pprof -top` prints of them.
@@ -93,7 +93,7 @@ def _pages(answers: dict[str, tuple[int, bytes]]) -> Iterator[str]:
             self.wfile.write(content)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as it is called above
-            """Not told."""
+            """Ignored."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)

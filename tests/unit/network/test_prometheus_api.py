@@ -1,4 +1,4 @@
-"""Answers of Prometheus servers: whole or told to be not, at any seam, and never with a password kept."""
+"""Answers of Prometheus servers: whole or reported as incomplete, at any seam, and never with a password kept."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_the_function_is_named_in_every_medium_if_a_metric_is_worse() -> None:
         assert "+80" in text
     shown = document.markdown()
     assert "the clearest change is in consensus.(\\*State).finalize (+80.0 µs)" in shown
-    assert "x/c.run" in shown  # two functions of one short name are told apart
+    assert "x/c.run" in shown  # two functions of one short name are distinguished
     assert "one run: no interval; 1 run with profiles, 1 without" in shown
     assert "A note." in shown or "Candidate: a note." in shown
 

@@ -99,7 +99,7 @@ def test_remote_clients_need_the_token_and_no_output_contains_it(store: Path) ->
         page = server.client.get("/runs")
         assert page.status_code == 200  # the client keeps the cookie
         assert server.token not in page.text
-        assert server.message.read_text().count(server.token) == 1  # where it was told
+        assert server.message.read_text().count(server.token) == 1  # where it was printed
 
 
 def test_a_given_token_is_not_printed(store: Path) -> None:

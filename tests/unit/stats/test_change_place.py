@@ -37,7 +37,7 @@ def _made(change: int, noise: float, places: list[int], seed: int = 1) -> Search
 
 
 def test_probabilities_match_direct_integration() -> None:
-    """One visit's shared deviation cannot be told from the level, so the model is that of independent runs."""
+    """One visit's shared deviation cannot be distinguished from the level, so the model is that of independent runs."""
     seen = _seen([(0, 0, 0.0), (8, 0, 1.0), (8, 0, 1.2), (0, 0, 0.1), (4, 0, 0.4), (0, 0, -0.05), (3, 0, 0.2)])
 
     def evidence(change: int) -> float:

@@ -1,4 +1,4 @@
-"""From how many samples a centile may be told."""
+"""From how many samples a centile may be reported."""
 
 from __future__ import annotations
 

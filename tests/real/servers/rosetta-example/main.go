@@ -1,4 +1,4 @@
-// Coinbase's own scaffold of a Rosetta server with its canned data, on the address that it is told.
+// Coinbase's own scaffold of a Rosetta server with its canned data, on the address given as its argument.
 //
 // Other than the SDK's main program, it listens on one address instead of all, and logs no requests: writing a line
 // for each would be most of its work under load.

@@ -1,4 +1,4 @@
-"""Made-up runs of a known network: what the simulator itself measured on it, told as a report or as a run tells it."""
+"""Made-up runs of a known network: what the simulator itself measured on it, in the form of a report or of a run."""
 
 from __future__ import annotations
 

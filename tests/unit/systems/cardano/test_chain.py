@@ -130,7 +130,7 @@ def test_a_block_without_its_forging_line_is_bridged_and_measured_where_possible
     assert row["adopters"] == 2
     assert row["peer_notice_first_s"] == 0.02
     assert row["forge_started_s"] is None
-    # By the published rules nothing is put in the place of what no forger told.
+    # By the published rules nothing is put in the place of what no forger reported.
     assert _blocks(hosts, rules=PUBLISHED)["forge_announced_s"][4] is None
 
 

@@ -1,4 +1,4 @@
-"""From a figure in the report to the block behind it: every link leads somewhere, and every command is told."""
+"""From a figure in the report to the block behind it: every link leads somewhere, and every command is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Imports of logs that lost lines, have them twice, or with wrong times: what is still told is still measured."""
+"""Imports of logs that lost lines, have them twice, or with wrong times: what is still reported is still measured."""
 
 from __future__ import annotations
 

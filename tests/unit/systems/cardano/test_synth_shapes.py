@@ -21,7 +21,7 @@ SIMPLE = {bool: "flag", int: "number", float: "number", str: "text", type(None):
 CONFIGURED = "which parts of a node are traced, and how, differs from configuration to configuration"
 EXCEPTIONS = {
     "Reflection.TracerConfigInfo": CONFIGURED,
-    "Shutdown.ArmedAt": "the real 10.4 node was not told when to stop",
+    "Shutdown.ArmedAt": "the real 10.4 node was not given a time to stop",
 }
 # Older than the version that the legacy format writes.
 EXCEPTIONS_1_35 = {

@@ -72,7 +72,7 @@ def test_traces_belong_to_the_tails_and_fit_on_a_page(tails: Tails, runs: tuple[
         trace = tails.traces[sample.trace_index or 0]
         assert (trace.run_id, trace.key, trace.number) == (sample.run_id, sample.key, sample.number)
     assert {sample.trace_index for sample in samples} == set(range(len(tails.traces)))
-    # The worst of every tail is told, whatever else has no room.
+    # The worst of every tail is shown, whatever else has no room.
     assert all(tail.samples[0].trace_index is not None for tail in tails.tails)
     assert len({(trace.run_id, trace.key) for trace in tails.traces}) == len(tails.traces)
     by_id = {run.run_id: run for run in runs}

@@ -61,7 +61,7 @@ def test_facts_common_to_all_places_are_shown_once(run: SealedRun, follower: Fol
     block_trace = follower.trace(key_of("b2"))
     facts = {fact.label: fact.value for fact in block_trace.facts}
     assert facts == {"forger": "node-2", "slot": "40", "on chain": "yes"}
-    # An error of one host must not be told as if it were the block's.
+    # An error of one host must not be reported as the block's.
     assert block_trace.place_facts == ["error", "region"]
     assert {place.place: place.facts for place in block_trace.places}["node-4"] == ["odd", "region-0"]
     # What only the forger tells of its block is the block's all the same.

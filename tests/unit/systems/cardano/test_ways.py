@@ -127,7 +127,7 @@ def test_the_blocks_of_a_run_are_not_mixed_up() -> None:
     )
     assert ways.within_counts.tolist() == [2.0, 2.0]
     assert ways.within == pytest.approx([0.19, 0.12])
-    # Two hosts forged in one slot, or one hash was told of two slots: each is a block of its own.
+    # Two hosts forged in one slot, or one hash was reported for two slots: each is a block of its own.
     for other in (_rows(SECOND, 10, block="y"), _rows(SECOND, 20, block="x")):
         assert _trace(_rows(FIRST), other).steps[P80].sum(axis=1) == pytest.approx([1.1, 0.7])
 

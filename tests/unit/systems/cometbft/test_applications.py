@@ -1,4 +1,4 @@
-"""Application adapters: what a team is told that wrote one, and what becomes of homes, genesis and transactions."""
+"""Application adapters: what a team that wrote one learns, and what becomes of homes, genesis and transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of a network that stops, and how an application of the user's own is started."""
+"""What is reported of a network that stops, and how an application of the user's own is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Node binaries: what Go says is told in one sentence, and a binary that was changed is not run."""
+"""Node binaries: what Go prints is reported in one sentence, and a binary that was changed is not run."""
 
 from __future__ import annotations
 

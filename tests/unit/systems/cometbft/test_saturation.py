@@ -1,4 +1,4 @@
-"""The saturation load: the stated rule and nothing else, its uncertainty, and contradictions told as such."""
+"""The saturation load: the stated rule and nothing else, its uncertainty, and contradictions reported as such."""
 
 from __future__ import annotations
 

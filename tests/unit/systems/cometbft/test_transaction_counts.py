@@ -186,7 +186,7 @@ def test_foreign_duplicate_and_undecodable_transactions_are_each_counted(monkeyp
 
 
 class Listener:
-    """Keeps what it is told."""
+    """Stores its messages."""
 
     def __init__(self) -> None:
         self.reported: list[object] = []

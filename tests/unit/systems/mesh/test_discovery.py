@@ -1,4 +1,4 @@
-"""Servers that are not there, are something else, or answer wrongly: each must be told for what it is."""
+"""Servers that are not there, are something else, or answer wrongly: each must be reported for what it is."""
 
 from __future__ import annotations
 

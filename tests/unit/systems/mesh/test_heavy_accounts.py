@@ -1,4 +1,4 @@
-"""Load on the heaviest accounts: the right ones are asked for, and their weight is told."""
+"""Load on the heaviest accounts: the right ones are asked for, and their weight is reported."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_shipped_profile_requests_the_largest_accounts() -> None:
     assert service.sizes["account_coins"]["coins"] == (25, 36)
     low, high = service.sizes["account_coins"]["bytes"]
     assert 25 * 50 < low < high
-    # Of the endpoints that it names, one is not offered: that is told, and the others are measured.
+    # Of the endpoints that it names, one is not offered: that is reported, and the others are measured.
     assert list(service.skipped) == ["/search/transactions (by address)"]
 
 
