@@ -114,7 +114,7 @@ wheels: setup ## build wheels for x86-64 and arm64 and every Linux since 2018 in
 			--compatibility manylinux_2_28 --out build/wheels || exit 1; \
 	done
 
-pictures: setup ## draw the documentation's pictures of reports anew
+pictures: setup ## redraw the documentation's pictures of reports
 	$(BIN)/python -m tests.pictures
 
 notice: setup ## rewrite NOTICE, the list of dependencies and their licences

@@ -25,6 +25,9 @@ def packed(values: IntArray) -> bytes:
 def unpacked(content: bytes) -> IntArray:
     """Decode integers."""
     planes = np.frombuffer(content, dtype=np.uint8, offset=1).reshape(content[0], -1)
+    if len(planes) == 1:  # most counts: this takes half the time
+        small: IntArray = planes[0].astype(np.int64)
+        return np.asarray((small >> 1) ^ -(small & 1))
     folded = np.zeros((planes.shape[1], 8), dtype=np.uint8)
     folded[:, : len(planes)] = planes.T
     numbers = folded.view("<u8").ravel().astype(np.uint64)

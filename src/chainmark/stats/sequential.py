@@ -184,11 +184,18 @@ def _t_of_rows(
 
 def _rotated(table: FloatArray, draws: int) -> FloatArray:
     """The table under this number of random rotations, shape (draws, *table.shape)."""
-    generator = np.random.default_rng(_SEED)
     _, values, axes = np.linalg.svd(table, full_matrices=False)
-    frames, triangle = np.linalg.qr(generator.standard_normal((draws, len(table), len(values))))
-    frames = frames * np.sign(np.diagonal(triangle, axis1=1, axis2=2))[:, None, :]
-    return np.asarray(frames @ (values[:, None] * axes))
+    return np.asarray(_frames(draws, len(table), len(values)) @ (values[:, None] * axes))
+
+
+@lru_cache(maxsize=2)
+def _frames(draws: int, rows: int, columns: int) -> FloatArray:
+    """Random orthonormal columns, shape (draws, rows, columns): the same ones whenever they are requested."""
+    generator = np.random.default_rng(_SEED)
+    frames, triangle = np.linalg.qr(generator.standard_normal((draws, rows, columns)))
+    signed = np.asarray(frames * np.sign(np.diagonal(triangle, axis1=1, axis2=2))[:, None, :])
+    signed.setflags(write=False)
+    return signed
 
 
 def _thresholds(p_values: FloatArray, errors: Sequence[float]) -> FloatArray:
