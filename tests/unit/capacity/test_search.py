@@ -163,10 +163,7 @@ def test_best_pass_and_first_fail_are_measured_three_times_in_turn() -> None:
 
 @given(st.integers(1, 1023), st.floats(0.5, 2_000.0))
 def test_a_required_capacity_is_decided_without_noise(capacity: int, required: float) -> None:
-    """Between the last pass and the first failure are five clients.
-
-    Without a step in between, 'required' is undecided.
-    """
+    """If the required level lies between the last pass and the first failure, the search must measure it."""
     result = search(threshold(float(capacity)), replace(CLIENTS, required=required))
     assert result.high is not None
     within = 1.0 <= required <= CLIENTS.last
