@@ -99,7 +99,7 @@ def test_parts_of_another_value_are_not_parts_of_the_change() -> None:
 
 
 def test_the_change_from_the_named_run_is_divided_even_against_a_level_of_releases() -> None:
-    """The level has no parts. If its change was divided by the run's parts, it would be wrong by their difference."""
+    """The level has no parts. Dividing the change from the level by the run's parts would be wrong."""
     comparison = passing()
     id_ = comparison.judgements[0].metric_id
     judged = _judgement(id_, 1.0, 1.2)

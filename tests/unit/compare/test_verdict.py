@@ -118,7 +118,7 @@ def test_three_jointly_worse_metrics_fail_although_none_is_worse_alone() -> None
 
 
 def test_no_metric_is_worse_in_a_family_that_is_not_worse() -> None:
-    """At any ratio, metrics are called worse exactly if the family is worse, because of one or several of them."""
+    """At any ratio, a metric is called worse only if the family is worse. Otherwise table and verdict would differ."""
     for step in range(12, 24):
         family, judged = family_and_judgements(seven(1.0 + step / 100))
         assert family.is_worse or not any(is_failure(item) for item in judged)

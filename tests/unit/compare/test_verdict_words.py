@@ -668,7 +668,7 @@ def test_a_diagnostic_changes_at_five_percent(p: float, *, moved: bool) -> None:
 
 
 def test_families_are_corrected_by_their_own_size() -> None:
-    """Gating metrics have the p-values of the family, in its order. Benjamini-Hochberg applies to all metrics."""
+    """Gating metrics have the p-values of the family, in its order. Benjamini-Hochberg applies to each group."""
     absent: dict[str, Any] = {"p_worse": None, "p_worse_adjusted": None}
     items = [
         item("d", EQUAL, gating=False, p_different=0.01, **absent),
