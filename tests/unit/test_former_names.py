@@ -1,4 +1,4 @@
-"""Runs from before some fields and tables were renamed: every release opens them and shows what they measured."""
+"""Runs that were stored before some fields and tables were renamed still open and show their measurements."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def load_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> cm.Run:
 
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> cm.Run:
-    """Logs of four hosts, imported under another version than they record."""
+    """A run imported from the logs of four hosts. The importing version differs from the version in the logs."""
     return _imported("cardano-*.tar.xz", tmp_path, monkeypatch)
 
 

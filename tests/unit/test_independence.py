@@ -1,4 +1,4 @@
-"""The common packages work without any system: another system adds a folder, and removing one removes a folder."""
+"""Common packages work without any system. A system can be added or removed as a single folder."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 COMMON = ("core", "store", "stats", "network", "cluster", "capacity", "lab", "compare", "report")
 SYSTEMS = ("benchmark", "cardano", "cometbft", "http", "mesh")
-# Some tests of each common package: manifests and catalogues, the store, sessions and schedules, whole comparisons with
-# every chart, tails and their timelines, versions side by side, and renderings, except those that take seconds each.
+# A sample of the tests of each common package: manifests, catalogues, the store, sessions, schedules, comparisons with
+# every chart, tails and timelines, side-by-side reports, and renderings. Slow tests are omitted.
 TESTED = (
     "core/test_catalogue.py",
     "core/test_manifest.py",
@@ -33,8 +33,8 @@ TESTED = (
     "compare/test_compare.py::test_conditions_that_differ_warn_with_the_catalogues_words",
     "report/test_renderings.py",
 )
-# The terms of one system, which no name and no text of the common packages may have. Of `http` and
-# `benchmark` there is nothing: their requests and commands are those of every load test and every machine.
+# Terms of a single system, which must not occur in names or strings of the common packages. `http` and `benchmark` have
+# none: requests and commands are concepts of every load test and every machine.
 CONCEPTS = {
     "cardano": "slot slots forge forged forger forging ledger utxo plutus praos leadership chaindb genesis locli stake "
     "trail trails story stories neighbour",
@@ -44,7 +44,7 @@ CONCEPTS = {
     "http": "",
     "benchmark": "",
 }
-# By word and file, the reason for an exception.
+# Allowed exceptions: (word, file) and the reason.
 EXCEPTIONS = {
     ("trail", "api/following.py"): "what is to be followed, passed on unread",
     ("trails", "api/comparing.py"): "asked only whether there are any",
@@ -77,10 +77,10 @@ _DOTTED = re.compile(r"chainmark(\.\w+)+")
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkout whose package has no system."""
+    """A copy of the checkout whose package contains no system."""
     root = tmp_path_factory.mktemp("without-systems")
     package = root / "src" / "chainmark"
-    without = shutil.ignore_patterns(*SYSTEMS)  # with the compiled modules, which would take seconds to make again
+    without = shutil.ignore_patterns(*SYSTEMS)  # keeps the compiled modules, which take seconds to build
     shutil.copytree(ROOT / "src" / "chainmark", package, ignore=without)
     assert not any((package / "systems" / system).exists() for system in SYSTEMS)
     shutil.copy(ROOT / "pyproject.toml", root)
@@ -98,7 +98,7 @@ def _ran(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def _named(path: Path) -> Iterator[str]:
-    """What a module may import, wherever in it and however late: in function bodies and by a name in a string, too."""
+    """Every module that a module may import, including imports in function bodies and module names in strings."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -116,7 +116,7 @@ def _is_module(name: str) -> bool:
 
 @pytest.fixture(scope="module", params=SYSTEMS)
 def without_one(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """A checkout without one system: its folder, its profiles and its entry point are gone."""
+    """A copy of the checkout without one system: no folder, no profiles, no entry point."""
     removed: str = request.param
     root = tmp_path_factory.mktemp(f"without-{removed}")
     ignored = shutil.ignore_patterns(removed)
@@ -130,7 +130,7 @@ def without_one(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 
 def test_a_system_is_removed_with_its_folder(without_one: tuple[str, Path]) -> None:
-    """All other modules are importable, the other systems have their metrics, and the removed one is unknown."""
+    """The other modules can be imported, the other systems have their metrics, and the removed system is unknown."""
     removed, root = without_one
     source = root / "src"
     paths = [path for path in sorted((source / "chainmark").rglob("*.py")) if path.name not in {"__main__.py"}]
@@ -156,7 +156,7 @@ except UsageError as error:
 
 
 def _texts(path: Path) -> Iterator[str]:
-    """Every name and every text of a module but its docstrings."""
+    """All names and string literals of a module, without its docstrings."""
     code = ast.parse(path.read_text(encoding="utf-8"))
     explaining = {id(node.value) for node in ast.walk(code) if isinstance(node, ast.Expr)}
     for node in ast.walk(code):
@@ -168,12 +168,12 @@ def _texts(path: Path) -> Iterator[str]:
 
 
 def _words(text: str) -> set[str]:
-    """The words of a name (also of CamelCase) or of a sentence, and the whole."""
+    """The words of a name (CamelCase is split) or of a sentence, and the whole text."""
     return {text.lower(), *(word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", text))}
 
 
 def test_the_help_of_commands_works_without_a_system_and_omits_its_options(without_one: tuple[str, Path]) -> None:
-    """A what-if or a corpus of a system that is not installed would be an option that nothing implements."""
+    """Otherwise the help would offer options that no installed system implements."""
     removed, root = without_one
     shown = "".join(
         process.stdout
@@ -189,7 +189,7 @@ def test_the_help_of_commands_works_without_a_system_and_omits_its_options(witho
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_common_packages_have_no_concepts_of_one_system(system: str) -> None:
-    """A concept of a common package is one that every system must know."""
+    """Otherwise every system would have to support a concept that only one of them has."""
     concepts = set(CONCEPTS[system].split())
     package = ROOT / "src" / "chainmark"
     met = {
@@ -203,7 +203,7 @@ def test_common_packages_have_no_concepts_of_one_system(system: str) -> None:
 
 
 def test_common_packages_import_nothing_of_a_system(copy: Path) -> None:
-    """Every module of them, and every module that one of them would import when it is used."""
+    """Checks every module of the common packages and every module that they import lazily."""
     source = copy / "src"
     paths = [path for folder in COMMON for path in sorted((source / "chainmark" / folder).rglob("*.py"))]
     own = {".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__") for path in paths}

@@ -1,4 +1,4 @@
-"""Help, plans and documentation use the words of STYLE.md: a reader should not stumble over a private dialect."""
+"""Help, plans and documentation use the words of STYLE.md, which readers understand without knowing the project."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chainmark.cli.reference import commands_page
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "chainmark"
-# Each with what STYLE.md wants instead; only forms that are wrong in any sense.
+# Maps each rejected form to its replacement in STYLE.md. Only forms that are wrong in any context are listed.
 DIALECT = {
     r"\bhungr(y|ier)\b": "uses more resources",
     r"\bthe release before\b(?! it)": "the previous release",
@@ -37,7 +37,7 @@ DIALECT = {
 
 
 def _texts(node: Any) -> Iterator[str]:
-    """The prose of a TOML file: every string with a space below it."""
+    """The prose in a parsed TOML value: every string that contains a space."""
     if isinstance(node, dict | list):
         for child in node.values() if isinstance(node, dict) else node:
             yield from _texts(child)

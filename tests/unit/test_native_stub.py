@@ -1,4 +1,4 @@
-"""The stub of the Rust core against the core: what mypy believes is what is compiled."""
+"""The type stub of the Rust core matches the compiled module. Otherwise mypy would accept calls that fail."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _is_property(node: ast.FunctionDef) -> bool:
 
 
 def _stated(node: ast.FunctionDef) -> Parameters:
-    """Name, whether by keyword only, and whether there is a default, of every parameter but `self`."""
+    """Name, keyword-only flag and whether there is a default, of every parameter except `self`."""
     arguments = node.args
     positional = [*arguments.posonlyargs, *arguments.args]
     first_default = len(positional) - len(arguments.defaults)

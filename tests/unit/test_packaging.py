@@ -1,4 +1,4 @@
-"""Files by which pipelines and containers use the project: what they name must be there."""
+"""Files that pipelines and containers use refer only to files and inputs that exist."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def action() -> dict[str, Any]:
-    """The composite action."""
+    """The parsed composite action."""
     return cast(dict[str, Any], yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8")))
 
 
 def test_the_action_uses_every_input_that_it_declares() -> None:
-    """An input that is not passed on has no effect and no error."""
+    """An input that is not passed on would have no effect and cause no error."""
     content = action()
     text = (ROOT / "action.yml").read_text(encoding="utf-8")
     for name in content["inputs"]:
         assert f"${{{{ inputs.{name} }}}}" in text, name
     assert set(re.findall(r"inputs\.([\w-]+)", text)) == set(content["inputs"])
     load = next(step for step in content["runs"]["steps"] if step.get("id") == "load")
-    assert "${{" not in load["run"]  # an input that is pasted into a script is a script
+    assert "${{" not in load["run"]  # an expression in a script allows script injection
 
 
 def test_the_action_uses_options_that_exist() -> None:

@@ -1,4 +1,4 @@
-"""The pictures of the documentation show what chainmark writes today."""
+"""The images in the documentation match the current output of chainmark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documentation as a site, and the files by which others adopt the project: what they name exists."""
+"""The documentation site and the files for contributors and adopters refer only to things that exist."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built as `make docs` builds it."""
+    """The documentation site, built like `make docs`."""
     folder = tmp_path_factory.mktemp("site")
     build = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)]
     ended = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
@@ -65,7 +65,7 @@ def test_the_notice_lists_the_current_dependencies() -> None:
 
 
 def test_hooks_run_the_same_tools_as_make_check() -> None:
-    """A hook that another tool's version serves would undo the changes of `make format`."""
+    """Otherwise a hook with another version of a tool would undo the changes of `make format`."""
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
     entries = [hook["entry"] for repo in hooks for hook in repo["hooks"]]
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")

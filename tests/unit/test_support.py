@@ -1,4 +1,4 @@
-"""What the tests' own lab makes again: only what the instruments spoiled, so that no failure of a subject is hidden."""
+"""The test lab repeats only runs that the instruments spoiled. It never hides a failure of the subject."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DONE, INVALID = 0, 4
 
 @dataclass
 class _Store:
-    """Runs of which only their ids and their failed gates matter."""
+    """A store of runs that have only an id and gates."""
 
     retained: list[SimpleNamespace] = field(default_factory=list)
     made: int = 0
@@ -40,7 +40,7 @@ class _Store:
 
 
 def _lab(monkeypatch: pytest.MonkeyPatch, attempts: Sequence[Sequence[str]], *, calm: bool) -> Lab:
-    """A lab whose commands make one run each, of which these gates fail."""
+    """A lab in which each command makes one run. `attempts` lists the failed gates of each run."""
     store, left = _Store(), iter(attempts)
 
     def finish() -> subprocess.CompletedProcess[str]:
@@ -64,14 +64,17 @@ def test_a_run_spoiled_by_the_machine_is_repeated_and_discarded(
 
 @pytest.mark.parametrize("failing", [["nodes_alive"], ["pressure", "books"], ["committed", "lag"]])
 def test_a_failure_of_the_subject_is_a_failure_at_once(failing: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever else failed: otherwise a crash on a busy machine would be retried until it no longer happens."""
+    """This holds whichever other gates fail.
+
+    Otherwise a crash on a busy machine would be retried until it no longer occurs.
+    """
     lab = _lab(monkeypatch, [failing, []], calm=False)
     with pytest.raises(AssertionError, match="exit 4"):
         lab.runs("demo")
 
 
 def test_a_generator_that_is_late_on_a_quiet_machine_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In that case chainmark became slower."""
+    """In this case chainmark itself became slower."""
     lab = _lab(monkeypatch, [["lag"]] * ATTEMPTS, calm=True)
     with pytest.raises(AssertionError, match="exit 4"):
         lab.runs("demo")
@@ -89,6 +92,6 @@ def test_an_expected_failure_is_not_repeated(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_every_file_scheduled_first_exists() -> None:
-    """A renamed file would silently start last and delay the end of the stage."""
+    """A renamed file would silently start last and delay the end of the test stage."""
     root = Path(__file__).resolve().parents[2]
     assert [name for name in FIRST if not (root / name).is_file()] == []

@@ -1,4 +1,4 @@
-"""The project's own rules: imports point one way, no file is dead, no line is too long, nothing is left open."""
+"""Rules of the project's code: import direction, unused modules, line length, unfinished work."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "chainmark"
 LINE_LENGTH_MAX = 120
 
-# cli → serve → api → systems → report, compare → lab → capacity → store, stats, network, cluster → core
+# Allowed direction of imports: cli → serve → api → systems → report, compare → lab → capacity → store, stats, network,
+# cluster → core
 LAYERS = {
     **{"core": 0, "store": 1, "stats": 1, "network": 1, "cluster": 1},
     **{"capacity": 2, "lab": 3, "compare": 4, "report": 4, "systems": 5, "api": 6, "serve": 7, "cli": 8},
 }
-# Run by name, not imported; a command is loaded when it is chosen.
+# Modules that are run by name instead of imported. Commands are loaded when they are selected.
 ENTRANCES = {
     "chainmark.__main__",
     "chainmark.cli.__main__",
@@ -81,7 +82,7 @@ def test_imports_have_one_direction(module: str, path: Path) -> None:
 
 
 def test_no_system_is_named_in_common_code() -> None:
-    """A metric is known by its catalogue. A system's name in common code is a special case in the wrong place."""
+    """Common code gets metrics from catalogues. A system's name in common code is a special case in the wrong place."""
     for package in ("core", "store", "stats", "network", "cluster", "capacity", "lab", "compare", "report", "serve"):
         for path in sorted((PACKAGE / package).rglob("*.py")):
             code = ast.parse(path.read_text(encoding="utf-8"))
@@ -101,7 +102,7 @@ def test_no_module_is_unused() -> None:
 
 
 def test_no_two_public_classes_share_a_name() -> None:
-    """A reader of `Row` or `Server` need not look up which class is meant."""
+    """Otherwise a reader of `Row` or `Server` must look up which class is meant."""
     places: dict[str, list[str]] = {}
     for module, path in _modules():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -127,7 +128,7 @@ def test_no_unfinished_code_is_left() -> None:
             assert not pattern.search(line), f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
 
 
-# What makes a number a text for a machine, or for a document whose digits are another tool's.
+# Files that may format numbers themselves, for machine-readable output or to match the digits of another tool.
 OWN_NUMBERS = {
     "core/units.py": "it is the module",
     "capacity/metrics.py": "a level as a part of a metric's id, which stored runs hold",
@@ -140,7 +141,10 @@ NUMERIC_FIELD = re.compile(r"\{[^{}]*:[^{}]*([,_%]|[eEfFgG])\}")
 
 
 def _formats_a_number(node: ast.AST) -> bool:
-    """An f-string's field with a numeric format (a width, or zeros in front, make no figure), or one of `format`."""
+    """Whether a node formats a number: an f-string field with a numeric format or a call of `format`.
+
+    A width or leading zeros do not count.
+    """
     if isinstance(node, ast.FormattedValue) and isinstance(node.format_spec, ast.JoinedStr):
         fixed = (str(part.value) for part in node.format_spec.values if isinstance(part, ast.Constant))
         spec = "".join(fixed)
@@ -153,7 +157,7 @@ def _formats_a_number(node: ast.AST) -> bool:
 
 
 def test_only_one_module_formats_numbers() -> None:
-    """A figure is the same in a table, a sentence and an error only if one place decides its number of digits."""
+    """Otherwise a figure could have different digits in a table, a sentence and an error."""
     places = {
         path.relative_to(PACKAGE).as_posix(): getattr(node, "lineno", 0)
         for _, path in _modules()
@@ -165,7 +169,7 @@ def test_only_one_module_formats_numbers() -> None:
 
 
 def _uses(source: Path) -> dict[str, set[str]]:
-    """The files of a crate and which others each uses; those that only gather (`mod.rs`, `lib.rs`) are none."""
+    """The files of a crate and the files that each of them uses. Files that only declare modules are omitted."""
     gathering = {"mod", "lib"}
     paths = {path.relative_to(source).with_suffix("").parts: path for path in sorted(source.rglob("*.rs"))}
     files = {parts: path for parts, path in paths.items() if parts[-1] not in gathering}
@@ -176,7 +180,7 @@ def _uses(source: Path) -> dict[str, set[str]]:
         for begin, rest in re.findall(r"\b(crate|super)::((?:\w+::)*\w+)", code):
             named = ((*parts[:-1],) if begin == "super" else ()) + tuple(rest.split("::"))
             target = next((named[:n] for n in range(len(named), 0, -1) if named[:n] in files), parts)
-            # What lies below a file is a part of it.
+            # Files below a file belong to it.
             if target[: len(parts)] != parts:
                 used.add("/".join(target))
         uses["/".join(parts)] = used
@@ -193,7 +197,7 @@ def test_no_file_of_a_crate_is_in_a_cycle_of_uses(crate: Path) -> None:
 
 
 def test_no_module_is_in_an_import_cycle() -> None:
-    """The same for Python, wherever in a file the import is: imports within functions or for type checkers count."""
+    """This applies to Python, including imports within functions and for type checkers."""
     modules = dict(_modules())
     files = {name for name, path in modules.items() if path.name != "__init__.py"}
     try:
@@ -203,7 +207,7 @@ def test_no_module_is_in_an_import_cycle() -> None:
 
 
 def test_accepted_faults_are_of_existing_lines() -> None:
-    """A renamed variable leaves them behind: `make mutants` would report faults that were reviewed before."""
+    """Otherwise a renamed variable would make `make mutants` report faults that were already reviewed."""
     accepted = tomllib.loads((ROOT / "tests" / "mutants.toml").read_text(encoding="utf-8"))["accepted"]
     lines = {
         file: {re.sub(r"^def \w+", "def ", line.strip()) for line in (ROOT / file).read_text().splitlines()}

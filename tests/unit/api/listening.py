@@ -1,20 +1,20 @@
-"""Who follows an experiment in the tests."""
+"""A progress listener for tests of experiments."""
 
 from __future__ import annotations
 
 
 class Reported:
-    """Keeps what an experiment says while it goes on."""
+    """Records the messages of an experiment."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
     def stage(self, name: str) -> None:
-        """A stage begins."""
+        """Ignore the stage."""
 
     def update(self, fraction: float, detail: str = "") -> None:
-        """It goes on."""
+        """Ignore the update."""
 
     def say(self, text: str) -> None:
-        """Keep it."""
+        """Record the message."""
         self.lines.append(text)

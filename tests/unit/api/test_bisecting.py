@@ -1,4 +1,4 @@
-"""A whole search among revisions of known truth: what it names, what it leaves out, and how it goes on."""
+"""Complete searches among revisions with a known faulty one: the result, the skipped revisions, and resuming."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from tests.unit.lab.line_system import LineSystem
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No other measurement is waited for: nothing is measured here."""
+    """Do not wait for other measurements, because these tests do not measure anything."""
     monkeypatch.setenv("CHAINMARK_MACHINE", "shared")
 
 
 @pytest.fixture
 def profile(tmp_path: Path) -> Path:
-    """A profile of the made-up system."""
+    """A profile of the simulated system."""
     path = tmp_path / "quick.toml"
     path.write_text('system = "line"\n', encoding="utf-8")
     return path
 
 
 class _Lab:
-    """Searches over versions of one made-up system."""
+    """Searches among versions of one simulated system."""
 
     def __init__(self, system: LineSystem, profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.system, self.profile, self.store = system, profile, profile.parent / "store"
@@ -54,7 +54,7 @@ def _result(document: cm.Document) -> BisectReport:
 
 @dataclass(frozen=True)
 class _Whole:
-    """A search from its beginning to its end: what it found, what it made, and a listener received."""
+    """A complete search: its document, its measured versions and what a listener received."""
 
     document: cm.Document
     made: list[int]
@@ -65,7 +65,7 @@ class _Whole:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Whole]:
-    """Of v0 … v40, of which v23 brought the change; several tests look at it, and none changes it."""
+    """A search among v0 … v40 where v23 introduced the change. Several tests read it and none modifies it."""
     profile = tmp_path_factory.mktemp("whole") / "quick.toml"
     profile.write_text('system = "line"\n', encoding="utf-8")
     seen: list[LiveSearch] = []
@@ -105,7 +105,7 @@ def test_the_version_that_introduced_the_change_is_found(whole: _Whole) -> None:
 
 
 def test_the_search_path_is_shown_during_the_search(whole: _Whole) -> None:
-    """The viewer sees what is tried and what each step has shown. Afterwards nothing of it is left."""
+    """The viewer shows the tried revisions and the result of each step. No files of it remain afterwards."""
     report, seen = _result(whole.document), whole.seen
     assert (seen[0].good, seen[0].bad, seen[0].left, seen[0].followed) == ("v0", "v40", 40, "")
     last = seen[-1]
@@ -119,7 +119,7 @@ def test_the_search_path_is_shown_during_the_search(whole: _Whole) -> None:
 
 
 def test_every_revision_is_measured_with_new_runs_of_both_ends(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise a machine that drifts would look like a change."""
+    """Otherwise a drift of the machine would look like a change."""
     lab = _Lab(LineSystem(change=9), profile, monkeypatch)
     lab.search()
     run_numbers = lab.system.made
@@ -176,7 +176,7 @@ def test_without_a_change_there_is_no_search(profile: Path, monkeypatch: pytest.
 
 
 def test_a_named_metric_may_have_improved(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which commit made it faster is a valid question as well."""
+    """A search for the commit that made a metric faster must also be possible."""
     lab = _Lab(LineSystem(change=5, factor=0.8, metric_id="cpu_cores"), profile, monkeypatch)
     report = _result(lab.search(metric="cpu_cores"))
     assert (report.way, report.last, report.metric_id) == (Way.FOUND, 5, "cpu_cores")

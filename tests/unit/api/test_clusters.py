@@ -1,4 +1,4 @@
-"""Without the extra `cluster` everything works as before, and whoever asks for a cluster learns what is missing."""
+"""Without the extra `cluster` all other features work, and requesting a cluster reports the missing package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from tests.unit.systems.cardano.clusters import make_cluster
 
 ENGINE = {"distributed", "dask", "tornado", "cloudpickle", "msgpack"}
-# An import of a package that stands as None fails as that of one that is not installed.
+# If an entry of `sys.modules` is None, its import fails as if the package were not installed.
 TYPED = """
 import json, sys
 sys.argv = ["chainmark", *json.loads(sys.argv[1])]
@@ -28,7 +28,7 @@ except SystemExit as ended:
 
 
 def _typed(*arguments: str, absent: bool, **environment: str) -> tuple[int, set[str], str]:
-    """How a command ends, the packages that it loaded, and what it says on stderr."""
+    """The exit code of a command, the packages that it loaded, and its stderr."""
     ended = subprocess.run(
         [sys.executable, "-c", TYPED.format(absent=absent), json.dumps(arguments)],
         capture_output=True,

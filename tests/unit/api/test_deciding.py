@@ -1,4 +1,4 @@
-"""When a qualification, or an experiment, makes no more runs of a scenario."""
+"""Conditions under which a qualification or an experiment stops making runs of a scenario."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_an_undecided_experiment_continues_and_reports_why() -> None:
 
 
 def test_incomparable_sides_are_not_run_repeatedly() -> None:
-    """Eight runs per side of two different workloads show no more than two."""
+    """Eight runs per side of two different workloads show no more than two runs per side."""
     baseline, candidate = sides(repetitions=2)
     for run in candidate:
         run.manifest = run.manifest.model_copy(update={"workload": {**run.manifest.workload, "load.rate": 1}})
@@ -67,7 +67,7 @@ def test_a_machine_busy_during_some_runs_does_not_end_an_experiment_that_more_ru
 def test_a_machine_that_is_always_busy_is_reported_as_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other side then has no runs: this used to be "the candidate has no runs", a mistake of the user."""
+    """The other side then has no valid runs. This was reported as "the candidate has no runs", like a user error."""
     system = StandIn(invalid=frozenset(range(1, 99)))
     profile = Profile(system="cometbft", name="p")
     monkeypatch.setattr(experimenting, "resolve_launchable", lambda *_: (system, profile))
@@ -78,22 +78,22 @@ def test_a_machine_that_is_always_busy_is_reported_as_the_reason(
 
 
 class _Named(StandIn):
-    """A system whose builds are called otherwise than they were ordered, and are all the same binary."""
+    """A system that renames versions on installation and whose builds all have the same binary."""
 
     def install(self, version: str) -> Subject:
-        """Called by its name from then on."""
+        """Return a build whose name contains the commit of its branch."""
         name = version if "@" in version else f"{version.removeprefix('git:.')}@4f2cb01"
         return Subject(system=self.name, name=self.title, version=name, binary_sha256="f00")
 
     def installed(self) -> list[tuple[Subject, Path]]:
-        """Both."""
+        """Return both builds."""
         return [(self.install(name), Path()) for name in ("main", "feature")]
 
 
 def test_a_branch_is_named_by_its_build_and_an_unchanged_build_is_reported_before_its_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Later runs must not use a branch that has moved, and a user who forgot to commit would wait for an A/A."""
+    """Otherwise later runs would use a branch that has moved, and a user who forgot to commit would measure an A/A."""
     system, listener = _Named(), Reported()
     monkeypatch.setattr(experimenting, "resolve_launchable", lambda *_: (system, Profile(system="cometbft", name="p")))
     cm.experiment("p", baseline="git:.main", candidate="git:.feature", repeat=1, store=tmp_path, progress=listener)
@@ -107,7 +107,7 @@ MARGINS = {"tx_latency_s": 0.2}
 
 
 class _Experiment:
-    """Rounds that take no time, and whether anybody may look at them."""
+    """An experiment whose rounds take no time. It records after how many rounds it ended."""
 
     def __init__(self, most: int, *, stops_early: bool = True, more: int = 0, rounds: int = 0) -> None:
         self.record = SimpleNamespace(length=ExperimentLength(most=most, stops_early=stops_early), margins=MARGINS)
@@ -119,7 +119,7 @@ class _Experiment:
         self.ended_at = -1
 
     def next_round(self) -> bool:
-        """One more, unless the instrument fails or somebody presses Ctrl-C."""
+        """Add a round, unless the instrument fails or the user presses Ctrl-C."""
         if self.rounds == self.fails_after:
             return False
         if self.rounds == self.interrupted_after:
@@ -129,16 +129,16 @@ class _Experiment:
         return True
 
     def take_profiles(self) -> None:
-        """None are wanted; but nothing that is looked at may be made afterwards."""
+        """Record when the experiment ended. No run may be added afterwards."""
         self.ended_at = self.rounds
 
     def sides(self) -> tuple[int, int]:
-        """What stands for the runs of both."""
+        """The number of rounds of each side, in place of their runs."""
         return self.rounds, self.rounds
 
 
 def _looked_at(monkeypatch: pytest.MonkeyPatch, experiment: _Experiment, decided_after: int = 99) -> list[int]:
-    """After which rounds the runs were looked at, where so many decide."""
+    """The rounds after which the runs were checked, if `decided_after` rounds are enough for a decision."""
     looks: list[int] = []
 
     def over(number: int, most: int, listener: object) -> bool:
@@ -168,7 +168,7 @@ def _looked_at(monkeypatch: pytest.MonkeyPatch, experiment: _Experiment, decided
 
 
 def test_an_experiment_makes_no_more_runs_than_allowed_and_looks_after_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error is spent on looks: a look that is not counted is a false alarm."""
+    """Each check consumes part of the error probability. An uncounted check would cause false alarms."""
     experiment = _Experiment(6)
     assert _looked_at(monkeypatch, experiment) == [2, 3, 4, 5]
     assert experiment.rounds == 6
@@ -188,7 +188,7 @@ def test_all_added_runs_are_made_before_the_next_look(monkeypatch: pytest.Monkey
     experiment = _Experiment(3, more=2, rounds=3)
     assert _looked_at(monkeypatch, experiment, decided_after=0) == []
     assert experiment.rounds == 5
-    # Those planned are looked at as planned.
+    # Planned rounds are checked as planned.
     open_ = _Experiment(3, more=2, rounds=1)
     assert _looked_at(monkeypatch, open_) == [2]
     assert open_.rounds == 5
@@ -216,7 +216,7 @@ def test_an_interruption_shows_how_to_resume_if_any_run_is_stored(
 
 
 def _open(chances: dict[int, float], runs: int = 4) -> Any:
-    """Two sides of so many runs that decide nothing, and how likely more of them would."""
+    """Two sides with `runs` undecided runs each, and the probability of a decision per number of runs."""
     pair = {
         side: SelectedRuns(side, [loaded_run(side, 1.0, number) for number in range(runs)], {})
         for side in ("baseline", "candidate")

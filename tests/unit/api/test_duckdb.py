@@ -1,4 +1,4 @@
-"""A store is read by others: the documented queries give chainmark's own figures."""
+"""Other tools can read a store: the documented queries return the same figures as chainmark."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_queries_of_the_guide_return_the_figures_of_the_runs(store: Path, mo
 
 
 def test_the_query_shown_with_each_figure_computes_it(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The dashboard states how a figure was computed. Running that query returns the figure."""
+    """The dashboard shows a query for each figure. A user who runs it must get the same value."""
     run = cm.open_runs("v1.0.1", store)[0]
     monkeypatch.chdir(run.path)
     tried = 0

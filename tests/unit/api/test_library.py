@@ -1,4 +1,4 @@
-"""chainmark as a library: every promised name is there, shows how it is used, and can be ended and followed."""
+"""chainmark as a library: all public names exist, their examples run, and work can be followed and cancelled."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _seal(store: FixedStore, run: SyntheticRun) -> None:
 
 @pytest.fixture(scope="module")
 def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A store with an experiment and a run that can be followed, and what the examples name, in one folder."""
+    """A folder with everything that the examples name: a store with an experiment, a followed run, and input files."""
     folder = tmp_path_factory.mktemp("known")
     store = FixedStore(folder / "store")
     for side in sides({"tx_latency_s": 1.37}):
@@ -85,7 +85,7 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture
 def known(paths: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A copy of it for each test, whose store is that of the commands."""
+    """A copy of the folder for each test. Its store is the default store of the commands."""
     folder = paths["folder"].parent
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
@@ -94,7 +94,7 @@ def known(paths: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    """A server that answers rightly."""
+    """The URL of a server that responds correctly."""
 
     class Right(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -106,7 +106,7 @@ def url() -> Iterator[str]:
             self.wfile.write(b'{"right": true}')
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Right) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -121,7 +121,7 @@ def test_every_public_name_loads_and_is_listed() -> None:
 
 
 def test_the_compare_package_does_not_shadow_the_compare_function() -> None:
-    """Importing a package sets it as an attribute of its parent, under its own name."""
+    """Importing a package sets it as an attribute of its parent, which would replace the function `compare`."""
     code = "import chainmark, chainmark.compare.verdict; print(chainmark.compare.__module__)"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert output.strip() == "chainmark.api.comparing"
@@ -176,20 +176,20 @@ def test_runs_are_data_frames(known: dict[str, Any]) -> None:
 
 
 class Heard:
-    """A listener that remembers, and asks for the end at a stage."""
+    """A listener that records stages and cancels the work at the first one if requested."""
 
     def __init__(self, cancel: cm.Cancellation | None = None) -> None:
         self.stages: list[str] = []
         self._cancel = cancel
 
     def stage(self, name: str) -> None:
-        """Remember it."""
+        """Record the stage and cancel if requested."""
         self.stages.append(name)
         if self._cancel:
             self._cancel.cancel()
 
     def update(self, fraction: float, detail: str = "") -> None:
-        """Ignore it."""
+        """Ignore the update."""
 
 
 def test_work_reports_progress_and_can_be_cancelled(tmp_path: Path) -> None:

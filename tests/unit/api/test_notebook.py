@@ -1,7 +1,7 @@
-"""The notebook of the documentation, executed from its first cell to its last.
+"""The notebook of the documentation runs from its first cell to its last.
 
-Its code runs in this process, not in a kernel: nbclient and ipykernel bring thirty packages with them, and what they
-would test besides is Jupyter itself. What a notebook shows of a cell, the HTML of its last expression, is asked for.
+Its code runs in this process instead of a kernel: nbclient and ipykernel install thirty packages, and would only
+test Jupyter in addition. The test checks the HTML of the last expression of a cell, which is what a notebook shows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NOTEBOOK = Path(__file__).resolve().parents[3] / "docs" / "notebooks" / "investi
 
 
 def _shown(source: str, names: dict[str, Any]) -> str:
-    """Execute a cell; the HTML of its last expression, "" where there is none."""
+    """Execute a cell. Return the HTML of its last expression, or "" if there is none."""
     code = ast.parse(source)
     last = code.body[-1]
     if isinstance(last, ast.Expr):
@@ -31,7 +31,7 @@ def _shown(source: str, names: dict[str, Any]) -> str:
 
 def test_the_investigation_finds_the_fault() -> None:
     cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-    assert all(cell["outputs"] == [] for cell in cells if cell["cell_type"] == "code"), "outputs are not kept"
+    assert all(cell["outputs"] == [] for cell in cells if cell["cell_type"] == "code"), "outputs must not be committed"
     names: dict[str, Any] = {}
     shown = [_shown("".join(cell["source"]), names) for cell in cells if cell["cell_type"] == "code"]
     assert names["comparison"].verdict is Verdict.FAIL

@@ -1,4 +1,4 @@
-"""What is noted beside runs is shown wherever they are, and changes nothing of them."""
+"""A note is shown with the runs that it concerns and does not change them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RUN = Noted("cometbft", "run-1", ["v1.0.1"], "2026-01-02T10:00:00Z", "2026-01-02
     ],
 )
 def test_a_note_is_about_a_run_a_version_or_a_time_span(reach: dict[str, str], *, is_about: bool) -> None:
-    """A span that only touches a run would be missing from it, or be shown with runs of other days."""
+    """Otherwise a note on a time span would be missing from its runs, or appear at runs of other days."""
     assert Annotation(system="cometbft", text="wrong clock", **reach).is_about(RUN) == is_about
     assert not Annotation(system="mesh", text="wrong clock", **reach).is_about(RUN)
 
@@ -54,13 +54,13 @@ def test_a_span_is_stored_complete_and_removed(tmp_path: Path) -> None:
     assert cm.notes(tmp_path).annotations == []
 
 
-# One document of every kind that rests on runs of a store.
+# One document of every kind that is based on runs of a store.
 NOTED = ("qa", "saturation", "aa", "published-typst", "block", "verification", "prediction", "explanation")
 
 
 @pytest.mark.parametrize("name", NOTED)
 def test_every_document_shows_the_notes_on_its_runs(name: str, tmp_path: Path) -> None:
-    """Readers of a release's page must know that its clock was wrong."""
+    """Readers of a release's page must learn, for example, that a clock was wrong."""
     cm.annotate("2000-01-01", "links shared", system="cometbft", until="2100-01-01", store=tmp_path)
     run: Any = SimpleNamespace(manifest=manifest("v1", 1))
     plain = inputs.DOCUMENTS[name]()

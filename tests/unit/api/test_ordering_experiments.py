@@ -1,4 +1,4 @@
-"""What an experiment makes of its order: both sides as they were asked for, and what is said before the first run."""
+"""Experiments run both sides as requested and print their warnings before the first run."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from tests.unit.lab.stand_in import Profile, StandIn
 
 
 class _Gating(StandIn):
-    """Its workload is the rate of the profile, and its metrics decide."""
+    """A system whose workload is the rate of the profile and whose metrics gate."""
 
     def catalogue(self) -> Catalogue:
-        """Both judged; the second by a margin of 1 %, which no single pair of runs decides by."""
+        """Two gating metrics. The second has a margin of 1 %, which a single pair of runs cannot decide."""
         whole = super().catalogue()
         first, second = whole.metrics
         gating = {"gating": True, "better": Better.LOWER}
@@ -40,7 +40,7 @@ class _Gating(StandIn):
         return whole.model_copy(update={"metrics": [first.model_copy(update=gating), narrow]})
 
     def execute(self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress) -> Execution:
-        """Its peers differ a little from run to run."""
+        """Execute a run whose peer counts vary slightly between runs."""
         execution = super().execute(profile, order, run, progress)
         nodes = frames(order.seed, (), 0.01, 10)["node"].with_columns(peer_count=pl.lit(3.0 + 0.01 * (order.seed % 3)))
         return replace(execution, samples={"node": nodes})
@@ -51,10 +51,10 @@ class _Gating(StandIn):
 
 
 class _Builds(_Gating):
-    """Two names of one build, and one of another."""
+    """A system with three versions. Two of them are the same build."""
 
     def installed(self) -> list[tuple[Subject, Path]]:
-        """By their hashes."""
+        """The versions with their binary hashes."""
         hashes = {"v1": "f00", "v2": "f00", "v3": "ba7"}
         return [
             (Subject(system=self.name, name=self.title, version=version, binary_sha256=revision_hash), Path())
@@ -64,7 +64,7 @@ class _Builds(_Gating):
 
 @pytest.fixture
 def system(monkeypatch: pytest.MonkeyPatch) -> _Gating:
-    """The system that profiles are of; a setting is the rate."""
+    """The system of all profiles. The rate can be set."""
     builds = _Builds()
 
     def resolved(name: str, settings: Mapping[str, int] | Sequence[str]) -> tuple[_Gating, Profile]:
@@ -82,7 +82,7 @@ def _runs(store: Path) -> list[SealedRun]:
 
 
 def _made(store: Path) -> list[tuple[str, str, object, int]]:
-    """Side, version, rate and seed of every run that is judged."""
+    """Side, version, rate and seed of every judged run."""
     return [
         (place.side, run.manifest.subject.version, run.manifest.profile["rate"], run.manifest.seed)
         for run in _runs(store)
@@ -91,7 +91,7 @@ def _made(store: Path) -> list[tuple[str, str, object, int]]:
 
 
 def test_each_side_runs_its_version_with_its_settings(tmp_path: Path, system: _Gating) -> None:
-    """A comparison of two workloads is reported before the first run, and not after the last."""
+    """A comparison of two workloads must be reported before the first run, not after the last one."""
     progress = Reported()
     cm.experiment(
         "p", baseline="v1", candidate="v3", repeat=1, seed=7, settings={"rate": 2}, candidate_settings={"rate": 3},
@@ -123,7 +123,7 @@ def test_each_side_runs_its_version_with_its_settings(tmp_path: Path, system: _G
 def test_two_names_of_one_build_are_reported_unless_intended(
     tmp_path: Path, system: _Gating, candidate: str, rate: int, *, is_reported: bool
 ) -> None:
-    """One version against itself, or one build with two settings, is a deliberate choice."""
+    """The warning is omitted if one version is compared with itself or one build with two settings on purpose."""
     listener = Reported()
     cm.experiment(
         "p", baseline="v1", candidate=candidate, candidate_settings={"rate": rate}, repeat=1, store=tmp_path,
@@ -145,7 +145,7 @@ def test_what_one_run_per_side_cannot_decide_is_reported_before_it_starts(tmp_pa
         "runs is unknown and is assumed to exceed their margins (measure it with `chainmark aa`, or omit `--repeat 1`)"
     ]
     assert warned(tmp_path / "two", 2) == []
-    assert warned(tmp_path / "two", 1) == [], "these two runs show the noise"
+    assert warned(tmp_path / "two", 1) == [], "the two existing runs show the noise"
 
 
 def test_profiles_are_taken_as_requested_and_of_the_cpu_by_default(tmp_path: Path, system: _Gating) -> None:
@@ -206,7 +206,7 @@ def test_a_resumed_experiment_makes_added_runs_with_the_original_settings(tmp_pa
     )
     (folder,) = (tmp_path / "experiments").iterdir()
     cm.experiment(resume=folder.name, store=tmp_path)
-    assert len(_made(tmp_path)) == 2, "without more nothing is to be done"
+    assert len(_made(tmp_path)) == 2, "a complete experiment makes no further run"
     cm.experiment(resume=folder.name, more=2, store=tmp_path)
     assert [(side, seed) for side, _, _, seed in _made(tmp_path)] == [
         ("baseline", 5), ("candidate", 6), ("candidate", 7), ("baseline", 8), ("baseline", 9), ("candidate", 10),
@@ -243,7 +243,7 @@ def test_one_version_against_itself_makes_at_least_four_valid_runs(
 def test_an_experiment_is_as_long_as_requested(
     tmp_path: Path, system: _Gating, order: dict[str, int], length: tuple[int, bool]
 ) -> None:
-    """A fixed number of runs is made. Otherwise as many as required, and at least two per side."""
+    """A requested number of runs is made exactly. Otherwise runs are made until a decision, at least two per side."""
     whole: dict[str, Any] = {"baseline": "v1", "candidate": "v3", "progress": Reported(), "profiles": "none", **order}
     cm.experiment("p", store=tmp_path, **whole)
     lengths = {place.length for run in _runs(tmp_path) if (place := run.manifest.experiment)}

@@ -1,4 +1,4 @@
-"""An experiment whose noise leaves nothing to be decided: it ends before its maximum and says what would decide it."""
+"""An experiment too noisy to be decided ends before its maximum and reports the required number of runs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class _Ended:
 
 
 def _experiment(noise: float, seed: int) -> _Ended:
-    """Equal releases whose metrics vary by so much between runs, looked at as `chainmark experiment` does."""
+    """An experiment with equal releases and this noise between runs, checked like `chainmark experiment` does."""
     draw = np.random.default_rng(seed)
     sides: dict[str, list[SyntheticRun]] = {"baseline": [], "candidate": []}
     listener = Reported()
@@ -80,12 +80,12 @@ def _experiment(noise: float, seed: int) -> _Ended:
 
 @pytest.fixture(scope="module")
 def noisy() -> _Ended:
-    """10 % between runs: seven margins of 10 % are out of reach of eight runs per side."""
+    """An experiment with 10 % noise: eight runs per side cannot decide seven metrics with margins of 10 %."""
     return _experiment(0.10, seed=4)
 
 
 def test_an_experiment_that_eight_runs_per_side_will_not_decide_ends_early(noisy: _Ended) -> None:
-    """Nobody waits half a day for "inconclusive"."""
+    """Otherwise a user would wait half a day for "inconclusive"."""
     assert noisy.rounds == 4
     assert noisy.messages[-1] == "stopped: the remaining planned runs are unlikely to lead to a decision"
     assert re.search(
@@ -96,7 +96,7 @@ def test_an_experiment_that_eight_runs_per_side_will_not_decide_ends_early(noisy
 
 
 def test_the_required_number_of_runs_is_reported(noisy: _Ended) -> None:
-    """With normal noise of 10 % one metric requires 14 runs per side, seven together about twice that."""
+    """With 10 % noise one metric requires 14 runs per side, and seven metrics about twice as many."""
     (advice,) = [text for text in noisy.found.finding.advice if "with this noise," in text]
     match = re.fullmatch(
         r"with this noise, (\d+) runs per side are required to pass an equal release with 80 % probability, "

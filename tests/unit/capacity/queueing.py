@@ -1,6 +1,7 @@
-"""A server whose capacity queueing theory gives, simulated: what a search is proved with.
+"""A simulated server whose capacity is known from queueing theory. Tests of the search use it as a reference.
 
-First come, first served, by so many workers. It answers as the load engine's `finish()` does.
+It has several workers and serves requests in the order of arrival. Its results have the format of the load engine's
+`finish()`.
 """
 
 from __future__ import annotations
@@ -27,23 +28,23 @@ TARGET = Target("here", "http://127.0.0.1:1")
 
 
 class Latencies:
-    """Exact latencies behind the face of the native histogram."""
+    """Exact latencies with the interface of the native histogram."""
 
     def __init__(self, text: str) -> None:
         self.values = np.frombuffer(base64.b64decode(text), dtype=np.float64)
 
     def count_over(self, seconds: float) -> int:
-        """How many were slower."""
+        """Number of slower latencies."""
         return int((self.values > seconds).sum())
 
     def quantile(self, fraction: float) -> float:
-        """Nearest rank."""
+        """Quantile by nearest rank."""
         rank = max(1, math.ceil(fraction * len(self.values) - 1e-9))
         return float(np.partition(self.values, rank - 1)[rank - 1])
 
 
 def histogram(values: npt.ArrayLike) -> dict[str, Any]:
-    """As the engine tells one."""
+    """A histogram in the engine's format."""
     array = np.asarray(values, dtype=np.float64)
     names = {"p50_s": 50, "p90_s": 90, "p95_s": 95, "p99_s": 99, "p999_s": 99.9}
     centiles = np.percentile(array, list(names.values()), method="inverted_cdf") if len(array) else [None] * 5
@@ -76,18 +77,19 @@ def finished(
     cpu_s: float = 0.1,
     ended: str = "time",
 ) -> dict[str, Any]:
-    """The engine's `finish()` of a step with these right answers.
+    """The engine's `finish()` of a step with these successful responses.
 
     Args:
-        latencies: of the right answers, seconds.
-        window_s: measured.
-        failed: with status 500.
-        unsent: never begun.
-        answered: answers of each second from the begin of the warm-up on; none: no series.
-        slow: those of them that were slower than the limit; none: 0.
-        lag_s: the generator's lateness, a value each.
-        cpu_s: of the generator, one thread.
-        ended: as the engine says it.
+        latencies: of the successful responses, in seconds.
+        window_s: length of the measured window.
+        failed: number of responses with status 500.
+        unsent: number of requests that were never sent.
+        answered: successful responses per second from the start of the warm-up; None: the series is empty.
+        slow: those of them that exceeded the latency limit, per second; None: 0.
+        lag_s: delays of the generator.
+        cpu_s: CPU time of the generator, which has one thread.
+        ended: reason for the end, as the engine reports it.
+
     """
     values = np.asarray(latencies, dtype=np.float64)
     ok = len(values)
@@ -131,14 +133,15 @@ Service = Literal["constant", "exponential"]
 
 @dataclass
 class Server:
-    """k workers, each answering one request at a time.
+    """A server with k workers, each of which serves one request at a time.
 
     Attributes:
         workers: k.
-        service_s: mean of the service time.
-        service: how it is spread.
+        service_s: mean service time.
+        service: distribution of the service time.
         schedule: of the arrivals in an open loop.
-        stall: share of the steps in which it stands still for 3 s.
+        stall: share of the steps in which the server stalls for 3 s.
+
     """
 
     workers: int
@@ -156,21 +159,21 @@ class Server:
         self.random = np.random.default_rng(self.seed)
 
     def measure(self, ask: Ask) -> Step:
-        """What `search` calls."""
+        """The callback of `search`: measure and judge one step."""
         duration_s = self.duration_s * (self.lengthening if ask.extended else 1.0)
         order = StepRequest(TARGET, ENDPOINT, ask.level, self.warm_up_s, duration_s)
         result = StepResult.of(order, self.run(order))
         return judge(result, self.sla, ask.phase, ask.extended, Latencies)
 
     def run(self, order: StepRequest) -> dict[str, Any]:
-        """One step's `finish()`."""
+        """The `finish()` of one step."""
         end_s = order.warm_up_s + order.duration_s
         if order.level.kind is LevelKind.RATE:
             starts, ends = self._open(order.level.value, end_s)
         else:
             starts, ends = self._closed(round(order.level.value), end_s)
         if self.stall and self.random.random() < self.stall:
-            # Who is under way or comes while it stands still waits until it goes on.
+            # Requests that are in progress or arrive during the stall complete after it.
             stood = (starts < 5.0) & (ends > 2.0)
             ends = np.where(stood, np.maximum(ends, 5.0), ends)
         inside = (starts >= order.warm_up_s) & (starts < end_s)
@@ -219,7 +222,7 @@ class Server:
 
 
 def _served(due: FloatArray, service: FloatArray, workers: int) -> FloatArray:
-    """When each request ends. Of constant times every k-th request meets the same worker (Lindley's recursion)."""
+    """When each request ends. With constant times every k-th request has the same worker (Lindley's recursion)."""
     if workers == 1 or np.ptp(service) == 0.0:
         ends = np.empty_like(due)
         for first in range(workers):
@@ -236,11 +239,11 @@ def _served(due: FloatArray, service: FloatArray, workers: int) -> FloatArray:
     return np.array(end_times)
 
 
-# What theory says
+# Results of queueing theory
 
 
 def highest(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """The highest value for which it holds, of those up to which it does."""
+    """The highest value that satisfies a condition, if the condition holds up to a limit and fails above it."""
     for _ in range(60):
         middle = (low + high) / 2.0
         low, high = (middle, high) if holds(middle) else (low, middle)
@@ -248,7 +251,7 @@ def highest(holds: Callable[[float], bool], low: float, high: float) -> float:
 
 
 def mm_c_slower(rate: float, workers: int, service_s: float, limit_s: float) -> float:
-    """Share of the responses of M/M/c slower than the limit: Erlang's C, then an exponential wait and service."""
+    """Share of the responses of M/M/c slower than the limit: Erlang C, then exponential wait and service."""
     load = rate * service_s
     if load >= workers:
         return 1.0
@@ -280,7 +283,9 @@ def md_1_slower(rate: float, service_s: float, limit_s: float) -> float:
 def closed_exponential_slower(clients: int, workers: int, service_s: float, limit_s: float) -> float:
     """Share of the responses of c clients without pauses slower than the limit.
 
-    One that comes finds the other c - 1; it waits for c - k ends of k busy workers (Erlang), then for its own.
+    A new request finds the other c - 1 requests. It waits until c - k requests of k busy workers end (Erlang), and is
+    then served.
+
     """
     waits = clients - workers
     serve = 1.0 / service_s

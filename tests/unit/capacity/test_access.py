@@ -1,4 +1,4 @@
-"""What lets requests in: where its values come from, what is refused, and what is hidden."""
+"""Access to a server: sources of header values, rejected values, and hidden secrets."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 
 @dataclass
 class Clock:
-    """Seconds that pass only when a test says so."""
+    """A clock that only a test advances."""
 
     now_s: float = 1000.0
 
     def __call__(self) -> float:
-        """The time now."""
+        """The current time."""
         return self.now_s
 
 
@@ -66,7 +66,7 @@ def test_a_command_is_run_again_when_its_value_may_have_expired(tmp_path: Path) 
     ],
 )
 def test_headers_that_cannot_be_sent_are_rejected(headers: list[str], message: str) -> None:
-    """This happens before any request, and no message repeats a secret."""
+    """Rejected before the first request. No message repeats a secret."""
     with pytest.raises(UsageError, match=message) as refused:
         Access(headers, environment={"BROKEN": "secret\r\nX: 1"})
     assert "secret" not in refused.value.message
@@ -91,7 +91,7 @@ def test_certificates_are_checked_before_the_load(tmp_path: Path) -> None:
 
 
 def test_an_api_key_given_as_a_user_name_without_a_password_is_hidden() -> None:
-    """Some APIs expect the key there."""
+    """Some APIs expect the key as a user name."""
     access = Access(user="${KEY}:", environment={"KEY": "abcdefgh"})
     assert access.hide("you are abcdefgh") == "you are [hidden]"
 
@@ -101,7 +101,7 @@ def test_every_cookie_is_hidden() -> None:
 
 
 def test_a_notebook_shows_no_secret_of_an_access() -> None:
-    """It prints the value of the last expression of a cell."""
+    """A notebook prints the value of the last expression of a cell."""
     access = Access(["X-Api-Key: 123456"], ["Authorization: sh token.sh"], certificate=None)
     assert repr(access) == "Access('X-Api-Key: [hidden], Authorization: [hidden]')"
     assert "123456" not in repr(Access(user="tester:123456"))

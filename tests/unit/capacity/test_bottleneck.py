@@ -1,4 +1,4 @@
-"""What bent first: by hand-made levels and uses, of which the answer is known."""
+"""The resource that limits a server, found in hand-made levels and resource uses with a known answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEVELS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 
 
 def _levels(most_per_s: float, missed: float | None = 16.0, limited: float | None = None) -> list[LevelSeen]:
-    """Clients that are answered 100 times a second each, until the server can no more."""
+    """Levels at which each client gets 100 responses per second until the server reaches its maximum."""
     return [
         LevelSeen(
             level,
@@ -78,7 +78,7 @@ def test_a_resource_exhausted_only_after_the_sla_was_missed_is_not_the_bottlenec
 
 
 def test_a_cpu_that_one_client_keeps_busy_is_exhausted_where_throughput_stops_rising() -> None:
-    """A garbage collector or spinning threads use the core with one client, although more clients still get more."""
+    """Garbage collection or spinning threads use a full core at one client. More clients still increase throughput."""
     busy = replace(CPU, shares=dict.fromkeys(CPU.shares, 1.0))
     first = first_exhausted("clients", _levels(800.0), [CPU])
     entry = first_exhausted("clients", _levels(800.0), [busy])
@@ -88,7 +88,7 @@ def test_a_cpu_that_one_client_keeps_busy_is_exhausted_where_throughput_stops_ri
 
 
 def test_a_full_resource_does_not_matter_while_throughput_rises() -> None:
-    """A cache that fills all memory, or a disk that other processes keep busy."""
+    """For example a cache that fills all memory, or a disk that other processes keep busy."""
     always = _limited("the server's memory", 100.0, [99.0] * 6, "bytes")
     assert first_exhausted("clients", _levels(800.0), [always, CPU]).resource == "the server's CPU"
     assert first_exhausted("clients", _levels(800.0), [always]).finding == "nothing"
@@ -129,7 +129,7 @@ def test_a_gauge_without_a_known_limit_that_rises_to_a_plateau_is_bounded() -> N
 
 
 def test_a_gauge_with_a_plateau_below_earlier_peaks_is_not_bounded() -> None:
-    """By Little's law the mean number in use anywhere levels off once throughput does."""
+    """By Little's law the mean number in use levels off everywhere once throughput does."""
     workers = replace(_free("`workers_busy`", [0.4, 0.8, 1.6, 1.6, 1.6, 1.6]), highest=3.0)
     assert first_exhausted("clients", _levels(400.0), [IDLE, workers]).finding == "nothing"
 

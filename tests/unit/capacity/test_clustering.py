@@ -1,4 +1,4 @@
-"""Slow requests come in clusters: an interval that ignores this is too narrow, and what it decides is often wrong."""
+"""Slow requests occur in clusters. An interval that ignores this is too narrow and leads to wrong decisions."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ LIMIT = highest(lambda rate: mm_c_slower(rate, WORKERS, SERVICE_S, LIMIT_S) <= 0
 
 @pytest.mark.parametrize("extended", [False, True])
 def test_a_queue_at_its_limit_seldom_has_a_clear_outcome(*, extended: bool) -> None:
-    """Its share of slow requests is the tolerated share, so a clear outcome is wrong.
+    """The share of slow requests equals the tolerated share, so a clear outcome is wrong.
 
-    By intervals for independent requests, four in five are clear. A calm window shows few clusters, and may pass.
+    With intervals for independent requests, four in five outcomes are clear. A calm window has few clusters and may
+    pass.
+
     """
     sla = Sla(p99_s=LIMIT_S, achieved_share=0.5)
     outcomes = Counter[StepOutcome]()
@@ -47,7 +49,7 @@ def test_independent_requests_hardly_inflate_the_variance(seed: int, seconds: in
 
 @pytest.mark.parametrize("of_all", [20, 200])
 def test_requests_that_are_slow_together_count_as_one_observation(of_all: int) -> None:
-    """All slow requests come in clusters of fifty: fifty of them are as much evidence as one."""
+    """All slow requests occur in clusters of fifty, so fifty of them are only as much evidence as one."""
     random = np.random.default_rng(1)
     clusters = random.poisson(of_all / 20, 20)
     effect = design_effect((50 * clusters).tolist(), [10_000] * 20)

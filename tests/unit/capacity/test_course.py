@@ -1,4 +1,4 @@
-"""What ramps and spikes show of a queue whose backlog can be computed by hand, and what they must not claim."""
+"""Figures of ramps and spikes, on a queue whose backlog can be computed by hand, and the limits of their evidence."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ from tests.unit.capacity.queueing import ENDPOINT, TARGET, FloatArray, Latencies
 from tests.unit.report.load_samples import report, step, target
 
 CAPACITY_PER_S = 200.0
-# 200 requests above what is served, which the hundred per second that are left then work off in 2 s.
+# The peak adds 200 requests to the queue. Afterwards the spare capacity of 100 per second clears them in 2 s.
 SPIKE = Spike(LevelKind.RATE, 100.0, 300.0, before_s=5.0, peak_s=2.0, after_s=10.0)
 RAMP = Ramp(LevelKind.RATE, 50.0, 450.0, 40.0)
 
 
 def _due_s(course: Course) -> FloatArray:
-    """When requests are due: the inverse of the area below the course, by small steps."""
+    """When requests are due: the inverse of the integral of the course, in small steps."""
     times = np.linspace(0.0, course.length_s, 400_000)
     knots = np.array(course.points)
-    # A jump has two levels at one time, of which the later one counts from then on.
+    # A jump has two levels at the same time. The later one applies from then on.
     knots[:, 0] += 1e-9 * np.arange(len(knots))
     area = np.concatenate([[0.0], np.cumsum(np.diff(times) * np.interp(times, *knots.T)[:-1])])
     return np.interp(np.arange(int(area[-1])), area, times)
 
 
 def _queued_s(due_s: FloatArray, service_s: FloatArray) -> FloatArray:
-    """First come, first served, by one."""
+    """Latencies with one worker and first come, first served."""
     ends, end = [], 0.0
     for due, service in zip(due_s, service_s, strict=True):
         end = max(end, due) + service
@@ -68,7 +68,7 @@ def _run(
     waits: Waits | None = None,
     **changed: Any,
 ) -> CourseStep:
-    """The course on a queue; what is due in ``failing`` is refused at once."""
+    """The course on a queue. Requests due in ``failing`` fail at once."""
     due_s = _due_s(course)
     latency_s = _queued_s(due_s, np.full(len(due_s), service_s))
     failed = (due_s >= failing[0]) & (due_s < failing[1])
@@ -85,7 +85,7 @@ def _recorded(
     waits: Waits | None = None,
     **changed: Any,
 ) -> CourseStep:
-    """A run of these requests; ``kinds`` are their classes, or that of all."""
+    """A run of these requests. ``kinds`` is the class of all requests, or one class per request."""
     every = np.broadcast_to(kinds, len(due_s))
     classes = np.array([RECORD_CLASSES.index(kind) for kind in every], "u1")
     failed = every != RIGHT
@@ -113,7 +113,7 @@ def test_the_server_has_recovered_when_its_backlog_is_cleared() -> None:
     assert result.high == result.low
     assert result.outcome is StepOutcome.PASS
     assert result.before_s == pytest.approx(0.005, abs=1e-4)
-    # At its peak the queue grows to 200, a second's work.
+    # At the peak the queue grows to 200 requests, which take one second.
     assert result.peak_s == pytest.approx(1.0, abs=0.05)
 
 
@@ -127,7 +127,7 @@ def test_a_server_that_never_recovers_fails_with_the_observed_time_as_its_figure
     stuck = _run(replace(SPIKE, after_s=5.0), failing=(6.0, 99.0))
     result = _of(stuck)
     assert (result.measured, result.low, result.outcome, result.note) == (None, None, StepOutcome.FAIL, "")
-    assert _of(stuck, recovery_s=60.0).outcome is StepOutcome.INCONCLUSIVE, "nobody watched it for so long"
+    assert _of(stuck, recovery_s=60.0).outcome is StepOutcome.INCONCLUSIVE, "observed for less than the allowed time"
     (samples,) = [
         frame
         for name, frame in samples_of([EndpointResult(ENDPOINT, Sla(), courses=[stuck])]).items()
@@ -155,14 +155,14 @@ def test_a_recovery_is_judged_by_its_interval(
     assert _recovered(SPIKE, Sla(recovery_s=limit_s), measured, low, high) is outcome
 
 
-# The first 299 requests come before it, ten a second, as many at its peak, and others after it.
+# 299 requests before the spike at ten per second, as many at its peak, and the others after it.
 _SLOW = Spike(LevelKind.RATE, 10.0, 20.0, before_s=29.9, rise_s=5.0, peak_s=30.0, after_s=60.0)
 
 
 def _steady(before: FloatArray, peak: FloatArray, after: FloatArray, **more: Any) -> CourseStep:
-    """Requests of these latencies, before the spike, at its peak and after it."""
+    """Requests with these latencies before the spike, at its peak and after it."""
     begins = (0.0, _SLOW.before_s + _SLOW.rise_s, _SLOW.over_s)
-    # The last one before the spike, of the rise, and of the peak are as near to what follows as can be.
+    # The last request of each part is due just before the next part begins.
     due_s = np.concatenate([
         np.linspace(begin, end, len(part), endpoint=False)
         for begin, end, part in zip(begins, (_SLOW.before_s, _SLOW.over_s, _SLOW.length_s), (before, peak, after),
@@ -174,13 +174,13 @@ def _steady(before: FloatArray, peak: FloatArray, after: FloatArray, **more: Any
 def test_the_figures_of_a_spike_are_computed_from_its_requests() -> None:
     """By hand: before the spike 1 to 299 ms, so p99 is 297 ms, with an interval within 292 … 299 ms."""
     before, peak = np.arange(1, 300)[::-1] / 1000.0, np.arange(1, 300) / 100.0
-    # Falls by a millisecond per request from 500 ms; its limits are 1.2 × (297, 292, 299) ms.
+    # Falls by 1 ms per request from 500 ms. The limits are 1.2 × (297, 292, 299) ms.
     after = np.maximum(0.5 - np.arange(600) / 1000.0, 0.0)
-    after[10], after[200] = 0.1, 0.9  # one in a hundred may be as it likes
+    after[10], after[200] = 0.1, 0.9  # one in a hundred may be slow
     for more in ({}, {"warm_up_s": 7.0}):
         result = _of(_steady(before, peak, after, **more))
         assert [result.before_s, result.peak_s] == pytest.approx([0.297, 2.97])
-        # The first window may hold two that are slower: the first answer within 356.4 ms is that of 356 ms, the 145th.
+        # The first window may have two slower requests. The first response within 356.4 ms is the 145th, with 356 ms.
         assert result.measured == pytest.approx(144 * 0.1 + 0.356)
         assert result.low == pytest.approx(142 * 0.1 + 0.358)
         assert result.high == pytest.approx(150 * 0.1 + 0.350)
@@ -205,7 +205,7 @@ def test_the_p99_before_a_spike_counts_failed_requests_as_the_slowest() -> None:
 
 
 def test_the_p99_of_a_large_sample_has_an_interval_from_order_statistics() -> None:
-    """Of 1,000 the 990th, between the 983rd and the 997th: ±1.96 standard deviations of a binomial count."""
+    """Of 1,000 requests the 990th, between the 983rd and the 997th: ±1.96 standard deviations of a binomial count."""
     before = np.arange(1, 1001) / 1000.0
     after = np.arange(1200, 1, -1) / 1000.0
     result = _of(_steady(before, np.full(299, 2.0), after))
@@ -218,7 +218,7 @@ def test_the_p99_of_a_large_sample_has_an_interval_from_order_statistics() -> No
 
 
 def test_a_request_on_an_idle_connection_that_the_server_closed_is_not_counted() -> None:
-    """The engine sends it again, and its response is a record of its own."""
+    """The engine sends it again, and the response to the second request is a separate record."""
     before, peak, after = np.full(299, 0.1), np.full(299, 2.0), np.full(299, 0.1)
     classes = np.full(len(before) * 3, RIGHT, dtype=object)
     classes[:1] = IDLE_CLOSE
@@ -245,7 +245,7 @@ def test_a_ramp_reports_the_level_at_which_the_sla_was_missed() -> None:
 
 
 def _even_ramp(latency_s: FloatArray, **more: Any) -> CourseStep:
-    """A ramp whose requests come evenly."""
+    """A ramp whose requests are evenly distributed over time."""
     return _recorded(RAMP, np.linspace(0.0, RAMP.duration_s, len(latency_s), endpoint=False), latency_s, **more)
 
 
@@ -255,7 +255,7 @@ def _level(request: int, requests: int) -> float:
 
 @pytest.mark.parametrize("requests", [WINDOW, 3000])
 def test_a_ramp_is_missed_at_the_first_window_that_is_significantly_slow(requests: int) -> None:
-    """By the exact binomial test, with one error probability for all windows together. 0.1 s is still in time."""
+    """The exact binomial test has one error probability for all windows together. 0.1 s is still within the limit."""
     begin = requests // 2
     windows = requests - WINDOW + 1
     most = next(n for n in range(1, WINDOW) if binom.sf(n - 1, WINDOW, 0.01) <= 0.05 / windows)
@@ -271,7 +271,7 @@ def test_a_ramp_is_missed_at_the_first_window_that_is_significantly_slow(request
 
 
 def test_the_first_error_ends_a_ramp_if_no_error_is_allowed() -> None:
-    """However fast the error is: as a slow response, one of so many would be allowed."""
+    """Even if the error is fast. If it counted as a slow response, one of many would be allowed."""
     kinds = np.full(3000, RIGHT, dtype=object)
     kinds[1500] = "status"
     course_step = _even_ramp(np.full(3000, 0.01), kinds=kinds)
@@ -287,7 +287,7 @@ def test_the_first_error_ends_a_ramp_if_no_error_is_allowed() -> None:
     (replace(SPIKE, rise_s=2.0), 6.5, 250.0), (replace(SPIKE, rise_s=2.0), 8.9, 300.0),
 ])  # fmt: skip
 def test_the_level_at_a_time_equals_the_engines(course: Course, time_s: float, level: float) -> None:
-    """A missed ramp is reported by this level."""
+    """The engine and the report must agree on the level at which a ramp missed its SLA."""
     assert level_at(course.points, time_s) == pytest.approx(level)
 
 
@@ -298,8 +298,8 @@ def test_a_ramp_does_not_fail_a_server_with_an_allowed_share_of_errors() -> None
         slow = np.random.default_rng(seed).random(3000) < 0.01
         fails += bool(_in_windows(slow).max() >= _clearly_above(0.01, 3000 - WINDOW + 1))
     assert fails <= 4
-    assert _clearly_above(0.0, 2702) == 1, "where none is allowed, one is too many"
-    assert _clearly_above(1.0, 1) > WINDOW, "where all are allowed, none are"
+    assert _clearly_above(0.0, 2702) == 1, "if no error is allowed, one is too many"
+    assert _clearly_above(1.0, 1) > WINDOW, "if all requests may fail, no number is too many"
 
 
 def _limited(course_step: CourseStep) -> CourseStep:
@@ -362,7 +362,7 @@ def test_the_report_judges_and_shows_each_course_and_the_comparison_has_its_metr
     ("what", "kind", "unit"), [("spike", "rate", "s"), ("ramp", "rate", "req/s"), ("ramp", "clients", "clients")]
 )
 def test_a_document_sealed_without_units_is_read_with_units(what: str, kind: str, unit: str) -> None:
-    """Otherwise its figures would be read as seconds of a ramp, or not at all."""
+    """Otherwise its figures would be read as seconds of a ramp, or could not be read."""
     known: dict[str, Any] = {"what": what, "kind": kind, "first": 1.0, "last": 2.0, "step": step(0, "rate", 8.0, 64.0)}
     old = {**known, "measured": 1.5, "low": 1.0, "high": None, "limit": 2.0, "outcome": "pass"}
     assert CourseEntry.model_validate(old).unit == unit

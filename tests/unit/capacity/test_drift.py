@@ -1,4 +1,4 @@
-"""A long step that gets slower or worse is reported, and fails where that was agreed."""
+"""A long step that becomes slower or has more errors is reported. It fails if the SLA limits the drift."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ Course = Callable[[np.ndarray], np.ndarray]
 
 
 def _step(p50_s: Course, failed: Course = np.zeros_like, seconds: int = 1200, phase: Phase = Phase.FIXED) -> Step:
-    """A step of so many seconds after a warm-up of two, 100 requests each; a course takes times from 0 to 1."""
+    """A step of ``seconds`` after a warm-up of 2 s, with 100 requests per second.
+
+    The functions get the elapsed share of the step, from 0 to 1.
+    """
     times = np.clip((np.arange(seconds + 2) - 2) / seconds, 0.0, 1.0)
     medians, failures = p50_s(times), failed(times).astype(int)
     order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.RATE, 100.0), 2.0, float(seconds))
@@ -75,7 +78,7 @@ def test_a_server_that_becomes_slower_drifts(rise: float, outcome: StepOutcome) 
 
 
 def test_a_stall_is_not_a_drift() -> None:
-    """Half a minute of twenty is an outlier of the trend, however long it takes. The SLA judges it."""
+    """Half a minute of twenty is an outlier of the trend, however slow it is. The SLA judges it."""
     drifts = _of(_step(_noisy(lambda times: np.where((times > 0.8) & (times < 0.825), 1.0, 0.01))))
     assert drifts[Drifting.P50].outcome is StepOutcome.PASS
 
@@ -109,7 +112,7 @@ def test_only_long_complete_steps_at_fixed_levels_are_checked() -> None:
 def test_a_drift_that_cannot_be_estimated_is_inconclusive_only_if_the_sla_limits_it(
     sla: Sla, outcome: StepOutcome
 ) -> None:
-    """A server that did not respond for a while, or in no time at all: no line, and no share of its initial value."""
+    """If a server did not respond for a while, or in no time at all, no line or no relative change can be computed."""
     step = _step(lambda times: np.full_like(times, 0.01))
     series = step.result.series
     nobody = series.model_copy(update={"p50_s": [None] * len(series.p50_s), "p99_s": [0.0] * len(series.p99_s)})
@@ -123,20 +126,20 @@ def test_a_drift_that_cannot_be_estimated_is_inconclusive_only_if_the_sla_limits
 
 
 def test_a_drift_has_the_step_and_the_limit() -> None:
-    """The shortest step that is long enough, for a server that slows down linearly: the line is exact."""
+    """The step is the shortest that is long enough, and the server slows down linearly, so that the line is exact."""
     drifts = _of(_step(lambda times: 0.01 * (1.0 + times), seconds=int(SHORTEST_S)))
     assert [(drift.limit, drift.level.value, drift.window_s) for drift in drifts.values()] == [
         (0.1, 100.0, SHORTEST_S),
         (0.1, 100.0, SHORTEST_S),
         (AGREED.error_share, 100.0, SHORTEST_S),
     ]
-    # 60 stretches of 10 s: the first has its middle at 4.5 s and the last at 594.5 s.
+    # 60 intervals of 10 s. The middle of the first is at 4.5 s and that of the last at 594.5 s.
     assert drifts[Drifting.P50].begin == pytest.approx(0.01 * (1.0 + 4.5 / 600.0))
     assert drifts[Drifting.P50].rise == pytest.approx(590.0 / 604.5)
 
 
 def test_the_warm_up_and_the_time_after_the_window_are_ignored() -> None:
-    """Responses after the end of the window are few, and no evidence about the server within it."""
+    """The few responses after the end of the window are not evidence about the server within it."""
     step = _step(lambda times: 0.01 * (1.0 + times), seconds=659)
     series = step.result.series
     changed = {name: [*getattr(series, name), *[9.0] * 90] for name in ("p50_s", "p99_s")}

@@ -1,4 +1,4 @@
-"""A release that gets slower over a soak, or leaks, is worse than one that does not, although both meet their SLA."""
+"""A release that slows down or leaks memory during a soak is worse than a stable one, even if both meet the SLA."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STRETCHES = 60
 
 
 def _drifts(rises: dict[Drifting, float], seed: int, scatter: float = 0.02) -> list[Drift]:
-    """Of one soak, from lines through values that scatter."""
+    """The drifts of one soak, from lines through scattered values."""
     rng, drifts = np.random.default_rng(seed), []
     for what, rise in rises.items():
         if what is Drifting.ERRORS:
@@ -91,7 +91,7 @@ def test_only_drifts_limited_by_the_sla_decide() -> None:
 
 @pytest.mark.parametrize(("scatter", "is_known"), [(0.02, True), (0.5, False)])
 def test_an_undetermined_line_is_not_a_sample(scatter: float, is_known: bool) -> None:
-    """One run per side has an assumed noise, which would call it worse or better by chance."""
+    """With one run per side its noise would be assumed, and chance would decide whether it is worse or better."""
     samples = _run("v1.0.1", 1, STEADY, scatter).frames[NAME]
     assert (samples[f"{NAME}_p50_end_share"].to_list()[0] is not None) is is_known
 

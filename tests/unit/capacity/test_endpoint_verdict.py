@@ -1,4 +1,4 @@
-"""What gates a pipeline: a capacity's interval against what is required, and nothing decided where nothing is known."""
+"""The verdict that gates a pipeline: the interval of a capacity against the required one. Unknowns stay undecided."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MET, MISSED, PARTIAL, LIMITED, OPEN = (
 def test_a_required_capacity_is_met_below_the_measured_interval_and_missed_above_it(
     required: float, status: Verdict
 ) -> None:
-    """64 clients passed clearly and 72 failed clearly: a gate must not guess in between."""
+    """64 clients passed clearly and 72 failed clearly. A gate must not guess in between."""
     result, reasons = verdict(with_answer(bare(), required={"block.clients": required}))
     assert result is status
     assert bool(reasons) is (status is not MET)
@@ -91,7 +91,7 @@ def test_only_required_endpoints_gate_if_any_is_required() -> None:
 
 
 def test_a_missed_requirement_outweighs_an_undecided_one() -> None:
-    """An interrupted test that has shown a miss has shown it."""
+    """If an interrupted test has shown a miss, the verdict must be a miss."""
     failed = endpoint("/block", 64, capacities=[bare("nothing passed", capacity=0.0, low=0.0, high=1.0)])
     load_report = report(target(endpoints=[failed], interrupted=True))
     result, reasons = verdict(load_report)
@@ -134,7 +134,7 @@ _WAITED = {"phase": "fixed", "outcome": "generator-limited", "point_outcome": "g
 @pytest.mark.parametrize("searched", [True, False], ids=["beside a search", "alone"])
 @pytest.mark.parametrize("required", [{}, {"block.clients": 64.0}], ids=["nothing required", "a capacity required"])
 def test_a_fixed_level_whose_steps_all_waited_is_not_measured(searched: bool, required: dict[str, float]) -> None:
-    """Its run is invalid, so a comparison would exclude it. A passing document would hide that until then."""
+    """Its run is invalid, so a comparison would exclude it. A passing document would hide this."""
     fixed = [step(1, "clients", 8.0, 64, phase="fixed"), step(2, "clients", 16.0, 64, **_WAITED)]
     entry = endpoint("/block", 64, capacities=[bare()] if searched else [], steps=fixed)
     load_report = report(target(endpoints=[entry]), required=required if searched else {})
@@ -155,7 +155,7 @@ def test_a_fixed_level_whose_steps_all_waited_is_not_measured(searched: bool, re
 
 
 def test_a_fixed_level_at_the_generators_limit_is_reported_in_addition_to_a_search() -> None:
-    """Its gate makes the run invalid as well. A failure of the server outweighs levels that could not be measured."""
+    """The run is invalid in both cases. A failure of the server outweighs levels that could not be measured."""
     limited = step(1, "rate", 8.0, 64, phase="fixed", outcome="generator-limited", reason="generator")
     beside = endpoint("/block", 64, capacities=[bare()], steps=[limited])
     assert verdict(report(target(endpoints=[beside])))[0] is LIMITED
@@ -165,7 +165,7 @@ def test_a_fixed_level_at_the_generators_limit_is_reported_in_addition_to_a_sear
 
 
 def test_nothing_measured_is_inconclusive() -> None:
-    """An empty document passes nothing."""
+    """An empty document must not pass."""
     empty = LoadReport(**{**report().model_dump(), "targets": []})
     assert verdict(empty) == (OPEN, ["Nothing was measured."])
 
@@ -181,7 +181,7 @@ def test_levels_have_their_unit() -> None:
 
 
 def reason(capacity: CapacityEntry, steps: Sequence[StepEntry] = (), **required: float) -> tuple[Verdict, str]:
-    """What is reported about one capacity of one endpoint."""
+    """The verdict and reason for one capacity of one endpoint."""
     entry = endpoint("/block", 64, capacities=[capacity], steps=list(steps))
     wanted = {f"block.{kind}": value for kind, value in required.items()}
     (ruled,) = rulings(report(target(endpoints=[entry]), required=wanted))
@@ -221,7 +221,7 @@ def reason(capacity: CapacityEntry, steps: Sequence[StepEntry] = (), **required:
 def test_a_capacity_is_described_with_its_interval_and_requirement(
     changes: dict[str, Any], required: float | None, status: Verdict, words: str
 ) -> None:
-    """Whoever is stopped by it reads the interval, the requirement, and the condition that the first failure missed."""
+    """A user whose pipeline it stops needs the interval, the requirement, and the condition that was missed first."""
     requirement: dict[str, Any] = {} if required is None else {"clients": required}
     assert reason(bare(**changes), **requirement) == (status, words)
 
@@ -241,19 +241,19 @@ def test_the_cause_of_a_search_without_a_result_is_its_reason(stopped_by: str, s
     answer = bare(low=0.0, high=72.0, stopped_by=stopped_by)
     assert reason(answer) == (status, f"no level passed clearly: {why}")
     assert reason(answer, clients=70.0) == (status, f"70 clients required, but no level passed clearly and {why}")
-    # What was shown before it stopped is shown.
+    # A miss that was shown before the search stopped is reported.
     assert reason(answer, clients=72.0)[0] is MISSED
 
 
 def short(level: float, limit: float, **changes: Any) -> StepEntry:
-    """A step that had fewer answers than a limit."""
+    """A step that had fewer responses than required."""
     few = ConditionEntry(name="samples", measured=1.0, limit=limit, outcome="inconclusive")
     sound = ConditionEntry(name="p99", measured=1.0, limit=1.0, outcome="pass")
     return step(1, "clients", level, 64, conditions=[sound, few], outcome="inconclusive", **changes)
 
 
 def test_a_search_with_too_few_responses_states_how_many_are_required() -> None:
-    """Of the lowest undecided level, and the longest step there: the others had fewer responses."""
+    """The number is that of the longest step at the lowest undecided level. The other steps had fewer responses."""
     open_ = bare(low=4.0, high=None, finding="unsettled")
     steps = [
         short(16.0, 300.0, due=9_000),
@@ -275,7 +275,7 @@ def test_a_search_with_too_few_responses_states_how_many_are_required() -> None:
 
 
 def test_a_search_with_contradicting_outcomes_counts_them() -> None:
-    """The reader should check why a server is fast twice and slow once, and not run a longer test."""
+    """The reader must check why the server is sometimes fast and sometimes slow. A longer test does not help."""
     steps = [step(n, "clients", 8.0, 64, outcome=outcome) for n, outcome in enumerate(("pass", "fail", "pass"))]
     enough = ConditionEntry(name="samples", measured=900.0, limit=300.0, outcome="pass")
     steps.append(step(9, "clients", 8.0, 64, outcome="inconclusive", conditions=[enough]))
@@ -322,7 +322,7 @@ def test_fixed_levels_are_described(
 
 
 def test_fixed_levels_in_addition_to_a_search_have_a_ruling_only_if_they_prevent_a_result() -> None:
-    """The search repeated those of its own steps that waited. They prevent nothing."""
+    """The search repeated those of its own steps that waited, so they do not prevent a result."""
     searched = step(1, "clients", 8.0, 64, outcome="generator-limited", reason="waited")
     failed = step(2, "clients", 8.0, 64, phase="fixed", outcome="fail")
     partial = step(3, "rate", 4.0, 64, phase="fixed", outcome="generator-limited", partial=True)
@@ -398,7 +398,7 @@ def test_the_worst_result_is_first_and_names_the_server_if_there_are_several() -
     assert verdict(alone) == (MISSED, words)
     both = report(target("v1", endpoints=endpoints), target("v2", endpoints=endpoints[1:2]))
     assert verdict(both) == (MISSED, [f"v1: {text}" for text in words])
-    assert verdict(alone, rulings(alone)[:2]) == (OPEN, words[1:]), "what is known already is not ruled again"
+    assert verdict(alone, rulings(alone)[:2]) == (OPEN, words[1:]), "given rulings are not computed again"
 
 
 @pytest.mark.parametrize(("number", "more"), [(MOST_REASONS, 0), (MOST_REASONS + 3, 3)])
@@ -461,13 +461,13 @@ RATES: dict[str, Any] = {"kind": "rate", "low": 0.25, "high": 0.5}
     ],
 )
 def test_rates_are_shown_as_rates(changes: dict[str, Any], required: float | None, words: str) -> None:
-    """As clients, half a request per second would be zero."""
+    """As a number of clients, half a request per second would be zero."""
     requirement: dict[str, Any] = {} if required is None else {"rate": required}
     assert reason(bare(**{**RATES, **changes}), **requirement)[1] == words
 
 
 def test_undecided_rates_are_shown_as_rates() -> None:
-    """Enough responses without a clear p99: the outcomes are stated, and not the number of responses required."""
+    """There are enough responses but no clear p99: the outcomes are stated, not the required number of responses."""
     unclear = [
         ConditionEntry(name="p99", measured=1.0, limit=1.0, outcome="inconclusive"),
         ConditionEntry(name="samples", measured=900.0, limit=300.0, outcome="pass"),
@@ -483,7 +483,7 @@ def test_undecided_rates_are_shown_as_rates() -> None:
 
 
 def test_a_ruling_names_its_server_endpoint_and_kind() -> None:
-    """The second server's endpoint without a search, and an endpoint with a dot in its id."""
+    """Includes the second server's endpoint without a search, and an endpoint with a dot in its id."""
     searched = endpoint("/block", 64, capacities=[bare()], steps=[])
     alone = endpoint("/a.b", 64, capacities=[], steps=[step(1, "clients", 8.0, 64)])
     load_report = report(
@@ -503,7 +503,7 @@ def test_a_ruling_names_its_server_endpoint_and_kind() -> None:
 
 
 def drift(what: str, outcome: str, **changes: Any) -> DriftEntry:
-    """Of a step of a quarter of an hour at 8 clients."""
+    """The drift of a step of 15 min at 8 clients."""
     values: dict[str, Any] = {"kind": "clients", "level": 8.0, "window_s": 900.0, "begin": 0.01, "rise": 0.12}
     return DriftEntry(
         **{**values, "what": what, "outcome": outcome, "low": 0.08, "high": 0.16, "limit": 0.1, **changes}
@@ -543,7 +543,7 @@ def test_a_drift_without_a_limit_has_no_ruling() -> None:
 
 
 def test_every_case_of_an_endpoint_has_its_own_id() -> None:
-    """A pipeline that stores the last of two cases with one id would lose the reason of the failure."""
+    """A pipeline that stores the last of two cases with one id would lose the reason for the failure."""
     limited = step(1, "rate", 4.0, 64, phase="fixed", outcome="generator-limited")
     entry = endpoint("/block", 64, capacities=[bare()], steps=[limited], drifts=[drift("p99", "fail")])
     (suite,) = load_document(report(target(endpoints=[entry]))).suites
@@ -566,14 +566,14 @@ def test_a_miss_without_a_search_counts_no_capacities() -> None:
     assert document.sentence.endswith(
         "look for what grows on the server under load: memory, tables, connections, logs."
     )
-    # One level is no curve, and what changed over the time is open.
+    # A single level has no curve. The timeline is open because it shows the change over time.
     sections = {section.id: section for section in document.sections}
     assert "latency" not in sections
     assert not sections["timelines"].closed
 
 
 def test_an_inconclusive_drift_requires_a_longer_fixed_level() -> None:
-    """`steps.longest_s`, which lengthens the steps of a search, would have changed nothing."""
+    """The advice was to raise `steps.longest_s`, which lengthens only the steps of a search."""
     long = step(1, "clients", 8.0, 64)
     entry = endpoint("/block", 64, capacities=[], steps=[long], drifts=[drift("p50", "inconclusive")])
     sentence = load_document(report(target("v1", endpoints=[entry]))).sentence

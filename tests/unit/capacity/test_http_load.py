@@ -1,4 +1,4 @@
-"""The HTTP load through its binding, against a server of Python's own library."""
+"""The HTTP load through its Python binding, against a server of the standard library."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.support import wait_until
 
 
 class Api(BaseHTTPRequestHandler):
-    """Answers /block with what was asked for, anything else with an error."""
+    """Responds to /block with the request body and to any other path with an error."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
-        """Answer one request."""
+        """Respond to one request."""
         request_body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         is_block = self.path == "/block"
         answer = (
@@ -40,7 +40,7 @@ class Api(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture(scope="module")

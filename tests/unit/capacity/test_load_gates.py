@@ -1,4 +1,4 @@
-"""Whether a load test's run may be compared: each gate by what decides, and by nothing else."""
+"""The gates that decide whether a load test's run may be compared. Each depends only on its own cause."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PASS, FAIL, UNKNOWN = GateStatus.PASS, GateStatus.FAIL, GateStatus.UNKNOWN
 
 
 def step(clients: int = 8, share: float | None = 0.0, **changes: Any) -> Step:
-    """A step in which others had this share of the time; None: the kernel does not tell."""
+    """A step in which other processes used this share of the CPU time. None: the kernel does not report it."""
     order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.CLIENTS, float(clients)), 1.0, 10.0)
     result = StepResult.of(order, finished([0.1] * 3000, **changes))
     return judge(result, Sla(), Phase.FIXED, read_histogram=Latencies, waits=Waits(share, None, None))
@@ -87,7 +87,7 @@ def test_a_fixed_level_whose_steps_all_waited_is_not_measured(
 ) -> None:
     by_id = gates(of(fixed))
     assert (by_id["waited"].status, by_id["waited"].measured) == (status, waited)
-    assert by_id["generator"].status is PASS, "what waited is not the generator's own lateness"
+    assert by_id["generator"].status is PASS, "the generator gate does not count time spent waiting for a CPU"
 
 
 def test_a_level_is_measured_at_its_own_endpoint() -> None:
@@ -107,14 +107,14 @@ def test_a_level_is_measured_at_its_own_endpoint() -> None:
 def test_a_search_whose_steps_all_waited_has_no_result(
     stopped_by: StoppedBy, capacity: float | None, status: GateStatus
 ) -> None:
-    """What it found before it had to wait is a result. A fixed level that waited is not replaced by another one."""
+    """A result found before it had to wait is kept. A fixed level that waited is not replaced by another one."""
     waited = answer(stopped_by, capacity, step(8, 0.5))
     assert gates(of([step(16, 0.5)], waited))["waited"].status is FAIL
     assert gates(of([], answer(stopped_by, capacity, step(8, 0.5))))["waited"].status is status
 
 
 def test_a_late_generator_at_a_fixed_level_fails_the_gate() -> None:
-    """A comparison of such levels would compare the generator. A search ends at the generator's limit and states it."""
+    """A comparison of such levels would compare the generator. A search only reports the generator's limit."""
     late = replace(step(lag_s=[0.5] * 50), outcome=StepOutcome.GENERATOR_LIMITED)
     by_id = gates(of([late, step(lag_s=[0.25] * 50), step(16)]))
     assert by_id["generator"].status is FAIL

@@ -1,4 +1,4 @@
-"""A plan of load tests: a run for every cell, one document, and gone on with where it was broken off."""
+"""A plan of load tests: one run per cell, one document, and resuming after an interruption."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ class _Right(BaseHTTPRequestHandler):
         self.wfile.write(b'{"right":true}')
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    """A server that answers rightly."""
+    """The URL of a server that responds correctly."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Right)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -103,7 +103,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A plan in short steps, and a store of the test's own; what others do on this machine is no matter here."""
+    """A plan with short steps and a separate store. The use of this machine by other processes is ignored."""
     monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
     monkeypatch.setattr(chainmark.api.planned_loads, "Tester", partial(loading.Tester, watching=None))
     (tmp_path / "work.toml").write_text(PROFILE, encoding="utf-8")
@@ -113,13 +113,13 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class _Stopped(Silent):
-    """Interrupts when the cell of that number begins."""
+    """Interrupts the test when the cell with this number begins."""
 
     def __init__(self, number: int) -> None:
         self._mark = f"cell {number} of "
 
     def stage(self, name: str) -> None:
-        """A stage begins."""
+        """Raise at the selected cell."""
         if name.startswith(self._mark):
             raise KeyboardInterrupt
 
@@ -131,7 +131,7 @@ def _report(experiment: cm.Experiment) -> MatrixReport:
 
 
 def test_runs_are_listed_and_selected_by_their_sla_result(plan: Path, url: str, tmp_path: Path) -> None:
-    """Whatever the result on this machine: it is that of the run's own document."""
+    """This must hold whatever the result on this machine is: it is the result in the run's own document."""
     experiment = cm.load_plan(plan, {"small": url}, version="v1.0.0")
     (run,) = Store(tmp_path / "store").all_of("system:http")
     load_report = _report(experiment).cells[0].report
@@ -145,7 +145,7 @@ def test_runs_are_listed_and_selected_by_their_sla_result(plan: Path, url: str, 
 
 
 def test_every_cell_is_a_run_with_its_stated_properties(plan: Path, url: str, tmp_path: Path) -> None:
-    """The stated properties of a server are in its runs. A server without an address decides nothing but is listed."""
+    """A run contains the stated properties of its server. A server without an address is listed but decides nothing."""
     experiment = cm.load_plan(plan, {"small": url, "large": url}, version="v1.0.0")
     cells = [(cell.server, cell.scenario, cell.words, cell.ended) for cell in _report(experiment).cells]
     small = {"scenario": "standard", "hardware": "entry"}
@@ -168,7 +168,7 @@ def test_every_cell_is_a_run_with_its_stated_properties(plan: Path, url: str, tm
     assert _report(experiment).cells[2].missing == "no `--target absent=URL` was given"
     summary = experiment.document.markdown()
     assert "standard on absent: no" in summary
-    assert summary.index("| absent |") < summary.index("| small |"), "a pipeline's summary begins with what is not met"
+    assert summary.index("| absent |") < summary.index("| small |"), "the summary begins with missed cells"
     store = Store(tmp_path / "store")
     versions = {run.manifest.labels["scenario"][0]: run.manifest.subject.version for run in store.select(experiment.id)}
     assert versions == {"standard": "v2.0.0", "many clients": "v2.0.0"}
@@ -204,7 +204,7 @@ def test_an_interrupted_plan_resumes_where_it_stopped(plan: Path, url: str, tmp_
 def test_a_resumed_plan_has_the_access_that_it_started_with(
     plan: Path, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No secret is stored: values that the environment does not provide again are requested before any measurement."""
+    """No secret is stored. Values that the environment no longer provides are requested before any measurement."""
     monkeypatch.setenv("PASSWORD", "opensesame")
     headers = ["X-Api-Key: 9f8e7d6c", "X-Network: preprod", "Authorization: Bearer ${PASSWORD}"]
     targets = {"small": url, "large": url.replace("http://", "http://me:${PASSWORD}@")}
@@ -227,7 +227,7 @@ def test_a_resumed_plan_has_the_access_that_it_started_with(
     assert {(message["X-Api-Key"], message["X-Network"], message["Authorization"]) for message in _Right.seen} == {
         ("9f8e7d6c", "preprod", basic)
     }
-    assert command("load", "--resume", broken.id).exit_code == ExitCode.DONE  # nothing is left to ask
+    assert command("load", "--resume", broken.id).exit_code == ExitCode.DONE  # no value is left to request
 
 
 def test_an_unreachable_cell_does_not_end_the_plan(plan: Path, url: str) -> None:

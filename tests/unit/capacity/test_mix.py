@@ -1,4 +1,4 @@
-"""Several endpoints as one load: what an access log teaches, and that each is judged by its own agreement."""
+"""Several endpoints as one load: mixes derived from access logs, and a separate SLA for each endpoint."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_weights_are_read_from_json_lines(entry: dict[str, Any], tmp_path: Path)
 
 
 def test_a_file_that_is_not_an_access_log_is_rejected(tmp_path: Path) -> None:
-    """Otherwise it would be an empty mix."""
+    """Otherwise it would result in an empty mix."""
     with pytest.raises(UsageError, match="no request to an endpoint: it has GET /other"):
         learnt(_log(tmp_path, "GET /other"), BOTH)
     with pytest.raises(UsageError, match="cannot be read"):
@@ -90,7 +90,10 @@ def test_a_file_that_is_not_an_access_log_is_rejected(tmp_path: Path) -> None:
 
 
 def test_omitted_requests_are_counted_by_path_and_the_most_frequent_are_named(tmp_path: Path) -> None:
-    """A user who forgot an endpoint sees it, without every scanner's path. A query is not a path of its own."""
+    """This shows a user a forgotten endpoint without listing every scanner's path.
+
+    A query string is not part of the path.
+    """
     requests = ["GET /a?x=1", "GET /a?x=2", "GET /a", "GET /b", "GET /b", "GET /c", "GET /c", "GET /d"]
     path = _log(tmp_path, "GET /block/1", *requests)
     with path.open("a", encoding="utf-8") as file:
@@ -165,7 +168,7 @@ def _part(latencies_s: list[float], failed: int = 0) -> dict[str, Any]:
 
 
 def test_each_endpoint_is_judged_by_its_own_sla() -> None:
-    """A mix of a fast endpoint and one that is too slow for its own limit has a good p99 as a whole."""
+    """A mix of a fast endpoint and one that misses its own limit can have a good p99 as a whole."""
     slas = {"block": Sla(p99_s=0.02), "search": Sla(p99_s=1.0)}
     assert _judged(slas, [_part([0.01] * 1000), _part([0.5] * 1000)]).outcome is StepOutcome.PASS
     late = _judged(slas, [_part([0.03] * 1000), _part([0.01] * 1000)])
@@ -189,12 +192,12 @@ def test_a_mix_has_no_stricter_limit_than_its_endpoints() -> None:
 
 
 def replace_sla(sla: Sla, **changes: float) -> Sla:
-    """With other limits."""
+    """The run with other limits."""
     return Sla.of({**sla.model_dump(), **changes})
 
 
 def test_the_p95_of_an_endpoint_in_a_mix_is_judged_by_its_own_limit() -> None:
-    """A tenth of its responses are too slow for 95 %, and within the limit of 99 %."""
+    """A tenth of its responses exceed the limit of p95 but not that of p99."""
     slas = {"block": Sla(p99_s=1.0), "search": Sla(p99_s=1.0, p95_s=0.1)}
     step = _judged(slas, [_part([0.01] * 1000), _part([0.01] * 900 + [0.5] * 100)])
     own = [(limit.name, limit.limit, limit.outcome) for limit in step.limits if limit.part == "search"]
@@ -212,7 +215,7 @@ def test_only_a_missed_sla_has_a_reason_and_an_endpoint() -> None:
     good = [_part([0.01] * 1000), _part([0.01] * 1000)]
     passed = _judged({"block": Sla(), "search": Sla()}, good)
     assert (passed.outcome, passed.reason, passed.reason_part) == (StepOutcome.PASS, None, "")
-    # Likely missed and not shown to be: 11 of 1,000 are slower than 99 % may be.
+    # A miss is likely but not shown: 11 of 1,000 are slower than the p99 limit.
     likely = _judged({"block": Sla(), "search": Sla()}, [good[0], _part([0.01] * 989 + [1.5] * 11)])
     assert (likely.outcome, likely.reason, likely.reason_part) == (
         StepOutcome.INCONCLUSIVE, StepCondition.P99, "search",

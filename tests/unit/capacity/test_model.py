@@ -1,4 +1,4 @@
-"""What goes to the engine and what comes from it."""
+"""The data model of the load engine's requests and results."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ WAYS = ("ok", "failed", "unsent")
 def test_counts_with_a_request_in_no_class_or_in_two_are_rejected(
     ended: dict[str, int], broken: str | None, error: int
 ) -> None:
-    """Any of the five counts can be the wrong one."""
+    """Each of the five counts can be the wrong one."""
     sent = ended["ok"] + ended["failed"]
     counts = ended | {"sent": sent, "due": sent + ended["unsent"]}
     if broken is None:
@@ -113,13 +113,13 @@ def test_a_result_has_all_figures_of_the_engine() -> None:
     assert result.ok_per_s == pytest.approx(30.0)
     assert result.due_per_s == pytest.approx(30.3)
     assert result.latency.p99_s == pytest.approx(0.1)
-    assert result.lag.p99_s is None, "no figure of no requests"
+    assert result.lag.p99_s is None, "without requests there is no figure"
     assert result.errors[0].reported == {"/code": 12}
     assert result.generator_cpu_share == pytest.approx(0.01)
 
 
 def test_responses_while_draining_do_not_count_as_achieved() -> None:
-    """100 per second are due and 90 are answered. That all were answered eventually is not evidence."""
+    """100 per second are due and 90 receive a response in time. Responses after the window do not change this."""
     result = finished([0.5] * 1000, answered=[90] * 11 + [10] * 11)
     assert StepResult.of(order(RATE), result).achieved_share() == pytest.approx(0.9)
 
@@ -160,7 +160,7 @@ def test_a_failure_class_that_the_engine_does_not_have_is_an_error() -> None:
 
 
 def test_a_step_has_the_same_figures_in_every_output() -> None:
-    """The table of a run and its document are created from one list of figures."""
+    """The table of a run and its document must be created from one list of figures."""
     step = judge(
         StepResult.of(order(), finished([0.1] * 990 + [2.0] * 10)), Sla(), Phase.PROBE, read_histogram=Latencies
     )

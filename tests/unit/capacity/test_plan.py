@@ -1,4 +1,4 @@
-"""Which levels a search may try, worked out by hand."""
+"""The levels that a search may try, worked out by hand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CLIENTS, RATE = LevelKind.CLIENTS, LevelKind.RATE
 
 
 def values(plan: SearchPlan, way: str, start: float) -> list[float]:
-    """All levels from one on, upwards or downwards."""
+    """All levels from one level upwards or downwards."""
     levels, level = [], LoadLevel(plan.kind, start)
     while (level := getattr(plan, way)(level)) is not None:
         assert level.kind is plan.kind
@@ -41,7 +41,7 @@ def test_rates_are_doubled_and_halved_down_to_their_floor() -> None:
     assert plan.start() == LoadLevel(RATE, 2.5)
     assert values(plan, "above", 2.5) == [5.0, 10.0, 12.0]
     assert values(plan, "below", 2.5) == [1.25, 0.625, 0.5]
-    assert SearchPlan.of_rates(first=0.25).floor == 0.25, "a first level below the floor is the floor"
+    assert SearchPlan.of_rates(first=0.25).floor == 0.25, "a first level below the default floor becomes the floor"
 
 
 def test_a_ladder_is_followed_rung_by_rung() -> None:

@@ -1,4 +1,4 @@
-"""Servers that go away in the middle of a test, and servers that only seem to."""
+"""Servers that become unreachable during a test, and servers that only appear to."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ ENDPOINTS = tuple(Endpoint(name, f"/{name}", (Request("GET", f"/{name}"),)) for 
 
 @dataclass
 class World:
-    """A server that answers so many steps and then no more; times pass by pauses.
+    """A server that responds for a number of steps and then stops. Only pauses advance the time.
 
     Attributes:
-        steps: that it answers.
+        steps: number of steps with responses.
         kind: of the failures from then on.
-        listens: whether it still takes connections.
+        listens: whether the server still accepts connections.
+
     """
 
     steps: int
@@ -43,13 +44,13 @@ class World:
     requested: list[str] = field(default_factory=list)
 
     def pause(self, seconds: float) -> None:
-        """Time goes by."""
+        """Advance the time."""
         self.now_s += seconds
 
     def runner(
         self, target: Target, endpoint: Endpoint, sla: Sla, settings: StepSettings, progress: Progress
     ) -> StepRunner:
-        """One whose engine is this world."""
+        """A step runner with an engine of this world."""
         make: Callable[[str], Any] = lambda text: _Load(self, endpoint.id, json.loads(text))  # noqa: E731
         return StepRunner(
             target, endpoint, sla, settings, progress, make, Latencies, self.pause, lambda: self.now_s,
@@ -113,7 +114,7 @@ def load_result(world: World) -> LoadTestResult:
 
 
 def test_an_unreachable_server_ends_the_test_and_fails_no_level() -> None:
-    """It used to be "0 clients, SLA missed" after minutes of requests to a closed port."""
+    """This was reported as "0 clients, SLA missed" after minutes of requests to a closed port."""
     world = World(steps=2)
     result = load_result(world)
     assert result.gone is not None
@@ -121,7 +122,7 @@ def test_an_unreachable_server_ends_the_test_and_fails_no_level() -> None:
     answer = next(iter(result.servers[0].endpoint_results[0].answers.values()))
     assert (answer.stopped_by, answer.capacity, answer.high) == (StoppedBy.GONE, 2.0, None)
     assert answer.steps[-1].partial
-    assert world.requested == ["first"] * 3, "nothing else is asked of it"
+    assert world.requested == ["first"] * 3, "no further request is sent to the other endpoint"
     assert world.now_s < 60.0
 
 
@@ -162,7 +163,7 @@ def test_error_responses_are_not_silence() -> None:
 
 
 def test_a_step_at_an_unreachable_server_ends_early() -> None:
-    """Two minutes of a closed port show no more than some seconds."""
+    """Two minutes of requests to a closed port show no more than a few seconds."""
     world = World(steps=0)
     runner = world.runner(TARGET, ENDPOINTS[0], Sla(), StepSettings(duration_s=120.0), Silent())
     with pytest.raises(Interrupted) as ended:
@@ -170,7 +171,7 @@ def test_a_step_at_an_unreachable_server_ends_early() -> None:
     assert world.now_s < 20.0
     assert ended.value.gone is not None
     assert ended.value.step is not None
-    assert ended.value.step.result.ended == "gave up", "nobody has interrupted it"
+    assert ended.value.step.result.ended == "gave up", "the step is not reported as interrupted"
 
 
 # --- one step at a time ---------------------------------------------------------------------------------------------
@@ -180,11 +181,12 @@ STARTED_NS = 1_700_000_000_000_000_000
 
 @dataclass
 class _Scripted:
-    """Engines that end one after the other on request, and a server that listens or not.
+    """Engines with prepared results, and a server that accepts connections or not.
 
     Attributes:
-        ends: what each step or look gives.
-        counts: requests that were answered, and failed, each time that somebody looks while it lasts.
+        ends: the result of each step or check.
+        counts: successful and failed requests at each poll of a running step.
+
     """
 
     ends: list[dict[str, Any]]
@@ -240,7 +242,7 @@ class _Scripted:
 
 
 def _silent(answered: list[int], failed: int = 20, kind: str = "timeout") -> dict[str, Any]:
-    """So many answers in each second, and failures of one kind in the last."""
+    """These responses per second, and failures of one kind in the last second."""
     result = finished([0.1] * sum(answered), 10.0, failed, answered=answered)
     result["classes"][0] |= {"class": kind, "status": None, "reported": {}}
     failures = [*[0] * (len(answered) - 1), failed]
@@ -252,7 +254,7 @@ THREE_SECONDS = [40, 40, 40, *[0] * 8]
 
 
 def test_a_server_that_responds_again_after_a_silence_is_judged_by_the_step() -> None:
-    """One client is used, for as long as a server that clears its queue may take to respond."""
+    """The check uses one client and waits as long as a server that clears its queue may take to respond."""
     script = _Scripted([_silent(THREE_SECONDS), finished([5.0] * 3, 0.5)])
     runner = script.runner(seed=7, records=50, drain_s=2.0, timeout_s=1.0, threads=3)
     step = script.measure(runner)
@@ -278,7 +280,7 @@ def test_a_server_that_stays_silent_was_unreachable_from_its_last_response_on() 
 
 
 def test_a_server_that_stops_at_the_end_of_a_step_is_unreachable() -> None:
-    """Too late for a silence to be visible, too early for the next step to start."""
+    """The silence is too short to be detected within the step, and the next step must not start."""
     failing = finished([0.1] * 300, failed=100, answered=[30] * 11)
     script = _Scripted([failing], listens=False)
     with pytest.raises(Interrupted) as ended:
@@ -286,7 +288,7 @@ def test_a_server_that_stops_at_the_end_of_a_step_is_unreachable() -> None:
     assert ended.value.gone == Gone("here", STARTED_NS + 11_000_000_000, "it accepts no connections")
     assert ended.value.step is not None
     assert ended.value.step.partial
-    assert len(script.orders) == 1, "nobody asks what is not there"
+    assert len(script.orders) == 1, "no check is sent to a server that refuses connections"
     there = _Scripted([failing])
     assert there.measure().outcome is StepOutcome.FAIL
     assert there.requested == 1
@@ -302,14 +304,14 @@ def test_a_server_that_stops_at_the_end_of_a_step_is_unreachable() -> None:
     ids=["slow", "one failure", "quick"],
 )
 def test_the_presence_of_a_responding_server_is_not_probed(counts: dict[str, Any], outcome: StepOutcome) -> None:
-    """A search has dozens of steps, and our own connections would be part of its load."""
+    """A search has dozens of steps, and connections of the probe would be part of its load."""
     script = _Scripted([counts], listens=False, sla=Sla(error_share=0.01))
     assert script.measure().outcome is outcome
     assert script.requested == 0
 
 
 def test_an_interrupted_step_is_not_evidence_of_the_servers_presence() -> None:
-    """A user who presses Ctrl-C does not wait for a minute."""
+    """Otherwise a user who presses Ctrl-C would wait for a minute."""
     script = _Scripted([_silent(THREE_SECONDS) | {"ended": "time"}], listens=False, counts=[(0, 0)])
 
     def interrupt(seconds: float) -> None:
@@ -331,9 +333,9 @@ def test_an_interrupted_step_is_not_evidence_of_the_servers_presence() -> None:
         (_silent([0], kind="connect"), True),
         (_silent([0], kind="reset"), True),
         (_silent([0], 1), True),
-        (_silent([1]), False),  # somebody answered
-        (finished([], 0.5, failed=3), False),  # an error is an answer
-        (finished([], 0.5), False),  # nothing was asked
+        (_silent([1]), False),  # one successful response
+        (finished([], 0.5, failed=3), False),  # errors are responses
+        (finished([], 0.5), False),  # no request was sent
     ],
     ids=["refused", "reset", "one request", "one answer", "errors", "nothing"],
 )
@@ -363,22 +365,22 @@ def test_a_server_that_accepts_connections_is_measured_despite_a_silent_check() 
     ids=["answers", "failures", "slow"],
 )
 def test_a_check_ends_after_ten_responses_or_its_timeout(counts: list[tuple[int, int]], looked: int) -> None:
-    """A longer check would be load of its own between the steps."""
+    """A longer check would itself be a load between the steps."""
     script = _Scripted([finished([0.1] * 10, 0.5)], counts=counts)
     runner = script.runner(recovery_longest_s=30.0)
     runner.refer()
     assert script.pauses == [0.005] * looked
     assert (script.stopped, runner.looks.count, runner.looks.reference_s) == (1, 1, 0.1)
     runner.refer()
-    assert len(script.orders) == 1, "what the server was like is known"
+    assert len(script.orders) == 1, "the reference is already known"
 
 
-# --- whether it is there --------------------------------------------------------------------------------------------
+# --- whether the server is present ----------------------------------------------------------------------------------
 
 
 @dataclass
 class _Silence:
-    """A clock that is set, and a server that takes connections or not."""
+    """A clock that a test sets, and a server that accepts connections or not."""
 
     now_s: float = 100.0
     takes: bool = False
@@ -398,7 +400,7 @@ class _Silence:
         return self.takes
 
     def lost_at(self, presence: Presence, until_s: float, counts_at: Callable[[float], dict[str, int]]) -> float | None:
-        """Looked at four times a second: when it is lost."""
+        """Poll four times per second. Return the time at which the server counts as lost."""
         for quarter in range(round(4 * until_s)):
             self.now_s = 100.0 + quarter / 4
             if presence.is_lost(counts_at(quarter / 4)):
@@ -407,7 +409,7 @@ class _Silence:
 
 
 def unanswered(at_s: float) -> dict[str, int]:
-    """Seven answers, three of them errors, and ever more requests that nobody answered."""
+    """Seven responses, three of them errors, and a growing number of requests without a response."""
     return {"ok": 4, "failed": 3 + int(10 * at_s), "unanswered": int(10 * at_s)}
 
 
@@ -417,7 +419,7 @@ def test_a_server_is_lost_after_two_silent_seconds_and_three_refusals_one_second
     presence.begin()
     assert silence.lost_at(presence, 9.0, unanswered) == 4.0
     assert silence.asked_at == [2.0, 3.0, 4.0]
-    # The next step begins anew, whatever the last one saw, and though it has one answer and no other.
+    # The next step starts from zero, whatever the last one observed, even with a single response.
     presence.begin()
     silence.asked_at.clear()
     assert silence.lost_at(presence, 9.0, lambda at_s: {**unanswered(at_s), "ok": 1, "failed": int(10 * at_s)}) == 4.0
@@ -425,7 +427,7 @@ def test_a_server_is_lost_after_two_silent_seconds_and_three_refusals_one_second
 
 
 def test_a_response_ends_a_silence() -> None:
-    """The time of its request counts: at 3.5 s, after two refusals, one more response arrived."""
+    """The silence starts at the last response: at 3.5 s, after two refusals, one more response arrived."""
     silence = _Silence()
     presence = silence.presence()
     presence.begin()
@@ -447,7 +449,7 @@ def test_a_server_that_accepts_connections_is_probed_every_two_seconds() -> None
 
 
 def test_the_server_is_not_probed_if_no_request_is_pending() -> None:
-    """At the end of a step all requests are answered, and nothing more is sent."""
+    """At the end of a step all requests have a response and no further ones are sent."""
     silence = _Silence()
     presence = silence.presence()
     presence.begin()
@@ -462,7 +464,7 @@ def test_the_server_is_not_probed_if_no_request_is_pending() -> None:
 def test_a_server_refuses_after_three_refusals_one_second_apart(
     answers: list[bool], pauses: list[float], *, refuses: bool
 ) -> None:
-    """A server that is restarted at once accepts connections again by then."""
+    """By then a server that restarts at once accepts connections again."""
     left, paused = list(answers), list[float]()
     presence = Presence(TARGET, paused.append, lambda: 0.0, lambda _: left.pop(0))
     assert presence.refuses() is refuses
@@ -487,7 +489,7 @@ def test_a_silent_server_that_listens_is_probed_for_a_minute() -> None:
         return look(longest_s)
 
     assert silence.presence().gone(7, look_a_third) is not None
-    assert longest == [60.0, 40.0, 20.0], "and no longer"
+    assert longest == [60.0, 40.0, 20.0], "the checks end after 60 s in total"
     longest.clear()
     assert silence.presence().gone(7, lambda longest_s: look(longest_s) or len(longest) == 2) is None
     assert longest == [60.0, 35.0]

@@ -1,4 +1,4 @@
-"""Single requests before the load: what servers answer them that no API should."""
+"""Single requests before the load, and unusual responses to them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from chainmark.capacity.probing import Probed, Prober, TooLong, headers_of, hint
 
 
 class _Odd(BaseHTTPRequestHandler):
-    """Answers by the path."""
+    """Responds with a different fault for each path."""
 
     def do_GET(self) -> None:
-        """One answer of each kind."""
+        """Send the response of the path."""
         name = self.path.strip("/")
         if name == "drip":
             self._head(200)
@@ -46,7 +46,7 @@ class _Odd(BaseHTTPRequestHandler):
         return _stopped.wait(0.02)
 
     def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
+        """Log nothing."""
 
 
 _stopped = threading.Event()
@@ -72,7 +72,7 @@ def _ask(path: str, longest_s: float = 5.0) -> Probed:
 
 
 def test_an_endless_slow_response_is_ended() -> None:
-    """Every byte of it arrives in time."""
+    """Each byte arrives within the timeout, but the whole response would take forever."""
     with pytest.raises(httpx.ReadTimeout):
         _ask("/drip", 0.3)
 
@@ -93,7 +93,7 @@ def test_compressed_responses_are_decoded_and_redirects_reported() -> None:
 
 
 def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine uses none, and the requests before a load must take the route of the load."""
+    """The engine uses no proxies, and requests before a load must take the same route."""
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     monkeypatch.delenv("no_proxy", raising=False)
@@ -108,7 +108,7 @@ def test_headers_of_a_request_override_those_of_the_access() -> None:
 
 
 def test_a_missing_client_certificate_is_reported_with_its_option() -> None:
-    """Such servers (nginx) complete the handshake and respond with 400, which does not suggest `--cert`."""
+    """Servers such as nginx complete the handshake and respond with 400, which does not suggest `--cert`."""
     body = "<head><title>400 No required SSL certificate was sent</title></head>"
     assert "--cert" in hint_of_status(400, body)
     assert "--cert" not in hint_of_status(400, "no such block")

@@ -1,4 +1,4 @@
-"""After a step the next one waits until the server is as quick as it was, but not for ever."""
+"""After a step the next one waits until the server is as fast as before the load, up to a maximum."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ QUICK_S = 0.01
 
 @dataclass
 class World:
-    """A clock that only pauses and requests move, and a server that is slow for a while after each step.
+    """A clock that only pauses and requests advance, and a server that is slow for a while after each step.
 
     Attributes:
-        slow_for_s: after each step; then it answers within ``QUICK_S`` again.
-        slow_s: its latency until then; None: it fails.
-        asked: what was begun, by the endpoint: a level for a step, "look" for a look.
+        slow_for_s: how long the server is slow after each step. Then it responds within ``QUICK_S`` again.
+        slow_s: its latency until then; None: its responses fail.
+        requested: the started steps and checks by endpoint: the level of a step, "look" for a check.
+
     """
 
     slow_for_s: float
@@ -44,18 +45,18 @@ class World:
     pauses: list[float] = field(default_factory=list)
 
     def pause(self, seconds: float) -> None:
-        """Time goes by."""
+        """Advance the time."""
         self.now_s += seconds
         self.pauses.append(seconds)
 
     def latency_s(self) -> float | None:
-        """Of a request now."""
+        """Latency of a request at the current time."""
         return QUICK_S if self.now_s >= self.slow_until_s else self.slow_s
 
     def runner(
         self, target: Target, endpoint: Endpoint, sla: Sla, settings: StepSettings, progress: Progress
     ) -> StepRunner:
-        """One whose engine is this world."""
+        """A step runner with an engine of this world."""
         return StepRunner(
             target,
             endpoint,
@@ -71,7 +72,7 @@ class World:
 
 @dataclass
 class Load:
-    """The engine's face. A look is known by its half a second."""
+    """The engine's interface. An order of half a second is a check, any other is a step."""
 
     world: World
     endpoint: str
@@ -81,18 +82,18 @@ class Load:
 
     @property
     def is_look(self) -> bool:
-        """Not a step."""
+        """Whether this is a check of the server."""
         return bool(self.order["duration_s"] == 0.5)
 
     def start(self) -> None:
-        """Noted."""
+        """Record the order."""
         self.begun_s = self.world.now_s
         what = "look" if self.is_look else str(self.order["mode"]["closed"]["clients"])
         self.world.requested.append((self.endpoint, what))
         self.world.orders.append(self.order)
 
     def progress(self) -> str:
-        """Answers so far."""
+        """The state with the responses so far."""
         if self.world.interrupt_at == len(self.world.requested):
             raise KeyboardInterrupt
         return json.dumps(
@@ -100,19 +101,19 @@ class Load:
         )
 
     def answers(self) -> int:
-        """One after the other."""
+        """Number of responses so far, one after the other."""
         return int((self.world.now_s - self.begun_s) / (self.world.latency_s() or QUICK_S) + 1e-6)
 
     def running(self) -> bool:
-        """Until it is stopped, or over."""
+        """Whether the order is not stopped and not complete."""
         return not self.stopped and self.world.now_s - self.begun_s < self.order["duration_s"]
 
     def stop(self) -> None:
-        """Noted."""
+        """Record the stop."""
         self.stopped = True
 
     def finish(self) -> dict[str, Any]:
-        """A look gives what it saw; a step makes the server slow."""
+        """A check returns the current latency. A step makes the server slow."""
         if self.is_look:
             latency_s, n = self.world.latency_s(), max(1, self.answers())
             return finished([latency_s] * n, 0.5) if latency_s is not None else finished([], 0.5, failed=n)
@@ -134,10 +135,10 @@ def test_the_next_step_starts_when_the_server_has_recovered() -> None:
     world = World(slow_for_s=3.0)
     runner = measured(world, [4, 8])
     kinds = [what for _, what in world.requested]
-    assert kinds[0] == "look", "the reference comes before any load"
+    assert kinds[0] == "look", "the reference is measured before any load"
     assert kinds[1] == "4"
     assert set(kinds[2:-1]) == {"look"}
-    assert len(kinds) > 4, "one look saw a slow server, another a quick one"
+    assert len(kinds) > 4, "at least one check is slow and one is fast"
     assert kinds[-1] == "8"
     assert runner.looks.reference_s == QUICK_S
     assert runner.looks.unrecovered == []
@@ -145,7 +146,7 @@ def test_the_next_step_starts_when_the_server_has_recovered() -> None:
 
 
 def test_checking_a_fast_server_takes_hardly_any_time() -> None:
-    """A search has dozens of steps."""
+    """A search has dozens of steps, so long checks would add up."""
     world = World(slow_for_s=0.0)
     runner = measured(world, range(1, 12))
     assert runner.looks.count == 11
@@ -153,7 +154,7 @@ def test_checking_a_fast_server_takes_hardly_any_time() -> None:
 
 
 def test_a_server_that_does_not_recover_is_waited_for_once_and_reported() -> None:
-    """The next step still runs. A server that stays slow costs the longest wait once."""
+    """The next step still runs. For a server that stays slow, the maximum wait is spent only once."""
     world = World(slow_for_s=1e9)
     runner = measured(world, [4, 8, 16])
     (unrecovered,) = runner.looks.unrecovered
@@ -193,7 +194,7 @@ def test_there_is_no_wait_if_none_is_configured() -> None:
 
 
 def test_a_short_wait_is_performed() -> None:
-    """Even if it is less than a second, the server is checked, as is its state before the load."""
+    """Even with a maximum of less than a second, the server is checked before the load and after each step."""
     world = World(slow_for_s=1e9)
     runner = measured(world, [4, 8], recovery_longest_s=0.5)
     kinds = [what for _, what in world.requested]
@@ -217,7 +218,7 @@ def test_every_check_sends_the_same_requests_and_completes() -> None:
 
 @pytest.mark.parametrize("during", [1, 3])
 def test_ctrl_c_during_a_check_ends_the_test_and_its_requests_count(during: int) -> None:
-    """In the reference, and between steps."""
+    """This applies to the reference check and to checks between steps."""
     world = World(slow_for_s=3.0, interrupt_at=during)
     runner = world.runner(TARGET, ENDPOINT, Sla(), StepSettings(recovery_longest_s=30.0), Silent())
     steps = during // 2
@@ -231,7 +232,7 @@ def test_ctrl_c_during_a_check_ends_the_test_and_its_requests_count(during: int)
 
 
 def test_no_endpoint_or_server_starts_with_the_backlog_of_another() -> None:
-    """The reference of the second endpoint, too, is that of a server that has recovered."""
+    """The reference of the second endpoint is also measured after the server has recovered."""
     world = World(slow_for_s=3.0)
     endpoints = tuple(Endpoint(name, f"/{name}", ENDPOINT.requests) for name in ("a", "b"))
     plan = LoadPlan(
@@ -246,7 +247,7 @@ def test_no_endpoint_or_server_starts_with_the_backlog_of_another() -> None:
     steps = [(name, what) for name, what in world.requested if what != "look"]
     assert steps == [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")]
     first_of_b = world.requested.index(("b", "look"))
-    assert world.requested[first_of_b - 1] == ("a", "look"), "the wait is for the endpoint that was loaded"
+    assert world.requested[first_of_b - 1] == ("a", "look"), "the wait checks the endpoint that was loaded"
 
 
 @pytest.mark.parametrize(
@@ -285,11 +286,11 @@ def test_the_reason_of_a_wait_is_shown() -> None:
         assert {detail for _, detail in waited} == {message}
         fractions = [fraction for fraction, _ in waited if isinstance(fraction, float)]
         assert fractions == sorted(fractions)
-        assert 0.0 < fractions[-1] <= 0.11, "some 3 of 30 s"
+        assert 0.0 < fractions[-1] <= 0.11, "about 3 s of 30 s"
 
 
 def test_a_configured_pause_precedes_the_first_check_of_the_server() -> None:
-    """The pause alone may be enough. A check before it would be wasted."""
+    """The pause alone may be long enough. A check before it would be wasted."""
     world = World(slow_for_s=3.0)
     measured(world, [4, 8], cool_down_s=20.0)
     assert [what for _, what in world.requested] == ["look", "4", "look", "8"]
@@ -297,7 +298,7 @@ def test_a_configured_pause_precedes_the_first_check_of_the_server() -> None:
 
 
 def test_a_check_waits_for_its_last_response_no_longer_than_the_longest_wait() -> None:
-    """The first check waits as long as a step does. One at the end of a wait uses the remaining time."""
+    """The first check waits as long as a step does. A check at the end of a wait uses the remaining time."""
     world = World(slow_for_s=1e9)
     runner = measured(world, [4, 8], recovery_longest_s=10.0, drain_s=20.0)
     drains = [order["drain_s"] for order in world.orders if order["duration_s"] == 0.5]
@@ -318,7 +319,7 @@ LEVEL = LoadLevel(LevelKind.CLIENTS, 4.0)
 
 @dataclass
 class Clock:
-    """A clock that looks and pauses move, and medians that are seen one after the other, the last one for ever."""
+    """A clock that checks and pauses advance, and the medians that the checks return. The last median repeats."""
 
     medians: list[float | None]
     look_s: float = 0.25
@@ -328,25 +329,25 @@ class Clock:
     lines: list[tuple[float, float | None]] = field(default_factory=list)
 
     def look(self, longest_s: float) -> float | None:
-        """Takes its time."""
+        """Perform a check, which takes some time."""
         self.longest.append(longest_s)
         self.now_s += self.look_s
         return self.medians.pop(0) if len(self.medians) > 1 else self.medians[0]
 
     def pause(self, seconds: float) -> None:
-        """Time goes by."""
+        """Advance the time."""
         self.pauses.append(seconds)
         self.now_s += seconds
 
     def wait(self, looks: HealthProbes, longest_s: float = 10.0) -> None:
-        """Until the server is back."""
+        """Wait until the server has recovered."""
         tell = lambda fraction, p50_s: self.lines.append((fraction, p50_s))  # noqa: E731
         WaitPlan(self.look, longest_s, lambda: self.now_s, self.pause, tell).until_back(looks, LEVEL)
 
 
 @pytest.mark.parametrize(("p50_s", "looked"), [(0.151, 1), (0.1511, 2), (0.05, 1), (None, 2)])
 def test_a_latency_within_150_percent_plus_a_millisecond_counts_as_recovered(p50_s: float | None, looked: int) -> None:
-    """This covers the noise of a few requests and of a scheduler."""
+    """The tolerance covers the noise of a few requests and of the scheduler."""
     looks, clock = HealthProbes(reference_s=0.1), Clock([p50_s, 0.1])
     assert looks.limit_s() == pytest.approx(0.151)
     clock.wait(looks)
@@ -366,7 +367,7 @@ def test_there_is_no_wait_without_a_reference() -> None:
 
 @pytest.mark.parametrize("longest_s", [30.0, 30.5, 31.0])
 def test_checks_are_a_tenth_of_the_elapsed_wait_apart(longest_s: float) -> None:
-    """Frequent at first, as most servers recover at once. At most a second apart, and never beyond the longest wait."""
+    """Checks are frequent at first, as most servers recover at once, then one second apart, within the maximum wait."""
     clock = Clock([9.0])
     looks = HealthProbes(reference_s=0.1)
     clock.wait(looks, longest_s)
@@ -378,7 +379,7 @@ def test_checks_are_a_tenth_of_the_elapsed_wait_apart(longest_s: float) -> None:
     assert clock.pauses[0] == 0.05
     assert max(clock.pauses) == 1.0
     assert clock.longest[0] == longest_s
-    assert clock.longest[-1] == 0.5, "a look that could not end would see nothing"
+    assert clock.longest[-1] == 0.5, "a check without enough time left could not complete"
     assert clock.lines[0][0] == pytest.approx(0.25 / longest_s)
     assert {p50_s for _, p50_s in clock.lines} == {9.0}
     assert all(0.0 < fraction < 1.0 for fraction, _ in clock.lines)

@@ -1,4 +1,4 @@
-"""Required capacities: what a good test lets one ask of the next."""
+"""Required capacities that are proposed for the next test, based on the current one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chainmark.core.manifest import Subject
 
 
 def report(**capacities: float | None) -> LoadReport:
-    """Of one endpoint `block`, with these capacities by kind."""
+    """A report of the endpoint `block` with these capacities by kind."""
     entries = [
         CapacityEntry.model_validate(
             {
@@ -52,14 +52,14 @@ def report(**capacities: float | None) -> LoadReport:
 
 
 def test_the_assumed_noise_is_subtracted_for_a_single_test() -> None:
-    """5 % between tests, of both tests: 1 − exp(−1.645 · 0.05 · √2) = 11 %."""
+    """A noise of 5 % in both tests: 1 − exp(−1.645 · 0.05 · √2) = 11 %."""
     document = requirements([report(clients=100.0, rate=1000.0)])
     assert document == {"block": {"clients": 89.0, "rate": 890.0}}
     assert requirements([report(clients=1.0, rate=0.731)]) == {"block": {"clients": 1.0, "rate": 0.65}}
 
 
 def test_with_many_tests_an_unchanged_server_misses_as_rarely_as_stated() -> None:
-    """Simulated with a noise of 8 %, which is unknown to the rule."""
+    """Simulated with a noise of 8 %, which the rule does not know."""
     source, missed, trials = random.Random(7), 0, 3000
     for _ in range(trials):
         drawn = [1000.0 * math.exp(source.gauss(0.0, 0.08)) for _ in range(5)]

@@ -1,4 +1,4 @@
-"""The search, held against queueing theory and against servers that behave badly."""
+"""The search, compared with queueing theory and run against servers with irregular behaviour."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SEEDS = 20
 
 @cache
 def engine_result(outcome: StepOutcome) -> dict[str, Any]:
-    """What the engine tells of a step that ends so."""
+    """The engine's result of a step with this outcome."""
     latencies = {
         StepOutcome.PASS: [0.1] * 1000,
         StepOutcome.FAIL: [0.1] * 900 + [1.5] * 100,
@@ -60,7 +60,7 @@ def engine_result(outcome: StepOutcome) -> dict[str, Any]:
 
 
 def measured(ask: Ask, outcome: StepOutcome) -> Step:
-    """A real judgement of a step that ends so."""
+    """A judged step with this outcome."""
     order = StepRequest(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
     step = judge(StepResult.of(order, engine_result(outcome)), Sla(), ask.phase, ask.extended, Latencies)
     assert step.outcome is outcome
@@ -68,7 +68,7 @@ def measured(ask: Ask, outcome: StepOutcome) -> Step:
 
 
 def threshold(capacity: float, beyond: StepOutcome = StepOutcome.FAIL) -> Callable[[Ask], Step]:
-    """A server without any noise."""
+    """A server without noise that passes up to a threshold."""
     return lambda ask: measured(ask, StepOutcome.PASS if ask.level.value <= capacity else beyond)
 
 
@@ -82,7 +82,7 @@ MM_4 = highest(lambda rate: mm_c_slower(rate, 4, 0.01, 0.1) <= 0.01, 1.0, 400.0)
 MD_1 = highest(lambda rate: md_1_slower(rate, 0.01, 0.1) <= 0.01, 1.0, 100.0)
 CLOSED_M = max(c for c in range(1, 200) if closed_exponential_slower(c, 4, 0.05, 1.0) <= 0.01)
 THEORY: dict[str, tuple[SearchPlan, float, dict[str, Any]]] = {
-    # Nothing is random: k / S, whatever the limit.
+    # Deterministic: the capacity is k / S, whatever the limit.
     "D/D/4": (RATES, 80.0, {"workers": 4, "service_s": 0.05}),
     "M/D/1": (RATES, MD_1, {"workers": 1, "service_s": 0.01, "schedule": "poisson", "sla": Sla(p99_s=0.1)}),
     "M/M/1": (
@@ -90,7 +90,7 @@ THEORY: dict[str, tuple[SearchPlan, float, dict[str, Any]]] = {
         MM_1,
         {"workers": 1, "service_s": 0.002, "service": "exponential", "schedule": "poisson", "sla": Sla(p99_s=0.05)},
     ),
-    # The limit is a hundred service times: a step of 10 s is over before the queue is at rest.
+    # The limit is a hundred service times: a step of 10 s ends before the queue reaches its steady state.
     "M/M/1, near its load": (
         RATES,
         MM_1_LONG,
@@ -101,7 +101,7 @@ THEORY: dict[str, tuple[SearchPlan, float, dict[str, Any]]] = {
         MM_4,
         {"workers": 4, "service_s": 0.01, "service": "exponential", "schedule": "poisson", "sla": Sla(p99_s=0.1)},
     ),
-    # c clients wait c S / k, and 81 of them 1.0125 s.
+    # c clients wait c S / k. 81 clients wait 1.0125 s.
     "closed, constant": (CLIENTS, 81.0, {"workers": 4, "service_s": 0.05, "sla": Sla(p99_s=1.02)}),
     "closed, exponential": (CLIENTS, float(CLOSED_M), {"workers": 4, "service_s": 0.05, "service": "exponential"}),
 }
@@ -109,23 +109,24 @@ THEORY: dict[str, tuple[SearchPlan, float, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", THEORY)
 def test_the_capacity_is_that_of_queueing_theory(name: str) -> None:
-    """A capacity that is off by more than 10 % belongs to another server."""
+    """A reported capacity that is off by more than 10 % would be that of another server."""
     plan, true, server = THEORY[name]
     answers = [search(Server(seed=seed, **server).measure, plan) for seed in range(SEEDS)]
     errors = [abs((answer.capacity or 0.0) / true - 1.0) for answer in answers]
-    assert sorted(errors)[-2] <= 0.10, "all but one seed"
+    assert sorted(errors)[-2] <= 0.10, "all seeds except one"
     assert float(np.median(errors)) <= 0.06
-    # So near its capacity a server passes and fails by turns; that this is said changes nothing of what is found.
+    # So close to its capacity a server passes and fails by turns. The search reports this, and the capacity stays
+    # valid.
     assert all(answer.finding in {CapacityFinding.FOUND, CapacityFinding.NOT_CONFIRMED} for answer in answers)
     assert all(answer.stopped_by in {StoppedBy.P99, StoppedBy.ACHIEVED} for answer in answers)
     inside = [answer.low <= true <= (answer.high or np.inf) for answer in answers]
-    assert np.mean(inside) >= 0.9, "the interval is the range of clear steps; it is no 95 % interval"
+    assert np.mean(inside) >= 0.9, "the interval is the range of clear steps, not a 95 % interval"
 
 
 def test_the_formulas_of_queueing_theory_agree() -> None:
     """M/M/1 has a closed form. An M/D/1 at half load has half the mean wait and a thinner tail."""
     assert mm_c_slower(400.0, 1, 0.002, 0.05) == pytest.approx(np.exp(-(500.0 - 400.0) * 0.05))
-    assert md_1_slower(50.0, 0.01, 0.01) == pytest.approx(0.5), "whoever comes finds it busy half of the time"
+    assert md_1_slower(50.0, 0.01, 0.01) == pytest.approx(0.5), "a new request finds the worker busy half of the time"
     assert closed_exponential_slower(4, 4, 0.05, 0.1) == pytest.approx(np.exp(-2.0))
 
 
@@ -162,7 +163,7 @@ def test_best_pass_and_first_fail_are_measured_three_times_in_turn() -> None:
 
 @given(st.integers(1, 1023), st.floats(0.5, 2_000.0))
 def test_a_required_capacity_is_decided_without_noise(capacity: int, required: float) -> None:
-    """With five clients between the last pass and the first failure, it is unknown whether the middle level passes."""
+    """If the required level lies between the last pass and the first failure, the search must measure it."""
     result = search(threshold(float(capacity)), replace(CLIENTS, required=required))
     assert result.high is not None
     within = 1.0 <= required <= CLIENTS.last
@@ -171,7 +172,10 @@ def test_a_required_capacity_is_decided_without_noise(capacity: int, required: f
 
 
 def test_a_required_capacity_below_a_noisy_one_is_measured_itself() -> None:
-    """Near its capacity a queue shows nothing clearly. A tenth below it does, but was not measured before."""
+    """Near its capacity a queue has no clear outcome.
+
+    At a tenth below it has, but that level was not measured before.
+    """
     server = THEORY["M/M/4"][2]
     plan = replace(RATES, required=0.9 * MM_4)
     open_before = [search(Server(seed=seed, **server).measure, RATES).low < 0.9 * MM_4 for seed in range(SEEDS)]
@@ -199,7 +203,7 @@ def test_the_search_ends_whatever_the_server_responds(seed: int, plan: SearchPla
 
 @pytest.mark.parametrize("plan", [CLIENTS, RATES], ids=["clients", "rates"])
 def test_a_server_that_stalls_in_every_fifth_step_has_a_wide_interval(plan: SearchPlan) -> None:
-    """Occasional failures blur the capacity: the result is never above it, within the budget, and shows the width."""
+    """Occasional stalls blur the capacity. The result never exceeds it, stays in the budget and has a wide interval."""
     true = 400.0 if plan.kind is LevelKind.RATE else 200.0
     sla_text = Sla(p99_s=0.5)
     answers = [search(Server(4, 0.01, stall=0.2, seed=seed, sla=sla_text).measure, plan) for seed in range(SEEDS)]
@@ -211,7 +215,7 @@ def test_a_server_that_stalls_in_every_fifth_step_has_a_wide_interval(plan: Sear
 
 
 def test_a_stall_while_probing_is_outvoted() -> None:
-    """The step at 4 clients fails once. Two further measurements there must have an effect."""
+    """The step at 4 clients fails once. The two further measurements there must outweigh it."""
     stalled = iter([True])
 
     def measure(ask: Ask) -> Step:
@@ -221,7 +225,7 @@ def test_a_stall_while_probing_is_outvoted() -> None:
     result = search(measure, CLIENTS)
     assert result.capacity is not None
     assert 95 <= result.capacity <= 100
-    assert result.low == 3.0, "not every measurement at 4 clients passed, and the interval says so"
+    assert result.low == 3.0, "not all measurements at 4 clients passed, so the interval begins below"
 
 
 def test_a_pass_that_is_not_confirmed_is_stepped_down_from() -> None:
@@ -234,7 +238,7 @@ def test_a_pass_that_is_not_confirmed_is_stepped_down_from() -> None:
 
     result = search(measure, CLIENTS)
     assert (result.capacity, result.low) == (10.0, 10.0)
-    assert result.high == 13.0, "12 passed once"
+    assert result.high == 13.0, "12 clients passed once"
 
 
 def test_a_first_step_that_fails_leaves_no_clients() -> None:
@@ -254,7 +258,7 @@ def test_a_first_rate_that_fails_is_searched_below() -> None:
 
 
 def test_a_first_level_that_fails_unclearly_leaves_no_unbounded_interval() -> None:
-    """A search that started just above the capacity reported that it may be any higher rate."""
+    """A search that started just above the capacity reported an interval without an upper end."""
 
     def measure(ask: Ask) -> Step:
         order = StepRequest(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
@@ -285,7 +289,7 @@ def test_the_limit_of_the_generator_is_a_lower_bound() -> None:
     assert (result.stopped_by, result.finding) == (StoppedBy.GENERATOR, CapacityFinding.LOWER_BOUND)
     assert result.capacity is not None
     assert 95 <= result.capacity <= 100
-    assert result.high is None, "no step showed that the server fails"
+    assert result.high is None, "no step showed a failure of the server"
 
 
 def test_errors_are_the_reason_if_they_end_the_search() -> None:
@@ -298,17 +302,17 @@ def test_errors_are_the_reason_if_they_end_the_search() -> None:
 
 
 def test_an_inconclusive_step_is_lengthened_once_and_then_decides() -> None:
-    """9 of 1,000 slow requests lean to a pass at every length: no step is run a third time for it."""
+    """9 slow requests of 1,000 are likely to pass at every length, so no step is run a third time."""
     result = search(lambda ask: measured(ask, StepOutcome.INCONCLUSIVE), SearchPlan.of_clients(last=4))
     assert levels(result) == [1.0, 1.0, 2.0, 2.0, 4.0, 4.0, 4.0, 4.0]
     assert [step.extended for step in result.steps] == [False, True, False, True, False, True, True, True]
     assert result.capacity == 4.0
-    assert result.low == 0.0, "nothing passed clearly"
+    assert result.low == 0.0, "no level passed clearly"
     assert result.confirmations[0].shown == 0
 
 
 def test_a_capacity_from_too_few_requests_is_undecided() -> None:
-    """20 requests in 40 s: nothing failed, and a p99 was never known."""
+    """With 20 requests in 40 s nothing failed, but no p99 was ever known."""
     server = Server(1, 2.0, sla=Sla(p99_s=9.0))
     result = search(server.measure, SearchPlan.of_clients(last=8))
     assert (result.capacity, result.finding) == (4.0, CapacityFinding.UNSETTLED)
@@ -336,7 +340,7 @@ def test_an_exhausted_budget_ends_the_search_with_the_known_levels() -> None:
 
 @given(st.integers(0, 20), st.booleans())
 def test_an_interrupted_search_resumes_where_it_stopped(after: int, with_part: bool) -> None:
-    """Nobody wants to repeat ten minutes of measurement after Ctrl-C, and half a step decides nothing."""
+    """Otherwise a user would repeat ten minutes of measurement after Ctrl-C. An incomplete step decides nothing."""
     whole = search(Server(4, 0.05, seed=1).measure, CLIENTS)
     taken = iter(whole.steps)
     count = 0
@@ -361,7 +365,7 @@ def test_an_interrupted_search_resumes_where_it_stopped(after: int, with_part: b
 
 
 def judged_part(ask: Ask) -> Step:
-    """What a step had failed by when it was interrupted."""
+    """The interrupted step, judged by the failures so far."""
     order = StepRequest(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
     part = finished([2.0] * 50, window_s=0.7, ended="stopped")
     return judge(StepResult.of(order, part), Sla(), ask.phase, ask.extended, Latencies)
@@ -402,7 +406,7 @@ def test_a_plan_reaches_its_end_exactly() -> None:
 
 
 def few(ask: Ask) -> Step:
-    """A slow endpoint: one client is answered 100 times, each further one as often."""
+    """A slow endpoint with 100 responses per client and step."""
     order = StepRequest(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
     slow_s = 0.7 if ask.level.value <= 24 else 1.5
     result = finished([slow_s] * int(100 * ask.level.value), answered=[100] * 11)
@@ -410,7 +414,7 @@ def few(ask: Ask) -> Step:
 
 
 def test_a_level_with_too_few_responses_is_not_a_gap_below_passed_levels() -> None:
-    """2, 4, 8, 16 and 24 clients passed clearly. Because of the first, the result was "no level passed clearly"."""
+    """2, 4, 8, 16 and 24 clients passed clearly. The level of 1 client must not make this "no level passed clearly"."""
     result = search(few, CLIENTS)
     assert (result.capacity, result.low, result.high) == (24.0, 24.0, 25.0)
     assert result.finding is CapacityFinding.FOUND
@@ -439,12 +443,12 @@ def waiting(ask: Ask, share: float) -> Step:
 
 
 def test_a_step_that_waited_is_repeated_and_decides_nothing() -> None:
-    """CPU use of other processes must not change the capacity."""
+    """CPU use by other processes must not change the capacity."""
     busy = iter([0.5, 0.5] + [0.01] * 100)
     result = search(lambda ask: waiting(ask, next(busy)), CLIENTS)
     assert levels(result)[:4] == [1.0, 1.0, 1.0, 2.0]
     assert [step.outcome for step in result.steps[:3]] == [StepOutcome.GENERATOR_LIMITED] * 2 + [StepOutcome.PASS]
-    assert not any(step.extended for step in result.steps), "a longer step waits as well"
+    assert not any(step.extended for step in result.steps), "a longer step would wait as well"
     assert (result.capacity, result.low, result.confirmed) == (10.0, 10.0, True)
 
 
@@ -462,7 +466,7 @@ def test_steps_are_judged_without_wait_times_if_the_kernel_does_not_report_them(
 
 
 def test_a_busy_machine_during_confirmation_is_not_a_contradiction() -> None:
-    """The best pass had to wait when it was measured again: it is not confirmed further, and not contested."""
+    """The repetition of the best passed level had to wait. The level is not confirmed further and not disputed."""
     shares = iter([0.0] * 8 + [0.5] * 100)
     result = search(lambda ask: waiting(ask, next(shares)), CLIENTS)
     assert (result.capacity, result.confirmed, result.contested) == (10.0, False, None)

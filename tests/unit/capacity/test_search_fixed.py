@@ -1,4 +1,4 @@
-"""The levels at which two sides are compared."""
+"""The fixed levels at which two sides are compared."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from chainmark.capacity.model import LevelKind, Phase
 
 
 def test_both_sides_are_measured_at_shares_of_the_lower_capacity() -> None:
-    """At a level beyond one side's capacity its queue is compared, not its release."""
+    """At a level beyond one side's capacity, the comparison would be about its queue and not its release."""
     levels = fixed_levels(LevelKind.RATE, [1000.0, 800.0])
     assert [level.value for level in levels] == [400.0, 640.0]
 

@@ -1,4 +1,4 @@
-"""A step held against the agreement: what is shown, what is only likely, and who is to blame."""
+"""One step judged by the SLA: clear outcomes, likely outcomes, and whether the server or the generator is the cause."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_interval_is_that_of_clopper_and_pearson(n: int, data: st.DataObject
 
 
 def test_with_none_or_all_the_interval_is_one_sided() -> None:
-    """Then 299 fast requests show a p99, which is the rule for requiring 299."""
+    """Then 299 fast requests are enough to show a p99, which is why 299 are required."""
     assert share_interval(0, 299)[1] <= 0.01 < share_interval(0, 298)[1]
     assert share_interval(20, 20) == pytest.approx((0.05 ** (1 / 20), 1.0))
     assert share_interval(0, 0) == (0.0, 1.0)
@@ -88,7 +88,7 @@ def test_clear_steps_pass_and_fail() -> None:
 
 @pytest.mark.parametrize(("slow", "point_outcome"), [(9, StepOutcome.PASS), (12, StepOutcome.FAIL)])
 def test_an_interval_across_the_limit_is_inconclusive_but_leans(slow: int, point_outcome: StepOutcome) -> None:
-    """1,000 requests show neither if about 10 are slow."""
+    """If about 10 of 1,000 requests are slow, neither a pass nor a failure is shown."""
     judged = step(finished(mixed(1000 - slow, slow)))
     assert (judged.outcome, judged.point_outcome) == (StepOutcome.INCONCLUSIVE, point_outcome)
 
@@ -103,7 +103,7 @@ def test_p99_of_ten_requests_is_never_their_maximum() -> None:
 
 
 def test_few_requests_can_show_a_failure() -> None:
-    """Eight slow requests of eight do not require 292 more."""
+    """If all of eight requests are slow, 292 more are not required."""
     assert step(finished([2.0] * 8)).outcome is StepOutcome.FAIL
 
 
@@ -113,7 +113,7 @@ def test_a_step_without_responses_does_not_pass() -> None:
 
 
 def test_errors_are_the_reason_if_they_and_not_latency_caused_the_failure() -> None:
-    """3 % of errors push p99 beyond every limit. Calling the server slow would mislead its owner."""
+    """3 % of errors push p99 beyond every limit. Reporting a slow server would mislead its owner."""
     judged = step(finished([0.1] * 970, failed=30))
     assert limit(judged, StepCondition.P99).outcome is StepOutcome.FAIL
     assert judged.reason is StepCondition.ERRORS
@@ -132,7 +132,7 @@ def test_p95_decides_if_it_is_limited() -> None:
 
 
 def test_a_rate_that_is_not_achieved_fails_before_it_is_slow() -> None:
-    """An excess of 5 % for 10 s makes a backlog of only half a second, and p99 would pass."""
+    """An excess of 5 % for 10 s makes a backlog of only half a second, and p99 would still pass."""
     result = finished(np.linspace(0.0, 0.5, 20_000), answered=[1904] * 11)
     judged = step(result, level=LoadLevel(LevelKind.RATE, 2000.0))
     assert limit(judged, StepCondition.P99).outcome is StepOutcome.PASS
@@ -140,7 +140,7 @@ def test_a_rate_that_is_not_achieved_fails_before_it_is_slow() -> None:
 
 
 def test_a_queue_at_the_end_of_the_window_is_not_an_overload() -> None:
-    """Of 400 requests 6 are pending when the window ends, as at any other time: too few to distinguish from chance."""
+    """6 of 400 requests are pending when the window ends, as at any other time. This is within chance."""
     judged = step(finished([0.15] * 400, answered=[40] * 10 + [34]), level=LoadLevel(LevelKind.RATE, 40.0))
     achieved = limit(judged, StepCondition.ACHIEVED)
     assert (achieved.met, achieved.outcome) == (False, StepOutcome.INCONCLUSIVE)
@@ -153,7 +153,7 @@ def test_the_server_is_not_blamed_for_a_late_generator(load: dict[str, Any]) -> 
     answered = [100] * 11
     slow = step(finished(mixed(900, 100), answered=answered, **load), level=RATE)
     assert (slow.outcome, slow.point_outcome) == (StepOutcome.GENERATOR_LIMITED, StepOutcome.GENERATOR_LIMITED)
-    # Lateness of the generator only adds to the latencies from the due time: what passes has passed.
+    # A late generator only increases latencies, which are measured from the due time. A pass remains valid.
     assert step(finished([0.1] * 1000, answered=answered, **load), level=RATE).outcome is StepOutcome.PASS
     assert step(finished([0.1] * 900, failed=100, answered=answered, **load), level=RATE).outcome is StepOutcome.FAIL
 
@@ -189,7 +189,7 @@ def test_impossible_limits_are_rejected_by_name(values: dict[str, Any], names: s
 
 
 def without_room(ok: int, no_room: int, failed: int = 0) -> dict[str, Any]:
-    """A step of which so many requests found no room on the generator's machine."""
+    """A step in which some requests exceeded a limit of the generator's machine."""
     result = finished([0.1] * ok, failed=failed + no_room)
     limit: dict[str, Any] = {
         "class": "generator", "status": None, "reported": {}, "detail": "too many open files; raise `ulimit -n`",
@@ -200,7 +200,7 @@ def without_room(ok: int, no_room: int, failed: int = 0) -> dict[str, Any]:
 
 
 def test_requests_that_exceed_limits_of_the_generators_machine_are_not_server_errors() -> None:
-    """The search would report the operator's `ulimit -n` as the server's capacity."""
+    """Otherwise the search would report the operator's `ulimit -n` as the server's capacity."""
     level = step(without_room(ok=1000, no_room=500))
     assert (level.outcome, level.point_outcome) == (StepOutcome.GENERATOR_LIMITED, StepOutcome.GENERATOR_LIMITED)
     assert limit(level, StepCondition.ERRORS).outcome is StepOutcome.PASS
@@ -211,14 +211,14 @@ def test_requests_that_exceed_limits_of_the_generators_machine_are_not_server_er
 
 
 def test_server_errors_are_reported_together_with_unsent_requests() -> None:
-    """Half of the requests that it received failed."""
+    """Half of the requests that the server received failed."""
     level = step(without_room(ok=500, no_room=500, failed=500))
     assert (level.outcome, level.reason) == (StepOutcome.FAIL, StepCondition.ERRORS)
     assert limit(level, StepCondition.ERRORS).measured == 0.5
 
 
 def test_a_step_can_pass_although_some_requests_hit_limits_of_the_machine() -> None:
-    """They count as not answered in time, and the step is still good enough."""
+    """These requests count as not completed in time, and the step is still good enough."""
     assert step(without_room(ok=9990, no_room=10)).outcome is StepOutcome.PASS
     assert step(without_room(ok=0, no_room=400)).outcome is StepOutcome.GENERATOR_LIMITED
 
@@ -270,7 +270,7 @@ def test_a_request_that_takes_exactly_the_limit_is_in_time() -> None:
 
 @pytest.mark.parametrize(("failed", "met"), [(10, True), (11, False)])
 def test_exactly_one_in_a_hundred_may_fail(failed: int, met: bool) -> None:
-    """Of the requests that were sent: an unsent one is not an error."""
+    """The share is that of sent requests. An unsent request is not an error."""
     judged = step(finished([0.1] * (1000 - failed), failed=failed, unsent=200))
     errors = limit(judged, StepCondition.ERRORS)
     assert (errors.met, errors.count, errors.n, errors.measured) == (met, failed, 1000, failed / 1000)
@@ -283,14 +283,14 @@ def test_errors_are_judged_by_their_interval() -> None:
 
 
 def test_the_achieved_share_has_the_noise_of_its_queue() -> None:
-    """100 per second of 0.15 s: 15 in progress, none waiting, so the share of 1,000 is certain to 1.96 √30 / 1,000."""
+    """By hand: 100 per second of 0.15 s are 15 in progress without a queue, so the error is 1.96 √30 / 1,000."""
     judged = step(finished([0.15] * 1000, answered=[100] * 10 + [99]), level=RATE)
     achieved = limit(judged, StepCondition.ACHIEVED)
     assert achieved.measured is not None
     half = 1.959964 * np.sqrt(30.0) / 1000.0
     assert achieved.low == pytest.approx(achieved.measured - half)
     assert achieved.high == pytest.approx(achieved.measured + half)
-    # Where requests wait, their number itself walks: 0.35 s of which 0.3 s are waiting are 35 under way, 25 waiting.
+    # If requests wait, the length of the queue varies as well: 35 requests are in progress, of which 25 wait.
     queued = limit(step(finished([0.1] * 500 + [0.6] * 500, answered=[100] * 11), level=RATE), StepCondition.ACHIEVED)
     assert queued.measured is not None
     assert queued.high == pytest.approx(queued.measured + 1.959964 * np.sqrt(2.0 * (35.0 + 25.0**2)) / 1000.0)
@@ -303,8 +303,8 @@ def test_the_achieved_share_has_the_noise_of_its_queue() -> None:
         (8.6, 0.0, None, 0.86, 0.85),
         (0.1, 0.05, None, 0.05, 0.05),  # 5 % of the limit of 1 s
         (0.1, 0.051, None, 0.051, 0.05),
-        (0.1, 0.016, 0.3, 0.016, 0.015),  # of the strictest limit
-        (0.1, 0.001, 0.01, 0.001, 0.001),  # but a millisecond at least
+        (0.1, 0.016, 0.3, 0.016, 0.015),  # 5 % of the strictest limit
+        (0.1, 0.001, 0.01, 0.001, 0.001),  # but at least one millisecond
         (8.0, 0.06, None, 0.06, 0.05),  # the worse of both
         (9.0, 0.05, None, 0.90, 0.85),
     ],
@@ -321,7 +321,7 @@ def test_the_generator_is_responsible_if_it_was_late(
 
 
 def test_unsent_requests_count_as_slower_than_any_limit() -> None:
-    """Otherwise an overloaded generator that omits requests would show only the fast ones."""
+    """Otherwise an overloaded generator that omits requests would report only the fast ones."""
     judged = step(finished([0.1] * 950, unsent=50))
     p99 = limit(judged, StepCondition.P99)
     assert (p99.count, p99.n, p99.met, p99.outcome) == (50, 1000, False, StepOutcome.FAIL)
@@ -400,8 +400,8 @@ def test_an_unknown_limit_is_rejected_with_the_known_limits() -> None:
     [
         (0.05, None, 0.05),  # 5 % of the limit of 1 s
         (0.051, None, 0.05),
-        (0.016, 0.3, 0.015),  # of the strictest limit
-        (0.005, 0.01, 0.005),  # but five milliseconds at least
+        (0.016, 0.3, 0.015),  # 5 % of the strictest limit
+        (0.005, 0.01, 0.005),  # but at least five milliseconds
     ],
 )
 def test_the_lateness_of_a_closed_loop_is_the_wake_up_delay_of_its_threads(
@@ -412,7 +412,7 @@ def test_the_lateness_of_a_closed_loop_is_the_wake_up_delay_of_its_threads(
     assert (result.measured, result.limit) == pytest.approx((wake_s, allowed))
     assert result.met is (wake_s <= allowed)
     assert result.note == "p99 of how late the generator's threads woke, in seconds"
-    # At a rate the lateness itself is known.
+    # At a fixed rate the lateness is measured directly.
     at_a_rate = limit(
         step(finished([0.005] * 1000, answered=[100] * 11) | {"wake": engine_result["wake"]}, level=RATE), result.name
     )
@@ -435,7 +435,7 @@ def test_a_likely_generator_limit_is_not_blamed_on_the_server(
 
 
 def test_an_idle_connection_closed_by_the_server_is_not_an_error() -> None:
-    """No request was processed, and none was slow, as it never reached the server."""
+    """The server did not process the request, which never reached it, so the request is neither failed nor slow."""
     result = finished([0.1] * 900, failed=100)
     (refused,) = result["classes"]
     result["classes"] = [refused | {"class": "idle close", "status": None, "count": 60}, refused | {"count": 40}]

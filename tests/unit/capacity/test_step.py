@@ -1,4 +1,4 @@
-"""How long steps are, when they end early, and what becomes of an interrupted one."""
+"""Length of steps, early ends of steps, and results of interrupted steps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SLA = Sla()
 
 
 class SimulatedEngine:
-    """The engine's face before a simulated server, which needs no time."""
+    """The engine's interface for a simulated server. It takes no time."""
 
     def __init__(self, order: StepRequest, server: Server) -> None:
         self.order, self.server = order, server
@@ -37,31 +37,31 @@ class SimulatedEngine:
         self.left = 2
 
     def start(self) -> None:
-        """Noted."""
+        """Record the call."""
         self.calls.append("start")
 
     def progress(self) -> str:
-        """As JSON."""
+        """The state as JSON."""
         state: dict[str, Any] = {"phase": "window", "elapsed_s": 5.5, "planned_s": 11.0, "ok": 1200, "failed": 3}
         return json.dumps(state | {"started": 1210, "in_flight": 7, "queued": 40, "unanswered": 0})
 
     def stop(self) -> None:
-        """Noted."""
+        """Record the call."""
         self.calls.append("stop")
 
     def running(self) -> bool:
-        """Twice asked, it still is."""
+        """Return True for the first two calls."""
         self.left -= 1
         return self.left >= 0
 
     def finish(self) -> dict[str, Any]:
-        """What the server does with the order."""
+        """The simulated server's result for the order."""
         self.calls.append("finish")
         return self.server.run(self.order)
 
 
 class Bench:
-    """A runner over a simulated server, with the orders it gave."""
+    """A step runner for a simulated server, with the orders that it sent."""
 
     def __init__(self, server: Server, pause: Callable[[float], None] = lambda _: None, **settings: Any) -> None:
         self.orders: list[dict[str, Any]] = []
@@ -84,7 +84,7 @@ class Bench:
         )
 
     def engine(self, text: str) -> SimulatedEngine:
-        """As the native engine is made, from JSON."""
+        """Create an engine from a JSON order, like the native one."""
         step_request = json.loads(text)
         self.orders.append(step_request)
         closed = "closed" in step_request["mode"]
@@ -112,7 +112,7 @@ def test_a_step_is_as_long_as_its_requests_require() -> None:
     assert step_seconds(None, SLA, 10.0, 120.0) == 10.0
     assert step_seconds(1000.0, SLA, 10.0, 120.0) == 10.0
     assert step_seconds(5.0, SLA, 10.0, 120.0) == 66.0
-    assert step_seconds(0.1, SLA, 10.0, 120.0) == 120.0, "a slow endpoint must not take all day"
+    assert step_seconds(0.1, SLA, 10.0, 120.0) == 120.0, "a slow endpoint must not extend a step without limit"
     assert step_seconds(0.0, SLA, 10.0, 120.0) == 120.0
     assert step_seconds(0.5, SLA, 10.0, 2000.0) == 658.0
     assert clients_for_enough(0.001, SLA, 60.0) == 1
@@ -125,7 +125,7 @@ def test_an_inconclusive_step_is_lengthened_by_the_missing_requests() -> None:
     assert extended_seconds(straddling, SLA, 10.0, 120.0) == 40.0
     assert extended_seconds(straddling, SLA, 10.0, 25.0) == 25.0
     assert extended_seconds(few, SLA, 10.0, 120.0) == 40.0
-    # Of 300 a second 10,000 and a tenth more are wanted: nothing else is unclear.
+    # At 300 per second, 10,000 requests and a tenth more are required. Nothing else is undecided.
     many = Sla(min_requests=10_000)
     order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.CLIENTS, 1.0), 1.0, 10.0)
     short = judge(StepResult.of(order, finished([0.1] * 3000)), many, Phase.PROBE, read_histogram=Latencies)
@@ -135,7 +135,7 @@ def test_an_inconclusive_step_is_lengthened_by_the_missing_requests() -> None:
 
 @given(st.integers(1, 200_000), st.floats(0.0, 0.5))
 def test_an_abandoned_step_would_have_failed_whatever_followed(expected: int, tolerated: float) -> None:
-    """Abandoned one request too early, a step would end that could still have passed."""
+    """Otherwise a step that could still pass would be ended one request too early."""
     give_up_reason = give_up(Sla(error_share=tolerated), expected)
     assert give_up_reason is not None
     for count, limit in ((give_up_reason.slow, 0.01), (give_up_reason.failed, tolerated)):
@@ -150,7 +150,7 @@ def test_no_step_is_abandoned_without_data() -> None:
 
 
 def test_a_search_runs_through_the_engine() -> None:
-    """4 workers of 50 ms are 80 clients within a second."""
+    """4 workers of 50 ms each serve 80 clients within one second."""
     bench = Bench(Server(4, 0.05, sla=Sla(p99_s=1.02)))
     result = search(bench.runner.measure, SearchPlan.of_clients())
     assert result.capacity == pytest.approx(81, rel=0.1)
@@ -178,12 +178,12 @@ def test_timeouts_follow_from_the_sla() -> None:
 
 
 def test_hopeless_steps_are_abandoned_but_never_at_fixed_levels() -> None:
-    """Compared levels must be measured alike on both sides, hopeless or not."""
+    """Levels that are compared must be measured in the same way on both sides, even if they must fail."""
     bench = Bench(Server(1, 0.01), records=1000)
     bench.runner.measure(clients(1))
     bench.runner.measure(clients(2))
     bench.runner.measure(clients(2, Phase.FIXED))
-    assert bench.orders[0]["give_up"] is None, "how many requests there will be is not known yet"
+    assert bench.orders[0]["give_up"] is None, "the number of requests is not known yet"
     assert bench.orders[1]["give_up"]["slow_s"] == 1.0
     assert bench.orders[2]["give_up"] is None
     assert [order["max_records"] for order in bench.orders] == [0, 0, 1000]
@@ -196,7 +196,7 @@ def test_a_pause_is_made_between_steps(pause_s: float) -> None:
     assert pause_s not in bench.pauses
     bench.runner.measure(clients(2))
     assert bench.pauses.count(pause_s) == 1
-    assert bench.runner.looks.count == 0, "no wait was asked for"
+    assert bench.runner.looks.count == 0, "no wait for recovery is configured"
 
 
 def test_ctrl_c_stops_the_engine_and_the_partial_result_is_stored() -> None:
@@ -209,7 +209,7 @@ def test_ctrl_c_stops_the_engine_and_the_partial_result_is_stored() -> None:
     assert bench.engines[0].calls == ["start", "stop", "finish"]
     assert interrupted.value.step is not None
     assert interrupted.value.step.partial
-    assert bench.runner.done == [], "it is no measurement of this level"
+    assert bench.runner.done == [], "an incomplete step is not a measurement of this level"
     result = search(Bench(Server(1, 0.01), pause=interrupt).runner.measure, SearchPlan.of_clients())
     assert (result.stopped_by, len(result.steps)) == (StoppedBy.INTERRUPTED, 1)
 
@@ -264,7 +264,7 @@ def test_an_error_of_the_engine_is_a_sentence(raised: Exception, expected: type[
     assert "\n" not in error.value.message
 
 
-# --- what the engine is asked for -----------------------------------------------------------------------------------
+# --- orders sent to the engine --------------------------------------------------------------------------------------
 
 
 def rate(per_s: float, phase: Phase = Phase.PROBE, extended: bool = False) -> Ask:
@@ -283,7 +283,7 @@ def test_every_setting_reaches_the_engine() -> None:
     assert {key: first[key] for key in settings} == settings
     assert (first["url"], first["order"]) == (TARGET.url, "sequence")
     assert [request["path"] for request in first["requests"]] == ["/block"]
-    assert (first["seed"], second["seed"]) == (40, 41), "the same requests in the same order would be cached"
+    assert (first["seed"], second["seed"]) == (40, 41), "the server would cache the same requests in the same order"
     assert json.loads(Bench(Server(1, 0.01)).runner.order(clients(1)).to_json())["order"] == "random"
     level = bench.runner.done[1]
     assert (level.level, level.endpoint, level.phase, level.extended) == (clients(3).level, "block", "probe", False)
@@ -302,7 +302,10 @@ def test_every_setting_reaches_the_engine() -> None:
 def test_the_warm_up_is_as_long_as_the_queue_requires(
     chosen: float | None, p99_s: float, of_clients: float, of_rate: float
 ) -> None:
-    """That of a rate is whole seconds. Otherwise its window would start within a second of the series."""
+    """At a fixed rate it is a whole number of seconds.
+
+    Otherwise the window would start within a second of the series.
+    """
     runner = Bench(Server(1, 0.01, sla=Sla(p99_s=p99_s)), warm_up_s=chosen).runner
     assert (runner.order(clients(1)).warm_up_s, runner.order(rate(1.0)).warm_up_s) == (of_clients, of_rate)
 
@@ -316,23 +319,23 @@ def test_slow_and_failed_requests_are_distinguished(chosen: float | None, p99_s:
 
 
 def test_the_length_of_a_step_follows_from_the_throughput_of_the_best_lower_level() -> None:
-    """The throughput of a higher level is not a promise: an overloaded server answers less."""
+    """The throughput of a higher level is not evidence, as an overloaded server responds less often."""
     bench = Bench(Server(2, 0.25), duration_s=1.0, longest_s=500.0)
     bench.runner.measure(clients(1))
     (level,) = bench.runner.done
     bench.runner.done.append(measured(level, 2, due=40))
     bench.runner.done.append(measured(level, 3, due=4))
     bench.runner.done.append(measured(level, 9, due=400))
-    # Of 299 requests and a tenth more: 328.9 / 4 per s, / 40 per s.
+    # 299 requests and a tenth more are 328.9 requests, at the throughput of level 1 and at 40 per second.
     assert bench.runner.order(clients(1)).duration_s == math.ceil(328.9 / level.result.due_per_s)
     assert bench.runner.order(clients(2)).duration_s == 9.0
     assert bench.runner.order(clients(8)).duration_s == 9.0
     assert bench.runner.order(clients(9)).duration_s == 1.0
-    assert bench.runner.order(rate(5.0)).duration_s == 66.0, "a rate is what it is"
+    assert bench.runner.order(rate(5.0)).duration_s == 66.0, "a fixed rate is known in advance"
 
 
 def measured(of: Step, number: int, due: int, window_s: float = 1.0) -> Step:
-    """The same step at another level, with so many right answers."""
+    """The same step at another level, with this number of successful responses."""
     order = StepRequest(TARGET, ENDPOINT, clients(number).level, 1.0, window_s)
     return replace(of, result=StepResult.of(order, finished([0.1] * due, window_s)))
 
@@ -341,7 +344,7 @@ def test_the_length_of_the_first_step_follows_from_a_probe_with_one_client() -> 
     runner = Bench(Server(1, 0.01)).runner
     assert runner.order(clients(2)).duration_s == 10.0
     runner.looks.reference_s = 0.5
-    # Two clients of half a second each: 4 a second.
+    # Two clients with 0.5 s per request each send 4 requests per second.
     assert runner.order(clients(2)).duration_s == 83.0
     assert runner.order(clients(1)).duration_s == 120.0
 
@@ -354,7 +357,7 @@ def test_a_step_duration_above_the_longest_is_used_as_configured() -> None:
 
 
 def test_a_lengthened_step_is_four_times_the_shortest_at_its_level() -> None:
-    """A level is repeated for confirmation: a step that is already extended is not extended again."""
+    """A step that was already extended for a confirmation is not extended again."""
     bench = Bench(Server(1, 0.01), duration_s=10.0)
     straddling = step(finished([0.1] * 990 + [1.5] * 10))
     bench.runner.done += [replace(straddling, result=measured(straddling, 4, 1000, 5.0).result)]
@@ -363,18 +366,18 @@ def test_a_lengthened_step_is_four_times_the_shortest_at_its_level() -> None:
     assert bench.runner.order(clients(2, extended=True)).duration_s == 60.0
     assert bench.runner.order(clients(4, extended=True)).duration_s == 40.0
     assert bench.runner.order(clients(2)).duration_s == 10.0
-    assert bench.runner.order(clients(3, extended=True)).duration_s == 10.0, "of a level without a step nothing lacks"
+    assert bench.runner.order(clients(3, extended=True)).duration_s == 10.0, "an unmeasured level lacks no requests"
 
 
 def test_a_step_is_abandoned_based_on_the_requests_it_can_still_have() -> None:
-    """With too few it would end although it could still pass. With too many it would never end early."""
+    """With too few expected requests it would end although it could pass. With too many it would never end early."""
     bench = Bench(Server(1, 0.01), duration_s=4.0)
     assert bench.runner.order(clients(1)).give_up is None
     order = bench.runner.order(rate(100.0))
     assert order.give_up == give_up(SLA, 400)
     level = step(finished([0.1] * 300))
     bench.runner.done += [measured(level, 1, 150), measured(level, 2, 100)]
-    # At most twice as many a second as were ever answered.
+    # At most twice the highest measured throughput.
     assert bench.runner.order(clients(8)).duration_s == 4.0
     assert bench.runner.order(clients(8)).give_up == give_up(SLA, 1200)
     assert bench.runner.order(rate(100.0)).give_up == give_up(SLA, 400)
@@ -383,12 +386,12 @@ def test_a_step_is_abandoned_based_on_the_requests_it_can_still_have() -> None:
 
 
 def test_a_search_starts_at_a_level_where_the_longest_step_has_enough_responses() -> None:
-    """One client of a slow endpoint would run for minutes and prove nothing."""
+    """One client of a slow endpoint would run for minutes without a result."""
     runner = Bench(Server(1, 0.01), longest_s=60.0).runner
     plan = SearchPlan.of_clients(first=2, last=64)
-    assert runner.fitted(plan) is plan, "nothing is known of the server"
+    assert runner.fitted(plan) is plan, "the latency of the server is not known"
     runner.looks.reference_s = 2.0
-    # 328.9 answers of 2 s each in 60 s.
+    # 328.9 responses of 2 s each in 60 s.
     assert runner.fitted(plan).first == 11.0
     assert replace(runner.fitted(plan), first=2.0) == plan
     runner.looks.reference_s = 0.001
@@ -403,7 +406,7 @@ def test_a_search_starts_at_a_level_where_the_longest_step_has_enough_responses(
     assert usual.fitted(plan).first == 11.0
 
 
-# --- while it runs --------------------------------------------------------------------------------------------------
+# --- during a step --------------------------------------------------------------------------------------------------
 
 
 def test_the_progress_of_a_step_is_polled_ten_times_per_second() -> None:
@@ -411,7 +414,7 @@ def test_the_progress_of_a_step_is_polled_ten_times_per_second() -> None:
     bench.runner.measure(clients(2))
     assert bench.pauses == [0.1, 0.1]
     bench.runner.measure(clients(2))
-    assert bench.pauses == [0.1] * 4, "no other pause was asked for"
+    assert bench.pauses == [0.1] * 4, "no other pause is configured"
 
 
 @pytest.mark.parametrize(
@@ -426,7 +429,7 @@ def test_the_progress_of_a_step_is_polled_ten_times_per_second() -> None:
     ],
 )
 def test_the_progress_of_a_step_includes_failures(state: dict[str, Any], fraction: float, reported: str) -> None:
-    """A step that waits for its last responses is at its end, and not beyond it."""
+    """A step that waits for its last responses is shown as complete, and not as more than that."""
     seen: list[tuple[float, str]] = []
 
     class Listener(Silent):
@@ -453,7 +456,7 @@ def test_a_step_that_ends_by_itself_is_not_abandoned() -> None:
 
 
 def test_the_machine_is_observed_during_a_step_and_the_readings_are_stored() -> None:
-    """Otherwise a step on a crowded machine would fail the server."""
+    """Otherwise a step on a busy machine would fail the server."""
     bench = Bench(Server(1, 0.01))
     noted: list[str] = []
 

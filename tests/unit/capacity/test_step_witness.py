@@ -1,4 +1,4 @@
-"""What others had of the processor while a step ran: which seconds count, and whose they were."""
+"""CPU time that other processes used during a step: which seconds count, and which processes are excluded."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from chainmark.network.witness import Behind, PressureSeconds
 
 from tests.unit.capacity.queueing import ENDPOINT, TARGET, Latencies, finished
 
-NOWHERE = "http://192.0.2.1:80"  # whose processes are not on this machine
+NOWHERE = "http://192.0.2.1:80"  # its processes are not on this machine
 
 
 class _Seen:
-    """A witness that saw these seconds, and keeps what it was asked about."""
+    """A witness with prepared readings that records the requested times."""
 
     def __init__(self, ran: list[float], waited: list[float], contended: list[float], stolen: list[float]) -> None:
         self.seconds = PressureSeconds(*map(np.array, (ran, waited, contended, stolen)))
         self.edges_s: list[float] = []
 
     def between(self, edges_ns: np.ndarray) -> PressureSeconds:
-        """What it saw."""
+        """Return the prepared readings."""
         self.edges_s = ((edges_ns - 1_700_000_000_000_000_000) / 1e9).tolist()
         return self.seconds
 
@@ -45,7 +45,7 @@ class _Seen:
 def _result(
     cpu_s: list[float], waited_s: list[float | None], window_s: float = 3.0, warm_up_s: float = 1.0
 ) -> StepResult:
-    """A step of a warm-up of 1 s, a window and the time in which it drained."""
+    """A step with a warm-up, a window and a drain time."""
     result: dict[str, Any] = finished([0.1] * 400, window_s=window_s, answered=[100] * len(cpu_s))
     result["series"] |= {"cpu_s": cpu_s, "waited_s": waited_s}
     order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.CLIENTS, 8.0), warm_up_s=warm_up_s, duration_s=window_s)
@@ -59,7 +59,10 @@ def _waits(result: StepResult, seen: _Seen) -> Waits:
 
 
 def test_the_shares_of_a_step_are_those_of_its_window() -> None:
-    """Five seconds: one of warm-up, three of the window, one of draining. The first and the last lose all time."""
+    """Five seconds: one of warm-up, three of the window, one of draining.
+
+    In the first and the last all time is lost.
+    """
     seen = _Seen(
         ran=[0.0, 1.0, 1.0, 2.0, 0.0],
         waited=[9.0, 0.5, 0.0, 0.5, 9.0],
@@ -68,11 +71,11 @@ def test_the_shares_of_a_step_are_those_of_its_window() -> None:
     )
     waits = _waits(_result([0.0, 0.5, 1.0, 0.5, 0.0], [9.0, 0.25, 0.5, 0.25, 9.0]), seen)
     assert seen.edges_s == pytest.approx([0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
-    # Of the window: 2 s run and 1 s waited, and no more than that was had by others.
+    # In the window the generator runs for 2 s and waits for 1 s, all of it because of other processes.
     assert waits.generator == pytest.approx(1.0 / 3.0)
     assert waits.server == pytest.approx(1.0 / 5.0)
     assert waits.stolen == pytest.approx(0.2)
-    # Of each second by itself at most what others had in it.
+    # In each second, the lost time is limited to the time that other processes used.
     assert waits.generator_by_second == pytest.approx((1.0, 0.25 / 0.75, 0.5 / 1.5, 0.25 / 0.75, 1.0))
     assert waits.server_by_second == pytest.approx((1.0, 0.25 / 1.5, 0.0, 0.5 / 2.5, 1.0))
     assert waits.stolen_by_second == (0.9, 0.1, 0.2, 0.3, 0.9)
@@ -108,7 +111,7 @@ def test_a_server_on_this_machine_is_observed_during_the_step() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         watch = MachineWitness(f"http://127.0.0.1:{server.getsockname()[1]}")
     assert watch._server._pids() == {os.getpid()}
-    # What its connections lead to works for it, and is not one of the others.
+    # A process that the server connects to belongs to the server and is not one of the other processes.
     assert isinstance(watch._server._behind, Behind)
     assert watch._server._behind._pids() == {os.getpid()}
     with watch:
@@ -133,7 +136,7 @@ def test_the_worst_share_is_reported_with_its_owner(waits: Waits, worst: tuple[f
     ("share", "met"), [(0.1, True), (0.101, False), (0.0, True), (None, True)], ids=["at", "above", "none", "unknown"]
 )
 def test_a_step_counts_unless_other_processes_used_more_than_a_tenth(share: float | None, *, met: bool) -> None:
-    """Otherwise it measures the machine, and neither passes nor fails the server."""
+    """Otherwise the step measures the machine, so it neither passes nor fails the server."""
     step = judge(
         _result([0.1] * 5, [0.0] * 5), Sla(), Phase.PROBE, read_histogram=Latencies, waits=Waits(share, None, None)
     )

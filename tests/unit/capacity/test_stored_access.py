@@ -1,4 +1,4 @@
-"""What a plan stores of its access: enough to resume it, and nothing secret."""
+"""The stored access of a plan is enough to resume it and contains no secrets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SET = {"TOKEN": "s3cr3t-token", "PASSWORD": "s3cr3t-word"}
         ({"headers": ["X-Network: preprod"]}, []),
         ({"headers": ["Authorization: Bearer ${TOKEN}"]}, []),
         ({"headers": ["Authorization: Bearer s3cr3t-token"]}, ["--header 'Authorization: …'"]),
-        # The text beside a variable may be the secret.
+        # The text next to a variable may be the secret.
         ({"headers": ["X-Any: s3cr3t-word${TOKEN}"]}, ["--header 'X-Any: …'"]),
         ({"commands": ["Authorization: echo s3cr3t-word"]}, ["--header-command 'Authorization: …'"]),
         ({"user": "me:${PASSWORD}"}, []),
@@ -47,7 +47,7 @@ def test_a_stored_access_authorizes_requests_again_and_contains_no_secret(
 
 
 def test_newly_given_values_override_stored_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file is found from any folder. A newly given token replaces a stored name and password."""
+    """Files are found from any working directory. A newly given token replaces a stored user name and password."""
     monkeypatch.chdir(tmp_path)
     Path("key.txt").write_text("s3cr3t-key", encoding="utf-8")
     stored = stored_access(cm.Access(["X-Key: @key.txt"], user="me:${PASSWORD}", environment=SET))

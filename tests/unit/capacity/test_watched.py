@@ -1,4 +1,4 @@
-"""What was read of a server, laid beside the steps of its load test."""
+"""Readings of a server's resource use, assigned to the steps of its load test."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SECONDS = 4
 
 
 def _step(clients: float, began_s: int, lost: float | None = None) -> Step:
-    """A second of warm-up, two of the window, one of draining."""
+    """A step with one second of warm-up, two of the window and one of draining."""
     result = finished([0.01] * 400, window_s=2.0, answered=[100] * SECONDS) | {"started_ns": BEGIN_NS + began_s * NS}
     order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.CLIENTS, clients), warm_up_s=1.0, duration_s=2.0)
     waits = Waits(0.0, lost, 0.0, *([(None,) * SECONDS] * 3))
@@ -37,7 +37,7 @@ def _entry(result: EndpointResult, watched: Watched) -> EndpointEntry:
 
 
 def _read(name: Name, values: list[float], first_s: int = -1) -> Readings:
-    """A reading at half of every second."""
+    """One reading in the middle of every second."""
     recorder = SeriesRecorder()
     for at, value in enumerate(values):
         recorder.add(BEGIN_NS + (first_s + at) * NS + NS // 2, name, value)
@@ -62,7 +62,7 @@ def test_a_table_without_readings_or_steps_has_all_columns() -> None:
 
 
 def test_a_step_has_the_resource_use_during_its_load() -> None:
-    """Not before it, and not while it was drained."""
+    """Readings before the step and during draining do not count."""
     pool = _read(Name("app", "pool_active"), [90.0, 1.0, 2.0, 3.0, 90.0])
     watched = Watched(resources=(Resource("the pool", pool, 4.0, "`pool_max`"),))
     (resource,) = _entry(_results(_step(1.0, 0)), watched).resources
@@ -119,7 +119,7 @@ def test_sources_are_reported_with_their_missing_readings() -> None:
 
 
 def test_memory_growth_over_a_soak_is_reported_and_fails_if_limited() -> None:
-    """A leak of 10 % over a soak is visible, although no latency shows it yet."""
+    """A leak of 10 % during a soak is reported before latencies show it."""
     seconds = 1200
     engine_result = finished([0.01] * 400, window_s=float(seconds), answered=[100] * seconds) | {"started_ns": BEGIN_NS}
     order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.RATE, 100.0), warm_up_s=0.0, duration_s=float(seconds))

@@ -1,4 +1,4 @@
-"""The command line as typed, in this process."""
+"""Runs the command line in this process, with arguments as a user types them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from chainmark.cli.app import app
 
 
 def chainmark(*arguments: str) -> Result:
-    """Run the command; an error that it would print is raised."""
+    """Run the command. Errors that it would print are raised."""
     result = CliRunner().invoke(app, arguments)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception

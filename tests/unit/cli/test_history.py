@@ -1,4 +1,4 @@
-"""`chainmark history`: what is noted beside the runs, and what cannot be."""
+"""`chainmark history`: notes shown with the runs, and rejected notes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def test_a_change_is_noted_listed_and_removed(lab: Lab) -> None:
 
 
 def test_a_history_shows_changes_and_notes_of_its_releases(lab: Lab, tmp_path: Path) -> None:
-    """From published reports alone: the step at 9.6.0 is found, and no other. Each note is shown at its release."""
+    """Computed from published reports alone.
+
+    Only the change at 9.6.0 is reported. Each note is shown at its release.
+    """
     deviations = [0.001 * (number % 3) + 0.1 * (number >= 6) for number in range(1, 12)]
     reports = made_reports.written(tmp_path / "reports.json", made_reports.content(*made_reports.series(deviations)))
     lab.run("ingest", "cardano", str(reports))
@@ -42,7 +45,7 @@ def test_a_history_shows_changes_and_notes_of_its_releases(lab: Lab, tmp_path: P
 
 
 def test_an_invalid_note_is_reported(tmp_path: Path) -> None:
-    """A misspelled metric would let the change count as noise."""
+    """A misspelled metric would make the change count as noise."""
     with pytest.raises(UsageError, match="`rss` is not a metric"):
         cm.note("cardano", "2025-08-01", "new hosts", metrics=["rss"], store=tmp_path)
     with pytest.raises(UsageError, match="is not a time"):

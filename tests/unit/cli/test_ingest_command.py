@@ -1,4 +1,4 @@
-"""`chainmark ingest` as a user meets it."""
+"""`chainmark ingest` as a user runs it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.support import Lab
 from tests.unit.systems.cardano.clusters import make_cluster
 
-# Runs the command line and says at its end how many threads the largest of its pools began, and the size of polars'.
+# Runs the command line. At the end it prints the thread count of the largest pool and of the pool of polars.
 POOLS = """
 import atexit, concurrent.futures, json
 pools = []
@@ -37,7 +37,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folders(cluster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The working directory: a folder of logs in it."""
+    """The working directory, which contains a folder of logs."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "logs").symlink_to(cluster)
 
@@ -93,7 +93,7 @@ def test_mistakes_are_reported_in_one_sentence(lab: Lab, arguments: tuple[str, .
 
 
 def test_one_thread_limits_every_pool(lab: Lab, cluster: Path) -> None:
-    """`--threads 1` on a shared machine must leave its other CPUs alone."""
+    """`--threads 1` on a shared machine must leave its other CPUs free."""
     ended = subprocess.run(
         [sys.executable, "-c", POOLS, "ingest", "cardano", str(cluster), "--threads", "1"],
         env={name: value for name, value in lab.environment().items() if name != "POLARS_MAX_THREADS"},

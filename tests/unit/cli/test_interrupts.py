@@ -1,4 +1,4 @@
-"""A command that is interrupted ends as interrupted, wherever the signal meets it."""
+"""An interrupted command exits as interrupted, wherever the signal arrives."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-# Sends the signal from within Python that polars' own code has called, as conversions and expressions do.
+# Sends the signal from within Python code that polars calls, as in conversions and expressions.
 WITHIN_POLARS = """
 import os, sys
 import polars as pl

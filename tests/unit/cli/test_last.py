@@ -1,4 +1,4 @@
-"""The last step of a command: its PDFs are set by a process that has taken its place."""
+"""The last step of a command: a process that replaces the command typesets its PDFs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `chainmark load` makes of its options, before anything is asked."""
+"""Options of `chainmark load`, as parsed before the first request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.cli.commands import chainmark
         ("http://127.0.0.1:8082", 0, "server", "http://127.0.0.1:8082"),
         ("http://127.0.0.1:8082/", 1, "server-2", "http://127.0.0.1:8082"),
         ("old=https://node/rosetta", 0, "old", "https://node/rosetta"),
-        # The `=` of a path or query is none that gives a name.
+        # An `=` in a path or query does not separate a name.
         ("http://host/a=b", 0, "server", "http://host/a=b"),
         ("unix:/run/mesh.sock", 0, "server", "unix:/run/mesh.sock"),
         ("unix:///run/mesh.sock", 0, "server", "unix:/run/mesh.sock"),
@@ -52,14 +52,14 @@ def test_an_invalid_target_is_reported_without_its_password(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["http://tester:passw/0rd@host", "a=https://tester:passw?0rd@host:80"])
 def test_a_password_that_breaks_its_url_is_not_printed(text: str) -> None:
-    """A slash in it ends the host, and the password is parsed as the port."""
+    """A slash in the password ends the host, and the password is parsed as the port."""
     with pytest.raises(UsageError, match="is not a number") as refused:
         parse_target(text, 0, Tls())
     assert "passw" not in refused.value.message
 
 
 def test_text_after_the_host_is_not_a_password() -> None:
-    """Otherwise requests would go to the host that the query names."""
+    """Otherwise requests would be sent to the host named in the query."""
     target = parse_target("http://host?next=me@other", 0, Tls())
     assert target.url == "http://host?next=me@other"
     assert not target.access.values()

@@ -1,4 +1,4 @@
-"""What a mistyped command prints."""
+"""The error messages for mistyped commands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOKEN = "tok3n-0123456789"  # noqa: S105 - of nobody
 def test_a_secret_without_quotes_is_not_repeated(
     option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The shell splits it into several arguments, and many people read the log of a pipeline."""
+    """The shell splits the secret into several arguments, and many people read the log of a pipeline."""
     arguments = ["load", "mesh/quick", "--target", "http://127.0.0.1:1", option, "Authorization:", "Bearer", TOKEN]
     _, error = _failed(arguments, monkeypatch, capsys)
     assert TOKEN not in error

@@ -1,4 +1,4 @@
-"""`chainmark predict` and `chainmark explain`, as typed, on the model of a registered system."""
+"""`chainmark predict` and `chainmark explain` as a user runs them, with the model of a registered system."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ FEW = ("--blocks", "64")
 
 @pytest.fixture(autouse=True)
 def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A store of the test's own, set as `--store` would."""
+    """A separate store for each test, set like `--store` does."""
     monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
     return tmp_path / "store"
 
 
 def predicted(*arguments: str) -> Prediction:
-    """The prediction on stdout."""
+    """The prediction printed to stdout."""
     result = chainmark("predict", PROFILE, *FEW, "--json", *arguments)
     assert result.exit_code == ExitCode.DONE
     return Prediction.model_validate_json(result.stdout)
@@ -34,13 +34,13 @@ def predicted(*arguments: str) -> Prediction:
 
 @pytest.fixture(scope="module")
 def figures() -> dict[str, float]:
-    """What the model itself measured on a known network."""
+    """The figures that the model itself measures on a known network."""
     return made_up.measured(made_up.profile().scenario(made_up.SEED))
 
 
 @pytest.fixture
 def report(tmp_path: Path, figures: dict[str, float]) -> Path:
-    """A published report that the parts explain."""
+    """A published report that the model reproduces."""
     return made_up.write(tmp_path / "release-10.6.2.json", made_up.report({"10.5.4": figures, "10.6.2": figures}))
 
 
@@ -48,7 +48,7 @@ def test_what_ifs_are_scenarios_in_the_given_order() -> None:
     prediction = predicted("--stage", "ticking=2x", "--rtt", "-10%", "--no-pipelining", "--block-size=2x", "--rtt=+20%")
     labels = [scenario.label for scenario in prediction.scenarios]
     assert labels[:-2] == ["base", "stage ticking=2x", "rtt -10%", "no-pipelining", "block-size 2x", "rtt +20%"]
-    # Two round trips exclude each other: each of them goes together with the others.
+    # Two values of `--rtt` exclude each other, so each is combined with the other options.
     for printed_changes, rtt in zip(
         (scenario.changes for scenario in prediction.scenarios[-2:]), ("-10%", "+20%"), strict=True
     ):
@@ -56,7 +56,7 @@ def test_what_ifs_are_scenarios_in_the_given_order() -> None:
 
 
 def test_values_of_one_option_are_a_sweep_and_never_compounded() -> None:
-    """-10 % and +10 % at once used to be −1 %, which nobody had requested."""
+    """-10 % and +10 % were combined to −1 %, which nobody had requested."""
     labels = [scenario.label for scenario in predicted("--rtt", "-10%", "--rtt", "+10%", "--rtt", "+10%").scenarios]
     assert labels == ["base", "rtt -10%", "rtt +10%"]
     different = [

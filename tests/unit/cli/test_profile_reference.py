@@ -1,4 +1,4 @@
-"""The generated reference of profiles: whoever looks up a key finds what it does."""
+"""The generated reference of profiles describes every key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of runs while they are made: nobody takes a maximum for a plan."""
+"""The progress output of runs distinguishes a maximum from a fixed number of runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ARMS = [Arm("baseline", "v1", _PROFILE), Arm("candidate", "v2", _PROFILE)]
 
 
 def _begun(text: str) -> list[str]:
-    """Which runs began, without the lines on how they ended."""
+    """The lines for started runs, without those for their ends."""
     return [line.split(" · ")[0] for line in text.splitlines() if line.startswith("run ")]
 
 
@@ -36,13 +36,13 @@ def _experiment(folder: Path, length: ExperimentLength, rounds: int) -> None:
 def test_progress_shows_whether_the_number_of_runs_is_fixed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], stops_early: bool, total: str
 ) -> None:
-    """A user who reads "run 3 of 16" expects sixteen, although the verdict may be decided after the fourth."""
+    """A user who reads "run 3 of 16" expects sixteen runs, although the verdict may be decided after the fourth."""
     _experiment(tmp_path, ExperimentLength(most=3, stops_early=stops_early), 2)
     assert _begun(capsys.readouterr().err) == [f"run {number} of {total}" for number in range(1, 5)]
 
 
 def test_all_runs_added_by_hand_are_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """They are judged when all of them are complete, so their number is fixed."""
+    """The added runs are judged only when all of them are complete, so their number is fixed."""
     experimenter = Experimenter(Store(tmp_path), StandIn())
     experiment = experimenter.begin(_ARMS, ExperimentLength(most=2, stops_early=True), 1, TerminalProgress(None))
     experiment.folder.write(experiment.record)
@@ -54,7 +54,7 @@ def test_all_runs_added_by_hand_are_made(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_a_run_for_profiles_is_announced_as_not_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`make demo` ended with two runs on a busy machine and passed, as if the busy machine had been ignored."""
+    """`make demo` ended with two runs on a busy machine and passed, which looked as if the busy machine was ignored."""
     length = ExperimentLength(most=2, stops_early=True)
     experiment = Experimenter(Store(tmp_path), StandIn()).begin(
         _ARMS, length, 1, TerminalProgress(None), profiles=["cpu"]
@@ -82,7 +82,7 @@ def test_a_qualification_shows_at_most_until_everything_is_decided(
 
 
 def test_a_log_has_occasional_steps_and_every_finding(capsys: pytest.CaptureFixture[str]) -> None:
-    """A test of ten endpoints has some six hundred steps, and people read a pipeline's log."""
+    """A test of ten endpoints has about six hundred steps, which is too many for the log of a pipeline."""
     now_s = 0.0
     shown = TerminalProgress(None, lambda: now_s)
     relay = Relay(shown, None)
@@ -97,7 +97,7 @@ def test_a_log_has_occasional_steps_and_every_finding(capsys: pytest.CaptureFixt
 
 
 def test_a_search_shows_at_least(capsys: pytest.CaptureFixture[str]) -> None:
-    """It chooses its next load only when it knows the result of the current one."""
+    """A search chooses its next load only when it knows the current result, so the total is a minimum."""
     step = PlannedRun("v1/c1r200", "v1", _PROFILE, repetition=1, position=1)
     TerminalProgress(None).begin(step, 2, Total(4, "at least"))
     assert _begun(capsys.readouterr().err) == ["run 2 of at least 4"]

@@ -1,4 +1,4 @@
-"""`chainmark runs` as typed: a version names all its runs, filters choose, and unfinished runs go together."""
+"""`chainmark runs` as a user runs it: selection by version, filters, and removal of unfinished runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.store.trail_runs import Timelines, sealed
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SealedRun:
-    """The one sealed run of a store that the commands use."""
+    """The only sealed run of the store that the commands use."""
     monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
     monkeypatch.setenv("NO_COLOR", "1")
     return sealed(Store(tmp_path / "store"), Timelines(6, 8).fill())

@@ -1,4 +1,4 @@
-"""What only asks for a line waits for nothing that the line does not need."""
+"""Commands that print little load no library that they do not need, so they start fast."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 HEAVY = {"polars", "numpy", "scipy", "pydantic", "starlette", "uvicorn"}
-# What starts other processes, such as the one that sets PDFs.
+# Modules that start other processes, such as the one that typesets PDFs.
 STARTERS = {"concurrent", "ctypes", "tempfile"}
 TYPED = "import json, sys; sys.argv = ['chainmark', *json.loads(sys.argv[1])]; from chainmark.cli import main; main()"
 
 
 def _typed(*arguments: str, **environment: str) -> tuple[str, set[str]]:
-    """What a command prints, and the packages that it loaded."""
+    """The output of a command and the packages that it loaded."""
     ended = subprocess.run(
         [sys.executable, "-X", "importtime", "-c", TYPED, json.dumps(arguments)],
         capture_output=True, text=True, check=True, env={**os.environ, **environment},

@@ -1,4 +1,4 @@
-"""What an exchange of times says of another clock."""
+"""Workers on other machines: the offset of their clocks, and addresses that are open to the network."""
 
 from __future__ import annotations
 

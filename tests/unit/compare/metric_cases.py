@@ -1,4 +1,4 @@
-"""Metrics, sides and runs reduced to what one judgement needs."""
+"""Metrics, sides and runs with only the fields that one judgement requires."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from chainmark.core.metric import Better, Kind, Metric
 
 from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
 
-ONE_LOOK = 0.048  # the error at either end of an interval: of 5 %, 4 % are kept for runs that may be added
+ONE_LOOK = 0.048  # error at each end of an interval: 5 %, of which 4 % are reserved for added runs
 ALONE = Bench()  # no archive, and the first look
 
 
 def archived(history: Sequence[SyntheticRun], compared: Collection[str] = ()) -> Bench:
-    """A first look, beside an archive of these runs."""
+    """The first look, with an archive of these runs."""
     return Bench(Archive(compared, manifest("v1", 1), history))
 
 
@@ -37,7 +37,7 @@ def metric(kind: Kind = Kind.POSITIVE, better: Better = Better.LOWER, **settings
 
 
 def side(values: Sequence[float | None], error: float = 0.0, total: float = 0.0, exposure: int = 100) -> SideEstimates:
-    """A side's runs; None stands for a run that cannot estimate the statistic."""
+    """A side's runs. None is a run that cannot estimate the statistic."""
     present = [value for value in values if value is not None]
     logs = [error / abs(value) if value else 0.0 for value in present]
     absence = "" if present else "no samples"
@@ -50,7 +50,7 @@ def spread(centre: float, deviation: float) -> list[float]:
 
 
 def counts(totals: Sequence[float], exposure: int = 1000) -> SideEstimates:
-    """Runs that counted these totals in ``exposure`` samples each."""
+    """Runs with these total counts in ``exposure`` samples each."""
     return side([total / exposure for total in totals], 0.0, sum(totals), exposure * len(totals))
 
 
@@ -69,5 +69,5 @@ def stub_run(
 
 
 def loaded_run(version: str, value: float, number: int) -> LoadedRun:
-    """The same, as a comparison holds it."""
+    """The same run, as a comparison loads it."""
     return LoadedRun(stub_run(version, value, number))

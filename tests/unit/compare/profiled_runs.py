@@ -1,4 +1,4 @@
-"""Runs in memory that keep profiles."""
+"""Runs in memory with profiles."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Stacks = Mapping[tuple[str, ...], float]
 
 @dataclass
 class ProfiledRun(SyntheticRun):
-    """A run in memory that keeps profiles."""
+    """A run in memory with profiles."""
 
     stacks: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PROFILE_SCHEMA))
     record: ProfilesRecord = field(
@@ -25,12 +25,12 @@ class ProfiledRun(SyntheticRun):
     )
 
     def events(self, name: str) -> pl.DataFrame:
-        """The stacks."""
+        """The stacks as a table."""
         assert name == "profiles"
         return self.stacks
 
     def document(self, name: str) -> Mapping[str, object] | None:
-        """The record."""
+        """The record of the profiles."""
         assert name == "profiles"
         return self.record.model_dump()
 
@@ -39,7 +39,7 @@ def profiled_run(
     version: str, nodes: Sequence[Stacks], *, kind: str = "cpu", begin: Sequence[Stacks] = (), number: int = 1,
     record: ProfilesRecord | None = None,
 ) -> ProfiledRun:  # fmt: skip
-    """A run with profiles: by node its stacks, in seconds."""
+    """A run with profiles: the stacks of each node, in seconds."""
     rows = [
         (kind, moment, f"node{place}", list(stack), stack[-1], value)
         for moment, own in (("end", nodes), ("begin", begin))

@@ -1,4 +1,4 @@
-"""Made-up runs of a system whose benchmarks are published, for the published style and for versions side by side."""
+"""Simulated runs of a system with published benchmarks, for the published style and side-by-side reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
 
 HOSTS = 5
 SLOTS = 40
-# What an entry may say of published reports, all of it left out.
+# The fields of an entry that concern published reports, all unset.
 _SHOWN = {
     **dict.fromkeys(("label", "unit", "org_label", "org_unit", "width", "chart", "chart_style")),
     "logarithmic": False,
@@ -21,7 +21,7 @@ _SHOWN = {
 
 
 def catalogue(*, lowest_means: int | None = None) -> Catalogue:
-    """Two tables whose order and labels in published reports differ from chainmark's own."""
+    """Two tables whose order and labels in published reports differ from those of chainmark."""
     common = {
         "kind": "positive",
         "better": "lower",
@@ -86,7 +86,7 @@ def catalogue(*, lowest_means: int | None = None) -> Catalogue:
 def run(
     version: str, repetition: int = 1, *, factor: float = 1.0, seed: int = 1, lowest_means: int | None = None
 ) -> SyntheticRun:
-    """One run, decided by its seed; ``factor`` multiplies how long spreading takes."""
+    """One run, determined by its seed. ``factor`` multiplies the spreading times."""
     rng = np.random.default_rng(seed)
     described = manifest(version, repetition, side=version, position=seed, seed=seed).model_copy(
         update={

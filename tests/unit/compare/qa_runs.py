@@ -1,4 +1,4 @@
-"""Made-up qualifications: every kind of scenario, of the made-up runs that comparisons are tested with."""
+"""Simulated qualifications with every kind of scenario, based on synthetic runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chainmark.systems.cometbft.ten_percent_rule.rule import TenPerCent
 
 from tests.unit.compare.synthetic_runs import SyntheticRun, catalogue, run, sides
 
-SECONDS = 30  # of each run: enough for rates over 20 s
+SECONDS = 30  # length of each run, enough for rates over 20 s
 COMMIT = "4ced46d3d742bdc6093050bd67d9bbde830b6df2"
 PLOTS = [
     {"id": "latencies", "title": "Latencies", "metric": "tx_latency_s", "y_label": "s",
@@ -37,7 +37,7 @@ HELD = "The time of a header means something else."
 
 
 def plan(scenarios: Sequence[dict[str, object]] | None = None) -> QaPlan:
-    """A plan of all kinds."""
+    """A plan with every kind of scenario."""
     return QaPlan.model_validate({
         "system": "cometbft", "name": "sample", "title": "A sample", "description": "Made up.",
         "scenario": SCENARIOS if scenarios is None else list(scenarios), "plot": PLOTS,
@@ -52,7 +52,7 @@ def made_of(
     incomparable: Sequence[str] = (),
     big_lacks: str = "64 processors; this machine has 2",
 ) -> QaRuns:
-    """The runs of a sample plan; ``incomparable`` metrics are so because the block time differs."""
+    """The runs of a sample plan. ``incomparable`` metrics cannot be compared because the block times differ."""
     whole = plan(scenarios)
     known = catalogue()
     conditions = [
@@ -96,6 +96,6 @@ def invalid(synthetic: SyntheticRun) -> SyntheticRun:
 
 
 def report(factors: dict[str, float] | None = None, **settings: object) -> QaReport:
-    """The report of a sample qualification; ``factors`` are what the candidate's metrics are multiplied by."""
+    """The report of a sample qualification. ``factors`` multiply the candidate's metrics."""
     baseline, candidate = sides(factors, seconds=SECONDS)
     return qa_report(made_of(baseline, candidate, **settings))  # type: ignore[arg-type]

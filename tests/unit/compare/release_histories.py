@@ -1,4 +1,4 @@
-"""Histories of releases with known changes, for tests."""
+"""Histories of releases with known changes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def noisy(seed: int, deviation: float = 0.01) -> Values:
 
 
 def stepped() -> HistoryReport:
-    """A gating figure that is 10 % worse from one release on, and a diagnostic that drifts."""
+    """A gating metric that is 10 % worse from one release on, and a diagnostic that drifts."""
     noise = noisy(1)
 
     def value(day: int, metric: Metric) -> float:

@@ -1,4 +1,4 @@
-"""A search among commits whose runs are in memory: decided by their seeds, and led by the product's own rule."""
+"""A search among commits with runs in memory. Seeds determine the runs, and the product's rule selects the next one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.unit.lab.stand_in import Followed
 
 CHANGE, LAST = 8, 12
 REPORTED = {5: "repo@commit5 does not build", 7: "repo@commit7 does not build"}
-_ENDS = 3  # rounds
+_ENDS = 3  # in rounds
 
 
 def _revision(place: int) -> Revision:
@@ -39,7 +39,7 @@ def _revision(place: int) -> Revision:
 
 
 class InMemory:
-    """A search whose runs cost nothing."""
+    """A search whose runs take no time."""
 
     def __init__(self, system: LineSystem, skipped: dict[int, str], most_runs: int = 120) -> None:
         record = BisectRecord(
@@ -56,7 +56,7 @@ class InMemory:
         self.made = Bisection(Lab(Store(Path("nowhere")), system), folder, record, LineProfile(), Followed())
 
     def run(self, place: int) -> None:
-        """Make one."""
+        """Make one run of the revision."""
         position = max(self.made.runs, default=-1) + 1
         label = self.made.record.revisions[place].label
         stands = ExperimentPlace(id=self.made.id, side=label, repetition=1, position=position)
@@ -69,14 +69,14 @@ class InMemory:
         self.made.runs[position] = cast(SealedRun, run)
 
     def visit(self, place: int, runs: list[int]) -> None:
-        """Runs one after the other."""
+        """Make these runs in one visit, one after the other."""
         if not self.made.record.visits or self.made.record.visits[-1].place != place:
             self.made.record.visits.append(Visit(place=place, position=len(self.made.runs)))
         for run in runs:
             self.run(run)
 
     def report(self) -> BisectReport:
-        """The whole search."""
+        """Run the complete search and return its report."""
         bisection = self.made
         self.visit(LAST, [place for turn in range(_ENDS) for place in ((0, LAST), (LAST, 0))[turn % 2]])
         sides = bisection.of(0), bisection.of(LAST)
@@ -103,7 +103,7 @@ class InMemory:
 
 
 def searched(skipped: dict[int, str] | None = None, **settings: float) -> BisectReport:
-    """A search with these revisions left out; ``settings`` are of the system."""
+    """The report of a search with skipped revisions. ``settings`` configure the system."""
     most_runs = int(settings.pop("most_runs", 120))
     system = LineSystem(change=CHANGE, last=LAST, noise=settings.get("noise", 0.04), factor=settings.get("factor", 1.3))
     return InMemory(system, skipped or {}, most_runs).report()

@@ -1,7 +1,8 @@
-"""Made-up CometBFT-like runs: enough structure for every metric kind, population and chart, and nothing measured.
+"""Synthetic runs that resemble CometBFT, with enough structure for every metric kind, population and chart.
 
-Run as a program, it writes one comparison per verdict, for work on the renderings:
+Run as a program, this module writes one comparison per verdict, for work on the renderings:
 ``python -m tests.unit.compare.synthetic_runs DIRECTORY``.
+
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ from chainmark.core.metric import Better, Kind, Metric, MetricChart, MetricGroup
 from chainmark.stats.samples import FrameSamples
 from chainmark.stats.summarise import summarise
 
-SECONDS = 60  # of the analysis window; enough for tests
-LONG_SECONDS = 240  # for the samples that people look at
+SECONDS = 60  # length of the analysis window, enough for tests
+LONG_SECONDS = 240  # for samples that people look at
 RATE = 50  # transactions per second
 NODES = ("node0", "node1", "node2", "node3")
 
@@ -160,7 +161,7 @@ class SyntheticRun:
     def summaries(self) -> dict[str, MetricSummary]:
         """Summaries as a sealed run would hold them."""
         if not self._summaries:
-            # Equal runs are made again and again: by contents, for a test may have changed them.
+            # Equal runs are created repeatedly. The cache key is the contents, because a test may have changed them.
             tables = [(name, frame.columns, _digest(frame)) for name, frame in sorted(self.frames.items())]
             contents = (self.manifest.seed, self.catalogue.model_dump_json(), repr(tables))
             if contents not in _SUMMARISED:
@@ -169,7 +170,7 @@ class SyntheticRun:
         return self._summaries
 
     def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """The samples of a population; empty when there are none."""
+        """The samples of a population. Empty if there are none."""
         return FrameSamples(self.frames).samples(population_id, columns)
 
 
@@ -257,10 +258,11 @@ def frames(
     """Samples of one run.
 
     Args:
-        seed: of all that is random in it.
-        multiplied: metrics' ids, and what their values are multiplied by.
+        seed: seed of all random values.
+        multiplied: factors for the values of metrics, by metric id.
         run_noise: standard deviation of the logarithm of each metric between runs.
         seconds: length of the window.
+
     """
     rng, factors = np.random.default_rng(seed), dict(multiplied)
 
@@ -324,7 +326,7 @@ def run(
     drawn: bool = False,
     **changes: object,
 ) -> SyntheticRun:
-    """One synthetic run, decided by its seed. Without ``drawn`` no metric asks for a chart, which is quicker."""
+    """One synthetic run, determined by its seed. Without ``drawn`` no metric has a chart, which is faster."""
     position = 2 * repetition - (1 if side == "baseline" else 0)
     described = manifest(version, repetition, side=side, position=position, seed=seed, **changes)
     by_population = dict(frames(seed, tuple((factors or {}).items()), run_noise, seconds))
@@ -406,7 +408,7 @@ if __name__ == "__main__":
 
 
 def with_hosts(means: dict[str, float], run: SyntheticRun) -> SyntheticRun:
-    """The run with each node's CPU changed to a value of its own."""
+    """The run with a different CPU usage for each node."""
     seconds = 30
     frame = pl.DataFrame({
         "node": np.repeat(list(means), seconds), "time_s": np.tile(np.arange(seconds, dtype=float), len(means)),

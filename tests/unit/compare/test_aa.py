@@ -1,4 +1,4 @@
-"""One build against itself: noise that was measured is a result, and only too many false alarms are a failure."""
+"""An A/A check of one build: measured noise is a result, and only too many false alarms are a failure."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def _runs(count: int, noise: float) -> list[SyntheticRun]:
 
 @pytest.fixture(scope="module")
 def noisy() -> AAReport:
-    """Four runs of 10 % noise, whose halves decide nothing."""
+    """The report of four runs with 10 % noise, whose splits are all inconclusive."""
     return aa_report(_runs(4, 0.10), [], "0")
 
 
 def test_a_small_noisy_sample_is_measured_and_not_a_failure(noisy: AAReport) -> None:
-    """A user who checks the noise of a lab gets the figure. A pipeline that exits with 3 would never show it."""
+    """A user who checks the noise of a lab must get the figure. A pipeline that exits with 3 would never show it."""
     assert noisy.splits[Verdict.INCONCLUSIVE] == sum(noisy.splits.values())
     document = document_of(noisy)
     assert (document.verdict, document.verdict.exit_code, document.word) == (Verdict.PASS, ExitCode.DONE, "MEASURED")
@@ -58,9 +58,10 @@ def test_the_rate_that_exceeds_the_stated_error_is_lower_for_more_runs(
 
 @pytest.mark.parametrize("runs", [4, 8, 16])
 def test_a_calibrated_verdict_is_hardly_ever_called_uncalibrated(runs: int) -> None:
-    """The halves share runs: as independent trials they would reject far more than 5 % of sound labs.
+    """The halves share runs. Treated as independent trials they would reject far more than 5 % of sound labs.
 
-    One metric without a margin, so that every half that differs by chance at 5 % is a false alarm.
+    The metric has no margin, so every half that differs by chance at 5 % is a false alarm.
+
     """
     draw = np.random.default_rng(7)
     ways = [list(way) for way in combinations(range(runs), runs // 2)]

@@ -1,4 +1,4 @@
-"""One build against itself: its noise by hand, and what the verdict makes of every split of its runs."""
+"""An A/A check of one build: noise computed by hand, and the verdicts of all splits of its runs."""
 
 from __future__ import annotations
 
@@ -62,18 +62,18 @@ def _report(values: Sequence[float | None], metric: Metric = GATING) -> AAReport
 
 @dataclass(frozen=True)
 class _Ended:
-    """What a split ended with, as far as it is asked for."""
+    """The verdict of a split, with only the attributes that the check reads."""
 
     verdict: Verdict = Verdict.PASS
 
     @property
     def finding(self) -> _Ended:
-        """It is all one here."""
+        """The finding. It is the same object, which also has the verdict."""
         return self
 
 
 def test_a_quiet_build_passes_every_split() -> None:
-    """Of four runs two can be the candidate's in six ways."""
+    """Two of four runs can be selected as the candidate's in six ways."""
     report = _report([1.0, 1.001, 1.0, 1.001])
     assert report.splits == {Verdict.PASS: 6, Verdict.INCONCLUSIVE: 0, Verdict.FAIL: 0}
     assert (report.verdict, report.runs_a_side) == (Verdict.PASS, 2)
@@ -88,7 +88,7 @@ def test_a_quiet_build_passes_every_split() -> None:
 
 
 def test_the_outcomes_of_splits_are_counted() -> None:
-    """Two runs at 1 and two at 2: split that way, the build is worse than itself. One such split is no evidence."""
+    """Two runs at 1 and two at 2: in one split the build is worse than itself. A single such split is not evidence."""
     open_ = _report([1.0, 1.2, 1.4, 1.7])
     assert (open_.verdict, open_.splits[Verdict.FAIL]) == (Verdict.PASS, 0)
     assert open_.splits[Verdict.INCONCLUSIVE] > 0
@@ -100,7 +100,7 @@ def test_the_outcomes_of_splits_are_counted() -> None:
 
 
 def test_every_split_is_judged_with_the_chosen_half_as_the_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the order in which the runs were made. An odd last run belongs to neither side."""
+    """Runs are in the order in which they were made. With an odd number, the last run belongs to neither side."""
     seen: list[tuple[list[int], list[int]]] = []
 
     archive = _runs([1.0] * 2)
@@ -122,7 +122,7 @@ def test_every_split_is_judged_with_the_chosen_half_as_the_candidate(monkeypatch
 
 
 def test_more_splits_fail_than_the_stated_error_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eight runs are at most seven independent comparisons, of which two are too many."""
+    """Eight runs are at most seven independent comparisons. Two failures of seven are too many."""
     ended: list[Verdict] = []
 
     monkeypatch.setattr(aa, "decide", lambda *_: _Ended(ended.pop()))
@@ -137,7 +137,7 @@ def test_more_splits_fail_than_the_stated_error_allows(monkeypatch: pytest.Monke
 
 @pytest.fixture
 def _undecided(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is decided does not matter."""
+    """Replace the decision, which these tests do not check."""
     monkeypatch.setattr(aa, "decide", lambda *_: _Ended())
 
 
@@ -147,7 +147,7 @@ def _undecided(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({}, 0.1),
         ({"better": Better.HIGHER}, 0.1),
-        # A floor of 30 % of the geometric mean.
+        # A floor that is 30 % of the geometric mean.
         ({"floor": 0.6}, 0.3),
         ({"floor": 0.6, "better": Better.HIGHER}, 0.3),
     ],

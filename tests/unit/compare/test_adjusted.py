@@ -1,4 +1,4 @@
-"""Means of runs at equal conditions, by hand: what is taken off, what it costs in certainty, and where it cannot be."""
+"""Means adjusted to equal conditions, computed by hand: the adjustment, its additional error, and its limits."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ SAMPLES = 200
 
 
 def _frame(seed: int, lag_s: float, effect_s: float, *, first_hour: int = 8, hours: int = 4) -> pl.DataFrame:
-    """Blocks 10 s apart; each second of header lag delays them by half a second."""
+    """Blocks 10 s apart. Each second of header lag delays a block by half a second."""
     rng = np.random.default_rng(seed)
     lag = lag_s + rng.uniform(0.0, 1.0, SAMPLES)
     times = 10.0 * np.arange(SAMPLES)
@@ -93,12 +93,12 @@ def _sides(
 
 
 def _clusters(frames: Sequence[pl.DataFrame]) -> FloatArray:
-    """Twentieths of each run's 1,990 s, in the order of the runs; the last block is alone in one more."""
+    """Cluster of each block: twentieths of each run's 1,990 s. The last block of a run is in a cluster of its own."""
     return np.concatenate([21 * place + frame["time_s"].to_numpy() // 99.5 for place, frame in enumerate(frames)])
 
 
 def _by_hand(frames: Sequence[pl.DataFrame], column: str, design: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Adjusted means and their errors, of two runs before and three after."""
+    """Adjusted means and their errors, with two baseline and three candidate runs."""
     values = np.concatenate([frame[column].to_numpy() for frame in frames]).astype(np.float64)
     groups = np.repeat(np.arange(len(frames)), SAMPLES)
     means = adjusted_means(values, groups, design, _clusters(frames).astype(np.int64))
@@ -114,7 +114,7 @@ def _column(frames: Sequence[pl.DataFrame], name: str) -> FloatArray:
 
 
 def test_a_mean_is_judged_at_equal_conditions_with_the_additional_error() -> None:
-    """Measured, the release is slower by a third, mostly because it encountered later headers."""
+    """As measured, the release is slower by a third, mostly because its headers arrived later."""
     sides = _sides(DELAY)
     means, errors = _by_hand([*BEFORE, *AFTER], "delay_s", _column([*BEFORE, *AFTER], "lag_s")[:, None])
     assert [*sides.baseline.values, *sides.candidate.values] == pytest.approx(list(means))
@@ -127,7 +127,7 @@ def test_a_mean_is_judged_at_equal_conditions_with_the_additional_error() -> Non
     before, after = (float(np.exp(np.mean(np.log(side.values)))) for side in raw)
     assert sides.note == f"at equal header lag, unadjusted {units.percent(after / before - 1.0)}"
     assert sides.unlike == ""
-    # Unlike conditions make the errors of both sides opposite: taken as independent they would be too small.
+    # Different conditions make the errors of the sides anticorrelated. Treated as independent they would be too small.
     plain = _by_hand([*BEFORE, *BEFORE, BEFORE[0]], "delay_s", _column([*BEFORE, *BEFORE, BEFORE[0]], "lag_s")[:, None])
     assert errors[0] > 1.5 * plain[1][0]
 
@@ -143,7 +143,7 @@ def test_the_time_of_day_is_removed_by_its_harmonics() -> None:
 
 
 def test_the_total_of_a_count_is_that_of_its_adjusted_rate() -> None:
-    """The pooled interval counts events: as many as there would have been at equal conditions."""
+    """The pooled interval counts events: the number that would have occurred at equal conditions."""
     sides, plain = _sides(ERRORS), collect(_runs(*AFTER), ERRORS, "mean")
     assert sides.candidate.total == pytest.approx(float(np.mean(sides.candidate.values)) * 3 * SAMPLES)
     assert sides.candidate.total != pytest.approx(plain.total, rel=0.01)
@@ -167,7 +167,7 @@ def test_blocks_without_a_time_order_are_treated_as_independent() -> None:
 
 
 def test_samples_of_long_runs_are_correlated_for_an_hour() -> None:
-    """Not for a twentieth of a run of several days."""
+    """Their clusters are an hour long, not a twentieth of a run of several days."""
     days = [frame.with_columns(time_s=pl.col("time_s") * 100.0) for frame in [*BEFORE, *AFTER]]
     clusters = np.concatenate([1000 * place + frame["time_s"].to_numpy() // 3600.0 for place, frame in enumerate(days)])
     means = adjusted_means(
@@ -190,7 +190,7 @@ def _errors(sides: Sides) -> list[float]:
 
 @pytest.mark.parametrize(("factor", "begin_s"), [(1.0, 12_345.0), (1.0 / 1024.0, 0.0)])
 def test_the_start_and_length_of_short_runs_do_not_change_the_error(factor: float, begin_s: float) -> None:
-    """A twentieth of a run is a twentieth, whether of an hour or of two seconds."""
+    """Clusters are a twentieth of a run, whether it lasts an hour or two seconds."""
     moved = [frame.with_columns(time_s=pl.col("time_s") * factor + begin_s) for frame in [*BEFORE, *AFTER]]
     assert _errors(_sides(DELAY, moved[:2], moved[2:])) == pytest.approx(_errors(_sides(DELAY)))
 
@@ -210,7 +210,7 @@ def test_an_event_that_never_happened_has_no_error_and_no_change() -> None:
     assert [*sides.baseline.values, *sides.candidate.values] == [0.0] * 5
     assert _errors(sides) == [*sides.baseline.log_standard_errors, *sides.candidate.log_standard_errors] == [0.0] * 5
     assert sides.note == "at equal header lag"
-    assert _sides(ERRORS, before, AFTER).note == "at equal header lag", "no change of nothing can be reported"
+    assert _sides(ERRORS, before, AFTER).note == "at equal header lag", "a change from zero has no ratio to report"
 
 
 def test_samples_without_a_known_condition_do_not_count() -> None:
@@ -231,7 +231,7 @@ def test_samples_without_a_known_condition_do_not_count() -> None:
     ("hours", "unlike"),
     [
         ((8, 4, 9, 4), ""),
-        ((8, 3, 9, 3), ""),  # two of four
+        ((8, 3, 9, 3), ""),  # two of four hours are shared
         ((8, 4, 10, 4), "the sides share 2 of 6 hours of the day: the version and the time of day cannot be separated"),
         ((8, 2, 20, 2), "the sides share 0 of 4 hours of the day: the version and the time of day cannot be separated"),
     ],
@@ -246,7 +246,7 @@ def test_sides_that_share_less_than_half_of_the_hours_are_not_judged(
     if unlike:
         assert sides.note == ""
         assert sides.baseline == collect(_runs(*before), NOON, "mean")
-    assert _sides(DELAY, before, after).unlike == "", "what does not depend on the time of day is judged"
+    assert _sides(DELAY, before, after).unlike == "", "a metric that does not depend on the time of day is judged"
 
 
 def test_the_hours_are_those_of_all_runs_of_a_side() -> None:
@@ -264,7 +264,7 @@ def test_a_condition_that_separates_the_sides_is_named() -> None:
 
 
 def test_a_verdict_states_which_conditions_were_adjusted_and_which_cannot_be() -> None:
-    """The metric is shown as it was measured, and no verdict is based on it."""
+    """The incomparable metric is shown as measured, and no verdict is based on it."""
     before, after = ([run.data for run in _runs(*frames, number=n)] for n, frames in enumerate((BEFORE, AFTER)))
     by_id = {item.metric_id: item for item in decide(before, _renamed(after)).judgements}
     assert by_id["delay_s"].note.startswith("at equal header lag, unadjusted +")
@@ -280,7 +280,7 @@ def test_a_verdict_states_which_conditions_were_adjusted_and_which_cannot_be() -
 
 
 def _renamed(runs: Sequence[RunData]) -> list[RunData]:
-    """Runs of another version."""
+    """The runs with another version."""
     for run in runs:
         run.manifest.subject = run.manifest.subject.model_copy(update={"version": "v2"})
     return list(runs)
@@ -293,7 +293,7 @@ def test_an_unadjusted_metric_is_shown_as_measured(metric: Metric, statistic: st
 
 
 def test_a_side_without_samples_is_not_adjusted() -> None:
-    """Its absence is reported, not a regression from nothing."""
+    """Missing samples must be reported as such, not as a regression from zero."""
     empty = AFTER[0].clear()
     for before, after in ((BEFORE, [empty]), ([empty], AFTER), (BEFORE, [AFTER[0], empty])):
         sides = _sides(DELAY, before, after)

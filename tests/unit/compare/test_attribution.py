@@ -1,4 +1,4 @@
-"""A change on some hosts only is reported with their names, and a change on all of them as such."""
+"""A change on some hosts is reported with their names, and a change on all hosts without names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _reported(comparison: Comparison) -> list[str]:
 
 
 def test_two_hosts_that_cost_more_are_named_and_the_others_are_not() -> None:
-    """A mean over all nodes shows that a release needs more memory. Operators must know that only seeds do."""
+    """The mean over all nodes shows that a release needs more memory. Operators must know that only seeds do."""
     sentences = _reported(_compared({**USUAL, "node1": 0.3, "node6": 0.22, "node2": 0.099}))
     assert sentences == [
         "CPU, node by node, by means only: node1 (+200 %) and node6 (+120 %) changed by more than the margin of "
@@ -54,7 +54,7 @@ def test_a_change_within_the_margin_is_not_attributed(factor: float) -> None:
 
 
 def test_the_only_changed_host_of_two_hundred_is_listed() -> None:
-    """It is similar to many others on both sides, so that only its change distinguishes it."""
+    """It resembles many other hosts on both sides, so that only its change distinguishes it."""
     before = {f"node{index:03d}": 0.0915 + 0.017 * index / 199 for index in range(200)} | {"node150": 0.0953}
     comparison = _compared({**before, "node150": 0.1051}, before)
     cpu = next(item for item in comparison.breakdowns if item.metric_id == "cpu_cores")
@@ -83,7 +83,7 @@ def test_a_metric_that_is_not_judged_is_not_attributed() -> None:
 
 
 def test_noise_is_not_attributed_to_a_host() -> None:
-    """The host that differs most by chance would be named, and somebody would investigate it."""
+    """Otherwise the host that differs most by chance would be named, and somebody would investigate it."""
     comparison = _compared({**USUAL, "node1": 0.4})
     judgement = next(item for item in comparison.judgements if item.metric_id == "cpu_cores")
     assert located([judgement], comparison.breakdowns, comparison.catalogue)

@@ -1,4 +1,4 @@
-"""Resampled distribution functions against resamples that are written out value by value."""
+"""Resampled distribution functions, compared with resamples that are computed value by value."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ sizes = st.lists(st.integers(1, 40), min_size=1, max_size=15)
 @given(sizes, st.integers(1, 60), st.integers(0, 2**32))
 @settings(deadline=None)
 def test_quantiles_are_exact_if_all_values_are_in_the_grid(sizes: list[int], distinct: int, seed: int) -> None:
-    """A band that is drawn too narrow makes chance look like a change."""
+    """A band that is too narrow would make chance look like a change."""
     rng = np.random.default_rng(seed)
     values, starts = _bundled(rng, sizes, distinct)
     pooled = np.sort(values[np.isfinite(values)])
@@ -58,7 +58,7 @@ def test_quantiles_are_exact_if_all_values_are_in_the_grid(sizes: list[int], dis
 
 @pytest.mark.parametrize("size", [3, 40, 600])
 def test_all_counting_methods_agree(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One by one, looked up and sorted: the choice affects only the speed."""
+    """Counting one by one, by lookup and by sorting must differ only in speed."""
     rng = np.random.default_rng(size)
     values, starts = _bundled(rng, [size, 1, 2 * size, size], 500)
     values[-1] = 500.0
@@ -73,7 +73,7 @@ def test_all_counting_methods_agree(size: int, monkeypatch: pytest.MonkeyPatch) 
 
 
 def _resampled(values: FloatArray, rows: int) -> tuple[Knots, Replicates, np.ndarray]:
-    """A sample described, and the same draws of its bundles of so many rows."""
+    """A sample's description, its resamples in bundles of ``rows``, and the weights of the same resamples."""
     knots = knots_of(np.sort(values), FRACTIONS)
     bundles = Bundles(None, np.arange(0, len(values) + 1, rows), ordered=False, coarse=False)
     drawn = replicates_of(values, knots, bundles, np.random.default_rng(3))
@@ -98,7 +98,7 @@ def test_quantiles_between_known_values_are_close_to_the_exact_ones() -> None:
 
 @pytest.mark.parametrize(("distinct", "error"), [(300, 0.0), (None, 0.004)])
 def test_resamples_are_known_at_the_values_of_other_runs(distinct: int | None, error: float) -> None:
-    """A band of several runs is read where any of them is known."""
+    """A band of several runs is evaluated at the values of each of them."""
     rng = np.random.default_rng(11)
     values = rng.normal(size=20_000) if distinct is None else rng.integers(0, distinct, 20_000).astype(float)
     knots, drawn, weights = _resampled(values, 50)
@@ -111,7 +111,7 @@ def test_resamples_are_known_at_the_values_of_other_runs(distinct: int | None, e
 
 
 def test_a_resample_without_a_value_is_excluded_from_the_band() -> None:
-    """One sample among many units is in two of three resamples. The others must not result in a NaN edge."""
+    """A single sample among many units is in two of three resamples. The others must not result in a NaN edge."""
     replicates = np.array([[np.nan, np.nan]] * 70 + [[1.0, 2.0]] * 65 + [[3.0, 4.0]] * 65)
     low, high = band(replicates)
     assert (low.tolist(), high.tolist()) == ([1.0, 2.0], [3.0, 4.0])

@@ -1,4 +1,4 @@
-"""What a search follows, what its steps and its report say."""
+"""The metric that a search follows, and the contents of its steps and report."""
 
 from __future__ import annotations
 

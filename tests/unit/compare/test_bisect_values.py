@@ -1,4 +1,4 @@
-"""What a search follows, run by run and change by change, where no runs need be compared."""
+"""The metric that a search follows, tested with single values instead of compared runs."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_an_invalid_run_has_no_value_and_counts_if_failures_are_followed() -> No
     assert SearchTarget().value(run) == 1.0
     assert SearchTarget(metric(), "mean", Working.LOG).value(run) is None
     run.manifest.status = Status.INVALID
-    assert SearchTarget().value(run) is None, "it says nothing of its subject"
+    assert SearchTarget().value(run) is None, "an invalid run is not evidence about its subject"
     assert SearchTarget(metric(), "mean", Working.LOG).value(run) is None
 
 
@@ -140,9 +140,10 @@ NOISE = (-1.0, 0.0, 1.0)
 def _runs(
     version: str, metrics: Sequence[Metric], values: dict[str, tuple[float, float]], lost: Collection[str] = ()
 ) -> list[SyntheticRun]:
-    """Three runs without samples: by metric and statistic the middle value, and how much a run deviates.
+    """Three runs without samples. ``values`` has the middle value and the deviation, by metric and statistic.
 
-    Of what is ``lost``, as ``v0-1 x_s``, that run has no value.
+    ``lost`` names values that a run lacks, for example ``v0-1 x_s``.
+
     """
     catalogue = Catalogue(
         system="cometbft",
@@ -178,21 +179,21 @@ def _runs(
 def _decided(
     metrics: Sequence[Metric], *lost: str, **values: tuple[tuple[float, float], tuple[float, float]]
 ) -> Decided:
-    """Of a metric's mean or, as ``x_s__p99``, another statistic: what the good side has, and what the bad one."""
+    """The decision on values of a metric's mean (``x_s``) or another statistic (``x_s__p99``): first good, then bad."""
     named = {f"{name}.mean" if "__" not in name else name.replace("__", "."): level for name, level in values.items()}
     sides = [{name: level[place] for name, level in named.items()} for place in (0, 1)]
     return decide(_runs("v0", metrics, sides[0], lost), _runs("v1", metrics, sides[1], lost))
 
 
 def test_the_failing_metric_with_the_largest_change_relative_to_its_noise_is_followed() -> None:
-    """Not the largest change: its runs may deviate so much that every step of the search requires many of them."""
+    """The metric with the largest change may be so noisy that every step of the search requires many runs."""
     metrics = [metric(id=name, gating=name != "d_s") for name in ("a_s", "b_s", "c_s", "d_s")]
     decided = _decided(
         metrics,
         a_s=((1.0, 0.05), (2.0, 0.1)),
         b_s=((10.0, 0.01), (13.0, 0.01)),
         c_s=((1.0, 0.1), (1.5, 0.1)),
-        d_s=((1.0, 0.0001), (9.0, 0.0001)),  # decides nothing
+        d_s=((1.0, 0.0001), (9.0, 0.0001)),  # not a gating metric
     )
     followed = followed_of(decided, None)
     assert followed == SearchTarget(decided.catalogue.metric("b_s"), "mean", Working.LOG, 1.0)
@@ -200,11 +201,14 @@ def test_the_failing_metric_with_the_largest_change_relative_to_its_noise_is_fol
     followed = followed_of(exact, None)
     assert followed is not None
     assert followed.metric is not None
-    assert followed.metric.id == "b_s", "two that deviate by nothing are distinguished by what changed"
+    assert followed.metric.id == "b_s", "metrics without noise are distinguished by the size of their change"
 
 
 def test_the_noise_of_a_run_combines_both_sides() -> None:
-    """One metric is quiet on the good side and noisy on the bad one, the other vice versa, and slightly less so."""
+    """One metric is quiet on the good side and noisy on the bad one.
+
+    The other is the opposite, and slightly less noisy.
+    """
     metrics = [metric(id=name, gating=True, kind=Kind.DIFFERENCE, margin=0.01) for name in ("a_s", "b_s")]
     for quiet, restless in (((1.0, 2.0), (1.0, 1.5)), ((2.0, 1.0), (1.5, 1.0))):
         decided = _decided(
@@ -224,7 +228,7 @@ def _clearest(decided: Decided) -> str:
 def test_the_change_and_not_the_level_is_relevant_on_the_scale_of_comparison() -> None:
     plain = [metric(id=name, gating=True, kind=Kind.DIFFERENCE, margin=0.001) for name in ("a_s", "b_s")]
     assert _clearest(_decided(plain, a_s=((1000.0, 1.0), (1020.0, 1.0)), b_s=((0.0, 1.0), (100.0, 1.0)))) == "b_s"
-    # Tenfold, and every run within a fifth of it: by ratios that is clearer than by seconds.
+    # The first metric grows tenfold, with a deviation of a fifth. As a ratio this is clearer than in seconds.
     ratios = [metric(id=name, gating=True) for name in ("a_s", "b_s")]
     assert _clearest(_decided(ratios, a_s=((1.0, 0.01), (10.0, 2.0)), b_s=((10.0, 0.15), (12.0, 0.15)))) == "a_s"
 
@@ -237,7 +241,7 @@ def test_the_change_and_not_the_level_is_relevant_on_the_scale_of_comparison() -
     ],
 )
 def test_runs_without_a_value_do_not_affect_the_noise(lost: list[str], deviations: tuple[float, float]) -> None:
-    """With fewer runs there are fewer squares, which makes a metric no quieter."""
+    """Fewer runs have fewer squares, which must not make a metric appear less noisy."""
     metrics = [metric(id=name, gating=True) for name in ("a_s", "b_s")]
     left, right = ({"a_s": (middle, deviations[0] * middle), "b_s": (middle, deviations[1] * middle)}
                    for middle in (1.0, 10.0))  # fmt: skip
@@ -252,7 +256,7 @@ def test_the_scale_and_the_bad_side_follow_from_the_metric_and_its_change() -> N
     below = metric(id="a_s", gating=True, margin=0.01)
     assert followed_of(_decided([below], a_s=((-1.0, 0.01), (4.0, 0.01))), None) == SearchTarget(
         below, "mean", Working.DIFFERENCE, 1.0
-    ), "a ratio with what is below 0 says nothing"
+    ), "a ratio to a value below 0 is meaningless"
     count = metric(id="a_s", gating=True, kind=Kind.COUNT)
     target = followed_of(_decided([count], a_s=((10.0, 0.1), (20.0, 0.1))), None)
     assert target is not None
@@ -267,7 +271,7 @@ def test_a_requested_metric_is_followed_only_if_it_differs() -> None:
     decided = _decided(
         metrics, a_s=((1.0, 0.01), (1.0, 0.01)), b_s=((2.0, 0.01), (1.0, 0.01)), c_s=((1.0, 0.3), (1.1, 0.3))
     )
-    assert followed_of(decided, None) is None, "the verdict is no failure"
+    assert followed_of(decided, None) is None, "the verdict is not a failure"
     assert followed_of(decided, "b_s") == SearchTarget(decided.catalogue.metric("b_s"), "mean", Working.LOG, -1.0)
     assert followed_of(decided, "c_s") is None
     with pytest.raises(UsageError, match="`d_s` is not a judged metric"):
@@ -283,7 +287,7 @@ def test_failures_are_followed_if_only_the_runs_fail() -> None:
 
 
 def test_the_clearest_of_metrics_that_are_only_jointly_worse_is_followed() -> None:
-    """Those that the family names, by their positions among the gating metrics, and no others."""
+    """The family names these metrics by their positions among the gating metrics. No other metric is considered."""
     metrics = [metric(id=f"m{number}_s", gating=number > 0, order=number) for number in range(4)]
     noise = {"m0_s": 0.001, "m1_s": 0.001, "m2_s": 0.02, "m3_s": 0.01}
     decided = _decided(metrics, **{name: ((1.0, deviation), (1.05, deviation)) for name, deviation in noise.items()})
@@ -305,11 +309,11 @@ def test_failing_runs_have_no_archive_noise_and_no_levels() -> None:
 
 
 class Retained(SyntheticRun):
-    """A run in memory with its id."""
+    """A run in memory with the id of a sealed run."""
 
     @property
     def run_id(self) -> str:
-        """As a sealed run has it."""
+        """The id from the manifest."""
         return self.manifest.run_id
 
 
@@ -322,7 +326,7 @@ def _add(bisection: Bisection, place: int, value: float, status: Status = Status
 
 
 def _search(good: Sequence[float], bad: Sequence[float]) -> Bisection:
-    """A search whose ends have runs with these values."""
+    """A search that has runs of both ends with these values."""
     bisection = InMemory(LineSystem(), {}).made
     for place, values in ((0, good), (bisection.last, bad)):
         for value in values:
@@ -331,7 +335,7 @@ def _search(good: Sequence[float], bad: Sequence[float]) -> Bisection:
 
 
 def _visited(failed: Status = Status.VALID) -> Bisection:
-    """Both ends, then 6, 3 (whose run says nothing), 9, 6 again and 4; from 5 on everything is twice as large."""
+    """Visits both ends, then 6, 3 (an invalid run), 9, 6 again and 4. From 5 on all values are twice as large."""
     bisection = InMemory(LineSystem(), {}).made
     again = [(12, [0, 12, 12, 0]), (6, [6, 0, 6, 12]), (3, [3]), (9, [9, 0]), (6, [12, 6]), (4, [4, 0, 4, 4, 0, 4])]
     for visit, places in again:
@@ -356,13 +360,13 @@ def test_a_step_shows_what_its_own_and_earlier_runs_established() -> None:
         likely = known.row.likely(known.chances)
         assert step.left == likely.at - likely.before
     assert steps[0].chance != steps[2].chance
-    assert likely.before > 0, "the last one is like the good side"
+    assert likely.before > 0, "the revision visited last is like the good side"
     first = Known.of(bisection, followed, archive, 2).levels()[6]
     assert (first.place, first.runs) == (6, 2)
     assert first.low < first.change < first.high
     assert first.change == pytest.approx(1.0, abs=0.5)
     alone = Known.of(bisection, followed, None, 2)
-    assert alone.levels()[6].low != first.low, "the noise of other runs counts"
+    assert alone.levels()[6].low != first.low, "noise of other runs is included"
     assert alone.chance_at(6) != steps[0].chance
 
 
@@ -403,7 +407,10 @@ def test_an_uncertain_revision_is_measured_again_before_a_bisecting_one() -> Non
 
 
 def test_noise_of_other_runs_is_used_unless_the_ends_are_noisier() -> None:
-    """Of runs of equal builds outside the search. A quiet archive is no evidence about a machine that became noisy."""
+    """Noise of runs of equal builds outside the search.
+
+    A quiet archive does not apply to a machine that became noisier.
+    """
     bisection = _search([1.0, 1.02], [2.0, 2.04])
     other = [stub_run("old", value, number) for number, value in enumerate((100.0, 104.0))]
     history = [*other, *(cast(SyntheticRun, run) for run in bisection.runs.values())]
@@ -424,7 +431,7 @@ def test_noise_of_other_runs_is_used_unless_the_ends_are_noisier() -> None:
 
 
 def _known(places: list[int], values: list[float] | None = None, *, fails: bool = False) -> Known:
-    """A search among three revisions after the good one."""
+    """The state of a search among three revisions after the good one."""
     visits = np.zeros(len(places), dtype=int)
     seen = SearchedRuns(np.array(places), visits, np.array([float(place > 1) for place in places]))
     row = SearchedRevisions(3, frozenset(), (), None, fails)

@@ -1,4 +1,4 @@
-"""Host by host: what is named is what the samples say."""
+"""Breakdowns by host: outliers and figures agree with the samples."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOSTS, BLOCKS = 8, 12
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[SealedRun, SealedRun]:
-    """Baseline and candidate, the second a little slower."""
+    """Baseline and candidate. The candidate is slightly slower."""
     store = Store(tmp_path_factory.mktemp("store"))
     return sealed(store, Timelines(HOSTS, BLOCKS).fill()), sealed(
         store, Timelines(HOSTS, BLOCKS, factor=1.2).fill(), "v2"
@@ -35,7 +35,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[SealedRun, SealedRun
 
 @pytest.fixture(scope="module")
 def comparison(runs: tuple[SealedRun, SealedRun]) -> Comparison:
-    """What is said of them."""
+    """The comparison of the two runs."""
     return compare([runs[0]], [runs[1]], tool_version="0")
 
 
@@ -77,7 +77,7 @@ def test_one_extreme_host_is_an_outlier_and_the_ordinary_ones_are_not(
 
 
 def test_a_few_samples_that_differ_by_chance_are_not_outliers() -> None:
-    """A block's time varies much more than a host's mean: a host with two blocks must not be blamed for one."""
+    """A block's time varies much more than a host's mean. A host with two blocks must not be blamed for one of them."""
     means = {f"node-{index}": (1.0 + 0.001 * index, 1000) for index in range(8)} | {"rare": (2.0, 2)}
     metric = catalogue().metric("fetch_s")
     wide, narrow = ({name: spread * count for name, (_, count) in means.items()} for spread in (1.0, 0.001))
@@ -137,7 +137,7 @@ def test_four_hosts_are_too_few_for_an_outlier() -> None:
 def test_the_tail_is_the_same_whether_all_rows_or_the_outermost_are_sorted(
     better: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ties, few distinct values and missing values are all at the boundary of the outermost rows."""
+    """The boundary of the outermost rows is tested with ties, few distinct values and missing values."""
     rng = np.random.default_rng(7)
     for things in (3, 40):
         values = [None if draw < 0.1 else round(draw, 1) for draw in rng.random(400).tolist()]
@@ -153,7 +153,7 @@ def test_the_tail_is_the_same_whether_all_rows_or_the_outermost_are_sorted(
 
 
 def test_a_distant_region_has_no_outliers_except_a_slow_host_in_it() -> None:
-    """Eleven warnings about the locations of hosts hide the one about the fault."""
+    """Eleven warnings about the locations of hosts would hide the one about the fault."""
     metric = catalogue().metric("fetch_s")
     near = {f"near-{index}": (1.0 + 0.01 * index, 100) for index in range(20)}
     far = {f"far-{index}": (3.0 + 0.03 * index, 100) for index in range(11)}
@@ -162,7 +162,7 @@ def test_a_distant_region_has_no_outliers_except_a_slow_host_in_it() -> None:
     assert _spread(Means(near | far), metric, regions).outlying == set()
     slow = near | far | {"far-10": (9.0, 100), "near-3": (3.0, 100)}
     spread = _spread(Means(slow), metric, regions)
-    assert spread.outlying == {"far-10", "near-3"}  # 3 s is usual far away, and not near
+    assert spread.outlying == {"far-10", "near-3"}  # 3 s is normal in the far region but not in the near one
     assert spread.medians["far-10"] == pytest.approx(3.15)
 
 

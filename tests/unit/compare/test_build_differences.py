@@ -1,4 +1,4 @@
-"""What differs between two builds is read from the stored runs, and what is not known is not made up."""
+"""Differences between two builds come from the stored runs. Unknown differences are reported as unknown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.compare.synthetic_runs import SyntheticRun, sides
 
 @dataclass
 class Retained(SyntheticRun):
-    """A run that keeps how its subject was built."""
+    """A run that stores how its subject was built."""
 
     build: Build | None = None
 
@@ -31,7 +31,7 @@ def differences(left: Build, right: Build) -> BuildDifferences:
 
 
 def line(length: int, name: str = "c", *, since: tuple[Commit, ...] = (), most: int = 300) -> Build:
-    """A build of a line of commits: c1, c2, … after those that are there already."""
+    """A build of a line of commits: c1, c2, … on top of ``since``."""
     commits = list(reversed(since))
     for number in range(1, length + 1):
         parents = [commits[-1].id] if commits else []
@@ -69,12 +69,12 @@ def test_a_long_log_is_truncated_and_the_rest_counted() -> None:
 
 
 def test_a_truncated_history_is_reported() -> None:
-    """Half a log that looks complete would exonerate the missing commit."""
+    """A truncated log that looks complete would exonerate the missing commit."""
     apart = differences(line(500, most=20), line(600, most=20))
     assert apart.added == []
     assert "their last 20 commits have none in common" in apart.unknown_reason
     base = Commit(id="base")
-    merged = Commit(id="left", parents=["base", "side5"])  # of five commits, which is more than the run keeps
+    merged = Commit(id="left", parents=["base", "side5"])  # merges five commits, more than the run stores
     left = Build(ordered="left", commit="left", commits=[merged, base], ancestry=7)
     branched = [Commit(id="right", parents=["base", "side3"]), base, Commit(id="side3", parents=["side2"])]
     cut = differences(left, Build(ordered="right", commit="right", commits=branched, ancestry=5))

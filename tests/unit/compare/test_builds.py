@@ -1,4 +1,4 @@
-"""A/A: whether both sides are one build. Noise called a change of the release is a false alarm that nobody can find."""
+"""Detection of an A/A, where both sides are one build. Otherwise noise would be reported as a change of the release."""
 
 from __future__ import annotations
 
@@ -101,13 +101,13 @@ def test_one_build_with_two_configurations_is_not_an_aa_and_the_difference_is_st
 
 
 def made_of(run: SyntheticRun, *logs: tuple[int, str | None]) -> SyntheticRun:
-    """The run with other sources, by their size and place."""
+    """The run with other source files, given by size and place."""
     sources = [Source(path="a.log", size_bytes=size, blake3=f"hash of {size}", place=place) for size, place in logs]
     return replace(run, manifest=run.manifest.model_copy(update={"sources": sources}))
 
 
 def test_relabelled_logs_are_reported_as_an_aa() -> None:
-    """Every change would be exactly 0, and look like two releases with equal performance."""
+    """Every change would be exactly 0, which looks like two releases with equal performance."""
     left, right = (side[0] for side in sides(repetitions=1))
     first, again = made_of(left, (9, "node-0"), (1, "node-1")), made_of(right, (9, "node-0"))
     comparison = compare([first], [again], tool_version="0")
@@ -118,7 +118,7 @@ def test_relabelled_logs_are_reported_as_an_aa() -> None:
 
 @pytest.mark.parametrize("source", [(9, None), (0, "node-0")])
 def test_a_document_of_two_releases_or_an_empty_log_is_not_an_aa(source: tuple[int, str | None]) -> None:
-    """A published report contains the figures of both, and all empty files are equal."""
+    """A published report contains the figures of both releases, and all empty files are equal."""
     runs = [[made_of(run, source) for run in side] for side in sides(repetitions=1)]
     assert compare(*runs, tool_version="0").caveats.badges == ()
 

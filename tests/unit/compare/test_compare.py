@@ -1,4 +1,4 @@
-"""Whole comparisons of synthetic runs: verdicts, gates, differences, charts, determinism."""
+"""Complete comparisons of synthetic runs: verdicts, gates, differences, charts, determinism."""
 
 import json
 import math
@@ -149,7 +149,7 @@ def test_unstated_machines_and_binaries_are_not_a_difference(stated: int) -> Non
     text = comparison_document(comparison).text()
     assert (
         "? 2 gates could not be checked: same hardware class, one build per side" in text
-    )  # a tick would say that somebody looked
+    )  # a check mark would claim that they were checked
     assert "✓ not stated" not in comparison_document(comparison).markdown()
     assert "2 could not be checked" in summary(comparison)[0]
     assert hardware.status is GateStatus.UNKNOWN
@@ -234,7 +234,7 @@ def test_fewer_than_half_of_a_sides_runs_are_not_enough(failing: int, *, invalid
 
 @pytest.mark.parametrize("side", [0, 1])
 def test_exactly_half_of_a_sides_runs_are_enough(side: int) -> None:
-    """Two of four: the comparison warns, and is judged by the remaining two."""
+    """Two of four: the comparison warns and is judged by the two valid runs."""
     pair = sides(repetitions=4)
     for synthetic in pair[side][:2]:
         synthetic.manifest.gates.append(failed_gate())

@@ -1,4 +1,4 @@
-"""The verdict of two sides from their runs' summaries: what is judged by which definition, beside what, and why not."""
+"""The verdict on two sides, from their runs' summaries: definitions, judged metrics, the archive and exclusions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ WHOLE = catalogue(LATENCY, INTERVAL, MEMORY)
 
 
 def run(version: str, number: int, means: Mapping[str, float | None], described: Catalogue = WHOLE) -> SyntheticRun:
-    """A run of these means, with the catalogue that it was made with."""
+    """A run with these means and its catalogue."""
     synthetic = stub_run(version, 1.0, number)
     synthetic.catalogue = described
     synthetic._summaries = {
@@ -59,7 +59,7 @@ def run(version: str, number: int, means: Mapping[str, float | None], described:
 
 
 def side(version: str, deviation: float = QUIET, described: Catalogue = WHOLE, **centres: float) -> list[SyntheticRun]:
-    """Three runs; every metric has the mean 1 unless another is named."""
+    """Three runs. The mean of every metric is 1 unless given in ``centres``."""
     columns = {item.id: spread(centres.get(item.id, 1.0), deviation) for item in described.metrics}
     return [run(version, number, {name: column[number] for name, column in columns.items()}, described)
             for number in range(3)]  # fmt: skip
@@ -74,7 +74,7 @@ def fail(synthetic: SyntheticRun, label: str = "load met") -> None:
 
 
 def looked_at(deviation: float, length: ExperimentLength = EARLY, runs: tuple[int, int] = (3, 3)) -> Decided:
-    """An experiment of so many of three runs per side, that was to be so long."""
+    """The decision on an experiment with planned ``length``, of which ``runs`` per side were made."""
     first, second = (of_experiment(side(name, deviation), length)[:n] for name, n in zip("ab", runs, strict=True))
     return decide(first, second)
 
@@ -86,11 +86,11 @@ def of_experiment(runs: Sequence[SyntheticRun], length: ExperimentLength) -> Seq
     return runs
 
 
-# --- by which definition --------------------------------------------------------------------------------------------
+# --- definitions of metrics -----------------------------------------------------------------------------------------
 
 
 def test_metrics_missing_from_the_candidate_are_added_to_its_definitions() -> None:
-    """A metric that the candidate's release no longer has would disappear from the report, and a regression with it."""
+    """Otherwise a metric that the candidate's release removed would disappear from the report, with any regression."""
     block, host = (Population(id=name, label=f"{name}s", keys=[name]) for name in ("block", "host"))
     old = catalogue(
         LATENCY,
@@ -121,12 +121,12 @@ def test_metrics_missing_from_the_candidate_are_added_to_its_definitions() -> No
     assert [(item.id, item.margin) for item in merged.metrics] == [("latency_s", 0.2), ("gone_s", 0.1)]
     assert merged.populations == [block, host]
     assert [(item.id, item.title) for item in merged.tables] == [("all", "All"), ("old", "Old")]
-    # What only the candidate has is there anyway.
+    # Metrics of the candidate alone are present in any case.
     assert merged_catalogue(new, old).metric("gone_s").table == "old"
 
 
 def test_the_definitions_are_those_of_the_judged_runs() -> None:
-    """A first run that a gate excluded may have been made with an older catalogue."""
+    """The first run, which a gate excluded, may have been made with an older catalogue."""
     older = catalogue(LATENCY, metric(id="older_s"))
     for spoilt in (0, 1):
         pair = side("a"), side("b")
@@ -158,11 +158,11 @@ def test_configured_margins_override_those_of_the_catalogue() -> None:
     }
 
 
-# --- what is judged -------------------------------------------------------------------------------------------------
+# --- judged metrics -------------------------------------------------------------------------------------------------
 
 
 def test_baseline_and_candidate_are_not_swapped() -> None:
-    """If swapped, every improvement would be a regression."""
+    """If they were swapped, every improvement would be a regression."""
     decision = decide(side("a"), side("b", latency_s=1.5, interval_s=0.5))
     assert [item.metric_id for item in decision.judgements] == ["interval_s", "latency_s", "memory_bytes"]
     assert [item.outcome for item in decision.judgements[:2]] == [Outcome.BETTER, Outcome.WORSE]
@@ -177,7 +177,7 @@ def test_baseline_and_candidate_are_not_swapped() -> None:
 
 
 def test_only_undecided_gating_metrics_are_named() -> None:
-    """A release engineer reads what to measure again: not settled metrics, and no diagnostics."""
+    """A release engineer reads what to measure again. Decided metrics and diagnostics would be misleading."""
     decision = decide(side("a"), side("b", latency_s=0.5, memory_bytes=2.0))
     assert (decision.undecided, decision.finding.verdict) == ([], Verdict.PASS)
     assert decide(side("a"), side("b", latency_s=1.5)).undecided == ["gating l"]
@@ -201,13 +201,13 @@ def test_a_metric_judged_by_two_statistics_is_judged_twice() -> None:
 
 
 def test_only_gating_metrics_are_in_the_family() -> None:
-    """A diagnostic that counted as a chance of failure would make every other failure harder."""
+    """A diagnostic that counted as a chance of failure would make all other failures less likely."""
     assert len(decide(side("a"), side("b")).family.adjusted) == 2
     alone = catalogue(LATENCY, *(metric(id=f"d{number}_s") for number in range(9)))
     assert len(decide(side("a", described=alone), side("b", described=alone)).family.adjusted) == 1
 
 
-# --- what is not judged ---------------------------------------------------------------------------------------------
+# --- sides that are not judged --------------------------------------------------------------------------------------
 
 
 def test_sides_of_different_workloads_are_shown_and_not_judged() -> None:
@@ -233,7 +233,7 @@ def test_sides_of_different_workloads_are_shown_and_not_judged() -> None:
 
 
 def test_the_figures_of_sides_without_a_passed_run_are_shown_and_not_judged() -> None:
-    """Of either side, or both: the side is named."""
+    """The side without a passed run is named: the baseline, the candidate, or both."""
     for failed, expected in (
         ((0,), "the baseline"),
         ((1,), "the candidate"),
@@ -273,11 +273,11 @@ def test_only_metrics_made_incomparable_by_a_condition_are_not_judged() -> None:
     assert decision.undecided == ["gating l"]
 
 
-# --- beside what ----------------------------------------------------------------------------------------------------
+# --- the archive and earlier looks ----------------------------------------------------------------------------------
 
 
 def test_the_archive_has_runs_of_the_baselines_machine_except_the_compared_ones() -> None:
-    """One run per side: whether 15 % is worse depends on the noise that the archive shows."""
+    """With one run per side, the noise in the archive decides whether 15 % is worse."""
     only = catalogue(LATENCY)
 
     def version_run(version: str, number: int, mean: float) -> SyntheticRun:
@@ -289,9 +289,9 @@ def test_the_archive_has_runs_of_the_baselines_machine_except_the_compared_ones(
     with_archive = decide(baseline, candidate, quiet)
     assert with_archive.finding.verdict is Verdict.FAIL
     assert "assumed" not in judged(with_archive, "latency_s").noise
-    assert with_archive.family.table is not None, "the family is tested by the archive's noise, too"
+    assert with_archive.family.table is not None, "the test of the family also uses the noise of the archive"
     assert len(with_archive.family.table.archive) == len(quiet) - 1
-    # A store gives back the very runs that are compared, too.
+    # A store also contains the compared runs, which must be excluded.
     again = decide(baseline, candidate, [*quiet, *baseline, *candidate])
     assert judged(again, "latency_s") == judged(with_archive, "latency_s")
     for own in (baseline, candidate):
@@ -304,7 +304,7 @@ def test_the_archive_has_runs_of_the_baselines_machine_except_the_compared_ones(
 
 
 def test_every_look_at_an_experiment_is_accounted_for() -> None:
-    """Otherwise an experiment that is checked until it fails fails eventually."""
+    """Otherwise an experiment that is checked until it fails will fail eventually."""
     decision = looked_at(NOISY)
     assert decision.family.table is not None
     assert decision.family.table.looks == Looks(((2, 2), (3, 3)), 6)
@@ -313,7 +313,7 @@ def test_every_look_at_an_experiment_is_accounted_for() -> None:
 
 
 def test_the_chances_of_a_decision_are_shown_for_the_remaining_looks() -> None:
-    """Whoever waits for an experiment wants to know whether its next runs will end it."""
+    """A user who waits for an experiment must know whether its next runs may end it."""
     chances = looked_at(0.04).chances()
     assert list(chances) == [4, 5, 6]
     assert list(chances.values()) == sorted(chances.values())

@@ -1,4 +1,4 @@
-"""Runs that the subject failed: what they make of a verdict, whatever the other runs' figures say."""
+"""Runs that the subject failed decide the verdict, whatever the figures of the other runs are."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from chainmark.report.terminal import print_document
 from tests.unit.compare.metric_cases import stub_run
 from tests.unit.compare.synthetic_runs import SyntheticRun, sides
 
-QUIET = 0.002  # so that what is left of three runs per side decides
+QUIET = 0.002  # the remaining runs of three per side are enough for a decision
 DEATH = "node2 was killed by SIGKILL"
 
 
@@ -48,7 +48,7 @@ def _spoil(runs: Sequence[SyntheticRun], status: Status = Status.FAILED, measure
 def _compared(
     baseline: int = 0, candidate: int = 0, *, factors: dict[str, float] | None = None, repetitions: int = 3
 ) -> Comparison:
-    """With so many failed runs on each side."""
+    """A comparison with this many failed runs on each side."""
     left, right = sides(factors, repetitions=repetitions, run_noise=QUIET)
     _spoil(left[:baseline])
     _spoil(right[:candidate])
@@ -61,13 +61,13 @@ def test_a_candidate_that_fails_a_run_which_the_baseline_passes_fails() -> None:
     logs = f"look at `raw/logs` of the run {comparison.candidate.runs[0].run_id}"
     assert comparison.sentence == f"v1.0.1 failed 1 of 3 runs: {DEATH}; v0.38.17 failed none of 3; {logs}"
     expected = "v1.0.1 may be worse than v0.38.17 by more than the margin: extra rounds +0.053"
-    assert any(text.startswith(expected) for text in comparison.reasons), "the metrics are reported nevertheless"
+    assert any(text.startswith(expected) for text in comparison.reasons), "the metrics are still reported"
     assert [run.status for run in comparison.candidate.runs] == [Status.FAILED, Status.VALID, Status.VALID]
     assert any("raw/logs" in text for text in comparison.advice)
 
 
 def test_failed_runs_are_a_junit_case() -> None:
-    """If no metric is worse, a pipeline would show a failed suite without a failed test."""
+    """Otherwise a pipeline would show a failed suite without a failed test."""
     document = comparison_document(_compared(candidate=1))
     (case,) = [case for case in document.suites[0].cases if case.id == "runs.failed"]
     assert (case.verdict, case.gates) == (Verdict.FAIL, True)
@@ -128,7 +128,7 @@ def test_a_baseline_without_a_passed_run_cannot_be_compared_with() -> None:
         (1, 1, 3, Verdict.INCONCLUSIVE),
         (3, 3, 3, Verdict.INCONCLUSIVE),
         (2, 1, 3, Verdict.INCONCLUSIVE),
-        # Of 14 runs 8 failed, 7 of them the candidate's: p = 7 · 1 / comb(14, 8) = 0.0023.
+        # 8 of 14 runs failed, 7 of them the candidate's: p = 7 · 1 / comb(14, 8) = 0.0023.
         (1, 7, 7, Verdict.FAIL),
     ],
 )
@@ -153,7 +153,7 @@ def test_invalid_runs_are_not_failures() -> None:
 
 
 def test_a_failed_run_does_not_make_a_side_too_small_to_be_judged() -> None:
-    """Two of three failed and one is invalid: that is enough evidence for a verdict."""
+    """Two of three runs failed and one is invalid. The failures are enough evidence for a verdict."""
     left, right = sides()
     _spoil(right[:2])
     _spoil(right[2:], Status.INVALID)
@@ -182,13 +182,13 @@ def test_many_reasons_are_counted_and_the_first_are_listed() -> None:
     assert comparison.sentence.startswith("v1.0.1 failed 3 of 3 runs: node0 died; node1 died, and 1 other reason; ")
 
 
-# --- of the runs' manifests alone -----------------------------------------------------------------------------------
+# --- from the runs' manifests alone ---------------------------------------------------------------------------------
 
 NO_FIGURES = "failed runs are excluded from all metrics: the figures of a broken network do not show its performance"
 
 
 def _side(name: str, passed: int, *causes: str, invalid: int = 0) -> SelectedRuns:
-    """A side of so many passed runs, then a failed one for every cause, then invalid ones."""
+    """A side with this many passed runs, then one failed run per cause, then invalid runs."""
     runs = [stub_run(name, 1.0, number) for number in range(passed + len(causes) + invalid)]
     for run, cause in zip(runs[passed:], causes, strict=False):
         _spoil([run], measured=cause)
@@ -206,7 +206,10 @@ def test_nothing_is_reported_if_no_run_failed() -> None:
 
 
 def test_failure_counts_and_their_consequence_are_described() -> None:
-    """The candidate's failures come first, as they decide. If only the baseline failed, its failures do."""
+    """The candidate's failures come first because they decide.
+
+    If only the baseline failed, its failures are described.
+    """
     only_candidate = _failures(_side("a", 3), _side("b", 2, "x"))
     assert only_candidate == RunFailures(
         Verdict.FAIL,
@@ -235,11 +238,11 @@ def test_failure_counts_and_their_consequence_are_described() -> None:
 @pytest.mark.parametrize(
     ("candidate", "verdict", "more"),
     [
-        # Of 6 + 6 runs 1 + 5 failed: p = (6 · 6 + 1) / comb(12, 6) = 0.040.
+        # Of 6 runs per side, 1 of the baseline and 5 of the candidate failed: p = (6 · 6 + 1) / comb(12, 6) = 0.040.
         (5, Verdict.FAIL, "B fails more often than A (Fisher's exact test, one-sided: p = 0.040, required 0.05)"),
-        # 1 + 4 failed: p = (15 · 6 + 6) / comb(12, 5) = 0.121.
+        # 1 of the baseline and 4 of the candidate failed: p = (15 · 6 + 6) / comb(12, 5) = 0.121.
         (4, Verdict.INCONCLUSIVE, "B is not shown to fail more often than A (Fisher's exact test, one-sided: p = 0.12"),
-        # The baseline fails more: that is no failure of the candidate, and no pass.
+        # The baseline fails more often. This is neither a failure of the candidate nor a pass.
         (0, None, "A failed runs that B passed"),
     ],
 )  # fmt: skip
@@ -260,7 +263,7 @@ def test_a_candidate_that_fails_less_often_than_its_baseline_does_not_fail() -> 
 
 
 def test_a_probability_of_exactly_five_percent_is_a_failure() -> None:
-    """Two of 20 runs failed, the candidate's only one among them: p = 19 / comb(20, 2) = 0.1; two of 40: 0.05."""
+    """Two of 20 runs failed, and only one is the candidate's: p = 19 / comb(20, 2) = 0.1. Two of 40: 0.05."""
     assert _failures(_side("a", 18, "x"), _side("b", 0, "x")).verdict is Verdict.INCONCLUSIVE
     failures = _failures(_side("a", 38, "x"), _side("b", 0, "x"))
     assert failures.verdict is Verdict.FAIL
@@ -277,7 +280,7 @@ def test_equal_causes_are_listed_once_and_at_most_two() -> None:
 
 
 def test_the_cause_of_a_failed_run_is_the_finding_of_its_deciding_gate() -> None:
-    """A gate of the subject that the machine may explain is named, as its measured value alone is not enough."""
+    """If the machine may explain the gate, the gate is named, because its measured value alone is not enough."""
     side = _side("b", 1, "x")
     failed = side.runs[1].manifest
     failed.gates[-1:] = [
@@ -295,7 +298,7 @@ def test_the_cause_of_a_failed_run_is_the_finding_of_its_deciding_gate() -> None
 
 
 def test_three_start_attempts_of_a_node_are_a_reason_of_any_verdict() -> None:
-    """They fail nothing, but whoever approves the release must know of them."""
+    """They are not failures, but whoever approves the release must know of them."""
     baseline, candidate = sides(repetitions=3, run_noise=0.002)
     cause = "the application of node1 exited with code 1"
     warned = Gate(

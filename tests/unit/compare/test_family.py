@@ -1,4 +1,4 @@
-"""The gating metrics as one family, by hand: columns with worse up, the share of the error, what enters beside."""
+"""The family of gating metrics, computed by hand: columns where up is worse, the error to spend, and the archive."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GATING = metric(gating=True)
 def _gated(
     left: Sequence[float | None], right: Sequence[float | None], metric: Metric = GATING, p_worse: float | None = None
 ) -> Gated:
-    """A gating metric's runs; with ``p_worse`` it is judged to have that p-value."""
+    """The runs of a gating metric. ``p_worse`` replaces the p-value of its judgement."""
     baseline, candidate = side(left), side(right)
     judgement = judge(metric, "mean", baseline, candidate, Bench())
     changed = judgement.model_copy(update={"p_worse": judgement.p_worse if p_worse is None else p_worse})
@@ -41,13 +41,13 @@ def _bench(*runs: tuple[int, int], planned: int | None = None) -> Bench:
 
 @dataclass
 class _Archive:
-    """An archive with these deviations, which keeps what it was asked for."""
+    """An archive with these deviations, which records the requested columns."""
 
     rows: FloatArray
     requested: list[Sequence[Column]] = field(default_factory=list)
 
     def deviations(self, columns: Sequence[Column]) -> FloatArray:
-        """Them."""
+        """Record the request and return the deviations."""
         self.requested.append(columns)
         return self.rows
 
@@ -64,7 +64,7 @@ def _with_archive(bench: Bench, rows: Sequence[Sequence[float]]) -> tuple[Bench,
     ("better", "baseline", "candidate", "margin"),
     [
         (Better.LOWER, [math.log(2.0), math.log(4.0)], [math.log(3.0), math.log(5.0)], math.log(1.1)),
-        # Worse is down: turned over, and it may fall by 10 %, which is more than log 1.1.
+        # If lower is worse, the sign is flipped, and a fall of 10 % is accepted, which is more than log 1.1.
         (Better.HIGHER, [-math.log(2.0), -math.log(4.0)], [-math.log(3.0), -math.log(5.0)], -math.log(0.9)),
     ],
 )
@@ -79,7 +79,7 @@ def test_the_column_of_a_positive_metric_has_logarithms_that_increase_towards_wo
 
 @pytest.mark.parametrize(("better", "sign"), [(Better.LOWER, 1.0), (Better.HIGHER, -1.0)])
 def test_the_column_of_a_count_is_in_its_unit_although_it_is_compared_by_ratio(better: Better, sign: float) -> None:
-    """A tenth of the baseline's pooled rate of 0.03."""
+    """The margin is a tenth of the baseline's pooled rate of 0.03."""
     some_metric = metric(Kind.COUNT, better, gating=True)
     left, right = counts([20.0, 40.0]), counts([30.0, 60.0])
     column = Gated(some_metric, "mean", left, right, judge(some_metric, "mean", left, right, Bench())).column
@@ -100,7 +100,7 @@ def test_a_metric_with_a_run_without_a_value_is_in_no_table() -> None:
 
 @pytest.mark.parametrize(("p", "is_worse"), [(0.0004, True), (0.001, False)])
 def test_without_noise_to_rotate_holms_method_uses_the_remaining_error(p: float, *, is_worse: bool) -> None:
-    """One planned run per side and one added: the second look may only spend what the first one left."""
+    """One run per side was planned and one was added. The second look may only spend the remaining error."""
     looks = Looks(((1, 1), (2, 2)), 1)
     before, level = spent(looks, worse=True)
     metric_family = family_of([_gated([1.0], [1.0], p_worse=level) for level in (0.5, p)], Bench(looks=looks))
@@ -118,11 +118,11 @@ def test_before_the_last_planned_look_a_part_of_the_error_is_reserved() -> None:
 @pytest.mark.parametrize(
     ("tested", "p_beside", "is_worse", "together"),
     [
-        # The family at its level, and its metric with it.
+        # The family and its metric are both at the level.
         (FamilyTest(0.01, 0.02, (0.01,), (0,)), 0.9, True, ()),
-        # The family alone: what stands out is named, by its place among all.
+        # Only the family is at the level. The metric is named by its position among all metrics.
         (FamilyTest(0.01, 0.02, (0.011,), (0,)), 0.9, True, (1,)),
-        # The metric that is not in the table.
+        # Only the metric outside the table is at the level.
         (FamilyTest(0.9, 0.02, (0.9,), (0,)), 0.01, True, ()),
         (FamilyTest(0.0101, 0.02, (0.0101,), (0,)), 0.0101, False, ()),
     ],
@@ -130,7 +130,7 @@ def test_before_the_last_planned_look_a_part_of_the_error_is_reserved() -> None:
 def test_two_metrics_share_the_error_if_only_one_is_in_the_table(
     monkeypatch: pytest.MonkeyPatch, tested: FamilyTest, p_beside: float, *, is_worse: bool, together: tuple[int, ...]
 ) -> None:
-    """Each p-value counts twice and is compared with the level of the look. At that level it is worse."""
+    """Each p-value is doubled and compared with the level of the look. At exactly that level it is worse."""
     p_values: list[list[float]] = []
 
     def test(_: RunTable, alone: list[float]) -> FamilyTest:
@@ -155,7 +155,7 @@ def test_a_p_value_at_the_level_itself_is_worse(times: float, *, is_worse: bool)
 
 
 def test_a_metric_without_data_does_not_make_a_failure_easier() -> None:
-    """It counts with p = 1 among those that Holm's method corrects, and has no p-value of its own."""
+    """In Holm's correction it counts with p = 1, and it has no p-value of its own."""
     lost = Gated(GATING, "mean", side([None]), side([1.0]), _unjudged())
     metric_family = family_of([_gated([1.0], [1.0], p_worse=0.01), lost], _bench((1, 1)))
     assert metric_family.adjusted == (0.02, None)
@@ -173,7 +173,7 @@ def _unjudged() -> Judgement:
 
 
 def test_metrics_that_cannot_be_in_the_table_are_included_by_bonferroni() -> None:
-    """One run has no value: of two metrics its p-value counts twice, and may decide by itself."""
+    """One run has no value. With two metrics, its p-value is doubled, and it may decide by itself."""
     quiet = _gated([1.0, 1.01, 1.0], [1.0, 1.0, 1.01])
     for p, is_worse in ((0.0001, True), (0.4, False)):
         partial = _gated([1.0, None, 1.0], [1.0, 1.0, 1.0], p_worse=p)
@@ -196,7 +196,7 @@ def test_no_metric_has_a_stronger_effect_than_its_own_p_value() -> None:
 
 
 def test_metrics_that_fail_together_are_identified_by_their_positions_among_all() -> None:
-    """The first one is not in the table, so the position differs from that in the table."""
+    """The first metric is not in the table, so the position differs from that in the table."""
     rng = np.random.default_rng(6)
     baseline, candidate = 0.02 * rng.standard_normal((2, 6, 5))
     candidate = candidate - candidate.mean(axis=0) + baseline.mean(axis=0) + math.log(1.1) - 0.03
@@ -212,7 +212,7 @@ def test_metrics_that_fail_together_are_identified_by_their_positions_among_all(
 
 
 def test_the_rows_of_the_archive_have_the_direction_of_the_columns() -> None:
-    """For a metric where higher is better. They are not widened if these runs are as quiet as the archive."""
+    """For a metric where higher is better. The rows are not widened if these runs are as quiet as the archive."""
     higher = metric(id="y_s", better=Better.HIGHER, gating=True)
     gated = [_gated([1.0, 1.01], [1.0, 1.01]), _gated([1.0, 1.01], [1.0, 1.01], higher)]
     bench, archive = _with_archive(_bench((2, 2)), [[0.1, 0.2], [-0.1, 0.3]])
@@ -225,13 +225,16 @@ def test_the_rows_of_the_archive_have_the_direction_of_the_columns() -> None:
 
 
 def test_runs_noisier_than_the_archive_widen_its_rows() -> None:
-    """To their own variance: an archive from a quieter time must not turn noise into a failure."""
+    """They are widened to the variance of the runs.
+
+    Otherwise an archive from a quieter time would turn noise into failures.
+    """
     noisy = _gated([1.0, 2.0, 1.0], [1.0, 2.0, 1.0])
     rows = [[0.01], [-0.01], [0.02], [0.01]]
     bench, _ = _with_archive(_bench((3, 3)), rows)
     table = RunTable.of([noisy], bench)
     assert table is not None
-    own = 2 * (math.log(2.0) ** 2) * 2 / 3 / 4  # squares of both sides over their four degrees of freedom
+    own = 2 * (math.log(2.0) ** 2) * 2 / 3 / 4  # squares of both sides, divided by their four degrees of freedom
     assert np.square(table.archive).mean() == pytest.approx(own)
     assert table.archive[:, 0] / table.archive[0, 0] == pytest.approx([1.0, -1.0, 2.0, 1.0])
 
@@ -261,17 +264,17 @@ def test_the_test_of_a_table_uses_its_columns_and_their_limits() -> None:
     limits = np.array([t_quantile(1.0 - 0.02, 4.0)])
     expected = family_test(table.baseline, table.candidate, table.archive, table.looks, limits=limits)
     assert table.test([0.02]) == expected
-    # What nobody doubts, and a p-value of 0, are no limits.
+    # A p-value of 0 sets no limit.
     assert table.test([0.0]) == family_test(table.baseline, table.candidate, table.archive, table.looks)
 
 
-# --- what further runs would do -------------------------------------------------------------------------------------
+# --- effect of additional runs --------------------------------------------------------------------------------------
 
 
 def _advised(
     monkeypatch: pytest.MonkeyPatch, now: int, planned: int, enough: int
 ) -> tuple[int | None, list[list[int]]]:
-    """What is advised where ``enough`` runs decide with just the chance that is asked for, and what was tried."""
+    """The advised and the tried numbers of runs, if ``enough`` runs decide with exactly the required probability."""
     tried: list[list[int]] = []
 
     def forecast(_: RunTable, further: Sequence[int]) -> Forecast:
@@ -291,7 +294,7 @@ def test_the_planned_looks_are_tried_first_and_together(monkeypatch: pytest.Monk
 
 
 def test_beyond_the_plan_run_counts_are_tried_in_growing_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Up to fifty, each as a single look."""
+    """Up to fifty, and each of them as a single look."""
     tried = [[7], [9], [12], [16], [22], [31], [44], [50]]
     assert _advised(monkeypatch, 6, 6, 51) == (None, tried)
     assert _advised(monkeypatch, 6, 6, 10) == (12, tried[:3])
@@ -302,7 +305,7 @@ def test_beyond_the_plan_run_counts_are_tried_in_growing_steps(monkeypatch: pyte
 
 
 def _anew(monkeypatch: pytest.MonkeyPatch, enough: int) -> int | None:
-    """Runs a side of a new experiment where so many pass with just the chance that is asked for."""
+    """Runs per side of a new experiment, if ``enough`` runs pass with exactly the required probability."""
     table = RunTable.of([_gated([1.0, 1.02, 0.99], [1.05, 1.08, 1.02])], _bench((3, 3)))
     assert table is not None
 

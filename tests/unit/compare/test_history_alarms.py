@@ -1,4 +1,4 @@
-"""Re-runs of one build judged as two releases: which pairs, what counts as an alarm, and when there are too many."""
+"""Re-runs of one build judged like two releases: the pairs, the false alarms, and the accepted number of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.unit.compare.test_releases import history, run, stepped
 
 
 def _odd(version: str, month: int, factor: float, fall: float = 1.0) -> SyntheticRun:
-    """A re-run in which a gating metric and a diagnostic rose by a factor, and a gating one fell."""
+    """A re-run in which a gating metric and a diagnostic rose by ``factor`` and another gating metric fell."""
     return run(version, month, [factor, 1.0, 1.0 / fall, factor, 1.0, 1.0])
 
 
@@ -34,7 +34,7 @@ def test_every_re_run_is_judged_against_the_previous_run_and_noise_raises_no_ala
     assert alarms == FalseAlarms(pairs=names, figures=18, gating=9)
     assert re_run_alarms(history()[0], history(reruns=0), Past()) == FalseAlarms()
     runs = history()
-    assert re_run_alarms(runs[2], runs, Past()) == alarms, "a run that says what is meant is one of them"
+    assert re_run_alarms(runs[2], runs, Past()) == alarms, "the run that defines the workload is included"
 
 
 def test_a_run_read_once_for_all_pairs_returns_the_requested_values() -> None:
@@ -47,10 +47,10 @@ def test_a_run_read_once_for_all_pairs_returns_the_requested_values() -> None:
 
 
 class _Archived(SyntheticRun):
-    """A run of which the store keeps the values."""
+    """A run whose values the store caches."""
 
     def value(self, metric_id: str, statistic: str) -> float | None:
-        """One value, without summaries."""
+        """One value, read without summaries."""
         return value_in(super().summaries(), metric_id, statistic)
 
 
@@ -64,7 +64,7 @@ def test_values_of_an_archive_equal_those_of_the_summaries() -> None:
 
 
 def test_changes_beyond_noise_are_counted_and_named() -> None:
-    """A pair with a change of a deciding metric is one alarm, however many metrics changed."""
+    """A pair with a change of a gating metric is one alarm, however many metrics changed."""
     alarms = _alarms(_odd("v1.23", 40, 1.12, 1.12))
     assert (alarms.figures, alarms.moved, alarms.gating, alarms.alarmed, alarms.set_aside) == (24, 3, 12, 1, 0)
     assert (alarms.worse, alarms.undecided) == (0, 1)
@@ -106,7 +106,7 @@ def test_margins_learnt_from_these_re_runs_excuse_none_of_them() -> None:
 
 
 def test_more_alarms_than_the_stated_error_fail_the_check() -> None:
-    """Of five pairs two are more than chance, of four one is not."""
+    """Two of five pairs are more than chance. One of four is not."""
     runs = [*history(), _odd("v1.23", 40, 1.12, 1.12)]
     check = history_check(runs[0], runs, Past(), "test")
     assert (check.verdict, check.re_runs.alarmed, len(check.re_runs.pairs)) == (Verdict.PASS, 1, 4)

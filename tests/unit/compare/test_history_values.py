@@ -1,4 +1,4 @@
-"""What a history lists, field by field: releases, set-ups, figures, and which changes are certain enough."""
+"""The entries of a history, field by field: releases, set-ups, figures, and changes that are certain enough."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.unit.compare.metric_cases import metric
 from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
 
 X = metric(label="latency", gating=True, better=Better.HIGHER)
-Value = float | None | tuple[float | None, float]  # with a standard error, or without
+Value = float | None | tuple[float | None, float]  # a value with or without a standard error
 
 
 def run(version: str, day: int, values: Mapping[str, Value], metrics: Sequence[Metric] = (X,)) -> SyntheticRun:
@@ -113,7 +113,7 @@ def test_a_build_before_and_after_a_new_set_up_is_two_releases_with_their_days()
     assert len(report(runs).releases) == 4
     at_once = Epoch(system="cometbft", since="2026-01-08T00:00:00Z", text="new hosts")
     both = report(runs, [at_once])
-    assert both.series[0].setups == [4], "a run at the very moment is of the new set-up"
+    assert both.series[0].setups == [4], "a run at the exact time of the change belongs to the new set-up"
     assert [release.notes for release in both.releases][-1] == ["new hosts"]
 
 
@@ -125,7 +125,7 @@ def test_a_note_is_shown_only_at_the_first_release_after_it() -> None:
 
 
 def test_an_unnoted_change_of_the_set_up_applies_only_to_the_figures_that_show_it() -> None:
-    """A re-run far from its build in one figure is no evidence about the others."""
+    """A re-run that differs from its build in one figure is not evidence about the other figures."""
     noise, metrics = random.Random(5), [X, metric(id="y_s", order=2)]
     versions = [f"v{number}" for number in range(14)] + [f"v{number}" for number in range(13, 20)]
     runs = [
@@ -158,7 +158,7 @@ def test_a_mean_is_over_runs_with_the_figure_and_geometric_for_ratios() -> None:
     assert report(two).series[0].values == [pytest.approx(4.0), pytest.approx(3.0), 1.0, 1.0, 1.0]
     zero = [run(f"v{day // 2}", day, {"x_s": value}) for day, value in enumerate([0.0, 8.0, *[1.0] * 6])]
     line = report(zero).series[0]
-    assert line.values[0] == pytest.approx(4.0), "a ratio with 0 says nothing"
+    assert line.values[0] == pytest.approx(4.0), "a ratio to 0 is meaningless"
     assert line.is_relative
     below = report([run(f"v{day}", day, {"x_s": float(day)}) for day in range(4)])
     assert not below.series[0].is_relative
@@ -229,7 +229,7 @@ def test_regressions_are_named_before_later_changes(other: Better, by: float) ->
 
 
 def test_builds_of_one_version_are_compared_by_run() -> None:
-    """For two builds called v8 a comparison by version would select both on both sides."""
+    """For two builds named v8, a comparison by version would select both builds on both sides."""
     runs = [run(f"v{min(day, 8)}", day, {"x_s": 1.0}) for day in range(10)]
     noted = report(runs, [epoch(9, "new hosts")])
     assert noted.sentence.endswith("; judge it with `chainmark compare v8-8 v8-9`.")
@@ -258,14 +258,14 @@ def test_a_change_at_a_new_set_up_is_not_a_change_of_a_release() -> None:
     for other in (epoch(8, "new hosts", metrics=("y_s",)), epoch(8, "new hosts", system="other")):
         line = series(STEP, epochs=[other]).series[0]
         assert (line.setups, len(line.changes)) == ([], 1)
-    # The figure came later than the set-up changed, and is missing where it changes again.
+    # The figure appeared after the first change of the set-up and is missing after the last one.
     late = series([None, None, None, *STEP, None], epochs=[epoch(2, "first"), epoch(11, "then"), epoch(19, "last")])
     assert late.series[0].setups == [2, 11, 19]
     assert late.series[0].changes == []
 
 
 def test_errors_within_runs_are_averaged_by_squares_on_the_scale_of_the_figure() -> None:
-    """The interval is never narrower than these errors: relative to the value for ratios, otherwise in the unit."""
+    """The interval is at least as wide as these errors: relative to the value for ratios, otherwise in the unit."""
     wide = [(value, 0.1 * value) for value in STEP]
     for some_metric, unit in ((X, STEP), (metric(kind=Kind.DIFFERENCE), [1.0] * len(STEP))):
         all_ = [(value, 0.1 * each) for value, each in zip(STEP, unit, strict=True)]
@@ -276,14 +276,14 @@ def test_errors_within_runs_are_averaged_by_squares_on_the_scale_of_the_figure()
         assert plain < 0.3 * every
         assert fourth == pytest.approx(every, rel=1e-6)
     few = [(value, 0.1 * value) if place % 4 == 0 else value for place, value in enumerate(STEP)]
-    assert _width(series(few)) == pytest.approx(_width(series(wide)), rel=1e-6), "of an unknown error nothing is known"
+    assert _width(series(few)) == pytest.approx(_width(series(wide)), rel=1e-6), "unknown errors are ignored"
     metrics = [X, metric(id="y_s", order=2)]
     longer: list[Value] = [*wide, 1.0]
     lacking = [run(f"v{day}", day, {"x_s": value, "y_s": 1.0}, metrics) for day, value in enumerate(longer)]
     del lacking[-2].summaries()["x_s"], lacking[-1].summaries()["x_s"]
     assert report(lacking).series[0].values[-2:] == [None, None]
     again = [run(f"v{day // 2}", day, {"x_s": value}) for day, value in enumerate(v for v in wide for _ in (0, 1))]
-    assert _width(report(again)) == pytest.approx(_width(series(wide)), rel=1e-6), "every run counts"
+    assert _width(report(again)) == pytest.approx(_width(series(wide)), rel=1e-6), "every run of a build counts"
 
 
 def _width(history: HistoryReport) -> float:
@@ -294,7 +294,7 @@ def _width(history: HistoryReport) -> float:
 
 
 def test_only_changes_significant_among_all_figures_are_listed() -> None:
-    """A figure without a change also counts as a test."""
+    """A figure without a change also counts as one of the tests."""
     noisy = [1.01, 0.98, 1.01, 1.02, 0.95, 0.94, 1.13, 1.05, 1.05, 1.15, 1.08, 1.13]
     alone = series(noisy).series[0].changes
     assert len(alone) == 1

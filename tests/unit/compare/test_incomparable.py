@@ -1,4 +1,4 @@
-"""Metrics whose very meaning depends on a condition: shown where it differs, never judged, and never a regression."""
+"""A metric whose meaning depends on a condition is shown but not judged if the condition differs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_diagnostic_with_a_different_meaning_is_shown_and_not_judged() -> None
     delay = judgements["proposal_delay_s"]
     assert (delay.outcome, delay.note) == (Outcome.NOT_COMPARABLE, BECAUSE)
     assert (delay.change, delay.p_different, delay.moved) == (None, None, False)
-    # Both values are there for the reader, and what is left is judged as ever.
+    # Both values are still shown, and the other metrics are judged as usual.
     assert delay.baseline.value is not None
     assert delay.candidate.value == pytest.approx(2.5 * delay.baseline.value, rel=0.1)
     assert judgements["goroutines_count"].moved

@@ -1,4 +1,4 @@
-"""One metric: each outcome by hand, direction, scales, and every kind's odd cases."""
+"""Judgement of one metric: every outcome computed by hand, direction, scales, and edge cases of every kind."""
 
 import math
 
@@ -20,7 +20,7 @@ def judged(entry: Metric, left: SideEstimates, right: SideEstimates, bench: Benc
     return judge(entry, "mean", left, right, bench)
 
 
-# With 3 + 3 runs of deviation s, SE is s * sqrt(2/3), the freedom 4 and the half-width 2.165 SE.
+# With 3 + 3 runs of deviation s: SE = s * sqrt(2/3), 4 degrees of freedom, half-width 2.165 SE.
 @pytest.mark.parametrize(
     ("ratio", "deviation", "outcome", "trend"),
     [

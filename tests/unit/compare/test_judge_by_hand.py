@@ -1,4 +1,4 @@
-"""Margins, scales and the noise of single runs, each worked out by hand: one wrong side, root or divisor shows."""
+"""Margins, scales and the noise of single runs, computed by hand. A wrong side, root or divisor makes a test fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chainmark.stats.sequential import Looks, lone_levels
 
 from tests.unit.compare.metric_cases import ALONE, ONE_LOOK, archived, counts, metric, side, spread, stub_run
 
-Z = stats.norm.isf(ONE_LOOK)  # of an interval with known noise
+Z = stats.norm.isf(ONE_LOOK)  # quantile of an interval with known noise
 HIGHER, LOWER = Better.HIGHER, Better.LOWER
 
 
@@ -43,7 +43,7 @@ def number(value: float | None) -> float:
     ],
 )
 def test_the_margin_is_ten_percent_in_the_worse_direction(better: Better, ratio: float, outcome: Outcome) -> None:
-    """A throughput may fall by 10 %, which is more on the logarithmic scale than a latency's rise by 10 %."""
+    """A throughput may fall by 10 %, which on the logarithmic scale is more than a latency's rise by 10 %."""
     judgement = judged(metric(better=better), side(spread(50.0, 1e-6)), side(spread(50.0 * ratio, 1e-6)))
     assert (judgement.outcome, judgement.trend) == (outcome, outcome is Outcome.EQUAL)
 
@@ -66,7 +66,7 @@ def test_the_p_value_and_the_detectable_change_are_those_of_the_worse_direction(
 
 
 def test_an_early_look_of_several_detects_less_than_a_single_one() -> None:
-    """After 3 of 8 planned runs per side only part of the 5 % is spent. The detectable change is not overstated."""
+    """After 3 of 8 planned runs per side only part of the 5 % is spent, so the detectable change is larger."""
     looks = Looks(((2, 2), (3, 3)), 8)
     level = lone_levels(looks)[-1]
     assert level < 0.5 * ONE_LOOK
@@ -77,7 +77,7 @@ def test_an_early_look_of_several_detects_less_than_a_single_one() -> None:
     assert early.detectable is not None
     assert single.detectable is not None
     assert early.detectable > single.detectable
-    # What it states is what is called worse: the interval of a change that lies there by the t quantile's share.
+    # A change is called worse above the margin plus the t quantile times the standard error.
     shift = math.log(1.1) + stats.t.isf(level, 4.0) * 0.02 * math.sqrt(2.0 / 3.0)
     for factor, outcome in ((1.0001, Outcome.WORSE), (0.9999, Outcome.INCONCLUSIVE)):
         changed = judge(metric(), "mean", left, side(spread(math.exp(shift) * factor, 0.02)), Bench(looks=looks))
@@ -85,14 +85,14 @@ def test_an_early_look_of_several_detects_less_than_a_single_one() -> None:
 
 
 def test_a_falling_throughput_leaves_more_room_than_a_rising_latency() -> None:
-    """5.66 % between 3 + 3 runs is ± 0.1: it ends below -log 0.9 = 0.105, but not below log 1.1 = 0.095."""
+    """5.66 % between 3 + 3 runs gives ±0.1, which is less than -log 0.9 = 0.105 but more than log 1.1 = 0.095."""
     left, right = side(spread(1.0, 0.0566)), side(spread(1.0, 0.0566))
     assert judged(metric(better=HIGHER), left, right).outcome is Outcome.EQUAL
     assert judged(metric(better=LOWER), left, right).outcome is Outcome.INCONCLUSIVE
 
 
 def test_the_noise_is_pooled_over_all_runs_of_both_sides() -> None:
-    """2 + 4 runs of 3 % each: their standard error is 0.03 √(1/2 + 1/4), with 1 + 3 degrees of freedom."""
+    """2 + 4 runs of 3 % each: the standard error is 0.03 √(1/2 + 1/4), with 1 + 3 degrees of freedom."""
     pair = [math.exp(0.03 * step / math.sqrt(2.0)) for step in (-1.0, 1.0)]
     four = [math.exp(0.03 * step * math.sqrt(3.0) / 2.0) for step in (-1.0, -1.0, 1.0, 1.0)]
     for left, right, runs in ((pair, four, "2 + 4"), (four, pair, "4 + 2")):
@@ -138,10 +138,10 @@ def test_a_metric_without_a_direction_is_equal_only_if_its_whole_interval_is_ins
     fallen = judged(entry, side(spread(1.0, 1e-6)), side(spread(0.899, 1e-6)))
     assert (fallen.outcome, fallen.equivalent) == (Outcome.INCONCLUSIVE, False)
     assert fallen.note == "neither direction is better: only the size of the change is judged"
-    # 0.93 or 1.07 by 4 % between runs: each interval has one end inside the band.
+    # Ratios of 0.93 and 1.07 with 4 % between runs: one end of each interval is inside the band.
     for ratio in (0.93, 1.07):
         assert not judged(entry, side(spread(1.0, 0.04)), side(spread(ratio, 0.04))).equivalent
-    # A ragged metric whose interval reaches out of the band on both sides is not equal.
+    # A noisy metric whose interval extends beyond the band on both sides is not equal.
     assert not judged(entry, side(spread(1.0, 0.1)), side(spread(1.0, 0.1))).equivalent
 
 
@@ -238,7 +238,7 @@ def test_a_metric_without_data_has_the_scale_of_its_kind(kind: Kind, scale: Scal
     ("floor", "scale"), [(0.0499, Scale.RELATIVE), (0.0501, Scale.ABSOLUTE), (0.0, Scale.RELATIVE)]
 )
 def test_counts_are_rare_if_the_floor_exceeds_the_margin_of_the_baseline(floor: float, scale: Scale) -> None:
-    """500 of 1,000 samples: a margin of 10 % is 0.05 per sample. The candidate's count does not matter."""
+    """500 of 1,000 samples: a margin of 10 % is 0.05 per sample. The candidate's count has no effect."""
     left = side([0.5, 0.5], total=500.0, exposure=1000)
     right = side([0.001, 0.001], total=200.0, exposure=200_000)
     for other in (left, right):
@@ -257,7 +257,7 @@ def test_a_single_count_of_the_baseline_makes_a_ratio() -> None:
 
 
 def test_counts_and_shares_are_pooled_per_side() -> None:
-    """All runs of a side as one. Weighted totals are rounded, because there are no 0.4 events."""
+    """All runs of a side are pooled. Weighted totals are rounded, because there are no 0.4 events."""
     left, right = side([0.02] * 2, total=19.6, exposure=1000), side([0.02] * 2, total=30.4, exposure=1500)
     judgement, exact = judged(metric(Kind.COUNT), left, right), poisson_ratio(20, 1000.0, 30, 1500.0, ONE_LOOK)
     assert [judgement.change, judgement.low, judgement.high] == pytest.approx([exact.change, exact.low, exact.high])
@@ -282,7 +282,7 @@ def test_rates_that_differ_between_runs_are_compared_by_welchs_test() -> None:
 
 
 SINGLE = [
-    # change, standard error: assumed noise is 10 % of the larger side, or what the runs themselves are unsure of.
+    # Change and standard error. The noise is 10 % of the larger side (assumed), or the error within the runs.
     ("a ratio", Kind.POSITIVE, (4.0, 0.0), (5.0, 0.0), math.log(1.25), 0.10 * math.sqrt(2.0)),
     ("unsure runs", Kind.POSITIVE, (4.0, 0.4), (5.0, 0.6), math.log(1.25), math.hypot(0.1, 0.12)),
     ("a difference", Kind.DIFFERENCE, (-4.0, 0.0), (-2.0, 0.0), 2.0, 0.4 * math.sqrt(2.0)),
@@ -290,7 +290,7 @@ SINGLE = [
     ("an unsure difference", Kind.DIFFERENCE, (-4.0, 0.5), (-2.0, 1.2), 2.0, 1.3),
     ("from nothing", Kind.DIFFERENCE, (0.0, 0.0), (5.0, 0.0), 5.0, 0.5 * math.sqrt(2.0)),
     ("to nothing", Kind.DIFFERENCE, (5.0, 0.0), (0.0, 0.0), -5.0, 0.5 * math.sqrt(2.0)),
-    # Rates of 2 and 6: the baseline's error counts threefold, and all is in units of the baseline.
+    # Rates of 2 and 6: the baseline's error counts threefold, and all figures are relative to the baseline.
     ("a rate", Kind.COUNT, (2.0, 0.0), (6.0, 0.0), 2.0, math.hypot(3.0 * 0.6, 0.6) / 2.0),
     ("an unsure rate", Kind.COUNT, (2.0, 0.8), (6.0, 0.9), 2.0, math.hypot(3.0 * 0.8, 0.9) / 2.0),
 ]
@@ -302,7 +302,7 @@ SINGLE = [
 def test_single_runs_are_judged_as_computed_by_hand(
     kind: Kind, left: tuple[float, float], right: tuple[float, float], change: float, error: float
 ) -> None:
-    exposure = 10**7  # so that the pooled counts are surer than the runs
+    exposure = 10**7  # makes the pooled counts more certain than the runs
     first, second = (side([value], own, total=value * exposure, exposure=exposure) for value, own in (left, right))
     judgement = judged(metric(kind), first, second)
     shown = math.expm1 if kind is Kind.POSITIVE else float
@@ -321,7 +321,7 @@ def test_the_rate_of_a_single_run_cannot_fall_below_zero() -> None:
     judgement = judged(entry, left, right)
     assert judgement.low == -1.0
     assert judgement.change == pytest.approx(-0.95)
-    # A difference may.
+    # A difference may fall by more than 100 %.
     other = metric(Kind.DIFFERENCE, default_noise=0.4)
     assert number(judged(other, side([2.0]), side([0.1])).low) < -2.0
 
@@ -341,7 +341,7 @@ def test_one_run_against_three_has_the_noise_of_the_three(*, flipped: bool) -> N
     assert wide.high == pytest.approx(math.expm1(stats.t.isf(ONE_LOOK, 2.0) * error), rel=1e-6)
 
 
-# Two archived runs of 1 and 1.02 times e: a deviation of 1.414 % with one degree of freedom.
+# Two archived runs with values of 1 and e^0.02: a deviation of 1.414 % with one degree of freedom.
 ARCHIVE = archived([stub_run("v1", math.exp(0.02 * place), place) for place in (0, 1)])
 
 
@@ -371,7 +371,7 @@ def test_an_archive_that_is_quieter_than_chance_allows_is_not_used() -> None:
 
 
 def test_a_later_look_requires_more() -> None:
-    """The same runs at the second of seven planned looks: a wider interval than with a single look."""
+    """The same runs at the second of seven planned looks: the interval is wider than at a single look."""
     looks = Looks(((2, 2), (3, 3)), 8)
     once, again = (
         judged(metric(), side(spread(1.0, 0.02)), side(spread(1.0, 0.02)), bench)
@@ -388,7 +388,7 @@ def test_noise_is_never_assumed_to_be_less_than_ten_percent() -> None:
 
 
 def test_the_archives_noise_of_a_difference_is_in_its_unit() -> None:
-    """Runs of 1 and 3: a deviation of √2 with one degree of freedom, whatever the compared values."""
+    """Runs of 1 and 3 have a deviation of √2 with one degree of freedom, whatever the compared values are."""
     archive = archived([stub_run("v1", value, place) for place, value in enumerate((1.0, 3.0))])
     judgement = judged(metric(Kind.DIFFERENCE), side([100.0]), side([110.0]), archive)
     assert (judgement.noise, judgement.degrees_of_freedom) == ("archive of 2 runs", 1.0)
@@ -397,7 +397,7 @@ def test_the_archives_noise_of_a_difference_is_in_its_unit() -> None:
 
 @given(st.floats(0.2, 5.0), st.floats(0.001, 0.1), st.sampled_from([HIGHER, LOWER]))
 def test_the_verdict_on_a_metric_agrees_with_its_p_value(ratio: float, deviation: float, better: Better) -> None:
-    """Worse exactly where the interval's near end is beyond the margin, which is p < 4.8 % on the same side."""
+    """It is worse exactly if the near end of the interval is beyond the margin, which is p < 4.8 % on the same side."""
     judgement = judged(metric(better=better), side(spread(1.0, deviation)), side(spread(ratio, deviation)))
     assert (judgement.outcome is Outcome.WORSE) == (number(judgement.p_worse) < ONE_LOOK)
     near = number(judgement.low) - 0.10 if better is LOWER else -0.10 - number(judgement.high)
@@ -420,14 +420,14 @@ def test_what_one_run_per_side_cannot_decide_is_known_in_advance(margin: float, 
     ("better", "ratio", "outcome"),
     [
         (LOWER, 1.01, Outcome.EQUAL),
-        (LOWER, 1.13, Outcome.INCONCLUSIVE),  # by 5 % it would be as undecided, and may not pass
-        (LOWER, 1.20, Outcome.WORSE),  # beyond its own margin, though within the widened one
+        (LOWER, 1.13, Outcome.INCONCLUSIVE),  # with a margin of 5 % it would be undecided as well, and must not pass
+        (LOWER, 1.20, Outcome.WORSE),  # beyond its own margin, although within the widened one
         (HIGHER, 0.99, Outcome.EQUAL),
         (HIGHER, 0.82, Outcome.WORSE),
     ],
 )
 def test_a_widened_margin_passes_more_and_excuses_no_regression(better: Better, ratio: float, outcome: Outcome) -> None:
-    """3 + 3 runs of 5 %, an interval of ±9 %: with a margin of 5 % not even identical values are equal."""
+    """3 + 3 runs of 5 % have an interval of ±9 %. With a margin of 5 % not even identical values are equal."""
     left, right = side(spread(1.0, 0.05)), side(spread(ratio, 0.05))
     own = metric(better=better, margin=0.05)
     judgement = judged(own.model_copy(update={"widened": 0.22}), left, right)

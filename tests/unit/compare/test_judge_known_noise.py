@@ -1,4 +1,4 @@
-"""Judgements beside what is known of noise: a series, an archive, a level of releases; and what is assumed else."""
+"""Judgements with known noise from a series of releases or an archive, and with assumed noise without them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chainmark.stats.special import t_quantile
 
 from tests.unit.compare.metric_cases import ALONE, archived, counts, metric, side, spread, stub_run
 
-# A later look, whose error depends on how many degrees of freedom the archive adds.
+# A later look. Its error depends on the number of degrees of freedom that the archive adds.
 LATER = Looks(((2, 2), (4, 4)), 8)
 ARCHIVE = [stub_run("v1.0", value, number) for number, value in enumerate([1.0, 1.1, 0.9, 1.05])]
 
@@ -42,7 +42,7 @@ def test_an_interval_has_the_width_of_its_look() -> None:
 
 
 def test_the_assumed_noise_of_a_share_is_relative_to_the_rarer_outcome() -> None:
-    """A tenth of the failures: a tenth of 95 % of successes would pass any loss."""
+    """It is a tenth of the share of failures. A tenth of 95 % of successes would accept any loss."""
     share = metric(Kind.PROPORTION, Better.HIGHER)
     many = 10**9
     before, after = (side([value], total=value * many, exposure=many) for value in (0.95, 0.93))
@@ -76,7 +76,7 @@ def test_a_zero_error_within_runs_is_not_larger_than_a_zero_error_between_them()
 
 
 def test_the_accepted_change_of_a_difference_is_in_the_unit() -> None:
-    """That of a ratio is a share, whatever the value."""
+    """The accepted change of a ratio is a share, whatever the value."""
     shift = metric(Kind.DIFFERENCE, margin=0.1, floor=0.3)
     assert accepted_band(shift, 2.0, Working.DIFFERENCE) == (-0.3, 0.3)
     assert accepted_band(shift, -5.0, Working.DIFFERENCE) == (-0.5, 0.5)
@@ -89,12 +89,12 @@ def test_the_accepted_change_of_a_difference_is_in_the_unit() -> None:
 def test_a_margin_is_inside_the_noise_if_an_unchanged_release_cannot_be_shown_equal(
     better: Better, change: float
 ) -> None:
-    """Whatever the release changed: half of the interval's width counts, and not its position."""
+    """This holds whatever the release changed: half of the interval's width counts, and not its position."""
     some_metric = metric(better=better)
     assert judge(some_metric, "mean", side([1.0]), side([change]), ALONE).inside_noise
     quiet, other = side(spread(1.0, 0.01)), side(spread(change, 0.01))
     assert not judge(some_metric, "mean", quiet, other, ALONE).inside_noise
-    # Just inside, and just outside: the margin is 10 % on the side that is worse.
+    # Just inside and just outside the noise. The margin is 10 % in the worse direction.
     margin = -math.log1p(-0.1) if better is Better.HIGHER else math.log1p(0.1)
     deviation = margin / (t_quantile(1.0 - ALONE.level(), 4.0) * math.sqrt(2.0 / 3.0))
     for factor, inside in ((0.99, False), (1.01, True)):
@@ -103,7 +103,7 @@ def test_a_margin_is_inside_the_noise_if_an_unchanged_release_cannot_be_shown_eq
 
 
 def test_a_metric_without_a_margin_is_not_reported_as_inside_the_noise() -> None:
-    """0 on both sides and no floor: there is no margin that could be too narrow."""
+    """With 0 on both sides and no floor, there is no margin that could be too narrow."""
     some_metric = metric(Kind.DIFFERENCE, floor=0.0)
     assert not judge(some_metric, "mean", side([0.0, 0.0]), side([0.0, 0.0]), ALONE).inside_noise
 

@@ -1,4 +1,4 @@
-"""When an experiment was looked at: what its error must be spent on."""
+"""The looks at an experiment, among which its error probability is divided."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_runs_beyond_a_fixed_number_are_one_more_look() -> None:
 def test_each_addition_is_a_look_when_it_is_complete(
     planned: ExperimentLength, before: tuple[tuple[int, int], ...]
 ) -> None:
-    """Two runs are added to the planned ones, then one more: each addition is followed by a look."""
+    """Two runs are added to the planned ones, then one more. A look follows each addition."""
     most = planned.most
     sides_ = [side(name, most + 3, planned) for name in ("baseline", "candidate")]
     for selection in sides_:

@@ -1,4 +1,4 @@
-"""Margins that a user sets: they decide, they are named with the verdict, and a mistyped one is refused."""
+"""Margins that a user sets: they decide, the verdict names them, and mistyped ones are rejected."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SET = "margins set for this comparison: "
 
 
 def _compared(margins: Mapping[str, float]) -> Comparison:
-    """A candidate with 15 % more latency."""
+    """A comparison with a candidate that has 15 % more latency."""
     both_sides = sides({LATENCY: 1.15}, run_noise=0.005)
     return compare(*both_sides, margins=margins, tool_version="test")
 
@@ -37,12 +37,12 @@ def test_a_margin_decides_and_is_named(margin: float, outcome: Outcome, verdict:
     assert compared.verdict == verdict
     named = [reason for reason in compared.reasons if reason.startswith(SET)]
     assert len(named) == 1
-    assert named[0].count(f"{margin * 100:g} %") == len(_outcomes(compared)) * 2  # of its median and of its tail
+    assert named[0].count(f"{margin * 100:g} %") == len(_outcomes(compared)) * 2  # for its median and its tail
     assert not [reason for reason in _compared({}).reasons if reason.startswith(SET)]
 
 
 def test_the_stored_comparison_has_the_margin_it_was_judged_by() -> None:
-    """Read from its JSON, a document shows the band that decided."""
+    """A document that is read from its JSON must show the margin that decided."""
     again = Comparison.model_validate_json(_compared({LATENCY: 0.3}).model_dump_json())
     assert again.catalogue.metric(LATENCY).margin == 0.3
     assert {item.margin_high for item in again.judgements if item.metric_id == LATENCY} == {0.3}
@@ -66,6 +66,6 @@ def test_margins_are_percentages(text: str) -> None:
 
 @pytest.mark.parametrize("text", [f"{LATENCY}=0.2", LATENCY, "=20%", f"{LATENCY}=-20%", f"{LATENCY}=twenty%"])
 def test_a_margin_without_a_percent_sign_is_rejected(text: str) -> None:
-    """0.2 could mean a fifth, or 0.2 %."""
+    """0.2 could mean 20 % or 0.2 %."""
     with pytest.raises(UsageError, match="is not a margin"):
         as_margins([text])

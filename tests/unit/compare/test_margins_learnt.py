@@ -1,4 +1,4 @@
-"""Margins learnt from re-runs: what they let pass, and whether the chances that are shown hold."""
+"""Margins learnt from re-runs: accepted changes, and whether the shown probabilities are correct."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_margin_stays_within_the_bounds_of_the_team(deviation: float, better: 
 
 @pytest.mark.parametrize(("margin", "runs"), [(0.06, 1), (0.085, 1), (0.06, 3)])
 def test_unchanged_releases_pass_as_often_as_stated(margin: float, runs: int) -> None:
-    """With an overstated chance a team would start runs that decide nothing."""
+    """If the probability were overstated, a team would start runs that decide nothing."""
     deviation, freedom = 0.02, 200.0
     rng = np.random.default_rng(1)
     error = deviation * math.sqrt(2.0 / runs)
@@ -103,7 +103,7 @@ def test_invalid_bounds_are_rejected(text: str) -> None:
 
 @pytest.mark.parametrize(("better", "margin"), [(Better.HIGHER, -math.log(0.9)), (Better.LOWER, math.log(1.1))])
 def test_the_chances_use_the_margin_in_the_worse_direction(better: Better, margin: float) -> None:
-    """10 % less is further on the logarithmic scale than 10 % more, and a throughput is worse when it falls."""
+    """10 % less is further on the logarithmic scale than 10 % more, and a lower throughput is worse."""
     runs, _ = sides()
     known = runs[0].catalogue
     catalogue = known.model_copy(
@@ -117,12 +117,12 @@ def test_the_chances_use_the_margin_in_the_worse_direction(better: Better, margi
 
 @dataclass(frozen=True)
 class KnownNoise(Bench):
-    """A bench by which single runs deviate as it is said, by metric and statistic, with 6 degrees of freedom."""
+    """A bench with known noise of single runs by metric and statistic, with 6 degrees of freedom."""
 
     deviations: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     def spread(self, metric: Metric, statistic: str, working: Working) -> ArchiveSpread | None:
-        """Only on the scale of logarithms."""
+        """The noise, known only on the logarithmic scale."""
         deviation = self.deviations.get((metric.id, statistic)) if working is Working.LOG else None
         return None if deviation is None else ArchiveSpread(6.0 * deviation**2, 6.0, 9, "known noise")
 
@@ -157,7 +157,10 @@ def _learnt(deviation: float, *, is_fall: bool = False) -> float:
 
 
 def test_a_margin_is_learnt_for_metrics_that_decide_by_ratio_and_have_noise() -> None:
-    """From the noisiest statistic, wherever it is listed. A rate may fall by less than a latency may rise."""
+    """It is derived from the noisiest statistic, wherever it is listed.
+
+    A rate may fall by less than a latency may rise.
+    """
     expected = {"latency_s": _learnt(0.05), "rate_per_s": _learnt(0.03, is_fall=True), "size_s": _learnt(0.001)}
     assert learnt_margins(KNOWN, BENCH, WIDE) == pytest.approx(expected)
     last = replace(BENCH, deviations={**DEVIATIONS, ("latency_s", "p90"): 0.06})
@@ -174,7 +177,7 @@ def test_metrics_that_do_not_decide_by_ratio_have_no_margin_to_learn() -> None:
 
 
 def test_margins_are_widened_to_the_noise_of_re_runs_within_the_allowed_limit() -> None:
-    """A margin that a team set or had learnt is unchanged, however noisy the metric is."""
+    """A margin that a team set or learnt is unchanged, however noisy the metric is."""
     wide = KNOWN.with_widened(widened_margins(KNOWN, BENCH, 0.22))
     widened = {metric.id: metric.accepted for metric in wide.metrics if metric.accepted > metric.margin}
     assert widened == pytest.approx({"latency_s": 0.22, "rate_per_s": _learnt(0.03, is_fall=True)})
@@ -189,7 +192,7 @@ def _rows(catalogue: Catalogue, bounds: Bounds = WIDE) -> dict[tuple[str, str], 
 
 
 def test_the_decisions_of_margins_are_as_computed_by_hand() -> None:
-    """Each statistic by its own noise, at the level of a first look, without the floor, which depends on the value."""
+    """Each statistic is judged by its own noise at the level of a first look, without the value-dependent floor."""
     rows = _rows(KNOWN)
     assert list(rows) == [("latency_s", "mean"), ("latency_s", "p90"), ("rate_per_s", "mean"), ("size_s", "mean")]
     assert [row.label for row in rows.values()] == ["latency mean", "latency p90", "rate", "size"]
@@ -213,7 +216,7 @@ def test_the_decisions_of_margins_are_as_computed_by_hand() -> None:
 
 
 def test_a_margin_between_the_noise_of_few_re_runs_and_that_of_many_is_inside() -> None:
-    """With six degrees of freedom the interval is wider than with known noise."""
+    """With six degrees of freedom the interval is wider than with exactly known noise."""
     certainty = 1.0 - BENCH.level()
     margin = 0.5 * (t_quantile(certainty, None) + t_quantile(certainty, 6.0)) * math.sqrt(2.0)
     row = _rows(KNOWN.with_margins({"size_s": math.expm1(margin * 0.001)}))["size_s", "mean"]
@@ -230,7 +233,7 @@ def test_a_widened_margin_is_reported_with_its_original() -> None:
 
 
 def test_metrics_without_known_noise_are_named() -> None:
-    """Only deciding metrics, by statistic: a metric that never changed has no known noise either."""
+    """Only gating metrics, by statistic. A metric that never changed has no known noise either."""
     known = KnownNoise(deviations={("latency_s", "mean"): 0.05, ("size_s", "mean"): 0.1})
     assert unknown_noise(KNOWN, margin_rows(KNOWN, known, WIDE)) == ["latency p90", "rate", "shift", "still"]
     assert unknown_noise(KNOWN, margin_rows(KNOWN, BENCH, WIDE)) == ["shift", "still"]
@@ -238,14 +241,14 @@ def test_metrics_without_known_noise_are_named() -> None:
 
 @pytest.mark.parametrize(("freedom", "runs"), [(2.0, 1), (2.0, 3), (5.0, 2)])
 def test_the_chance_to_pass_accounts_for_few_degrees_of_freedom(freedom: float, runs: int) -> None:
-    """With more runs per side the error is smaller, and their own differences show more of the noise."""
+    """With more runs per side the error is smaller, and the differences of these runs add evidence of the noise."""
     known = freedom + 2.0 * (runs - 1)
     distance = 0.1 / (0.04 * math.sqrt(2.0 / runs)) - float(stats.t.ppf(0.95, known))
     assert chance_to_pass(0.1, 0.04, freedom, runs, 0.05) == pytest.approx(float(stats.t.cdf(distance, known)))
 
 
 def test_a_margin_equal_to_the_noise_shows_no_equality() -> None:
-    """The interval of an unchanged release then ends at the margin, and an equal one must end before it."""
+    """The interval of an unchanged release then ends at the margin, and it must end before the margin to be equal."""
     margin = t_quantile(1.0 - LEVEL, 6.0) * math.sqrt(2.0) * 0.04
     assert is_inside_noise(margin, 0.04, 6.0, LEVEL)
     assert not is_inside_noise(math.nextafter(margin, 1.0), 0.04, 6.0, LEVEL)

@@ -1,4 +1,4 @@
-"""A failed release comes with a step that its own comparison points to, and never with one that it does not."""
+"""A failed comparison suggests a next step that its own evidence supports, and no other step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _step(baseline: list[SyntheticRun], candidate: list[SyntheticRun], **more: o
 
 
 def test_runs_of_an_experiment_suggest_a_search_among_releases() -> None:
-    """The command can be pasted: profile and versions are those of the runs."""
+    """The command can be pasted: its profile and versions are those of the runs."""
     baseline, candidate = sides(SLOWER)
     for number, run in enumerate([*baseline, *candidate]):
         side = "baseline" if run in baseline else "candidate"

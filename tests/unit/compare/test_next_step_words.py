@@ -1,4 +1,4 @@
-"""Which step a failed comparison ends with, and in which words: each of its clues alone, by hand."""
+"""The next step of a failed comparison and its wording. Each kind of evidence is tested alone."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ITS_ROW = "check the value of metric a in each run"
 
 
 def _runs(side: str, version: str, number: int = 2, **changes: Any) -> list[SyntheticRun]:
-    """Runs of an experiment that no profile of this tool was made with."""
+    """Runs of an experiment with a profile that is not part of chainmark."""
     runs = []
     for at in range(number):
         run = stub_run(version, 1.0, at)
@@ -63,7 +63,7 @@ def _next(clues: Clues, items: Sequence[Judgement] | None = None, finding: Verdi
 
 
 def _step(clues: Clues, items: Sequence[Judgement] | None = None) -> tuple[str, str]:
-    """What the sentence ends with, and what the first advice has more."""
+    """The end of the sentence, and the additional text of the first advice."""
     finding = _next(clues, items)
     sentence, _, step = finding.sentence.partition("; ")
     assert (sentence, finding.verdict, finding.reasons) == ("it is slower", Verdict.FAIL, ["because"])
@@ -88,7 +88,10 @@ def test_a_verdict_that_is_not_a_failure_has_no_next_step(verdict: Verdict) -> N
 
 
 def test_the_next_step_is_about_the_most_clearly_worse_metric() -> None:
-    """By the change over the width of its interval. Undecided metrics count only if no metric is worse by itself."""
+    """The clearest is the one with the largest change per interval width.
+
+    Undecided metrics count only if none is worse.
+    """
     a, b = item("a", WORSE, low=0.0, high=0.1), item("b", WORSE, low=0.04, high=0.06)
     assert _step(NOTHING, [a, b])[0].endswith("value of metric b in each run")
     assert _step(NOTHING, [b, a])[0].endswith("value of metric b in each run")
@@ -108,7 +111,7 @@ def test_metrics_that_passed_or_were_not_judged_are_never_the_next_step() -> Non
     ]
     for other in others:
         assert _step(NOTHING, [other, item("a", UNDECIDED)])[0].endswith("value of metric a in each run")
-        assert _next(NOTHING, [other]) == SLOWER, "of what nothing points to, nothing is said"
+        assert _next(NOTHING, [other]) == SLOWER, "without evidence there is no suggestion"
 
 
 def _failing(side: str, version: str) -> list[SyntheticRun]:
@@ -119,12 +122,12 @@ def _failing(side: str, version: str) -> list[SyntheticRun]:
 
 
 def test_failed_runs_alone_suggest_the_logs_of_the_candidates_first_failed_run() -> None:
-    """If a metric is worse as well, that is the clearer evidence."""
+    """If a metric is worse as well, the step is about this metric, because it is the clearer evidence."""
     sides = select("baseline", _failing("baseline", "v1")), select("candidate", _failing("candidate", "v2"))
     clues = replace(NOTHING, sides=sides)
     finding = _next(clues, [item("a", UNDECIDED)])
     assert finding.sentence == "it is slower; look at `raw/logs` of the run v2-1"
-    assert finding.advice == ["repeat it"], "the advice about failed runs is there already"
+    assert finding.advice == ["repeat it"], "the advice about failed runs is not repeated"
     assert _step(clues)[0] == ITS_ROW
 
 
@@ -169,11 +172,11 @@ def test_functions_that_use_clearly_more_are_named_in_descending_order() -> None
     clues = replace(NOTHING, profiled=grown, differences=[setting])
     assert _step(clues) == ("start with `y.zlast`, `y.alike` and 1 more, which clearly use more than before", "")
     less = replace(clues, profiled=_profiled(_function("f", 1.0), candidate=1.0))
-    assert _step(less)[0].startswith("repeat with equal settings"), "all in all nothing more is used"
+    assert _step(less)[0].startswith("repeat with equal settings"), "the total use does not increase"
 
 
 def test_changed_settings_are_named() -> None:
-    """Differences between the versions' own defaults belong to the release."""
+    """Differences between the versions' own defaults belong to the release and are not named."""
     keys = [ConfigurationDifference(file="c", key=key, is_default_change=key == "default") for key in
             ("default", "k", "l", "m", "n")]  # fmt: skip
 
@@ -205,10 +208,10 @@ def _shipped(versions: tuple[str, str] = ("v1.0.0", "v1.1.0"), **changes: Any) -
 
 
 def test_the_search_for_a_release_is_a_command_that_can_be_pasted() -> None:
-    """Its remark is omitted from the sentence, which is long enough."""
+    """The remark is omitted from the sentence, which is long enough without it."""
     command = "`chainmark bisect cometbft/demo --good v1.0.0 --bad v1.1.0`"
     assert _step(_shipped()) == (f"search for the release that introduced it: {command}", SAME_OPTIONS)
-    assert _step(NOTHING)[0] == ITS_ROW, "a profile of the user's own is not known by its name"
+    assert _step(NOTHING)[0] == ITS_ROW, "a user's own profile cannot be run by its name"
 
 
 @pytest.mark.parametrize(("versions", "is_searched"), [
@@ -220,7 +223,7 @@ def test_only_two_releases_have_releases_between_them(versions: tuple[str, str],
 
 
 def _revised(*revisions: str | None) -> tuple[SelectedRuns, SelectedRuns]:
-    """Builds of two commits."""
+    """Sides with builds of two commits."""
     sides = []
     for side, revision in zip(("baseline", "candidate"), revisions, strict=True):
         subject = Subject(system="cometbft", name="CometBFT", version=f"git:{side}", revision=revision)
@@ -246,7 +249,10 @@ def test_the_search_for_the_first_bad_of_many_commits_is_a_command() -> None:
 
 
 def test_no_search_is_suggested_for_runs_that_cannot_be_repeated() -> None:
-    """Imported runs have no position in an experiment. Those of a sweep or single runs have a different one."""
+    """Imported runs have no position in an experiment.
+
+    Runs of a sweep and single runs have another kind of position.
+    """
     usual = _shipped()
     assert "bisect" in _step(usual)[0]
     lone = ExperimentPlace(id="e", side="run", repetition=1, position=0)
@@ -274,14 +280,14 @@ def _split(*parts: tuple[str, float], change: float = 0.2, low: float = 0.01, hi
 def test_the_part_with_most_of_a_change_comes_first() -> None:
     step = "look at the network first, which accounts for 75 % of the change"
     assert _step(_split(("node", 0.05), ("network", 0.15))) == (step, "")
-    # A part may grow by more than the whole, where another one shrank; and a change may be a fall.
+    # A part may grow by more than the total if another part shrank. A change may also be a fall.
     assert _step(_split(("node", -0.1), ("network", 0.3)))[0].endswith("accounts for 100 % of the change")
     fall = _split(("node", -0.2), change=-0.2, low=-0.3, high=-0.1)
     assert _step(fall)[0].startswith("look at the node first")
 
 
 @pytest.mark.parametrize("clues", [
-    _split(("node", 0.1), ("network", 0.1)),  # half of it is not most of it
+    _split(("node", 0.1), ("network", 0.1)),  # half of the change is not most of it
     _split(("network", 0.15), low=-0.01),
     _split(("network", 0.15), low=0.0),
     _split(("network", -0.15), change=-0.2, low=-0.3, high=0.0),
@@ -294,7 +300,7 @@ def test_a_part_that_may_be_noise_or_is_not_the_largest_is_not_named(clues: Clue
 
 
 def test_printed_figures_suggest_the_logs() -> None:
-    """Whichever side they belong to. A chart of the metric shows more than they do."""
+    """Such figures may belong to either side. A chart of the metric contains more than they do."""
     step = "import the logs of both versions, because printed figures do not show where the change is"
     for at in (0, 1):
         sides = list(_pair())

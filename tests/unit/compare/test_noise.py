@@ -1,4 +1,4 @@
-"""What a side's runs say together, and what noise an archive shows, each by hand."""
+"""The combined values of a side's runs, and the noise in an archive, computed by hand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EMPTY = Catalogue(system="x", title="x", populations=[], tables=[], metrics=[])
     [
         (Kind.POSITIVE, (2.0, 8.0), 4.0),
         (Kind.POSITIVE, (0.1, 0.4), 0.2),
-        (Kind.POSITIVE, (0.0, 0.4), 0.2),  # nothing has the logarithm of 0: their mean
+        (Kind.POSITIVE, (0.0, 0.4), 0.2),  # 0 has no logarithm, so the arithmetic mean is used
         (Kind.DIFFERENCE, (2.0, 8.0), 5.0),
         (Kind.DIFFERENCE, (-1.0, 4.0), 1.5),
         (Kind.POSITIVE, (), None),
@@ -44,13 +44,13 @@ def test_the_value_of_a_side_depends_on_the_kind_of_its_metric(
 
 @pytest.mark.parametrize("kind", [Kind.POSITIVE, Kind.DIFFERENCE])
 def test_equal_runs_have_their_exact_value(kind: Kind) -> None:
-    """Otherwise a side of equal runs would differ from another one by rounding."""
+    """Otherwise rounding would make a side of equal runs differ from another one."""
     assert combined(metric(kind), side([0.1] * 3)) == 0.1
 
 
 @pytest.mark.parametrize("kind", [Kind.COUNT, Kind.PROPORTION])
 def test_rates_of_a_side_are_those_of_all_its_samples(kind: Kind) -> None:
-    """Not the mean of the runs' rates: a short run counts less."""
+    """The rate is not the mean of the runs' rates, because a short run counts less."""
     assert combined(metric(kind), side([0.5, 0.1], total=15.0, exposure=60)) == 0.25
     assert combined(metric(kind), side([0.5], total=0.0, exposure=0)) is None
 
@@ -61,7 +61,7 @@ def noise(runs: Sequence[SyntheticRun], working: Working, statistic: str = "mean
 
 
 def group(version: str, *values: float | None) -> list[SyntheticRun]:
-    """Runs of one build; None stands for a run that cannot estimate the statistic."""
+    """Runs of one build. None is a run that cannot estimate the statistic."""
     runs = []
     for number, value in enumerate(values):
         estimate = Estimate(value=value, standard_error=None, method="stub")
@@ -73,10 +73,10 @@ def group(version: str, *values: float | None) -> list[SyntheticRun]:
 
 @pytest.mark.parametrize("first", ["v0", "v9"])
 def test_a_build_without_a_logarithm_is_excluded_and_the_others_are_not(first: str) -> None:
-    """Whichever comes first: one run at 0 must not remove the noise of a whole archive."""
+    """The order has no effect. One run at 0 must not remove the noise of a whole archive."""
     runs = [*group(first, 0.0, 2.0), *group("v5", 1.0, math.e)]
     assert noise(runs, LOG) == pytest.approx((math.sqrt(0.5), 1.0, 2))
-    # Their differences are (2² + (e - 1)²) / 2, by one degree of freedom each.
+    # The variance of their differences is (2² + (e - 1)²) / 2, with one degree of freedom each.
     assert noise(runs, DIFFERENCE) == pytest.approx((math.sqrt((4.0 + (math.e - 1.0) ** 2) / 4.0), 2.0, 4))
     assert noise(group(first, -1.0, 2.0), LOG) is None
 
@@ -99,11 +99,11 @@ def _two(version: str, *values: tuple[float | None, float | None]) -> list[Synth
 
 @pytest.mark.parametrize("first", ["v0", "v9"])
 def test_metrics_deviate_together_as_they_did_in_the_runs_that_have_both(first: str) -> None:
-    """Each build around its own mean: what two metrics do together is their cross product."""
+    """Deviations are relative to each build's own mean. The joint deviation of two metrics is their cross product."""
     runs = [
         *_two(first, (1.0, 5.0), (math.e, 0.0), (math.e**2, 7.0), (9.0, None), (0.0, 5.0), (None, 5.0)),
         *_two("v5", (1.0, 2.0), (math.e, 4.0)),
-        *_two("v6", (1.0, 2.0), (2.0, None)),  # one run is left, which deviates from nothing
+        *_two("v6", (1.0, 2.0), (2.0, None)),  # a single remaining run has no deviation
         *_two("v7", (None, 2.0), (2.0, None)),
     ]
     columns = [("x_s", "mean", LOG), ("y_s", "mean", DIFFERENCE)]
@@ -118,7 +118,7 @@ def test_metrics_deviate_together_as_they_did_in_the_runs_that_have_both(first: 
 
 
 def test_two_versions_are_two_builds_even_if_their_binaries_are_unknown() -> None:
-    """Otherwise a change of a release would count as noise. Equal version names are one build."""
+    """Otherwise a change of a release would count as noise. Runs with one version name are one build."""
     runs = [*group("v1", 1.0, 3.0), *group("v2", 101.0, 103.0), *group("v2-rerun", 102.0)]
     for run in runs:
         run.manifest.subject = run.manifest.subject.model_copy(update={"binary_sha256": None, "build": None})
@@ -133,7 +133,7 @@ def test_a_statistic_or_metric_that_no_run_has_shows_no_noise() -> None:
 
 
 def test_runs_with_another_configuration_are_not_repetitions() -> None:
-    """The difference between configurations would hide a regression as noise."""
+    """Otherwise the difference between configurations would count as noise and hide a regression."""
     runs = [stub_run("v1", value, number) for number, value in enumerate((1.0, 1.2, 9.0, 9.2))]
     for run in runs[2:]:
         run.manifest.configuration = Configuration(effective={"config.toml": {"mempool.size": 7}})
@@ -153,7 +153,7 @@ def summary(
     log_error: float | None = None,
     mean: float = 9.0,
 ) -> MetricSummary:
-    """What a run holds of ``x_s``: an estimate of its mean, and its samples if there are any."""
+    """The summary of ``x_s`` in a run: an estimate of its mean, and its samples if there are any."""
     estimate = Estimate(value=value, standard_error=error, log_standard_error=log_error, method="stub")
     samples = distribution(n, mean) if n else None
     return MetricSummary(metric_id="x_s", distribution=samples, estimates={"mean": estimate}, total=total)
@@ -162,7 +162,7 @@ def summary(
 def holding(
     *summaries: MetricSummary | None, weighting: Weighting = Weighting.TIMES, known: bool = True
 ) -> list[LoadedRun]:
-    """Runs that hold these; None stands for a run without the metric."""
+    """Runs with these summaries. None is a run without the metric."""
     blocks = Population(id="block", label="blocks", keys=["height"], average_over=["height"], weighting=weighting)
     tables = [MetricGroup(id="all", title="All")]
     metrics = [metric()] if known else []
@@ -209,7 +209,7 @@ def test_a_side_has_one_value_per_run_and_the_sums_of_all_runs() -> None:
     ],
 )
 def test_a_side_without_a_value_has_a_reason(runs: list[LoadedRun], statistic: str, absence: str) -> None:
-    """A metric that a version does not have is distinguished from one that was lost."""
+    """A metric that a version does not have is distinguished from a metric whose data was lost."""
     assert collect(runs, metric(), statistic).absence == absence
 
 
@@ -217,10 +217,10 @@ def test_a_side_without_a_value_has_a_reason(runs: list[LoadedRun], statistic: s
     ("weighting", "metric_summary", "total"),
     [
         (Weighting.TIMES, summary(0.5, n=10, total=8.0), 8.0),
-        (Weighting.KEYS, summary(0.5, n=10, total=8.0), 5.0),  # as many as 10 samples hold at 0.5 each
+        (Weighting.KEYS, summary(0.5, n=10, total=8.0), 5.0),  # as many as 10 samples of 0.5 each
         (Weighting.KEYS, summary(None, n=10, total=8.0, mean=0.25), 2.5),
-        (Weighting.KEYS, summary(0.5, n=10), 0.0),  # it counts nothing
-        (Weighting.KEYS, summary(0.5, total=8.0), 0.0),  # without samples nothing enters the rate
+        (Weighting.KEYS, summary(0.5, n=10), 0.0),  # the metric is not a count
+        (Weighting.KEYS, summary(0.5, total=8.0), 0.0),  # without samples it does not contribute to the rate
     ],
 )
 def test_a_mean_by_keys_counts_as_many_events_as_its_samples_would_hold(
@@ -240,7 +240,7 @@ def test_the_mean_of_a_run_is_estimated_or_that_of_its_samples() -> None:
     (2.0, 0.02, False), (2.0, 0.009, True), (3.0, 0.011, False), (4.0, 0.04, True), (4.0, 0.06, False),
 ])  # fmt: skip
 def test_few_runs_exclude_an_archive_only_on_strong_evidence(freedom: float, p_value: float, expected: bool) -> None:
-    """Otherwise two runs per side of five metrics would lose it by chance in one experiment of five."""
+    """Otherwise two runs per side with five metrics would lose the archive by chance in one experiment of five."""
     archive = Spread(10.0, 10.0)
     own = Spread(float(stats.f.isf(p_value, freedom, 10.0)) * freedom, freedom)
     assert differs_more(own, archive) is expected

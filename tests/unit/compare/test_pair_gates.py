@@ -1,4 +1,4 @@
-"""Gates of the pair and differences between the sides, on runs without samples."""
+"""Gates on the pair of sides and differences between the sides, with runs without samples."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLAIN = [Population(id="host_second", label="hosts × seconds", keys=["host", "t
 
 
 def stub(name: str, *, valid: bool = True, populations: list[Population] | None = None, **changes: Any) -> SyntheticRun:
-    """A run of a side; ``changes`` are of its manifest."""
+    """A run of a side. ``changes`` replace fields of its manifest."""
     described = manifest("v1", 1, run_id=name, **changes)
     described.gates = [] if valid else [BAD]
     tables = [MetricGroup(id="all", title="All")]
@@ -66,7 +66,7 @@ def test_equal_sides_pass_every_gate() -> None:
     assert measured["hardware_equal"] == HOST.hardware_class
     assert measured["one_build_a_side"] == "one binary per side"
     assert all(gate.detail == "" for gate in by_id.values())
-    # What the report writes beside each.
+    # The label and the limit of each gate in the report.
     everywhere = "equal in every run of both sides"
     assert [(gate.label, gate.limit) for gate in by_id.values()] == [
         ("valid runs of the baseline", "at least half of the runs, and at least one"),
@@ -81,7 +81,7 @@ def test_equal_sides_pass_every_gate() -> None:
 
 
 def test_more_runs_help_only_if_too_few_are_valid() -> None:
-    """An experiment continues to get them, and ends at once if the sides differ in ways that no run changes."""
+    """An experiment continues to make runs, unless the sides differ in ways that no additional run changes."""
     assert [name for name, gate in gates(*pair()).items() if more_runs_may_pass(gate)] == [
         "baseline_runs_valid", "candidate_runs_valid",
     ]  # fmt: skip
@@ -101,7 +101,7 @@ PASS, WARN, FAIL = GateStatus.PASS, GateStatus.WARN, GateStatus.FAIL
     ],
 )
 def test_at_least_half_of_the_runs_and_one_must_be_valid(total: int, failing: int, status: GateStatus) -> None:
-    """None of one and one of three are too few. One of two and three of six are enough, with a warning."""
+    """None of one and one of three runs are too few. One of two and three of six are enough, with a warning."""
     runs = [stub(f"a{place}", valid=place >= failing) for place in range(total)]
     gate = gates(side("baseline", *runs), side("candidate", stub("b")))["baseline_runs_valid"]
     assert (gate.status, gate.measured) == (status, f"{total - failing} of {total} runs")
@@ -112,7 +112,7 @@ def test_at_least_half_of_the_runs_and_one_must_be_valid(total: int, failing: in
 
 
 def test_runs_that_the_subject_failed_count_as_evidence() -> None:
-    """Two failed and one invalid of four: three count, and the number of failed runs is stated."""
+    """Two of four runs failed and one is invalid: three count as evidence, and the number of failed runs is stated."""
     runs = [stub("a0"), *(stub(f"a{place}", valid=False) for place in (1, 2, 3))]
     for run in runs[1:3]:
         run.manifest.status = Status.FAILED
@@ -143,14 +143,14 @@ def test_a_run_that_is_not_judged_does_not_count_in_the_workload_unless_none_is(
 
 
 def printed(name: str, **workload: int) -> SyntheticRun:
-    """A run of a published report, which states some of its workload."""
+    """A run from a published report that states part of its workload."""
     run = stub(name, workload=workload)
     run.manifest.printed = True
     return run
 
 
 def test_workload_properties_that_a_published_report_omits_are_not_a_difference() -> None:
-    """Stated properties are compared with the other side: reports of another load are not comparable."""
+    """The stated properties are compared with the other side. Reports with another load are not comparable."""
     report, logs = side("baseline", printed("a", rate=1)), stub("b", workload={"rate": 1, "size": 7})
     assert workload_differences(report, side("candidate", logs)) == {}
     assert workload_differences(side("baseline", logs), report) == {}
@@ -170,7 +170,7 @@ def test_differing_runs_of_one_side_are_reported_if_the_other_states_nothing() -
 
 
 def test_fully_stated_workloads_must_be_equal_as_a_whole() -> None:
-    """A key that only one of them has means another test."""
+    """A key that only one of them has means that the tests differ."""
     first_manifest, other = (
         stub("a", workload=workload).manifest for workload in ({"rate": 1}, {"rate": 1, "size": 7})
     )
@@ -288,7 +288,7 @@ def test_sides_that_average_by_other_rules_cannot_be_compared(changes: dict[str,
 
 
 def test_populations_are_compared_with_themselves_and_each_difference_is_reported() -> None:
-    """Two populations always have rules of their own, which is not a difference between the sides."""
+    """Each population has its own rules, which is not a difference between the sides."""
     keys = ["height", "peer"]
     peers = Population(id="block_peer", label="blocks × peers", keys=keys, average_over=keys)
     rule = "the mean of the means per height and peer"
@@ -370,7 +370,7 @@ def test_settings_are_compared_by_value_and_true_differs_from_1() -> None:
         ("c.toml", "k", None, 2),
     ]
     assert [difference.only_in for difference in differences] == ["baseline", None, "candidate"]
-    # What either side set by hand is no change of a default.
+    # A setting that either side configured is not a changed default.
     assert [difference.is_default_change for difference in differences] == [True, False, True]
     mirrored = configuration_differences(right, left)
     assert [difference.is_default_change for difference in mirrored] == [True, False, True]
@@ -382,7 +382,7 @@ def _placed(experiment: str, position: int, **changes: Any) -> SyntheticRun:
 
 
 def test_sides_of_two_experiments_warn_because_a_machine_drifts() -> None:
-    """Runs of one afternoon agree with each other, and are no evidence about the next afternoon."""
+    """Runs of one afternoon agree with each other but are not evidence about the next afternoon."""
     left = side("baseline", _placed("e1", 0, started_at="2026-11-25T19:21:00Z"))
     gate = gates(left, side("candidate", _placed("e1", 1)))["one_experiment"]
     assert (gate.status, gate.measured) == (GateStatus.PASS, "one experiment")

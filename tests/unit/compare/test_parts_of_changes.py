@@ -1,4 +1,4 @@
-"""A change divided into the changes of its parts: the sum law, and intervals that hold what they promise."""
+"""A change divided into the changes of its parts: the parts add up, and the intervals have the stated coverage."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ PARTS = (LINE, WORK, READ, WRITE)
 
 @cache
 def passing() -> Comparison:
-    """A computed comparison of two equal versions."""
+    """A comparison of two equal versions."""
     return compare(*sides(seconds=60), tool_version="test")
 
 
 def _run(rng: np.random.Generator, *means: float, samples: int = 400) -> FloatArray:
-    """Samples of some parts; neighbours in time are alike, as blocks of a busy minute are."""
+    """Samples of several parts. Neighbours in time are correlated, like blocks of a busy minute."""
     noise = rng.normal(size=(samples, len(means)))
     for row in range(1, samples):
         noise[row] = 0.5 * noise[row - 1] + math.sqrt(0.75) * noise[row]
@@ -70,7 +70,7 @@ def _judgement(metric_id: str, base: float, other: float) -> Judgement:
 
 def test_parts_are_on_the_scale_of_the_judgement_and_add_up_to_it() -> None:
     change = PartedChange("m", _effects((LINE, 1.0, 1.2), (WORK, 1.0, 1.1), (READ, 0.4, 0.6), (WRITE, 0.6, 0.5)), "b")
-    # The judged values are geometric means of runs, a little below the plain means that the parts are of.
+    # The judged values are geometric means of runs, slightly below the arithmetic means of the parts.
     split = divided(change, (1.998, 2.297))
     assert split is not None
     assert split.change == pytest.approx(2.297 / 1.998 - 1.0)
@@ -86,7 +86,7 @@ def test_parts_are_on_the_scale_of_the_judgement_and_add_up_to_it() -> None:
 
 
 def test_parts_of_another_value_are_not_parts_of_the_change() -> None:
-    """Too many samples have no part: the parts would belong to another value than the judged one."""
+    """If too many samples have no part, the parts belong to another value than the judged one."""
     change = PartedChange("m", _effects((LINE, 1.0, 1.2)), "b")
     assert divided(change, (1.2, 1.2)) is None
     catalogue = passing().catalogue
@@ -99,7 +99,7 @@ def test_parts_of_another_value_are_not_parts_of_the_change() -> None:
 
 
 def test_the_change_from_the_named_run_is_divided_even_against_a_level_of_releases() -> None:
-    """The level has no parts. Dividing the change against it as the run's would be wrong by their difference."""
+    """The level has no parts. Dividing the change from the level by the run's parts would be wrong."""
     comparison = passing()
     id_ = comparison.judgements[0].metric_id
     judged = _judgement(id_, 1.0, 1.2)
@@ -132,7 +132,7 @@ def test_one_run_per_side_has_a_valid_error_within_runs() -> None:
 
 
 def test_several_runs_per_side_have_the_error_between_runs() -> None:
-    """Many samples per day do not make a part that differs between days any more certain."""
+    """Many samples per day do not make a part more certain that differs between days."""
     rng = np.random.default_rng(5)
     days = [_run(rng, 0.5 * (1.0 + 0.1 * step), 0.2, 0.3) for step in (-1.0, 1.0, 0.0, 0.5)]
     part_effects, basis = effects(PARTS, days[:2], days[2:])
@@ -196,12 +196,12 @@ def test_the_reason_for_no_split_is_reported_except_for_systems_without_causes()
 
 
 def _still(value: float, samples: int = 40) -> FloatArray:
-    """A run whose one column never moves: no error within it."""
+    """A run with one constant column, so that the error within the run is zero."""
     return np.full((samples, 1), value)
 
 
 def test_the_error_between_runs_is_as_computed_by_hand() -> None:
-    """Of two and three runs: both sides' squares over three degrees of freedom."""
+    """Two and three runs: the squares of both sides, divided by three degrees of freedom."""
     (effect,), basis = effects([LINE], [_still(1.0), _still(1.2)], [_still(1.1), _still(1.4), _still(1.7)])
     assert basis == "between 2 + 3 runs"
     assert (effect.baseline, effect.candidate) == pytest.approx((1.1, 1.4))
@@ -218,7 +218,7 @@ def test_one_run_on_one_side_and_two_on_the_other_count_as_several() -> None:
 
 
 def test_runs_that_agree_by_chance_are_no_more_certain_than_each_of_them() -> None:
-    """The error within the runs counts if it is larger, with each run's share of its side's mean."""
+    """The error within the runs is used if it is larger, with each run's share of its side's mean."""
     rng = np.random.default_rng(3)
     run = 1.0 + rng.normal(0.0, 0.1, (400, 1))
     (alone,), _ = effects([LINE], [run], [run])
@@ -263,7 +263,7 @@ def test_parts_that_add_up_to_zero_cannot_be_divided() -> None:
 
 
 def test_the_share_of_a_negative_value_is_relative_to_its_magnitude() -> None:
-    """A part that fell lowers the change, whatever the sign of the baseline."""
+    """A part that fell lowers the change, whatever the sign of the baseline is."""
     split = divided(_parted((LINE, -1.0, -0.8), (WORK, -1.0, -1.1)), (-2.0, -1.9))
     assert split is not None
     assert (split.metric_id, split.statistic, split.scale, split.basis) == ("m", "mean", Scale.RELATIVE, "b")
@@ -282,7 +282,7 @@ def test_both_sides_of_a_part_are_the_sum_of_its_parts(write: tuple[float, float
 
 
 def test_rounding_is_not_an_error_of_the_system() -> None:
-    """Not even if a part is zero."""
+    """This holds even if a part is zero."""
     near = _parted((LINE, 1.0, 1.0), (WORK, 0.0, 1.0), (READ, 1e-13, 0.4), (WRITE, 0.0, 0.6 + 5e-10))
     assert divided(near, (1.0, 2.0)) is not None
 
@@ -328,7 +328,7 @@ def test_metrics_whose_parts_do_not_add_up_are_named_in_a_note() -> None:
 
 
 def test_a_judged_change_is_reported_on_the_scale_of_its_judgement() -> None:
-    """Of several runs the baseline is their level, and not that of a single run."""
+    """With several runs the baseline is their level, not the value of a single run."""
     id_ = passing().judgements[0].metric_id
     change = _parted((LINE, 1.0, 1.2), metric_id=id_)
     several = SideValue(value=1.0, per_run=[0.9, None, 1.1], samples=3)

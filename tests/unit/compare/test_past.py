@@ -1,4 +1,4 @@
-"""What a verdict says of earlier releases: the noise that it used, and changes of the set-up that nobody noted."""
+"""Statements of a verdict about earlier releases: the noise that it used, and changes of the set-up without a note."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chainmark.core.epoch import Epoch
 from tests.unit.compare.synthetic_runs import SyntheticRun
 from tests.unit.compare.test_releases import CATALOGUE, METRICS, run, stepped
 
-NOISE = [0.01, 0.04, 0.02, 0.20, 0.20, 0.001]  # of the six metrics, of which the first three are gating
+NOISE = [0.01, 0.04, 0.02, 0.20, 0.20, 0.001]  # of the six metrics; the first three are gating
 
 
 def _decided(runs: list[SyntheticRun], *epochs: Epoch) -> Decided:
@@ -21,13 +21,13 @@ def _decided(runs: list[SyntheticRun], *epochs: Epoch) -> Decided:
 
 
 def _noisy() -> list[SyntheticRun]:
-    """Twelve releases and no re-run, of which every second lies above one and every other below."""
+    """Twelve releases without re-runs, alternately above and below one."""
     signs = [1.0 if month % 2 else -1.0 for month in range(12)]
     return [run(f"v1.{month}", month, np.exp(sign * np.array(NOISE) / 2.0)) for month, sign in enumerate(signs)]
 
 
 def _reported(decided: Decided, *, gating: bool | None = None) -> list[str]:
-    """As the verdict tells it; or as it would if all metrics were gating, or none."""
+    """The notes of the verdict. ``gating`` makes all metrics gating, or none."""
     assert decided.releases is not None
     changes = {} if gating is None else {"gating": gating}
     judgements = [item.model_copy(update=changes) for item in decided.judgements]
@@ -35,10 +35,10 @@ def _reported(decided: Decided, *, gating: bool | None = None) -> list[str]:
 
 
 def test_noise_is_reported_with_its_runs_and_from_the_quietest_to_the_noisiest_gating_metric() -> None:
-    """This shows a release engineer how reliable a single run is."""
+    """The range shows a release engineer how reliable a single run is."""
     decided = _decided(_noisy())
     (sentence,) = _reported(decided)
-    # The baseline is compared and therefore no part of it.
+    # The baseline is compared and therefore not part of the history.
     assert sentence == (
         "noise between runs: history of 11 builds (0 re-runs, 10 release-to-release changes), 2020-01-01 to "
         "2020-11-01; standard deviation of one run: 1 % (metric 0) to 4.2 % (metric 1)"

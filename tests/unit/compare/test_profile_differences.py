@@ -1,4 +1,4 @@
-"""Profiles of two sides: whose change is reported, with which interval, and that nothing is lost in the graph."""
+"""Profiles of two sides: the reported functions, their intervals, and a graph that contains all calls."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SAME = ("main", "gossip")
 
 
 def test_the_function_that_changed_comes_first_with_the_interval_over_the_nodes() -> None:
-    """One run per side: each node is compared with the same node of the other side."""
+    """With one run per side, each node is compared with the same node of the other side."""
     before = [{SLOW: 1.0, SAME: 5.0}, {SLOW: 1.2, SAME: 2.0}, {SLOW: 0.8, SAME: 3.0}]
     after = [{SLOW: 2.0, SAME: 4.0}, {SLOW: 2.3, SAME: 3.1}, {SLOW: 1.7, SAME: 2.9}]
     (change,) = _results([profiled_run("v0", before)], [profiled_run("v1", after)]).changes
@@ -104,7 +104,7 @@ def test_goroutines_are_reported_by_start_and_current_location() -> None:
 
 
 def test_the_graph_contains_all_calls() -> None:
-    """Calls are within their callers, and the outermost one is as wide as all of them."""
+    """Calls are drawn within their callers, and the outermost call is as wide as all of them."""
     many: dict[tuple[str, ...], float] = {("main", f"f{number}", "leaf"): 1.0 + number % 7 for number in range(2_000)}
     (change,) = _results([profiled_run("v0", [many])], [profiled_run("v1", [{**many, SLOW: 900.0}])]).changes
     frames = change.frames
@@ -171,7 +171,7 @@ def test_a_side_without_profiles_is_reported_only_on_request() -> None:
 
 
 def test_a_run_with_profiles_is_never_judged() -> None:
-    """Profiling slows it down: with other runs it would be a false alarm, and alone an unfair comparison."""
+    """Profiling slows a run down. Next to other runs it would cause a false alarm, and alone an unfair comparison."""
     plain = SyntheticRun(manifest("v1", 1), catalogue(), {})
     taken = profiled_run("v1", [{SLOW: 1.0}], number=2)
     among = select("candidate", [plain, taken])

@@ -1,4 +1,4 @@
-"""A qualification's verdict: it passes only by what was run and decided, and says what it cannot compare."""
+"""The verdict of a qualification: only scenarios that were run and decided can pass, and gaps are reported."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.unit.compare.synthetic_runs import run, sides
 
 @pytest.fixture(scope="module")
 def equal() -> QaReport:
-    """A candidate like its baseline."""
+    """The report on a candidate that equals its baseline."""
     return qa_runs.report()
 
 
@@ -74,7 +74,7 @@ def _ten_per_cent(row: OpinionRow) -> TenPercentRow:
 
 
 def test_an_incomparable_metric_is_not_a_regression() -> None:
-    """Latencies by header times differ by a second if the block time differs, although nothing is slower."""
+    """Latencies by header times differ by one second if the block time does, although nothing is slower."""
     slower = qa_runs.report({"rpc_latency_s": 2.0})
     assert any(
         _ten_per_cent(row).ours_fails for row in slower.scenarios[0].second_rule if row.metric_id == "rpc_latency_s"
@@ -122,7 +122,7 @@ def test_a_scenario_that_could_not_be_run_is_invalid() -> None:
 
 
 def test_scenarios_shown_for_information_are_summarized_by_their_figures() -> None:
-    """`shown for information` is of no use to a reader of the first page."""
+    """The text "shown for information" is of no use to a reader of the first page."""
     baseline, candidate = sides(seconds=qa_runs.SECONDS)
     scenarios = [dict(scenario) for scenario in qa_runs.SCENARIOS]
     scenarios[1]["headline"] = ["tx_latency_s"]
@@ -143,7 +143,7 @@ def test_scenarios_shown_for_information_are_summarized_by_their_figures() -> No
 
 
 def test_scenarios_shown_for_information_are_shown_without_a_side_that_could_not_be_run() -> None:
-    """Such a scenario is there to find that a network of two releases does not even start."""
+    """Such a scenario exists to find, for example, that a network of two releases does not even start."""
     baseline, candidate = sides(seconds=qa_runs.SECONDS)
     qa_run = qa_runs.made_of(baseline, candidate)
     scenario = next(scenario for scenario in qa_run.scenarios if scenario.plan.id == "emulation")
@@ -171,17 +171,17 @@ def test_the_same_runs_give_the_same_bytes(equal: QaReport) -> None:
 def test_a_plot_has_every_side_and_its_published_limit(equal: QaReport) -> None:
     plots = {plot.id: plot for plot in equal.scenarios[0].plots}
     assert set(plots) == {"latencies", "block_rate", "memory", "mempool"}
-    # 3 runs of 4 nodes per side, and a mean each.
+    # Per side, 3 runs with 4 nodes each and one mean.
     assert len(plots["memory"].chart.lines) == 2 * (3 * 4 + 1)
-    assert plots["memory"].beyond_limit  # 180 MB on an axis that ends at 100
+    assert plots["memory"].beyond_limit  # 180 MB on an axis with a maximum of 100
     assert not plots["mempool"].beyond_limit
-    # A block every 1.2 s is 50 a minute, over any 20 s give or take one block.
+    # One block every 1.2 s is 50 per minute. Any 20 s contain one block more or less.
     for line in plots["block_rate"].chart.lines:
         assert all(abs(value - 50.0) <= 3.0 for value in line.y)
 
 
 def test_a_dot_is_the_mean_of_samples_that_ended_together(equal: QaReport) -> None:
-    """The level line is the mean of all samples, whatever the sizes of the dots."""
+    """The level line is the mean of all samples, whatever the number of samples per dot is."""
     chart = next(plot for plot in equal.scenarios[0].plots if plot.id == "latencies").chart
     level = next(line for line in chart.lines if line.run_id is None and line.side == "v0.38.17")
     baseline, _ = sides(seconds=qa_runs.SECONDS)

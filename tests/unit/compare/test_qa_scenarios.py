@@ -1,4 +1,4 @@
-"""One scenario of a qualification: what is asked, made, judged and said of it, where no samples need be drawn."""
+"""One scenario of a qualification, without samples: its request, its runs, its verdict and its texts."""
 
 from __future__ import annotations
 
@@ -52,30 +52,30 @@ GATE = Gate(id="load", label="load met", status=GateStatus.FAIL, measured="91 %"
 
 
 class Swept(Attachment):
-    """What a sweep found."""
+    """The result of a sweep."""
 
     def finding(self) -> Finding:
-        """It fails."""
+        """A finding that fails."""
         return Finding(Verdict.FAIL, "It saturates earlier.", ["at 400 tx/s"])
 
 
 class Rule:
-    """A second rule with an opinion of every judged figure."""
+    """A second rule with an opinion on every judged metric."""
 
     def rows(self, comparison: Comparison) -> Sequence[OpinionRow]:
-        """One a judgement."""
+        """One row per judgement."""
         return [
             OpinionRow(metric_id=judgement.metric_id, statistic=judgement.statistic)
             for judgement in comparison.judgements
         ]
 
     def verdict(self, rows: Sequence[OpinionRow]) -> Opinion:
-        """It fails nothing."""
+        """An opinion that does not fail."""
         return Opinion(fails=not rows)
 
 
 def run(side: str, number: int, factor: float = 1.0, *, version: str = "", clock: str = "BFT") -> SyntheticRun:
-    """A run without samples; runs of both sides take turns."""
+    """A run without samples. The positions of both sides alternate."""
     label = version or {"baseline": "v1", "candidate": "v2"}.get(side, "v2")
     position = 2 * number + (side != "baseline")
     described = manifest(label, number, side=side, position=position, run_id=f"{side}-{number}", gates=[])
@@ -126,7 +126,7 @@ def judged(scenario: ScenarioRuns, *others: ScenarioRuns, **settings: Any) -> Qa
 
 
 def test_a_scenario_states_its_request_its_runs_and_its_results() -> None:
-    """Everything that a report shows of a scenario is in its result, in separate fields."""
+    """A report needs everything that it shows in separate fields of the scenario's result."""
     plan = {**BASE, "settings": ["load.rate=1"], "needs": ["cores:4"], "tables": ["sizes"]}
     scenario = judged(of(plan, pair(1.5), profile_description="A load."), rule=Rule())
     shown = scenario.model_dump(include=set(QaScenario.model_fields) - {"comparison", "reasons", "advice", "runs"})
@@ -148,7 +148,7 @@ def test_a_scenario_states_its_request_its_runs_and_its_results() -> None:
     assert scenario.advice == scenario.comparison.advice
     assert scenario.comparison.tool_version == "0.1.0"
     assert scenario.sentence.startswith("V2 is worse") or "latency" in scenario.sentence
-    # In the order in which they were made, whatever their sides.
+    # Runs are listed in the order in which they were made, whatever their side.
     order = [f"{side}-{number}" for number in (1, 2, 3) for side in ("baseline", "candidate")]
     assert [line.run_id for line in scenario.runs] == order
 
@@ -236,7 +236,7 @@ def test_a_side_that_could_not_be_run_makes_a_comparison_invalid_with_the_reason
 
 
 def test_a_run_that_could_not_be_made_invalidates_a_pass_but_not_a_failure() -> None:
-    """Nobody knows what the missing runs would have shown. A regression remains a regression."""
+    """It is unknown what the missing runs would have shown. A regression remains a regression."""
     failures = {"candidate": "no port"}
     passed, failed = (judged(of(BASE, pair(factor), failures=failures)) for factor in (1.0, 1.5))
     assert (passed.result, failed.result) == (Verdict.INVALID, Verdict.FAIL)
@@ -286,7 +286,7 @@ def test_sides_shown_for_information_are_each_compared_with_the_first() -> None:
     scenario = judged(_three(headline=["c_s"], tables=["sizes"]))
     assert (scenario.result, scenario.comparison) == (Verdict.INFORMATIONAL, None)
     assert [side.label for side in scenario.sides] == ["v1", "v2 (far)", "v2"]
-    # What gates, what its tables and its headline ask for, and what a condition makes incomparable.
+    # The gating metrics, the metrics of its tables and its headline, and those that a condition makes incomparable.
     assert [(row.metric_id, row.statistic) for row in scenario.beside] == [(metric.id, "mean") for metric in METRICS]
     changes = [[item.change for item in row.judgements] for row in scenario.beside]
     assert [changes[0], changes[1], changes[3]] == [[pytest.approx(1.0), pytest.approx(2.0)]] * 3
@@ -331,7 +331,7 @@ def test_a_side_without_a_valid_run_makes_a_shown_comparison_invalid_with_the_re
     some.sides["far"][0].manifest.status = Status.INVALID
     counted = judged(some)
     assert (counted.result, counted.reasons) == (Verdict.INFORMATIONAL, scenario.reasons[:1])
-    assert counted.beside[0].judgements[0].candidate.value == pytest.approx(2.004), "by its valid run alone"
+    assert counted.beside[0].judgements[0].candidate.value == pytest.approx(2.004), "only the valid run is used"
 
 
 def test_metrics_without_samples_have_no_row_and_missing_values_are_marked() -> None:
@@ -346,11 +346,11 @@ def test_metrics_without_samples_have_no_row_and_missing_values_are_marked() -> 
     assert "a_s" not in [row.metric_id for row in scenario.beside]
     assert scenario.sentence == "Rounds: 1.001 s with v1, no data with v2 (far), 3.004 s with v2."
     two = of({**SHOWN, "sides": THREE[:2], "headline": ["c_s"]}, {name: runs_by_side[name] for name in ("near", "far")})
-    assert "c_s" in {row.metric_id for row in judged(two).beside}, "what one side alone has is shown"
+    assert "c_s" in {row.metric_id for row in judged(two).beside}, "a metric of one side alone is shown"
 
 
 def test_noise_of_other_runs_counts_but_not_that_of_the_compared_runs() -> None:
-    """The noise of one run per side is unknown. Without the store's other runs it would be assumed."""
+    """With one run per side, noise would be assumed if the other runs of the store were ignored."""
     others = [run("old", number, 1.0 + 0.01 * number, version="v0") for number in range(4)]
     for each in others:
         each.manifest.subject = each.manifest.subject.model_copy(update={"binary_sha256": "same"})
@@ -425,7 +425,11 @@ def test_a_plot_shows_the_valid_runs_or_all_runs_of_a_side_without_any() -> None
 
 
 def test_a_comparison_is_stored_without_the_details_of_its_own_report() -> None:
-    """Charts of deciding metrics, and breakdowns with changes. `chainmark compare` computes the rest again."""
+    """The stored comparison has the charts of gating metrics and the breakdowns with changes.
+
+    `chainmark compare` computes the rest again.
+
+    """
     whole = judged(of(BASE, pair(1.5))).comparison
     assert whole is not None
     populations = [
@@ -448,7 +452,7 @@ def test_a_comparison_is_stored_without_the_details_of_its_own_report() -> None:
 
 
 def _by_host(metric_id: str) -> Breakdown:
-    """Two hosts, of which one changed."""
+    """A breakdown by two hosts, of which one changed."""
     return Breakdown.model_validate({
         "metric_id": metric_id, "key": "host", "scale": "relative", "values": ["h1", "h2"], "baseline": [1.0, 1.0],
         "candidate": [2.0, 1.0], "baseline_n": [9, 9], "candidate_n": [9, 9], "change": [1.0, 0.0], "z": [None, None],

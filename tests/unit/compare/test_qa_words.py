@@ -1,4 +1,4 @@
-"""What a qualification says of all its scenarios: the verdict, what to do next, what to know, how it was made."""
+"""Texts of a qualification about all scenarios: the verdict, the next steps, the remarks, and the method."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def scenario(title: str, result: Verdict, **changes: Any) -> QaScenario:
 
 
 def runs_of_plan(*beside: str) -> QaRuns:
-    """A plan whose scenarios have one run per side; those that are named had another network beside them."""
+    """A plan whose scenarios have one run per side. Another network ran on the machine during the named scenarios."""
     plan = qa_runs.plan()
     scenarios = []
     for number, planned in enumerate(plan.scenarios):
@@ -68,7 +68,10 @@ def test_the_worst_gating_scenario_decides_and_an_empty_report_does_not_pass(
 
 
 def test_every_gating_scenario_is_named_with_its_result_and_reason() -> None:
-    """Readers of the first page must see which scenario it was. A scenario without reasons has its sentence."""
+    """Readers of the first page must see which scenario failed.
+
+    A scenario without reasons is named with its sentence.
+    """
     scenarios = [
         scenario("A", Verdict.PASS, reasons=["fine"]),
         scenario("B", Verdict.INCONCLUSIVE, reasons=["noise"]),
@@ -227,14 +230,14 @@ def test_a_report_of_scenarios_that_could_not_be_run_has_its_plan_and_the_time_o
 
 
 def _compared(**fields: Any) -> Comparison:
-    """A comparison of which nothing else is asked."""
+    """A comparison with only these fields."""
     return Comparison.model_construct(**fields)
 
 
 def test_a_report_takes_the_differences_between_versions_from_its_first_comparison(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It also states that all comparisons are one build with itself, if that is so."""
+    """It also states if all comparisons compare one build with itself."""
     settings = [
         ConfigurationDifference(file="f", key=key, baseline=1, candidate=2, is_default_change=own)
         for key, own in (("of the profile", False), ("of the version", True))

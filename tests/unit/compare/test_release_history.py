@@ -1,4 +1,4 @@
-"""The history of a workload: true changes are found where they are, noise, outliers and new machines are none."""
+"""The history of a workload: only true changes are reported, not noise, outliers or new machines."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_release_at_which_a_level_changed_is_named_with_the_size() -> None:
 
 
 def test_shuffled_histories_show_at_most_the_stated_share_of_changes() -> None:
-    """Forty histories of eight figures without any change: two of them may show one."""
+    """Forty histories of eight metrics without any change: at most two of them may show one."""
     assert sum(bool(_results(_report(_noisy(seed)))) for seed in range(40)) <= 5
 
 
@@ -73,7 +73,7 @@ def test_a_change_caused_by_new_machines_is_not_a_change_of_a_release(metrics: t
 
 
 def test_a_rerun_far_from_its_build_shows_an_unnoted_change_of_the_set_up() -> None:
-    """The same build with 30 % less: the machine changed, and later runs are compared only with later runs."""
+    """The same build has 30 % less, so the machine changed. Later runs are compared only with later runs."""
     versions = [f"v0.{number}" for number in range(14)] + ["v0.13", *(f"v0.{number}" for number in range(14, 20))]
     noise = _noisy(5)
     report = _report(lambda day, metric: noise(day, metric) * (0.7 if day >= 14 else 1.0), versions)
@@ -89,11 +89,11 @@ def test_reruns_of_one_build_are_one_release() -> None:
     versions = [f"v0.{number // 2}" for number in range(12)]
     report = _report(lambda day, metric: 1.0 + 0.02 * (day % 2), versions)
     assert [len(release.run_ids) for release in report.releases] == [2] * 6
-    assert report.series[0].values == [pytest.approx((1.0 * 1.02) ** 0.5)] * 6  # ratios: the geometric mean
+    assert report.series[0].values == [pytest.approx((1.0 * 1.02) ** 0.5)] * 6  # geometric mean for ratios
 
 
 def test_repeated_printed_figures_are_no_more_certain_than_their_rounding() -> None:
-    """Two printed digits: 0.02 and 0.03 repeatedly, with an interval of zero width without the rounding."""
+    """With two digits, repeated 0.02 and 0.03 would have an interval of zero width if the rounding was ignored."""
     report = _report(lambda day, metric: 0.03 if day >= STEP_AT else 0.02, error=0.01 / 12**0.5)
     for series in report.series:
         (change,) = series.changes
@@ -114,7 +114,7 @@ def test_differences_have_a_unit_and_those_below_the_floor_are_not_listed() -> N
 
 
 def test_figures_compared_by_differences_are_averaged_and_reported_as_such() -> None:
-    """Although they are above zero: a clock that is 3 ms off instead of 2 is not 50 % worse."""
+    """A clock that is 3 ms off instead of 2 ms is not 50 % worse, although both values are above zero."""
     kinds = [metric(Kind.DIFFERENCE, id="off_s", label="off"), metric(id="long_s", label="long")]
     again = [1.9, 2.1]
 
@@ -145,7 +145,7 @@ def test_the_width_of_an_interval_includes_the_noise_and_the_errors_of_the_runs(
     assert sure.low is not None
     assert unsure.low is not None
     assert sure.low > 1.9
-    assert unsure.low < 1.5, "an error is in the unit of its figure"
+    assert unsure.low < 1.5, "an error is in the unit of its metric"
 
 
 def test_a_figure_removed_before_the_machines_changed_is_listed_until_then() -> None:
@@ -181,7 +181,7 @@ def test_every_rendering_names_the_changes() -> None:
 
 
 def test_the_page_draws_its_charts_in_a_browser(tmp_path: Path) -> None:
-    """Only a browser knows whether a chart can be drawn."""
+    """Only a browser can show whether a chart is drawn."""
     page_without_complaints(document_of(release_histories.stepped()).html(), tmp_path)
 
 
@@ -192,7 +192,7 @@ def test_the_first_sentence_has_the_change_its_interval_and_a_command() -> None:
 
 
 def test_every_figure_has_a_chart_and_the_first_ones_are_open() -> None:
-    """Nobody looks at a figure whose chart is silently omitted."""
+    """A user would overlook a metric whose chart is missing."""
     metrics = [metric(id=f"m{number}_s", label=f"figure {number}") for number in range(15)]
     page = document_of(_report(_noisy(8), metrics=metrics)).html()
     assert all(f"history-m{number}_s-mean" in page for number in range(15))

@@ -1,4 +1,4 @@
-"""A series of releases by hand: which runs are in it, which steps and re-runs are noise, and where releases stand."""
+"""A series of releases, computed by hand: its runs, the steps and re-runs that show noise, and the level."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CATALOGUE = Catalogue(
     tables=[MetricGroup(id="all", title="All")],
     metrics=METRICS,
 )
-# Of every metric, run by run.
+# The values of each metric, run by run.
 Values = Mapping[str, Sequence[float | None]]
 
 
@@ -55,9 +55,9 @@ def _run(
     return SyntheticRun(described, catalogue, {}, {name: _summary(name, value) for name, value in values.items()})
 
 
-# v1.2 was run again at once, and v1.5 after another release.
+# v1.2 was run twice in a row, and v1.5 again after another release.
 VERSIONS = ["v1.1", "v1.2", "v1.2", "v1.3", "v1.4", "v1.5", "v1.6", "v1.5", "v1.7", "v1.8", "v1.9", "v1.10"]
-STEPS_WITHOUT = {(1, 2)}  # no step lies between two runs of one build
+STEPS_WITHOUT = {(1, 2)}  # two runs of one build are not a step
 BUILDS = len(set(VERSIONS))
 
 
@@ -86,7 +86,7 @@ def _releases(runs: Sequence[SyntheticRun], epochs: Sequence[Epoch] = ()) -> Rel
 
 
 def _repeated(series_values: Sequence[float | None], without: set[tuple[int, int]] = STEPS_WITHOUT) -> RepeatedMetric:
-    """By hand, on whatever scale: both pairs of re-runs, and all steps between neighbours of two builds."""
+    """The expected noise on any scale: both pairs of re-runs, and all steps between neighbouring builds."""
     values = [0.0 if value is None else value for value in series_values]
     steps = [values[b] - values[a] for a, b in pairwise(range(len(values))) if (a, b) not in without]
     squares = (values[1] - values[2]) ** 2 / 2.0 + (values[5] - values[7]) ** 2 / 2.0
@@ -98,15 +98,15 @@ def _logs(values: Sequence[float | None]) -> list[float]:
 
 
 def _expected(values: Values) -> dict[str, RepeatedMetric]:
-    """On the scale of logarithms, the difference on its own; a metric's last scale is the one that the prior takes."""
+    """The expected noise by metric: on the scale of differences for ``shift_s``, otherwise on the logarithmic scale."""
     return {name: _repeated(values[name] if name == "shift_s" else _logs(values[name])) for name in values}
 
 
 def test_the_spread_of_a_run_uses_re_runs_and_steps_moderated_over_all_metrics() -> None:
-    """A count has an error of its own: its noise is not reported, and it is no evidence."""
+    """A count has its own error, so its noise is not reported and does not affect the prior."""
     values = _values()
     releases = _releases(_series(values))
-    # A positive metric's plain differences are what the prior is fitted to: one figure a metric.
+    # The prior is fitted to plain differences, with one variance per metric.
     witnesses = [_repeated(values[metric.id]) for metric in METRICS if metric.kind is not Kind.COUNT]
     for entry in METRICS:
         working = DIFFERENCE if entry.kind is Kind.DIFFERENCE else LOG
@@ -146,7 +146,7 @@ def test_a_metric_that_never_changes_shows_no_noise() -> None:
     assert _releases(_series(still)).spread("m0_s", "mean", LOG) is None
 
 
-# --- which runs are alike --------------------------------------------------------------------------------------------
+# --- comparable runs -------------------------------------------------------------------------------------------------
 
 
 def _other_system(run: SyntheticRun) -> None:
@@ -173,7 +173,7 @@ def _other_rules(run: SyntheticRun) -> None:
 
 @pytest.mark.parametrize("change", [_other_system, _failed, _other_machine, _other_workload, _other_rules])
 def test_runs_that_are_not_comparable_are_not_in_the_series(change: Callable[[SyntheticRun], None]) -> None:
-    """Another machine's noise would decide what is a regression on this one."""
+    """Otherwise the noise of another machine would decide what is a regression on this one."""
     runs = _series(_values())
     for run in runs[:2]:
         change(run)
@@ -223,7 +223,7 @@ def _epoch(month: int, *metrics: str, system: str = "cometbft") -> Epoch:
 
 
 def test_no_step_or_re_run_spans_a_noted_change_of_its_metric() -> None:
-    """v1.5 was run before and after it: these two are not re-runs."""
+    """v1.5 was run before and after the change, so these two runs are not re-runs."""
     runs = _series(_values())
     releases = _releases(runs, [_epoch(7, "m0_s")])
     spreads = {name: releases.spread(name, "mean", LOG) for name in ("m0_s", "m1_s")}
@@ -248,7 +248,7 @@ def test_a_metric_with_too_few_remaining_steps_shows_no_noise() -> None:
 
 
 def _apart(values: Values, by: float, metric_id: str = "m0_s") -> dict[str, list[float | None]]:
-    """With the second run of v1.5 further off, and all others still near."""
+    """The values with the second run of v1.5 moved by ``by`` in one metric."""
     values_of_metric = [*values[metric_id]]
     first = values_of_metric[5] or 0.0
     values_of_metric[7] = first + by if metric_id == "shift_s" else first * math.exp(by)
@@ -256,7 +256,7 @@ def _apart(values: Values, by: float, metric_id: str = "m0_s") -> dict[str, list
 
 
 def test_two_distant_runs_of_one_build_show_a_change_of_the_set_up() -> None:
-    """It is reported once, as a ratio, with the runs before and after it, and is not noise."""
+    """The change is reported once, as a ratio, with the runs before and after it. It is not noise."""
     releases = _releases(_series(_apart(_values(noise=0.01), -0.4)))
     (change,) = releases.setup_changes
     assert (change.metric_id, change.working) == ("m0_s", LOG)
@@ -276,7 +276,7 @@ def test_a_metric_without_a_ratio_is_reported_by_its_difference() -> None:
 
 @pytest.mark.parametrize(("by", "changes"), [(0.9 * LEAST_SETUP, 0), (1.1 * LEAST_SETUP, 1)])
 def test_the_effect_of_re_running_months_later_is_not_a_change_of_the_set_up(by: float, changes: int) -> None:
-    """However quiet the series is otherwise."""
+    """This holds however quiet the other runs of the series are."""
     for sign in (1.0, -1.0):
         values = _apart(_values(noise=0.001), sign * by)
         values["m0_s"] = [7.0 * (value or 0.0) for value in values["m0_s"]]
@@ -289,7 +289,7 @@ def test_the_effect_of_re_running_months_later_is_not_a_change_of_the_set_up(by:
 
 
 def test_a_change_as_large_as_steps_between_releases_is_not_a_change_of_the_set_up() -> None:
-    """By six standard deviations of a difference, here of a tenth each."""
+    """The limit is six standard deviations of a difference, which are a tenth each in this series."""
     assert _releases(_series(_apart(_values(noise=0.1), 0.4))).setup_changes == []
 
 
@@ -300,7 +300,7 @@ def test_a_noted_change_is_not_reported_again() -> None:
 
 
 def test_the_runs_after_a_change_are_compared_with_each_other() -> None:
-    """Three runs of one build, the last two on new machines: those two are re-runs."""
+    """Three runs of one build, the last two on new machines: the last two are re-runs."""
     values = _apart(_values(noise=0.01), -0.4)
     runs = _series(values)
     late = _run("v1.5", 9, {name: column[7] for name, column in values.items()})
@@ -325,7 +325,7 @@ def test_a_noted_change_between_the_compared_runs_is_found_for_its_metrics() -> 
 
 def _baseline(month: int, value: float) -> LoadedRun:
     run = _run("v1.98", month, {metric.id: value for metric in METRICS})
-    run.manifest.run_id = "run-00"  # before any other of the same moment
+    run.manifest.run_id = "run-00"  # sorts before all other runs of the same time
     return LoadedRun(run)
 
 
@@ -359,11 +359,11 @@ def test_a_metric_missing_from_the_series_or_the_baseline_has_no_level() -> None
     assert releases.level(("m0_s", "mean", LOG), LoadedRun(silent)) is None
     assert releases.level(("m0_s", "mean", LOG), _baseline(9, 0.0)) is None
     shift = releases.level(("shift_s", "mean", DIFFERENCE), _baseline(9, 0.0))
-    assert shift is not None, "a difference of 0 is a value"
+    assert shift is not None, "a difference of 0 is a valid value"
 
 
 def test_the_metrics_are_those_of_the_printed_run_if_there_is_one() -> None:
-    """A report prints means: a run of today that is judged by its median is compared with the printed mean."""
+    """A report prints means, so a current run that is judged by its median is compared with the printed mean."""
     by_median = [_by_median(metric) for metric in METRICS]
     logs = _run(
         "v1.99", 12, {metric.id: 1.0 for metric in METRICS}, CATALOGUE.model_copy(update={"metrics": by_median})
@@ -423,7 +423,7 @@ def _squares(column: Sequence[float], *places: int) -> float:
 
 @pytest.mark.parametrize(("factor", "changes"), [(0.97, 0), (1.03, 1)])
 def test_six_deviations_of_a_difference_are_a_change_of_the_set_up(factor: float, changes: int) -> None:
-    """The steps to and from the outlier are among the largest in either direction, so their median is unchanged."""
+    """The steps to and from the outlier are the largest in each direction, so the median step is unchanged."""
     bound = _repeated(_apart(_values(), 0.4, "shift_s")["shift_s"]).bound
     apart = _apart(_values(), factor * 6.0 * math.sqrt(2.0 * bound), "shift_s")
     assert _repeated(apart["shift_s"]).bound == bound

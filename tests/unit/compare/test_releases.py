@@ -1,4 +1,4 @@
-"""What a series of releases tells of noise and level: re-runs, steps, changes of the set-up, and the runs compared."""
+"""Noise and level from a series of releases: re-runs, steps, changes of the set-up, and the compared runs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def run(version: str, month: int, values: Iterable[float]) -> SyntheticRun:
 
 
 def history(noise: float = 0.02, releases: int = 24, reruns: int = 3, seed: int = 1) -> list[SyntheticRun]:
-    """Releases that change nothing, some of them run twice."""
+    """A history of equal releases, some of which were run twice."""
     rng = np.random.default_rng(seed)
     versions = [f"v1.{number}" for number in range(releases)]
     for number in range(reruns):
@@ -78,7 +78,7 @@ def test_noise_is_estimated_from_re_runs_and_steps() -> None:
 
 
 def test_few_releases_show_no_noise() -> None:
-    """The steps between a handful of releases are changes as likely as noise."""
+    """The steps between a few releases may be changes as well as noise."""
     assert spread(history(releases=7, reruns=0)) is None
     assert spread(history(releases=8, reruns=0)) is not None
 
@@ -91,7 +91,7 @@ def test_other_workloads_machines_and_failed_runs_do_not_count() -> None:
 
 
 def test_the_compared_runs_are_not_evidence_of_their_own_noise() -> None:
-    """Otherwise a regression would widen the interval that it is judged by."""
+    """Otherwise a regression would widen the interval by which it is judged."""
     runs = history(releases=12, reruns=0)
     far = run("v1.99", 99, [9.0] * 6)
     compared = [LoadedRun(runs[3]), LoadedRun(far)]
@@ -102,7 +102,7 @@ def test_the_compared_runs_are_not_evidence_of_their_own_noise() -> None:
 
 
 def stepped(noise: float = 0.01) -> list[SyntheticRun]:
-    """A history in which one build was run before and after new machines came, on which everything takes half."""
+    """A history in which new machines halve all values. One build was run before and after their introduction."""
     rng = np.random.default_rng(5)
     versions = [*(f"v1.{number}" for number in range(10)), "v1.9", *(f"v1.{number}" for number in range(10, 18))]
     return [
@@ -112,7 +112,7 @@ def stepped(noise: float = 0.01) -> list[SyntheticRun]:
 
 
 def test_an_unnoted_change_of_the_set_up_is_proposed_and_is_not_noise() -> None:
-    """RSS that fell by a third on new hosts does not show how runs deviate."""
+    """RSS that fell by a third on new hosts is not evidence about the noise of runs."""
     compared = LoadedRun(run("v1.99", 99, [0.5] * 6))
     releases = Releases([compared], stepped())
     noise = releases.spread("m0_s", "mean", LOG)
@@ -144,7 +144,7 @@ def test_an_equal_release_passes_and_a_slower_one_fails_with_one_run_per_side() 
 
 
 def test_the_level_compensates_for_one_outlier_of_the_baseline() -> None:
-    """The named run is 4 % low: alone it makes an equal candidate look slower by as much."""
+    """The named run is 4 % low. Alone it would make an equal candidate look slower by as much."""
     runs = [*history(), run("v1.98", 98, [0.96] * 6)]
     changes = {}
     for kind in BaselineKind:
@@ -159,7 +159,7 @@ def test_the_level_compensates_for_one_outlier_of_the_baseline() -> None:
 
 
 def test_false_alarms_stay_below_the_stated_error() -> None:
-    """Equal releases, each judged against the previous one: hardly any metric is called worse, and most are decided."""
+    """Equal releases are judged against their predecessors. Few metrics are called worse, and most are decided."""
     outcomes: list[Outcome] = []
     for seed in range(12):
         runs = history(noise=0.025, releases=20, seed=seed)
@@ -170,14 +170,14 @@ def test_false_alarms_stay_below_the_stated_error() -> None:
     assert sum(outcome in {Outcome.EQUAL, Outcome.BETTER} for outcome in outcomes) / len(outcomes) > 0.85
 
 
-NOISY = 0.06  # nobody would call 10 % equal by one run per side
+NOISY = 0.06  # too noisy to show that 10 % is equal with one run per side
 ALL_GATING = CATALOGUE.model_copy(
     update={"metrics": [metric(id=f"m{number}_s", label=f"metric {number}", gating=True) for number in range(6)]}
 )
 
 
 def judged(values: Sequence[float], past: Past | None = None, seed: int = 1) -> Decided:
-    """A candidate with these values against one with 1, where re-runs differ by 8 %, as the differences of two runs."""
+    """The decision on a candidate with these values and a baseline of 1. Re-runs differ by 8 %."""
     runs = [*history(NOISY, seed=seed), run("v1.98", 98, [1.0] * 6), run("v1.99", 99, values)]
     for synthetic in runs:
         synthetic.catalogue = ALL_GATING
@@ -210,8 +210,8 @@ def test_a_configured_margin_is_not_widened() -> None:
 @pytest.mark.parametrize(
     ("values", "verdict"),
     [
-        ([1.08, *[1.0] * 5], Verdict.PASS),  # what chance alone does to one of six
-        ([1.08, 1.08, *[1.0] * 4], Verdict.INCONCLUSIVE),  # and not to two
+        ([1.08, *[1.0] * 5], Verdict.PASS),  # one of six metrics may differ by chance
+        ([1.08, 1.08, *[1.0] * 4], Verdict.INCONCLUSIVE),  # two of six may not
         ([1.12, *[1.0] * 5], Verdict.INCONCLUSIVE),  # beyond its own margin
     ],
 )
@@ -229,7 +229,7 @@ def test_one_metric_within_noise_does_not_block_a_release_and_is_named(
 
 
 def test_one_metric_that_is_worse_beyond_noise_blocks_a_release() -> None:
-    """Its own margin does not excuse a change that re-runs do not show."""
+    """A change that is larger than that of re-runs is not excused by the metric's own margin."""
     quiet = [*history(0.02), run("v1.98", 98, [1.0] * 6), run("v1.99", 99, [1.09, *[1.0] * 5])]
     for synthetic in quiet:
         synthetic.catalogue = ALL_GATING
@@ -241,7 +241,7 @@ def test_one_metric_that_is_worse_beyond_noise_blocks_a_release() -> None:
 
 @pytest.mark.parametrize("printed_first", [True, False])
 def test_a_run_judged_by_its_median_is_compared_with_a_printed_mean(*, printed_first: bool) -> None:
-    """Reports print means: reports of the past and logs of today would otherwise have no data in common."""
+    """Reports print means. Otherwise earlier reports and current logs would have no data in common."""
     past = history(0.01)
     for synthetic in past:
         synthetic.manifest.printed = True
@@ -265,7 +265,7 @@ def test_a_run_judged_by_its_median_is_compared_with_a_printed_mean(*, printed_f
     past[-1].catalogue = CATALOGUE.model_copy(update={"metrics": tails})
     nothing = decide([past[-1]], [run("v1.99", 99, [1.0] * 6)]).judgements
     assert [judgement.statistic for judgement in nothing] == ["mean"] * 6, (
-        "where they have none in common each is listed all the same"
+        "without common statistics each metric is still listed"
     )
     other = run("v1.98", 98, [1.0] * 6)
     other.catalogue = logs.catalogue
@@ -273,7 +273,7 @@ def test_a_run_judged_by_its_median_is_compared_with_a_printed_mean(*, printed_f
 
 
 def test_margins_are_learnt_from_releases_on_request_and_configured_ones_are_unchanged() -> None:
-    """Three standard deviations of a difference of single runs, within the limits of a team."""
+    """The margin is three standard deviations of a difference of single runs, within a team's bounds."""
     runs, wide = history(noise=0.03), Bounds(0.01, 0.5)
     candidate = [run("v1.99", 99, [1.0] * 6)]
     plain = decide([runs[-1]], candidate, runs, Past(widest=None))
@@ -282,13 +282,13 @@ def test_margins_are_learnt_from_releases_on_request_and_configured_ones_are_unc
     decided = decide([runs[-1]], candidate, runs, Past(learnt=wide, widest=None), {"m0_s": 0.3, "m1_s": 0.04})
     learnt = decided.catalogue
     assert decided.own_margins.ordered == {"m0_s", "m1_s"}
-    assert learnt.metric("m0_s").margin == 0.3, "what is set goes before what is learnt"
-    assert decided.own_margins.learnt == {"m2_s"}, "of those that gate, without those that were set"
+    assert learnt.metric("m0_s").margin == 0.3, "configured margins take precedence over learnt ones"
+    assert decided.own_margins.learnt == {"m2_s"}, "only gating metrics without a configured margin"
     decided = decide([runs[-1]], candidate, runs, Past(learnt=wide, widest=None), {"m1_s": 0.04})
     learnt = decided.catalogue
     assert decided.own_margins.ordered == {"m1_s"}
     assert learnt.metric("m1_s").margin == 0.04
-    assert decided.own_margins.learnt == {"m0_s", "m2_s"}, "of those that gate"
+    assert decided.own_margins.learnt == {"m0_s", "m2_s"}, "only gating metrics"
     for learnt_metric in (learnt.metric("m0_s"), learnt.metric("m2_s")):
         known = spread(runs[:-1], learnt_metric.id)
         assert known is not None

@@ -1,4 +1,4 @@
-"""Three or more versions: each judged as if it were alone with the baseline, and the worst verdict counts."""
+"""Three or more versions: each is judged as if it were alone with the baseline, and the worst verdict counts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_each_candidate_is_judged_as_if_alone(sides: list[list[SyntheticRun]], c
 
 
 def test_the_worst_verdict_counts_and_the_sentence_names_each_candidate(comparison: SideBySide) -> None:
-    """A machine reads the exit code, a person the sentence: both must report the regression."""
+    """A machine reads the exit code and a person reads the sentence. Both must report the regression."""
     assert comparison.verdict is Verdict.FAIL
     assert comparison.sentence.startswith("1.2 fails; 1.1 passes. 1.2 is worse than ")
     assert comparison.title == "CometBFT 1.1 and 1.2 against 1.0"
@@ -45,7 +45,7 @@ def test_the_worst_verdict_counts_and_the_sentence_names_each_candidate(comparis
 
 
 def test_a_regression_outweighs_a_candidate_that_cannot_be_judged(sides: list[list[SyntheticRun]]) -> None:
-    """An invalid candidate must not hide that another one fails."""
+    """A candidate that cannot be judged must not hide that another one fails."""
     other = _side("1.3", seed=40)
     for synthetic in other:
         synthetic.manifest.workload["load.rate_tx_per_s"] = 999
@@ -68,13 +68,13 @@ def test_all_versions_are_in_one_chart_and_in_the_manifest(comparison: SideBySid
 
 
 def test_the_same_runs_give_the_same_bytes(sides: list[list[SyntheticRun]], comparison: SideBySide) -> None:
-    """Whatever the order of the runs of a version."""
+    """The order of the runs of a version must not change the report."""
     again = compare_side_by_side([list(reversed(side)) for side in sides], tool_version="test")
     assert again.model_dump_json() == comparison.model_dump_json()
 
 
 def test_versions_with_one_name_are_numbered_and_a_run_named_twice_is_rejected(sides: list[list[SyntheticRun]]) -> None:
-    """Two columns of one name cannot be distinguished, and a run compared with itself shows nothing."""
+    """Two columns with one name cannot be distinguished, and a run compared with itself shows nothing."""
     again = _side("1.1", seed=50)
     for number, synthetic in enumerate(again):
         synthetic.manifest.run_id = f"demo-again-{number}"
@@ -85,6 +85,6 @@ def test_versions_with_one_name_are_numbered_and_a_run_named_twice_is_rejected(s
 
 
 def test_two_sides_have_no_side_by_side_report(sides: list[list[SyntheticRun]]) -> None:
-    """Two have a report of their own."""
+    """Two sides have a different kind of report."""
     with pytest.raises(UsageError, match="three versions"):
         compare_side_by_side(sides[:2], tool_version="test")

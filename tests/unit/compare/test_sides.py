@@ -1,4 +1,4 @@
-"""The two sides: which runs are judged, in which order, and what is refused before anything is judged."""
+"""The two sides of a comparison: judged runs, their order, and rejected input."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_reason_for_not_judging_a_run_names_every_failed_gate() -> None:
 
 
 def test_the_reason_for_not_judging_a_run_names_the_cause() -> None:
-    """A slow network on a busy machine: the machine is the reason, and not the network's failure."""
+    """If the network was slow on a busy machine, the machine is the reason and not the network."""
     mixed = [gate("a").model_copy(update={"kind": GateKind.SUBJECT}), gate("b")]
     assert exclusion(manifest("v1", 1, gates=mixed, status=Status.INVALID)) == "gate b: b found, required b wanted"
     failed = exclusion(manifest("v1", 1, gates=mixed, status=Status.FAILED))
@@ -80,7 +80,7 @@ def test_the_reason_for_not_judging_a_run_names_the_cause() -> None:
 
 
 def test_runs_with_profiles_are_not_judged_and_are_excluded_if_there_are_others() -> None:
-    """Profiling takes time and would be a regression of its own."""
+    """Profiling takes time and would look like a regression."""
     slow, plain = stub("a", profiles=["cpu", "heap"]), stub("b")
     chosen = select("baseline", [slow, plain])
     assert [run.run_id for run in chosen.runs] == ["b"]
@@ -90,7 +90,7 @@ def test_runs_with_profiles_are_not_judged_and_are_excluded_if_there_are_others(
 
 
 def test_runs_are_listed_in_the_order_in_which_they_were_made() -> None:
-    """By time. Within a moment by their position in the experiment, then by name."""
+    """Runs are ordered by time, then by position in the experiment, then by name."""
     late, early = stub("a", started_at=NOON), stub("z", started_at=MORNING)
     assert order(early, late) == ["z", "a"]
     together = [stub("c"), stub("b", experiment=place(1)), stub("a", experiment=place(2, "e2"))]
@@ -99,12 +99,12 @@ def test_runs_are_listed_in_the_order_in_which_they_were_made() -> None:
 
 
 def test_the_runs_of_one_experiment_are_in_its_order_whatever_the_clock() -> None:
-    """The clock of the machine was set back between two runs."""
+    """This must hold even if the clock of the machine was set back between two runs."""
     first = stub("b", started_at=NOON, experiment=place(0))
     second = stub("a", started_at=MORNING, experiment=place(1))
     assert order(first, second) == ["b", "a"]
     other = stub("a", started_at=MORNING, experiment=place(1, "e2"))
-    assert order(other, first) == ["a", "b"], "of two experiments the time tells"
+    assert order(other, first) == ["a", "b"], "runs of different experiments are ordered by time"
     alone = stub("c", started_at=MORNING)
     assert order(alone, first) == ["c", "b"]
 
@@ -151,7 +151,7 @@ BECAUSE = "gate a: a found, required a wanted"
 
 
 def test_the_judged_runs_define_the_conditions_of_their_side() -> None:
-    """A run with a failed gate may have been made under any conditions. It counts only if there is no other run."""
+    """A run with a failed gate may have other conditions. It is used only if there is no other run."""
     other = {"cpu_model": "other", "cores": 2, "memory_bytes": 2**30, "kernel": "x", "operating_system": "y"}
     bad = stub("a", started_at=MORNING, conditions={"time": "odd"}, host=HostFacts.model_validate(other), **FAILED)
     good = [stub("b", started_at=NOON, conditions={"z": "1", "time": "BFT"}), stub("c", conditions={"time": "PBTS"})]
@@ -183,7 +183,7 @@ def test_the_report_lists_every_run_with_its_counts_and_the_reason_if_it_is_not_
 
 
 def test_a_listed_run_has_its_own_status() -> None:
-    """Readers of the JSON count failed runs by it."""
+    """Readers of the JSON count failed runs by this status."""
     listed = describe(select("baseline", [stub("a"), stub("b", **FAILED)]), "v1").runs
     assert {run.run_id: run.status for run in listed} == {"a": Status.VALID, "b": Status.INVALID}
 
@@ -203,7 +203,7 @@ def test_a_listed_run_has_its_own_status() -> None:
 def test_only_runs_of_one_experiment_are_interleaved(
     baseline: tuple[int, ...], candidate: tuple[int, ...], experiment: str | None, *, expected: bool
 ) -> None:
-    """Otherwise a slow drift of the machine counts as a change of the release, and the report must state this."""
+    """Otherwise a slow drift of the machine counts as a change of the release, which the report must state."""
     left = select("baseline", [stub(f"a{at}", experiment=place(at)) for at in baseline])
     right = [stub(f"b{at}", "v2", experiment=place(at, experiment) if experiment else None) for at in candidate]
     assert are_interleaved(left, select("candidate", right)) is expected

@@ -1,4 +1,7 @@
-"""Halves of single runs, judged by the error within the run: as many differ as are promised, and none unnoticed."""
+"""Halves of single runs, judged by the error within the run.
+
+The number of differing halves matches the stated error.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ BLOCK = SECONDS // 20
 
 
 def drawn(seed: int, memory: float, seconds: int = SECONDS) -> dict[str, FloatArray]:
-    """Independent metrics, each a series in which a second remembers the one before."""
+    """Independent metrics. Each value of a series depends on the previous one by the factor ``memory``."""
     rng = np.random.default_rng(seed)
     by_metric = {}
     for entry in METRICS:
@@ -62,14 +65,14 @@ def runs(seeds: Sequence[int], memory: float) -> list[SyntheticRun]:
 
 @pytest.mark.parametrize("memory", [0.0, 0.7])
 def test_about_one_figure_in_twenty_is_beyond_its_error(memory: float) -> None:
-    """160 independent figures: if the error within a run were too small, far more halves would differ."""
+    """There are 160 independent figures. If the error within a run were too small, far more halves would differ."""
     alarms = [split_alarms(runs(range(first, first + 4), memory)) for first in (0, 4, 8, 12)]
     assert sum(alarms.figures for alarms in alarms) == 160
     assert 1 <= sum(alarms.moved for alarms in alarms) <= 16
 
 
 def test_differing_halves_are_detected() -> None:
-    """A check that cannot fail shows nothing: every other stretch of time is 1 % higher."""
+    """A check that cannot fail shows nothing. Here every other interval is 1 % higher."""
     columns = drawn(1, 0.0)
     shifted = {name: values + (np.arange(SECONDS) // BLOCK % 2) for name, values in columns.items()}
     alarms = split_alarms([run(1, shifted)])
@@ -118,7 +121,7 @@ def test_a_drift_within_the_run_is_in_both_halves() -> None:
 
 
 def test_the_newest_runs_with_samples_are_split() -> None:
-    """Printed runs have none, and halves with few samples show nothing."""
+    """Printed runs have no samples, and halves with few samples show nothing."""
     synthetic_runs = [run(seed, drawn(seed, 0.0, 240)) for seed in range(6)]
     synthetic_runs += [run(6, drawn(6, 0.0, 240), printed=True), run(7, drawn(7, 0.0, 150))]
     assert split_alarms(synthetic_runs).runs == ["run-5", "run-4", "run-3", "run-2"]
@@ -138,7 +141,7 @@ def test_a_history_without_re_runs_is_checked_by_its_halves() -> None:
 
 
 def test_samples_of_a_very_short_run_are_all_in_a_half() -> None:
-    """Twenty stretches, whatever the unit of time: the last sample is in the last of them, and no half is empty."""
+    """A run has twenty intervals in any unit of time. The last sample is in the last interval, and no half is empty."""
     columns = drawn(1, 0.0)
     shifted = {name: values + (np.arange(SECONDS) // BLOCK % 2) for name, values in columns.items()}
     short = run(1, shifted)

@@ -1,4 +1,4 @@
-"""What is kept of a run's samples stands for them: sealed, derived, damaged, of another run, or not to be written."""
+"""Stored descriptions of a run's samples replace reading the samples, unless they are damaged or of another run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOSTS, BLOCKS = 6, 20
 
 
 def _store(root: Path) -> Store:
-    """Two runs that were sealed without a description."""
+    """A store with two runs that were sealed without a description."""
     store = Store(root)
     sealed(store, Timelines(HOSTS, BLOCKS).fill())
     sealed(store, Timelines(HOSTS, BLOCKS, factor=1.2).fill(), "v2")
@@ -59,7 +59,7 @@ def _flip(folder: Path) -> None:
 
 
 def _swap(folder: Path) -> None:
-    """What was derived of the other run, as if this one had been made again under its name."""
+    """Copy the derived files of the other run, as if this run had been made again under the same name."""
     other = next(path for path in folder.parent.iterdir() if path != folder)
     shutil.copytree(other, folder, dirs_exist_ok=True)
 
@@ -84,7 +84,7 @@ def test_runs_can_be_compared_if_the_store_cannot_save_derived_values(tmp_path: 
 
 
 def test_nothing_is_stored_for_samples_that_differ_from_their_seal(tmp_path: Path) -> None:
-    """They may be repaired under the same seal, and values derived from the wrong ones would remain."""
+    """The samples may be repaired under the same seal, and values derived from the wrong samples would remain."""
     store = _store(tmp_path)
     run = store.sealed()[0]
     path = next((run.path / "samples").glob("*.parquet"))
@@ -102,7 +102,7 @@ def test_a_run_that_is_removed_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def _with_description(store: Store, layout: int) -> None:
-    """The same runs, sealed with a description."""
+    """Seal the same runs again, with a description."""
     for run in store.sealed():
         catalogue, summaries = run.catalogue, list(run.summaries().values())
         unfinished = store.create("toy", "toy/demo", run.manifest.subject.version, {})

@@ -1,4 +1,4 @@
-"""Families of metrics: the gating ones together, Benjamini-Hochberg over the others; error rates by simulation."""
+"""Families of metrics: gating metrics as one family, Benjamini-Hochberg for the others, simulated error rates."""
 
 import math
 from collections.abc import Sequence
@@ -69,25 +69,25 @@ def test_one_clear_failure_among_equal_metrics_fails() -> None:
     assert finding.sentence.startswith("B is worse than A: gating 0 +40.0 % (90 % interval +35.1 … +45.0 %)")
 
 
-# Unlike `three`, whose metrics move together: seven metrics that have nothing to do with each other, 2 % each.
+# Seven unrelated metrics with 2 % noise each. The metrics of `three` are correlated.
 APART = 0.02 * np.random.default_rng(5).normal(size=(7, 2, 3))
 
 
 def seven(worse: float) -> Values:
-    """The first of seven unrelated metrics is worse by this ratio, in a sample that shows it with p of about 1 %."""
+    """The first of seven unrelated metrics is worse by this ratio, with a p-value of about 1 % at a ratio of 1.16."""
     first = (gating(0), *three(worse))
     others = [(gating(i), np.exp(APART[i, 0]).tolist(), np.exp(APART[i, 1]).tolist()) for i in range(1, 7)]
     return [first, *others]
 
 
 def test_a_metric_that_is_worse_only_by_itself_leaves_the_verdict_undecided() -> None:
-    # +16 %: t = (log 1.16 - log 1.1) / SE = 0.0531 / 0.01633 = 3.25, p = 0.0157 with 4 degrees.
+    # +16 %: t = (log 1.16 - log 1.1) / SE = 0.0531 / 0.01633 = 3.25, p = 0.0157 with 4 degrees of freedom.
     finding, judged = verdict_of(seven(1.16))
     first = judged[0]
     assert first.outcome is Outcome.WORSE
     assert first.p_worse == pytest.approx(0.0157, abs=2e-4)
     assert first.p_worse_adjusted is not None
-    assert ONE_LOOK < first.p_worse_adjusted <= 7 * 0.0157 + 0.01  # no worse than Bonferroni
+    assert ONE_LOOK < first.p_worse_adjusted <= 7 * 0.0157 + 0.01  # at most the Bonferroni correction
     assert finding.verdict is Verdict.INCONCLUSIVE
     assert finding.reasons[0].startswith("gating 0 is worse on its own, +16.0 %")
     assert "7 gating metrics are judged together" in finding.reasons[0]
@@ -96,7 +96,7 @@ def test_a_metric_that_is_worse_only_by_itself_leaves_the_verdict_undecided() ->
 
 
 def test_correlated_metrics_do_not_multiply_the_chances() -> None:
-    """Seven copies of one metric are the evidence of one: the p-value is that of one, not seven times as much."""
+    """Seven copies of one metric are as much evidence as one, so the p-value is not multiplied by seven."""
     finding, judged = verdict_of([(gating(i), *three(1.16)) for i in range(7)])
     assert finding.verdict is Verdict.FAIL
     for item in judged:
@@ -104,7 +104,7 @@ def test_correlated_metrics_do_not_multiply_the_chances() -> None:
 
 
 def test_three_jointly_worse_metrics_fail_although_none_is_worse_alone() -> None:
-    """+15.5 % on three independent metrics: one could be chance, three at once not."""
+    """+15.5 % in one of three independent metrics could be chance, but not in all three."""
     noise = np.random.default_rng(0).normal(size=(3, 2, 3))
     noise -= noise.mean(axis=2, keepdims=True)
     noise *= 0.02 / noise.std(axis=2, ddof=1, keepdims=True)
@@ -118,7 +118,7 @@ def test_three_jointly_worse_metrics_fail_although_none_is_worse_alone() -> None
 
 
 def test_no_metric_is_worse_in_a_family_that_is_not_worse() -> None:
-    """Whatever the ratio, a metric is called worse exactly if the family is, by it or with others."""
+    """At any ratio, a metric is called worse only if the family is worse. Otherwise table and verdict would differ."""
     for step in range(12, 24):
         family, judged = family_and_judgements(seven(1.0 + step / 100))
         assert family.is_worse or not any(is_failure(item) for item in judged)
@@ -137,7 +137,7 @@ def test_a_lost_metric_does_not_make_a_failure_easier() -> None:
 
 
 def test_single_runs_with_assumed_noise_are_corrected_by_holms_method() -> None:
-    """No table can be made of one run per side: 10 % assumed, p = P(Z > log(1.5 / 1.1) / (0.1 √2)) = 0.0142."""
+    """One run per side has no table. The assumed noise is 10 %: p = P(Z > log(1.5 / 1.1) / (0.1 √2)) = 0.0142."""
     values: Values = [(gating(0), [1.0], [1.5]), *((gating(i), [1.0], [1.0]) for i in range(1, 3))]
     family, judged = family_and_judgements(values)
     assert judged[0].p_worse == pytest.approx(0.01416, abs=1e-4)
@@ -155,9 +155,9 @@ def test_diagnostics_are_corrected_and_small_changes_are_not_listed() -> None:
     _, judged = verdict_of(
         [
             (gating(0), *three(1.0)),
-            (diagnostic(1), *three(1.3, 0.002)),  # moved
-            (diagnostic(2), *three(1.015, 0.0001)),  # certain, but below 2 %
-            (diagnostic(3), *three(1.05, 0.02)),  # p = 0.04 alone, but not among four
+            (diagnostic(1), *three(1.3, 0.002)),  # changed
+            (diagnostic(2), *three(1.015, 0.0001)),  # certain, but less than 2 %
+            (diagnostic(3), *three(1.05, 0.02)),  # p = 0.04 alone, but not significant among four
             (diagnostic(4), *three(1.0)),
         ]
     )
@@ -167,7 +167,7 @@ def test_diagnostics_are_corrected_and_small_changes_are_not_listed() -> None:
     assert judgements[1].q_different < 0.05
     assert judgements[2].p_different == pytest.approx(0.0404, abs=1e-3)
     assert judgements[2].q_different == pytest.approx((judgements[2].p_different or 0.0) * 4 / 3)
-    assert judged[0].q_different == judged[0].p_different  # gating metrics are corrected among themselves
+    assert judged[0].q_different == judged[0].p_different  # gating metrics are corrected separately
 
 
 def test_a_catalogue_without_gating_metrics_cannot_pass() -> None:
@@ -184,7 +184,7 @@ def test_a_trend_is_named() -> None:
 
 
 def simulate(true_ratio: float, comparisons: int, metrics: int = 7, noise: float = 0.02) -> dict[Verdict, float]:
-    """Shares of the verdicts of 3 + 3 runs whose first metric truly changed by the ratio."""
+    """Shares of the verdicts on 3 + 3 runs in which the first metric truly changed by this ratio."""
     rng = np.random.default_rng(20)
     tally = dict.fromkeys(Verdict, 0)
     entries = [gating(index) for index in range(metrics)]

@@ -1,4 +1,4 @@
-"""Why a verdict is what it is, and what to do next: each reason and each advice for its own cause, counted by hand."""
+"""Reasons and advice of a verdict. Each is tested with its own cause and computed by hand."""
 
 from __future__ import annotations
 
@@ -71,29 +71,29 @@ def selected(name: str, runs: int, excluded: dict[str, str] | None = None) -> Se
     return SelectedRuns(name, loaded, excluded or {})
 
 
-# How many runs per side a new experiment would take, where a test says so.
+# The number of runs per side of a new experiment, if a test sets one.
 ANEW: dict[str, int] = {}
 
 
 class Foretold(families.RunTable):
-    """A table of which it is known how many runs per side decide."""
+    """A table with a given number of runs per side for a decision."""
 
     enough: int | None
 
     @classmethod
     def after(cls, enough: int | None) -> Foretold:
-        """One whose answer is ``enough``."""
+        """A table that returns ``enough``."""
         nothing = np.empty((0, 0))
         result = cls(nothing, nothing, nothing, Looks(((3, 3),), 3), nothing)
         object.__setattr__(result, "enough", enough)
         return result
 
     def runs_to_decide(self) -> int | None:
-        """What it was made with."""
+        """The given number."""
         return self.enough
 
     def runs_for_equal(self) -> int | None:
-        """As said, or None."""
+        """The number in ``ANEW``, or None."""
         return ANEW.get("runs")
 
 
@@ -183,7 +183,7 @@ def test_a_new_experiment_is_advised_only_if_it_is_longer(
 
 
 def test_the_noisiest_metrics_are_named_if_no_number_of_runs_would_decide() -> None:
-    """Those with the widest interval relative to their margin. The widest of all has a matching margin."""
+    """These have the widest interval relative to their margin. The widest interval of all has a matching margin."""
     items = [
         item("a", EQUAL),
         item("b", Outcome.INCONCLUSIVE, low=-0.2, high=0.2),
@@ -195,7 +195,7 @@ def test_the_noisiest_metrics_are_named_if_no_number_of_runs_would_decide() -> N
 
 @pytest.mark.parametrize("unknown", ["low", "high", "margin_high"])
 def test_a_metric_without_an_interval_is_not_the_noisiest(unknown: str) -> None:
-    """Nobody could observe less noise in it."""
+    """Less noise cannot be measured in a metric without an interval."""
     narrow = {"low": 0.0, "high": 0.001}
     items = [item(name, Outcome.INCONCLUSIVE, **narrow) for name in "bc"]
     assert finding([item("a", Outcome.INCONCLUSIVE, **{unknown: None}), *items]).advice == [
@@ -204,7 +204,10 @@ def test_a_metric_without_an_interval_is_not_the_noisiest(unknown: str) -> None:
 
 
 def test_the_required_number_of_runs_is_reported_only_for_judged_metrics() -> None:
-    """Without a p-value of a gating metric nothing was judged and nothing is predicted. Diagnostics do not count."""
+    """Without a p-value of a gating metric nothing was judged and nothing can be predicted.
+
+    Diagnostics do not count.
+    """
     absent: dict[str, Any] = {"p_worse": None, "p_worse_adjusted": None, "note": "candidate: no samples"}
     items = [item("a", Outcome.INCONCLUSIVE), item("b", Outcome.NO_DATA, **absent), item("c", EQUAL, gating=False)]
     assert finding(items, enough=5).advice[0] == f"2 {DECIDE}"
@@ -280,7 +283,7 @@ def test_individual_margins_are_listed_after_the_most_common_one() -> None:
 
 
 def test_configured_margins_are_distinguished_from_those_of_the_catalogue() -> None:
-    """The most common margin is that of the others: a configured one is named even if most metrics have it."""
+    """The most common margin is that of the catalogue. A configured one is named even if most metrics have it."""
     wide: dict[str, Any] = {"margin_high": 0.25, "margin_low": -0.25}
     own: dict[str, Any] = {"margin_high": 0.3, "margin_low": -0.3}
     items = [item("a", EQUAL, **wide), item("b", EQUAL), item("c", EQUAL, **own), item("d", EQUAL, **wide)]
@@ -405,7 +408,7 @@ def test_one_undecided_metric_among_equal_ones_prevents_a_pass(blocked: Outcome)
 def test_the_number_of_additional_runs_that_would_decide_is_stated(
     runs: tuple[int, int], enough: int, advice: str
 ) -> None:
-    """From the side that has fewer."""
+    """The number is counted from the side that has fewer runs."""
     result = finding([item("a", Outcome.INCONCLUSIVE)], runs=runs, enough=enough)
     assert result.advice[0].startswith(advice)
 
@@ -422,7 +425,7 @@ def test_assumed_noise_is_mentioned_once() -> None:
 
 
 def test_one_run_per_side_is_mentioned_if_it_left_the_verdict_undecided() -> None:
-    """The reader makes a second run instead of looking for the source of noise."""
+    """This tells the reader to make a second run instead of looking for the source of noise."""
     assumed: dict[str, Any] = {"noise": "assumed noise, 10 % between runs"}
     open_, settled = item("a", Outcome.INCONCLUSIVE, **assumed), item("b", EQUAL, **assumed)
     expected = f"B may be worse than A by more than the margin: metric a {CHANGE}"
@@ -431,7 +434,7 @@ def test_one_run_per_side_is_mentioned_if_it_left_the_verdict_undecided() -> Non
 
 
 def test_a_change_within_noise_is_not_called_worse() -> None:
-    """Nobody must infer a regression from an interval that includes no change."""
+    """If the interval contains zero, a reader must not see a regression."""
     unclear = item("a", Outcome.INCONCLUSIVE, low=-0.1, high=0.2)
     assert finding([unclear, item("b", EQUAL)]).sentence.startswith(
         "B against A is undecided: 1 of 2 gating metrics is undecided: metric a; the clearest change, within noise, is "
@@ -450,7 +453,7 @@ def test_the_effect_of_a_change_is_stated_in_the_catalogues_words() -> None:
 
 
 def test_remarks_of_judged_runs_that_fail_nothing_are_reasons() -> None:
-    """A node that needed three attempts to start: in judged runs of both sides, but nothing that our instrument did."""
+    """For example a node of either side that needed three attempts to start. Faults of the instrument are omitted."""
 
     def warned(
         name: str, *, seen: str, kind: GateKind = GateKind.SUBJECT, status: GateStatus = GateStatus.WARN
@@ -528,7 +531,7 @@ def gate(name: str, status: GateStatus = GateStatus.FAIL) -> Gate:
 
 
 def test_only_judged_runs_count_towards_the_required_number() -> None:
-    """Of four runs of the candidate two remain: the advice is about three more, not one."""
+    """Two of the candidate's four runs are judged, so the advice is three more runs and not one."""
     excluded = {"v-0": "x: 1", "v-3": "y: 2"}
     result = finding([item("a", Outcome.INCONCLUSIVE)], runs=(4, 4), excluded=excluded, enough=5)
     assert result.advice[0] == f"3 {DECIDE}"
@@ -639,11 +642,11 @@ def _moved(base: float | None, other: float | None, *, floor: float = 0.0, p: fl
     ("base", "other", "floor", "moved"),
     [
         (100.0, 103.0, 0.0, True),
-        (100.0, 97.0, 0.0, True),  # a fall is a move as well
+        (100.0, 97.0, 0.0, True),  # a fall is also a change
         (-100.0, -103.0, 0.0, True),
-        (100.0, 97.99, 0.0, True),  # 2 % are of the baseline
+        (100.0, 97.99, 0.0, True),  # 2 % of the baseline
         (100.0, 102.03, 0.0, True),
-        (100.0, 102.0, 0.0, False),  # 2 % are not worth a reader's time
+        (100.0, 102.0, 0.0, False),  # 2 % or less is not worth a reader's time
         (-100.0, -101.0, 0.0, False),
         (100.0, 110.0, 10.0, True),
         (100.0, 109.9, 10.0, False),
@@ -665,7 +668,7 @@ def test_a_diagnostic_changes_at_five_percent(p: float, *, moved: bool) -> None:
 
 
 def test_families_are_corrected_by_their_own_size() -> None:
-    """The gating metrics as the family states, in its order. Benjamini-Hochberg over both."""
+    """Gating metrics have the p-values of the family, in its order. Benjamini-Hochberg applies to each group."""
     absent: dict[str, Any] = {"p_worse": None, "p_worse_adjusted": None}
     items = [
         item("d", EQUAL, gating=False, p_different=0.01, **absent),
@@ -686,19 +689,19 @@ def test_families_are_corrected_by_their_own_size() -> None:
 
 @pytest.mark.parametrize(("adjusted", "outcome"), [(0.03, WORSE), (0.02, WORSE), (0.0301, Outcome.INCONCLUSIVE)])
 def test_metrics_that_the_family_shows_to_be_worse_are_called_worse(adjusted: float, outcome: Outcome) -> None:
-    """On its last look the family may spend more than the metric's own interval: a table must not contradict it."""
+    """At its last look the family may spend more error than the metric's own interval. The table must agree with it."""
     family = Family((adjusted,), 0.03, is_worse=adjusted <= 0.03)
     (result,) = adjust([item("a", Outcome.INCONCLUSIVE)], family, described(["a"]))
     assert (result.outcome, is_failure(result)) == (outcome, adjusted <= 0.03)
 
 
-# --- by a series of releases, one run per side -----------------------------------------------------------------------
+# --- with a series of releases and one run per side ------------------------------------------------------------------
 
 OPEN: dict[str, Any] = {"low": -0.06, "high": 0.16, "change": 0.05}
 
 
 def _left(*last: Judgement, equal: int = 4) -> list[Judgement]:
-    """Gating metrics of which the last ones are not decided."""
+    """Gating metrics of which the last ones are undecided."""
     return [*(item(f"e{number}", EQUAL) for number in range(equal)), *last]
 
 
@@ -721,7 +724,7 @@ def test_one_undecided_metric_of_five_is_due_to_chance_and_named_in_the_pass() -
         "more runs per side would decide it"
     )
     assert finding(_left(_open(), equal=3), by_history=True).verdict is Verdict.INCONCLUSIVE, (
-        "of four none may stay open"
+        "one of four may not stay undecided"
     )
 
 
@@ -744,10 +747,10 @@ def test_a_metric_without_data_is_not_attributed_to_chance(blocked: Outcome) -> 
         ({"change": -0.1}, Verdict.PASS),
         ({"change": 0.101}, Verdict.INCONCLUSIVE),
         ({"change": -0.101}, Verdict.INCONCLUSIVE),
-        # The margin of its own, and not the one that re-runs widened.
+        # The metric's own margin counts, not the margin widened by re-runs.
         ({"margin_high": 0.2, "margin_low": -0.2, "worse_beyond": 0.1, "change": 0.12}, Verdict.INCONCLUSIVE),
         ({"margin_high": 0.2, "margin_low": -0.2, "change": 0.12}, Verdict.PASS),
-        # An interval without no change in it: the metric moved.
+        # The interval does not contain zero, so the metric changed.
         ({"low": 0.001}, Verdict.INCONCLUSIVE),
         ({"high": -0.001, "change": -0.03}, Verdict.INCONCLUSIVE),
         ({"low": 0.0}, Verdict.PASS),
@@ -761,7 +764,7 @@ def test_a_metric_without_data_is_not_attributed_to_chance(blocked: Outcome) -> 
 def test_a_metric_may_stay_undecided_only_within_its_own_margin_and_around_no_change(
     changes: dict[str, Any], verdict: Verdict
 ) -> None:
-    """Otherwise one run per side would pass what the run itself shows to be worse."""
+    """Otherwise one run per side would pass a metric that this run shows to be worse."""
     assert finding(_left(_open(**changes)), by_history=True).verdict is verdict
 
 
@@ -783,7 +786,7 @@ def test_learnt_margins_are_reported_as_such() -> None:
 
 
 def test_margins_inside_the_noise_are_named_with_their_values() -> None:
-    """With them no release can pass with so few runs."""
+    """With such margins and so few runs no release can pass."""
     items = [item("a", EQUAL), item("b", EQUAL, inside_noise=True), item("c", EQUAL, inside_noise=True)]
     reasons = [reason for reason in finding(items).reasons if "smaller than the noise" in reason]
     assert reasons == [
@@ -795,7 +798,7 @@ def test_margins_inside_the_noise_are_named_with_their_values() -> None:
 
 
 def test_an_unchanged_metric_is_not_beyond_noise() -> None:
-    """A change beyond chance and beyond its floor is, whether the metric gates or not."""
+    """A change is beyond noise if it is beyond chance and beyond its floor, whether the metric gates or not."""
     at_rest = SideValue(value=1.0, per_run=[1.0], samples=10)
     moved, still = item("a", EQUAL, gating=False), item("b", EQUAL, gating=False, candidate=at_rest)
     gating = item("c", EQUAL)
@@ -806,4 +809,4 @@ def test_an_unchanged_metric_is_not_beyond_noise() -> None:
     from_zero = item("a", EQUAL, gating=False, baseline=at_rest.model_copy(update={"value": 0.0}), candidate=at_rest)
     tiny = from_zero.model_copy(update={"candidate": at_rest.model_copy(update={"value": 0.01})})
     (alone,) = adjust([tiny], family_around([tiny]), described(["a"]))
-    assert alone.moved, "of nothing any share is more"
+    assert alone.moved, "any change from zero counts"

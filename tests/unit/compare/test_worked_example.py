@@ -1,4 +1,4 @@
-"""The worked example of docs/concepts/verdict.md, recomputed: a figure in the text that is not true fails here."""
+"""The worked example of docs/concepts/verdict.md, computed again. A wrong figure in the text makes these tests fail."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_table_is_the_result_of_the_procedure() -> None:
             f"{judgement.p_worse:.4f}",
             judgement.outcome.value,
         ]
-        assert together == pytest.approx(float(row[7]), abs=0.002)  # by rotations, which rounding may turn
+        assert together == pytest.approx(float(row[7]), abs=0.002)  # computed by rotations, which rounding may affect
 
 
 def test_the_steps_of_the_first_row_are_correct() -> None:

@@ -1,4 +1,4 @@
-"""Which runs of two versions belong together, and what the workloads are called."""
+"""The runs of two versions that belong together, and the names of their workloads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def group(version: str, workload: Mapping[str, Scalar], **changes: object) -> li
 
 
 def test_every_workload_is_paired_and_unpaired_ones_are_named() -> None:
-    """Twelve tables per release: silently selecting one of them would misrepresent the rest."""
+    """There are twelve tables per release. Silently selecting one of them would misrepresent the others."""
     old = [group("v1", {"load.rate": rate}) for rate in (1600, 400, 200)]
     new = [group("v2", {"load.rate": rate}) for rate in (200, 400, 800)]
     matches = matched(old, new)
@@ -42,7 +42,7 @@ def test_workloads_of_several_profiles_are_named_by_profile() -> None:
 
 @pytest.mark.parametrize(("printed", "pairs"), [(True, 2), (False, 0)])
 def test_properties_that_a_printed_run_omits_do_not_separate_workloads(printed: bool, pairs: int) -> None:
-    """Older pages state less. Our own runs state everything, so a missing setting is another workload."""
+    """Older pages state less. Our own runs state everything, so a missing setting means another workload."""
     old = [group("v1", {"scenario.profile": "mid"}, printed=printed)]
     new = [
         group("v2", {"scenario.profile": "mid", "scenario.pruning": setting}, printed=printed)

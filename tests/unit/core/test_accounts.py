@@ -1,4 +1,4 @@
-"""Which accounts are listed first."""
+"""The order of accounts in lists."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_an_account_without_a_parent_is_not_a_part() -> None:
 
 
 def test_an_account_of_fifteen_classes_is_still_shown_first() -> None:
-    """An account omitted here is found at the end, among the long lists."""
+    """A longer account appears at the end, among the long lists."""
     few, many = ({f"class {n}": n for n in range(count)} for count in (15, 16))
     assert in_short({"few": few, "many": many}) == {"few": few}
 

@@ -1,4 +1,4 @@
-"""Catalogues: what refers to something must find it, and a run keeps the part that it has samples of."""
+"""Catalogues: references must exist, and a run keeps the part that it has samples of."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def _catalogue(*, makes_incomparable: list[str]) -> Catalogue:
 
 
 def test_a_run_keeps_the_metrics_that_it_has_samples_of() -> None:
-    """A fixed-load test does not report missing data of nodes that never joined."""
+    """A fixed-load test must not report missing data of joining nodes, because it has none."""
     whole = _catalogue(makes_incomparable=["interval_s", "catch_up_s"])
     part = whole.sampled({"block": ["key", "interval_s"]})
     assert [metric.id for metric in part.metrics] == ["interval_s"]
     assert [population.id for population in part.populations] == ["block"]
     assert [table.id for table in part.tables] == ["blocks"]
     assert part.conditions[0].makes_incomparable == ["interval_s"]
-    # It is as valid as the whole, and can be read again.
+    # The part is a valid catalogue and can be read again.
     assert Catalogue.model_validate_json(part.model_dump_json()) == part
 
 
@@ -126,7 +126,7 @@ def test_re_runs_widen_a_margin_and_never_narrow_it() -> None:
     whole = _catalogue(makes_incomparable=[])
     catalogue = whole.with_widened({"interval_s": 0.15, "size_s": 0.1, "unknown_s": 0.5})
     assert [metric.widened for metric in catalogue.metrics] == [0.15, None, None]
-    # What is worse than the team's own margin is worse all the same.
+    # A change beyond the configured margin is still worse.
     assert [metric.margin for metric in catalogue.metrics] == [0.1, 0.1, 0.1]
     assert whole.with_widened({"size_s": 0.05}) is whole
 
@@ -143,7 +143,7 @@ def test_samples_can_be_traced_by_the_trail_of_their_population() -> None:
     part = whole.sampled({"block": ["key", "interval_s"]})
     assert part.followed_by("block") == FollowedBy(("height",), "host")
     assert part.followed_by("joiner") is None
-    assert part.trails[1] == trails[1], "the system reads all of it"
+    assert part.trails[1] == trails[1], "the system reads all trails"
     nowhere = whole.model_copy(update={"trails": [{"key": "height", "place": "host"}]})
     assert nowhere.followed_by("block") is nowhere.sampled({"block": ["interval_s"]}).followed_by("block") is None
 

@@ -1,4 +1,4 @@
-"""Files compressed with zstd: what was written is read, by others too, and damage is said."""
+"""Files compressed with zstd: written files can be read, also by other tools, and damage is reported."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_written_files_are_read_by_chainmark_and_by_other_tools(
 
 
 def test_frames_and_windows_of_other_writers_are_read(tmp_path: Path) -> None:
-    """The output of `cat a.zst b.zst` and of `zstd --long=31` are valid files, too."""
+    """The output of `cat a.zst b.zst` and of `zstd --long=31` are valid files."""
     path = tmp_path / "file.zst"
     long = zstandard.ZstdCompressor(compression_params=zstandard.ZstdCompressionParameters(window_log=30))
     path.write_bytes(zstandard.compress(b"one") + zstandard.compress(b"two") + long.compress(TEXT))
@@ -104,7 +104,7 @@ def test_writing_to_a_closed_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_large_file_takes_little_memory(tmp_path: Path) -> None:
-    """Logs are gigabytes: writing and reading 256 MiB in pieces of 1 MiB takes less memory than that."""
+    """Logs have several GB. Writing and reading 256 MiB in pieces of 1 MiB must need less memory than the file."""
     ended = subprocess.run(
         [sys.executable, "-c", BOUNDED, str(tmp_path / "file.zst")], capture_output=True, text=True, check=True
     )

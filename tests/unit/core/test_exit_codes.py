@@ -1,4 +1,4 @@
-"""Of several verdicts the one that a pipeline must hear of decides, and each has one exit code everywhere."""
+"""The most important of several verdicts decides the exit code, and each verdict has the same code everywhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEARD_FIRST = [
 
 
 def test_a_miss_takes_precedence_over_every_other_verdict() -> None:
-    """An interrupted or invalid part must not hide a regression, nor a pass an open question."""
+    """An interrupted or invalid part must not hide a regression, and a pass must not hide an undecided part."""
     for size in range(1, len(HEARD_FIRST) + 1):
         for some in combinations(HEARD_FIRST, size):
             assert worst(reversed(some)) is some[0]
@@ -48,12 +48,12 @@ def test_an_empty_judgement_is_informational() -> None:
     ],
 )
 def test_exit_codes_of_verdicts(verdict: Verdict, code: ExitCode) -> None:
-    """Pipelines depend on 0, 1, 3, 4 and 5."""
+    """Pipelines depend on the codes 0, 1, 3, 4 and 5."""
     assert verdict.exit_code is code
 
 
 def test_an_informational_document_is_a_test_case_that_cannot_fail() -> None:
-    """A pipeline shows that it was made, and its text."""
+    """A pipeline shows that the document was created, with its text."""
     case = Case("shown", "Side by side", Verdict.INFORMATIONAL, gates=False)
     assert shown("Side by side", iter(["a", "b"])) == Suite("Side by side", [case], output=["a", "b"])
     assert shown("Side by side").output == []

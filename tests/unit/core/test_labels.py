@@ -1,4 +1,4 @@
-"""Labels: which runs are of one cell, as far as both say so."""
+"""Labels: runs belong to one cell if the labels that both state are equal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_endpoints_do_not_name_a_cell() -> None:
     [
         ({}, True),
         ({"endpoint": ["/account/balance"]}, True),
-        ({"hardware": ["mid"]}, True),  # what the other does not say contradicts nothing
+        ({"hardware": ["mid"]}, True),  # a label that only one of them states is not a contradiction
         ({"hardware": ["mid", "8 cores"], "deployment": ["Docker Compose"]}, True),
         ({"hardware": ["mid", "16 cores"]}, False),
         ({"hardware": ["advanced", "8 cores"]}, False),

@@ -1,4 +1,4 @@
-"""What a run with its gates is worth, and whose failure it was."""
+"""The status of a run that follows from its gates, and the component that failed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _gate(kind: GateKind, status: GateStatus = GateStatus.FAIL, *, conclusive: b
         ([], Status.VALID),
         ([_gate(SUBJECT)], Status.FAILED),
         ([_gate(INSTRUMENT)], Status.INVALID),
-        # An overloaded machine explains what was not committed, and explains no node that died.
+        # An overloaded machine explains missing commits, but not a node that died.
         ([_gate(SUBJECT), _gate(INSTRUMENT)], Status.INVALID),
         ([_gate(INSTRUMENT), _gate(SUBJECT, conclusive=True)], Status.FAILED),
         *(
@@ -36,7 +36,7 @@ def test_the_status_of_a_run_follows_from_its_failed_gates(gates: list[Gate], st
 
 
 def test_deciding_gates_are_the_gates_of_the_failed_component() -> None:
-    """The report of a failed run names the node that died, not the load that was late because of it."""
+    """The report of a failed run must name the node that died, not the load that was late because of it."""
     run = manifest("v1", 1)
     died, late = _gate(SUBJECT, conclusive=True), _gate(INSTRUMENT)
     run.gates[:] = [late, _gate(SUBJECT, GateStatus.WARN), died]

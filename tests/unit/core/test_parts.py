@@ -1,4 +1,4 @@
-"""Work mapped over parts: results in order, heavy parts first, nothing left working after a failure."""
+"""Work mapped over parts: ordered results, heavy parts first, and no work after a failure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def square(number: int) -> int:
 
 @pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
 def test_results_are_in_the_order_of_the_parts(pool: type[ThreadPoolExecutor | ProcessPoolExecutor]) -> None:
-    """A result that depends on timing is a different result tomorrow."""
+    """A result that depends on timing would differ between runs."""
     with pool(2) as executor:
         assert map_parts(square, list(range(20)), executor, weight=float) == [number**2 for number in range(20)]
 
@@ -32,20 +32,20 @@ def test_heavy_parts_begin_first() -> None:
 
 
 def test_a_failure_stops_running_and_waiting_parts() -> None:
-    """After an error the disk must not continue to fill."""
+    """Otherwise the disk would continue to fill after an error."""
     stop, begun = threading.Event(), []
 
     def work(part: str) -> str:
         begun.append(part)
         if part == "fails":
             raise ValueError(part)
-        assert stop.wait(WAIT_S), "nothing stopped it"
+        assert stop.wait(WAIT_S), "the part was not cancelled"
         return part
 
     with ThreadPoolExecutor(2) as executor, pytest.raises(ValueError, match="fails"):
         map_parts(work, ["runs", "fails", "waits", "waits too"], executor, cancel=stop.set)
     assert stop.is_set()
-    # The free thread may have taken one more part before the failure was heard of, but no further one.
+    # The free thread may have started one more part before the failure was noticed, but no further one.
     assert "waits too" not in begun
 
 
@@ -66,7 +66,7 @@ def test_an_interruption_stops_running_parts() -> None:
 
 
 def test_the_error_of_the_first_failed_part_is_reported() -> None:
-    """Where several parts fail, the reported error must not depend on timing."""
+    """If several parts fail, the reported error must not depend on timing."""
     both = threading.Barrier(2)
 
     def fail(part: int) -> None:
@@ -78,7 +78,7 @@ def test_the_error_of_the_first_failed_part_is_reported() -> None:
 
 
 def test_results_are_handed_over_as_they_arrive_and_not_retained() -> None:
-    """Tables of 52 hosts must not wait in memory for the slowest host."""
+    """Tables of 52 hosts must not be held in memory until the slowest host is complete."""
     is_taken = threading.Event()
     taken = []
 

@@ -1,4 +1,4 @@
-"""Values that must not be written anywhere."""
+"""Secrets must not appear in any output or file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_every_encoding_of_a_secret_is_hidden(secret: str, other: str) -> None:
 def test_texts_without_secrets_are_unchanged() -> None:
     value = {"message": ["right", 1, None, {"deep": True}]}
     assert Secrets().hide_in(value) == value
-    assert Secrets(["abc"]).hide("abcabc") == "abcabc"  # too short to be hidden anywhere
+    assert Secrets(["abc"]).hide("abcabc") == "abcabc"  # too short to be hidden
     assert Secrets(["secret"]).hide_in({"a secret": ["the secret", 2]}) == {f"a {HIDDEN}": [f"the {HIDDEN}", 2]}
 
 

@@ -1,4 +1,4 @@
-"""A path that cannot be written is a sentence with the path in it."""
+"""The error for a path that cannot be written names the path and the cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times as users type them: a range that is off by a zone would import another hour than was meant."""
+"""Times as users type them. A wrong time zone would import logs of another hour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The version that runs and reports carry."""
+"""The version that is stored in runs and reports."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from chainmark.core.tool import tool_version
 
 
 def test_the_version_matches_the_installed_package() -> None:
-    """A report that names another release cannot be reproduced."""
+    """A report with the wrong version cannot be reproduced."""
     assert tool_version() == version("chainmark")

@@ -102,7 +102,7 @@ def test_a_display_unit_preserves_the_order_and_never_fails(unit: str, values: l
     assert known == sorted(known)
     for value in values:
         scaled = shown.of(value)
-        # What is too small to be represented becomes zero; nothing changes its sign.
+        # A value too small to be represented becomes zero. The sign never changes.
         assert scaled is None or scaled == 0.0 or (scaled > 0) == (value > 0)
 
 
