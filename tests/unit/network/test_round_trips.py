@@ -1,4 +1,4 @@
-"""The gate on round trips: what it lets pass, what it names."""
+"""The gate on round trips: which deviations pass, and what the failure reports."""
 
 from __future__ import annotations
 
