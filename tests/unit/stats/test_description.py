@@ -1,4 +1,4 @@
-"""What is kept of a run between the metrics of a comparison."""
+"""The data of a run that is cached for all metrics of a comparison."""
 
 from __future__ import annotations
 
