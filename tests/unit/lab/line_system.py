@@ -49,8 +49,8 @@ class LineSystem:
 
     Attributes:
         noise: standard deviation of the logarithm of a run's figures.
-        unbuildable, failing, broken: versions that do not build, whose nodes fail, whose measurement fails.
-        same: versions that are built to the same program as the one before.
+        unbuildable, failing, broken: versions that do not build, whose nodes fail, or whose measurement fails.
+        same: versions whose program is identical to that of the previous version.
         on_run: called with the number of each run, from 1; it may raise.
     """
 

@@ -1,6 +1,6 @@
 """An experiment with two sides: which runs it makes, the position that each run records, and how it resumes.
 
-The system is a stand-in whose runs take no time, because its measurement must fail on demand.
+The system is a stand-in: its runs take no time, and its measurement fails on demand.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def test_an_experiment_resumes_after_the_last_valid_run(tmp_path: Path) -> None:
 
 
 def test_added_rounds_record_their_bound_and_planned_rounds_keep_their_plan(tmp_path: Path) -> None:
-    """The verdict uses the number of runs at which the results were evaluated."""
+    """The verdict depends on when the runs were evaluated, which is derived from this record."""
     experiment = _begun(tmp_path, StandIn())
     experiment.next_round()
     listener = _Listener()
@@ -204,7 +204,7 @@ def test_an_experiment_of_another_kind_is_not_resumed(tmp_path: Path) -> None:
 
 
 def test_one_additional_run_per_side_has_profiles_and_is_not_judged(tmp_path: Path) -> None:
-    """Nor may it count as a repetition when the experiment is resumed."""
+    """It must not count as a repetition when the experiment is resumed."""
     listener = _Listener()
     store = Store(tmp_path / "store")
     experiment = Experimenter(store, StandIn()).begin(ARMS, LENGTH, 10, listener, profiles=["cpu"])

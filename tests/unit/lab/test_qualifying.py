@@ -1,6 +1,6 @@
 """An interrupted qualification resumes with the same runs in the same order with the same seeds.
 
-The system is a stand-in whose runs take no time, because it must be stopped at every point and fail on demand.
+The system is a stand-in: its runs take no time, and it stops at any point or fails on demand.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path, plan: QaPlan)
 
 
 def test_a_run_that_was_sealed_but_not_recorded_is_retained(tmp_path: Path, plan: QaPlan) -> None:
-    """Killed between sealing and recording: the seal counts."""
+    """If the process is killed between sealing and recording, the sealed run counts."""
     broken = _make(tmp_path, StandIn(_interrupt_at(4)), plan)
     store = Store(tmp_path / "store")
     folder = find_experiment(store, broken.experiment)
@@ -291,7 +291,7 @@ def _stumbling(*numbers: int) -> Callable[[int], None]:
 
 
 def test_a_run_that_cannot_be_made_is_retried_once(tmp_path: Path, plan: QaPlan) -> None:
-    """A machine may fail once an hour; that must not cost a scenario."""
+    """A machine may fail once an hour. One failure must not cost a scenario."""
     listener = Followed()
     qualification = _make(tmp_path, StandIn(_stumbling(2)), plan, listener)
     assert listener.again_because == ["a port is in use"]
@@ -364,7 +364,7 @@ def test_a_resumed_qualification_uses_the_original_request(tmp_path: Path, plan:
 
 @pytest.mark.parametrize("name", SYSTEM.qa_plans())
 def test_the_shipped_plans_can_be_read_and_run(name: str) -> None:
-    """Every profile, setting, plot and requirement is checked before the first run, not after half an hour."""
+    """A mistake in a profile, setting, plot or requirement must be found here, not after half an hour of runs."""
     system = qualifiable(SYSTEM)
     plan = read_plan(system, name)
     order = QaRequest(plan, "v0.38.17", "v1.0.1")
@@ -419,7 +419,7 @@ def _decided(folder: Path, plan: QaPlan, decider: _Asked, system: StandIn | None
 
 @pytest.mark.parametrize(("after", "rounds"), [(1, 2), (2, 2), (4, 4), (9, 5)])
 def test_a_gating_scenario_continues_until_it_is_decided(tmp_path: Path, plan: QaPlan, after: int, rounds: int) -> None:
-    """At least two runs per side, because one shows no noise; at most the planned number."""
+    """It makes at least two runs per side, because one run shows no noise, and at most the planned number."""
     decider = _Asked(after)
     qualification = _decided(tmp_path, plan, decider)
     assert [len(scenario.runs) for scenario in qualification.scenarios] == [2 * rounds, 4]
@@ -490,7 +490,7 @@ def test_only_sequential_scenarios_have_a_maximum_number_of_runs(plan: QaPlan) -
 
 
 def test_the_standard_plan_takes_no_longer_than_half_an_hour_on_two_processors() -> None:
-    """Even if nothing is decided before the maximum number of runs. Everybody runs this plan."""
+    """Every user runs this plan. The limit holds even if nothing is decided before the maximum number of runs."""
     system = qualifiable(SYSTEM)
     order = QaRequest(read_plan(system, "standard"), "v0.38.17", "v1.0.1")
     seconds = 0.0

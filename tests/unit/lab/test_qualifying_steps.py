@@ -1,6 +1,6 @@
-"""What a qualification records, reports and runs at every step, compared with values worked out by hand.
+"""The records, messages and runs of a qualification at every step, compared with values worked out by hand.
 
-The runs take no time and have no samples; where time matters, the clock is the test's.
+Runs take no time and have no samples. Tests that depend on time use their own clock.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def _ids(qualification: QaMade) -> dict[str, list[str]]:
 def test_the_request_and_its_runs_are_recorded_completely(
     store: Store, plan: QaPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process must be able to resume it, and people to see its state."""
+    """Another process must be able to resume it, and users must see its state."""
     monkeypatch.setattr(qualifying, "utc_now", lambda: "2026-01-02T03:04:05Z")
     plan = _with(plan, {"repetitions": None, "most_runs": 4}, {"repetitions": 3})
     order = _order(plan, settings=("rate=4",), of_version={"candidate": ["rate=5"]})
@@ -440,7 +440,7 @@ def test_parallel_runs_are_each_counted_and_timed(store: Store, by_two: QaPlan, 
 def test_the_progress_of_a_pair_follows_the_longer_run(
     store: Store, by_two: QaPlan, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It never exceeds 1, however long they take."""
+    """It never exceeds 1, for runs of any duration."""
     monkeypatch.setattr(qualifying, "LOOK_S", 0.0)
     late = threading.Event()
 

@@ -60,7 +60,7 @@ def test_a_scenario_has_alternating_runs_and_its_own_name(plan: QaPlan) -> None:
 
 
 def test_the_last_setting_wins_and_applies_to_the_versions(plan: QaPlan) -> None:
-    """Settings of the plan, then of the request, then of the version, then of the side."""
+    """Later settings override earlier ones: first those of the plan, then of the request, the version and the side."""
     sides = [
         {"id": "baseline", "version": "baseline", "settings": ["rate=6"]},
         {"id": "candidate", "version": "candidate"},

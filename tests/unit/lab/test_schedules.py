@@ -1,4 +1,4 @@
-"""The order of runs: it is not confounded with time, loads or versions, and a search ends at the saturation edge."""
+"""Run order: results are not confounded with time, and a search for the highest sustained load always ends."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ _PLAN = SweepPlan(loads=(), tolerance=0.1, step=100, first_load=400, most_load=3
         ((), (300,), 100),
         ((), (200,), 100),
         ((), (199,), None),  # there is no lower load
-        ((800,), (1600,), 3200),  # one failure above the edge does not end the search below the maximum load
+        ((800,), (1600,), 3200),  # one load above the first failure is run as well, up to the maximum load
         ((850,), (1700,), 1200),
         ((800,), (1600, 3200), 1200),
         ((800,), (900, 1600), None),  # an eighth apart, which is the requested precision
@@ -209,7 +209,7 @@ _DOWN: Final = "leans to lost"
             ({120: None, 200: _KEPT, 400: _LOST}, {60: None, 200: _KEPT, 400: _LOST}, {150: _UP, 300: _LOST}),
             (1, 120),
         ),
-        # The load above comes first. If no load is sustained or lost, both kinds are requested.
+        # The load above the doubtful ones comes first. A load is also requested if none is sustained or none is lost.
         (({50: None, 300: _KEPT, 400: _LOST, 600: None}, {250: _UP, 500: _DOWN}), (1, 600)),
         (({100: _LOST, 150: None}, {200: _DOWN}), (1, 150)),
         (({100: None, 200: _KEPT}, {150: _UP}), (1, 100)),

@@ -80,7 +80,7 @@ def test_a_container_without_a_group_is_watched_by_its_processes(
 def test_a_container_is_watched_by_its_control_group(
     add: Add, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str, group: str
 ) -> None:
-    """As laid out by systemd, podman and Docker's own driver; the processes may be in a group below."""
+    """Groups as laid out by systemd, podman and Docker's own driver. The processes may be in a subgroup."""
     proc, groups = tmp_path / "proc", tmp_path / "cgroup"
     (proc / "4711").mkdir(parents=True)
     (proc / "4711" / "cgroup").write_text(f"0::/{path}\n", encoding="utf-8")

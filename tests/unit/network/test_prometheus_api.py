@@ -66,7 +66,7 @@ class Counting:
     left_open=st.booleans(),
 )
 def test_no_sample_is_lost_or_duplicated(begin: int, length: int, samples_max: int, *, left_open: bool) -> None:
-    """Whether a refused query is split into parts or halves, for left-open ranges (as in 3.x) and closed ranges."""
+    """This holds if a refused query is split, for left-open ranges (as in 3.x) and closed ranges."""
     begin_ns = (T0_S + begin) * NS + 500_000_000 * (begin % 2)
     end_ns = begin_ns + length * 1_000_000
     source = Counting(samples_max, left_open=left_open)

@@ -1,4 +1,4 @@
-"""The gate on round trips: which deviations pass, and what the failure reports."""
+"""The gate on round trips: the deviations that pass, and the message for those that fail."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def busy(*prefix: str, cpu: int = 0) -> Iterator[int]:
 
 
 def until(seconds: float) -> None:
-    """Wait. Only the processor time of the other processes is evaluated."""
+    """Wait. Other load on the machine does not matter, because the kernel accounts for each process."""
     time.sleep(seconds)
 
 

@@ -1,4 +1,4 @@
-"""What is read from a server: counters and rates, limits by name, control groups, and statements without values."""
+"""Readings of a server: counters and their rates, limits by name, control groups, and statements without values."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def test_a_control_group_has_the_limits_of_its_parents(tmp_path: Path) -> None:
 
 
 def test_a_control_group_may_use_the_cores_of_its_processes(tmp_path: Path) -> None:
-    """A server that binds itself to one core has one core, whatever its group allows."""
+    """A server that binds itself to one core has one core, even if its group allows more."""
     (first, *_) = sorted(os.sched_getaffinity(0))
     code = f"import os, sys\nos.sched_setaffinity(0, [{first}])\nprint('ready', flush=True)\nsys.stdin.read()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:

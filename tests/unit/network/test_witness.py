@@ -1,4 +1,4 @@
-"""Which processes a witness watches, and what it reports for a time between two readings."""
+"""A witness: the processes that it watches, and its report for a time between two readings."""
 
 from __future__ import annotations
 

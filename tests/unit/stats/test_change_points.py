@@ -60,7 +60,7 @@ def test_a_step_is_found_with_its_size(first: int, second: int) -> None:
 
 
 def test_two_steps_are_found_separately() -> None:
-    """Up and back again: the level of the whole first half and second half is the same."""
+    """The level rises and falls back, so the means of both halves of the series are the same."""
     series = np.tile([0.0, 0.1], 15) + np.repeat([1.0, 2.0, 1.0], 10)
     assert [(point.index, round(point.change, 9)) for point in _results(series)] == [(10, 1.0), (20, -1.0)]
 

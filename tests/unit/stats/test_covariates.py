@@ -19,7 +19,7 @@ def _sides(rng: np.random.Generator, *, effect: float, shift: float) -> tuple[np
 
 
 def test_network_effects_are_not_attributed_to_the_release() -> None:
-    """The headers of the later run arrived 1 later. Without adjustment, the release would be slower by half."""
+    """The headers of the later run arrive one unit later. Without adjustment, the release would be slower by half."""
     values, groups, covariates, clusters = _sides(np.random.default_rng(1), effect=0.0, shift=1.0)
     raw = values[groups == 1].mean() - values[groups == 0].mean()
     means = adjusted_means(values, groups, covariates, clusters)

@@ -29,7 +29,7 @@ def test_the_derivatives_of_the_gamma_function_agree_with_scipy(x: float) -> Non
 
 
 def test_a_few_large_steps_do_not_count_as_noise() -> None:
-    """One release in ten changes a metric by half. The estimate from all steps is only slightly too large."""
+    """One release in ten changes a metric by half. The estimated noise is hardly larger because of it."""
     rng = np.random.default_rng(1)
     noise = rng.normal(0.0, 0.02, 200)
     changes = np.where(rng.random(200) < 0.1, 0.5, 0.0).cumsum()
@@ -38,7 +38,7 @@ def test_a_few_large_steps_do_not_count_as_noise() -> None:
 
 
 def test_the_bound_is_scaled_by_the_repetitions() -> None:
-    """If steps are twice the noise in all metrics, the metrics together show this, and the estimate is reduced."""
+    """If the steps are twice the noise in every metric, the repetitions show this, and the bound is reduced."""
     rng = np.random.default_rng(2)
     true = np.exp(rng.normal(-4.0, 1.0, 40)) ** 2
     seen = [RepeatedMetric(variance * rng.chisquare(3), 3.0, 4.0 * variance, 6.0) for variance in true]
@@ -50,7 +50,7 @@ def test_the_bound_is_scaled_by_the_repetitions() -> None:
 
 
 def test_intervals_with_the_moderated_variance_have_their_nominal_coverage() -> None:
-    """90 % intervals of the difference of two runs cover it in about 90 %. Otherwise there would be false alarms."""
+    """90 % intervals of the difference of two runs cover it in about 90 %: otherwise there are false alarms."""
     rng = np.random.default_rng(3)
     covered = []
     for _ in range(400):

@@ -57,7 +57,7 @@ def test_single_runs_have_no_deviations() -> None:
 
 @pytest.mark.parametrize(("first", "second"), [(2, 2), (3, 3), (2, 5), (6, 3)])
 def test_one_metric_has_students_p_value(first: int, second: int) -> None:
-    """With 40,000 rotations: four standard errors of the share."""
+    """The tolerance is four standard errors of the share of 40,000 rotations."""
     rng = np.random.default_rng(first + 10 * second)
     for shift in (0.0, 1.0, 2.5):
         baseline, candidate = rng.standard_normal((first, 1)), shift + rng.standard_normal((second, 1))
@@ -221,7 +221,7 @@ def test_equally_worse_metrics_are_listed_in_catalogue_order() -> None:
 def test_the_level_of_a_first_look_is_the_error_spent_on_worse(planned: int, level: int) -> None:
     """Of 4,000 rotations 5 % · 96 % · 98 % · 85 % · √(1 / 2) may stop, for 5 rounds √(1 / 4), at the end 96 % · 98 %.
 
-    The rotation that stops last has as many rotations that are at least as large, and one more for itself.
+    The level is the p-value of the last of them, which counts these rotations and the observed value.
     """
     rng = np.random.default_rng(14)
     baseline, candidate = rng.standard_normal((2, 2, 1))
@@ -241,7 +241,7 @@ def test_the_error_spent_grows_and_never_exceeds_its_level(planned: int, added: 
 
 
 def stopped(t: FloatArray, levels: Sequence[float], freedom: FloatArray) -> float:
-    """The share of rows of t values, with one value per look, that exceed the level of any look."""
+    """The share of rows of t values, one value per look, that at least one look calls significant."""
     bounds = np.array(
         [stats.t.isf(level, nu) if level > 0.0 else np.inf for level, nu in zip(levels, freedom, strict=True)]
     )
@@ -487,7 +487,7 @@ def test_the_family_is_tested_by_the_largest_and_the_three_largest_statistics(me
 
 
 def test_the_step_down_matches_westfall_and_young() -> None:
-    """Each metric against the largest of the less extreme ones, and never below those that are more extreme."""
+    """Each metric is tested against the largest of the less extreme ones. A less extreme one has no smaller p-value."""
     rng = np.random.default_rng(73)
     null, observed = rng.standard_normal((50, 5)), np.array([0.4, 2.0, 1.9, -1.0, 1.0])
     order = np.argsort(-observed)
@@ -521,7 +521,7 @@ def test_a_family_test_reports_the_deciding_level_and_order() -> None:
     assert result.together == tuple(np.argsort(-t)[:3].tolist())
     assert result.together[0] == 1
     first, last = spent(looks, worse=True)
-    # Of the draws that continue after the first look, at least the newly spent share stops, and at most all.
+    # Of the draws that continue after the first look: at least the newly spent error, at most all spent error.
     assert last - first - 0.002 < result.level < last
     assert len(result.adjusted) == 4
     assert result.adjusted[1] == min(result.adjusted)

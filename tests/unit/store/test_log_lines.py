@@ -28,7 +28,7 @@ def _write(path: Path, *lines: str) -> Path:
 
 
 def test_wrapped_lines_show_the_logged_text(tmp_path: Path) -> None:
-    """In journald's byte arrays the block would not be found, and the file would be reported as changed."""
+    """Otherwise a block in journald's byte arrays would not be found, and the file would be reported as changed."""
     line = '{"block":"ä"}'
     path = _write(tmp_path / "log", _docker(f"{line}\n"), _journal(line), _journal(list(line.encode())), line)
     assert read_lines(path, range(1, 5)) == dict.fromkeys(range(1, 5), line)

@@ -164,7 +164,7 @@ def _stage(store: Store, name: str = "0") -> StagedRun:
 
 
 def test_an_import_is_not_a_run_until_it_has_its_final_name(tmp_path: Path) -> None:
-    """If it is killed between sealing and renaming, a folder looks finished under a temporary name."""
+    """An import that is killed between sealing and renaming leaves a finished-looking folder under a temporary name."""
     store = Store(tmp_path)
     staged = _stage(store)
     staged.seal(_manifest("toy-final", "v1", None, "2026-01-01T00:00:00Z"), CATALOGUE, summarise(CATALOGUE, {}, 1))

@@ -43,7 +43,7 @@ class Scripted:
 
     Ctrl-C is simulated in the run with the number ``interrupted_at``.
 
-    The first runs of the ``invalid`` versions and loads are invalid.
+    The runs of the ``invalid`` versions and loads are invalid until they are repeated.
     """
 
     capacities: Mapping[str, int]

@@ -66,7 +66,7 @@ def test_a_sweep_is_judged_by_its_confirmed_results(candidate: SaturationVersion
 
 
 def test_a_candidate_that_saturates_at_half_the_load_cannot_pass_the_standard_plan() -> None:
-    """This holds whatever its latencies below that load are: here they are equal."""
+    """Good latencies below that load must not help: here they are equal."""
     scenario = read_plan(qualifiable(SYSTEM), "standard").scenario("saturation")
     baseline_runs, candidate_runs = sides(seconds=20, repetitions=3)
     qa_run = qa_runs.made_of(baseline_runs, candidate_runs, scenarios=[qa_runs.SCENARIOS[0], scenario.model_dump()])

@@ -192,11 +192,11 @@ class Listener:
         self.reported: list[object] = []
 
     def stage(self, name: str) -> None:
-        """Keep the stage."""
+        """Store the stage."""
         self.reported.append(name)
 
     def update(self, fraction: float, detail: str = "") -> None:
-        """Keep the update."""
+        """Store the update."""
         self.reported.append((fraction, detail))
 
 
