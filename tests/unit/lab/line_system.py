@@ -1,4 +1,4 @@
-"""A system whose revisions are numbers, one of which brought a change: runs take no time, and figures are known."""
+"""A system with numbered revisions, one of which changes a metric. Runs take no time and the true figures are known."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class LineSystem:
 
     Attributes:
         noise: standard deviation of the logarithm of a run's figures.
-        unbuildable, failing, broken: versions that do not build, whose nodes fail, whose measurement fails.
-        same: versions that are built to the same program as the one before.
+        unbuildable, failing, broken: versions that do not build, whose nodes fail, or whose measurement fails.
+        same: versions whose program is identical to that of the previous version.
         on_run: called with the number of each run, from 1; it may raise.
     """
 
@@ -74,19 +74,19 @@ class LineSystem:
         return CATALOGUE
 
     def profile(self, content: Mapping[str, object]) -> LineProfile:
-        """The profile, checked."""
+        """The validated profile."""
         return LineProfile.model_validate(content)
 
     def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:
-        """One rate for all."""
+        """The same rate for every profile."""
         return {"load.rate": 1}
 
     def published_versions(self, also: Sequence[str] = ()) -> list[str]:
-        """All of them."""
+        """All versions."""
         return [f"v{number}" for number in range(self.last + 1)]
 
     def install(self, version: str) -> Subject:
-        """What a version is, if it builds."""
+        """The version as a subject, if it builds."""
         number = number_of(version)
         self.requested.append(number)
         if number in self.unbuildable:
@@ -98,11 +98,11 @@ class LineSystem:
         return Subject(system=self.name, name=self.title, version=version, binary_sha256=digest)
 
     def installed(self) -> list[tuple[Subject, Path]]:
-        """Nothing is installed."""
+        """No version is installed."""
         return []
 
     def execute(self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress) -> Execution:
-        """A run, or what ``on_run`` makes of it."""
+        """Make a run, after calling ``on_run``."""
         self.on_run(len(self.made) + 1)
         number = number_of(order.version)
         self.made.append(number)
@@ -137,5 +137,5 @@ class LineSystem:
 
 
 def number_of(version: str) -> int:
-    """The place of a version."""
+    """The number of a version."""
     return int(version.removeprefix("v"))

@@ -1,4 +1,4 @@
-"""A system whose runs take no time, because what makes them must be stopped at every point and fail on demand."""
+"""A test system whose runs take no time, for tests that stop at any point or make runs fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chainmark.store.runs import SealedRun, UnfinishedRun
 
 from tests.unit.compare.synthetic_runs import catalogue
 
-# One small population: what is measured does not matter here.
+# One small population, because the measured values do not matter here.
 _QUICK = catalogue().sampled({"node": ["clock_offset_s", "peer_count"]})
 
 
@@ -32,7 +32,7 @@ class Profile(BaseModel):
 
 @dataclass
 class StandIn:
-    """A system whose runs are made up; ``on_run`` is called with the number of each, from 1, and may raise."""
+    """A system with synthetic runs. ``on_run`` is called with the number of each run, from 1, and may raise."""
 
     on_run: Callable[[int], None] = lambda _: None
     invalid: frozenset[int] = frozenset()
@@ -47,29 +47,29 @@ class StandIn:
         return _QUICK
 
     def profile(self, content: Mapping[str, object]) -> Profile:
-        """The profile, checked."""
+        """The validated profile."""
         return Profile.model_validate(content)
 
     def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:
-        """One rate for all."""
+        """The same rate for every profile."""
         return {"load.rate": 1}
 
     def install(self, version: str) -> Subject:
-        """Nothing is to be installed."""
+        """The subject; there is nothing to install."""
         return Subject(system=self.name, name=self.title, version=version)
 
     def installed(self) -> list[tuple[Subject, Path]]:
-        """Nothing is installed."""
+        """No version is installed."""
         return []
 
     def execute(self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress) -> Execution:
-        """A run, or what ``on_run`` makes of it."""
+        """Make a run, after calling ``on_run``."""
         self.on_run(len(self.made) + 1)
         self.made.append((order.version, order.seed))
         status = GateStatus.FAIL if len(self.made) in self.invalid else GateStatus.PASS
         return Execution(
             subject=self.install(order.version),
-            samples={},  # what is measured does not matter here, and without it a run costs a fifth
+            samples={},  # the measured values do not matter here, and a run without samples takes a fifth of the time
             configuration=Configuration(),
             conditions={},
             counts={},
@@ -78,33 +78,33 @@ class StandIn:
         )
 
     def qa_plans(self) -> list[str]:
-        """It ships none."""
+        """The system has no plans."""
         return []
 
     def qa_plan(self, name: str) -> Mapping[str, object]:
-        """It ships none."""
+        """The system has no plans."""
         return {}
 
     def qa_plots(self) -> Sequence[Mapping[str, object]]:
-        """It draws none."""
+        """The system has no plots."""
         return []
 
     def lacking(self, need: str, versions: Sequence[str]) -> str:
-        """What was said that it lacks."""
+        """The requirement that the test sets as not met."""
         return self.lacks
 
     def commit(self, version: str) -> str:
-        """Nobody knows."""
+        """The commit is unknown."""
         return ""
 
     def expected_seconds(self, profile: BaseModel) -> float:
-        """A minute for any run."""
+        """A minute for every run."""
         return 60.0
 
 
 @dataclass
 class Staged(StandIn):
-    """The same whose runs are analysed after they were measured; ``on_analysis`` is called with their numbers."""
+    """A stand-in whose runs are analysed after the measurement. ``on_analysis`` is called with their numbers."""
 
     on_analysis: Callable[[int], None] = lambda _: None
     on_load: Callable[[int], None] = lambda _: None
@@ -113,7 +113,7 @@ class Staged(StandIn):
     def measure(
         self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress
     ) -> Callable[[Progress], Execution]:
-        """A run that is analysed later."""
+        """Measure a run and return its analysis."""
         execution = self.execute(profile, order, run, progress)
         number = len(self.made)
         order.quiet()
@@ -129,37 +129,37 @@ class Staged(StandIn):
 
 @dataclass
 class Followed:
-    """A listener that stores its messages."""
+    """A listener that stores the messages that tests read."""
 
     steps: list[tuple[str, int, Total, float]] = field(default_factory=list)
     again_because: list[str] = field(default_factory=list)
     again_of: list[str] = field(default_factory=list)
 
     def scenario(self, scenario: ScenarioPlan, lacking: Sequence[str]) -> None:
-        """Not kept."""
+        """Ignored."""
 
     def begin(self, step: PlannedRun, number: int, total: Total, left_s: float | None = None) -> None:
-        """Keep which run of how many it is, and the seconds left."""
+        """Store the version, the run's number, the total and the seconds left."""
         assert left_s is not None
         self.steps.append((step.version, number, total, left_s))
 
     def again(self, step: PlannedRun, because: str) -> None:
-        """Keep of which version, and why."""
+        """Store the version and the reason."""
         self.again_of.append(step.version)
         self.again_because.append(because)
 
     def end(self, run: SealedRun) -> None:
-        """Not kept."""
+        """Ignored."""
 
     def stage(self, name: str) -> None:
-        """Not kept."""
+        """Ignored."""
 
     def update(self, fraction: float, detail: str = "") -> None:
-        """Not kept."""
+        """Ignored."""
 
 
 def two_scenarios(folder: Path) -> QaPlan:
-    """Two scenarios of two repetitions: eight runs."""
+    """A plan with two scenarios of two repetitions: eight runs."""
     profile = folder / "short.toml"
     profile.write_text('system = "cometbft"\nrate = 2\n', encoding="utf-8")
     common = {"question": "q", "method": "m", "profile": str(profile), "repetitions": 2}

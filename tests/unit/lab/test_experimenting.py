@@ -1,6 +1,6 @@
-"""An experiment of two sides: which runs are made, what each knows of its place, and how it goes on.
+"""An experiment with two sides: which runs it makes, the position that each run records, and how it resumes.
 
-The system is a stand-in whose runs take no time, because its measurement must fail on demand.
+The system is a stand-in: its runs take no time, and its measurement fails on demand.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ ARMS = [
 
 
 class _Listener(Followed):
-    """Keeps which run of how many each was; how long it takes is not known here."""
+    """Stores each run's number and the total. An experiment has no estimate of the time left."""
 
     def begin(self, step: object, number: int, total: Total, left_s: float | None = None) -> None:
-        """Keep them."""
+        """Store the number and the total."""
         assert left_s is None
         self.steps.append(("", number, total, 0.0))
 
     @property
     def messages(self) -> list[tuple[int, int]]:
-        """Which run of how many."""
+        """The number of each run and the total."""
         return [(number, total.runs) for _, number, total, _ in self.steps]
 
     @property
     def bounds(self) -> list[str]:
-        """Whether there may be fewer."""
+        """Whether the total is only an upper bound, for each run."""
         return [total.bound for _, _, total, _ in self.steps]
 
 
@@ -60,7 +60,7 @@ def _resumed(
 
 
 def _places(experiment: OpenExperiment) -> list[tuple[str, int, int, int]]:
-    """Side, repetition, position and seed of every run."""
+    """The side, repetition, position and seed of every run."""
     return [
         (place.side, place.repetition, place.position, run.manifest.seed)
         for run in experiment.runs
@@ -91,7 +91,7 @@ def test_rounds_alternate_in_order_and_every_run_stores_its_position(tmp_path: P
 
 
 def test_a_run_that_failed_because_of_the_instrument_is_repeated_in_its_place(tmp_path: Path) -> None:
-    """It is not evidence; the next run takes its repetition, with its own seed."""
+    """It is not evidence. The repeated run has the same repetition and its own seed."""
     listener = _Listener()
     experiment = _begun(tmp_path, StandIn(invalid=frozenset({2})), listener)
     assert experiment.next_round()
@@ -112,7 +112,7 @@ def test_an_instrument_that_fails_three_times_ends_the_experiment(
 
 
 def test_an_experiment_resumes_after_the_last_valid_run(tmp_path: Path) -> None:
-    """Interrupted in its second round: the side that already has its run makes no further one."""
+    """It was interrupted in its second round: a side that has its run of this round makes no further run."""
 
     def stop(number: int) -> None:
         if number == 4:
@@ -122,7 +122,7 @@ def test_an_experiment_resumes_after_the_last_valid_run(tmp_path: Path) -> None:
     assert experiment.next_round()
     with pytest.raises(KeyboardInterrupt):
         experiment.next_round()
-    # What a kill -9 leaves: a folder without a seal, whose process is gone.
+    # A kill -9 leaves a folder without a seal, whose process no longer exists.
     left = Store(tmp_path / "store").create("cometbft", "quick", "v2", {"pid": 2**22 + 1, "experiment": experiment.id})
     resumed = _resumed(tmp_path, experiment, 0)
     assert not left.path.exists()
@@ -132,7 +132,7 @@ def test_an_experiment_resumes_after_the_last_valid_run(tmp_path: Path) -> None:
 
 
 def test_added_rounds_record_their_bound_and_planned_rounds_keep_their_plan(tmp_path: Path) -> None:
-    """The verdict derives from it when the runs were looked at."""
+    """The verdict depends on when the runs were evaluated, which is derived from this record."""
     experiment = _begun(tmp_path, StandIn())
     experiment.next_round()
     listener = _Listener()
@@ -144,17 +144,17 @@ def test_added_rounds_record_their_bound_and_planned_rounds_keep_their_plan(tmp_
     added = ExperimentLength(most=3, stops_early=True)
     assert lengths == [*[LENGTH] * 4, added, added]
     assert listener.messages == [(3, 6), (4, 6), (5, 6), (6, 6)]
-    # A decision may end the planned rounds sooner; what was added is made.
+    # A decision may end the planned rounds early; added rounds are always completed.
     assert listener.bounds == ["at most", "at most", "", ""]
     again = _resumed(tmp_path, resumed, 2)
     assert (again.most, again.rounds, again.record.more) == (5, 3, 3)
 
 
 class _Orders(StandIn):
-    """Keeps whether the homes of the nodes were to be kept."""
+    """Checks that every run is requested with its node homes kept."""
 
     def execute(self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress) -> Execution:
-        """As usual."""
+        """Check the request and make the run."""
         assert order.keep_homes is True
         return super().execute(profile, order, run, progress)
 
@@ -175,7 +175,7 @@ def test_the_request_is_stored(tmp_path: Path) -> None:
     assert order_record.margins == {}
     by = {"latency_s": 0.1}
     judged = Experimenter(store, StandIn()).begin(ARMS, LENGTH, 10, _Listener(), by)
-    assert judged.record.margins == by, "gone on with, it would be judged by other margins"
+    assert judged.record.margins == by, "a resumed experiment would be judged by other margins"
     explained = Experimenter(store, _Orders()).begin(ARMS, LENGTH, 10, _Listener(), keep_homes=True, profiles=["cpu"])
     explained.take_profiles()
     lengths = [place.length for run in explained.runs if (place := run.manifest.experiment)]
@@ -204,14 +204,14 @@ def test_an_experiment_of_another_kind_is_not_resumed(tmp_path: Path) -> None:
 
 
 def test_one_additional_run_per_side_has_profiles_and_is_not_judged(tmp_path: Path) -> None:
-    """Nor may it count as a repetition when the experiment is resumed."""
+    """It must not count as a repetition when the experiment is resumed."""
     listener = _Listener()
     store = Store(tmp_path / "store")
     experiment = Experimenter(store, StandIn()).begin(ARMS, LENGTH, 10, listener, profiles=["cpu"])
     assert experiment.next_round()
     assert listener.messages == [(1, 6), (2, 6)]
     experiment.take_profiles()
-    experiment.take_profiles()  # once is enough
+    experiment.take_profiles()  # a second call adds no run
     assert [run.manifest.profiles for run in experiment.runs] == [[], [], ["cpu"], ["cpu"]]
     assert _places(experiment)[2:] == [("baseline", 2, 2, 12), ("candidate", 2, 3, 13)]
     assert listener.messages[2:] == [(3, 4), (4, 4)]

@@ -1,4 +1,4 @@
-"""A server's hardware: read where it is this machine, reported as stated where somebody states it, never guessed."""
+"""A server's hardware is measured on this machine, or reported as the user states it, and never guessed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chainmark.capacity.profile import LoadProfile
 from chainmark.lab.hardware import NOT_STATED, server_hardware
 from chainmark.network.addresses import is_own
 
-ELSEWHERE = "192.0.2.7"  # RFC 5737: an address of nobody
+ELSEWHERE = "192.0.2.7"  # RFC 5737: an address for documentation, which no machine has
 
 
 def _reported(url: str, hardware: str | dict[str, str] = "") -> str:

@@ -1,4 +1,4 @@
-"""Two measurements on one machine would measure each other: the second waits or is refused, whatever its store."""
+"""Two measurements at a time on one machine would disturb each other: the second waits or is refused, in any store."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Starter = Callable[..., subprocess.Popen[str]]
 
 @pytest.fixture(autouse=True)
 def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine of the test's own, on which nobody else measures."""
+    """A lock file for this test only, which no other measurement uses."""
     path = tmp_path / "machine.lock"
     monkeypatch.setattr(machine, "LOCK", path)
     monkeypatch.setenv(USE, "wait")
@@ -62,7 +62,7 @@ def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def holder(lock: Path) -> Iterator[Starter]:
-    """Starts processes that measure until they read a line, or until the test ends."""
+    """A function that starts processes which hold the lock until they read a line, or until the test ends."""
     started: list[subprocess.Popen[str]] = []
 
     def start(**environment: str) -> subprocess.Popen[str]:
@@ -142,7 +142,7 @@ def test_a_command_of_another_store_is_refused_with_5_and_a_hint(holder: Starter
 
 
 def _refused_elsewhere() -> bool:
-    """Whether another thread would be refused now."""
+    """Whether a measurement in another thread would be refused now."""
     refused = []
 
     def attempt() -> None:
@@ -178,7 +178,7 @@ def test_a_run_of_a_network_locks_the_machine(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_qualification_holds_the_lock_between_its_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process that got in between would not be refused, and would make this one wait."""
+    """Another process that took the lock in between would not be refused, and this qualification would have to wait."""
     monkeypatch.setenv(USE, "refuse")
     seen: list[bool] = []
 

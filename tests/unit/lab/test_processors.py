@@ -1,4 +1,4 @@
-"""After a run in which others had the processors, the next begins when they are free again."""
+"""After a run that lost processor time to other processes, the next run waits until the processors are free again."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SPINS = "while True: pass"
 
 @dataclass
 class Clocked:
-    """A machine whose probes lose these shares, the last of them for ever; probing takes no time, and pauses do."""
+    """A machine whose probes lose these shares; the last share repeats. Probes take no time, pauses do."""
 
     shares: list[float]
     now_s: float = 0.0
     probes: int = 0
 
     def probing(self) -> Probing:
-        """As `wait_for_processors` takes it."""
+        """The probe, pause and clock as `wait_for_processors` expects them."""
         return Probing(self._lost, self._pause, lambda: self.now_s)
 
     def _lost(self) -> float:
@@ -39,17 +39,17 @@ class Clocked:
 
 @dataclass
 class Heard:
-    """What a listener received."""
+    """A progress listener that stores what it receives."""
 
     stages: list[str] = field(default_factory=list)
     details: list[str] = field(default_factory=list)
 
     def stage(self, name: str) -> None:
-        """Keep it."""
+        """Store the stage."""
         self.stages.append(name)
 
     def update(self, fraction: float, detail: str = "") -> None:
-        """Keep the text."""
+        """Store the detail."""
         assert 0.0 <= fraction <= 1.0
         self.details.append(detail)
 
@@ -84,7 +84,7 @@ def test_a_shared_machine_is_not_probed(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.fixture
 def crowd() -> Iterator[None]:
-    """Four processes for every processor that do nothing but use it."""
+    """Four busy processes per processor."""
     count = 4 * len(os.sched_getaffinity(0))
     processes = [subprocess.Popen([sys.executable, "-c", SPINS]) for _ in range(count)]
     yield
@@ -95,5 +95,5 @@ def crowd() -> Iterator[None]:
 
 @pytest.mark.usefixtures("crowd")
 def test_time_of_other_processes_is_reported_as_lost() -> None:
-    """An equal share for each leaves a fifth to the probe."""
+    """With equal shares for all processes, the probe gets a fifth."""
     assert probe(1.0) > 0.3

@@ -1,4 +1,4 @@
-"""Profiles: what a user mistypes is named, with what to write instead."""
+"""Profiles: a mistyped key or value is reported by name, with a suggestion."""
 
 from __future__ import annotations
 

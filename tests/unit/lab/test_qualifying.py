@@ -1,6 +1,6 @@
-"""A qualification is gone on with where it stopped: the same runs in the same order with the same seeds.
+"""An interrupted qualification resumes with the same runs in the same order with the same seeds.
 
-The system is a stand-in whose runs take no time, because it must be stopped at every point and fail on demand.
+The system is a stand-in: its runs take no time, and it stops at any point or fails on demand.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _make(tmp_path: Path, system: StandIn, plan: QaPlan, listener: Followed | No
 
 
 def _shape(qualification: QaMade) -> list[tuple[str, str, int, int, int, str]]:
-    """What must be the same however often it was interrupted."""
+    """The properties of all runs that must not depend on the interruptions."""
     return [
         (
             scenario.plan.id,
@@ -96,7 +96,7 @@ def test_a_run_is_analysed_while_the_next_network_starts_and_never_during_a_load
     def on_analysis(number: int) -> None:
         analysing.add(number)
         if number not in {4, 8}:
-            assert began[number + 1].wait(TIMEOUT_S), "the next network was not started meanwhile"
+            assert began[number + 1].wait(TIMEOUT_S), "the next network did not start during the analysis"
         analysing.discard(number)
 
     def on_load(_number: int) -> None:
@@ -147,19 +147,19 @@ def test_a_run_that_cannot_be_sealed_is_repeated_once(
 
 @pytest.fixture
 def shared(plan: QaPlan, monkeypatch: pytest.MonkeyPatch) -> QaPlan:
-    """The second scenario needs half of this machine."""
+    """A plan whose second scenario needs half of this machine."""
     monkeypatch.setattr("chainmark.lab.qualifying.host_facts", lambda: replace_cores(4))
     second = plan.scenarios[1].model_copy(update={"gating": False, "cores": 2})
     return plan.model_copy(update={"scenarios": [plan.scenarios[0], second]})
 
 
 def replace_cores(cores: int) -> HostFacts:
-    """This machine with so many processors."""
+    """This machine with another number of processors."""
     return host_facts().model_copy(update={"cores": cores})
 
 
 def test_small_runs_are_made_two_at_a_time(tmp_path: Path, shared: QaPlan) -> None:
-    """Both sides of a round together, in alternating places; the scenario before has the machine to itself."""
+    """Both sides of a round run together, in alternating order. The scenario before it uses the whole machine alone."""
     both = threading.Barrier(2, timeout=TIMEOUT_S)
     places: list[tuple[str, int]] = []
 
@@ -178,7 +178,7 @@ def test_small_runs_are_made_two_at_a_time(tmp_path: Path, shared: QaPlan) -> No
         [fact.value for fact in run.manifest.facts] for scenario in qualification.scenarios for run in scenario.runs
     ]
     assert facts == [[]] * 4 + [["1 more network of this plan"]] * 4
-    assert listener.steps[0][3] == 4 * 60.0 + 2 * 60.0  # expected of four runs, and of two pairs
+    assert listener.steps[0][3] == 4 * 60.0 + 2 * 60.0  # the expected time of four single runs and two pairs
 
 
 def test_a_machine_with_too_few_processors_makes_one_run_at_a_time(
@@ -191,13 +191,13 @@ def test_a_machine_with_too_few_processors_makes_one_run_at_a_time(
 
 
 def test_a_failed_run_of_a_parallel_pair_is_repeated_alone(tmp_path: Path, shared: QaPlan) -> None:
-    """One of the first pair is invalid, one of the second cannot be made."""
+    """One run of the first pair is invalid, and one run of the second pair cannot be made."""
     alone: list[bool] = []
     tried: list[int] = []
 
     def stumble(_number: int) -> None:
         tried.append(1)
-        if len(tried) == 8:  # four of the first scenario, a pair, the invalid one again after the next pair began
+        if len(tried) == 8:  # the second run of the second pair, after four single runs and one pair
             raise EnvironmentFailure("a port is in use")
 
     system = Staged(stumble, invalid=frozenset({5}), under_load=lambda order, _: alone.append(not order.beside))
@@ -250,7 +250,7 @@ def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path, plan: QaPlan)
 
 
 def test_a_run_that_was_sealed_but_not_recorded_is_retained(tmp_path: Path, plan: QaPlan) -> None:
-    """Killed between sealing and recording: the seal counts."""
+    """If the process is killed between sealing and recording, the sealed run counts."""
     broken = _make(tmp_path, StandIn(_interrupt_at(4)), plan)
     store = Store(tmp_path / "store")
     folder = find_experiment(store, broken.experiment)
@@ -273,13 +273,13 @@ def test_an_invalid_run_is_repeated_once_and_this_is_reported(tmp_path: Path, pl
     places = {run.run_id: run.manifest.experiment for run in first.runs}
     assert places[again].side == places[repeated].side  # type: ignore[union-attr]
     assert places[again].repetition == places[repeated].repetition  # type: ignore[union-attr]
-    # Invalid again: both stay, and it is not tried for ever.
+    # Invalid again: both runs stay, and there is no further attempt.
     resumed = Qualifier(Store(tmp_path / "store"), StandIn()).resume(qualification.experiment, Followed())
     assert _shape(resumed) == _shape(qualification)
 
 
 def _stumbling(*numbers: int) -> Callable[[int], None]:
-    """Fails at these tries of a run."""
+    """A callback that fails at these attempts to make a run."""
     tried: list[int] = []
 
     def fail(number: int) -> None:
@@ -291,7 +291,7 @@ def _stumbling(*numbers: int) -> Callable[[int], None]:
 
 
 def test_a_run_that_cannot_be_made_is_retried_once(tmp_path: Path, plan: QaPlan) -> None:
-    """A machine may fail once an hour; that must not cost a scenario."""
+    """A machine may fail once an hour. One failure must not cost a scenario."""
     listener = Followed()
     qualification = _make(tmp_path, StandIn(_stumbling(2)), plan, listener)
     assert listener.again_because == ["a port is in use"]
@@ -329,9 +329,9 @@ def test_progress_counts_to_the_total_and_estimates_the_time_left(tmp_path: Path
     _make(tmp_path, StandIn(), plan, listener)
     assert [(number, total) for _, number, total, _ in listener.steps] == [(n, Total(8)) for n in range(1, 9)]
     left = [seconds for *_, seconds in listener.steps]
-    assert left[0] == 8 * 60.0  # what the system expects
+    assert left[0] == 8 * 60.0  # the duration that the system expects
     assert left[1:] == sorted(left[1:], reverse=True)
-    assert left[-1] < 60.0  # by then it is known that runs take no minute
+    assert left[-1] < 60.0  # by then, the finished runs show that a run takes less than a minute
 
 
 def test_two_processes_cannot_run_the_same_experiment(tmp_path: Path, plan: QaPlan) -> None:
@@ -364,7 +364,7 @@ def test_a_resumed_qualification_uses_the_original_request(tmp_path: Path, plan:
 
 @pytest.mark.parametrize("name", SYSTEM.qa_plans())
 def test_the_shipped_plans_can_be_read_and_run(name: str) -> None:
-    """Every profile, setting, plot and requirement in them is known before the first run, not after half an hour."""
+    """A mistake in a profile, setting, plot or requirement must be found here, not after half an hour of runs."""
     system = qualifiable(SYSTEM)
     plan = read_plan(system, name)
     order = QaRequest(plan, "v0.38.17", "v1.0.1")
@@ -395,14 +395,14 @@ def test_an_unusable_plan_is_reported_in_one_sentence(tmp_path: Path) -> None:
 
 
 def _until_decided(plan: QaPlan, most: int) -> QaPlan:
-    """The first scenario goes on until it is decided, the second has two runs per side as before."""
+    """The first scenario runs until it is decided; the second still has two runs per side."""
     first = plan.scenarios[0].model_copy(update={"repetitions": None, "most_runs": most})
     return plan.model_copy(update={"scenarios": [first, plan.scenarios[1]]})
 
 
 @dataclass
 class _Asked:
-    """Says that it is settled after so many runs per side; keeps what it was asked with."""
+    """A decision that is settled after a number of runs per side, and that stores its arguments."""
 
     after: int
     requested: list[tuple[int, int, int]] = field(default_factory=list)
@@ -419,7 +419,7 @@ def _decided(folder: Path, plan: QaPlan, decider: _Asked, system: StandIn | None
 
 @pytest.mark.parametrize(("after", "rounds"), [(1, 2), (2, 2), (4, 4), (9, 5)])
 def test_a_gating_scenario_continues_until_it_is_decided(tmp_path: Path, plan: QaPlan, after: int, rounds: int) -> None:
-    """At least two runs per side, because one shows no noise; at most the planned number."""
+    """It makes at least two runs per side, because one run shows no noise, and at most the planned number."""
     decider = _Asked(after)
     qualification = _decided(tmp_path, plan, decider)
     assert [len(scenario.runs) for scenario in qualification.scenarios] == [2 * rounds, 4]
@@ -444,7 +444,7 @@ def test_a_sequential_scenario_is_resumed_where_it_stopped(tmp_path: Path, plan:
 
 
 def test_a_decision_is_final_even_if_it_would_differ_today(tmp_path: Path, plan: QaPlan) -> None:
-    """The archive has grown since: no run may be added to a finished qualification."""
+    """The archive has grown since then, but no run may be added to a finished qualification."""
     qualification = _decided(tmp_path, plan, _Asked(2))
     system = StandIn()
     again = Qualifier(Store(tmp_path / "store"), system, _Asked(9)).resume(qualification.experiment, Followed())
@@ -472,7 +472,7 @@ def test_the_total_shrinks_when_a_scenario_is_decided_early(tmp_path: Path, plan
 
 
 def test_a_side_that_cannot_run_ends_the_rounds(tmp_path: Path, plan: QaPlan) -> None:
-    """Without it nothing can be decided, whatever the other side shows; after a resume it is tried again."""
+    """Without this side nothing can be decided. The side is tried again when the qualification is resumed."""
     qualification = _decided(tmp_path, plan, _Asked(9), StandIn(_stumbling(1, 2)))
     assert qualification.scenarios[0].failures == {"baseline": "a port is in use"}
     assert [run.manifest.subject.version for run in qualification.scenarios[0].runs] == ["v2", "v2"]
@@ -490,7 +490,7 @@ def test_only_sequential_scenarios_have_a_maximum_number_of_runs(plan: QaPlan) -
 
 
 def test_the_standard_plan_takes_no_longer_than_half_an_hour_on_two_processors() -> None:
-    """Even if nothing is decided before the maximum number of runs. Everybody runs this plan."""
+    """Every user runs this plan. The limit holds even if nothing is decided before the maximum number of runs."""
     system = qualifiable(SYSTEM)
     order = QaRequest(read_plan(system, "standard"), "v0.38.17", "v1.0.1")
     seconds = 0.0
@@ -524,7 +524,7 @@ def test_a_regression_is_explained_by_one_additional_unjudged_run_per_side(tmp_p
 
 
 def test_runs_that_explain_several_scenarios_are_all_counted(tmp_path: Path, plan: QaPlan) -> None:
-    """Otherwise the progress would show run 12 of 10."""
+    """Otherwise the progress would show "run 12 of 10"."""
     (tmp_path / "long.toml").write_text('system = "cometbft"\nrate = 3\n', encoding="utf-8")
     other = plan.scenarios[1].model_copy(update={"profile": str(tmp_path / "long.toml")})
     both = plan.model_copy(update={"scenarios": [plan.scenarios[0], other]})
@@ -545,7 +545,7 @@ def test_a_plan_with_one_run_per_side_is_explained_in_its_order(tmp_path: Path, 
 
 
 def test_explanations_compare_the_baseline_with_the_candidate(tmp_path: Path, plan: QaPlan) -> None:
-    """The other way round, a regression would be an improvement and would get no profiles."""
+    """If the sides were swapped, a regression would look like an improvement and would get no node profiles."""
     versions: list[list[str]] = []
 
     def explains(*sides: Sequence[SealedRun]) -> tuple[str, ...]:

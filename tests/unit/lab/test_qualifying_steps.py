@@ -1,6 +1,6 @@
-"""What a qualification notes, tells and makes at every step, by hand.
+"""The records, messages and runs of a qualification at every step, compared with values worked out by hand.
 
-The runs take no time and have no samples; where time matters, the clock is the test's.
+Runs take no time and have no samples. Tests that depend on time use their own clock.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ BY_TWO = "1 more network of this plan"
 
 
 class Placed(Profile):
-    """A profile of which a sealed run holds another form: a list."""
+    """A profile with a tuple, which a sealed run stores as a list."""
 
     regions: tuple[str, ...] = ("eu", "us")
 
 
 @dataclass
 class Timed(Staged):
-    """A system whose runs should take a minute per unit of their rate."""
+    """A system whose runs are expected to take a minute per unit of their rate."""
 
     def profile(self, content: Mapping[str, object]) -> Profile:
-        """With its regions."""
+        """The profile with its regions."""
         return Placed.model_validate(content)
 
     def expected_seconds(self, profile: BaseModel) -> float:
-        """By the rate."""
+        """A minute per unit of the rate."""
         assert isinstance(profile, Profile)
         return 60.0 * profile.rate
 
@@ -64,35 +64,35 @@ class Heard(Followed):
     on_update: Callable[[float], None] = lambda _: None
 
     def scenario(self, scenario: ScenarioPlan, lacking: Sequence[str]) -> None:
-        """Keep it."""
+        """Store the scenario."""
         self.messages.append(("scenario", scenario.id, list(lacking)))
 
     def begin(self, step: PlannedRun, number: int, total: Total, left_s: float | None = None) -> None:
-        """Keep it."""
+        """Store the run's step and number."""
         super().begin(step, number, total, left_s)
         self.messages.append(("begin", step.side, step.position, number))
 
     def again(self, step: PlannedRun, because: str) -> None:
-        """Keep it."""
+        """Store the repetition and its reason."""
         super().again(step, because)
         self.messages.append(("again", step.side, because))
 
     def end(self, run: SealedRun) -> None:
-        """Keep which run it was."""
+        """Store which run ended."""
         assert run.manifest.experiment is not None
         self.messages.append(("end", run.manifest.experiment.side, run.manifest.experiment.position))
 
     def stage(self, name: str) -> None:
-        """Keep it."""
+        """Store the stage."""
         self.messages.append(("stage", name))
 
     def update(self, fraction: float, detail: str = "") -> None:
-        """Keep it."""
+        """Store the fraction."""
         self.messages.append(("update", fraction))
         self.on_update(fraction)
 
     def of(self, *kinds: str) -> list[tuple[object, ...]]:
-        """The messages of these kinds."""
+        """All messages of these kinds."""
         return [event for event in self.messages if event[0] in kinds]
 
 
@@ -103,7 +103,7 @@ class Clock:
     now: float = 1000.0
 
     def monotonic(self) -> float:
-        """What it shows."""
+        """The current time of this clock."""
         return self.now
 
 
@@ -128,7 +128,7 @@ Changes = Mapping[str, object]
 
 
 def _with(plan: QaPlan, first: Changes, second: Changes | None = None) -> QaPlan:
-    """The plan with its scenarios changed; without the second where nothing is said of it."""
+    """The plan with changed scenarios. Without changes for the second scenario, the plan omits it."""
     changed = zip(plan.scenarios, (first, second), strict=True)
     scenarios = [
         ScenarioPlan.model_validate(scenario.model_dump() | dict(to)) for scenario, to in changed if to is not None
@@ -138,7 +138,7 @@ def _with(plan: QaPlan, first: Changes, second: Changes | None = None) -> QaPlan
 
 @pytest.fixture
 def by_two(plan: QaPlan, monkeypatch: pytest.MonkeyPatch) -> QaPlan:
-    """One scenario of three rounds, whose runs are made two at a time."""
+    """One scenario of three rounds, which makes its runs in pairs."""
     host = host_facts().model_copy(update={"cores": 4})
     monkeypatch.setattr(qualifying, "host_facts", lambda: host)
     return _with(plan, {"gating": False, "cores": 2, "repetitions": 3})
@@ -162,7 +162,7 @@ def _rewrite(store: Store, qualification: QaMade, **changes: object) -> None:
 
 
 def _failing(*numbers: int, because: str = "a port is in use") -> Callable[[int], None]:
-    """Fails at these tries of a run, from 1."""
+    """A callback that fails at these attempts to make a run, counted from 1."""
     tried: list[int] = []
 
     def on_run(_number: int) -> None:
@@ -188,7 +188,7 @@ def _ids(qualification: QaMade) -> dict[str, list[str]]:
 def test_the_request_and_its_runs_are_recorded_completely(
     store: Store, plan: QaPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process must be able to resume it, and people to see its state."""
+    """Another process must be able to resume it, and users must see its state."""
     monkeypatch.setattr(qualifying, "utc_now", lambda: "2026-01-02T03:04:05Z")
     plan = _with(plan, {"repetitions": None, "most_runs": 4}, {"repetitions": 3})
     order = _order(plan, settings=("rate=4",), of_version={"candidate": ["rate=5"]})
@@ -200,7 +200,7 @@ def test_the_request_and_its_runs_are_recorded_completely(
         "candidate": "v2",
     }
     assert [len(ids) for ids in _ids(qualification).values()] == [4, 6], (
-        "only what goes on until it is decided ends sooner"
+        "only a scenario that runs until it is decided can end early"
     )
     places = [
         place for scenario in qualification.scenarios for run in scenario.runs if (place := run.manifest.experiment)
@@ -228,7 +228,7 @@ def test_the_request_and_its_runs_are_recorded_completely(
 
 
 def test_missing_runs_are_recorded_until_they_are_made(store: Store, plan: QaPlan) -> None:
-    """A side that could not run, a scenario with unmet requirements, and an interruption: none is complete."""
+    """After a side that could not run, unmet requirements or an interruption, the qualification is incomplete."""
     plan = _with(plan, {}, {"needs": ["wings"]})
     qualification = _made(store, plan, StandIn(_failing(1, 2), lacks="wings"))
     note = _note(store, qualification)
@@ -251,7 +251,7 @@ def test_an_interruption_is_recorded_with_the_finished_runs(store: Store, plan: 
     assert not note["finished"]
     assert note["runs"] == {"first": _ids(broken)["first"]}
     assert len(note["runs"]["first"]) == 2
-    # A finished one that is interrupted at its next beginning is not finished any more, as long as runs are missing.
+    # A finished qualification that is interrupted when it starts again is unfinished, if runs are missing.
     _rewrite(store, broken, finished=True)
     again = Qualifier(store, Staged(_stopping(1))).resume(broken.experiment, Followed())
     assert not _note(store, again)["finished"]
@@ -281,7 +281,7 @@ def test_only_a_qualification_of_the_same_system_is_resumed(store: Store, plan: 
 
 
 def test_node_homes_are_kept_on_request(store: Store, plan: QaPlan) -> None:
-    """They are large, so a resume must request it again."""
+    """They are large, so a resumed qualification keeps them only if it is requested again."""
     are_homes_retained: list[bool] = []
     system = Staged(under_load=lambda order, _: are_homes_retained.append(order.keep_homes))
     plan = _with(plan, {"repetitions": 1})
@@ -329,13 +329,13 @@ def test_the_time_left_is_estimated_from_finished_runs(
     left = [seconds for *_, seconds in listener.steps]
     if kind is StandIn:
         assert left == [240.0, 180.0 / 2, 120.0 / 2, 60.0 / 2]
-    else:  # two runs of 120 s, then two of 180 s
+    else:  # two runs of 120 s, then two runs of 180 s
         assert left == [600.0, 480.0 / 4, 360.0 / 4, 180.0 * 90 / 420]
     assert [(number, total) for _, number, total, _ in listener.steps] == [(n, Total(4)) for n in range(1, 5)]
 
 
 def test_a_run_that_takes_no_time_counts_as_a_second(store: Store, plan: QaPlan, clock: Clock) -> None:
-    """At zero, no time would be left; a longer run counts with its duration."""
+    """With a duration of 0 s the estimated time left would be zero. A longer run counts with its duration."""
     listener = Heard()
     _made(store, plan, StandIn(), listener)
     assert [seconds for *_, seconds in listener.steps][:3] == [480.0, 7.0, 6.0]
@@ -384,7 +384,7 @@ def test_a_run_that_cannot_be_sealed_is_reported_with_its_side(store: Store, pla
 
 
 def test_runs_with_another_set_up_are_refused_with_the_difference(store: Store, plan: QaPlan) -> None:
-    """Another version as well as another profile: the runs of a side are compared as equals."""
+    """The version or the profile differs: the runs of one side are compared as equals."""
     broken = _made(store, _with(plan, {}), StandIn(_stopping(4)))
     (run,) = broken.scenarios[0].of_side("baseline")
     _rewrite(store, broken, baseline="v0")
@@ -394,7 +394,7 @@ def test_runs_with_another_set_up_are_refused_with_the_difference(store: Store, 
         f"`{broken.experiment}` was made with another profile: {run.run_id} does not match"
     )
     assert refused.value.hint == "the profile has changed; start a new qualification"
-    store.remove(broken.scenarios[0].done[2])  # the next run is the candidate's, which may have run otherwise too
+    store.remove(broken.scenarios[0].done[2])  # the next run is the candidate's, and is checked as well
     for changes in ({"candidate": "v0"}, {"candidate": "v2", "settings": ["rate=7"]}):
         _rewrite(store, broken, baseline="v1", **changes)
         with pytest.raises(UsageError, match="does not match"):
@@ -419,7 +419,7 @@ def _with_first(plan: QaPlan, **changes: object) -> QaPlan:
 
 
 def test_parallel_runs_are_each_counted_and_timed(store: Store, by_two: QaPlan, clock: Clock) -> None:
-    """A pair takes as long as a run: here half of the expected mean of the two."""
+    """Each pair takes as long as one run: 45 s, which is half of the expected mean of its two runs."""
     both = threading.Barrier(2, lambda: setattr(clock, "now", clock.now + 45.0), timeout=TIMEOUT_S)
 
     def under_load(_order: ExecutionRequest, _progress: Progress) -> None:
@@ -440,7 +440,7 @@ def test_parallel_runs_are_each_counted_and_timed(store: Store, by_two: QaPlan, 
 def test_the_progress_of_a_pair_follows_the_longer_run(
     store: Store, by_two: QaPlan, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It never exceeds 1, however long they take."""
+    """It never exceeds 1, for runs of any duration."""
     monkeypatch.setattr(qualifying, "LOOK_S", 0.0)
     late = threading.Event()
 
@@ -451,7 +451,7 @@ def test_the_progress_of_a_pair_follows_the_longer_run(
 
     def under_load(_order: ExecutionRequest, progress: Progress) -> None:
         while not late.wait(0.01):
-            progress.update(0.0)  # whatever goes wrong ends it
+            progress.update(0.0)  # raises after a failure elsewhere, which ends the loop
 
     order = _order(_with_first(by_two, repetitions=1), of_version={"baseline": ["rate=1"]})
     listener = Heard(on_update=on_update)
@@ -462,7 +462,7 @@ def test_the_progress_of_a_pair_follows_the_longer_run(
 
 
 def test_a_side_of_a_pair_that_fails_again_alone_is_omitted(store: Store, by_two: QaPlan) -> None:
-    """The runs of the other side are made, each with the machine to itself."""
+    """The other side makes its runs, each alone on the machine."""
     run_places: list[tuple[str, int, str]] = []
 
     def under_load(order: ExecutionRequest, _progress: Progress) -> None:
@@ -508,7 +508,7 @@ def test_a_usage_error_in_one_run_of_a_pair_ends_the_work_and_keeps_the_other_ru
 def test_the_lock_is_taken_once_for_all_runs(
     store: Store, by_two: QaPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Parallel runs in their own threads do not wait for the qualification that they belong to."""
+    """Parallel runs in their own threads do not wait for the lock that their qualification holds."""
     monkeypatch.setattr(machine, "LOCK", tmp_path / "lock")
     monkeypatch.setattr(machine, "LOOK_S", 0.0)
     monkeypatch.setenv(machine.USE, machine.MachineUse.WAIT)
@@ -558,7 +558,7 @@ _LOADS = tuple(SweepLoad((per_s,), f"r{per_s}", per_s) for per_s in (10, 20, 30)
 
 @dataclass
 class Searched(StandIn):
-    """A system that keeps up with 20 a second, or with what it is said to; a search by halves looks for that."""
+    """A system that sustains 20 per second, or the given rate per version, with a search by bisection."""
 
     retained: Mapping[str, int] = field(default_factory=dict)
 
@@ -568,15 +568,15 @@ class Searched(StandIn):
         return SweepPlan(_LOADS, 0.05, 10, 10, 30, 0.5, "bisect")
 
     def load_of(self, _plan: SweepPlan | None, per_s: int) -> SweepLoad:
-        """By its rate."""
+        """The load with this rate."""
         return next(load for load in _LOADS if load.per_s == per_s)
 
     def at_load(self, profile: BaseModel, load: SweepLoad) -> BaseModel:
-        """At that rate."""
+        """The profile at the rate of this load."""
         return profile.model_copy(update={"rate": load.per_s})
 
     def standings(self, runs: Sequence[SealedRun], tolerance: float) -> Sequence[Mapping[SweepLoad, Standing]]:
-        """By the rates of the valid runs."""
+        """The standing of each load, from the rates of the valid runs."""
         ran = [
             (int(str(run.manifest.profile["rate"])), self.retained.get(run.manifest.subject.version, 20))
             for run in runs
@@ -597,7 +597,7 @@ def sweep(plan: QaPlan) -> QaPlan:
 
 
 def test_a_search_makes_only_the_runs_that_it_needs(store: Store, sweep: QaPlan) -> None:
-    """The middle first; both versions sustain it and fail the next load above, so 10 need not be run."""
+    """The middle load is first. Both versions sustain it and fail the next higher load, so 10 per second is not run."""
     listener = Heard()
     qualification = _made(store, sweep, Searched(), listener)
     assert [event[1:3] for event in listener.of("begin")] == [
@@ -614,7 +614,7 @@ def test_a_search_makes_only_the_runs_that_it_needs(store: Store, sweep: QaPlan)
 
 
 def test_a_search_runs_loads_that_either_version_leaves_open(store: Store, sweep: QaPlan) -> None:
-    """The baseline sustains 20, so 30 is run; the candidate does not, so 10 is run."""
+    """The baseline sustains 20 per second, so 30 is run. The candidate does not, so 10 is run."""
     qualification = _made(store, sweep, Searched(retained={"v1": 20, "v2": 10}))
     assert sorted(_sides(qualification)) == [
         ("v1/r10", 0), ("v1/r20", 3), ("v1/r30", 4), ("v2/r10", 1), ("v2/r20", 2), ("v2/r30", 5),
@@ -635,7 +635,7 @@ def test_a_resumed_search_repeats_invalid_runs_and_continues(store: Store, sweep
 
 
 def test_a_search_continues_when_a_load_cannot_be_run(store: Store, sweep: QaPlan) -> None:
-    """The load is not requested again and again."""
+    """The failed load must not be requested again and again."""
     qualification = _made(store, sweep, Searched(_failing(1, 2)))
     assert qualification.scenarios[0].failures == {"v2/r20": "a port is in use"}
     assert ("v1/r20", 3) in _sides(qualification)

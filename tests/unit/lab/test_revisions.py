@@ -1,4 +1,4 @@
-"""The revisions between two: commits of a real repository, and published versions."""
+"""The revisions between two revisions: commits of a real repository, and published versions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Git = Callable[..., str]
 
 @pytest.fixture
 def git(tmp_path: Path) -> Git:
-    """Git in a repository with one commit, tagged v1."""
+    """A git command in a repository with one commit, tagged v1."""
     folder = tmp_path / "repo"
     folder.mkdir()
     who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false"]
@@ -59,7 +59,7 @@ def test_commits_are_listed_oldest_first_with_their_details(git: Git, repo: Path
 def test_inside_a_hook_the_named_repository_is_searched(
     git: Git, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Git passes its hooks, and every git that they start, the repository that they belong to."""
+    """Git sets variables for its hooks that make every git command use the repository of the hook."""
     _commit(git, repo, "second")
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
     assert [revision.subject for revision in commits_between(repo, "v1", "main").revisions] == ["first", "second"]

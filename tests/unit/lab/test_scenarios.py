@@ -1,4 +1,4 @@
-"""What a plan asks for: which runs, of which profiles, and what is missing for them."""
+"""The runs that a plan requests, their profiles, and the requirements that are not met."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _made(plan: QaPlan, system: StandIn | None = None, **changes: Any) -> Scenar
 
 
 def _done(scenario: ScenarioMade, *positions: int) -> None:
-    """Runs of these positions, on the sides of their steps."""
+    """Add finished runs at these positions, on the sides of their steps."""
     for position in positions:
         step = scenario.steps[position % len(scenario.steps)]
         run = stub_run(step.version, 1.0, position)
@@ -60,7 +60,7 @@ def test_a_scenario_has_alternating_runs_and_its_own_name(plan: QaPlan) -> None:
 
 
 def test_the_last_setting_wins_and_applies_to_the_versions(plan: QaPlan) -> None:
-    """Settings of the plan, then of the request, then of the version, then of the side."""
+    """Later settings override earlier ones: first those of the plan, then of the request, the version and the side."""
     sides = [
         {"id": "baseline", "version": "baseline", "settings": ["rate=6"]},
         {"id": "candidate", "version": "candidate"},
@@ -85,17 +85,17 @@ def test_the_last_setting_wins_and_applies_to_the_versions(plan: QaPlan) -> None
 
 @dataclass
 class Asked(StandIn):
-    """A system that keeps what it is asked, and calls the rate of a profile by its own number."""
+    """A system that stores the queries that it receives, and replaces the rate of a profile."""
 
     requested: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
 
     def lacking(self, need: str, versions: Sequence[str]) -> str:
-        """Keep it."""
+        """Store the query."""
         self.requested.append((need, tuple(versions)))
         return super().lacking(need, versions)
 
     def pinned(self, profile: BaseModel) -> BaseModel:
-        """A profile as it is once its versions are installed."""
+        """A profile after the installation of its versions."""
         return profile.model_copy(update={"rate": 17})
 
 
@@ -121,7 +121,7 @@ def test_unmet_requirements_of_machine_or_version_are_reported_and_nothing_runs(
 
 @dataclass
 class Sweeping(StandIn):
-    """A system whose loads are rates, of which none is kept up yet."""
+    """A system whose loads are rates, none of which has a result yet."""
 
     search: Literal["grid", "bisect"] = "grid"
 
@@ -132,21 +132,21 @@ class Sweeping(StandIn):
         return SweepPlan(loads, 0.05, 10, 10, 30, 0.5, self.search)
 
     def load_of(self, _plan: SweepPlan | None, per_s: int) -> SweepLoad:
-        """By its rate."""
+        """The load with this rate."""
         return SweepLoad((per_s,), f"r{per_s}", per_s)
 
     def at_load(self, profile: BaseModel, load: SweepLoad) -> BaseModel:
-        """At that rate."""
+        """The profile at the rate of this load."""
         return profile.model_copy(update={"rate": load.per_s})
 
     def standings(self, runs: Sequence[SealedRun], tolerance: float) -> Sequence[Mapping[SweepLoad, Standing]]:
-        """Nothing is known."""
+        """No load has a result."""
         return [{}]
 
 
 @pytest.mark.parametrize("search", ["grid", "bisect"])
 def test_a_sweep_runs_every_load_with_both_versions(plan: QaPlan, search: Literal["grid", "bisect"]) -> None:
-    """Each run at its load, under the name of a saturation test, is found again as a run of its side."""
+    """Each run records its load, and is found again as a run of its side under the name of the saturation test."""
     system = Sweeping(search=search)
     scenario = _made(plan, system, kind="sweep", repetitions=1)
     assert [step.position for step in scenario.steps] == list(range(6 if search == "grid" else 12))
@@ -181,7 +181,7 @@ def test_runs_are_grouped_by_side_and_repeats_come_last(plan: QaPlan) -> None:
     scenario = _made(plan)
     _done(scenario, 5, 0, 1, 3, 6)
     assert [run.run_id for run in scenario.runs] == ["run-0", "run-1", "run-3", "run-5", "run-6"]
-    assert scenario.repeats == {"run-5": "run-1"}, "the run at 6 repeats one that is not there"
+    assert scenario.repeats == {"run-5": "run-1"}, "the run at position 6 repeats a run that does not exist"
     assert [run.run_id for run in scenario.of_side("baseline")] == ["run-0", "run-3"]
     assert [run.run_id for run in scenario.of_side("candidate")] == ["run-1", "run-5", "run-6"]
 
@@ -191,11 +191,11 @@ def test_a_sequential_scenario_ends_with_its_last_round(plan: QaPlan) -> None:
     assert len(scenario.wanted) == 6
     assert scenario.may_end_sooner
     _done(scenario, *range(5))
-    assert not scenario.may_end_sooner, "a run of the last round was made"
+    assert not scenario.may_end_sooner, "a run of the last round exists"
     scenario.rounds = 2
     assert [step.position for step in scenario.wanted] == [0, 1, 2, 3]
-    assert not _made(plan).may_end_sooner, "its number is fixed"
-    assert not _made(plan, repetitions=None, most_runs=2).may_end_sooner, "it is looked at after two rounds first"
+    assert not _made(plan).may_end_sooner, "the number of rounds is fixed"
+    assert not _made(plan, repetitions=None, most_runs=2).may_end_sooner, "the first evaluation is after two rounds"
     settled = _made(plan, repetitions=None, most_runs=3)
     settled.rounds = 2
     assert not settled.may_end_sooner

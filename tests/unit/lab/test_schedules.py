@@ -1,4 +1,4 @@
-"""The orders of runs: they confound nothing, and a search ends at the edge."""
+"""Run order: results are not confounded with time, and a search for the highest sustained load always ends."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_sides_alternate_in_reversing_order() -> None:
 
 
 def test_every_side_runs_its_own_version_and_profile() -> None:
-    """A side that ran the other's would be compared with itself."""
+    """If a side ran the other side's version or profile, a comparison would compare a version with itself."""
     arms = [Arm("baseline", "v1", _Profile(rate=1)), Arm("candidate", "v2", _Profile(rate=2))]
     planned_steps = [(step.side, step.version, step.profile) for step in interleaved(arms, 2)]
     first, second = [(arm.side, arm.version, arm.profile) for arm in arms]
@@ -69,7 +69,7 @@ def test_every_repetition_contains_every_load_of_every_version_once(repetitions:
         assert Counter((step.version, step.load) for step in part) == Counter(
             {(name, load): 1 for name in names for load in _LOADS}
         )
-        # At each load the versions follow each other directly.
+        # All versions run one load before the next load begins.
         assert all(len({step.load for step in part[at : at + versions]}) == 1 for at in range(0, block, versions))
 
 
@@ -86,7 +86,7 @@ def test_a_slow_drift_affects_both_versions_equally() -> None:
 def _searched(plan: SweepPlan, keeps_up: Callable[[int], bool]) -> dict[int, bool]:
     outcomes: dict[int, bool] = {}
     while (load := next_load(outcomes, plan)) is not None:
-        assert load not in outcomes, "a load that is known was asked for again"
+        assert load not in outcomes, "a load with a known result was requested again"
         assert 1 <= load <= plan.most_load
         assert load % plan.step == 0
         outcomes[load] = keeps_up(load)
@@ -110,14 +110,14 @@ def test_a_search_ends_at_the_edge(plan: SweepPlan, capacity: int) -> None:
     elif low:
         assert low <= capacity < high
         assert high - low <= max(plan.relative_gap * low, 2 * plan.step)
-        assert max(outcomes) > high or 2 * high > plan.most_load, "nothing was measured beyond the edge"
+        assert max(outcomes) > high or 2 * high > plan.most_load, "no load above the edge was measured"
     else:
         assert min(outcomes) < 2 * plan.step or min(outcomes) > capacity
 
 
 @given(_PLANS, st.randoms(use_true_random=False))
 def test_a_search_ends_for_any_results(plan: SweepPlan, rng: object) -> None:
-    """Noise near the edge makes results that contradict each other."""
+    """Noise near the edge gives contradicting results."""
     draw = rng.random  # type: ignore[attr-defined]
     _searched(plan, lambda _load: bool(draw() < 0.5))
 
@@ -136,24 +136,24 @@ _PLAN = SweepPlan(loads=(), tolerance=0.1, step=100, first_load=400, most_load=3
     [
         ((), (), 400),
         ((400, 800), (), 1600),
-        ((1600,), (), 3200),  # the most that was allowed is tried
+        ((1600,), (), 3200),  # the maximum load is tried
         ((1700,), (), None),
-        ((), (900,), 400),  # half of it, as a multiple of the step
+        ((), (900,), 400),  # half of the failed load, rounded to a multiple of the step
         ((), (300,), 100),
         ((), (200,), 100),
-        ((), (199,), None),  # there is no lower one
-        ((800,), (1600,), 3200),  # beyond the edge once, as long as that is allowed
+        ((), (199,), None),  # there is no lower load
+        ((800,), (1600,), 3200),  # one load above the first failure is run as well, up to the maximum load
         ((850,), (1700,), 1200),
         ((800,), (1600, 3200), 1200),
-        ((800,), (900, 1600), None),  # an eighth apart: as near as was asked for
-        ((700,), (800, 1600), None),  # further apart, and no multiple of the step between
+        ((800,), (900, 1600), None),  # an eighth apart, which is the requested precision
+        ((700,), (800, 1600), None),  # further apart, but there is no multiple of the step between them
         ((1600,), (1900, 3200), 1700),
-        ((50,), (100, 200), None),  # known already: never asked for again
-        ((800, 1600), (1200, 3200), 1000),  # a noisy answer above the first failure does not move the edge
+        ((50,), (100, 200), None),  # a known load is never requested again
+        ((800, 1600), (1200, 3200), 1000),  # a noisy result above the first failure does not move the edge
     ],
 )
 def test_the_next_load_of_a_search(kept_up: tuple[int, ...], failed: tuple[int, ...], wanted: int | None) -> None:
-    """A wrong step costs a run of minutes, or leaves the edge less precise than requested."""
+    """A wrong step costs a run of minutes or makes the edge less precise than requested."""
     load = next_load(dict.fromkeys(kept_up, True) | dict.fromkeys(failed, False), _PLAN)
     assert (load, type(load)) == (wanted, type(wanted))
 
@@ -165,7 +165,7 @@ def test_a_search_ends_at_the_requested_precision(failed: int, wanted: int | Non
 
 
 def test_a_load_that_one_version_needs_is_run_by_every_version() -> None:
-    """By the first measure of the first version that is not finished; None when all edges are known."""
+    """The first unfinished measure of the first unfinished version decides. None if all edges are known."""
     at = {per_s: SweepLoad((1, per_s), f"c1r{per_s}", per_s) for per_s in (100, 400)}
     done: dict[SweepLoad, Standing] = {at[400]: "lost", at[100]: "leans to lost"}
     load_standings: dict[SweepLoad, Standing] = {at[100]: "leans to kept up"}
@@ -177,7 +177,7 @@ def test_a_load_that_one_version_needs_is_run_by_every_version() -> None:
 
 
 def test_neighbouring_runs_of_a_sweep_begin_with_another_version() -> None:
-    """From load to load, and at the same place of the next repetition, the versions swap their order."""
+    """From load to load, and at the same position of the next repetition, the versions swap their order."""
     firsts = "".join(step.version for step in grid_steps(_LOADS, ["a", "b"], 2, 7)[::2])
     assert firsts == "ab" * 6 + "ba" * 6
 
@@ -191,29 +191,29 @@ _DOWN: Final = "leans to lost"
 @pytest.mark.parametrize(
     ("lines", "wanted"),
     [
-        # The least load above all that is doubtful, where nothing above it is clearly lost.
+        # The lowest load above all doubtful loads, if no load above it is clearly lost.
         (({100: _KEPT, 200: _LOST, 400: None, 800: None}, {200: _DOWN, 300: _DOWN}), (1, 400)),
-        # What is lost with fewer connections bounds nothing where as much is doubtful with more.
+        # A loss with fewer connections is no bound if the same load is doubtful with more connections.
         (({100: _KEPT, 300: _LOST, 400: None}, {200: _DOWN, 300: _DOWN}), (1, 400)),
         (({100: _KEPT, 250: _LOST, 300: None, 400: None}, {200: _DOWN, 300: _DOWN}), (1, 400)),
         (({100: _KEPT, 400: _LOST, 800: None}, {200: _DOWN, 300: _DOWN}), None),
-        # The greatest load below all that is doubtful, where nothing below it is clearly kept up.
+        # The highest load below all doubtful loads, if no load below it is clearly sustained.
         (({50: None, 100: None, 200: _KEPT, 400: _LOST}, {150: _UP, 300: _LOST}), (1, 100)),
         (({100: None, 150: _KEPT, 400: _LOST}, {150: _UP, 300: _LOST}), (1, 100)),
         (({100: None, 150: None, 200: _KEPT, 400: _LOST}, {150: _UP, 300: _LOST}), (1, 100)),
         (({50: None, 100: _KEPT, 400: _LOST}, {150: _UP, 300: _LOST}), None),
         (({100: None, 200: _KEPT, 400: _LOST}, {150: _UP, 250: _UP, 300: _LOST}), (1, 100)),
-        # By what is offered in all, whatever the number of connections.
+        # Loads are compared by their total rate, for any number of connections.
         (({100: _KEPT, 200: _LOST, 800: None}, {150: _LOST, 500: None}, {300: _DOWN}), (2, 500)),
         (
             ({120: None, 200: _KEPT, 400: _LOST}, {60: None, 200: _KEPT, 400: _LOST}, {150: _UP, 300: _LOST}),
             (1, 120),
         ),
-        # What is above comes first; where nothing is kept up or lost at all, either is asked for.
+        # The load above the doubtful ones comes first. A load is also requested if none is sustained or none is lost.
         (({50: None, 300: _KEPT, 400: _LOST, 600: None}, {250: _UP, 500: _DOWN}), (1, 600)),
         (({100: _LOST, 150: None}, {200: _DOWN}), (1, 150)),
         (({100: None, 200: _KEPT}, {150: _UP}), (1, 100)),
-        # A load without a valid run is neither, and is not asked for again.
+        # A load without a valid run is neither sustained nor lost, and is not requested again.
         (({50: "no data", 200: _KEPT, 400: _LOST}, {150: _UP, 300: _LOST}), None),
         (({50: None, 100: _KEPT, 400: _LOST, 800: None}, {100: _KEPT, 300: _LOST}), None),
     ],
@@ -221,7 +221,7 @@ _DOWN: Final = "leans to lost"
 def test_a_bisection_settles_doubtful_loads(
     lines: tuple[dict[int, Standing | None], ...], wanted: tuple[int, int] | None
 ) -> None:
-    """Otherwise the search would end with an edge that one further run would have settled."""
+    """Otherwise the search would end with an uncertain edge that one more run would have settled."""
     standings = _lines(*lines)
     cells = bisected_cells(list(standings), ["a"], 1)
     load_standings = _run(standings)
@@ -231,7 +231,7 @@ def test_a_bisection_settles_doubtful_loads(
 
 
 def _lines(*lines: dict[int, Standing | None]) -> dict[SweepLoad, Standing | None]:
-    """By load where it stands; a line for every number of connections."""
+    """Map each load to its standing. Each argument is the line of loads of one number of connections."""
     return {
         SweepLoad((connections, per_s), f"c{connections}r{per_s}", per_s): standing
         for connections, line in enumerate(lines, start=1)
@@ -247,13 +247,13 @@ def _run(standings: dict[SweepLoad, Standing | None]) -> dict[SweepLoad, Standin
     ("lines", "wanted"),
     [
         (({100: None, 200: None, 400: None},), (1, 200)),
-        # A load that says nothing divides nothing.
+        # A load without data does not divide the line.
         (({100: _KEPT, 200: "no data", 300: None, 400: _KEPT, 800: None, 1600: _LOST},), (1, 800)),
-        # The next line begins at the edge of the one before it, or right above, and then goes by halves, too.
+        # The next line begins at the edge of the previous line, or just above it, and is then bisected as well.
         (({200: _KEPT, 300: _LOST}, {100: None, 200: None, 300: None, 400: None}), (2, 200)),
         (({200: _KEPT, 300: _LOST}, {100: _KEPT, 200: _KEPT, 300: None, 400: None}), (2, 300)),
         (({200: _KEPT, 300: _LOST}, {200: _KEPT, 300: _KEPT, 400: None, 500: None, 600: None}), (2, 500)),
-        # Where nothing of that one is kept up, at the least load.
+        # If the previous line has no sustained load, the next line begins at its lowest load.
         (({10: _LOST}, {1: None, 2: None, 3: None}), (2, 1)),
         (({10: _LOST}, {1: _KEPT, 2: None, 3: None, 4: None}), (2, 3)),
         (({100: _KEPT, 200: _LOST}, {100: _KEPT, 200: _LOST}), None),
@@ -262,7 +262,7 @@ def _run(standings: dict[SweepLoad, Standing | None]) -> dict[SweepLoad, Standin
 def test_a_bisection_selects_the_load_that_divides_best(
     lines: tuple[dict[int, Standing | None], ...], wanted: tuple[int, int] | None
 ) -> None:
-    """Every other load would cost more runs of minutes."""
+    """Any other load would cost more runs of minutes."""
     standings = _lines(*lines)
     load = bisected_load(list(standings), _run(standings))
     assert (None if load is None else load.key) == wanted
@@ -275,7 +275,7 @@ def test_loads_that_differ_only_in_the_last_number_form_a_line() -> None:
 
 
 def test_the_maximum_number_of_loads_of_a_bisection() -> None:
-    """Four of eight loads in a line, and one more per further line, because it begins next to the edge."""
+    """Four of eight loads in the first line and one per further line, which begins next to the previous edge."""
     eight: dict[int, Standing | None] = dict.fromkeys(range(100, 900, 100))
     assert most_loads_needed(list(_lines(eight)), [{}]) == 4
     assert most_loads_needed(list(_lines(eight, eight)), [{}]) == 9
@@ -284,7 +284,7 @@ def test_the_maximum_number_of_loads_of_a_bisection() -> None:
 
 
 def _requested(standings: dict[SweepLoad, Standing | None], cells_run: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """What is asked for after these runs of loads and repetitions, of two repetitions that are planned."""
+    """The loads and repetitions requested after these runs, for a plan of two repetitions."""
     cells = bisected_cells(list(standings), ["a"], 2)
     known = [cell for cell in cells if (cell.load.per_s, cell.repetition) in cells_run]
     assert len(known) == len(cells_run)
@@ -313,6 +313,6 @@ def test_a_load_without_valid_runs_does_not_contradict_others() -> None:
 
 
 def test_an_equal_load_that_is_both_sustained_and_lost_is_a_contradiction() -> None:
-    """Whatever the number of connections."""
+    """The number of connections does not matter."""
     both = _lines({100: _KEPT, 200: _KEPT}, {200: _LOST, 400: _LOST})
     assert [load.key for load in contradicting(_run(both))] == [(1, 200), (2, 200)]

@@ -1,4 +1,4 @@
-"""One way to make a run: all that was found is in its manifest, and nothing is left that nobody would look for."""
+"""Sessions seal each run with all its data in the manifest, and leave no unwanted files behind."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_failed_gates_determine_the_status_of_a_run(
 
 
 def _break_off(filled: Session | None, error: BaseException, sealed: Session | None = None) -> None:
-    """Fail after one session collected something, and another one was sealed."""
+    """Fail after one session collected data and another one was sealed."""
     if sealed is not None:
         sealed.seal(_content())
     if filled is not None:

@@ -1,4 +1,4 @@
-"""A log that grows, is rotated and cut while it is followed: every line once, and none in two halves."""
+"""A log that grows, is rotated and truncated while it is read: every line is read exactly once, and none is split."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_renamed_file_is_read_to_its_end_before_its_successor(tmp_path: Path) 
         path.rename(tmp_path / "relay.log.1")
         with (tmp_path / "relay.log.1").open("ab") as file:
             file.write(b"two\ncut of")
-        assert complete_lines(tail) == [b"two"]  # the new one is not there yet
+        assert complete_lines(tail) == [b"two"]  # the new file does not exist yet
         path.write_bytes(b"three\n")
         assert complete_lines(tail) == [b"cut of", b"three"]
 

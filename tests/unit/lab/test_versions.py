@@ -1,4 +1,4 @@
-"""What a version names: a release, a binary, a checkout, a module, or the name of a build."""
+"""A version is the name of a release, a binary, a checkout, a module or a build."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_version_with_a_missing_part_is_refused(text: str, message: str) -> No
 
 
 def test_a_branch_becomes_one_word_in_a_name() -> None:
-    """A name is a folder, part of a run's id and an argument in a shell."""
+    """The name is used as a folder, in a run's id and as a shell argument."""
     assert plain_name("feature/x y@{1}") == "feature-x-y-1"
     assert plain_name("é") == "unnamed"
     assert len(plain_name("x" * 300)) == 64

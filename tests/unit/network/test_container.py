@@ -1,4 +1,4 @@
-"""A server's container is found by its name, and a process that is not the container's is never taken for it."""
+"""A server's container is found by its name, and a process outside the container is never taken for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from chainmark.network.container import container_called
 from chainmark.network.server_watch import ServerSources, ServerWatch
 
 ID = "4f" * 32
-# An engine has each container's description in a file, and answers as `docker container inspect` and podman do.
+# The engine stores each container's description in a file and responds like `docker container inspect` and podman.
 ENGINE = """#!/bin/sh
 [ "$1 $2" = "container inspect" ] || exit 64
 cat "{folder}/$3.json" 2>/dev/null && exit 0
@@ -32,7 +32,7 @@ Add = Callable[..., None]
 
 @pytest.fixture
 def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Add:
-    """Adds a container to the only engine of the PATH."""
+    """A function that adds a container to the only engine on the PATH."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for tool in ("sh", "cat"):
@@ -43,7 +43,7 @@ def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Add:
         program = folder / engine
         program.write_text(ENGINE.format(folder=folder), encoding="utf-8")
         program.chmod(0o755)
-        began = datetime.fromtimestamp(started, UTC).isoformat().replace("+00:00", "123Z")  # nanoseconds, as Go has
+        began = datetime.fromtimestamp(started, UTC).isoformat().replace("+00:00", "123Z")  # nanoseconds, as in Go
         state = {"Status": status, "Running": status == "running", "Pid": pid, "StartedAt": began}
         (folder / f"{name}.json").write_text(json.dumps([{"Id": ID, "State": state}]), encoding="utf-8")
 
@@ -52,7 +52,7 @@ def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Add:
 
 @pytest.fixture
 def process() -> Iterator[psutil.Process]:
-    """A process of this machine."""
+    """A process on this machine."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as running:
         yield psutil.Process(running.pid)
         running.communicate(b"\n")
@@ -80,7 +80,7 @@ def test_a_container_without_a_group_is_watched_by_its_processes(
 def test_a_container_is_watched_by_its_control_group(
     add: Add, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str, group: str
 ) -> None:
-    """As laid out by systemd, podman and Docker's own driver; the processes may be in a group below."""
+    """Groups as laid out by systemd, podman and Docker's own driver. The processes may be in a subgroup."""
     proc, groups = tmp_path / "proc", tmp_path / "cgroup"
     (proc / "4711").mkdir(parents=True)
     (proc / "4711" / "cgroup").write_text(f"0::/{path}\n", encoding="utf-8")
@@ -117,7 +117,7 @@ def test_an_unusable_container_is_refused_before_the_load(add: Add, process: psu
     assert lookup("stopped") == "the container `stopped` is not running"
     assert lookup("db") == ("no container `db` was found (docker: Error response from daemon: No such container: db)")
     assert lookup("--help") == "`--help` is not a valid container name"
-    # An engine on another machine counts other processes: the number is somebody else's here, or nobody's.
+    # The process number belongs to the engine's machine. Here it belongs to another process or to none.
     add("far", process.pid, process.create_time() - 3600.0)
     assert "`far` does not run on this machine" in lookup("far")
     add("gone", 2**22 + 1, 0.0)

@@ -1,4 +1,4 @@
-"""Plans of links: checked before anything is made, and what they intend; addresses that nobody else takes."""
+"""Plans of emulated links: validated before any link is created, with the intended delays and with unused addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every packet between nodes in exactly one class: what breaks that is reported, whichever class it is in."""
+"""Every packet between nodes is in exactly one class: an error in any class is reported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OTHERS = (
 
 
 def switch_stats(ends: dict[str, int], read: int) -> SwitchStats:
-    """What the switch says of so many packets; all else is 0."""
+    """The switch's statistics with these packet counts; all others are 0."""
     return cast("SwitchStats", {**dict.fromkeys(OTHERS, 0), **ends, "read": read})
 
 
@@ -40,7 +40,7 @@ def test_the_switchs_counts_are_accepted_only_if_they_add_up(ends: dict[str, int
 
 @pytest.mark.parametrize("broken", ENDS)
 def test_each_class_can_break_the_sum(broken: str) -> None:
-    """A class that is not carried over would hide its packets."""
+    """If the sum omitted a class, packets would vanish without a report."""
     ends = {name: number for number, name in enumerate(ENDS, 1)}
     with pytest.raises(EnvironmentFailure, match="lost count"):
         _link_stats(switch_stats(ends | {broken: ends[broken] + 1}, sum(ends.values())))

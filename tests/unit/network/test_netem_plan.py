@@ -1,4 +1,4 @@
-"""The kernel's delay tree as data: what a kernel with netem receives, on a machine that may have none."""
+"""The kernel's delay tree as data: the commands for a kernel with netem, tested without netem."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOKYO = LinkDirection("198.18.0.3", 0.073, 0.05, 0.01, 10_000_000)
 
 
 def _classified(commands: list[str], address: str) -> str:
-    """What the tree does with a packet to an address, the way the kernel decides: the first filter that matches."""
+    """The class of a packet to an address by the kernel's rule: the first matching filter."""
     for command in commands:
         match = re.search(r"match ip dst (\S+)/32 flowid 1:(\w+)", command)
         if match and match[1] == address:
@@ -25,7 +25,7 @@ def _classified(commands: list[str], address: str) -> str:
 
 
 def test_each_address_gets_the_delay_of_its_pair() -> None:
-    """The incumbent's tree gave nearly every pair the delay of the first zone."""
+    """A faulty tree would give nearly every pair the delay of the first zone, as the incumbent's tree did."""
     commands = tc_tree([LONDON, TOKYO])
     assert "delay 38000us 1900us distribution normal rate" in _classified(commands, "198.18.0.2")
     assert "delay 73000us 3650us distribution normal loss 1.000000% rate 10000000bit" in _classified(
@@ -73,5 +73,5 @@ def test_kernel_counts_are_summed_over_nodes() -> None:
     stats = queue_stats([answer, answer])
     assert (stats.delivered, stats.delivered_bytes, stats.under_way) == (60, 8000, 2)
     assert stats.dropped == {"lost or queue full": 4}
-    # The kernel does not say how many it was given: a sum of the classes would be right whatever they are.
+    # The kernel does not report the number of packets sent to the tree, so a sum of the classes would always balance.
     assert (stats.packets, stats.bytes) == (None, None)

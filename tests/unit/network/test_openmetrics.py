@@ -1,4 +1,4 @@
-"""What a scraper sees of a running experiment."""
+"""The metrics of a running experiment, as a scraper receives them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def url(state: ExperimentState) -> Iterator[str]:
 
 
 def _scraped(url: str) -> dict[tuple[str, str], float]:
-    """Every sample of a page that is OpenMetrics by the parser's rules: by its name and first label's value."""
+    """All samples of a page that the OpenMetrics parser accepts, by name and value of the first label."""
     response = httpx.get(url, headers=OPENMETRICS, trust_env=False)
     assert response.headers["content-type"].startswith("application/openmetrics-text")
     assert response.text.endswith("# EOF\n")
@@ -83,9 +83,9 @@ def test_figures_are_collected_on_each_scrape(url: str, state: ExperimentState) 
         scrapes.append(threading.get_ident())
         return FIGURES
 
-    assert ("chainmark_load_sent_total", "") not in _scraped(url), "what is not known was reported"
+    assert ("chainmark_load_sent_total", "") not in _scraped(url), "an unknown value was exposed"
     with state.live(source):
-        assert scrapes == [], "nobody has looked yet"
+        assert scrapes == [], "the source was read before the first scrape"
         metrics = _scraped(url)
         assert len(scrapes) == 1
     assert metrics["chainmark_load_offered_total", ""] == 120
@@ -97,7 +97,7 @@ def test_figures_are_collected_on_each_scrape(url: str, state: ExperimentState) 
     assert metrics["chainmark_committed_transactions_total", ""] == 80
     assert metrics["chainmark_node_height_blocks", "node1"] == 11
     assert metrics["chainmark_node_mempool_transactions", "node0"] == 30
-    # The load is gone, and its last figures stand until the next run.
+    # The load has ended. Its last figures are exposed until the next run starts.
     assert _scraped(url)["chainmark_load_sent_total", ""] == 110
     state.begin("v1.0.1", "candidate", 3, 6)
     assert ("chainmark_load_sent_total", "") not in _scraped(url)
@@ -176,7 +176,7 @@ def test_dashboard_expressions_use_exactly_the_exposed_metrics(url: str, state: 
     named = {name for text in expressions for name in re.findall(r"\b(?:chainmark|process|node)_[a-z0-9_]+", text)}
     assert len(expressions) > 10
     assert named - exposed_names == set()
-    # And everything that is exposed of the experiment is on it.
+    # Every exposed metric of the experiment is on the dashboard.
     assert {name for name in exposed_names if name.startswith("chainmark_")} - named == set()
 
 
@@ -200,7 +200,7 @@ def test_every_expression_of_the_dashboard_is_valid_promql(tmp_path: Path) -> No
 
 
 def test_the_dashboard_can_be_imported_by_grafana() -> None:
-    """It uses a variable for the data source, and no two panels overlap."""
+    """It uses a variable for the data source, and its panels do not overlap."""
     dashboard = json.loads(files("chainmark").joinpath("dashboards/grafana.json").read_text(encoding="utf-8"))
     assert dashboard["schemaVersion"] >= 39
     assert dashboard["id"] is None

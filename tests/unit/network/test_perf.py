@@ -1,4 +1,4 @@
-"""Processor time of processes that have no pprof pages, by Linux's `perf`."""
+"""Processor time of processes without pprof pages, measured by Linux's `perf`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support import wait_until
 
 needs_perf = pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
 BUSY = "import hashlib\nwhile True:\n    hashlib.sha256(b'x' * 100_000_000).digest()\n"
-# Of each sample its period in nanoseconds and its frames, as perf prints them.
+# The period in nanoseconds and the frames of each sample, as `perf` prints them.
 SAMPLES = (
     (
         10101010,
@@ -54,7 +54,7 @@ def test_stored_samples_become_stacks_with_their_owners(tmp_path: Path) -> None:
     frame = read_profiles(tmp_path, ["cpu"])
     assert set(frame["host"]) == {"node0 application"}
     owners = dict(frame.select("owner", "value").iter_rows())
-    # A closure is its function; what Go's library does is its caller's work; names without a dot are a program's own.
+    # A closure counts as its function, Go's library as its caller. A name without a dot is unchanged.
     assert owners == {
         "main.(*App).hash": pytest.approx(0.01010101),
         "main.(*App).Commit": pytest.approx(0.01010101),
@@ -66,13 +66,13 @@ def test_stored_samples_become_stacks_with_their_owners(tmp_path: Path) -> None:
 def test_a_busy_process_is_sampled_for_the_requested_time() -> None:
     with subprocess.Popen([sys.executable, "-c", BUSY]) as busy:
         try:
-            # A crowded machine lets it begin late.
+            # On a busy machine the process may start late.
             wait_until(lambda: sum(psutil.Process(busy.pid).cpu_times()[:2]) > 0.2, "the process to be busy")
             samples = list(stacks(sample([busy.pid], 1.0, Event())))
         finally:
             busy.kill()
     seconds = sum(seconds for _, seconds in samples)
-    assert 0.0 < seconds < 2.0  # a crowded machine gives it less
+    assert 0.0 < seconds < 2.0  # a busy machine gives the process less time
     assert any("sha256" in name.lower() or "(lib" in name for stack, _ in samples for name in stack)
 
 

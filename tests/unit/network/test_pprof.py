@@ -1,7 +1,7 @@
-"""Profiles: what is read of real ones, and what is reported where a node does not give one.
+"""Profiles: the content of real ones, and the warnings if a node does not provide one.
 
-The files in `profiled` were made by the program beside them, whose source says what it does; the figures are those
-that `go tool pprof -top` prints of them.
+The files in `profiled` were made by the program in the same folder, whose source describes its work. The expected
+figures are the output of `go tool pprof -top` for these files.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def test_a_kind_that_a_program_does_not_record_is_reported() -> None:
 
 
 def test_cumulative_counts_are_reduced_by_their_initial_value(tmp_path: Path) -> None:
-    """The goroutines replace mutex waits here: equal profiles at both ends mean that nothing happened between."""
+    """Goroutines replace mutex waits here. Equal profiles at both ends mean that nothing happened in between."""
     for name in ("node0.mutex.pb.gz", "node0.mutex.begin.pb.gz"):
         shutil.copyfile(FILES / "node0.mutex.pb.gz", tmp_path / name)
     assert read_profiles(tmp_path, ["mutex"]).is_empty()
@@ -76,13 +76,13 @@ def test_cumulative_counts_are_reduced_by_their_initial_value(tmp_path: Path) ->
     ],
 )
 def test_a_function_has_the_same_name_in_every_version_of_its_module(function: str, name: str) -> None:
-    """Otherwise everything that moved to another package would be new on one side and removed on the other."""
+    """Otherwise every function that moved to another package would be new on one side and removed on the other."""
     assert go_name(function) == name
 
 
 @contextmanager
 def _pages(answers: dict[str, tuple[int, bytes]]) -> Iterator[str]:
-    """A server that gives these answers by the last part of the path; its address."""
+    """The address of a server that sends these responses, selected by the last part of the path."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -93,7 +93,7 @@ def _pages(answers: dict[str, tuple[int, bytes]]) -> Iterator[str]:
             self.wfile.write(content)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as it is called above
-            """Ignored."""
+            """Ignore the message."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)

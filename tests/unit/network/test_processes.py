@@ -1,4 +1,4 @@
-"""Processes of nodes: paused ones end too, a planned end is no death, and only the harness's threads are preferred."""
+"""Node processes: paused ones stop cleanly, a planned stop is not a crash, and only the tool's threads get priority."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chainmark.network.sampling import ResourceSampler
 
 
 def test_a_paused_process_is_terminated_cleanly(tmp_path: Path) -> None:
-    """It receives SIGTERM only when it continues; otherwise each would wait for the timeout and be killed."""
+    """It handles SIGTERM only after SIGCONT. Without it, each paused process would be killed after the timeout."""
     with ProcessGroup() as group:
         process = group.start("sleeper", ["sleep", "60"], tmp_path / "log")
         process.signal(signal.SIGSTOP)
@@ -32,7 +32,7 @@ def test_only_an_unplanned_exit_is_a_death(tmp_path: Path, planned: bool, messag
         process.signal(signal.SIGKILL, ends=planned)
         process.popen.wait()
         assert process.death() == message
-        # A new one of that name goes on in the same log, and is watched as any other.
+        # A new process with this name appends to the same log, and its death is detected as well.
         again = group.start("sleeper", ["sh", "-c", "echo again; exit 3"], tmp_path / "log")
         again.popen.wait()
         assert again.death() == "sleeper exited with code 3, last line `again`"
@@ -49,7 +49,7 @@ def test_only_an_unplanned_exit_is_a_death(tmp_path: Path, planned: bool, messag
     ],
 )
 def test_the_same_error_at_two_times_is_one_error(tmp_path: Path, time: str) -> None:
-    """A start that fails twice, a second apart, would be two different failures."""
+    """Otherwise a start that fails twice, a second apart, would be reported as two different failures."""
     with ProcessGroup() as group:
         process = group.start("app", ["sh", "-c", f"echo '{time}the database is locked'; exit 1"], tmp_path / "log")
         process.popen.wait()
@@ -70,7 +70,7 @@ def test_priority_applies_to_threads_but_not_to_later_processes(tmp_path: Path) 
 
 
 def test_a_network_of_the_same_measurement_is_not_contention(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two networks that run in parallel on purpose would invalidate each other's runs."""
+    """Otherwise two networks that run in parallel on purpose would invalidate each other's runs."""
     ours: list[set[int]] = []
     monkeypatch.setattr(Contention, "read", lambda _, pids: ours.append(set(pids)))
     with ProcessGroup() as group, ProcessGroup() as other:

@@ -1,4 +1,4 @@
-"""Answers of Prometheus servers: whole or reported as incomplete, at any seam, and never with a password kept."""
+"""Responses of Prometheus servers: complete or reported as incomplete, for any split, and stored without passwords."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ T0_S = 1_700_000_000
 
 
 class Counting:
-    """A store with one sample a second, by the rules of the API, that loads so many samples for one question."""
+    """A store with one sample per second that follows the API's rules and limits the samples per query."""
 
     place = "a store"
 
@@ -66,7 +66,7 @@ class Counting:
     left_open=st.booleans(),
 )
 def test_no_sample_is_lost_or_duplicated(begin: int, length: int, samples_max: int, *, left_open: bool) -> None:
-    """Across the seams of parts and halves where a server refuses, for open (as in 3.x) and closed ranges."""
+    """This holds if a refused query is split, for left-open ranges (as in 3.x) and closed ranges."""
     begin_ns = (T0_S + begin) * NS + 500_000_000 * (begin % 2)
     end_ns = begin_ns + length * 1_000_000
     source = Counting(samples_max, left_open=left_open)
@@ -85,7 +85,7 @@ def test_a_server_that_refuses_even_one_minute_is_reported() -> None:
 def _serving(status: int, body: bytes, messages: list[Message] | None = None) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            """The same to every question."""
+            """Send the same response to every request."""
             if messages is not None:
                 messages.append(self.headers)
             self.send_response(status)
@@ -93,7 +93,7 @@ def _serving(status: int, body: bytes, messages: list[Message] | None = None) ->
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Nobody reads it."""
+            """Ignore the message."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
@@ -139,7 +139,7 @@ def test_an_incomplete_response_is_an_error(status: int, body: bytes, expected: 
 def test_the_server_is_queried_directly_despite_proxy_variables(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A proxy that the user did not name would see the queries, and a `.netrc` password would be sent unasked."""
+    """A proxy that the user did not name would see the queries, or a `.netrc` password would be sent to the server."""
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password secret-1\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
@@ -164,7 +164,7 @@ def test_warnings_are_passed_on_once(tmp_path: Path) -> None:
     assert "secret" not in json.dumps(responses)
     again = Prometheus(StoredResponses(tmp_path))
     again.samples("x", 0, NS)
-    assert again.warnings == ["store-3 did not answer"], "kept answers are as partial as they were"
+    assert again.warnings == ["store-3 did not answer"], "stored responses must be as incomplete as the original ones"
     with pytest.raises(UsageError, match="do not include the query"):
         again.samples("z", 0, NS)
 

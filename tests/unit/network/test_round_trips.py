@@ -1,4 +1,4 @@
-"""The gate on round trips: what it lets pass, what it names."""
+"""The gate on round trips: the deviations that pass, and the message for those that fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What our processes lost to others, with real processes on this machine's own scheduler."""
+"""Processor time that the measured processes lost to others, tested with real processes on this machine's scheduler."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BUSY = "while True: pass"
 
 @contextmanager
 def busy(*prefix: str, cpu: int = 0) -> Iterator[int]:
-    """A process that wants all of one processor."""
+    """A process that uses one processor completely."""
     process = subprocess.Popen([*prefix, sys.executable, "-c", BUSY])
     try:
         os.sched_setaffinity(process.pid, {cpu})
@@ -30,7 +30,7 @@ def busy(*prefix: str, cpu: int = 0) -> Iterator[int]:
 
 
 def until(seconds: float) -> None:
-    """Others run meanwhile; what is looked at is their own account."""
+    """Wait. Other load on the machine does not matter, because the kernel accounts for each process."""
     time.sleep(seconds)
 
 
@@ -46,7 +46,7 @@ def test_two_processes_on_one_processor_wait_for_each_other() -> None:
         assert queue.known
         assert other != pid
     assert queue.waited_s > 0.2
-    assert contention.seconds > 0.1, "the other one has its share, and does not give way"
+    assert contention.seconds > 0.1, "the other process has normal priority and takes its share"
 
 
 def test_waiting_among_own_processes_is_not_contention() -> None:
@@ -62,7 +62,7 @@ def test_waiting_among_own_processes_is_not_contention() -> None:
 
 @pytest.mark.parametrize("prefix", [("nice", "-n", "19"), ("chrt", "-i", "0")], ids=["nice 19", "SCHED_IDLE"])
 def test_low_priority_processes_are_not_contention(prefix: tuple[str, ...]) -> None:
-    """A compiler at low priority was enough to invalidate a run."""
+    """Otherwise a compiler at low priority would invalidate a run."""
     with busy() as pid, busy(*prefix) as other:
         queue = RunQueue()
         all_others, others_but_it = Contention(), Contention()
@@ -73,7 +73,7 @@ def test_low_priority_processes_are_not_contention(prefix: tuple[str, ...]) -> N
         queue.read([pid])
         all_others.read({pid})
         others_but_it.read({pid, other})
-    # Between both readings of a crowded machine others go on; what gives way would be up to a second.
+    # On a busy machine, other processes run between the two readings. Low-priority work would add up to 1 s.
     assert all_others.seconds == pytest.approx(others_but_it.seconds, abs=0.3)
 
 
@@ -81,7 +81,7 @@ def test_low_priority_processes_are_not_contention(prefix: tuple[str, ...]) -> N
 def test_children_that_end_between_readings_count_as_their_parent(
     prefix: tuple[str, ...], least: float, most: float
 ) -> None:
-    """A compiler starts hundreds of processes that live for less than a second."""
+    """A compiler starts hundreds of processes that end in less than a second."""
     child = "import time\nend = time.process_time() + 0.1\nwhile time.process_time() < end: pass"
     many = f"import subprocess, sys\nfor _ in range(4): subprocess.run([sys.executable, '-c', {child!r}])\ninput()"
     command = [*prefix, sys.executable, "-u", "-c", f"print()\ninput()\n{many.replace('input()', 'print(); input()')}"]
@@ -112,8 +112,8 @@ def test_a_missing_or_ended_process_is_not_an_error() -> None:
     ("ran_s", "waited_s", "contended_s", "lost"),
     [
         (0.9, 0.1, 2.0, 0.1),
-        (0.9, 0.1, 0.0, 0.0),  # they waited for each other
-        (0.01, 0.01, 2.0, 0.02),  # a hundred short waits of who hardly runs
+        (0.9, 0.1, 0.0, 0.0),  # the processes waited for each other
+        (0.01, 0.01, 2.0, 0.02),  # a hundred short waits of a process that hardly runs
         (0.0, 0.0, 2.0, 0.0),
         (math.nan, math.nan, 2.0, None),
     ],

@@ -1,4 +1,4 @@
-"""What is read of a server: counters and their rates, limits by names, control groups, statements without values."""
+"""Readings of a server: counters and their rates, limits by name, control groups, and statements without values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BUSY = "import time\nend = time.monotonic() + 20\nwhile time.monotonic() < end: 
 
 
 def _series(name: Name, *values: float) -> Readings:
-    """One reading a second."""
+    """One reading per second."""
     recorder = SeriesRecorder()
     for second, value in enumerate(values):
         recorder.add(second * NS, name, value)
@@ -62,7 +62,7 @@ def test_an_interval_without_readings_has_no_mean() -> None:
     counter = _series(Name("app", "used_total", "/s", "counter"), 1.0, 3.0)
     assert (gauge.mean(5 * NS, 9 * NS), gauge.highest(5 * NS, 9 * NS)) == (None, None)
     assert counter.mean(5 * NS, 9 * NS) is None
-    # Its readings cover a quarter of this.
+    # The readings cover only a quarter of this time.
     assert counter.mean(0, 4 * NS) is None
 
 
@@ -205,7 +205,7 @@ def test_a_process_is_watched_with_its_children() -> None:
         assert {"memory", "open files", "threads", "disk written", "threads waiting for the disk"} <= read.keys()
         resources = {resource.label: resource for resource in usage.resources(recorder.series())}
         assert resources["the server's CPU"].limit == len(os.sched_getaffinity(0))
-        # The kernel ends what the process had started in its own time.
+        # The kernel ends the child processes at a later time.
         wait_until(lambda: _is_silent(usage, recorder), "the process and what it started have ended")
 
 
@@ -266,7 +266,7 @@ def test_a_control_group_has_the_limits_of_its_parents(tmp_path: Path) -> None:
 
 
 def test_a_control_group_may_use_the_cores_of_its_processes(tmp_path: Path) -> None:
-    """A server that binds itself to one core has one core, whatever its group allows."""
+    """A server that binds itself to one core has one core, even if its group allows more."""
     (first, *_) = sorted(os.sched_getaffinity(0))
     code = f"import os, sys\nos.sched_setaffinity(0, [{first}])\nprint('ready', flush=True)\nsys.stdin.read()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:

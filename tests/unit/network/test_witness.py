@@ -1,4 +1,4 @@
-"""Which processes a witness watches, and what it says of a time between its readings."""
+"""A witness: the processes that it watches, and its report for a time between two readings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_remote_server_has_no_local_processes(url: str) -> None:
 def test_seconds_are_computed_between_readings() -> None:
     witness = Witness(lambda: {os.getpid()})
     with witness:
-        witness.look()  # the ticker's own first one may come late
+        witness.look()  # the first reading of the ticker may be late
         work = sum(range(2_000_000))
     assert work
     first, last = witness._rows[0][0], witness._rows[-1][0]
@@ -47,7 +47,7 @@ def test_without_watched_processes_the_waiting_time_is_unknown() -> None:
     assert np.isnan(witness.between(np.array([witness._rows[0][0], witness._rows[-1][0]])).waited).all()
 
 
-# Connects to the port that it is given, if it is; then listens, and waits for the end.
+# Connects to the given port, if any. Then listens, and waits for the end of its input.
 SERVER = """
 import socket, sys
 behind = [socket.create_connection(("127.0.0.1", int(port))) for port in sys.argv[1:]]
@@ -59,7 +59,7 @@ sys.stdin.read()
 
 @contextmanager
 def serving(*behind: str) -> Iterator[tuple[int, str]]:
-    """A process that listens, and its port."""
+    """A listening process and its port."""
     command = [sys.executable, "-c", SERVER, *behind]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
@@ -71,7 +71,7 @@ def serving(*behind: str) -> Iterator[tuple[int, str]]:
 
 
 def test_the_backend_of_a_server_is_found_but_not_its_clients() -> None:
-    """A node behind the loaded API works for it, and does not count as a disturbance."""
+    """A node behind the loaded API works for the API, so it does not count as a disturbance."""
     with ExitStack() as stack:
         node, node_port = stack.enter_context(serving())
         api, api_port = stack.enter_context(serving(node_port))

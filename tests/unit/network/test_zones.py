@@ -1,4 +1,4 @@
-"""Zone tables: what is shipped is what was published, and a table of your own is checked."""
+"""Zone tables: the shipped table equals the published table, and a user's own table is validated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chainmark.network.zones import load_zone_table
 
 @pytest.mark.shared_data
 def test_the_shipped_table_matches_the_published_one(shared_data: Path) -> None:
-    """A different delay would make results incomparable with those of the teams that use the table."""
+    """A different delay would make results incomparable with those of other teams that use the table."""
     with (shared_data / "cometbft" / "aws-latencies.csv").open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
     table = load_zone_table("aws")

@@ -1,4 +1,4 @@
-"""A page in a real browser, asked what it made of itself."""
+"""Load a page in a real browser and read the result."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from chainmark.store.paths import cache_directory
 
 AXE = "axe-core@4.14.1"
 INSTALL_TIMEOUT_S = 300
-# The page reports on itself, because the browser's own log mixes in the machine's troubles.
+# The page collects its own errors, because the browser's log also contains errors of the machine.
 _PROBE = (
     "const tell = (text) => { document.title += text; };"
     "document.addEventListener('securitypolicyviolation', (e) => tell(' VIOLATION ' + e.blockedURI));"
     "window.addEventListener('error', (e) => tell(' ERROR ' + e.message));"
-    # Dumping a page paints no frame, so nothing would ever scroll into view.
+    # A dumped page is never painted, so no element would ever scroll into view.
     "window.IntersectionObserver = class { constructor(f) { this.f = f; } unobserve() {}"
     " observe(target) { setTimeout(() => this.f([{ isIntersecting: true, target }])); } };"
 )
 
 
 def _allowed(script: str) -> str:
-    """What a page, which allows its own scripts alone, must say to allow this one."""
+    """The entry that the page's content security policy needs to allow this script."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
 def page_without_complaints(html: str, folder: Path, *scripts: str) -> str:
-    """The page as its scripts leave it; fails where one of them failed or asked for something that is not inside.
+    """The page after its scripts ran. Fails if a script failed or requested anything outside the page.
 
     Args:
         html: the page.
         folder: where the browser may write.
-        scripts: what else is run, before the page is read.
+        scripts: further scripts to run before the page is read.
     """
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
@@ -66,7 +66,7 @@ def page_without_complaints(html: str, folder: Path, *scripts: str) -> str:
 
 
 def axe_script(folder: Path) -> str:
-    """The field's checker of accessibility, from npm and then from the cache.
+    """The accessibility checker axe, from npm or from the cache.
 
     Args:
         folder: where npm may write.
@@ -79,7 +79,7 @@ def axe_script(folder: Path) -> str:
         done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_TIMEOUT_S, check=False)
         if done.returncode != 0:
             pytest.skip(f"npm does not install {AXE}: {done.stderr.strip()[-200:]}")
-        # Whole at once: other processes of the tests look for it, too.
+        # Written atomically, because other test processes look for the same file.
         script.parent.mkdir(parents=True, exist_ok=True)
         own = script.with_name(f"{script.name}.{os.getpid()}")
         shutil.copyfile(folder / "node_modules" / "axe-core" / "axe.min.js", own)

@@ -1,4 +1,4 @@
-"""Load tests made by hand: latencies grow with the level as in a queue, so that every figure has a known place."""
+"""Synthetic load tests whose latencies grow with the level as in a queue, and whose figures are known."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BURST = {"code": "5005", "message": "Can't acquire a connection from the pool", 
 
 
 def quantile_s(median_s: float, fraction: float) -> float:
-    """Of a log-normal distribution whose p99 is four times its median."""
+    """A quantile of a log-normal distribution whose p99 is four times its median."""
     spread = math.log(4.0) / NormalDist().inv_cdf(0.99)
     return median_s * math.exp(spread * NormalDist().inv_cdf(min(max(fraction, 1e-4), 0.99999)))
 
@@ -67,7 +67,7 @@ def step(number: int, kind: Kind, level: float, top: float, **changes: Any) -> S
 
 
 def seconds(item: StepEntry) -> list[SecondEntry]:
-    """Its time line: steady, all its errors in the fourth measured second."""
+    """The timeline of a step: constant, with all errors in the fourth measured second."""
     across = round(item.warm_up_s + item.window_s)
     each = item.due // max(across, 1)
     rows = []
@@ -87,7 +87,7 @@ def seconds(item: StepEntry) -> list[SecondEntry]:
 
 
 def burst(count: int = 150) -> list[ErrorEntry]:
-    """A full pool of connections, timing out once."""
+    """The errors of an exhausted connection pool, and a few timeouts."""
     return [
         ErrorEntry(kind="status", status=500, reported=BURST, detail="", count=count, first_s=4.2),
         ErrorEntry(kind="timeout", status=None, reported={}, detail="no answer in 10 s", count=3, first_s=4.9),
@@ -95,7 +95,7 @@ def burst(count: int = 150) -> list[ErrorEntry]:
 
 
 def search(kind: Kind, top: float, first_number: int = 1) -> tuple[CapacityEntry, list[StepEntry]]:
-    """Doubling from 1 until the top is passed, then half-way twice, then both ends again."""
+    """Double from 1 until the top is passed, bisect twice, then confirm both ends."""
     levels = [1.0]
     while levels[-1] <= top:
         levels.append(levels[-1] * 2.0)
@@ -124,7 +124,7 @@ def search(kind: Kind, top: float, first_number: int = 1) -> tuple[CapacityEntry
 
 
 def endpoint(label: str, top: float, *, rate: bool = True, **changes: Any) -> EndpointEntry:
-    """An endpoint that takes about so many clients, and four times as many requests per second."""
+    """An endpoint with this capacity in clients, and four times as many requests per second."""
     values: dict[str, Any] = {
         "id": label.strip("/").replace("/", "_"), "label": label, "requests": 120,
         "strata": {"recent": 60, "old": 60}, "sla": SLA, **changes,
@@ -143,7 +143,7 @@ def endpoint(label: str, top: float, *, rate: bool = True, **changes: Any) -> En
 
 
 def target(name: str = "2.1.0", factor: float = 1.0, labels: tuple[str, ...] = LABELS, **changes: Any) -> TargetEntry:
-    """A server; with a larger factor it takes more."""
+    """A server. A larger factor gives larger capacities."""
     if "endpoints" not in changes:
         changes["endpoints"] = [endpoint(label, factor * (60 + 70 * place)) for place, label in enumerate(labels)]
     values: dict[str, Any] = {
@@ -168,7 +168,7 @@ def report(*targets: TargetEntry, **changes: Any) -> LoadReport:
 
 
 def bare(finding: str = "found", **changes: Any) -> CapacityEntry:
-    """An answer without its steps."""
+    """A capacity without its steps."""
     values: dict[str, Any] = {
         "kind": "clients", "capacity": 64.0, "low": 64.0, "high": 72.0, "stopped_by": "p99", "condition": "p99",
         "finding": finding, "confirmed": True, "best_step": None, "fail_step": None,
@@ -177,6 +177,6 @@ def bare(finding: str = "found", **changes: Any) -> CapacityEntry:
 
 
 def with_answer(capacity: CapacityEntry, **changes: Any) -> LoadReport:
-    """A load test of one endpoint with this answer and no steps."""
+    """A load test of one endpoint with this capacity and without steps."""
     entry = endpoint("/block", 64, rate=False, capacities=[capacity], steps=[], seconds=[])
     return report(target(endpoints=[entry]), **changes)

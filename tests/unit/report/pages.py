@@ -1,4 +1,4 @@
-"""What a page holds packed."""
+"""Read the compressed content of a report page."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 
 
 def unpacked(page: str, id_: str) -> str:
-    """A packed script of a page as text."""
+    """The text of a compressed script in a page."""
     match = re.search(rf'id="{id_}">(.*?)</script>', page, re.DOTALL)
     assert match is not None
     return written_out(gzip.decompress(base64.b85decode(match[1].replace(",", "<"))))
 
 
 def written_out(content: bytes) -> str:
-    """Text with its lists of steps written out as figures, as the page's script does it."""
+    """Text whose step lists are expanded to numbers, as the page's script does."""
     text, _, folded = content.partition(b"\0")
     lists = re.compile("\x01(\\d+):(\\d+)")
     count = sum(int(size) for _, size in lists.findall(text.decode()))
@@ -39,7 +39,7 @@ def _figure(value: int, places: int) -> str:
 
 
 def drawn_rows(page: str, chart: str, data: str = "points") -> list[dict[str, Any]]:
-    """The rows of a chart's data set as the page's script makes them."""
+    """The rows of a chart's data set, as the page's script builds them."""
     columns = json.loads(unpacked(page, "chart-data"))["charts"][chart]["data"][data]
     read = {
         name: column if isinstance(column, list) else [column["labels"][place] for place in column["at"]]
@@ -49,7 +49,7 @@ def drawn_rows(page: str, chart: str, data: str = "points") -> list[dict[str, An
 
 
 def unfolded(page: str) -> str:
-    """A page as it is when its script has put what is folded away in its place."""
+    """The page after its script has filled in the folded parts."""
     parts: list[str] = json.loads(unpacked(page, "folded-data"))
 
     def filled(text: str) -> str:

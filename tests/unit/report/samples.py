@@ -1,4 +1,4 @@
-"""Small comparisons for the tests of the renderings, one for each verdict."""
+"""Small comparisons for the tests of the renderings, with one for each verdict."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ SENTENCES = {
 
 
 def sample(verdict: Verdict = Verdict.PASS) -> Comparison:
-    """A comparison with that verdict."""
+    """A comparison with this verdict."""
     invalid = verdict is Verdict.INVALID
     return Comparison(
         tool_version="0.1.0",

@@ -1,4 +1,4 @@
-"""Reports by the rules of axe, the field's checker of accessibility (WCAG 2.2 A and AA, and good practice)."""
+"""Reports by the rules of axe, a common accessibility checker (WCAG 2.2 A and AA, and best practices)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from tests.golden.inputs import DOCUMENTS
 from tests.unit.report.browser import axe_script, page_without_complaints
 
-# Those that differ in what they are made of: bands and charts, tables of steps, timelines, forms of history.
+# Reports with different components: bands and charts, tables of steps, timelines, histories.
 READ = ("compare-followed", "load-unmet", "qa", "history", "block", "bisect")
-# What axe finds stands in an element of the page, for a page has no other way to tell.
+# The script writes the findings of axe to an element, because a page has no other output.
 _CHECK = """
 window.addEventListener("load", async () => {
   const { violations, passes } = await axe.run(document);

@@ -54,7 +54,7 @@ def _page(table: Table) -> str:
     ("sentence", "columns", "cards"), [(SENTENCE, 4, True), ("met", 4, False), (SENTENCE, 2, False)]
 )
 def test_a_sentence_next_to_other_columns_is_readable_on_a_phone(sentence: str, columns: int, cards: bool) -> None:
-    """In a column of its own it would be two letters wide."""
+    """In a separate column it would be two letters wide."""
     headings = ["server", "run", "met", "reason"][-columns:]
     table = Table("servers", "Servers", words(*headings), [row_of(*headings[:-1], sentence)])
     html = _page(table)
@@ -63,7 +63,7 @@ def test_a_sentence_next_to_other_columns_is_readable_on_a_phone(sentence: str, 
 
 
 def test_only_an_optional_column_is_omitted_without_an_entry() -> None:
-    """A column of a version is shown even if empty: the reader must see that it has no values."""
+    """A version's column is shown even if it is empty: the reader must see that it has no values."""
     columns = [*words("metric", "v1", "v2"), Column("beyond noise", kind="words", if_any=True)]
     empty, entered = (Table("t", "T", columns, [row_of("latency", "1", "", noise)]) for noise in ("", "yes"))
     assert '<th scope="col">v2</th>' in _page(empty)

@@ -1,4 +1,4 @@
-"""What every kind of mark becomes, on a screen and in characters."""
+"""The output of every kind of chart mark, on a screen and in characters."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_points_cover_the_line_that_joins_them() -> None:
 
 
 def test_client_axes_have_whole_ticks() -> None:
-    """Nobody loads a server with 4.5 clients."""
+    """There are no 4.5 clients."""
     for whole in (True, False):
         drawn = replace(_chart("points"), x=Axis("clients", whole=whole))
         (layer, *_) = vega_lite(drawn, interactive=False)["layer"]

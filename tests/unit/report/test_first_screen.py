@@ -1,4 +1,4 @@
-"""What a reader of a report meets first, and what a page may do."""
+"""The first screen of a report, and the permissions of a page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _cdf(id_: str, xs: list[float], side: str = "baseline") -> ChartData:
 
 
 def test_a_page_allows_only_its_own_script_and_style() -> None:
-    """A host name in the report cannot run as a script."""
+    """A host name in the report must not run as a script."""
     page = comparison_document(sample()).html()
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)
     assert policy is not None
@@ -68,7 +68,7 @@ def test_a_long_tail_is_cut_from_the_axis_and_drawn_separately() -> None:
 
 
 def test_a_long_output_repeats_the_verdict_at_its_end() -> None:
-    """Its beginning has scrolled out of the window."""
+    """The beginning has scrolled out of the terminal's window."""
     document = comparison_document(sample(Verdict.FAIL))
     assert document.text(120).count(" FAIL   1 of 4 gating metrics") == 1
     for width in (80, 120):

@@ -1,4 +1,4 @@
-"""Every result that is laid out is there, and so is the function that does it."""
+"""Every result with a layout exists, and so does the function that lays it out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JUnit XML as CI servers read it: the rules of Jenkins' xunit schema and of Ant's, which is the stricter one."""
+"""JUnit XML for CI servers: valid by the schemas of Jenkins' xunit plugin and of Ant, which is stricter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 
 def parsed(load_report: LoadReport) -> Xml.Element:
-    """The document, checked against both schemas."""
+    """The document after a check against both schemas."""
     root = Xml.fromstring(document_of(load_report).junit())  # noqa: S314 - our own text
     assert (root.tag, root.attrib) == ("testsuites", {})
     for number, suite in enumerate(root):
@@ -45,7 +45,7 @@ def parsed(load_report: LoadReport) -> Xml.Element:
 
 
 def test_there_is_a_suite_per_server_and_a_case_per_capacity() -> None:
-    """Seven endpoints by clients and by rate, and one that is not offered."""
+    """Seven endpoints by clients and by rate, and one that the server does not offer."""
     root = parsed(report(target("2.0.0"), target("2.1.0", 0.5)))
     assert [suite.get("name") for suite in root] == ["2.0.0", "2.1.0"]
     assert [suite.get("tests") for suite in root] == ["15", "15"]
@@ -81,7 +81,7 @@ def test_a_miss_that_is_not_required_is_not_a_failure_if_anything_is_required() 
 
 
 def test_properties_contain_the_figures() -> None:
-    """A pipeline can store them without reading a report."""
+    """A pipeline can store the figures without parsing a report."""
     root = parsed(report())
     values = {entry.get("name"): entry.get("value") for entry in root.findall("testsuite/properties/property")}
     assert values["network_status.clients.capacity"] == "60"
@@ -102,7 +102,7 @@ def test_characters_invalid_in_xml_do_not_break_the_document() -> None:
 
 
 def test_an_interrupted_test_is_marked_as_interrupted() -> None:
-    """A passing document of half a test would be false."""
+    """A passed document would be wrong if only half of the test ran."""
     root = parsed(report(target(endpoints=[endpoint("/block", 64)], interrupted=True)))
     skipped = root.find("testsuite/testcase[@name='whole test']/skipped")
     assert skipped is not None

@@ -1,4 +1,4 @@
-"""Load tests in every rendering: comparable with the published tables, and honest where those are not."""
+"""Load tests in every rendering: comparable with the published tables, and with the evidence that those omit."""
 
 from __future__ import annotations
 
@@ -54,29 +54,29 @@ from tests.unit.report.load_samples import (
 
 
 def tables(document: Document) -> dict[str, Table]:
-    """By their ids."""
+    """The document's tables by id."""
     return {block.id: block for block in document.blocks() if isinstance(block, Table)}
 
 
 def figures(document: Document) -> dict[str, Chart]:
-    """By their ids."""
+    """The document's charts by id."""
     return {block.id: block for block in document.blocks() if isinstance(block, Chart)}
 
 
 def texts(row: TableRow) -> list[str]:
-    """What stands in a row."""
+    """The texts of a row's cells."""
     return [cell.whole for cell in row.cells]
 
 
 def terminal(load_report: LoadReport, width: int = 100) -> str:
-    """What a terminal of that width shows."""
+    """The output of a terminal of this width."""
     file = io.StringIO()
     document_of(load_report).print(Console(file=file, width=width))
     return file.getvalue()
 
 
 def test_the_first_table_has_the_published_columns_and_the_rate() -> None:
-    """It can be compared row by row with the page: ID, endpoint, and the six figures in their order."""
+    """A reader can compare it row by row with the published page: ID, endpoint, and the six figures in their order."""
     table = tables(load_document(report()))["capacity-0"]
     assert [column.heading for column in table.columns] == [
         "ID, endpoint", "max concurrency", "p95, ms", "p99, ms", "non-2xx", "error rate, %", "reqs/sec",
@@ -116,7 +116,7 @@ def test_a_percentile_of_few_requests_is_unknown_and_never_the_maximum() -> None
 
 
 def test_a_percentile_above_the_answered_share_is_infinite() -> None:
-    """A refused connection ends in a millisecond, which must not result in a p99 of a millisecond."""
+    """A connection refused within a millisecond must not result in a p99 of a millisecond."""
     refused = step(1, "clients", 4.0, 64, due=1000, ok=900, failed=100, p99_s=0.001, conditions=[])
     entry = endpoint("/block", 64, capacities=[], steps=[refused], seconds=[])
     row = tables(load_document(report(target(endpoints=[entry]))))["steps-clients-block-0"].rows[0]
@@ -142,14 +142,14 @@ def test_a_percentile_above_the_answered_share_is_infinite() -> None:
 def test_limits_of_the_test_are_not_reported_as_limits_of_the_server(
     changes: dict[str, Any], capacity: str, stopped: str
 ) -> None:
-    """A “500” at the end of a ladder is not a capacity."""
+    """A “500” at the end of a load ladder is not a capacity."""
     cell_texts = texts(tables(load_document(with_answer(bare(**changes))))["basis-0"].rows[0])
     assert cell_texts[1] == capacity
     assert cell_texts[6] == stopped
 
 
 def test_servers_are_shown_side_by_side_with_the_change_and_its_interval() -> None:
-    """60 … 64 against 40 … 44 clients: between 40/64 and 44/60 of the first."""
+    """The capacities are 60 to 64 and 40 to 44 clients, so the ratio is between 40/64 and 44/60."""
     table = tables(load_document(report(target("2.0.0"), target("2.1.0", 0.7))))["side-by-side-clients"]
     row = texts(table.rows[0])
     assert row[1] == "60"
@@ -203,7 +203,7 @@ def test_every_endpoint_has_every_kind_of_chart() -> None:
 
 
 def test_a_burst_of_errors_is_shown_in_one_second_of_the_timeline() -> None:
-    """150 at once are a full pool, not a slow server. The counts add up to those of the steps."""
+    """150 errors at once mean an exhausted pool, not a slow server. The counts add up to those of the steps."""
     load_report = report(target(endpoints=[endpoint("/block", 64, rate=False)]))
     rows = rows_of(figures(load_document(load_report))["errors-clients-block-0"].data["points"])
     assert [(row["kind"], row["count"]) for row in rows] == [("status", 150), ("timeout", 3)]
@@ -225,7 +225,7 @@ def test_a_long_timeline_is_drawn_in_bins_that_lose_no_error() -> None:
 
 
 def test_the_capacity_and_the_first_failure_are_among_the_distributions() -> None:
-    """The result is based on these two. The location of the others is stated."""
+    """The result is based on these two steps. The report states where to find the others."""
     figure = figures(load_document(report(target(endpoints=[endpoint("/block", 64, rate=False)]))))
     chart = figure["distribution-clients-block-0"]
     labels = set(chart.column("label"))
@@ -235,7 +235,7 @@ def test_the_capacity_and_the_first_failure_are_among_the_distributions() -> Non
 
 
 def test_conditions_name_the_machine_the_corpus_the_sla_and_skipped_endpoints() -> None:
-    """Two people who measure 20 ms and 1 ms want to know why."""
+    """Two people who measure 20 ms and 1 ms need the conditions to explain the difference."""
     load_report = report(target(warnings=["3 of 120 requests were refused when the corpus was made"]))
     document = load_document(load_report)
     machine = [texts(row) for row in tables(document)["machine"].rows]
@@ -248,7 +248,7 @@ def test_conditions_name_the_machine_the_corpus_the_sla_and_skipped_endpoints() 
 
 
 def test_every_rendering_shows_the_verdict_and_every_capacity() -> None:
-    """The same in a terminal, in a browser, in a pull request and on paper."""
+    """The terminal, the web page, the pull request comment and the PDF must agree."""
     load_report = report(target(labels=LABELS[:2]), required={"network_status.clients": 100.0})
     assert load_document(load_report).word == "SLA MISSED"
     page = re.sub(r"<script.*?</script>", "", document_of(load_report).html(), flags=re.S)
@@ -262,7 +262,7 @@ def test_every_rendering_shows_the_verdict_and_every_capacity() -> None:
 
 
 def test_the_page_draws_its_charts_in_a_browser(tmp_path: Path) -> None:
-    """Only a browser knows whether a chart can be drawn."""
+    """Only a browser shows whether a chart can be drawn."""
     load_report = report(target("2.0.0", labels=LABELS[:1]), target("2.1.0", labels=LABELS[:1]))
     page = page_without_complaints(document_of(load_report).html(), tmp_path)
     drawn = page.split("<script type=", 1)[0]
@@ -278,7 +278,7 @@ LEVELS = st.sampled_from([1.0, 2.0, 64.0, 0.15, 1e6])
 
 @st.composite
 def odd_steps(draw: st.DrawFn, number: int) -> StepEntry:
-    """Valid, but nothing that an engine should give."""
+    """A valid step that no load engine should produce."""
     ok, failed, unsent = draw(COUNTS), draw(COUNTS), draw(COUNTS)
     details = draw(st.dictionaries(st.sampled_from(["code", "/message", "message", "x"]), NAMES, max_size=3))
     errors = [ErrorEntry(kind=draw(NAMES), status=draw(st.sampled_from([None, 200, 500])), reported=details,
@@ -298,7 +298,7 @@ def odd_steps(draw: st.DrawFn, number: int) -> StepEntry:
 
 @st.composite
 def odd_answers(draw: st.DrawFn) -> CapacityEntry:
-    """Any mixture of what an answer may say."""
+    """Any mixture of values that a capacity may have."""
     ends = ["p99", "p95", "errors", "achieved", "ladder end", "generator-limited", "first step", "budget",
             "interrupted", "samples"]  # fmt: skip
     numbers = st.one_of(st.none(), st.integers(0, 4))
@@ -313,7 +313,7 @@ def odd_answers(draw: st.DrawFn) -> CapacityEntry:
 
 @st.composite
 def odd_reports(draw: st.DrawFn) -> LoadReport:
-    """No steps, no capacity, no requests, interrupted, the same names twice."""
+    """Reports without steps, capacities or requests, interrupted ones, and ones with duplicate names."""
     ends: list[EndpointEntry] = []
     for place in range(draw(st.integers(0, 2))):
         steps = [draw(odd_steps(number)) for number in range(1, draw(st.integers(0, 3)) + 1)]
@@ -374,7 +374,7 @@ def test_no_valid_document_breaks_the_pdf(load_report: LoadReport) -> None:
 
 
 def test_counts_of_bursts_add_up() -> None:
-    """The counts of the sample itself: due = ok + failed + unsent, failed = the sum of its classes."""
+    """In the sample itself, due = ok + failed + unsent and failed = the sum of its classes."""
     for step_entry in search("clients", 64.0)[1]:
         assert step_entry.due == step_entry.ok + step_entry.failed + step_entry.unsent
         assert step_entry.failed == sum(error.count for error in step_entry.errors)
@@ -382,7 +382,7 @@ def test_counts_of_bursts_add_up() -> None:
 
 
 def _shown(**changes: Any) -> tuple[str, str]:
-    """Word and all text of the document of one capacity that is changed."""
+    """The verdict and the text of a document with one changed capacity."""
     entry = endpoint("/block", 64, rate=False)
     (capacity,) = entry.capacities
     changed = entry.model_copy(update={"capacities": [capacity.model_copy(update=changes)]})
@@ -403,7 +403,7 @@ def _sentence_of_a_miss(**changes: Any) -> str:
 
 
 def test_a_server_that_fails_at_once_is_not_called_slow() -> None:
-    """A step ends as soon as p99 cannot be met, so a server that closed every connection was called slow."""
+    """A step ends as soon as its p99 limit cannot be met. A server that closes every connection is not slow."""
     steps = [item.model_copy(update={"ok": 1, "failed": 14}) for item in endpoint("/block", 64, rate=False).steps]
     assert _sentence_of_a_miss(steps=steps).startswith(
         "/block fails most requests (p99 above 1 s; failed requests count as slower) at "
@@ -450,7 +450,7 @@ def test_an_unreachable_server_is_reported_first() -> None:
     ],
 )
 def test_a_test_of_two_servers_states_which_one_sustains_less(factor: float, clause: str | None) -> None:
-    """Servers whose intervals overlap are not shown to differ."""
+    """Servers with overlapping intervals are not shown to differ."""
     labels = ("block", "account_coins")
     both = report(target("2.0.0", labels=labels), target("2.1.0", factor, labels=labels))
     sentence = load_document(both).sentence

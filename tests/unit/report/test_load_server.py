@@ -1,4 +1,4 @@
-"""What a server used while it was loaded, in every rendering."""
+"""The resources that a server used under load, in every rendering."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ POOL = 16.0
 
 
 def _resource(label: str, series: str, limit: float | None, steps: list[StepEntry], per_client: float) -> ResourceEntry:
-    """Used in proportion to the load, up to its limit."""
+    """A resource that is used in proportion to the load, up to its limit."""
     most = limit if limit is not None else 1e9
     used = [min(most, per_client * step.level) for step in steps]
     uses = [
@@ -43,7 +43,7 @@ def _resource(label: str, series: str, limit: float | None, steps: list[StepEntr
 
 
 def _watched(label: str = "/block") -> EndpointEntry:
-    """Its pool is full from 16 clients on, and no more is answered then."""
+    """An endpoint whose connection pool is exhausted from 16 clients on, so its throughput stays constant."""
     bare = endpoint(label, 24.0, rate=False)
     steps = [step.model_copy(update={"ok_per_s": min(step.level, POOL) * 10.0}) for step in bare.steps]
     resources = [
@@ -81,7 +81,7 @@ def test_the_bottleneck_is_named_in_every_rendering(document: Document) -> None:
 
 
 def test_at_fixed_levels_the_next_step_is_the_exhausted_resource() -> None:
-    """A test without a search has no kind of load that could match, and used to report that nothing was exhausted."""
+    """Without a search there is no load kind to match, and the report must still name the exhausted resource."""
     watched = _watched()
     slow = {"outcome": "fail", "reason": "p99", "phase": "fixed"}
     fixed = [step.model_copy(update=slow if step.level >= POOL else {"phase": "fixed"}) for step in watched.steps]
@@ -96,7 +96,7 @@ def test_the_resource_chart_is_below_the_latency_curve(document: Document) -> No
     ids = [chart.id for chart in charts]
     assert ids.index("used-clients-block-0") == ids.index("load-clients-block") + 1
     pair = charts[ids.index("load-clients-block") :][:2]
-    assert pair[0].half == pair[1].half, "one width, so that a level has one place in both"
+    assert pair[0].half == pair[1].half, "both charts need the same width, because they share the axis of levels"
     drawn = charts[ids.index("used-clients-block-0")]
     rows = rows_of(drawn.data["points"])
     pool = {row["level"]: row["value"] for row in rows if row["label"].startswith("Connection pool")}

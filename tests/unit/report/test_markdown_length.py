@@ -1,4 +1,4 @@
-"""A comment on a pull request has room for 65,536 characters; a longer one is refused by the website, as a whole."""
+"""A comment on a pull request may have 65,536 characters. The website refuses a longer comment completely."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _document(*sections: Section) -> Content:
 
 @pytest.mark.parametrize("rows", [10, 5_000, 100_000])
 def test_the_comment_never_exceeds_the_limit_and_shows_what_is_worse(rows: int) -> None:
-    """Of many cells, the one that failed must be visible."""
+    """Among many cells, the failed one must be visible."""
     summary = Section("first", "First", [Remarks("why", "Why", ["the point"])], folded=False)
     text = comment_of(_document(summary, Section("cells", "Cells", [_table(rows, worse=rows - 1)])))
     assert len(text) <= MOST_CHARACTERS

@@ -1,4 +1,4 @@
-"""What the page's script makes of what is packed in the page: the rows that paper is drawn from."""
+"""The rows that the page's script builds from the compressed data equal the rows that the PDF is drawn from."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.unit.report.load_samples import endpoint, report, target
 from tests.unit.report.pages import unfolded, unpacked
 from tests.unit.report.samples import sample
 
-# A page with no more than what the script asks for; the library is replaced by one that tells what it is given.
+# A page with only what the script needs. The chart library is replaced by a stub that stores the chart specifications.
 _BROWSER = r"""
 const fs = require("fs");
 const page = fs.readFileSync(process.argv[2], "utf8");
@@ -85,7 +85,7 @@ def _assert_same_rows(spec: dict[str, Any], chart: Chart) -> None:
 
 
 def test_points_stored_only_in_the_document_are_drawn(tmp_path: Path) -> None:
-    """The page contains them once. The script must find them there, in the unit of the axis."""
+    """The page contains these points once. The script must find them there, in the unit of the axis."""
     page = document_of(sample()).html()
     drawn = _run(page, tmp_path)["drawn"]
     charts = comparison_charts(sample())

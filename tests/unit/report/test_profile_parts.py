@@ -1,4 +1,4 @@
-"""What explains a change: when it is shown, where, and that the flame graph is drawn and can be zoomed."""
+"""Node profiles that explain a change: when and where they are shown, and a flame graph that can be zoomed."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_the_function_is_named_in_every_medium_if_a_metric_is_worse() -> None:
         assert "+80" in text
     shown = document.markdown()
     assert "the clearest change is in consensus.(\\*State).finalize (+80.0 µs)" in shown
-    assert "x/c.run" in shown  # two functions of one short name are distinguished
+    assert "x/c.run" in shown  # two functions with the same short name are distinguished
     assert "one run: no interval; 1 run with profiles, 1 without" in shown
     assert "A note." in shown or "Candidate: a note." in shown
 
@@ -96,7 +96,7 @@ def test_a_comparison_without_profiles_has_no_fields_for_them() -> None:
 def test_colours_show_which_side_uses_more() -> None:
     rows = flame_graph(CHANGE, ("v0", "v1")).data["frames"]
     inks = dict(zip(rows["function"], rows["ink"], strict=True))
-    assert inks["gone"] == "#56b4e9"  # all of it is gone
+    assert inks["gone"] == "#56b4e9"  # the function is completely gone
     red, _, blue = (int(inks[SLOW][place : place + 2], 16) for place in (1, 3, 5))
     assert red > blue
     assert inks["(rest)"] == "#f5f5f5"

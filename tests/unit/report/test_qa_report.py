@@ -102,7 +102,7 @@ def test_the_page_names_every_figure_file(report: QaReport) -> None:
 
 
 def test_block_ids_are_unique(report: QaReport) -> None:
-    """A figure in the place of another one would show the wrong data."""
+    """With a duplicate id, a figure would show the data of another one."""
     ids = [block.id for block in qa_document(report).blocks()]
     assert len(ids) == len(set(ids))
 
@@ -114,13 +114,13 @@ def test_the_pdf_is_the_same_every_time(report: QaReport) -> None:
 
 
 def test_the_document_round_trips_through_json(report: QaReport) -> None:
-    """This includes what a system added to it, which is read without the system's code."""
+    """This includes the parts added by a system, which are read without the system's code."""
     text = report.model_dump_json()
     assert QaReport.model_validate_json(text).model_dump_json() == text
 
 
 def test_a_document_of_schema_1_is_read(report: QaReport) -> None:
-    """It had other names for what a system adds, and its comparisons had empty lists of followed metrics."""
+    """It had other names for the parts added by a system, and its comparisons had empty lists of followed metrics."""
     now = json.loads(report.model_dump_json())
     before = json.loads(report.model_dump_json())
     before["old_verdict"] = before.pop("second_opinion")

@@ -1,4 +1,4 @@
-"""All four renderings: the same input gives the same bytes, says the truth, and survives strange input."""
+"""All four renderings: the same input gives the same bytes, the content is correct, and unusual input breaks none."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ HOSTILE = "</script><script>alert(1)</script>|`*_[x](y)&<img src=x onerror=y>\n#
 
 
 def terminal(comparison: Comparison, width: int = 120, *, colour: bool = False) -> str:
-    """What a terminal of that width shows."""
+    """The output of a terminal of this width."""
     file = io.StringIO()
     console = Console(file=file, width=width, force_terminal=colour, color_system="standard" if colour else None)
     document_of(comparison).print(console)
@@ -55,12 +55,12 @@ def terminal(comparison: Comparison, width: int = 120, *, colour: bool = False) 
 
 
 def markdown(comparison: Comparison) -> str:
-    """What a pull request shows."""
+    """The comment on a pull request."""
     return document_of(comparison).markdown()
 
 
 def web_page(comparison: Comparison) -> str:
-    """What a browser gets."""
+    """The web page."""
     return document_of(comparison).html()
 
 
@@ -123,7 +123,7 @@ def test_every_rendering_states_the_verdict_and_every_gating_figure(
 
 
 def pdf_text(data: bytes, tmp_path: Path) -> str:
-    """The text of a PDF, as a reader's search finds it."""
+    """The text of a PDF, as a search in a PDF viewer finds it."""
     tool = shutil.which("pdftotext")
     if tool is None:
         pytest.skip("pdftotext is not installed")
@@ -161,7 +161,7 @@ def test_the_html_loads_nothing_from_anywhere() -> None:
     own = page.split('<script type="application/gzip"', 1)[0]
     assert not re.search(r"""(?:src|href|action)\s*=\s*["']?(?:https?:)?//""", own)
     assert not re.search(r"""@import|url\(""", own)
-    assert page.count("</script>") == 5  # nothing that is inlined ends its element early
+    assert page.count("</script>") == 5  # no inlined content ends its script element early
 
 
 def test_the_html_has_every_chart_metric_and_run() -> None:
@@ -185,7 +185,7 @@ def test_the_embedded_comparison_equals_the_comparison() -> None:
 
 
 def hostile() -> Comparison:
-    """A comparison in which everything that a user or a node may name is an attack."""
+    """A comparison in which every text from a user or a node contains an attack."""
     comparison = sample(Verdict.INVALID)
     side = comparison.candidate.model_copy(
         update={"label": HOSTILE, "subject": comparison.candidate.subject.model_copy(update={"version": HOSTILE})}
@@ -246,13 +246,13 @@ def test_the_terminal_shows_caveats_before_the_table() -> None:
     assert "node3 was restarted" in text
     assert "Indexing costs CPU" in text
     assert "→ 3 runs per side suffice" in text
-    assert "diagnostic metrics moved" not in text  # nothing may be concluded from runs that cannot be compared
+    assert "diagnostic metrics moved" not in text  # runs that cannot be compared allow no conclusion
     assert "2 of 4 diagnostic metrics moved (q = 0.05): p2p bytes sent +14.2 %" in terminal(sample(), 160)
 
 
 @pytest.mark.parametrize("render", TEXTS)
 def test_planned_perturbations_are_not_incidents(render: Callable[[Comparison], str]) -> None:
-    """A node that was killed on purpose must not look like a crashed one. The kill is still reported."""
+    """A node that was killed on purpose must not look like a crashed node. The kill is still reported."""
     comparison = sample()
     incidents = [
         Incident(time_ns=1_795_255_800_000_000_000, what="planned: node3 was killed", planned=True),
@@ -260,7 +260,7 @@ def test_planned_perturbations_are_not_incidents(render: Callable[[Comparison], 
     ]
     comparison.candidate.runs[0].incidents = incidents
     text = render(comparison)
-    if render is not terminal:  # which has no room for what was in order
+    if render is not terminal:  # the terminal omits what was in order
         assert "1 incident during the runs" in text
         assert "1 planned event, as the profile specifies" in text
     assert "2026-11-21 10:10:05 UTC: node1 dropped a peer" in text
@@ -276,7 +276,7 @@ def test_a_meaningless_change_is_not_emphasized() -> None:
 
 
 def emptied() -> Comparison:
-    """A comparison of which nothing is left but what the schema asks for."""
+    """A comparison with only the fields that the schema requires."""
     comparison = sample(Verdict.INVALID)
     side: dict[str, object] = {"runs": [], "conditions": {}}
     lists = ("reasons", "advice", "gates", "condition_differences", "configuration_differences", "judgements",
@@ -295,7 +295,7 @@ def emptied() -> Comparison:
 
 
 def strange() -> Comparison:
-    """Values that are missing, huge or not finite, and texts that are longer than a page is wide."""
+    """Missing, huge and non-finite values, and texts that are wider than a page."""
     comparison = sample(Verdict.INCONCLUSIVE)
     huge = SideValue(value=1.7e308, per_run=[None, 1.7e308, 5e-324], samples=10**15)
     judgements = [
@@ -402,7 +402,7 @@ def test_the_page_runs_without_console_errors(tmp_path: Path) -> None:
 
 
 def test_a_metric_worse_only_by_itself_is_not_called_worse_if_the_verdict_is_undecided() -> None:
-    """A red "worse" next to INCONCLUSIVE makes a reader distrust one of the two."""
+    """A red "worse" next to INCONCLUSIVE would make a reader distrust one of the two."""
     comparison = sample(Verdict.FAIL).model_copy(deep=True)
     index = next(
         place

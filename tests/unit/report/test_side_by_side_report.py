@@ -1,4 +1,4 @@
-"""Versions side by side in every rendering: each has its verdict, its change and its place in every chart."""
+"""Versions side by side in every rendering: each version has a verdict, its changes and a place in every chart."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.compare.published_runs import run
 
 @pytest.fixture(scope="module")
 def comparison() -> SideBySide:
-    """One candidate like the baseline, and one that is far slower."""
+    """One candidate that equals the baseline, and one that is far slower."""
     sides = [
         [run(version, number, factor=factor, seed=seed + number) for number in (1, 2)]
         for version, factor, seed in (("1.0", 1.0, 10), ("1.1", 1.0, 20), ("1.2", 2.0, 30))
@@ -38,7 +38,7 @@ def _table(comparison: SideBySide, title: str) -> Table:
 
 
 def test_the_first_table_has_a_verdict_per_version(comparison: SideBySide) -> None:
-    """A reader who stops here knows which versions may be released."""
+    """A reader who reads only this table learns which versions may be released."""
     rows = {row.cells[0].text: row.cells[1] for row in _table(comparison, "Verdict by version").rows}
     assert rows["1.2"].text == "FAIL"
     assert rows["1.2"].emphasis == "worse"
@@ -77,7 +77,7 @@ def test_charts_contain_all_versions_and_the_manifest_and_incidents_are_shown(co
 
 
 def test_every_rendering_shows_the_verdict_and_the_change(comparison: SideBySide) -> None:
-    """The same in a terminal, in a browser, in a pull request and on paper."""
+    """The terminal, the web page, the pull request comment and the PDF must agree."""
     console = Console(width=100)
     with console.capture() as captured:
         document_of(comparison).print(console)

@@ -1,4 +1,4 @@
-"""A page holds its document's lists of figures as steps: what a reader downloads must be the document to the letter."""
+"""A page stores lists of figures as steps. The document that a reader downloads must be identical to the original."""
 
 from __future__ import annotations
 

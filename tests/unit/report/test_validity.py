@@ -1,4 +1,4 @@
-"""What a reader must know before believing a comparison: each thing once."""
+"""What a reader must know before trusting a comparison, each fact once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.report.samples import sample
 
 
 def _warned(*of_each: list[str]) -> list[str]:
-    """What the page says when the six runs, those of the baseline first, have these warnings."""
+    """The warnings on the page if the six runs, baseline first, have these warnings."""
     warned: Comparison = sample()
     sides, rest = [], list(of_each)
     for side in (warned.baseline, warned.candidate):
@@ -41,7 +41,7 @@ def _warned(*of_each: list[str]) -> list[str]:
     ],
 )
 def test_messages_common_to_several_runs_are_shown_once(of_each: list[list[str]], message: list[str]) -> None:
-    """Six runs of a relay's log repeated the same sentences eighteen times before the first figure."""
+    """Otherwise the logs of six runs repeat the same sentences eighteen times before the first figure."""
     comparison = sample()
     names = [run.run_id for side in (comparison.baseline, comparison.candidate) for run in side.runs]
     assert _warned(*of_each) == [text.format(*names) for text in message]

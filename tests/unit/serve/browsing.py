@@ -1,4 +1,4 @@
-"""The dashboard in a browser that is driven as people drive theirs: keys are pressed, and what is shown is read."""
+"""Open the dashboard in a real browser, which tests control by key presses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 @contextmanager
 def started_browser() -> Iterator[Browser]:
-    """The system's Chromium; the test is skipped where there is none."""
+    """The system's Chromium. The test is skipped if Chromium is not installed."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         pytest.skip("chromium is not installed")
@@ -27,7 +27,7 @@ def started_browser() -> Iterator[Browser]:
 def opened(
     browser: Browser, address: str, *, width: int = 1440, dark: bool = False, scripts: bool = True
 ) -> Iterator[Page]:
-    """A page at an address; fails where its script failed, or broke the page's own policy."""
+    """A page at an address. Fails if a script failed or violated the page's content security policy."""
     look: Literal["dark", "light"] = "dark" if dark else "light"
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=look, java_script_enabled=scripts

@@ -1,4 +1,4 @@
-"""A reader who follows links: pages as text, with what leads on from them."""
+"""A reader who follows links. Pages are read as text with links and forms."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HIDDEN = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]*)"')
 
 
 class Reader:
-    """Has read one page, and clicks on."""
+    """A reader of one page, who can open the next one."""
 
     def __init__(self, client: httpx.Client, address: str) -> None:
         self.client, self.page = client, ""
@@ -27,7 +27,7 @@ class Reader:
 
     @property
     def text(self) -> str:
-        """What is seen, on one line."""
+        """The visible text in one line."""
         seen = re.sub(r"<(script|style|dialog)\b.*?</\1>", " ", self.page, flags=re.DOTALL)
         return _plain(re.sub(r"<[^>]+>", " ", seen))
 
@@ -43,7 +43,7 @@ class Reader:
         raise AssertionError(f"no link is called {name!r}: {[shown for _, shown in _LINK.findall(self.page)][:60]}")
 
     def send(self, action: str, **fields: str) -> None:
-        """Fill in the form that leads to an address, and send it."""
+        """Fill in the form with this action and submit it."""
         content = next(content for address, content in _FORM.findall(self.page) if address == action)
         hidden = {name: unescape(value) for name, value in _HIDDEN.findall(content)}
         self._load(f"{action}?{urlencode(hidden | fields)}")

@@ -1,4 +1,4 @@
-"""The dashboard as people have it: the command, a process of its own, asked over real sockets."""
+"""Run the dashboard as users do: the command in a separate process, queried over real sockets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _START = re.compile(r"at http://(?P<host>[^/]+):(?P<port>\d+)/(?:\?token=(?P<tok
 
 @dataclass
 class Served:
-    """A server that listens; its pages are asked of ``client``, and what it writes is in the file ``said``."""
+    """A listening server. ``client`` requests its pages, and ``message`` is the file with its output."""
 
     process: subprocess.Popen[bytes]
     port: int
@@ -31,7 +31,7 @@ class Served:
     message: Path
 
     def raw(self, request: bytes) -> bytes:
-        """What it answers to bytes."""
+        """The response to raw bytes."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=20) as connection:
             connection.sendall(request)
             parts = []
@@ -42,7 +42,7 @@ class Served:
 
 @contextmanager
 def served(store: Path, *options: str, **environment: str) -> Iterator[Served]:
-    """The command with a store, until the context ends; it must end by itself when it is asked to."""
+    """Serve a store until the context ends. The command must then exit when it is asked to."""
     with tempfile.NamedTemporaryFile("w", prefix="chainmark-serve-") as message:
         process = subprocess.Popen(
             [sys.executable, "-m", "chainmark.cli", "--store", str(store), "serve", "--port", "0", *options],

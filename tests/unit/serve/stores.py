@@ -1,4 +1,4 @@
-"""Stores of many runs that are sealed as any other: few are summarised, the others are those with other figures."""
+"""Stores of many sealed runs. Only a few runs are summarised; the others are copies with other figures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.unit.compare.synthetic_runs import SyntheticRun, run
 
 PROFILES = ("demo", "saturation", "churn", "wan")
 GROWING = "rss_bytes"
-GROWS_FROM = 0.6  # of the releases on, by a fifth
+GROWS_FROM = 0.6  # from this share of the releases on, the metric is larger by a fifth
 
 
 def filled(
@@ -38,7 +38,7 @@ def filled(
     charts: bool = False,
     steps: bool = False,
 ) -> list[str]:
-    """A store of so many runs, oldest first; of each workload one metric's level changes once. Their names."""
+    """Fill a store with runs, oldest first, and return their names. In each workload, one metric changes once."""
     base, drawn = run("v1.0.0", seconds=20, drawn=charts), random.Random(seed)
     summaries = [summary.model_dump(mode="json") for summary in base.summaries().values()]
     store, run_ids = Store(root), []
@@ -101,7 +101,7 @@ def _description(*, charts: bool) -> pl.DataFrame:
 
 
 def _steps() -> pl.DataFrame:
-    """The steps of a search that found 32 clients, with what its curve is drawn of."""
+    """The steps of a search that found 32 clients, with the data of its curve."""
     levels = [(2.0**power, phase) for power in range(6) for phase in ("probe", "confirm")]
     columns = {
         "endpoint": ["block"] * len(levels),
@@ -116,7 +116,7 @@ def _steps() -> pl.DataFrame:
 
 
 def damage(root: Path, run_id: str, name: str, content: bytes | None) -> None:
-    """Replace a file of a sealed run, or remove it."""
+    """Replace or remove a file of a sealed run."""
     path = root / "runs" / run_id / name
     if content is None:
         path.unlink()
@@ -125,7 +125,7 @@ def damage(root: Path, run_id: str, name: str, content: bytes | None) -> None:
 
 
 def unfinished(root: Path, name: str, state: dict[str, object]) -> None:
-    """A folder without a seal."""
+    """Create a folder without a seal."""
     folder = root / "runs" / name
     folder.mkdir(parents=True)
     (folder / "unfinished.json").write_text(json.dumps(state), encoding="utf-8")

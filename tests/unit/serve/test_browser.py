@@ -1,4 +1,4 @@
-"""The dashboard without a mouse, and while runs come and go, in a real browser."""
+"""The dashboard in a real browser: used without a mouse, and while runs are added and removed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def followed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str]]:
-    """A server, and the address of a block's page there."""
+    """A server, and the address of a block's page on it."""
     root = tmp_path_factory.mktemp("followed") / "store"
     run = sealed(Store(root), Timelines(8, 4).fill(), trips={("region-0", "region-1"): 0.08})
     with served(root) as server:

@@ -1,4 +1,4 @@
-"""The dashboard's pages of a real store, asked of a real server."""
+"""The dashboard's pages for a real store, requested from a real server."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ def test_notebooks_and_other_tools_read_the_documented_json(server: Served) -> N
 
 
 def test_every_figure_links_to_its_computation(server: Served, store: Path) -> None:
-    """From every kind of page, to an existing anchor about that metric and these runs."""
+    """From every kind of page, a link leads to an existing anchor about that metric and these runs."""
     wait_until(lambda: not server.client.get("/", params={"as": "json"}).json()["pending"], "the cards", 60)
     (run, *_) = _runs(store, "v1.11.0")
     figures = {
@@ -306,7 +306,7 @@ def test_every_figure_links_to_its_computation(server: Served, store: Path) -> N
     for address, least in figures.items():
         addresses = set(re.findall(r'href="(/metrics/cometbft/[^"]+)"', server.client.get(address).text))
         assert len(addresses) >= least, address
-        # Each page takes a second: of all that are linked, those of every sixth figure and of two that all kinds show.
+        # Each page takes a second, so only every sixth link and the links of two metrics on all pages are checked.
         links = sorted(map(unescape, addresses))
         for link in {*links[::6], *(link for link in links if re.search(r"/(tx_latency_s|block_interval_s)\b", link))}:
             page, _, anchor = link.partition("#")

@@ -1,4 +1,4 @@
-"""What a release engineer asks a comparison, a figure and a running load, answered by a real server."""
+"""Answers to a release engineer's questions about a comparison, a figure and a running load, from a real server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is let in, and what happens to those who ask oddly, slowly or too often."""
+"""Access control, and the response to malformed, slow or too many requests."""
 
 from __future__ import annotations
 
@@ -97,9 +97,9 @@ def test_remote_clients_need_the_token_and_no_output_contains_it(store: Path) ->
         assert entered.headers["location"] == "/runs?q=v1"
         assert "HttpOnly" in entered.headers["set-cookie"]
         page = server.client.get("/runs")
-        assert page.status_code == 200  # the client keeps the cookie
+        assert page.status_code == 200  # the client stores the cookie
         assert server.token not in page.text
-        assert server.message.read_text().count(server.token) == 1  # where it was printed
+        assert server.message.read_text().count(server.token) == 1  # the address with the token that the command prints
 
 
 def test_a_given_token_is_not_printed(store: Path) -> None:

@@ -1,4 +1,4 @@
-"""Twenty questions of a release engineer, each answered from the first page by two clicks at most."""
+"""Twenty questions of a release engineer: each answer is at most two clicks from the first page."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOTE = "the machine got new memory"
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, the links to follow (a form: its address and a field), and what the answer reads like."""
+    """A question, the links or forms to follow (a form is an action and a field), and a pattern for the answer."""
 
     requested: str
     clicks: tuple[str | tuple[str, str, str], ...]

@@ -1,4 +1,4 @@
-"""Looks, tables and metrics that move together: what tests of the sequential decision are made of."""
+"""Looks, tables and correlated metrics for tests of the sequential decision."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def once(baseline: FloatArray, candidate: FloatArray, archive: FloatArray = NOTH
 
 
 def correlated(rng: np.random.Generator, *shape: int, shared: float = 0.9) -> FloatArray:
-    """Normal values of which the last axis, metrics, has this pairwise correlation."""
+    """Normal values whose last axis, the metrics, has this pairwise correlation."""
     common = rng.standard_normal((*shape[:-1], 1))
     return np.asarray(math.sqrt(shared) * common + math.sqrt(1.0 - shared) * rng.standard_normal(shape))

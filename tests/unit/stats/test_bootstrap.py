@@ -1,4 +1,4 @@
-"""The block bootstrap: conservation, determinism, and arch as the oracle."""
+"""The block bootstrap: conservation of rows, determinism, and a comparison with arch."""
 
 import numpy as np
 import pytest
@@ -87,7 +87,7 @@ def test_centiles_of_resamples_support_more_draws_than_32_bits() -> None:
 def test_the_block_length_agrees_with_arch(n: int, rho: float) -> None:
     values = autoregressive(n, rho)
     expected = float(arch_block_length(values)["stationary"].iloc[0])
-    # arch scales each lag by the norms of its overlap, which at small n can move the cut-off by a lag.
+    # arch scales each lag by the norms of its overlap, which can move the cut-off by one lag for a small n.
     assert optimal_block_length(values) == pytest.approx(max(1.0, expected), rel=0.25 if n < 1000 else 0.1, abs=0.5)
 
 

@@ -1,4 +1,4 @@
-"""Centiles against the definition in exact arithmetic, and distributions against numpy."""
+"""Centiles compared with the definition in exact arithmetic, and distributions compared with numpy."""
 
 import math
 from fractions import Fraction
@@ -35,7 +35,7 @@ def test_the_index_is_the_floor_of_the_product_rounded_to_a_double(n: int, fract
     ("n", "fraction", "index"), [(52, 0.5, 26), (52, 0.92, 47), (52, 1.0, 51), (90, 0.7, 62), (100, 0.29, 28)]
 )
 def test_centile_elements_match_the_published_analysis(n: int, fraction: float, index: int) -> None:
-    """If this fails, a centile is the neighbour of the value that the published reports show."""
+    """If this fails, a centile is the neighbour of the value in the published reports."""
     assert centile_index(n, fraction) == index
 
 
@@ -124,7 +124,7 @@ def test_a_given_mean_does_not_change_the_standard_deviation() -> None:
 
 @pytest.mark.parametrize("value", [0.1, 1e-300, 1e300 / 3])
 def test_the_mean_of_equal_values_is_exact(value: float) -> None:
-    """Sum divided by count may be rounded to more than the maximum, and readers would doubt the whole table."""
+    """The rounded quotient of sum and count may exceed the maximum, which would make readers doubt the whole table."""
     bars = distribution([value] * 3)
     assert bars is not None
     assert (bars.mean, bars.sd) == (value, 0.0)

@@ -1,4 +1,4 @@
-"""In which revision a change came: probabilities against direct integration, the rule of the search, and its error."""
+"""The revision of a change: probabilities compared with direct integration, the search rule and its error rate."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _made(change: int, noise: float, places: list[int], seed: int = 1) -> Search
 
 
 def test_probabilities_match_direct_integration() -> None:
-    """One visit's shared deviation cannot be distinguished from the level, so the model is that of independent runs."""
+    """The deviation shared by one visit cannot be distinguished from the level, so the model has independent runs."""
     seen = _seen([(0, 0, 0.0), (8, 0, 1.0), (8, 0, 1.2), (0, 0, 0.1), (4, 0, 0.4), (0, 0, -0.05), (3, 0, 0.2)])
 
     def evidence(change: int) -> float:
@@ -45,7 +45,7 @@ def test_probabilities_match_direct_integration() -> None:
         below, above = seen.values[~after], seen.values[after]
 
         def density(log_noise: float) -> float:
-            """With the levels integrated over all values that have the second above the first."""
+            """The density, integrated over all pairs of levels whose second is above the first."""
             noise = math.exp(log_noise)
             squares = sum(float(np.square(side - side.mean()).sum()) for side in (below, above))
             error = noise * math.sqrt(1 / len(below) + 1 / len(above))
@@ -67,7 +67,7 @@ def test_revisions_that_no_run_separates_are_equally_likely() -> None:
 
 
 def test_a_machine_that_slows_down_between_visits_does_not_change_the_answer() -> None:
-    """A revision looks as slow as the bad end did at first, but so does the good end measured with it."""
+    """A revision looks as slow as the bad end did before, but the good end measured in the same visit does as well."""
     slow = 0.95
     seen = _seen([
         (0, 0, 0.0), (8, 0, 1.0), (8, 0, 1.02), (0, 0, -0.02),
@@ -85,7 +85,7 @@ def test_archived_noise_makes_few_runs_more_informative() -> None:
 
 
 def test_shares_of_failing_runs_have_beta_weights() -> None:
-    """Good: 0 of 2 fail. Bad: 2 of 2 fail. The middle one did not fail. The prior is Jeffreys'."""
+    """The good end fails 0 of 2 runs, the bad end 2 of 2, the middle none. The prior is Jeffreys'."""
     probabilities = chances_of_failing(np.array([0, 0, 2, 2, 1]), np.array([0.0, 0.0, 1.0, 1.0, 0.0]), 2)
 
     def share(failed: int, runs: int) -> float:
@@ -161,7 +161,7 @@ def test_runs_without_any_noise_decide_at_once() -> None:
     ("noise", "effect", "way"), [(0.05, 0.15, "steady"), (0.05, 0.2, "drift"), (0.1, 0.3, "steady")]
 )
 def test_the_error_rate_of_a_search_stays_within_its_stated_rate(noise: float, effect: float, way: str) -> None:
-    """Forty revisions, two of which do not build; the benchmark makes many more searches."""
+    """Forty revisions, two of which do not build. The benchmark repeats this with many more searches."""
     searches_found = [bench.searched(seed, noise, effect, way) for seed in range(40)]
     wrong = sum(search.is_right is False for search in searches_found)
     assert wrong / len(searches_found) <= ERROR + 2.0 * math.sqrt(ERROR * (1 - ERROR) / len(searches_found))

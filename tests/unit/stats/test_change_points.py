@@ -1,4 +1,4 @@
-"""Change points: steps, drifts and their sizes are found, noise and outliers are not, set-ups are no changes."""
+"""Change points: steps and drifts are found with their sizes, but not noise, outliers or changes of set-up."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _alarms(all_series: list[FloatArray]) -> int:
 
 
 def _within(count: int, share: float) -> bool:
-    """Whether a series in ``SERIES`` has a change with at most this chance, but for one test in 10,000."""
+    """Whether ``count`` of ``SERIES`` is plausible for at most this share. Wrong in one of 10,000 tests."""
     return bool(scipy_stats.binom.sf(count - 1, SERIES, share) > 1e-4)
 
 
@@ -60,13 +60,13 @@ def test_a_step_is_found_with_its_size(first: int, second: int) -> None:
 
 
 def test_two_steps_are_found_separately() -> None:
-    """Up and back again: the level of the whole first half and second half is the same."""
+    """The level rises and falls back, so the means of both halves of the series are the same."""
     series = np.tile([0.0, 0.1], 15) + np.repeat([1.0, 2.0, 1.0], 10)
     assert [(point.index, round(point.change, 9)) for point in _results(series)] == [(10, 1.0), (20, -1.0)]
 
 
 def test_a_drift_too_small_to_see_between_neighbours_is_found() -> None:
-    """Twenty-four releases, each a fifth of the noise above the one before."""
+    """Twenty-four releases, each of which is above the previous one by a fifth of the noise."""
     random = np.random.default_rng(5)
     points_per_series = [_results(0.2 * np.arange(24) + random.normal(0.0, 1.0, 24), seed) for seed in range(100)]
     assert sum(bool(points) for points in points_per_series) >= 95

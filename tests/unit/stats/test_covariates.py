@@ -1,4 +1,4 @@
-"""Means at equal conditions: what a covariate explains is not taken for the version, and errors hold what they say."""
+"""Means at equal covariates: effects of a covariate are not attributed to the version, and errors are correct."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chainmark.stats.covariates import adjusted_means, day_waves
 
 
 def _sides(rng: np.random.Generator, *, effect: float, shift: float) -> tuple[np.ndarray, ...]:
-    """Two runs of 600 blocks in 60 clusters that share a level; the second meets a larger covariate."""
+    """Two runs of 600 blocks in 60 clusters with a shared level. The second run has a larger covariate."""
     groups = np.repeat([0, 1], 600)
     clusters = np.arange(1200) // 10
     covariate = rng.normal(size=1200) + shift * groups
@@ -19,7 +19,7 @@ def _sides(rng: np.random.Generator, *, effect: float, shift: float) -> tuple[np
 
 
 def test_network_effects_are_not_attributed_to_the_release() -> None:
-    """The headers of the later run came later by one: unadjusted, it would be slower by half."""
+    """The headers of the later run arrive one unit later. Without adjustment, the release would be slower by half."""
     values, groups, covariates, clusters = _sides(np.random.default_rng(1), effect=0.0, shift=1.0)
     raw = values[groups == 1].mean() - values[groups == 0].mean()
     means = adjusted_means(values, groups, covariates, clusters)
@@ -37,7 +37,7 @@ def test_errors_have_their_nominal_coverage_when_blocks_are_correlated() -> None
         weights = np.array([-1.0, 1.0])
         error = np.sqrt(weights @ means.covariance @ weights)
         inside += abs(weights @ means.means - 0.2) < 1.645 * error
-    # 90 %, and three standard deviations of so many draws.
+    # 90 %, plus or minus three standard deviations of 300 draws.
     assert 0.84 < inside / 300 < 0.96
 
 
@@ -49,7 +49,7 @@ def test_constant_covariates_give_the_unadjusted_means() -> None:
 
 
 def test_a_covariate_confounded_with_the_run_gives_no_result() -> None:
-    """All of one run is before an epoch boundary, all of the other behind it: the two causes cannot be separated."""
+    """One run is before an epoch boundary and the other after it: the two causes cannot be separated."""
     values, groups, _, clusters = _sides(np.random.default_rng(4), effect=0.4, shift=0.0)
     assert adjusted_means(values, groups, groups[:, None].astype(float), clusters) is None
     assert adjusted_means(values, groups, np.random.default_rng(5).normal(size=(1200, 1)), groups) is None
@@ -81,7 +81,7 @@ def test_means_are_those_at_the_mean_of_each_covariate() -> None:
 
 @pytest.mark.parametrize("scales", [(1e-7, 1.0), (1e9, 1.0), (1e6, 1e-4)])
 def test_results_do_not_depend_on_the_unit_of_a_covariate(scales: tuple[float, float]) -> None:
-    """Bytes, nanoseconds and shares together. A covariate that is constant but for its last bit is ignored."""
+    """Bytes, nanoseconds and shares together. A covariate that is constant except for its last bit is ignored."""
     values, groups, covariate, clusters = _sides(np.random.default_rng(7), effect=0.2, shift=0.5)
     covariates = np.column_stack([covariate, np.random.default_rng(8).normal(size=1200)])
     plain = adjusted_means(values, groups, covariates, clusters)

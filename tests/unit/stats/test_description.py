@@ -1,4 +1,4 @@
-"""What is kept of a run between the metrics of a comparison."""
+"""The data of a run that is cached for all metrics of a comparison."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chainmark.stats.replicates import instants_of
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=40))
 def test_instants_of_selected_rows_are_the_instants_of_those_rows(rows: list[tuple[int, bool]]) -> None:
-    """A curve over time would put values at the wrong second."""
+    """Otherwise a curve over time would have values at the wrong second."""
     times = np.array(sorted(time for time, _ in rows), dtype=float)
     present = np.array([held for _, held in rows])
     whole = instants_of(times)

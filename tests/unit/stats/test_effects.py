@@ -1,4 +1,4 @@
-"""Effect sizes against brute force."""
+"""Effect sizes compared with brute force."""
 
 from typing import Any
 
@@ -43,9 +43,9 @@ PAIRS: list[Any] = [
     lambda rng, n, m: (np.exp(rng.normal(size=n)), np.exp(0.1 + 1.2 * rng.normal(size=m))),
     lambda rng, n, m: (np.floor(5.0 * rng.random(n)), np.floor(6.0 * rng.random(m))),
     lambda rng, n, m: (np.arange(float(n)), np.arange(float(m)) + 2.0 * n),
-    # A third of all samples alike, amid others that are all different.
+    # A third of all samples are equal, and the others are all different.
     lambda rng, n, m: tuple(np.where(rng.random(k) < 1 / 3, 0.5, rng.random(k)) for k in (n, m)),
-    # Two heaps far from each other, in nearly the same proportions.
+    # Two distant groups of values, in nearly the same proportions on both sides.
     lambda rng, n, m: tuple((rng.random(k) < part) + 1e-6 * rng.random(k) for k, part in ((n, 0.01), (m, 0.0101))),
 ]
 
@@ -66,7 +66,7 @@ def test_large_samples_are_compared_by_their_knots(n: int, m: int, pair: int, mo
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=300), st.integers(0, 3))
 def test_a_reduced_sample_has_exact_ranks_and_shares(whole: list[int], places: int) -> None:
-    """The centiles of a report must be elements of the sample at exact ranks, however large the sample is."""
+    """The centiles of a report must be elements of the sample at exact ranks, for any sample size."""
     ascending = np.sort(np.array(whole, dtype=float)) / 10.0**places
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(knots, "MOST_DISTINCT", 3)

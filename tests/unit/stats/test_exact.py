@@ -1,4 +1,4 @@
-"""Fisher's exact test: by hand, against a published table, and against plain counting."""
+"""Fisher's exact test, compared with hand computation, a published table and plain enumeration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chainmark.stats.exact import fisher_more
 
 
 def test_the_lady_tasting_tea() -> None:
-    """Fisher's own example: of eight cups, all four with milk first are found (1 in 70), or three of them (17)."""
+    """Fisher's example: of eight cups, all four with milk first are found (p = 1/70), or three of them (17/70)."""
     assert fisher_more(4, 4, 0, 4) == pytest.approx(1 / 70)
     assert fisher_more(3, 4, 1, 4) == pytest.approx(17 / 70)
 

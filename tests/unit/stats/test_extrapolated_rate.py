@@ -1,4 +1,4 @@
-"""The rate of Prometheus, by its definition; a real server's own figures are compared with it elsewhere."""
+"""The extrapolated rate of Prometheus by its definition. Another test compares it with a real server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_rate_of_a_steady_counter_is_its_slope(slope: float, phase: float, s
 
 
 def test_scrapes_every_5_s_are_extrapolated_to_the_windows_edges() -> None:
-    # 3, 8, 13, 18 s in (0, 20]: 30 in 15 s, and both edges are nearer than a step.
+    # Scrapes at 3, 8, 13 and 18 s in (0, 20]: 30 in 15 s, and both edges are closer than one interval.
     assert _rate([3, 8, 13, 18], [100, 110, 120, 130], 20) == pytest.approx(40 / 20)
 
 

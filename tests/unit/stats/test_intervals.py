@@ -1,4 +1,4 @@
-"""Intervals against scipy, published values and hand computation; tests and intervals never disagree."""
+"""Intervals compared with scipy, published values and hand computation. Tests and intervals always agree."""
 
 import itertools
 import math
@@ -67,7 +67,7 @@ def test_pooled_agrees_with_scipy(baseline: list[float], candidate: list[float],
 
 
 def test_an_archive_adds_its_squares_and_degrees_of_freedom() -> None:
-    """Runs of 1, 3 and 4, 8 have squares 2 + 8 with 2 degrees of freedom; 14 with 4 more gives a variance of 4."""
+    """Runs of 1, 3 and 4, 8 have squares 2 + 8 with 2 degrees of freedom. Adding 14 with 4 gives a variance of 4."""
     contrast = pooled([1.0, 3.0], [4.0, 8.0], Working.DIFFERENCE, Spread(14.0, 4.0))
     assert (contrast.change, contrast.standard_error, contrast.degrees_of_freedom) == (4.0, 2.0, 6.0)
     assert contrast.high == pytest.approx(4.0 + 2.0 * stats.t.ppf(0.95, 6.0))
@@ -148,7 +148,7 @@ def test_a_ratio_does_not_depend_on_the_unit(baseline: list[float], candidate: l
 
 
 def test_welch_ratio_misses_the_true_value_in_ten_percent() -> None:
-    """A rate that triples, 8 % between runs, 6 + 6 runs. Without the square, one in three would miss it."""
+    """A rate that triples, with 8 % noise and 6 + 6 runs. Without the square, one interval in three would miss it."""
     rng = np.random.default_rng(8)
     left, right = 5.0 + 0.8 * rng.normal(size=(2000, 6)), 15.0 + 0.2 * rng.normal(size=(2000, 6))
     ratios = [welch_ratio(a.tolist(), b.tolist()) for a, b in zip(left, right, strict=True)]
@@ -157,7 +157,7 @@ def test_welch_ratio_misses_the_true_value_in_ten_percent() -> None:
 
 
 def test_equal_runs_have_the_pooled_degrees_of_freedom() -> None:
-    """Zero spread gives no estimate of its own error: the pooled number of both sides is as good as any."""
+    """Zero spread gives no estimate of its own error, so the pooled number of both sides is used."""
     assert welch([2.0] * 3, [2.0] * 4, Working.DIFFERENCE).degrees_of_freedom == 5.0
     assert welch_ratio([2.0] * 2, [3.0] * 5).degrees_of_freedom == 5.0
 
@@ -195,7 +195,7 @@ def test_a_ratio_is_bounded_at_a_decrease_of_100_percent() -> None:
 
 
 def test_the_standard_error_of_an_exact_interval_follows_from_its_width() -> None:
-    """It determines the number of runs needed."""
+    """It determines the number of runs that are needed."""
     for contrast in (poisson_ratio(20, 1000, 31, 900), poisson_difference(6, 1000, 4, 800), newcombe(3, 1000, 12, 900)):
         assert contrast.standard_error == pytest.approx((contrast.high - contrast.low) / (2.0 * 1.6448536269514722))
         assert contrast.degrees_of_freedom is None
@@ -205,7 +205,7 @@ def test_the_standard_error_of_an_exact_interval_follows_from_its_width() -> Non
     ("a", "b"), [(0, 0), (1, 0), (0, 1), (60, 60), (83, 117), (101, 100), (150, 150), (151, 49), (1, 250)]
 )
 def test_counts_are_compared_by_the_e_test_up_to_two_hundred(a: int, b: int) -> None:
-    """Above that by the conditional test, which is slightly more conservative."""
+    """Larger counts are compared by the conditional test, which is slightly more conservative."""
     p_value = poisson_p_different(a, 100.0, b, 120.0)
     if a + b == 0:
         assert p_value == 1.0
@@ -224,7 +224,7 @@ def test_equal_rates_of_many_counts_do_not_differ() -> None:
 
 @pytest.mark.parametrize(("a", "b"), [(20, 0), (1, 0), (20, 20)])
 def test_a_poisson_ratio_of_zero_events_is_bounded_by_zero(a: int, b: int) -> None:
-    """No event on the candidate: nothing indicates a rise, and a fall to zero cannot be excluded."""
+    """Without an event on the candidate, nothing indicates a rise, and a fall to zero cannot be excluded."""
     contrast = poisson_ratio(a, 1000, b, 500)
     if b == 0:
         assert (contrast.change, contrast.low) == (-1.0, -1.0)
@@ -274,13 +274,13 @@ def test_p_values_of_extreme_bounds_are_zero_and_one(make: Callable[..., Contras
     assert (contrast.p_above(0.9), contrast.p_below(-0.9)) == (1.0, 1.0)
     assert contrast.p_above(-0.9) < 1e-100
     assert contrast.p_below(0.9) < 1e-100
-    # At the estimate itself either side is as likely as the other.
+    # At the estimate itself, both sides are equally likely.
     assert contrast.p_above(contrast.change) == pytest.approx(0.5, abs=1e-3)
     assert contrast.p_below(contrast.change) == pytest.approx(0.5, abs=1e-3)
 
 
 def test_p_values_around_a_large_change() -> None:
-    """From 90 % to 10 %: with so many trials no limit is near a change of 0."""
+    """From 90 % to 10 %: with so many trials, no limit is close to a change of 0."""
     fell, rose = newcombe(9000, 10_000, 1000, 10_000), newcombe(1000, 10_000, 9000, 10_000)
     assert fell.p_above(fell.high) == pytest.approx(0.95, abs=1e-6)
     assert rose.p_below(rose.low) == pytest.approx(0.95, abs=1e-6)
@@ -330,12 +330,12 @@ def test_the_poisson_ratio_is_the_exact_conditional_interval(count: int) -> None
 @pytest.mark.parametrize(("a", "b"), [(3, 9), (40, 44), (120, 60), (0, 4)])
 def test_the_conditional_test_is_near_the_e_test(a: int, b: int) -> None:
     oracle = stats.poisson_means_test(a, 100.0, b, 120.0).pvalue
-    # scipy leaves out a ten-thousand-millionth of each tail.
+    # scipy omits 1e-10 of each tail.
     assert poisson_p_different(a, 100.0, b, 120.0) == pytest.approx(oracle, rel=1e-6, abs=3e-10)
 
 
 def test_the_observed_counts_belong_to_the_tail() -> None:
-    """Rounding must not put the observed value below itself: the p-value would miss its largest term."""
+    """If rounding put the observed value below itself, the p-value would miss its largest term."""
     assert poisson_p_different(16, 2572.0447155077068, 23, 4069.7945692693115) == pytest.approx(0.770281, abs=1e-6)
     for a, b in ((5, 0), (1, 1), (30, 18)):
         assert poisson_p_different(a, 700.3, b, 91.7) == pytest.approx(poisson_p_different(b, 91.7, a, 700.3))
@@ -406,7 +406,7 @@ def test_false_discovery_control_agrees_with_scipy(p_values: list[float]) -> Non
 
 
 def test_holm_matches_hand_computed_values() -> None:
-    # Sorted 0.01, 0.02, 0.03, 0.04: times 4, 3, 2, 1 gives 0.04, 0.06, 0.06, 0.04, then made monotone.
+    # Sorted 0.01, 0.02, 0.03, 0.04: multiplied by 4, 3, 2, 1 gives 0.04, 0.06, 0.06, 0.04, then made monotone.
     assert holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
     assert holm([0.5, 0.9]) == [1.0, 1.0]
     assert holm([0.9, 0.8, 0.7]) == [1.0, 1.0, 1.0]
@@ -414,7 +414,7 @@ def test_holm_matches_hand_computed_values() -> None:
 
 
 def test_benjamini_hochberg_matches_hand_computed_values() -> None:
-    # Sorted 0.005, 0.02, 0.03, 0.5: times 4/1, 4/2, 4/3, 1 gives 0.02, 0.04, 0.04, 0.5.
+    # Sorted 0.005, 0.02, 0.03, 0.5: multiplied by 4/1, 4/2, 4/3, 1 gives 0.02, 0.04, 0.04, 0.5.
     assert benjamini_hochberg([0.03, 0.005, 0.5, 0.02]) == pytest.approx([0.04, 0.02, 0.5, 0.04])
     assert benjamini_hochberg([]) == []
 

@@ -1,4 +1,4 @@
-"""The means of a key's values, host by host, worked out by hand."""
+"""Means per key value, such as a host, compared with values worked out by hand."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ NAN = math.nan
 
 
 def test_the_error_of_a_mean_uses_the_larger_of_own_and_pooled_spread() -> None:
-    """A host whose few samples happen to agree must not become an outlier because of that."""
+    """A host with few samples that agree by chance must not become an outlier."""
     means = Means({"calm": (1.0, 4), "wild": (2.0, 5), "once": (3.0, 1)}, {"calm": 3.0, "wild": 39.0, "once": 0.0}, 7)
-    # Together 42 of 7 degrees: 6. Calm 3 / 3 = 1, wild 39 / 4.
+    # The pooled sum of squares is 42 with 7 degrees of freedom: 6. Calm alone has 3 / 3 = 1, wild alone 39 / 4.
     assert means.standard_error("calm") == pytest.approx(math.sqrt(6.0 / 4))
     assert means.standard_error("wild") == pytest.approx(math.sqrt(39.0 / 4 / 5))
     assert means.standard_error("once") == pytest.approx(math.sqrt(6.0))
@@ -31,13 +31,13 @@ def test_one_sample_per_host_gives_no_error() -> None:
 
 
 def test_rows_without_a_host_are_ignored() -> None:
-    """In the means, in the spread and in its degrees of freedom."""
+    """They count neither for the means, nor for the spread or its degrees of freedom."""
     column = coded(pl.Series(["b", None, "a", "b", "b", None, "c", "a"]))
     values = np.array([1.0, 100.0, 7.0, NAN, 4.0, 300.0, NAN, math.inf])
     values_with_gaps = values.copy()
     means = means_of(column, values)
     assert means == Means({"a": (7.0, 1), "b": (2.5, 2)}, {"a": 0.0, "b": 4.5}, 1)
-    assert np.array_equal(values, values_with_gaps, equal_nan=True), "the samples are used again"
+    assert np.array_equal(values, values_with_gaps, equal_nan=True), "the samples must not change"
     whole = means_of(column, np.arange(8.0))
     assert whole.of == {"a": (4.5, 2), "b": (7.0 / 3.0, 3), "c": (6.0, 1)}
     assert whole.squares == pytest.approx({"a": 12.5, "b": 26.0 / 3.0, "c": 0.0})
@@ -63,7 +63,7 @@ def test_a_sample_without_any_value_or_host_has_no_means() -> None:
     ids=["text", "enum", "categories", "numbers", "nothing", "no rows"],
 )
 def test_key_values_are_numbered_in_order_of_name(column: pl.Series, names: list[str], codes: list[int]) -> None:
-    """For every type, and whatever else the type could hold: a host without rows is not listed."""
+    """The order does not depend on the type of the key. A value without rows is omitted."""
     factors: Coded = coded(column)
     assert factors.names == names
     assert factors.codes.tolist() == codes

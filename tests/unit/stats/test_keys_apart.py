@@ -1,4 +1,4 @@
-"""The deviation and the centiles of a cluster as an incumbent makes them of its hosts'."""
+"""A cluster's deviation and centiles, computed from the values of its hosts as the incumbent does."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _summary(*hosts: list[float] | list[None], silent_keys_are_zero: bool = Fals
 
 
 def test_the_summary_takes_the_largest_deviation_and_the_median_centile() -> None:
-    """A comparison with a published report compares these, so the pooled ones would never match."""
+    """They are compared with a published report, which pooled values would never match."""
     distribution = _summary(FIRST, SECOND, THIRD).distribution
     assert distribution is not None
     centiles = dict(distribution.centiles)
@@ -47,7 +47,7 @@ def test_a_silent_host_counts_as_zero_or_is_omitted(*, silent_keys_are_zero: boo
 
 
 def test_unpooled_estimates_have_no_standard_error() -> None:
-    """The pooled error would belong to a different figure."""
+    """The standard error of the pooled value belongs to a different figure."""
     estimates = _summary(FIRST, SECOND, THIRD).estimates
     assert (estimates["p50"].value, estimates["p50"].standard_error) == (7.0, None)
     assert estimates["mean"].standard_error is not None

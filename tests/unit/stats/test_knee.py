@@ -1,4 +1,4 @@
-"""The knee of a curve: where a careful reader would put it, whatever the units."""
+"""The knee of a curve: where a careful reader would place it, independent of the units."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def convex_curves(draw: st.DrawFn) -> Curve:
 
 @given(convex_curves())
 def test_the_knee_agrees_with_kneed(curve: Curve) -> None:
-    """An independent implementation of the same paper. Where two points are equally far, either is the knee."""
+    """An independent implementation of the same paper. If two points are equally far, either one is a knee."""
     x, y = (np.array(values) for values in zip(*curve, strict=True))
     theirs = KneeLocator(x, y, S=1.0, curve="convex", direction="increasing").knee
     place = convex_knee(curve)
@@ -40,7 +40,7 @@ def test_the_knee_agrees_with_kneed(curve: Curve) -> None:
 
 
 def test_the_knee_of_a_queue_is_where_it_fills() -> None:
-    """Throughput is constant at 500 while latency continues to rise: the knee is the last load before that."""
+    """The throughput stays at 500 while the latency continues to rise: the knee is the last load before that."""
     curve = [(100.0, 1.0), (200.0, 1.0), (400.0, 1.1), (490.0, 1.4), (500.0, 5.0), (500.0, 9.0), (495.0, 12.0)]
     assert convex_knee(curve) == 3
 
@@ -78,7 +78,7 @@ def test_the_knee_does_not_depend_on_units(curve: Curve, across: float, up: floa
 
 @given(st.integers(0, 1000))
 def test_the_interval_of_clear_repetitions_contains_the_knee(seed: int) -> None:
-    """The noise is far smaller than the bend: every resample bends at the same load, and equal seeds agree."""
+    """The noise is far smaller than the bend: all resamples bend at the same load. Equal seeds agree."""
     rng = np.random.default_rng(seed)
     loads = [200.0, 400.0, 800.0, 1600.0, 3200.0]
     curve = [(200.0, 1.0), (400.0, 1.0), (500.0, 6.0), (510.0, 9.0), (505.0, 12.0)]

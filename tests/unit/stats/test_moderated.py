@@ -1,4 +1,4 @@
-"""Variances of few repetitions, drawn towards a second source: against scipy, and against what was put in."""
+"""Variances of few repetitions, moderated by a second source, compared with scipy and with simulated true values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_derivatives_of_the_gamma_function_agree_with_scipy(x: float) -> Non
 
 
 def test_a_few_large_steps_do_not_count_as_noise() -> None:
-    """One release in ten changes a metric by half: the others show how much runs deviate, and slightly more."""
+    """One release in ten changes a metric by half. The estimated noise is hardly larger because of it."""
     rng = np.random.default_rng(1)
     noise = rng.normal(0.0, 0.02, 200)
     changes = np.where(rng.random(200) < 0.1, 0.5, 0.0).cumsum()
@@ -38,7 +38,7 @@ def test_a_few_large_steps_do_not_count_as_noise() -> None:
 
 
 def test_the_bound_is_scaled_by_the_repetitions() -> None:
-    """Where steps are twice the noise everywhere, all metrics together show it, and it is subtracted."""
+    """If the steps are twice the noise in every metric, the repetitions show this, and the bound is reduced."""
     rng = np.random.default_rng(2)
     true = np.exp(rng.normal(-4.0, 1.0, 40)) ** 2
     seen = [RepeatedMetric(variance * rng.chisquare(3), 3.0, 4.0 * variance, 6.0) for variance in true]
@@ -50,7 +50,7 @@ def test_the_bound_is_scaled_by_the_repetitions() -> None:
 
 
 def test_intervals_with_the_moderated_variance_have_their_nominal_coverage() -> None:
-    """90 % intervals of the difference of two runs cover it in about 90 %: too small a variance raises false alarms."""
+    """90 % intervals of the difference of two runs cover it in about 90 %: otherwise there are false alarms."""
     rng = np.random.default_rng(3)
     covered = []
     for _ in range(400):
@@ -72,7 +72,7 @@ def test_without_repetitions_the_bound_is_the_variance() -> None:
 
 
 def test_the_prior_never_exceeds_the_bound() -> None:
-    """Steps contain noise and changes: repetitions that deviate more affect only the metric they belong to."""
+    """Steps contain noise and changes. Repetitions that deviate more must affect only their own metric."""
     seen = [RepeatedMetric(30.0, 3.0, 1.0, 5.0) for _ in range(5)]
     assert prior_of(seen).ratio == 1.0
     assert 1.0 < moderated(seen[0], prior_of(seen))[0] < 10.0
@@ -80,7 +80,7 @@ def test_the_prior_never_exceeds_the_bound() -> None:
 
 @pytest.mark.parametrize("last", [0.1, 1.5])
 def test_the_fit_over_all_metrics_matches_hand_computed_values(last: float) -> None:
-    """Smyth's estimators, with scipy's digamma functions; for metrics that differ much, and little."""
+    """Smyth's estimators with scipy's digamma functions, for metrics that differ much and little."""
     seen = [
         RepeatedMetric(squares, 4.0, bound, 9.0) for squares, bound in ((0.4, 1.0), (8.0, 2.0), (1.0, 4.0), (last, 3.0))
     ]
@@ -95,7 +95,7 @@ def test_the_fit_over_all_metrics_matches_hand_computed_values(last: float) -> N
 
 
 def test_metrics_that_differ_only_by_chance_share_one_ratio() -> None:
-    """Four that deviate alike: nothing indicates that their ratios differ."""
+    """Four metrics with similar deviations: nothing indicates different ratios."""
     assert prior_of([RepeatedMetric(1.0, 4.0, 1.0, 9.0)] * 4).freedom == math.inf
 
 
@@ -109,13 +109,13 @@ def test_two_metrics_give_no_ratio_and_uninformative_metrics_are_ignored(silent:
     assert prior_of([repeated, repeated, silent]) == Prior(1.0, math.inf)
     assert prior_of([repeated, repeated, repeated, silent]) == prior_of([repeated, repeated, repeated])
     assert prior_of([repeated, repeated, repeated]).ratio < 1.0
-    assert prior_of([repeated, repeated, RepeatedMetric(1.0, 1.0, 1.0, 9.0)]).ratio < 1.0, "one re-run is a repetition"
+    assert prior_of([repeated, repeated, RepeatedMetric(1.0, 1.0, 1.0, 9.0)]).ratio < 1.0, "a single repetition counts"
 
 
 @pytest.mark.parametrize(
     ("repeated", "prior", "expected"),
     [
-        # The prior's freedom, but no more than the steps of this metric tell.
+        # The degrees of freedom of the prior, limited by the information in the steps of this metric.
         (RepeatedMetric(6.0, 3.0, 4.0, 5.0), Prior(0.5, 7.0), (2.0, 8.0)),
         (RepeatedMetric(6.0, 3.0, 4.0, 5.0), Prior(0.5, 2.0), (2.0, 5.0)),
         (RepeatedMetric(6.0, 3.0, 0.0, 5.0), Prior(0.5, 7.0), (2.0, 3.0)),
@@ -129,19 +129,19 @@ def test_a_moderated_variance_matches_hand_computed_values(
 
 
 def test_the_variance_of_one_run_is_half_the_variance_of_a_step() -> None:
-    """From the median size of the steps; falls and rises count alike."""
+    """It is estimated from the median size of the steps. Falls and rises count equally."""
     assert step_variance([0.01, -0.03, 9.0]) == pytest.approx((1.4826 * 0.03) ** 2 / 2.0)
 
 
 @pytest.mark.parametrize(
     ("values", "step", "level"),
     [
-        # A release that moves nothing: the level is expected to move by a quarter of the noise all the same.
+        # A release without a change: the level is still expected to move by a quarter of the noise variance.
         ([1.0, 1.3], 1.0, Level(1.0 + 0.3 * 1.25 / 2.25, 1.25 / 2.25, 2)),
         ([1.0, 1.3], 0.0, Level(1.0 + 0.3 * 1.25 / 2.25, 1.25 / 2.25, 2)),
-        # Steps that show a variance of 4 a run move it by 6.
+        # Steps with a variance of 4 per run: the level is expected to move with a variance of 6.
         ([1.0, 1.8], 4.0, Level(1.0 + 0.8 * 7.0 / 8.0, 7.0 / 8.0, 2)),
-        # Three standard deviations, 1.5 each, are no new level yet, down or up.
+        # A step of three standard deviations, 1.5 each, does not start a new level, in either direction.
         ([0.0, -4.5], 1.0, Level(-4.5 * 1.25 / 2.25, 1.25 / 2.25, 2)),
         ([0.0, 4.6], 1.0, Level(4.6, 1.0, 1)),
         ([0.0, 4.6, 4.6], 1.0, Level(4.6, 1.25 / 2.25, 2)),
@@ -149,7 +149,7 @@ def test_the_variance_of_one_run_is_half_the_variance_of_a_step() -> None:
     ],
 )
 def test_a_level_matches_hand_computed_values(values: list[float], step: float, level: Level) -> None:
-    """A candidate is compared with the level: with a wrong gain it would be worse than a level that never existed."""
+    """With a wrong gain, a candidate would be compared with a level that never existed."""
     release_level = level_of(values, 1.0, step)
     assert (release_level.value, release_level.variance) == pytest.approx((level.value, level.variance))
     assert release_level.runs == level.runs
@@ -164,7 +164,7 @@ def test_a_level_has_a_smaller_error_than_its_last_run() -> None:
 
 
 def test_a_level_restarts_where_a_release_changed_the_metric() -> None:
-    """Otherwise an improvement by half would be averaged with the releases before it."""
+    """Otherwise an improvement by half would be averaged with the previous releases."""
     level = level_of([1.0, 1.01, 0.99, 0.5, 0.51], 1e-4, 1e-4)
     assert level.runs == 2
     assert level.value == pytest.approx(0.505, abs=0.002)
@@ -178,5 +178,5 @@ def test_a_drifting_level_is_followed() -> None:
 
 
 def test_a_constant_figure_without_repetitions_is_not_an_error() -> None:
-    """A history without re-runs in which one figure is the same in every release raised an error."""
+    """A history without repetitions in which one figure never changes must not raise an error."""
     assert moderated(RepeatedMetric(0.0, 0.0, 0.0, 5.0), Prior(1.0, math.inf)) == (0.0, 0.0)

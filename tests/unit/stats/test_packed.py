@@ -1,4 +1,4 @@
-"""Numbers that are packed come out as they went in, to the last bit."""
+"""Packed numbers are unpacked without any loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run's resamples are drawn from, and where they are known: bundles, blocks and knots by hand."""
+"""The bundles, blocks and knots of a run's resamples, compared with values worked out by hand."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_rows_of_one_instant_form_one_unit() -> None:
 def test_neighbouring_instants_are_bundled(
     most: int, starts: list[int], *, coarse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Seven instants of two, one, two, two, one, one and one rows: whole instants, the same number per bundle."""
+    """Seven instants of 2, 1, 2, 2, 1, 1 and 1 rows: bundles contain whole instants and equal numbers of them."""
     monkeypatch.setattr(replicates, "MOST_BUNDLES", most)
     times = [0.0, 0.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 5.0, 6.0]
     population = of_hosts()
@@ -83,7 +83,7 @@ def test_independent_rows_are_bundled_in_row_order(
 
 
 def test_scattered_rows_of_a_group_are_resampled_together() -> None:
-    """Blocks that several hosts saw, in order of host: a block is resampled with all its rows."""
+    """Rows of blocks seen by several hosts, ordered by host: a block is resampled with all its rows."""
     population = Population(id="p", label="p", keys=["host", "block"], average_over=["host"])
     samples = ordered(population, host=["a", "a", "a", "b", "b", "b"], block=[1, 2, 3, 1, 2, 3])
     bundles = bundles_of(samples, population, None)
@@ -96,7 +96,7 @@ def test_scattered_rows_of_a_group_are_resampled_together() -> None:
 
 
 def wave(rows: int) -> FloatArray:
-    """Values that neighbours share."""
+    """Autocorrelated values."""
     return np.asarray(np.round(np.sin(np.arange(rows) / 9.0), 2), dtype=np.float64)
 
 
@@ -110,7 +110,7 @@ def drawn_by_hand(values: FloatArray, sizes: IntArray, length: float, knots: Flo
 @pytest.mark.parametrize("absent", [0, 1, 3, 5])
 @pytest.mark.parametrize("is_ordered", [True, False])
 def test_the_block_length_follows_the_correlation_of_neighbours(*, absent: int, is_ordered: bool) -> None:
-    """By the means of the bundles that have a value. Blocks that are too short make an interval too narrow."""
+    """It uses the means of bundles with a value. Blocks that are too short would make an interval too narrow."""
     values, sizes = wave(120), np.array([2, 1, 3] * 20)
     values[:absent] = NAN
     starts = np.append(0, np.cumsum(sizes))
@@ -131,12 +131,12 @@ def test_scattered_rows_are_drawn_with_their_bundle() -> None:
     result = replicates_of(values, knots_of(values, NO_FRACTIONS), bundles, np.random.default_rng(5))
     assert (result.counts[:, -1] == 6).all()
     own = np.diff(result.counts, axis=1, prepend=0)
-    assert (own[:, :3] == own[:, 3:]).all(), "1 and 10, 2 and 20, 3 and 30 are drawn as often as each other"
+    assert (own[:, :3] == own[:, 3:]).all(), "1 and 10, 2 and 20, 3 and 30 must be drawn equally often"
     assert not result.coarse
 
 
 def test_a_large_distribution_is_resampled_at_its_ends_and_evenly_between() -> None:
-    """At the eight lowest and highest values, then at growing distances of at most a sixty-fourth."""
+    """The knots are the eight lowest and highest values, then values at growing distances of at most a sixty-fourth."""
     n = 3000
     values = np.random.default_rng(9).permutation(n).astype(float)
     knots = knots_of(np.sort(values), NO_FRACTIONS)
@@ -148,9 +148,9 @@ def test_a_large_distribution_is_resampled_at_its_ends_and_evenly_between() -> N
     for tail in (places, n - 1 - places[::-1]):
         beyond = tail[(tail >= 8) & (tail <= n / 64)]
         assert (np.diff(beyond) <= 1.0 + 0.07 * beyond[:-1]).all()
-    assert len(places) < 140, "each is a number that every run keeps 200 times"
+    assert len(places) < 140, "every run stores 200 numbers per knot"
     outermost = places[places < n // 64], (n - 1 - places[::-1])[: np.count_nonzero(places < n // 64)]
-    assert outermost[0].tolist() == outermost[1].tolist(), "both tails alike"
+    assert outermost[0].tolist() == outermost[1].tolist(), "both tails must have the same knots"
     assert np.isin(np.minimum(n - 1, n * np.arange(65) // 64), places).all()
     few = knots_of(np.arange(400.0), NO_FRACTIONS)
     bundles = Bundles(None, np.arange(401), ordered=False, coarse=False)
@@ -158,29 +158,29 @@ def test_a_large_distribution_is_resampled_at_its_ends_and_evenly_between() -> N
 
 
 def test_a_resample_is_interpolated_between_its_knots() -> None:
-    """Ten values, ten times each, known at 20, 40 and 100. The resample has 4, 10 and 20 of 20 there."""
+    """Ten distinct values, ten times each, with knots at 20, 40 and 100. The resample has 4, 10 and 20 of 20 there."""
     knots = Knots(np.arange(1.0, 11.0) * 10.0, np.arange(0, 100, 10), np.arange(10, 101, 10))
     known = Replicates(np.array([1, 3, 9]), np.array([[4, 10, 20], [0, 0, 20]]), coarse=False)
     at = np.array([5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 70.0, 100.0, 999.0])
     ranks = known.at(knots, at)
-    # At 30, half way from 20 to 40: 4 + 6 / 2. At 50, 10 of the 60 that are between 40 and 100: 10 + 10 / 6.
+    # At 30, halfway from 20 to 40: 4 + 6 / 2. At 50, 10 of the 60 values between 40 and 100: 10 + 10 / 6.
     assert ranks.tolist() == [[0, 2, 4, 7, 10, 11, 15, 20, 20], [0, 0, 0, 0, 0, 3, 10, 20, 20]]
     assert ranks.dtype == np.int64
 
 
 def test_quantiles_between_known_values_are_interpolated() -> None:
-    """A sample of 100 known at its 20th, 40th and last value; the resamples have 4, 10, 20 and 0, 0, 8 there."""
+    """A sample of 100 with knots at its 20th, 40th and last value. The resamples have 4, 10, 20 and 0, 0, 8 there."""
     counts = np.array([[4, 10, 20], [0, 0, 0], [0, 0, 8]])
     ranks = resampled_ranks(np.array([20, 40, 100]), counts, np.array([0.0, 0.1, 0.2, 0.5, 0.55, 1.0]))
-    # Of 20 values the places 0, 2, 4, 10, 11 and 19: 2 · 20 / 4; 20; 40; 40 + 60 / 10; 40 + 9 · 60 / 10.
-    # Of 8, all beyond the 40th, the places 0, 0, 1, 4, 4 and 7: 40 + 60 / 8 and so on, rounded down.
+    # Positions 0, 2, 4, 10, 11 and 19 of 20 values: 2 · 20 / 4; 20; 40; 40 + 60 / 10; 40 + 9 · 60 / 10.
+    # Positions 0, 0, 1, 4, 4 and 7 of 8 values, all beyond the 40th: 40 + 60 / 8 and so on, rounded down.
     assert ranks.tolist() == [[0, 10, 20, 40, 46, 94], [-1] * 6, [40, 40, 47, 70, 70, 92]]
     assert resampled_ranks(np.array([20]), np.zeros((2, 1), dtype=int), np.array([0.5])).tolist() == [[-1], [-1]]
 
 
 @pytest.mark.parametrize("limit", [1, 2**24])
 def test_counts_are_integers_in_any_precision(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond what single precision holds exactly, double precision is used; otherwise the last sample would be lost."""
+    """Counts too large for single precision use double precision. Otherwise the last sample would be lost."""
     monkeypatch.setattr(replicates, "_EXACT_IN_FLOAT32", limit)
     weights = np.array([[2, 0], [1, 1]], dtype=np.int32)
     values = np.array([*range(50), *range(25), *[NAN] * 25], dtype=float)
@@ -202,7 +202,7 @@ def test_a_count_beyond_single_precision_is_exact() -> None:
 
 
 def test_counts_of_few_rows_are_integers() -> None:
-    """They become ranks: a fraction would lie between two values."""
+    """Counts become ranks: a fraction would lie between two values."""
     weights = np.array([[2, 0, 1], [0, 3, 0]], dtype=np.int32)
     counts_found = resampled_counts(weights, np.array([5.0, NAN, 3.0]), np.arange(4), np.array([1.0, 3.0, 5.0]))
     assert counts_found.tolist() == [[0, 1, 3], [0, 0, 0]]

@@ -1,4 +1,4 @@
-"""The error that printed digits leave open, and to which figures it is given."""
+"""The error caused by the rounding of printed digits, and the figures that it applies to."""
 
 from __future__ import annotations
 

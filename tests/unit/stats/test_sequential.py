@@ -1,4 +1,4 @@
-"""Decisions at several looks: p-values against Student's, errors by simulation, and what must not matter."""
+"""Decisions at several looks: p-values compared with Student's t, simulated error rates, and invariances."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_deviations_preserve_the_squares_and_lose_one_degree_of_freedom_per_grou
 
 @pytest.mark.parametrize("runs", [2, 3, 7])
 def test_deviations_are_orthonormal_combinations_of_the_runs(runs: int) -> None:
-    """Independent runs with one variance give independent rows with the same variance, without the mean."""
+    """Independent runs with one variance give independent rows with the same variance, without the mean level."""
     rows = deviations([np.eye(runs)])
     assert rows @ rows.T == pytest.approx(np.eye(runs - 1), abs=1e-12)
     assert rows.sum(axis=1) == pytest.approx(0.0, abs=1e-12)
@@ -57,7 +57,7 @@ def test_single_runs_have_no_deviations() -> None:
 
 @pytest.mark.parametrize(("first", "second"), [(2, 2), (3, 3), (2, 5), (6, 3)])
 def test_one_metric_has_students_p_value(first: int, second: int) -> None:
-    """With 40,000 rotations: four standard errors of the share."""
+    """The tolerance is four standard errors of the share of 40,000 rotations."""
     rng = np.random.default_rng(first + 10 * second)
     for shift in (0.0, 1.0, 2.5):
         baseline, candidate = rng.standard_normal((first, 1)), shift + rng.standard_normal((second, 1))
@@ -69,7 +69,7 @@ def test_one_metric_has_students_p_value(first: int, second: int) -> None:
 
 
 def test_the_archives_degrees_of_freedom_count() -> None:
-    """The variance is pooled over both sides and the archive's rows."""
+    """The variance is pooled over both sides and the rows of the archive."""
     rng = np.random.default_rng(3)
     baseline, candidate, archive = rng.standard_normal((2, 1)), 2.0 + rng.standard_normal((3, 1)), np.ones((8, 1))
     squares = 1.0 * baseline.var() * 2 + candidate.var() * 3 + 8.0
@@ -78,7 +78,7 @@ def test_the_archives_degrees_of_freedom_count() -> None:
 
 
 def test_correlation_is_used_and_not_assumed() -> None:
-    """Seven copies of a metric count as one, not as seven as with Bonferroni or Holm; unrelated ones as seven."""
+    """Seven copies of a metric count as one, unlike with Bonferroni or Holm. Seven independent ones count as seven."""
     rng = np.random.default_rng(4)
     sides = rng.standard_normal((2, 4, 1)) + np.array([0.0, 2.0])[:, None, None]
     p_value = once(sides[0], sides[1]).p_value
@@ -124,7 +124,7 @@ def test_neither_the_order_of_the_metrics_nor_their_units_matter(order: list[int
     plain = once(baseline, candidate, archive)
     turned = [(rows * np.array(scales))[:, order] for rows in (baseline, candidate, archive)]
     result = once(*turned)
-    # The rotations are the same, but act on other coordinates: equal within their own error.
+    # The rotations are the same but act on other coordinates, so the results agree within the simulation error.
     assert result.p_value == pytest.approx(plain.p_value, abs=0.04)
     assert result.adjusted == pytest.approx([plain.adjusted[index] for index in order], abs=0.04)
 
@@ -177,7 +177,7 @@ def test_metrics_that_are_clearly_not_worse_do_not_hide_a_worse_one() -> None:
 
 
 def test_a_metric_is_omitted_only_if_all_its_tests_agree() -> None:
-    """A count that is 0 in all runs has no noise between them, and says little if it was hardly observed."""
+    """A count of 0 in all runs has no noise between runs, and shows little if it was hardly observed."""
     baseline, candidate, archive = steady(np.random.default_rng(15), worse=2.0)
     looks = Looks(((4, 4),), 4, 10)
     unsure, sure = (
@@ -203,7 +203,7 @@ def test_the_same_runs_give_the_same_answer() -> None:
 
 @pytest.mark.parametrize("power", [-80, 80])
 def test_metrics_of_very_different_sizes_are_tested_equally(power: int) -> None:
-    """Seconds and bytes: the smaller ones must not be lost in the rounding of the larger ones."""
+    """The smaller of two metrics in seconds and bytes must not be lost in the rounding of the larger one."""
     rng = np.random.default_rng(13)
     tables = rng.standard_normal((4, 3)), 1.0 + rng.standard_normal((4, 3)), rng.standard_normal((5, 3))
     sizes = np.array([1.0, 2.0**power, 1.0])
@@ -219,9 +219,9 @@ def test_equally_worse_metrics_are_listed_in_catalogue_order() -> None:
 
 @pytest.mark.parametrize(("planned", "level"), [(3, 113), (5, 79), (2, 188)])
 def test_the_level_of_a_first_look_is_the_error_spent_on_worse(planned: int, level: int) -> None:
-    """Of 4,000 rotations 5 % · 96 % · 98 % · 85 % · √(1 / 2) may stop, of later plans √(1 / 4); at the end 96 % · 98 %.
+    """Of 4,000 rotations 5 % · 96 % · 98 % · 85 % · √(1 / 2) may stop, for 5 rounds √(1 / 4), at the end 96 % · 98 %.
 
-    That of them which stops last has as many that are as large, and itself once more.
+    The level is the p-value of the last of them, which counts these rotations and the observed value.
     """
     rng = np.random.default_rng(14)
     baseline, candidate = rng.standard_normal((2, 2, 1))
@@ -241,7 +241,7 @@ def test_the_error_spent_grows_and_never_exceeds_its_level(planned: int, added: 
 
 
 def stopped(t: FloatArray, levels: Sequence[float], freedom: FloatArray) -> float:
-    """The share of the rows of t values, one a look, that any look calls shown."""
+    """The share of rows of t values, one value per look, that at least one look calls significant."""
     bounds = np.array(
         [stats.t.isf(level, nu) if level > 0.0 else np.inf for level, nu in zip(levels, freedom, strict=True)]
     )
@@ -252,7 +252,7 @@ def stopped(t: FloatArray, levels: Sequence[float], freedom: FloatArray) -> floa
     ("runs", "planned", "archive"), [((2, 3, 4, 5, 6), 6, 0), ((2, 3, 4), 4, 10), ((3, 4, 5), 3, 0), ((2, 4, 8), 8, 5)]
 )
 def test_the_levels_of_an_interval_spend_their_error(runs: tuple[int, ...], planned: int, archive: int) -> None:
-    """One metric exactly at its margin, by an independent simulation: means and variances of growing samples."""
+    """One metric exactly at its margin, in an independent simulation of means and variances of growing samples."""
     rng = np.random.default_rng(40)
     looks = looks_at(*runs, planned=planned, archive=archive)
     sides, archive_squares = (
@@ -287,7 +287,7 @@ def test_more_runs_never_make_a_decision_less_likely() -> None:
 
 @pytest.mark.parametrize("runs", [6, 12])
 def test_the_chance_of_a_new_experiment_matches_the_normal_test(runs: int) -> None:
-    """Two unrelated metrics, each with its own margin and noise."""
+    """Two independent metrics, each with its own margin and noise."""
     signs = np.where(np.arange(60)[:, None] & np.array([1, 2]), 1.0, -1.0)
     noise, margins = np.array([0.10, 0.05]), np.array([0.17, 0.06])
     pair = np.array([[-1e-9, -1e-9], [1e-9, 1e-9]])
@@ -298,16 +298,16 @@ def test_the_chance_of_a_new_experiment_matches_the_normal_test(runs: int) -> No
 
 
 def far(runs: int, mean: float) -> FloatArray:
-    """Runs around a mean, without any noise to speak of."""
+    """Runs around a mean, almost without noise."""
     return np.asarray(mean + 1e-6 * (np.arange(runs) % 2)[:, None])
 
 
 @pytest.mark.parametrize("mean", [-0.10, -0.03, 0.10, 0.25])
 def test_a_forecast_matches_the_normal_distribution(mean: float) -> None:
-    """Four and six runs, then ten per side: the forecast change is the one found, with the error of the unknown runs.
+    """Four and six runs, then ten per side: the forecast is the observed change, with the error of the unknown runs.
 
-    A mean of N runs of which n are known varies by s² (1 - n/N)² / n, for the true mean that is drawn around that of
-    the n runs, and by s² (N - n) / N², for the runs to come.
+    The mean of N runs, n of which are known, varies by s² (1 - n/N)² / n because the true mean is unknown, and by
+    s² (N - n) / N² because of the future runs.
     """
     spread, (first, second), later = 0.10, (4, 6), 10
     known = spread * np.where(np.arange(40) % 2, 1.0, -1.0)[:, None]
@@ -315,7 +315,7 @@ def test_a_forecast_matches_the_normal_distribution(mean: float) -> None:
     expected_looks = forecast(far(first, 0.0), far(second, mean), known, looks, [later], draws=2_000)
     assert list(expected_looks.decided) == [later]
     variance = sum((1 - n / later) ** 2 / n + (later - n) / later**2 for n in (first, second))
-    # The noise is pooled of all rows, of which 40 + 4 - 1 + 6 - 1 are known: these are smaller, as 8 are next to 0.
+    # The noise is pooled over 40 + 4 - 1 + 6 - 1 degrees of freedom, the last 8 of which have almost no noise.
     scale = spread * math.sqrt(40 / 48)
     future = Looks(((first, second), (later, later)), later, len(known))
     freedom, error = 58.0, spread * math.sqrt((40 + 10 * 40 / 48) / 58) * math.sqrt(2.0 / later)
@@ -340,13 +340,13 @@ def test_a_decided_metric_does_not_change_the_chance_of_another() -> None:
 
 
 def decided_at(looks: Looks, sides: Sequence[FloatArray]) -> FloatArray:
-    """Whether experiments without an archive are decided, by draw and look."""
+    """Whether experiments without an archive are decided, per draw and look."""
     noise = sequential._Noise.of(np.array([[-1.0], [1.0]]), np.array([[-1.0], [1.0]]), NOTHING)
     return sequential._decided(sides, noise.archive, noise, looks)
 
 
 def test_a_forecast_decides_by_students_t() -> None:
-    """Three runs per side have 4 degrees of freedom: a normal quantile would decide too early."""
+    """Three runs per side have 4 degrees of freedom. A normal quantile would decide too early."""
     t = np.linspace(-4.0, 4.0, 4_001)
     baseline = np.broadcast_to(np.array([-1.0, 0.0, 1.0])[:, None], (len(t), 3, 1))
     candidate = baseline + (t * math.sqrt(2.0 / 3.0))[:, None, None]
@@ -358,7 +358,7 @@ def test_a_forecast_decides_by_students_t() -> None:
 
 
 def test_a_forecast_spends_the_error_of_each_look_like_the_experiment() -> None:
-    """Both at the margin: "worse" at the first of two looks in 5 % · 96 % · 85 % · √(1 / 2) of the experiments."""
+    """Both metrics at the margin: "worse" at the first of two looks in 5 % · 96 % · 85 % · √(1 / 2) of experiments."""
     looks = looks_at(2, 3)
     sides = np.random.default_rng(75).standard_normal((2, 40_000, 3, 1))
     shares = decided_at(looks, list(sides))
@@ -368,13 +368,13 @@ def test_a_forecast_spends_the_error_of_each_look_like_the_experiment() -> None:
 
 
 def test_a_decision_at_an_earlier_look_is_final() -> None:
-    """The chance is that of a decision at that look or before it."""
+    """The chance is that of a decision at this look or at an earlier one."""
     known = 0.1 * np.where(np.arange(40) % 2, 1.0, -1.0)[:, None]
     looks = Looks(((2, 2),), 12, len(known))
     expected_looks = forecast(far(2, 0.0), far(2, -0.1), known, looks, [4, 12])
     last = forecast(far(2, 0.0), far(2, -0.1), known, looks, [12])
     assert expected_looks.decided[12] > expected_looks.decided[4] > 0.0
-    assert expected_looks.decided[12] >= last.decided[12] - 0.04  # the look before has spent some of the error
+    assert expected_looks.decided[12] >= last.decided[12] - 0.04  # the previous look has spent some of the error
 
 
 def test_the_runs_needed_are_the_first_that_reach_the_chance() -> None:
@@ -386,21 +386,21 @@ def test_the_runs_needed_are_the_first_that_reach_the_chance() -> None:
 
 
 def test_the_error_that_each_look_may_spend() -> None:
-    """Of 5 %, 4 % are reserved for added runs; of the rest, "worse" has 85 % before the last planned look."""
+    """Of 5 %, 4 % are reserved for added runs. Of the rest, "worse" has 85 % before the last planned look."""
     looks = Looks(((2, 9), (3, 3), (5, 4), (5, 5), (6, 6), (9, 8)), 5)
     worse = [0.85 * math.sqrt(part) * 0.96 for part in (1 / 4, 2 / 4, 3 / 4)]
     equal = [math.sqrt(part) * 0.96 for part in (1 / 4, 2 / 4, 3 / 4)]
     rest = [0.96, 1.0 - 0.04 / 2, 1.0 - 0.04 / 4]
     assert spent(looks, worse=True) == pytest.approx([0.05 * share for share in (*worse, *rest)])
     assert spent(looks, worse=False) == pytest.approx([0.05 * share for share in (*equal, *rest)])
-    # A look at one run per side, or at a side without any, spends nothing.
+    # A look with one run on a side, or with none, spends nothing.
     assert spent(Looks(((0, 3), (1, 2), (3, 3)), 3), worse=True) == pytest.approx([0.0, 0.0, 0.048])
-    # A plan of one run per side whose first run was left out, as a manifest of other hands may say.
+    # A plan of one run per side whose first run was excluded, as in a manifest written by another tool.
     assert spent(Looks(((0, 1), (1, 1)), 1), worse=True) == pytest.approx([0.0, 0.048])
 
 
 def test_t_of_every_look_and_metric_matches_students_t() -> None:
-    """Sides of different length, and an archive: exactly as computed by hand from the runs of each look."""
+    """Sides of different length, and an archive: exactly the values computed by hand from the runs of each look."""
     rng = np.random.default_rng(70)
     looks = Looks(((2, 3), (4, 3), (5, 6)), 6, 3)
     baseline, candidate, archive = (rng.standard_normal((2, rows, 2)) for rows in (5, 6, 3))
@@ -419,7 +419,7 @@ def test_t_of_every_look_and_metric_matches_students_t() -> None:
 
 @pytest.mark.filterwarnings("error")
 def test_t_without_noise_is_large_and_of_no_change_is_0() -> None:
-    """A NaN would be larger, or smaller, than every other ratio."""
+    """A NaN would compare as larger or smaller than every other ratio."""
     looks = looks_at(2)
     table = sequential._around_mean(np.array([[[0.0] * 3, [0.0] * 3, [1.0, -1.0, 0.0], [1.0, -1.0, 0.0]]]))
     contrasts, seen = sequential._contrasts(looks)
@@ -429,7 +429,7 @@ def test_t_without_noise_is_large_and_of_no_change_is_0() -> None:
 
 @pytest.mark.parametrize("shape", [(6, 3), (3, 5), (4, 4)])
 def test_rotations_preserve_covariances_and_have_no_preferred_direction(shape: tuple[int, int]) -> None:
-    """More metrics than rows, too. A rotation that prefers one direction would bias every p-value."""
+    """This includes more metrics than rows. A rotation with a preferred direction would bias every p-value."""
     table = np.random.default_rng(71).standard_normal(shape)
     turned = sequential._rotated(table, 4_000)
     assert turned.shape == (4_000, *shape)
@@ -445,11 +445,11 @@ def test_rotations_preserve_covariances_and_have_no_preferred_direction(shape: t
 
 
 def test_each_look_stops_its_share_of_the_draws() -> None:
-    """Of 20: 2 at the first look, 3 more at the second, none at the third, and one at the last."""
+    """Of 20 draws, 2 stop at the first look, 3 more at the second, none at the third, and one at the last."""
     order = np.arange(20)
     p_values = np.stack([(order + 1) / 20, (20 - order) / 20, np.full(20, 0.5), (7 * order % 20 + 1) / 20], axis=1)
     thresholds = sequential._thresholds(p_values, [0.1, 0.25, 0.29, 0.31])
-    # At the last look those that go on are the draws 2 to 16; of these the third has the least p: 7 · 3 mod 20 + 1.
+    # At the last look draws 2 to 16 continue. The third of them has the smallest p: 7 · 3 mod 20 + 1.
     assert thresholds.tolist() == [0.10, 0.15, 0.0, 0.10]
     ties = np.array([[0.1], [0.1], [0.1], [0.9]])
     assert sequential._thresholds(np.repeat(ties, 2, axis=1), [0.25, 0.75]).tolist() == [0.1, 0.0]
@@ -457,7 +457,7 @@ def test_each_look_stops_its_share_of_the_draws() -> None:
 
 
 def test_a_rank_is_the_share_that_is_at_least_as_large() -> None:
-    """Including itself: a p-value is never 0."""
+    """The value itself counts, so a p-value is never 0."""
     ranks = sequential._ranked(np.array([3.0, 1.0, 2.0, 2.0]), np.array([0.0, 1.0, 2.0, 2.5, 3.0, 9.0]))
     assert ranks.tolist() == [1.0, 1.0, 0.8, 0.4, 0.4, 0.2]
 
@@ -468,7 +468,7 @@ def rank(null: Sequence[float], value: float) -> float:
 
 @pytest.mark.parametrize("metrics", [1, 3, 4, 6])
 def test_the_family_is_tested_by_the_largest_and_the_three_largest_statistics(metrics: int) -> None:
-    """Every p-value written out: of each statistic, and of the smaller of both."""
+    """Every p-value worked out by hand: for each of the two statistics, and for the smaller p-value of both."""
     rng = np.random.default_rng(72 + metrics)
     null, observed = rng.standard_normal((40, 2, metrics)), 1.0 + rng.standard_normal((3, 2, metrics))
     null_p, found_p = sequential._combined(null, observed)
@@ -487,7 +487,7 @@ def test_the_family_is_tested_by_the_largest_and_the_three_largest_statistics(me
 
 
 def test_the_step_down_matches_westfall_and_young() -> None:
-    """Each metric against the largest of the less extreme ones, and never below those that are more extreme."""
+    """Each metric is tested against the largest of the less extreme ones. A less extreme one has no smaller p-value."""
     rng = np.random.default_rng(73)
     null, observed = rng.standard_normal((50, 5)), np.array([0.4, 2.0, 1.9, -1.0, 1.0])
     order = np.argsort(-observed)
@@ -507,7 +507,7 @@ def test_a_single_look_has_the_whole_error_and_the_number_of_draws_hardly_matter
 
 
 def test_a_family_test_reports_the_deciding_level_and_order() -> None:
-    """At the second look, with an archive: the level is that of this look, the order follows the t of this look."""
+    """At the second look, with an archive: both the level and the order of the metrics are those of this look."""
     rng = np.random.default_rng(74)
     baseline, candidate, archive = (rng.standard_normal((rows, 4)) for rows in (4, 4, 6))
     candidate[:2, 3] += 9.0
@@ -521,7 +521,7 @@ def test_a_family_test_reports_the_deciding_level_and_order() -> None:
     assert result.together == tuple(np.argsort(-t)[:3].tolist())
     assert result.together[0] == 1
     first, last = spent(looks, worse=True)
-    # Of the draws that went on after the first look: at least what is newly spent, at most all.
+    # Of the draws that continue after the first look: at least the newly spent error, at most all spent error.
     assert last - first - 0.002 < result.level < last
     assert len(result.adjusted) == 4
     assert result.adjusted[1] == min(result.adjusted)
@@ -534,7 +534,7 @@ def test_a_family_test_reports_the_deciding_level_and_order() -> None:
 
 
 def test_a_large_archive_is_drawn_from_its_covariance() -> None:
-    """Draws of hundreds of runs have their covariance, and take no time that grows with their number."""
+    """Draws of hundreds of runs have the archive's covariance, and their cost does not grow with the number of runs."""
     generator = np.random.default_rng(7)
     archive = generator.standard_normal((400, 3)) @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 2.0]])
     noise = sequential._Noise.of(np.zeros((2, 3)), np.zeros((2, 3)), archive)
@@ -552,7 +552,7 @@ def _correlated_noise(rows: int) -> sequential._Noise:
 
 
 def test_the_sums_of_squares_of_a_large_archive_have_a_wishart_distribution() -> None:
-    """As if every row were drawn: n σ² on average, with a covariance of 2 n σ⁴ between metrics."""
+    """As if every row were drawn: the mean is n σ², with a covariance of 2 n σ⁴ between metrics."""
     noise, rows, draws = _correlated_noise(100), 70, 40_000
     squares, runs = noise.beside_archive(draws, rows, 2)
     covariance = noise.rows.T @ noise.rows / len(noise.rows)
@@ -565,7 +565,7 @@ def test_the_sums_of_squares_of_a_large_archive_have_a_wishart_distribution() ->
 
 
 def test_a_small_archive_is_drawn_row_by_row() -> None:
-    """Up to 64 rows all are stored and drawn, before those of the runs; beyond that their triangle is equivalent."""
+    """Up to 64 rows are drawn, before those of the runs. For more rows, their triangular factor is equivalent."""
     assert len(_correlated_noise(64).factor) == 64
     assert len(_correlated_noise(65).factor) == 3
     squares, runs = _correlated_noise(100).beside_archive(5, 64, 2)
@@ -575,7 +575,7 @@ def test_a_small_archive_is_drawn_row_by_row() -> None:
 
 
 def test_a_forecast_omits_metrics_that_are_clearly_not_worse() -> None:
-    """Six metrics far below their margins do not reduce the chance that a seventh is shown to be worse."""
+    """Six metrics far below their margins do not reduce the chance to detect a seventh that is worse."""
     known = 0.10 * np.where(np.arange(280).reshape(40, 7) * 3 % 7 < 3.5, 1.0, -1.0)
     looks = Looks(((4, 4),), 8, len(known))
     baseline = np.tile(far(4, 0.0), 7)

@@ -1,4 +1,4 @@
-"""Error rates and forecasts of the sequential decision, each simulated: what takes seconds and not milliseconds."""
+"""Error rates and forecasts of the sequential decision by simulation: the tests that take seconds."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def test_p_values_of_strongly_correlated_unchanged_metrics_are_uniform(archive: 
 
 @pytest.mark.parametrize(("archive", "below"), [(0, 0.0), (10, 0.0), (10, 4.0), (10, 20.0)])
 def test_a_family_at_its_margins_fails_in_five_percent_over_all_looks(archive: int, below: float) -> None:
-    """Looks after 2, 3, 4 and 6 runs; three standard errors of 300 cases are 3.8 points.
+    """Looks after 2, 3, 4 and 6 runs. Three standard errors of 300 cases are 3.8 points.
 
-    Two of the five may be ``below`` their margins by so many deviations: seen at some looks, or at all of them.
+    Two of the five metrics may be below their margins by ``below`` deviations, which some or all looks detect.
     """
     rng = np.random.default_rng(50 + archive)
     runs, failed = (2, 3, 4, 6), 0
@@ -46,7 +46,7 @@ def test_a_family_at_its_margins_fails_in_five_percent_over_all_looks(archive: i
 
 
 def decided(sides: FloatArray, archive: FloatArray, looks: Looks) -> bool:
-    """Whether the last look decides: all below their margins, or the family above."""
+    """Whether the last look decides: all metrics are below their margins, or the family is above."""
     count = looks.runs[-1][0]
     baseline, candidate = sides[0, :count], sides[1, :count]
     freedom = looks.degrees_of_freedom[-1]
@@ -57,7 +57,7 @@ def decided(sides: FloatArray, archive: FloatArray, looks: Looks) -> bool:
 
 
 def test_the_recommended_number_of_runs_decides_with_its_stated_chance() -> None:
-    """Equal releases with 4 % noise that three runs left open: the runs named by a forecast of 80 % decide as many."""
+    """Equal releases with 4 % noise, open after three runs: the runs of an 80 % forecast decide 80 % of them."""
     rng = np.random.default_rng(60)
     advised, done = 0, 0
     for _ in range(300):
@@ -80,7 +80,7 @@ def test_the_recommended_number_of_runs_decides_with_its_stated_chance() -> None
 
 @pytest.mark.parametrize("runs", [10, 20, 40])
 def test_the_chance_of_a_new_experiment_matches_a_normal_test(runs: int) -> None:
-    """One metric whose noise is known to be 10 %: a plan based on this number must have the promised chance."""
+    """One metric with a known noise of 10 %: a plan based on this number must have the stated chance."""
     known = np.full((400, 1), 0.10) * np.where(np.arange(400) % 2, 1.0, -1.0)[:, None]
     pair = np.array([[-1e-9], [1e-9]])
     chance = chance_for_equal(pair, pair, known, np.array([MARGIN]), runs)

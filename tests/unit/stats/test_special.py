@@ -1,4 +1,4 @@
-"""Tails and quantiles against scipy, and against figures of 60 digits where scipy has fewer than are wanted."""
+"""Tails and quantiles compared with scipy, and with figures of 60 digits where scipy is not precise enough."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ counts = st.floats(0.0, 9.0).map(lambda exponent: float(round(10.0**exponent)))
 
 
 def _close(trials: float) -> float:
-    """Boost's tails, which scipy uses, lose about as many digits as counts have: 1e-8 at 32 of 3e8 trials, measured."""
+    """Tolerance: scipy's tails (Boost) lose about as many digits as the counts have: 1e-8 at 32 of 3e8 trials."""
     return max(CLOSE, 1e-16 * trials)
 
 
@@ -75,7 +75,7 @@ def test_binomial_tails_agree_with_scipy(count: float, more: float, share: float
 
 @given(counts, counts, st.floats(-7.0, 7.0))
 def test_binomial_tails_near_the_mean_agree_with_scipy(count: float, more: float, away: float) -> None:
-    """Where both tails are large: a random share is almost always far from the counts."""
+    """Both tails are large there: a random share is almost always far from the counts."""
     trials = count + more + 1.0
     share = (count + 0.5) / trials
     share = min(max(share + away * math.sqrt(share * (1.0 - share) / trials), 0.1 * share), 1.0 - 0.1 * (1.0 - share))
@@ -90,7 +90,7 @@ def test_binomial_tails_near_the_mean_agree_with_scipy(count: float, more: float
 
 @given(counts, counts, st.sampled_from([0.025, 0.05, 0.1, 1e-3, 1e-9]))
 def test_tails_of_share_quantiles_agree_with_scipy(count: float, more: float, tail: float) -> None:
-    close = 1e-11 + 1e-15 * (count + more)  # what rounding of a share next to 1 does to its tail
+    close = 1e-11 + 1e-15 * (count + more)  # the effect of rounding a share close to 1 on its tail
     low, high = (special.beta_quantile(chance, count, more + 1.0) for chance in (tail, 1.0 - tail))
     assert oracle.betainc(count, more + 1.0, low) == _near(tail, close)
     assert oracle.betainc(count, more + 1.0, high) == _near(1.0 - tail, close)
@@ -119,7 +119,7 @@ def test_tails_of_poisson_limits_agree_with_scipy(count: float, tail: float) -> 
     ],
 )
 def test_tails_of_large_counts_are_exact(count: float, trials: float, share: float, at_least: float) -> None:
-    """Compared with mpmath at 60 digits; scipy is off by up to 2e-11 here."""
+    """Compared with mpmath at 60 digits. scipy is off by up to 2e-11 here."""
     assert special.binomial_at_least(count, trials, share) == pytest.approx(at_least, rel=5e-14)
 
 
@@ -127,7 +127,7 @@ def test_tails_of_large_counts_are_exact(count: float, trials: float, share: flo
 @pytest.mark.parametrize("count", [1, 5, 32])
 @pytest.mark.parametrize("times", [0.5, 1.0, 3.0])
 def test_tails_of_few_among_many_are_exact(trials: int, count: int, times: float) -> None:
-    """Summed term by term with 60 digits: a few errors among many requests decide whether an SLA is missed."""
+    """Summed term by term with 60 digits. A few errors among many requests decide whether an SLA is met."""
     share = min(0.9, times * count / trials)
     with localcontext() as context:
         context.prec = 60
@@ -154,7 +154,7 @@ def test_the_edges_of_a_distribution_are_certain() -> None:
 @pytest.mark.parametrize("tail", [1e-3, 1e-6, 1e-12])
 @pytest.mark.parametrize("count", [1.0, 50.0, 1e4])
 def test_poisson_limits_on_the_other_side_are_exact(count: float, tail: float) -> None:
-    """For a probability close to 1 the distance to 1 matters."""
+    """For a probability close to 1, the small distance to 1 must be precise."""
     chance, close = 1.0 - tail, 1e-9 if count <= 50 else 2e-5
     lacking = 1.0 - chance
     assert oracle.gammaincc(count, special.poisson_mean_at_least(count, chance)) == _near(lacking, close)
@@ -162,7 +162,7 @@ def test_poisson_limits_on_the_other_side_are_exact(count: float, tail: float) -
 
 
 def test_arguments_outside_a_distribution_give_nan() -> None:
-    """A made-up number would be judged as if it were valid."""
+    """Any other number would be judged as if it were valid."""
     quantiles = [
         special.normal_quantile(1.5),
         special.t_quantile(-0.1, 3.0),

@@ -1,4 +1,4 @@
-"""From frames to summaries: order does not matter, nulls are counted, fixed hosts are averaged first."""
+"""Summaries of frames: row order does not matter, nulls are counted, and fixed hosts are averaged first."""
 
 import math
 from collections.abc import Sequence
@@ -103,7 +103,7 @@ def host_seconds(values: np.ndarray) -> pl.DataFrame:
 
 def test_fixed_hosts_are_averaged_before_the_error_is_estimated() -> None:
     rng = np.random.default_rng(1)
-    levels = np.array([[1.0], [2.0], [6.0]])  # hosts differ widely, and always did
+    levels = np.array([[1.0], [2.0], [6.0]])  # the hosts differ widely, by constant amounts
     values = levels + 0.1 * rng.normal(size=(3, 400))
     entries = catalogue(metric("cpu", "host_second", statistics=["mean", "p50", "max"]))
     (summary,) = summarise(entries, {"host_second": host_seconds(values)}, 3)

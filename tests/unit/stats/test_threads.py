@@ -1,4 +1,4 @@
-"""Threads of numeric work: as many as somebody asked for, at most."""
+"""Numeric work uses at most the requested number of threads."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def test_one_requested_thread_means_one_thread() -> None:
 
 
 def test_few_rows_are_processed_by_the_calling_thread() -> None:
-    """Threads that pass the interpreter lock to each other take 25 % longer for a small run."""
+    """Threads that compete for the interpreter lock make a small run 25 % slower."""
     with worker_threads(10) as pool:
         assert list(pool.map(lambda _: get_ident(), range(3))) == [get_ident()] * 3
 
 
 @pytest.mark.parametrize("module", ["chainmark.stats.threads", "chainmark.lab.importing", "chainmark.lab.running"])
 def test_polars_loads_numpy_before_threads_start(module: str) -> None:
-    """Two threads that imported it at the same time occasionally failed an import of logs with a TypeError."""
+    """If two threads imported it at the same time, an import of logs occasionally failed with a TypeError."""
     process = subprocess.run([sys.executable, "-c", FOUND, module], capture_output=True, text=True, check=True)
     assert process.stdout == "True\n"

@@ -1,4 +1,4 @@
-"""Trends: the slope of known lines, and how often noise alone is taken for one."""
+"""Trends: the slope of known lines, and the rate of false trends in noise."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _noise(rng: np.random.Generator, n: int, correlation: float, rise: float = 0
 
 
 def test_a_line_is_found_despite_outliers() -> None:
-    """A garbage collection in one block must neither create a trend nor hide one."""
+    """A garbage collection in one block must neither create nor hide a trend."""
     values = [5.0 + 0.25 * place for place in range(40)]
     for place in (3, 17, 39):
         values[place] += 1000.0
@@ -32,7 +32,7 @@ def test_a_line_is_found_despite_outliers() -> None:
 
 
 def test_the_interval_matches_sens_method() -> None:
-    """Hollander and Wolfe's rule by hand: n = 10, sd of S = 11.18, 45 slopes, of which the 11th from either end."""
+    """Hollander and Wolfe's rule by hand: n = 10, sd of S = 11.18, and the 11th of 45 slopes from either end."""
     values = [1.0, 2.2, 2.9, 4.3, 4.8, 6.1, 7.3, 7.7, 9.2, 9.9]
     slopes = sorted((values[j] - values[i]) / (j - i) for i in range(10) for j in range(i + 1, 10))
     trend = trend_of(values)
@@ -62,7 +62,7 @@ def test_few_values_and_equal_values_give_no_trend() -> None:
 
 
 def _interval_by_hand(values: list[float]) -> tuple[float, float]:
-    """The interval by the formulas, with scipy's ranks, correlation and normal distribution."""
+    """The interval by the formulas, with ranks, correlation and normal distribution from scipy."""
     n = len(values)
     places = np.arange(n)
     slopes = sorted((values[j] - values[i]) / (j - i) for i in range(n) for j in range(i + 1, n))
@@ -85,7 +85,7 @@ def test_autocorrelation_widens_the_interval_as_in_the_formula(n: int, correlati
 
 
 def test_equal_values_rank_in_their_order() -> None:
-    """A few levels on a line with an exact slope: the interval is the same on every machine and with every sort."""
+    """Few distinct values on a line with an exact slope: the interval does not depend on machine and sort order."""
     levels = np.round(2.8 * np.array(_noise(np.random.default_rng(5), 100, 0.8)))
     values = [float(0.25 * place + level) for place, level in enumerate(levels)]
     trend = trend_of(values)

@@ -1,4 +1,4 @@
-"""What counts alike in a mean: times, samples or hosts; and the error of each against resampling by hand."""
+"""Means that weight times, samples or hosts equally, and their errors compared with resampling by hand."""
 
 import math
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ def summary(entries: Catalogue, rows: Sequence[Row]) -> MetricSummary:
 
 
 def mean_of_means(rows: Sequence[Row], place: int, lowest: int | None = None) -> float:
-    """The definition: the mean of each group's own mean, of all or of the lowest groups."""
+    """The definition: the mean of each group's mean, over all groups or the lowest ones."""
     groups: dict[int | float | None, list[float]] = {}
     for row in rows:
         if row[2] is not None:
@@ -86,7 +86,7 @@ def test_means_match_their_definitions(rows: list[Row]) -> None:
 
 
 def uneven_matrix(seed: int, hosts: int = 8, times: int = 600) -> np.ndarray:
-    """Hosts × times with common noise that lasts, levels of their own, and samples that come at their own rates."""
+    """Hosts × times with autocorrelated common noise, a level per host, and a sampling rate per host."""
     rng = np.random.default_rng(seed)
     common = np.empty(times)
     level = 0.0
@@ -119,7 +119,7 @@ def test_the_error_of_equally_weighted_hosts_matches_resampling_the_matrix(lowes
 
 def test_an_intermittent_host_does_not_widen_the_error_by_its_level() -> None:
     values = np.full((4, 400), 10.0) + 0.1 * np.random.default_rng(2).normal(size=(4, 400))
-    values[3] += 1000.0  # as ever; but it is there only half of the time
+    values[3] += 1000.0  # always the same level, but present only half of the time
     values[3, 100:300] = np.nan
     error = {which: summary(catalogue(which), as_rows(values)).estimates["mean"].standard_error for which in Weighting}
     assert error[Weighting.KEYS] == pytest.approx(0.1 / math.sqrt(4 * 400), rel=0.4)
@@ -137,7 +137,7 @@ def test_a_folder_and_unordered_frames_give_the_same_bytes(
     ordered = ordered.with_columns(
         pl.when(pl.col("slot") < 9).then(0).otherwise("time_s").cast(pl.Float64).alias("time_s")
     )
-    twice = pl.concat([ordered, ordered.head(5).with_columns(pl.col("cpu") + 1.0)])  # rows of equal keys
+    twice = pl.concat([ordered, ordered.head(5).with_columns(pl.col("cpu") + 1.0)])  # rows with equal keys
     expected = summarise(entries, {"slot_host": twice}, 5)[0].model_dump_json()
     for seed in (1, 2):
         shuffled = twice.sample(fraction=1.0, shuffle=True, seed=seed)
@@ -163,7 +163,7 @@ def test_only_unordered_rows_are_sorted() -> None:
 
 @pytest.mark.parametrize(("silent_counts", "expected"), [(False, 3.0), (True, 2.0)])
 def test_a_silent_host_counts_as_0_only_if_the_catalogue_requires_it(silent_counts: bool, expected: float) -> None:
-    """If this fails, a published mean omits silent hosts, or an exact mean takes their silence for 0."""
+    """If this fails, a published mean omits silent hosts, or an exact mean counts a silent host as 0."""
     entries = catalogue(Weighting.KEYS)
     population = entries.populations[0].model_copy(update={"silent_keys_are_zero": silent_counts})
     entries = entries.model_copy(update={"populations": [population]})

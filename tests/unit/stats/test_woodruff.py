@@ -1,4 +1,4 @@
-"""Errors from resampled shares: those of resampling every row, on series whose neighbours are alike."""
+"""Errors from resampled shares, compared with resampling of every row, on autocorrelated series."""
 
 import math
 
@@ -117,7 +117,7 @@ def test_the_number_of_threads_does_not_change_the_result(large_rows: int, monke
 
 
 def test_metrics_do_not_affect_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several are multiplied at once: each must get its own columns back in any combination."""
+    """Several metrics are multiplied at once. Each must get its own columns, in any combination."""
     metrics = []
     for seed, fractions in enumerate(([0.5, 0.9], [], [0.1], [0.5, 0.9, 0.99])):
         values = np.exp(autoregressive(500, 0.3, seed))

@@ -1,4 +1,4 @@
-"""The figures of an archive: hundreds of runs are asked for a few numbers, and whatever became of the file is true."""
+"""The figures of an archive: a few values of hundreds of runs are read from one file, which may be stale or damaged."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_run_is_read_again_only_after_a_change(store: Path, monkeypatch: pytes
     monkeypatch.setattr("chainmark.store.archive.from_json", watched)
     monkeypatch.setattr(SealedRun, "summaries", lambda run: pytest.fail(f"{run.run_id} was read"))
     before = _values(store)
-    assert len(read) == 1  # the file of all
+    assert len(read) == 1  # only the archive's file is read
     path = Store(store).sealed()[0].path / METRICS
     content = json.loads(path.read_bytes())
     row = next(row for row in content["metrics"] if row["metric_id"] == LATENCY[0])

@@ -1,4 +1,4 @@
-"""The index of a store: whatever happened to it or to the runs, what is listed and chosen is what is there."""
+"""The index of a store: lists and selections match the runs on disk, whatever happened to the index or the runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MANY = 2000
 
 
 def _manifest(number: int, **changes: Any) -> dict[str, Any]:
-    """What the index reads of a manifest, as JSON has it."""
+    """The parts of a manifest that the index reads, as JSON."""
     content: dict[str, Any] = {
         "subject": {"system": "toy", "name": "Toy", "version": f"v{number}", "binary_sha256": None},
         "profile_name": "toy/demo",
@@ -40,7 +40,7 @@ def _manifest(number: int, **changes: Any) -> dict[str, Any]:
 
 
 def _seal(root: Path, number: int, **changes: Any) -> str:
-    """A folder that is sealed as far as the index looks."""
+    """Create a run that the index takes for a sealed one."""
     run = root / "runs" / f"toy-{number:05}"
     run.mkdir(parents=True)
     (run / "manifest.json").write_text(json.dumps(_manifest(number, **changes)))
@@ -89,7 +89,7 @@ def test_two_thousand_runs_are_listed_and_selected_without_opening_any(tmp_path:
     assert [entry.run_id for entry in selection.select("exp/candidate")] == [f"toy-{MANY - 1:05}"]
     with pytest.raises(UsageError, match="matches 1000 runs"):
         selection.select("toy-01")
-    # Every build was run once: only the steps between the latest of so many show noise, and none is opened for it.
+    # Every build ran once: only steps between the latest runs show noise, and no run is opened to find them.
     run_ids = [entry.run_id for entry in selection.alike(["toy-00007"])]
     assert run_ids == [f"toy-{MANY - 64 + place:05}" for place in range(64)]
     assert opened == []
@@ -166,7 +166,7 @@ def test_an_unreadable_run_is_listed_and_blocks_selectors_that_might_match_it(tm
 
 
 def test_a_read_only_store_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tests may run as root, who may write anything, so the refusal is simulated."""
+    """The tests may run as root, who may write everywhere, so the refusal is simulated."""
     name = _seal(tmp_path, 1)
     monkeypatch.setattr("os.open", _refuse)
     assert _names(tmp_path) == [name]
@@ -215,7 +215,7 @@ def test_a_killed_writer_leaves_the_index_unchanged(tmp_path: Path, monkeypatch:
 
 
 def test_noise_is_taken_from_repeated_builds_of_the_same_system_and_workload(tmp_path: Path) -> None:
-    """A build that ran once, under another load or on another machine shows nothing about noise."""
+    """A build that ran once, under another load or on another machine does not show noise."""
     subject = _manifest(9)["subject"]
     named = [_seal(tmp_path, number, subject=subject) for number in (1, 2)]
     others: list[dict[str, Any]] = [
@@ -233,7 +233,7 @@ def test_noise_is_taken_from_repeated_builds_of_the_same_system_and_workload(tmp
 
 
 def test_profiled_runs_are_selected_only_as_profiled_runs(tmp_path: Path) -> None:
-    """They are slower: as the newest runs of a version, or as noise between runs, they would raise a false alarm."""
+    """Profiled runs are slower. As a version's newest runs, or as noise between runs, they cause false alarms."""
     place = {"id": "e", "side": "baseline", "repetition": 1, "position": 0}
     other = {"id": "f", "side": "baseline", "repetition": 1, "position": 0}
     version = {"subject": {"system": "toy", "name": "Toy", "version": "v1", "binary_sha256": None}}
@@ -247,7 +247,7 @@ def test_profiled_runs_are_selected_only_as_profiled_runs(tmp_path: Path) -> Non
     assert [entry.run_id for entry in selection.series(judged)] == judged
     assert [entry.run_id for entry in selection.profiled(judged)] == [own]
     assert {entry.run_id: entry.badges for entry in selection.sealed}[own] == "profiled"
-    # Without those of its own experiment, any that was made of the version under the same workload.
+    # Without profiled runs of the same experiment, those of the version under the same workload are used.
     assert [entry.run_id for entry in Selection(Index(tmp_path).contents()).profiled([alone])] == [alone]
     assert [entry.run_id for entry in selection.select("e/baseline")] == [*judged, own]
 

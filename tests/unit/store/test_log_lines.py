@@ -1,4 +1,4 @@
-"""Lines of logs by their numbers: what was logged is shown, whatever the log was packed and wrapped in since."""
+"""Log lines by their numbers: the logged text is shown, even if the log was compressed and wrapped since."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _write(path: Path, *lines: str) -> Path:
 
 
 def test_wrapped_lines_show_the_logged_text(tmp_path: Path) -> None:
-    """In journald's byte arrays the block would not be found, and the file would be reported as changed."""
+    """Otherwise a block in journald's byte arrays would not be found, and the file would be reported as changed."""
     line = '{"block":"ä"}'
     path = _write(tmp_path / "log", _docker(f"{line}\n"), _journal(line), _journal(list(line.encode())), line)
     assert read_lines(path, range(1, 5)) == dict.fromkeys(range(1, 5), line)
@@ -37,7 +37,7 @@ def test_wrapped_lines_show_the_logged_text(tmp_path: Path) -> None:
 
 
 def test_split_lines_are_shown_in_full(tmp_path: Path) -> None:
-    """Only the last piece is referenced by its number, and it rarely mentions the block."""
+    """The number refers only to the last piece, which rarely mentions the block."""
     pieces = [LONG[:16_384], LONG[16_384:32_768], LONG[32_768:] + "\n"]
     docker = [_docker("before\n"), _docker(pieces[0]), _docker("other\n", "stderr"), *map(_docker, pieces[1:])]
     assert read_lines(_write(tmp_path / "docker", *docker), [3, 5]) == {3: "other", 5: LONG}

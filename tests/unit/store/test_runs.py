@@ -1,4 +1,4 @@
-"""Runs on disk: sealed once, verified by their hashes, found by the names that people type."""
+"""Runs on disk: sealed once, verified by their hashes, and found by the names that users type."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_selectors(tmp_path: Path) -> None:
     ids = [run.run_id for run in sides]
     assert [run.run_id for run in store.select("exp")] == ids
     assert [run.run_id for run in store.select("exp/candidate")] == ids[1:]
-    # A version means the runs made like its newest one: mixing them with an older experiment's would mix conditions.
+    # A version selects the runs made like its newest run. Older experiments may have other conditions.
     assert [run.run_id for run in store.select("v1")] == ids[:1]
     assert [run.run_id for run in store.select("version:v2")] == ids[1:]
     assert [run.run_id for run in store.select(old.run_id)] == [old.run_id]
@@ -141,7 +141,7 @@ def test_selectors(tmp_path: Path) -> None:
 
 
 def test_a_run_of_a_later_release_names_that_release(tmp_path: Path) -> None:
-    """It is not half read, and its owner learns which release can read it."""
+    """The run is not read partially, and its owner learns which release can read it."""
     run = _sealed(Store(tmp_path))
     path = run.path / "manifest.json"
     content = json.loads(path.read_text(encoding="utf-8"))
@@ -164,7 +164,7 @@ def _stage(store: Store, name: str = "0") -> StagedRun:
 
 
 def test_an_import_is_not_a_run_until_it_has_its_final_name(tmp_path: Path) -> None:
-    """Killed between sealing and renaming, a folder looks finished under a temporary name."""
+    """An import that is killed between sealing and renaming leaves a finished-looking folder under a temporary name."""
     store = Store(tmp_path)
     staged = _stage(store)
     staged.seal(_manifest("toy-final", "v1", None, "2026-01-01T00:00:00Z"), CATALOGUE, summarise(CATALOGUE, {}, 1))
@@ -225,7 +225,7 @@ def test_an_exported_run_is_imported_unchanged(tmp_path: Path) -> None:
     taken = other.import_archive(archive)
     assert taken.run_id == run.run_id
     assert taken.verify() == []
-    assert other.import_archive(archive).run_id == run.run_id  # once more does no harm
+    assert other.import_archive(archive).run_id == run.run_id  # a second import changes nothing
     assert other.unfinished() == []
 
 
@@ -256,7 +256,7 @@ def test_an_archive_of_an_invalid_run_is_refused(tmp_path: Path) -> None:
 def test_an_archive_with_paths_outside_the_run_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: bytes, target: str, *, filtering: bool
 ) -> None:
-    """With any Python: versions before 3.11.4 would follow links and write anywhere."""
+    """This holds for any Python: versions before 3.11.4 would follow links and write anywhere."""
     if not filtering:
         monkeypatch.delattr(tarfile, "data_filter")
     member = tarfile.TarInfo(name)

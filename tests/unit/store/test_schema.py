@@ -1,4 +1,4 @@
-"""A column that changed its name or its type is found where its frame leaves a module, not in a report without it."""
+"""A column with a changed name or type is detected when its frame leaves a module, not by its absence in a report."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_events_may_come_in_any_order_of_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "frame",
     [
-        SAMPLES,  # what was not measured has no column
+        SAMPLES,  # metrics that were not measured have no column
         SAMPLES.with_columns(service_s=pl.lit(None, dtype=pl.Float64)),
         SAMPLES.with_columns(pl.col("host").cast(pl.Enum(["a", "b"]))),
         SAMPLES.with_columns(host=pl.lit(1)),

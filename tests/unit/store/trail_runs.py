@@ -1,4 +1,4 @@
-"""Made-up runs whose blocks can be followed: sealed on disk, with the logs that they were made from beside them."""
+"""Synthetic runs whose blocks can be followed: sealed on disk, together with their original logs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from chainmark.core.metric import Metric, MetricChart, MetricGroup, Population
 from chainmark.stats.summarise import summarise
 from chainmark.store.runs import SealedRun, Store
 
-SYSTEM = "cardano"  # that follows blocks
+SYSTEM = "cardano"  # a system that follows blocks
 HOST = HostFacts(cpu_model="c", cores=2, memory_bytes=2**30, kernel="k", operating_system="o")
 START_NS = 1_700_000_000_000_000_000
 SLOT_NS = 20_000_000_000
@@ -30,12 +30,12 @@ SLOW_FACTOR = 3
 
 
 def key_of(name: str) -> str:
-    """A hash, as blocks have them."""
+    """A hash like a block's."""
     return hashlib.sha256(name.encode()).hexdigest()
 
 
 def trail(trail_id: str = "block", *, main: bool = True) -> dict[str, Any]:
-    """How the made-up blocks are followed."""
+    """The trail that follows the synthetic blocks."""
     stages = [
         {"id": name, "label": name, "time": f"{name}_ns", "file": f"{name}_file", "line": f"{name}_line"}
         for name in STAGES
@@ -74,7 +74,7 @@ def _metric(id_: str, label: str, population: str, **more: Any) -> Metric:
 
 
 def catalogue(trails: list[dict[str, Any]] | None = None, *, charts: bool = True) -> Catalogue:
-    """Two populations that a trail follows and one that none does."""
+    """Two populations with a trail and one without."""
     drawn = [MetricChart.CDF] if charts else []
     return Catalogue(
         system=SYSTEM,
@@ -100,10 +100,10 @@ def catalogue(trails: list[dict[str, Any]] | None = None, *, charts: bool = True
 
 @dataclass
 class Timelines:
-    """Rows of the events and lines of the logs, filled host by host.
+    """Rows of the events and lines of the logs, created host by host.
 
-    What is odd in them: block 3 has a rival of the same height that only two hosts know; the last host never heard of
-    block 5; node-2 does not say when it fetched block 4; the region of a host is its own.
+    Special cases: block 3 has a rival of the same height that only two hosts know; the last host never received
+    block 5; node-2 does not log when it fetched block 4; each host has its own region.
     """
 
     hosts: int
@@ -113,7 +113,7 @@ class Timelines:
     logs: dict[str, list[str]] = field(default_factory=dict)
 
     def fill(self) -> Timelines:
-        """Make everything up."""
+        """Create all rows and lines."""
         for height in range(1, self.blocks + 1):
             for host in range(self.hosts):
                 if not (height == 5 and host == self.hosts - 1):
@@ -159,11 +159,11 @@ class Timelines:
         return len(lines)
 
     def events(self) -> pl.DataFrame:
-        """One row a block and host."""
+        """One row per block and host."""
         return pl.DataFrame(self.rows, infer_schema_length=None)
 
     def samples(self) -> dict[str, pl.DataFrame]:
-        """What the metrics are made of."""
+        """The samples of the metrics."""
         timelines = self.events().with_columns(
             time_s=(pl.col("slot_start_ns") - START_NS) / 1e9,
             spread_s=(pl.col("adopted_ns") - pl.col("slot_start_ns")) / 1e9,
@@ -176,7 +176,7 @@ class Timelines:
 
 
 def write_logs(timelines: Timelines, folder: Path, container: str = "plain") -> None:
-    """The logs as a folder per host, plain or compressed."""
+    """Write the logs to a folder per host, plain or compressed."""
     for place, lines in timelines.logs.items():
         content = ("\n".join(lines) + "\n").encode()
         path = folder / place / "log.json"
@@ -206,16 +206,16 @@ def sealed(
     numbered_files: bool = False,
     charts: bool = True,
 ) -> SealedRun:
-    """A sealed run of those lives.
+    """A sealed run of these timelines.
 
     Args:
-        store: where it goes.
-        lives: what happened.
-        version: of the subject.
-        trails: of its catalogue; None: the usual one.
-        trips: round trips between regions that were measured; None: nobody knows the cluster's network.
-        numbered_files: the events name log files by their number, not by their path.
-        charts: whether metrics ask for them; a comparison is quicker without.
+        store: the store for the run.
+        timelines: the events and logs.
+        version: version of the subject.
+        trails: trails of the catalogue; None: the default trail.
+        trips: measured round trips between regions; None: the network of the cluster is unknown.
+        numbered_files: the events refer to log files by number, not by path.
+        charts: whether metrics have charts; a comparison is faster without them.
     """
     run = store.create("toy", "toy/demo", version, {"pid": 1})
     events = timelines.events()

@@ -1,4 +1,4 @@
-"""A system from a package of its own: the tutorial's, built, installed and used as the tutorial says."""
+"""A system in a separate package: the tutorial's package, built, installed and used as the tutorial describes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHOWN = ("pyproject.toml", "src/chainmark_hyperfine/catalogue.toml", "src/chainm
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package's wheel in a folder of its own; nothing is fetched, and nothing else is changed."""
+    """The package's wheel, installed to a separate folder without downloads."""
     folder = tmp_path_factory.mktemp("outside")
     uv: list[str | Path] = [Path(sys.executable).with_name("uv"), "--offline", "--quiet", "--no-cache"]
     source = shutil.copytree(PACKAGE, folder / PACKAGE.name)
@@ -53,7 +53,7 @@ def test_the_tutorials_commands_work_as_written(installed: Path, tmp_path: Path)
                 text=True,
                 check=False,
             )
-            undecided = 3 if command == "compare" else 0  # one run per side
+            undecided = 3 if command == "compare" else 0  # with one run per side, a comparison is inconclusive
             assert done.returncode == undecided, line + done.stdout + done.stderr
             printed[command] = done.stdout
     assert list(printed) == ["metrics", "ingest", "compare"]

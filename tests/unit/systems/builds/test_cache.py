@@ -1,6 +1,6 @@
-"""Builds of any source: made once, called by what they are, and never of the user's own files but read.
+"""Builds from any source: built once, named after their content, and without changes to the user's files.
 
-The program under test is a small one of the tests' own, in a repository of their own: the compiler and git are real.
+The tests build a small program of their own from their own repository, with the real compiler and git.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ pytestmark = pytest.mark.skipif(
 
 
 def git(repository: Path, *arguments: str) -> str:
-    """Run git there; what it says."""
+    """Run git there and return its output."""
     command = ["git", "-C", str(repository), "-c", "user.name=T", "-c", "user.email=t@example.com", *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def write(folder: Path, **files: str) -> None:
-    """Write files, whose names have ``__`` for ``/`` and ``_dot_`` for ``.``."""
+    """Write files. In their names, ``__`` stands for ``/`` and ``_dot_`` for ``.``."""
     for name, content in files.items():
         path = folder / name.replace("__", "/").replace("_dot_", ".")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +61,7 @@ def write(folder: Path, **files: str) -> None:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """Two commits of a program on `main`, the first of which is tagged."""
+    """A repository with two commits of a program on `main`, the first of which is tagged."""
     folder = tmp_path / "checkout"
     write(folder, go_dot_mod=GO_MOD, cmd__node__main_dot_go=MAIN.replace("VERSION", "1.0.0"), _dot_gitignore="out\n")
     git(folder, "init", "--quiet", "--initial-branch=main")
@@ -80,14 +80,14 @@ def cache(tmp_path: Path) -> Cache:
 
 
 def cached(cache: Cache, version: str) -> CacheRecord:
-    """What a version gives."""
+    """The cached build of a version."""
     target = parse_version(version)
     assert not isinstance(target, Release | Named)
     return cache.make(target, version)
 
 
 def reported(cache: Cache, record: CacheRecord) -> str:
-    """What a cached program says of its version."""
+    """The version that a cached program prints."""
     return subprocess.run([cache.binary(record)], check=True, capture_output=True, text=True).stdout.strip()
 
 
@@ -119,7 +119,7 @@ def test_equal_sources_are_built_once(cache: Cache, repository: Path, monkeypatc
 
 
 def test_concurrent_requests_for_one_build_wait_for_it(cache: Cache, repository: Path) -> None:
-    """Two repetitions that start together must not write one file."""
+    """Two repetitions that start at the same time must not write the same file."""
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda _: cached(cache, f"git:{repository}@main"), range(2))
     assert first == second
@@ -127,7 +127,7 @@ def test_concurrent_requests_for_one_build_wait_for_it(cache: Cache, repository:
 
 
 def test_uncommitted_changes_are_built_and_stored_as_a_diff(cache: Cache, repository: Path) -> None:
-    """The version is the worktree as the developer sees it: changed files, and new files unknown to git."""
+    """The version is the worktree as the developer sees it: changed files, and new files that git does not track."""
     write(repository, cmd__node__main_dot_go=MAIN.replace('"VERSION"', "version"))
     write(repository, cmd__node__version_dot_go='package main\n\nconst version = "1.2.0"\n', out="ignored")
     before = git(repository, "status", "--porcelain"), git(repository, "count-objects")
@@ -146,7 +146,7 @@ def test_uncommitted_changes_are_built_and_stored_as_a_diff(cache: Cache, reposi
 
 
 def test_a_name_always_refers_to_the_same_build(cache: Cache, repository: Path) -> None:
-    """Neither a branch that moves nor a rebuild may change the later runs of an experiment."""
+    """A branch that moves or a rebuild must not change later runs of an experiment."""
     name = cached(cache, f"git:{repository}@main").subject.version
     write(repository, cmd__node__main_dot_go=MAIN.replace("VERSION", "2.0.0"))
     git(repository, "commit", "--quiet", "-am", "The third")
@@ -162,7 +162,7 @@ def test_a_name_always_refers_to_the_same_build(cache: Cache, repository: Path) 
 def test_another_program_is_built_from_the_original_sources(
     cache: Cache, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the worktree has changed, its uncommitted changes exist only in the stored diff."""
+    """After further changes to the worktree, the uncommitted changes exist only in the stored diff."""
     write(repository, tools__other__main_dot_go=MAIN.replace("VERSION", "a tool"))
     with monkeypatch.context() as inside:
         inside.chdir(repository)
@@ -188,7 +188,7 @@ def test_a_binary_is_copied(cache: Cache, repository: Path, tmp_path: Path) -> N
 
 
 def dependent(repository: Path, tmp_path: Path) -> Path:
-    """Make the program need a module, and write one that can stand for it."""
+    """Make the program depend on a module, and write a local module that can replace it."""
     write(repository, go_dot_mod=GO_MOD + "\nrequire example.com/dep v0.1.0\n")
     write(repository, cmd__node__main_dot_go=WITH_DEPENDENCY)
     folder = tmp_path / "dep"
@@ -217,7 +217,7 @@ def test_a_module_is_replaced_by_a_folder(cache: Cache, repository: Path, tmp_pa
 
 
 def test_a_workspace_is_built_with_its_local_modules(cache: Cache, repository: Path, tmp_path: Path) -> None:
-    """Another module in the same repository is newer than the release that `go.mod` names."""
+    """Another module in the same repository is newer than the release in `go.mod`."""
     dependent(repository, tmp_path).rename(repository / "dep")
     write(repository, go_dot_work="go 1.21\n\nuse (\n\t.\n\t./dep\n)\n")
     assert cached(cache, f"git:{repository}").subject.release == "1.0.0-mine"
@@ -226,7 +226,7 @@ def test_a_workspace_is_built_with_its_local_modules(cache: Cache, repository: P
 def test_a_fork_may_keep_the_module_path_of_the_original(
     cache: Cache, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As most forks do: their `go.mod` names the original module, and Go refuses to install them."""
+    """Most forks do this: their `go.mod` names the original module, and Go refuses to install them."""
     place = tmp_path / "proxy" / "example.com" / "somebody" / "node" / "@v"
     place.mkdir(parents=True)
     with zipfile.ZipFile(place / "v1.1.0.zip", "w") as archive:
@@ -259,7 +259,7 @@ def test_a_failed_build_shows_the_last_lines_of_the_compiler(cache: Cache, repos
 
 
 def script(path: Path, content: str, mode: int = 0o755) -> str:
-    """A file that somebody might take for a binary."""
+    """An executable script that a user might take for a binary."""
     path.write_text(content, encoding="utf-8")
     path.chmod(mode)
     return str(path)

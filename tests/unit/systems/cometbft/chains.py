@@ -1,4 +1,4 @@
-"""A chain of four blocks as a node tells it over RPC, and the records of the load that made it; worked out by hand."""
+"""A chain of four blocks, as a node returns it over RPC, with the records of its load. All values are known by hand."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ ACCEPTED, MEMPOOL_FULL, IN_CACHE, CHECK_CODE, RPC_ERROR, TIMEOUT, UNSENT = range
 
 
 def transaction(number: int, experiment: bytes = OURS) -> bytes:
-    """A payload of its own for every number."""
+    """A distinct payload for every number."""
     return encode_transaction(1, 200, 256, number, experiment, 7)
 
 
 class Chain:
-    """Answers RPC calls. Height h has the time h s, the proposer ``P<h>`` and a size of 100 h bytes.
+    """Responds to RPC calls. Height h has the time h s, the proposer ``P<h>`` and a size of 100 h bytes.
 
     Args:
         blocks: height → transactions.
         commits: height → round and missing votes of the commit *for that block*, which the next block holds.
-        counted: height → the header's count, where it is not that of the transactions.
-        failed: height → place in the block → what the application says of a transaction that it did not execute.
+        counted: height → the transaction count in the header, if it is wrong.
+        failed: height → position in the block → the application's result for a failed transaction.
     """
 
     def __init__(
@@ -80,9 +80,9 @@ class Chain:
 
 
 def records(rows: Sequence[tuple[bytes | None, int]], **changes: object) -> LoadResult:
-    """Transactions in the order of their schedule, one a millisecond: payload (None: unsent) and class.
+    """Transactions in the order of their schedule, one per millisecond: payload (None: unsent) and class.
 
-    Sent 1 ms after it was due, answered 2 ms after: except what was not sent or not answered.
+    Each is sent 1 ms after it was due and answered 2 ms after, unless it is unsent or without a response.
     """
     due = [number * NS // 1000 for number in range(len(rows))]
     sent = [-1 if code == UNSENT else index + NS // 1000 for index, (_, code) in zip(due, rows, strict=True)]
@@ -109,7 +109,7 @@ def records(rows: Sequence[tuple[bytes | None, int]], **changes: object) -> Load
 
 
 def measurement(load: LoadResult, first: int = 7, last: int = 9, **changes: object) -> Measurement:
-    """What a run collected; ``changes`` replace its fields."""
+    """The data collected in a run. ``changes`` replace its fields."""
     fields: dict[str, object] = {
         "start_ns": 0,
         "records": load,

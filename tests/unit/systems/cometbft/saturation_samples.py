@@ -71,7 +71,7 @@ def run(
 
 
 def version(label: str, runs: Sequence[CellRun], *, kind: str = "observed", published: bool = False) -> VersionRuns:
-    """A version that did these runs."""
+    """A version with these runs."""
     return VersionRuns(
         label=label,
         subject=Subject(system="some", name="Some", version=label),
@@ -88,7 +88,7 @@ def version(label: str, runs: Sequence[CellRun], *, kind: str = "observed", publ
 
 
 def whole_test() -> SweepTest:
-    """What a document says of the test as a whole."""
+    """The description of the test as a whole in a document."""
     return SweepTest(
         title="Saturation of Some old and new",
         system="some",

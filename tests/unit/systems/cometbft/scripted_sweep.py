@@ -1,4 +1,4 @@
-"""A system whose saturation is known, and whose runs take no time."""
+"""A system with a known saturation load, whose runs take no time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from chainmark.systems.cometbft.sweep import load_of
 from tests.unit.systems.cometbft.saturation_samples import METRICS, run, version
 
 SECONDS = 1000
-FIRST_REPEATED = 48  # seeds of repeated runs are greater: their places are behind all that were planned
+FIRST_REPEATED = 48  # repeated runs have larger seeds, because their positions follow those of all planned runs
 
 
 class Profile(BaseModel):
@@ -41,9 +41,9 @@ class Profile(BaseModel):
 class Scripted:
     """Versions that commit up to their capacity.
 
-    Ctrl-C comes at the run whose number is ``interrupted_at``.
+    Ctrl-C is simulated in the run with the number ``interrupted_at``.
 
-    The first runs of ``invalid`` versions at loads say nothing.
+    The runs of the ``invalid`` versions and loads are invalid until they are repeated.
     """
 
     capacities: Mapping[str, int]
@@ -63,23 +63,23 @@ class Scripted:
         )  # fmt: skip
 
     def profile(self, content: Mapping[str, object]) -> Profile:
-        """Its load."""
+        """The profile of a load."""
         return Profile.model_validate(content)
 
     def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:
-        """The same."""
+        """The load of the profile."""
         return dict(profile.model_dump())
 
     def install(self, version: str) -> Subject:
-        """Nothing to do."""
+        """The subject; there is nothing to install."""
         return Subject(system=self.name, name=self.title, version=version)
 
     def installed(self) -> list[tuple[Subject, Path]]:
-        """None."""
+        """No version is installed."""
         return []
 
     def execute(self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress) -> Execution:
-        """Commit what the version can."""
+        """Make a run that commits up to the version's capacity."""
         if len(self.made) == self.interrupted_at:
             raise KeyboardInterrupt
         load = Profile.model_validate(profile.model_dump())
@@ -99,24 +99,24 @@ class Scripted:
         )
 
     def sweep_plan(self, profile: BaseModel) -> SweepPlan:
-        """As it was given."""
+        """The plan of the test."""
         return self.plan
 
     def load_of(self, plan: SweepPlan, per_s: int) -> SweepLoad:
-        """Over the plan's connections."""
+        """The load with this total rate, over the plan's connections."""
         return load_of(plan.step, per_s // plan.step)
 
     def at_load(self, profile: BaseModel, load: SweepLoad) -> Profile:
-        """The load."""
+        """The profile with this load."""
         connections, rate = load.key
         return Profile.model_validate({**profile.model_dump(), "connections": connections, "rate": rate})
 
     def standings(self, runs: Sequence[SealedRun], tolerance: float) -> Sequence[Mapping[SweepLoad, Standing]]:
-        """By what is committed."""
+        """The standing of each load, from the committed transactions."""
         return standings(cells_of(map(self.cell_run, runs), tolerance), load_of)
 
     def cell_run(self, run_: SealedRun) -> CellRun:
-        """Its books."""
+        """The cell of a run, with its transaction counts."""
         workload, counts = run_.manifest.workload, run_.manifest.counts["transactions"]
         place = run_.manifest.experiment
         connections, rate = workload["connections"], workload["rate"]
@@ -128,29 +128,29 @@ class Scripted:
         return cell_run.model_copy(update={"origin": place.side if place else ""})
 
     def swept_version(self, label: str, runs: Sequence[SealedRun]) -> VersionRuns:
-        """All of them."""
+        """A version with all its runs."""
         return version(label, [self.cell_run(run) for run in runs])
 
     def saturation(self, test: SweepTest, versions: Sequence[VersionRuns]) -> SaturationReport:
-        """By the metrics of the samples."""
+        """The saturation, from the metrics of the samples."""
         return saturation_report(test, versions, METRICS)
 
     def published_sweep(self, path: Path, label: str | None) -> VersionRuns:
-        """None is known."""
+        """There is no published sweep."""
         raise AssertionError(path, label)
 
 
 class Quiet:
-    """Who follows, and says nothing."""
+    """A listener that ignores all messages."""
 
     def begin(self, step: PlannedRun, number: int, total: Total, left_s: float | None = None) -> None:
-        """A run begins."""
+        """Ignored."""
 
     def end(self, run: SealedRun) -> None:
-        """A run ended."""
+        """Ignored."""
 
     def stage(self, name: str) -> None:
-        """A stage begins."""
+        """Ignored."""
 
     def update(self, fraction: float, detail: str = "") -> None:
-        """It goes on."""
+        """Ignored."""

@@ -1,4 +1,4 @@
-"""Events to samples and to books, on cases small enough to work out by hand."""
+"""From events to samples and transaction counts, on cases worked out by hand."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _events(due_ns: list[int], sent_ns: list[int | None], heights: list[int | No
 def test_latency_starts_at_the_schedule_in_all_three_definitions() -> None:
     events = _events([NS // 2, NS, NS], [NS, NS, None], [5, 6, None])
     frame = transaction_samples(events, Window(0, 10 * NS))
-    # The first was due at 0.5 s and sent at 1 s: its wait in the sender is part of its latency.
+    # The first one was due at 0.5 s and sent at 1 s. Its wait in the sender is part of its latency.
     assert frame["tx_latency_s"].to_list() == [1.5, 2.0, None]
     assert frame["tx_latency_next_header_s"].to_list() == [1.5, 3.0, None]
     assert frame["tx_latency_header_s"].to_list() == [0.5, 1.0, None]
@@ -153,7 +153,7 @@ def test_the_wait_of_a_restarted_process_is_unknown() -> None:
 
 
 def test_rows_of_one_second_are_in_the_order_of_the_hosts() -> None:
-    """The stored run has the same bytes, in whichever order the nodes were sampled."""
+    """The files of the run are identical for any order in which the nodes were sampled."""
     many = [f"node-{number:03}" for number in range(40)]
     frame = pl.concat(PROCESSES.filter(pl.col("host") == "a").with_columns(host=pl.lit(host)) for host in many[::-1])
     rows = host_second_samples(pl.DataFrame(schema=SCRAPES), frame, Window(NS, 5 * NS))
@@ -161,14 +161,14 @@ def test_rows_of_one_second_are_in_the_order_of_the_hosts() -> None:
 
 
 def test_a_network_without_process_samples_has_no_seconds() -> None:
-    """The host column is still of type text: the files of a run have one schema."""
+    """The host column still has the type text, because all files of a run have one schema."""
     frame = host_second_samples(pl.DataFrame(schema=SCRAPES), PROCESSES.clear(), Window(NS, 5 * NS))
     assert frame.is_empty()
     assert frame.schema["host"] == pl.String
 
 
 def test_counters_are_not_differenced_across_nodes() -> None:
-    """Node b's counters are larger: after a's last sample they would give a rate in b's first second."""
+    """Node b's counters are larger. A difference to a's last sample would be a wrong rate in b's first second."""
     frame = pl.DataFrame(
         {
             **{name: [4.0, 5.0, 40.0, 50.0] for name in ("cpu_s", "ran_s", "waited_s", "contended_s")},
@@ -216,14 +216,14 @@ PROCESSES = pl.DataFrame(
 
 
 def test_a_constant_counter_gives_a_rate_of_zero() -> None:
-    """The CPU of an idle node is 0, not unknown: otherwise its mean would cover only its busy seconds."""
+    """The CPU use of an idle node is 0, not unknown. Otherwise its mean would cover only its busy seconds."""
     frame = host_second_samples(pl.DataFrame(schema=SCRAPES), PROCESSES, Window(NS, 5 * NS))
     assert frame.select("time_s", "host").rows() == [(second, host) for second in range(4) for host in ("a", "b")]
     seconds = {host: frame.filter(pl.col("host") == host) for host in ("a", "b")}
-    # Node b did nothing between its two samples; no node has a rate before its second one.
+    # Node b did nothing between its two samples. A node has no rate before its second sample.
     assert seconds["b"]["node_cpu_cores"].to_list() == [None, 0.0, None, None]
     assert seconds["b"]["node_disk_read_bytes_per_s"].to_list() == [None, 0.0, None, None]
-    # Node a was not sampled in the third second: the rate of the fourth is that of two seconds.
+    # Node a was not sampled in the third second, so the rate of the fourth covers two seconds.
     assert seconds["a"]["node_cpu_cores"].to_list() == [None, 0.5, None, 1.5]
     assert seconds["a"]["node_disk_read_bytes_per_s"].to_list() == [None, 200.0, None, 0.0]
     assert seconds["a"]["node_disk_written_bytes_per_s"].to_list() == [None, 50.0, None, 50.0]
@@ -236,7 +236,7 @@ def test_a_constant_counter_gives_a_rate_of_zero() -> None:
 
 
 PAGES = [
-    # In the second second node a is asked twice: the later answer counts.
+    # In the second second, node a is scraped twice: the later value counts.
     *[(NS, "a", "cometbft_mempool_size", 3.0), (2 * NS, "a", "cometbft_mempool_size", 9.0)],
     *[(2 * NS + 5, "a", "cometbft_mempool_size", 4.0), (2 * NS + 1, "b", "cometbft_mempool_size", 8.0)],
     *[(NS, "a", "cometbft_p2p_message_send_bytes", 100.0), (2 * NS, "a", "cometbft_p2p_message_send_bytes", 100.0)],
@@ -263,17 +263,17 @@ PRESSURE = pl.DataFrame(
         "time_ns": [NS // 2, NS + NS // 2, 2 * NS + NS // 2],
         "cpu_pressure_us": [0, 250_000, 250_000],
         "io_pressure_us": [0, 500_000, 600_000],
-        "memory_pressure_us": [0, 1_100_000, 1_100_000],  # the sampler read its clocks apart
+        "memory_pressure_us": [0, 1_100_000, 1_100_000],  # the sampler read its two clocks at different times
         "load1": [1.0, 2.0, 3.0],
         "cpu_busy_s": [10.0, 11.5, 11.5],
         "cpu_steal_s": [0.0, 0.1, 0.1],
         "harness_cpu_s": [1.0, 1.25, 1.25],
         "cpu_total_s": [100.0, 102.0, 104.0],
-        # In the first second others had a fifth of what the nodes wanted; in the second nodes waited for each other.
+        # First, other processes take a fifth of the time that the nodes need; then the nodes wait for each other.
         "nodes_ran_s": [5.0, 5.6, 6.2],
         "nodes_waited_s": [1.0, 1.4, 1.8],
         "contended_s": [0.0, 0.2, 0.2],
-        # It hardly ran: its wait of a millisecond is no share of anything.
+        # The generator hardly ran, so its wait of a millisecond is not a meaningful share.
         "generator_ran_s": [0.0, 0.001, 0.002],
         "generator_waited_s": [0.0, 0.001, 0.002],
     }
@@ -295,7 +295,7 @@ def test_the_seconds_of_the_window_match_hand_computed_values() -> None:
     assert frame["committed_per_s"].to_list() == [10.0, 20.0, 20.0]
     assert frame["mempool_mean_transactions"].to_list() == [3.0, 6.0, None]
     assert frame["mempool_max_transactions"].to_list() == [3.0, 8.0, None]
-    # A machine on which nothing waited or worked has zeros, not gaps.
+    # A machine without waiting or load has zeros, not missing values.
     assert frame["machine_cpu_pressure"].to_list() == [0.25, 0.0, None]
     assert frame["machine_io_pressure"].to_list() == [0.5, pytest.approx(0.1), None]
     assert frame["machine_memory_pressure"].to_list() == [1.0, 0.0, None]
@@ -313,13 +313,13 @@ def test_a_run_has_only_the_populations_that_it_sampled() -> None:
     start_up_s = {"b": 2.0, "a": 1.0}
     plain = samples(events, Sampled(PROCESSES, PRESSURE), window, start_up_s)
     assert list(plain) == ["transaction", "block", "second", "host_second", "host"]
-    # Node a used 3.5 s of the processor until 4 s, and 50 transactions were committed; b was last seen at 2 s.
+    # Node a used 3.5 s of CPU time until 4 s, and 50 transactions were committed. Node b was last sampled at 2 s.
     assert plain["host"].rows() == [("a", 1.0, pytest.approx(3.5 / 50)), ("b", 2.0, None)]
     assert plain["host_second"]["host"].unique().sort().to_list() == ["a", "b"]
-    # Whose start was not timed, and who was not sampled, is a node as well.
+    # A node with a start time or with samples has a row, even if the other one is missing.
     timed = samples(events, Sampled(PROCESSES, PRESSURE), window, {"c": 3.0, "b": 2.0})["host"]
     assert timed.rows() == [("a", None, pytest.approx(3.5 / 50)), ("b", 2.0, None), ("c", 3.0, None)]
-    # A node that joins is not one of the steady ones, whose means it would change.
+    # A joining node does not count as a steady node, because it would change their mean values.
     joiners = pl.DataFrame([("b", 0, NS, 2 * NS, 40, True)], schema=JOINER_SCHEMA, orient="row")
     heights = pl.DataFrame([(NS, "b", 3, 5, True)], schema=HEIGHT_SCHEMA, orient="row")
     perturbations = pl.DataFrame(
@@ -339,7 +339,7 @@ def test_a_run_has_only_the_populations_that_it_sampled() -> None:
 
 
 def test_consensus_steps_are_reported_for_each_node_that_measured_them() -> None:
-    """Node a took 0.5 s to propose; b reported no steps, and keeps its other values."""
+    """Node a took 0.5 s to propose. Node b reported no steps, and still has its other values."""
     totals = [(NS, "a", STEP_SUM, 1.0), (NS, "a", STEP_COUNT, 1.0), (3 * NS, "a", STEP_SUM, 2.0)]
     totals.append((3 * NS, "a", STEP_COUNT, 3.0))
     rows = [(time_ns, host, f"{name}:Propose", value) for time_ns, host, name, value in totals]
@@ -349,7 +349,7 @@ def test_consensus_steps_are_reported_for_each_node_that_measured_them() -> None
 
 
 def test_without_a_chain_no_block_metrics_are_reported() -> None:
-    """All nodes died: a committed share of 0 would be a claim."""
+    """All nodes died. A committed share of 0 would be an unfounded claim."""
     events = _whole([NS], [NS])
     frames = samples(
         replace(events, blocks=events.blocks.clear()), Sampled(PROCESSES, PRESSURE), Window(NS, 4 * NS), {}
@@ -389,7 +389,7 @@ def test_sampled_data_may_be_in_any_order(seed: int) -> None:
 
 
 def test_every_value_is_a_float_and_every_key_keeps_its_type() -> None:
-    """Samples of one population are combined: an integer column would not match that of another run."""
+    """Samples of one population are combined, and an integer column would not match that of another run."""
     joiners = pl.DataFrame([("b", 0, NS, 2 * NS, 40, True)], schema=JOINER_SCHEMA, orient="row")
     heights = pl.DataFrame([(NS, "b", 3, 5, True)], schema=HEIGHT_SCHEMA, orient="row")
     kills = [(place, "kill", "a", "", NS, 2 * NS, 3 * NS, 20, 24) for place in (1, 2)]
@@ -401,7 +401,7 @@ def test_every_value_is_a_float_and_every_key_keeps_its_type() -> None:
         values = {column: kind for column, kind in frame.schema.items() if column not in keys}
         assert set(values.values()) == {pl.Float64()}, (name, values)
     assert [name for name in frames["perturbation"].columns if name.startswith("recovery")] == ["recovery_kill_s"]
-    # What no page has is a column all the same.
+    # A metric that no page has is a column as well.
     unscraped = host_second_samples(pl.DataFrame(schema=SCRAPES), PROCESSES, Window(NS, 4 * NS))
     assert unscraped.schema == frames["host_second"].schema
 
@@ -495,7 +495,7 @@ def test_an_invalid_time_is_refused() -> None:
 
 @given(st.integers(2, 20), st.integers(1, 4), st.integers(0, 1000))
 def test_random_topologies_are_connected_and_reproducible(nodes: int, peers: int, seed: int) -> None:
-    """An isolated node would halt the network or never take part, and no figure would show why."""
+    """An isolated node would halt the network or never take part, and the figures would not show why."""
     peers = min(peers, nodes - 1)
     network = NodeNetwork(validators=nodes, topology="random", peers_per_node=peers)
     chosen = peer_choice(network, seed)

@@ -1,4 +1,4 @@
-"""Classes of answers are what the load generator says they are, and nothing that it does not say."""
+"""Classes of responses are exactly those that the load generator reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Application adapters: what a team that wrote one learns, and what becomes of homes, genesis and transactions."""
+"""Application adapters: errors for their authors, and the resulting homes, genesis and transactions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chainmark.systems.cometbft.system import SYSTEM
 
 LOAD = Load(rate=10, warm_up_s=1, duration_s=4, size_bytes=512)
 GUIDE = Path(__file__).resolve().parents[4] / "docs" / "guides" / "test-your-chain.md"
-# A chain's program as a script: it makes homes as the SDK's commands do, and knows no group `genesis`.
+# A chain's program as a script: it creates homes as the SDK's commands do, and has no command group `genesis`.
 PROGRAM = """#!/bin/sh
 case "$1" in
   --help) echo "commands: init keys fund join collect" ;;
@@ -125,7 +125,7 @@ def test_an_adapter_changes_only_the_keys_that_it_sets(tmp_path: Path) -> None:
     adapter = adapter_of({"extends": str(path), "transaction": {"gas": 90_000}})
     assert (adapter.chain.prefix, adapter.chain.denom) == ("own", "stake")
     assert (adapter.transaction.fee, adapter.transaction.gas) == (7, 90_000)
-    # A run's manifest holds it whole, so that the run can be repeated without the file.
+    # A run's manifest contains the complete adapter, so the run can be repeated without the file.
     assert adapter_of(adapter.model_dump(mode="json")) == adapter
 
 
@@ -147,7 +147,7 @@ def test_the_adapters_and_the_function_of_the_guide_work_as_written(tmp_path: Pa
 
 
 def install(folder: Path, module: str, offered: str) -> None:
-    """A package that offers one adapter, as pip leaves it in a folder of packages."""
+    """Install a package with one adapter, as pip does."""
     (folder / "their_chain.py").write_text(module, encoding="utf-8")
     about = folder / "their_chain-1.0.dist-info"
     about.mkdir()
@@ -157,7 +157,7 @@ def install(folder: Path, module: str, offered: str) -> None:
 
 @pytest.fixture
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of packages that Python looks into; what a test imports from it is forgotten afterwards."""
+    """A folder on Python's search path. Modules imported from it are removed after the test."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setitem(sys.modules, "their_chain", ModuleType("their_chain"))
     monkeypatch.delitem(sys.modules, "their_chain")
@@ -214,7 +214,7 @@ def test_all_nodes_get_the_same_genesis(program: Path, tmp_path: Path) -> None:
     make_homes(adapter, homes)
     genesis = {(node.folder / GENESIS).read_text() for node in homes}
     assert genesis == {"10coin 30coin "}
-    # Every operator is funded on its own home, where it joins, and on the first, where all are collected.
+    # Every operator has funds on its own home, where it joins, and on the first home, where all are collected.
     assert (homes[0].folder / "funded").read_text() == "addr-node0 20coin\naddr-node1 60coin\n"
     assert (homes[1].folder / "funded").read_text() == "addr-node1 60coin\n"
     assert file_values(adapter, homes[1]) == {

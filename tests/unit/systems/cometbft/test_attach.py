@@ -1,4 +1,4 @@
-"""Networks of somebody else: what is no node, or cannot be done to one, is refused before anything is offered."""
+"""Networks that others run: wrong servers and unsupported profiles are refused before any load is offered."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chainmark.systems.cometbft.profile import CometBFTProfile
 
 @contextmanager
 def answering(content: str) -> Iterator[str]:
-    """A server that answers everything with the same; its place."""
+    """The address of a server that sends the same response to every request."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -27,7 +27,7 @@ def answering(content: str) -> Iterator[str]:
             self.wfile.write(content.encode())
 
         def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-            """Say nothing."""
+            """Ignore the request."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever)
@@ -41,7 +41,7 @@ def answering(content: str) -> Iterator[str]:
 
 
 def status(node_id: str = "a", network: str = "chain") -> str:
-    """What a node answers to `status`, as far as it is read."""
+    """The parts of a node's `status` response that are read."""
     info = {"id": node_id, "network": network, "version": "1.0.1", "moniker": "m"}
     return json.dumps({"result": {"node_info": info, "sync_info": {"catching_up": False}}})
 
@@ -103,7 +103,7 @@ def test_all_nodes_or_none_must_have_a_metrics_page() -> None:
 def test_a_proxy_from_the_environment_is_not_used_for_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     """It cannot reach nodes of a private network, and its delay would be attributed to the node."""
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
-        monkeypatch.setenv(name, "http://127.0.0.1:1")  # where nobody listens
+        monkeypatch.setenv(name, "http://127.0.0.1:1")  # no server listens here
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     with answering(status("a")) as node, answering("cometbft_consensus_height 7") as page:
@@ -125,7 +125,7 @@ def test_a_proxy_from_the_environment_is_not_used_for_nodes(monkeypatch: pytest.
     ],
 )
 def test_a_profile_that_changes_the_network_is_refused(changes: Mapping[str, Any], named: str) -> None:
-    """Otherwise a report would name a disturbance that nobody made."""
+    """Otherwise a report would list a disturbance that did not happen."""
     plain = CometBFTProfile.model_validate({"system": "cometbft", "name": "p"})
     require_observable(plain, 1)
     with pytest.raises(UsageError, match=f"`{named}`"):

@@ -1,4 +1,4 @@
-"""Configurations: changed in place, and their difference from the version's defaults."""
+"""Configurations: changed in place, and compared with the version's defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processor time per committed transaction: on cases worked out by hand, its noise, and what its margin decides."""
+"""Processor time per committed transaction: values worked out by hand, the noise, and the verdict with its margin."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RATE_PER_S = 200
 TICK_S = 0.01
 SCRAPES = pl.DataFrame(
     schema={"time_ns": pl.Int64, "host": pl.String, "metric": pl.String, "value": pl.Float64}
-)  # no page came
+)  # no metrics page was read
 STEADY = CountCurve(np.array([0, 100 * NS]), np.array([0.0, 100.0 * RATE_PER_S]))
 
 
@@ -46,20 +46,20 @@ def test_the_counter_is_interpolated_at_the_edges_of_the_window() -> None:
 
 
 def test_a_restarted_node_counts_from_zero() -> None:
-    """It was killed after 5 s with 2.0 s on its counter; its next process has used 0.3 s at its first sample."""
+    """It was killed after 5 s with 2.0 s of CPU time. Its next process has used 0.3 s at its first sample."""
     frame = processes([0, 5, 6, 10], [1.0, 2.0, 0.3, 1.3])
     assert per_transaction(frame, Window(0, 10 * NS)) == [pytest.approx(2.3 / 2_000)]
 
 
 @pytest.mark.parametrize(("last_s", "is_complete"), [(5.0, True), (4.0, False)])
 def test_a_node_that_left_counts_for_the_time_it_was_running(last_s: float, *, is_complete: bool) -> None:
-    """With the transactions of that time; for less than half of the window there is no figure."""
+    """Only the transactions of that time count. A node that ran for less than half of the window has no value."""
     frame = processes([0.0, last_s], [0.0, 0.1 * last_s])
     assert per_transaction(frame, Window(0, 10 * NS)) == [pytest.approx(0.1 / RATE_PER_S) if is_complete else None]
 
 
 def test_a_node_that_joined_late_counts_from_its_start() -> None:
-    """With the transactions of that time only: twice as many were committed in the half before it came."""
+    """Only the transactions of that time count: twice as many were committed in the half before it joined."""
     committed = CountCurve(np.array([0, 5 * NS, 10 * NS]), np.array([0.0, 2_000.0, 3_000.0]))
     frame = processes([5.0, 10.0], [1.0, 1.5])
     assert per_transaction(frame, Window(0, 10 * NS), committed) == [pytest.approx(0.5 / 1_000)]
@@ -91,7 +91,7 @@ def test_without_a_committed_transaction_there_is_no_figure() -> None:
 
 
 def _a_fifth_more(metric_id: str, base: float) -> Judgement:
-    """What is said of a candidate with a fifth more than the base: three runs per side, 2 % noise."""
+    """The judgement of a candidate that uses a fifth more than the base: three runs per side, 2 % noise."""
     metric = CometBft().catalogue().metric(metric_id)
     return judge(metric, "mean", side(spread(base, 0.02)), side(spread(1.2 * base, 0.02)), ALONE)
 
@@ -102,7 +102,7 @@ def _a_fifth_more(metric_id: str, base: float) -> Judgement:
 def test_20_percent_more_cpu_is_found_at_four_nodes_and_200_transactions_per_second(
     cores: float, by_cores: Outcome
 ) -> None:
-    """The floor of the cores hides it: their margin is 22 % at 0.09 cores and 33 % at 0.06."""
+    """The floor for CPU cores hides this change: the effective margin is 22 % at 0.09 cores and 33 % at 0.06."""
     judgement = _a_fifth_more("node_cpu_per_transaction_s", cores / RATE_PER_S)
     assert judgement.margin_high is not None
     assert judgement.margin_high < 0.15
@@ -111,19 +111,19 @@ def test_20_percent_more_cpu_is_found_at_four_nodes_and_200_transactions_per_sec
 
 
 def test_a_nearly_idle_network_is_judged_by_the_same_margin() -> None:
-    """Fifty nodes at rest, 1 tx/s and 0.05 cores: the floor is far below the margin."""
+    """Fifty nodes with 1 tx/s and 0.05 cores: the floor is far below the margin."""
     judgement = _a_fifth_more("node_cpu_per_transaction_s", 0.05)
     assert (judgement.outcome, judgement.margin_high) == (Outcome.WORSE, 0.1)
 
 
 def test_the_margin_is_wider_than_the_ticks_of_the_counter() -> None:
-    """User and system time are truncated to ticks, at both edges of the shortest window."""
+    """User and system time are truncated to ticks at both edges of the shortest window."""
     floor = CometBft().catalogue().metric("node_cpu_per_transaction_s").floor
     assert floor > 4 * 2 * 2 * TICK_S / (30 * RATE_PER_S)
 
 
 def _simulated(rng: np.random.Generator, rate_per_s: float) -> tuple[pl.DataFrame, CountCurve]:
-    """A node of 0.09 cores at 200 tx/s: a tenth at rest, a third while blocks are committed, the rest by arrival."""
+    """A node with 0.09 cores at 200 tx/s: a tenth when idle, a third while committing blocks, the rest on arrival."""
     ends_s = np.cumsum(rng.normal(1.15, 0.08, 60)) - rng.uniform(0, 1.15)
     counts = np.round(rate_per_s * np.diff(ends_s, prepend=ends_s[0] - 1.15))
     blocks = pl.DataFrame(
@@ -145,14 +145,14 @@ def _simulated(rng: np.random.Generator, rate_per_s: float) -> tuple[pl.DataFram
 
 
 def _deviation(runs: list[pl.DataFrame]) -> float:
-    """The relative standard deviation of the runs' means of their last column."""
+    """The relative standard deviation of the means of the runs' last columns."""
     means = [run.to_series(-1).drop_nulls().to_numpy().mean() for run in runs]
     return float(np.std(means, ddof=1) / np.mean(means))
 
 
 @pytest.mark.parametrize(("rate_deviation", "times_less"), [(0.0, 1.0), (0.03, 3.0)])
 def test_it_varies_less_between_runs_than_the_mean_of_the_seconds(rate_deviation: float, times_less: float) -> None:
-    """Even with equal load; far less where the committed transactions of runs differ by a few per cent."""
+    """This holds with equal load, and much more if the committed transactions of the runs differ by a few per cent."""
     rng, window = np.random.default_rng(1), Window(12 * NS, 42 * NS)
     runs = [_simulated(rng, RATE_PER_S * (1 + rate_deviation * rng.normal())) for _ in range(60)]
     ours = _deviation([cpu_per_transaction(frame, committed, window) for frame, committed in runs])

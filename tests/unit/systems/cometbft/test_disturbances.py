@@ -1,4 +1,4 @@
-"""What is made of perturbations, joining nodes and broken connections, on cases small enough to work out by hand."""
+"""Samples of perturbations, joining nodes and broken connections, compared with values worked out by hand."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_recovery_starts_at_the_end_of_the_disturbance_in_the_column_of_its_ki
     assert samples["perturbation"].to_list() == ["1 kill", "2 pause"]
     assert samples["time_s"].to_list() == pytest.approx([2.0, 15.0])
     assert samples["recovery_kill_s"].to_list() == [1.5, None]
-    # It did not recover, which a gate says; there is no time that it took.
+    # The node did not recover, so it has no recovery time. A gate reports this.
     assert samples["recovery_pause_s"].to_list() == [None, None]
     assert samples["blocks_missed"].to_list() == [4.0, 7.0]
     assert "recovery_restart_s" not in samples.columns
@@ -70,7 +70,7 @@ def test_joining_nodes_are_in_order_of_time() -> None:
     joiners = pl.DataFrame(rows, schema=JOINER_SCHEMA, orient="row")
     memory = pl.DataFrame({"host": ["c", "a"], "rss_bytes": [3, 1]})
     frame = joiner_samples(joiners, memory, WINDOW)
-    # One that was never sampled, because it died at once, was started all the same.
+    # The node that was never sampled, because it died at once, was started and has a row.
     assert frame.select("host", "joiner_rss_max_bytes").rows() == [("c", 3.0), ("a", 1.0), ("b", None)]
     looks = [(second * NS, host, 1, 1, True) for second in (12, 11) for host in ("b", "c", "a")]
     heights = joiner_second_samples(pl.DataFrame(looks, schema=HEIGHT_SCHEMA, orient="row"), WINDOW)
@@ -118,7 +118,7 @@ def test_a_planned_start_is_not_a_restart_but_a_further_one_is() -> None:
     )
     plans = [
         Perturbation(kind="kill", nodes=[2, 3], at_s=1),
-        Perturbation(kind="pause", nodes=[3], at_s=5, for_s=1),  # starts nothing anew
+        Perturbation(kind="pause", nodes=[3], at_s=5, for_s=1),  # starts no new process
     ]
     assert planned_starts(plans) == Counter({"node2": 1, "node3": 1})
     assert restarted_nodes(scrapes, planned_starts(plans)) == ["node3"]
@@ -152,14 +152,14 @@ def test_dropped_peers_are_counted_by_reason_without_the_address(tmp_path: Path)
 
 
 def test_normal_disconnections_give_no_warning(tmp_path: Path) -> None:
-    """Seeds hang up on purpose, and if two nodes dial each other at the same time, one hangs up."""
+    """Seeds close connections on purpose. If two nodes dial each other at the same time, one of them hangs up."""
     logs = {"node0": _log(tmp_path, "node0", "EOF", '"write tcp 127.0.0.1:1->127.0.0.1:2: broken pipe"')}
     assert disconnection_warnings(broken_connections(logs)) == []
     assert disconnection_warnings({"node0": Counter()}) == []
 
 
 def test_a_node_whose_consensus_ended_is_reported_with_its_first_reason(tmp_path: Path) -> None:
-    """As logged by CometBFT, and by the program of a chain, with terminal colours."""
+    """The log lines are those of CometBFT and of a chain's program, with terminal colours."""
     lines = {
         "node0": 'E[x] CONSENSUS FAILURE!!! module=consensus err="wrong AppHash.  Expected A, got B. Check" stack="s"',
         "node1": 'ERR CONSENSUS FAILURE!!! \x1b[36merr=\x1b[0m\x1b[31m"no votes"\x1b[0m module=consensus',
@@ -175,6 +175,6 @@ def test_a_node_without_new_blocks_while_others_have_some_has_stopped() -> None:
     before = {"node0": 10, "node1": 10, "node2": 9}
     assert _stopped(before, {"node0": 14, "node1": 14, "node2": 9}) == {"node2": "it stayed at height 9 of 14"}
     assert _stopped(before, {"node0": 14, "node1": 13, "node2": 12}) == {}
-    # Too few blocks were made to know, or none by anybody.
+    # Too few blocks to decide, or no node has new blocks.
     assert _stopped(before, {"node0": 12, "node1": 12, "node2": 9}) == {}
     assert _stopped(before, {}) == {}

@@ -1,4 +1,4 @@
-"""Go's durations: a figure misread by a factor of a thousand is a regression that nobody had."""
+"""Go's durations: misreading one by a factor of a thousand would report a regression that does not exist."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LARGEST = 2**63 - 1
 
 
 def _printed(ns: int) -> str:
-    """As Go's Duration.String prints it: the largest unit first, below a second one unit with its fraction."""
+    """As printed by Go's Duration.String: the largest unit first, and below a second one unit with its fraction."""
     if ns == 0:
         return "0s"
     sign, size = ("-", -ns) if ns < 0 else ("", ns)

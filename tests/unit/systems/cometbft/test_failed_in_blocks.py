@@ -1,4 +1,4 @@
-"""Transactions that stand in a block and were not executed: found by height and place, and in a class of their own."""
+"""Transactions that are in a block but failed: found by height and position, and counted in a separate class."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MINE = [transaction(number) for number in range(8)]
 FOREIGN = transaction(0, THEIRS)
 POOR: Mapping[str, object] = {"code": 5, "codespace": "sdk", "log": "insufficient funds"}
 SILENT: Mapping[str, object] = {"code": 9}
-# Ours 1, 3 and 4 fail, the foreign one too; block 8 is empty.
+# Transactions 1, 3 and 4 of the run and the foreign one fail. Block 8 is empty.
 BLOCKS = {7: [MINE[0], MINE[1]], 8: [], 9: [FOREIGN, MINE[3], MINE[2]], 10: [MINE[4]]}
 FAILED: Mapping[int, Mapping[int, Mapping[str, object]]] = {7: {1: POOR}, 9: {0: POOR, 1: SILENT}, 10: {0: POOR}}
 LOAD = records([(transaction, ACCEPTED) for transaction in MINE[:7]])
@@ -91,7 +91,7 @@ def test_counts_separate_failed_committed_pending_and_lost_transactions(monkeypa
 def test_a_rejected_transaction_that_fails_in_a_block_is_a_contradiction(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Only accepted transactions count as failed: otherwise a rejected one would compensate for a lost one."""
+    """Only accepted transactions count as failed. Otherwise a rejected one could hide a lost one."""
     load = records([(MINE[0], ACCEPTED), (MINE[1], CHECK_CODE), (MINE[2], ACCEPTED), (MINE[3], ACCEPTED)])
     totals = _accounting(_read(monkeypatch, Chain(BLOCKS, {}, failed=FAILED), load), load)
     counts = totals.counts["transactions"]
@@ -107,7 +107,7 @@ def test_the_sum_of_accepted_transactions_includes_failed_ones_if_results_were_r
     for is_asked, expected in ((True, "committed + failed + pending + lost"), (False, "committed + pending + lost")):
         events = _read(monkeypatch, chain, load, has_results=is_asked)
         assert _accounting(events, load).problems == []
-        # A refused one that waits all the same.
+        # A rejected transaction that is pending nevertheless.
         assert _accounting(events, load, MINE[0]).problems == [f"accepted 3 ≠ {expected} 4"]
 
 
@@ -147,7 +147,7 @@ def test_results_are_requested_only_for_blocks_with_transactions(monkeypatch: py
 def test_results_have_the_timeout_of_blocks_and_dead_nodes_are_not_queried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The results of a full block take a node longer than the usual ten seconds."""
+    """A node needs more than the usual ten seconds to return the results of a full block."""
     requests: set[tuple[str, float | None]] = set()
     chain = Chain(BLOCKS, {}, failed=FAILED)
 
@@ -166,7 +166,7 @@ def test_results_have_the_timeout_of_blocks_and_dead_nodes_are_not_queried(
 
 
 def test_each_reason_is_reported_once_with_its_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the order of codespace and code, whichever came first; a code has another meaning in another codespace."""
+    """Reasons are in the order of codespace and code. A code has another meaning in another codespace."""
     message = [
         SILENT,
         POOR,
@@ -185,7 +185,7 @@ def test_each_reason_is_reported_once_with_its_count(monkeypatch: pytest.MonkeyP
 
 
 def test_transactions_without_an_id_are_identified_by_the_sent_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As with another application: transactions not sent by this run are foreign, and none is undecodable."""
+    """This applies to other applications: transactions not sent by this run are foreign, and none is undecodable."""
     signed = [b"signed one", b"signed two", b"signed by somebody else"]
     load = records([(transaction, ACCEPTED) for transaction in signed[:2]])
     chain = Chain({7: [signed[2], signed[0]], 8: [MINE[0]], 9: [signed[1]], 10: []}, {})

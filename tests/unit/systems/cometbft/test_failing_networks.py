@@ -1,4 +1,4 @@
-"""What is reported of a network that stops, and how an application of the user's own is started."""
+"""The report for a network that stops, and how a user's own application is started."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Clock:
         self.now_s = 0.0
 
     def monotonic(self) -> float:
-        """The time that it was set to."""
+        """The current time of this clock."""
         return self.now_s
 
 
@@ -58,7 +58,7 @@ def _looks(
 
 
 def test_a_network_without_new_blocks_is_reported_with_its_height(clock: Clock) -> None:
-    """Previously, it was waited for until the load and the draining were over."""
+    """Otherwise the run would wait until the load and the draining are over."""
     twelve = {"node0": _page(11), "node1": _page(12)}
     assert _looks(clock, [(2.0, twelve), (32.0, twelve), (33.1, twelve)]) == ["", "", "no block for 30 s at height 12"]
 
@@ -73,14 +73,14 @@ def test_a_network_that_never_reports_a_height_has_stopped(clock: Clock) -> None
 
 
 def test_an_intended_halt_is_not_a_failure(clock: Clock) -> None:
-    """A partition stops the chain, as the profile requires."""
+    """A partition in the profile stops the chain on purpose."""
     halted = [(5.0, {"node0": _page(9)}), (100.0, {"node0": _page(9)})]
     assert _looks(clock, halted, meant=True) == ["", ""]
     assert _looks(clock, halted, meant=False)[1] == "no block for 30 s at height 9"
 
 
 def test_pages_are_read_only_as_often_as_they_are_scraped(clock: Clock) -> None:
-    """Each has tens of kilobytes of text, and the processors are being measured."""
+    """Each page has tens of kilobytes of text, and reading it uses the processors that are being measured."""
     read: list[Mapping[str, bytes]] = []
 
     def height_of(pages: Mapping[str, bytes]) -> int:

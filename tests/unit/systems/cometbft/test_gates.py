@@ -1,4 +1,4 @@
-"""The gates of a run: each fails for its own reason alone, at its limit and not before."""
+"""The gates of a run: each fails only for its own reason, and exactly at its limit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _S = 10**9
 
 
 def _transactions(late_s: float, answered_s: float, *, refused: int = 0, unsent: int = 50) -> pl.DataFrame:
-    """50 that were sent so late and answered so long after, and some that were not sent or refused."""
+    """50 transactions with this send delay and response time, followed by unsent and rejected ones."""
     due = [number * _S // 100 for number in range(50 + unsent)]
     sent = [transaction + round(late_s * _S) for transaction in due[:50]] + [None] * unsent
     answered = [transaction + round(answered_s * _S) for transaction in sent[:50] if transaction is not None] + [
@@ -43,8 +43,8 @@ def _transactions(late_s: float, answered_s: float, *, refused: int = 0, unsent:
     ("transactions", "status"),
     [
         (_transactions(0.001, 0.001, unsent=0), GateStatus.PASS),
-        (_transactions(3.0, 0.001), GateStatus.FAIL),  # answered at once: nobody held the generator up
-        (_transactions(3.0, 3.0), GateStatus.PASS),  # the node read slowly
+        (_transactions(3.0, 0.001), GateStatus.FAIL),  # responses came at once, so nothing delayed the generator
+        (_transactions(3.0, 3.0), GateStatus.PASS),  # the node read requests slowly
         (_transactions(3.0, 0.001, refused=5), GateStatus.PASS),  # the mempool was full
         (_transactions(3.0, 0.001, refused=1), GateStatus.PASS),
         (_transactions(0.001, 0.001), GateStatus.FAIL),
@@ -81,7 +81,7 @@ def test_other_profiles_have_no_such_gate() -> None:
     ids=["first rounds", "one block", "one more", "nobody knows"],
 )
 def test_a_network_must_not_need_further_rounds(rounds: list[int | None], status: GateStatus) -> None:
-    """On a machine that is too slow for its nodes, proposals are late and every figure reflects the machine."""
+    """If a machine is too slow for its nodes, proposals are late and every figure reflects the machine."""
     blocks = pl.DataFrame({"block_extra_rounds": rounds}, schema={"block_extra_rounds": pl.Int64})
     (gate,) = rounds_gate(blocks, 0)
     assert gate.status is status
@@ -113,7 +113,7 @@ def test_the_limit_of_unsent_transactions_of_the_generator(unsent: int, limit: f
 @pytest.mark.parametrize(
     ("late_s", "answered_s", "status"),
     [
-        (0.5, 3.0, GateStatus.FAIL),  # half a second late is not late
+        (0.5, 3.0, GateStatus.FAIL),  # half a second does not count as late
         (0.501, 3.0, GateStatus.PASS),
         (3.0, 0.099, GateStatus.FAIL),
         (3.0, 0.1, GateStatus.PASS),
@@ -161,9 +161,9 @@ def _gates(
     chain: bool = True,
     **changes: Any,
 ) -> dict[str, Gate]:
-    """The gates, by id, of a run in which all is well but what is said.
+    """The gates, by id, of a run that is valid except for the given values.
 
-    Defaults: 100 transactions sent 1 ms late and committed, 20 blocks, nobody waited, 0.1 cores of the generator.
+    Defaults: 100 transactions sent 1 ms late and committed, 20 blocks, no waiting, 0.1 cores for the generator.
     """
     lags = [0.001] * 100 if lags is None else lags
     intervals = [None] + [1.0] * 19 if intervals is None else intervals
@@ -257,7 +257,7 @@ def test_a_sound_run_passes_every_gate() -> None:
         ({"lags": [0.001] * 97 + [None] * 3}, {"achieved": "97.0 %"}),
         ({"committed": [1.0] * 97 + [0.0] * 3}, {"committed": "97.0 %"}),
         ({"lags": [0.001] * 98 + [0.06] * 2}, {"lag": "60 ms"}),
-        ({"lags": [0.001] * 49 + [0.06]}, {"lag": "60 ms"}),  # so few have no centile: the worst one counts
+        ({"lags": [0.001] * 49 + [0.06]}, {"lag": "60 ms"}),  # too few for a centile: the maximum counts
         ({"drained": False, "waiting": PendingTransactions(fullest=1234)}, {"drained": "1234 left"}),
         ({"intervals": []}, {"blocks": "0 blocks"}),
         ({"intervals": [1.0] * 18 + [None] * 2}, {"observed": "2 of 20 not observed"}),
@@ -287,8 +287,8 @@ def test_each_gate_fails_only_for_its_own_reason(broken: dict[str, Any], failed:
         {"lags": [0.001] * 98 + [None] * 2},
         {"committed": [1.0] * 98 + [0.0] * 2},
         {"lags": [0.05] * 100},
-        {"lags": [0.001] * 99 + [9.0]},  # one in a hundred does not make a p99
-        {"lags": [0.001] * 148 + [9.0] * 2},  # nor do two in 150, whichever rank is nearer
+        {"lags": [0.001] * 99 + [9.0]},  # one in a hundred does not affect the p99
+        {"lags": [0.001] * 148 + [9.0] * 2},  # nor do two in 150, for either of the two nearest ranks
         {"intervals": [None] + [1.0] * 9},
         {"load": {"cpu_s": 5.0}},
         {"load": {"cpu_s": 0.0, "wall_s": 0.0}},
@@ -376,7 +376,7 @@ def test_a_kernel_without_waiting_times_gives_an_unknown_status() -> None:
     ("broken", "status"),
     [
         ({}, Status.VALID),
-        # Whose failure it is.
+        # Failures of the subject.
         ({"deaths": ["node1 ended"]}, Status.FAILED),
         ({"starts": {"node1": [5.0, 6.0]}}, Status.FAILED),
         ({"broken_off": "no block for 30 s"}, Status.FAILED),
@@ -389,33 +389,33 @@ def test_a_kernel_without_waiting_times_gives_an_unknown_status() -> None:
         ({"load": {"cpu_s": 5.1}}, Status.INVALID),
         ({"waited": [0.5]}, Status.INVALID),
         ({"intervals": [1.0] * 18 + [None] * 2}, Status.INVALID),
-        # What is not sent is the generator's failure, unless the nodes refuse it.
+        # Unsent transactions are the generator's failure, unless the nodes reject them.
         ({"lags": [None] * 100}, Status.INVALID),
         ({"lags": [None] * 100, "refused": 5}, Status.FAILED),
         ({"lags": [0.06] * 100}, Status.INVALID),
-        # The load of a network that has stopped is ended, so that most of it is never sent.
+        # The load ends when the network stops, so most transactions are never sent.
         ({"lags": [None] * 100, "broken_off": "no block for 30 s"}, Status.FAILED),
         (
             {"drained": False, "broken_off": "no block for 30 s", "limits": {"committed_share_min": 0}},
             Status.FAILED,
         ),
         ({"lags": [0.06] * 100, "refused": 5}, Status.FAILED),
-        # A machine without time explains what was not committed in time, and explains neither a death nor a loss.
+        # A busy machine explains late commits, but not a death or a lost transaction.
         ({"committed": [0.0] * 100, "waited": [0.5]}, Status.INVALID),
         ({"drained": False, "waited": [0.5]}, Status.INVALID),
         ({"broken_off": "no block for 30 s", "waited": [0.5]}, Status.INVALID),
         ({"deaths": ["node1 ended"], "waited": [0.5]}, Status.FAILED),
         ({"lost": 1, "waited": [0.5]}, Status.FAILED),
-        # Few blocks are a slow network's, and judged.
+        # Few blocks mean a slow network, which is judged.
         ({"intervals": [None] + [1.0] * 3}, Status.VALID),
-        # Where saturation is the point, what waits at the end is the drain's.
+        # In a saturation test, a failed drain makes a run invalid, but uncommitted transactions alone do not.
         ({"drained": False, "limits": {"committed_share_min": 0}}, Status.INVALID),
         ({"committed": [0.0] * 100, "limits": {"committed_share_min": 0}}, Status.VALID),
     ],
     ids=str,
 )
 def test_failures_are_attributed_to_the_subject_or_the_machine(broken: dict[str, Any], status: Status) -> None:
-    """Excluded as invalid, a crash would never count; counted as a failure, a busy machine would fail a release."""
+    """As an invalid run, a crash would never count. As a failure, a busy machine would fail a release."""
     assert status_of(_gates(**broken).values()) is status
 
 
@@ -432,7 +432,7 @@ def test_a_node_that_needs_several_attempts_is_reported() -> None:
     [
         (0.1, 0.8, GateStatus.PASS, ("80.0 %", "≤ 80.0 %")),
         (0.1, 0.81, GateStatus.FAIL, ("81.0 %", "≤ 80.0 %")),
-        # Where waiting is no reason against a run, a full machine is none against its start.
+        # If waiting does not invalidate a run, a fully used machine does not either.
         (1.0, 0.99, GateStatus.PASS, ("99.0 %", "≤ 100.0 %")),
         (0.99, 0.99, GateStatus.FAIL, ("99.0 %", "≤ 80.0 %")),
         (0.1, None, GateStatus.UNKNOWN, ("not reported by this kernel", "≤ 80.0 %")),
@@ -468,7 +468,7 @@ def test_transactions_received_without_a_check_cannot_be_lost() -> None:
 
 
 def test_possibly_lost_transactions_are_neither_a_failure_nor_a_pass() -> None:
-    """A node lists only a hundred transactions: further waiting ones must be called neither lost nor safe."""
+    """A node lists only a hundred transactions. Further pending ones must be reported neither as lost nor as safe."""
     gate = _gates(lost=0, unsure=900)["lost"]
     assert (gate.status, gate.measured) == (GateStatus.UNKNOWN, "between 0 and 900 accepted transactions lost")
     gate = _gates(lost=3, unsure=17)["lost"]
@@ -481,7 +481,7 @@ def test_possibly_lost_transactions_are_neither_a_failure_nor_a_pass() -> None:
 
 
 def test_few_blocks_give_a_warning() -> None:
-    assert _gates(intervals=[None])["blocks"].status is GateStatus.WARN, "one is few, and none is a failure"
+    assert _gates(intervals=[None])["blocks"].status is GateStatus.WARN, "too few blocks give a warning, not a failure"
     gate = _gates(intervals=[None] + [1.0] * 8)["blocks"]
     assert (gate.status, gate.measured, gate.limit) == (GateStatus.WARN, "9 blocks", "≥ 10 blocks")
     assert gate.detail == "few blocks give wide intervals; a longer load gives narrower ones"
@@ -489,7 +489,7 @@ def test_few_blocks_give_a_warning() -> None:
 
 
 def test_without_the_chain_there_are_no_gates_on_it() -> None:
-    """All nodes died: even the committed transactions cannot be known."""
+    """All nodes died, so even the committed transactions are unknown."""
     gates = _gates(chain=False, lost=None, deaths=["all"])
     gate_ids = {"committed", "drained", "blocks", "observed", "lost"}
     assert list(gates) == [name for name in ALWAYS if name not in gate_ids]

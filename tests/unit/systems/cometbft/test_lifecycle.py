@@ -1,4 +1,4 @@
-"""From the tail of the latency to a transaction, and what is said of those that were not committed."""
+"""From the tail of the latency to single transactions, and the details of uncommitted ones."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ HOST = HostFacts(cpu_model="c", cores=2, memory_bytes=2**30, kernel="k", operati
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The shipped runs of real networks: sealed before transactions could be followed."""
+    """A store with the shipped runs of real networks, sealed before transactions could be followed."""
     folder = tmp_path_factory.mktemp("timelines")
     cm.import_samples(folder)
     return folder
@@ -171,7 +171,7 @@ def _pair(store: Path) -> list[SealedRun]:
 
 
 def _sealed_as_today(run: SealedRun, store: Store) -> SealedRun:
-    """The same run, as this version would seal it."""
+    """The same run as this version would seal it."""
     unfinished = store.create("cometbft", "cometbft/demo", run.manifest.subject.version, {"pid": 1})
     for name in ("transactions", "blocks"):
         unfinished.write_events(name, frame := run.events(name), frame.schema)
@@ -190,7 +190,7 @@ def test_a_comparison_and_the_dashboard_link_to_the_slowest_transactions(store: 
     assert isinstance(comparison, Comparison)
     tails = comparison.followed
     assert isinstance(tails, Tails)
-    assert "tx_committed_share" not in {tail.metric_id for tail in tails.tails}, "all were committed: none is extreme"
+    assert "tx_committed_share" not in {tail.metric_id for tail in tails.tails}, "all are committed, so none is extreme"
     slowest = _listed(new[1], 1).slowest[0]
     tail = next(tail for tail in tails.tails if tail.metric_id == "tx_latency_s" and tail.side == "candidate")
     assert (tail.samples[0].key, tail.samples[0].command) == (slowest.key, slowest.command)

@@ -1,4 +1,4 @@
-"""Node binaries: what Go prints is reported in one sentence, and a binary that was changed is not run."""
+"""Node binaries: errors from Go are reported in one sentence, and a modified binary is not run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_an_unknown_version_is_a_usage_error(output: str, monkeypatch: pytest.Mo
 def test_an_unknown_name_is_refused_with_the_valid_forms_of_versions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A user who writes the name of a branch wants its checkout."""
+    """A user who writes the name of a branch wants a checkout of it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(UsageError, match="`main` is not a version of CometBFT") as caught:
         nodes.install("main")

@@ -1,4 +1,4 @@
-"""The published rule, computed by hand: more than 10 % in either direction, whatever the noise."""
+"""The published rule, computed by hand: a change of more than 10 % in either direction, regardless of noise."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.unit.compare.synthetic_runs import sides
 
 @pytest.fixture(scope="module")
 def comparison() -> Comparison:
-    """Two equal sides; its judgements are replaced."""
+    """A comparison of two equal sides, whose judgements the tests replace."""
     return compare(*sides(seconds=20), tool_version="test")
 
 
 def judgement(metric_id: str, base: float | None, other: float | None, **changes: object) -> Judgement:
-    """A judgement with these values; the change follows from them."""
+    """A judgement with these values and the resulting change."""
     known = base is not None and other is not None and base != 0.0
     plain = Judgement(
         metric_id=metric_id,
@@ -47,10 +47,10 @@ def row_of(comparison: Comparison, item: Judgement) -> TenPercentRow:
     [
         (1.0, 1.11, 0.11, True),
         (1.0, 1.09, 0.09, False),
-        (2.0, 1.7, -0.15, True),  # the rule speaks of a difference, not of a worsening
+        (2.0, 1.7, -0.15, True),  # the rule is about a difference, not about a worsening
         (10.0, 10.0, 0.0, False),
         (0.0, 0.0, None, False),
-        (0.0, 3.0, None, True),  # from nothing to something is more than any percentage
+        (0.0, 3.0, None, True),  # a change from 0 exceeds any percentage
         (-2.0, -1.0, -0.5, True),
         (None, 1.0, None, None),
     ],
@@ -64,7 +64,7 @@ def test_the_ten_percent_rule_matches_hand_computed_values(
 
 
 def test_each_disagreement_has_a_reason(comparison: Comparison) -> None:
-    """The reader must see whether noise, the direction or the size makes the old rule wrong."""
+    """A reader must see whether noise, the direction or the size makes the old rule wrong."""
     noisy = row_of(comparison, judgement("gc_pause_s", 1.0, 1.14))
     assert noisy.concordance is RuleConcordance.ONLY_OLD_FAILS
     assert "within the noise of 3 + 3 runs" in noisy.why
@@ -86,7 +86,7 @@ def test_both_rules_fail_a_clear_regression(comparison: Comparison) -> None:
 
 
 def test_our_rule_may_fail_what_the_old_rule_passes(comparison: Comparison) -> None:
-    """A committed share that falls from 100 % to 95 % is within 10 %, but beyond its margin of 1 %."""
+    """A committed share that falls from 100 % to 95 % is within 10 %, but exceeds its margin of 1 %."""
     values = {"scale": Scale.ABSOLUTE, "change": -0.05, "low": -0.06, "high": -0.04}
     margins = {"margin_low": -0.01, "margin_high": 0.01, "outcome": Outcome.WORSE, "p_worse_adjusted": 0.001}
     row = row_of(comparison, judgement("committed_share", 1.0, 0.95, **values, **margins))

@@ -1,4 +1,4 @@
-"""What must hold before figures from a Prometheus server mean anything: each gate at its limit, by hand."""
+"""Conditions for valid figures from a Prometheus server: each gate at its limit, worked out by hand."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ ALL = range(100, 110)
 
 
 def scraped(*rows: tuple[str, str, Sequence[float], Sequence[float]]) -> pl.DataFrame:
-    """Of a host and a metric the times in seconds and the values."""
+    """Scrapes from a host, a metric, the times in seconds and the values."""
     flat = [
         (host, metric, int(time_s * NS), float(value))
         for host, metric, times, values in rows
         for time_s, value in zip(times, values, strict=True)
     ]
     schema = {"host": pl.String, "metric": pl.String, "time_ns": pl.Int64, "value": pl.Float64}
-    # In no order that anybody may rely on.
+    # The rows are in an arbitrary order, because callers must not rely on it.
     return pl.DataFrame(flat[1::2] + flat[::2][::-1], schema=schema, orient="row")
 
 
@@ -47,7 +47,7 @@ def looked_at(*rows: tuple[str, str, Sequence[float], Sequence[float]], interval
 
 
 def test_the_share_of_scrapes_is_relative_to_the_possible_number() -> None:
-    """Ten seconds, one scrape per second. Scrapes outside the window and other metrics do not count."""
+    """Ten seconds with one scrape per second. Scrapes outside the window and other metrics do not count."""
     coverage = looked_at(
         heights("whole", ALL),
         heights("half", range(100, 110, 2)),
@@ -67,7 +67,7 @@ def test_an_unknown_or_too_long_interval_expects_one_scrape() -> None:
 
 
 def test_a_gap_is_longer_than_two_and_a_half_intervals() -> None:
-    """Also at the start and the end of the window: a figure for that time would be a guess."""
+    """Gaps at the start and the end of the window count as well, because values for them would be guesses."""
     coverage = looked_at(
         heights("a", [100, 102.5, 103, 104, 105, 106, 107.5]),
         heights("b", [103, 104, 105, 107.6, 108, 109]),

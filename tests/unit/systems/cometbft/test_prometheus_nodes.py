@@ -1,4 +1,4 @@
-"""Which series are a node's, and when its blocks were seen: wrong here, a run would mix machines or invent blocks."""
+"""The series of each node, and when it saw each block: an error would mix machines or invent blocks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_another_label_names_nodes_if_it_distinguishes_them() -> None:
 
 
 def test_nodes_labelled_as_another_version_are_reported() -> None:
-    """A network of which half was not upgraded does not have the version of the run."""
+    """If half of a network was not upgraded, the run's version would be wrong."""
     versions = {"v0.38.17": ["node1", "node3"], "v1.0.1": ["node0", "node2"], "canary": ["node4"]}
     assert contradictions(versions, "v1.0.1") == [
         "the series of node1 and node3 are labelled version v0.38.17, not v1.0.1"
@@ -73,7 +73,7 @@ def test_a_missing_last_height_is_derived_from_the_next_height() -> None:
     last = [(0.0, "a", LAST_HEIGHT, 5.0), (1.0, "a", LAST_HEIGHT, 6.0), (2.0, "a", LAST_HEIGHT, 7.0)]
     upcoming = [(time_s, host, HEIGHT, height + 1) for time_s, host, _, height in last]
     assert first_sights(_scrapes(upcoming)).equals(first_sights(_scrapes(last)))
-    # A page is not written in one moment: where the two disagree, the last height is what the figures are of.
+    # A page is not written atomically. If its values disagree, the figures belong to the last height.
     torn = [(time_s, host, HEIGHT, height) for time_s, host, _, height in last]
     assert first_sights(_scrapes([*torn, *last])).equals(first_sights(_scrapes(last)))
 
@@ -100,7 +100,7 @@ def test_the_last_scrape_of_a_block_is_used_and_the_majority_of_nodes_wins() -> 
     rows = [
         (time_s, host, metric, value)
         for time_s, host, height, transactions in [
-            (1.0, "a", 6, 40),  # still the block before
+            (1.0, "a", 6, 40),  # still shows the previous block
             (2.0, "a", 6, 50),
             (1.5, "b", 6, 50),
             (1.7, "c", 6, 40),

@@ -35,7 +35,7 @@ def spaced(*cells: tuple[str, ...]) -> str:
 
 
 def ruled(*cells: tuple[str, ...]) -> str:
-    """The layout of v0.34 and v0.37: columns parted by a line, with spacers."""
+    """The layout of v0.34 and v0.37: columns separated by a line, with spacer rows."""
     spacer = " " * 51 + "\u2502"
     lines = ["\u2502".join(text.ljust(51) for text in row) for row in _rows(*cells)]
     lines = [lines[0], spacer, *lines[1:4], spacer, *lines[4:], spacer, ""]
@@ -43,7 +43,7 @@ def ruled(*cells: tuple[str, ...]) -> str:
 
 
 def text_report(*cells: tuple[str, ...]) -> str:
-    """What the report tool writes: one experiment below the other, and the invalid transactions at the end."""
+    """The report tool's output: one experiment after the other, and the invalid transactions at the end."""
     parts = []
     for cell in cells:
         fields = [f"\t{key}: {cell[place]}" for place, key in enumerate(_KEYS, start=1)]
@@ -117,7 +117,7 @@ def test_every_cell_of_a_table_becomes_a_run(tmp_path: Path) -> None:
     assert "3 latencies are negative" in imported[1].run.manifest.warnings[0]
     standard_errors = {name: summary.estimates["mean"].standard_error for name, summary in first.summaries().items()}
     assert standard_errors["published_latency_mean_s"] == pytest.approx(1e-9 / 12**0.5)  # Go prints whole nanoseconds
-    assert standard_errors["published_per_s"] is None  # from a count
+    assert standard_errors["published_per_s"] is None  # computed from a count
     assert first.verify() == []
     assert [imported.is_new for imported in importer.make_all(order, Silent())] == [False, False]
     with pytest.raises(UsageError, match="the measured version is unknown"):
@@ -134,7 +134,7 @@ def test_only_reports_are_recognised(tmp_path: Path) -> None:
     assert not recognises_report(tmp_path / "none")
 
 
-# Shares and mean latencies in s, by (r, c), recomputed from the published files by hand.
+# Shares and mean latencies in s, by (r, c), computed by hand from the published files.
 _V038 = {
     (200, 1): (17800, 1.000, 1.86), (200, 2): (33259, 0.934, 4.03), (200, 4): (33259, 0.467, 7.59),
     (400, 1): (35600, 1.000, 3.50), (400, 2): (41565, 0.584, 8.64), (400, 4): (41384, 0.291, 10.60),
@@ -173,7 +173,7 @@ def test_all_cells_of_the_published_tables_are_read(shared_data: Path, name: str
 
 @pytest.mark.shared_data
 def test_the_saturation_of_the_published_tables(shared_data: Path) -> None:
-    """v0.38 sustains 400 tx/s by its values; v1 has one cell of that load on each side of 90 %."""
+    """v0.38 sustains 400 tx/s by its values. For v1, one cell of that load is above 90 % and one is below."""
     older, newer = (_published(shared_data, name).chosen for name in ("v038", "v1"))
     assert (older.state, older.load_per_s, older.connections) == ("unclear", 400, 1)
     assert (newer.state, newer.load_per_s) == ("contradictory", None)

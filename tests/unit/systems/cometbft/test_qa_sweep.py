@@ -21,7 +21,7 @@ from tests.unit.compare.synthetic_runs import sides
 
 
 def _saturated(label: str, low: int, high: int | None, state: State = "found") -> SaturationVersion:
-    """A version that surely sustains ``low`` per second, and surely does not with ``high``."""
+    """A version that certainly sustains ``low`` per second, and certainly not ``high``."""
     saturation = Saturation(
         measure="committed", threshold=0.9, state=state, load_per_s=low or None, low_per_s=low, high_per_s=high,
         connections=1, rate_per_s=low, reason="by hand",
@@ -45,7 +45,7 @@ def _saturated(label: str, low: int, high: int | None, state: State = "found") -
     ],
 )
 def test_a_sweep_is_judged_by_its_confirmed_results(candidate: SaturationVersion, result: Verdict) -> None:
-    """If the intervals leave open which version sustains more, neither wins."""
+    """If the intervals leave open which version sustains more, neither version is better."""
     baseline_runs, candidate_runs = sides(seconds=20, repetitions=1)
     common = {"question": "q", "method": "m", "profile": "cometbft/saturation"}
     scenario: dict[str, object] = {"id": "saturation", "title": "Saturation", "kind": "sweep", **common}
@@ -66,7 +66,7 @@ def test_a_sweep_is_judged_by_its_confirmed_results(candidate: SaturationVersion
 
 
 def test_a_candidate_that_saturates_at_half_the_load_cannot_pass_the_standard_plan() -> None:
-    """Whatever its latencies below that load: here they are equal."""
+    """Good latencies below that load must not help: here they are equal."""
     scenario = read_plan(qualifiable(SYSTEM), "standard").scenario("saturation")
     baseline_runs, candidate_runs = sides(seconds=20, repetitions=3)
     qa_run = qa_runs.made_of(baseline_runs, candidate_runs, scenarios=[qa_runs.SCENARIOS[0], scenario.model_dump()])

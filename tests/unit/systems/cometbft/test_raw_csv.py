@@ -1,4 +1,4 @@
-"""Every transaction of `raw.csv`, whatever order its rows are in."""
+"""Every transaction of `raw.csv` is read, for any order of the rows."""
 
 from __future__ import annotations
 
@@ -91,11 +91,11 @@ def test_every_row_is_counted_in_one_class(tmp_path: Path) -> None:
     assert run.summaries()["tx_latency_next_header_s"].estimates["mean"].value == pytest.approx(
         statistics.fmean(latencies), rel=1e-12
     )
-    assert SYSTEM.followed(run) == []  # its rows say nothing of when a transaction was due
+    assert SYSTEM.followed(run) == []  # the rows do not contain when a transaction was due
 
 
 def test_the_order_of_the_rows_changes_no_sample(tmp_path: Path) -> None:
-    """The tool writes its rows in the order in which its threads end."""
+    """The tool writes its rows in the order in which its threads finish."""
     rows = _rows()
     runs_by_order = [_runs(tmp_path / name, _write(tmp_path / f"{name}.csv", order)) for name, order in
              (("one", rows), ("other", rows[::-1]))]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Runs that version 0.1.0 and earlier builds sealed: what they measured is read, verified and judged for ever."""
+"""Runs sealed by version 0.1.0 and earlier builds can still be read, verified and compared."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from chainmark.core.verdict import Verdict
 
 from tests.unit.cli.commands import chainmark
 
-# Sealed three days before the release; their gates have other labels.
+# Sealed three days before the release of 0.1.0. The gates of these runs have other labels.
 OLDER = Path(__file__).parents[3] / "sealed_runs"
-# As they were printed when they had been measured.
+# The values that were printed after the measurement.
 MEDIANS = {
     "shipped": {
         "tx latency p50": (1.016, 0.782),

@@ -1,4 +1,4 @@
-"""The saturation load: the stated rule and nothing else, its uncertainty, and contradictions reported as such."""
+"""The saturation load follows the stated rule and has an uncertainty, and contradicting results are reported."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_largest_sustained_load_is_chosen_with_the_fewest_connections() -> N
 
 
 def test_contradicting_cells_of_one_load_decide_nothing() -> None:
-    """The published v1: 87.6 % and 97.2 % at 400 tx/s."""
+    """In the published tables of v1: 87.6 % and 97.2 % at 400 tx/s."""
     shares = {(1, 200): [1.0], (1, 400): [0.876], (2, 200): [0.972], (1, 800): [0.718]}
     saturation = saturation_of(cells_of(_cells(shares), TOLERANCE), TOLERANCE, "committed")
     assert (saturation.state, saturation.load_per_s, saturation.low_per_s, saturation.high_per_s) == (
@@ -69,7 +69,7 @@ def test_a_larger_load_that_is_sustained_again_decides_nothing() -> None:
 
 
 def test_an_interval_that_includes_the_threshold_is_reported() -> None:
-    """The published v0.38: 93.4 % in one run could also be 89 %."""
+    """In the published tables of v0.38, 93.4 % in one run could also be 89 %."""
     saturation = saturation_of(
         cells_of(_cells({(1, 200): [1.0], (2, 200): [0.934], (1, 800): [0.517]}), TOLERANCE), TOLERANCE, "committed"
     )
@@ -96,7 +96,7 @@ def test_an_edge_that_was_not_reached_gives_no_result(shares: Shares, state: str
 
 
 def test_a_load_that_only_fills_the_mempools_is_not_sustained() -> None:
-    """All of 800 tx/s was processed, half of it after the end of the load."""
+    """All transactions at 800 tx/s were processed, but half of them after the end of the load."""
     shares = {200: (1.0, 1.0), 400: (1.0, 0.99), 800: (1.0, 0.5), 1600: (0.6, 0.3)}
     runs = [run(1, load, share, pace=pace) for load, (share, pace) in shares.items() for _ in range(2)]
     chosen, window = evaluated(version("v", runs), TOLERANCE, 1).saturations
@@ -124,7 +124,7 @@ _SHARES = st.dictionaries(
 
 @given(_SHARES)
 def test_the_rule_matches_its_statement(shares: Shares) -> None:
-    """Compared with the sentence for every load; the confirmed loads never contradict the values."""
+    """It is compared with the stated rule for every load. The confirmed loads never contradict the values."""
     cells = cells_of(_cells(shares), TOLERANCE)
     saturation = saturation_of(cells, TOLERANCE, "committed")
     value = {(cell.connections, cell.rate_per_s): cell.efficiency.value for cell in cells if cell.efficiency}
@@ -195,7 +195,7 @@ def test_versions_are_compared_at_equal_loads() -> None:
 
 
 def test_latencies_of_unknown_kinds_are_shown_and_not_judged() -> None:
-    """With proposer-based timestamps the header of the next block is a second later, which is not a regression."""
+    """With proposer-based timestamps, the header of the next block is a second later, which is not a regression."""
     old = version("old", [run(1, 200, 1.0, latency=1.0)], kind="")
     new = version("new", [run(1, 200, 1.0, latency=2.0)], kind="")
     judged = saturation_report(whole_test(), [old, new], METRICS).comparisons[0].cells[0].judgements

@@ -1,4 +1,4 @@
-"""A saturation test in every rendering: the load, its uncertainty, the published tables, no figure without a source."""
+"""A saturation test in every rendering: load, uncertainty, published tables, and a source for every figure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.unit.systems.cometbft.test_published_tables import _ONE, _TWO, spaced
 
 @pytest.fixture(scope="module")
 def report() -> SaturationReport:
-    """Two versions, three repetitions, loads on a diagonal, one excluded run, and a published table."""
+    """Two versions, three repetitions, a diagonal of loads, one excluded run, and a published table."""
     runs = {
         name: [
             run(c, r, min(1.0, f * capacity / (c * r)), position=place, latency=1.0 + c * r / 400,
@@ -78,7 +78,7 @@ def test_cells_of_one_load_are_shown_together(report: SaturationReport) -> None:
 
 def test_every_change_has_its_interval_and_outcome(report: SaturationReport) -> None:
     tables = _tables(report)
-    assert "comparison-1" not in tables, "what was published was compared with what was measured"
+    assert "comparison-1" not in tables, "published and measured values must not be compared"
     for row in tables["comparison-0"].rows:
         for change, outcome in zip(row.cells[1::2], row.cells[2::2], strict=True):
             assert re.fullmatch(r"\(.+ … .+\)", change.tail)

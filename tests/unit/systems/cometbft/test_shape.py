@@ -1,4 +1,4 @@
-"""The shape of a network: who is in it, who dials whom, which version each runs, and what no machine should try."""
+"""The shape of a network: its nodes, connections and versions, and which networks are too large for a machine."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def test_every_node_knows_one_seed_and_all_seeds_know_each_other() -> None:
     members = members_of(_profile(network=network), "v1", seed=1)
     assert [member.name for member in members] == [*(f"node{index}" for index in range(7)), "seed0", "seed1", "seed2"]
     nodes, seeds = members[:7], members[7:]
-    # 7 over 3 seeds: 3, 2, 2.
+    # 7 nodes over 3 seeds: 3, 2, 2.
     assert [member.seeds for member in nodes].count(("seed0",)) == 3
     assert all(len(member.seeds) == 1 and not member.peers and member.pex for member in nodes)
     assert [member.peers for member in seeds] == [("seed1", "seed2"), ("seed0", "seed2"), ("seed0", "seed1")]
-    # The node's own tool numbers all of them through; whoever is not a validator comes after the validators.
+    # The node's own tool numbers all nodes consecutively. Validators come first.
     assert [member.generated for member in members] == [f"node{index}" for index in range(10)]
     assert [member.role for member in members] == [Role.VALIDATOR] * 5 + [Role.FULL] * 2 + [Role.SEED] * 3
 
@@ -55,7 +55,7 @@ def test_a_mix_has_the_requested_share(nodes: int, share: float, expected: int) 
 
 @given(st.integers(1, 300), st.floats(0.01, 0.99))
 def test_versions_are_mixed_evenly(nodes: int, share: float) -> None:
-    """In every prefix of the list of nodes the other version has its share, to within one node."""
+    """In every prefix of the list of nodes, the share of the other version is correct to within one node."""
     others = [runs_other(index, share) for index in range(nodes)]
     for count in range(1, nodes + 1):
         assert abs(sum(others[:count]) - count * share) <= 1
@@ -130,7 +130,7 @@ def test_half_of_a_network_can_be_cut_off_with_the_loaded_node() -> None:
 @pytest.mark.parametrize(
     ("network", "rate", "measured_cores"),
     [
-        # Measured on two cores, per network: validators, links a node, tx/s, cores in all.
+        # Measured on two cores, per network: validators, connections per node, tx/s, total cores.
         ({"validators": 4}, 200, 0.25),
         ({"validators": 10}, 200, 0.83),
         ({"validators": 25, "topology": "random", "peers_per_node": 2}, 200, 1.04),
@@ -166,7 +166,7 @@ def test_a_saturating_load_is_not_refused() -> None:
 
 
 def test_unused_settings_are_not_part_of_the_workload() -> None:
-    """Runs made before a setting was added stay comparable with runs made after."""
+    """Runs made before a setting existed stay comparable with later runs."""
     plain = _profile().workload()
     network = {key for key in plain if key.startswith("network.")}
     assert network == {f"network.{key}" for key in ("validators", "full_nodes", "topology", "peers_per_node")}

@@ -1,4 +1,4 @@
-"""The steps of consensus, from the totals of the nodes' own histograms."""
+"""The durations of consensus steps, from the totals of the nodes' histograms."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_totals_without_a_step_are_stored_without_a_name() -> None:
 
 
 def _scrapes(*totals: tuple[float, float, float], host: str = "node0", step: str = "Propose") -> pl.DataFrame:
-    """Times in s, with sum and count."""
+    """Scrapes of a step: times in s, with sum and count."""
     rows = [
         (round(time_s * NS), host, f"{name}:{step}", value)
         for time_s, total, count in totals
@@ -51,7 +51,7 @@ WINDOW = Window(10 * NS, 20 * NS)
 
 
 def test_the_mean_covers_the_steps_that_ended_in_the_window() -> None:
-    """Four in the window took 0.8 s in total; steps before and after the window do not count."""
+    """Four steps in the window took 0.8 s in total. Steps before and after the window do not count."""
     frame = step_samples(
         _scrapes((5, 9.0, 9), (10, 10.0, 10), (15, 10.3, 12), (19.9, 10.8, 14), (21, 99.0, 15)), WINDOW
     )
@@ -60,7 +60,7 @@ def test_the_mean_covers_the_steps_that_ended_in_the_window() -> None:
 
 
 def test_a_single_step_has_a_mean_unaffected_by_other_steps_and_totals() -> None:
-    """Each node and step separately; unknown steps and other totals are omitted."""
+    """Each node and step is computed separately. Unknown steps and other totals are omitted."""
     once = _scrapes((10, 10.0, 10), (19, 10.7, 11), host="node1", step="Commit")
     first = _scrapes((10, 1.0, 1), (19, 2.0, 5))
     second = _scrapes((10, 1.0, 1), (19, 2.0, 3), step="Commit")
@@ -81,7 +81,7 @@ def test_a_restarted_or_idle_node_has_no_mean() -> None:
 
 
 def test_a_page_with_unchanged_totals_does_not_discard_the_others() -> None:
-    """Nodes are scraped more often than a step ends: equal totals are not a restart."""
+    """Nodes are scraped more often than a step ends, so equal totals do not mean a restart."""
     frame = _scrapes((10, 10.0, 10), (12, 10.0, 10), (15, 10.6, 12), (19, 10.6, 12))
     assert step_samples(frame, WINDOW)["step_propose_s"].to_list() == [pytest.approx(0.3)]
 

@@ -1,4 +1,4 @@
-"""Saturation tests: whatever interrupts one, it says the same in the end."""
+"""Saturation tests give the same result after any interruption."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_an_adaptive_sweep_runs_the_same_loads_for_every_version(tmp_path: Path)
     assert loads["a"] == loads["b"]
     versions = [system.swept_version(name, runs) for name, runs in sweep.runs.items()]
     saturations = [version.chosen for version in saturation_report(whole_test(), versions, METRICS).versions]
-    # 90 % of the offered load is kept up until load × 0.9 exceeds the capacity.
+    # A load is sustained until 90 % of it exceeds the capacity.
     for saturation, capacity in zip(saturations, _CAPACITIES.values(), strict=True):
         assert saturation.load_per_s is not None
         assert saturation.load_per_s * 0.9 <= capacity
@@ -109,7 +109,7 @@ def test_an_adaptive_sweep_runs_the_same_loads_for_every_version(tmp_path: Path)
 
 
 def _bisected(share: Callable[[SweepRun], float], versions: tuple[str, ...] = ("a",)) -> dict[str, list[CellRun]]:
-    """The runs that a search asks for."""
+    """The runs that a bisection requests."""
     cells = bisected_cells(_LOADS, versions, 1)
     planned: list[SweepRun] = []
     runs: dict[str, list[CellRun]] = {version: [] for version in versions}
@@ -119,7 +119,7 @@ def _bisected(share: Callable[[SweepRun], float], versions: tuple[str, ...] = ("
         if not sweep_runs:
             return runs
         for cell in sweep_runs:
-            assert cell not in planned, "a run was asked for twice"
+            assert cell not in planned, "a run was requested twice"
             planned.append(cell)
             runs[cell.version].append(_run(cell.load, share(cell)))
 
@@ -142,10 +142,10 @@ def _answers(runs: list[CellRun]) -> list[object]:
 
 
 @given(st.lists(st.floats(50, 10_000), min_size=3, max_size=3))
-@example([1440.0, 2745.0, 1440.0])  # what is lost with four connections is doubtful with two
+@example([1440.0, 2745.0, 1440.0])  # a load that is lost with four connections is doubtful with two
 @example([190.0, 380.0, 8000.0])
 def test_a_bisection_finds_the_same_edge_as_the_grid(capacities: list[float]) -> None:
-    """For any capacity per number of connections: the load, its confirmed bounds, and a missing edge."""
+    """For any capacity per number of connections, both find the same load and confirmed bounds, or no edge."""
     of = dict(zip((1, 2, 4), capacities, strict=True))
     grid = [_run(load, of[load.key[0]] / load.per_s) for load in _LOADS]
     runs = _bisected(lambda cell: of[cell.load.key[0]] / cell.load.per_s)["a"]
@@ -173,7 +173,7 @@ def test_the_edges_of_versions_of_different_capacity_are_found() -> None:
 
 
 def test_a_contradicting_load_is_repeated_once() -> None:
-    """One bad run at c1r400: repeated, its mean share is above the threshold, and the edge is found."""
+    """One bad run at c1r400 is repeated. The mean share is then above the threshold, and the edge is found."""
     stumbles = iter([0.84])
     runs = _bisected(lambda cell: next(stumbles, 1.0) if cell.load.key == (1, 400) else 1300 / cell.load.per_s)["a"]
     assert Counter(map(_place, runs))[1, 400] == 2
@@ -188,32 +188,32 @@ def test_loads_that_contradict_again_stay_undecided_after_the_whole_grid() -> No
 
 
 class _Qualified(Scripted):
-    """The same with what a plan needs."""
+    """A scripted system with the methods that a plan needs."""
 
     profile_kinds = ()
 
     def qa_plans(self) -> list[str]:
-        """It ships none."""
+        """The system has no plans."""
         return []
 
     def qa_plan(self, name: str) -> Mapping[str, object]:
-        """It ships none."""
+        """The system has no plans."""
         return {}
 
     def qa_plots(self) -> Sequence[Mapping[str, object]]:
-        """It draws none."""
+        """The system has no plots."""
         return []
 
     def lacking(self, need: str, versions: Sequence[str]) -> str:
-        """Nothing."""
+        """Nothing is missing."""
         return ""
 
     def commit(self, version: str) -> str:
-        """Nobody knows."""
+        """The commit is unknown."""
         return ""
 
     def expected_seconds(self, profile: BaseModel) -> float:
-        """A minute for any run."""
+        """A minute for every run."""
         return 60.0
 
 
@@ -230,7 +230,7 @@ def _plan(folder: Path) -> QaPlan:
 
 @pytest.mark.parametrize("stop", range(1, 9))
 def test_a_plan_bisects_wherever_it_is_interrupted(tmp_path: Path, stop: int) -> None:
-    """An invalid run is repeated once, also if it was the last one before the interruption."""
+    """An invalid run is repeated once, even if it was the last run before the interruption."""
 
     def qualified(interrupted_at: int | None) -> _Qualified:
         plan = replace(_PLAN, loads=tuple(_LOADS), search="bisect")
@@ -272,7 +272,7 @@ def test_a_version_named_twice_and_a_sweep_without_a_run_are_refused(tmp_path: P
 
 
 def test_runs_of_one_second_never_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their distinguishing digits are random, and short runs draw many per second."""
+    """The distinguishing digits of folder names are random, and short runs draw many of them per second."""
     drawn = iter(["aaaa", "aaaa", "bbbb"] * 3)
     monkeypatch.setattr("chainmark.store.runs.secrets.token_hex", lambda _size: next(drawn))
     monkeypatch.setattr("chainmark.store.runs.datetime", _Standing)
@@ -281,7 +281,7 @@ def test_runs_of_one_second_never_share_a_folder(tmp_path: Path, monkeypatch: py
 
 
 class _Standing:
-    """A clock that stands still."""
+    """A clock that does not move."""
 
     @staticmethod
     def now(_zone: object) -> datetime:

@@ -1,4 +1,4 @@
-"""From what was collected to events, and the books: every transaction ends in one counted class, or a gate says so."""
+"""From collected data to events and transaction counts: each transaction is in one class, or a gate fails."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from tests.unit.systems.cometbft.chains import (
 
 MINE = [transaction(number) for number in range(12)]
 BLOCKS = {7: [], 8: [MINE[0], transaction(0, THEIRS), b"x=y"], 9: [MINE[1], MINE[0]], 10: [MINE[2]]}
-# Block 8 needed two further rounds and lacked one vote; that stands in block 9.
+# Block 8 needed two more rounds and lacked one vote, as recorded in block 9.
 COMMITS = {7: (0, 0), 8: (2, 1), 9: (0, 3)}
 LOAD = records([(MINE[0], ACCEPTED), (MINE[1], ACCEPTED), (MINE[2], TIMEOUT), (MINE[3], TIMEOUT), (None, UNSENT)])
 
@@ -67,12 +67,12 @@ def read(monkeypatch: pytest.MonkeyPatch, chain: Chain, load: Any = LOAD, **chan
 def test_round_and_missing_votes_come_from_the_commit_in_the_next_block(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With its own `last_commit`, a slow round would be attributed to the block after the slow one."""
+    """With the block's own `last_commit`, a slow round would be attributed to the block after the slow one."""
     blocks = read(monkeypatch, Chain(BLOCKS, COMMITS)).blocks
     assert blocks["height"].to_list() == [7, 8, 9, 10]
     assert blocks["round"].to_list() == [0, 2, 0, None]
     assert blocks["missing_votes"].to_list() == [0, 1, 3, None]
-    # All else of a block stands in itself.
+    # All other values come from the block itself.
     assert blocks["time_ns"].to_list() == [7 * NS, 8 * NS, 9 * NS, 10 * NS]
     assert blocks["proposer"].to_list() == ["P7", "P8", "P9", "P10"]
     assert blocks["transactions"].to_list() == [0, 3, 2, 1]
@@ -99,7 +99,7 @@ def test_the_chain_is_read_from_the_first_height_to_the_last(monkeypatch: pytest
 def test_a_transaction_is_found_in_its_first_block_and_keeps_its_times(monkeypatch: pytest.MonkeyPatch) -> None:
     events = read(monkeypatch, Chain(BLOCKS, COMMITS))
     table = events.transactions
-    # Two connections take turns, so their order is that of connection and sequence.
+    # Two connections alternate, and the rows are in the order of connection and sequence.
     assert table.select("connection", "sequence").rows() == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]
     assert table["height"].to_list() == [8, 10, None, 9, None]
     assert table["index_in_block"].to_list() == [0, 0, None, 0, None]
@@ -142,7 +142,7 @@ def test_events_have_fixed_types_even_without_values(monkeypatch: pytest.MonkeyP
         assert events.transactions.schema == pl.Schema(TRANSACTION_SCHEMA)
         assert events.blocks.schema == pl.Schema(BLOCK_SCHEMA)
         assert events.scrapes.schema == pl.Schema(SCRAPE_SCHEMA)
-    # Nor does a block whose size nobody tells end the reading.
+    # A block without a known size must not stop the reading.
     assert events.blocks.select("size_bytes", "header_transactions", "round").rows() == [(None, None, None)]
 
 
@@ -157,7 +157,7 @@ def test_scrapes_are_part_of_the_events_and_the_counts(monkeypatch: pytest.Monke
 
 
 def test_messages_without_a_commit_are_skipped_and_the_first_arrival_counts() -> None:
-    """A subscription is confirmed by an empty result; the event of a second observer comes later."""
+    """An empty result confirms a subscription. The event from a second observer arrives later."""
     empty: list[dict[str, Any]] = [
         {},
         {"result": {}},
@@ -192,16 +192,16 @@ class Listener:
         self.reported: list[object] = []
 
     def stage(self, name: str) -> None:
-        """Keep the stage."""
+        """Store the stage."""
         self.reported.append(name)
 
     def update(self, fraction: float, detail: str = "") -> None:
-        """Keep the update."""
+        """Store the update."""
         self.reported.append((fraction, detail))
 
 
 def test_reading_a_chain_reports_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long run has thousands of blocks: the bar must not stop, pass its end or go back."""
+    """A long run has thousands of blocks. The progress bar must not stop, exceed its end or go back."""
     chain = Chain(BLOCKS, COMMITS)
     monkeypatch.setattr(RpcClient, "call", lambda self, method, **parameters: chain.call(method, **parameters))
     listener = Listener()
@@ -227,7 +227,7 @@ def account(
     offered: int | None = None,
     counted: Mapping[int, int] | None = None,
 ) -> TransactionCounts:
-    """The books of a chain of one block; ``held`` is what the mempools list."""
+    """The transaction counts of a chain with one block. ``held`` are the transactions listed by the mempools."""
     load = records(rows)
     events = read(monkeypatch, Chain({7: committed}, {}, counted), load, last=7)
     listed = PendingTransactions(frozenset(sha256(payload).digest() for payload in held), len(held))
@@ -244,7 +244,7 @@ def test_every_class_of_the_accounting_matches_hand_counted_values(monkeypatch: 
         (MINE[2], CHECK_CODE),
         (MINE[3], RPC_ERROR),
         (MINE[4], TIMEOUT),
-        (MINE[5], TIMEOUT),  # never answered, but committed: it was accepted
+        (MINE[5], TIMEOUT),  # no response, but committed, so it was accepted
         (MINE[6], ACCEPTED),
         (MINE[7], ACCEPTED),
         (MINE[8], ACCEPTED),
@@ -302,7 +302,7 @@ def test_random_outcomes_are_counted_and_contradictions_are_found(ended: list[tu
         "lost": count({ACCEPTED}, "nowhere"),
         "rejected but committed": count(refused, "block", "both"),
     }
-    # What was refused and waits all the same makes the sum of the accepted ones too large.
+    # A rejected transaction that is pending makes the sum of the accepted ones too large.
     assert len(counts.problems) == bool(count(refused, "mempool"))
     assert len(counts.contradictions) == bool(count(refused, "block", "both"))
 
@@ -322,7 +322,7 @@ def test_swapped_responses_are_detected(codes: tuple[list[int], list[int]]) -> N
     mixed = [(payload, code) for (payload, _), code in zip(rows, codes_reported, strict=True)]
     with pytest.MonkeyPatch.context() as patched:
         counts = account(patched, mixed, committed, held=waits)
-    # Unsent and refused ones cannot be in a block or a mempool, and accepted ones must be in one.
+    # Unsent and rejected transactions cannot be in a block or a mempool. Accepted ones must be in one of them.
     codes_retained = {ACCEPTED, TIMEOUT}
     is_wrong = any(
         (code in codes_retained) != (other in codes_retained) and not (code not in codes_retained and other == TIMEOUT)
@@ -332,7 +332,7 @@ def test_swapped_responses_are_detected(codes: tuple[list[int], list[int]]) -> N
 
 
 def test_each_class_can_break_the_sum_of_accepted_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The remainder was once counted as lost, so the sum was always correct."""
+    """If lost transactions were computed as the remainder, the sum would always be correct."""
     sound = [(MINE[0], ACCEPTED), (MINE[1], ACCEPTED), (MINE[2], ACCEPTED)]
     assert account(monkeypatch, sound, [MINE[0]], held=[MINE[1]]).problems == []
     never_sent = account(monkeypatch, [(MINE[0], ACCEPTED), (MINE[1], UNSENT)], MINE[:2])
@@ -348,7 +348,7 @@ def test_a_load_that_never_started_has_counts_of_zero(monkeypatch: pytest.Monkey
 
 
 def test_a_transaction_that_was_listed_and_then_committed_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mempools are read first: a block may follow."""
+    """The mempools are read first, and a block may follow."""
     counts = account(monkeypatch, [(MINE[0], ACCEPTED)], [MINE[0]], held=[MINE[0]])
     transactions = counts.counts["transactions"]
     assert (transactions["committed"], transactions["pending"], transactions["lost"], counts.problems) == (1, 0, 0, [])
@@ -362,14 +362,14 @@ def test_a_transaction_that_was_listed_and_then_committed_is_committed(monkeypat
 def test_beyond_the_listed_transactions_only_those_in_no_mempool_are_lost(
     monkeypatch: pytest.MonkeyPatch, unseen: int | None, lost: int, unsure: int
 ) -> None:
-    """A node lists at most a hundred transactions: unlisted ones are counted neither as lost nor as pending."""
+    """A node lists at most a hundred transactions. Unlisted ones are counted neither as lost nor as pending."""
     rows = [(payload, ACCEPTED) for payload in MINE[:6]]
     waiting = PendingTransactions(frozenset([sha256(MINE[1]).digest()]), 3, unseen)
     counts = account(monkeypatch, rows, [MINE[0]], waiting=waiting)
     transactions = counts.counts["transactions"]
     assert (transactions["pending"], transactions["lost"], transactions.get("pending or lost", 0)) == (1, lost, unsure)
     assert (counts.lost, counts.unsure, counts.problems) == (lost, unsure, [])
-    # The sum can fail here as well: what was refused, and waits all the same, is not among the accepted.
+    # The sum is wrong here as well: a rejected transaction that is pending is not among the accepted ones.
     mixed = [*rows[:5], (MINE[1], CHECK_CODE)]
     wrong = account(monkeypatch, [rows[0], *rows[2:], mixed[-1]], [MINE[0]], waiting=waiting)
     assert wrong.problems == ["accepted 5 ≠ committed + pending + lost 6"]
@@ -379,7 +379,7 @@ def test_beyond_the_listed_transactions_only_those_in_no_mempool_are_lost(
     st.lists(st.sampled_from(["block", "listed", "unlisted", "nowhere"]), min_size=1, max_size=12), st.integers(0, 9)
 )
 def test_the_true_loss_lies_between_the_two_figures(ends: list[str], copies: int) -> None:
-    """However many copies of unlisted transactions the nodes hold; otherwise a gate would be wrong."""
+    """This holds for any number of copies of unlisted transactions. Otherwise a gate would be wrong."""
     rows = [(MINE[number], ACCEPTED) for number in range(len(ends))]
     listed = frozenset(sha256(MINE[number]).digest() for number, end in enumerate(ends) if end == "listed")
     unseen = ends.count("unlisted") * (1 + copies)
@@ -392,7 +392,7 @@ def test_the_true_loss_lies_between_the_two_figures(ends: list[str], copies: int
 
 
 def test_without_the_chain_nothing_is_reported_about_blocks() -> None:
-    """All nodes died: their committed transactions are unknown, which does not make them lost."""
+    """All nodes died. Their committed transactions are unknown, which does not mean that they are lost."""
     load = records([(MINE[0], ACCEPTED), (MINE[1], MEMPOOL_FULL), (MINE[2], TIMEOUT)])
     taken = measurement(load, reader=None)
     counts = balance(collect(taken, ChainReading(OURS), Silent()), taken, 3)
@@ -478,7 +478,7 @@ def test_the_lines_of_every_page_are_counted(tmp_path: Path) -> None:
 
 
 def test_every_metric_family_that_analysis_and_gates_read_is_kept() -> None:
-    """Without its start time, a node that crashed and came back would pass as stable."""
+    """Without the metric of its start time, a node that crashed and restarted would pass as stable."""
     names = [
         *("cometbft_mempool_size", "cometbft_p2p_peers", "cometbft_p2p_message_send_bytes"),
         *("cometbft_p2p_message_receive_bytes", "cometbft_consensus_height", "cometbft_consensus_rounds"),

@@ -1,4 +1,4 @@
-"""The zones of a network: a node is held against those of its own."""
+"""The zones of a network: a node is compared with the nodes of its own zone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAR = AWS.zones[1]
 
 
 def test_nodes_of_a_distant_zone_are_not_outliers_because_of_it() -> None:
-    """Their blocks are later in every release: such warnings would hide the node that is slow."""
+    """Their blocks are later in every release. Warnings about them would hide the node that is really slow."""
     names = tuple(f"node{number}" for number in range(36))
     nearby = (AWS.zones[0], AWS.zones[0], FAR)
     zone_of = {name: nearby[number % 3] for number, name in enumerate(names)}

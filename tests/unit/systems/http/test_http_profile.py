@@ -1,4 +1,4 @@
-"""What a profile asks of any HTTP API: templates filled from rows, checks, and one clear error for what is wrong."""
+"""Profiles for any HTTP API: templates filled from rows, checks of responses, and one clear error per mistake."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_requests_are_read_from_the_rows_of_a_file(tmp_path: Path) -> None:
     request = {"endpoint": "account", "method": "POST", "path": "/account/{address}", "csv": str(path)}
     (account,) = _endpoints({**request, "body": '{{"name":"{name}"}}'})
     assert [request.path for request in account.requests] == ["/account/abc", "/account/def"]
-    # What a row holds is data, and no template again.
+    # The content of a row is data and is not expanded as a template.
     assert [request.body for request in account.requests] == ['{"name":"Smith, J."}', '{"name":"{x}"}']
 
 

@@ -1,4 +1,4 @@
-"""What a server says of itself against what it is called: a proxy's version is no contradiction."""
+"""The server's own version compared with its label. The version of a proxy is not a contradiction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.systems.cometbft.scripted_sweep import Quiet
 
 
 class _Answers(BaseHTTPRequestHandler):
-    """Answers everything, and says what it is."""
+    """A handler that responds to every request with a server header."""
 
     server_version = "Ledger/10.5.4"
     sys_version = ""
@@ -30,7 +30,7 @@ class _Answers(BaseHTTPRequestHandler):
         self.wfile.write(b"ok")
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the library's
-        """Nothing."""
+        """Ignore the message."""
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def _served() -> Iterator[str]:
 
 @pytest.mark.parametrize(("label", "wrong"), [("10.6.2", True), ("10.5.4", False), ("my-branch", False)])
 def test_a_label_that_the_server_contradicts_is_reported(label: str, wrong: bool) -> None:
-    """If 10.5.4 was started twice instead of 10.6.2, the report must show this before any figure."""
+    """If 10.5.4 was started twice instead of 10.5.4 and 10.6.2, the report must show this before any figure."""
     content = {"system": "http", "name": "api", "title": "Ledger API", "request": [{"endpoint": "a", "path": "/a"}]}
     with _served() as url:
         service = SYSTEM.prepare(SYSTEM.profile(content), ServiceRequest(Target("ledger", url), version=label), Quiet())

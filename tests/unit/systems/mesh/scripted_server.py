@@ -1,4 +1,4 @@
-"""A small Mesh server that misbehaves on demand: what the real ones will not do."""
+"""A small Mesh server that misbehaves on demand, as real servers do not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 CLOSE = "close the connection without an answer"
 
-# An answer: status, content type, body; or CLOSE.
+# A response: status, content type and body, or CLOSE.
 Reply = tuple[int, str, str] | str
 Script = Mapping[str, Callable[[dict[str, Any]], Reply]]
 
@@ -24,7 +24,7 @@ def answer(document: Any, status: int = 200) -> Reply:
 
 
 def chain(height: int = 100, pruned_below: int = 0) -> dict[str, Callable[[dict[str, Any]], Reply]]:
-    """A chain of empty blocks, with a transaction in every tenth; what is pruned is refused, and not announced."""
+    """A chain of empty blocks with a transaction in every tenth. Pruned blocks are refused, but not announced."""
 
     def block(body: dict[str, Any]) -> Reply:
         index = body["block_identifier"]["index"]
@@ -63,11 +63,11 @@ def _unknown(_: dict[str, Any]) -> Reply:
 
 @contextmanager
 def serving(script: Script) -> Iterator[str]:
-    """The URL of a server that follows the script; paths without one get a 404 in plain text."""
+    """The URL of a server that follows the script. Other paths get a 404 in plain text."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        wbufsize = -1  # head and body in one packet: two would wait for each other's acknowledgement
+        wbufsize = -1  # head and body in one packet: two packets would wait for each other's acknowledgement
 
         def do_POST(self) -> None:
             content = self.rfile.read(int(self.headers["Content-Length"]))
@@ -83,7 +83,7 @@ def serving(script: Script) -> Iterator[str]:
             self.wfile.write(text.encode())
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Ignore the message."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

@@ -1,4 +1,4 @@
-"""A pinned corpus: the same bytes for the same content, and no other content under the same hash."""
+"""A pinned corpus: the same content gives the same bytes, and other content is refused."""
 
 from __future__ import annotations
 

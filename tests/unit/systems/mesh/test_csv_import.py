@@ -1,4 +1,4 @@
-"""The files of cardano-rosetta-java's load tests: every row is used, nothing is passed over silently."""
+"""The files of cardano-rosetta-java's load tests: every row is used, and nothing is skipped without a report."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _bodies(corpus: Corpus, endpoint: str) -> list[dict[str, Any]]:
 
 
 def test_every_row_is_used(tmp_path: Path) -> None:
-    """The incumbent posts its first row repeatedly, which measures a cache."""
+    """The incumbent sends its first row repeatedly, which measures a cache."""
     corpus = from_csv(_rows(tmp_path, "addr1,7,b7,296,1000,t7", "addr2,8,b8,300,1000,t8"), NETWORK)
     common = {"network_identifier": NETWORK}
     wanted = {
@@ -180,7 +180,7 @@ def test_dimensions_become_strata(dimensions: Path) -> None:
 
 
 def test_a_search_requests_the_values_of_its_rows(dimensions: Path) -> None:
-    """The incumbent posts an empty hash for every address, and the file of the scripts for both levels."""
+    """The incumbent sends an empty hash for every address, and the file of the scripts for both levels."""
     corpus = from_csv(dimensions)
     addresses = [body["account_identifier"] for body in _bodies(corpus, "search_by_address")]
     assert addresses == [{"address": "addr1"}, {"address": "addr2"}]

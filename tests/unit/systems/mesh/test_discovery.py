@@ -1,4 +1,4 @@
-"""Servers that are not there, are something else, or answer wrongly: each must be reported for what it is."""
+"""Unreachable servers, servers of another kind and wrong responses: each problem is reported as what it is."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_server_whose_node_is_down_is_reported() -> None:
 
 
 def test_a_closed_connection_affects_only_its_endpoint() -> None:
-    """The rest of the server can still be measured."""
+    """The other endpoints of the server can still be measured."""
     with serving({**chain(), "/mempool": lambda _: CLOSE}) as url:
         offer = _discover(url).offer(bodies.MEMPOOL)
         with MeshClient(url) as client, pytest.raises(NoAnswer):
@@ -121,7 +121,7 @@ def test_an_error_with_status_200_is_an_error(reply: Reply, state: Offering, rea
 
 
 def test_a_pruned_server_that_does_not_report_it_is_detected() -> None:
-    """Requests below the oldest block would measure how fast a server rejects them."""
+    """Requests below the oldest block would measure how fast the server rejects them."""
     with serving(chain(height=1_000, pruned_below=737)) as url, MeshClient(url) as client:
         corpus = sample(discover(client), client, CorpusRequest(settled_blocks=3), Silent())
     assert corpus.blocks == {"first": 737, "last": 997}

@@ -1,4 +1,4 @@
-"""Checks of answers: what slips through here would be counted as a good request under load."""
+"""Checks of responses: an undetected error would count as a successful request under load."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_balances_must_be_integers_in_text_form(value: str) -> None:
 
 @pytest.mark.parametrize("value", [1, "1.5", "", "1e3", "0x10", None, "１"])
 def test_invalid_balances_are_detected(value: object) -> None:
-    """`１` is a full-width digit, which only a careless pattern accepts."""
+    """`１` is a full-width digit, which a careless pattern would accept."""
     reason = expectations.failed(expectations.account_balance(), _answer(_balance(value)))
     assert reason == f"/balances/1/value is {value!r}, not of type integer_text"
 
@@ -102,7 +102,7 @@ JSON = st.recursive(
 
 
 def _all_pointers(document: Any, prefix: str = "") -> list[tuple[str, Any]]:
-    """Every value with its pointer, built forwards: the other direction than looking one up."""
+    """Every value with its pointer, built from the document. The tested code looks values up by pointer."""
     pointers = [(prefix, document)]
     if isinstance(document, dict):
         for name, value in document.items():

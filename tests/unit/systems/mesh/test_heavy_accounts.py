@@ -1,4 +1,4 @@
-"""Load on the heaviest accounts: the right ones are asked for, and their weight is reported."""
+"""Load on the heaviest accounts: the correct accounts are requested, and their weight is reported."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _weight(address: str) -> int:
 
 
 def _accounts() -> Script:
-    """The accounts a0 to a6 of the chain; a5 has 25 coins. Their balances are all alike, as on most chains."""
+    """The accounts a0 to a6 of the chain. a5 has 25 coins. Their balances are similar, as on most chains."""
 
     def coins(body: dict[str, Any]) -> Reply:
         address = body["account_identifier"]["address"]
@@ -63,13 +63,13 @@ def test_the_shipped_profile_requests_the_largest_accounts() -> None:
     with serving(_accounts()) as url:
         service = _prepared(url, "corpus.largest=2")
     assert {endpoint.id for endpoint in service.endpoints} == {"account_balance", "account_coins"}
-    # The same accounts at both endpoints, although their balances do not tell them apart.
+    # Both endpoints get the same accounts, although the balances do not distinguish them.
     assert _requested(service, "account_coins") == _requested(service, "account_balance") == {"a5", "a6"}
     assert service.strata["account_coins"] == {"a6": 1, "a5": 1}
     assert service.sizes["account_coins"]["coins"] == (25, 36)
     low, high = service.sizes["account_coins"]["bytes"]
     assert 25 * 50 < low < high
-    # Of the endpoints that it names, one is not offered: that is reported, and the others are measured.
+    # One of the named endpoints is not offered: it is reported, and the others are measured.
     assert list(service.skipped) == ["/search/transactions (by address)"]
 
 
@@ -110,6 +110,6 @@ def test_a_file_without_requests_for_the_named_address_is_refused(tmp_path: Any)
 
 @given(st.lists(st.text(min_size=1, max_size=120), max_size=30, unique=True))
 def test_short_names_are_distinct(addresses: list[str]) -> None:
-    """Two accounts with one name would be one stratum."""
+    """Two accounts with the same name would be one stratum."""
     names = distinct_names(addresses)
     assert len(set(names)) == len(addresses)

@@ -1,4 +1,4 @@
-"""The page of load tests: what was printed before stands on it digit for digit, what is measured beside it."""
+"""The page of load tests shows the printed values digit for digit, with the measured values next to them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _cells(markdown: str) -> Cells:
                 continue
             if cells[0] == "ID":
                 head = cells
-            elif cells[0].isdigit() and len(cells) == len(head):  # no table of something else
+            elif cells[0].isdigit() and len(cells) == len(head):  # skip tables of other content
                 for column, cell in zip(head, cells, strict=True):
                     key = (section, title, cells[1], column)
                     assert key not in by_place, key
@@ -81,7 +81,7 @@ def _as_printed(row: EndpointRow) -> list[str | None]:
 
 
 def _check_against(path: Path, markdown: str) -> int:
-    """Every figure of the original page is in its place on ours, and nothing else; how many there are."""
+    """Check that our page has exactly the figures of the original page, and return their number."""
     cells = {key: cell for key, cell in _cells(markdown).items() if key[1].endswith("(printed)")}
     expected: Cells = {}
     sections = sorted({key[0] for key in cells})
@@ -130,7 +130,7 @@ def test_the_published_reference_page_is_reproduced_with_every_figure(shared_dat
 
 @pytest.fixture
 def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    """A store of the test's own; what others do on this machine is no matter here."""
+    """A store for this test. Other load on this machine does not matter."""
     monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
     monkeypatch.setattr(chainmark.api.loading, "Tester", partial(loading.Tester, watching=None))
     return Store(tmp_path / "store")
@@ -146,7 +146,7 @@ def _measured(folder: Path, url: str, version: str, **changed: Any) -> cm.Run:
 
 
 def test_measured_and_printed_figures_are_shown_together(own_store: Store, tmp_path: Path) -> None:
-    """The same columns, and further tables with what the published ones omit; every step is in a file."""
+    """Our tables have the same columns. Further tables show what the published page omits, and a file has each step."""
     path = tmp_path / "seed.md"
     path.write_text(PAGE, encoding="utf-8")
     cm.ingest("mesh", path)
@@ -172,7 +172,7 @@ def test_measured_and_printed_figures_are_shown_together(own_store: Store, tmp_p
     assert cells[section, further, "/block", "requests"] == units.count(best.due)
     assert cells[section, further, "/block", "run"] == run.id
     by_rate = f"{title}: details by rate"
-    assert rate.capacity is not None  # below the highest rate on a busy machine
+    assert rate.capacity is not None  # the capacity is below the highest rate on a busy machine
     assert cells[section, by_rate, "/block", "max rate, /s"].removeprefix("≥ ") == units.tidy(rate.capacity, 4)
     assert cells[section, by_rate, "/block", "confirmed"] == ("yes" if rate.confirmed else "no")
     assert "raised from 1 s" in markdown

@@ -1,4 +1,4 @@
-"""The published page: every row of every table, with the machine and the terms that it was measured under."""
+"""The published page: every row of every table, with the machine and the conditions of its measurement."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_page_is_read_completely() -> None:
     ],
 )
 def test_content_that_is_not_understood_is_reported(old: str, new: str, what: str) -> None:
-    """A misread table would be a wrong baseline: it is refused with its line."""
+    """A misread table would be a wrong baseline, so the page is refused with the line number."""
     assert old in PAGE
     with pytest.raises(UsageError) as caught:
         parse_published_page(PAGE.replace(old, new), "page")
@@ -117,7 +117,7 @@ def test_content_that_is_not_understood_is_reported(old: str, new: str, what: st
 
 @given(st.lists(st.integers(0, len(PAGE.splitlines()) - 1), max_size=12), st.booleans())
 def test_a_damaged_page_is_read_completely_or_refused(chosen: list[int], drop: bool) -> None:
-    """Whichever lines are lost or repeated: no row may be lost, and every refusal is one sentence."""
+    """Lines are lost or repeated at random: no row may be lost, and every refusal is one sentence."""
     lines = PAGE.splitlines()
     damaged = [
         line for number, line in enumerate(lines) for _ in range(1 if number not in chosen else 0 if drop else 2)

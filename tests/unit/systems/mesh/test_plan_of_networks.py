@@ -1,4 +1,4 @@
-"""One plan of servers of several networks: those of one network receive the same requests."""
+"""A plan for servers of several networks: all servers of a network receive the same requests."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def _of_network(name: str, height: int) -> Script:
 
 
 def _corpora(runs: Sequence[SealedRun]) -> dict[str, str]:
-    """The hash of the requests, by server."""
+    """The hash of the requests, per server."""
     places = [(run.manifest.experiment, run.manifest.workload["corpus"]) for run in runs]
     return {place.side.removesuffix("-standard"): str(corpus) for place, corpus in places if place}
 
 
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A plan in short steps, and a store of the test's own; what others do on this machine is no matter here."""
+    """A plan with short steps, and a store for this test. Other load on this machine does not matter."""
     monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
     monkeypatch.setattr(chainmark.api.planned_loads, "Tester", partial(loading.Tester, watching=None))
     (tmp_path / "short.toml").write_text(PROFILE, encoding="utf-8")
@@ -57,7 +57,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_servers_of_one_network_receive_the_same_requests(plan: Path, tmp_path: Path) -> None:
-    """A further network gets its own corpus, as does a repetition of the plan with `like`."""
+    """Another network gets its own corpus, as does a repetition of the plan with `like`."""
     with (
         serving(_of_network("preprod", 100)) as first,
         serving(_of_network("mainnet", 300)) as second,

@@ -1,4 +1,4 @@
-"""Whether a server is pruned is read from it: what somebody types into a report is what somebody forgot to change."""
+"""A server's pruning is read from the server, because a setting typed by hand may be outdated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _read(script: Script) -> Pruning:
 
 
 def _telling(oldest: int, **of_chain: int) -> Script:
-    """A server whose status names its oldest block, as the standard asks of one that is pruned."""
+    """A server whose status contains its oldest block, as the standard requires for pruned servers."""
     script = chain(**of_chain)
 
     def status(body: dict[str, Any]) -> Any:
