@@ -121,7 +121,7 @@ class Trial:
         self._seen_by: defaultdict[str, list[str]] = defaultdict(list)  # function → tests, last failed first
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note a failure."""
+        """Record a failure."""
         if report.failed:
             self._failed = [report.nodeid, report.longreprtext]
 
@@ -236,7 +236,7 @@ class Forked:
     def _queued_s(self) -> float:
         """The time for which its threads were ready to run while others used the processors."""
         for path in Path(f"/proc/{self._id}/task").glob("*/schedstat"):
-            with suppress(OSError):  # it has ended meanwhile
+            with suppress(OSError):  # the thread has ended meanwhile
                 self._queued_ns[path.parent.name] = int(path.read_text().split()[1])
         return sum(self._queued_ns.values()) / 1e9
 

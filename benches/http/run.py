@@ -190,7 +190,7 @@ def worker_of(folder: Path) -> int:
 
 
 def order(url: str, mode: dict[str, Any], duration_s: float, **more: object) -> str:
-    """An order for our generator."""
+    """A request for our generator."""
     base, _, path = url.rpartition("/")
     headers = [["Content-Type", "application/json"]]
     request = {"method": "POST", "path": f"/{path}", "headers": headers, "body": BODY}

@@ -55,7 +55,7 @@ def tables(case: Case, lab: Lab, looks: Looks, experiments: int) -> FloatArray:
 
 
 def failing(t: FloatArray, case: Case, lab: Lab, looks: Looks, draws: int) -> FloatArray:
-    """Whether each of the experiments fails at the last look."""
+    """Whether each experiment fails at the last look."""
     # The value for the share if all of so many transactions were successful.
     share = -math.sqrt(SENT * looks.runs[-1][0] * SHARE_MARGIN)
     limits = np.array([*[-math.inf] * (NOISY + 1), share])

@@ -56,7 +56,7 @@ class Fault:
 
     @property
     def kind(self) -> str:
-        """Its name."""
+        """The kind of the fault."""
         return self.order.partition(":")[0] or "none"
 
 

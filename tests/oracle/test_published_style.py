@@ -81,7 +81,7 @@ def test_printed_values_of_the_org_style_are_not_truncated_again(shared_data: Pa
 
 
 def test_changes_of_the_typst_style_are_reproduced_or_possible(shared_data: Path) -> None:
-    """Most follow from the printed digits; each of the others is one that the hidden digits could give."""
+    """Most changes follow from the printed digits. Each of the others is one that the hidden digits could give."""
     widths = _widths(shared_data)
     counts: Counter[str] = Counter()
     for printed in _printed(shared_data, typst=True):

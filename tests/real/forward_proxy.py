@@ -18,7 +18,7 @@ class ForwardProxy(ThreadingTCPServer):
 
     Attributes:
         known: the only accepted value of `Proxy-Authorization`; "" accepts every client.
-        asked: the received request lines.
+        requested: the method and URL of each received request.
     """
 
     daemon_threads = True

@@ -80,7 +80,7 @@ class MeshServer:
     transacted: int = 0
 
     def post(self, path: str, body: dict[str, Any]) -> httpx.Response:
-        """Send a request without any code of this project in between."""
+        """Send a request with a plain HTTP client, without code of this project."""
         return httpx.post(self.url + path, json=body, timeout=30, trust_env=False)
 
 

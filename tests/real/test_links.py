@@ -202,7 +202,7 @@ def test_the_kernel_bridge_connects_nodes_and_host_and_leaves_nothing_behind(tmp
 
 @needs_switch
 def test_the_kernel_assigns_packets_to_the_class_of_their_address() -> None:
-    """The netem backend's tree in a real kernel, without netem itself where it is unavailable: filters and classes."""
+    """Filters and classes of the netem backend in a real kernel, without netem itself if it is unavailable."""
     with claimed_network() as network:
         addresses = [str(network[number]) for number in (1, 2, 3)]
         bridge = Bridge(addresses, str(network[254]), host_device(network))

@@ -150,7 +150,7 @@ def test_a_load_plan_stores_no_secret(profile: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_password_in_a_url_is_sent_and_never_printed(profile: Path) -> None:
-    """Operators paste such URLs."""
+    """Operators paste such URLs. Printing one would leak the password."""
     encoded = base64.b64encode(f"tester:{PASSWORD}".encode()).decode()
     with serving(_echo({"authorization": f"Basic {encoded}"})) as server:
         url = server.url.replace("://", f"://tester:{quote(PASSWORD, safe='')}@")
@@ -220,7 +220,7 @@ def test_a_rejected_header_is_computed_again_for_the_next_step(profile: Path, tm
 
 
 def test_denied_access_is_reported_before_any_load(profile: Path) -> None:
-    """And not after an hour of errors."""
+    """Otherwise the user would notice it only after an hour of errors."""
     with serving(_echo({"authorization": "Bearer right-one"})) as server:
         with pytest.raises(UsageError, match="status 401") as refused:
             _load(profile, server.url, "--header", "Authorization: Bearer wrong-one")

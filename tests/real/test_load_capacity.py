@@ -97,7 +97,7 @@ def _steps_of_one_and_four(store: Store, behaviour: Exhausted, **steps: float) -
 
 
 def test_no_step_measures_the_backlog_of_the_previous_step(tmp_path: Path) -> None:
-    """One client, four, four, one: the last step would find a slow server that recovers as soon as the load stops."""
+    """Steps with 1, 4, 4 and 1 clients: the last step must not measure a server that is still slow from the others."""
     test = _steps_of_one_and_four(Store(tmp_path), Exhausted(0.004, 0.06, for_s=0.8), recovery_longest_s=10)
     (target,) = test.report.targets
     first, *_, last = target.endpoints[0].steps
