@@ -247,7 +247,7 @@ class LoadServer:
     """A running server.
 
     Attributes:
-        requested: the requests, by path.
+        requested: the number of requests, by path.
         latest_s: the largest delay of a response beyond its due time, caused by a busy machine.
     """
 
