@@ -1,9 +1,9 @@
-"""Which files of tests begin first where several run side by side.
+"""The order in which test files start if several run concurrently.
 
-A file is a worker's until it ends, so that the stage ends late if a long one begins last. xdist itself would begin with
-the files of the most tests, and a file of networks has few, each of which takes a minute. A network leaves most of a
-processor idle; what only computes does not, so the one is begun between the others. A file that is not named here
-begins after these: name it if it takes longer than half a minute.
+A worker runs a whole file, so the stage ends late if a long file starts last. By default, xdist starts with the files
+that contain the most tests. A file with networks contains few tests, but each takes a minute. A network leaves most of
+a processor idle and a computation does not, so files of both kinds alternate. Files that are not listed here start
+after these. List a file if it takes longer than half a minute.
 """
 
 from __future__ import annotations
@@ -46,5 +46,5 @@ _PLACES = {name: place for place, name in enumerate(FIRST)}
 
 
 def place(item: pytest.Item) -> int:
-    """The place of a test's file; tests of equal places keep their order."""
+    """The position of a test's file; tests with equal positions keep their order."""
     return _PLACES.get(item.nodeid.partition("::")[0], len(FIRST))

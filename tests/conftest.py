@@ -1,4 +1,4 @@
-"""What tests of whole commands share: a store of their own, and proof that no process is left."""
+"""Fixtures for tests of whole commands: a separate store, and a check that no process is left."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ import tests.property_examples  # noqa: F401 - chooses the examples of every pro
 from tests.begin import place
 from tests.support import Lab
 
-# Tests of behaviour run several networks at a time on purpose; their commands inherit this.
+# Tests of behaviour run several networks concurrently on purpose; their commands inherit this variable.
 os.environ[USE] = MachineUse.SHARED
-# Thousands of runs are sealed here, and no test cuts the power: waiting for the disk is most of what many of them take.
+# Tests seal thousands of runs and none of them simulates a power failure. Waiting for the disk would dominate their
+# time.
 os.fsync = lambda fd: None
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest; skip, saying so, what needs published material on a machine that has none."""
+    """Start with the longest files. Skip tests that need published material, with a reason, if it is not available."""
     items.sort(key=place)
     if SHARED_DATA.is_dir():
         return
@@ -34,13 +35,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """Where published material lies; for tests marked ``shared_data``."""
+    """The folder of the published material; for tests marked ``shared_data``."""
     return SHARED_DATA
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
-    """A lab of the test's own; whatever the test did, no node may outlive it."""
+    """A separate lab for a test. Whatever the test did, no node may outlive it."""
     lab_run = Lab(tmp_path / "store")
     yield lab_run
     left = lab_run.node_processes()
@@ -51,7 +52,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 @pytest.fixture(scope="module")
 def shared_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A lab that the tests of a module share, for runs that are made once and looked at often."""
+    """A lab shared by the tests of a module, for runs that are made once and used often."""
     lab_run = Lab(tmp_path_factory.mktemp("lab") / "store")
     yield lab_run
     assert lab_run.node_processes() == []

@@ -1,4 +1,4 @@
-"""The examples in the docstrings of the library, executed as they stand."""
+"""Execute the examples in the library's docstrings as written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import chainmark
 
-# Their examples run real nodes or ask a real server.
+# Their examples run real nodes or send requests to a real server.
 NEED_NODES = ("run", "experiment", "bisect", "aa", "qualify", "install")
 NEED_A_SERVER = ("corpus", "check_corpus")
 NEED_A_CLUSTER = ("cluster_check",)
@@ -23,12 +23,12 @@ def execute(name: str, **known: Any) -> None:
     """Execute the example of a public function.
 
     Args:
-        name: of the function.
-        known: names that the example may use. The settings `anyhow` join those that it calls `small`, so that a busy
-            machine decides nothing.
+        name: name of the function.
+        known: names that the example may use. The settings `anyhow` are added to those that the example calls `small`:
+            a busy machine must not decide the result.
 
     Raises:
-        AssertionError: it has none, or shows something else than it says.
+        AssertionError: there is no example, or its output differs from the docstring.
     """
     function = getattr(chainmark, name)
     globs = {"cm": chainmark, **known}

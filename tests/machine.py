@@ -1,4 +1,4 @@
-"""What tests share a machine for: addresses that are theirs alone, and time that others do not take."""
+"""Resources of the machine that concurrent tests share: loopback addresses and processor time."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import time
 
 from chainmark.network.host import pressure_total_us
 
-# The second numbers of 127.0.0.0/8 that tests may have; people's own runs begin at 127.1.0.1.
+# The second numbers of 127.0.0.0/8 that tests may use; runs of users begin at 127.1.0.1.
 CLAIMABLE = range(101, 250)
 CLAIM_PORT = 26000
-# The third ones: up to here those of networks, then those of single servers.
+# The third numbers: networks use those below this limit, single servers those above.
 FIRST_SERVER = 100
-# Share of the time in which some task waits for a processor: above it another run would hardly be a better one.
+# The share of time in which some task waits for a processor. Above it, repeating a run would hardly help.
 CALM = 0.3
 LOOK_S = 3.0
 
@@ -24,9 +24,9 @@ _servers = itertools.count(FIRST_SERVER)
 
 @functools.cache
 def own_network() -> str:
-    """The begin of this process's own addresses, such as "127.101": no other process of tests has them meanwhile."""
+    """The prefix of this process's addresses, such as "127.101": no other test process uses them meanwhile."""
     for number in CLAIMABLE:
-        # Bound until this process ends, however it ends; nobody listens there.
+        # Bound until this process ends, however it ends. Nothing listens there.
         claim = socket.socket()
         try:
             claim.bind((f"127.{number}.255.1", CLAIM_PORT))
@@ -39,17 +39,17 @@ def own_network() -> str:
 
 
 def first_address() -> str:
-    """Where the networks of this process's tests begin."""
+    """The first address for networks of this process's tests."""
     return f"{own_network()}.0.1"
 
 
 def server_address() -> str:
-    """An address for one server, at whatever ports; another one each time."""
+    """An address for one server, at any ports; each call returns another one."""
     return f"{own_network()}.{next(_servers)}.1"
 
 
 def is_busy() -> bool:
-    """Whether tasks wait for processors now: those of others while nothing of the test's own runs.
+    """Whether tasks of other programs wait for processors now; call it while the test itself runs nothing.
 
     False if the kernel does not report it.
     """
@@ -60,7 +60,7 @@ def is_busy() -> bool:
 
 
 def wait_until_calm(timeout_s: float) -> bool:
-    """Wait until the machine has time to spare, so long at most; whether it has."""
+    """Wait until the machine has time to spare or the timeout has passed; return whether it has time."""
     deadline = time.monotonic() + timeout_s
     while is_busy():
         if time.monotonic() > deadline:

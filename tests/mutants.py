@@ -1,10 +1,10 @@
-"""Small faults put into the code that decides verdicts, and whether the unit tests notice: `make mutants`.
+"""Insert small faults into the code that decides verdicts and check whether the unit tests fail: `make mutants`.
 
-mutmut makes the faults, several hundred a file, all in one copy of the file that takes a fault by its name. Here the
-tests that `mutants.toml` names for a file are collected once; then a process is forked for every fault, as many at a
-time as the machine has processors and memory for. It runs those tests that enter the faulty function until one fails:
-first those that failed last for a fault of the same function, then the quickest ones. A fault takes some hundredths of
-a second so, where a pytest of its own would take seconds, and none takes longer than a limit of time and memory allows.
+mutmut generates the faults, several hundred per file, all in one copy of the file, where a fault is selected by name.
+The tests that `mutants.toml` lists for a file are collected once. Then a process is forked for every fault, as many
+concurrently as the machine has processors and memory for. It runs the tests that enter the faulty function until one
+fails: first the tests that last failed for a fault of the same function, then the fastest ones. This takes some
+hundredths of a second per fault instead of the seconds of a separate pytest. Time and memory of each fault are limited.
 """
 
 from __future__ import annotations
@@ -39,20 +39,22 @@ from mutmut.state import state
 
 ROOT = Path(__file__).resolve().parents[1]
 MEMORY_BYTES = 6_000_000_000
-# Of a fault that makes the tests endless: so many times the processor time that they take without it, and this more;
-# and of one that makes a test wait for ever, by the clock, without the time for which it waits for a busy processor.
+# Limits for faults that make tests endless: this multiple of the processor time without the fault, plus a constant. For
+# faults that make a test wait forever there is a limit by the clock, without the time in which it waits for a busy
+# processor.
 TIMES_LONGER, LONGER_S = 4.0, 5.0
 WAIT_TIMES, WAIT_S, LOOK_S = 20.0, 30.0, 5.0
-# The tests that are tried first, of those that failed for other faults of the same function, and did so quickly.
+# The number of tests that are tried first, and the duration up to which they count as fast. They failed for other
+# faults of the same function.
 TRIED_FIRST, QUICKLY_S = 3, 5.0
-# What tests write is never read after them, so that no disk need hold it.
+# Nothing reads the files of tests after they end, so they need not be on a disk.
 MEMORY, LEAST_FREE = Path("/dev/shm"), 4_000_000_000  # noqa: S108 - each run has a folder of its own in it
 _STRICT = re.compile(r"(strict=\w+)?")
 
 
 @dataclass(frozen=True, order=True)
 class Change:
-    """A fault as a person reads it: the line, or lines, that it replaces and what stands there instead."""
+    """A fault in readable form: the original lines and the lines that replace them."""
 
     function: str
     was: str
@@ -64,8 +66,8 @@ class Fault:
     """A fault of one file.
 
     Attributes:
-        name: by which the mutated file takes it.
-        function: that it is in, as the mutated file names it.
+        name: the name that selects it in the mutated file.
+        function: the function that contains it, as named in the mutated file.
     """
 
     name: str
@@ -75,7 +77,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Result:
-    """What the tests said of the faults of one file."""
+    """The result of testing the faults of one file."""
 
     file: str
     faults: int
@@ -83,7 +85,7 @@ class Result:
 
 
 def faults_of(mutated: MutatedFile) -> list[Fault]:
-    """The faults of a mutated file with what they change."""
+    """The faults of a mutated file and their changes."""
     lines = mutated.code.splitlines()
 
     def body(name: str) -> list[str]:
@@ -96,37 +98,37 @@ def faults_of(mutated: MutatedFile) -> list[Fault]:
         delta = list(difflib.ndiff(body(f"{function}__mutmut_orig"), body(name)))
         was, becomes = (" ".join(line[2:] for line in delta if line.startswith(sign)) for sign in ("- ", "+ "))
         shown = function.removeprefix("x").lstrip("_ǁ").replace("ǁ", ".") if "ǁ" in function else function[2:]
-        # "strict" of a zip only says that both are as long: where they are, nothing changes. And who does not see a
-        # text with XX around it does not see it in capitals either.
+        # "strict" of a zip only asserts that both have the same length: without an error, nothing changes. A test that
+        # does not detect XX around a text does not detect capitals either.
         if _STRICT.sub("", was).lower() != _STRICT.sub("", becomes).lower():
             faults.append(Fault(name, function, Change(shown, was, becomes)))
     return faults
 
 
 class Trial:
-    """Tries the faults of one file on the tests that pytest has collected, in place of pytest's own loop.
+    """Runs the tests that pytest has collected for each fault of one file, in place of pytest's own loop.
 
     Args:
-        module: of the file, as Python names it.
-        faults: of the file.
-        folder: for what the tests write, a folder per fault.
+        module: the file's module, as Python names it.
+        faults: the faults of the file.
+        folder: folder for files of the tests, with a subfolder per fault.
     """
 
     def __init__(self, module: str, faults: Sequence[Fault], folder: Path) -> None:
         self.module, self.faults, self.folder = module, faults, folder
         self.survivors: list[Change] = []
         self._failed: list[str] = []
-        self._seen_by: defaultdict[str, list[str]] = defaultdict(list)  # function → tests, the last one first
+        self._seen_by: defaultdict[str, list[str]] = defaultdict(list)  # function → tests, last failed first
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note a failure."""
+        """Record a failure."""
         if report.failed:
             self._failed = [report.nodeid, report.longreprtext]
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Try all faults."""
+        """Test all faults."""
         entered, seconds = self._look(session.items)
-        gc.freeze()  # a collection in a child would copy all that it shares with its parent
+        gc.freeze()  # a garbage collection in a child would copy all memory that it shares with its parent
         left, tried, most = list(reversed(self.faults)), dict[Forked, Fault](), at_a_time()
         while left or tried:
             while left and len(tried) < most:
@@ -140,7 +142,7 @@ class Trial:
         return True
 
     def _place(self, function: str, seconds: Mapping[str, float], item: pytest.Item) -> tuple[int, float]:
-        """Where a test stands among those that enter a function."""
+        """The position of a test among those that enter a function."""
         first = self._seen_by[function][:TRIED_FIRST]
         return first.index(item.nodeid) if item.nodeid in first else TRIED_FIRST, seconds[item.nodeid]
 
@@ -155,7 +157,7 @@ class Trial:
             self._seen_by[fault.function] = [test, *others] if took_s < QUICKLY_S else others
 
     def _look(self, items: Sequence[pytest.Item]) -> tuple[dict[str, list[str]], dict[str, float]]:
-        """Run the tests without a fault: which functions each enters, and how long it takes."""
+        """Run the tests without a fault to find the functions that each enters, and its duration."""
 
         def run(_begins: Callable[[], None]) -> str:
             entered, seconds = {}, {}
@@ -163,7 +165,8 @@ class Trial:
             for item in items:
                 began = time.process_time()
                 state()._stats.clear()
-                # Nothing follows: what tests share is made for each, so that each is known to enter what made it.
+                # No next test: shared fixtures are created for each test, so each is known to enter the functions that
+                # created them.
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
                 seconds[item.nodeid] = time.process_time() - began
                 entered[item.nodeid] = sorted(name.rpartition(".")[2] for name in state()._stats)
@@ -176,7 +179,7 @@ class Trial:
         return entered, seconds
 
     def _notices(self, items: Sequence[pytest.Item], fault: Fault, begins: Callable[[], None]) -> str:
-        """The test that fails, why, and how long it took; "" if none does."""
+        """The test that fails, the reason, and its duration; "" if none fails."""
         set_mutant_under_test(f"{self.module}.{fault.name}")
         for item, following in zip(items, [*items[1:], None], strict=True):
             begins()
@@ -188,12 +191,12 @@ class Trial:
 
 
 class Forked:
-    """Work in a process of its own, whose temporary files are in a folder of its own.
+    """Work in a separate process, whose temporary files are in a separate folder.
 
     Args:
-        work: what is done, and what it says in the end; it calls what it is given whenever a part of it begins.
-        usual_s: processor time that each part should take.
-        folder: which is removed afterwards.
+        work: the function to run; it returns the result and calls its argument whenever a part of it begins.
+        usual_s: expected processor time of each part.
+        folder: the folder, which is removed afterwards.
     """
 
     def __init__(self, work: Callable[[Callable[[], None]], str], usual_s: Sequence[float], folder: Path) -> None:
@@ -224,21 +227,21 @@ class Forked:
         return self._handle
 
     def left_s(self) -> float:
-        """How long its present part may still take."""
+        """The remaining time of its current part."""
         waited_s, seen = time.monotonic() - self._began - self._queued_s(), self._part.stat().st_mtime_ns
         if seen != self._seen:
             self._seen, self._since_s = seen, waited_s
         return self._most_s - (waited_s - self._since_s)
 
     def _queued_s(self) -> float:
-        """For how long its threads were ready to run while others had the processors."""
+        """The time for which its threads were ready to run while others used the processors."""
         for path in Path(f"/proc/{self._id}/task").glob("*/schedstat"):
-            with suppress(OSError):  # it has ended meanwhile
+            with suppress(OSError):  # the thread has ended meanwhile
                 self._queued_ns[path.parent.name] = int(path.read_text().split()[1])
         return sum(self._queued_ns.values()) / 1e9
 
     def end(self) -> str | None:
-        """What the work said; None if it took much longer than usual, or died."""
+        """The result of the work; None if it took much longer than usual, or crashed."""
         ended([self])
         if not select.select([self], [], [], 0.0)[0]:
             os.kill(self._id, signal.SIGKILL)
@@ -250,13 +253,13 @@ class Forked:
 
 
 def at_a_time() -> int:
-    """How many faults the machine has the processors for, and the memory if each eats what it may."""
+    """The number of concurrent faults for which the machine has enough processors and memory."""
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(1, min(len(os.sched_getaffinity(0)), memory_bytes // MEMORY_BYTES))
 
 
 def ended(processes: Collection[Forked]) -> list[Forked]:
-    """Those that have ended or take too long; waits until there is one."""
+    """Processes that have ended or exceeded their limit; waits until there is one."""
     while True:
         forks = select.select(processes, [], [], LOOK_S)[0] or [
             process for process in processes if process.left_s() <= 0.0
@@ -266,7 +269,7 @@ def ended(processes: Collection[Forked]) -> list[Forked]:
 
 
 def _try_file(file: str, functions: Collection[str], tests: Sequence[str], folder: Path) -> int:
-    """Try the faults of one file, in this process and its children."""
+    """Test the faults of one file, in this process and its children."""
     mutated = mutate_file_contents(file, (ROOT / file).read_text())
     (folder / file).write_text(mutated.code)
     os.environ["MUTANT_UNDER_TEST"] = ""
@@ -283,14 +286,14 @@ def _try_file(file: str, functions: Collection[str], tests: Sequence[str], folde
 
 
 def _holds_files(folder: Path) -> bool:
-    """Whether tests can write there, and run what they wrote."""
+    """Whether tests can write to this folder and execute files in it."""
     if not os.access(folder, os.W_OK):
         return False
     return shutil.disk_usage(folder).free >= LEAST_FREE and not os.statvfs(folder).f_flag & os.ST_NOEXEC
 
 
 def _tried(file: str, functions: Sequence[str], tests: Sequence[str]) -> Result:
-    """The same in a process that has imported nothing of the project yet."""
+    """Test the faults in a process that has not yet imported the project."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
@@ -309,7 +312,7 @@ def _say(line: str) -> None:
 
 
 def main(only: Sequence[str]) -> int:
-    """Try the files, or `FILE` and `FILE::FUNCTION`, and print a table.
+    """Test the files, or `FILE` and `FILE::FUNCTION`, and print a table.
 
     Returns:
         1 if a fault survives that `mutants.toml` does not accept.

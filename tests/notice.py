@@ -1,4 +1,4 @@
-"""Write NOTICE: what is installed with chainmark or compiled into it, with licences; `make notice` runs it."""
+"""Write NOTICE: packages installed with chainmark or compiled into it, with licences; `make notice` runs it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-# Without any extra, on the oldest Python: newer ones need fewer packages.
+# Without extras, on the oldest Python version: newer ones need fewer packages.
 _HERE = {"extra": "", "python_version": "3.11", "python_full_version": "3.11.0"}
 ROOT = Path(__file__).resolve().parents[1]
 NOTICE = ROOT / "NOTICE"
@@ -23,7 +23,7 @@ This list is written by `make notice`.
 
 
 def _license_of(package: str) -> str:
-    """A package's licence: the expression of its metadata, else its classifiers, else the first line of its text."""
+    """A package's licence: the expression in its metadata, else its classifiers, else the first line of its text."""
     about = metadata(package).json
     if expression := about.get("license_expression"):
         return str(expression)
@@ -33,7 +33,7 @@ def _license_of(package: str) -> str:
 
 
 def python_packages() -> list[str]:
-    """The Python packages that are installed with chainmark, those that others bring among them, a line each."""
+    """The Python packages installed with chainmark, including indirect dependencies, one per line."""
     waiting, packages = ["chainmark"], set[str]()
     while waiting:
         needed = (Requirement(line) for line in requires(waiting.pop()) or [])
@@ -44,7 +44,7 @@ def python_packages() -> list[str]:
 
 
 def rust_crates() -> list[str]:
-    """The crates that are compiled into the wheel, a line each."""
+    """The crates compiled into the wheel, one per line."""
     command = [
         "cargo",
         "metadata",
@@ -72,7 +72,7 @@ def rust_crates() -> list[str]:
 
 
 def content() -> str:
-    """The whole file."""
+    """The content of the whole file."""
     parts = [HEAD, "Python packages that are installed with it:", *python_packages(), ""]
     return "\n".join([*parts, "Rust crates that are compiled into it:", *rust_crates(), ""])
 

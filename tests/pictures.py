@@ -1,6 +1,6 @@
 """Draw the pictures of the documentation: the first page of real reports; `make pictures` writes them.
 
-`python -m tests.pictures` draws each anew from runs that are kept, so a picture shows what chainmark writes today.
+`python -m tests.pictures` draws each picture again from stored runs, so it shows the current output of chainmark.
 """
 
 from __future__ import annotations

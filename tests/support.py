@@ -1,4 +1,4 @@
-"""A lab for tests: the command with a store of its own, run to its end or interrupted."""
+"""A lab for tests: the command with a separate store, run to its end or interrupted."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ from chainmark.store.runs import SealedRun, Store
 
 from tests.machine import first_address, wait_until_calm
 
-# Beyond these something hangs; a busy machine takes several times as long as an idle one.
+# Timeouts for a hang; a busy machine needs several times as long as an idle one.
 COMMAND_TIMEOUT_S = 600
 WAIT_TIMEOUT_S = 180
-# What fails where the machine had no time for the measurement: such a run says nothing of its subject.
+# Gates that fail if the machine had no time for the measurement: such a run proves nothing about its subject.
 INSTRUMENT_GATES = frozenset({"pressure", "lag", "generator", "waited", "round_trips"})
 ATTEMPTS = 3
 CALM_TIMEOUT_S = 60
-# For tests of behaviour, which ask for no figure: whatever else the machine does, it decides nothing.
+# For tests of behaviour without performance figures: other load on the machine must not decide the result.
 ANYHOW = (
     "gates.waited_share_max=1", "gates.schedule_lag_p99_max_s=600", "gates.generator_cpu_max_cores=64",
     "gates.blocks_min=1", "load.send_grace_s=60", "load.answer_timeout_s=60",
 )  # fmt: skip
-# Most of the time of a short run are its first two blocks and its last two.
+# The first two and the last two blocks take most of the time of a short run.
 QUICK = "node.config.consensus.timeout_commit=300ms"
-# Commands that make networks, which must not meet those of tests that run at the same time.
+# Commands that create networks. Their addresses must differ from those of concurrent tests.
 LAUNCHING = ("run", "experiment", "bisect", "saturation", "qa")
 
 
 @dataclass
 class Started:
-    """A command that was started and not yet waited for."""
+    """A running command."""
 
     process: subprocess.Popen[str]
     errors_path: Path
     _last_errors: str | None = None
 
     def errors(self) -> str:
-        """What it wrote to stderr so far."""
+        """Its output to stderr so far."""
         return self.errors_path.read_text(encoding="utf-8") if self._last_errors is None else self._last_errors
 
     def wait_for_load(self) -> None:
-        """Wait until transactions are being offered."""
+        """Wait until it offers transactions."""
         wait_until(lambda: "offering" in self.errors(), "the load")
 
     def finish(self, timeout_s: float = COMMAND_TIMEOUT_S) -> subprocess.CompletedProcess[str]:
-        """Wait for its end; kill it when it takes too long."""
+        """Wait for its end; kill it if it takes too long."""
         try:
             output, _ = self.process.communicate(timeout=timeout_s)
         except BaseException:
@@ -69,7 +69,7 @@ class Started:
 
 @dataclass
 class Lab:
-    """The `chainmark` command with a store of its own."""
+    """The `chainmark` command with a separate store."""
 
     store_path: Path
 
@@ -83,7 +83,7 @@ class Lab:
         return {**os.environ, "CHAINMARK_STORE": str(self.store_path), "NO_COLOR": "1", "COLUMNS": "160"}
 
     def start(self, *arguments: str) -> Started:
-        """Start a command in a process group of its own, as a shell would."""
+        """Start a command in a separate process group, as a shell would."""
         number, errors_path = tempfile.mkstemp(prefix="chainmark-stderr-", text=True)
         with open(number, "w", encoding="utf-8") as errors:  # noqa: PTH123 - a descriptor, not a path
             process = subprocess.Popen(
@@ -97,10 +97,10 @@ class Lab:
         return Started(process, Path(errors_path))
 
     def run(self, *arguments: str, code: int | Collection[int] | None = 0) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end; fail unless it exits with ``code``, or one of them (None: any).
+        """Run a command to its end; fail unless it exits with ``code``, or one of several (None: any).
 
-        Runs of which nothing but the instruments failed are removed and made again, a few times, as soon as the machine
-        has time to spare. The test is skipped, saying so, if other work keeps it busy.
+        If only instruments' gates failed, the runs are removed and repeated a few times as soon as the machine has time
+        to spare. The test is skipped with a reason if other load keeps the machine busy.
         """
         expected = {code} if isinstance(code, int) else code
         for attempt in range(1, ATTEMPTS + 1):
@@ -121,13 +121,13 @@ class Lab:
         raise AssertionError(f"exit {ended.returncode}\n{ended.stdout}\n{ended.stderr}")
 
     def runs(self, *arguments: str, code: int | Collection[int] | None = 0) -> list[SealedRun]:
-        """`chainmark run …`; the runs made."""
+        """Run `chainmark run …`; return the runs."""
         before = {run.run_id for run in self.store.sealed()}
         self.run("run", *arguments, code=code)
         return [run for run in self.store.sealed() if run.run_id not in before]
 
     def node_processes(self) -> list[psutil.Process]:
-        """Nodes whose home lies in this store."""
+        """Processes of nodes whose home is in this store."""
         processes = []
         for process in psutil.process_iter(["cmdline"]):
             command = process.info["cmdline"] or []
@@ -137,18 +137,18 @@ class Lab:
 
 
 def changed(*settings: str) -> list[str]:
-    """The options that change a profile so."""
+    """The options that change a profile in this way."""
     return [part for setting in settings for part in ("--set", setting)]
 
 
 def spoiled_by(runs: Sequence[SealedRun]) -> list[Gate]:
-    """The failed gates of these runs if all of them are instruments'; none if a subject failed, too."""
+    """The failed gates of these runs if all of them are instruments' gates; none if a subject also failed."""
     failed = [gate for run in runs for gate in run.manifest.gates if gate.status is GateStatus.FAIL]
     return failed if all(gate.id in INSTRUMENT_GATES for gate in failed) else []
 
 
 def _placed(arguments: Sequence[str]) -> list[str]:
-    """The option that gives a network its addresses, where one is made and they are not said."""
+    """The option that assigns addresses to a network, if the command creates one and does not state them."""
     launches = arguments[0] in LAUNCHING and any(part.startswith("cometbft") for part in arguments[1:2])
     is_set = any(part.startswith("network.first_address=") for part in arguments)
     ordered_before = arguments[0] == "qa" and "--resume" in arguments
@@ -158,7 +158,7 @@ def _placed(arguments: Sequence[str]) -> list[str]:
 
 
 def wait_until(condition: Callable[[], object], what: str, timeout_s: float = WAIT_TIMEOUT_S) -> None:
-    """Wait for a condition; fail with ``what`` when it does not come."""
+    """Wait for a condition; fail with ``what`` after the timeout."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, f"waited {timeout_s:g} s for {what}"

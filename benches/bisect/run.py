@@ -1,8 +1,8 @@
-"""How often a search among revisions names the wrong one, and how many runs it takes, by searches of known truth.
+"""How often a bisection of revisions names the wrong one, and how many runs it needs, by simulation with known truth.
 
 ``python -m benches.bisect.run [SEARCHES]`` prints a table for Markdown; it asserts nothing.
-Every search is led by the product's own functions: which revision is measured next, beside which end, and when the
-answer is sure. Of forty revisions one, drawn with equal chances, brought the change, and two do not build.
+The product's own functions control every search: which revision is measured next, next to which end, and when the
+result is certain. One of forty revisions, with equal probabilities, contains the change, and two do not build.
 Seeds are fixed: the same number of searches gives the same table.
 """
 
@@ -25,7 +25,7 @@ DRIFT, PERIOD, KEPT = 0.05, 90.0, 0.7
 
 @dataclass(frozen=True)
 class Found:
-    """How one search ended: whether it is right, None where it did not end; its runs; revisions that it built."""
+    """The result of one search: whether it is right (None without a result), its runs, and its builds."""
 
     is_right: bool | None
     runs: int
@@ -33,7 +33,7 @@ class Found:
 
 
 def machine(draw: np.random.Generator, noise: float, way: str) -> Callable[[], float]:
-    """What runs deviate by: independent, drifting along a wave of ±5 %, or each much like the one before."""
+    """The deviation of each run: independent, drifting along a wave of ±5 %, or correlated with the previous one."""
     state = {"last": float(draw.standard_normal()), "run": 0.0}
 
     def deviation() -> float:

@@ -38,7 +38,7 @@ WORKER = "worker"
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one import: seconds and CPU seconds, of the whole and of its decoding."""
+    """The cost of one import: seconds and CPU seconds, of the whole import and of its decoding."""
 
     seconds: float
     cpu_s: float
@@ -48,7 +48,7 @@ class Cost:
 
 
 class Stages:
-    """When each stage of an import began, by both clocks."""
+    """The start of each stage of an import, by both clocks."""
 
     def __init__(self, processes: Sequence[psutil.Process]) -> None:
         self._processes = processes
@@ -56,14 +56,14 @@ class Stages:
         self.stage("begin")
 
     def stage(self, name: str) -> None:
-        """A stage begins."""
+        """Record the start of a stage."""
         self.begun.append((name, time.perf_counter(), time.process_time() + cpu_seconds(self._processes)))
 
     def update(self, fraction: float, detail: str = "") -> None:
-        """Of no interest."""
+        """Ignore progress within a stage."""
 
     def cost(self, name: str) -> Cost:
-        """What it was, once the last stage has ended."""
+        """The cost, after the end of the last stage."""
         self.stage("end")
         place = next(place for place, (name, _, _) in enumerate(self.begun) if name.startswith("reading"))
         (_, first_s, first_cpu_s), (_, last_s, last_cpu_s) = self.begun[0], self.begun[-1]
@@ -73,7 +73,7 @@ class Stages:
 
 @contextmanager
 def started(folder: Path, workers: int) -> Iterator[tuple[str, list[psutil.Process]]]:
-    """A cluster: its scheduler's address, and its processes."""
+    """Start a cluster; return its scheduler's address and its processes."""
     file = folder / f"scheduler-{workers}.json"
     common = ["--no-dashboard", "--scheduler-file", str(file)]
     own = ["--nthreads", "1", "--no-nanny", "--host", "127.0.0.1", "--local-directory", str(folder)]
@@ -102,12 +102,12 @@ def _ready(file: Path, workers: int) -> str:
 
 
 def cpu_seconds(processes: Sequence[psutil.Process]) -> float:
-    """What processes have used so far."""
+    """The CPU time that processes have used so far."""
     return sum(times.user + times.system for times in (process.cpu_times() for process in processes))
 
 
 def take_in(logs: Path, scratch: Path, on: str | None, threads: int, processes: Sequence[psutil.Process]) -> Cost:
-    """Import the logs into a store of their own."""
+    """Import the logs into a separate store."""
     store = scratch / "store"
     stages = Stages(processes)
     (run,) = cm.ingest("cardano", logs, on=on, threads=threads, store=store, progress=stages)
@@ -117,7 +117,7 @@ def take_in(logs: Path, scratch: Path, on: str | None, threads: int, processes: 
 
 
 def measure(logs: Path, scratch: Path, counts: Sequence[int], rounds: int) -> dict[tuple[str, int], list[Cost]]:
-    """Each way in turn, so that what else the machine does meets all of them; the first round warms up."""
+    """Measure the ways in turn, so other load on the machine affects all of them; the first round warms up."""
     costs: dict[tuple[str, int], list[Cost]] = {}
     for count in counts:
         with started(scratch, count) as (address, processes):
@@ -164,7 +164,7 @@ def main() -> None:
 
 
 def least(costs: Sequence[Cost], name: str) -> float:
-    """The least of one figure: other work of the machine only adds to it."""
+    """The minimum of one figure: other load on the machine can only increase it."""
     return min(float(getattr(cost, name)) for cost in costs)
 
 

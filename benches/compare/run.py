@@ -28,12 +28,12 @@ from chainmark.lab.synthetic import SyntheticRequest, synthetic
 from chainmark.systems.base import load_system
 
 ROOT = Path(__file__).resolve().parents[2]
-VERDICTS = (0, 1, 3, 4)  # exit codes of a comparison that was made
+VERDICTS = (0, 1, 3, 4)  # exit codes of a completed comparison
 VERSIONS = ("10.5.4", "10.6.2")
 
 
 def make_runs(folder: Path, hosts: int, slots: int) -> list[str]:
-    """Two networks' logs, imported into ``folder / "store"``; the ids of the runs."""
+    """Generate the logs of two networks and import them into ``folder / "store"``; return the ids of the runs."""
     identifiers = []
     for seed, version in enumerate(VERSIONS, start=1):
         logs = folder / f"logs-{version}"
@@ -45,7 +45,7 @@ def make_runs(folder: Path, hosts: int, slots: int) -> list[str]:
 
 
 def compare(checkout: Path, identifiers: Sequence[str], folder: Path) -> tuple[Ran, bytes]:
-    """One comparison with HTML, PDF and JSON by a checkout's code; what it took, and the JSON."""
+    """One comparison with HTML, PDF and JSON by a checkout's code; return its cost and the JSON."""
     targets = {kind: folder / f"report.{kind}" for kind in ("html", "pdf", "json")}
     options = ["--html", str(targets["html"]), "--pdf", str(targets["pdf"]), "--json-file", str(targets["json"])]
     ran = _chainmark(checkout, ["compare", *identifiers, *options], folder)
@@ -54,7 +54,7 @@ def compare(checkout: Path, identifiers: Sequence[str], folder: Path) -> tuple[R
 
 def _chainmark(checkout: Path, arguments: Sequence[str], folder: Path) -> Ran:
     environment = {**os.environ, "CHAINMARK_STORE": str(folder / "store"), "PYTHONPATH": str(checkout / "src")}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package also has its bytecode
     return run([sys.executable, "-m", "chainmark.cli", *arguments], environment, folder, accepted=VERDICTS)
 
 

@@ -68,7 +68,7 @@ http {{
 
 @dataclass(frozen=True)
 class Ran:
-    """A generator that has ended: its output, its CPU time and peak memory."""
+    """The result of a generator: its output, its CPU time and peak memory."""
 
     output: str
     cpu_s: float
@@ -86,10 +86,10 @@ class Figures:
 
 @dataclass(frozen=True)
 class Transport:
-    """How requests reach the server, and at which port after the first it listens for that.
+    """The protocol between generator and server, and the port as an offset from the first one.
 
     Attributes:
-        streams: of HTTP/2, how many clients share a connection.
+        streams: with HTTP/2, the number of clients that share a connection.
     """
 
     label: str
@@ -109,13 +109,13 @@ TRANSPORTS = (
     Transport("HTTP/2 in TLS", 2, "https", http2=True),
 )
 Generator = Callable[[Transport, str, int, Path], Figures]
-# What each cannot do.
+# The limitations of each tool.
 SPEAKS_ONLY_HTTP1, KEEPS_CONNECTIONS, NEEDS_TLS_FOR_HTTP2 = {"wrk", "ab"}, {"h2load"}, {"k6"}
 CLIENTS = 64
 
 
 def run(command: list[str], text: str = "") -> Ran:
-    """Run a generator on its core to its end; the kernel's accounting covers all that it did."""
+    """Run a generator on its core to its end; the kernel's accounting covers its whole process."""
     with tempfile.TemporaryFile("w+") as source, tempfile.TemporaryFile("w+") as output:
         source.write(text)
         source.seek(0)
@@ -190,7 +190,7 @@ def worker_of(folder: Path) -> int:
 
 
 def order(url: str, mode: dict[str, Any], duration_s: float, **more: object) -> str:
-    """An order for our generator."""
+    """A request for our generator."""
     base, _, path = url.rpartition("/")
     headers = [["Content-Type", "application/json"]]
     request = {"method": "POST", "path": f"/{path}", "headers": headers, "body": BODY}
@@ -199,7 +199,7 @@ def order(url: str, mode: dict[str, Any], duration_s: float, **more: object) -> 
 
 
 def ours(program: Path, checks: bool = False) -> Generator:
-    """Our generator, which reads each body to its end; or also checks that it is JSON."""
+    """Our generator. It reads each body to its end, or also checks that the body is JSON."""
 
     def measure(way: Transport, url: str, seconds: int, _: Path) -> Figures:
         more = {
@@ -223,7 +223,7 @@ def ours(program: Path, checks: bool = False) -> Generator:
 
 
 def figures(requests: int, seconds: float, ran: Ran) -> Figures:
-    """Per second and per request."""
+    """The figures per second and per request."""
     return Figures(requests, requests / seconds, ran.cpu_s / requests * 1e6)
 
 
@@ -255,7 +255,7 @@ def h2load(way: Transport, url: str, seconds: int, folder: Path) -> Figures:
 
 
 def ab(way: Transport, url: str, seconds: int, folder: Path) -> Figures:
-    """The generator ab; without -n behind -t it would stop at 50,000 requests."""
+    """The generator ab; without -n after -t it would stop at 50,000 requests."""
     keeps = ["-k"] if way.keeps_connections else []
     command = ["ab", "-q", *keeps, "-t", str(seconds), "-n", "100000000", "-c", str(CLIENTS), "-T", "application/json"]
     ran = run([*command, "-p", str(folder / "request"), url])
@@ -303,7 +303,7 @@ def print_row(values: list[str]) -> None:
 
 
 def server_cpu_s(worker: int) -> float:
-    """Processor time of nginx's worker so far."""
+    """Processor time that nginx's worker has used so far."""
     fields = Path(f"/proc/{worker}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -341,7 +341,7 @@ def spread(values: list[float], decimals: int) -> str:
 
 
 def stall(program: Path, url: str, folder: Path) -> None:
-    """Stop the server for a second and print what the open loop says of it."""
+    """Stop the server for a second and print the latencies that the open loop reports."""
     worker = worker_of(folder)
 
     def stop() -> None:
@@ -375,7 +375,7 @@ def memory(program: Path, url: str, seconds: int) -> None:
 
 
 def choose(program: Path, way: Transport) -> dict[str, Generator]:
-    """Our generator and those peers that are here and can do this."""
+    """Our generator, and the installed peers that support this transport."""
     generators: dict[str, Generator] = {
         "chainmark": ours(program),
         "chainmark, answers checked": ours(program, checks=True),
@@ -390,7 +390,7 @@ def choose(program: Path, way: Transport) -> dict[str, Generator]:
 
 
 def name_missing() -> None:
-    """Say which peers are left out, and how to have them."""
+    """Name the missing peers, and how to install them."""
     for name, install in PEERS.items():
         if not shutil.which(name):
             print(f"{name} is not installed and is left out: {install}")

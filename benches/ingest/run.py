@@ -24,19 +24,19 @@ from chainmark.core.progress import Silent
 from chainmark.lab.synthetic import SyntheticRequest, synthetic
 from chainmark.systems.base import load_system
 
-# What a slot of one host is long under the default load.
+# The approximate size of one host's lines per slot under the default load.
 BYTES_PER_SLOT = 16_000
 
 
 def write_logs(folder: Path, gigabytes: float, hosts: int, compression: str) -> int:
-    """Write logs of about that size; the bytes of their text."""
+    """Write logs of about that size; return the bytes of their text."""
     slots = max(60, round(gigabytes * 1e9 / (hosts * BYTES_PER_SLOT)))
     order = SyntheticRequest(folder=folder, slots=slots, hosts=hosts, compression=compression)
     return synthetic(load_system("cardano")).synthesise(order, Silent()).text_bytes
 
 
 def take_in(logs: Path, store: Path, threads: int, scratch: Path) -> tuple[Ran, Path]:
-    """Import the logs into a store of their own; the run's folder."""
+    """Import the logs into a separate store; return the run's folder."""
     command = [
         sys.executable,
         "-m",

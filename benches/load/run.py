@@ -48,7 +48,7 @@ transaction instead of one a second, which costs more CPU and is what keeps the 
 
 @dataclass(frozen=True)
 class Load:
-    """The load that both generators are asked for; the rate is per connection."""
+    """The load requested from both generators; the rate is per connection."""
 
     connections: int
     rate: int
@@ -58,7 +58,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a generator's process used, and what it printed."""
+    """The resource use of a generator's process, and its output."""
 
     cpu_s: float
     peak_rss_mb: float
@@ -67,7 +67,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Arrival:
-    """One transaction at the sink, in wall nanoseconds."""
+    """One transaction at the sink, at a wall-clock time in nanoseconds."""
 
     connection: int
     arrived_ns: int
@@ -93,7 +93,7 @@ def install_peer() -> Path:
 
 @contextlib.contextmanager
 def sink(programs: Path, arrivals: Path) -> Iterator[str]:
-    """Run the sink; it writes the arrivals when this context ends."""
+    """Run the sink; it writes the arrivals when the context ends."""
     process = subprocess.Popen([programs / "sink", arrivals], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         yield next(process.stdout or iter(())).strip()
@@ -126,13 +126,13 @@ def run_and_measure(command: list[str]) -> Usage:
 
 
 def read_arrivals(path: Path) -> list[Arrival]:
-    """Read what the sink wrote, in the order of arrival."""
+    """Read the sink's output, in the order of arrival."""
     with path.open(newline="") as file:
         return [Arrival(*map(int, row)) for row in csv.reader(file)]
 
 
 def lag_behind_batches(arrivals: list[Arrival]) -> list[int]:
-    """The peer states no due times: its batch counts as due when the batch's first transaction arrives."""
+    """The peer states no due times: a batch counts as due when its first transaction arrives."""
     lags: list[int] = []
     batch_ns: dict[int, int] = {}
     previous_ns: dict[int, int] = {}
@@ -177,7 +177,7 @@ def run_ours(programs: Path, load: Load, schedule: str, folder: Path) -> list[st
 def run_peer(peer: Path, programs: Path, load: Load, folder: Path) -> list[str]:
     """Run the original tool; return its row."""
     arrivals_path = folder / "arrivals.csv"
-    # Its first batch comes after one period, so one second more makes the same number of batches.
+    # Its first batch is sent after one period, so one more second gives the same number of batches.
     flags = {
         "-c": load.connections,
         "-T": load.duration_s + 1,
@@ -191,7 +191,7 @@ def run_peer(peer: Path, programs: Path, load: Load, folder: Path) -> list[str]:
     arrivals = read_arrivals(arrivals_path)
     lag_ms = quantiles_ms(lag_behind_batches(arrivals))
     offered = load.connections * load.rate * load.duration_s
-    # It reads no answers and keeps no due times.
+    # It reads no responses and has no due times.
     counts = [str(offered), str(len(arrivals)), "unknown"]
     return [f"loadtime {PEER_VERSION}", *counts, *costs(usage, len(arrivals), load), *lag_ms, *["unknown"] * 3]
 

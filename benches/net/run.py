@@ -70,7 +70,7 @@ def build() -> Path:
 
 
 def flood(program: Path, rate_per_s: int, payload: int, seconds: int) -> dict[str, float]:
-    """Run the generator once; preferred to all else here, so that it measures the switch, not itself."""
+    """Run the generator once, with a higher priority than other processes: it must measure the switch, not itself."""
     order = [str(value) for value in (rate_per_s, seconds, payload, ONE_WAY_MS, NODES)]
     done = subprocess.run(["nice", "-n", "-20", program, *order], stdout=subprocess.PIPE, text=True, check=True)
     figures: dict[str, float] = json.loads(done.stdout)
@@ -78,7 +78,7 @@ def flood(program: Path, rate_per_s: int, payload: int, seconds: int) -> dict[st
 
 
 def print_floods(program: Path, seconds: int) -> None:
-    """The table of the datagrams."""
+    """Print the table of the datagrams."""
     print(
         f"\nDatagrams among {NODES} namespaces, {ONE_WAY_MS} ms one way, {seconds} s each; errors in ms over the delay"
     )
@@ -116,7 +116,7 @@ def print_floods(program: Path, seconds: int) -> None:
 
 @contextlib.contextmanager
 def running(command: Sequence[str]) -> Iterator[None]:
-    """A process as long as the context lasts."""
+    """Run a process while the context is open."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         yield
@@ -126,7 +126,7 @@ def running(command: Sequence[str]) -> Iterator[None]:
 
 
 def wait_for_port(address: str, port: int) -> None:
-    """Wait until somebody listens."""
+    """Wait until the port accepts connections."""
     for _ in range(200):
         with contextlib.suppress(OSError), socket.create_connection((address, port), 1):
             return
@@ -142,7 +142,7 @@ def round_trips(address: str, port: int, count: int, prefix: Sequence[str] = ())
 
 
 def over_loopback(count: int) -> list[float]:
-    """The floor: two processes and the kernel, no delay."""
+    """The floor: two processes and the kernel, without delay."""
     with running([sys.executable, "-c", ECHO, "127.0.0.1", str(PORT)]):
         wait_for_port("127.0.0.1", PORT)
         return round_trips("127.0.0.1", PORT, count)
@@ -175,12 +175,12 @@ def over_toxiproxy(server: str, count: int) -> list[float]:
 
 
 def post(path: str, content: dict[str, object]) -> None:
-    """Tell the proxy something."""
+    """Send a request to the proxy's API."""
     httpx.post(f"http://127.0.0.1:{CONTROL_PORT}{path}", json=content).raise_for_status()
 
 
 def print_round_trips(count: int, toxiproxy: str | None) -> None:
-    """The table of the small messages."""
+    """Print the table of the small messages."""
     print(f"\nTCP round trips of 100 bytes, one at a time, n = {count}; ms over what was intended")
     print(f"{'way':>12} {'intended':>9} {'least':>8} {'p50':>8} {'p99':>8} {'max':>8}")
     ways = [("loopback", 0, over_loopback(count)), ("switch", 2 * ONE_WAY_MS, over_switch(count))]

@@ -30,13 +30,13 @@ KINDS = {"html": [".html"], "pdf": [".pdf"], "html+pdf": [".html", ".pdf"], "mar
 
 
 def cpu_s() -> float:
-    """Seconds of CPU of this process and of those that it has waited for."""
+    """Seconds of CPU of this process and of its ended children."""
     own, others = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
 
 
 def make(source: Path, kind: str, folder: Path) -> dict[str, float]:
-    """The documents of a kind: their size, and what they took."""
+    """Make the documents of a kind; return their size and cost."""
     document = document_of(Comparison.model_validate_json(source.read_bytes()))
     paths = {suffix: folder / f"report{suffix}" for suffix in KINDS[kind]}
     begin, cpu = time.perf_counter(), cpu_s()

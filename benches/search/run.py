@@ -1,7 +1,7 @@
 """How well a search finds a known capacity: ``python -m benches.search.run [SEEDS]``.
 
-Searches with the default plans on simulated servers whose capacity queueing theory gives. Prints the table of
-docs/concepts/capacity.md; nothing depends on how busy the machine is.
+Searches with the default plans on simulated servers whose capacity follows from queueing theory. Prints the table of
+docs/concepts/capacity.md. The result does not depend on other load on the machine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from chainmark.capacity.service_level import Sla
 from tests.unit.capacity.queueing import Server, closed_exponential_slower, highest, md_1_slower, mm_c_slower
 
 SEEDS = 100
-# Between two steps.
+# The pause between two steps.
 PAUSE_S = 1.0
 
 
@@ -40,7 +40,7 @@ class Case:
     by_clients: bool = False
 
     def search(self, seed: int) -> SearchResult:
-        """One search, with the noise of one seed."""
+        """One search, with the noise of a given seed."""
         sla = Sla(p99_s=self.limit_s)
         server = Server(self.workers, self.service_s, self.service, self.schedule, seed=seed, sla=sla)
         return search(server.measure, SearchPlan.of_clients() if self.by_clients else SearchPlan.of_rates())

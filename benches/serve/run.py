@@ -1,7 +1,7 @@
-"""How soon the dashboard answers from a store of 2,000 runs, and what it holds: ``python benches/serve/run.py``.
+"""How fast the dashboard responds from a store of 2,000 runs, and its memory: ``python benches/serve/run.py``.
 
-Milliseconds by the clock of whole answers over a socket, and the memory of the server with its processes. Every
-comparison is one that was not asked before.
+Milliseconds by the clock for complete responses over a socket, and the memory of the server with its processes. Every
+comparison is requested for the first time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _taken_ms(server: Served, addresses: Sequence[str]) -> list[float]:
 
 
 def _lengthened(store: Path, run_id: str) -> None:
-    """Give a run very many samples of one metric."""
+    """Add a large number of samples of one metric to a run."""
     run = Store(store).select(run_id)[0]
     population = run.catalogue.population(run.catalogue.metric("tx_latency_s").population)
     columns = {str(population.time_key): pl.arange(SAMPLES, eager=True) / 1000.0}

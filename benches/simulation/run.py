@@ -1,7 +1,7 @@
-"""Speed of the simulation beside the plain implementation that is its oracle, in one run.
+"""Speed of the simulator compared with its oracle, a plain implementation, in one run.
 
 ``python benches/simulation/run.py`` prints a table; it asserts nothing, because a busy machine is not a regression.
-The simulator also counts sending and adoption as events, which the oracle does in passing: compare the time per block.
+The simulator also counts sending and adoption as events, and the oracle does not: compare the time per block.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def main() -> None:
     for hosts, blocks in SIZES:
         order = json.dumps(scenario(89_000.0, hosts=hosts))
         for threads in (1, 2):
-            # Four fifths of the blocks are ordinary ones, a fifth the slow stratum.
+            # Four fifths of the blocks are ordinary, a fifth belongs to the slow stratum.
             per_batch = max(1, blocks * 4 // 5 // 32)
             begin = time.perf_counter()
             done = simulate_batches(order, per_batch, 0, 32, threads)

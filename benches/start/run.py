@@ -1,6 +1,6 @@
-"""CPU seconds of what only asks for a line, beside a Python that does nothing: ``python benches/start/run.py``.
+"""CPU seconds of commands that print only a line, compared with an empty Python: ``python benches/start/run.py``.
 
-The store is filled with runs of which only the manifests are real, for nothing else is looked at.
+The store is filled with runs whose manifests are real and whose other files are missing, because nothing reads them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MANIFEST = {
 
 
 def _cpu_s(command: Sequence[str], environment: Mapping[str, str]) -> float:
-    """The least CPU time of several starts, of the process and the system for it."""
+    """The least CPU time of several starts, including the system's time."""
     taken = []
     for _ in range(TIMES):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -49,7 +49,7 @@ def _fill(store: Path) -> None:
 
 
 def main() -> None:
-    """Print a line for each."""
+    """Print a line for each command."""
     with tempfile.TemporaryDirectory() as folder:
         _fill(Path(folder))
         store = {"CHAINMARK_STORE": folder}

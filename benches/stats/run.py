@@ -1,10 +1,10 @@
-"""Time and memory of the block bootstrap beside its peer, on the sizes of a long run.
+"""Time and memory of the block bootstrap compared with a peer, with the data sizes of a long run.
 
 ``python -m benches.stats.run`` prints a table; it asserts nothing, because a busy machine is not a regression.
-The peer draws one resample at a time and applies a function to it; the statistics are the same (mean, p50, p99).
+The peer draws one resample at a time and applies a function to it. The statistics are the same (mean, p50, p99).
 
-``python -m benches.stats.run large`` summarises slots × hosts (64,000 × 52, 28 metrics) from a file, in a process of
-its own, beside polars reading the same file and giving the same means and centiles without an error.
+``python -m benches.stats.run large`` summarises slots × hosts (64,000 × 52, 28 metrics) from a file in a separate
+process, and compares it with polars, which reads the same file and computes the same means and centiles without errors.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _large_catalogue() -> Catalogue:
 
 
 def _write_large(path: Path) -> None:
-    """Slots close together are alike, hosts have levels of their own, and a twentieth of the rows is missing."""
+    """Adjacent slots have similar values, hosts have different levels, and 5 % of the rows are missing."""
     rng = np.random.default_rng(1)
     present = np.flatnonzero(rng.random(SLOTS * HOSTS) < 0.95)
     slot, host = present // HOSTS, present % HOSTS
@@ -127,7 +127,7 @@ def _peer_large(folder: Path) -> object:
 
 
 def _measured(work: Callable[[Path], object], folder: Path) -> tuple[float, float, float]:
-    """Seconds, seconds of all cores, and the largest memory in MB, of a process that does only this."""
+    """Wall-clock seconds, CPU seconds, and peak memory in MB, of a process that does only this."""
     started = time.process_time()
     seconds = _seconds(lambda: work(folder))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
@@ -135,8 +135,8 @@ def _measured(work: Callable[[Path], object], folder: Path) -> tuple[float, floa
 
 
 def large() -> None:
-    """Print one line for each way."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command line has it
+    """Print one line for each method."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command line sets it
     context = get_context("spawn")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -151,7 +151,7 @@ def large() -> None:
 
 
 def main() -> None:
-    """Print one line a size."""
+    """Print one line per size."""
     print(f"{'n':>8} {'summarise, s':>13} {'arch, s':>9} {'largest memory, MB':>19}")
     for n in SIZES:
         values = _series(n)

@@ -1,4 +1,4 @@
-"""Speed and memory of the log writer, beside copying the same files, in one run.
+"""Speed and memory of the log writer compared with copying the same files, in one run.
 
 ``python benches/synth/run.py [FOLDER]`` writes up to 4 GB below FOLDER (default: the temporary folder), removes it, and
 prints a table. It asserts nothing: a busy machine or a slow disk is not a regression. The last column shows whether
@@ -34,7 +34,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Measured:
-    """What one set of logs took."""
+    """The cost of one set of logs."""
 
     seconds: float
     lines: int
@@ -54,7 +54,7 @@ CASES = (
 
 
 def write(case: Case, folder: Path) -> Measured:
-    """Write the logs of one case; run in a process of its own, whose memory is then this case's."""
+    """Write the logs of one case; run it in a separate process, whose memory is then that of this case."""
     order = SyntheticRequest(folder=folder, slots=case.slots, hosts=case.hosts, compression=case.compression)
     content = json.dumps(log_order(resolve(order), order))
     begin = time.perf_counter()
@@ -65,14 +65,14 @@ def write(case: Case, folder: Path) -> Measured:
 
 
 def copy(source: Path, target: Path) -> float:
-    """Seconds that it takes to copy what was written: no writer is faster than that."""
+    """Seconds to copy the written files: no writer is faster than that."""
     begin = time.perf_counter()
     shutil.copytree(source, target)
     return time.perf_counter() - begin
 
 
 def main() -> None:
-    """Print lines and bytes per second, and peak memory, case by case."""
+    """Print lines and bytes per second, and peak memory, for each case."""
     parent = Path(sys.argv[1]) if len(sys.argv) > 1 else None
     head = f"{'hosts':>6} {'slots':>6} {'compression':>12} {'threads':>8} {'seconds':>8} {'lines/s':>10} {'MB/s':>6}"
     print(f"{head} {'stored MB':>10} {'copy s':>7} {'peak RSS':>9}")

@@ -1,8 +1,8 @@
-"""One reader of log lines, in a process of its own: lines in, typed events as Parquet out.
+"""One reader of log lines in a separate process: it reads lines and writes typed events as Parquet.
 
 ``python benches/trace/readers.py READER THREADS OUT FILE…`` prints seconds, CPU seconds and rows as JSON. All readers
-keep the same messages and the same fields of them. What a reader is made of is imported by itself: no other may need
-it.
+extract the same messages with the same fields. Each reader imports its own libraries, so that no other reader needs
+them.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def chainmark(files: list[str], out: Path, threads: int) -> int:
 
 
 def duckdb(files: list[str], out: Path, threads: int) -> int:
-    """DuckDB's reader of JSON with the types stated; lines whose keys have another type must be let go."""
+    """DuckDB's reader of JSON with stated types; it must ignore lines whose keys have another type."""
     module: Any = import_module("duckdb")
 
     fields = [f'"{name}" BIGINT' for name in INTEGERS] + [f'"{name}" DOUBLE' for name in NUMBERS]
@@ -95,7 +95,7 @@ def duckdb(files: list[str], out: Path, threads: int) -> int:
 
 
 def polars(files: list[str], out: Path, threads: int) -> int:
-    """Polars' streaming reader of JSON lines with the types stated."""
+    """Polars' streaming reader of JSON lines with stated types."""
     pl: Any = import_module("polars")
 
     data: dict[str, Any] = {name: pl.Int64() for name in INTEGERS} | {name: pl.Float64() for name in NUMBERS}
@@ -165,7 +165,7 @@ def _orjson_part(part: tuple[int, str, str]) -> int:
 
 
 def orjson(files: list[str], out: Path, threads: int) -> int:
-    """A loop in Python around the quickest JSON parser that it has; several processes instead of threads."""
+    """A Python loop around the fastest JSON parser for Python, with several processes instead of threads."""
     parts = [(number, path, str(out)) for number, path in enumerate(files)]
     if threads == 1:
         return sum(_orjson_part(part) for part in parts)
@@ -178,7 +178,7 @@ PACKAGES = {"chainmark": "chainmark", "duckdb": "duckdb", "polars": "polars", "o
 
 
 def main() -> None:
-    """Read once, after a look at one small file that has the reader load whatever it loads first."""
+    """Read once, after reading one small file, which makes the reader load all its libraries."""
     name, threads, out, *files = sys.argv[1:]
     reader = READERS[name]
     first = Path(out) / "first"
@@ -194,7 +194,7 @@ def main() -> None:
 
 
 def _cpu_s() -> float:
-    """Processor time of this process and of the children that have ended, in seconds."""
+    """Processor time in seconds of this process and of its ended children."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 

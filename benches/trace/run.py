@@ -32,7 +32,7 @@ from chainmark.systems.base import load_system
 
 HERE = Path(__file__).resolve().parent
 HOSTS = 4
-# What one host's slot is long under the default load, for the choice of how many slots to make.
+# The approximate size of one host's lines per slot under the default load. It determines the number of slots.
 BYTES_PER_SLOT = 16_000
 READERS = ("chainmark", "duckdb", "polars", "orjson")
 THREADS = (1, 2)
@@ -50,12 +50,12 @@ class Reading:
 
 
 def cache() -> Path:
-    """Where the project keeps what it builds outside the checkout."""
+    """The project's folder for builds outside the checkout."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "chainmark"
 
 
 def peers() -> Path:
-    """The interpreter of the peers' environment, made on first use."""
+    """The interpreter of the peers' environment, which is created on first use."""
     folder = cache() / "bench-peers"
     python = folder / "bin" / "python"
     if not python.exists():
@@ -77,7 +77,7 @@ def generate(folder: Path, megabytes: int) -> list[Path]:
 
 
 def _drop_noise(path: Path) -> None:
-    """Take out the few lines that are no JSON: not every peer can pass over them."""
+    """Remove the few lines that are not JSON: not every peer can skip them."""
     clean = path.with_name("clean")
     with path.open("rb") as source, clean.open("wb") as target:
         target.writelines(line for line in source if line.startswith(b"{"))
@@ -85,7 +85,7 @@ def _drop_noise(path: Path) -> None:
 
 
 def read(reader: str, threads: int, python: Path, files: Sequence[Path], scratch: Path) -> Reading:
-    """Read all files once with one reader in a process of its own."""
+    """Read all files once with one reader in a separate process."""
     interpreter = sys.executable if reader == "chainmark" else str(python)
     out = scratch / "out"
     out.mkdir()
@@ -99,7 +99,7 @@ def read(reader: str, threads: int, python: Path, files: Sequence[Path], scratch
 
 
 def show(name: str, threads: int, readings: Sequence[Reading], text_bytes: int, own: Sequence[Reading]) -> str:
-    """One line of the table; the ratios are to the project's own decoder."""
+    """Print one line of the table; the ratios are relative to the project's own decoder."""
     seconds = statistics.median(reading.seconds for reading in readings)
     spread = f"{min(reading.seconds for reading in readings):.2f}-{max(reading.seconds for reading in readings):.2f}"
     peak = max(reading.peak_mib for reading in readings)

@@ -23,12 +23,12 @@ WIDTHS = (30, 18, 34, 34)
 
 
 def line(cells: Sequence[str]) -> str:
-    """Cells, cut to their widths."""
+    """Cells, truncated to their widths."""
     return " ".join(cell[:width].ljust(width) for cell, width in zip(cells, WIDTHS, strict=False)) + f" {cells[-1]}"
 
 
 def show(fault: Fault, rows: Sequence[Row]) -> None:
-    """The rows of one fault, and of each that differs the first places."""
+    """Print the rows of one fault, and the first differing places of each row that differs."""
     for row in rows:
         print(line((row.what, fault.kind, row.expected, row.got, "equal" if row.equal else "DIFFERENT")))
         for place in row.wrong[:3]:

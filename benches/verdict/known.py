@@ -1,8 +1,8 @@
-"""The decisions of `benches.verdict.run` in many more experiments, to tell 4 % from 5 %.
+"""The decisions of `benches.verdict.run` in many more experiments, to distinguish 4 % from 5 %.
 
-``python -m benches.verdict.known [EXPERIMENTS]`` prints the same table. In place of rotating every experiment's own
-table, tables of the covariance that such tables have on average are drawn once for all experiments; and the archive is
-never set aside. All else is the product's own.
+``python -m benches.verdict.known [EXPERIMENTS]`` prints the same table. Instead of rotating the table of every
+experiment, it draws tables with their average covariance once for all experiments, and never discards the archive.
+Everything else is the product's own code.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SIGNS = np.array([*[1.0] * NOISY, -1.0, 1.0])
 
 
 def covariance(case: Case, lab: Lab, looks: Looks) -> FloatArray:
-    """Of the rows of an experiment's table: noise, and the change between the sides, shape (7, 7)."""
+    """The covariance of the rows of an experiment's table: noise, and the change between the sides, shape (7, 7)."""
     generator = np.random.default_rng(SEED)
     noise = np.cov(drawn(generator, 100_000, lab.noise) * SIGNS[:-1], rowvar=False)
     change = np.array([*case.changes, 0.0]) * SIGNS - MARGINS
@@ -36,12 +36,12 @@ def covariance(case: Case, lab: Lab, looks: Looks) -> FloatArray:
 
 
 def t_of(table: FloatArray, looks: Looks) -> FloatArray:
-    """Student's t of every experiment, look and metric."""
+    """Student's t for every experiment, look and metric."""
     return sequential._t_values(table, looks.archive, *sequential._contrasts(looks), looks.degrees_of_freedom)
 
 
 def tables(case: Case, lab: Lab, looks: Looks, experiments: int) -> FloatArray:
-    """The experiments: the archive's rows and those of both sides, shape (experiments, rows, 7)."""
+    """The experiments' tables: the archive's rows and those of both sides, shape (experiments, rows, 7)."""
     generator = np.random.default_rng([SEED, experiments])
     sizes = (lab.archive, MOST_RUNS, MOST_RUNS)
     parts = [
@@ -55,8 +55,8 @@ def tables(case: Case, lab: Lab, looks: Looks, experiments: int) -> FloatArray:
 
 
 def failing(t: FloatArray, case: Case, lab: Lab, looks: Looks, draws: int) -> FloatArray:
-    """Whether each of the experiments fails at the last look."""
-    # That all of so many were right says this much of the share.
+    """Whether each experiment fails at the last look."""
+    # The value for the share if all of so many transactions were successful.
     share = -math.sqrt(SENT * looks.runs[-1][0] * SHARE_MARGIN)
     limits = np.array([*[-math.inf] * (NOISY + 1), share])
     passing = np.zeros(t[:, -1].shape, dtype=bool)
@@ -65,7 +65,7 @@ def failing(t: FloatArray, case: Case, lab: Lab, looks: Looks, draws: int) -> Fl
     changes = np.array([*case.changes, math.nan])
     is_failing = np.zeros(len(t), dtype=bool)
     whole = covariance(case, lab, looks)
-    # Metrics of one change are alike: it matters only how many of them are kept.
+    # Metrics with the same change are equivalent: only the number of retained ones matters.
     alike = [np.flatnonzero(changes[:NOISY] == change) for change in dict.fromkeys(changes[:NOISY])]
     counts = np.stack(
         [passing[:, places].sum(axis=1) for places in alike] + [passing[:, NOISY], passing[:, NOISY + 1]], axis=1
@@ -87,7 +87,7 @@ def failing(t: FloatArray, case: Case, lab: Lab, looks: Looks, draws: int) -> Fl
 
 
 def decisions(case: Case, lab: Lab, experiments: int, draws: int) -> tuple[dict[str, FloatArray], FloatArray]:
-    """Which of the experiments pass, which fail, and after how many runs a side each ends."""
+    """Which of the experiments pass, which fail, and after how many runs per side each ends."""
     plan = Looks(tuple((runs, runs) for runs in range(FIRST_LOOK, MOST_RUNS + 1)), MOST_RUNS, lab.archive)
     t = t_of(tables(case, lab, plan, experiments), plan)
     levels, freedom = lone_levels(plan), plan.degrees_of_freedom
@@ -96,7 +96,7 @@ def decisions(case: Case, lab: Lab, experiments: int, draws: int) -> tuple[dict[
     for place in range(len(plan.runs)):
         looks = Looks(plan.runs[: place + 1], MOST_RUNS, lab.archive)
         going = np.flatnonzero(~(ends["pass"] | ends["fail"]))
-        near = going[t[going, place].max(axis=1) > 0.0]  # all others are far from failing
+        near = going[t[going, place].max(axis=1) > 0.0]  # all others cannot fail at this look
         ends["fail"][near] = failing(t[near, : place + 1], case, lab, looks, draws)
         bound = t_quantile(levels[place], float(freedom[place]))
         ends["pass"][going] = ~ends["fail"][going] & (t[going, place].max(axis=1) < bound)
@@ -105,7 +105,7 @@ def decisions(case: Case, lab: Lab, experiments: int, draws: int) -> tuple[dict[
 
 
 def cell(case: Case, verdict: str, lab: Lab, experiments: int) -> str:
-    """Percent and mean runs, with their standard errors."""
+    """Percentage and mean number of runs, with their standard errors."""
     ends, runs = decisions(case, lab, experiments, experiments)
     share = float(ends[verdict].mean())
     error = 100.0 * math.sqrt(max(share * (1.0 - share), 1.0 / experiments) / experiments)
@@ -113,7 +113,7 @@ def cell(case: Case, verdict: str, lab: Lab, experiments: int) -> str:
 
 
 def main(experiments: int) -> None:
-    """Print the table, a line a cell row."""
+    """Print the table, one line per row."""
     heads = [f"{case.name}: {verdict} | runs" for case, verdict in COLUMNS]
     print(f"| noise | archive | {' | '.join(heads)} |\n|{'---|' * (2 + 2 * len(COLUMNS))}", flush=True)
     for archive in (10, 0):

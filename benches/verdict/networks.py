@@ -1,8 +1,8 @@
-"""How often the verdict is right on real networks: a version against itself, and against itself slowed down.
+"""How often the verdict is right on real networks: a version against itself, and against a slower copy of itself.
 
-``python -m benches.verdict.networks [EQUAL SLOWED [STORE]]`` runs as many experiments of each kind in turn, until
-each is decided or has eight runs a side, and prints a table for Markdown; it asserts nothing. Runs are kept in one
-store, so that later experiments know the noise of earlier ones, as in a lab. Needs CometBFT and an idle machine.
+``python -m benches.verdict.networks [EQUAL SLOWED [STORE]]`` runs the two kinds of experiments in turn, each until it
+is decided or has eight runs per side, and prints a table for Markdown; it asserts nothing. All runs are in one store,
+so later experiments use the noise of earlier ones, as in a lab. Needs CometBFT and an idle machine.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ HEADER = ("candidate", "verdict", "should be", "worse", "runs a side", "minutes"
 
 
 def cases(equal: int, slowed: int) -> Iterator[tuple[str, dict[str, str]]]:
-    """What to do to each candidate: nothing and something in turn."""
+    """The settings of each candidate: unchanged and changed in turn."""
     unchanged = [("unchanged", dict[str, str]())] * equal
     changed = islice(cycle(SLOWER.items()), slowed)
     return (case for case in chain.from_iterable(zip_longest(unchanged, changed)) if case is not None)
 
 
 def row(name: str, settings: dict[str, str], seed: int, store: Path) -> list[str]:
-    """One experiment."""
+    """Run one experiment; return its row."""
     begun = time.monotonic()
     document = cm.experiment(
         PROFILE,

@@ -1,10 +1,10 @@
-"""How often the verdict decides and how often it is wrong, by simulated experiments of known truth.
+"""How often the verdict decides and how often it is wrong, by simulated experiments with known truth.
 
 ``python -m benches.verdict.run [EXPERIMENTS]`` prints a table for Markdown, with standard errors; it asserts nothing.
-Every experiment is judged by the product's own functions after 2, 3, 4 … runs a side until it is decided.
+The product's own functions judge every experiment after 2, 3, 4 … runs per side until it is decided.
 
-The setting: seven gating metrics as the CometBFT systems have them. Five are positive with log-normal noise between
-runs and pairwise correlation 0.5, one is a throughput with a noise of 0.3 %, one a share that is always 100 %.
+The setting: seven gating metrics as in the CometBFT systems. Five are positive with log-normal noise between runs and
+pairwise correlation 0.5, one is a throughput with a noise of 0.3 %, and one is a share that is always 100 %.
 Seeds are fixed: the same number of experiments gives the same table on any number of cores.
 """
 
@@ -32,11 +32,11 @@ from chainmark.stats.intervals import Working
 from chainmark.stats.sequential import FIRST_LOOK, Looks
 
 SEED = 13
-MOST_RUNS = 12  # a side
+MOST_RUNS = 12  # per side
 NOISES = (0.02, 0.03, 0.05, 0.10)
 CORRELATION = 0.5
 THROUGHPUT_NOISE = 0.003
-SENT = 6_000  # transactions a run
+SENT = 6_000  # transactions per run
 NOISY = 5  # metrics with noise
 SURELY_NOT_WORSE = 0.2
 PASSED = (Outcome.EQUAL, Outcome.BETTER)
@@ -62,7 +62,7 @@ WORSE = math.log(1.2)
 
 @dataclass(frozen=True)
 class Case:
-    """What is true of the candidate: the change of the logarithm of each noisy metric, and of the throughput."""
+    """The true change of the candidate: of the logarithm of each noisy metric, and of the throughput."""
 
     name: str
     noisy: tuple[float, ...] = ()
@@ -70,7 +70,7 @@ class Case:
 
     @property
     def changes(self) -> FloatArray:
-        """Of all metrics with noise and of the throughput, shape (6,)."""
+        """The changes of all noisy metrics and of the throughput, shape (6,)."""
         return np.array([*self.noisy, *[0.0] * (NOISY - len(self.noisy)), self.throughput])
 
 
@@ -83,12 +83,12 @@ ALL_AT_MARGIN = Case("all at their margins", (MARGIN,) * NOISY, math.log(0.9))
 
 @dataclass(frozen=True)
 class Lab:
-    """How runs are made, and how many there may be.
+    """The noise of the runs, and the size of the archive.
 
     Attributes:
         noise: between runs, of the logarithm.
         archive: degrees of freedom of the archive's noise.
-        archive_noise: the archive's own noise, where it is another.
+        archive_noise: the archive's own noise, if it differs.
     """
 
     noise: float
@@ -100,17 +100,17 @@ class KnownArchive(Archive):
     """An archive of one group of equal builds, given as the logarithms of its runs' values."""
 
     def __init__(self, logs: FloatArray) -> None:
-        # Rows that deviate from nothing, as `deviations` gives them: as many degrees of freedom as rows.
+        # Rows with a mean of zero, as from `deviations`: they have as many degrees of freedom as rows.
         self._rows = {metric.id: logs[:, place] for place, metric in enumerate(METRICS[:-1])}
         self._rows[METRICS[-1].id] = np.zeros(len(logs))
 
     def spread(self, metric_id: str, statistic: str, working: Working) -> ArchiveSpread | None:
-        """As an archive's; ``statistic`` and ``working`` are those of the metric."""
+        """As in an archive; ``statistic`` and ``working`` are those of the metric."""
         rows = self._rows[metric_id]
         return ArchiveSpread(float(np.square(rows).sum()), float(len(rows)), len(rows) + 1) if len(rows) else None
 
     def deviations(self, columns: Sequence[Column]) -> FloatArray:
-        """As an archive's."""
+        """As in an archive."""
         return np.stack([self._rows[metric_id] for metric_id, *_ in columns], axis=1)
 
 
@@ -122,7 +122,7 @@ def drawn(generator: np.random.Generator, runs: int, noise: float) -> FloatArray
 
 
 def _sides(logs: FloatArray) -> list[SideEstimates]:
-    """What runs say of every metric, from the logarithms of their values."""
+    """The estimates of every metric, from the logarithms of the runs' values."""
     runs = len(logs)
     nothing = [0.0] * runs
     values = [[math.exp(log) for log in column] for column in logs.T]
@@ -133,18 +133,18 @@ def _sides(logs: FloatArray) -> list[SideEstimates]:
 
 @dataclass(frozen=True)
 class Decision:
-    """What an experiment ended with ("pass", "fail" or "") after so many runs a side."""
+    """The result of an experiment ("pass", "fail" or ""), and its runs per side."""
 
     verdict: str
     runs: int
 
 
 def family_at(baseline: FloatArray, candidate: FloatArray, bench: Bench) -> tuple[list[Gated], Family | None]:
-    """The gating metrics judged, and their family; None where none lies near enough to worse to fail.
+    """The judged gating metrics, and their family; None if none is close enough to worse to fail.
 
-    The p-value of a family is no smaller than that of its largest t, nor than that of a mean of three which that t
-    bounds: with no p-value of a single metric below `SURELY_NOT_WORSE` it is far above every level. This saves most of
-    the time.
+    The p-value of a family is no smaller than that of its largest t, nor than that of a mean of three that this t
+    bounds. If no p-value of a single metric is below `SURELY_NOT_WORSE`, it is far above every level. This shortcut
+    saves most of the time.
     """
     gated = [
         Gated(metric, "mean", left, right, judge(metric, "mean", left, right, bench))
@@ -156,7 +156,7 @@ def family_at(baseline: FloatArray, candidate: FloatArray, bench: Bench) -> tupl
 
 
 def experiment(case: Case, lab: Lab, seed: Sequence[int]) -> Decision:
-    """Run one experiment until it is decided or has `MOST_RUNS` a side."""
+    """Run one experiment until it is decided or has `MOST_RUNS` per side."""
     generator = np.random.default_rng([SEED, *seed])
     baseline, candidate = (drawn(generator, MOST_RUNS, lab.noise) for _ in range(2))
     candidate += case.changes
@@ -172,7 +172,7 @@ def experiment(case: Case, lab: Lab, seed: Sequence[int]) -> Decision:
 
 
 def single_run(noise: float, seed: Sequence[int]) -> Decision:
-    """One run of two equal releases each, without an archive."""
+    """Compare two equal releases with one run each, without an archive."""
     generator = np.random.default_rng([SEED, *seed])
     gated, family = family_at(drawn(generator, 1, noise), drawn(generator, 1, noise), Bench())
     if family is not None and family.is_worse:
@@ -181,7 +181,7 @@ def single_run(noise: float, seed: Sequence[int]) -> Decision:
 
 
 def _share(decisions: Sequence[Decision], verdict: str) -> str:
-    """Percent with the standard error; with none or all of them, of one more experiment that went the other way."""
+    """Percentage with the standard error; for 0 and 100 %, the error with one different decision."""
     count = sum(item.verdict == verdict for item in decisions)
     share = min(max(count, 1), len(decisions) - 1) / len(decisions)
     return f"{100 * count / len(decisions):.1f} ± {100 * math.sqrt(share * (1.0 - share) / len(decisions)):.1f}"
@@ -191,7 +191,7 @@ def _mean_runs(decisions: Sequence[Decision]) -> str:
     return f"{np.mean([item.runs for item in decisions]):.1f}"
 
 
-DECIDED = 3  # columns in which a decision is wanted, and its cost shown
+DECIDED = 3  # columns that require a decision and also show its cost
 COLUMNS = [(EQUAL, "pass"), (THREE, "fail"), (ONE, "fail"), (ONE_AT_MARGIN, "pass"), (ALL_AT_MARGIN, "fail")]
 
 
@@ -226,7 +226,7 @@ def main(experiments: int) -> None:
     """Print the tables.
 
     Args:
-        experiments: of each row and column; ten times as many with one run a side.
+        experiments: number per row and column; ten times as many with one run per side.
     """
     print(f"One run a side of equal releases, assumed noise, {10 * experiments} experiments a row\n")
     print("| noise | fail | pass |\n|---|---|---|")

@@ -1,4 +1,4 @@
-"""Rewrites the golden files: ``python -m tests.golden``."""
+"""Rewrite the golden files: ``python -m tests.golden``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.golden.outputs import RETAINED, outputs
 
 
 def main() -> None:
-    """Write every file anew; what nothing makes any more is gone."""
+    """Write every file again, and remove files that nothing generates any more."""
     texts = {name: make() for name, make in outputs().items()}
     shutil.rmtree(RETAINED, ignore_errors=True)
     for name, text in texts.items():

@@ -1,4 +1,4 @@
-"""The commands whose whole output is kept, and the workspace that they find."""
+"""The commands whose complete output is stored, and the workspace that they run in."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ BY_WIDTH = {100: TYPED | NARROW, 140: TYPED}
 
 
 def normalised(text: str) -> str:
-    """The text without the version of chainmark and the digest in an import's id, which depends on it.
+    """The text without the version of chainmark and the digest in an import's id, which depends on the version.
 
-    Nor has it the digest of a result's JSON, whose last digits depend on the processor.
+    The digest of a result's JSON is also removed, because its last digits depend on the processor.
     """
     text = re.sub(r"\bchainmark \d+\.\d+\.\d+\b", "chainmark VERSION", text)
     text = re.sub(r"(SHA-256 <code>)[0-9a-f]{64}(</code>)", r"\1DIGEST\2", text)
@@ -94,7 +94,7 @@ def _seal(store: FixedStore, run: SyntheticRun, system: str = "cometbft") -> Non
 
 
 def fill(workspace: Path) -> None:
-    """Stores by family, for a store's other runs are the history of a comparison; logs; a published report."""
+    """Fill stores, logs and a published report. Each family has its own store: its other runs are used as history."""
     baseline, candidate = sides(inputs.WORSE)
     for run in (*baseline, *candidate):
         _seal(FixedStore(workspace / "experiment"), run)
@@ -114,7 +114,7 @@ def fill(workspace: Path) -> None:
 
 
 def _write_theirs(path: Path, values: list[float]) -> None:
-    """A distribution as the published analysis writes it, its centiles left out but for one."""
+    """Write a distribution in the format of the published analysis, with only one of its centiles."""
     middle = sorted(values)[len(values) // 2]
     content = {"cdfSize": len(values), "cdfAverage": statistics.mean(values), "cdfMedian": middle,
                "cdfStddev": statistics.stdev(values), "cdfRange": {"low": min(values), "high": max(values)},
@@ -124,7 +124,7 @@ def _write_theirs(path: Path, values: list[float]) -> None:
 
 @cache
 def all_printed(width: int) -> dict[str, str]:
-    """What every command prints at that width, by the name of its file."""
+    """The output of every command at this width, by the name of its file."""
     lines = BY_WIDTH[width]
     with tempfile.TemporaryDirectory(prefix="golden-") as folder:
         fill(Path(folder))

@@ -11,10 +11,10 @@ _STAMP = "20260101T000000"
 
 
 class FixedStore(Store):
-    """Runs are named by what they are and the order in which they were made, not by the clock and by chance."""
+    """Names runs by their content and the order of their creation, instead of by time and random digits."""
 
     def create(self, system: str, profile_name: str, version: str, state: Mapping[str, Any]) -> UnfinishedRun:
-        """Make the folder of a new run, named ``<system>-<profile>-<version>-<constant time>-<number>``."""
+        """Create the folder of a new run, named ``<system>-<profile>-<version>-<constant time>-<number>``."""
         run = super().create(system, profile_name, version, state)
         name, _, _ = run.run_id.rsplit("-", 2)
         number = sum(1 for path in run.path.parent.iterdir())

@@ -1,4 +1,4 @@
-"""The inputs of the golden outputs: small results, decided by their seeds, each made once a process."""
+"""The inputs of the golden outputs: small results with fixed seeds, each computed once per process."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def comparison() -> Comparison:
 
 @cache
 def own_noise() -> AAReport:
-    """Six runs of one build, and two that were earlier."""
+    """Six runs of one build, and two earlier runs of it."""
     runs = [run("v1.0.1", number, run_noise=0.03, seed=400 + number) for number in range(1, 9)]
     return aa_report(runs[:6], runs[6:], VERSION)
 
@@ -91,7 +91,7 @@ def single() -> Comparison:
 @cache
 @cache
 def explained() -> Comparison:
-    """One run per side with profiles of four nodes, in which one function takes more."""
+    """One run per side with profiles of four nodes. One function uses more CPU time in the candidate."""
     slow, same = ("main", "consensus.(*State).run", "consensus.finalize"), ("main", "p2p.gossip")
     nodes = [[{slow: 1.0 + node / 8, same: 5.0, ("main", "gone"): gone} for node in range(4)] for gone in (0.5, 0.0)]
     for node, stacks in enumerate(nodes[1]):
@@ -113,14 +113,14 @@ def _followable() -> tuple[SealedRun, SealedRun]:
 
 @cache
 def followed() -> Comparison:
-    """A comparison with tails, breakdowns by host, and the lives of blocks."""
+    """A comparison with tails, breakdowns by host, and block traces."""
     baseline, candidate = _followable()
     return compare([baseline], [candidate], follow=tails_of, tool_version=VERSION)
 
 
 @cache
 def block_trace(name: str) -> Trace:
-    """The life of one block; ``b3`` has a rival, ``b4`` a host that does not tell of a stage."""
+    """A block trace; ``b3`` has a rival, and in ``b4`` one host does not report a stage."""
     run, _ = _followable()
     return Follower(run.scan_events("block_timelines"), trails_of(run.catalogue)[0], run.manifest).trace(key_of(name))
 
@@ -134,7 +134,7 @@ def transactions(key: str | None = None) -> Document:
 
 
 def versions() -> list[list[SyntheticRun]]:
-    """Three versions of two runs: the second like the first, the third far slower and with an incident."""
+    """Three versions with two runs each: the second like the first, the third far slower and with an incident."""
     versions_runs = [
         [published_runs.run(version, number, factor=factor, seed=seed + number) for number in (1, 2)]
         for version, factor, seed in (("1.0", 1.0, 10), ("1.1", 1.0, 20), ("1.2", 2.0, 30))
@@ -167,7 +167,7 @@ def load() -> LoadReport:
 
 @cache
 def load_unmet() -> LoadReport:
-    """A server that misses the SLA with one client."""
+    """A server that misses the SLA even with one client."""
     capacity = load_samples.bare("nothing passed", capacity=0.0, low=0.0, high=1.0, stopped_by="first step")
     return load_samples.with_answer(capacity)
 
@@ -200,7 +200,7 @@ def load_plan() -> MatrixReport:
 
 @cache
 def history() -> HistoryReport:
-    """Twenty releases of two gating figures, of which one gets worse at the thirteenth and a diagnostic drifts."""
+    """Twenty releases with two gating figures. One gets worse at the thirteenth release, and a diagnostic drifts."""
     return release_histories.stepped()
 
 
@@ -226,7 +226,7 @@ def saturation() -> SaturationReport:
 
 @cache
 def release_page() -> ReleasePage:
-    """A release like those before it under one workload, and slower under the other, with a note and a statement."""
+    """A release equal to earlier ones under one workload and slower under another, with a note and a statement."""
     store = Path(tempfile.mkdtemp(prefix="golden-"))
     deviations = (0.004, -0.003, 0.002, -0.004, 0.003, -0.002, 0.004, -0.003, 0.002, -0.001)
     for workload, start, slow in (("value-only", "18:52:16", "0.41"), ("Plutus countdown loop", "20:00:00", "0.361")):
@@ -256,13 +256,13 @@ def _of_this_version(page: ReleasePage) -> ReleasePage:
 
 @cache
 def qa() -> QaReport:
-    """A candidate that is slower, a metric that cannot be compared and a scenario that was not run."""
+    """A candidate that is slower, a metric that cannot be compared, and a scenario that was not run."""
     return qa_runs.report({"tx_latency_s": 1.5, "rpc_latency_s": 2.0}, incomparable=["rpc_latency_s"])
 
 
 @cache
 def qa_equal() -> QaReport:
-    """A candidate like its baseline."""
+    """A candidate that is equal to its baseline."""
     return qa_runs.report()
 
 

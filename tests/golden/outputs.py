@@ -1,4 +1,4 @@
-"""What is kept: the name of every golden file, and what makes its text today."""
+"""The golden outputs: the name of every file, and the function that generates its text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Commands whose stdout has no reader from the beginning, each in a process of its own, which runs this file.
+"""Runs commands whose stdout has no reader from the start, each in a separate process.
 
-Most of the time of such a command is the start of Python and what every command loads. So this is done once, before any
-thread is there, and each command is a fork that ends as every process of Python does.
+Most of the time of such a command is the start of Python and the imports of every command. Therefore this file runs
+them once, before any thread exists. Each command is a fork of it and ends like every Python process.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pathlib import Path
 
 from tests.golden.typed import TIMEOUT_S, Typed
 
-# The command line before numpy: it keeps BLAS from starting threads.
+# The command line is imported before numpy: it prevents BLAS from starting threads.
 LOADED = ("chainmark.cli.app", "numpy", "pydantic", "rich.console", "typer.rich_utils", "chainmark.core.comparison")
 
 
 def closed_at_once(workspace: Path, environment: Mapping[str, str], lines: Sequence[Typed]) -> list[tuple[int, str]]:
-    """The exit code and stderr of each of these commands, one after the other."""
+    """The exit code and stderr of each of these commands, run in sequence."""
     ended = subprocess.run(
         [sys.executable, "-P", __file__], input=json.dumps([asdict(line) for line in lines]),
         capture_output=True, text=True, cwd=workspace, env=dict(environment), timeout=TIMEOUT_S, check=False,
@@ -33,14 +33,14 @@ def closed_at_once(workspace: Path, environment: Mapping[str, str], lines: Seque
 
 
 def _load() -> None:
-    """Load what most commands load, but nothing that starts threads, for they do not survive a fork."""
+    """Import what most commands import, except modules that start threads, which do not survive a fork."""
     for name in LOADED:
         import_module(name)
     assert len(list(Path("/proc/self/task").iterdir())) == 1
 
 
 def _command(line: Typed, errors: int) -> None:
-    """Become the command: its stdout is a pipe that nobody reads, its stderr a file."""
+    """Run the command in this process: its stdout is a pipe without a reader, its stderr a file."""
     from chainmark.cli import main  # noqa: PLC0415
 
     reader, writer = os.pipe()
@@ -55,7 +55,7 @@ def _command(line: Typed, errors: int) -> None:
 
 
 def _ended(line: Typed) -> tuple[int, str]:
-    """The exit code and stderr of a command in a fork."""
+    """The exit code and stderr of a command in a forked process."""
     with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
         child = os.fork()
         if child == 0:

@@ -1,4 +1,4 @@
-"""Everything that chainmark prints is kept: a sentence that changes, or is lost, is seen in review."""
+"""All output of chainmark is stored: a review shows every sentence that changes or disappears."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.golden.outputs import RETAINED, outputs
 
-# All commands of one width are run for the first of their files.
+# The first of these tests runs all commands of one width.
 pytestmark = pytest.mark.timeout(900)
 
 MADE = outputs()
@@ -18,7 +18,7 @@ HINT = "`make golden` rewrites the kept files; look at their difference before i
 @pytest.mark.parametrize("name", sorted(MADE))
 def test_the_output_matches_the_stored_one(name: str) -> None:
     path = RETAINED / name
-    assert path.is_file(), f"{name} is not kept yet\n{HINT}"
+    assert path.is_file(), f"{name} is not stored yet\n{HINT}"
     old, new = path.read_bytes().decode(), MADE[name]()
     if old != new:
         before, after = (text.splitlines(keepends=True) for text in (old, new))
@@ -27,6 +27,6 @@ def test_the_output_matches_the_stored_one(name: str) -> None:
 
 
 def test_every_stored_file_is_compared() -> None:
-    """A file that nothing produces any more would look as if it were checked."""
+    """A file that nothing generates any more would look as if it were tested."""
     names = {path.relative_to(RETAINED).as_posix() for path in RETAINED.rglob("*") if path.is_file()}
     assert sorted(names - set(MADE)) == [], HINT

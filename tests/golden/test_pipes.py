@@ -21,8 +21,8 @@ from tests.golden.typed import TIMEOUT_S, Typed
 
 NOBODY_READS = 141
 LINES = TYPED | NARROW
-GROUPS = ("corpus", "history", "nodes", "runs")  # whose second word is the command
-BUILT_ON = "synth"  # the logs that others read
+GROUPS = ("corpus", "history", "nodes", "runs")  # the second word is the command
+BUILT_ON = "synth"  # the logs that other commands read
 pytestmark = pytest.mark.timeout(900)
 
 
@@ -41,7 +41,7 @@ def _environment(workspace: Path, store: str = "empty") -> dict[str, str]:
 
 
 def _closed_at_once(workspace: Path, line: Typed, **more: str) -> tuple[int, str]:
-    """The exit code and stderr of a command whose stdout has no reader from the beginning."""
+    """The exit code and stderr of a command whose stdout has no reader from the start."""
     reader, writer = os.pipe()
     os.close(reader)
     ended = subprocess.run(
@@ -54,7 +54,7 @@ def _closed_at_once(workspace: Path, line: Typed, **more: str) -> tuple[int, str
 
 
 def _retained(name: str) -> tuple[str, int]:
-    """What a command prints to stdout where somebody reads, and its exit code."""
+    """The stdout of a command with a reader, and its exit code."""
     text = next(RETAINED.rglob(f"{name}.100.txt")).read_text(encoding="utf-8")
     code = re.search(r"^\[exit (\w+)\]$", text, re.MULTILINE)
     assert code is not None
@@ -62,9 +62,9 @@ def _retained(name: str) -> tuple[str, int]:
 
 
 def _one_of_each() -> dict[str, Typed]:
-    """Of each command one line that prints something and one that does not; its help, if nothing else of it is typed.
+    """Two command lines per command, one with output and one without; `--help` if the list has no other.
 
-    All of them would each cost a start of Python and tell the same.
+    Running all of them would cost a start of Python each and add nothing.
     """
     chosen: dict[tuple[str, bool], str] = {}
     for name, line in LINES.items():
@@ -82,7 +82,7 @@ PIPED = _one_of_each()
 
 
 def test_a_command_with_a_closed_output_pipe_ends_like_sigpipe(workspace: Path) -> None:
-    """In the order of their dependencies; one test, because every process that runs one runs all of them."""
+    """One test runs them in the order of their dependencies, because every process that runs one runs all of them."""
     wrong = {}
     ended = closed_at_once(workspace, _environment(workspace), list(PIPED.values()))
     for name, (code, errors) in zip(PIPED, ended, strict=True):
@@ -127,7 +127,7 @@ def test_a_closed_stream_is_not_a_failure(workspace: Path, closed: str) -> None:
 
 
 def test_no_escape_code_is_printed_on_a_terminal_without_colours(workspace: Path) -> None:
-    """NO_COLOR also turns off bold text; a terminal otherwise has both."""
+    """NO_COLOR also turns off bold text. Without it, a terminal gets both."""
     assert "\x1b" not in _on_a_terminal(workspace, {})
     assert "\x1b[" in _on_a_terminal(workspace, {"NO_COLOR": ""})
 

@@ -1,4 +1,4 @@
-"""Every text of a document that is kept, and the one place that takes the machine out of a text."""
+"""The text of every stored output, and the one function that removes machine-dependent parts from it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _BLOCK_END = re.compile(r"</(?:p|h[1-6]|li|tr|div|section|header|footer|summary|
 
 
 def terminal(document: Document, width: int) -> str:
-    """What a terminal of that width shows, without colours."""
+    """What a terminal of this width shows, without colours."""
     return document.text(width)
 
 
 def markdown(document: Document) -> str:
-    """The Markdown; a release's page names its figures."""
+    """The Markdown; a release's page includes the names of its figures."""
     is_release = isinstance(document.result, QaReport)
     return _undigested(document.markdown_page("figures")[0] if is_release else document.markdown(), document)
 
@@ -34,12 +34,12 @@ def junit(document: Document) -> str:
 
 
 def json_file(document: Document) -> str:
-    """What `--json-file` writes, to the digits that every processor gives alike."""
+    """The file of `--json-file`, with as many digits as all processors have in common."""
     return json.dumps(_rounded(json.loads(json_bytes(document.result))), indent=1, ensure_ascii=False) + "\n"
 
 
 def _undigested(text: str, document: Document) -> str:
-    """Without the digest of the JSON, whose last digits depend on the processor; any other one stays, and is seen."""
+    """The text without the digest of the JSON, whose last digits depend on the processor. Other digests are kept."""
     return text.replace(document.digest, "DIGEST")
 
 
@@ -52,7 +52,7 @@ def _rounded(content: Any) -> Any:
 
 
 def html_words(document: Document) -> str:
-    """What a reader of the HTML page finds written, unfolded: no tags, no scripts, a line for each paragraph or row."""
+    """The visible text of an HTML page, unfolded: no tags, no scripts, one line per paragraph or row."""
     page = document.html()
     page = unfolded(page) if 'id="folded-data"' in page else page
     page = re.sub(r"<(script|style|svg|head)\b.*?</\1>", " ", page, flags=re.DOTALL)

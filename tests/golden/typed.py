@@ -1,7 +1,7 @@
-"""Commands as typed, one after the other in a process of their own, which runs this file.
+"""Commands as typed, run in sequence in one separate process, which runs this file.
 
-One process for all of a width, for most of a command's time is its start. Its environment says the width, the zone
-and that nothing is coloured; its working directory is the workspace, so that all paths are relative.
+One process runs all commands of a width, because most of a command's time is its start. Its environment sets the width,
+the time zone and no colours. Its working directory is the workspace, so all paths are relative.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-TIMEOUT_S = 600  # of an overloaded machine; they take seconds
+TIMEOUT_S = 600  # for an overloaded machine; usually seconds
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class Typed:
     """One command line.
 
     Attributes:
-        arguments: behind `chainmark`.
-        store: the folder of the workspace that is its store.
-        files: what it writes and is kept, too.
+        arguments: the arguments after `chainmark`.
+        store: the folder in the workspace that is its store.
+        files: written files that are also stored.
     """
 
     arguments: Sequence[str]
@@ -35,13 +35,13 @@ class Typed:
 
 
 def printed(workspace: Path, width: int, lines: Sequence[Typed]) -> list[str]:
-    """Everything that these commands print, on a terminal of that width."""
+    """The output of all these commands on a terminal of this width."""
     environment = {
         "PATH": os.environ.get("PATH", ""), "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         "HOME": str(workspace), "COLUMNS": str(width), "NO_COLOR": "1", "TZ": "UTC", "LC_ALL": "C.UTF-8",
     }  # fmt: skip
     ended = subprocess.run(
-        [sys.executable, "-P", __file__],  # not as a module, whose name the usage lines would show
+        [sys.executable, "-P", __file__],  # not as a module: the usage lines would show its name
         input=json.dumps([asdict(line) for line in lines]),
         capture_output=True, text=True, cwd=workspace, env=environment, timeout=TIMEOUT_S, check=False,
     )  # fmt: skip
@@ -50,7 +50,7 @@ def printed(workspace: Path, width: int, lines: Sequence[Typed]) -> list[str]:
 
 
 def _type(line: Typed) -> str:
-    # Here, so that only the process that types pays for the command.
+    # Imported here: only the process that runs the commands needs it.
     from chainmark.cli.app import main  # noqa: PLC0415
 
     os.environ["CHAINMARK_STORE"] = line.store

@@ -1,8 +1,8 @@
-"""Block samples as blockperf and openblockperf make them, line by line with the standard library: the oracle.
+"""Block samples as blockperf and openblockperf compute them, line by line with the standard library: the oracle.
 
-Written from their definitions alone: events of a block are put in the order of their times; the header is the first,
-the fetch the first that completed, the request the first to the peer of that fetch, the adoption the first extension of
-the chain or switch to a fork. It keeps everything in memory, and shares nothing with the decoder.
+It follows only their definitions. A block's events are ordered by time. The header is the first event of its kind, the
+fetch is the first that completed, the request is the first to the peer of that fetch, and the adoption is the first
+extension of the chain or switch to a fork. It keeps everything in memory and shares no code with the decoder.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Event:
-    """What one line tells of a block."""
+    """The content of one line about a block."""
 
     at: datetime
     kind: str
@@ -51,7 +51,7 @@ def _block(kind: str, data: dict[str, Any]) -> str:
 
 
 def unwrapped(line: str) -> str:
-    """The node's line inside of what journald or docker put around it."""
+    """The node's line, without the wrapper that journald or docker added."""
     if "MESSAGE={" in line:
         return line.partition("MESSAGE=")[2].partition("\n")[0]
     if not line.startswith("{"):
@@ -61,7 +61,7 @@ def unwrapped(line: str) -> str:
 
 
 def events(lines: Iterable[str]) -> dict[str, list[Event]]:
-    """By block, what the lines tell of it, in the order of their times."""
+    """The events of each block, in the order of time."""
     by_block: dict[str, list[Event]] = defaultdict(list)
     for line in lines:
         text = unwrapped(line)
@@ -85,7 +85,7 @@ def _ms(span: timedelta) -> int:
 
 
 def sample(events_of_block: list[Event], slot_zero: datetime) -> dict[str, Any] | None:
-    """The sample of one block; None where it is not complete or not within the limits."""
+    """The sample of one block; None if it is incomplete or outside the limits."""
     header, fetched, adopted = (_first(events_of_block, kind) for kind in ("header", "fetched", "adopted"))
     if header is None or fetched is None or adopted is None:
         return None

@@ -1,8 +1,8 @@
 """A second, plain implementation of the analysis of a Cardano cluster's logs: the oracle of `chainmark ingest`.
 
-It follows the description of the published analysis line by line, with dictionaries, integers of nanoseconds and exact
-fractions, and shares no code with the package. ``published`` asks for the published reports' own rules; otherwise every
-quirk gives way to what is right.
+It follows the description of the published analysis line by line, with dictionaries, integer nanoseconds and exact
+fractions, and shares no code with the package. ``published`` selects the published reports' rules; otherwise their
+known errors are corrected.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Distribution:
 
 
 def distribution(values: Iterable[float]) -> Distribution:
-    """The distribution of values; all zero without any, as published."""
+    """The distribution of values; all zero without values, as published."""
     xs = sorted(values)
     n = len(xs)
     if n == 0:
@@ -65,7 +65,7 @@ def distribution(values: Iterable[float]) -> Distribution:
 
 @dataclass
 class Cluster:
-    """Everything that the logs of a cluster tell."""
+    """The content of a cluster's logs."""
 
     published: bool
     chain: Chain
@@ -79,10 +79,10 @@ class Cluster:
 
     @cached_property
     def samples(self) -> dict[str, dict[Key, float | None]]:
-        """Per metric, by its published short name, every sample by its key.
+        """The samples of each metric, by its published short name and the sample's key.
 
         Keys are (block), (block, host), (host), (slot, host), or (first slot, host) of a span. None: the population
-        has the key, the metric no value there.
+        has the key, but the metric has no value there.
         """
         by_metric: dict[str, dict[Key, float | None]] = {}
         for block in self.main.accepted():
@@ -118,7 +118,7 @@ class Cluster:
         return by_slot
 
     def regions(self) -> dict[Key, dict[str, float | None]]:
-        """When each region had an accepted block, by block and region."""
+        """The time at which each region first had an accepted block, by block and region."""
         by_key: dict[Key, dict[str, float | None]] = {}
         for block in self.main.accepted():
             by_region: dict[str, list[float]] = {}
@@ -133,7 +133,7 @@ class Cluster:
         return by_key
 
     def chained(self) -> dict[Key, dict[str, float | None]]:
-        """What the logs report of every block of the main chain, by block."""
+        """The values of every block of the main chain, by block."""
         forged = {block.timeline.block_no: block.timeline.times.get("forged") for block in self.main.blocks}
         by_key: dict[Key, dict[str, float | None]] = {}
         for block in self.main.blocks:
@@ -147,7 +147,7 @@ class Cluster:
         return by_key
 
     def per_host(self, metric: str) -> dict[str, Distribution]:
-        """A slot metric's distribution on every host of which slots were kept."""
+        """A slot metric's distribution on every host with analysed slots."""
         values: dict[str, list[float]] = {host: [] for host, slots in self.retained.items() if slots}
         for (_, host), value in self.samples.get(metric, {}).items():
             if value is not None:
@@ -156,20 +156,20 @@ class Cluster:
 
 
 def add(by_metric: dict[str, dict[Key, float | None]], key: Key, values: dict[str, float | None]) -> None:
-    """Put one row of samples to its metrics."""
+    """Add one row of samples to the metrics."""
     for name, value in values.items():
         by_metric.setdefault(name, {})[key] = value
 
 
 def busy_published(slot: Slot) -> bool:
-    """At least 85 % of a core; a record without counters counts, too."""
+    """At least 85 % of a core; a record without counters also counts."""
     return slot.resources is None or (slot.resources["CentiCpu"] or 0) >= BUSY_PERCENT
 
 
 def busy_spans(slots: list[Slot]) -> list[list[Slot]]:
-    """Stretches of neighbouring slots that begin and end with at least 85 % of a core and never fall below.
+    """Sequences of adjacent slots that begin and end with at least 85 % of a core and never fall below.
 
-    A slot without a rate of its own counts where it lies within one.
+    A slot without its own rate counts if it is inside such a sequence.
     """
     spans: list[list[Slot]] = []
     pending: list[Slot] = []
@@ -189,7 +189,7 @@ def busy_spans(slots: list[Slot]) -> list[list[Slot]]:
 
 
 def runs(slots: list[Slot], test: Any) -> list[list[Slot]]:
-    """Maximal runs of neighbours that pass a test."""
+    """Maximal sequences of adjacent elements that pass a test."""
     sequences: list[list[Slot]] = []
     inside = False
     for slot in slots:
@@ -203,7 +203,7 @@ def runs(slots: list[Slot], test: Any) -> list[list[Slot]]:
 
 
 def read_chain(folder: Path) -> Chain:
-    """The genesis of a benchmark run's folder."""
+    """Read the genesis from a benchmark run's folder."""
     text = (folder / "genesis" / "genesis.shelley.json").read_text(encoding="utf-8")
     genesis = json.loads(text, parse_float=Decimal)
     start = datetime.fromisoformat(genesis["systemStart"].replace("Z", "+00:00"))
@@ -218,13 +218,13 @@ def read_chain(folder: Path) -> Chain:
 
 
 def read_regions(folder: Path) -> dict[str, str]:
-    """The region of every host, from the topology beside the logs."""
+    """Read the region of every host from the topology next to the logs."""
     topology = json.loads((folder / "topology.json").read_text(encoding="utf-8"))
     return {f"node-{node['nodeId']}": node["region"] for node in topology["coreNodes"]}
 
 
 def read_logs(folder: Path) -> dict[str, HostLog]:
-    """The logs of a benchmark run's hosts, in the order of their names."""
+    """Read the logs of a benchmark run's hosts, in the order of their names."""
     names = sorted(path.name for path in folder.glob("node-*") if path.is_dir())
     return {name: read_host(folder / name) for name in names}
 
@@ -256,7 +256,7 @@ def analyse(folder: Path, read: dict[str, HostLog], *, published: bool, count_sw
 
 
 def shown_mean(cluster: Cluster, metric: str) -> float:
-    """A slot metric's mean as the reports show it: of hosts' means; by the published rules of the 29 lowest alone."""
+    """A slot metric's mean as in the reports: of the hosts' means, by the published rules of the 29 lowest only."""
     means = sorted(
         distribution.mean for distribution in cluster.per_host(metric).values() if cluster.published or distribution.n
     )
@@ -279,7 +279,7 @@ def over_hosts(cluster: Cluster, metric: str) -> Distribution:
 
 
 def manifest_values(cluster: Cluster) -> dict[str, float]:
-    """The figures of the reports' first table, before they are cut to a width."""
+    """The figures of the reports' first table, before truncation to a width."""
     logs = list(cluster.logs.values())
     spans_ns = [(log.last_ns or 0) - (log.first_ns or 0) for log in logs]
     firsts = [log.first_ns for log in logs if log.first_ns is not None]

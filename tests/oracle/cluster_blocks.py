@@ -1,6 +1,6 @@
-"""The life of every block on every host, and the main chain: part of the oracle of the cluster analysis.
+"""The timeline of every block on every host, and the main chain: part of the oracle of the cluster analysis.
 
-Plain and slow, from the description of the published analysis alone.
+Plain and slow, written only from the description of the published analysis.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FILTER_SETS: dict[str, list[tuple[str, float | None]]] = {
 
 @dataclass
 class Life:
-    """What one host knew of one block. ``error``: its lines tell an impossible story."""
+    """The events of one block on one host. ``error``: its lines contradict each other."""
 
     role: str
     block_no: int = 0
@@ -50,7 +50,7 @@ class Life:
     times: dict[str, int] = field(default_factory=dict)
 
     def observation(self) -> bool:
-        """Whether a host received it and says so in full."""
+        """Whether the host received the block and reports it completely."""
         return self.role == "observer" and {"noticed", "requested", "fetched"} <= self.times.keys()
 
 
@@ -66,7 +66,7 @@ class Timelines:
     of_slot: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def read(self, log: HostLog) -> dict[str, Life]:
-        """Take in all that the host reported."""
+        """Process all events that the host reported."""
         for event in log.events:
             if event.kind == "LoopStart":
                 self.loop_stage("started", event.slot, event.at_ns)
@@ -85,12 +85,12 @@ class Timelines:
         return self.by_hash
 
     def loop_stage(self, stage: str, slot: int, at_ns: int) -> None:
-        """Remember the forge loop's stages; a forged block takes them along."""
+        """Store the forge loop's stages; a forged block includes them."""
         self.seen[stage] = (slot, at_ns)
         self.of_slot[stage, slot] = at_ns
 
     def forged(self, event: Any) -> None:
-        """A block begins its life here."""
+        """Start the record of a forged block."""
         known = self.by_hash.get(event.block)
         if known is not None:
             same = (known.role, known.block_no, known.slot, known.parent) == (
@@ -111,18 +111,18 @@ class Timelines:
 
     @staticmethod
     def fail(timeline: Life, why: str) -> None:
-        """From here on nothing is learnt of it."""
+        """Mark the block as erroneous: its later events are ignored."""
         if timeline.role != "error":
             timeline.role, timeline.error = "error", why
 
     def of_known(self, event: Any) -> None:
-        """What can be reported only of a block that the host knows; the first of a kind counts."""
+        """An event that is valid only for a block that the host knows; the first of each kind counts."""
         timeline = self.by_hash.setdefault(event.block, Life("unknown"))
         if timeline.role == "unknown":
             self.fail(timeline, f"{event.kind} of an unknown block")
         if timeline.role == "error":
             if event.kind == "SelfAdopted" and timeline.size is None:
-                timeline.size = event.values.get("size")  # the only line that tells it
+                timeline.size = event.values.get("size")  # the only line that contains it
             return
         stage = {"Request": "requested", "Fetched": "fetched", "Announce": "announced", "Send": "sent"}.get(event.kind)
         if stage is None:
@@ -135,7 +135,7 @@ class Timelines:
                 timeline.chain_delta = max(timeline.chain_delta, event.number)
 
     def adopted(self, timeline: Life, event: Any) -> None:
-        """An adoption, whatever line tells it."""
+        """An adoption, reported by any of the possible lines."""
         if event.kind == SWITCHED:
             timeline.times.setdefault("switched", event.at_ns)
             if not self.count_switches:
@@ -152,7 +152,7 @@ class Timelines:
 
 @dataclass
 class Block:
-    """A block of the main chain with all that the cluster knew of it."""
+    """A block of the main chain with everything that the cluster reported about it."""
 
     hash: str
     forger: str
@@ -164,20 +164,20 @@ class Block:
 
     @property
     def slot_start_ns(self) -> int:
-        """When its slot began."""
+        """The start of its slot."""
         return self.chain.slot_start_ns(self.timeline.slot)
 
     @property
     def size(self) -> int:
-        """Its size in bytes; 0 where nobody tells."""
+        """Its size in bytes; 0 if no host reports it."""
         return self.timeline.size or 0
 
     def adopters(self) -> int:
-        """How many hosts received it, say so in full, and adopted it."""
+        """The number of hosts that received it, report it completely, and adopted it."""
         return sum("adoption" in timeline.times for timeline in self.observations().values())
 
     def observations(self) -> dict[str, Life]:
-        """The hosts that received it and say so in full."""
+        """The hosts that received it and report it completely."""
         return {host: timeline for host, timeline in self.timelines.items() if timeline.observation()}
 
     def stages_s(self, timeline: Life) -> dict[str, float | None]:
@@ -193,7 +193,7 @@ class Block:
         }
 
     def valid(self) -> dict[str, Life]:
-        """Observations of this block alone, in no negative time."""
+        """Observations of this block only, without negative durations."""
         life_by_host = {}
         for host, timeline in self.observations().items():
             stages = self.stages_s(timeline)
@@ -203,7 +203,7 @@ class Block:
         return life_by_host
 
     def adoptions_s(self) -> list[float]:
-        """How long after the slot's start each host had adopted it, ascending; the forger is one of them."""
+        """The time from the slot's start to each host's adoption, ascending; the forger is included."""
         start_ns = self.slot_start_ns
         return sorted(
             (timeline.times["adoption"] - start_ns) / 1e9
@@ -212,7 +212,7 @@ class Block:
         )
 
     def forging_s(self) -> dict[str, float | None]:
-        """The stages on the forger, the substitutes of the published analysis left out."""
+        """The stages on the forger, without the substitutes of the published analysis."""
         at = self.timeline.times.get
         return stage_deltas_s(self.timeline.times, self.slot_start_ns) | {
             "announced": seconds(at("announced"), at("forged")),
@@ -222,7 +222,7 @@ class Block:
         }
 
     def complete(self) -> bool:
-        """Whether the forger tells what no block can do without."""
+        """Whether the forger reports the values that every block requires."""
         stages = self.forging_s()
         return None not in (self.timeline.size, stages["started"], stages["leadership"], stages["forged"])
 
@@ -240,7 +240,7 @@ def candidates(hosts: dict[str, dict[str, Life]]) -> Iterator[str]:
 def main_chain(hosts: dict[str, dict[str, Life]]) -> list[tuple[str, int]]:
     """(block, number) from the last but one block down to the first.
 
-    Where no line tells of a block's forging, the one below is that of the next lower height which most hosts know.
+    If no line reports a block's forging, its parent is the block at the next lower height that most hosts know.
     """
     known: dict[str, list[Life]] = {}
     for timelines in hosts.values():
@@ -276,7 +276,7 @@ def main_chain(hosts: dict[str, dict[str, Life]]) -> list[tuple[str, int]]:
 
 
 def conditions_of(meta: dict[str, Any]) -> list[tuple[str, float | None]]:
-    """The filter conditions that a benchmark run's description orders."""
+    """The filter conditions in a benchmark run's description."""
     analysis = meta["meta"]["profile_content"]["analysis"]
     conditions = [condition for name in analysis.get("filters", []) for condition in FILTER_SETS[name]]
     for expression in analysis.get("filter_exprs", []):
@@ -310,7 +310,7 @@ BLOCK_CONDITIONS: dict[str, Callable[[Block, float], bool]] = {
 
 
 def block_passes(block: Block, name: str, value: float | None) -> bool:
-    """Whether a block of the chain meets a condition; those on slots are tested on its slot."""
+    """Whether a block of the chain meets a condition; slot conditions are tested on its slot."""
     if name in BLOCK_CONDITIONS:
         return BLOCK_CONDITIONS[name](block, value or 0)
     slot, chain = block.timeline.slot, block.chain
@@ -320,7 +320,7 @@ def block_passes(block: Block, name: str, value: float | None) -> bool:
 
 @dataclass
 class MainChain:
-    """The main chain, first block last, and who forged what; a block's forger is "" where no line tells of it."""
+    """The main chain, first block last, and the forged blocks; the forger is "" if no line reports it."""
 
     blocks: list[Block]
     forged: Counter[str]
@@ -331,7 +331,7 @@ class MainChain:
 
 
 def bridged(number: int, forged: list[Life]) -> Life:
-    """What is known of a block of whose forging no line tells."""
+    """The known values of a block whose forging no line reports."""
     slot = next((timeline.slot for timeline in forged if timeline.role != "error"), 0)
     size = next((timeline.size for timeline in forged if timeline.size is not None), None)
     return Life("bridged", number, slot, size=size)
@@ -409,7 +409,7 @@ def block_samples(block: Block, *, published: bool) -> dict[str, float | None]:
 
 
 def peer_samples(block: Block) -> dict[str, dict[str, float | None]]:
-    """Per valid receiver of a block one sample of every peer metric."""
+    """One sample of every peer metric per valid receiver of a block."""
     by_host = {}
     for host, timeline in block.valid().items():
         stages = block.stages_s(timeline)

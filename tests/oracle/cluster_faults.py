@@ -1,4 +1,4 @@
-"""Every kind of fault that logs can be ordered with: what an import must still find, and what it must say of it."""
+"""Every kind of fault that the generator can add to logs: what an import must still find, and what it must report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.oracle.cluster_blocks import Life
 from tests.oracle.cluster_runs import samples_of, with_values
 from tests.oracle.cluster_truth import OBSERVED, Truth
 
-# Quotients whose last bit depends on the order of the operations; relative.
+# Relative tolerance of quotients whose last bit depends on the order of the operations.
 RATE_TOLERANCE = 1e-12
 RATES = ("CentiCpu", "CentiGC", "CentiMut", "Alloc", "FsWr")
 OF_SAMPLES = (*RATES, "GcsMajor", "GcsMinor")
@@ -29,7 +29,7 @@ OF_BLOCKS_AND_HOSTS = (
     "peer_",
     "slot_",
 )
-# Reported of whichever slot is the newest, of which the truth does not say everything.
+# Reported for the newest slot at that time, which the truth does not fully specify.
 OF_THE_NEWEST_SLOT = ("cdfDensity", "utxo_entries")
 # Old nodes print the density with eight digits.
 PRINTED_TOLERANCE = {"cdfDensity": 1e-7}
@@ -37,15 +37,15 @@ PRINTED_TOLERANCE = {"cdfDensity": 1e-7}
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault and what an import must say of it.
+    """One fault, and what an import must report about it.
 
     Attributes:
-        order: as the generator takes it; "" is none.
-        gates: those that warn; all others pass.
-        notes: what incidents, warnings or gates say, word for word.
-        lines: how the classes of lines change against the run without it, in lines that the fault took, added or
-            damaged; "all" is their sum.
-        lost: metrics of which it may cost samples that the truth has.
+        order: the generator's option; "" is no fault.
+        gates: the gates that warn; all others pass.
+        notes: texts that incidents, warnings or gates must contain.
+        lines: how line counts change against the run without the fault, in units of the lines that the fault removed,
+            added or damaged; "all" is their sum.
+        lost: metrics that may lose samples of the truth.
     """
 
     order: str
@@ -56,7 +56,7 @@ class Fault:
 
     @property
     def kind(self) -> str:
-        """Its name."""
+        """The kind of the fault."""
         return self.order.partition(":")[0] or "none"
 
 
@@ -78,7 +78,7 @@ FAULTS = (
         lines={"all": -1},
     ),
     Fault("dropped:node-2=5%", lines={"all": -1}),
-    # A sample that is reported twice in the same instant has no rate.
+    # A sample that is reported twice at the same time has no rate.
     Fault("duplicated:node-2=5%", lines={"all": 1, "malformed": 0}, lost=OF_SAMPLES),
     Fault("corrupt:node-3=8%", gates=("lines_readable",), notes=("node-3",), lines={"malformed": 1, "all": 0}),
     Fault("foreign:node-3=20%", gates=("lines_readable",), notes=("node-3",), lines={"all": 1, "decoded": 0}),
@@ -99,7 +99,7 @@ FAULTS = (
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison: what was expected and found of one metric, or of one stage of all blocks' lives."""
+    """One comparison: the expected and the actual values of one metric, or of one stage of all blocks."""
 
     what: str
     expected: str
@@ -108,12 +108,12 @@ class Row:
 
     @property
     def equal(self) -> bool:
-        """Whether they are the same."""
+        """Whether both are equal."""
         return not self.wrong
 
 
 def metric_rows(truth: Truth, run: SealedRun, fault: Fault) -> Iterator[Row]:
-    """Every metric's samples against the truth."""
+    """Every metric's samples compared with the truth."""
     expected, got = with_values(truth.samples()), samples_of(run)
     rows = {(row["slot"], row["host"]) for row in truth.slots if row["loop_starts"]}
     for metric, values in expected.items():
@@ -121,10 +121,10 @@ def metric_rows(truth: Truth, run: SealedRun, fault: Fault) -> Iterator[Row]:
         if metric in OF_THE_NEWEST_SLOT:
             samples = {key: value for key, value in samples.items() if key in values}
         elif metric in OF_SAMPLES:
-            # A starting process is sampled before its forge loop runs, which is where the truth begins.
+            # A starting process is sampled before its forge loop runs. The truth begins with the forge loop.
             samples = {key: value for key, value in samples.items() if key in values or (key[0] - 1, key[1]) in rows}
         elif not metric.startswith(OF_BLOCKS_AND_HOSTS):
-            # Where no loop start is reported, the truth does not say what the other lines add up to.
+            # Without a reported loop start, the truth does not specify the result of the slot's other lines.
             samples = {key: value for key, value in samples.items() if key in values or key in rows}
         tolerance = RATE_TOLERANCE if metric in RATES else PRINTED_TOLERANCE.get(metric, 0.0)
         yield Row(metric, _mean(values), _mean(samples), _wrong(values, samples, tolerance, metric in fault.lost))
@@ -146,7 +146,7 @@ def _wrong(expected: Mapping[Key, float], got: Mapping[Key, float], tolerance: f
 
 
 def life_rows(truth: Truth, run: SealedRun) -> Iterator[Row]:
-    """Every stage of every block on every host, in ns, and of which blocks the lines tell an impossible story."""
+    """Every stage of every block on every host, in ns, and the blocks whose lines contradict each other."""
     stages = (*OBSERVED, "forged", "adoption")
     by_stage: dict[str, dict[Key, float]] = {stage: {} for stage in (*stages, "error")}
     for row in run.events("block_timelines").iter_rows(named=True):
@@ -179,11 +179,11 @@ def _add(true: dict[str, dict[Key, float]], key: Key, timeline: Life) -> None:
 
 
 def naming_rows(run: SealedRun, fault: Fault) -> Iterator[Row]:
-    """Whether what was lost is named, and nothing else is."""
+    """Whether exactly the lost data are reported."""
     manifest = run.manifest
     warned = {gate.id for gate in manifest.gates if gate.status is not GateStatus.PASS}
-    # Whether the chain is whole depends on who forged while the lines were lost (the chain itself is compared), and
-    # whether a host of many ever forged on how short its life was.
+    # Whether the chain is complete depends on the hosts that forged while lines were lost; the chain itself is
+    # compared. Whether one of many hosts ever forged depends on how long it ran.
     warned -= {"chain_complete", "messages_complete"}
     wrong = sorted(warned ^ set(fault.gates))
     yield Row("gates that warn", ", ".join(fault.gates) or "none", ", ".join(sorted(warned)) or "none", wrong)
@@ -195,7 +195,7 @@ def naming_rows(run: SealedRun, fault: Fault) -> Iterator[Row]:
 
 
 def line_rows(truth: Truth, plain: SealedRun, run: SealedRun, fault: Fault) -> Iterator[Row]:
-    """How the fault changed the books, against the run without it."""
+    """How the fault changed the line counts, against the run without it."""
     before, after = plain.manifest.counts["lines"], run.manifest.counts["lines"]
     damaged = sum(row["fault_lines"] for row in truth.faults)
     for class_, sign in fault.lines.items():
@@ -206,6 +206,6 @@ def line_rows(truth: Truth, plain: SealedRun, run: SealedRun, fault: Fault) -> I
 
 
 def all_rows(truth: Truth, plain: SealedRun, run: SealedRun, fault: Fault) -> list[Row]:
-    """All that is compared under one fault; ``plain`` is the import of the same cluster without it."""
+    """All comparisons for one fault; ``plain`` is the import of the same cluster without it."""
     rows = [*metric_rows(truth, run, fault), *life_rows(truth, run)]
     return [*rows, *naming_rows(run, fault), *line_rows(truth, plain, run, fault)]

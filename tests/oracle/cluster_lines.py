@@ -1,7 +1,7 @@
 """Lines of a Cardano node's log, read one by one with the standard library: the oracle of the decoder.
 
-Written from the description of the published analysis alone. It is plain and slow, keeps everything in memory, and
-shares nothing with the decoder.
+It follows only the description of the published analysis. It is plain and slow, keeps everything in memory, and shares
+no code with the decoder.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ AT_IN_TEXT = re.compile(r'"at"\s*:\s*"([^"]*)"')
 HASH = re.compile(r"[0-9a-fA-F]{64}")
 SWITCHED = "Switched"
 
-# What is reported, its namespace since 10.5, its namespace before, its kind in the oldest nodes.
+# The message, its namespace since 10.5, its earlier namespace, and its kind in the oldest nodes.
 INTERPRETERS = (
     ("Resources", "Resources", "Resources", "Resources"),
-    # Not among the names that the published analysis is described by, but what the oldest nodes print.
+    # The description of the published analysis does not contain this name, but the oldest nodes print it.
     ("Resources", None, None, "ResourceStats"),
     (
         "LoopStart",
@@ -88,7 +88,7 @@ INTERPRETERS = (
     ("RejectedTx", "Mempool.RejectedTx", "Mempool.RejectedTx", "TraceMempoolRejectedTx"),
     ("GeneratorSummary", "Benchmark.BenchTxSubSummary", "TraceBenchTxSubSummary", "TraceBenchTxSubSummary"),
 )
-# What the published analysis has no interpreter for.
+# Messages that the published analysis has no interpreter for.
 UNPUBLISHED = (
     (
         SWITCHED,
@@ -106,12 +106,12 @@ RESOURCES = {
 
 
 class Malformed(Exception):  # noqa: N818 - a class of lines, not an error of the reader
-    """The line is none that the analysis could use."""
+    """The analysis cannot use the line."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """What a line tells: ``kind`` as in the table above, ``at_ns`` since 1970, what else by kind."""
+    """The content of a line: ``kind`` as in the table above, ``at_ns`` since 1970, and values by kind."""
 
     kind: str
     at_ns: int
@@ -123,19 +123,19 @@ class Event:
 
 @dataclass
 class HostLog:
-    """All that is read of one host."""
+    """All data read from one host."""
 
     name: str
     classes: Counter[str] = field(default_factory=Counter)
     events: list[Event] = field(default_factory=list)
     first_ns: int | None = None
     last_ns: int | None = None
-    # Of both the part that the published analysis does not see: it ignores those lines.
+    # The classes and events that the published analysis ignores.
     unseen_classes: Counter[str] = field(default_factory=Counter)
     unseen_events: set[int] = field(default_factory=set)
 
     def as_published(self) -> HostLog:
-        """The same log as the published analysis sees it."""
+        """The same log as the published analysis reads it."""
         classes = self.classes - self.unseen_classes
         classes["ignored"] += self.unseen_classes.total()
         events = [event for place, event in enumerate(self.events) if place not in self.unseen_events]
@@ -153,7 +153,7 @@ class HostLog:
 
 
 def time_ns(text: Any) -> int:
-    """ISO 8601 in UTC to nanoseconds since 1970; further digits are cut."""
+    """ISO 8601 in UTC to nanoseconds since 1970; further digits are truncated."""
     match = AT.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise ValueError(text)
@@ -164,7 +164,7 @@ def time_ns(text: Any) -> int:
 
 
 def unsigned(data: dict[str, Any], key: str, default: int | None = None, *, signed: bool = False) -> int:
-    """An integer of the data; 464.0 is one, true is none."""
+    """An integer of the data; 464.0 is an integer, true is not."""
     value = data.get(key)
     if value is None and default is not None:
         return default
@@ -216,7 +216,7 @@ def _no_constant(text: str) -> Any:
 
 
 def unwrap(data: Any) -> tuple[dict[str, Any], str]:
-    """What is to be interpreted, and its kind."""
+    """The part to be interpreted, and its kind."""
     if not isinstance(data, dict):
         return {}, ""
     if "kind" not in data and isinstance(data.get("credentials"), str) and isinstance(data.get("val"), dict):
@@ -226,9 +226,9 @@ def unwrap(data: Any) -> tuple[dict[str, Any], str]:
 
 
 def interpreter_of(namespace: str, kind: str) -> tuple[str | None, bool]:
-    """Which interpreter reads it, and whether the published analysis has it, too.
+    """The interpreter of a message, and whether the published analysis also has it.
 
-    It is the first whose namespace or kind fits, in the order of the columns.
+    It is the first whose namespace or kind matches, in the order of the columns.
     """
     name = _interpreter_of(namespace, kind, INTERPRETERS)
     return (name, True) if name else (_interpreter_of(namespace, kind, UNPUBLISHED), False)
@@ -244,7 +244,7 @@ def _interpreter_of(namespace: str, kind: str, table: Sequence[tuple[str | None,
 
 
 def of_slot(data: dict[str, Any]) -> dict[str, Any]:
-    """What names nothing but a slot."""
+    """A message that contains only a slot."""
     return {"slot": unsigned(data, "slot")}
 
 
@@ -255,12 +255,12 @@ def of_ledger(data: dict[str, Any], default: int | None = None) -> dict[str, Any
 
 
 def of_processed(data: dict[str, Any]) -> dict[str, Any]:
-    """Transactions taken in; real nodes print a negative number of rejected ones now and then."""
+    """Processed transactions; real nodes sometimes print a negative number of rejected ones."""
     return {"values": {"accepted": unsigned(data, "accepted"), "rejected": unsigned(data, "rejected", signed=True)}}
 
 
 def of_mempool(data: dict[str, Any]) -> dict[str, Any]:
-    """The mempool's size."""
+    """The size of the mempool."""
     size = data.get("mempoolSize")
     return {"number": unsigned(size if isinstance(size, dict) else {}, "numTxs")}
 
@@ -291,7 +291,7 @@ def of_own_adoption(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def of_nothing(_: dict[str, Any]) -> dict[str, Any]:
-    """Of some messages it only matters that they were there."""
+    """A message of which only the presence matters."""
     return {}
 
 
@@ -316,14 +316,14 @@ READERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 
 def interpret(kind: str, at_ns: int, data: dict[str, Any]) -> Event | None:
-    """The event that the data tell; None for announcements that are none."""
+    """The event that the data describe; None for announcements that do not count."""
     if kind in ("Announce", "AnnounceWhole"):
         return announcement(kind, at_ns, data)
     return Event(kind, at_ns, **READERS.get(kind, of_nothing)(data))
 
 
 def announcement(kind: str, at_ns: int, data: dict[str, Any]) -> Event | None:
-    """An announcement of a block; None for a falling edge, a read that did not block, a rollback."""
+    """An announcement of a block; None for a falling edge, a non-blocking read or a rollback."""
     if kind == "AnnounceWhole":
         return Event("Announce", at_ns, block=hash_of(data, "block"))
     if data.get("risingEdge") is False or data.get("blockingRead") is False or data.get("rollBackTo") is not None:
@@ -333,7 +333,7 @@ def announcement(kind: str, at_ns: int, data: dict[str, Any]) -> Event | None:
 
 
 def read_line(log: HostLog, line: bytes) -> None:
-    """Count one line in its class and keep what it tells."""
+    """Count one line in its class and store its event."""
     if not line.startswith(b"{"):
         log.classes["not_object"] += 1
         return
@@ -360,7 +360,7 @@ def read_line(log: HostLog, line: bytes) -> None:
 
 
 def class_and_event(interpreter: str | None, at_ns: int, data: dict[str, Any]) -> tuple[str, Event | None]:
-    """The class of a readable line, and what it tells."""
+    """The class of a readable line, and its event."""
     if interpreter is None:
         return "ignored", None
     try:
@@ -381,13 +381,13 @@ def text_of(path: Path) -> bytes:
 
 
 def lines_of(text: bytes) -> Iterator[bytes]:
-    """Its lines; a last one without newline is one too."""
+    """The lines of a text; a last line without newline counts."""
     lines = text.split(b"\n")
     yield from lines if lines[-1] else lines[:-1]
 
 
 def first_time_ns(text: bytes) -> int:
-    """The first time in a file that can be read: files are in the order of these, whatever their names."""
+    """The first readable time in a file: it determines the order of files, whatever their names."""
     for line in lines_of(text):
         match = AT_IN_TEXT.search(line.decode("utf-8", errors="replace")) if line.startswith(b"{") else None
         try:

@@ -1,4 +1,4 @@
-"""Generated clusters and what `chainmark ingest` makes of them, in the terms in which oracle and truth speak."""
+"""Generated clusters and their runs by `chainmark ingest`, in the form of the oracle and the truth."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from chainmark.systems.cardano.block_work import METRICS as BLOCK_WORK
 
 from tests.oracle.cluster_analysis import Key
 
-# Short epochs, so that a run of minutes has some; blocks every few seconds, so that it has enough of them.
+# Short epochs give several in a run of minutes; frequent blocks give enough of them.
 SETTINGS = (
     "chain.epoch_slots=40",
     "chain.security_parameter=4",
     "chain.active_slots_coefficient=0.15",
     "workload.tps=3",
 )
-# The keys of each population in the order in which oracle and truth give them.
+# The keys of each population in the order of the oracle and the truth.
 KEYS = {
     "block": ("block",),
     "block_peer": ("block", "host"),
@@ -45,22 +45,22 @@ def generate(folder: Path, **changes: Any) -> Path:
 
 
 def ingest(source: Path, store: Path, *, published: bool = False, **changes: Any) -> SealedRun:
-    """Take its logs in."""
+    """Import the logs of a cluster."""
     importer = Importer(Store(store), importable(load_system("cardano")))
     return importer.make(ImportRequest(source=source, published_rules=published, **changes), Silent()).run
 
 
 def metric_ids(run: SealedRun) -> dict[str, str]:
-    """The metrics' ids by the short names of the published reports, or where those have none by themselves.
+    """The metrics' ids by the short names of the published reports, or by id for metrics without one.
 
-    What a block costs a host is a regression over samples that are compared here, and is held against what the
-    simulation spends elsewhere (tests/unit/systems/cardano/test_block_work.py).
+    The cost of a block for a host is excluded: it is a regression over samples that are compared here. Another test
+    compares it with the simulation's costs (tests/unit/systems/cardano/test_block_work.py).
     """
     return {m.published_id or m.id: m.id for m in run.catalogue.metrics if m.id not in BLOCK_WORK}
 
 
 def samples_of(run: SealedRun) -> Samples:
-    """Every sample of every metric by its short name and its key."""
+    """Every sample of every metric, by its short name and its key."""
     by_metric: Samples = {}
     for population, keys in KEYS.items():
         own = {metric.id for metric in run.catalogue.metrics if metric.population == population}
@@ -75,12 +75,12 @@ def samples_of(run: SealedRun) -> Samples:
 
 
 def with_values(samples: Mapping[str, Mapping[Key, float | None]]) -> Samples:
-    """Without those that have no value."""
+    """Only the samples that have a value."""
     return {name: {key: x for key, x in values.items() if x is not None} for name, values in samples.items()}
 
 
 def differences(expected: Mapping[Key, float], got: Mapping[Key, float], tolerance: float = 0.0) -> list[str]:
-    """Where two sets of samples differ, in words; empty: nowhere. ``tolerance`` is relative."""
+    """The differences between two sets of samples, in words; empty if there are none. ``tolerance`` is relative."""
     messages = []
     for key in sorted(expected.keys() | got.keys(), key=str):
         a, b = expected.get(key), got.get(key)

@@ -1,6 +1,7 @@
-"""What a host did slot by slot, from the lines it wrote: part of the oracle of the cluster analysis.
+"""The activity of a host slot by slot, from its log lines: part of the oracle of the cluster analysis.
 
-Plain and slow, from the description of the published analysis alone: exact integers and fractions, one record a slot.
+Plain and slow, written only from the description of the published analysis: exact integers and fractions, one record
+per slot.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ COLLECTIONS = ("GcsMajor", "GcsMinor")
 RATES = {"Alloc": MIB, "NetRd": 1024, "NetWr": 1024, "FsRd": 1024, "FsWr": 1024}
 GAUGES = ("RSS", "Heap", "Live")
 COUNTERS = (*PERCENTS, *COLLECTIONS, *RATES)
-# What a slot without a sample has none of, by the published rules.
+# Values that a slot without a sample lacks by the published rules.
 PER_SAMPLE = (*COLLECTIONS, *RATES)
 STAGES = {
     "BlockContext": "block_context",
@@ -47,29 +48,29 @@ class Chain:
     max_block_body_bytes: int
 
     def slot_start_ns(self, slot: int) -> int:
-        """When a slot begins."""
+        """The start of a slot."""
         return self.system_start_ns + slot * self.slot_ns
 
     def slot_at(self, at_ns: int) -> int:
-        """The slot in which a time falls."""
+        """The slot at a time."""
         return (at_ns - self.system_start_ns) // self.slot_ns
 
     def epoch(self, slot: int) -> int:
-        """Its epoch."""
+        """The epoch of a slot."""
         return slot // self.epoch_slots
 
     def epoch_slot(self, slot: int) -> int:
-        """Its place in the epoch."""
+        """The position of a slot in its epoch."""
         return slot % self.epoch_slots
 
     def safe_interval(self, slot: int) -> int:
-        """Its place in the epoch, in stretches of k / f slots."""
+        """The index of the slot's interval of k / f slots in its epoch."""
         return math.floor(self.epoch_slot(slot) / self.security_parameter * self.active_slots_coefficient)
 
 
 @dataclass
 class Slot:
-    """One slot of one host. ``…_known``: whether any line so far reported the block built on, or the mempool."""
+    """One slot of one host. ``…_known``: whether a line so far reported the block context, or the mempool."""
 
     slot: int
     epoch: int = 0
@@ -93,7 +94,7 @@ class Slot:
     mempool_known: bool = False
 
     def deltas_s(self, chain: Chain) -> dict[str, float | None]:
-        """How long each stage took; None where one of its ends is missing."""
+        """The duration of each stage; None if one of its ends is missing."""
         return stage_deltas_s(self.times, chain.slot_start_ns(self.slot))
 
 
@@ -103,7 +104,7 @@ def seconds(later: int | None, earlier: int | None) -> float | None:
 
 
 def stage_deltas_s(times: dict[str, int], slot_start_ns: int) -> dict[str, float | None]:
-    """The stages of the forge loop, each counted from the one before."""
+    """The stages of the forge loop, each measured from the previous one."""
     at = times.get
     leadership = seconds(at("leadership"), at("ledger_view"))
     forged = seconds(at("forged"), at("snapshot"))
@@ -120,7 +121,7 @@ def stage_deltas_s(times: dict[str, int], slot_start_ns: int) -> dict[str, float
 
 
 def single(value: Fraction) -> Fraction:
-    """The nearest number that 32 bits hold, ties to even."""
+    """The nearest 32-bit float, ties to even."""
     if value == 0:
         return value
     exponent = value.numerator.bit_length() - value.denominator.bit_length() - 24
@@ -132,7 +133,7 @@ def single(value: Fraction) -> Fraction:
 
 
 def whole_percent(gained: int, seconds_between: Fraction) -> int:
-    """Hundredths of seconds gained as percent of the time between, as the published analysis rounds it."""
+    """The increase in hundredths of seconds as a percentage of the time, rounded as by the published analysis."""
     if seconds_between <= 0:
         return 0
     hundred_times = single(Fraction(gained * 100 % TWO_64))
@@ -141,14 +142,14 @@ def whole_percent(gained: int, seconds_between: Fraction) -> int:
 
 @dataclass
 class PublishedCounters:
-    """Counters and gauges as the published analysis has them: whole numbers, carried on, wrapping at 2^64."""
+    """Counters and gauges by the published rules: integers, carried over to later slots, wrapping at 2^64."""
 
     at_ns: int = 0
     before: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTERS, 0))
     now: Resources = field(default_factory=lambda: dict.fromkeys((*COUNTERS, *GAUGES, "Threads"), 0))
 
     def sample(self, at_ns: int, values: dict[str, int]) -> Resources:
-        """Take a sample in."""
+        """Process a sample."""
         between = Fraction(at_ns - self.at_ns, NS_PER_S)
         gained = {key: (values[key] - self.before[key]) % TWO_64 for key in COUNTERS}
         self.now = {key: whole_percent(gained[key], between) for key in PERCENTS}
@@ -159,20 +160,20 @@ class PublishedCounters:
         return self.now
 
     def carried(self) -> Resources:
-        """What a slot without a sample of its own has."""
+        """The values of a slot without its own sample."""
         return self.now | dict.fromkeys(PER_SAMPLE, 0)
 
 
 @dataclass
 class ExactCounters:
-    """Counters and gauges as they are: rates by the time between samples, nothing where nothing was sampled."""
+    """Exact counters and gauges: rates by the time between samples, and no value without a sample."""
 
     at_ns: int | None = None
     before: dict[str, int] = field(default_factory=dict)
     restarts: int = 0
 
     def sample(self, at_ns: int, values: dict[str, int]) -> Resources:
-        """Take a sample in. The first one has no rates; a process that was started anew counts from zero."""
+        """Process a sample. The first one has no rates; a restarted process counts from zero."""
         between_ns = 0 if self.at_ns is None else at_ns - self.at_ns
         fell = between_ns > 0 and any(values[key] < self.before[key] for key in COUNTERS)
         self.restarts += fell
@@ -187,13 +188,13 @@ class ExactCounters:
         return usage
 
     def carried(self) -> Resources | None:
-        """What a slot without a sample of its own has: nothing."""
+        """A slot without its own sample has no values."""
         return None
 
 
 @dataclass
 class Timeline:
-    """The slots of one host, in their order, without holes."""
+    """The slots of one host, in order, without gaps."""
 
     chain: Chain
     published: bool
@@ -213,12 +214,12 @@ class Timeline:
         return self.slots[-1]
 
     def record(self, slot: int) -> Slot | None:
-        """The record of a slot; None where there is none."""
+        """The record of a slot; None if there is none."""
         place = slot - self.slots[0].slot
         return self.slots[place] if 0 <= place < len(self.slots) else None
 
     def extend(self, slot: int) -> None:
-        """Add records up to this slot. What no line has reported stays unknown, or as published."""
+        """Add records up to this slot. Unreported values stay unknown, or get the published substitute."""
         if slot - self.head.slot > LONGEST_JUMP_SLOTS:
             return
         last = self.head
@@ -240,7 +241,7 @@ class Timeline:
             self.slots.append(slot_added)
 
     def take(self, event: Event) -> None:
-        """Take one event in."""
+        """Process one event."""
         if event.at_ns < self.chain.system_start_ns:
             return
         if event.kind == "Resources":
@@ -255,7 +256,7 @@ class Timeline:
             self.of_the_head(event)
 
     def is_repeated(self, event: Event) -> bool:
-        """Whether this very message was read before. Rounded times are no evidence: two messages may share one."""
+        """Whether this exact message was read before. Times are rounded, so two messages may share one."""
         if self.published or event.at_ns % 1_000_000 == 0:
             return False
         message = (event.kind, event.at_ns, event.slot, event.number, tuple(sorted(event.values.items())))
@@ -264,7 +265,7 @@ class Timeline:
         return is_known
 
     def sample(self, event: Event) -> None:
-        """A sample of the counters belongs to the slot in which it was taken."""
+        """Process a sample of the counters in the slot in which it was taken."""
         slot = self.chain.slot_at(event.at_ns)
         self.extend(slot)
         values = self.counters.sample(event.at_ns, event.values)
@@ -274,7 +275,7 @@ class Timeline:
             record.resources = {name: before.get(name) if value is None else value for name, value in values.items()}
 
     def start(self, event: Event) -> None:
-        """A round of the forge loop begins."""
+        """Process the start of a forge loop's round."""
         self.extend(event.slot)
         record = self.record(event.slot)
         if record is None:
@@ -288,7 +289,7 @@ class Timeline:
             record.density = event.values["density"]
 
     def context(self, event: Event) -> None:
-        """The forge loop found the chain's tip."""
+        """Process the chain's tip that the forge loop found."""
         record = self.record(event.slot)
         if record is None:
             self.skipped += 1
@@ -302,7 +303,7 @@ class Timeline:
         self.block_no = event.number
 
     def stage(self, event: Event) -> None:
-        """Another stage of the forge loop; the last one of a slot counts."""
+        """Process another stage of the forge loop; the last one of a slot counts."""
         record = self.record(event.slot)
         if record is None:
             self.skipped += 1
@@ -313,11 +314,11 @@ class Timeline:
         record.forges += counts and event.kind == "Forged"
 
     def counts(self, record: Slot, stage: str, event: Event) -> bool:
-        """Whether a line tells more than the one before it: the same stage at the same time was written twice."""
+        """Whether a line adds information: the same stage at the same time was written twice."""
         return self.published or record.times.get(stage) != event.at_ns
 
     def of_the_head(self, event: Event) -> None:
-        """What belongs to the newest record, whatever slot it names."""
+        """Process a message that belongs to the newest record, whatever slot it names."""
         head = self.head
         match event.kind:
             case "MempoolTxs":
@@ -365,7 +366,8 @@ SLOT_STAGES = {
 def slot_samples(slot: Slot, chain: Chain, *, published: bool) -> dict[str, float | None]:
     """One sample of every slot metric, by the published short names; None: no sample.
 
-    What is carried from slot to slot is 0 by the published rules before any line tells it; rightly it is not known.
+    A value that is carried from slot to slot is 0 by the published rules before any line reports it. By the exact rules
+    it is unknown.
     """
     deltas = slot.deltas_s(chain)
     block_known = published or slot.block_known

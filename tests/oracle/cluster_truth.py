@@ -1,7 +1,7 @@
-"""What an analysis must find in generated logs, from the generator's own truth: no line is read here.
+"""The results that an analysis must find in generated logs, from the generator's truth: no line is read here.
 
-The truth tells when everything happened and what a perfect reader of the written lines would find. From that the same
-records are made that the oracle makes from lines, and the metrics' definitions do the rest.
+The truth records when everything happened, and the times that a perfect reader of the lines would find. From it, this
+module builds the records that the oracle builds from lines, and applies the metrics' definitions to them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.oracle.cluster_slots import MIB, SLOT_STAGES, Chain, Slot, slot_sampl
 
 OBSERVED = ("noticed", "requested", "fetched", "announced", "sent")
 LOOP = ("started", "block_context", "ledger_state", "ledger_view", "leadership")
-# Of the process's counters: the truth's column and what its value is divided by.
+# The process's counters: the truth's column, and the divisor of its value.
 RATES = {
     "CentiCpu": ("cpu_centiseconds", 1),
     "CentiGC": ("gc_centiseconds", 1),
@@ -46,7 +46,7 @@ Row = dict[str, Any]
 
 
 class Truth:
-    """The truth of one generated cluster, under the right rules."""
+    """The truth of one generated cluster, under the exact rules."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -61,7 +61,7 @@ class Truth:
         self.conditions = conditions_of(meta)
 
     def timelines(self) -> dict[str, dict[str, Life]]:
-        """By host and hash what its lines tell of a block."""
+        """The reported timeline of each block, by host and hash."""
         by_host: dict[str, dict[str, Life]] = {host: {} for host in self.hosts}
         for row in self.blocks:
             timeline = _timeline(row)
@@ -70,11 +70,11 @@ class Truth:
         return by_host
 
     def main(self) -> MainChain:
-        """The main chain as far as the lines tell of it."""
+        """The main chain, as far as the lines report it."""
         return rebuild(self.timelines(), self.chain, self.conditions)
 
     def samples(self) -> dict[str, dict[Key, float | None]]:
-        """Per metric, by its published short name, the samples that the lines support, by their keys."""
+        """The samples that the lines support, by metric (published short name) and key."""
         by_metric: dict[str, dict[Key, float | None]] = {}
         main = self.main()
         for block in main.accepted():
@@ -89,7 +89,7 @@ class Truth:
             slot = self._slot(row)
             if all(test(slot, value) for test, value in tests):
                 values = self._slot_values(slot)
-                # Without a start the next slot's figures of the ledger are taken for this slot's.
+                # Without a start line, the ledger's values in the next slot are attributed to this slot.
                 if (slot.slot + 1, row["host"]) in unstarted:
                     values = {name: x for name, x in values.items() if name not in ("cdfDensity", "utxo_entries")}
                 add(by_metric, (slot.slot, row["host"]), values)
@@ -100,10 +100,10 @@ class Truth:
         return by_metric
 
     def _slot_values(self, slot: Slot) -> dict[str, float | None]:
-        """What the lines of a slot tell of the forge loop and the ledger.
+        """The values of the forge loop and the ledger that a slot's lines report.
 
-        Where the loop's start is lost, its other lines speak of a slot that the reader does not know yet: nothing is
-        expected of them but that no start is counted.
+        If the line of the loop's start is lost, the reader does not know the slot of the other lines. Then the only
+        expected value is that no start is counted.
         """
         if not slot.starts:
             return {"cdfStarts": 0.0}
@@ -115,7 +115,7 @@ class Truth:
         return Slot(number, chain.epoch(number), chain.epoch_slot(number), chain.safe_interval(number))
 
     def _starts(self, row: Row) -> int:
-        """Rounds that begin in a slot: the truth counts lines, and what was written twice tells one."""
+        """The rounds that begin in a slot. The truth counts lines: lines that were written twice count once."""
         starts = row["loop_starts"] or 0
         return min(1, starts) if row["host"] in self.written_twice else starts
 
@@ -130,7 +130,7 @@ class Truth:
         )
 
     def resources(self) -> dict[Key, dict[str, float | None]]:
-        """Rates and gauges of every sample, by the slot in which the host's clock has it, and host."""
+        """Rates and gauges of every sample, by host and by the slot at the host's clock."""
         by_host: dict[str, list[Row]] = defaultdict(list)
         for row in self.slots:
             if row["resources_printed_ns"] is not None:
@@ -157,10 +157,10 @@ def _resources(before: Row | None, row: Row) -> dict[str, float | None]:
 
 
 def _timeline(row: Row) -> Life | None:
-    """What one host's lines tell of one block; None without a line."""
+    """The reported timeline of one block on one host; None without a line."""
     stages = {stage: row[f"{stage}_printed_ns"] for stage in (*OBSERVED, "forged", "adopted", "self_adopted")}
     role = row["role"]
-    # A forger is offered its own block's header, too.
+    # A forger also receives its own block's header.
     passed = ("noticed",) if role == "forger" else ()
     stages = {stage: at_ns for stage, at_ns in stages.items() if at_ns is not None and stage not in passed}
     if not stages:

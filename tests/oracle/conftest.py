@@ -1,4 +1,4 @@
-"""What several comparisons with published material need, made once."""
+"""Fixtures shared by several comparisons with published material."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import chainmark as cm
 
 @pytest.fixture(scope="session")
 def history(shared_data: Path, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
-    """A store with all runs of all reports, which nobody writes to: of all processes the first makes it (10 s)."""
+    """A read-only store with all runs of all reports. Only the first process creates it (10 s)."""
     base = tmp_path_factory.getbasetemp()
     store = (base if worker_id == "master" else base.parent) / "history"
     with store.with_suffix(".lock").open("w") as lock:

@@ -1,8 +1,7 @@
-"""A second, plain implementation of block diffusion: the oracle and the peer of the simulator.
+"""A second, plain implementation of block diffusion: the oracle of the simulator.
 
-It is written from the description in docs/concepts/simulation.md alone, with the standard library's random numbers and
-its heap, one block after the other. It shares no code and no draws with the simulator; only the distributions must
-agree.
+It follows only the description in docs/concepts/simulation.md, with the standard library's random numbers and heap, one
+block at a time. It shares no code and no random draws with the simulator: only the distributions must agree.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def torus(hosts: int, regions: int) -> list[list[int]]:
 
 @dataclass
 class Oracle:
-    """One network; ``scenario`` is the same dictionary that the simulator is given, with a torus topology."""
+    """One network; ``scenario`` is the dictionary that the simulator receives, with a torus topology."""
 
     scenario: dict[str, Any]
     seed: int
@@ -55,27 +54,27 @@ class Oracle:
                 self.downstream[peer].append(host)
 
     def rtt(self, a: int, b: int) -> float:
-        """Seconds there and back."""
+        """The round-trip time in seconds."""
         return float(self.rtt_s[a % self.regions][b % self.regions])
 
     def log_normal(self, mean: float, variation: float) -> float:
-        """A draw with that mean and coefficient of variation."""
+        """A log-normal random number with this mean and coefficient of variation."""
         variance = math.log(1 + variation * variation)
         return mean * math.exp(self.random.gauss(-variance / 2, math.sqrt(variance))) if mean > 0 else 0.0
 
     def exponential(self, mean: float) -> float:
-        """A draw with that mean."""
+        """An exponential random number with this mean."""
         return self.random.expovariate(1 / mean)
 
     def blocks(self, count: int) -> Iterator[list[float]]:
-        """The adoption times of all hosts, seconds since slot start, of one block after the other."""
+        """The adoption times of all hosts in seconds since the slot's start, block by block."""
         now = 0.0
         for number in range(count):
             now += self.exponential(self.scenario["block_interval_s"])
             yield self.spread(number % self.hosts, now)
 
     def body_rounds(self, host: int, peer: int, sent: float) -> int:
-        """TCP rounds, and the memory of the link's window."""
+        """The TCP round trips for a body, and the window that the link keeps."""
         p = self.scenario["parameters"]
         same = host % self.regions == peer % self.regions
         mss = p["segment_bytes_in_region"] if same else p["segment_bytes"]
@@ -94,7 +93,7 @@ class Oracle:
 
 
 class Block:
-    """One block on its way through the network."""
+    """One block during its diffusion through the network."""
 
     def __init__(self, network: Oracle, forger: int, slot: float) -> None:
         p, s = network.scenario["parameters"], network.scenario["stages"]
@@ -113,11 +112,11 @@ class Block:
         self.order = itertools.count()
 
     def plan(self, time: float, what: Callable[[float, int, int], None], host: int, peer: int = -1) -> None:
-        """Let something happen."""
+        """Schedule an event."""
         heapq.heappush(self.queue, (time, next(self.order), what, host, peer))
 
     def run(self) -> list[float]:
-        """Forge it, and wait until everybody has adopted it."""
+        """Forge the block, and wait until every host adopted it."""
         self.forge()
         while self.queue:
             now, _, what, host, peer = heapq.heappop(self.queue)
@@ -127,7 +126,7 @@ class Block:
         return self.adopted
 
     def forge(self) -> None:
-        """Slot start to the announcement, and the forger's own adoption."""
+        """The time from the slot's start to the announcement, and the forger's own adoption."""
         p, s, draw = self.p, self.s, self.network.log_normal
         stages = ("started", "block_context", "ledger_state", "ledger_view", "leadership", "snapshot", "forged")
         forged = sum(draw(s[f"{stage}_s"], p["forging_variation"]) for stage in stages)
@@ -140,20 +139,20 @@ class Block:
         self.plan(forged + draw(s["announced_s"], p["forging_variation"]), self.announce, self.forger)
 
     def validation(self, mean: float, less: float = 0.0) -> float:
-        """The time to adopt; the mean is kept in spite of slow blocks and of ``less``."""
+        """The time to adopt; its mean does not depend on slow blocks or on ``less``."""
         p = self.p
         mean += self.shift - p["slow_block_probability"] * p["slow_adoption_s"] - less
         extra = self.network.exponential(p["slow_adoption_s"]) if self.slow else 0.0
         return self.network.log_normal(mean, p["adoption_variation"]) + extra
 
     def announce(self, now: float, host: int, _: int) -> None:
-        """Tell every downstream peer, one after the other."""
+        """Announce the block to every downstream peer in turn."""
         for k, other in enumerate(self.network.downstream[host]):
             service = self.network.log_normal(self.p["header_service_s"], self.p["header_variation"])
             self.plan(now + k * 15e-6 + self.network.rtt(host, other) / 2 + service, self.header, other, host)
 
     def header(self, now: float, host: int, peer: int) -> None:
-        """Another peer to ask; decide soon, but not too often."""
+        """Another peer has the block: decide soon, but not too often."""
         self.candidates[host].append(peer)
         if not self.deciding[host] and self.flying[host] < self.p["fetch_concurrency"]:
             self.deciding[host] = True
@@ -161,7 +160,7 @@ class Block:
             self.plan(max(now + wait, self.last[host] + self.p["decision_interval_s"]), self.decide, host)
 
     def decide(self, now: float, host: int, _: int) -> None:
-        """Ask the nearest peers."""
+        """Request the block from the nearest peers."""
         self.deciding[host], self.last[host] = False, now
         self.candidates[host].sort(key=self.network.upstream[host].index)
         while self.candidates[host] and self.flying[host] < self.p["fetch_concurrency"]:
@@ -169,7 +168,7 @@ class Block:
             self.request(now, host, self.candidates[host].pop(0))
 
     def request(self, now: float, host: int, peer: int) -> None:
-        """There, on the wire in rounds, and back."""
+        """The request, the transfer in round trips, and the way back."""
         p, rtt = self.p, self.network.rtt(host, peer)
         server = p["body_service_s"] * p["server_share"]
         sent = now + rtt / 2 + self.network.log_normal(server, p["body_variation"])
@@ -179,7 +178,7 @@ class Block:
         self.plan(now + (sent + travel + client - now) * p["fetch_factor"], self.body, host, peer)
 
     def body(self, now: float, host: int, _: int) -> None:
-        """The first copy: adopt it, and announce it at once."""
+        """The first copy of the body: adopt it, and announce it at once."""
         p = self.p
         self.fetched[host] = now
         straggling = p["straggler_probability"] * p["straggler_s"]

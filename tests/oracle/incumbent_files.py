@@ -1,6 +1,6 @@
-"""The files that the published analysis writes of a cluster, from the oracle's own reading of its logs.
+"""The files that the published analysis writes about a cluster, from the oracle's own reading of its logs.
 
-Their forms follow the types of that analysis; the figures are the oracle's, so that nothing of them is the package's.
+Their formats follow the types of that analysis. The figures come from the oracle, and not from the package.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ def cdf(values: Iterable[float], fractions: Sequence[float] = CENTILES) -> Json:
 
 
 def equicentiles(n: int) -> list[float]:
-    """Fractions that point into the middle of each of n elements."""
+    """Fractions at the middle of each of n elements."""
     return [1.0 / n * (place + 0.5) for place in range(n)]
 
 
 def cdf_of_cdfs(hosts: Sequence[Json]) -> Json:
-    """A distribution of one distribution a host."""
+    """A distribution over the distributions of the hosts."""
     places = equicentiles(max(7, len(hosts)))
     columns = zip(*([value for _, value in host["cdfSamples"]] for host in hosts), strict=True)
     return {
@@ -148,13 +148,13 @@ def summary(cluster: Cluster, folder: Path) -> Json:
 
 
 def filters(cluster: Cluster) -> list[Json]:
-    """The conditions as the benchmarks write them."""
+    """The conditions in the notation of the benchmarks."""
     kinds = {name: "CSlot" if name in SLOT_CONDITIONS else "CBlock" for name, _ in cluster.conditions}
     return [{"tag": kinds[name], "contents": {"tag": name, "contents": value}} for name, value in cluster.conditions]
 
 
 def domain(raw: Sequence[int], values_used: Sequence[int], *, counts: bool = False) -> Json:
-    """From where to where something goes, before and after the filters."""
+    """The first and last element of a range, before and after the filters."""
     return {
         "ddRaw": {"low": raw[0], "high": raw[-1]},
         "ddFiltered": {"low": values_used[0], "high": values_used[-1]},
@@ -164,7 +164,7 @@ def domain(raw: Sequence[int], values_used: Sequence[int], *, counts: bool = Fal
 
 
 def times(raw_ns: Sequence[int], retained_ns: Sequence[int]) -> Json:
-    """The same in time."""
+    """The same range in time."""
     content: Json = {}
     for name, values in (("ddRaw", raw_ns), ("ddFiltered", retained_ns)):
         low, high = min(values), max(values)
@@ -180,7 +180,7 @@ def iso(at_ns: int) -> str:
 
 
 def write(path: Path, content: Json) -> Path:
-    """A file of theirs."""
+    """Write a file in the published format."""
     path.write_text(json.dumps(content), encoding="utf-8")
     return path
 

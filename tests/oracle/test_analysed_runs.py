@@ -1,4 +1,4 @@
-"""Runs from the published analysis's own files: what the oracle wrote of logs, beside our run of the same logs."""
+"""Runs imported from files of the published analysis: the oracle's files compared with our run of the same logs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def analysis(logs: Path, tmp_path: Path) -> Path:
-    """The three files, and one that is none of them."""
+    """The three files, and one that is not part of the analysis."""
     cluster = analyse(logs, read_logs(logs), published=True)
     summary: Json = incumbent_files.summary(cluster, logs)
     write(tmp_path / "summary.json", {**summary, "sumMeta": {**summary["sumMeta"], **STATED}})
@@ -50,7 +50,7 @@ def test_any_file_of_the_folder_gives_the_run(analysis: Path, name: str) -> None
 
 
 def test_every_figure_matches_our_run_of_the_same_logs(analysis: Path, logs: Path) -> None:
-    """With all digits: the columns of a report do not truncate them."""
+    """All digits agree: the files are not truncated to the columns of a report."""
     store = analysis / "store"
     (theirs,) = cm.ingest("cardano", analysis, store=store)
     ours = ingest(logs, store, published=True)
@@ -108,7 +108,7 @@ def test_a_summary_without_figures_is_refused(analysis: Path) -> None:
 
 
 def test_a_file_of_figures_without_its_summary_is_reported(analysis: Path) -> None:
-    """It was read as a log in which no line could be understood."""
+    """Before, it was read as a log in which no line was readable."""
     (analysis / "summary.json").unlink()
     with pytest.raises(UsageError, match=r"summary\.json` cannot be read"):
         cm.ingest("cardano", analysis / "blockprop.json", store=analysis / "store")

@@ -1,4 +1,4 @@
-"""Apache Otava's own E-divisive must split series where we do, with the same statistic."""
+"""Our splits of a series must match those of Apache Otava's E-divisive, with the same statistic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INSTALL_TIMEOUT_S = 600
 
 @pytest.fixture(scope="session")
 def calculator() -> Any:
-    """Its pair distances: alone, because the whole tool asks for another numpy and for clients of four databases."""
+    """Otava's pair distances alone: the whole tool requires another numpy and clients of four databases."""
     folder = cache_directory() / "peers" / OTAVA.replace("==", "-")
     if not (folder / "otava").is_dir():
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), OTAVA]
@@ -33,7 +33,7 @@ def calculator() -> Any:
 
 @pytest.mark.parametrize("lengths", [(12, 8, 10), (4, 4), (20, 20), (30, 5)])
 def test_the_best_split_agrees_with_the_peer(calculator: Any, lengths: tuple[int, ...]) -> None:
-    """Except for splits that isolate one value, which we do not make: one outlier would be two changes."""
+    """Splits that isolate one value are excluded. We do not make them, because one outlier would give two changes."""
     random = np.random.default_rng(sum(lengths))
     compared = 0
     for _ in range(200):

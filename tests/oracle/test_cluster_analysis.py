@@ -1,7 +1,7 @@
 """`chainmark ingest` against a second implementation: every sample of every metric, by both sets of rules.
 
-Generated clusters with many faults at once, in all formats, compressed and rotated, are read twice: by the package and,
-line by line, by the oracle. Whatever is exact by rule must be the same to the last bit.
+Generated clusters with many simultaneous faults, in all formats, compressed and rotated, are read twice: by the
+package, and line by line by the oracle. Values that are exact by their rule must agree to the last bit.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ CLUSTERS: dict[str, dict[str, Any]] = {
         ),
     },
 }
-# Quotients that are not of whole nanoseconds and a power of ten: the order of the operations decides the last bit.
+# Quotients of other numbers than whole nanoseconds and powers of ten: the order of operations affects the last bit.
 RATES = {"CentiCpu", "CentiGC", "CentiMut", "Alloc", "NetRd", "NetWr", "FsRd", "FsWr", "block_io_percent"}
 SUMMED = 1e-12
-# Per metric the mean of hosts' means.
+# The mean of the hosts' means, by metric.
 OF_HOSTS = ("slot_host", "span")
-# Collected by the published analysis for itself only.
+# The published analysis collects these only for its own use.
 UNSHOWN = {"cdfLeads"}
 
 
@@ -95,7 +95,7 @@ class Pair:
     expected: Samples
 
     def tolerance(self, metric: str) -> float:
-        """How much a single sample may differ, relatively."""
+        """The permitted relative difference of a single sample."""
         return SUMMED if metric in RATES and not self.cluster.published else 0.0
 
 
@@ -118,7 +118,7 @@ def pair(logs: Logs, request: pytest.FixtureRequest, tmp_path_factory: pytest.Te
 
 def test_every_sample_of_every_metric_agrees(pair: Pair) -> None:
     assert pair.expected.keys() - UNSHOWN == pair.got.keys()
-    assert len(pair.expected["cdf1.00"]) >= 3, "too few blocks to say anything"
+    assert len(pair.expected["cdf1.00"]) >= 3, "too few blocks for a comparison"
     assert len(pair.expected["cdfStarts"]) >= 500
     for metric, values in pair.expected.items():
         if metric not in UNSHOWN:
@@ -150,7 +150,7 @@ def test_every_summary_of_every_metric_agrees(pair: Pair) -> None:
 
 
 def test_the_same_29_centiles_are_computed(pair: Pair) -> None:
-    """Also those that so few samples cannot estimate, which a run omits from its summaries."""
+    """This includes centiles that so few samples cannot estimate, which a run omits from its summaries."""
     for metric, values in pair.got.items():
         expected = distribution(pair.expected[metric].values()).centiles
         tolerance = pair.tolerance(metric)
@@ -173,7 +173,7 @@ def test_every_line_is_counted_in_one_class(pair: Pair) -> None:
 def test_the_figures_of_the_first_table_agree(pair: Pair) -> None:
     shown = {fact.label: fact.value for fact in pair.run.manifest.facts}
     for label, value in manifest_values(pair.cluster).items():
-        # Cut to a width, never rounded; of durations a leading zero goes, too.
+        # Truncated to a width, never rounded; durations also lose a leading zero.
         text = repr(value).removeprefix("0") if "spread" in label else repr(value)
         text = text.removesuffix(".0") if "spread" in label or label == "Host run time, s" else text
         assert shown[label] == text[: len(shown[label])], label

@@ -1,4 +1,4 @@
-"""The oracle of the cluster analysis itself: lines and stories made by hand, and the generator's truth."""
+"""Tests of the oracle of the cluster analysis: hand-written lines and event sequences, and the generator's truth."""
 
 from __future__ import annotations
 
@@ -123,12 +123,12 @@ def test_slots_by_the_published_rules() -> None:
     assert [slot.slot for slot in slots] == [0, 1, 2, 3, 4]
     assert [slot.starts for slot in slots] == [0, 1, 0, 0, 2]
     assert [slot.block_gap for slot in slots] == [0, 0, 1, 2, 3]
-    # A gap carries the density on; a new slot has none until it is reported.
+    # A gap carries the density over; a new slot has none until it is reported.
     assert [slot.density for slot in slots] == [0.0, 0.25, 0.25, 0.25, 0.0]
     percents = [slot.resources and slot.resources["CentiCpu"] for slot in slots]
     assert percents[:4] == [1, 90, 90, 90]
     assert [slot.resources and slot.resources["Alloc"] for slot in slots][:4] == [1024, 3, 0, 0]
-    # The process began anew: the counter fell, and wraps.
+    # The process restarted: the counter fell, and wraps.
     restarted = slots[4].resources
     assert restarted is not None
     assert (restarted["Alloc"] or 0) > 10**12
@@ -139,7 +139,7 @@ def test_slots_by_the_exact_rules() -> None:
     slots = timeline(published=False)
     assert [slot.density for slot in slots] == [None, 0.25, None, None, None]
     assert [slot.resources is None for slot in slots] == [False, False, True, True, False]
-    # The process began anew: 0.1 s of its own in the 3 s since the sample before.
+    # The process restarted: it used 0.1 s of its own in the 3 s since the previous sample.
     assert [(slot.resources or {}).get("CentiCpu") for slot in slots] == [None, 90.0, None, None, 10 / 3]
     assert (slots[1].resources or {})["Alloc"] == (3 * 2**20 + 5) / 2**20
     deltas = slots[1].deltas_s(CHAIN)
@@ -191,7 +191,7 @@ def test_the_timeline_of_three_blocks(published: bool) -> None:
     assert [(block.hash, block.forger) for block in main.blocks] == [
         (HASHES["second"], "node-1"),
         (HASHES["first"], "node-0"),
-    ], "the last block is not part of it"
+    ], "the last block is not part of the chain"
     second, first = (block_samples(block, published=published) for block in main.blocks)
     assert first["cdfForgerAnnounce"] == pytest.approx(0.01)
     assert second["cdfForgerAnnounceCum"] == (0.01 if published else None)
@@ -212,12 +212,12 @@ def test_runs_of_busy_slots() -> None:
 
 @pytest.mark.parametrize("faults", FAULTS.values(), ids=FAULTS.keys())
 def test_the_oracle_matches_the_truth(tmp_path: Path, faults: tuple[str, ...]) -> None:
-    """The oracle reads the lines, the truth existed before them: both agree on every sample."""
+    """The oracle reads the lines, the truth precedes them: both agree on every sample."""
     folder = generate(tmp_path / "cluster", faults=faults)
     expected = with_values(Truth(folder).samples())
     got = with_values(analyse(folder, read_logs(folder), published=False).samples)
-    assert len(expected["cdf1.00"]) >= 5, "too few blocks to say anything"
+    assert len(expected["cdf1.00"]) >= 5, "too few blocks for a comparison"
     for metric, values in expected.items():
-        # The truth has no row for slots in which a process starts and its forge loop does not yet run.
+        # The truth has no row for slots in which a process starts and its forge loop is not yet running.
         known = {key: value for key, value in got[metric].items() if key in values}
         assert differences(values, known) == [], metric

@@ -1,4 +1,4 @@
-"""`chainmark ingest` against the generator's truth, fault by fault: equal where it must be, named where it is lost."""
+"""`chainmark ingest` against the generator's truth, by fault: remaining values are equal, lost ones are reported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.oracle.cluster_truth import Truth
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> SealedRun:
-    """The import of the cluster without a fault."""
+    """The import of the cluster without faults."""
     folder = tmp_path_factory.mktemp("plain")
     return ingest(generate(folder / "logs"), folder / "store")
 
@@ -34,7 +34,7 @@ def test_remaining_data_is_exact_and_lost_data_is_reported_for_every_fault(
     folder = generate(tmp_path / "logs", faults=(fault.order,) if fault.order else ())
     truth = Truth(folder)
     rows = all_rows(truth, plain, ingest(folder, tmp_path / "store"), fault)
-    assert len(rows) >= 60, "too little was compared"
+    assert len(rows) >= 60, "too few values were compared"
     assert {row.what: row.wrong[:3] for row in rows if not row.equal} == {}
 
 
@@ -46,6 +46,6 @@ def test_every_format_matches_the_truth(plain: SealedRun, tmp_path: Path, versio
     rows = all_rows(Truth(folder), plain, run, Fault(""))
     unequal = {row.what: row.wrong[:3] for row in rows if not row.equal}
     if version == "legacy":
-        # Half of a hundredth of a second is more than clocks under NTP differ.
+        # Half of a hundredth of a second is more than the difference between clocks under NTP.
         unequal.pop("gates that warn", None)
     assert unequal == {}

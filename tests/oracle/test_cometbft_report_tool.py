@@ -1,4 +1,4 @@
-"""CometBFT's own report tool, run on a stopped node's data of one of our runs, must say what we say."""
+"""CometBFT's own report tool must agree with our report when it reads a stopped node's data of one of our runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6
 
 @pytest.fixture(scope="session")
 def report_tool() -> Path:
-    """The peer, built once and cached."""
+    """The path of CometBFT's tool, built once and cached."""
     folder = cache_directory() / "peers" / "loadtime-v1.0.1"
     if not (folder / "report").is_file():
         environment = {**os.environ, "GOBIN": str(folder)}
@@ -32,7 +32,7 @@ def report_tool() -> Path:
 
 
 def _seconds(duration: str) -> float:
-    """Go's way of writing a duration: "1m2.5s", "599.404362ms"."""
+    """Parse a duration in Go's format: "1m2.5s", "599.404362ms"."""
     parts = re.findall(r"([\d.]+)(h|ms|m|s|µs|us|ns)", duration)
     return sum(float(number) * UNITS_S[unit] for number, unit in parts)
 
@@ -46,14 +46,14 @@ def _reported(tool: Path, run: SealedRun, database: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(("version", "database"), [("v0.38.17", "goleveldb"), ("v1.0.1", "pebbledb")])
 def test_latencies_agree_with_the_report_tool(lab: Lab, report_tool: Path, version: str, database: str) -> None:
-    # Both count the same transactions on a busy machine, too.
+    # Both count the same transactions, even on a busy machine.
     short = changed(*ANYHOW, QUICK, "load.warm_up_s=0", "load.duration_s=6")
     run = lab.runs("cometbft/demo", "--version", version, *short, "--keep-homes")[0]
     statuses = {gate.id: gate.status for gate in run.manifest.gates}
     assert statuses["accounting"] is statuses["drained"] is GateStatus.PASS
     reported = _reported(report_tool, run, database)
     blocks = run.events("blocks").select(height=pl.col("height") - 1, next_ns="time_ns")
-    # The tool drops the last two blocks; ours are empty by then, because draining waits for two more.
+    # The tool drops the last two blocks. Ours are empty at that time, because draining waits for two more.
     joined = run.events("transactions").join(blocks, on="height", how="inner")
     latency_ns = joined["next_ns"] - joined["due_ns"]
     assert int(reported["Total Valid Tx"]) == latency_ns.len() == 1_200
@@ -63,7 +63,7 @@ def test_latencies_agree_with_the_report_tool(lab: Lab, report_tool: Path, versi
     assert _seconds(reported["Average Latency"]) == pytest.approx(mean_s, abs=1e-6)
     assert _seconds(reported["Minimum Latency"]) == pytest.approx(latency_s.min(), abs=1e-6)
     assert _seconds(reported["Maximum Latency"]) == pytest.approx(latency_s.max(), abs=1e-6)
-    # Without a warm-up the window is the whole load, so the run's own metric is the same number again.
+    # Without a warm-up the window is the whole load, so the run's own metric has the same value.
     estimate = run.summaries()["tx_latency_next_header_s"].estimates["mean"].value
     assert estimate == pytest.approx(mean_s, abs=1e-6)
     assert (reported["Connections"], reported["Rate"], reported["Size"]) == ("1", "200", "1024")

@@ -55,9 +55,9 @@ def scenario(block_bytes: float, hosts: int = 52, **parameters: float) -> dict[s
     ],
 )
 def test_a_second_implementation_gives_the_same_adoption_curve(what: str, order: dict[str, object]) -> None:
-    """An error in either would show: they share the description and nothing else."""
+    """The two implementations share only the description, so an error in either would show."""
     hosts = order["cluster"]["hosts"]  # type: ignore[index]
-    # Slow blocks of the oracle come as they come; without them 400 blocks are enough to see 1 %.
+    # The oracle draws slow blocks at random. Without them, 400 blocks are enough to detect 1 %.
     quiet = order | {"parameters": order["parameters"] | {"slow_block_probability": 0.0}}  # type: ignore[operator]
     adopted = np.sort(np.array(list(Oracle(quiet, seed=5).blocks(hosts * 8))), axis=1)
     done = simulate_batches(json.dumps(quiet), hosts, 0, 16, 0)

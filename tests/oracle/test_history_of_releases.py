@@ -1,4 +1,4 @@
-"""The shared history of Cardano's releases: every run once, re-runs within the noise that the other runs show."""
+"""The shared history of Cardano's releases: every run once, and re-runs within the noise that other runs show."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.published.entries import published_of
 
 pytestmark = pytest.mark.shared_data
-# The hosts changed in summer 2025: what a node holds in memory fell by 30 % from one run of 10.5.0 to the next.
+# The hosts changed in summer 2025: a node's memory fell by 30 % from one run of 10.5.0 to the next.
 MEMORY = ("rss_mib", "heap_mib", "live_mib")
 NEW_HOSTS = Epoch(system="cardano", since="2025-08-01T00:00:00Z", text="new hosts", metrics=MEMORY)
 WORKLOADS = ("value-only", "plutus")
@@ -35,7 +35,7 @@ def runs(history: Path) -> list[SealedRun]:
 
 
 def of_workload(runs: Sequence[SealedRun], name: str) -> list[SealedRun]:
-    """The runs that are comparable with the newest one of a workload."""
+    """The runs that are comparable with the newest run of a workload."""
     selected = [run for run in runs if run.manifest.workload["workload.name"] == name]
     return [run for run in selected if same_workload(run.manifest, selected[-1].manifest)]
 
@@ -51,7 +51,7 @@ def gating(run: SealedRun, other: SealedRun, runs: Sequence[SealedRun], past: Pa
 
 
 def test_seventy_two_columns_are_fifty_three_runs(runs: list[SealedRun]) -> None:
-    """Identified by the start of their cluster; three builds were run twice under each workload."""
+    """The start time of their cluster identifies them. Three builds were run twice under each workload."""
     identities = Counter(run.manifest.identity for run in runs)
     assert len(identities) == 53
     for workload in WORKLOADS:
@@ -84,7 +84,7 @@ def test_the_new_hosts_are_found_without_being_declared(runs: list[SealedRun]) -
 
 @pytest.mark.parametrize("baseline", list(BaselineKind))
 def test_re_runs_are_not_reported_as_moved(runs: list[SealedRun], baseline: BaselineKind) -> None:
-    """Each pair is judged with the noise of the others: at most 5 % of all metrics move, and one is reported worse."""
+    """Each pair is judged with the noise of the other runs: at most 5 % of all metrics change, and one is worse."""
     judged: list[Judgement] = []
     worse: list[str] = []
     moved: list[str] = []
@@ -105,7 +105,7 @@ def test_re_runs_are_not_reported_as_moved(runs: list[SealedRun], baseline: Base
 def test_most_gating_metrics_of_neighbouring_releases_are_decided(
     runs: list[SealedRun], baseline: BaselineKind, least: float
 ) -> None:
-    """With one run per side; with an assumed noise it was one in ten."""
+    """This holds with one run per side. With an assumed noise it was one in ten."""
     outcomes: Counter[Outcome] = Counter()
     for workload in WORKLOADS:
         selected = of_workload(runs, workload)

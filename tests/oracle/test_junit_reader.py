@@ -1,6 +1,6 @@
-"""The JUnit document as somebody else's reader takes it: junitparser, by which pipelines merge and rewrite them.
+"""The JUnit document as another implementation reads it: junitparser, which pipelines use to merge and rewrite files.
 
-What it counts itself must be what the document says, and both what the load test found.
+The reader's own counts must match those of the document, and both must match the load test.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _reported(suite: TestSuite) -> tuple[int, int, int, int, float]:
 
 
 def _plain(name: str) -> str:
-    """On one line, with a mark for each character that XML cannot hold."""
+    """On one line, with a mark for each character that XML cannot contain."""
     held = (
         letter if letter in "\t\n\r" or letter.isprintable() or ord(letter) >= 0x7F else "\ufffd" for letter in name
     )
@@ -53,7 +53,7 @@ def _plain(name: str) -> str:
 
 
 def _checked(load_report: LoadReport) -> JUnitXml:
-    """Read, counted anew by the reader, and compared with the document and with the load test."""
+    """Read the document, let the reader count again, and compare with the document and the load test."""
     document = document_of(load_report).junit()
     whole = JUnitXml.fromstring(document.encode())
     suites = list(whole)
@@ -65,11 +65,11 @@ def _checked(load_report: LoadReport) -> JUnitXml:
         suite.update_statistics()  # type: ignore[no-untyped-call]
         counted = _reported(suite)
         assert counted[:4] == reported[:4]
-        # A search by clients and one by rate share no step, so that the cases' times are the suite's.
+        # Searches by clients and by rate share no step, so the cases' times add up to the suite's.
         assert counted[4] == pytest.approx(reported[4], abs=0.005)
         cases = list(suite)
         named = [(case.classname, case.name) for case in cases]
-        assert len(set(named)) == len(named), "a pipeline takes two cases of one name for one"
+        assert len(set(named)) == len(named), "a pipeline merges two cases with the same name"
         own = [ruling for ruling in ruled if ruling.number == number]
         failing = [case.name for case in cases if any(isinstance(final, Failure) for final in case.result)]
         passing = [case.name for case in cases if not case.result]
@@ -86,13 +86,13 @@ def test_the_reader_counts_match_the_document(shape: str) -> None:
 
 
 def test_the_shapes_match_their_names() -> None:
-    """Otherwise all of them could be of one kind."""
+    """Otherwise all of them could have the same outcome."""
     counts = {name: (whole.tests, whole.failures, whole.skipped) for name, report in SHAPES.items()
               for whole in [JUnitXml.fromstring(document_of(report).junit().encode())]}  # fmt: skip
     assert counts["passed"] == (2, 0, 1)
     assert counts["failed"] == (2, 1, 1)
     assert counts["undecided"] == (2, 0, 2)
-    # Its lowest level passed, and no more was asked for.
+    # Its lowest level passed, and no higher level was requested.
     assert counts["limited by the generator"] == (2, 0, 1)
     assert counts["a requirement missed"][1] == 1
     assert counts["two servers"] == (30, 0, 2)
@@ -121,7 +121,7 @@ _WORDS = st.text(max_size=8)
 def test_any_server_text_gives_a_valid_document(
     names: list[str], skipped: dict[str, str], words: str, changes: dict[str, Any]
 ) -> None:
-    """Names, reasons and messages come from others; none may break the document or change its sums."""
+    """Names, reasons and messages come from other systems. None may break the document or change its sums."""
     capacity = bare("nothing passed" if changes is MISSED else "found", **changes)
     entry = endpoint(f"/block{words}", 64, rate=False, capacities=[capacity], steps=[], seconds=[])
     targets = [target(name, endpoints=[entry], skipped=skipped, warnings=[words]) for name in names]

@@ -1,4 +1,4 @@
-"""One relay's log against what the other hosts' logs say that it must have seen, and against blockperf's rules."""
+"""One relay's log compared with what other hosts' logs imply for it, and with blockperf's rules."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def system_start_s(cluster: Path) -> int:
 
 @pytest.fixture(scope="module")
 def others(cluster: Path) -> dict[str, dict[str, dict[str, Any]]]:
-    """What the other hosts' logs tell: blocks that they forged, their sizes, and what each sent and announced when."""
+    """The other hosts' logs: blocks that they forged, their sizes, and what each sent and announced at which time."""
     by_role: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     for folder in sorted(path.name for path in cluster.glob("node-*") if path.name != RELAY):
         for line in lines_of(cluster, folder):
@@ -63,7 +63,7 @@ def others(cluster: Path) -> dict[str, dict[str, dict[str, Any]]]:
 def test_every_foreign_block_is_reported_with_its_slot_height_and_size(
     run: SealedRun, others: dict[str, dict[str, dict[str, Any]]]
 ) -> None:
-    """No forger's log is read, and nothing that the relay received is missing."""
+    """The import does not read any forger's log, and the run contains every block that the relay received."""
     timelines = {row["block"]: row for row in run.events("block_timelines").iter_rows(named=True)}
     received = set(run.samples("received")["block"])
     assert len(received) > 40
@@ -73,7 +73,7 @@ def test_every_foreign_block_is_reported_with_its_slot_height_and_size(
         assert timelines[block]["fetched_bytes"] == others["sizes"][block]["size"]
     top = max(row["block_no"] for row in timelines.values() if row["block_no"] is not None)
     missing = {block for block, timeline in others["forged"].items() if timeline["blockNo"] < top} - received
-    # What it did not receive stood beside another block, or is the chain's first one, which blockperf discards.
+    # A block that it did not receive had a rival, or is the chain's first one, which blockperf discards.
     heights = [timeline["blockNo"] for timeline in others["forged"].values()]
     own = [row["block_no"] for row in timelines.values() if row["role"] == "forger"]
     assert all(
@@ -85,7 +85,7 @@ def test_every_foreign_block_is_reported_with_its_slot_height_and_size(
 def test_no_header_comes_before_the_forging_and_no_block_before_it_was_sent(
     run: SealedRun, cluster: Path, others: dict[str, dict[str, dict[str, Any]]]
 ) -> None:
-    """The named peers are those whose own logs show that they sent these blocks."""
+    """The logs of the named peers show that they sent these blocks."""
     addresses = {}
     for name in (path.name for path in cluster.glob("node-*")):
         for line in lines_of(cluster, name):
@@ -142,7 +142,7 @@ def _journal_export(line: str) -> str:
 
 @pytest.mark.parametrize("wrap", [str, _journal, _docker, _journal_text, _journal_export])
 def test_samples_match_blockperf_for_every_log_format(cluster: Path, tmp_path: Path, wrap: Any) -> None:
-    """Their definitions, from their own rules, block by block; and their file can be compared."""
+    """The definitions follow their own rules, block by block. Their file can be compared with the run."""
     lines = [wrap(line) for line in (cluster / RELAY / "stdout").read_text(encoding="utf-8").splitlines()]
     (tmp_path / "relay.log").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     expected = samples(lines, system_start_s(cluster))
@@ -154,7 +154,7 @@ def test_samples_match_blockperf_for_every_log_format(cluster: Path, tmp_path: P
     assert beside["common"] == len(expected)
     assert beside["differences"] == beside["only_ours"] == beside["only_theirs"] == []
     assert beside["masked"] == 0
-    # Another figure is noticed.
+    # A changed value is reported.
     expected[3]["block_adopt_delta"] += 2
     theirs.write_text("".join(json.dumps(row) + "\n" for row in expected), encoding="utf-8")
     document = cm.host(run, against=theirs)
@@ -163,7 +163,7 @@ def test_samples_match_blockperf_for_every_log_format(cluster: Path, tmp_path: P
 
 @pytest.mark.shared_data
 def test_a_real_relay_of_mainnet_is_analysed(shared_data: Path, tmp_path: Path) -> None:
-    """75 lines around one block of mainnet, in the format of 2023: the only real ones among the tools' tests."""
+    """75 lines around one block of mainnet, in the format of 2023: the only real lines in these tests."""
     log = tmp_path / "relay.log"
     log.write_bytes((shared_data / "cardano" / "logs" / "legacy-8.1.1-relay.jsonl").read_bytes())
     run = ingest(tmp_path / "store", log, settings=("genesis.network=mainnet",), filters=()).run
@@ -172,6 +172,6 @@ def test_a_real_relay_of_mainnet_is_analysed(shared_data: Path, tmp_path: Path) 
     theirs.write_text("".join(json.dumps(row) + "\n" for row in (cut_off, whole)), encoding="utf-8")
     beside = json.loads(cm.host(run, against=theirs).json)["beside"]
     assert (beside["common"], beside["differences"], beside["not_in_log"]) == (1, [], [])
-    # The log begins after this block was asked for: blockperf takes a later header for the first one.
+    # The log begins after the request for this block: blockperf uses a later header as the first one.
     assert beside["only_theirs"] == [[cut_off["block_number"], "header not logged before"]]
     assert cut_off["block_request_delta"] < 0

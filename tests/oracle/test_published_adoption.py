@@ -1,4 +1,4 @@
-"""The model against every published run at hand: it never saw their adoption times, and must give them back."""
+"""The model against all available published runs: it must predict their adoption times without having seen them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chainmark.systems.cardano.model.results import ModelRecord
 from chainmark.systems.cardano.predict import predict
 
 pytestmark = pytest.mark.shared_data
-# 0.50 … 0.96; the two beyond live off single late hosts, which no stage shows.
+# 0.50 … 0.96; the two higher centiles depend on single late hosts, which no stage shows.
 BODY = slice(0, 6)
 
 
@@ -43,7 +43,7 @@ def test_every_run_counts_once(record: ModelRecord) -> None:
 
 @pytest.mark.parametrize("group", ["Plutus, from 10.3", "value-only, from 10.3"])
 def test_releases_outside_the_fit_are_predicted(record: ModelRecord, group: str) -> None:
-    """The target: 1.5 % root mean square over the body of the curve, and hardly any bias."""
+    """The target is 1.5 % root mean square over the body of the curve, and hardly any bias."""
     row = next(row for row in record.rows if (row.group, row.method) == (group, "model"))
     body = row.root_mean_square[BODY]
     assert sum(error**2 for error in body) / len(body) <= 0.015**2, body
@@ -57,7 +57,7 @@ def test_the_model_beats_the_previous_release_as_prediction(record: ModelRecord)
 
 
 def test_late_hosts_of_a_releases_other_runs_explain_its_last_host(record: ModelRecord) -> None:
-    """No stage shows them; another run of the release does. The target: 2 %, where the model alone is off by 3.4."""
+    """No stage shows late hosts, but another run of the release does. Target: 2 %; the model alone is off by 3.4."""
     squares = dict.fromkeys(("model", LATE), 0.0)
     runs = dict.fromkeys(squares, 0)
     for row in record.rows:

@@ -1,4 +1,4 @@
-"""Network and node of published tables: what a re-run of one version does, and releases that nothing was fitted to."""
+"""The split into network and node for published tables: re-runs of one version, and releases outside the fit."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _moved(effect: PartEffect) -> float:
 
 
 def _deviations(runs: list[Figures], workload: str, metric: str) -> tuple[float, float]:
-    """Standard deviation of one run between re-runs of one version, %: of the whole, and without the network's part."""
+    """Standard deviation of one run between re-runs of one version, in %: in total, and without the network's part."""
     by_version = {run.version: run for run in runs if run.workload == workload}
     whole, node = [], []
     for first, second in RE_RUNS:
@@ -60,7 +60,7 @@ def _deviations(runs: list[Figures], workload: str, metric: str) -> tuple[float,
 def test_most_of_the_change_of_a_re_run_is_network(
     runs: list[Figures], workload: str, metric: str, whole: float, most: float
 ) -> None:
-    """The prototype: from 2.2 to 0.5 % of 0.80 adoption under value-only, from 2.4 to 1.2 % under Plutus."""
+    """As the prototype: from 2.2 to 0.5 % of 0.80 adoption under value-only, from 2.4 to 1.2 % under Plutus."""
     before, after = _deviations(runs, workload, metric)
     assert before == pytest.approx(whole, abs=0.1)
     assert after < most
@@ -71,14 +71,14 @@ def test_most_of_the_change_of_a_re_run_is_network(
 def test_the_split_of_re_runs_contains_no_change_of_the_node(
     runs: list[Figures], workload: str, pair: tuple[str, str]
 ) -> None:
-    """With one version and one workload there is none; the omitted pairs had other blocks or another set-up."""
+    """One version under one workload has the same node. The omitted pairs had other blocks or another set-up."""
     baseline, candidate = (
         next(run for run in runs if (run.workload, run.version) == (workload, run_id)) for run_id in pair
     )
     node = _effects(baseline, candidate, P80)[NODE.id]
     assert abs(_moved(node)) <= node.half_width
     network = _effects(baseline, candidate, P80)[NETWORK.id]
-    assert abs(_moved(network)) > network.half_width, "that day's network is what changed"
+    assert abs(_moved(network)) > network.half_width, "the network of that day caused the change"
 
 
 @pytest.mark.parametrize("workload", [VALUE, PLUTUS])

@@ -1,8 +1,8 @@
-"""Published reports, printed again: every change that they show, from the values that they show.
+"""Published reports, printed again: every change that they show, computed from the values that they show.
 
-In the org style a change is made of the two printed values, so all of them must come out to the letter. In the typst
-style it is made of averages whose last digits were not printed: where those cannot matter the change must come out,
-and elsewhere the printed one must be among those that they could give.
+In the org style, a change is computed from the two printed values, so every change must match exactly. In the typst
+style it is computed from averages whose last digits were not printed. If these digits cannot matter, the change must
+match. Otherwise the printed change must be one that they could give.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from chainmark.systems.cardano.published.values import PrintedChange, org_change
 pytestmark = pytest.mark.shared_data
 TYPST_RELEASES = ("10.5.4", "10.6.2", "10.7.1", "11.0.1")
 SAMPLE_COUNT = "Sample count"
-# What the list of widths and the catalogue spell otherwise.
+# Labels that the list of widths and the catalogue spell differently.
 OTHER_LABELS = {"RTS live GC dataset": "RTS live GC dateset"}
 
 
 @dataclass(frozen=True)
 class Printed:
-    """One change of one report with the values that it is of."""
+    """One change in a report, with the values that it was computed from."""
 
     report: str
     label: str
@@ -56,7 +56,7 @@ def _printed(shared_data: Path, *, typst: bool) -> Iterator[Printed]:
 
 
 def _widths(shared_data: Path) -> dict[str, int]:
-    """The characters that reports leave for each metric, from the published dictionary."""
+    """The width in characters of each metric in reports, from the published dictionary."""
     path = shared_data.parent / "spec" / "cardano-metrics.csv"
     with path.open(encoding="utf-8", newline="") as text:
         rows = list(csv.DictReader(text))
@@ -76,12 +76,12 @@ def test_printed_values_of_the_org_style_are_not_truncated_again(shared_data: Pa
     """A value of a report is unchanged when it is read and printed."""
     texts = {text for printed in _printed(shared_data, typst=False) for text in (printed.base, printed.value)}
     changed = {text: shown for text in texts if (shown := org_value(float(text))) != text}
-    # Read as a number, a whole cell has lost that it had no point; the reports' rule gives it one again.
+    # As a number, an integer cell no longer shows that it had no point. The reports' rule adds one again.
     assert {text: shown for text, shown in changed.items() if shown != f"{text}.0"[:6].rstrip(".")} == {}
 
 
 def test_changes_of_the_typst_style_are_reproduced_or_possible(shared_data: Path) -> None:
-    """Most follow from the printed digits; each of the others is one that the hidden digits could give."""
+    """Most changes follow from the printed digits. Each of the others is one that the hidden digits could give."""
     widths = _widths(shared_data)
     counts: Counter[str] = Counter()
     for printed in _printed(shared_data, typst=True):
@@ -129,7 +129,7 @@ def test_complete_reports_are_read_and_shown_with_their_changes(shared_data: Pat
 
 
 def test_the_org_style_is_reproduced_without_the_printed_changes(shared_data: Path) -> None:
-    """A report of which only the values are known is shown with its original changes."""
+    """The original changes must be computed if only the values of a report are known."""
     compared = 0
     for report in _reports(shared_data):
         if report.style is not ReportStyle.ORG:
@@ -147,7 +147,7 @@ def test_the_org_style_is_reproduced_without_the_printed_changes(shared_data: Pa
 
 
 def test_widths_of_the_catalogue_match_the_published_ones(shared_data: Path) -> None:
-    """A wrong width prints other digits than the reports."""
+    """With a wrong width, other digits than in the reports would be printed."""
     widths = _widths(shared_data)
     published = {metric.label: published_of(metric) for metric in SYSTEM.catalogue().metrics if metric.published}
     known = {

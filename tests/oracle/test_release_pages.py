@@ -1,4 +1,4 @@
-"""Pages of the shared history's releases: each is made, and says what its figures can show and nothing else."""
+"""The pages of the releases in the shared history: each can be generated, and its text matches its figures."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from chainmark.core.units import MINUS
 from chainmark.core.verdict import Verdict
 
 pytestmark = pytest.mark.shared_data
-# What the published narratives call the parts, in their order.
+# The published narratives' names of the parts, in order.
 PARTS = ["Set-up", "Observations", "Conclusion"]
 TABLES = ["Resource Usage", "Anomaly control", "Forging", "Individual peer propagation", "End-to-end propagation"]
-FIRST = ("8.1.2", "8.7.2")  # of the shared history, and the first with the set-up of today
-SHORTEST_COPY = 8  # words in a row that two independent texts of one field do not share
+FIRST = ("8.1.2", "8.7.2")  # the first release in the shared history with today's set-up
+SHORTEST_COPY = 8  # consecutive words that two independent texts in one field do not have in common
 
 
 @cache
 def page(version: str, store: Path) -> ReleasePage:
-    """The page of a release; several tests read the same."""
+    """The page of a release, cached for several tests."""
     document = cm.release("cardano", version, signature=cm.Signature(date="2026-02-16"), store=store)
     assert isinstance(document.result, ReleasePage)
     return document.result
@@ -81,7 +81,7 @@ def test_the_figures_of_10_6_2_match_the_published_report(history: Path) -> None
 
 
 def test_no_sentence_is_copied_from_the_narratives(history: Path, shared_data: Path) -> None:
-    """The words are those of the field, the sentences ours."""
+    """The text uses the terms of the field, but its own sentences."""
     published = set()
     for path in sorted((shared_data / "cardano" / "narratives").glob("*.md")):
         words = re.findall(r"\w+", path.read_text(encoding="utf-8").lower())

@@ -1,6 +1,6 @@
-"""A slow-down that was put into generated logs is found by comparing their imports, and none is found where none is.
+"""A slow-down in generated logs is found by comparing their imports, and none is reported for equal logs.
 
-The network's round trips are alike here, so that a few minutes of it say as much as hours of a real one. Nothing but
+All round trips in this network are equal, so a few minutes of it are as informative as hours of a real network. Only
 the fetch is slowed down.
 """
 
@@ -32,7 +32,7 @@ SIDES = {"baseline": ((1, 2, 3), SETTINGS), "same": ((4, 5, 6), SETTINGS), "slow
 
 
 def true_fetch_s(folder: Path) -> float:
-    """Mean duration of the fetches that really happened."""
+    """The mean duration of the fetches in the truth."""
     truth = pl.read_parquet(folder / "truth.parquet", columns=["requested_ns", "fetched_ns"])
     durations = (truth["fetched_ns"] - truth["requested_ns"]).drop_nulls().to_list()
     return math.fsum(durations) / len(durations) / 1e9
@@ -40,7 +40,7 @@ def true_fetch_s(folder: Path) -> float:
 
 @pytest.fixture(scope="module")
 def runs_by_side(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[SealedRun], float]]:
-    """Per side its three runs, and the true mean duration of a fetch."""
+    """Three runs per side, and the true mean duration of a fetch."""
     by_side = {}
     for side, (seeds, settings) in SIDES.items():
         folders = [
@@ -59,7 +59,7 @@ def judged(runs_by_side: dict[str, tuple[list[SealedRun], float]], baseline: str
 
 def test_a_slowdown_of_the_fetch_is_found_and_named(runs_by_side: dict[str, tuple[list[SealedRun], float]]) -> None:
     slower = runs_by_side["slowed"][1] / runs_by_side["baseline"][1] - 1
-    assert 0.13 < slower < 0.17, f"{slower:.1%} were put in"
+    assert 0.13 < slower < 0.17, f"the true slow-down is {slower:.1%}"
     comparison = judged(runs_by_side, "baseline", "slowed")
     assert comparison.verdict is Verdict.FAIL, comparison.reasons
     assert "fetching a block takes" in comparison.sentence
@@ -71,14 +71,14 @@ def test_a_slowdown_of_the_fetch_is_found_and_named(runs_by_side: dict[str, tupl
     assert fetch.outcome is Outcome.WORSE
     assert fetch.low is not None
     assert fetch.high is not None
-    assert fetch.low < slower < fetch.high, "the interval must hold what was put in"
+    assert fetch.low < slower < fetch.high, "the interval must contain the true slow-down"
     blamed = {
         judgement.metric_id
         for judgement in comparison.judgements
         if judgement.gating and judgement.outcome is Outcome.WORSE
     }
     unslowed = {"peer_request_s", "peer_adopted_s", "slot_to_announced_s", "forge_self_adopted_s"}
-    assert not blamed & unslowed, "what was not slowed down must not be blamed"
+    assert not blamed & unslowed, "metrics that were not slowed down must not be reported"
 
 
 @pytest.mark.parametrize(("baseline", "candidate"), [("baseline", "same"), ("same", "baseline")])

@@ -1,4 +1,4 @@
-"""The two questions about every metric, by the shared history: what is promised of both."""
+"""The two questions about every metric, tested on the shared history against the documented error rates."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WORKLOADS = ("value-only", "plutus")
 
 @pytest.fixture(scope="module")
 def by_workload(history: Path) -> list[list[SealedRun]]:
-    """The runs that are comparable with the newest one of each workload."""
+    """The runs that are comparable with the newest run of each workload."""
     runs = Store(history).sealed()
     named = [[run for run in runs if run.manifest.workload["workload.name"] == name] for name in WORKLOADS]
     return [[run for run in runs if same_workload(run.manifest, runs[-1].manifest)] for runs in named]
@@ -54,15 +54,15 @@ def test_at_most_five_percent_of_re_run_figures_are_reported_as_moved(
 
 @dataclass
 class Tally:
-    """What is decided of all neighbouring releases."""
+    """Counts of the decisions for all pairs of neighbouring releases."""
 
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     verdicts: Counter[Verdict] = field(default_factory=Counter)
-    held_up: list[Judgement] = field(default_factory=list)  # by one metric alone
+    held_up: list[Judgement] = field(default_factory=list)  # because of one metric alone
 
     @property
     def comparable(self) -> int:
-        """How many figures were judged at all."""
+        """The number of judged figures."""
         return self.outcomes.total() - self.outcomes[Outcome.NOT_COMPARABLE]
 
 
@@ -85,7 +85,7 @@ WIDENED = Past([NEW_HOSTS], BaselineKind.HISTORY)
 
 @pytest.fixture(scope="module")
 def widened(by_workload: Sequence[Sequence[SealedRun]]) -> Tally:
-    """What is decided by the margins that users have."""
+    """The decisions with the margins that users have by default."""
     return tally(by_workload, WIDENED)
 
 
@@ -120,7 +120,7 @@ def test_no_release_is_blocked_by_the_noise_of_a_single_metric(widened: Tally) -
 def test_no_margin_hides_an_injected_regression(
     by_workload: Sequence[Sequence[SealedRun]], size: float, unsaid: float
 ) -> None:
-    """One gating figure of a re-run made worse: as many are found as with the catalogue's margins, none passes."""
+    """One gating figure of a re-run is made worse: as many are found as with the catalogue's margins, none passes."""
     outcomes: dict[float | None, Counter[Outcome]] = {}
     for widest in (WIDEST, None):
         past = Past([NEW_HOSTS], BaselineKind.HISTORY, widest=widest)
@@ -132,7 +132,7 @@ def test_no_margin_hides_an_injected_regression(
 
 
 def worsened(by_workload: Sequence[Sequence[SealedRun]], past: Past, size: float) -> Iterator[Outcome]:
-    """The outcome of every gating metric of every re-run, each made worse in a comparison of its own."""
+    """The outcome of every gating metric of every re-run, each made worse in a separate comparison."""
     for runs in by_workload:
         for run, other in combinations(runs, 2):
             if build_of(LoadedRun(run)) != build_of(LoadedRun(other)):
@@ -154,7 +154,7 @@ class Worsened:
         self.manifest, self.catalogue = run.manifest, run.catalogue
 
     def summaries(self) -> dict[str, MetricSummary]:
-        """The run's, with the one metric's made worse."""
+        """The run's summaries, with one metric made worse."""
         summaries = dict(self._run.summaries())
         summary = summaries[self._metric_id]
         worse = {
@@ -164,7 +164,7 @@ class Worsened:
         return {**summaries, self._metric_id: summary.model_copy(update={"estimates": worse})}
 
     def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """The run's own."""
+        """The run's unchanged samples."""
         return self._run.samples(population_id, columns)
 
 

@@ -1,4 +1,4 @@
-"""`chainmark verify-against` on files that the oracle wrote of the same logs, in the published analysis's forms."""
+"""`chainmark verify-against` on files that the oracle wrote from the same logs, in the published analysis's formats."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.oracle.cluster_runs import generate, ingest
 from tests.oracle.incumbent_files import Json, write
 
 CLUSTERS = {
-    # Of more than 29 hosts the reports average the lowest means alone.
+    # With more than 29 hosts, the reports average only the lowest means.
     "many hosts": {"hosts": 30, "slots": 110, "seed": 3, "faults": ("restart:node-2@60-80", "late:node-1@90")},
     "switches and losses": {
         "hosts": 6,
@@ -34,7 +34,7 @@ CLUSTERS = {
 
 @dataclass(frozen=True)
 class Verified:
-    """A cluster's run, and the files of theirs of the same logs."""
+    """A cluster's run, and the published analysis's files of the same logs."""
 
     store: Path
     run: SealedRun
@@ -42,7 +42,7 @@ class Verified:
     folder: Path
 
     def against(self, name: str, content: Json | None = None) -> Verification:
-        """Their file, or a changed one in its place, beside the run."""
+        """Compare the run with the published file, or with a changed copy of it."""
         path = write(self.folder / name, self.files[name] if content is None else content)
         document = cm.verify_against(path, self.run.run_id, store=self.store)
         assert isinstance(document.result, Verification)
@@ -52,7 +52,7 @@ class Verified:
 
 @pytest.fixture(scope="module")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, dict[str, Json]]]:
-    """A cluster's logs and the files of theirs, made once: the plain loops of the oracle take seconds."""
+    """A cluster's logs and the published files of the same logs, cached: the oracle's plain loops take seconds."""
 
     @cache
     def cluster_files(name: str) -> tuple[Path, dict[str, Json]]:
@@ -138,7 +138,7 @@ def test_a_single_figure_that_differs_is_found(
 
 
 def test_a_single_cdf_and_chart_data_are_compared(verified: Verified) -> None:
-    """A CDF does not state its subject: its file name does."""
+    """A CDF does not contain its subject. Its file name does."""
     blocks, slots = verified.files["blockprop.json"], verified.files["clusterperf.json"]
     assert verified.against("cdfForgerStart.json", blocks["cdfForgerStart"]).compared == 35
     lines = [f"{fraction:.4f} {value['cdfMedian']:.9f}"[:13] for fraction, value in slots["cdfStarted"]["cdfSamples"]]

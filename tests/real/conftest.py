@@ -1,4 +1,4 @@
-"""Servers that all tests with real processes share."""
+"""Servers shared by all tests with real processes."""
 
 from __future__ import annotations
 

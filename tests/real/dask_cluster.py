@@ -1,4 +1,4 @@
-"""A real Dask cluster on loopback: a scheduler and workers, each with an address of its own as if it were a machine."""
+"""A real Dask cluster on loopback: a scheduler and workers, each with an address like a separate machine."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass
 class LocalCluster:
-    """The processes, each to be killed by whoever holds this.
+    """The processes of the cluster. A test may kill each of them.
 
     Attributes:
-        options: of every process: certificates.
-        workers: by name; `w2` is at 127.0.0.2.
+        options: command line options of every process, for certificates.
+        workers: the worker processes by name; `w2` is at 127.0.0.2.
     """
 
     folder: Path
@@ -36,7 +36,7 @@ class LocalCluster:
 
     @property
     def address(self) -> str:
-        """The scheduler's."""
+        """The address of the scheduler."""
         address: str = json.loads((self.folder / "scheduler.json").read_text(encoding="utf-8"))["address"]
         return address
 
@@ -50,7 +50,7 @@ class LocalCluster:
     def start_worker(
         self, number: int, *, before: Sequence[str] = (), environment: Mapping[str, str] | None = None
     ) -> str:
-        """Start a worker at 127.0.0.NUMBER; its name."""
+        """Start a worker at 127.0.0.NUMBER and return its name."""
         name = f"w{number}"
         arguments = ["--scheduler-file", str(self.folder / "scheduler.json"), "--host", f"127.0.0.{number}"]
         arguments += ["--name", name, "--nthreads", "1", "--no-nanny", "--local-directory", str(self.folder)]
@@ -72,17 +72,17 @@ class LocalCluster:
             )
 
     def kill(self, name: str) -> None:
-        """End a worker at once, however it is."""
+        """Kill a worker at once, in whatever state it is."""
         process = self.workers.pop(name)
         process.kill()
         process.wait()
 
     def stop(self, name: str) -> None:
-        """Let a worker do nothing from now on; to the others it is there."""
+        """Stop a worker's process: it does nothing from now on, but still appears connected."""
         self.workers[name].send_signal(signal.SIGSTOP)
 
     def close(self) -> None:
-        """End everything."""
+        """Kill all processes."""
         for name in list(self.workers):
             self.kill(name)
         self.scheduler.kill()
@@ -103,18 +103,18 @@ def local_cluster(options: Sequence[str] = ()) -> Iterator[LocalCluster]:
 
 @contextmanager
 def watching(dask_cluster: LocalCluster) -> Iterator[Cluster]:
-    """A connection of a test's own."""
+    """A separate connection for a test."""
     with connected(dask_cluster.address) as cluster:
         yield cluster
 
 
 def wait_for_workers(cluster: Cluster, names: set[str]) -> None:
-    """Until the scheduler knows these workers and no other."""
+    """Wait until the scheduler knows exactly these workers."""
     wait_until(lambda: {worker.name for worker in cluster.workers()} == names, f"the workers {sorted(names)}")
 
 
 def processing(cluster: Cluster, machine: str) -> Callable[[], bool]:
-    """Whether the scheduler has given the worker of a machine something to do."""
+    """Whether the scheduler has assigned a task to the worker of a machine."""
 
     def is_busy() -> bool:
         processing_tasks = cluster.client.processing()

@@ -1,4 +1,4 @@
-"""Work that tests leave to workers, which import it from here."""
+"""Tasks that tests submit to workers. The workers import them from here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chainmark.cluster.working import watched
 
 
 def until_cancelled(folder: str) -> str:
-    """Work until nobody wants the result, and leave a file that says so."""
+    """Work until the task is cancelled, then write a file that records it."""
     is_cancelled = threading.Event()
     Path(folder, "begun").touch()
     with watched(is_cancelled.set, lambda: [1, 1]):

@@ -1,4 +1,4 @@
-"""A small HTTP proxy: tunnels (CONNECT), and requests with whole URLs that it passes on."""
+"""A small HTTP proxy: tunnels (CONNECT), and requests with absolute URLs that it forwards."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _WHO = b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\nConn
 
 
 class ForwardProxy(ThreadingTCPServer):
-    """Takes every name for this machine's, so that whoever passes it by does not get there.
+    """Resolves every host name to this machine, so a client that bypasses the proxy cannot reach the server.
 
     Attributes:
-        known: the only value of `Proxy-Authorization` that is let through; "": anybody is.
-        asked: the request lines.
+        known: the only accepted value of `Proxy-Authorization`; "" accepts every client.
+        requested: the method and URL of each received request.
     """
 
     daemon_threads = True
@@ -32,7 +32,7 @@ class ForwardProxy(ThreadingTCPServer):
 
     @property
     def place(self) -> str:
-        """Its host and port."""
+        """The host and port of the proxy."""
         return f"127.0.0.1:{self.server_address[1]}"
 
 
@@ -40,7 +40,7 @@ class _Handler(StreamRequestHandler):
     server: ForwardProxy
 
     def handle(self) -> None:
-        """The requests of one connection, which all go to one server."""
+        """Handle the requests of one connection, which all have the same destination."""
         server: socket.socket | None = None
         while line := self.rfile.readline().decode():
             method, url, _ = line.split()
@@ -73,7 +73,7 @@ def _copy(begin: socket.socket, end: socket.socket) -> None:
 
 @contextmanager
 def forwarding(known: str = "") -> Iterator[ForwardProxy]:
-    """A proxy for as long as the context lasts."""
+    """Run a proxy while the context is open."""
     with ForwardProxy(known) as proxy:
         thread = Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()

@@ -1,4 +1,4 @@
-"""Servers on loopback that do what no server should: each is a function of one accepted connection."""
+"""Servers on loopback with faulty behaviour. Each is a function that handles one accepted connection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHUNKED = _CONTENT + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
 def _request(connection: socket.socket) -> bytes:
-    """The head of a request; its body is left where it is."""
+    """Read the head of a request, without its body."""
     received = b""
     while b"\r\n\r\n" not in received and (more := connection.recv(65_536)):
         received += more
@@ -26,12 +26,12 @@ def _request(connection: socket.socket) -> bytes:
 
 
 def says(answer: bytes) -> Behaviour:
-    """This to every request, and then the end of the connection."""
+    """Send this to every request, and then close the connection."""
 
     def behave(connection: socket.socket, _: threading.Event) -> None:
         _request(connection)
         connection.sendall(answer)
-        # What was not read would make the end a reset, which may overtake the answer.
+        # Closing with unread data would send a reset, which may overtake the response.
         connection.shutdown(socket.SHUT_WR)
         while connection.recv(65_536):
             pass
@@ -40,13 +40,13 @@ def says(answer: bytes) -> Behaviour:
 
 
 def answers(status: str, body: bytes, *headers: str) -> Behaviour:
-    """A whole answer."""
+    """A complete response."""
     head = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Connection: close", *headers]
     return says("\r\n".join(head).encode() + b"\r\n\r\n" + body)
 
 
 def goes_on(begin: bytes, piece: bytes, every_s: float = 0.0) -> Behaviour:
-    """Begins so, and then sends the piece again and again."""
+    """Send a begin, and then the same piece again and again."""
 
     def behave(connection: socket.socket, ended: threading.Event) -> None:
         _request(connection)
@@ -58,43 +58,43 @@ def goes_on(begin: bytes, piece: bytes, every_s: float = 0.0) -> Behaviour:
 
 
 def closes(connection: socket.socket, _: threading.Event) -> None:
-    """At once."""
+    """Close the connection at once."""
     connection.shutdown(socket.SHUT_WR)
 
 
 def resets(connection: socket.socket, _: threading.Event) -> None:
-    """After the request."""
+    """Reset the connection after the request."""
     _request(connection)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 def hangs(_: socket.socket, ended: threading.Event) -> None:
-    """Takes the connection and says nothing."""
+    """Accept the connection and send nothing."""
     ended.wait()
 
 
 def half_a_head(connection: socket.socket, ended: threading.Event) -> None:
-    """And then nothing."""
+    """Send half of a response head, and then nothing."""
     _request(connection)
     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Ty")
     ended.wait()
 
 
 def too_short(connection: socket.socket, ended: threading.Event) -> None:
-    """Less than its length says, on a connection that stays."""
+    """Send less than the stated length and keep the connection open."""
     _request(connection)
     connection.sendall(_CONTENT + b"Content-Length: 1000\r\n\r\n{}")
     ended.wait()
 
 
 def no_tls(connection: socket.socket, _: threading.Event) -> None:
-    """What a server of plain HTTP makes of a handshake."""
+    """The response of a plain HTTP server to a TLS handshake."""
     connection.recv(65_536)
     connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
 
 
 def over_tls(context: ssl.SSLContext, behave: Behaviour) -> Behaviour:
-    """The same in TLS."""
+    """The same behaviour over TLS."""
 
     def secured(connection: socket.socket, ended: threading.Event) -> None:
         with contextlib.suppress(OSError), context.wrap_socket(connection, server_side=True) as inner:
@@ -104,7 +104,7 @@ def over_tls(context: ssl.SSLContext, behave: Behaviour) -> Behaviour:
 
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
-# Everything that speaks plain HTTP, or does not.
+# Servers without TLS.
 HOSTILE: dict[str, Behaviour] = {
     "closes at once": closes,
     "resets": resets,
@@ -137,7 +137,7 @@ HOSTILE: dict[str, Behaviour] = {
     "status 401": answers("401 Unauthorized", b"who are you?", "WWW-Authenticate: Bearer"),
     "status 503": answers("503 Service Unavailable", b"<html>busy</html>", "Content-Type: text/html"),
 }  # fmt: skip
-# What is met where TLS is wanted.
+# Servers at a URL that requires TLS.
 HOSTILE_TLS: dict[str, Behaviour] = {
     "plain HTTP on a TLS port": no_tls,
     "garbage instead of a handshake": lambda connection, _: connection.sendall(b"\x00\xff" * 500),
@@ -148,7 +148,7 @@ HOSTILE_TLS: dict[str, Behaviour] = {
 
 @contextmanager
 def hostile(behave: Behaviour) -> Iterator[str]:
-    """Where such a server listens: `127.0.0.1:port`."""
+    """Run such a server and return its address `127.0.0.1:port`."""
     ended = threading.Event()
     threads: list[threading.Thread] = []
 
@@ -160,7 +160,7 @@ def hostile(behave: Behaviour) -> Iterator[str]:
         while not ended.is_set():
             with contextlib.suppress(TimeoutError):
                 connection, _ = listener.accept()
-                # Whoever behaves notices at the latest then that the test is over.
+                # A behaviour notices the end of the test after this time at the latest.
                 connection.settimeout(1.0)
                 threads.append(threading.Thread(target=served, args=(connection,)))
                 threads[-1].start()

@@ -1,6 +1,6 @@
-"""An HTTP/2 server by another implementation than the load engine's (`h2` of Python), which can refuse and go away.
+"""An HTTP/2 server by another implementation than the load engine's (Python's `h2`). It can refuse streams and go away.
 
-It listens on loopback, in a thread of the test's own process, with TLS and ALPN or by prior knowledge.
+It listens on loopback, in a thread of the test's process, with TLS and ALPN or by prior knowledge.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ START_TIMEOUT_S = 60.0
 
 
 class Does(StrEnum):
-    """What the server does with a request."""
+    """The server's reaction to a request."""
 
     ANSWER = "answer"
-    WRONG = "wrong"  # an answer that the client's check refuses
+    WRONG = "wrong"  # a response that fails the client's check
     LARGE = "large"  # a megabyte
-    HANG = "hang"  # nothing
-    HALF = "half"  # the stream is reset in the middle of the answer
-    RESET = "reset"  # it is reset instead of an answer
+    HANG = "hang"  # no response
+    HALF = "half"  # the stream is reset in the middle of the response
+    RESET = "reset"  # the stream is reset instead of a response
     REFUSE = "refuse"  # the stream is refused
-    GO_AWAY = "go away"  # the connection takes no further stream; this one was not begun
+    GO_AWAY = "go away"  # the connection accepts no further streams; this one was not started
     CALM = "calm"  # the connection is ended with an error
     CLOSE = "close"  # the connection is closed
 
@@ -44,10 +44,10 @@ _RESETS = {Does.HALF: ErrorCodes.INTERNAL_ERROR, Does.RESET: ErrorCodes.CANCEL, 
 
 @dataclass
 class Http2Server:
-    """Takes one thing after the other from ``turns`` for every request of a connection, the last one for ever.
+    """Reacts to the requests of a connection with the entries of ``turns`` in order; the last entry repeats.
 
     Attributes:
-        behind: answers the path and the body instead, as the server does that this one is a gateway of.
+        behind: if set, this function responds to the path and body: the server acts as its gateway.
     """
 
     turns: tuple[Does, ...] = (Does.ANSWER,)
@@ -55,7 +55,7 @@ class Http2Server:
     most_streams: int = 100
     behind: Callable[[str, bytes], tuple[int, bytes]] | None = None
     port: int = 0
-    # By what was done; the most streams that were open at a time; the bytes of a request's body; connections.
+    # Requests by reaction, the maximum of concurrently open streams, requests by body size, and connections.
     done: Counter[str] = field(default_factory=Counter)
     most_open: int = 0
     bodies: Counter[int] = field(default_factory=Counter)
@@ -64,7 +64,7 @@ class Http2Server:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The URL of the server."""
         return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
 
 
@@ -109,7 +109,7 @@ class _Connection(asyncio.Protocol):
             self.bodies[event.stream_id] += event.data
             self.speech.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
         elif isinstance(event, StreamEnded):
-            # All that came at once is there before the first of it is answered.
+            # All requests that arrived together are received before the first response.
             asyncio.get_running_loop().call_soon(self._do, event.stream_id)
         elif isinstance(event, StreamReset):
             self.open.discard(event.stream_id)
@@ -153,7 +153,7 @@ class _Connection(asyncio.Protocol):
         self.speech.send_headers(stream, [(":status", "200"), ("server", "known"), ("content-type", "text/plain")])
         body = b"right" if what is Does.ANSWER else b"wrong"
         if what is Does.LARGE:
-            # As much as a client's smallest window takes at once, so that no answer waits here.
+            # As much as a client's smallest window accepts at once: the response never waits here.
             body = b"right" + b" " * 60_000
         for begin in range(0, len(body), 16_000):
             self.speech.send_data(stream, body[begin : begin + 16_000])
@@ -169,7 +169,8 @@ class _Connection(asyncio.Protocol):
             return
         self.is_ended = True
         if self.transport.can_write_eof():
-            # The client ends its side too, which closes the socket: closed with bytes unread, it would send a reset.
+            # The client then closes its side and with it the socket. Closing with unread bytes would send a reset
+            # instead.
             self.transport.write_eof()
         else:
             self.transport.close()
@@ -179,13 +180,13 @@ class _Connection(asyncio.Protocol):
 def serving_http2(
     *turns: Does, tls: ssl.SSLContext | None = None, most_streams: int = 100, protocols: tuple[str, ...] = ("h2",)
 ) -> Iterator[Http2Server]:
-    """A server that does these things, as long as the context lasts.
+    """Run a server with these reactions while the context is open.
 
     Args:
-        turns: of each connection, one after the other; none: it answers.
+        turns: the reactions on each connection, in order; without any, it responds correctly.
         tls: its certificate; None: HTTP/2 by prior knowledge.
-        most_streams: that it takes at a time on a connection.
-        protocols: to which it agrees.
+        most_streams: maximum of concurrent streams per connection.
+        protocols: the protocols that it accepts by ALPN.
     """
     server = Http2Server(turns or (Does.ANSWER,), tls, most_streams)
     if tls is not None:

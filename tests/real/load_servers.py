@@ -1,8 +1,8 @@
-"""HTTP servers whose behaviour is known: queues that theory gives the capacity of, and servers that fail on purpose.
+"""HTTP servers with known behaviour: queues whose capacity theory gives, and servers that fail on purpose.
 
-They listen on loopback, in a thread of the test's own process, and keep connections alive. What a request meets is
-decided when it arrives, by a behaviour; the answer is due at a time, and is sent then. So a busy machine makes single
-answers late, and never takes capacity from a queue: whoever is served next has its time already.
+They listen on loopback, in a thread of the test's process, and keep connections alive. When a request arrives, a
+behaviour decides the response and the time at which it is sent. A busy machine can therefore delay single responses,
+but it never reduces the capacity of a queue: the times of later responses are already fixed.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ START_TIMEOUT_S = 60.0
 
 
 class Ends(StrEnum):
-    """How an answer ends."""
+    """How a response ends."""
 
     WHOLE = "whole"
-    BEFORE = "before"  # the connection is closed instead of an answer
-    HALF = "half"  # it is closed in the middle of one
-    RESET = "reset"  # it is reset instead of an answer
+    BEFORE = "before"  # the connection is closed instead of a response
+    HALF = "half"  # the connection is closed in the middle of a response
+    RESET = "reset"  # the connection is reset instead of a response
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What a request gets, and after how many seconds."""
+    """The response to a request, and the delay in seconds before it is sent."""
 
     body: bytes = RIGHT
     status: int = 200
@@ -60,7 +60,7 @@ class Reply:
     content_type: str = "application/json"
 
     def encoded(self) -> bytes:
-        """As it goes over the wire."""
+        """The bytes that are sent."""
         head = f"HTTP/1.1 {self.status} Some\r\nContent-Type: {self.content_type}\r\nContent-Length: {len(self.body)}"
         whole = head.encode() + b"\r\nServer: known\r\n\r\n" + self.body
         return whole[:-1] if self.ends is Ends.HALF else whole
@@ -68,7 +68,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Asked:
-    """A request, its time in seconds since the server was started, its number from 0 on, its headers in lower case."""
+    """A request: its time in s since the server's start, its number from 0, and its headers in lower case."""
 
     method: str
     path: str
@@ -83,7 +83,7 @@ Behaviour = Callable[[Asked], Reply]
 
 @dataclass
 class Queue:
-    """First come, first served, by ``workers`` that need ``service_s`` each: always, or on average (exponential)."""
+    """A queue, first come, first served: ``workers`` need ``service_s`` each, exactly or on average (exponential)."""
 
     workers: int
     service_s: float
@@ -93,11 +93,11 @@ class Queue:
 
     @property
     def per_s(self) -> float:
-        """No rate above this is ever sustained."""
+        """The limit of the sustained rate."""
         return self.workers / self.service_s
 
     def __call__(self, request: Asked) -> Reply:
-        """The next free worker takes it."""
+        """Assign the request to the next free worker."""
         if not self.free_at_s:
             self.free_at_s = [0.0] * self.workers
         begun_s = max(request.at_s, self.free_at_s[0])
@@ -108,7 +108,7 @@ class Queue:
 
 @dataclass(frozen=True)
 class Stalls:
-    """Answers nobody for ``for_s`` of every ``every_s``, from ``first_s`` after its first request on."""
+    """Sends no response for ``for_s`` of every ``every_s``, from ``first_s`` after the first request on."""
 
     every_s: float
     for_s: float
@@ -116,7 +116,7 @@ class Stalls:
     begun: list[float] = field(default_factory=list)
 
     def __call__(self, request: Asked) -> Reply:
-        """What arrives while it stalls is answered when the stall is over."""
+        """Requests that arrive during a stall receive their response when it ends."""
         if not self.begun:
             self.begun.append(request.at_s)
         into_s = (request.at_s - self.begun[0] - self.first_s) % self.every_s
@@ -125,14 +125,14 @@ class Stalls:
 
 @dataclass
 class Crowded:
-    """Has room for so many requests at a time; answers the others, as late, that it has none."""
+    """Accepts ``room`` concurrent requests. Others receive, equally late, an error for lack of room."""
 
     room: int
     service_s: float
     ends_s: list[float] = field(default_factory=list)
 
     def __call__(self, request: Asked) -> Reply:
-        """Room is what has ended since."""
+        """Requests that have ended since make room."""
         while self.ends_s and self.ends_s[0] <= request.at_s:
             heapq.heappop(self.ends_s)
         if len(self.ends_s) >= self.room:
@@ -143,7 +143,7 @@ class Crowded:
 
 @dataclass
 class Exhausted:
-    """Quick, until it has been asked by more than one client at a time; then slow for ``for_s`` after that."""
+    """Fast until two requests overlap, then slow until ``for_s`` after the last overlap."""
 
     quick_s: float
     slow_s: float
@@ -152,7 +152,7 @@ class Exhausted:
     slow_until_s: float = 0.0
 
     def __call__(self, request: Asked) -> Reply:
-        """Whoever comes while another is served exhausts it."""
+        """A request that arrives while another is served exhausts the server."""
         self.ends_s = [end_s for end_s in self.ends_s if end_s > request.at_s]
         if self.ends_s:
             self.slow_until_s = request.at_s + self.for_s
@@ -163,13 +163,13 @@ class Exhausted:
 
 @dataclass
 class Then:
-    """Right the first time that a path is asked, as it is before any load; then something else."""
+    """Responds correctly to the first request of each path, which precedes any load; then behaves differently."""
 
     behaviour: Behaviour
     seen: set[str] = field(default_factory=set)
 
     def __call__(self, request: Asked) -> Reply:
-        """By the path alone."""
+        """Decide by the path alone."""
         if request.path in self.seen:
             return self.behaviour(request)
         self.seen.add(request.path)
@@ -177,21 +177,21 @@ class Then:
 
 
 def always(reply: Reply) -> Behaviour:
-    """The same for every request."""
+    """The same reply to every request."""
     return lambda request: reply
 
 
 def every(nth: int, reply: Reply) -> Behaviour:
-    """Every nth request gets this, the others what is right."""
+    """This reply to every nth request, a correct one to the others."""
     return lambda request: reply if request.number % nth == nth - 1 else Reply()
 
 
 class _ExactSelector(selectors.EpollSelector):
-    """Waits for microseconds: epoll's own timeout is rounded up to a millisecond, which makes answers late."""
+    """Waits with microsecond resolution: epoll rounds its timeout up to a millisecond, which delays responses."""
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is not None and timeout > 0.0:
-            # The descriptor of an epoll is readable when one of its own is ready.
+            # The descriptor of an epoll is readable when one of its registered descriptors is ready.
             select.select([self.fileno()], [], [], timeout)
             timeout = 0.0
         return super().select(timeout)
@@ -205,7 +205,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        # Small answers are not held back: asyncio sets TCP_NODELAY itself.
+        # Small responses are sent at once: asyncio sets TCP_NODELAY itself.
         self.transport = transport
         self.server.transports.add(transport)
 
@@ -247,8 +247,8 @@ class LoadServer:
     """A running server.
 
     Attributes:
-        asked: its requests by path.
-        latest_s: how long after its time the latest answer was sent, because the machine was busy.
+        requested: the number of requests, by path.
+        latest_s: the largest delay of a response beyond its due time, caused by a busy machine.
     """
 
     def __init__(
@@ -268,7 +268,7 @@ class LoadServer:
         self._thread = threading.Thread(target=self._run, name="load server")
 
     def go_down(self) -> None:
-        """Listen no more and break every connection; to be called by a behaviour."""
+        """Stop listening and break every connection; a behaviour may call this."""
         assert self._server is not None
         self._server.close()
         for transport in list(self.transports):
@@ -276,22 +276,22 @@ class LoadServer:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The URL of the server."""
         if self.socket_path is not None:
             return f"unix:{self.socket_path}"
         return f"{'https' if self.context else 'http'}://127.0.0.1:{self.port}"
 
     def taken(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[Reply, float]:
-        """What a request gets, and at which time of the loop."""
+        """The reply to a request, and the time of the loop at which it is due."""
         now = self._loop.time()
         reply = self.behaviour(Asked(method, path, body, now - self._begun_s, self.requested.total(), headers))
         self.requested[path] += 1
         return reply, now + reply.after_s
 
     def start(self) -> None:
-        """Listen."""
+        """Start to listen."""
         self._thread.start()
-        assert self._listening.wait(START_TIMEOUT_S), "the server does not listen"
+        assert self._listening.wait(START_TIMEOUT_S), "the server did not start"
 
     def stop(self) -> None:
         """Close everything and wait for the thread."""
@@ -319,7 +319,7 @@ class LoadServer:
 def serving(
     behaviour: Behaviour, context: ssl.SSLContext | None = None, socket_path: Path | None = None
 ) -> Iterator[LoadServer]:
-    """A server for as long as the context lasts, on a port or on a socket in the file system."""
+    """Run a server while the context is open, on a port or on a Unix socket."""
     server = LoadServer(behaviour, context, socket_path)
     server.start()
     try:
@@ -330,14 +330,14 @@ def serving(
 
 @contextmanager
 def nobody_listens() -> Iterator[str]:
-    """The URL of a port that is taken, and on which nobody accepts connections."""
+    """The URL of a port that is in use, but does not accept connections."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{taken.getsockname()[1]}"
 
 
 def self_signed(folder: Path, host: str) -> tuple[ssl.SSLContext, Path]:
-    """A server's side of TLS with a certificate of ``host`` that no authority signed; and the certificate's file."""
+    """A server's TLS context with a self-signed certificate of ``host``, and the certificate's file."""
     certificate, key = folder / "cert.pem", folder / "key.pem"
     command = [
         "openssl",
@@ -364,7 +364,7 @@ PROFILE: dict[str, Any] = {
     "name": "known",
     "title": "known server",
     "error_pointers": ["/code", "/message", "/retriable"],
-    # No machine that stalls decides instead of what the server does.
+    # The limit is high: a stall of the machine must not decide the result.
     "sla": {"p99_s": 1.0},
     "steps": {
         "duration_s": 1,
@@ -382,7 +382,7 @@ PROFILE: dict[str, Any] = {
 
 
 def known_profile(**sections: Any) -> HttpProfile:
-    """A load test of the path `/work` in short steps; keys of the sections may be changed, other keys replaced."""
+    """A load test of the path `/work` in short steps. Arguments replace single keys of sections, or whole values."""
     changed = {
         name: {**PROFILE[name], **value} if isinstance(PROFILE.get(name), dict) else value
         for name, value in sections.items()
@@ -391,17 +391,17 @@ def known_profile(**sections: Any) -> HttpProfile:
 
 
 def known_test(store: Store, server: LoadServer, progress: Progress | None = None, **sections: Any) -> LoadTest:
-    """Such a load test, made of this server."""
+    """Run such a load test of this server."""
     return load_test(store, SYSTEM, known_profile(**sections), ServiceRequest(Target("known", server.url)), progress)
 
 
 def load_test(
     store: Store, system: ServedSystem, profile: BaseModel, order: ServiceRequest, progress: Progress | None = None
 ) -> LoadTest:
-    """A load test of one server. What else this machine does is no matter of the servers that are known."""
+    """Run a load test of one server, without regard to other load on the machine: the servers' behaviour is known."""
     return Tester(store, system, watching=None).make(profile, [order], 1, progress or Silent())
 
 
 def mesh_error(code: int, message: str, *, retriable: bool) -> bytes:
-    """The body of an error as Mesh servers tell it."""
+    """The body of an error as Mesh servers send it."""
     return json.dumps({"code": code, "message": message, "retriable": retriable}).encode()

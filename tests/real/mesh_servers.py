@@ -1,8 +1,8 @@
-"""Real Mesh servers, written by others: a live Cosmos chain with its Rosetta server, and Coinbase's SDK example.
+"""Real Mesh servers from other projects: a live Cosmos chain with its Rosetta server, and Coinbase's SDK example.
 
-Both are built once from the Go modules in `servers/`, into the cache, and listen on loopback addresses of their own.
-`python -m tests.real.mesh_servers simd` (or `rosetta-example`) starts one, prints its URL and stops it on Ctrl-C;
-`python -m tests.real.mesh_servers build` builds both, which no test should have to wait for.
+Both are built once from the Go modules in `servers/`, into the cache, and listen on separate loopback addresses.
+`python -m tests.real.mesh_servers simd` (or `rosetta-example`) starts one, prints its URL and stops it on Ctrl-C.
+`python -m tests.real.mesh_servers build` builds both in advance, so that no test waits for the build.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ CHAIN_ID = "testing"
 NETWORK = {"blockchain": "app", "network": CHAIN_ID}
 KEYS = ("k0", "k1", "k2")
 STAKE = 1_000_000_000_000
-# As CometBFT's own defaults, on an address that nobody else uses.
+# CometBFT's default ports, on an otherwise unused address.
 RPC_PORT, P2P_PORT, GRPC_PORT, GRPC_WEB_PORT, MESH_PORT = 26657, 26656, 9090, 9091, 8080
 
 
 def build(module: str, package: str = ".") -> Path:
-    """The program of a module in `servers/`, built when the module or the Go version is not the cached one's."""
+    """The program of a module in `servers/`. It is rebuilt if the module or the Go version changed."""
     folder = MODULES / module
     version = subprocess.run(
         ["go", "version"], capture_output=True, text=True, check=True, timeout=COMMAND_TIMEOUT_S
@@ -53,7 +53,7 @@ def build(module: str, package: str = ".") -> Path:
         hasher.update(path.name.encode() + b"\0" + path.read_bytes())
     program = cache_directory() / "peers" / f"{module}-{hasher.hexdigest()[:16]}" / module
     program.parent.mkdir(parents=True, exist_ok=True)
-    # Two test sessions at once build it once.
+    # Concurrent test sessions build it only once.
     with program.with_name("lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not program.is_file():
@@ -71,7 +71,7 @@ def _build(folder: Path, package: str, program: Path) -> None:
 
 @dataclass
 class MeshServer:
-    """A running server; ``accounts`` are those that the test's own keys hold, ``transacted`` where their blocks end."""
+    """A running server: ``accounts`` whose keys the test has, and the last block with transactions."""
 
     url: str
     group: ProcessGroup
@@ -80,13 +80,13 @@ class MeshServer:
     transacted: int = 0
 
     def post(self, path: str, body: dict[str, Any]) -> httpx.Response:
-        """Ask it directly, with nothing of ours between."""
+        """Send a request with a plain HTTP client, without code of this project."""
         return httpx.post(self.url + path, json=body, timeout=30, trust_env=False)
 
 
 @dataclass
 class Chain:
-    """A chain of one validator, driven by its own command."""
+    """A chain with one validator, controlled by its own command."""
 
     program: Path
     home: Path
@@ -106,7 +106,7 @@ class Chain:
         return outcome.stdout
 
     def make(self) -> dict[str, str]:
-        """Keys, genesis and configuration; the keys' accounts."""
+        """Create keys, genesis and configuration; return the keys' accounts."""
         keyring = ("--keyring-backend", "test")
         self.command("init", "t", "--chain-id", CHAIN_ID)
         accounts = {}
@@ -142,7 +142,7 @@ class Chain:
         wait_until(lambda: _alive(node) and self.height() >= 2, "the chain's second block")
 
     def height(self) -> int:
-        """The newest block's height; 0 while the node does not answer."""
+        """The newest block's height; 0 if the node does not respond."""
         try:
             status = httpx.get(f"http://{self.address}:{RPC_PORT}/status", timeout=5, trust_env=False).json()
         except httpx.HTTPError:
@@ -150,7 +150,7 @@ class Chain:
         return int(status["result"]["sync_info"]["latest_block_height"])
 
     def send(self, *arguments: str, sender: str, note: str = "") -> None:
-        """One transaction by `simd tx bank …`, waited for until it is in a block."""
+        """Send one transaction with `simd tx bank …` and wait until it is in a block."""
         node = ("--node", f"tcp://{self.address}:{RPC_PORT}", "--chain-id", CHAIN_ID)
         options = ("--from", sender, "--keyring-backend", "test", "--note", note, "-b", "block", "-y", "-o", "json")
         output = self.command("tx", "bank", *arguments, *node, *options)
@@ -158,7 +158,7 @@ class Chain:
 
 
 def _set(path: Path, values: dict[str, str]) -> None:
-    """Set values of a TOML file by section and key, leaving everything else."""
+    """Set values of a TOML file by section and key; everything else is unchanged."""
     section, lines, left = "", [], dict(values)
     for line in path.read_text(encoding="utf-8").splitlines():
         if header := re.match(r"\[([\w.-]+)\]", line):
@@ -185,7 +185,7 @@ def _answers(process: NodeProcess, url: str) -> bool:
 
 @contextmanager
 def running_simd(folder: Path, *, transfers: bool = True) -> Iterator[MeshServer]:
-    """A live chain with its Rosetta server, and a few transactions; everything is stopped at the end."""
+    """Run a live chain with its Rosetta server and a few transactions; everything is stopped at the end."""
     program = build("simd", SIMD_PACKAGE)
     address = server_address()
     chain = Chain(program, folder / "home", address)
@@ -205,7 +205,7 @@ def running_simd(folder: Path, *, transfers: bool = True) -> Iterator[MeshServer
 
 
 def _transact(chain: Chain, accounts: dict[str, str]) -> None:
-    """Small and large transactions, in blocks of their own: blocks and accounts that differ."""
+    """Send small and large transactions in separate blocks: blocks and accounts must differ."""
     k0, k1, k2 = (accounts[key] for key in KEYS)
     chain.send("send", k0, k1, "1000stake", sender="k0")
     chain.send("send", k1, k2, "2000stake", sender="k1", note="n" * 200)
@@ -215,7 +215,7 @@ def _transact(chain: Chain, accounts: dict[str, str]) -> None:
 
 @contextmanager
 def running_rosetta_example(folder: Path) -> Iterator[MeshServer]:
-    """Coinbase's example: canned answers of the SDK's own server."""
+    """Run Coinbase's example: fixed responses from the SDK's own server."""
     program = build("rosetta-example")
     address = server_address()
     with ProcessGroup() as group:
@@ -225,7 +225,7 @@ def running_rosetta_example(folder: Path) -> Iterator[MeshServer]:
         yield MeshServer(url, group, process)
 
 
-# Imported by conftest.py, so that all tests share one server of each kind.
+# conftest.py imports these: all tests share one server of each kind.
 @pytest.fixture(scope="session")
 def simd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeshServer]:
     """One live chain for all tests of a session."""

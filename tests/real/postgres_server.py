@@ -1,4 +1,4 @@
-"""A real PostgreSQL in a folder of its own, with a password, for as long as a test lasts."""
+"""A real PostgreSQL server in a temporary folder, with a password, for the duration of a test."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WANTED = "`apt install postgresql postgresql-contrib`"
 
 
 def programs() -> Path:
-    """Where `initdb` and `postgres` are; a test that needs them is skipped without."""
+    """The folder of `initdb` and `postgres`. A test that needs them is skipped if they are missing."""
     beside = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name), reverse=True)
     on_path = [Path(program).parent for program in [shutil.which("initdb")] if program]
     for folder in [*beside, *on_path]:
@@ -35,7 +35,7 @@ def _has_statements(folder: Path) -> bool:
 
 
 def free_port() -> int:
-    """A port of this machine on which nobody listens."""
+    """A free port of this machine."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
@@ -43,7 +43,7 @@ def free_port() -> int:
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """Its connection string, with the password in it."""
+    """Run the server and return its connection string, which contains the password."""
     with tempfile.TemporaryDirectory(prefix="postgres-") as folder, _running(Path(folder)) as dsn:
         yield dsn
 
@@ -52,7 +52,7 @@ def postgres() -> Iterator[str]:
 def _running(folder: Path) -> Iterator[str]:
     pytest.importorskip("psycopg", reason="`pip install 'psycopg[binary]'`")
     binaries = programs()
-    # PostgreSQL does not run as root.
+    # PostgreSQL refuses to run as root.
     other_user = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"] if os.getuid() == 0 else []
     if other_user:
         shutil.chown(folder, "nobody", "nogroup")

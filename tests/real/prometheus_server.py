@@ -1,6 +1,6 @@
-"""Debian's Prometheus: fetched without root into the cache, filled with known samples, or scraping real nodes.
+"""Debian's Prometheus: fetched into the cache without root, filled with known samples, or scraping real nodes.
 
-`python -m tests.real.prometheus_server install` fetches it, which no test should have to wait for.
+`python -m tests.real.prometheus_server install` fetches it in advance, so that no test waits for it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FOLDER = "usr/bin"
 
 @functools.cache
 def programs() -> dict[str, Path] | None:
-    """`prometheus` and `promtool`: those of the machine, else those in the cache; None without either."""
+    """`prometheus` and `promtool` of the machine, else from the cache; None if neither has them."""
     for folder in (None, cache_directory() / "peers" / PACKAGE / _FOLDER):
         by_name = {name: shutil.which(name, path=folder) for name in (PACKAGE, "promtool")}
         paths = {name: Path(path) for name, path in by_name.items() if path}
@@ -42,7 +42,7 @@ def programs() -> dict[str, Path] | None:
 
 
 def install() -> str | None:
-    """Make sure that they are there; why they are not, if it cannot be done."""
+    """Make sure that both programs are available; return the reason if that is impossible."""
     if programs():
         return None
     target = cache_directory() / "peers" / PACKAGE
@@ -67,7 +67,7 @@ def _download(folder: str) -> None:
     except subprocess.CalledProcessError:
         if os.geteuid() != 0:
             raise
-        # A machine that never looked knows no package, or one that is gone.
+        # Without a recent `apt-get update`, the package may be unknown, or its listed version may no longer exist.
         _call(["apt-get", "update"], folder)
         _call(["apt-get", "download", PACKAGE], folder)
 
@@ -78,12 +78,12 @@ def _call(command: list[str], folder: str) -> None:
 
 @contextmanager
 def running(folder: Path, jobs: Mapping[str, str] | None = None, interval: str = "1s") -> Iterator[str]:
-    """A server over the blocks in ``folder``; its URL.
+    """Run a server on the blocks in ``folder`` and return its URL.
 
     Args:
-        folder: of its database, which may hold blocks already.
-        jobs: what it scrapes: `host:port` by the name of the job.
-        interval: between two scrapes.
+        folder: folder of its database, which may already contain blocks.
+        jobs: the targets to scrape: `host:port` by the name of the job.
+        interval: time between two scrapes.
     """
     paths = programs()
     assert paths is not None
@@ -120,7 +120,7 @@ def _is_ready(url: str) -> bool:
 
 
 def fill(folder: Path, lines: Iterable[str]) -> None:
-    """Write samples of known values and times into a database: lines of OpenMetrics with their times in s."""
+    """Write samples with known values and times into a database: OpenMetrics lines with times in s."""
     paths = programs()
     assert paths is not None
     source = folder.with_suffix(".om")

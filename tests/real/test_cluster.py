@@ -1,4 +1,4 @@
-"""Imports on a real cluster: the same run to the byte, whatever becomes of its workers, and errors that say why."""
+"""Imports on a real cluster: the same run to the byte whatever happens to workers, and errors that state the cause."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from tests.unit.systems.cardano.made_up import profile
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cluster's logs with lines that cannot be read, in several files a host."""
+    """Logs of a cluster with unreadable lines, in several files per host."""
     folder = tmp_path_factory.mktemp("logs") / "cluster"
     return make_cluster(folder, hosts=5, faults=("corrupt:node-1=1%", "restart:node-2@60-70"), rotation="4000")
 
 
 @pytest.fixture(scope="module")
 def expected(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """The run of this machine alone."""
+    """The run imported by this machine alone."""
     return imported(logs, tmp_path_factory.mktemp("here"), None)
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    """A cluster with one worker, which every test leaves to the next one."""
+    """A cluster with one worker. Every test restores it to this state."""
     with local_cluster() as dask_cluster:
         dask_cluster.start_worker(2)
         with watching(dask_cluster) as seen:
@@ -73,7 +73,7 @@ def test_a_run_is_identical_on_one_two_and_four_machines_and_after_the_loss_of_a
         wait_for_workers(seen, {"w2", "w3"})
         assert imported(logs, tmp_path / "2", cluster.address) == expected
 
-        # A worker that hangs with its part in hand, and dies.
+        # A worker that hangs during its part of the work, and is then killed.
         is_given = threading.Event()
         lister = Stopper(cluster, "w3", is_given)
         contents: list[dict[str, bytes]] = []
@@ -95,7 +95,7 @@ def test_predictions_and_explanations_do_not_depend_on_where_batches_are_simulat
     assert json_bytes(there.result) == json_bytes(here.result)
     with pytest.raises(EnvironmentFailure, match="cannot be reached"):
         cm.predict("cardano/value", blocks=64, on="tcp://127.0.0.1:1")
-    # What cannot be simulated is the same error wherever it is tried.
+    # An impossible request gives the same error wherever it runs.
     alone = profile().network.cluster().model_copy(update={"hosts": 1})
     with watching(cluster) as seen, pytest.raises(UsageError, match="a cluster of 1 host has nobody to send a block"):
         Simulator(32, simulate=simulator_on(seen)).run(profile().scenario(1).model_copy(update={"cluster": alone}))
@@ -108,13 +108,13 @@ class Stopper:
         self._cluster, self._name, self._is_done = cluster, name, is_done
 
     def stage(self, name: str) -> None:
-        """A stage begins."""
+        """Stop the worker if this is the decoding."""
         if name.startswith("reading"):
             self._cluster.stop(self._name)
             self._is_done.set()
 
     def update(self, fraction: float, detail: str = "") -> None:
-        """Of no interest."""
+        """Ignore progress within a stage."""
 
 
 def test_a_worker_of_another_version_is_reported_and_not_used(
@@ -139,7 +139,7 @@ def test_a_worker_of_another_version_is_reported_and_not_used(
     assert isinstance(report, ClusterReport)
     assert document.verdict is Verdict.FAIL
     assert [case.label for case in document.cases if case.verdict is Verdict.FAIL] == ["w9"]
-    # Workers of one machine have one clock: what is measured of it is wrong by its error at most.
+    # All workers on one machine share a clock: a measured offset is at most the measurement's error.
     assert {clock.machine for clock in report.clocks} == {"127.0.0.9", "this machine"}
     assert all(abs(clock.offset_s) <= clock.error_s < 1.0 for clock in report.clocks)
     assert {(link.source, link.target) for link in report.links} == {
@@ -177,7 +177,7 @@ def test_a_worker_stops_its_work_when_the_client_is_killed(cluster: LocalCluster
     reason="only root may give a process a disk of its own; openssl makes certificates",
 )
 def test_logs_are_read_in_place_and_over_tls(logs: Path, tmp_path: Path) -> None:
-    """Each machine has the logs of some hosts under the same path. On the client that folder is empty."""
+    """Each machine has the logs of some hosts under the same path. On the client this folder is empty."""
     hosts = sorted(path.name for path in logs.glob("node-*"))
     place = tmp_path / "cluster"
     shutil.copytree(logs, place)
@@ -200,7 +200,7 @@ def test_logs_are_read_in_place_and_over_tls(logs: Path, tmp_path: Path) -> None
 
 
 def own_certificate(folder: Path) -> dict[str, Path]:
-    """A certificate that is its own authority, by the names of Dask's options."""
+    """A certificate that is its own authority, as Dask's options."""
     key, certificate = folder / "key.pem", folder / "certificate.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=cluster"]
     subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)

@@ -1,6 +1,6 @@
-"""Chains that are not CometBFT's example: the SDK's own program under bank sends, and transactions of a function.
+"""Chains with other applications than CometBFT's example: the SDK's application with bank sends, and own transactions.
 
-The machine may be busy: nothing here is about figures.
+The machine may be busy: these tests check no performance figures.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def test_a_fee_that_is_too_small_is_rejected_with_the_chains_reason(shared_lab: 
 
 
 def test_transactions_in_a_block_that_were_not_executed_count_as_failed(shared_lab: Lab, simd: str) -> None:
-    """The accounts can pay the fee, which is checked first, but have no balance to send."""
+    """The accounts can pay the fee, which is checked first, but have nothing left to send."""
     run = sdk_run(shared_lab, simd, "application.adapter.accounts.balance=20", code=1)
     counts = account(run)
     assert (counts["failed"], counts["committed"], counts["rejected"]) == (OFFERED, 0, 0)

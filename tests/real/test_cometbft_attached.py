@@ -1,4 +1,4 @@
-"""A network that chainmark did not start: its nodes are processes of the test, run by CometBFT's own commands."""
+"""Networks that chainmark did not start: the nodes are processes of the test, run with CometBFT's own commands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SMALL = changed(*ANYHOW, "load.warm_up_s=1", "load.duration_s=6", "load.rate=50"
 
 @dataclass
 class Devnet:
-    """A network of somebody else.
+    """A network that chainmark does not manage.
 
     Attributes:
         places: RPC addresses.
@@ -36,13 +36,13 @@ class Devnet:
 
     @property
     def pages(self) -> list[str]:
-        """The metrics pages, as short as they may be written."""
+        """The addresses of the metrics pages in their shortest form."""
         return [place.replace(":26657", ":26660") for place in self.places]
 
 
 @contextmanager
 def devnet(folder: Path, addresses: list[str]) -> Iterator[Devnet]:
-    """Validators at these addresses, made by `cometbft testnet` and started by hand."""
+    """Validators at these addresses, created with `cometbft testnet` and started by the test."""
     nodes.install("v1.0.1")
     binary = str(nodes.binary_path("v1.0.1"))
     arguments = ["testnet", "--v", str(len(addresses)), "--o", str(folder), "--starting-ip-address", addresses[0]]
@@ -69,7 +69,7 @@ def devnet(folder: Path, addresses: list[str]) -> Iterator[Devnet]:
 
 
 def test_an_existing_network_is_loaded_and_observed(lab: Lab, tmp_path: Path) -> None:
-    """It has the figures of our own networks, except those that cannot be observed, and it continues afterwards."""
+    """The run has the figures of a managed network except unobservable ones. The network continues afterwards."""
     addresses = loopback_addresses(first_address(), 2)
     with devnet(tmp_path / "net", addresses) as network:
         places, pages = ",".join(network.places), ",".join(network.pages)
@@ -96,7 +96,7 @@ def test_an_existing_network_is_loaded_and_observed(lab: Lab, tmp_path: Path) ->
     assert unknown == {"nodes_pressure", "clocks", "links", "configuration"}
     assert gates["nodes_steady"] is GateStatus.PASS
     assert run.verify() == []
-    # Nothing is said of nodes whose pages are not known, and it is another subject by its name alone.
+    # Nodes without a known metrics page are not reported on. The name alone makes this another subject.
     assert blind.manifest.subject.version == "mine"
     assert blind.manifest.facts[1].value.endswith("1.0.1")
     assert {"host", "host_second"}.isdisjoint(population.id for population in blind.catalogue.populations)

@@ -1,4 +1,4 @@
-"""A search over published versions, with real nodes: broken off, gone on with, and ended before it is sure."""
+"""A bisection over published versions with real nodes: interrupted, resumed, and ended before its result is certain."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHORT = ("load.warm_up_s=1", "load.duration_s=4", *ANYHOW)
 
 
 def _broken_off(lab: Lab, started: Started, runs: int, number: signal.Signals) -> CompletedProcess[str]:
-    """What is left of a search that a signal ends under load, in so many runs of its own."""
+    """Interrupt a bisection under the load of its run number ``runs``; return the ended command."""
     wait_until(lambda: started.errors().count("offering") == runs, "the load")
     os.kill(started.process.pid, number)
     broken = started.finish()

@@ -1,4 +1,4 @@
-"""A developer's checkout on a real network: the release's own sources with a change that is not committed."""
+"""A developer's checkout on a real network: the sources of a release with an uncommitted change."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ SMALL = changed(*ANYHOW, QUICK, "load.warm_up_s=1", "load.duration_s=3")
 
 
 def git(repository: Path, *arguments: str) -> str:
-    """Run git there; what it says."""
+    """Run git in a folder and return its output."""
     command = ["git", "-C", str(repository), "-c", "user.name=T", "-c", "user.email=t@example.com", *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """The sources of v1.0.1 as a repository with a commit of its own."""
+    """The sources of v1.0.1 as a repository with one commit."""
     command = ["go", "mod", "download", "-json", "github.com/cometbft/cometbft@v1.0.1"]
     output = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path).stdout
     folder = tmp_path / "cometbft"
@@ -36,7 +36,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def test_a_working_tree_is_compared_with_the_binary_built_from_it(lab: Lab, checkout: Path, tmp_path: Path) -> None:
-    """The change is in the node that ran, the run stores it, and the same binary given by its path is an A/A."""
+    """The node that ran contains the change and the run stores it. The same binary, given by path, makes an A/A."""
     version = checkout / "version" / "version.go"
     version.write_text(version.read_text(encoding="utf-8").replace('"1.0.1"', '"1.0.2-mine"'), encoding="utf-8")
     run = lab.runs("cometbft/demo", "--version", f"git:{checkout}", *SMALL)[0]

@@ -1,4 +1,4 @@
-"""Real networks whose nodes are killed, paused, stopped, cut off, and joined by others, while a load runs."""
+"""Real networks under load whose nodes are killed, paused, stopped, disconnected, and joined by others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chainmark.store.runs import SealedRun
 from tests.support import ANYHOW, QUICK, Lab, changed, wait_until
 
 NOT_SPEED = (*ANYHOW, QUICK, "load.warm_up_s=1")
-# Of a load in which nodes join: how long a node takes to catch up is the machine's affair.
+# Load durations for joining nodes: how fast a node catches up depends on the machine.
 LONG_ENOUGH_S = (12, 48, 192)
 needs_links = pytest.mark.skipif(available().lacks is not None, reason=str(available().lacks))
 
@@ -46,18 +46,18 @@ def test_a_node_recovers_from_each_kill_pause_and_restart(lab: Lab) -> None:
     for column in ("recovery_kill_s", "recovery_pause_s", "recovery_restart_s"):
         (value,) = rows[column].drop_nulls()
         assert value > 0
-    # What was done on purpose is noted, and is neither a death nor a restart nor a missed page.
+    # A planned perturbation is recorded, and does not count as a crash, a restart or a missed page.
     assert [gate.status for gate in run.manifest.gates] == [GateStatus.PASS] * len(run.manifest.gates)
     assert len(run.manifest.incidents) == 6
     assert all(incident.what.startswith("planned: node3") for incident in run.manifest.incidents)
-    # Only what was done has a metric.
+    # Only perturbations that took place have a metric.
     metrics = {metric.id for metric in run.catalogue.metrics}
     assert "recovery_kill_s" in metrics
     assert not metrics & {"recovery_partition_s", "recovery_upgrade_s", "catch_up_s"}
 
 
 def test_an_unplanned_crash_fails_a_run_with_perturbations(lab: Lab) -> None:
-    """Otherwise a crash of the release would hide behind the perturbations."""
+    """Otherwise the perturbations would hide a crash of the release."""
     done = _perturbations('kind = "pause", nodes = [3], at_s = 1, for_s = 3')
     started = lab.start("run", "cometbft/perturbations", "--version", "v1.0.1", *_settings(done, "load.duration_s=12"))
     wait_until(lambda: _stopped(lab), "node3 to be paused")
@@ -108,11 +108,11 @@ def test_a_disconnected_node_catches_up_and_two_halves_commit_no_block(lab: Lab)
     rows = run.samples("perturbation")
     cut, halves = (rows.filter(pl.col("perturbation") == name) for name in ("1 disconnect", "2 partition"))
     assert cut["recovery_disconnect_s"].drop_nulls().len() == 1
-    assert cut["blocks_missed"].item() >= 1, "the three others did not go on: the node was not needed for a block"
-    # Neither half has more than two thirds of the power; the block under way may still be made.
+    assert cut["blocks_missed"].item() >= 1, "the other three made no block without the node"
+    # Neither half has more than two thirds of the voting power. Only the block in progress may still be committed.
     assert halves["recovery_partition_s"].drop_nulls().len() == 4
     assert halves["blocks_missed"].to_numpy().max() <= 1
-    assert run.manifest.counts["dropped peers"]["node3"] > 0, "no connection was really cut"
+    assert run.manifest.counts["dropped peers"]["node3"] > 0, "no connection was interrupted"
 
 
 def _joined(lab: Lab, shape: tuple[str, ...]) -> SealedRun:
@@ -134,10 +134,10 @@ def test_nodes_without_data_join_and_catch_up_under_load(lab: Lab) -> None:
     assert joiners["host"].to_list() == ["joiner0", "joiner1"]
     for name in ("catch_up_s", "catch_up_blocks_per_s", "joiner_rss_max_bytes"):
         assert joiners[name].to_numpy().min() > 0
-    # One after another: the second started when the first was gone.
+    # One node after the other: the second started after the first had stopped.
     began, took = joiners["time_s"].to_list(), joiners["catch_up_s"].to_list()
     assert began[1] >= began[0] + took[0]
-    # The network went on in the meantime, and the height to reach was read again.
+    # The network continued in the meantime, and the target height was read again.
     heights = pl.read_parquet(run.path / "events" / "heights.parquet")
     assert heights["network_height"].max() > heights["network_height"].min()  # type: ignore[operator]
     for name in ("joiner0", "joiner1"):

@@ -1,4 +1,4 @@
-"""An experiment of two releases on real nodes, ended twice in the middle and gone on with, and runs added to it."""
+"""An experiment with two releases on real nodes, interrupted twice, resumed, and extended by further runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chainmark.core.manifest import ExperimentLength, Status
 
 from tests.support import Lab, Started, wait_until
 
-# What is measured does not matter here, so neither does a busy machine.
+# The measured values do not matter here, so the machine may be busy.
 SETTINGS = (
     "network.validators=1", "load.warm_up_s=1", "load.duration_s=2", "load.rate=20", "gates.waited_share_max=1",
     "gates.schedule_lag_p99_max_s=60", "gates.generator_cpu_max_cores=64", "gates.achieved_rate_min=0.01",
@@ -23,7 +23,7 @@ BEGIN = ("experiment", "cometbft/demo", "--baseline", "v0.38.17", "--candidate",
 
 
 def _broken_off(lab: Lab, started: Started, run: str, loads: int, number: signal.Signals) -> str:
-    """End a command under the load of that run; what it said."""
+    """Interrupt a command under the load of the given run; return its output."""
     wait_until(lambda: run in started.errors() and started.errors().count("offering") >= loads, f"the load of {run}")
     os.kill(started.process.pid, number)
     ended = started.finish()
@@ -60,9 +60,9 @@ def test_an_experiment_interrupted_twice_is_resumed_by_command(lab: Lab, tmp_pat
     lengths = {place.position: place.length for run in runs if (place := run.experiment)}
     planned, added = (ExperimentLength(most=most, stops_early=False) for most in (2, 3))
     assert [lengths[position] for position in range(6)] == [planned] * 4 + [added] * 2
-    # 4.8 % were spent on the planned look: the added runs decide with what is left, and not once more with 5 %.
+    # The planned look used 4.8 %. The added runs decide with the rest, and not with another 5 %.
     compared = Comparison.model_validate(json.loads(document.read_text(encoding="utf-8")))
     levels = {item.worse_level for item in compared.judgements if item.p_worse_adjusted is not None}
     assert levels
     assert max(levels) < 0.01
-    assert compared.catalogue.metric("tx_latency_s").margin == 0.6  # as it was ordered when it began
+    assert compared.catalogue.metric("tx_latency_s").margin == 0.6  # in the order fixed at the start

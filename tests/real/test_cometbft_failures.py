@@ -1,6 +1,6 @@
-"""Networks that fail: an application of the tests' own breaks real nodes, and the verdict is about them.
+"""Networks that fail: an application of the tests breaks real nodes, and the verdict must report it.
 
-The machine may be busy: nothing here is about figures, except that commits of a second and a half are slow ones.
+The machine may be busy: these tests check no performance figures, except that commits of 1.5 s count as slow.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from chainmark.store.runs import SealedRun
 from tests.real.mesh_servers import build
 from tests.support import Lab
 
-# 300 transactions, which meet the faults whenever the network has become healthy, and however fast it makes blocks.
+# 300 transactions: the faults occur during the load, whenever the network is ready and however fast it makes blocks.
 LOAD = {
     "load.warm_up_s": 1,
     "load.duration_s": 4,
     "load.rate": 60,
     "node.config.consensus.timeout_commit": "300ms",
 }
-# Neither a machine without time nor a generator that is late by it may decide here.
+# Neither a busy machine nor a generator that it delays may decide these results.
 CALM = {
     "gates.waited_share_max": 1,
     "gates.generator_cpu_max_cores": 100,
@@ -37,7 +37,7 @@ CALM = {
     "load.send_grace_s": 60,
     "load.answer_timeout_s": 60,
 }
-# Of a fault that leaves transactions waiting: all others are in blocks long before.
+# For a fault that leaves transactions pending: all others are in blocks long before.
 PATIENCE = "load.drain_timeout_s=10"
 OFFERED, REFUSED_AFTER = 300, 100
 ONE_OF_FOUR = ("-only", "node2", "-panic-at", "2")
@@ -53,15 +53,15 @@ def _options(faults: Sequence[str], changes: Sequence[str]) -> list[str]:
 
 
 class Maker(Protocol):
-    """Makes a run, or gives the one that was made already."""
+    """Makes a run, or returns the cached one."""
 
     def __call__(self, *faults: str, code: int = 1, number: int = 0, changes: tuple[str, ...] = ()) -> SealedRun:
-        """With these faults and further settings; it must end with ``code``."""
+        """A run with these faults and settings. It must end with ``code``."""
 
 
 @pytest.fixture(scope="module")
 def make_run(shared_lab: Lab) -> Maker:
-    """Runs by the faults of their applications; of the same faults several, by number."""
+    """Runs by the faults of their applications; ``number`` distinguishes runs with the same faults."""
 
     @cache
     def make(*faults: str, code: int = 1, number: int = 0, changes: tuple[str, ...] = ()) -> SealedRun:
@@ -84,7 +84,7 @@ def _compared(lab: Lab, baseline: Sequence[SealedRun], candidate: Sequence[Seale
 
 
 def _reported(document: Document) -> list[str]:
-    """What a reader reads first: the sentence, and the reasons."""
+    """What a reader sees first: the sentence and the reasons."""
     return [document.sentence, *cast(Comparison, document.result).reasons]
 
 
@@ -103,10 +103,10 @@ def test_a_panic_on_a_block_is_reported_with_its_message(make_run: Maker) -> Non
 
 
 def test_a_run_whose_nodes_all_crash_is_sealed(make_run: Maker) -> None:
-    """It used to be an error of the command that left nothing to compare."""
+    """Before, the command ended with an error and stored nothing to compare."""
     run = make_run(*ALL_PANIC)
     assert run.manifest.status is Status.FAILED
-    # Whoever has the votes for the block executes it; the others may lose their peers before they have them.
+    # A node executes the block once it has enough votes. The others may lose their peers before they receive them.
     assert "last line `panic: cannot execute block " in _gate(run, "nodes_alive").measured
     assert _gate(run, "going_on").status is GateStatus.FAIL
     assert run.manifest.counts["transactions"]["offered"] == OFFERED
@@ -123,7 +123,7 @@ def test_a_network_without_a_majority_ends_the_load_and_the_run(make_run: Maker)
     """Two of four nodes refuse to continue. The other two keep running and commit no block."""
     longer = ("gates.no_block_max_s=3", "load.duration_s=300", "load.rate=20", "gates.blocks_min=1")
     run = make_run("-only", "node2,node3", "-hang-at", "2", changes=longer)
-    # The load was ended: that most of it was never sent is not the generator's failure.
+    # The load was ended early: the generator is not responsible for the many unsent transactions.
     assert run.manifest.counts["transactions"]["unsent"] > 0
     assert run.manifest.status is Status.FAILED
     assert re.fullmatch(r"no block for 3 s at height \d+", _gate(run, "going_on").measured)
@@ -171,7 +171,7 @@ def test_transactions_beyond_a_nodes_list_of_pending_ones_are_not_called_lost(ma
 
 
 def test_a_rejected_transaction_in_a_block_is_a_wrong_response(make_run: Maker) -> None:
-    # Whoever refused them proposes them: the load's own node, which has nearly all turns.
+    # The node that rejected them also proposes them: the load's node, which has nearly all turns.
     run = make_run("-commit-refused", "10", changes=("network.voting_powers=[97, 1, 1, 1]",))
     count = run.manifest.counts["transactions"]["rejected but committed"]
     assert count > 0
@@ -195,7 +195,7 @@ def test_three_start_attempts_of_a_node_are_reported_and_a_node_that_never_start
 
 
 def test_one_failed_run_of_three_fails_the_candidate(make_run: Maker, shared_lab: Lab) -> None:
-    """Whatever its other two runs measured."""
+    """The results of its other two runs do not matter."""
     document = _compared(shared_lab, _sound(make_run, 0, 3), [*_sound(make_run, 3, 2), make_run(*ONE_OF_FOUR)])
     assert document.verdict.value == "fail"
     assert document.sentence.startswith("v1.0.1 (candidate) failed 1 of 3 runs: the application of node2 exited")
@@ -238,7 +238,7 @@ def test_no_candidate_passes_if_both_sides_fail(make_run: Maker, shared_lab: Lab
 
 
 def test_a_node_with_a_diverging_state_is_named_although_the_others_continue(make_run: Maker) -> None:
-    """Its consensus stops, while its process keeps running and responds."""
+    """The node's consensus stops, while its process keeps running and responds."""
     run = make_run("-only", "node3", "-lie-at", "1", changes=(PATIENCE,))
     assert run.manifest.status is Status.FAILED
     gate = _gate(run, "following")
@@ -267,9 +267,9 @@ def test_an_application_that_leaks_memory_per_transaction_is_worse(make_run: Mak
     assert memory.outcome.value == "worse", _reported(document)
 
 
-@pytest.mark.quiet  # it is about speed
+@pytest.mark.quiet  # the sentence is about speed
 def test_commits_that_take_four_times_as_long_fail_by_the_block_interval(make_run: Maker, shared_lab: Lab) -> None:
-    """Such a network used to commit too few blocks for a gate, which made the run invalid."""
+    """Before, such a network committed too few blocks for a gate, which made the run invalid."""
     usual, slow = (
         [make_run(*faults, code=0, number=number, changes=("load.duration_s=8",)) for number in range(2)]
         for faults in ((), ("-sleep", "1200ms"))

@@ -1,4 +1,4 @@
-"""What goes wrong in real runs: dead nodes, a killed chainmark, a full disk, a taken port."""
+"""Failures of real runs: crashed nodes, chainmark killed, a full disk, a port in use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support import QUICK, Lab, changed, wait_until
 
 DEMO = ("cometbft/demo", "--version", "v1.0.1", *changed(QUICK, "load.warm_up_s=1"))
 SHORT = (*DEMO, "--set", "load.duration_s=5")
-# Ended by what the test does: a busy machine must not come to its end before.
+# The test ends these runs: a busy machine must not end them earlier.
 LONG = (*DEMO, "--set", "load.duration_s=40")
 OFFERED = 1_200
 
@@ -36,7 +36,7 @@ def test_a_killed_validator_is_noticed_and_fails_a_gate(lab: Lab) -> None:
     assert run.manifest.status is Status.FAILED
     assert [gate.status for gate in run.manifest.gates if gate.id == "nodes_alive"] == [GateStatus.FAIL]
     assert [incident.what for incident in run.manifest.incidents] == ["node3 was killed by SIGKILL"]
-    # Three of four validators go on, and nothing that was offered is unaccounted for.
+    # Three of four validators continue, and every offered transaction is accounted for.
     assert run.manifest.counts["transactions"]["offered"] == OFFERED
     assert next(gate for gate in run.manifest.gates if gate.id == "accounting").status is GateStatus.PASS
 
@@ -85,7 +85,7 @@ def test_a_killed_chainmark_leaves_no_node_and_an_unfinished_run(lab: Lab) -> No
 def test_a_port_in_use_is_named(lab: Lab) -> None:
     second = first_address().removesuffix("1") + "2"
     with socket.socket() as taken:
-        # Connections of an earlier test's node may linger there.
+        # Connections of an earlier test's node may still exist there.
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind((second, 26657))
         taken.listen()
@@ -96,7 +96,7 @@ def test_a_port_in_use_is_named(lab: Lab) -> None:
 
 
 def test_a_network_that_does_not_start_is_a_failed_run_with_the_last_log_lines_of_a_node(lab: Lab) -> None:
-    """A release whose nodes do not start fails its tests. It used to be an error of the command."""
+    """A release whose nodes do not start fails its tests. Before, the command ended with an error."""
     impossible = ("--set", "node.app=noop-at-no-address", "--set", "network.start_timeout_s=10")
     failed = lab.run("run", *SHORT, *impossible, "--set", "gates.waited_share_max=1", code=1)
     assert "while the network started" in failed.stderr or "was not healthy" in failed.stderr
@@ -143,7 +143,7 @@ def test_a_disk_that_fills_up_ends_the_run_cleanly(small_disk: Path) -> None:
     started = lab.start("run", *LONG)
     started.wait_for_load()
     with (small_disk / "ballast").open("wb", buffering=0) as ballast:
-        # In steps, as the nodes take their part of what is free meanwhile.
+        # Fill the disk in steps: the nodes use some of the free space meanwhile.
         while shutil.disk_usage(small_disk).free > 32 << 20:
             ballast.write(b"\0" * (1 << 20))
     ended = started.finish()

@@ -1,4 +1,4 @@
-"""Profiles of real nodes: taken, kept as Go's own tool opens them, and read into the functions of the report."""
+"""Profiles of real nodes: recorded, stored in the format of Go's own tool, and read into the report's functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chainmark.store.runs import SealedRun
 from tests.real.mesh_servers import build
 from tests.support import Lab
 
-# What is measured does not matter here, so neither does a busy machine.
+# The measured values do not matter here, so the machine may be busy.
 ANYHOW = (
     "network.validators=2", "load.warm_up_s=1", "load.duration_s=4", "load.rate=50", "gates.waited_share_max=1",
     "gates.schedule_lag_p99_max_s=60", "gates.generator_cpu_max_cores=64", "gates.achieved_rate_min=0.01",
@@ -56,7 +56,7 @@ def _top(path: Path) -> str:
 
 
 def test_the_table_agrees_with_go(profiled: list[SealedRun]) -> None:
-    """All CPU time in seconds and where it was spent: below the node's own consensus."""
+    """The total CPU time in seconds, and where it was spent: in the node's own consensus."""
     run = profiled[1]
     table = run.events("profiles").filter(kind="cpu", host="node0")
     total = next(
@@ -88,7 +88,7 @@ def test_profiled_runs_are_compared_without_being_judged(shared_lab: Lab, profil
 
 
 def test_an_external_application_is_sampled_if_perf_is_available(shared_lab: Lab) -> None:
-    """It has no pprof pages. Without perf the run is sound and states what is missing."""
+    """External applications have no pprof pages. Without perf the run is valid and states what is missing."""
     command = [str(build("faulty-app")), "-address", "{address}", "-node", "{node}", "-home", "{home}", "-busy=300ms"]
     settings = (f"--set=application.command={json.dumps(command)}",)
     (run,) = shared_lab.runs(*RUN, *settings, "--version", "v1.0.1", "--profile", "cpu")

@@ -1,4 +1,4 @@
-"""A whole qualification of two releases on real nodes: broken off in the middle, gone on with, reported."""
+"""A complete qualification of two releases on real nodes: interrupted, resumed, and reported."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ repetitions = 1
 gating = false
 needs = ["cores:100000"]
 """
-# What is measured does not matter here, so neither does a busy machine.
+# The measured values do not matter here, so the machine may be busy.
 ANYHOW = (*WHATEVER_THE_MACHINE_DOES, QUICK, "gates.achieved_rate_min=0.01", "gates.committed_share_min=0")
 
 
@@ -72,7 +72,7 @@ cores = 1
 
 @pytest.mark.skipif(host_facts().cores < 2, reason="two networks at a time need two processors")
 def test_two_concurrent_networks_are_interrupted_and_resumed(lab: Lab, tmp_path: Path) -> None:
-    """Neither uses the other's addresses, and an interruption ends both and stores nothing of them."""
+    """Neither network uses the other's addresses. An interruption stops both and stores nothing."""
     plan = tmp_path / "plan.toml"
     plan.write_text(TWO_AT_A_TIME, encoding="utf-8")
     versions = ("--baseline", "v0.38.17", "--candidate", "v1.0.1")
@@ -87,7 +87,7 @@ def test_two_concurrent_networks_are_interrupted_and_resumed(lab: Lab, tmp_path:
     experiment = next(path.name for path in (lab.store_path / "experiments").iterdir())
     document = tmp_path / "qa.json"
     lab.run("qa", "cometbft", "--resume", experiment, "--json-file", str(document), code=None)
-    # Where a full machine spoils one of them, it is repeated by itself.
+    # If a busy machine makes one of them invalid, it is repeated alone.
     runs = sorted(lab.store.sealed(), key=lambda run: run.manifest.started_at)[:2]
     assert sorted(run.manifest.subject.version for run in runs) == ["v0.38.17", "v1.0.1"]
     began, ended = ([getattr(run.manifest, name) for run in runs] for name in ("started_at", "ended_at"))
@@ -140,7 +140,7 @@ def test_a_qualification_interrupted_twice_in_its_second_run_is_resumed(lab: Lab
     assert all((tmp_path / "qa-figures" / f"{fixed.id}-{plot.id}.svg").is_file() for plot in fixed.plots)
     assert "qa-figures/fixed-load-latencies.svg" in page
 
-    # Shown again, it is the same.
+    # Showing the result again gives the same document.
     again = tmp_path / "again.json"
     lab.run("qa", "cometbft", "--resume", experiment, "--json-file", str(again), code=resumed.returncode)
     assert again.read_bytes() == names["json"].read_bytes()

@@ -1,4 +1,4 @@
-"""Real networks: what a run must hold, on both versions, at the edge and beyond it."""
+"""Real networks: the content of a run, on both versions, at and beyond saturation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chainmark.systems.cometbft.profile import NodeNetwork
 
 from tests.support import ANYHOW, QUICK, Lab, changed
 
-# Fills the mempool however fast the network is.
+# Fills the mempool, however fast the network is.
 SATURATED = ("node.config.mempool.size=2000", "load.warm_up_s=1", "load.duration_s=5")
 
 
@@ -30,8 +30,8 @@ def test_transaction_counts_add_up_beyond_saturation(lab: Lab, version: str) -> 
     assert account["offered"] == account["unsent"] + account["rejected"] + account["accepted"]
     assert account["accepted"] == account["committed"] + account["pending"] + account["lost"]
     assert _gate(run, "accounting") is GateStatus.PASS
-    # Both versions' ways of saying that the mempool is full are understood.
-    assert answers["mempool full"] > 0, "the network was not saturated: the test tests nothing"
+    # Both versions report a full mempool in different words. Both must be recognised.
+    assert answers["mempool full"] > 0, "the network was not saturated, so this test checks nothing"
     assert not [warning for warning in run.manifest.warnings if "mempool is full" in warning]
     chain = run.manifest.counts["chain"]
     assert chain["ours"] == account["committed"]
@@ -56,7 +56,7 @@ def test_other_network_and_load_shapes_make_valid_runs(lab: Lab, settings: tuple
     hosts = run.samples("host_second")
     assert hosts["host"].n_unique() == shape.nodes
     assert hosts.group_by("host").agg(pl.col("node_peers").max())["node_peers"].to_numpy().min() >= 1
-    # Whoever was not up when it was dialled is dialled again only seconds later: what counts is whom each one dials.
+    # A peer that was not ready is dialled again only seconds later. Therefore check which peers each node dials.
     dials = shape.peers_per_node if shape.topology == "random" else shape.nodes - 1
     for path in (run.path / "raw" / "configuration").glob("*/config.toml"):
         assert len(tomllib.loads(path.read_text(encoding="utf-8"))["p2p"]["persistent_peers"].split(",")) == dials

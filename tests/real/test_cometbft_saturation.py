@@ -1,4 +1,4 @@
-"""A saturation test on real nodes: its runs, its document, and going on after an interruption."""
+"""A saturation test on real nodes: its runs, its document, and resuming after an interruption."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SMALL = (
     "cometbft/saturation", "--version", "v1.0.1",
     "--set", "saturation.connections=[1, 2]", "--set", "saturation.rates=[100]",
     "--set", "load.warm_up_s=1", "--set", "load.duration_s=4",
-    # The machine may be busy with other tests: what is looked at here are loads and books.
+    # The machine may be busy with other tests: these tests check loads and counts only.
     *changed(*ANYHOW),
 )  # fmt: skip
 
 
 def test_an_interrupted_sweep_resumes_where_it_stopped(lab: Lab, tmp_path: Path) -> None:
-    """Two loads that four idle validators sustain. The sweep is interrupted during the second one and resumed."""
+    """Two loads that four validators easily sustain. The sweep is interrupted during the second and resumed."""
     started = lab.start("saturation", *SMALL)
     wait_until(lambda: "run 2 of 2" in started.errors(), "the second load")
     started.process.send_signal(signal.SIGINT)
@@ -55,7 +55,7 @@ def test_an_interrupted_sweep_resumes_where_it_stopped(lab: Lab, tmp_path: Path)
         assert run.latency.n == cell.load_per_s * 4
         assert run.pace is not None
 
-    # Once more from the runs alone: nothing is run, and the same is said.
+    # Resuming a complete sweep runs nothing and gives the same document.
     again = lab.run("saturation", *SMALL, "--resume", place.id, "--json")
     assert json.loads(again.stdout) == json.loads(document.read_text(encoding="utf-8"))
     assert len(lab.store.sealed()) == 2
@@ -66,7 +66,7 @@ def test_an_interrupted_sweep_resumes_where_it_stopped(lab: Lab, tmp_path: Path)
 def test_a_binary_search_skips_loads_whose_result_is_known(lab: Lab, tmp_path: Path) -> None:
     """The middle load is sustained, so the lower one need not be run."""
     document = tmp_path / "saturation.json"
-    # Seconds of load say little of what is committed in the window, so nearly nothing is asked of that.
+    # A few seconds of load show little about the committed rate, so the tolerance is wide.
     settings = ("saturation.tolerance=0.9", "saturation.connections=[1]", "saturation.rates=[50, 100, 150]")
     halves = ("saturation.search=bisect", *settings)
     lab.run("saturation", *SMALL, *changed(*halves), "--json-file", str(document))

@@ -1,4 +1,4 @@
-"""Real networks of other shapes: seeds, two versions, absent validators, zones, extended votes."""
+"""Real networks with other configurations: seeds, two versions, absent validators, zones, vote extensions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chainmark.store.runs import SealedRun
 
 from tests.support import ANYHOW, QUICK, Lab, changed
 
-# The machine may be busy with other tests: what is looked at here are shapes, not speeds.
+# The machine may be busy with other tests: these tests check configurations, not performance.
 SHORT = changed(*ANYHOW, QUICK, "load.warm_up_s=1", "load.duration_s=5")
 needs_links = pytest.mark.skipif(available().lacks is not None, reason=str(available().lacks))
 
@@ -30,7 +30,7 @@ def test_nodes_that_know_a_seed_find_each_other(lab: Lab) -> None:
     assert run.manifest.status is Status.VALID
     hosts = run.samples("host_second")
     assert sorted(hosts["host"].unique()) == ["node0", "node1", "node2", "node3", "seed0", "seed1"]
-    # Each was given one seed only, which has no votes, and is connected to others: it follows the chain.
+    # Each node knows only one seed, which has no votes. It must find other peers to follow the chain.
     nodes = hosts.filter(pl.col("host").str.starts_with("node"))
     assert nodes.group_by("host").agg(pl.col("node_peers").max())["node_peers"].to_numpy().min() >= 1
     assert run.samples("host").drop_nulls("start_up_s").height == 4
@@ -41,13 +41,13 @@ def test_two_versions_run_in_one_network_and_their_incompatibilities_are_reporte
     run = lab.runs("cometbft/demo", "--version", "v1.0.1", *SHORT, *mixed, code=None)[0]
     assert run.manifest.conditions["versions"] == "2 × v1.0.1, 2 × v0.38.17"
     assert run.manifest.counts["transactions"]["committed"] > 0
-    # v0.38 does not understand v1's messages, drops the peer, and dials it again, for ever.
+    # v0.38 does not understand messages of v1. It drops the peer and dials it again, repeatedly.
     dropped = run.manifest.counts["dropped peers"]
     assert min(dropped.values()) > 0
     (warning,) = [text for text in run.manifest.warnings if "dropped peers" in text]
     assert f"dropped peers {sum(dropped.values()):,} times (node0, node1, node2, node3)" in warning
     assert "unknown message" in warning
-    # Each version has its own configuration, on one genesis.
+    # Each version has its own configuration. The genesis is the same.
     homes = run.path / "raw" / "configuration"
     assert 'db_backend = "pebbledb"' in (homes / "node0" / "config.toml").read_text()
     assert 'db_backend = "goleveldb"' in (homes / "node1" / "config.toml").read_text()
@@ -56,7 +56,7 @@ def test_two_versions_run_in_one_network_and_their_incompatibilities_are_reporte
 
 
 def test_a_third_of_the_stake_is_missing_from_every_block(lab: Lab) -> None:
-    # A proposer who is away costs three seconds, and may be drawn twice in a row: within five there may be no block.
+    # An absent proposer costs three seconds and may be selected twice in a row: five seconds may pass without a block.
     away = changed("network.absent_validators=1", "network.voting_powers=[67, 67, 67, 99]", "load.duration_s=15")
     run = lab.runs("cometbft/demo", "--version", "v1.0.1", *SHORT, *away)[0]
     assert run.manifest.status is Status.VALID
@@ -64,7 +64,7 @@ def test_a_third_of_the_stake_is_missing_from_every_block(lab: Lab) -> None:
     assert run.samples("block")["block_missing_votes"].drop_nulls().to_numpy().min() >= 1
     genesis = json.loads((run.path / "raw" / "configuration" / "node0" / "genesis.json").read_text())
     assert sorted(int(validator["power"]) for validator in genesis["validators"]) == [67, 67, 67, 99]
-    # The one that is away has a third of the turns to propose; each costs a round.
+    # The absent validator has a third of the turns to propose, and each costs a round.
     assert run.samples("block")["block_extra_rounds"].to_numpy().max() >= 1
 
 
@@ -86,14 +86,14 @@ def test_zones_delay_the_messages_between_nodes(lab: Lab) -> None:
     assert run.manifest.conditions["emulation"] in {"zones aws (switch)", "zones aws (netem)"}
     round_trips = pl.read_parquet(run.path / "events" / "round_trips.parquet")
     assert round_trips.height == 12
-    # Twice the 38 ms of the table, and no block is made without such a way there and back.
+    # Twice the 38 ms of the table. Every block needs such a round trip.
     between = round_trips.filter((pl.col("source") == "node0") & (pl.col("destination") == "node3"))
     assert between["intended_s"].item() == pytest.approx(0.076)
     packets = run.manifest.counts["packets"]
-    if "read" in packets:  # netem does not count what it was given
+    if "read" in packets:  # netem does not count its input
         assert packets["read"] == sum(count for name, count in packets.items() if name not in {"read", "unread"})
     assert packets["delivered"] > 0
-    # Whoever sends the load, scrapes and asks is not delayed.
+    # The delays do not affect the load, the scraper and queries.
     assert run.manifest.counts["transactions"]["committed"] == run.manifest.counts["transactions"]["offered"]
     assert (run.path / "raw" / "links" / "link_stats.json").is_file()
     zones = run.manifest.groups["host"]
@@ -116,9 +116,9 @@ def test_vote_extensions_have_the_configured_size(lab: Lab) -> None:
         blocks = run.samples("block")
         carried = blocks["block_size_bytes"] - (blocks["block_transactions"] - 1) * 1024
         sizes[size_bytes] = float(carried.to_numpy().mean())
-        # The extensions' own transaction is none of ours, and is accounted for.
+        # The transaction with the extensions is not part of the load, and is counted separately.
         assert run.manifest.counts["chain"]["not a payload"] >= blocks.height
-    # The hexadecimal of at least three votes of four.
+    # Hexadecimal text of at least three of four votes.
     assert sizes[4096] - sizes[0] > 3 * 2 * 4000
 
 

@@ -1,4 +1,4 @@
-"""The verdict on real nodes: nothing from nothing, a slower commit found, different loads never compared."""
+"""The verdict on real nodes: no false alarm, a slower commit is detected, and different loads are never compared."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 
 from tests.support import ANYHOW, QUICK, Lab, changed
 
-# Blocks follow each other so quickly that a short load has as many of them as a usual one. What is to be found is
-# three times as large, so a run beside other work does as well, and need not be made again.
+# Blocks are so fast that a short load has as many as a usual one. The tested change is a factor of three. Runs next to
+# other load are therefore sufficient, and need not be repeated.
 SHORT = changed(*ANYHOW, QUICK, "load.warm_up_s=2", "load.duration_s=8", "gates.blocks_min=5")
 DEMO = ("cometbft/demo", "--version", "v1.0.1", *SHORT)
-# Runs as short as these differ by 5 to 10 %, and two of them agree by chance: by margins of 10 % an equal version fails
-# about once in a hundred tries. How often it does by the margins that users have is measured in `benches/verdict`.
+# Runs as short as these differ by 5 to 10 %, and two of them can agree by chance: with margins of 10 %, an equal
+# version fails about once in a hundred tests. `benches/verdict` measures the rate with the default margins.
 WIDE = tuple(
     part
     for metric in ("tx_latency_s", "block_interval_s", "node_cpu_per_transaction_s")
@@ -49,7 +49,7 @@ def _outcomes(comparison: dict[str, Any]) -> dict[str, str]:
     }
 
 
-@pytest.mark.quiet  # a network that is starved beside others, with its gates off, is slower
+@pytest.mark.quiet  # with its gates off, a network without CPU time next to others is slower
 def test_the_same_version_never_fails(shared_lab: Lab) -> None:
     once, again = (_experiment(shared_lab, *DEMO, "--repeat", "2", "--seed", seed) for seed in ("1", "50"))
     code, comparison = _compare(shared_lab, once, again, *WIDE)
@@ -61,16 +61,16 @@ def test_the_same_version_never_fails(shared_lab: Lab) -> None:
 def test_a_longer_timeout_commit_fails_and_names_latency_and_interval(
     shared_lab: Lab, baseline: str, tmp_path: Path
 ) -> None:
-    # Three times as long, and as many runs as the default: surely found beside the noise of a busy machine.
+    # Three times the default, with the default number of runs: certain to be found despite the noise of a busy machine.
     slower = _experiment(shared_lab, *DEMO, "--repeat", "3", "--set", "node.config.consensus.timeout_commit=900ms")
     code, comparison = _compare(shared_lab, baseline, slower)
     assert (code, comparison["verdict"]) == (1, "fail")
     outcomes = _outcomes(comparison)
     assert outcomes["block_interval_s mean"] == "worse"
-    # Beside other networks the latency is worse by itself at least.
+    # Other networks on the machine add to the latency, so it may be worse or undecided.
     assert "equal" not in outcomes["tx_latency_s p50"]
     assert "is worse than" in comparison["sentence"]
-    # The sentence names the clearest three of the changes, the reasons all of them.
+    # The sentence names the three clearest changes, the reasons name all of them.
     for name, metric in (("block interval", "block_interval_s mean"), ("tx latency p50", "tx_latency_s p50")):
         message = any(reason.startswith(f"worse: {name}") for reason in comparison["reasons"])
         assert message == (outcomes[metric] == "worse"), comparison["reasons"]

@@ -1,4 +1,4 @@
-"""The examples of the library that need real nodes or a real server."""
+"""Examples in the library's docstrings that need real nodes or a real server."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tests import examples
 from tests.real.mesh_servers import MeshServer
 from tests.real.test_cometbft_qa import ANYHOW, PLAN
 
-# They say nothing of addresses: those that are used then are no other test's that may run at the same time.
+# The examples set no addresses. Use addresses that no concurrent test uses.
 
 
 @pytest.fixture(autouse=True)
 def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store of the test's own."""
+    """A separate store for each test."""
     monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
 
 

@@ -1,6 +1,6 @@
-"""Links between real namespaces: what nodes and the host see of them, and that nothing of them outlives its owner.
+"""Links between real namespaces: their effect on nodes and host, and that no part of them survives its owner.
 
-Skipped, saying what is lacking, where this user may not make namespaces.
+Skipped with a reason if this user may not create namespaces.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ while True:
 
 
 def _until_gone(exists: object) -> bool:
-    """Whether something that the kernel removes on its own time goes within some seconds."""
+    """Whether a resource that the kernel removes asynchronously disappears within some seconds."""
     assert callable(exists)
     deadline = time.monotonic() + PATIENCE_S
     while exists():
@@ -65,7 +65,7 @@ def _until_gone(exists: object) -> bool:
 def _wait_for_line(path: Path, text: str) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not path.exists() or text not in path.read_text(encoding="utf-8"):
-        assert time.monotonic() < deadline, f"{path} does not say {text}"
+        assert time.monotonic() < deadline, f"{path} does not contain {text}"
         time.sleep(0.01)
 
 
@@ -87,13 +87,14 @@ def test_nodes_observe_the_delays_of_their_zones_and_all_packets_are_counted(tmp
     for trip in measured:
         assert trip.answered == 20
         assert trip.min_s is not None
-        # The least, with room for jitter below and for a busy machine above; the gate is judged on an idle one.
+        # The minimum, with a tolerance for jitter below and for a busy machine above. The gate itself assumes an idle
+        # one.
         assert 0.85 * trip.intended_s < trip.min_s < trip.intended_s + 0.02
     frame = pl.read_parquet(tmp_path / "round_trips.parquet")
     assert frame.height == 6
     link_stats = json.loads((tmp_path / "link_stats.json").read_text(encoding="utf-8"))
-    # What was asked once more, since an answer was late, may be under way when the links are taken away; what the
-    # kernel says to all in a network, such as that it has come, goes to no other node.
+    # A repeated request may still be in transit when the links are removed. Packets that the kernel sends to all hosts
+    # of a network, such as announcements, are not delivered to other nodes.
     no_route = link_stats["dropped"].pop("no route")
     assert link_stats["delivered"] + link_stats["under_way"] + no_route == link_stats["packets"]
     assert link_stats["delivered"] >= 6 * 20 * 2
@@ -201,7 +202,7 @@ def test_the_kernel_bridge_connects_nodes_and_host_and_leaves_nothing_behind(tmp
 
 @needs_switch
 def test_the_kernel_assigns_packets_to_the_class_of_their_address() -> None:
-    """The netem backend's tree in a real kernel, without netem itself where it is unavailable: filters and classes."""
+    """Filters and classes of the netem backend in a real kernel, without netem itself if it is unavailable."""
     with claimed_network() as network:
         addresses = [str(network[number]) for number in (1, 2, 3)]
         bridge = Bridge(addresses, str(network[254]), host_device(network))
@@ -209,14 +210,15 @@ def test_the_kernel_assigns_packets_to_the_class_of_their_address() -> None:
         space = bridge.namespaces[0]
         for command in tc_tree(lines):
             done = subprocess.run(space.command(["tc", *command.split()]), capture_output=True, text=True, check=False)
-            # What the kernel does not know has been understood by tc.
+            # If only the kernel rejects the command, tc has accepted its syntax.
             lacks_netem = "netem" in command and "kind is unknown" in done.stderr
             assert done.returncode == 0 or lacks_netem, f"{command}: {done.stderr}"
         measured_round_trips(["a", "c"], [space, bridge.namespaces[2]], [addresses[0], addresses[2]], lambda *_: 0.0, 7)
         show = space.command(["tc", "-s", "class", "show", "dev", "wan0"])
         shown = subprocess.run(show, capture_output=True, text=True, check=True).stdout
         packets = dict(re.findall(r"class htb (\S+) .*\n Sent \d+ bytes (\d+) pkt", shown))
-        # Seven pings and seven answers to the third node, nothing to the second; ARP and the like to none of both.
+        # Seven pings and seven replies to the third node, nothing to the second. ARP and similar packets are in neither
+        # class.
         assert (packets["1:10"], packets["1:11"]) == ("0", "14")
         bridge.close()
 
@@ -269,7 +271,7 @@ with emulated_links(EmulationPlan(("a", "b"), backend="switch"), Path(sys.argv[1
 @needs_switch
 @pytest.mark.parametrize("how", ["success", "failure", "SIGINT", "SIGTERM", "SIGKILL"])
 def test_nothing_is_left_behind_however_the_owner_ends(tmp_path: Path, how: str) -> None:
-    """No process, no device and no namespace: only descriptors and processes keep a namespace in existence."""
+    """Processes, devices and namespaces are gone: only descriptors and processes keep a namespace alive."""
     owner = subprocess.Popen(
         [sys.executable, "-c", OWNER, str(tmp_path), how],
         stdout=subprocess.PIPE,
@@ -356,7 +358,7 @@ def test_a_backend_that_does_not_work_here_is_rejected_and_a_working_one_suggest
 
 @pytest.fixture(autouse=True)
 def _no_device_is_left() -> Iterator[None]:
-    """Every test of this module leaves the host as it was."""
+    """Every test in this module must leave no device on the host."""
     before = {path.name for path in Path("/sys/class/net").iterdir()}
     yield
     assert _until_gone(lambda: not {path.name for path in Path("/sys/class/net").iterdir()} <= before)

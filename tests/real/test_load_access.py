@@ -1,4 +1,4 @@
-"""Load tests of servers that let in only whom they know: what is sent, and that nothing of it is written anywhere."""
+"""Load tests of servers that require credentials: the right ones are sent, and none is written anywhere."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ body = "{\\"ask\\": 1}"
 checks = [{ pointer = "/right", is = true }]
 """
 TOKEN, KEY, SESSION, PASSWORD = "tok3n/with+odd=signs", "key-0123456789", "session-abcdef", "pa55:word!"
-# Errors leave the agreement missed or undecided; what is looked at is what was written.
+# Errors make the SLA missed or undecided. These tests check the written output.
 MEASURED = {ExitCode.DONE, ExitCode.FAIL, ExitCode.INCONCLUSIVE}
 MEDIA = ("html", "pdf", "md", "xml", "json")
 
 
 @pytest.fixture
 def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A profile in short steps, and a store of the test's own; what others do on this machine is no matter here."""
+    """A profile with short steps, and a separate store. Other load on this machine is ignored."""
     monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
     monkeypatch.setattr(chainmark.api.loading, "Tester", partial(loading.Tester, watching=None))
     path = tmp_path / "work.toml"
@@ -66,7 +66,7 @@ def _load(profile: Path, url: str, *more: str) -> Result:
 
 
 def _echo(headers: dict[str, str]) -> Behaviour:
-    """Lets in who sends these headers; every fourth answer is an error that repeats all that was sent."""
+    """Accepts requests with these headers. Every fourth response is an error that repeats the whole request."""
 
     def behave(request: Asked) -> Reply:
         if any(request.headers.get(name) != value for name, value in headers.items()):
@@ -81,7 +81,7 @@ def _echo(headers: dict[str, str]) -> Behaviour:
 
 
 def _everything(folder: Path, result: Result) -> Iterator[tuple[str, str]]:
-    """All that was written or printed, as text."""
+    """Everything that was written or printed, as text."""
     yield "terminal", result.output
     for path in folder.rglob("*"):
         if path.suffix == ".parquet":
@@ -150,7 +150,7 @@ def test_a_load_plan_stores_no_secret(profile: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_password_in_a_url_is_sent_and_never_printed(profile: Path) -> None:
-    """Operators paste such URLs."""
+    """Operators paste such URLs. Printing one would leak the password."""
     encoded = base64.b64encode(f"tester:{PASSWORD}".encode()).decode()
     with serving(_echo({"authorization": f"Basic {encoded}"})) as server:
         url = server.url.replace("://", f"://tester:{quote(PASSWORD, safe='')}@")
@@ -220,7 +220,7 @@ def test_a_rejected_header_is_computed_again_for_the_next_step(profile: Path, tm
 
 
 def test_denied_access_is_reported_before_any_load(profile: Path) -> None:
-    """And not after an hour of errors."""
+    """Otherwise the user would notice it only after an hour of errors."""
     with serving(_echo({"authorization": "Bearer right-one"})) as server:
         with pytest.raises(UsageError, match="status 401") as refused:
             _load(profile, server.url, "--header", "Authorization: Bearer wrong-one")
@@ -229,7 +229,7 @@ def test_denied_access_is_reported_before_any_load(profile: Path) -> None:
 
 
 def test_a_unix_socket_is_loaded(profile: Path) -> None:
-    """Deployments behind a proxy on the same machine listen on nothing else."""
+    """Deployments behind a proxy on the same machine may listen on nothing else."""
     path = profile.parent / "api.sock"
     with serving(lambda _: Reply(after_s=0.002), socket_path=path) as server:
         result = _load(profile, server.url)
@@ -255,7 +255,7 @@ def test_a_client_certificate_is_presented(profile: Path, tmp_path: Path) -> Non
 
 
 def test_request_and_response_bodies_are_compressed_on_demand(profile: Path) -> None:
-    """The cost of such an API for its server is measured only with compression."""
+    """Only with compression does the test measure the real cost of such an API for its server."""
     wrong: list[Asked] = []
 
     def behave(request: Asked) -> Reply:
@@ -290,7 +290,7 @@ corpus = { settled_blocks = 0, blocks = 10, transactions = 10, accounts = 10, pe
 
 
 def _mesh(token: str) -> Behaviour:
-    """A Mesh server for those with the token, which stands in its documents and, when it is tired, in its errors."""
+    """A Mesh server that requires the token. The token appears in its documents and, under overload, in its errors."""
     script = chain()
 
     def behave(request: Asked) -> Reply:

@@ -1,4 +1,4 @@
-"""Which part of a server gave way first, as the load test of a real one names it."""
+"""The load test of a real server must name the resource that was exhausted first."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ path = "/work"
 checks = [{ pointer = "/right", is = true }]
 """
 
-# Of servers that hold a place for 100 ms.
+# For servers that hold a place for 100 ms.
 HELD = "sla.p99_s=0.15"
 
 
 @contextmanager
 def bounded(kind: str, *more: str) -> Iterator[tuple[str, int]]:
-    """A server's address, and its process."""
+    """Run a server; return its address and its process."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     process = subprocess.Popen([sys.executable, SERVER, kind, str(port), *more])
@@ -65,7 +65,7 @@ def bounded(kind: str, *more: str) -> Iterator[tuple[str, int]]:
 
 @pytest.fixture
 def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A profile in short steps, and a store of the test's own."""
+    """A profile with short steps, and a separate store."""
     monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
     path = tmp_path / "work.toml"
     path.write_text(PROFILE, encoding="utf-8")
@@ -74,7 +74,7 @@ def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What others do on this machine is no matter."""
+    """Ignore other load on this machine."""
     monkeypatch.setattr(chainmark.api.loading, "Tester", partial(loading.Tester, watching=None))
 
 
@@ -98,7 +98,7 @@ def _exhausted(entry: EndpointEntry) -> ExhaustedEntry:
 
 
 def test_the_cpu_of_a_busy_server_is_the_bottleneck(profile: Path) -> None:
-    """It has one core, and is found by its address. CPU time of other processes on that core is not counted."""
+    """The server has one core and is found by its address. CPU time of other processes on that core is not counted."""
     with bounded("cpu") as (url, _):
         for _ in range(ATTEMPTS):
             entry, run = _tested(profile, url)
@@ -115,7 +115,7 @@ def test_the_cpu_of_a_busy_server_is_the_bottleneck(profile: Path) -> None:
 
 
 def _is_aligned(frame: pl.DataFrame, run: SealedRun) -> None:
-    """A reading of a step was taken in the second of it that stands beside it."""
+    """The second in each row must be the one in which the reading was taken."""
     steps = run.events("steps").select("step", "started_ns")
     assert set(STEP_SCHEMA) >= {"step", "started_ns"}
     inside = frame.drop_nulls("step").join(steps, on="step")
@@ -175,7 +175,7 @@ def test_a_pool_of_real_postgresql_connections_is_found_and_its_password_never_s
 
 @pytest.mark.usefixtures("unwatched")
 def test_no_resource_is_exhausted_and_an_unresponsive_metrics_page_is_counted(profile: Path) -> None:
-    """The metrics are those of another server, which is idle and exits after the first steps."""
+    """The metrics are those of another, idle server, which exits after the first steps."""
     with bounded("idle") as (url, _), bounded("pool") as (other, pid):
         ended = threading.Timer(3.0, psutil.Process(pid).kill)
         ended.start()

@@ -1,4 +1,4 @@
-"""The search finds what queueing theory gives, at servers with known workers and a known service time."""
+"""The search finds the capacity that queueing theory gives for a known number of workers and service time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ATTEMPTS = 3
 
 
 def _results(store: Store, queue: Queue, true: float, **profile: Any) -> CapacityEntry:
-    """What a search finds; another one, if a machine that stalled took from what this queue could do."""
+    """The result of a search. It is repeated if a stall of the machine reduced the capacity."""
     for _ in range(ATTEMPTS):
         with serving(queue) as server:
             test = known_test(store, server, **profile)
@@ -36,7 +36,7 @@ def test_the_client_capacity_is_that_of_a_closed_queue(tmp_path: Path) -> None:
     """With more clients than workers, each of n clients waits n/k service times: p99 exceeds T at k·T/S clients."""
     queue, limit_s = Queue(workers=4, service_s=0.01), 0.5
     search = {"clients_first": 170, "relative_gap": 0.12, "times": 3}
-    # The warm-up is as long as the first round takes, in which all clients begin at once.
+    # The warm-up covers the first round, in which all clients start at once.
     profile = {"sla": {"p99_s": limit_s}, "search": search, "steps": {"warm_up_s": limit_s}}
     true = queue.per_s * limit_s
     capacity = _results(Store(tmp_path), queue, true, **profile)
@@ -45,7 +45,7 @@ def test_the_client_capacity_is_that_of_a_closed_queue(tmp_path: Path) -> None:
 
 
 def test_the_rate_capacity_is_what_the_workers_sustain(tmp_path: Path) -> None:
-    """No rate above k/S is sustained. The backlog after a second hides it from p99, but the achieved rate shows it."""
+    """No rate above k/S is sustained. After a second, p99 does not show the backlog yet, but the achieved rate does."""
     queue = Queue(workers=8, service_s=0.008)
     search = {"kinds": ["rate"], "rate_first": 800, "relative_gap": 0.12, "times": 2}
     capacity = _results(Store(tmp_path), queue, queue.per_s, sla={"p99_s": 0.5}, search=search)
@@ -55,7 +55,7 @@ def test_the_rate_capacity_is_what_the_workers_sustain(tmp_path: Path) -> None:
 def test_a_server_that_rejects_excess_clients_is_limited_by_errors(tmp_path: Path) -> None:
     """Rejections are fast and p99 stays low. The errors end the search, and the report states which."""
     search = {"clients_first": 4, "clients_last": 64}
-    for _ in range(ATTEMPTS):  # a machine that stalls leaves too few answers
+    for _ in range(ATTEMPTS):  # a machine that stalls leaves too few responses
         with serving(Crowded(room=6, service_s=0.015)) as server:
             test = known_test(Store(tmp_path), server, search=search)
         endpoint = test.report.targets[0].endpoints[0]
@@ -97,13 +97,13 @@ def _steps_of_one_and_four(store: Store, behaviour: Exhausted, **steps: float) -
 
 
 def test_no_step_measures_the_backlog_of_the_previous_step(tmp_path: Path) -> None:
-    """One client, four, four, one: the last step would find a slow server that recovers as soon as the load stops."""
+    """Steps with 1, 4, 4 and 1 clients: the last step must not measure a server that is still slow from the others."""
     test = _steps_of_one_and_four(Store(tmp_path), Exhausted(0.004, 0.06, for_s=0.8), recovery_longest_s=10)
     (target,) = test.report.targets
     first, *_, last = target.endpoints[0].steps
     assert (first.level, last.level) == (1.0, 1.0)
     assert first.max_s is not None
-    # Slow is 60 ms: what a busy machine adds to 4 ms is far from it.
+    # Slow is 60 ms: a busy machine adds far less to 4 ms.
     assert last.p50_s == pytest.approx(first.p50_s, abs=0.02)
     assert last.ok > 0.3 * first.ok
     assert target.endpoints[0].notes == []
@@ -125,10 +125,10 @@ def test_a_server_that_does_not_recover_is_measured_and_reported(tmp_path: Path)
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_rate_capacity_with_random_service_times_is_that_of_queueing_theory(tmp_path: Path, seed: int) -> None:
-    """M/M/8: the highest rate with 99 % of responses in time is Erlang's, 11 % below what the workers sustain.
+    """M/M/8: the highest rate with 99 % of responses in time follows from Erlang C, 11 % below the workers' limit.
 
-    The levels of the search straddle it: what is found is wrong if the step 15 % above it passes, or the one 3 % below
-    it fails. The share that is achieved is hardly asked for, so that p99 decides.
+    The search has levels on both sides of it: the result is wrong if the level 15 % above passes, or the one 3 % below
+    fails. The required achieved share is low, so p99 decides.
     """
     workers, service_s, limit_s = 8, 0.005, 0.0325
     true = highest(lambda rate: mm_c_slower(rate, workers, service_s, limit_s) <= 0.01, 1.0, workers / service_s)

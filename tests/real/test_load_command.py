@@ -1,4 +1,4 @@
-"""`chainmark load` as a pipeline meets it: exit codes, JUnit, comparisons, and Ctrl-C."""
+"""`chainmark load` in a pipeline: exit codes, JUnit, comparisons, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ RIGHT = Reply(after_s=0.005)
 
 @pytest.fixture
 def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A profile in short steps, and a store of the test's own; what others do on this machine is no matter here."""
+    """A profile with short steps, and a separate store. Other load on this machine is ignored."""
     monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
     monkeypatch.setattr(chainmark.api.loading, "Tester", partial(loading.Tester, watching=None))
     path = tmp_path / "work.toml"
@@ -70,7 +70,7 @@ def _load(profile: Path, url: str, *more: str) -> Result:
 
 
 def _decided(profile: Path, url: str, *more: str) -> Result:
-    """The same; once more, where a machine that stalls left too few answers for either."""
+    """Run the load test, again if a stall of the machine left too few responses for a decision."""
     for _ in range(ATTEMPTS):
         result = _load(profile, url, *more)
         if result.exit_code not in {ExitCode.INCONCLUSIVE, ExitCode.INVALID}:
@@ -103,7 +103,7 @@ def test_the_slowest_requests_are_listed_with_the_duration_of_each_stage(
     assert sent_s is not None
     assert first_byte_s is not None
     assert finished_s is not None
-    assert first_byte_s - sent_s >= 0.3 > finished_s - first_byte_s  # the server thought, and its answer is short
+    assert first_byte_s - sent_s >= 0.3 > finished_s - first_byte_s  # long processing, short response
     facts = {fact.label: fact.value for fact in slowest.facts}
     assert (facts["request"], facts["HTTP status"]) == ("GET /work", "200")
     assert float(facts["median latency of the step, ms"]) < 300.0
@@ -133,7 +133,7 @@ def test_only_required_endpoints_decide_if_any_is_required(profile: Path, tmp_pa
         assert _decided(profile, server.url, *limit).exit_code == ExitCode.FAIL
         result = _decided(profile, server.url, *limit, "--set", "require.work.clients=4", "--md", str(page))
     assert result.exit_code == ExitCode.DONE, result.stdout
-    assert ", not required" in page.read_text(encoding="utf-8")  # missed, or undecided where the machine was busy
+    assert ", not required" in page.read_text(encoding="utf-8")  # missed, or undecided on a busy machine
 
 
 def test_missing_servers_and_profiles_are_reported(profile: Path, store: Store) -> None:
@@ -192,7 +192,7 @@ def test_a_load_test_is_compared_with_an_earlier_run(profile: Path, store: Store
 
 
 def test_a_server_that_does_not_report_its_version(profile: Path, store: Store) -> None:
-    """Two releases measured in turn would look like one, and their difference like noise."""
+    """Otherwise two releases measured in turn would look like one, and their difference like noise."""
     once = ("--set", "search.kinds=[]", "--set", "fixed.times=1", "--set", "fixed.clients.work=[4]")
     with serving(always(RIGHT)) as server:
         result = _load(profile, server.url, *once)
@@ -205,7 +205,7 @@ def test_a_server_that_does_not_report_its_version(profile: Path, store: Store) 
 
 @contextmanager
 def _interrupted(lab: Lab, profile: Path, behaviour: Behaviour) -> Iterator[LoadServer]:
-    """A command that meets Ctrl-C as soon as it asks more than once."""
+    """Interrupt a command with Ctrl-C once it is under load."""
     with serving(behaviour) as server:
         started = lab.start("load", str(profile), "--target", server.url, "--set", "steps.duration_s=60")
         wait_until(lambda: server.requested["/work"] > 500, "the load")
@@ -244,7 +244,7 @@ corpus = { settled_blocks = 1, blocks = 6, transactions = 4, accounts = 4, per_s
 """
 
 
-@pytest.mark.quiet  # a chain that goes on meanwhile
+@pytest.mark.quiet  # the chain continues to grow meanwhile
 def test_a_live_chain_is_tested_repeatedly_and_against_an_earlier_run(
     profile: Path, store: Store, simd: MeshServer, tmp_path: Path
 ) -> None:
@@ -256,11 +256,11 @@ def test_a_live_chain_is_tested_repeatedly_and_against_an_earlier_run(
     assert first.exit_code == ExitCode.DONE, first.stdout
     assert [_read_by_junitparser(path) for path in (junit, tmp_path / "load-2.xml")] == [(1, 0, 0), (1, 0, 0)]
     again = _load(profile, simd.url, *chosen, "--as", "1.1", "--like", "1.0")
-    # A search on a machine that others use, too, may end undecided; worse or not comparable it must not be.
+    # On a shared machine the search may be undecided, but the result must not be worse or incomparable.
     assert again.exit_code in {ExitCode.DONE, ExitCode.INCONCLUSIVE}, again.stdout
     against = _load(profile, simd.url, *chosen, "--as", "1.2", "--against", "1.0")
     assert "1.2 against 1.0" in against.stdout
-    # One test against two of the same server: nothing worse, or too little of it to say.
+    # One test against two of the same server: no change, or too few data to decide.
     assert against.exit_code in {ExitCode.DONE, ExitCode.INCONCLUSIVE}, against.stdout
     runs = store.sealed()
     assert [run.manifest.subject.version for run in sorted(runs, key=lambda run: run.manifest.started_at)] == [
@@ -274,7 +274,7 @@ def test_a_live_chain_is_tested_repeatedly_and_against_an_earlier_run(
 
 
 def _read_by_junitparser(path: Path) -> tuple[int, int, int]:
-    """Tests, failures and errors, as somebody else's reader takes them."""
+    """Tests, failures and errors as read by another JUnit implementation."""
     read = JUnitXml.fromfile(str(path))
     return read.tests, read.failures, read.errors
 
@@ -282,7 +282,7 @@ def _read_by_junitparser(path: Path) -> tuple[int, int, int]:
 def test_requirements_written_by_a_test_are_met_by_the_next_test_and_missed_by_a_slower_server(
     profile: Path, tmp_path: Path
 ) -> None:
-    """A pipeline pins the current capacity once, and fails when it is lost."""
+    """A pipeline pins the current capacity once, and fails if a later release does not reach it."""
     path = tmp_path / "require.toml"
     levels = ("--set", "search.clients_first=2", "--set", "search.clients_last=2")
     too_slow = ("--set", "sla.p99_s=0.003", "--set", "steps.longest_s=10", *levels)
@@ -322,6 +322,6 @@ def test_the_script_of_the_action_writes_the_summary_and_reports(profile: Path, 
         # The action's own script, which is part of the project.
         ran = subprocess.run(["bash", "-e", "-c", script], env=environment, check=False, timeout=120)
     assert outputs.read_text(encoding="utf-8").strip() == f"exit-code={ran.returncode}"
-    assert ran.returncode in {ExitCode.DONE, ExitCode.INCONCLUSIVE, ExitCode.INVALID}  # what else the machine does
+    assert ran.returncode in {ExitCode.DONE, ExitCode.INCONCLUSIVE, ExitCode.INVALID}  # depends on other load
     assert "1.2.3" in summary.read_text(encoding="utf-8")
     assert {path.name for path in folder.iterdir()} == {f"load.{suffix}" for suffix in ("html", "md", "xml", "json")}

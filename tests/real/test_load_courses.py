@@ -14,12 +14,12 @@ from chainmark.store.runs import Store
 from tests.real.load_servers import Queue, known_test, serving
 from tests.support import ATTEMPTS
 
-pytestmark = pytest.mark.quiet  # it is about times
+pytestmark = pytest.mark.quiet  # the test depends on timing
 
 
 def test_the_backlog_of_a_spike_and_the_failing_rate_of_a_ramp_are_measured(tmp_path: Path) -> None:
-    """The server handles 400/s. An excess of 400 takes 2 s to clear at 200/s. Above 400/s a queue grows."""
-    for attempt in range(ATTEMPTS):  # once more, where the generator could not keep up
+    """The server handles 400/s. An excess of 400 requests needs 2 s at 200/s. Above 400/s a queue grows."""
+    for attempt in range(ATTEMPTS):  # repeated if the generator could not keep up
         with serving(Queue(workers=4, service_s=0.01)) as server:
             test = known_test(
                 Store(tmp_path / str(attempt)),
@@ -34,7 +34,7 @@ def test_the_backlog_of_a_spike_and_the_failing_rate_of_a_ramp_are_measured(tmp_
     (endpoint,) = test.report.targets[0].endpoints
     ramp, spike = endpoint.courses
     assert (ramp.note, spike.note, endpoint.steps) == ("", "", [])
-    # A second of work has come in above 400 per second when the rate, which rises by 200 each second, is 800.
+    # The rate rises by 200/s each second. At 800/s, the excess over 400/s is one second of work for the server.
     assert ramp.measured is not None
     assert 650.0 < ramp.measured < 950.0
     assert ramp.outcome == "fail"

@@ -1,4 +1,4 @@
-"""Servers that fail on purpose: every failure in its class, every sum right, every answer said for what it is."""
+"""Servers that fail on purpose: every failure is classified correctly, and all counts add up."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _exit_code(test: LoadTest) -> ExitCode:
 
 
 def _failing(reply: Reply, tmp_path: Path, nth: int = 5) -> tuple[LoadTest, list[ErrorEntry]]:
-    """A test of a server that gives every nth request this reply; the errors of its first step."""
+    """Test a server that sends this reply to every nth request; return the errors of the first step."""
     with serving(Then(every(nth, reply))) as server:
         test = known_test(Store(tmp_path), server, search=ONE)
     (capacity,) = test.report.targets[0].endpoints[0].capacities
@@ -98,7 +98,7 @@ def test_other_failures_are_reported_by_kind(reply: Reply, kind: str, tmp_path: 
 
 
 def test_a_server_that_goes_down_during_a_test_fails_no_level(tmp_path: Path) -> None:
-    """It is down, not slow: no level fails for it, earlier results are stored, and the rest is not measured."""
+    """The server is down, not slow: no level fails for it, earlier results are stored, others are not measured."""
     servers: list[LoadServer] = []
 
     def behaviour(request: Asked) -> Reply:
@@ -125,14 +125,14 @@ def test_a_server_that_goes_down_during_a_test_fails_no_level(tmp_path: Path) ->
 def test_latency_during_a_stall_is_measured_from_the_due_time(tmp_path: Path) -> None:
     """A server stalls for 2 s of 4 s at 100/s: half of the requests wait for up to 2 s, and p99 shows it.
 
-    A generator that waits for answers would send almost nothing meanwhile, and report a p99 of milliseconds.
+    A generator that waits for responses would send almost nothing meanwhile, and report a p99 of milliseconds.
     """
     fixed = {"times": 1, "duration_s": 4, "rates": {"work": [100]}}
     with serving(Then(Stalls(every_s=60, for_s=2, first_s=2))) as server:
         test = known_test(Store(tmp_path), server, search={"kinds": []}, fixed=fixed, steps={"warm_up_s": 1})
     (step,) = _steps(test)
     assert (step.due, step.ok, step.unsent) == (400, 400, 0)
-    # Not less than the stall makes of it; a busy machine adds its own.
+    # A lower limit from the stall. A busy machine adds to it.
     assert step.p99_s is not None
     assert step.max_s is not None
     assert 0.95 * (2.0 - 0.01 * 4) < step.p99_s < 3.0
@@ -204,7 +204,7 @@ def test_an_invalid_certificate_is_reported(system: ServedSystem, tmp_path: Path
     ],
 )
 def test_a_request_that_fails_without_load_is_not_measured(reply: Reply, expected: str, tmp_path: Path) -> None:
-    """Nothing is measured of an endpoint whose response is wrong without any load."""
+    """If an endpoint's response is wrong without any load, the endpoint is not measured."""
     with serving(always(reply)) as server, pytest.raises(UsageError) as caught:
         known_test(Store(tmp_path), server)
     assert expected in caught.value.message
@@ -213,19 +213,19 @@ def test_a_request_that_fails_without_load_is_not_measured(reply: Reply, expecte
 
 
 class _Interrupts:
-    """A listener that presses Ctrl-C when somebody says this."""
+    """A progress listener that raises KeyboardInterrupt when a condition on stage and progress is met."""
 
     def __init__(self, when: Callable[[str, float], bool]) -> None:
         self.when = when
         self.name = ""
 
     def stage(self, name: str) -> None:
-        """A stage begins."""
+        """Record the stage that begins."""
         self.name = name
         self.update(0.0)
 
     def update(self, fraction: float, detail: str = "") -> None:
-        """It stands there."""
+        """Raise KeyboardInterrupt if the condition is met."""
         if self.when(self.name, fraction):
             raise KeyboardInterrupt
 
@@ -248,7 +248,7 @@ def _interrupted(tmp_path: Path, when: Callable[[str, float], bool]) -> tuple[Lo
 def test_ctrl_c_during_a_step_stores_its_partial_result(tmp_path: Path) -> None:
     test, run = _interrupted(tmp_path, lambda name, fraction: "4 clients" in name and fraction > 0.5)
     steps = _steps(test)
-    # A level may be measured twice, where a busy machine left too few answers; only the last step is a part of one.
+    # A level may be measured twice if a busy machine left too few responses. Only the last step is partial.
     assert [step.partial for step in steps] == [*[False] * (len(steps) - 1), True]
     assert 0.0 < steps[-1].window_s < 1.0
     assert steps[-1].due > 0

@@ -1,4 +1,4 @@
-"""Several generators, one schedule, one result: processes here and on a cluster, and what is left when one is lost."""
+"""Several generators, one schedule, one result: local processes, processes on a cluster, and the loss of one."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ QUICK = always(Reply(after_s=0.005))
 
 @dataclass
 class Killing:
-    """Answers at once; kills a generator while it is asked for the ``at``-th time."""
+    """Responds at once; kills a generator during its ``at``-th request."""
 
     at: int
     kill: Callable[[], None]
     done: list[int] = field(default_factory=list)
 
     def __call__(self, request: Asked) -> Reply:
-        """What the server answers."""
+        """The server's response."""
         if request.number == self.at and not self.done:
             self.done.append(request.number)
             self.kill()
@@ -81,7 +81,7 @@ def test_two_processes_send_the_same_requests_as_one() -> None:
         assert (both.counts, both.warm_up) == (alone.counts, alone.warm_up)
         assert _due_ns(both) == _due_ns(alone)
         assert server.requested.total() - before == both.counts.sent + both.warm_up.sent
-        # Of the same two requests in turn, although each process asks every second one.
+        # Both requests alternate, although each process sends every second one.
         assert server.requested["/work"] == server.requested["/work?2"]
         assert ([generator.lost for generator in both.generators], both.threads, both.ended) == (["", ""], 2, "time")
 
@@ -111,7 +111,7 @@ def test_a_killed_generator_is_named_and_its_part_of_the_load_is_lost(kind: Leve
         assert result.counts.failed == error.count > 0
         assert (result.ended, result.window_s < 30.0) == ("gave up", True)
         if kind is RATE:
-            # All that was due until the end, of which the lost one had every second request.
+            # All requests due until the end. The lost generator had every second one.
             due = round(200.0 * (result.window_s + 0.2))
             assert result.counts.due + result.warm_up.due == pytest.approx(due, abs=2)
             assert result.counts.failed == pytest.approx(result.counts.due / 2, abs=1)
@@ -130,7 +130,7 @@ def test_the_capacity_does_not_depend_on_the_number_of_generators(tmp_path: Path
         "search": {"clients_first": 60, "relative_gap": 0.1},
         "steps": {"warm_up_s": limit_s, "generators": 2},
     }
-    for _ in range(ATTEMPTS):  # a machine that stalls takes from what this queue could do
+    for _ in range(ATTEMPTS):  # a stall of the machine reduces the capacity of this queue
         queue.free_at_s.clear()
         with serving(queue) as server:
             test = known_test(Store(tmp_path), server, **profile)

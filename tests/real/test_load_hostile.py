@@ -1,4 +1,4 @@
-"""Hostile servers before the load: each is reported for what it is, in a sentence and a hint, within a bounded time."""
+"""Hostile servers are reported before the load: each with its own message and hint, within a bounded time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.real.hostile_servers import HOSTILE, HOSTILE_TLS, Behaviour, answers,
 from tests.real.load_servers import self_signed
 
 TIMEOUT_S = 0.4
-# Of a whole probe: what is hostile is met by the first request, and some tell it by a second one.
+# Limit for a whole probe: the first request meets the fault, and some faults need a second request to be identified.
 LONGEST_S = 4 * TIMEOUT_S + 2.0
 _NEEDS_OPENSSL = pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
 
@@ -74,7 +74,7 @@ def test_a_server_without_tls_is_rejected_in_time(system: str, name: str) -> Non
 
 
 def _certificate(folder: Path, host: str, days: tuple[int, int]) -> tuple[ssl.SSLContext, Path]:
-    """Signed by itself, of an address or a host, valid between two days from now."""
+    """A self-signed certificate of an address or a host, valid between two days relative to now."""
     now = datetime.datetime.now(datetime.UTC)
     begin, end = ((now + datetime.timedelta(days=day)).strftime("%Y%m%d%H%M%SZ") for day in days)
     certificate, key, request = (folder / name for name in ("cert.pem", "key.pem", "request.pem"))
@@ -133,7 +133,7 @@ def _certificate(folder: Path, host: str, days: tuple[int, int]) -> tuple[ssl.SS
 def test_the_fault_of_a_certificate_is_reported(
     *, system: str, host: str, days: tuple[int, int], trusted: bool, expected: tuple[str, str], tmp_path: Path
 ) -> None:
-    """“certificate verify failed: unable to get local issuer” leads people to their firewall."""
+    """“certificate verify failed: unable to get local issuer” would make users check their firewall."""
     context, certificate = _certificate(tmp_path, host, days)
     with hostile(over_tls(context, says(b""))) as place:
         tls = Tls(ca_file=str(certificate) if trusted else None)
@@ -153,7 +153,7 @@ def test_plain_http_to_a_tls_port_is_reported(system: str, tmp_path: Path) -> No
 
 
 def _plainly(context: ssl.SSLContext) -> Behaviour:
-    """OpenSSL's own answer to what is no handshake: an alert, written before the connection ends."""
+    """OpenSSL's reaction to an invalid handshake: an alert before the connection ends."""
 
     def behave(connection: Any, _: Any) -> None:
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()

@@ -1,4 +1,4 @@
-"""HTTP/2 against another implementation of it: every request counted, every end of a stream in its class."""
+"""HTTP/2 against another implementation: every request is counted, and every end of a stream is classified."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RIGHT = {"contains": "right"}
 
 
 def _loaded(server: Http2Server, **changes: Any) -> Finished:
-    """What a load of a few requests gave; its sums are right."""
+    """The result of a load with a few requests. Its counts must add up."""
     get = {"method": "GET", "path": "/work", "expect": RIGHT}
     order = {
         "url": server.url,
@@ -52,7 +52,7 @@ def test_each_client_has_a_connection_or_a_stream_of_a_shared_connection() -> No
         alone = _loaded(server)
         assert (alone.counts.failed, alone.connections.opened, server.most_open) == (0, 4, 1)
     with serving_http2(most_streams=3) as server:
-        # Five clients on a connection: no more streams at a time than the server takes, and none is refused.
+        # Five clients per connection: never more concurrent streams than the server allows, and none is refused.
         shared = _loaded(server, streams=5, mode={"closed": {"clients": 10}})
         assert (shared.counts.failed, shared.connections.opened, server.most_open) == (0, 2, 3)
         assert shared.counts.ok + shared.warm_up.ok == server.done[Does.ANSWER] > 10
@@ -60,7 +60,7 @@ def test_each_client_has_a_connection_or_a_stream_of_a_shared_connection() -> No
 
 
 def test_requests_at_a_rate_follow_the_schedule_and_bodies_arrive_complete() -> None:
-    body = "x" * 200_000  # more than a window that a server gives at first
+    body = "x" * 200_000  # more than a server's initial window
     post = {"method": "POST", "path": "/work", "headers": [["X-Api-Key", "abc"]], "body": body, "expect": RIGHT}
     mode = {"open": {"rate_per_s": 50.0, "connections": 8}}
     with serving_http2(Does.LARGE) as server:
@@ -86,7 +86,7 @@ def test_requests_at_a_rate_follow_the_schedule_and_bodies_arrive_complete() -> 
     ],
 )
 def test_failures_are_reported_by_kind(does: Does, kind: str, detail: str) -> None:
-    # A busy machine may need longer than a short timeout for any other end.
+    # Only the timeout itself uses a short limit: on a busy machine, the other failures may take longer.
     with serving_http2(does) as server:
         result = _loaded(server, timeout_s=0.1 if does is Does.HANG else 5.0)
     assert (result.counts.ok, _kinds(result)) == (0, {(kind, detail)})
@@ -102,10 +102,10 @@ def test_requests_in_progress_on_a_closed_connection_fail() -> None:
 
 
 def test_requests_not_started_before_goaway_are_retried_once_whatever_their_method() -> None:
-    """As nginx does after a number of requests per connection: nothing is lost, nothing is done twice."""
+    """As nginx does after a number of requests per connection. No request may be lost or executed twice."""
     post = {"method": "POST", "path": "/work", "body": "{}", "expect": RIGHT}
     for streams in (1, 4):
-        # As many answers as there are clients: nothing meets the end of a connection twice.
+        # One response per client before GOAWAY: no request meets the end of a connection twice.
         with serving_http2(*[Does.ANSWER] * 2 * streams, Does.GO_AWAY) as server:
             result = _loaded(server, requests=[post], streams=streams, duration_s=1.0)
         assert (result.counts.failed, result.errors) == (0, ())
@@ -133,12 +133,12 @@ def test_servers_of_other_protocols_are_described_in_the_error() -> None:
     with serving(always(Reply())) as server:
         result = _loaded(Http2Server(port=int(server.url.rsplit(":", 1)[1])), timeout_s=2.0)
         assert result.counts.ok == 0
-        # It may close the connection before it says that it does not understand.
+        # The server may close the connection before it reports that it does not understand.
         assert {error.kind for error in result.errors} <= {"protocol", "closed", "reset"}
 
 
 def test_the_protocol_is_chosen_once_and_is_part_of_the_workload(tmp_path: Path) -> None:
-    """By prior knowledge, negotiated, or left to the server. A run over HTTP/1.1 is not comparable with HTTP/2."""
+    """Prior knowledge, negotiation, or the server's choice. A run over HTTP/1.1 is not comparable with HTTP/2."""
     request = [{"endpoint": "work", "path": "/work", "contains": "right"}]
     common = {"request": request, "search": {"clients_last": 1}}
     context, certificate = self_signed(tmp_path, "localhost")

@@ -1,4 +1,4 @@
-"""Load tests of real Mesh servers: all that they offer, without an error, and comparable with the next release."""
+"""Load tests of real Mesh servers: all offered endpoints, without errors, comparable with the next release."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _errors(endpoint: EndpointEntry) -> list[tuple[str, int | None, str]]:
     return [(error.kind, error.status, error.detail) for step in endpoint.steps for error in step.errors]
 
 
-@pytest.mark.quiet  # a chain that goes on meanwhile
+@pytest.mark.quiet  # the chain continues to grow meanwhile
 def test_every_endpoint_of_a_live_chain_is_loaded(simd: MeshServer, tmp_path: Path) -> None:
     """Under load every response is still checked: a correct status with another block in the body is an error."""
     offered = ["network_status", "account_balance", "block", "block_transaction"]
@@ -61,7 +61,7 @@ def test_every_endpoint_of_a_live_chain_is_loaded(simd: MeshServer, tmp_path: Pa
     assert target.skipped["/account/coins"].startswith("refused: ")
     (run,) = test.runs
     assert run.verify() == []
-    # The server calls its version "<appd>/unknown"; the run is found all the same.
+    # The server reports its version as "<appd>/unknown". The run is still found.
     assert [run.run_id for run in Store(tmp_path).sealed()] == [run.run_id]
     assert run.manifest.status == "valid"
     assert run.manifest.conditions["network"] == "/".join(NETWORK.values())
@@ -102,9 +102,9 @@ def test_the_next_release_gets_the_same_requests_and_is_compared(rosetta_example
     assert comparison.verdict is not Verdict.INVALID, comparison.reasons
 
 
-@pytest.mark.quiet  # a chain that goes on meanwhile
+@pytest.mark.quiet  # the chain continues to grow meanwhile
 def test_the_heaviest_accounts_of_a_live_chain_are_loaded(simd: MeshServer, tmp_path: Path) -> None:
-    """The shipped profile in short steps: which requests were sent, their size, and to which kind of server."""
+    """The shipped profile with short steps: the report must state the requests, their sizes, and the kind of server."""
     short = [f"steps.{key}={value}" for key, value in PROFILE["steps"].items()]
     fixed = ["search.kinds=[]", "fixed.clients.account_balance=[2]", "fixed.duration_s=1"]
     drawn = ["corpus.settled_blocks=0", "corpus.blocks=10", "corpus.largest=2"]
@@ -126,7 +126,7 @@ def test_the_heaviest_accounts_of_a_live_chain_are_loaded(simd: MeshServer, tmp_
 
 
 def test_a_server_pruned_between_two_runs_is_compared_with_a_warning(tmp_path: Path) -> None:
-    """The same requests are less work for it, although the configuration is unchanged."""
+    """The same requests are less work for the pruned server, although its configuration is unchanged."""
     store, levels = Store(tmp_path), {"clients": {"network_status": [1]}}
     profile = SYSTEM.profile({**PROFILE, "fixed": {**PROFILE["fixed"], **levels}})
     runs = []
@@ -156,7 +156,7 @@ def test_a_corpus_is_created_by_command(rosetta_example: MeshServer, tmp_path: P
     assert "requests were answered correctly" in checked.stdout
 
 
-@pytest.mark.quiet  # a chain that goes on meanwhile
+@pytest.mark.quiet  # the chain continues to grow meanwhile
 def test_a_corpus_of_another_server_is_rejected(rosetta_example: MeshServer, simd: MeshServer, tmp_path: Path) -> None:
     path = tmp_path / "corpus.json"
     few = ["--set=corpus.settled_blocks=0", "--set=corpus.blocks=4"]

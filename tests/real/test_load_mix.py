@@ -1,4 +1,4 @@
-"""Mixes of endpoints and clients that think, on a real server."""
+"""Mixes of endpoints, and clients with think time, on a real server."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def test_an_endpoint_that_fails_within_a_mix_fails_the_mix(tmp_path: Path) -> No
     blocks = [block for section in document_of(test.report).sections for block in section.blocks]
     (table,) = [block for block in blocks if isinstance(block, Table) and block.id == "mix-0"]
     texts = [row.cells[-1].text for row in table.rows]
-    # A busy machine may leave too few requests for a yes.
+    # On a busy machine there may be too few requests for a pass.
     assert (texts[0] != "no", texts[1]) == (True, "no")
 
 
 def test_a_mix_is_derived_from_an_access_log(tmp_path: Path) -> None:
-    """Nobody writes down by hand what users do."""
+    """Users' real request mix is in the access log; a hand-written one would only be a guess."""
     line = '127.0.0.1 - - [24/Nov/2026:03:01:35 +0000] "GET {} HTTP/1.1" 200 12 "-" "-"\n'
     log = tmp_path / "access.log"
     log.write_text("".join(map(line.format, ["/often/77"] * 3 + ["/seldom"] + ["/robots.txt"])), encoding="utf-8")
@@ -89,7 +89,7 @@ def test_clients_with_think_time_send_fewer_requests(tmp_path: Path) -> None:
         steps = {"think_s": 0.1, "warm_up_s": 0.5}
         test = known_test(Store(tmp_path), server, search={"kinds": []}, fixed=fixed, steps=steps)
     (step,) = test.report.targets[0].endpoints[0].steps
-    # Four standard deviations of the count below; what a busy machine adds is only ever less.
+    # The lower limit allows four standard deviations. A busy machine can only reduce the count.
     assert 230 <= step.ok <= 370
     assert step.failed == 0
     assert test.runs[0].manifest.workload["steps.think_s"] == 0.1

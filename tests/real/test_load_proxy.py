@@ -1,4 +1,4 @@
-"""Load tests through a proxy. The servers' names are known to the proxy alone: what passes it by fails."""
+"""Load tests through a proxy. Only the proxy knows the servers' names, so a request that bypasses it fails."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.real.http2_server import serving_http2
 from tests.real.load_servers import RIGHT, Reply, nobody_listens, self_signed, serving
 from tests.real.test_load_access import _everything, _forms, _load, profile
 
-__all__ = ["profile"]  # a fixture
+__all__ = ["profile"]  # used as a fixture
 
 WORD = "pa55 word/of:mine"
 KNOWN = "Basic " + base64.b64encode(f"tester:{WORD}".encode()).decode()
@@ -82,7 +82,7 @@ def test_http_1_goes_through_a_tunnel(profile: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_refusing_proxy_is_reported_before_any_load(profile: Path, scheme: str) -> None:
-    """By the clients of both kinds of servers, in a sentence that names the proxy and not the password."""
+    """Clients of both kinds of servers report it with a message that names the proxy and not the password."""
     url = f"{scheme}://{HOST}:8082"
     with forwarding("Basic other") as proxy, nobody_listens() as nobody:
         for place, why in ((proxy.place, "status 407"), (nobody.removeprefix("http://"), "refused")):
@@ -102,7 +102,7 @@ def test_a_refusing_proxy_is_reported_before_any_load(profile: Path, scheme: str
 
 
 def test_proxies_of_the_environment_are_not_used(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither before the load nor by the load: the proxy would be measured instead."""
+    """This holds before and during the load: otherwise the proxy would be measured."""
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
     with forwarding() as proxy, serving(lambda _: Reply(after_s=0.002)) as server:

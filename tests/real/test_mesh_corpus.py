@@ -92,7 +92,7 @@ def test_metadata_requests_use_the_options_of_the_implementation(simd: MeshServe
 
 
 def test_a_corpus_is_sampled_from_a_live_chain(simd: MeshServer, tmp_path: Path) -> None:
-    # The first blocks hold the transfers; all of them are looked at and kept, however many they are.
+    # The first blocks contain the transfers. All of them are read and kept, however many there are.
     newest = simd.transacted
     order = CorpusRequest(
         seed=7,
@@ -111,8 +111,8 @@ def test_a_corpus_is_sampled_from_a_live_chain(simd: MeshServer, tmp_path: Path)
     assert set(simd.accounts.values()) <= addresses
     transactions = corpus.endpoint("block_transaction")
     assert transactions is not None
-    assert {item.facts["operations"] for item in transactions.items} >= {0, 3, 4, 5}, "transfers are not among them"
-    # The chain went on meanwhile; a corpus of the same blocks is the same, and still right.
+    assert {item.facts["operations"] for item in transactions.items} >= {0, 3, 4, 5}, "transfers are missing"
+    # The chain has grown since. A corpus from the same blocks is identical and still valid.
     path = tmp_path / "corpus.json"
     corpus.save(path)
     assert _sampled(simd.url, order)[1].hash == corpus.hash
@@ -121,7 +121,7 @@ def test_a_corpus_is_sampled_from_a_live_chain(simd: MeshServer, tmp_path: Path)
 
 
 def test_a_corpus_of_a_reset_chain_is_rejected(simd: MeshServer, tmp_path: Path) -> None:
-    """Same network, other blocks: a load test with the old corpus would measure errors."""
+    """Same network, other blocks: a load test with the old corpus would measure only errors."""
     with running_simd(tmp_path, transfers=False) as other:
         _, corpus = _sampled(other.url, CorpusRequest(settled_blocks=0))
     with MeshClient(simd.url) as client:
@@ -142,7 +142,7 @@ def test_the_endpoints_of_the_example_are_listed(rosetta_example: MeshServer) ->
     assert set(states.values()) == {"offered", "not offered"}
     assert server.offer(bodies.ACCOUNT_BALANCE).reason == "404 text/plain “404 page not found”"
     assert [endpoint.id for endpoint in corpus.endpoints] == [read.id for read in READS if read.id in offered]
-    # It answers every transaction with the same one: a right status, and the wrong answer.
+    # The example returns the same transaction to every request: a correct status, but a wrong response.
     (refused,) = corpus.refused
     assert refused.reason == "/transaction/transaction_identifier/hash is 'transaction 1', not 'transaction 0'"
     block = corpus.endpoint("block")
@@ -168,12 +168,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def _tls_server(folder: Path) -> Iterator[int]:
-    """A server on loopback whose certificate is of another host, made by Go's own tool."""
+    """A server on loopback with a certificate of another host, generated with Go's own tool."""
     root = subprocess.run(["go", "env", "GOROOT"], capture_output=True, text=True, check=True, timeout=60).stdout
     tool = Path(root.strip()) / "src" / "crypto" / "tls" / "generate_cert.go"
     subprocess.run(["go", "run", str(tool), "-host", "mesh.example", "-ca"], cwd=folder, check=True, timeout=300)
@@ -216,7 +216,7 @@ def test_an_invalid_certificate_is_reported(tmp_path: Path, rosetta_example: Mes
 def test_a_corpus_is_sampled_from_a_deployment_that_offers_only_http_2(
     tmp_path: Path, rosetta_example: MeshServer
 ) -> None:
-    """As behind a gateway without HTTP/1.1: without a corpus there is no load test."""
+    """A gateway may not support HTTP/1.1. Without a corpus, its deployment could not be tested."""
 
     def example(path: str, body: bytes) -> tuple[int, bytes]:
         answer = httpx.post(rosetta_example.url + path, content=body, headers=JSON, timeout=30, trust_env=False)

@@ -1,4 +1,4 @@
-"""Imports from a real Prometheus server: samples of known values exactly, and errors reported."""
+"""Imports from a real Prometheus server: known samples are read exactly, and errors are reported."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SECONDS = 120
 NODES = ("node0", "node1", "node2")
 BLOCK_S, BLOCK_TXS, TX_BYTES = 1.25, 50, 1_024
 MIB = 1 << 20
-# A counter of a long time, for ranges of more points than a server answers at once.
+# A long counter, for ranges with more points than a server returns at once.
 LONG_S = 25_000
 LONG_STEP_S = 2
 
@@ -44,7 +44,7 @@ def _height(time_s: float) -> int:
 
 
 def _lines() -> Iterator[str]:
-    """Three nodes for four minutes, scraped every second at phases of their own; node 2 starts anew after 90 s."""
+    """Three nodes for four minutes, scraped every second at different phases; node 2 restarts after 90 s."""
     samples: dict[str, list[str]] = {}
     for index, node in enumerate(NODES):
         labels = f'job="{node}",instance="10.0.0.{index}:26660",chain_id="known",version="v1.0.1"'
@@ -70,13 +70,13 @@ def _lines() -> Iterator[str]:
                 f"process_start_time_seconds{{{plain}}}": 5_000 if restarted else 1_000,
                 f'node_load1{{job="{node}",instance="10.0.0.{index}:9100"}}': 0.5 * index,
             }
-            if namespace == "tendermint":  # older releases may not tell it
+            if namespace == "tendermint":  # older releases may not report it
                 del values[f"{namespace}_consensus_latest_block_height{{{labels}}}"]
             for name, value in values.items():
                 samples.setdefault(name, []).append(f"{name} {value} {BEGIN_S + time_s:.1f}")
     for second in range(0, LONG_S, LONG_STEP_S):
         samples.setdefault("long", []).append(f"long_seconds {second} {BEGIN_S + second}")
-    # The format wants all samples of a family together.
+    # The format requires all samples of a family to be adjacent.
     for _, lines in sorted(samples.items()):
         yield from lines
 
@@ -93,12 +93,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @dataclass
 class Here:
-    """Commands in this process, with a store of their own: a process for each would take most of the time."""
+    """Runs commands in this process, with a separate store: a process per command would take most of the time."""
 
     store: Store
 
     def run(self, *arguments: str, code: int = 0) -> Result:
-        """Run a command to its end; an error that it would print is raised."""
+        """Run a command to its end. An error that it would print is raised."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("CHAINMARK_STORE", str(self.store.root))
             result = chainmark(*arguments)
@@ -113,7 +113,7 @@ def here(tmp_path: Path) -> Here:
 
 @dataclass
 class Imported:
-    """A run, and how it was imported."""
+    """A run, and the result of its import."""
 
     run: SealedRun
     here: Here
@@ -122,7 +122,7 @@ class Imported:
 
 @pytest.fixture(scope="module")
 def imported(server: str, tmp_path_factory: pytest.TempPathFactory) -> Imported:
-    """The first 80 s, in which nothing went wrong."""
+    """The first 80 s, without any fault."""
     arguments = ("ingest", "cometbft", server, "--from", "2026-01-01T10:00:00Z", "--duration", "80s", "--as", "v1.0.1")
     own = Here(Store(tmp_path_factory.mktemp("imported") / "store"))
     output = own.run(*arguments).stdout
@@ -161,7 +161,7 @@ def test_the_imported_blocks_are_the_committed_blocks(imported: Imported) -> Non
     assert blocks["block_interval_s"].mean() == pytest.approx(BLOCK_S, abs=0.2 / blocks.height * 2)
     assert blocks["block_transactions"].drop_nulls().unique().to_list() == [BLOCK_TXS]
     sizes = blocks.drop_nulls("block_size_bytes")
-    assert sizes.height == blocks.height, "with three phases a scrape comes before every next block"
+    assert sizes.height == blocks.height, "with three phases, a scrape comes before each next block"
     assert (sizes["block_size_bytes"] - sizes["height"]).unique().to_list() == [BLOCK_TXS * TX_BYTES]
     rounds = blocks.filter(pl.col("height") % 20 == 0)["block_extra_rounds"].unique().to_list()
     assert rounds == [1.0]
@@ -206,7 +206,7 @@ def test_responses_that_are_not_stored_are_not_invented(imported: Imported, here
 
 
 def test_rates_over_20_s_equal_the_servers_own(server: str, imported: Imported) -> None:
-    """The QA's plots are `rate(…[20s])*60`, including over the restart of node 2."""
+    """The QA's plots use `rate(…[20s])*60`, including over the restart of node 2."""
     begin_ns, end_ns = BEGIN_S * NS, (BEGIN_S + SECONDS) * NS
     for expression in ("cometbft_consensus_height", "cometbft_consensus_total_txs"):
         with Prometheus(LiveServer(server)) as reader:
@@ -229,7 +229,7 @@ def test_a_restarted_node_makes_the_run_invalid(server: str, here: Here) -> None
     assert "no node restarted: measured node2" in result.stderr.replace("\n", " ")
     run = here.store.sealed()[0]
     assert [incident.what for incident in run.manifest.incidents] == ["node2 restarted"]
-    # The count of transactions that began at zero again is no negative rate.
+    # The transaction counter restarted at zero. The rate must not become negative.
     assert run.samples("second")["committed_per_s"].drop_nulls().to_numpy().min() >= 0
 
 
@@ -245,7 +245,7 @@ def test_long_ranges_are_queried_in_parts(server: str) -> None:
     begin_ns, end_ns = BEGIN_S * NS, (BEGIN_S + LONG_S) * NS
     whole = {"query": "long_seconds", "start": str(BEGIN_S), "end": str(BEGIN_S + LONG_S), "step": "1"}
     refused = httpx.get(f"{server}/api/v1/query_range", params=whole, trust_env=False).json()
-    assert "11,000" in refused["error"], "the test tests nothing"
+    assert "11,000" in refused["error"], "the range is too short for this test"
     with Prometheus(LiveServer(server)) as reader:
         (raw,) = reader.samples("long_seconds", begin_ns, end_ns)
         (stepped,) = reader.query_range("long_seconds", begin_ns, end_ns, NS)
@@ -296,7 +296,7 @@ def test_the_version_must_be_given(server: str, here: Here) -> None:
 
 
 def test_the_servers_grid_can_be_used_instead(server: str, here: Here, imported: Imported) -> None:
-    """At a step of 1 s the values are those of the scrapes, moved to the grid: equal means except at the edges."""
+    """With a step of 1 s the values are those of the scrapes, moved to the grid: equal means except at the edges."""
     here.run(*imported.arguments, "--set", "step_s=1")
     stepped, own = here.store.sealed()[0].summaries(), imported.run.summaries()
     for metric in ("mempool_mean_transactions", "node_rss_bytes", "committed_per_s"):

@@ -1,4 +1,4 @@
-"""A real network, run by chainmark, watched by a real Prometheus: what one measures the other must confirm."""
+"""A real network, run by chainmark and observed by a real Prometheus: both must measure the same."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ VERSION = "v1.0.1"
 
 @dataclass
 class Watched:
-    """One run as chainmark made it, as Prometheus saw it, and what was exposed meanwhile."""
+    """A run made by chainmark, its import from Prometheus, and the metrics pages exposed during the run."""
 
     own: SealedRun
     imported: SealedRun
@@ -41,7 +41,7 @@ class Watched:
 
 @functools.cache
 def _place() -> str:
-    """Where commands show their figures."""
+    """The address at which commands expose their metrics."""
     return f"{server_address()}:{EXPOSED_PORT}"
 
 
@@ -56,7 +56,7 @@ _ACCEPT = {"Accept": "application/openmetrics-text; version=1.0.0"}
 
 
 def _utc(time_ns: int) -> str:
-    """To the microsecond, which is all that a time on the command line can say."""
+    """A time in UTC with microseconds, the finest resolution of the command line."""
     return str(pl.Series([time_ns // 1_000]).cast(pl.Datetime("us")).dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ")[0])
 
 
@@ -66,7 +66,7 @@ def watched(shared_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         pytest.skip("no `prometheus` here: `make servers` fetches Debian's package")
     for attempt in range(1, ATTEMPTS + 1):
         with _watched(shared_lab, tmp_path_factory.mktemp("prometheus") / "data") as run_watched:
-            # A server that did not come to scrape every second says nothing about what chainmark measured.
+            # A Prometheus server that missed scrapes proves nothing about chainmark's measurement.
             if attempt == ATTEMPTS or run_watched.imported.manifest.status is Status.VALID:
                 yield run_watched
                 return
@@ -77,13 +77,13 @@ def watched(shared_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @contextmanager
 def _watched(lab: Lab, folder: Path) -> Iterator[Watched]:
-    """A run that Prometheus watches, and its import; the server runs meanwhile."""
+    """A run that Prometheus observes, and its import. The server is still running."""
     changes = {
         "network.validators": 2,
         "load.rate": RATE,
         "load.warm_up_s": WARM_UP_S,
         "load.duration_s": SECONDS,
-        # Blocks that come about as often as scrapes would be seen at one phase for most of the run.
+        # Blocks at nearly the scrape interval would be seen at the same phase for most of the run.
         "node.config.consensus.timeout_commit": "300ms",
     }
     settings = [part for key, value in changes.items() for part in ("--set", f"{key}={value}")]
@@ -136,13 +136,13 @@ def test_a_load_test_can_be_scraped(lab: Lab, tmp_path: Path) -> None:
             wait_until(answered, "answers")
         finally:
             ended = started.finish()
-    # 3 or 4: others had the processors, of which this test asks nothing.
+    # 3 or 4: the machine was busy, which does not matter for this test.
     assert ended.returncode in {0, 3, 4}, ended.stderr
     assert max(counts) > 0
 
 
 def _retained(pages: list[str]) -> bool:
-    """Keep the page; whether it says that transactions were committed."""
+    """Keep the page; return whether it shows committed transactions."""
     page = _page()
     if page:
         pages.append(page)
@@ -203,11 +203,11 @@ def test_the_running_experiment_could_be_scraped(watched: Watched) -> None:
     assert _value(page, "chainmark_node_height_blocks") >= 2
     assert f'chainmark_stage_info{{stage="offering {RATE} tx/s"}} 1' in page
     assert f'chainmark_run_info{{side="subject",version="{VERSION}"}} 1' in page
-    assert _page() is None, "the page outlived the command"
+    assert _page() is None, "the metrics page is still served after the command ended"
 
 
 def test_prometheus_itself_scraped_the_experiment(watched: Watched) -> None:
-    """Its server uses OpenMetrics. The stored values end where the counts of the run end."""
+    """Prometheus' server negotiates OpenMetrics. The stored values end at the counts of the run."""
     begin_ns, end_ns = (
         int(watched.own.events("transactions")["due_ns"].to_numpy().min()) + off * NS for off in (-60, 60)
     )

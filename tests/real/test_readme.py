@@ -1,4 +1,4 @@
-"""The README's and the guides' commands do what they say."""
+"""The commands in the README and the guides work as documented."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support import Lab
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN_SERVER = "http://127.0.0.1:8082"
-# Two short runs may say anything, but must be valid; a busy machine may leave a search undecided.
+# Two short runs may have any verdict except invalid. A search may be undecided on a busy machine.
 CODES = {"qa": {0, 1, 3}, "load": {0, 3}}
 MEASURING = ("run", "experiment", "qa", "load")
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
@@ -40,7 +40,7 @@ def test_every_system_has_a_five_minute_path() -> None:
 
 
 def _marks(path: list[str]) -> list[pytest.MarkDecorator]:
-    """Those that measure need the machine to themselves."""
+    """Commands that measure need the machine to themselves."""
     return [pytest.mark.quiet] if any(command.split()[1] in MEASURING for command in path) else []
 
 

@@ -1,4 +1,4 @@
-"""The tutorial's commands lead to the verdicts that it promises."""
+"""The tutorial's commands lead to the verdicts that it states."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "tutorials" / "first-v
 SHORTER = "--repeat 2 --set workload.executions=2 --set workload.warm_up=0 --set gates.other_work_max=1"
 
 
-# What is judged is time: beside other tests, two executions of a command may differ as much as two versions of it.
+# The test compares durations: next to other tests, two executions of one command may differ like two versions.
 @pytest.mark.quiet
 def test_the_tutorial_leads_to_the_stated_verdicts(tmp_path: Path) -> None:
     """The commands as written, with fewer executions and runs."""

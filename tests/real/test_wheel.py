@@ -24,7 +24,7 @@ def _ran(command: list[str | Path], environment: dict[str, str], folder: Path, a
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of an environment's programs that has chainmark and what it needs, from the cache of the set-up."""
+    """The `bin` folder of an environment with chainmark and its dependencies, installed from the set-up's cache."""
     folder = tmp_path_factory.mktemp("wheel")
     build = {"CARGO_TARGET_DIR": str(CACHE / "target"), "UV_CACHE_DIR": str(CACHE / "uv"), **os.environ}
     _ran([TOOLS / "maturin", "build", "--quiet", "--release", "--locked", "--out", folder], build, ROOT)

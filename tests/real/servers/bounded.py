@@ -1,8 +1,8 @@
-"""A server that one resource bounds: `python bounded.py cpu|pool|disk|idle|postgres PORT …`; ready once it listens.
+"""A server limited by one resource: `python bounded.py cpu|pool|disk|idle|postgres PORT …`; ready once it listens.
 
-cpu: an answer takes 2 ms of processor time. pool: it holds one of four places for 100 ms, and `/metrics` tells how many
-are taken. disk: it is written to a file and forced to the disk, over and over. idle: it takes 5 ms in which nothing is
-used. postgres: one of four connections to the database sleeps 100 ms.
+cpu: a response needs 2 ms of processor time. pool: a response holds one of four places for 100 ms, and `/metrics` shows
+how many places are in use. disk: a response is repeatedly written to a file and flushed to the disk. idle: a response
+takes 5 ms without any resource. postgres: one of four connections to the database sleeps for 100 ms.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 PLACES = 4
-HELD_S = 0.1  # long against the delays of a busy machine
+HELD_S = 0.1  # long compared with the delays of a busy machine
 CPU_S = 0.002
 IDLE_S = 0.005
 WRITES, BLOCK = 20, b"x" * 65_536
 
 
 class Pool:
-    """So many places; who finds none waits."""
+    """A fixed number of places; a request without a place waits."""
 
     def __init__(self) -> None:
         self._free = threading.Semaphore(PLACES)
@@ -34,7 +34,7 @@ class Pool:
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """One of them."""
+        """Hold a place."""
         with self._free:
             with self._lock:
                 self.active += 1
@@ -49,25 +49,25 @@ POOL = Pool()
 
 
 def cpu() -> None:
-    """Uses the processor."""
+    """Use the processor."""
     end_s = time.thread_time() + CPU_S
     while time.thread_time() < end_s:
         pass
 
 
 def pool() -> None:
-    """Holds a place."""
+    """Hold a place."""
     with POOL.place():
         time.sleep(HELD_S)
 
 
 def idle() -> None:
-    """Uses nothing."""
+    """Use nothing."""
     time.sleep(IDLE_S)
 
 
 def disk_in(folder: str) -> Callable[[], None]:
-    """Writes to a file of each thread's own, and waits for the disk."""
+    """Write to a separate file per thread, and flush it to the disk."""
     own = threading.local()
 
     def write() -> None:
@@ -81,7 +81,7 @@ def disk_in(folder: str) -> Callable[[], None]:
 
 
 def postgres_at(dsn: str) -> Callable[[], None]:
-    """Asks the database through a pool."""
+    """Query the database through a pool of connections."""
     import psycopg  # noqa: PLC0415 - an extra
 
     connections: queue.Queue[psycopg.Connection[tuple[object, ...]]] = queue.Queue()
@@ -99,14 +99,14 @@ def postgres_at(dsn: str) -> Callable[[], None]:
 
 
 def serve(work: Callable[[], None], port: int) -> None:
-    """Answer until it is ended."""
+    """Serve until the process is stopped."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        wbufsize = -1  # one packet an answer
+        wbufsize = -1  # one packet per response
 
         def do_GET(self) -> None:
-            """Work, or the metrics."""
+            """Respond with the work's result, or with the metrics."""
             if self.path == "/metrics":
                 pool_usage = {"pool_active": POOL.active, "pool_max": PLACES}
                 body = "".join(f"# TYPE {name} gauge\n{name} {value}\n" for name, value in pool_usage.items()).encode()
@@ -120,7 +120,7 @@ def serve(work: Callable[[], None], port: int) -> None:
             self.wfile.write(body)
 
         def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - as its class calls it
-            """Nothing."""
+            """Log nothing."""
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
@@ -130,7 +130,7 @@ def serve(work: Callable[[], None], port: int) -> None:
 
 
 def main() -> None:
-    """Serve what the command line says."""
+    """Run the server that the command line describes."""
     kind, port = sys.argv[1], int(sys.argv[2])
     if kind == "cpu":
         os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])

@@ -1,4 +1,4 @@
-"""Small clusters for tests of the import: made once, changed at will, imported in this process."""
+"""Small clusters for tests of the import: generated once, modified as needed, imported in this process."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def ingest(store: Path, source: Path, **options: Any) -> ImportedRun:
 
 
 def changed(source: Path, target: Path, *changes: Callable[[Path], None]) -> Path:
-    """A copy of a cluster's folder, changed."""
+    """Copy a cluster's folder and apply changes to the copy."""
     shutil.copytree(source, target)
     for change in changes:
         change(target)

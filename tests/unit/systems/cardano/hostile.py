@@ -1,4 +1,4 @@
-"""Folders of logs as they are found in practice: copied, mixed up, half packed, half gone."""
+"""Folders of logs as they occur in practice: copied, mixed up, partly compressed, partly missing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def logs_of(folder: Path) -> Iterator[Path]:
 
 
 def rewrite(change: Callable[[str], str | None], *hosts: str) -> Change:
-    """Changes the lines of some hosts' logs, of all if none is named; None drops a line."""
+    """Change the lines of the named hosts' logs, or of all logs if no host is named; None drops a line."""
 
     def apply(folder: Path) -> None:
         for host in hosts or HOSTS:
@@ -40,7 +40,7 @@ def rewrite(change: Callable[[str], str | None], *hosts: str) -> Change:
 
 
 def copy(source: str, target: str, pack: Callable[[bytes], bytes] = bytes) -> Change:
-    """A file a second time, perhaps packed."""
+    """Copy a file, optionally compressed."""
 
     def apply(folder: Path) -> None:
         path = folder / target
@@ -51,7 +51,7 @@ def copy(source: str, target: str, pack: Callable[[bytes], bytes] = bytes) -> Ch
 
 
 def move(source: str, target: str) -> Change:
-    """A file or folder under another name."""
+    """Rename a file or folder."""
 
     def apply(folder: Path) -> None:
         (folder / target).parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +61,7 @@ def move(source: str, target: str) -> Change:
 
 
 def pack(path: str, packed: str, packer: Callable[[bytes], bytes]) -> Change:
-    """A file in another form only."""
+    """Replace a file by its compressed form."""
 
     def apply(folder: Path) -> None:
         content = (folder / path).read_bytes()
@@ -72,7 +72,7 @@ def pack(path: str, packed: str, packer: Callable[[bytes], bytes]) -> Change:
 
 
 def link(path: str, target: str) -> Change:
-    """A symbolic link in the place of whatever was there."""
+    """Replace a path by a symbolic link."""
 
     def apply(folder: Path) -> None:
         remove(path)(folder)
@@ -82,7 +82,7 @@ def link(path: str, target: str) -> Change:
 
 
 def hard_link(path: str, target: str) -> Change:
-    """A second name of one file."""
+    """Give a file a second name."""
 
     def apply(folder: Path) -> None:
         remove(path)(folder)
@@ -92,7 +92,7 @@ def hard_link(path: str, target: str) -> Change:
 
 
 def pipe(path: str) -> Change:
-    """A named pipe that nobody writes to: whoever opens it to read waits for ever."""
+    """Create a named pipe that nobody writes to: reading it blocks forever."""
 
     def apply(folder: Path) -> None:
         remove(path)(folder)
@@ -102,7 +102,7 @@ def pipe(path: str) -> Change:
 
 
 def listener(path: str) -> Change:
-    """A socket in the file system, as nodes have for their clients."""
+    """Create a Unix socket, as nodes have for their clients."""
 
     def apply(folder: Path) -> None:
         directory = os.open(folder, os.O_RDONLY)
@@ -117,7 +117,7 @@ def listener(path: str) -> Change:
 
 
 def remove(path: str) -> Change:
-    """Takes a file or folder away, if there is one."""
+    """Remove a file or folder if it exists."""
 
     def apply(folder: Path) -> None:
         victim = folder / path
@@ -130,7 +130,7 @@ def remove(path: str) -> Change:
 
 
 def write(path: str, content: str | bytes) -> Change:
-    """A file of this content."""
+    """Write a file with this content."""
 
     def apply(folder: Path) -> None:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -140,7 +140,7 @@ def write(path: str, content: str | bytes) -> Change:
 
 
 def every(change: Callable[[str], Change]) -> Change:
-    """The same for every host."""
+    """Apply the same change to every host."""
 
     def apply(folder: Path) -> None:
         for host in HOSTS:
@@ -150,7 +150,7 @@ def every(change: Callable[[str], Change]) -> Change:
 
 
 def together(*changes: Change) -> Change:
-    """One after the other."""
+    """Apply several changes in order."""
 
     def apply(folder: Path) -> None:
         for change in changes:
@@ -160,7 +160,7 @@ def together(*changes: Change) -> Change:
 
 
 def cut(path: str, rest: str) -> Change:
-    """The first half of a log to another file, whose name does not tell that it is the older one."""
+    """Move the first half of a log to another file, whose name does not show that it is the older one."""
 
     def apply(folder: Path) -> None:
         lines = (folder / path).read_bytes().splitlines(keepends=True)
@@ -172,7 +172,7 @@ def cut(path: str, rest: str) -> Change:
 
 
 def truncate(path: str, share: float) -> Change:
-    """A file that ends early."""
+    """Truncate a file."""
 
     def apply(folder: Path) -> None:
         content = (folder / path).read_bytes()
@@ -182,7 +182,7 @@ def truncate(path: str, share: float) -> Change:
 
 
 def earlier_run(path: str) -> Change:
-    """A log of node-1 in a run of the day before, which nobody took away."""
+    """Add a log of node-1 from a run on the previous day, which nobody removed."""
 
     def apply(folder: Path) -> None:
         text = (
@@ -194,17 +194,17 @@ def earlier_run(path: str) -> Change:
 
 
 def named(name: str) -> Callable[[str], str]:
-    """Lines that name one host."""
+    """Change the host name in each line."""
     return lambda line: re.sub(r'"host":"[^"]*"', f'"host":"{name}"', line)
 
 
 def utf16(content: bytes) -> bytes:
-    """As PowerShell redirects."""
+    """Encode as PowerShell's redirection does."""
     return content.decode().encode("utf-16")
 
 
 def zipped(content: bytes) -> bytes:
-    """As a mail program sends it."""
+    """Compress as a mail program does."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("stdout", content)
@@ -212,7 +212,7 @@ def zipped(content: bytes) -> bytes:
 
 
 def tarred(content: bytes) -> bytes:
-    """As an administrator sends it."""
+    """Pack as an administrator does."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
         entry = tarfile.TarInfo("stdout")
@@ -222,22 +222,22 @@ def tarred(content: bytes) -> bytes:
 
 
 def xz(content: bytes) -> bytes:
-    """As logrotate packs with `compresscmd xz`."""
+    """Compress as logrotate does with `compresscmd xz`."""
     return lzma.compress(content, preset=1)
 
 
 def old_lzma(content: bytes) -> bytes:
-    """As xz's predecessor packs."""
+    """Compress as the predecessor of xz does."""
     return lzma.compress(content, format=lzma.FORMAT_ALONE, preset=1)
 
 
 def bzip2(content: bytes) -> bytes:
-    """As logrotate packs with `compresscmd bzip2`."""
+    """Compress as logrotate does with `compresscmd bzip2`."""
     return bz2.compress(content)
 
 
 def gz(content: bytes) -> bytes:
-    """As logrotate packs."""
+    """Compress as logrotate does by default."""
     return gzip.compress(content, mtime=0)
 
 
@@ -245,13 +245,13 @@ NO_GENESIS = remove("genesis")
 
 
 def node_line(ns: str, data: Mapping[str, object], host: str, sev: str = "Info") -> str:
-    """A line of a node's start."""
+    """A line that a node prints when it starts."""
     envelope = {"at": AT, "ns": ns, "data": data, "sev": sev, "thread": "5", "host": host}
     return json.dumps(envelope, separators=(",", ":"))
 
 
 def first_lines(lines: Callable[[str], list[str]]) -> Change:
-    """Lines before all others of every host, of the time of the first one."""
+    """Insert lines at the beginning of every host's log, with the time of its first line."""
 
     def apply(folder: Path) -> None:
         for path in logs_of(folder):
@@ -264,7 +264,7 @@ def first_lines(lines: Callable[[str], list[str]]) -> Change:
 
 
 def startup(magic: object) -> Change:
-    """The lines with which nodes of 10.x begin."""
+    """Insert the lines that nodes of version 10.x print when they start."""
     common = {
         "kind": "BasicInfoCommon",
         "configPath": "config.json",
@@ -298,26 +298,26 @@ _NUMBERED = re.compile(
 
 
 def shown(form: Callable[[str, str], str]) -> Change:
-    """The numbers of all messages as something else prints them; ``form`` gets the key and the number."""
+    """Print the numbers of all messages in another form; ``form`` receives the key and the number."""
     return rewrite(lambda line: _NUMBERED.sub(lambda match: f'"{match[1]}":{form(match[1], match[2])}', line))
 
 
 def as_object(key: str, number: str) -> str:
-    """As Aeson prints a record: ``{"unSlotNo":5}``."""
+    """A number as Aeson prints a record: ``{"unSlotNo":5}``."""
     if "slot" in key:
         return f'{{"unSlotNo":{number}}}'
     return f'{{"unBlockNo":{number}}}' if "lockNo" in key else number
 
 
 def as_shown(key: str, number: str) -> str:
-    """As a Show instance prints it: ``"SlotNo {unSlotNo = 5}"``."""
+    """A number as a Show instance prints it: ``"SlotNo {unSlotNo = 5}"``."""
     if "slot" in key:
         return f'"SlotNo {{unSlotNo = {number}}}"'
     return f'"BlockNo {number}"' if "lockNo" in key else f'"{number}"'
 
 
 def chatter(severity: str) -> Change:
-    """What a node whose root is at this severity prints beside what the analysis reads, among its lines."""
+    """Add the messages that a node with this root severity prints and that the analysis does not use."""
     point = {"kind": "Point", "slot": 5, "hash": 64 * "a"}
     peer = {"connectionId": "127.0.0.1:30001 127.0.0.1:30000"}
     messages: list[tuple[str, dict[str, object]]] = [

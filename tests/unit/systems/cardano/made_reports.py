@@ -1,4 +1,4 @@
-"""Made-up published reports of releases, as the JSON, the extracted text and the PDF that people have of them."""
+"""Invented release reports, in the forms in which users have them: JSON, extracted text and PDF."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.published.files import read_content
 from chainmark.systems.cardano.published.values import typst_value
 
-# The gating metrics and one count: the table's title, the label, the unit, the width, and the mean of a usual run.
+# The gating metrics and one count: the table's title, the label, the unit, the width, and the mean of a typical run.
 ROWS = (
     ("Resource Usage", "Process CPU usage", "%", 3, 5.5),
     ("Resource Usage", "Kernel RSS", "MiB", 5, 8800.0),
@@ -29,7 +29,7 @@ LABELS = tuple(label for _, label, *_ in ROWS)
 
 
 def column(name: str, day: str, commit: str, factor: float = 1.0, **changed: str) -> dict[str, Any]:
-    """A run: its facts, and its values, each a factor of a usual run's, as the typst style prints them."""
+    """A run: its facts, and its values. Each value is a typical run's multiplied by a factor, in the typst style."""
     facts = {
         "Analysis date": day,
         "Cluster system start date": day,
@@ -58,7 +58,7 @@ def column(name: str, day: str, commit: str, factor: float = 1.0, **changed: str
 
 
 def content(*columns: Mapping[str, Any], workload: str = "value-only") -> dict[str, Any]:
-    """A report of some runs, the baseline first."""
+    """A report with several runs, the baseline first."""
     tables: dict[str, Any] = {}
     for title, label, unit, *_ in ROWS:
         values = [column["values"][label] for column in columns]
@@ -76,7 +76,7 @@ def content(*columns: Mapping[str, Any], workload: str = "value-only") -> dict[s
 
 
 def text(report: Mapping[str, Any], gap: str = "\t") -> str:
-    """The same as text, cells parted by tabs or by what a layout leaves."""
+    """The report as text, with cells separated by tabs or by the spaces of a layout."""
     lines = [
         f"{report['title']}",
         f"{report['workload']} workload",
@@ -96,13 +96,13 @@ def text(report: Mapping[str, Any], gap: str = "\t") -> str:
 
 
 def written(path: Path, report: Mapping[str, Any]) -> Path:
-    """The report as a file: JSON, or text by its suffix."""
+    """Write the report as a file: JSON or text, according to its suffix."""
     path.write_text(json.dumps(report) if path.suffix == ".json" else text(report), encoding="utf-8")
     return path
 
 
 def series(deviations: Sequence[float], first: int = 1) -> list[dict[str, Any]]:
-    """Releases 9.1.0, 9.2.0 … a month apart, each off the usual by a share."""
+    """Releases 9.1.0, 9.2.0, … a month apart. Each deviates from the typical run by a share."""
     return [
         column(f"9.{number}.0", f"202{4 + number // 12}-{number % 12 + 1:02}-11", f"{number:07x}", 1.0 + deviation)
         for number, deviation in enumerate(deviations, start=first)
@@ -110,6 +110,6 @@ def series(deviations: Sequence[float], first: int = 1) -> list[dict[str, Any]]:
 
 
 def figures(path: Path) -> dict[str, list[str]]:
-    """Every metric's values as they are read from a file."""
+    """Every metric's values as read from a file."""
     tables = read_content(path, SYSTEM.catalogue()).tables.values()
     return {row.metric or row.label: list(row.values) for table in tables for row in table.rows}

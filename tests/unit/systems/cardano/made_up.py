@@ -1,4 +1,4 @@
-"""Made-up runs of a known network: what the simulator itself measured on it, in the form of a report or of a run."""
+"""Invented runs of a known network: results of the simulator in the form of a report or of a run."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from chainmark.systems.cardano.scenario import Scenario
 from chainmark.systems.cardano.simulation import Simulator
 
 SEED = 11
-BLOCKS = 320  # ten a batch: quick, and precise enough for what is tested
+BLOCKS = 320  # ten per batch: fast, and precise enough for these tests
 QUIET = Silent()
 
 
 def order(*changes: WhatIf, blocks: int = BLOCKS, together: bool = False, seed: int = SEED) -> ModelRequest:
-    """An order for few blocks."""
+    """A request with few blocks."""
     return ModelRequest(changes=changes, together=together, blocks=blocks, seed=seed)
 
 

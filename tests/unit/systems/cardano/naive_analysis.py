@@ -1,4 +1,4 @@
-"""The published analysis once more, in plain loops over plain rows: what the fast one is held against."""
+"""The published analysis in plain loops over plain rows: the reference for the fast implementation."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class NaiveBlock:
     reasons: list[str] = field(default_factory=list)
     battles: int = 0
     adopters: int = 0
-    observations: dict[str, Times] = field(default_factory=dict)  # the valid ones by host
+    observations: dict[str, Times] = field(default_factory=dict)  # the valid observations by host
 
     @property
     def accepted(self) -> bool:
-        """Whether nothing speaks against it."""
+        """Whether no condition rejects it."""
         return not self.reasons
 
 
@@ -42,7 +42,7 @@ class NaiveAnalysis:
     """The chain and its blocks.
 
     Args:
-        hosts: per host its rows; in the order of their names.
+        hosts: the rows of each host, in the order of the hosts' names.
     """
 
     def __init__(
@@ -276,7 +276,7 @@ def published_spans(rows: Sequence[Row]) -> list[Span]:
 
 
 def measured_spans(rows: Sequence[Row], epoch_slots: int) -> list[Span]:
-    """The same by the right rule: slot after slot, with what is known so far of the span that is open."""
+    """The spans by the corrected rule: slot by slot, with what is known so far about the open span."""
     spans: list[Span] = []
     open_from: int | None = None
     last_busy, before = -1, None

@@ -1,4 +1,4 @@
-"""Predictions, explanations and records of an invented network, for the tests of their renderings."""
+"""Predictions, explanations and model records of an invented network, for tests of their renderings."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _metric(id_: str, label: str, table: str, order: int, unit: str = "s", **mor
 
 
 def catalogue() -> Catalogue:
-    """A catalogue whose table of the whole is not the first one."""
+    """A catalogue in which the table of the whole network is not the first table."""
     spread = [_metric(f"spread_p{c}_s", f"{c / 100:.2f} spread", "end_to_end", c) for c in CENTILES]
     return Catalogue(
         system="ferry",
@@ -115,7 +115,7 @@ def _cells(
 
 
 def prediction(whatifs: int = 4) -> Prediction:
-    """A prediction with that many scenarios beside the base (at most seven)."""
+    """A prediction with this many scenarios in addition to the base (at most seven)."""
     factors = WHATIFS[:whatifs]
     rows = [
         ScenarioRow(
@@ -176,7 +176,7 @@ def curve(scenario: int, scale: float) -> AdoptionCurve:
 
 
 def explanation(*, explained: bool = False) -> Explanation:
-    """An explanation; where it does not explain, it is the last centile that stands out."""
+    """An explanation; where it does not hold, only the last centile deviates."""
     whole = []
     for c in CENTILES:
         modelled = _whole(c) * (1.002 - 0.00005 * c)
@@ -232,7 +232,7 @@ METHODS = ("simulation", "without the own fetches", "linear formula", "the run b
 
 
 def evidence(runs: int = 12) -> ModelRecord:
-    """A record of two groups and four methods."""
+    """A model record with two groups and four methods."""
     rows, listed = [], []
     for group in ("small pages, after 10.3", "full pages, after 10.3"):
         for index, method in enumerate(METHODS):
@@ -262,5 +262,5 @@ def evidence(runs: int = 12) -> ModelRecord:
 
 
 def document_of(result: BaseModel) -> Document:
-    """A result of the model, laid out."""
+    """The document of a result of the model."""
     return LAYOUTS[type(result)](result)

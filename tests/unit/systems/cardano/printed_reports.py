@@ -1,4 +1,4 @@
-"""Made-up published reports: what a reader finds printed, without the runs behind it."""
+"""Invented published reports: the printed values, without the runs that they were computed from."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def printed_row(
     printed_changes: Sequence[tuple[str, str]] = (),
     metric_id: str | None = None,
 ) -> PublishedRow:
-    """One metric as printed, with the changes and changes in percent that the report tells."""
+    """One metric as printed, with the absolute and relative changes that the report states."""
     return PublishedRow(
         metric_id=metric_id,
         label=label,
@@ -43,7 +43,7 @@ def printed_report(
     style: ReportStyle = ReportStyle.TYPST,
     table: tuple[str, str] = ("resource", "Resource Usage"),
 ) -> PublishedReport:
-    """A report of one table, given with its id and title."""
+    """A report with one table, given by its id and title."""
     return PublishedReport(
         tool_version="test",
         style=style,

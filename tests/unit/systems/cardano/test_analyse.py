@@ -1,4 +1,4 @@
-"""The whole analysis of a small cluster: what it writes into the run, and what it says of it."""
+"""The whole analysis of a small cluster: what it writes into the run and what it reports about it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SHARES = ("host", "blocks_forged", "blocks_filtered_ratio", "blocks_chained_rati
 
 
 def _cluster(folder: Path, blocks: int = 6) -> list[HostTrace]:
-    """Three hosts; block n in slot 10 n, forged by host n mod 3; node-1 fetches from node-2, the others from node-0."""
+    """Three hosts. Host n mod 3 forges block n in slot 10 n. node-1 fetches from node-2, the others from node-0."""
     traces = []
     for place, name in enumerate(ADDRESSES):
         rows: list[Row] = []
@@ -80,7 +80,7 @@ def _samples(run: UnfinishedRun, population: str) -> pl.DataFrame:
 
 
 def test_every_population_of_the_catalogue_is_written_with_its_keys_and_metrics(tmp_path: Path) -> None:
-    """A metric without a column would be "no data" for ever, without any visible reason."""
+    """A metric without a column would show "no data" in every run, without any visible reason."""
     catalogue = of_a_cluster(SYSTEM.catalogue())
     for regions in (REGIONS, None):
         run = _run(tmp_path)
@@ -133,7 +133,7 @@ def test_routes_start_at_the_forger_and_links_at_the_peer(tmp_path: Path) -> Non
     run = _run(tmp_path)
     _analysed(run, _cluster(tmp_path))
     frame = _samples(run, "block_peer").select("block", "host", "region", "route", "link")
-    # Block 1 is forged by node-1 in US. A port that nobody listens on is still on the peer's address.
+    # node-1 in US forges block 1. A port without a listener is still part of the peer's address.
     assert frame.filter(pl.col("block") == key(1)).rows() == [
         (key(1), "node-0", "EU", "US→EU", "EU→EU"),
         (key(1), "node-2", "EU", "US→EU", "EU→EU"),
@@ -153,7 +153,7 @@ def test_the_adoption_of_a_region_is_computed_over_its_hosts(tmp_path: Path) -> 
     run = _run(tmp_path)
     _analysed(run, _cluster(tmp_path))
     frame = _samples(run, "block_region").filter(pl.col("block") == key(0))
-    # node-0 forged it and adopted after 50 ms, node-2 after 120; node-1, alone in US, after 110.
+    # node-0 forged the block and adopted it after 50 ms, node-2 after 120; node-1, alone in US, after 110.
     assert frame.select("region", "region_adoption_p50_s", "region_adoption_p100_s").rows() == [
         ("EU", 0.12, 0.12),
         ("US", 0.11, 0.11),
@@ -272,7 +272,7 @@ analysed_run(Path(sys.argv[1]))
 
 
 def analysed_run(folder: Path) -> UnfinishedRun:
-    """Analyse a cluster full of trouble."""
+    """Analyse a cluster with many faults."""
     cluster = troubled_cluster(5)
     traces = [
         write_host(folder, name, rows, troubled_slots(place), [f"10.0.0.{place}:3001"])

@@ -1,4 +1,4 @@
-"""`chainmark block` as typed: the block that was meant, the lines that say so, and a sentence where there is none."""
+"""`chainmark block` on the command line: the intended block, the log lines that report it, or a clear error."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ HOSTS = 6
 
 @pytest.fixture(scope="module")
 def timelines() -> Timelines:
-    """What happened."""
+    """The events of the blocks."""
     return Timelines(HOSTS, 8).fill()
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, timelines: Timelines) -> SealedRun:
-    """A run in a store of its own."""
+    """A run in a separate store."""
     return sealed(Store(tmp_path_factory.mktemp("store")), timelines)
 
 
@@ -36,7 +36,7 @@ def own_store(run: SealedRun, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def trace_of(*arguments: str) -> Trace:
-    """The story on stdout."""
+    """The block trace on stdout."""
     return Trace.model_validate_json(chainmark(*arguments, "--json").stdout)
 
 
@@ -54,7 +54,7 @@ def test_without_a_block_the_slowest_are_listed_with_their_last_host(run: Sealed
     trace = trace_of("block", "v1", "3")
     listed = SlowestTraces.model_validate_json(chainmark("block", "v1", "--slowest", "20", "--json").stdout)
     ends = {trace.number: max(place.seconds[trace.end] or 0.0 for place in trace.places) for trace in listed.slowest}
-    assert len(ends) == 8  # those on the main chain
+    assert len(ends) == 8  # the blocks on the main chain
     assert list(ends.values()) == sorted(ends.values(), reverse=True)
     assert ends[3] == max(place.seconds[trace.end] or 0.0 for place in trace.places)
     text = " ".join(chainmark("block", "v1").stdout.split())
@@ -81,7 +81,7 @@ def test_only_the_requested_hosts_are_shown(timelines: Timelines, tmp_path: Path
     text = chainmark("block", "v1", "2", "--host", "node-0").stdout
     assert "node-0/log.json" in text
     assert "node-1/log.json" not in text
-    assert f"adopted on {HOSTS} of {HOSTS} hosts" in text  # what is said of the block stays true
+    assert f"adopted on {HOSTS} of {HOSTS} hosts" in text  # what is reported about the block remains true
 
 
 def test_a_changed_log_is_not_shown_as_unchanged(timelines: Timelines, tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_runs_without_trace_data_are_reported_in_one_sentence(
 
 
 def test_paths_in_a_run_cannot_leave_the_folder(tmp_path: Path) -> None:
-    """Runs are shared: a run must not be able to print private files of its reader."""
+    """Users share runs. A run must not be able to print private files of the person who reads it."""
     timelines = Timelines(3, 1).fill()
     (tmp_path / "secret").write_text(f"{key_of('b1')}\n" * 20)
     for row in timelines.rows:

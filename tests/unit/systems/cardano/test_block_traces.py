@@ -1,4 +1,4 @@
-"""The life of a block in every rendering: every time in each of them, and a chart that shows every mark."""
+"""A block trace in every rendering: each contains every time, and the chart shows every mark."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ HOSTILE = "</script><script>alert(1)</script>|`*_[x](y)&<img src=x onerror=y>\n#
 
 @pytest.fixture(scope="module")
 def follower(tmp_path_factory: pytest.TempPathFactory) -> Follower:
-    """A run on as many hosts as a cluster has."""
+    """A run with as many hosts as a cluster has."""
     run = sealed(Store(tmp_path_factory.mktemp("store")), Timelines(52, 5).fill())
     return Follower(run.scan_events("block_timelines"), trails_of(run.catalogue)[0], run.manifest)
 
 
 @pytest.fixture
 def trace(follower: Follower) -> Trace:
-    """A block with everything odd in it."""
+    """A block with every unusual property."""
     return follower.trace(key_of("b4"))
 
 
 def terminal(trace: Trace, width: int = 120) -> str:
-    """What a terminal of that width shows."""
+    """What a terminal of this width shows."""
     file = io.StringIO()
     trail_document(trace).print(Console(file=file, width=width))
     return file.getvalue()
@@ -85,7 +85,7 @@ def test_the_chart_shows_exactly_the_times_of_the_trace(trace: Trace) -> None:
     last = max(figure.column("time", MARKS_DATA))
     assert last == pytest.approx(1000.0 * max(p.seconds[trace.end] or 0.0 for p in trace.places))  # in ms
     assert figure.y.names[-1] == trace.places[-1].place
-    # A letter for every shape, so that screen and terminal say the same.
+    # A letter for every shape: screen and terminal identify stages in the same way.
     assert len(MARKS) == len(SHAPES)
     assert sum(len(strip.marks) for strip in strips_of(figure)) == number_of_times
 

@@ -1,4 +1,4 @@
-"""What a block costs a host: the regression finds what was put in, and an import finds what the simulation spends."""
+"""The cost of a block for a host: the regression recovers known costs, and an import those of the simulation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chainmark.systems.cardano.synth import PAYMENTS_USAGE
 
 from tests.unit.systems.cardano.clusters import ingest, make_cluster
 
-# Of a simulated mutator's time, the share that blocks take (crates/chainmark-sim, logs/resources.rs).
+# The share of a simulated mutator's time that blocks use (crates/chainmark-sim, logs/resources.rs).
 SHARE_OF_BLOCKS = 0.35
 BLOCKS_PER_S = 0.1
 
@@ -44,7 +44,7 @@ def test_two_kinds_that_always_coincide_are_not_separated() -> None:
 
 
 def test_an_import_splits_the_runtime_by_forging_and_by_adopting(tmp_path: Path) -> None:
-    """The simulation uses 0.18 s of the mutator per block, on every host, and lets blocks allocate."""
+    """The simulation uses 0.18 s of mutator time per block on every host, and each block allocates memory."""
     logs = make_cluster(tmp_path / "logs", hosts=3, slots=2_000)
     summaries = ingest(tmp_path / "store", logs).run.summaries()
     means = {name: summaries[name].estimates["mean"].value for name in METRICS}

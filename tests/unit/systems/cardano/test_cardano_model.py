@@ -1,4 +1,4 @@
-"""Predictions and explanations on networks whose truth is known, because the simulator made them."""
+"""Predictions and explanations of networks whose parameters are known, because the simulator generated them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _predict(*changes: WhatIf, of: CardanoProfile | None = None, together: bool 
 
 
 def _explain(figures: dict[str, float], folder: Path, of: CardanoProfile | None = None) -> Explanation:
-    """Explain a run; another seed than that of its making, so that only the law of large numbers can help."""
+    """Explain a run with another seed than the one that generated it: agreement is only statistical."""
     source = ModelSource("the run", run=sealed_run(folder, figures, of=of))
     return explain(source, ModelRequest(blocks=640, seed=5), QUIET, SYSTEM.catalogue())
 
@@ -116,7 +116,7 @@ def test_a_prediction_does_not_depend_on_the_number_of_threads() -> None:
 
 
 def test_a_cluster_in_one_region_can_be_predicted() -> None:
-    """There is no round trip between regions, and no number in its place either."""
+    """There is no round trip between regions, and the output must not contain an invented value for it."""
     prediction = _predict(of=profile("cardano/value", *ONE_REGION))
     text = json.dumps(prediction.model_dump(mode="json"), allow_nan=False)
     assert '"hosts": 12' in text
@@ -217,7 +217,7 @@ def test_a_total_that_the_parts_do_not_explain_is_flagged(tmp_path: Path) -> Non
 def test_limits_follow_the_recorded_errors_of_the_model(tmp_path: Path) -> None:
     small = _explain(measured(profile("cardano/plutus").scenario(1)), tmp_path / "a", profile("cardano/plutus"))
     large = _explain(measured(profile("cardano/value").scenario(1)), tmp_path / "b", profile("cardano/value"))
-    # A standard error of a thousandth of what was measured, which the limits join twice.
+    # The standard error is a thousandth of the measured value. The limits include it twice.
     for explanation, limits in ((small, (0.02,) * 6 + (0.03, 0.09)), (large, (0.03,) + (0.02,) * 7)):
         assert [row.limit for row in explanation.whole] == pytest.approx([math.hypot(limit, 0.002) for limit in limits])
 

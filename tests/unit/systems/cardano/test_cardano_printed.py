@@ -1,4 +1,4 @@
-"""Published reports read for the published style, and the command that shows them."""
+"""Reading published reports for the published style, and the command that shows them."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_an_incomplete_report_is_refused_in_one_sentence(tmp_path: Path, changed
 
 
 def test_the_command_shows_a_report_and_writes_it(tmp_path: Path, lab: Lab) -> None:
-    """From the file to every format, with the command of the guide."""
+    """From the file to every format, with the command from the guide."""
     path = write(tmp_path / "release.json", content())
     html, pdf, md = tmp_path / "r.html", tmp_path / "r.pdf", tmp_path / "r.md"
     shown = lab.run(

@@ -1,4 +1,4 @@
-"""Cardano's profiles: a network that cannot be is refused in a sentence that names it."""
+"""Cardano's profiles: an impossible network is rejected with an error that names the problem."""
 
 from __future__ import annotations
 

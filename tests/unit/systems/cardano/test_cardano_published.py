@@ -1,4 +1,4 @@
-"""Published reports and runs as sources: the right figure for the right metric, or a clear refusal."""
+"""Published reports and runs as inputs of the model: the right value for each metric, or a clear error."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_report_without_stages_is_recognised_and_its_gaps_are_reported(tmp_pat
 
 @pytest.mark.parametrize("metric", NEEDED)
 def test_a_missing_stage_is_reported(tmp_path: Path, metric: str) -> None:
-    # Without the time to announcement and the last of its stages, nothing says how long forging takes.
+    # Without the time to announcement and the last of its stages, the duration of forging is unknown.
     figures = {name: value for name, value in FIGURES.items() if name not in {metric, FORGED}}
     read = ReportFigures(write(tmp_path / "r.json", report({"10.6": figures})), _CATALOGUE)
     with pytest.raises(UsageError) as caught:

@@ -1,4 +1,4 @@
-"""What-ifs: each changes what it says and nothing else, and what makes no sense is refused."""
+"""What-if changes: each changes exactly what it states, and impossible ones are rejected."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_the_remaining_kinds_of_changes() -> None:
 
 
 def test_a_topology_is_applied_before_a_number_of_hosts(tmp_path: object) -> None:
-    """In whichever order the user writes the two."""
+    """The order in which the user writes the two does not matter."""
     listed = BASE.cluster.model_copy(
         update={"topology": {"kind": "listed", "hosts": [{"name": "a", "region": "EU", "producers": []}]}}
     )

@@ -1,4 +1,4 @@
-"""The chain and its blocks: the walk, the ties, who adopted when, what is admitted, held against plain loops."""
+"""The main chain: walk, ties, adoption and filters, compared with an implementation in plain loops."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _blocks(hosts: Hosts, filters: Sequence[str] = (), rules: Rules = RIGHT) -> 
 
 
 def _straight(blocks: int, hosts: int = 3) -> dict[str, list[Row]]:
-    """Block n in slot 10 n, forged by host n mod hosts; observers are 10 ms behind each other."""
+    """A chain without forks. Host n mod hosts forges block n in slot 10 n; observers are 10 ms apart."""
     return {
         f"node-{host}": [
             forger(number, 10 * number) if number % hosts == host else observer(number, 10 * number, late_ms=10 * host)
@@ -120,7 +120,7 @@ def _without_forger(number: int) -> dict[str, list[Row]]:
 
 
 def test_a_block_without_its_forging_line_is_bridged_and_measured_where_possible() -> None:
-    """One lost line of 25,728 cost 33 of 35 blocks."""
+    """Before, one lost line of 25,728 removed 33 of 35 blocks from the analysis."""
     hosts = _without_forger(4)
     assert _chain(hosts).blocks == [key(number) for number in range(8)]
     blocks = _blocks(hosts, ["BMinimumAdoptions=2"])
@@ -130,7 +130,7 @@ def test_a_block_without_its_forging_line_is_bridged_and_measured_where_possible
     assert row["adopters"] == 2
     assert row["peer_notice_first_s"] == 0.02
     assert row["forge_started_s"] is None
-    # By the published rules nothing is put in the place of what no forger reported.
+    # The published rules do not substitute a value that no forger reported.
     assert _blocks(hosts, rules=PUBLISHED)["forge_announced_s"][4] is None
 
 
@@ -148,7 +148,7 @@ def test_a_block_known_only_by_its_hash_keeps_its_place_and_is_not_measured() ->
 
 
 def test_heights_without_any_line_are_skipped_and_counted() -> None:
-    """Block 5's forging, the only line that names its parent, is lost, as are all lines of blocks 3 and 4."""
+    """The line of block 5's forging, the only one with its parent, is lost, as are all lines of blocks 3 and 4."""
     hosts = {host: [row for row in rows if row["block_no"] not in (3, 4)] for host, rows in _straight(9).items()}
     hosts["node-2"] = [row for row in hosts["node-2"] if row["block_no"] != 5]
     chain = _chain(hosts)
@@ -161,7 +161,7 @@ def test_unknown_first_blocks_count_if_a_host_saw_the_start_of_the_chain() -> No
     chain = _chain(hosts)
     assert (chain.first_height, chain.heights, chain.heights_passed) == (3, [3, 4, 5, 6, 7], 5)
     chain = _chain(hosts, lowest_tip=-1)
-    # Block 2 is named by the one forged on it; of the first two no line tells.
+    # Block 3, the first known one, names block 2 as its parent. No line mentions the first two blocks.
     assert (chain.first_height, chain.heights, chain.heights_passed) == (0, [2, 3, 4, 5, 6, 7], 8)
 
 
@@ -183,7 +183,7 @@ def test_an_impossible_block_number_is_rejected() -> None:
 
 @pytest.mark.parametrize(("wrong", "height"), [(94, 4), (87, 7), (4_000, 8), (62, 2)])
 def test_a_block_number_that_contradicts_its_neighbours_is_rejected(wrong: int, height: int) -> None:
-    """One wrong digit in one line made the chain ninety blocks high, or hid the block at that height."""
+    """One wrong digit in one line made the chain ninety blocks too high, or hid the block at that height."""
     slots = [3 * number for number in range(9)]
     hosts = {"relay": [observer(number, slots[number]) for number in range(9)]}
     hosts["relay"][height] |= {"block_no": wrong, "slot": slots[height]}
@@ -200,7 +200,7 @@ def test_the_block_number_of_most_hosts_is_used() -> None:
 
 
 def test_a_gap_is_bridged_to_the_block_that_won_the_battle() -> None:
-    """Every host knows both blocks of a battle; the block that they adopted is on the chain."""
+    """Every host knows both blocks of a battle. The block that the hosts adopted is on the chain."""
     lost, won = observer(2, 20, branch="a"), observer(2, 21, branch="b", late_ms=500)
     rows = [observer(0, 0), observer(1, 10), lost, won, observer(3, 30), observer(4, 40)]
     hosts = {"a": rows, "b": list(rows)}
@@ -213,7 +213,7 @@ def test_a_gap_is_bridged_to_the_block_that_won_the_battle() -> None:
 
 
 def test_ties_of_the_tip_are_resolved_by_role_then_host_then_hash() -> None:
-    """Two hosts are at the same height: an arbitrary choice would give another chain in some runs."""
+    """Two hosts are at the same height: an arbitrary choice would give a different chain in some runs."""
     base = [forger(0, 0), forger(1, 10)]
     right, left = forger(2, 20, branch="b"), forger(2, 21, branch="a")
     both = {"a": [*base, observer(2, 20, branch="b")], "b": [left], "c": [right]}
@@ -235,7 +235,7 @@ def test_the_more_reliable_parent_is_used_then_the_one_most_hosts_report() -> No
     hosts = dict.fromkeys(("a", "b", "c"), rows)
 
     def blocks_given(*parents: tuple[str, str, int]) -> list[str]:
-        """Per host the parent that it gives block 2, and by what evidence."""
+        """For each host: the parent that it reports for block 2, and the kind of evidence."""
         links = _links(hosts)
         for host, parent, evidence in parents:
             this = (pl.col("host") == host) & (pl.col("block") == key(2))
@@ -248,9 +248,9 @@ def test_the_more_reliable_parent_is_used_then_the_one_most_hosts_report() -> No
     left, right = key(1), key(1, "b")
     assert blocks_given(("a", left, 2), ("b", right, 2), ("c", right, 2)) == [right, key(2)]
     assert blocks_given(("a", left, 1), ("b", right, 2), ("c", right, 2)) == [left, key(2)]
-    # Evidence that skips a height is of a chain of which a line is missing.
+    # Evidence that skips a height comes from a chain with a missing line.
     assert blocks_given(("a", key(0), 2), ("b", right, 3)) == [right, key(2)]
-    # Nothing but the heights: the first of those that as many hosts know.
+    # Only the heights are known: of the blocks known to equally many hosts, the first one is used.
     assert blocks_given() == [left, key(2)]
 
 
@@ -274,9 +274,9 @@ def test_a_group_without_values_has_no_centile() -> None:
 
 
 def test_adoption_is_measured_from_slot_start_over_all_hosts() -> None:
-    row = _blocks(_straight(3)).row(1, named=True)  # forged by node-1 in slot 10; node-0 and node-2 observe
+    row = _blocks(_straight(3)).row(1, named=True)  # node-1 forged it in slot 10; node-0 and node-2 observe it
     assert row["adopters"] == 3
-    # The forger after 50 ms, node-0 after 100, node-2, 20 ms behind it, after 120.
+    # The forger adopts after 50 ms, node-0 after 100, and node-2, 20 ms later, after 120.
     assert [row[name] for name in ADOPTION] == [0.1, *[0.12] * 7]
     assert (row["peer_notice_first_s"], row["peer_fetch_first_s"]) == (0.02, 0.06)
 
@@ -370,7 +370,7 @@ def test_an_observation_counts_if_nothing_critical_is_missing_or_negative() -> N
 
 
 def test_adopting_hosts_are_counted_even_with_unusable_times() -> None:
-    """The filter depends on who adopted; how long a step took does not matter for it."""
+    """The filter depends on which hosts adopted a block, not on how long a step took."""
     hosts = _straight(3)
     hosts["node-0"][1]["request_length"] = 2
     hosts["node-2"][1]["noticed_ns"] = slot_ns(10) - MS
@@ -394,7 +394,7 @@ def test_a_rejected_block_counts_once_for_each_reason() -> None:
     }
 
 
-# --- against plain loops --------------------------------------------------------------------------------------------
+# --- comparison with plain loops -------------------------------------------------------------------------------------
 
 _STEPS = {
     "started": "forge_started_s",

@@ -1,4 +1,4 @@
-"""The host whose clock is wrong is named, not those that it contradicts."""
+"""A host with a wrong clock is named, and not the hosts whose times contradict it."""
 
 from __future__ import annotations
 

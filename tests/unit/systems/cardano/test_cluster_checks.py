@@ -1,4 +1,4 @@
-"""Which logs are refused before anything is measured: each limit, and each sentence with its way out."""
+"""Checks that reject logs before anything is measured: each limit, and each error message with its hint."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ALONE = "import each network separately: `--exclude {}` excludes a host and may 
 
 
 def log(name: str, late_s: Sequence[float] = (0.0, 0.0, 0.0), *, size: int = 1, **head: Any) -> Any:
-    """A log whose forge loop was so late in the first slots."""
+    """A log whose forge loop was this late in the first slots."""
     starts = [(slot, slot_ns(slot) + round(late * 1e9)) for slot, late in enumerate(late_s)]
     content = {"objects": 10, "backward": 0, "problem": None, "starts": starts} | head
     return SimpleNamespace(name=name, stored_bytes=size, head=Head.model_construct(None, **content))
@@ -44,7 +44,7 @@ def cluster(*hosts: tuple[str, list[Any]], unread: Sequence[Unread] = ()) -> Clu
 
 
 def late(**hosts: float) -> ClusterLogs:
-    """Hosts of one log each, by how late their forge loops are."""
+    """Hosts with one log each, by the lateness of their forge loops."""
     return cluster(*((name, [log(f"{name}/log", [seconds] * 3)]) for name, seconds in hosts.items()))
 
 
@@ -55,7 +55,7 @@ def refused(logs: ClusterLogs, genesis: Genesis = GENESIS) -> tuple[str, str | N
 
 
 def test_hosts_whose_slots_match_the_genesis_are_accepted() -> None:
-    """A host that hung may begin an hour late, and a host without a forge loop gives no evidence."""
+    """A host that hung may begin an hour late. A host without a forge loop gives no evidence."""
     check_heads(late(a=0.0, b=3600.0, c=-3600.0), GENESIS)
     check_heads(cluster(("a", [log("a/log", [])]), ("b", [log("b/log", [])])), GENESIS)
 
@@ -137,7 +137,7 @@ def test_logs_of_two_runs_in_one_folder_are_reported_before_a_wrong_genesis() ->
     assert refused(two, replace(GENESIS, slot_length_s=2.0))[0].startswith("these logs do not match the genesis")
     slow = [log(f"a/{day}", starts=[(slot, slot_ns(20 * slot + day * 90_000)) for slot in range(3)]) for day in (0, 1)]
     near = refused(cluster(("a", slow)), replace(GENESIS, slot_length_s=20.3))[0]
-    assert near.startswith("these are logs of 2 runs"), "as long as the clocks can tell"
+    assert near.startswith("these are logs of 2 runs"), "a difference within the clocks' error decides nothing"
 
 
 def test_files_without_node_messages_are_refused() -> None:
@@ -165,7 +165,7 @@ def test_the_hint_for_a_missing_genesis_contains_the_values_in_the_logs() -> Non
         f"give it with `--genesis FILE`, or state it; for slots of 1 s it is `--set genesis.system_start={START}`"
     )
     once = cluster(("a", [log("a/1", starts=[(100, slot_ns(100))])]))
-    assert genesis_hint(once) == second, "of one round nobody knows how long slots last"
+    assert genesis_hint(once) == second, "one round does not show the length of a slot"
     half = log("a/1", starts=[(2 * slot, slot_ns(slot)) for slot in range(5)])
     assert genesis_hint(cluster(("a", [half]))) == (
         "give it with `--genesis FILE`, or state it; according to the logs it is "
@@ -184,7 +184,7 @@ def test_the_start_is_that_of_most_rounds_despite_outliers() -> None:
     assert implied_start(cluster(("a", [log("a/1", [])])), 1.0) is None
 
 
-# --- what only the whole logs can tell --------------------------------------------------------------------------------
+# --- checks that need the whole logs ---------------------------------------------------------------------------------
 
 
 def host(loop_s: float | None = 0.002, **changed: Any) -> HostSummary:
@@ -226,7 +226,7 @@ def test_the_hint_for_nodes_without_usable_traces_lists_the_required_ones() -> N
 
 
 def test_logs_that_end_before_the_start_of_the_chain_are_refused() -> None:
-    """Up to its first moment; one host with a longer log is enough to continue with the check of its slots."""
+    """The logs must reach the chain's first moment. One host with a longer log is enough to check its slots."""
     old, begun = host(None, last_ns=slot_ns(0) - 1), host(None, last_ns=slot_ns(0))
     assert refused_read(a=old, b=host(None, last_ns=slot_ns(-60)), c=host(None, last_ns=None)) == (
         "these logs do not match the genesis: they end at 2026-02-02T02:39:59Z, but its slot 0 began at "
@@ -260,7 +260,7 @@ def test_a_different_magic_means_a_different_network() -> None:
         "logs of two different networks: the magic of b and c is 43, that of the others 42",
         ALONE.format("b"),
     )
-    # A genesis that was stated without one: the first host's is as good as any.
+    # The magic is missing from a genesis given by options: it is taken from the first host.
     stated = replace(GENESIS, network_magic=None)
     assert refused_read(stated, **summaries)[0].startswith("logs of two different networks: the magic of b and c is 43")
     check_read({"a": foreign, "b": foreign}, stated)
@@ -285,12 +285,12 @@ def _timelines(folder: Path, rows: Mapping[str, list[dict[str, Any]]]) -> dict[s
 
 
 def _stranger(number: int = 1, branch: str = "c") -> dict[str, Any]:
-    """A block of another chain, as its forger knows it."""
+    """A block of another chain, as its forger reports it."""
     return forger(number, number, branch=branch, parent=key(number - 1, branch))
 
 
 def test_hosts_belong_to_one_network_if_blocks_connect_them(tmp_path: Path) -> None:
-    """Also through a third host, or through a parent only; a host that knows no block is in no network."""
+    """A third host or a common parent is enough. A host that knows no block belongs to no network."""
     rows = {
         "a": [forger(1, 5), observer(2, 10)],
         "c": [observer(3, 15), observer(4, 20)],
@@ -324,7 +324,7 @@ def test_hosts_with_blocks_unknown_to_others_belong_to_another_network(tmp_path:
         check_one_network(_timelines(tmp_path, rows))
     assert error.value.message == "logs of two different networks: a and b and x share no block"
     assert error.value.hint == ALONE.format("x")
-    # Two of them know each other: each forged only its own blocks, but the parents tell.
+    # x and y know each other: each forged only its own blocks, but the parents connect them.
     common = {name: [observer(1, 5)] for name in "abc"}
     pair = {**common, "x": [_stranger(1)], "y": [_stranger(2), observer(3, 9, branch="c")]}
     with pytest.raises(UsageError, match=r"^logs of two different networks: a, b and c and x and y share no block$"):

@@ -1,4 +1,4 @@
-"""What is said of a cluster's run: each gate at its limit, and each sentence for its own cause, counted by hand."""
+"""Gates and warnings of a cluster's run: each gate at its limit, each message for its own cause, computed by hand."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.unit.systems.cardano.traces import GENESIS, slot_ns, slot_row, slots_
 
 PASS, WARN, FAIL = GateStatus.PASS, GateStatus.WARN, GateStatus.FAIL
 BEGIN_NS, END_NS = slot_ns(0), slot_ns(1000)
-# Of a run in which nothing happened that anybody needs to know.
+# A run without any event worth reporting.
 SOUND: dict[str, Any] = {
     "conditions": 3, "first_height": 0, "heights_passed": 100, "chain_blocks": 100, "accepted": 90, "rejected": 10,
     "forged": 101, "battles": 1, "slots_analysed": 900, "analysed_duration_s": 900, "tip": "a tip",
@@ -49,7 +49,7 @@ def host(
     unused: Mapping[str, int] | None = None,
     **changed: Any,
 ) -> HostSummary:
-    """The decoder's account of a host that logged from the begin to the end."""
+    """The decoder's summary of a host that logged from begin to end."""
     counts: dict[str, Any] = {
         "raw_lines": 1000, "malformed": 0, "malformed_examples": [], "files": [],
         "first_ns": BEGIN_NS, "last_ns": END_NS, "seconds_before_order": 0.0, "names": {"node": 1000},
@@ -65,7 +65,7 @@ def host(
 
 
 def cluster(*logs: tuple[str, int], unread: Sequence[Unread] = ()) -> Any:
-    """Logs by their names and how many messages their heads have."""
+    """Logs by name, with the number of messages at the start of each."""
     files = [SimpleNamespace(name=name, head=SimpleNamespace(objects=objects)) for name, objects in logs]
     return SimpleNamespace(files=files, unread=unread)
 
@@ -113,7 +113,7 @@ def test_a_sound_run_passes_every_gate_without_warnings() -> None:
         ("blocks analysed", "at least 1"),
         ("messages complete", "every host emits what the analysis needs"),
     ]
-    # A node that falls over counts against the release; what a log lacks says nothing of it.
+    # A node that crashes counts against the release. A gap in a log does not.
     assert [gate.id for gate in findings.gates if gate.kind is GateKind.SUBJECT] == ["no_restarts"]
 
 
@@ -132,7 +132,7 @@ def test_a_file_that_does_not_start_like_a_log_is_reported() -> None:
 
 
 def test_hosts_that_start_late_or_end_early_are_reported_with_the_time() -> None:
-    """At two minutes they are still complete."""
+    """A difference of two minutes still counts as complete."""
     limit_ns, second_ns = 120 * 10**9, 10**9
     at_limit = {"a": host(), "b": host(first_ns=BEGIN_NS + limit_ns, last_ns=END_NS - limit_ns)}
     assert reported(find(judged(at_limit)), "hosts_complete") == (PASS, "2 of 2 hosts", "")
@@ -333,7 +333,7 @@ def test_filters_that_reject_all_blocks_are_reported() -> None:
 
 
 def test_a_condition_on_more_hosts_than_were_read_is_reported_as_the_reason() -> None:
-    """`--exclude` made a run invalid, and the filter of the description was not named as the cause."""
+    """`--exclude` made a run invalid, and the message did not name the filter in the description as the cause."""
     conditions = {"BMinimumAdoptions 5": 100}
     left = find(
         judged({f"n{number}": host() for number in range(5)}, analysis=analysed(accepted=0, rejected_by=conditions))

@@ -1,4 +1,4 @@
-"""From which share of known blocks on a run is said to lack some, or to be invalid."""
+"""The shares of known blocks below which a run gets a warning or is invalid."""
 
 from __future__ import annotations
 

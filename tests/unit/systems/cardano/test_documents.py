@@ -1,4 +1,4 @@
-"""What lies beside a cluster's logs: read in every shape that benchmark runs had, refused in one sentence otherwise."""
+"""Files next to a cluster's logs: every form that benchmark runs have used is read, others are rejected clearly."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_genesis_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
 
 
 def test_an_unreadable_file_is_an_environment_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Root may read everything, so the refusal is simulated."""
+    """Root can read everything, so the denial is simulated."""
 
     def refuse(*_: Any, **__: Any) -> str:
         raise PermissionError(13, "Permission denied")
@@ -192,13 +192,13 @@ def test_hosts_named_after_their_addresses_keep_their_regions() -> None:
     listed = _ring("node-0", "node-1", "node-2")
     named = named_as_logged(["node-0_30000", "node-1_30001", "node-2"], listed)
     assert named == _ring("node-0_30000", "node-1_30001", "node-2")
-    # Which of them is meant cannot be known.
+    # It is unknown which of them is meant.
     for names in (["node-0_30000", "node-0_30001"], ["node-0", "node-0_30001"], ["127.0.0.1_30000"]):
         assert named_as_logged(names, listed) == listed
 
 
 def _ring(*names: str) -> ListedTopology:
-    """Hosts that fetch from the one before them, each in a region of its own."""
+    """Hosts in a ring: each fetches from the previous one and has its own region."""
     hosts = zip(names, ("eu", "us", "ap"), names[-1:] + names[:-1], strict=True)
     return ListedTopology(
         hosts=[ListedHost(name=name, region=region, producers=[peer]) for name, region, peer in hosts]
@@ -206,7 +206,7 @@ def _ring(*names: str) -> ListedTopology:
 
 
 def test_relays_do_not_forge_and_an_explorer_is_not_a_host(tmp_path: Path) -> None:
-    """A relay that forged in the model would send blocks from a place where none originated."""
+    """A relay that forged in the model would send blocks from a place where no block originated."""
     core = {"name": "node-0", "region": "eu", "producers": ["relay-0"]}
     pools = [
         {**core, "pools": 3},

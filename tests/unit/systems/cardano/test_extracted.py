@@ -1,4 +1,4 @@
-"""Published reports out of texts and PDFs: every figure where it belongs, and a sentence for what is no report."""
+"""Published reports read from text and PDF: every value in its place, and a clear error for other files."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_our_own_pdf_is_read_back_figure_by_figure(tmp_path: Path) -> None:
 @pytest.mark.shared_data
 @pytest.mark.parametrize("name", sorted(SHARED))
 def test_published_texts_match_their_json(shared_data: Path, name: str) -> None:
-    """Three real reports, extracted by others: every row of every table."""
+    """Three real reports, extracted by other tools: every row of every table."""
     text = read(shared_data.parent / "reference" / f"{name}.txt")
     json = read(shared_data / "cardano" / "reports" / f"{SHARED[name]}.json")
     assert (text.versions, text.workload, text.unread) == (json.versions, json.workload, [])

@@ -1,4 +1,4 @@
-"""Figures in the text form of the published reports: cut, never rounded."""
+"""Values in the text form of the published reports: truncated, never rounded."""
 
 from __future__ import annotations
 

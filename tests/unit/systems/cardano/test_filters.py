@@ -1,4 +1,4 @@
-"""Filters: a block is in or out by exactly the condition that was named, or the name is refused."""
+"""Filters: exactly the named condition selects a block, and an unknown name is rejected."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _texts(names: list[str], expressions: list[Any] | None = None, hosts: int = 
 
 
 def test_the_benchmarks_runs_have_three_and_four_conditions() -> None:
-    """Their reports print these numbers."""
+    """The benchmark's reports print these numbers."""
     value = ["BFullnessGEq 0.9", "EpochGEq 2", "BMinimumAdoptions 51"]
     assert _texts(["value"]) == value
     assert _texts(["plutus"]) == ["EpochGEq 2", "BFullnessGEq 0.03", "BFullnessLEq 0.1", "BMinimumAdoptions 51"]

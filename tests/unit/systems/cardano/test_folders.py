@@ -1,4 +1,4 @@
-"""Hostile folders of logs: what cannot be a run is one sentence that names it, and what is left unread is listed."""
+"""Hostile folders of logs: an error names what prevents a run, and a warning lists the files that are not read."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def clean(cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> SealedRun:
-    """The run of its logs as they were written."""
+    """The run imported from the unchanged logs."""
     return ingest(tmp_path_factory.mktemp("store"), cluster, filters=()).run
 
 
 def changed(cluster: Path, folder: Path, change: h.Change) -> Path:
-    """A copy of the logs, changed."""
+    """A changed copy of the logs."""
     shutil.copytree(cluster, folder / "logs")
     change(folder / "logs")
     return folder / "logs"
@@ -53,7 +53,7 @@ def _turned(folder: Path) -> None:
 
 GARBAGE = h.every(lambda host: h.write(f"{host}/stdout", "hello\n" * 9))
 REFUSED: list[tuple[str, h.Change, str, str]] = [
-    # One content for two hosts: both would count the same blocks.
+    # Two hosts with the same content: both would count the same blocks.
     (
         "a log copied to another host",
         h.copy("node-0/stdout", "node-1/stdout"),
@@ -91,7 +91,7 @@ REFUSED: list[tuple[str, h.Change, str, str]] = [
         "node-0/stdout and node-1/stdout.1 are the same log",
         "--exclude node-1",
     ),
-    # Two folders of one host.
+    # Two folders with logs of one host.
     (
         "lines of another host",
         h.rewrite(h.named("node-0"), "node-1"),
@@ -122,7 +122,7 @@ REFUSED: list[tuple[str, h.Change, str, str]] = [
         "node-9 and node-0 are both logs of the host pool",
         "one folder",
     ),
-    # No logs: nobody should be sent for a genesis.
+    # No logs: the error must not ask for a genesis.
     (
         "no logs",
         h.together(h.NO_GENESIS, h.every(lambda host: h.remove(f"{host}/stdout"))),
@@ -153,7 +153,7 @@ REFUSED: list[tuple[str, h.Change, str, str]] = [
         r"contains no logs .* a/node-0/stdout \(in a folder next to the logs\)",
         "node-0/",
     ),
-    # Logs of two runs: a start between them is that of neither.
+    # Logs of two runs: a system start computed between the two would be wrong for both.
     (
         "two runs without a genesis",
         h.together(h.NO_GENESIS, h.earlier_run("node-1/stdout")),
@@ -231,7 +231,7 @@ REFUSED: list[tuple[str, h.Change, str, str]] = [
         "no line that cardano-node prints .`at` is missing or not a time.$",
         "JSON lines",
     ),
-    # Magics that are read, and differ.
+    # Network magics that are read and differ.
     (
         "another network",
         h.startup("NetworkMagic {unNetworkMagic = 43}"),
@@ -313,7 +313,7 @@ LISTED: list[tuple[str, h.Change, str]] = [
 def test_unread_files_that_look_like_logs_are_listed(
     cluster: Path, clean: SealedRun, tmp_path: Path, change: h.Change, reported: str
 ) -> None:
-    """A host, or half of one, that is omitted silently would not be missed."""
+    """Nobody would notice that a host, or half of its log, was omitted."""
     run = ingest(tmp_path / "store", changed(cluster, tmp_path, change), filters=()).run
     status, measured = gate(run.manifest, "logs_read")
     assert (status, reported in measured) == (GateStatus.WARN, True), measured
@@ -396,12 +396,12 @@ def test_a_host_name_may_be_as_long_as_a_folder_name(cluster: Path, tmp_path: Pa
 
 
 def metrics(run: SealedRun) -> bytes:
-    """All that was measured."""
+    """All measured values of a run."""
     return (run.path / "metrics.json").read_bytes()
 
 
 def new_warnings(manifest: Manifest, clean: Manifest) -> list[str]:
-    """What is said of a run beyond what is said of the clean one."""
+    """The warnings of a run that the unchanged run does not have."""
     return [warning for warning in manifest.warnings if warning not in clean.warnings]
 
 
@@ -453,7 +453,7 @@ def test_the_listing_is_in_the_report(cluster: Path, tmp_path: Path) -> None:
 
 
 def test_a_node_that_starts_within_a_slot_does_not_shorten_the_slot_length() -> None:
-    """By the first and last round of such a node, slots of a second would last 0.951 s."""
+    """The node's first and last round alone would give slots of 0.951 s instead of 1 s."""
     starts = [(20, 20_980_000_000), *((slot, slot * 1_000_000_000 + 2_000_000) for slot in range(21, 40))]
     cluster: Any = SimpleNamespace(files=[SimpleNamespace(head=SimpleNamespace(starts=starts))])
     assert slot_length_s(cluster) == 1.0

@@ -1,4 +1,4 @@
-"""From a figure in the report to the block behind it: every link leads somewhere, and every command is shown."""
+"""From a value in the report to the block behind it: every link has a target, and every command is shown."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HOSTILE = "</script><script>alert(1)</script>|`*_[x](y)&<img src=x onerror=y>\n#
 
 @pytest.fixture(scope="module")
 def block_traces(tmp_path_factory: pytest.TempPathFactory) -> list[Trace]:
-    """Two stories."""
+    """Two block traces."""
     run = sealed(Store(tmp_path_factory.mktemp("store")), Timelines(6, 5).fill())
     follower = Follower(run.scan_events("block_timelines"), trails_of(run.catalogue)[0], run.manifest)
     return [follower.trace(key_of("b3")), follower.trace(key_of("b4"))]
@@ -50,7 +50,7 @@ def _sample(trace: Trace, value: float, place: str, index: int | None) -> TailSa
 
 @pytest.fixture
 def comparison(block_traces: list[Trace]) -> Comparison:
-    """A comparison with a tail that can be followed and a host that stands out."""
+    """A comparison with a tail whose blocks can be traced, and one host that stands out."""
     samples = [
         _sample(block_traces[0], 3.1, "", 0),
         _sample(block_traces[1], 2.9, "node-4", 1),
@@ -80,7 +80,7 @@ def _tails(comparison: Comparison) -> Tails:
 
 
 def terminal(comparison: Comparison, width: int = 120) -> str:
-    """What a terminal of that width shows."""
+    """What a terminal of this width shows."""
     file = io.StringIO()
     document_of(comparison).print(Console(file=file, width=width))
     return file.getvalue()
@@ -117,14 +117,14 @@ def test_the_page_contains_the_timelines_of_its_blocks(comparison: Comparison, b
 
 
 def test_the_page_draws_timelines_and_breakdowns(comparison: Comparison, tmp_path: Path) -> None:
-    """The script must find in the comparison everything that the charts refer to."""
+    """The script must find everything that the charts refer to in the comparison."""
     page = document_of(comparison).html().replace("<details", "<details open")
     drawn = page_without_complaints(page, tmp_path)
     block_timeline = drawn.split('data-chart="life-0"')[1].split("<table")[0]
     marks = sum(second is not None for place in _tails(comparison).traces[0].places for second in place.seconds)
     assert block_timeline.count('aria-roledescription="point"') == marks
     dots = drawn.split('data-chart="by-host-rss_bytes"')[1].split("</details>")[0]
-    assert dots.count('aria-roledescription="point"') == 9  # one side of one host has none
+    assert dots.count('aria-roledescription="point"') == 9  # one host has no value on one side
 
 
 def test_text_formats_list_the_blocks_and_the_command(comparison: Comparison, tmp_path: Path) -> None:
@@ -179,11 +179,11 @@ def test_a_comparison_with_its_tails_can_be_read_back(comparison: Comparison) ->
     plain = json.loads(sample().model_dump_json())
     for name in ("followed", "breakdowns"):
         del plain[name]
-    assert Comparison.model_validate(plain) == sample()  # documents of before have none of them
+    assert Comparison.model_validate(plain) == sample()  # older documents have none of them
 
 
 def test_the_tails_of_schema_1_are_preserved(comparison: Comparison) -> None:
-    """Schema 1 stored two lists in the comparison, which were empty where nothing was followed."""
+    """Schema 1 stored two lists in the comparison. They were empty if nothing was traced."""
     now = json.loads(comparison.model_dump_json())
     followed = now["followed"]
     before = {key: value for key, value in now.items() if key != "followed"}

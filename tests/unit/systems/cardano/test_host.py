@@ -1,4 +1,4 @@
-"""One host's log for its operator: its page, its samples as files, following it, comparing it with another day's."""
+"""One host's log for its operator: page, sample files, following the log, and comparing two days."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _genesis_file(folder: Path, cluster: Path, **values: Any) -> Path:
 
 
 def test_mainnet_slots_are_counted_as_by_its_nodes(cluster: Path, tmp_path: Path) -> None:
-    """The genesis gives the start of slots of 20 s: with these, every delay would be two years."""
+    """The genesis states the start for slots of 20 s. Slots of 1 s from there would make every delay two years."""
     file = _genesis_file(
         tmp_path, cluster, systemStart="2017-09-23T21:44:51Z", networkMagic=764824073, epochLength=432_000, slotLength=1
     )
@@ -141,13 +141,13 @@ def test_mainnet_slots_are_counted_as_by_its_nodes(cluster: Path, tmp_path: Path
     assert "20 s" in notes[0]
     stated, _ = resolve_genesis(None, StatedGenesis(network="mainnet"))
     assert stated.system_start_ns == genesis.system_start_ns
-    # Epoch 208 was the first of today's length, and began with slot 4,492,800.
+    # Epoch 208 was the first with today's slot length, and began with slot 4,492,800.
     slots = pl.DataFrame({"slot": [4_492_800, 4_492_799 + 432_000, 4_492_800 + 432_000]})
     assert slots.select(epoch_slot(stated, pl.col("slot")))["slot"].to_list() == [0, 431_999, 0]
 
 
 def test_followed_logs_are_kept_if_they_cannot_be_imported(run: SealedRun, cluster: Path, tmp_path: Path) -> None:
-    """A node that has run for weeks does not log its version that day: the data of the day must not be lost."""
+    """A node that has run for weeks does not log its version on that day. The data of the day must not be lost."""
     log = alone(cluster, tmp_path / "logs")
     lines = log.read_text(encoding="utf-8").splitlines(keepends=True)
     log.write_text("".join(line for line in lines if "Version.NodeVersion" not in line), encoding="utf-8")
@@ -177,7 +177,7 @@ def test_a_log_is_followed_until_the_timeout_and_the_run_covers_all_of_it(
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """SIGINT as a terminal sends it: whoever starts tests in the background has it ignored."""
+    """Restore SIGINT as a terminal sends it: a shell that starts tests in the background ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -224,7 +224,7 @@ def test_invalid_input_for_follow_is_refused_before_reading(cluster: Path, tmp_p
 
 @pytest.fixture(scope="module")
 def days(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[SealedRun]]:
-    """Two days of each of two versions on one relay; the networks differ, the node does not."""
+    """Two days with each of two versions on one relay. The networks differ, the node does not."""
     folder = tmp_path_factory.mktemp("days")
     runs_by_day: dict[str, list[SealedRun]] = {"1": [], "2": []}
     for seed, version in ((11, "1"), (12, "1"), (13, "2"), (14, "2")):

@@ -1,4 +1,4 @@
-"""A cluster's logs into a sealed run: the same bytes each time, what is missing named, what is wrong refused."""
+"""Import of a cluster's logs into a sealed run: reproducible bytes, gaps are named, wrong input is rejected."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def plain(cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> SealedRun:
-    """Its run, without any option."""
+    """The run of the cluster, imported without options."""
     return ingest(tmp_path_factory.mktemp("store"), cluster).run
 
 
 @pytest.fixture(scope="module")
 def imported(plain: SealedRun) -> Manifest:
-    """The manifest of its run."""
+    """The manifest of that run."""
     return plain.manifest
 
 
@@ -106,14 +106,14 @@ def test_the_published_rows_match_the_written_logs(cluster: Path, imported: Mani
     assert (rows["Cluster system start time"], rows["Machines"], rows["TPS"]) == ("18:52:16", "4", "2.0")
     assert (rows["Plutus script"], rows["Era"], rows["Number of filters applied"]) == ("—", "conway", "2")
     assert rows["Total log objects analysed"] == str(imported.counts["lines"]["decoded"])
-    # 160 slots from the network's start; a host's analysed range is a difference.
+    # 160 slots from the network's start. A host's analysed range is a difference, hence 159.
     assert rows["Slots analysed"] == "159"
     truth = pl.read_parquet(cluster / "truth.parquet").filter(pl.col("record") == "slot")
     assert truth.get_column("slot").max() == 159
 
 
 def test_threads_and_repetition_do_not_change_a_byte(cluster: Path, tmp_path: Path) -> None:
-    """Two imports of the same logs, wherever they are stored, must give the same run."""
+    """Two imports of the same logs must give the same run, wherever the logs are stored."""
     moved = changed(cluster, tmp_path / "elsewhere")
     for threads, source in ((1, cluster), (2, cluster), (8, moved), (16, cluster)):
         assert ingest(tmp_path / f"{threads}", source, threads=threads, keep_events=True).is_new
@@ -176,7 +176,7 @@ def test_lines_of_an_excluded_host_are_counted_but_not_used(cluster: Path, tmp_p
 
 
 def test_lines_of_an_excluded_host_change_no_figure(cluster: Path, tmp_path: Path) -> None:
-    """Its lines are read only to be counted."""
+    """Its lines are read only to count them."""
     without = changed(cluster, tmp_path / "without", lambda folder: shutil.rmtree(folder / "node-3"))
     left_out = ingest(tmp_path / "one", cluster, exclude=("node-3",), filters=()).run
     never_there = ingest(tmp_path / "other", without, filters=()).run
@@ -283,7 +283,7 @@ def test_rotated_and_compressed_logs_give_the_same_metrics(cluster: Path, plain:
         path = folder / "node-1" / "stdout"
         lines = path.read_bytes().splitlines(keepends=True)
         middle = len(lines) // 2
-        # Named so that the order of names is not that of time.
+        # The order of the names differs from the order in time.
         (folder / "node-1" / "stdout.1.gz").write_bytes(gzip.compress(b"".join(lines[:middle])))
         path.write_bytes(b"".join(lines[middle:]))
 
@@ -292,7 +292,7 @@ def test_rotated_and_compressed_logs_give_the_same_metrics(cluster: Path, plain:
     assert runs[0].run_id != runs[1].run_id
     metrics = [(run.path / "metrics.json").read_bytes() for run in runs]
     assert metrics[0] == metrics[1]
-    # Events name a host's files by their place in the order of time.
+    # Events refer to a host's files by their position in the order of time.
     paths = [source.path for source in runs[1].manifest.sources if source.place == "node-1"]
     assert paths == ["node-1/stdout.1.gz", "node-1/stdout"]
 
@@ -302,7 +302,7 @@ def _journal(message: object, stream: str, **more: str) -> str:
 
 
 def _journal_in_pieces(line: str) -> str:
-    """Cut as journald cuts long lines, with a line of another program between the pieces."""
+    """Split long lines as journald does, with a line of another program between the pieces."""
     first, second = line[: len(line) // 2], line[len(line) // 2 :]
     other = _journal('{"level":"info","msg":"scraped"}', "of another")
     return "\n".join([_journal(first, "of the node", _LINE_BREAK="line-max"), other, _journal(second, "of the node")])
@@ -313,7 +313,7 @@ def _docker(line: str) -> str:
 
 
 def _tracer(line: str) -> str:
-    """As cardano-tracer of 10.3 wrote namespaces."""
+    """A line as cardano-tracer of 10.3 wrote it, with namespaces."""
     if not line.startswith("{"):
         return line
     content = json.loads(line)
@@ -321,7 +321,7 @@ def _tracer(line: str) -> str:
 
 
 def test_wrapping_of_lines_changes_no_metric(cluster: Path, plain: SealedRun, tmp_path: Path) -> None:
-    """A cluster of mixed machines: the logs of each host were collected in a different way."""
+    """A cluster of different machines: each host's logs were collected in a different way."""
     wraps = (lambda line: _journal(list(line.encode()), "a"), _journal_in_pieces, _docker, _tracer)
     changes = [edit_lines(f"{host}/stdout", wrap) for host, wrap in zip(HOSTS, wraps, strict=True)]
     runs = [plain, ingest(tmp_path, changed(cluster, tmp_path / "logs", *changes)).run]
@@ -353,7 +353,7 @@ def _another_year(folder: Path) -> None:
 
 
 def _relays_of_an_older_chain(folder: Path) -> None:
-    """Without a forge loop only the times say that the genesis is another chain's."""
+    """Without a forge loop, only the times show that the genesis belongs to another chain."""
     edit_json("genesis/genesis.shelley.json", systemStart="2027-02-05T18:52:16Z")(folder)
     for host in HOSTS:
         edit_lines(f"{host}/stdout", lambda line: None if "Forge." in line else line)(folder)
@@ -439,7 +439,7 @@ def test_following_the_hint_resolves_the_error(cluster: Path, tmp_path: Path) ->
 
 
 def test_two_networks_with_the_same_start_are_distinguished_by_their_blocks(cluster: Path, tmp_path: Path) -> None:
-    """Their slots match one genesis; a chain of both would be nonsense."""
+    """Both match one genesis by their slots. A chain made from both would be meaningless."""
     other = make_cluster(tmp_path / "other", seed=2)
 
     def mix(folder: Path) -> None:
@@ -471,7 +471,7 @@ def test_without_a_description_the_version_comes_from_the_logs_or_the_user(clust
 
 
 def test_an_unreadable_log_is_reported_by_name(cluster: Path, tmp_path: Path) -> None:
-    """A log that vanishes between discovery and reading is reported in one sentence, too."""
+    """A log that disappears between discovery and reading is also reported with a clear message."""
     logs = changed(cluster, tmp_path / "logs")
     path = logs / "node-1" / "stdout"
     path.unlink()
@@ -508,7 +508,7 @@ def test_real_logs_are_read_to_the_last_line(
 
 
 def test_a_label_that_the_logs_contradict_is_on_the_first_screen_of_every_format(cluster: Path, tmp_path: Path) -> None:
-    """Otherwise a comparison of 10.5.4 is filed, read and decided on as one of 10.6.2."""
+    """Otherwise users store, read and decide on a comparison of 10.5.4 as one of 10.6.2."""
     folder = changed(cluster, tmp_path / "logs", edit_json("meta.json", ident=None))
     run = ingest(tmp_path / "store", folder, version="10.6.2").run
     (contradiction,) = run.manifest.contradictions
@@ -522,7 +522,7 @@ def test_a_label_that_the_logs_contradict_is_on_the_first_screen_of_every_format
         assert contradiction in document.markdown().partition("\n\n**")[0]
         assert contradiction in document.html().partition("<nav")[0]
         assert f'<property name="caveat" value="{contradiction}" />' in document.junit()
-    assert contradiction not in report.notes  # said once
+    assert contradiction not in report.notes  # shown once
     assert contradiction in read_pdf(report.pdf(), tmp_path)
 
 
@@ -558,7 +558,7 @@ def test_synthetic_logs_are_badged_wherever_their_run_is_shown(cluster: Path, tm
     )
     run, unmarked = (ingest(tmp_path / "store", path).run for path in (bare, real))
     assert (run.manifest.synthetic, unmarked.manifest.synthetic) == (True, False)
-    assert ingest(tmp_path / "again", cluster).run.manifest.synthetic  # known by its description, too
+    assert ingest(tmp_path / "again", cluster).run.manifest.synthetic  # the description also identifies it
     assert cm.runs(tmp_path / "store")["badges"].to_list().count("SYNTHETIC") == 1
     document = cm.open_run(run).document()
     for text in (document.text(), document.markdown(), document.html(), document.junit(), document._repr_html_()):
@@ -568,7 +568,7 @@ def test_synthetic_logs_are_badged_wherever_their_run_is_shown(cluster: Path, tm
 
 
 def read_pdf(content: bytes, folder: Path) -> str:
-    """The words of a PDF's first page, on one line."""
+    """The words on the first page of a PDF, in one line."""
     (folder / "page.pdf").write_bytes(content)
     read = ["pdftotext", "-l", "1", str(folder / "page.pdf"), "-"]
     return " ".join(subprocess.run(read, capture_output=True, text=True, check=True).stdout.split())

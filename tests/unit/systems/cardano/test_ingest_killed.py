@@ -1,4 +1,4 @@
-"""An import that is killed at any moment leaves nothing that the next one does not clear away."""
+"""An import that is killed at any moment leaves nothing that the next import does not remove."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ TRIES = 5
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Logs that take long enough to be read for a signal to arrive meanwhile."""
+    """Logs that take long enough to read for a signal to arrive during the import."""
     return make_cluster(tmp_path_factory.mktemp("cluster") / "logs", hosts=4, slots=400)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
-    """The run as it is when nobody disturbs it: its name, and the hashes of all its files."""
+    """The run of an uninterrupted import: its name, and the hashes of all its files."""
     run = ingest(tmp_path_factory.mktemp("store"), cluster).run
     return run.run_id, (run.path / "SEALED").read_bytes()
 
@@ -35,10 +35,10 @@ def left_behind(lab: Lab) -> list[str]:
 @pytest.mark.parametrize(
     "moment",
     [
-        "unfinished.json",  # the folder was just made
+        "unfinished.json",  # the folder has just been created
         "decoded/*.parquet*",  # a host is being read
-        "samples/*",  # the analysis writes
-        "manifest.json",  # it is being sealed
+        "samples/*",  # the analysis writes its tables
+        "manifest.json",  # the run is being sealed
     ],
 )
 def test_a_killed_import_can_be_repeated_with_the_same_result(
@@ -68,7 +68,7 @@ def test_an_interrupted_import_leaves_nothing(lab: Lab, cluster: Path, number: s
         ended = started.finish()
         if ended.returncode != 0:
             break
-        # It was done before this process had its turn.
+        # The import finished before this process was scheduled.
         lab.run("runs", "remove", lab.store.sealed()[0].run_id)
     assert ended.returncode == 130
     assert "Traceback" not in ended.stderr
@@ -78,7 +78,7 @@ def test_an_interrupted_import_leaves_nothing(lab: Lab, cluster: Path, number: s
 def test_two_concurrent_imports_do_not_disturb_each_other(
     lab: Lab, cluster: Path, undisturbed: tuple[str, bytes]
 ) -> None:
-    """The second is informed that the first is running; the folder of the first is not touched."""
+    """The second import reports that the first is running. The folder of the first is not touched."""
     first = lab.start("ingest", "cardano", str(cluster), "--threads", "1")
     wait_until(lambda: "searching for logs" in first.errors(), "the first import")
     first.process.send_signal(signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""Every line of a host in one class: each sum can fail, and random counts are found to be nonsense."""
+"""Each line of a host is in exactly one class: each sum is checked, and random counts are rejected."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def line_counts(
     decoded: dict[str, int] = DECODED,
     ignored: dict[str, int] = IGNORED,
 ) -> LineCounts:
-    """Of a host with those counts."""
+    """The line counts of a host with these values."""
     fields: dict[str, Any] = {
         **counts,
         "files": [_file(lines) for lines in files],
@@ -75,7 +75,7 @@ def test_a_lost_file_or_message_is_detected() -> None:
 
 @given(st.sampled_from(list(SOUND)), st.integers(-2, 9))
 def test_a_single_wrong_count_never_passes(name: str, error: int) -> None:
-    """Only `pieces` is in no sum: pieces are among the lines that are not objects."""
+    """Only `pieces` is not part of a sum: pieces are included in the lines that are not objects."""
     imbalances = line_counts(SOUND | {name: SOUND[name] + error}).imbalances
     assert bool(imbalances) == (error != 0 and name != "pieces")
 

@@ -1,4 +1,4 @@
-"""Which hosts a folder of logs holds, and which files are whose: by content, every file once."""
+"""Which hosts a folder of logs contains, and which files belong to each: by content, every file once."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ def test_a_benchmark_run_has_a_host_for_every_folder(tmp_path: Path) -> None:
         "node-3": ["node-3/stdout.zst"],
     }
     assert cluster.left_out == ("explorer", "generator")
-    # Slots 1 and 2 began their loops 1 ms into 18:52:01 and 18:52:02.
+    # The loops of slots 1 and 2 began 1 ms after 18:52:01 and 18:52:02.
     slot, at = cluster.hosts[0].loop_starts[1]
     assert (slot, at % (60 * NS)) == (2, 2_001_000_000)
 
 
 @pytest.mark.parametrize("level", ["", "logs/"])
 def test_a_tracer_has_a_folder_for_every_node_and_a_link_to_the_newest_log(tmp_path: Path, level: str) -> None:
-    """If the link were read too, every line would count twice."""
+    """If the link were also read, every line would count twice."""
     names = [f"{level}10.0.0.{host}_3001/node-2026-02-0{day}T18-52-16.json" for host in (1, 2) for day in (5, 6)]
     _make(tmp_path, dict.fromkeys(names, LOG))
     for host in (1, 2):
@@ -110,7 +110,7 @@ def test_a_single_file_or_the_folder_of_one_node_is_one_host(tmp_path: Path) -> 
 
 
 def test_an_unreadable_log_still_counts_as_a_log(tmp_path: Path) -> None:
-    """If it were omitted silently, the host would not be missed."""
+    """Nobody would notice that the host was omitted."""
     _make(tmp_path, {"node-0/stdout": LOG, "node-1/stdout": "{broken\n" * 9, "node-2/config.json": CONFIG})
     assert _shape(find_logs(tmp_path)) == {"node-0": ["node-0/stdout"], "node-1": ["node-1/stdout"], "node-2": []}
 

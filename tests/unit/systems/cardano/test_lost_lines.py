@@ -1,4 +1,4 @@
-"""Imports of logs that lost lines, have them twice, or with wrong times: what is still reported is still measured."""
+"""Imports of logs with lost lines, duplicate lines or wrong times: all that the logs report is still measured."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def whole(cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> ImportedRu
 
 
 def edited(cluster: Path, folder: Path, edit: Callable[[Lines, int], Lines]) -> Path:
-    """A copy of the cluster in which each host's lines are changed."""
+    """A copy of the cluster with changes to each host's lines."""
 
     def change(copy: Path) -> None:
         for number in range(HOSTS):
@@ -54,7 +54,7 @@ def all_lines(folder: Path) -> Lines:
 
 
 def chain_of(cluster: Path) -> dict[str, int]:
-    """The main chain as it really was: the number of every block."""
+    """The actual main chain: the number of every block."""
     return dict(_on_chain(cluster).select("block", "block_no").iter_rows())
 
 
@@ -99,7 +99,7 @@ def test_a_lost_forging_line_affects_only_dependent_figures_and_names_the_block(
     imported = ingest(tmp_path / "store", edited(cluster, tmp_path / "logs", edit))
     before, after = figures(whole), figures(imported)
     assert after["adoption_p50_s"][0] == before["adoption_p50_s"][0]
-    assert after["block_size_bytes"] == before["block_size_bytes"], "the forge loop's own adoption tells the size"
+    assert after["block_size_bytes"] == before["block_size_bytes"], "the forge loop's adoption has the size"
     assert after["forge_started_s"][0] == before["forge_started_s"][0] - 1
     assert counts(imported, "heights of the chain")["forger in no log"] == 1
     assert any(f"{lost[0]['blockNo']} ({lost[0]['block'][:12]}…)" in text for text in imported.run.manifest.warnings)
@@ -108,7 +108,7 @@ def test_a_lost_forging_line_affects_only_dependent_figures_and_names_the_block(
 
 @pytest.mark.parametrize("end", ["low", "high"])
 def test_a_block_at_the_end_of_the_chain_is_known_from_its_child(cluster: Path, tmp_path: Path, end: str) -> None:
-    """Its slot is in no log: the import must not need it, and the published figures end at the known slots."""
+    """No log contains its slot: the import must not need it. The published values end at the last known slot."""
     chained = _on_chain(cluster)[:-1]  # without the tip
     lost = str(chained["block"][0 if end == "low" else -1])
 
@@ -191,7 +191,7 @@ def test_coverage_counts_the_heights_with_a_remaining_line(
 def test_a_sample_stamped_a_day_ahead_changes_no_mean_and_is_reported(
     cluster: Path, whole: ImportedRun, tmp_path: Path
 ) -> None:
-    """It filled 86,399 slots, and changed the forge loop's starts from 0.996 to 0.666."""
+    """Before, it created 86,399 slots and changed the share of the forge loop's starts from 0.996 to 0.666."""
 
     def edit(lines: Lines, host: int) -> Lines:
         place = [number for number, line in enumerate(lines) if '"ns":"Resources"' in line][50]
@@ -202,9 +202,9 @@ def test_a_sample_stamped_a_day_ahead_changes_no_mean_and_is_reported(
 
     imported = ingest(tmp_path / "store", edited(cluster, tmp_path / "logs", edit))
     before, after = figures(whole), figures(imported)
-    # What a block costs is a figure of a host, made of all its samples.
+    # The cost of a block is a value per host, computed from all samples of the host.
     moved = {name for name, figure in after.items() if figure != before[name]} - set(BLOCK_WORK)
-    # One sample is missing, and the next one's rates are of two seconds.
+    # One sample is missing, and the rates of the next one cover two seconds.
     assert {name: after[name][0] - before[name][0] for name in moved} == dict.fromkeys(moved, -1)
     assert not moved & {"forge_loop_starts", "block_gap_slots", "adoption_p50_s"}
     assert counts(imported, "messages")["not used: implausible time"] == 1

@@ -1,4 +1,4 @@
-"""How much of a change of adoption is the network and how much the nodes, on clusters of which it is known."""
+"""The parts of a change of adoption caused by the network and by the nodes, on clusters with a known cause."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.unit.systems.cardano.made_up import QUIET, measured, profile, report,
 
 P50, P80 = ADOPTION[:2]
 HOSTS, SLOTS = 12, 1600
-# No block is slow everywhere and no host late by chance, so that little besides what was changed changes.
+# No block is slow everywhere and no host is late by chance: hardly anything differs except the intended change.
 CALM = (
     "chain.active_slots_coefficient=0.1",
     "workload.tps=0.2",
@@ -46,7 +46,7 @@ Make = Callable[..., SealedRun]
 
 @pytest.fixture(scope="module")
 def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
-    """A run of a calm cluster with settings; the same ones give the same run."""
+    """A run of a calm cluster with these settings; equal settings give the same run."""
     cached_runs: dict[tuple[object, ...], SealedRun] = {}
 
     def make_run(*settings: str, seed: int = 1, hosts: int = HOSTS, slots: int = SLOTS) -> SealedRun:
@@ -68,7 +68,7 @@ def _compared(baseline: list[SealedRun], candidate: list[SealedRun]) -> Comparis
 
 
 def _splits(baseline: SealedRun, candidate: SealedRun) -> Splits:
-    """Those of a comparison, without its charts."""
+    """The splits of a comparison, without its charts."""
     decided = decide([baseline], [candidate])
     splits = splits_of(causes_of((decided.baseline, decided.candidate)), decided.judgements, decided.catalogue)
     assert splits is not None
@@ -85,11 +85,11 @@ def _change(split: Split, part: str) -> float:
     return next(split_part.change for split_part in split.parts if split_part.id == part)
 
 
-# --- from logs: the truth is known ---------------------------------------------------------------------------------
+# --- from logs: the cause is known -----------------------------------------------------------------------------------
 
 
 def test_the_steps_of_a_path_add_up_to_the_measured_adoption(make: Make) -> None:
-    """Two methods for one figure: the analysis sorts adoptions, this one adds the steps along the path."""
+    """Two methods for one value: the analysis sorts adoptions, this one adds the steps along the path."""
     run = make()
     ways = ways_of(LoadedRun(run))
     assert ways is not None
@@ -99,7 +99,7 @@ def test_the_steps_of_a_path_add_up_to_the_measured_adoption(make: Make) -> None
         assert sealed is not None
         parts = ways.parts(place, 0.02)
         assert parts.sum(axis=1).mean() == pytest.approx(sealed.mean, rel=1e-9)
-        assert parts.sum(axis=1).max() == pytest.approx(sealed.max, abs=0.05), "blocks are not mixed up"
+        assert parts.sum(axis=1).max() == pytest.approx(sealed.max, abs=0.05), "blocks must not be mixed"
 
 
 def test_a_longer_route_is_attributed_to_the_network(make: Make) -> None:
@@ -107,12 +107,12 @@ def test_a_longer_route_is_attributed_to_the_network(make: Make) -> None:
     assert split.change > 0.05
     assert _change(split, "network") == pytest.approx(split.change, abs=0.006)
     assert abs(_change(split, "node")) < 0.006
-    assert _change(split, "length") > 0.0, "the way round by another region is the network, too"
+    assert _change(split, "length") > 0.0, "a detour through another region counts as network"
 
 
 @pytest.mark.parametrize(("setting", "part", "least"), [(SLOW_ADOPTION, "adopting", 0.02), (SLOW_BODIES, "hops", 0.01)])
 def test_slower_nodes_are_attributed_to_the_nodes(make: Make, setting: str, part: str, least: float) -> None:
-    """A table hides the case of slower bodies: every fetch is longer, also those between regions."""
+    """A table cannot show slower bodies: every fetch takes longer, including fetches between regions."""
     split = _split(make(), make(setting), P80)
     assert split.change > least
     assert _change(split, "node") == pytest.approx(split.change, abs=0.006)
@@ -134,7 +134,7 @@ def test_equal_clusters_on_another_day_differ_within_the_intervals(make: Make) -
     for part in [part for split in splits for part in split.of()]:
         middle, half = (part.low + part.high) / 2.0, (part.high - part.low) / 2.0
         assert 0.002 < half < 0.07
-        assert abs(middle) < 2.0 * half, "beyond three standard errors"
+        assert abs(middle) < 2.0 * half, "the change is beyond three standard errors"
 
 
 def test_the_parts_add_up_to_the_judged_change_for_every_run(make: Make) -> None:
@@ -150,11 +150,11 @@ def test_the_parts_add_up_to_the_judged_change_for_every_run(make: Make) -> None
             assert sum(inner.change for inner in split.of(part.id)) == pytest.approx(part.change, abs=1e-12)
     without = decide([make(), make(seed=2)], [make(FAR), make(FAR, seed=2)])
     assert (without.finding.verdict, without.judgements) == (comparison.verdict, comparison.judgements), (
-        "it decides nothing"
+        "the split must not influence the verdict"
     )
 
 
-# --- where it cannot tell --------------------------------------------------------------------------------------------
+# --- where a split is impossible -------------------------------------------------------------------------------------
 
 
 def _edited(run: SealedRun, **changes: pl.Expr) -> Ways:
@@ -185,7 +185,7 @@ def test_few_blocks_or_one_host_are_not_enough(make: Make) -> None:
 
 
 def test_single_untraceable_blocks_are_omitted_and_the_sums_still_hold(make: Make) -> None:
-    """A lost line costs its block, and the parts are computed from the others."""
+    """A lost line removes its block from the split. The parts are computed from the other blocks."""
     whole, gappy = _edited(make()), _edited(make(), fetched_ns=pl.when(pl.col("slot") % 30 > 0).then("fetched_ns"))
     assert whole.traced * 0.95 < gappy.traced < whole.traced
     assert lacks(gappy) == ""

@@ -1,4 +1,4 @@
-"""A run is modelled on the cluster that it was measured on: who its hosts fetched from, where they were, who forged."""
+"""The model of a run uses its own cluster: the peers of each host, the regions, and the hosts that forged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.unit.systems.cardano.clusters import changed, edit_json, ingest, make
 from tests.unit.systems.cardano.made_up import QUIET
 
 SLOTS = 900
-# What a cluster of nobody's regions has nothing to do with is the benchmark's network.
+# A cluster in regions that the benchmark does not have must not be modelled with the benchmark's network.
 ELSEWHERE = {"node-0": "north", "node-1": "south"}
 FIRST = ADOPTION[0]
 
@@ -44,7 +44,7 @@ def _edited_topology(folder: Path, pools: dict[str, int], regions: dict[str, str
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The logs of two hosts an ocean apart."""
+    """The logs of two hosts with an ocean between them."""
     return make_cluster(tmp_path_factory.mktemp("pair") / "logs", hosts=2, slots=SLOTS, seed=3)
 
 
@@ -62,7 +62,7 @@ def _predicted(run: SealedRun, *changes: WhatIf) -> Prediction:
 
 
 def test_two_hosts_are_explained_as_two_hosts(run: SealedRun) -> None:
-    """With the benchmark's 52 hosts they came out three times as slow as they were."""
+    """With the benchmark's 52 hosts, the model made them three times as slow as they were."""
     explanation = _explained(run)
     assert explanation.explained, explanation.sentence
     assert all(abs(row.error) < 0.05 for row in explanation.whole), [row.error for row in explanation.whole]
@@ -115,7 +115,7 @@ def test_a_run_without_a_topology_states_the_assumption(pair: Path, tmp_path: Pa
 
 
 def test_hosts_without_logs_are_reported_as_a_cause(run: SealedRun) -> None:
-    """Adoption by the logged hosts alone is not the adoption by the cluster."""
+    """Adoption by the logged hosts alone differs from adoption by the whole cluster."""
     own = own_cluster(run, replace(_figures(), hosts=1))
     assert own is not None
     (note,) = [note for note in own.notes if note.startswith(LOGS_MISSING)]
@@ -190,7 +190,7 @@ def test_sizes_are_drawn_from_the_distribution_of_the_run() -> None:
 
 
 def test_a_spread_of_sizes_smooths_the_step_of_a_further_round_trip() -> None:
-    """14.4 kB need one round trip on a cold connection, 15 kB two; blocks of a cluster differ in size."""
+    """14.4 kB need one round trip on a cold connection, 15 kB two. The blocks of a cluster differ in size."""
     steps = []
     for spread in (0.0, 0.3):
         scenarios = [
@@ -213,7 +213,7 @@ def test_late_hosts_and_slow_blocks_are_found_in_the_stages_of_the_hosts() -> No
     assert late is not None
     assert late.slow_share == 0.04
     assert late.slow_s == pytest.approx(1.0)
-    # 19 of 960: each is 150 ms beyond the threshold of 50.
+    # 19 of 960 hosts are late, each 150 ms beyond the threshold of 50 ms.
     assert late.late_s == pytest.approx(0.15)
     assert late.late_share == pytest.approx(19 / 960 * math.exp(0.05 / 0.15))
     assert lateness(pl.DataFrame(rows[:400]), 0.15) is None

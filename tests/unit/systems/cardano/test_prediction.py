@@ -1,4 +1,4 @@
-"""What a model says, in every rendering: the same bytes for the same document, nothing cut, nothing made up."""
+"""Results of the model in every rendering: the same bytes for the same document, nothing truncated or invented."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DOCUMENTS: list[BaseModel] = [prediction(), explanation(), explanation(explained
 
 
 def terminal(document: BaseModel, width: int = 120, *, colour: bool = False) -> str:
-    """What a terminal of that width shows."""
+    """What a terminal of this width shows."""
     file = io.StringIO()
     console = Console(file=file, width=width, force_terminal=colour, color_system="truecolor" if colour else None)
     document_of(document).print(console)
@@ -84,7 +84,7 @@ def test_every_format_contains_every_figure(render: Callable[[BaseModel], str], 
 
 
 def pdf_text(data: bytes, tmp_path: Path) -> str:
-    """The text of a PDF, as a reader's search finds it."""
+    """The text of a PDF, as a search in it finds it."""
     tool = shutil.which("pdftotext")
     if tool is None:
         pytest.skip("pdftotext is not installed")
@@ -247,7 +247,7 @@ def test_the_html_loads_no_external_resources(document: BaseModel) -> None:
     own = page.split('<script type="application/gzip"', 1)[0]
     assert not re.search(r"""(?:src|href|action)\s*=\s*["']?(?:https?:)?//""", own)
     assert not re.search(r"""@import|url\(|https?://""", own)
-    assert page.count("</script>") == 5  # nothing that is inlined ends its element early
+    assert page.count("</script>") == 5  # no inlined content may close its element early
     for target in re.findall(r'href="#([^"]+)"', own):
         assert f'id="{target}"' in own
 
@@ -266,7 +266,7 @@ def test_the_page_runs_without_console_errors(document: BaseModel, tmp_path: Pat
 
 
 def hostile() -> list[BaseModel]:
-    """Documents in which everything that a user or a file may name is an attack."""
+    """Documents in which everything that a user or a file can name is an injection attempt."""
     forecast = prediction(2)
     scenarios = [
         entry.model_copy(update={"label": f"{HOSTILE}{index}", "changes": [HOSTILE]})
@@ -296,7 +296,7 @@ def test_hostile_text_is_escaped(index: int) -> None:
 
 
 def emptied() -> list[BaseModel]:
-    """Documents of which nothing is left but what the schema asks for."""
+    """Documents reduced to what the schema requires."""
     nothing: dict[str, object] = {"rows": [], "curves": [], "contribution_metric_ids": [], "contributions": []}
     forecast = prediction(1)
     bare = forecast.model_copy(update={**nothing, "notes": []})
@@ -311,7 +311,7 @@ def emptied() -> list[BaseModel]:
 
 
 def strange() -> list[BaseModel]:
-    """Figures that are huge, zero or not finite, and texts that are longer than a page is wide."""
+    """Values that are huge, zero or not finite, and texts longer than a page is wide."""
     forecast = prediction(2)
     figures = [0.0, 1.7e308, float("nan"), float("inf"), -1e-300, 5e-324, 1.0]
     rows = []

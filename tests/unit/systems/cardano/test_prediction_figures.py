@@ -1,4 +1,4 @@
-"""Figures of a model: no difference is printed that cannot be seen, and none without its error."""
+"""Values of a model: no difference smaller than its error is printed, and none without its error."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def cells(draw: st.DrawFn) -> ScenarioFigure:
 
 @st.composite
 def predictions(draw: st.DrawFn) -> Prediction:
-    """The sample with other figures in every cell."""
+    """The sample prediction with other values in every cell."""
     forecast = prediction(3)
     rows = [
         row.model_copy(update={"cells": [row.cells[0], *(draw(cells()) for _ in row.cells[1:])]})
@@ -50,7 +50,7 @@ def predictions(draw: st.DrawFn) -> Prediction:
 
 
 def changes_of(document: Prediction) -> list[tuple[ScenarioFigure, TableCell]]:
-    """Every change against the base with the cell that prints it."""
+    """Every change against the base, with the cell that prints it."""
     changes = []
     rows = {row.metric_id: row for row in document.rows}
     metrics = {metric.label: metric.id for metric in document.catalogue.metrics}
@@ -80,7 +80,7 @@ def test_an_insignificant_difference_is_never_printed_as_a_number(document: Pred
 
 
 def test_an_insignificant_difference_is_not_a_number_in_any_format() -> None:
-    """Also not in a note, a chart's text or a download: only the document itself contains it."""
+    """This includes notes, the text of a chart and downloads: only the document itself contains the number."""
     forecast = prediction(1)
     rows = [
         row.model_copy(
@@ -116,7 +116,7 @@ def test_a_change_that_is_printed_has_its_error_and_unit(
     printed = change_cell(cell, base, some_metric, scale)
     if printed.text == NO_DIFFERENCE:
         return
-    # An error that is no number any more as a part of the base has nothing to print.
+    # An error so small that its share of the base rounds to zero is not printed.
     assert "±" in printed.tail or error == 0.0 or (value > 0.0 and error / value == 0.0)
     if some_metric.kind is not Kind.DIFFERENCE:
         assert printed.tail.endswith("%")

@@ -1,4 +1,4 @@
-"""Published reports as runs: each run once, what is known of it, and what it may be compared with."""
+"""Published reports as runs: each run once, its content, and the runs that it can be compared with."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def ingest(source: Path, store: Path, **options: object) -> list[cm.Run]:
 
 
 def result(document: cm.Document) -> Comparison:
-    """What a comparison's document was made from."""
+    """The result that the document of a comparison was made from."""
     assert isinstance(document.result, Comparison)
     return document.result
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two reports: the candidate of the first, there called otherwise, is the baseline of the second."""
+    """Two reports: the candidate of the first is the baseline of the second, under another name."""
     reports.written(tmp_path / "release-10.6.2.json", reports.content(OLD, {**NEW, "name": "10.6.2-pre"}))
     reports.written(tmp_path / "release-10.7.1.txt", reports.content(NEW, NEXT))
     (tmp_path / "notes.txt").write_text("nothing of the kind", encoding="utf-8")
@@ -58,7 +58,7 @@ def test_every_run_of_a_folder_is_imported_once_under_all_its_names(folder: Path
 
 
 def test_a_run_contains_the_content_of_its_report(folder: Path) -> None:
-    """Figures with their rounding errors, the workload, the build: everything that a comparison needs from a run."""
+    """Values with their rounding errors, the workload, the build: all that a comparison needs from a run."""
     run = ingest(folder / "release-10.6.2.json", folder / "store")[0]
     manifest = run.manifest
     assert (manifest.started_at, manifest.ended_at) == ("2026-02-05T18:52:16Z", "2026-02-06T12:37:17Z")
@@ -82,7 +82,7 @@ def test_a_run_contains_the_content_of_its_report(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("printed", "width", "style", "unit"),
     [
-        ("0.36", 4, ReportStyle.TYPST, 1e-5),  # useless zeros are left out
+        ("0.36", 4, ReportStyle.TYPST, 1e-5),  # superfluous zeros are omitted
         ("8735.4", 5, ReportStyle.TYPST, 0.1),
         ("5.4359", 3, ReportStyle.TYPST, 1e-4),
         ("7.7e-5", 4, ReportStyle.TYPST, 1e-6),
@@ -98,7 +98,7 @@ def test_the_rounding_unit_of_printed_digits(printed: str, width: int | None, st
 
 
 def test_a_report_without_history_is_judged_inconclusive_with_the_reason(folder: Path) -> None:
-    """One run per side and no measure of the noise: not a pass, and not an error either."""
+    """There is one run per side and no estimate of the noise. The verdict is neither a pass nor an error."""
     report = folder / "release-10.6.2.json"
     document = cm.compare(str(report), store=folder / "store")
     assert document.verdict is Verdict.INCONCLUSIVE
@@ -113,7 +113,7 @@ def test_a_report_without_history_is_judged_inconclusive_with_the_reason(folder:
 
 
 def test_with_history_the_verdict_is_decided_and_states_its_basis(tmp_path: Path) -> None:
-    """Ten similar releases: with one run per side an equal release passes, one with a slower fetch fails."""
+    """With ten similar releases and one run per side, an equal release passes and one with a slower fetch fails."""
     store = tmp_path / "store"
     past = reports.series([0.004, -0.003, 0.002, -0.004, 0.003, -0.002, 0.004, -0.003, 0.002, -0.001])
     ingest(reports.written(tmp_path / "past.json", reports.content(*past)), store)
@@ -133,7 +133,7 @@ def test_with_history_the_verdict_is_decided_and_states_its_basis(tmp_path: Path
 
 
 def test_two_workloads_give_two_comparisons_and_one_verdict(tmp_path: Path) -> None:
-    """A version selects runs of both: one of them, chosen silently, would represent the release."""
+    """A version selects runs of both workloads. Choosing one silently would judge the release by half of its runs."""
     store = tmp_path / "store"
     for workload, start in (("value-only", "18:52:16"), ("Plutus countdown loop", "20:00:00")):
         days = [
@@ -167,7 +167,7 @@ def test_unsupported_options_for_a_report_are_refused(folder: Path, options: dic
 
 
 def test_the_command_marks_printed_runs(folder: Path, lab: Lab) -> None:
-    """In the list of runs, on the page of a run and in the output of the import."""
+    """The mark appears in the list of runs, on the page of a run and in the output of the import."""
     done = lab.run("ingest", "cardano", str(folder))
     assert done.returncode == 0, done.stderr
     assert "3 runs, 3 of them new" in done.stdout
@@ -178,7 +178,7 @@ def test_the_command_marks_printed_runs(folder: Path, lab: Lab) -> None:
 
 
 def test_logs_next_to_reports_are_not_omitted_silently(folder: Path, tmp_path: Path, lab: Lab) -> None:
-    """A user who passes one folder with everything assumes that the logs are imported."""
+    """A user who passes one folder with everything expects the logs to be imported."""
     mixed = tmp_path / "mixed"
     (mixed / "value" / "node-0").mkdir(parents=True)
     (mixed / "value" / "node-0" / "stdout").write_text("{}\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Runs and printed reports in the published style: values, order, and what is not known."""
+"""Runs and printed reports in the published style: values, order, and gaps."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _printed(
 
 
 def test_tables_charts_and_dictionary_have_the_published_order_and_names() -> None:
-    """Readers of the old reports look in the old places, under the old labels."""
+    """Readers of the old reports look in the same places, under the same labels."""
     report = compare_published([[run("1.0")], [run("1.1", factor=1.1)]], TYPST, tool_version="test")
     assert report.title == "1.1 against 1.0"
     assert report.statement == "We compare 1.1 (Conway) relative to 1.0 (Conway), under cometbft/demo workload."
@@ -55,7 +55,7 @@ def test_tables_charts_and_dictionary_have_the_published_order_and_names() -> No
 
 
 def test_the_org_style_has_its_own_units_charts_and_sample_counts() -> None:
-    """Both styles come from one catalogue, which contains their differences."""
+    """Both styles come from one catalogue, which describes their differences."""
     report = compare_published([[run("1.0")], [run("1.1")]], ORG, tool_version="test")
     assert report.tables[0].rows[0].unit == "MB"
     assert report.tables[0].sample_counts == ["(200)", "(200)"]
@@ -63,7 +63,7 @@ def test_the_org_style_has_its_own_units_charts_and_sample_counts() -> None:
 
 
 def test_values_are_full_means_averaged_over_several_runs() -> None:
-    """Unweighted over runs, as in the reports of several runs; the manifest shows the figures of the median run."""
+    """The mean is not weighted by run, as in reports of several runs. The manifest shows the median run's values."""
     runs = [run("1.0", number, seed=number) for number in (1, 2, 3)]
     report = compare_published([runs, [run("1.1")]], TYPST, tool_version="test")
     means = [float(np.mean(run.frames["block"]["spread_s"].to_numpy())) for run in runs]
@@ -76,7 +76,7 @@ def test_values_are_full_means_averaged_over_several_runs() -> None:
 
 
 def test_only_a_single_run_has_the_mean_of_the_lowest_means() -> None:
-    """The reports average the lowest means for a single run and all of them for several: both can be matched."""
+    """The reports average the lowest means for a single run and all means for several. Both can be reproduced."""
     by_host = [8000.5 + 100.0 * host for host in range(HOSTS)]
     single = columns.published_column([run("1.0", lowest_means=2)], TYPST, tool_version="test")
     several = columns.published_column(
@@ -88,7 +88,7 @@ def test_only_a_single_run_has_the_mean_of_the_lowest_means() -> None:
 
 
 def test_the_rules_behind_the_values_are_stated() -> None:
-    """A figure by one rule must not be mistaken for a figure by another."""
+    """A value by one rule must not be mistaken for a value by another."""
     own = columns.published_column([run("1.0")], TYPST, tool_version="test")
     assert "chainmark's own rules" in own.columns[0].rules
     strict = run("1.0")
@@ -99,10 +99,10 @@ def test_the_rules_behind_the_values_are_stated() -> None:
 
 @dataclass
 class Keeping(SyntheticRun):
-    """A run that keeps figures by the published rules beside its own."""
+    """A run that also stores values by the published rules."""
 
     def figures(self, name: str) -> pl.DataFrame | None:
-        """A memory of 3 on the middle one of three hosts; the facts of another count of machines."""
+        """A memory of 3 on the middle one of three hosts, and facts for another number of machines."""
         hosts = {f"node-{value:.0f}": cdf_of([value, value + 1.0]) for value in (1.0, 3.0, 8.0)}
         figures = PublishedFigures({"RSS": OverHosts(hosts), "cdfSpread": cdf_of([0.25])}, [("Machines", "3")])
         return {FIGURES: figures.frame(), FACTS: figures.facts_frame()}.get(name)
@@ -114,18 +114,18 @@ def _keeping(version: str, number: int = 1) -> Keeping:
 
 
 def test_a_run_is_shown_with_its_stored_figures_by_the_published_rules() -> None:
-    """The rules did not have to be chosen when the logs were imported."""
+    """The user does not have to choose the rules when importing the logs."""
     report = compare_published([[_keeping("1.0")], [_keeping("1.1"), _keeping("1.1", 2)]], TYPST, tool_version="test")
     memory, spread = (report.tables[place].rows[0].values for place in (0, 1))
     assert [value.value for value in (*memory, *spread)] == [4.5, 4.5, 0.25, 0.25]
     line = report.figures[0].lines[0]
-    assert dict(zip(line.fractions, line.values, strict=True))[1.0] == 4.0  # the middle host's, not the cluster's
+    assert dict(zip(line.fractions, line.values, strict=True))[1.0] == 4.0  # the middle host's value, not the cluster's
     assert report.facts[0].values == ["3", "3"]
     assert "rules of the published reports" in report.columns[0].rules
 
 
 def test_with_a_run_without_stored_figures_all_runs_use_their_own_rules() -> None:
-    """Otherwise a change of rules would be read as a change of the version."""
+    """Otherwise a change of rules would look like a change of the version."""
     report = compare_published([[run("1.0")], [_keeping("1.1")]], TYPST, tool_version="test")
     old, new = report.tables[0].rows[0].values
     assert old.value == pytest.approx(new.value, rel=0.01)
@@ -161,7 +161,7 @@ def test_a_system_without_published_metrics_is_refused() -> None:
 
 
 def test_printed_and_measured_columns_are_shown_next_to_each_other() -> None:
-    """A local run against a published release: a value missing on one side is empty, not omitted."""
+    """A local run and a published release: a value that one side does not have is empty, and its row is kept."""
     report = compare_published([_printed("1.0"), [run("1.1")]], TYPST, tool_version="test")
     assert [column.label for column in report.columns] == ["1.0", "1.1"]
     rows = {row.label: row for table in report.tables for row in table.rows}
@@ -196,7 +196,7 @@ def test_columns_are_selected_by_version_and_keep_only_changes_of_their_baseline
 
 
 def test_truncated_digits_cannot_be_shown_in_the_other_style() -> None:
-    """The typst style needs digits that the org style truncates; in the other direction the printed ones suffice."""
+    """The typst style needs digits that the org style truncates. In the other direction the printed digits suffice."""
     with pytest.raises(UsageError, match="org style"):
         restyled(_printed("1.0", "1.1", style=ORG), TYPST)
     assert restyled(_printed("1.0", "1.1"), ORG).tables[0].rows[0].reported_changes == []
@@ -209,7 +209,7 @@ def test_a_single_version_is_refused() -> None:
 
 
 def test_the_shipped_catalogue_contains_only_what_the_reports_need() -> None:
-    """A misspelt table or key would silently be missing from every report."""
+    """A misspelt table or key would be missing from every report without notice."""
     catalogue = SYSTEM.catalogue()
     reports = reports_of(catalogue)
     assert reports is not None

@@ -1,4 +1,4 @@
-"""The published style in every rendering: the same rows in the same order, and a mark on what is not known."""
+"""The published style in every rendering: the same rows in the same order, and a mark on uncertain digits."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_rows_and_columns_match_the_published_ones() -> None:
 
 
 def test_a_change_that_the_printed_digits_do_not_determine_is_marked() -> None:
-    """A digit that is not known must not be shown as certain."""
+    """An uncertain digit must not be shown as certain."""
     open_, decided = printed_row("RSS", "MiB", 5, "8735.4", "6602.5"), printed_row("CPU", "%", 3, "5.7687", "5.4359")
     report = _printed([open_, decided])
     cells = [[cell.tail for cell in row.cells] for row in _tables(report)["Resource Usage"].rows]

@@ -1,4 +1,4 @@
-"""Figures as published reports print them: against arithmetic done another way, and against printed examples."""
+"""Values as published reports print them, compared with independent arithmetic and with printed examples."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WIDTHS = st.sampled_from([3, 4, 5, 9])
 
 
 def _by_fractions(value: float, decimals: int) -> Fraction:
-    """Half to even, done on fractions of whole numbers instead of decimals."""
+    """Round half to even, with exact fractions instead of decimals."""
     scaled = Fraction(repr(value)) * 10**decimals
     whole = scaled.numerator // scaled.denominator
     rest = scaled - whole
@@ -74,7 +74,7 @@ def test_values_are_printed_in_the_typst_style(value: float, width: int, printed
     ],
 )
 def test_changes_are_printed_in_the_typst_style(base: float, value: float, change: PrintedChange) -> None:
-    """As above, for both columns of a change."""
+    """Published reports contain these forms in both columns of a change."""
     assert typst_change(base, value) == change
 
 
@@ -126,7 +126,7 @@ def test_a_figure_never_loses_its_sign(value: float, precision: int) -> None:
 
 @given(FINITE, FINITE)
 def test_a_change_has_the_sign_of_the_difference(base: float, value: float) -> None:
-    """As above, for a difference that prints as zero."""
+    """A decrease that prints as zero must not be read as an increase."""
     assume(math.isfinite(value - base) and (base == 0.0 or math.isfinite(100.0 * (value - base) / base)))
     assert typst_change(base, value).delta.startswith("-") == (value - base < 0.0)
 
@@ -155,7 +155,7 @@ def test_the_org_style_shows_no_percentage_for_a_difference_of_zero(base: float,
 
 @given(AVERAGES, WIDTHS)
 def test_the_interval_of_hidden_digits_contains_the_value(value: float, width: int) -> None:
-    """If the interval missed the average, an open change could be reported as decided."""
+    """If the interval missed the average, an undecided change could be reported as decided."""
     assert hidden_value(typst_value(value, width), width).holds(Fraction(repr(value)))
 
 
@@ -172,7 +172,7 @@ def test_a_change_decided_by_printed_digits_is_that_of_the_averages(base: float,
 
 
 def test_some_printed_digits_decide_and_some_do_not() -> None:
-    """A rule that calls everything undecided would pass the test above."""
+    """A rule that calls every change undecided would pass the test above."""
     assert is_determined(hidden_value("5.7687", 3), hidden_value("5.4359", 3))
     assert not is_determined(hidden_value("8735.4", 5), hidden_value("6602.5", 5))
     assert not is_determined(hidden_value("0.0", 5), hidden_value("0.0013", 5))

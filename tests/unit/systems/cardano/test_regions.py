@@ -1,4 +1,4 @@
-"""The map of the regions that a block went through: every hop, as long as the events say, or why there is none."""
+"""The map of the regions that a block passed: every hop if the events are available, otherwise the reason."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def test_every_host_is_in_one_hop_timed_from_its_sender(tmp_path: Path) -> None:
     trace = _trace(tmp_path, Timelines(8, 4), trips=TRIPS)
     assert trace.region_map is not None
     adopted = {place.place: place.seconds[trace.end] for place in trace.places}
-    assert sum(hop.places for hop in trace.region_map.hops) == 7  # all but the forger
+    assert sum(hop.places for hop in trace.region_map.hops) == 7  # all hosts except the forger
     (there,) = [hop for hop in trace.region_map.hops if hop.origin != hop.region]
-    # Block 4 is node-1's, so that all hosts of region-0 got it over the link between the regions.
+    # node-1 forged block 4: all hosts of region-0 received it over the link between the regions.
     own = sorted((adopted[f"node-{host}"] or 0.0) - (adopted["node-1"] or 0.0) for host in (0, 2, 4, 6))
     assert (there.origin, there.region, there.round_trip_s) == ("region-1", "region-0", 0.08)
     assert there.median_s == pytest.approx((own[1] + own[2]) / 2)
@@ -65,7 +65,7 @@ def test_a_block_is_compared_with_the_median_block_of_its_run(tmp_path: Path) ->
     trace = _trace(tmp_path, timelines)
     adopted: dict[str, list[int]] = {}
     for row in timelines.rows:
-        if row["on_chain"]:  # a rival that lost is no block to be held against
+        if row["on_chain"]:  # a losing block of a battle must not be compared with other blocks
             adopted.setdefault(row["block"], []).append(row["adopted_ns"] - row["slot_start_ns"])
     usual = median(median(times) for times in adopted.values()) / 1e9
     assert trace.usual_s[trace.end] == pytest.approx(usual)

@@ -1,4 +1,4 @@
-"""The page of a release: one verdict over all workloads, and a text of which every sentence has its interval."""
+"""The page of a release: one verdict over all workloads, and text in which every sentence has its interval."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SLOW = {"Fetch duration": "0.41"}
 
 
 def ingested(tmp_path: Path, columns: Sequence[dict[str, Any]], workload: str) -> Path:
-    """A store with the runs of some columns under a workload."""
+    """A store with the runs of several columns under a workload."""
     for column in columns:
         column["facts"]["Cluster system start time"] = STARTS[workload]
     report = reports.written(tmp_path / f"{workload}-{len(columns)}.json", reports.content(*columns, workload=workload))
@@ -50,7 +50,7 @@ def sentences(release_page: ReleasePage, part: str) -> list[Sentence]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ten releases under two workloads; 10.6.2 is like them, 10.6.3 fetches slower under one, 10.7.0 has one more."""
+    """Ten releases, two workloads. 10.6.2 is like the others, 10.6.3 fetches slower under one, 10.7.0 has a third."""
     folder = tmp_path_factory.mktemp("releases")
     for workload in STARTS:
         ingested(folder, reports.series(DEVIATIONS), workload)
@@ -67,18 +67,18 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_release_has_one_verdict_over_its_workloads(store: Path) -> None:
-    """The last lower version with runs under both is the baseline; slower under one workload is a fail."""
+    """The baseline is the highest lower version with runs under both. A slower result under one workload is a fail."""
     passed, failed = (cm.release("cardano", version, store=store) for version in ("10.6.2", "10.6.3"))
     assert (passed.verdict, failed.verdict) == (Verdict.PASS, Verdict.FAIL)
     assert [by_workload.comparisons[0].labels for by_workload in page(passed).against] == [("9.10.0", "10.6.2")]
     assert page(failed).against[0].comparisons[0].labels == ("10.6.2", "10.6.3")
-    assert page(failed).against[0].labels == ["value-only", "plutus"], "in the order of the runs"
+    assert page(failed).against[0].labels == ["value-only", "plutus"], "the tables must have the order of the runs"
     assert page(failed).sentence.startswith("10.6.3 fails under value-only and passes under plutus. Value-only: ")
     assert {suite.name for suite in failed.suites} == {"value-only, against 10.6.2", "plutus, against 10.6.2"}
 
 
 def test_a_workload_without_a_baseline_does_not_pass(store: Path) -> None:
-    """The page reports a third workload that is new with the release, and the verdict is open."""
+    """The page reports a third workload that is new in the release. The verdict is inconclusive."""
     document = cm.release("cardano", "10.7.0", ["10.6.2"], store=store)
     assert document.verdict is Verdict.INCONCLUSIVE
     assert "No baseline was run under cardano/published-plutus-secp." in page(document).sentence
@@ -86,7 +86,7 @@ def test_a_workload_without_a_baseline_does_not_pass(store: Path) -> None:
 
 
 def test_every_observation_shows_its_interval(store: Path) -> None:
-    """A text without intervals is an opinion; a difference between re-runs is not called a change."""
+    """A statement without an interval is an opinion. A difference between re-runs is not called a change."""
     release_page = page(cm.release("cardano", "10.6.3", store=store))
     for sentence in sentences(release_page, OBSERVATIONS):
         assert sentence.evidence, sentence.text
@@ -119,7 +119,7 @@ def test_the_conclusion_names_the_deciding_metrics(store: Path) -> None:
 
 
 def test_the_parts_have_the_published_order(store: Path) -> None:
-    """Set-up, observations table by table, conclusion; then evidence, tables, parameters, dictionary."""
+    """Set-up, observations by table, conclusion; then evidence, tables, parameters, dictionary."""
     signature = cm.Signature("Ada Lovelace", "The first release with a new mempool.", "2026-02-16")
     document = cm.release("cardano", "10.6.2", signature=signature, store=store)
     titles = [section.title for section in document.sections]
@@ -171,7 +171,7 @@ def test_rows_that_are_zero_everywhere_are_omitted(tmp_path: Path) -> None:
 
 
 def test_the_date_of_the_analysis_is_not_the_date_of_the_last_log_line(tmp_path: Path) -> None:
-    """Logs of February that were analysed later: the time of rendering does not appear either."""
+    """Logs of February, analysed later. The time of rendering does not appear either."""
     runs = []
     for seed, version in ((1, "10.5.4"), (2, "10.6.2")):
         logs = make_cluster(tmp_path / version, seed=seed)
@@ -206,7 +206,7 @@ def test_figures_keep_their_numbers_and_show_the_range_of_the_samples(store: Pat
     """A chart without data does not renumber the others; one late block of 4.7 s does not squeeze the axis."""
     runs = [[cm.open_run(version, store).sealed] for version in ("10.6.2", "10.6.3")]
     report = cardano_part(runs, {}, SYSTEM.catalogue(), "0").report
-    assert len(report.figures) == 29, "a place for each, though printed runs have no samples"
+    assert len(report.figures) == 29, "every chart keeps its number, although printed runs have no samples"
     assert report.figures[25].label == "0.50 adoption"
     report.figures = [figure("a"), figure("b", 0.5, 0.6, 1.0, 1.1, 4.7), figure("c", 0.6, 0.7, 1.0, 1.1, 1.2)]
     charts = [block for block in figure_blocks(report) if isinstance(block, Chart)]
@@ -264,7 +264,7 @@ def test_page_options_are_refused_for_nodes_run_by_chainmark() -> None:
 
 
 def test_three_commands_make_a_page(tmp_path: Path, lab: Lab) -> None:
-    """A folder of reports in, a page out."""
+    """The input is a folder of reports, the output a page."""
     columns = [*reports.series(DEVIATIONS), reports.column("10.6.3", "2026-03-12", "1d697f1", 1.001, **SLOW)]
     (tmp_path / "reports").mkdir()
     reports.written(tmp_path / "reports" / "all.json", reports.content(*columns))
@@ -281,6 +281,6 @@ def test_three_commands_make_a_page(tmp_path: Path, lab: Lab) -> None:
 
 
 def test_the_json_contains_the_chapters() -> None:
-    """A later tool reads the sentence together with its figures."""
+    """A program can read each sentence together with its values."""
     chapter = Chapter(part="Set-up", title="", sentences=[Sentence(text="Made once.")])
     assert Chapter.model_validate_json(chapter.model_dump_json()) == chapter

@@ -1,4 +1,4 @@
-"""What a run says of itself: the rows of the published reports, what makes two runs comparable, and the books."""
+"""Facts of a run: the rows of the published reports, the conditions for comparing two runs, and the line counts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ META = {
 def host(
     first_s: float, last_s: float, lines: int, *, unused: Mapping[str, int] | None = None, **more: Any
 ) -> HostSummary:
-    """A host of which ``lines`` lines are messages, but for five; each of another class."""
+    """A host with ``lines`` lines: all except five are messages, and each of these five belongs to another class."""
     counts: dict[str, Any] = {
         "raw_lines": lines, "objects": lines - 5, "decoded": 40, "ignored": lines - 48, "skipped": 3, "malformed": 1,
         "not_objects": 4, "first_ns": slot_ns(0) + round(first_s * NS), "last_ns": slot_ns(0) + round(last_s * NS),
@@ -130,7 +130,7 @@ def test_the_rows_of_the_published_reports_match_hand_computed_values() -> None:
         "Log objects emitted per host": "5995.0",
         "Log objects analysed per host": "40.0",
         "Host run time, s": "990.25",
-        "Host log line rate, Hz": "6.0714",  # 5000 by 1000 s and 7000 by 980 s
+        "Host log line rate, Hz": "6.0714",  # 5000 messages in 1000 s and 7000 in 980 s
         "Total log objects analysed": "80",
         "Run time, s": "1000",
         "Analysed run duration, s": "750",
@@ -318,7 +318,7 @@ def test_the_counts_have_a_fixed_order() -> None:
     counts = facts.counts(subjects())
     assert list(counts["messages"]) == ["used", "not used: repetition", "not used: z late"]
     assert list(counts["decoded messages"]) == ["A", "B", SWITCHED, SNAPSHOT]
-    assert list(counts["ignored messages"]) == ["Y", "X", "other"], "the most frequent first, and what has no name last"
+    assert list(counts["ignored messages"]) == ["Y", "X", "other"], "most frequent first, messages without a name last"
     assert list(counts["blocks rejected, by condition"]) == ["age", "size"]
     assert list(counts["blocks with impossible event times"]) == ["a", "b"]
     assert list(counts["messages of a"]) == ["used", "not used: repetition", "not used: z late"]

@@ -1,4 +1,4 @@
-"""Slots: what is known of a host in a slot, what is not, and how long it was busy."""
+"""Slots of a host: known values, unknown values, and how long the host was busy."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_slots_of_all_hosts_are_ordered_and_complete(
 
 
 def test_the_number_of_buffered_rows_does_not_grow_with_the_hosts() -> None:
-    """A thousand hosts are merged in the memory of 52; few hosts are read in large chunks."""
+    """A thousand hosts are merged in the memory that 52 need; few hosts are read in large chunks."""
     assert [slots.rows_at_a_time(hosts) for hosts in (1, 52, 104, 1000)] == [8192, 8192, 4096, 425]
     assert all(slots.rows_at_a_time(hosts) * hosts <= slots.WAITING_ROWS for hosts in range(1, 1600))
 
@@ -138,7 +138,7 @@ def test_transactions_are_0_only_on_a_host_that_traces_them(tmp_path: Path) -> N
 
 
 def test_a_silent_host_has_no_sample_under_either_rules(tmp_path: Path) -> None:
-    """The published mean uses 0 for it by the catalogue's rule; no sample is added, so n remains correct."""
+    """The catalogue's rule makes the published mean use 0 for it. No sample is added, so n remains correct."""
     rows = [slot_row(slot, ledger_view_s=None) for slot in range(100, 103)]
     assert _column(tmp_path, rows, "slot_ledger_view_s") == [None] * 3
     assert _column(tmp_path, rows, "slot_ledger_view_s", PUBLISHED) == [None] * 3

@@ -1,4 +1,4 @@
-"""Synthetic logs, read by a second, plain reader that knows only the rules of the published analysis."""
+"""Synthetic logs, read by a second, plain reader that implements only the rules of the published analysis."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ FAULTS = {
 STAGES = ("forged", "noticed", "requested", "fetched", "announced", "sent", "adopted", "self_adopted")
 LOOP = ("started", "block_context", "ledger_state", "ledger_view", "leadership")
 
-# By namespace, or where that is not known by kind: stage, and the key that holds the block's hash.
+# By namespace, or by kind for unknown namespaces: the stage, and the key that holds the block's hash.
 BY_NAME = {
     "Forge.Loop.ForgedBlock": ("forged", "block"),
     "ChainSync.Client.DownloadedHeader": ("noticed", "block"),
@@ -107,7 +107,7 @@ def text_of(path: Path) -> bytes:
 
 
 def lines_of(host: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a host that are log objects, oldest file first."""
+    """The lines of a host that are log objects, from the oldest file to the newest."""
     for path in sorted(host.iterdir()):
         for line in text_of(path).split(b"\n"):
             try:
@@ -125,7 +125,7 @@ def time_ns(at: str) -> int:
 
 
 class Reader:
-    """First times of every stage by block, last times of the loop's stages by slot, both as printed."""
+    """First times of every stage by block, last times of the loop's stages by slot. Both as printed in the logs."""
 
     def __init__(self, host: Path) -> None:
         self.blocks: dict[tuple[str, str], int] = {}
@@ -138,7 +138,7 @@ class Reader:
             self.read(line, data)
 
     def read(self, line: dict[str, Any], data: dict[str, Any]) -> None:
-        """One log object, its data unwrapped."""
+        """Read one log object with its data unwrapped."""
         name = line["ns"] if isinstance(line["ns"], str) else line["ns"][0]
         stage, key = BY_NAME.get(name) or BY_NAME.get(data.get("kind", ""), ("", ""))
         if stage == "announced" and (
@@ -158,7 +158,7 @@ def truth_of(folder: Path, record: str) -> pl.DataFrame:
 
 
 def printed(rows: pl.DataFrame, key: str, stages: tuple[str, ...]) -> dict[tuple[Any, str], int]:
-    """What the truth says a reader finds."""
+    """The times that a reader must find according to the truth."""
     times_ns: dict[tuple[Any, str], int | None] = {}
     for row in rows.iter_rows(named=True):
         times_ns |= {(row[key], stage): row[f"{stage}_printed_ns"] for stage in stages}
@@ -170,7 +170,7 @@ def printed(rows: pl.DataFrame, key: str, stages: tuple[str, ...]) -> dict[tuple
 def test_an_independent_reader_finds_the_truth_to_the_nanosecond(
     tmp_path: Path, faults: tuple[str, ...], formats: tuple[str, ...]
 ) -> None:
-    """Whatever else is wrong with a log: its readable content is the content that the truth marks as readable."""
+    """Whatever faults a log has, its readable content is the content that the truth marks as readable."""
     folder = tmp_path / "logs"
     logs = make(folder, faults=faults, formats=formats)
     assert logs.lines_after_truth == 0
@@ -199,7 +199,7 @@ def test_without_faults_the_printed_times_are_exact(tmp_path: Path) -> None:
 
 
 def test_counters_are_consistent(tmp_path: Path) -> None:
-    """A mempool contains what was added and not removed; a restarted process counts from zero."""
+    """A mempool contains what was added and not removed. A restarted process counts from zero."""
     make(tmp_path / "logs", faults=("restart:node-1@100-130",), settings=("chain.active_slots_coefficient=0.15",))
     for number in range(HOSTS):
         held, collected, processed, falls, last = 0, 0, 0, 0, 0
@@ -223,7 +223,7 @@ def test_counters_are_consistent(tmp_path: Path) -> None:
                     held, falls, last = (0 if fell else held), falls + fell, data["CentiCpu"]
                     assert 0 <= data["CentiCpu"] - data["CentiGC"] - data["CentiMut"] <= 1
         assert falls == (number == 1)
-        assert collected - processed <= 6, "at most the last batch is not processed yet"
+        assert collected - processed <= 6, "at most the last batch is unprocessed"
 
 
 def test_printed_delays_are_measured_from_the_slot(tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_the_folder_describes_the_run(tmp_path: Path) -> None:
     meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))["meta"]
     assert meta["profile_content"]["analysis"]["filter_exprs"][0]["contents"]["contents"] == HOSTS - 1
     assert meta["manifest"]["cardano-node"]["version"] == meta["ident"] == "10.5.4"
-    # The topology is one that can be ordered again.
+    # The written topology can be used for another request.
     again = make(tmp_path / "again", topology=str(folder / "topology.json"), hosts=None)
     assert again.hosts == HOSTS
     fault = truth_of(folder, "fault").row(0, named=True)
@@ -318,7 +318,7 @@ def test_an_impossible_request_is_refused_before_anything_is_written(
 
 
 def test_an_interruption_leaves_nothing(tmp_path: Path) -> None:
-    """Ctrl-C reaches the waiting thread, which ends the writing thread."""
+    """Ctrl-C interrupts the waiting thread, which stops the writing thread."""
 
     class Impatient(Silent):
         def update(self, fraction: float, detail: str = "") -> None:

@@ -1,4 +1,4 @@
-"""`chainmark synth` as a user meets it."""
+"""`chainmark synth` on the command line."""
 
 from __future__ import annotations
 

@@ -17,18 +17,18 @@ pytestmark = pytest.mark.shared_data
 
 Shape = str
 SIMPLE = {bool: "flag", int: "number", float: "number", str: "text", type(None): "null"}
-# Messages that look different, each with its reason.
+# Messages with a different shape, each with the reason.
 CONFIGURED = "which parts of a node are traced, and how, differs from configuration to configuration"
 EXCEPTIONS = {
     "Reflection.TracerConfigInfo": CONFIGURED,
     "Shutdown.ArmedAt": "the real 10.4 node was not given a time to stop",
 }
-# Older than the version that the legacy format writes.
+# Shapes that are older than the version that the legacy format writes.
 EXCEPTIONS_1_35 = {
     "cardano.node.ChainSyncClient": "block numbers were objects then",
     "cardano.node.BlockFetchClient": "the estimate of the way was not printed then",
 }
-# Messages that none of the real logs holds: nothing of the kind happened there.
+# Messages that no real log contains, because no such event occurred there.
 NOT_COMPARED = {
     "ChainDB.AddBlockEvent.IgnoreBlockAlreadyInVolatileDB",
     "ChainDB.AddBlockEvent.StoreButDontChange",
@@ -39,18 +39,18 @@ NOT_COMPARED = {
 
 
 def shape(value: Any) -> Shape:
-    """Keys in their order with the types of their values; numbers are one type, a list is that of its elements."""
+    """Keys in order with their values' types. All numbers have one type; a list has the shapes of its elements."""
     if type(value) in SIMPLE:
         return SIMPLE[type(value)]
     if isinstance(value, list):
         return f"[{' | '.join(sorted({shape(item) for item in value}))}]"
     if value.get("kind") in ("GenesisPoint", "BlockPoint"):
-        return "point"  # which of the two, the chain decides
+        return "point"  # the chain decides which of the two it is
     return "{" + ", ".join(f"{key}: {shape(item)}" for key, item in value.items()) + "}"
 
 
 def read(path: Path) -> dict[str, dict[Shape, str]]:
-    """Every message's shapes with an example of each; the severity is part of the shape."""
+    """The shapes of every message, with an example of each. The severity is part of the shape."""
     shapes: dict[str, dict[Shape, str]] = defaultdict(dict)
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("{"):
@@ -64,7 +64,7 @@ def read(path: Path) -> dict[str, dict[Shape, str]]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Logs of all formats, with battles, and long enough for a ledger snapshot."""
+    """Logs in all formats, with battles, long enough for a ledger snapshot."""
     path = tmp_path_factory.mktemp("synth") / "logs"
     order = SyntheticRequest(
         folder=path,
@@ -84,7 +84,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def compare(shapes: dict[str, dict[Shape, str]], real: dict[str, dict[Shape, str]], exceptions: dict[str, str]) -> int:
-    """Fail for a message that both logs hold, but not in this shape; return how many messages were compared."""
+    """Fail if a message of both logs has a shape that the real log lacks; return the number of compared messages."""
     compared = 0
     for name in shapes.keys() & real.keys():
         if name.split(" ", maxsplit=1)[0] in exceptions:
@@ -101,7 +101,7 @@ def test_lines_of_10_5_look_real(folder: Path, shared_data: Path) -> None:
     real = read(shared_data / "cardano" / "logs" / "node-1-10.5.0-benchmark.json")
     assert compare(shapes, real, EXCEPTIONS) > 70
     assert {name.split()[0] for name in shapes.keys() - real.keys()} <= NOT_COMPARED
-    # Nothing that the analysis reads is missing, nor anything else of forging, headers, bodies and chains.
+    # No message that the analysis reads is missing, nor any other message about forging, headers, bodies and chains.
     missing = {name.split()[0] for name in real.keys() - shapes.keys()}
     ours = ("Forge", "Mempool", "TxSubmission", "BlockFetch", "ChainSync", "ChainDB.Add", "LedgerMetrics", "Resources")
     assert not {name for name in missing if name.startswith(ours)}

@@ -1,4 +1,4 @@
-"""From a distribution's tail to its blocks: what is named is what the samples say."""
+"""From a distribution's tail to its blocks: the named blocks must match the samples."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOSTS, BLOCKS = 8, 12
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[SealedRun, SealedRun]:
-    """Baseline and candidate, the second a little slower."""
+    """Baseline and candidate. The candidate is slightly slower."""
     store = Store(tmp_path_factory.mktemp("store"))
     return sealed(store, Timelines(HOSTS, BLOCKS).fill()), sealed(
         store, Timelines(HOSTS, BLOCKS, factor=1.2).fill(), "v2"
@@ -39,7 +39,7 @@ def _tails(baseline: SealedRun, candidate: SealedRun) -> Tails:
 
 @pytest.fixture(scope="module", name="tails")
 def tails_of_the_runs(runs: tuple[SealedRun, SealedRun]) -> Tails:
-    """What is said of them."""
+    """The tails of both runs."""
     return _tails(*runs)
 
 
@@ -72,7 +72,7 @@ def test_traces_belong_to_the_tails_and_fit_on_a_page(tails: Tails, runs: tuple[
         trace = tails.traces[sample.trace_index or 0]
         assert (trace.run_id, trace.key, trace.number) == (sample.run_id, sample.key, sample.number)
     assert {sample.trace_index for sample in samples} == set(range(len(tails.traces)))
-    # The worst of every tail is shown, whatever else has no room.
+    # The worst sample of every tail is shown, even if there is no space for others.
     assert all(tail.samples[0].trace_index is not None for tail in tails.tails)
     assert len({(trace.run_id, trace.key) for trace in tails.traces}) == len(tails.traces)
     by_id = {run.run_id: run for run in runs}
@@ -97,7 +97,7 @@ def test_the_tail_of_a_higher_is_better_metric_is_the_lowest_samples(tmp_path: P
 
 
 def test_runs_without_events_can_be_compared() -> None:
-    """Runs of a system without trails, or in memory, have no events to follow."""
+    """Runs of a system without trails, or in memory, have no events to trace."""
     baseline, candidate = sides(repetitions=2, seconds=30)
     assert compare(baseline, candidate, follow=tails_of, tool_version="0").followed is None
 

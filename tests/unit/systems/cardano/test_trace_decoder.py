@@ -1,4 +1,4 @@
-"""The decoder's tables against the truth of generated logs, and its manners: cancelled, refused, without files."""
+"""The decoder's tables against the truth of generated logs; cancellation, rejected input, and missing files."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_slots_and_timelines_match_the_lines(cluster: Path, tmp_path: Path, host
     ran = truth.filter(pl.col("record") == "slot").join(slots, on="slot", how="left", suffix="_read")
     assert ran["started_printed_ns"].count() > 50
     since_ns = pl.col("started_printed_ns") - order["system_start_ns"] - pl.col("slot") * 10**9
-    # Not divided in Polars, which multiplies by a rounded 1e-9.
+    # Polars is not used for this division: it multiplies by a rounded 1e-9.
     reported_s = [None if ns is None else ns / 1e9 for ns in ran.select(since_ns).to_series()]
     assert ran["started_s"].to_list() == reported_s
     frame = ran.filter(pl.col("started_printed_ns").is_not_null())

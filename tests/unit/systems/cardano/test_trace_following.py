@@ -1,4 +1,4 @@
-"""A block is found by what people type, and its story says what the events say, no more and no less."""
+"""A block is found by any reference that a user types, and its trace matches the events exactly."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> SealedRun:
 
 @pytest.fixture
 def follower(run: SealedRun) -> Follower:
-    """Follows its blocks."""
+    """A follower of its blocks."""
     return Follower(run.scan_events("block_timelines"), trails_of(run.catalogue)[0], run.manifest)
 
 
@@ -64,7 +64,7 @@ def test_facts_common_to_all_places_are_shown_once(run: SealedRun, follower: Fol
     # An error of one host must not be reported as the block's.
     assert block_trace.place_facts == ["error", "region"]
     assert {place.place: place.facts for place in block_trace.places}["node-4"] == ["odd", "region-0"]
-    # What only the forger tells of its block is the block's all the same.
+    # A fact that only the forger reports still belongs to the block.
     events = run.events("block_timelines").with_columns(pl.when(pl.col("role") == "forger").then(7).alias("size"))
     sized = trails_of(run.catalogue)[0].model_copy(update={"facts": {"size": "size", "error": "error"}})
     trace = Follower(events.lazy(), sized, run.manifest).trace(key_of("b1"))
@@ -73,9 +73,9 @@ def test_facts_common_to_all_places_are_shown_once(run: SealedRun, follower: Fol
 
 
 def test_a_step_is_measured_from_the_latest_earlier_event() -> None:
-    """A host may send a block on after adopting it: its adoption did not take negative time."""
+    """A host may send a block on before it adopts it. No step may take negative time because of that."""
     assert _steps([None, 10, 20, 50, 30]) == pytest.approx([None, None, 1e-8, 3e-8, 1e-8])
-    assert _steps([40, 10]) == pytest.approx([None, -3e-8])  # a clock that went back is shown
+    assert _steps([40, 10]) == pytest.approx([None, -3e-8])  # a clock that was set back is shown
 
 
 def test_the_slowest_step_belongs_to_the_slow_host(follower: Follower) -> None:
@@ -83,7 +83,7 @@ def test_the_slowest_step_belongs_to_the_slow_host(follower: Follower) -> None:
     slowest = trace.slowest[STAGES.index("fetched")]
     assert slowest is not None
     assert trace.places[slowest].place == SLOW
-    assert trace.slowest[STAGES.index("forged")] is None  # nobody has a step to its first stage
+    assert trace.slowest[STAGES.index("forged")] is None  # the first stage of a block has no previous event
 
 
 def test_missing_places_and_stages_are_listed(follower: Follower) -> None:
@@ -91,7 +91,7 @@ def test_missing_places_and_stages_are_listed(follower: Follower) -> None:
     missing_text = follower.trace(key_of("b4")).missing_stages
     assert [(STAGES[item.stage], item.places) for item in missing_text] == [("fetched", ["node-2"])]
     whole = follower.trace(key_of("b1"))
-    assert (whole.absent, whole.missing_stages) == ([], [])  # that a forger never fetches is nothing missing
+    assert (whole.absent, whole.missing_stages) == ([], [])  # a forger never fetches its own block
 
 
 @pytest.mark.parametrize(

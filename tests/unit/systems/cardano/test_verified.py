@@ -1,4 +1,4 @@
-"""Files of the published analysis: what is read of them, what is refused and how, and what counts as rounding."""
+"""Files of the published analysis: what is read, what is rejected and how, and which differences are rounding."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _cdf(values: list[float]) -> Json:
 
 
 def _retained(store: Path, figures: PublishedFigures) -> SealedRun:
-    """A run that keeps these figures."""
+    """A run that stores these figures."""
     unfinished = Store(store).create("cardano", "cardano/value", "1.0", {})
     source = synthetic("1.0")
     for population, frame in source.frames.items():
@@ -63,7 +63,7 @@ def _retained(store: Path, figures: PublishedFigures) -> SealedRun:
 
 @pytest.fixture
 def run(tmp_path: Path) -> SealedRun:
-    """A run that keeps two figures."""
+    """A run that stores two figures."""
     figures: dict[str, Figure] = {"cdfForgerStart": cdf_of(STARTED), "cdfStarts": OverHosts(HOSTS)}
     return _retained(tmp_path / "store", PublishedFigures(figures, [("Machines", "3")]))
 
@@ -82,7 +82,7 @@ def test_stored_figures_are_read_back(run: SealedRun) -> None:
 
 
 def test_figures_over_hosts_match_hand_computed_values() -> None:
-    """A host without samples is all 0, the deviation is the largest, an even number of hosts has the upper median."""
+    """A host without samples is all 0, the deviation is the largest, an even number of hosts uses the upper median."""
     figure = OverHosts(HOSTS)
     assert (figure.n, figure.means, figure.low, figure.high) == (5, [0.0, 2.0, 5.0], 0.0, 6.0)
     assert (figure.median, figure.sd) == (2.0, HOSTS["node-1"].sd)
@@ -111,7 +111,7 @@ def test_a_size_is_exact(run: SealedRun, tmp_path: Path) -> None:
 
 
 def test_a_deviation_of_zero_agrees_with_one_of_rounding_size(run: SealedRun, tmp_path: Path) -> None:
-    """Their mean of equal values may be off in its last bit; 10⁻⁹ of 0 would not cover that."""
+    """The published mean of equal values may be wrong in its last bit. 10⁻⁹ of 0 would not cover that."""
     equal = cdf_of([0.05] * 31)
     assert (equal.sd, cdf_of([0.1] * 1000).sd) == (0.0, 0.0)
     starts = OverHosts({f"node-{number}": cdf_of([0.1 * 3, 0.1 * 3]) for number in range(3)})
@@ -150,7 +150,7 @@ def test_a_missing_median_in_an_older_file_is_not_a_difference(run: SealedRun, t
     [("0.50 .00199", 1), ("0.50 .002", 0), ("0.50 .00200", 0), ("1.00 .0040", 0), ("1.00 .0038", 1)],
 )
 def test_printed_figures_agree_to_their_last_digit(run: SealedRun, tmp_path: Path, shown: str, differing: int) -> None:
-    """They are truncated, not rounded: at most one unit of the last digit is missing."""
+    """Printed figures are truncated, not rounded: the last digit is at most one unit too low."""
     assert _verified(run, tmp_path, f"# runs: r\n{shown}\n", "cdfForgerStart.cdf").differing == differing
 
 
@@ -213,7 +213,7 @@ def test_an_analysis_of_several_runs_is_refused(run: SealedRun, tmp_path: Path) 
 
 
 def test_a_file_without_any_figure_of_the_run_is_refused(run: SealedRun, tmp_path: Path) -> None:
-    """An empty comparison would otherwise be "all agree"."""
+    """Otherwise an empty comparison would report "all agree"."""
     with pytest.raises(UsageError, match="has no figure in common with the run"):
         _verified(run, tmp_path, _cdf(STARTED), "cdfUnheardOf.json")
 
@@ -229,7 +229,7 @@ def test_an_older_run_without_stored_figures_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_figure_over_hosts_is_averaged_as_in_the_reports(tmp_path: Path) -> None:
-    """Of 31 hosts, only as many of the lowest means as the file has centiles."""
+    """For 31 hosts, the average uses as many of the lowest means as the file has centiles."""
     means = [float(number) for number in range(31)]
     average = _cdf(means) | {"cdfSamples": [[0.5, value] for value in means]}
     content = _cdf(means) | {"cdfAverage": average, "cdfSamples": [[at / 29, _cdf(means)] for at in range(29)]}

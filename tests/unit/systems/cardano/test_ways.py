@@ -1,4 +1,4 @@
-"""The way of a block from host to host and the parts of a change by stages, on figures that are counted by hand."""
+"""The path of a block from host to host and the parts of a change by stages, with values computed by hand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REGIONS = {"a": "EU", "b": "EU", "c": "AP", "d": "AP"}
 
 
 class Times(NamedTuple):
-    """What a host tells of a block, s after the slot's start; who has it of nobody is its forger."""
+    """The times of a block on one host, in s after the slot's start. `came_from` is None on the forger."""
 
     host: str
     came_from: str | None
@@ -46,7 +46,7 @@ FIRST = [
     Times("c", "b", 0.8, 0.86, 0.9),
     Times("d", "c", 0.95, 1.0, 1.1),
 ]
-# Forged by d, from where two hosts have it: the last one over the other region.
+# d forged the block. Two hosts received it from d, the last one through the other region.
 SECOND = [
     Times("d", None, None, 0.2, 0.25),
     Times("c", "d", 0.24, 0.26, 0.3),
@@ -81,7 +81,7 @@ def _trace(*timelines: pl.DataFrame, switches_count: bool = True) -> Ways:
 
 
 def _changed(times: Sequence[Times], host: str, **changes: Any) -> list[Times]:
-    """With some figures of one host replaced."""
+    """The times with some values of one host replaced."""
     return [row._replace(**changes) if row.host == host else row for row in times]
 
 
@@ -109,14 +109,14 @@ def test_a_path_is_followed_from_host_to_host_to_the_forger() -> None:
 
 
 def test_a_forger_that_is_the_centile_announces_and_adopts() -> None:
-    """With one or two hosts; the steps of the forger for its own block are not a hop."""
+    """This occurs with one or two hosts. The forger's steps for its own block are not a hop."""
     ways = _trace(_rows([Times("a", None, 0.1, 0.3, 0.55), Times("b", "a", 0.4, 0.45, 0.5)]))
     assert _steps(ways, P50) == pytest.approx({FORGING: 0.3, WITHIN: 0.0, PASSING: 0.0, BETWEEN: 0.0, ADOPTING: 0.25})
     assert ways.hops[P50].tolist() == [0.0]
 
 
 def test_the_blocks_of_a_run_are_not_mixed_up() -> None:
-    """The same hosts receive two blocks on different paths, in any row order; the block of a fork is neither."""
+    """The same hosts receive two blocks on different paths, in any row order. A third block, on a fork, is ignored."""
     shuffled = pl.concat([_rows(SECOND, 20, block="y"), _rows(FIRST), _rows(SECOND, 15, block="z", accepted=False)])
     ways = trace(shuffled.sort("host", descending=True), switches_count=True)
     assert (ways.blocks, ways.traced) == (2, 2)
@@ -127,7 +127,7 @@ def test_the_blocks_of_a_run_are_not_mixed_up() -> None:
     )
     assert ways.within_counts.tolist() == [2.0, 2.0]
     assert ways.within == pytest.approx([0.19, 0.12])
-    # Two hosts forged in one slot, or one hash was reported for two slots: each is a block of its own.
+    # Two hosts forged in one slot, or one hash was reported for two slots: each is a separate block.
     for other in (_rows(SECOND, 10, block="y"), _rows(SECOND, 20, block="x")):
         assert _trace(_rows(FIRST), other).steps[P80].sum(axis=1) == pytest.approx([1.1, 0.7])
 
@@ -142,16 +142,16 @@ def test_hosts_of_another_role_are_not_steps() -> None:
 @pytest.mark.parametrize(
     ("host", "changes"),
     [
-        ("b", {"came_from": "e"}),  # a host on the way had it from one without logs
+        ("b", {"came_from": "e"}),  # a host on the path received it from a host without logs
         ("b", {"fetched": None}),
         ("b", {"announced": None}),
         ("a", {"announced": None}),
         ("d", {"fetched": None}),
-        ("b", {"came_from": "c"}),  # two had it of one another: such a way never ends at the forger
+        ("b", {"came_from": "c"}),  # two hosts received it from each other: such a path never reaches the forger
     ],
 )
 def test_a_block_with_a_missing_step_is_omitted_with_all_its_centiles(host: str, changes: dict[str, Any]) -> None:
-    """It is counted, to show how many blocks the parts cover."""
+    """The block is counted: the report shows how many blocks the parts cover."""
     ways = _trace(_rows(_changed(FIRST, host, **changes)), _rows(SECOND, 20, block="y"))
     assert (ways.blocks, ways.traced) == (2, 1)
     assert ways.steps[P80].sum(axis=1) == pytest.approx([0.7])
@@ -159,7 +159,7 @@ def test_a_block_with_a_missing_step_is_omitted_with_all_its_centiles(host: str,
 
 
 def test_a_hop_of_a_host_without_a_region_is_not_attributed() -> None:
-    """It could be the network or the nodes: neither is guessed."""
+    """The hop could be due to the network or the nodes. The analysis does not guess."""
     for host in ("b", "c"):
         ways = _trace(_rows(FIRST, regions={name: region for name, region in REGIONS.items() if name != host}))
         assert (ways.blocks, ways.traced) == (1, 0)
@@ -172,9 +172,9 @@ def test_unadopted_blocks_are_ignored_and_switches_are_adoptions_if_they_count()
     counted = _trace(_rows(late), never)
     assert counted.blocks == 1
     assert counted.steps[P80].sum(axis=1) == pytest.approx([1.3])
-    assert counted.steps[P50].sum(axis=1) == pytest.approx([0.9]), "the earlier of both where a host has both"
+    assert counted.steps[P50].sum(axis=1) == pytest.approx([0.9]), "the earlier of both times on a host that has both"
     plain = _trace(_rows(late), switches_count=False)
-    assert plain.steps[P80].sum(axis=1) == pytest.approx([0.9]), "of three adopters, the last"
+    assert plain.steps[P80].sum(axis=1) == pytest.approx([0.9]), "the last of three adopters"
 
 
 def test_hosts_that_adopt_at_the_same_time_are_ordered_by_name() -> None:
@@ -190,7 +190,7 @@ def test_logs_without_fetch_sources_are_recognised() -> None:
 
 
 def test_the_parts_of_an_adoption_match_hand_computed_values() -> None:
-    """A far hop costs the nodes as much as a near one, 0.31 s / 4; hops beyond the reference are the nodes'."""
+    """A far hop costs the nodes as much as a near one, 0.31 s / 4. Hop time beyond the reference is the nodes'."""
     ways = _trace(_rows(FIRST), _rows(SECOND, 20, block="y"))
     mean, reference_s = 0.31 / 4.0, 0.05
     moved = [(0.19 - 2.0 * mean) / 2.0, (0.12 - 2.0 * mean) / 2.0]
@@ -200,17 +200,17 @@ def test_the_parts_of_an_adoption_match_hand_computed_values() -> None:
         [0.30 - own[1], 2 * reference_s, 0.2, 0.08 + own[1] - 2 * reference_s, 0.02, 0.1],
     ]
     assert ways.parts(P80, reference_s) == pytest.approx(np.array(expected))
-    # Where no way leads between regions, how long a near hop took moves nothing there.
+    # If no path crosses regions, the duration of a near hop changes nothing.
     near = replace(ways, far_hops=np.zeros_like(ways.far_hops))
     assert near.parts(P80, 0.0)[:, 0] == pytest.approx([0.35, 0.3])
-    # The mean over blocks is what it is without the blocks' own error, with unlike numbers of hops, too.
+    # The mean over blocks does not depend on the error of single blocks, even if the numbers of hops differ.
     uneven = replace(ways, within_counts=np.array([3.0, 1.0]), far_hops=np.array([[1.0, 3.0]] * len(CENTILES)))
     assert uneven.parts(P80, 0.0)[:, 0].mean() == pytest.approx((0.35 + 0.3) / 2.0 - 2.0 * uneven.within_mean_s)
     assert uneven.parts(P80, 0.0)[0, 0] == pytest.approx(0.35 - mean - 2.0 * (0.19 - 3.0 * mean) / 2.0)
 
 
 def _many(blocks: int, traced: int) -> Ways:
-    """Blocks of which some can be traced."""
+    """Blocks of which only some can be traced."""
     ways = _trace(_rows(FIRST))
     steps, hops, far_hops = (np.repeat(value, traced, axis=1) for value in (ways.steps, ways.hops, ways.far_hops))
     within, counts = (np.repeat(value, traced) for value in (ways.within, ways.within_counts))
@@ -259,7 +259,7 @@ def _effects(baseline: dict[str, float], candidate: dict[str, float], runs: tupl
 
 
 def test_parts_by_stages_match_hand_computed_values(formula: Formula) -> None:
-    """The first fetch costs the nodes 0.03 s and 0.04 s; the rest of a fetch is network, times k."""
+    """The first fetch costs the nodes 0.03 s and 0.04 s. The rest of a fetch counts as network, times k."""
     k, k_error = formula.k["adoption_p80_s"], formula.k_error["adoption_p80_s"]
     effects = _effects(_sized(BASE, formula), _sized(OTHER, formula), (2, 4))
     values = {
@@ -283,7 +283,7 @@ def test_parts_by_stages_match_hand_computed_values(formula: Formula) -> None:
 
 
 def test_without_a_first_fetch_the_whole_fetch_is_network(formula: Formula) -> None:
-    """A table that does not print it does not show the share of the nodes: the part is omitted, not shown as 0."""
+    """A table without the first fetch does not show the nodes' share: the part is omitted, not shown as 0."""
     k = formula.k["adoption_p80_s"]
     for missing in ("peer_fetch_first_s", "peer_notice_first_s", "peer_request_s"):
         without = {name: value for name, value in _sized(BASE, formula).items() if name != missing}

@@ -1,4 +1,4 @@
-"""Made-up hosts as the decoder leaves them: frames with its exact columns, and Parquet files of them."""
+"""Invented hosts in the decoder's output format: frames with its exact columns, and Parquet files of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Row = dict[str, Any]
 
 
 def slot_ns(slot: int) -> int:
-    """When a slot began."""
+    """The start of a slot."""
     return START_NS + slot * NS
 
 
@@ -40,7 +40,7 @@ def key(number: int, branch: str = "a") -> str:
 
 
 def forger(number: int, slot: int, *, parent: str | None = None, branch: str = "a", **changed: Any) -> Row:
-    """The forger's row of a block: every step 1 ms after the one before, adopted after 50 ms."""
+    """The forger's row of a block: each step 1 ms after the previous one, adopted after 50 ms."""
     at = slot_ns(slot)
     row: Row = {
         "block": key(number, branch),
@@ -80,13 +80,13 @@ def observer(number: int, slot: int, *, branch: str = "a", late_ms: int = 0, **c
 
 
 def timelines_frame(rows: Iterable[Row]) -> pl.DataFrame:
-    """Rows as the decoder writes them."""
+    """Rows in the decoder's format."""
     filled = [{name: row.get(name) for name in BLOCK_TIMELINES} for row in rows]
     return pl.DataFrame(filled, schema=dict(BLOCK_TIMELINES)).sort("block_no", "block", nulls_last=True)
 
 
 def links_frame(rows: Iterable[Row]) -> pl.DataFrame:
-    """What the decoder would write of the chain for a host with these rows, but for what only its forge loop tells."""
+    """The decoder's links for a host with these rows, except those that only its forge loop reports."""
     links = [
         {
             "block": row["block"],
@@ -101,7 +101,7 @@ def links_frame(rows: Iterable[Row]) -> pl.DataFrame:
 
 
 def slot_row(slot: int, **changed: Any) -> Row:
-    """A slot record of a healthy host with a sample in every slot."""
+    """The slot record of a healthy host with a sample in every slot."""
     place = slot % GENESIS.epoch_slots
     row: Row = dict.fromkeys((*COUNTS, *FLOWS), 0)
     row |= {f"{delta}_s": 0.001 * (number + 1) for number, delta in enumerate(DELTAS[:5])}
@@ -128,7 +128,7 @@ def slot_row(slot: int, **changed: Any) -> Row:
 
 
 def slots_frame(rows: Iterable[Row]) -> pl.DataFrame:
-    """Rows as the decoder writes them."""
+    """Rows in the decoder's format."""
     return pl.DataFrame([{name: row.get(name) for name in SLOTS} for row in rows], schema=dict(SLOTS)).sort("slot")
 
 
@@ -139,7 +139,7 @@ def write_host(
     slots: Iterable[Row] | None = None,
     addresses: Sequence[str] = (),
 ) -> HostTrace:
-    """A decoded host on disk."""
+    """Write a decoded host to disk."""
     folder.mkdir(exist_ok=True)
     timelines_path, slots_path = folder / f"{name}.timelines.parquet", folder / f"{name}.slots.parquet"
     links_path, timelines = folder / f"{name}.links.parquet", list(timelines)
@@ -153,11 +153,11 @@ def write_host(
     )
 
 
-# --- clusters full of trouble --------------------------------------------------------------------------------------
+# --- clusters with many faults ---------------------------------------------------------------------------------------
 
 
 def troubled_cluster(seed: int) -> dict[str, list[Row]]:
-    """Per host its rows: forks, lost forgers, errors, switches, missing and negative times, several blocks at once."""
+    """Rows of each host: forks, lost forgers, errors, switches, missing or negative times, several blocks at once."""
     rng = random.Random(seed)
     hosts = sorted(f"node-{number}" for number in range(rng.randint(1, 6)))
     rows_by_host: dict[str, list[Row]] = {host: [] for host in hosts}
@@ -206,7 +206,7 @@ def _disturbed(rng: random.Random, row: Row) -> Row:
 
 
 def troubled_slots(seed: int) -> list[Row]:
-    """A host's slot records with gaps, slots without samples, samples without usage, busy and quiet stretches."""
+    """Slot records of a host with gaps, slots without samples, samples without usage, busy and quiet periods."""
     rng = random.Random(seed)
     first = rng.randint(0, 150)
     rows, busy = [], rng.random() < 0.5

@@ -1,4 +1,4 @@
-"""Verifications made up by hand, so that their documents can be kept."""
+"""Verifications built by hand, with a constant document for the golden files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _figure(of: tuple[str, str, str], statistic: str, theirs: float, ours: float
 
 
 def verification(*, differs: bool = False) -> Verification:
-    """Three figures: of blocks, over hosts, and one that the run lacks."""
+    """Three figures: one of blocks, one over hosts, and one that the run lacks."""
     off = 0.000_31 if differs else 0.0
     figures = [
         _figure(_START, "size", 2327.0, 2327.0),
