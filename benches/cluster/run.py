@@ -1,4 +1,4 @@
-"""An import on the workers of a Dask cluster beside the same on local threads: speed, CPU time, same bytes.
+"""Compare an import on the workers of a Dask cluster with one on local threads: speed, CPU time, equal bytes.
 
 ``python benches/cluster/run.py [--gigabytes 1] [--hosts 8] [--workers 1 2] [--rounds 5] [--folder DIR]`` writes that
 much logs below DIR, starts a scheduler and workers of one thread each on loopback, imports the logs in turn by local

@@ -1,6 +1,6 @@
-"""A comparison of two runs of a large cluster with its reports: seconds and peak memory, beside an earlier version's.
+"""Measure a comparison of two runs of a large cluster with its reports: seconds and peak memory, of two versions.
 
-Seconds of processors are those of the whole tree of processes: they change the least on a busy machine.
+CPU seconds include all child processes: they change the least on a busy machine.
 
 ``python benches/compare/run.py [--hosts 52] [--slots 6000] [--times 3] [--earlier CHECKOUT] [--folder DIR]`` writes the
 logs of two networks below DIR, imports them, compares the runs in processes of their own, and deletes everything.

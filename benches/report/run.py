@@ -1,7 +1,7 @@
 """How long a comparison's reports take, and how large they are: seconds of CPU and by the clock, bytes and peak memory.
 
 ``python benches/report/run.py COMPARISON.json [--times 3] [--earlier CHECKOUT]`` reads what
-``chainmark compare --json-file`` wrote, and makes each document anew in processes of their own; "html+pdf" are both as
+``chainmark compare --json-file`` wrote, and renders each document in a separate process; "html+pdf" are both as
 the command writes them. CPU and memory are those of a process with all that it starts, the layout not among the
 seconds. With ``--earlier``, another checkout makes them as well, in turns.
 """

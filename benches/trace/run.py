@@ -1,9 +1,9 @@
-"""Decoding log lines to event Parquet beside its peers, in one run, with the same files and number of threads.
+"""Compare decoding log lines to event Parquet with its peers, in one run, with the same files and number of threads.
 
 ``python benches/trace/run.py [--megabytes 600] [--repeat 5] [--folder DIR]`` prints throughput, peak memory, and how
 much quicker the project's decoder is than each peer, by the clock and by processor time: on a busy machine only the
-latter says much. Half of the lines are analysed. Every reading happens in a process of its own, in turns; files lie in
-the page cache; a reading ends when its Parquet is written. The peers live in a virtual environment of their own in the
+latter says much. Half of the lines are analysed. Every reading happens in a separate process, alternately; files lie in
+the page cache; a reading ends when its Parquet is written. The peers are in a separate virtual environment in the
 cache folder. It asserts nothing: a busy machine is not a regression.
 """
 
