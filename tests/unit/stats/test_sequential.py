@@ -249,7 +249,8 @@ def stopped(t: FloatArray, levels: Sequence[float], freedom: FloatArray) -> floa
 
 
 @pytest.mark.parametrize(
-    ("runs", "planned", "archive"), [((2, 3, 4, 5, 6), 6, 0), ((2, 3, 4), 4, 10), ((3, 4, 5), 3, 0), ((2, 4, 8), 8, 5)]
+    ("runs", "planned", "archive"),
+    [((2, 3, 4, 5, 6), 6, 0), ((2, 3, 4), 4, 10), ((3, 4, 5), 3, 0), ((2, 4, 8), 8, 5), ((2, 3, 4), 4, 300)],
 )
 def test_the_levels_of_an_interval_spend_their_error(runs: tuple[int, ...], planned: int, archive: int) -> None:
     """One metric exactly at its margin, in an independent simulation of means and variances of growing samples."""
