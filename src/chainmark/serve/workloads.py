@@ -89,8 +89,8 @@ class Workload:
 
     @property
     def newest(self) -> Entry:
-        """Its newest run."""
-        return self.entries[-1]
+        """The last run of its newest release."""
+        return self.releases()[-1][-1]
 
     @property
     def has_history(self) -> bool:
@@ -98,7 +98,10 @@ class Workload:
         return len({entry.version for entry in self.entries}) >= LEAST_RELEASES
 
     def releases(self) -> list[list[Entry]]:
-        """Its latest runs per version: the runs of one experiment's side, or single ones."""
+        """Its latest runs per version, the newest release last: the runs of one experiment's side, or single ones.
+
+        An experiment's baseline is older than its candidate, whichever ran last.
+        """
         groups: dict[str, list[Entry]] = {}
         for entry in self.entries:
             groups.setdefault(entry.version, []).append(entry)
@@ -107,7 +110,13 @@ class Workload:
             last = group[-1]
             own = [item for item in group if (item.experiment, item.side) == (last.experiment, last.side)]
             made.append(list({item.sources: item for item in own}.values()))
-        return sorted(made, key=lambda group: group[-1].started_at)
+        ends = {entry.experiment: entry.started_at for entry in self.entries if entry.experiment}
+
+        def age(group: Sequence[Entry]) -> tuple[str, bool, str]:
+            last = group[-1]
+            return ends.get(last.experiment, last.started_at), last.side != "baseline", last.started_at
+
+        return sorted(made, key=age)
 
     def brief(self) -> Card:
         """The facts that are known without opening a run."""
@@ -132,7 +141,7 @@ def workloads_of(moment: Moment) -> list[Workload]:
             key = (entry.system, entry.profile, entry.workload, entry.machine)
             result.setdefault(key, []).append(entry)
     workloads = [Workload(key, entries) for key, entries in result.items()]
-    return sorted(workloads, key=lambda workload: (workload.newest.started_at, workload.key), reverse=True)
+    return sorted(workloads, key=lambda workload: (workload.entries[-1].started_at, workload.key), reverse=True)
 
 
 def card_of(workload: Workload, store: ReadStore) -> Card:

@@ -70,6 +70,15 @@ def test_home_has_a_card_for_each_workload_with_the_verdict_of_its_newest_releas
     assert page.count('class="sparkline"') >= 8
 
 
+def test_a_card_judges_the_candidate_although_the_baseline_ran_last(tmp_path: Path) -> None:
+    """Otherwise an improvement would be shown as a regression of the earlier release."""
+    runs = cm.import_samples(tmp_path)
+    assert max(runs, key=lambda run: run.manifest.started_at).manifest.subject.version == "v0.38.17"
+    with served(tmp_path) as server:
+        (card,) = server.client.get("/", params={"as": "json"}).json()["cards"]
+    assert card["newest"] == "v1.0.1"
+
+
 def test_a_card_shows_the_same_as_the_command(server: Served, store: Path) -> None:
     (card,) = [
         card for card in server.client.get("/", params={"as": "json"}).json()["cards"] if "demo" in card["profile"]
