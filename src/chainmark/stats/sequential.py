@@ -232,22 +232,12 @@ def lone_levels(looks: Looks, draws: int = _LONE_DRAWS) -> tuple[float, ...]:
     errors = spent(looks, worse=False)
     if len(errors) == 1:
         return (errors[0],)
-    squares, rows = _unit_noise(draws, looks.archive, sum(looks.runs[-1]) - 1)
+    unit = np.ones((1, 1))
+    noise = _Noise(unit, unit[:0], np.random.default_rng(_SEED), unit)
+    squares, rows = noise.beside_archive(draws, looks.archive, sum(looks.runs[-1]) - 1)
     t = _t_of_rows(rows, squares, *_contrasts(looks), looks.degrees_of_freedom)[:, :, 0]
     p_values = np.stack([_ranked(t[:, look], t[:, look]) for look in range(t.shape[1])], axis=1)
     return tuple(float(level) for level in _thresholds(p_values, errors))
-
-
-def _unit_noise(draws: int, archive: int, runs: int) -> tuple[FloatArray, FloatArray]:
-    """Rows of one metric with unit variance: of an archive, as their sums of squares, and of runs.
-
-    Of a large archive, the sum is drawn at once: it has a chi-squared distribution.
-    """
-    generator = np.random.default_rng(_SEED)
-    if archive <= _MANY_ROWS:
-        table = generator.standard_normal((draws, archive + runs, 1))
-        return _squares(table[:, :archive]), table[:, archive:]
-    return generator.chisquare(archive, (draws, 1)), generator.standard_normal((draws, runs, 1))
 
 
 @dataclass(frozen=True)
