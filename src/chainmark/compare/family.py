@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -158,12 +158,7 @@ class RunTable:
         now, planned = max(self.looks.runs[-1]), self.looks.planned
         if now < planned and (result := self.forecast(range(now + 1, planned + 1)).enough(CHANCE)) is not None:
             return result
-        runs, step = max(now, planned), 1
-        while runs < MOST_RUNS:
-            runs, step = min(MOST_RUNS, runs + step), step + max(1, step // 2)
-            if self.forecast([runs]).enough(CHANCE) is not None:
-                return runs
-        return None
+        return _fewest(lambda runs: self.forecast([runs]).decided[runs], max(now, planned), MOST_RUNS)
 
     def runs_for_equal(self) -> int | None:
         """Runs per side with which a new experiment passes an equal release with a probability of 80 %, at this noise.
@@ -175,13 +170,21 @@ class RunTable:
             if enough == MOST_ANEW:
                 return None
             too_few, enough = enough, min(2 * enough, MOST_ANEW)
-        while enough - too_few > max(1, enough // 20):
-            middle = (too_few + enough) // 2
-            too_few, enough = (middle, enough) if self._chance_for_equal(middle) < CHANCE else (too_few, middle)
-        return enough
+        return _fewest(self._chance_for_equal, too_few, enough)
 
     def _chance_for_equal(self, runs: int) -> float:
         return chance_for_equal(self.baseline, self.candidate, self.archive, self.margins, runs)
+
+
+def _fewest(chance: Callable[[int], float], too_few: int, most: int) -> int | None:
+    """The number of runs from which on the chance suffices, within a twentieth; None if ``most`` do not."""
+    if most <= too_few or chance(most) < CHANCE:
+        return None
+    enough = most
+    while enough - too_few > max(1, enough // 20):
+        middle = (too_few + enough) // 2
+        too_few, enough = (middle, enough) if chance(middle) < CHANCE else (too_few, middle)
+    return enough
 
 
 def _widened(known: FloatArray, column: _Column) -> float:

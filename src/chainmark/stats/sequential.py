@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Self
 
@@ -38,7 +38,6 @@ DRAWS = 4_000
 _LONE_DRAWS, _FORECAST_DRAWS = 100_000, 10_000
 _NEW_DRAWS = 1_000
 _SEED = 20_261_122
-_MANY_ROWS = 64
 _LARGEST_T = 1e3
 _TOGETHER = 3  # metrics that are also tested as one
 
@@ -162,40 +161,63 @@ def _t_values(
     Returns:
         Shape (draws, looks, metrics).
     """
-    return _t_of_rows(table[:, archive:], _squares(table[:, :archive]), contrasts, seen, freedom)
+    rows = table[:, archive:]
+    squares = _squares(table[:, :archive])[:, None] + np.cumsum(np.square(rows), axis=1)[:, [n - 1 for n in seen]]
+    change = np.einsum("kr,drm->dkm", contrasts, rows)
+    return _student(change, squares - np.square(change), freedom)
 
 
 def _squares(rows: FloatArray) -> FloatArray:
-    """Sums of squares over the rows, shape (draws, metrics)."""
-    return np.asarray(np.einsum("drm,drm->dm", rows, rows))
+    """Sums of squares over the rows, shape (..., metrics)."""
+    return np.asarray(np.einsum("...rm,...rm->...m", rows, rows))
 
 
-def _t_of_rows(
-    rows: FloatArray, archive: FloatArray, contrasts: FloatArray, seen: Sequence[int], freedom: FloatArray
-) -> FloatArray:
-    """The same from the runs' rows and the sums of squares of the archive's, which are sufficient."""
-    squares = archive[:, None] + np.cumsum(np.square(rows), axis=1)[:, [count - 1 for count in seen]]
-    change = np.einsum("kr,drm->dkm", contrasts, rows)
-    rest = np.maximum(squares - np.square(change), 0.0)
+def _student(change: FloatArray, rest: FloatArray, freedom: FloatArray) -> FloatArray:
+    """Student's t of changes, from the pooled squares, shape (draws, looks, metrics)."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = change * np.sqrt(freedom)[None, :, None] / np.sqrt(rest)
+        t = change * np.sqrt(freedom)[None, :, None] / np.sqrt(np.maximum(rest, 0.0))
     return np.asarray(np.clip(np.nan_to_num(t), -_LARGEST_T, _LARGEST_T))
 
 
-def _rotated(table: FloatArray, draws: int) -> FloatArray:
-    """The table under this number of random rotations, shape (draws, *table.shape)."""
+def _rotated(table: FloatArray, archive: int, draws: int) -> tuple[FloatArray, int]:
+    """The table under this number of random rotations, shape (draws, rows, metrics), and the number of archive's rows.
+
+    Only the sums of squares of an archive matter: many rows are rotated into as few as there are metrics.
+    """
     _, values, axes = np.linalg.svd(table, full_matrices=False)
-    return np.asarray(_frames(draws, len(table), len(values)) @ (values[:, None] * axes))
+    frames, left = _frames(draws, archive, len(table) - archive, len(values))
+    return np.asarray(frames @ (values[:, None] * axes)), left
 
 
 @lru_cache(maxsize=2)
-def _frames(draws: int, rows: int, columns: int) -> FloatArray:
-    """Random orthonormal columns, shape (draws, rows, columns): the same ones whenever they are requested."""
+def _frames(draws: int, archive: int, runs: int, columns: int) -> tuple[FloatArray, int]:
+    """Random orthonormal columns, shape (draws, rows, columns), and the number of rows that represent the archive's.
+
+    They are the same ones whenever they are requested.
+    """
     generator = np.random.default_rng(_SEED)
-    frames, triangle = np.linalg.qr(generator.standard_normal((draws, rows, columns)))
+    first = _equivalent(generator, draws, archive, columns)
+    rows = np.concatenate([first, generator.standard_normal((draws, runs, columns))], axis=1)
+    frames, triangle = np.linalg.qr(rows)
     signed = np.asarray(frames * np.sign(np.diagonal(triangle, axis1=1, axis2=2))[:, None, :])
     signed.setflags(write=False)
-    return signed
+    return signed, first.shape[1]
+
+
+def _equivalent(generator: np.random.Generator, draws: int, rows: int, columns: int) -> FloatArray:
+    """Rows of independent standard normal numbers, or a triangle with the same distribution of squares and products.
+
+    Returns:
+        Shape (draws, min(rows, columns), columns).
+
+    Source: Bartlett (1933).
+    """
+    if rows <= columns:
+        return generator.standard_normal((draws, rows, columns))
+    triangle = np.triu(generator.standard_normal((draws, columns, columns)), 1)
+    places = np.arange(columns)
+    triangle[:, places, places] = np.sqrt(generator.chisquare(rows - places, (draws, columns)))
+    return triangle
 
 
 def _thresholds(p_values: FloatArray, errors: Sequence[float]) -> FloatArray:
@@ -233,9 +255,7 @@ def lone_levels(looks: Looks, draws: int = _LONE_DRAWS) -> tuple[float, ...]:
     if len(errors) == 1:
         return (errors[0],)
     unit = np.ones((1, 1))
-    noise = _Noise(unit, unit[:0], np.random.default_rng(_SEED), unit)
-    squares, rows = noise.beside_archive(draws, looks.archive, sum(looks.runs[-1]) - 1)
-    t = _t_of_rows(rows, squares, *_contrasts(looks), looks.degrees_of_freedom)[:, :, 0]
+    t = _Noise(unit, np.random.default_rng(_SEED)).equal(draws, looks).t_values(looks)[:, :, 0]
     p_values = np.stack([_ranked(t[:, look], t[:, look]) for look in range(t.shape[1])], axis=1)
     return tuple(float(level) for level in _thresholds(p_values, errors))
 
@@ -285,7 +305,7 @@ def family_test(
         draws: rotations.
     """
     table = np.concatenate(
-        [archive.reshape(-1, baseline.shape[1]), _around_mean(_stacked(baseline, candidate, looks.runs))]
+        [archive.reshape(len(archive), baseline.shape[1]), _around_mean(_stacked(baseline, candidate, looks.runs))]
     )
     scale = np.sqrt(np.square(table).sum(axis=0))
     table = table / np.where(scale > 0.0, scale, 1.0)
@@ -293,7 +313,7 @@ def family_test(
     freedom = looks.degrees_of_freedom
     result = _t_values(table[None], looks.archive, contrasts, seen, freedom)
     retained = _in_question(result[0, -1], looks, limits)
-    null = _t_values(_rotated(table[:, retained], draws), looks.archive, contrasts, seen, freedom)
+    null = _t_values(*_rotated(table[:, retained], looks.archive, draws), contrasts, seen, freedom)
     result = result[:, :, retained]
     if limits is not None:
         result[0, -1] = np.minimum(result[0, -1], limits[retained])
@@ -401,11 +421,12 @@ def forecast(
         draws: continuations.
     """
     future = Looks((*looks.runs, *((runs, runs) for runs in further)), looks.planned, looks.archive)
-    noise = _Noise.of(baseline, candidate, archive)
-    sides = [noise.continued(side, further[-1], draws) for side in (baseline, candidate)]
-    rows = np.concatenate([noise.archive, _around_mean(_stacked(baseline, candidate, looks.runs))])
-    now = _t_values(rows[None], looks.archive, *_contrasts(looks), looks.degrees_of_freedom)[0, -1]
-    is_decided = _decided(sides, noise.archive, noise, future, _in_question(now, looks))[:, len(looks.runs) :]
+    deviations = [archive.reshape(len(archive), baseline.shape[1]), _around_mean(baseline), _around_mean(candidate)]
+    noise = _Noise.of(np.concatenate(deviations))
+    sides = _Groups.of(baseline[None], candidate[None], looks).with_archive(_squares(deviations[0]))
+    now = sides.t_values(looks)[0, -1]
+    continued = noise.continued(sides, draws, looks, future)
+    is_decided = _decided(continued, noise, future, _in_question(now, looks))[:, len(looks.runs) :]
     share = np.logical_or.accumulate(is_decided, axis=1).mean(axis=0)
     return Forecast({runs: float(chance) for runs, chance in zip(further, share, strict=True)})
 
@@ -422,77 +443,117 @@ def chance_for_equal(
         margins: per metric, what was subtracted from the candidate's rows.
         runs: per side, at least 2.
     """
-    noise = _Noise.of(baseline, candidate, archive)
-    future = Looks(((runs, runs),), runs, len(noise.rows))
-    sides = [noise.drawn(_NEW_DRAWS, runs), noise.drawn(_NEW_DRAWS, runs) - margins]
-    return float(_decided(sides, noise.rows, noise, future).mean())
+    rows = np.concatenate(
+        [archive.reshape(len(archive), baseline.shape[1]), _around_mean(baseline), _around_mean(candidate)]
+    )
+    noise, future = _Noise.of(rows), Looks(((runs, runs),), runs, len(rows))
+    equal = noise.groups(_NEW_DRAWS, _added(future))
+    shifted = _Groups(equal.means - np.stack([np.zeros_like(margins), margins]), equal.squares)
+    return float(_decided(shifted.with_archive(_squares(rows)), noise, future).mean())
 
 
-def _decided(
-    sides: Sequence[FloatArray], archive: FloatArray, noise: _Noise, future: Looks, metrics: IntArray | None = None
-) -> FloatArray:
+def _decided(sides: _Groups, noise: _Noise, future: Looks, metrics: IntArray | None = None) -> FloatArray:
     """Per experiment and look whether it is decided.
 
     Args:
-        sides: of shape (draws, runs, metrics).
-        archive, noise: as in `forecast`.
+        sides: the experiments, with the archive.
+        noise: of one run.
         future: all looks.
         metrics: those that may be worse; None for all.
     """
-    draws = len(sides[0])
-    rows = _around_mean(_stacked(sides[0], sides[1], future.runs))
-    contrasts, seen = _contrasts(future)
-    freedom = future.degrees_of_freedom
-    t = _t_of_rows(rows, _squares(archive[None]), contrasts, seen, freedom)
-    squares, unchanged = noise.beside_archive(draws, future.archive, rows.shape[1])
-    null = _t_of_rows(unchanged, squares, contrasts, seen, freedom)
+    t = sides.t_values(future)
+    null = noise.equal(DRAWS, future).t_values(future)
     drawn_p, observed_p = _combined(null, t) if metrics is None else _combined(null[:, :, metrics], t[:, :, metrics])
     is_worse = observed_p <= _thresholds(drawn_p, _spent_on_worse(future))
     levels = lone_levels(future, _FORECAST_DRAWS)
-    bounds = [-t_quantile(1.0 - level, nu) for level, nu in zip(levels, freedom, strict=True)]
+    bounds = [-t_quantile(1.0 - level, nu) for level, nu in zip(levels, future.degrees_of_freedom, strict=True)]
     return np.asarray(is_worse | (t.max(axis=2) < np.array(bounds)))
 
 
 @dataclass(frozen=True)
-class _Noise:
-    """The source of simulated runs: the deviations of all rows, of shape (degrees of freedom, metrics)."""
+class _Groups:
+    """Experiments by what is sufficient for their t: the runs that each look added, a group per side.
 
-    rows: FloatArray
-    archive: FloatArray
-    generator: np.random.Generator
-    factor: FloatArray  # of the same covariance, as the mean of its squares
+    Attributes:
+        means: of each group, shape (experiments, looks, 2, metrics).
+        squares: sums of squares around these means, of both sides' groups, shape (experiments, looks, metrics); those
+            of the archive belong to the first look.
+    """
+
+    means: FloatArray
+    squares: FloatArray
 
     @classmethod
-    def of(cls, baseline: FloatArray, candidate: FloatArray, archive: FloatArray) -> Self:
-        retained = archive.reshape(-1, baseline.shape[1])
-        rows = np.concatenate([retained, _around_mean(baseline), _around_mean(candidate)])
-        # For an archive of hundreds of runs a triangle is equivalent, with a hundredth of the numbers to draw.
-        factor = np.asarray(np.linalg.qr(rows, mode="r")) if len(rows) > _MANY_ROWS else rows
-        return cls(rows, retained, np.random.default_rng(_SEED), factor / math.sqrt(len(rows)))
+    def of(cls, baseline: FloatArray, candidate: FloatArray, looks: Looks) -> Self:
+        """Experiments from their runs, for each side of shape (experiments, runs, metrics)."""
+        middle = np.concatenate([baseline, candidate], axis=1).mean(axis=1, keepdims=True)
+        means, squares = [], []
+        for side, added in zip((baseline, candidate), _added(looks).T, strict=True):
+            groups = np.split(side - middle, np.cumsum(added)[:-1], axis=1)  # large squares would have inaccurate sums
+            means.append([group.sum(axis=1) / max(group.shape[1], 1) for group in groups])
+            squares.append([_squares(_around_mean(group)) for group in groups])
+        return cls(np.array(means).transpose(2, 1, 0, 3), np.array(squares).sum(axis=0).swapaxes(0, 1))
+
+    def with_archive(self, squares: FloatArray) -> Self:
+        """Beside an archive with these sums of squares, shape (metrics,) or (experiments, metrics)."""
+        first = self.squares[:, :1] + np.atleast_2d(squares)[:, None]
+        return replace(self, squares=np.concatenate([first, self.squares[:, 1:]], axis=1))
+
+    def t_values(self, looks: Looks) -> FloatArray:
+        """Student's t of every look and metric, shape (experiments, looks, metrics)."""
+        added, runs = _added(looks)[:, :, None], np.array(looks.runs)[:, :, None]
+        weighted = added * self.means
+        averages = np.cumsum(weighted, axis=1) / runs
+        between = np.cumsum(weighted * self.means, axis=1) - runs * np.square(averages)
+        rest = np.cumsum(self.squares, axis=1) + np.maximum(between, 0.0).sum(axis=2)
+        change = (averages[:, :, 1] - averages[:, :, 0]) / np.sqrt((1.0 / runs).sum(axis=1))
+        return _student(change, rest, looks.degrees_of_freedom)
+
+
+def _added(looks: Looks) -> IntArray:
+    """The number of runs that each look added to each side, shape (looks, 2)."""
+    return np.diff(np.array(((0, 0), *looks.runs)), axis=0)
+
+
+@dataclass(frozen=True)
+class _Noise:
+    """The source of simulated runs: a factor of the covariance of one run's metrics, shape (size, metrics)."""
+
+    factor: FloatArray
+    generator: np.random.Generator
+
+    @classmethod
+    def of(cls, deviations: FloatArray) -> Self:
+        """The covariance is the mean of the deviations' squares, shape (degrees of freedom, metrics)."""
+        # The triangle of hundreds of rows is equivalent, with a hundredth of the numbers to draw.
+        factor = np.asarray(np.linalg.qr(deviations, mode="r"))
+        return cls(factor / math.sqrt(len(deviations)), np.random.default_rng(_SEED))
 
     def drawn(self, *shape: int) -> FloatArray:
-        """Rows with the covariance of the deviations, shape (*shape, metrics)."""
+        """Rows with this covariance, shape (*shape, metrics)."""
         return np.asarray(self.generator.standard_normal((*shape, len(self.factor))) @ self.factor)
 
-    def beside_archive(self, draws: int, archive: int, runs: int) -> tuple[FloatArray, FloatArray]:
-        """Rows of an archive, as their sums of squares, and of runs.
+    def squares(self, draws: int, freedom: int) -> FloatArray:
+        """Sums of squares over this number of rows, shape (draws, metrics)."""
+        rows = _equivalent(self.generator, draws, freedom, len(self.factor))
+        return _squares(rows @ self.factor)
 
-        The sums of an archive of many rows are drawn at once, not row by row: they are the diagonal of a matrix with
-        Wishart's distribution.
+    def equal(self, draws: int, looks: Looks) -> _Groups:
+        """Experiments with two equal sides, beside an archive of the same noise."""
+        return self.groups(draws, _added(looks)).with_archive(self.squares(draws, looks.archive))
 
-        Source: Bartlett (1933).
-        """
-        if archive <= max(_MANY_ROWS, len(self.factor)):
-            table = self.drawn(draws, archive + runs)
-            return _squares(table[:, :archive]), table[:, archive:]
-        size = len(self.factor)
-        triangle = np.tril(self.generator.standard_normal((draws, size, size)), -1)
-        freedom = archive - np.arange(size)
-        triangle[:, range(size), range(size)] = np.sqrt(self.generator.chisquare(freedom, (draws, size)))
-        return _squares(triangle.transpose(0, 2, 1) @ self.factor), self.drawn(draws, runs)
+    def groups(self, draws: int, added: IntArray) -> _Groups:
+        """Experiments with two equal sides and these numbers of added runs, without an archive."""
+        means = self.drawn(draws, *added.shape) / np.sqrt(np.maximum(added, 1))[:, :, None]
+        freedom = np.maximum(added - 1, 0).sum(axis=1).tolist()
+        return _Groups(means, np.stack([self.squares(draws, number) for number in freedom], axis=1))
 
-    def continued(self, side: FloatArray, runs: int, draws: int) -> FloatArray:
-        """A side's runs, completed with drawn ones, shape (draws, runs, metrics)."""
-        means = side.mean(axis=0) + self.drawn(draws, 1) / math.sqrt(len(side))
-        known = np.broadcast_to(side, (draws, *side.shape))
-        return np.concatenate([known, means + self.drawn(draws, runs - len(side))], axis=1)
+    def continued(self, sides: _Groups, draws: int, looks: Looks, future: Looks) -> _Groups:
+        """Continuations of one experiment, each with other true means, drawn around those found."""
+        runs = np.array(looks.runs[-1])[:, None]
+        found = (_added(looks)[:, :, None] * sides.means[0]).sum(axis=0) / runs
+        true = found + self.drawn(draws, 1, 2) / np.sqrt(runs)
+        further = self.groups(draws, _added(future)[len(looks.runs) :])
+        parts = (sides.means, true + further.means), (sides.squares, further.squares)
+        joined = [np.concatenate([np.repeat(old, draws, axis=0), new], axis=1) for old, new in parts]
+        return _Groups(*joined)

@@ -11,10 +11,12 @@ import hashlib
 import json
 import os
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -221,7 +223,7 @@ class Index:
         if sound.keys() != cached.keys():
             self._write(sound)
             self._stamp, self._entries = stamp_of(str(self._path)), sound
-        return Contents(sorted(entries.values(), key=lambda entry: (entry.started_at, entry.run_id)), unfinished)
+        return Contents(sorted(entries.values(), key=_age), unfinished)
 
     def _look(self) -> tuple[list[Seal], list[str]]:
         """The seals of all sealed runs, and the names of all other folders."""
@@ -267,6 +269,17 @@ class Index:
         write_cache(self._path, _LAYOUT, json.dumps(rows, separators=(",", ":")).encode())
 
 
+def _age(entry: Entry) -> tuple[str, str]:
+    return entry.started_at, entry.run_id
+
+
+def _grouped(named: Iterable[tuple[str, Entry]]) -> dict[str, list[Entry]]:
+    groups: dict[str, list[Entry]] = {}
+    for name, entry in named:
+        groups.setdefault(name, []).append(entry)
+    return groups
+
+
 class Selection:
     """The runs of a store at one moment, and the resolution of references to them.
 
@@ -282,9 +295,22 @@ class Selection:
     def _folders(self) -> list[str]:
         return sorted([*(entry.run_id for entry in self.sealed), *self.unfinished])
 
+    @cached_property
+    def _by_name(self) -> dict[str, list[Entry]]:
+        return _grouped((entry.run_id, entry) for entry in self.sealed)
+
+    @cached_property
+    def _by_version(self) -> dict[str, list[Entry]]:
+        """The readable runs by every name of their version."""
+        return _grouped((name, entry) for entry in self.sealed if entry.status != DAMAGED for name in set(entry.names))
+
+    @cached_property
+    def _by_experiment(self) -> dict[str, list[Entry]]:
+        return _grouped((entry.experiment, entry) for entry in self.sealed)
+
     @property
     def _versions(self) -> list[str]:
-        return list(dict.fromkeys(name for entry in self.sealed if entry.status != DAMAGED for name in entry.names))
+        return list(self._by_version)
 
     @staticmethod
     def _hint(reference: str, known: Sequence[str]) -> str:
@@ -297,8 +323,10 @@ class Selection:
         Raises:
             UsageError: none or several match.
         """
-        matches = [name for name in self._folders if name == reference]
-        matches = matches or [name for name in self._folders if name.startswith(reference)]
+        begin = bisect_left(self._folders, reference)
+        if self._folders[begin : begin + 1] == [reference]:
+            return reference
+        matches = list(takewhile(lambda name: name.startswith(reference), self._folders[begin:]))
         if not matches:
             raise UsageError(f"no run matches `{reference}`", self._hint(reference, [*self._folders, *self._versions]))
         if len(matches) > 1:
@@ -321,8 +349,8 @@ class Selection:
         if reference.startswith("version:"):
             raise UsageError(f"no run of version `{version}`", self._hint(version, self._versions))
         name = self.find(reference)
-        entries = [entry for entry in self.sealed if entry.run_id == name]
-        if not entries:
+        entries = self._by_name.get(name)
+        if entries is None:
             raise InvalidRunError(
                 f"run `{name}` is unfinished and cannot be compared",
                 f"`chainmark runs remove {name}` deletes it",
@@ -342,7 +370,7 @@ class Selection:
         return self._of_version(reference.removeprefix("version:")) or self.select(reference)
 
     def _of_version(self, version: str) -> list[Entry]:
-        entries = [entry for entry in self.sealed if entry.status != DAMAGED and version in entry.names]
+        entries = self._by_version.get(version, [])
         return [entry for entry in entries if not entry.profiles] or entries
 
     def _matching(self, terms: Mapping[str, str]) -> list[Entry]:
@@ -384,7 +412,8 @@ class Selection:
     def members(self, experiments: Iterable[str]) -> list[Entry]:
         """The sealed runs of experiments, oldest first."""
         ids = set(experiments) - {""}
-        return [entry for entry in self.sealed if entry.experiment in ids]
+        entries = [entry for name in ids for entry in self._by_experiment.get(name, [])]
+        return sorted(entries, key=_age)
 
     def alike(self, run_ids: Iterable[str]) -> list[Entry]:
         """Runs that may show the noise between runs like the given ones: same system and workload, repeated builds.

@@ -293,13 +293,13 @@ def test_the_planned_looks_are_tried_first_and_together(monkeypatch: pytest.Monk
     assert _advised(monkeypatch, 5, 6, 6) == (6, [[6]])
 
 
-def test_beyond_the_plan_run_counts_are_tried_in_growing_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Up to fifty, and each of them as a single look."""
-    tried = [[7], [9], [12], [16], [22], [31], [44], [50]]
-    assert _advised(monkeypatch, 6, 6, 51) == (None, tried)
-    assert _advised(monkeypatch, 6, 6, 10) == (12, tried[:3])
-    assert _advised(monkeypatch, 4, 6, 7) == (7, [[5, 6], [7]])
-    assert _advised(monkeypatch, 8, 6, 9) == (9, [[9]])
+def test_beyond_the_plan_the_runs_are_bisected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fifty first: if they do not suffice, nothing else is tried. Each number is a single look."""
+    assert _advised(monkeypatch, 6, 6, 51) == (None, [[50]])
+    assert _advised(monkeypatch, 6, 6, 10) == (10, [[50], [28], [17], [11], [8], [9], [10]])
+    assert _advised(monkeypatch, 4, 6, 7) == (7, [[5, 6], [50], [28], [17], [11], [8], [7]])
+    assert _advised(monkeypatch, 8, 6, 9) == (9, [[50], [29], [18], [13], [10], [9]])
+    assert _advised(monkeypatch, 6, 6, 43) == (44, [[50], [28], [39], [44], [41], [42]])  # within a twentieth
     assert _advised(monkeypatch, 50, 50, 51) == (None, [])
     assert _advised(monkeypatch, 49, 40, 50) == (50, [[50]])
 

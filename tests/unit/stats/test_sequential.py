@@ -340,10 +340,10 @@ def test_a_decided_metric_does_not_change_the_chance_of_another() -> None:
     assert both == pytest.approx(alone, abs=0.05)
 
 
-def decided_at(looks: Looks, sides: Sequence[FloatArray]) -> FloatArray:
+def decided_at(looks: Looks, sides: tuple[FloatArray, FloatArray]) -> FloatArray:
     """Whether experiments without an archive are decided, per draw and look."""
-    noise = sequential._Noise.of(np.array([[-1.0], [1.0]]), np.array([[-1.0], [1.0]]), NOTHING)
-    return sequential._decided(sides, noise.archive, noise, looks)
+    noise = sequential._Noise.of(np.array([[1.0]]))
+    return sequential._decided(sequential._Groups.of(*sides, looks), noise, looks)
 
 
 def test_a_forecast_decides_by_students_t() -> None:
@@ -351,7 +351,7 @@ def test_a_forecast_decides_by_students_t() -> None:
     t = np.linspace(-4.0, 4.0, 4_001)
     baseline = np.broadcast_to(np.array([-1.0, 0.0, 1.0])[:, None], (len(t), 3, 1))
     candidate = baseline + (t * math.sqrt(2.0 / 3.0))[:, None, None]
-    shares = decided_at(looks_at(3), [baseline, candidate])[:, 0]
+    shares = decided_at(looks_at(3), (baseline, candidate))[:, 0]
     bound = stats.t.isf(0.048, 4)
     assert shares[t < -bound - 0.002].all()
     assert not shares[(t > -bound + 0.002) & (t < bound - 0.15)].any()
@@ -362,7 +362,7 @@ def test_a_forecast_spends_the_error_of_each_look_like_the_experiment() -> None:
     """Both metrics at the margin: "worse" at the first of two looks in 5 % · 96 % · 85 % · √(1 / 2) of experiments."""
     looks = looks_at(2, 3)
     sides = np.random.default_rng(75).standard_normal((2, 40_000, 3, 1))
-    shares = decided_at(looks, list(sides))
+    shares = decided_at(looks, (sides[0], sides[1]))
     worse, equal = spent(looks, worse=True), spent(looks, worse=False)
     assert shares[:, 0].mean() == pytest.approx(worse[0] + equal[0], abs=0.0035)
     assert shares.any(axis=1).mean() == pytest.approx(worse[1] + equal[1], abs=0.005)
@@ -410,6 +410,12 @@ def test_t_of_every_look_and_metric_matches_students_t() -> None:
     contrasts, seen = sequential._contrasts(looks)
     t_values = sequential._t_values(table, 3, contrasts, seen, looks.degrees_of_freedom)
     assert t_values.shape == (2, 3, 2)
+    # The same from groups, also for values whose squares are large: those of heights, or of bytes.
+    level = np.array([1e5, -1e5])[:, None, None]
+    for shift in (0.0, level):
+        groups = sequential._Groups.of(baseline + shift, candidate + shift, looks)
+        groups = groups.with_archive(np.square(archive).sum(axis=1))
+        assert groups.t_values(looks) == pytest.approx(t_values, abs=1e-8)
     for look, (first, second) in enumerate(looks.runs):
         left, right = baseline[:, :first], candidate[:, :second]
         squares = left.var(axis=1) * first + right.var(axis=1) * second + np.square(archive).sum(axis=1)
@@ -426,13 +432,16 @@ def test_t_without_noise_is_large_and_of_no_change_is_0() -> None:
     contrasts, seen = sequential._contrasts(looks)
     t_values = sequential._t_values(table, 0, contrasts, seen, looks.degrees_of_freedom)
     assert t_values.tolist() == [[[1e3, -1e3, 0.0]]]
+    groups = sequential._Groups.of(np.zeros((1, 2, 3)), np.array([[[1.0, -1.0, 0.0]] * 2]), looks)
+    assert groups.t_values(looks).tolist() == t_values.tolist()
 
 
 @pytest.mark.parametrize("shape", [(6, 3), (3, 5), (4, 4)])
 def test_rotations_preserve_covariances_and_have_no_preferred_direction(shape: tuple[int, int]) -> None:
     """This includes more metrics than rows. A rotation with a preferred direction would bias every p-value."""
     table = np.random.default_rng(71).standard_normal(shape)
-    turned = sequential._rotated(table, 4_000)
+    turned, archive = sequential._rotated(table, 0, 4_000)
+    assert archive == 0
     assert turned.shape == (4_000, *shape)
     assert turned[::400].transpose(0, 2, 1) @ turned[::400] == pytest.approx(
         np.broadcast_to(table.T @ table, (10, shape[1], shape[1])), abs=1e-9
@@ -442,7 +451,24 @@ def test_rotations_preserve_covariances_and_have_no_preferred_direction(shape: t
     assert np.square(turned).mean(axis=0) == pytest.approx(
         np.broadcast_to(lengths / shape[0], shape), abs=0.1 * lengths.max() / shape[0]
     )
-    assert (turned == sequential._rotated(table, 4_000)).all()
+    assert (turned == sequential._rotated(table, 0, 4_000)[0]).all()
+
+
+def test_a_large_archive_is_rotated_like_a_table_of_all_its_rows() -> None:
+    """A few rows represent it: its sums of squares, and the runs' rows, have the same moments as with all of them."""
+    table = np.random.default_rng(72).standard_normal((60, 3)) * [1.0, 2.0, 3.0]
+    few, archive = sequential._rotated(table, 50, 40_000)
+    every, none = sequential._rotated(table, 0, 40_000)
+    assert (archive, few.shape, none, every.shape) == (3, (40_000, 13, 3), 0, (40_000, 60, 3))
+    squares, all_squares = (np.square(rows).sum(axis=1) for rows in (few[:, :3], every[:, :50]))
+    assert squares.mean(axis=0) == pytest.approx(all_squares.mean(axis=0), rel=0.003)
+    assert squares.var(axis=0) == pytest.approx(all_squares.var(axis=0), rel=0.05)
+    assert np.corrcoef(squares.T) == pytest.approx(np.corrcoef(all_squares.T), abs=0.03)
+    runs, all_runs = few[:, 3:].reshape(-1, 3), every[:, 50:].reshape(-1, 3)
+    assert np.cov(runs.T) == pytest.approx(np.cov(all_runs.T), rel=0.02, abs=0.05)
+    assert few.transpose(0, 2, 1)[::4_000] @ few[::4_000] == pytest.approx(
+        np.broadcast_to(table.T @ table, (10, 3, 3)), abs=1e-9
+    )
 
 
 def test_each_look_stops_its_share_of_the_draws() -> None:
@@ -534,45 +560,50 @@ def test_a_family_test_reports_the_deciding_level_and_order() -> None:
     assert held.p_value > result.p_value
 
 
-def test_a_large_archive_is_drawn_from_its_covariance() -> None:
-    """Draws of hundreds of runs have the archive's covariance, and their cost does not grow with the number of runs."""
-    generator = np.random.default_rng(7)
-    archive = generator.standard_normal((400, 3)) @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 2.0]])
-    noise = sequential._Noise.of(np.zeros((2, 3)), np.zeros((2, 3)), archive)
-    assert noise.factor.shape == (3, 3)
-    exact = noise.rows.T @ noise.rows / len(noise.rows)
-    assert noise.factor.T @ noise.factor == pytest.approx(exact)
-    noise_samples = noise.drawn(200_000)
-    assert noise_samples.T @ noise_samples / len(noise_samples) == pytest.approx(exact, abs=0.05)
-
-
-def _correlated_noise(rows: int) -> sequential._Noise:
+def _correlated_noise(rows: int) -> tuple[sequential._Noise, FloatArray]:
+    """A source of noise, and the covariance that its deviations have."""
     mixed = np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.8], [0.0, 0.0, 2.0]])
-    archive = np.random.default_rng(3).standard_normal((rows, 3)) @ mixed
-    return sequential._Noise.of(np.zeros((1, 3)), np.zeros((1, 3)), archive)
+    known = np.random.default_rng(3).standard_normal((rows, 3)) @ mixed
+    return sequential._Noise.of(known), known.T @ known / rows
 
 
-def test_the_sums_of_squares_of_a_large_archive_have_a_wishart_distribution() -> None:
+@pytest.mark.parametrize("rows", [2, 3, 4, 400])
+def test_noise_is_drawn_from_the_covariance_of_the_deviations(rows: int) -> None:
+    """The cost does not grow with the number of deviations."""
+    noise, covariance = _correlated_noise(rows)
+    assert noise.factor.shape == (min(rows, 3), 3)
+    assert noise.factor.T @ noise.factor == pytest.approx(covariance)
+    assert (_correlated_noise(rows)[0].drawn(3) == _correlated_noise(rows)[0].drawn(3)).all()
+    drawn = noise.drawn(200_000)
+    assert drawn.T @ drawn / len(drawn) == pytest.approx(covariance, abs=0.05)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4, 70])
+def test_sums_of_squares_have_a_wishart_distribution(rows: int) -> None:
     """As if every row were drawn: the mean is n σ², with a covariance of 2 n σ⁴ between metrics."""
-    noise, rows, draws = _correlated_noise(100), 70, 40_000
-    squares, runs = noise.beside_archive(draws, rows, 2)
-    covariance = noise.rows.T @ noise.rows / len(noise.rows)
-    assert squares.shape == (draws, 3)
-    assert squares.mean(axis=0) == pytest.approx(rows * np.diag(covariance), rel=0.005)
-    assert np.cov(squares.T) == pytest.approx(2.0 * rows * covariance**2, rel=0.06, abs=1.0)
-    assert runs.shape == (draws, 2, 3)
-    all_runs = np.concatenate(list(runs.transpose(1, 0, 2)))
-    assert all_runs.T @ all_runs / len(all_runs) == pytest.approx(covariance, abs=0.06)
+    noise, covariance = _correlated_noise(100)
+    squares = noise.squares(80_000, rows)
+    assert squares.shape == (80_000, 3)
+    assert squares.mean(axis=0) == pytest.approx(rows * np.diag(covariance), rel=0.02)
+    assert np.cov(squares.T) == pytest.approx(2.0 * rows * covariance**2, rel=0.08, abs=0.1 * rows)
 
 
-def test_a_small_archive_is_drawn_row_by_row() -> None:
-    """Up to 64 rows are drawn, before those of the runs. For more rows, their triangular factor is equivalent."""
-    assert len(_correlated_noise(64).factor) == 64
-    assert len(_correlated_noise(65).factor) == 3
-    squares, runs = _correlated_noise(100).beside_archive(5, 64, 2)
-    table = _correlated_noise(100).drawn(5, 66)
-    assert runs == pytest.approx(table[:, 64:])
-    assert squares == pytest.approx((table[:, :64] ** 2).sum(axis=1))
+def test_no_rows_have_no_squares() -> None:
+    """A look that adds one run to each side adds nothing to the squares around the groups' means."""
+    assert (_correlated_noise(100)[0].squares(5, 0) == np.zeros((5, 3))).all()
+
+
+def test_equal_experiments_have_students_t_at_every_look() -> None:
+    """Looks that add one run, none, or several to a side, beside an archive."""
+    looks = Looks(((2, 3), (3, 3), (3, 4), (9, 9)), 9, 12)
+    noise, _ = _correlated_noise(100)
+    t = noise.equal(40_000, looks).t_values(looks)
+    for look, freedom in enumerate(looks.degrees_of_freedom):
+        for metric in range(3):
+            assert stats.kstest(t[:, look, metric], stats.t(freedom).cdf).statistic < 0.01
+    # The correlation of the means that two looks have in common is that of their precisions.
+    shared = (1 / 3 + 1 / 4) ** -0.5 * (1 / 9 + 1 / 9) ** 0.5
+    assert np.corrcoef(t[:, 2, 0], t[:, 3, 0])[0, 1] == pytest.approx(shared, abs=0.03)
 
 
 def test_a_forecast_omits_metrics_that_are_clearly_not_worse() -> None:
@@ -583,10 +614,11 @@ def test_a_forecast_omits_metrics_that_are_clearly_not_worse() -> None:
     candidate = np.concatenate([far(4, 0.09), *[far(4, -0.9)] * 6], axis=1)
     alone = forecast(baseline[:, :1], candidate[:, :1], known[:, :1], looks, [8], draws=4_000).decided[8]
     among = forecast(baseline, candidate, known, looks, [8], draws=4_000).decided[8]
-    noise = sequential._Noise.of(baseline, candidate, known)
-    sides = [noise.continued(side, 8, 4_000) for side in (baseline, candidate)]
+    noise = sequential._Noise.of(known)
+    sides = sequential._Groups.of(baseline[None], candidate[None], looks).with_archive(np.square(known).sum(axis=0))
     future = Looks(((4, 4), (8, 8)), 8, len(known))
-    all_of_them = sequential._decided(sides, noise.archive, noise, future).any(axis=1).mean()
+    continued = noise.continued(sides, 4_000, looks, future)
+    all_of_them = sequential._decided(continued, noise, future).any(axis=1).mean()
     assert 0.3 < alone < 0.9
     assert among == pytest.approx(alone, abs=0.04)
     assert all_of_them < alone - 0.08
