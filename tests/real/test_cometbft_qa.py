@@ -135,6 +135,8 @@ def test_a_qualification_interrupted_twice_in_its_second_run_is_resumed(lab: Lab
     assert {plot.id for plot in fixed.plots} == {"latencies", "peers", "memory", "total_txs_rate"}
     assert {line.side for plot in fixed.plots for line in plot.chart.lines} == {"v0.38.17", "v1.0.1"}
     assert huge.result is Verdict.NOT_RUN
+    stored = lab.store_path / "experiments" / fixed.experiment / "verdict.json"
+    assert json.loads(stored.read_text(encoding="utf-8"))["verdict"] == fixed.result.value
     assert "100000 processors" in resumed.stdout
     page = names["md"].read_text(encoding="utf-8")
     assert all((tmp_path / "qa-figures" / f"{fixed.id}-{plot.id}.svg").is_file() for plot in fixed.plots)

@@ -269,7 +269,9 @@ def _until_decided(made: OpenExperiment, store: Store, listener: Relay, *, why: 
             if made.runs:
                 listener.tell(f"interrupted: the finished runs are kept; continue with `--resume {made.id}`")
             raise
-    return compared(made.sides(), store, How(accepted=Accepted(made.record.margins), why=why))
+    document = compared(made.sides(), store, How(accepted=Accepted(made.record.margins), why=why))
+    made.folder.conclude(document.verdict, document.sentence)
+    return document
 
 
 def _take_profiles(made: OpenExperiment, listener: Relay) -> None:

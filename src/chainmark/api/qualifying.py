@@ -47,6 +47,7 @@ from chainmark.network.host import host_facts
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.stats.sequential import FIRST_LOOK
+from chainmark.store.experiments import experiment_folder
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import qualifiable
@@ -272,8 +273,11 @@ def qualify(
     if qualification.interrupted:
         return Experiment(qualification.experiment, None, True)
     runs = [run for scenario in qualification.scenarios for run in scenario.runs]
-    document = document_of(qa_report(_qa_runs(lab, qualification, run_store), run_store.alike(runs)))
-    return Experiment(qualification.experiment, noted(document, runs, run_store), False)
+    report = qa_report(_qa_runs(lab, qualification, run_store), run_store.alike(runs))
+    for scenario in report.scenarios:
+        if scenario.experiment:
+            experiment_folder(run_store, scenario.experiment).conclude(scenario.result, scenario.sentence)
+    return Experiment(qualification.experiment, noted(document_of(report), runs, run_store), False)
 
 
 def _refuse(given: Mapping[str, object], why: str) -> None:

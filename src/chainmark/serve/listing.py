@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
+from chainmark.capacity.verdict import verdict_of_text
 from chainmark.core.errors import ChainmarkError
+from chainmark.core.labels import SLA
 from chainmark.core.tool import tool_version
 from chainmark.core.verdict import PRINTED, PROFILED, SYNTHETIC
 from chainmark.serve.reading import Moment, ReadStore
 from chainmark.store.index import DAMAGED, Entry
-from chainmark.store.notes import Notes
 from chainmark.store.runs import SealedRun
 
 PAGE = 100
@@ -22,7 +23,11 @@ _MEASURED = "measured"
 
 
 class ListedRun(BaseModel):
-    """A run in a list."""
+    """A run in a list.
+
+    Attributes:
+        verdict: of its experiment when that ended, or of its own service level; "" if it was not judged.
+    """
 
     run_id: str
     system: str = ""
@@ -30,6 +35,7 @@ class ListedRun(BaseModel):
     profile: str = ""
     machine: str = ""
     status: str
+    verdict: str = ""
     source: str = ""
     experiment: str = ""
     side: str = ""
@@ -72,6 +78,7 @@ FACETS: Mapping[str, tuple[str, Callable[[ListedRun], str]]] = {
     "version": ("version", lambda run: run.version),
     "machine": ("machine", lambda run: run.machine),
     "status": ("status", lambda run: run.status),
+    "verdict": ("verdict", lambda run: run.verdict),
     "source": ("made by", lambda run: run.source),
 }
 
@@ -98,10 +105,11 @@ def all_runs(moment: Moment, machines: MachineNames) -> list[ListedRun]:
     """Every folder of the store, newest first, preceded by unfinished and unreadable ones."""
     broken = [ListedRun(run_id=name, status=UNFINISHED) for name in moment.unfinished]
     broken += [ListedRun(run_id=name, status=DAMAGED) for name in moment.damaged]
-    return [*broken, *(_listed(entry, machines, moment.notes) for entry in reversed(moment.whole))]
+    return [*broken, *(_listed(entry, machines, moment) for entry in reversed(moment.whole))]
 
 
-def _listed(entry: Entry, machines: MachineNames, notes: Notes) -> ListedRun:
+def _listed(entry: Entry, machines: MachineNames, moment: Moment) -> ListedRun:
+    notes = moment.notes
     return ListedRun(
         run_id=entry.run_id,
         system=entry.system,
@@ -109,12 +117,20 @@ def _listed(entry: Entry, machines: MachineNames, notes: Notes) -> ListedRun:
         profile=entry.profile,
         machine=machines.name(entry),
         status=entry.status,
+        verdict=_verdict(entry, moment),
         source=_source(entry),
         experiment=entry.experiment,
         side=entry.side,
         started_at=entry.started_at,
         notes="; ".join(notes.of(entry.noted)) if notes.annotations or notes.epochs else "",
     )
+
+
+def _verdict(entry: Entry, moment: Moment) -> str:
+    if entry.experiment in moment.verdicts:
+        return moment.verdicts[entry.experiment].value
+    own = next(iter(entry.known_labels.get(SLA, ())), "")
+    return verdict_of_text(own).value if own else ""
 
 
 def _source(entry: Entry) -> str:
@@ -133,8 +149,8 @@ def _with_words(runs: Sequence[ListedRun], texts: Sequence[str]) -> Sequence[Lis
 
 
 def _has_words(run: ListedRun, words: Sequence[str]) -> bool:
-    whole = " ".join([run.run_id, run.version, run.profile, run.machine, run.status, run.source, run.experiment,
-                      run.side, run.notes]).casefold()  # fmt: skip
+    whole = " ".join([run.run_id, run.version, run.profile, run.machine, run.status, run.verdict, run.source,
+                      run.experiment, run.side, run.notes]).casefold()  # fmt: skip
     return all(word in whole for word in words)
 
 

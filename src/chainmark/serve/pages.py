@@ -212,11 +212,12 @@ def runs_document(run_list: RunList) -> Document:
     rows = [
         row_of(
             phrased(Phrase(run.run_id, address=run_address(run.run_id, run.status))),
-            run.version, run.profile, run.machine, run.status, run.source, run.started_at[:16].replace("T", " "),
+            run.version, run.profile, run.machine, run.status, run.verdict, run.source,
+            run.started_at[:16].replace("T", " "),
         )
         for run in run_list.runs
     ]  # fmt: skip
-    headings = words("run", "version", "profile", "machine", "status", "made by", "started")
+    headings = words("run", "version", "profile", "machine", "status", "verdict", "made by", "started")
     return own_document(
         "runs", "Runs", f"{units.count(run_list.matching)} of {units.plural(run_list.total, 'run')}",
         [Section("runs", "Runs", [Table("runs", "", headings, rows, sortable=True)])], run_list,

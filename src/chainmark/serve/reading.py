@@ -7,7 +7,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,8 +17,10 @@ from pydantic import ValidationError
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import MetricSummary, value_in
 from chainmark.core.errors import ChainmarkError
+from chainmark.core.verdict import Verdict
 from chainmark.store.archive import ArchivedFigures, FigureArchive, archives
-from chainmark.store.index import DAMAGED, SEAL, Contents, Entry, Selection
+from chainmark.store.experiments import Conclusions
+from chainmark.store.index import DAMAGED, SEAL, Contents, Entry, Selection, Stamp, stamp_of
 from chainmark.store.notes import NOTES, Notes, read_notes
 from chainmark.store.runs import SealedRun, Store
 
@@ -32,11 +34,12 @@ class Moment:
     """The content of a store at one moment.
 
     Attributes:
-        number: changes when a run is sealed, removed or annotated: everything derived from the store is then
-            recomputed.
+        number: changes when a run is sealed, removed or annotated, or an experiment ends: everything derived from the
+            store is then recomputed.
         whole: the sealed runs with readable manifests.
         damaged: the names of the others.
         unfinished: folders without a seal.
+        verdicts: of the experiments that have ended, by experiment.
         notes: the notes on runs; ``trouble`` says why they cannot be read.
     """
 
@@ -44,8 +47,14 @@ class Moment:
     whole: list[Entry]
     damaged: list[str]
     unfinished: list[str]
+    verdicts: dict[str, Verdict]
     notes: Notes
     trouble: str = ""
+
+    @cached_property
+    def selection(self) -> Selection:
+        """The resolution of references among the readable runs."""
+        return Selection(Contents(self.whole, self.unfinished))
 
 
 class ReadRun(SealedRun):
@@ -123,10 +132,11 @@ class ReadStore(Store):
         self._looked = 0.0
         self._moment: Moment | None = None
         self._noted: tuple[int, int] | None = None
-        self._tried: dict[tuple[str, int, bool], bool] = {}
+        self._conclusions = Conclusions(root)
+        self._tried: dict[tuple[str, Stamp, bool], bool] = {}
         self._catalogues: dict[bytes, Catalogue] = {}
-        self._open: OrderedDict[tuple[str, int], ReadRun] = OrderedDict()
-        self._archive: OrderedDict[tuple[str, int], HistoricRun] = OrderedDict()
+        self._open: OrderedDict[tuple[str, Stamp], ReadRun] = OrderedDict()
+        self._archive: OrderedDict[tuple[str, Stamp], HistoricRun] = OrderedDict()
 
     def now(self) -> Moment:
         """The content of the store, at most one second old."""
@@ -138,24 +148,23 @@ class ReadStore(Store):
 
     def selection(self) -> Selection:
         """Resolve references among the readable runs."""
-        moment = self.now()
-        return self._held or Selection(Contents(moment.whole, moment.unfinished))
+        return self._held or self.now().selection
 
     def run(self, run_id: str) -> SealedRun:
         """A run by its full name; it is cached as long as its seal is unchanged and there is room."""
         return self._cached(run_id, self._open, lambda path: ReadRun(path, self._catalogues), _MOST_OPEN)
 
     def _cached(
-        self, run_id: str, ordered_dict: OrderedDict[tuple[str, int], _R], make: Callable[[Path], _R], most: int
+        self, run_id: str, ordered_dict: OrderedDict[tuple[str, Stamp], _R], make: Callable[[Path], _R], most: int
     ) -> SealedRun:
-        path = self.root / "runs" / run_id
-        try:
-            key = (run_id, (path / SEAL).stat().st_mtime_ns)
-        except OSError:
-            return SealedRun(path)
+        path = f"{self.root}/runs/{run_id}"
+        seal = stamp_of(f"{path}/{SEAL}")
+        if seal is None:
+            return SealedRun(Path(path))
+        key = run_id, seal
         with self._opening:
             if (result := ordered_dict.get(key)) is None:
-                result = ordered_dict[key] = make(path)
+                result = ordered_dict[key] = make(Path(path))
             ordered_dict.move_to_end(key)
             while len(ordered_dict) > most:
                 ordered_dict.popitem(last=False)
@@ -185,10 +194,10 @@ class ReadStore(Store):
         return [run for run in runs if self._is_readable(run)]
 
     def _is_readable(self, run: SealedRun) -> bool:
-        try:
-            key = (run.run_id, (run.path / SEAL).stat().st_mtime_ns, isinstance(run, HistoricRun))
-        except OSError:
+        seal = stamp_of(f"{run.path}/{SEAL}")
+        if seal is None:
             return False
+        key = run.run_id, seal, isinstance(run, HistoricRun)
         if key not in self._tried:
             self._tried[key] = _can_be_read(run)
         return self._tried[key]
@@ -197,17 +206,21 @@ class ReadStore(Store):
         contents = self._index.contents()
         whole = [entry for entry in contents.sealed if entry.status != DAMAGED]
         damaged = [entry.run_id for entry in contents.sealed if entry.status == DAMAGED]
-        stamp = self._stamp()
-        if before is not None and (before.whole, before.damaged, self._noted) == (whole, damaged, stamp):
-            if before.unfinished == contents.unfinished:
-                return before
-            return Moment(before.number, whole, damaged, contents.unfinished, before.notes, before.trouble)
+        stamp, verdicts = self._stamp(), self._conclusions.by_experiment()
+        if before is not None and (before.whole, before.damaged, before.verdicts, self._noted) == (
+            whole, damaged, verdicts, stamp
+        ):  # fmt: skip
+            return before if before.unfinished == contents.unfinished else replace(
+                before, unfinished=contents.unfinished
+            )  # fmt: skip
         self._noted = stamp
-        number = 1 if before is None else before.number + 1
+        moment = Moment(
+            1 if before is None else before.number + 1, whole, damaged, contents.unfinished, verdicts, Notes()
+        )
         try:
-            return Moment(number, whole, damaged, contents.unfinished, read_notes(self.root))
+            return replace(moment, notes=read_notes(self.root))
         except ChainmarkError as error:
-            return Moment(number, whole, damaged, contents.unfinished, Notes(), error.message)
+            return replace(moment, trouble=error.message)
 
     def _stamp(self) -> tuple[int, int] | None:
         try:

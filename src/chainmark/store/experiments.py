@@ -15,11 +15,21 @@ from pydantic import BaseModel
 
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.storage import storage_errors
+from chainmark.core.verdict import Verdict
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.runs import Store
 
 DOCUMENT = "experiment.json"
+CONCLUSION = "verdict.json"
 _NAME = re.compile(r"^[A-Za-z0-9._+~-]+$")
+
+
+class Conclusion(BaseModel):
+    """``verdict.json``: the verdict that the experiment's command reported, for lists that do not judge again."""
+
+    schema_version: int = 1
+    verdict: Verdict
+    sentence: str
 
 
 class ExperimentFolder:
@@ -48,6 +58,10 @@ class ExperimentFolder:
             ) from error
         return content
 
+    def conclude(self, verdict: Verdict, sentence: str) -> None:
+        """Store the verdict, or replace that of fewer runs."""
+        write_bytes(self.path / CONCLUSION, json_bytes(Conclusion(verdict=verdict, sentence=sentence)))
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Lock this experiment among all processes; the system frees the lock of a killed one.
@@ -74,6 +88,28 @@ class ExperimentFolder:
 def experiments(store: Store) -> list[str]:
     """The ids of all experiments with a document, by name."""
     return sorted(path.parent.name for path in (store.root / "experiments").glob(f"*/{DOCUMENT}"))
+
+
+class Conclusions:
+    """The stored verdicts of a store's experiments. Each is read again only after a change."""
+
+    def __init__(self, root: Path) -> None:
+        self._folder = root / "experiments"
+        self._known: dict[str, tuple[int, Verdict]] = {}
+
+    def by_experiment(self) -> dict[str, Verdict]:
+        """The verdicts by experiment; an unreadable one is omitted."""
+        known = {}
+        for path in self._folder.glob(f"*/{CONCLUSION}"):
+            name = path.parent.name
+            try:
+                stamp = path.stat().st_mtime_ns
+                if name not in self._known or self._known[name][0] != stamp:
+                    self._known[name] = stamp, Conclusion.model_validate_json(path.read_bytes()).verdict
+            except (OSError, ValueError):
+                continue
+            known[name] = self._known[name][1]
+        return known
 
 
 def experiment_folder(store: Store, experiment_id: str) -> ExperimentFolder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -175,6 +176,8 @@ def test_margins_are_used_as_set_and_only_for_judged_metrics(tmp_path: Path, sys
     with pytest.raises(UsageError, match="`nothing_s` is not a metric"):
         cm.experiment("p", baseline="v1", candidate="v3", margins={"nothing_s": 0.1}, store=tmp_path)
     assert document.kind == "comparison"
+    stored = json.loads((folder / "verdict.json").read_text(encoding="utf-8"))
+    assert (stored["verdict"], stored["sentence"]) == (document.verdict.value, document.sentence)
 
 
 def test_margins_are_learnt_from_re_runs_of_the_same_workload_and_reported(tmp_path: Path, system: _Gating) -> None:

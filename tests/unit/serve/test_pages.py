@@ -9,6 +9,7 @@ import os
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -16,6 +17,12 @@ import httpx
 import pytest
 
 import chainmark as cm
+from chainmark.core.verdict import Verdict
+from chainmark.serve.listing import MachineNames, all_runs
+from chainmark.serve.reading import Moment, ReadStore
+from chainmark.store.experiments import experiment_folder
+from chainmark.store.index import Entry
+from chainmark.store.notes import Notes
 from chainmark.store.runs import Store
 
 from tests.support import wait_until
@@ -262,6 +269,41 @@ def test_damaged_and_unfinished_runs_are_shown_as_such_and_break_no_page(tmp_pat
         broken = server.client.get("/compare", params={"side": [names[8], names[5]]})
         assert broken.status_code == 409
         assert "damaged" in broken.text
+
+
+def test_runs_are_filtered_by_the_verdict_of_their_experiment(tmp_path: Path) -> None:
+    """As soon as an experiment ends. A run that nothing judged has no verdict, nor has one whose file is damaged."""
+    names = filled(tmp_path, releases=4)
+    store = Store(tmp_path)
+
+    def found(server: Served, verdict: str) -> list[str]:
+        runs = server.client.get("/runs", params={"verdict": verdict, "as": "json"}).json()["runs"]
+        return [run["run_id"] for run in runs]
+
+    with served(tmp_path) as server:
+        assert "verdict=" not in server.client.get("/runs").text
+        for number, verdict in enumerate([Verdict.PASS, Verdict.FAIL]):
+            experiment_folder(store, f"demo-{number}").conclude(verdict, "Measured.")
+        damaged = tmp_path / "experiments" / "demo-2" / "verdict.json"
+        damaged.parent.mkdir()
+        damaged.write_bytes(b'{"verdict": "<script>"}')
+        wait_until(lambda: "/runs?verdict=fail" in server.client.get("/runs").text, "the verdict as a facet", 20)
+        assert (found(server, "pass"), found(server, "fail"), found(server, "<script>")) == ([names[0]], [names[1]], [])
+        experiment_folder(store, "demo-1").conclude(Verdict.INCONCLUSIVE, "More runs were made.")
+        wait_until(lambda: found(server, "inconclusive") == [names[1]], "the later verdict", 20)
+        everything = server.client.get("/runs", params={"as": "json"}).json()["runs"]
+        assert [run["verdict"] for run in reversed(everything)] == ["pass", "inconclusive", "", ""]
+
+
+@pytest.mark.parametrize(("word", "verdict"), [("met", "pass"), ("missed", "fail"), ("server gone", "server gone")])
+def test_a_load_test_has_the_verdict_of_its_service_level(tmp_path: Path, word: str, verdict: str) -> None:
+    """Without an experiment that was judged as a whole."""
+    entry = Entry("a", status="valid", labels=json.dumps({"sla": [word]}), experiment="load-1")
+    moment = Moment(1, [entry], [], [], {}, Notes())
+    (run,) = all_runs(moment, MachineNames(ReadStore(tmp_path)))
+    assert run.verdict == verdict
+    (run,) = all_runs(replace(moment, verdicts={"load-1": Verdict.INVALID}), MachineNames(ReadStore(tmp_path)))
+    assert run.verdict == "invalid"
 
 
 def test_a_run_in_progress_is_shown_with_its_experiment(tmp_path: Path) -> None:
