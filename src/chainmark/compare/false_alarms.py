@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 import polars as pl
 
 from chainmark.compare.decide import Decided, Past, decide
-from chainmark.compare.inputs import KeepsValues, LoadedRun, RunData
+from chainmark.compare.inputs import LoadedRun, RunData
 from chainmark.compare.noise import build_of
 from chainmark.compare.releases import Releases
 from chainmark.core import units
 from chainmark.core.caveats import caveats_of
 from chainmark.core.comparison import Outcome
-from chainmark.core.distribution import Estimate, MetricSummary, value_in
+from chainmark.core.distribution import Estimate
 from chainmark.core.errors import UsageError
 from chainmark.core.false_alarms import PROMISED, FalseAlarms, HistoryCheck, SplitAlarms
 from chainmark.core.manifest import Manifest
@@ -36,29 +35,6 @@ _LEAST_SAMPLES = 100  # per half
 _EXAMPLES = 6
 
 
-class _Read:
-    """A run whose summaries are read once for all pairs."""
-
-    def __init__(self, run: RunData) -> None:
-        self._run = run
-        self.manifest, self.catalogue = run.manifest, run.catalogue
-
-    @cached_property
-    def _summaries(self) -> Mapping[str, MetricSummary]:
-        return self._run.summaries()
-
-    def summaries(self) -> Mapping[str, MetricSummary]:
-        return self._summaries
-
-    def value(self, metric_id: str, statistic: str) -> float | None:
-        if isinstance(self._run, KeepsValues):
-            return self._run.value(metric_id, statistic)
-        return value_in(self._summaries, metric_id, statistic)
-
-    def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
-        return self._run.samples(population_id, columns)
-
-
 def re_run_alarms(like: RunData, history: Sequence[RunData], past: Past) -> FalseAlarms:
     """Judge every run of a build against its previous run, without either in the noise (leave-one-out).
 
@@ -70,7 +46,7 @@ def re_run_alarms(like: RunData, history: Sequence[RunData], past: Past) -> Fals
     Returns:
         An empty result if no build was run again.
     """
-    runs = [_Read(run) for run in history]
+    runs = [LoadedRun(run) for run in history]  # read once for all pairs
     series = Releases([LoadedRun(like)], runs, past.epochs, leave_out=False)
     changed = {(change.metric_id, change.started) for change in series.setup_changes}
     by_id = {run.manifest.run_id: run for run in runs}

@@ -255,10 +255,9 @@ def _error_within(releases: Sequence[_Release], metric: Metric, statistic: str, 
     """The root mean square of the errors within runs, at least that of their rounding, on the scale of the series."""
     squares = []
     for run in (run for release in releases for run in release.runs):
-        summary = run.summary(metric.id)
-        estimate = summary.estimates.get(statistic) if summary else None
-        if estimate is not None and estimate.standard_error is not None and estimate.value is not None:
-            squares.append((estimate.standard_error / (estimate.value if is_relative else 1.0)) ** 2)
+        value, error = run.value(metric.id, statistic), run.standard_error(metric.id, statistic)
+        if value is not None and error is not None:
+            squares.append((error / (value if is_relative else 1.0)) ** 2)
     return math.sqrt(math.fsum(squares) / len(squares)) if squares else 0.0
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import polars as pl
 
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.distribution import MetricSummary, value_in
+from chainmark.core.distribution import MetricSummary, standard_error_in, value_in
 from chainmark.core.manifest import Manifest
 from chainmark.core.metric import Metric, Population
 from chainmark.stats.description import (
@@ -86,6 +86,9 @@ class KeepsValues(Protocol):
     def value(self, metric_id: str, statistic: str) -> float | None:
         """The value of one statistic of one metric; None if the run has none."""
 
+    def standard_error(self, metric_id: str, statistic: str) -> float | None:
+        """Its standard error within the run; None if the run has none."""
+
 
 class LoadedRun:
     """A run whose summaries are read once, and whose samples are read column by column.
@@ -120,15 +123,22 @@ class LoadedRun:
 
     def summary(self, metric_id: str) -> MetricSummary | None:
         """One metric's summary; None if the run does not have it."""
-        return self._known().get(metric_id)
+        return self.summaries().get(metric_id)
 
     def value(self, metric_id: str, statistic: str) -> float | None:
         """One statistic of one metric; None if the run has none."""
         if self._values is not None:
             return self._values.value(metric_id, statistic)
-        return value_in(self._known(), metric_id, statistic)
+        return value_in(self.summaries(), metric_id, statistic)
 
-    def _known(self) -> Mapping[str, MetricSummary]:
+    def standard_error(self, metric_id: str, statistic: str) -> float | None:
+        """The standard error within the run of such a value; None if the run has none."""
+        if self._values is not None:
+            return self._values.standard_error(metric_id, statistic)
+        return standard_error_in(self.summaries(), metric_id, statistic)
+
+    def summaries(self) -> Mapping[str, MetricSummary]:
+        """All of them, by metric ID."""
         if self._summaries is None:
             self._summaries = self._run.summaries()
         return self._summaries

@@ -75,6 +75,16 @@ class MetricSummary(BaseModel):
 
 def value_in(summaries: Mapping[str, MetricSummary], metric_id: str, statistic: str) -> float | None:
     """One statistic of one metric in a run; None if it has none."""
-    summary = summaries.get(metric_id)
-    estimate = summary.estimates.get(statistic) if summary else None
+    estimate = _estimate_in(summaries, metric_id, statistic)
     return estimate.value if estimate else None
+
+
+def standard_error_in(summaries: Mapping[str, MetricSummary], metric_id: str, statistic: str) -> float | None:
+    """The standard error of such a value within the run; None if it has none."""
+    estimate = _estimate_in(summaries, metric_id, statistic)
+    return estimate.standard_error if estimate else None
+
+
+def _estimate_in(summaries: Mapping[str, MetricSummary], metric_id: str, statistic: str) -> Estimate | None:
+    summary = summaries.get(metric_id)
+    return summary.estimates.get(statistic) if summary else None

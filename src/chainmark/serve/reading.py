@@ -15,14 +15,14 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.distribution import MetricSummary, value_in
+from chainmark.core.distribution import MetricSummary
 from chainmark.core.errors import ChainmarkError
 from chainmark.core.verdict import Verdict
-from chainmark.store.archive import ArchivedFigures, FigureArchive, archives
+from chainmark.store.archive import FigureArchive, archives
 from chainmark.store.experiments import Conclusions
 from chainmark.store.index import DAMAGED, SEAL, Contents, Entry, Selection, Stamp, stamp_of
 from chainmark.store.notes import NOTES, Notes, read_notes
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import ArchivedRun, SealedRun, Store
 
 _FRESH_S = 1.0
 _MOST_OPEN = 200  # runs with all their figures, about 160 kB each
@@ -84,30 +84,17 @@ class ReadRun(SealedRun):
         return dict(super().summaries())  # all of them are checked: a damaged one is detected before a page begins
 
 
-class HistoricRun(ReadRun):
+class HistoricRun(ArchivedRun, ReadRun):
     """A run for a history: values if its workload has an archive of them, and never centiles."""
 
     def __init__(self, path: Path, catalogues: dict[bytes, Catalogue], archive: FigureArchive | None) -> None:
-        super().__init__(path, catalogues)
+        ReadRun.__init__(self, path, catalogues)
         self._archive = archive
 
     @property
     def has_figures(self) -> bool:
         """Whether an archive has its values, so that its ``metrics.json`` was readable."""
         return self._figures is not None
-
-    @cached_property
-    def _figures(self) -> ArchivedFigures | None:
-        """Its values from the archive, which is then released: it may hold those of many other runs."""
-        figures = None if self._archive is None else self._archive.of(self.run_id)
-        self._archive = None
-        return figures
-
-    def value(self, metric_id: str, statistic: str) -> float | None:
-        """The value of one statistic of one metric; None if the run has none."""
-        if self._figures is None:
-            return value_in(self.summaries(), metric_id, statistic)
-        return self._figures.value(metric_id, statistic)
 
     @cached_property
     def _summaries(self) -> dict[str, MetricSummary]:

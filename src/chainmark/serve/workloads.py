@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from urllib.parse import urlencode
 
 from pydantic import BaseModel
@@ -156,13 +157,14 @@ def card_of(workload: Workload, store: ReadStore) -> Card:
 
 
 def _with_verdict(card: Card, workload: Workload, store: ReadStore) -> Card:
-    releases = [group for release in workload.releases() if (group := _opened(release, store))]
+    readable = (group for release in reversed(workload.releases()) if (group := _opened(release, store)))
+    releases = list(islice(readable, 2))
     if len(releases) < 2:
         return card.model_copy(update={
             "sentence": "Only one release was measured. A verdict requires a second one.",
             "address": f"/runs/{card.newest_run}",
         })  # fmt: skip
-    baseline, candidate = releases[-2:]
+    candidate, baseline = releases
     comparison = pair_comparison(baseline, candidate, store, How())
     document = document_of(comparison)
     sides = [("side", " ".join(run.run_id for run in side)) for side in (baseline, candidate)]

@@ -21,7 +21,7 @@ from chainmark.store.index import SEAL, Entry, Stamp, stamp_of
 
 METRICS = "metrics.json"
 FEWEST = 20  # runs of a workload: fewer are read as fast without the file
-_LAYOUT = "figures 1"
+_LAYOUT = "figures 2"
 
 Name = tuple[str, str]  # of a metric and of one of its statistics
 Stamps = tuple[Stamp, Stamp]
@@ -29,7 +29,12 @@ Stamps = tuple[Stamp, Stamp]
 
 @dataclass(frozen=True)
 class ArchivedFigures:
-    """The figures of one run, by the indices of their names, which the runs of a file share."""
+    """The figures of one run, by the indices of their names, which the runs of a file share.
+
+    Attributes:
+        places: index of each name in ``values``.
+        values: of each name its value and the standard error within the run.
+    """
 
     places: Mapping[Name, int]
     values: Sequence[float | None]
@@ -38,6 +43,11 @@ class ArchivedFigures:
         """One of them; None if the run has none of that name."""
         index = self.places.get((metric_id, statistic))
         return None if index is None or index >= len(self.values) else self.values[index]
+
+    def standard_error(self, metric_id: str, statistic: str) -> float | None:
+        """Its standard error; None if the run has none of that name, or it could not be estimated."""
+        index = self.places.get((metric_id, statistic))
+        return None if index is None or index >= len(self.values) else self.values[index + 1]
 
 
 class FigureArchive:
@@ -89,22 +99,24 @@ class FigureArchive:
         try:
             rows = from_json((self._runs / name / METRICS).read_bytes())["metrics"]
             reported = {
-                (str(row["metric_id"]), str(statistic)): _number(estimate["value"])
+                (str(row["metric_id"]), str(statistic)): (
+                    _number(estimate["value"]), _number(estimate["standard_error"])
+                )
                 for row in rows
                 for statistic, estimate in row["estimates"].items()
-            }
+            }  # fmt: skip
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
         for figure in reported:
-            self._places.setdefault(figure, len(self._places))
-        return [reported.get(figure) for figure in self._places]
+            self._places.setdefault(figure, 2 * len(self._places))
+        return [number for figure in self._places for number in reported.get(figure, (None, None))]
 
     def _read(self) -> dict[str, tuple[Stamps, list[float | None]]]:
         body = read_cache(self._path, _LAYOUT)
         if body is None:
             return {}
         content: dict[str, Any] = from_json(body)  # as it was written: its hash is correct
-        self._places.update({(metric, name): index for index, (metric, name) in enumerate(content["figures"])})
+        self._places.update({(metric, name): 2 * index for index, (metric, name) in enumerate(content["figures"])})
         return {
             name: ((_stamp(seal), _stamp(metrics)), values) for name, (seal, metrics, values) in content["runs"].items()
         }

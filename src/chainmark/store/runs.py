@@ -25,7 +25,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.distribution import MetricSummary, value_in
+from chainmark.core.distribution import MetricSummary, standard_error_in, value_in
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import Manifest, Source
 from chainmark.core.storage import existing_parent, storage_errors
@@ -374,10 +374,10 @@ class ArchivedRun(SealedRun):
 
     Args:
         path: its folder.
-        archive: has the figures of all of them.
+        archive: has the figures of all of them; None: they are read from the run itself.
     """
 
-    def __init__(self, path: Path, archive: FigureArchive) -> None:
+    def __init__(self, path: Path, archive: FigureArchive | None) -> None:
         super().__init__(path)
         self._archive = archive
 
@@ -387,9 +387,18 @@ class ArchivedRun(SealedRun):
             return value_in(self.summaries(), metric_id, statistic)
         return self._figures.value(metric_id, statistic)
 
+    def standard_error(self, metric_id: str, statistic: str) -> float | None:
+        """Its standard error within the run; None if the run has none."""
+        if self._figures is None:
+            return standard_error_in(self.summaries(), metric_id, statistic)
+        return self._figures.standard_error(metric_id, statistic)
+
     @cached_property
     def _figures(self) -> ArchivedFigures | None:
-        return self._archive.of(self.run_id)
+        """Its values from the archive, which is then released: it may hold those of many other runs."""
+        figures = None if self._archive is None else self._archive.of(self.run_id)
+        self._archive = None
+        return figures
 
 
 def _description_bytes(frame: pl.DataFrame, layout: int) -> bytes:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import polars as pl
 import pytest
 
 from chainmark.compare.decide import Past
-from chainmark.compare.false_alarms import MOST_PAIRS, _Read, history_check, re_run_alarms
+from chainmark.compare.false_alarms import MOST_PAIRS, history_check, re_run_alarms
+from chainmark.compare.inputs import LoadedRun
 from chainmark.core.catalogue import Bounds
-from chainmark.core.distribution import value_in
+from chainmark.core.distribution import MetricSummary, standard_error_in, value_in
 from chainmark.core.epoch import Epoch
 from chainmark.core.errors import UsageError
 from chainmark.core.false_alarms import FalseAlarms
@@ -37,15 +37,6 @@ def test_every_re_run_is_judged_against_the_previous_run_and_noise_raises_no_ala
     assert re_run_alarms(runs[2], runs, Past()) == alarms, "the run that defines the workload is included"
 
 
-def test_a_run_read_once_for_all_pairs_returns_the_requested_values() -> None:
-    synthetic = run("v1", 1, [1.0] * 6)
-    synthetic.frames["block"] = pl.DataFrame({"height": [1, 2], "m0_s": [3.0, 4.0]})
-    read = _Read(synthetic)
-    assert read.samples("block", ["m0_s"]).to_dict(as_series=False) == {"m0_s": [3.0, 4.0]}
-    assert read.samples("block").columns == ["height", "m0_s"]
-    assert read.summaries() is read.summaries()
-
-
 class _Archived(SyntheticRun):
     """A run whose values the store caches."""
 
@@ -53,14 +44,26 @@ class _Archived(SyntheticRun):
         """One value, read without summaries."""
         return value_in(super().summaries(), metric_id, statistic)
 
+    def standard_error(self, metric_id: str, statistic: str) -> float | None:
+        """Its standard error, read without summaries."""
+        return standard_error_in(super().summaries(), metric_id, statistic)
+
+    def summaries(self) -> dict[str, MetricSummary]:
+        raise AssertionError("hundreds of runs are not read for a few figures")
+
 
 def test_values_of_an_archive_equal_those_of_the_summaries() -> None:
     synthetic = run("v1", 1, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-    archived = _Archived(**vars(synthetic))
+    archived, plain = LoadedRun(_Archived(**vars(synthetic))), LoadedRun(synthetic)
+    assert plain.summaries() is plain.summaries()
     for metric_id, summary in synthetic.summaries().items():
         for statistic, estimate in summary.estimates.items():
-            assert _Read(archived).value(metric_id, statistic) == estimate.value
-    assert _Read(archived).value("none", "mean") is None
+            for loaded in (archived, plain):
+                assert loaded.value(metric_id, statistic) == estimate.value
+                assert loaded.standard_error(metric_id, statistic) == estimate.standard_error
+    for loaded in (archived, plain):
+        assert loaded.value("none", "mean") is None
+        assert loaded.standard_error("none", "mean") is None
 
 
 def test_changes_beyond_noise_are_counted_and_named() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from chainmark.store.runs import SealedRun, Store
 from tests.unit.serve.stores import filled
 
 LATENCY = ("tx_latency_s", "p50")
+FIGURES = [LATENCY, ("rss_bytes", "mean"), ("rss_bytes", "none"), ("none", "mean")]
 
 
 @pytest.fixture(scope="module")
@@ -27,13 +28,19 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def _values(root: Path) -> list[float | None]:
+def _figures(runs: Sequence[SealedRun]) -> list[list[tuple[float | None, float | None]]]:
+    """Of each run some values with their standard errors."""
+    loaded = [LoadedRun(run) for run in runs]
+    return [[(run.value(*name), run.standard_error(*name)) for name in FIGURES] for run in loaded]
+
+
+def _values(root: Path) -> list[list[tuple[float | None, float | None]]]:
     run_store = Store(root)
-    return [LoadedRun(run).value(*LATENCY) for run in run_store.alike(run_store.select("v1.1.0"))]
+    return _figures(run_store.alike(run_store.select("v1.1.0")))
 
 
-def _reported(root: Path) -> list[float | None]:
-    return [LoadedRun(run).value(*LATENCY) for run in Store(root).sealed()]
+def _reported(root: Path) -> list[list[tuple[float | None, float | None]]]:
+    return _figures(Store(root).sealed())
 
 
 def _file(root: Path) -> Path:
@@ -51,6 +58,7 @@ def _other_layout(path: Path) -> None:
 @pytest.mark.parametrize("damage", [Path.unlink, _stale, _other_layout, lambda path: path.write_bytes(b"\0")])
 def test_figures_survive_damage_to_the_archive_file(store: Path, damage: Callable[[Path], None]) -> None:
     assert _values(store) == _reported(store)
+    assert all(None not in figure for figure in _reported(store)[0][:2])
     damage(_file(store))
     assert _values(store) == _reported(store)
 
@@ -72,5 +80,6 @@ def test_a_run_is_read_again_only_after_a_change(store: Path, monkeypatch: pytes
     row = next(row for row in content["metrics"] if row["metric_id"] == LATENCY[0])
     row["estimates"][LATENCY[1]]["value"] = 7.5
     path.write_text(json.dumps(content))
-    assert _values(store) == [7.5, *before[1:]]
+    first = [(7.5, before[0][0][1]), *before[0][1:]]
+    assert _values(store) == [first, *before[1:]]
     assert len(read) == 3
