@@ -76,8 +76,9 @@ class Archive:
     def _groups(self) -> list[list[LoadedRun]]:
         runs = [run for run in map(LoadedRun, self._history) if run.run_id not in self._compared]
         groups: dict[str, dict[str, LoadedRun]] = {}
+        place = _place(self._like)
         for run in sorted(runs, key=lambda item: item.run_id):
-            if exclusion(run.manifest) is None and _place(run.manifest) == _place(self._like):
+            if exclusion(run.manifest) is None and _place(run.manifest) == place:
                 groups.setdefault(build_of(run), {})[run.run_id] = run
         return [list(groups[key].values()) for key in sorted(groups) if len(groups[key]) > 1]
 

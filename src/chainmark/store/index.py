@@ -430,7 +430,8 @@ class Selection:
         repeated = {entry.run_id for entry in near if times[_place(entry), entry.build] > 1}
         releases = {entry.run_id for place in places for entry in _latest_builds(near, place)}
         printed = {entry.run_id for entry in self.sealed if entry.system in systems and PRINTED in entry.badges}
-        return [entry for entry in self.sealed if entry.run_id in repeated | releases | printed]
+        wanted = repeated | releases | printed
+        return [entry for entry in self.sealed if entry.run_id in wanted]
 
     def series(self, run_ids: Iterable[str]) -> list[Entry]:
         """All runs of the systems, workloads and machines of the given ones; all imported reports of their systems."""
