@@ -53,6 +53,7 @@ from chainmark.systems.capabilities import FollowableSystem
 QueryValues = Mapping[str, Sequence[str]]
 _CARDS = 24  # on the first page: the workloads that were measured most recently
 _REFRESH_S = 2
+_OVERVIEW_REFRESH_S = 30  # a run that begins appears on the first page
 _MOST_DOCUMENTS = 12
 _MOST_SIDES = 8
 _MOST_RUNS = 40  # of a comparison whose figures are listed individually
@@ -120,7 +121,7 @@ class Site:
             tool_version=tool_version(), runs=len(moment.whole), pending=pending, now=now, cards=cards,
             caveats=pages.caveats_of_moment(moment),
         )  # fmt: skip
-        refresh = _REFRESH_S if pending else 30 if now else 0
+        refresh = _REFRESH_S if pending else _OVERVIEW_REFRESH_S
         shown = part("cards", home, _drawn, refresh)
         return Page(pages.home_document(home), "Home", instead=shown, refresh_s=refresh)
 

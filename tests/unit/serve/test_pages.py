@@ -322,13 +322,17 @@ def test_a_run_in_progress_is_shown_with_its_experiment(tmp_path: Path) -> None:
         page = _page(server, "/live")
         assert "aborted" in page
         assert 'data-refresh="2"' in page
-        assert "0001" in _page(server, "/").partition("Now:")[2]
+        home = _page(server, "/")
+        assert "0001" in home.partition("Now:")[2]
+        assert 'data-refresh="30"' in home
 
 
 def test_a_run_that_is_sealed_later_appears(tmp_path: Path) -> None:
     root = tmp_path / "store"
     with served(root) as server:
-        assert "There are no runs yet" in server.client.get("/").text
+        first = server.client.get("/").text
+        assert "There are no runs yet" in first
+        assert 'data-refresh="30"' in first  # the first run appears on its own
         (name,) = filled(root, releases=1)
         wait_until(lambda: name in server.client.get("/runs").text, "the run in the list", 20)
 
