@@ -113,7 +113,10 @@ class _Experiment:
         self.record = SimpleNamespace(length=ExperimentLength(most=most, stops_early=stops_early), margins=MARGINS)
         self.most, self.rounds = most + more, rounds
         self.fails_after, self.interrupted_after = 99, 99
-        self.folder = SimpleNamespace(locked=nullcontext, write=lambda _: None)
+        self.concluded: list[object] = []
+        self.folder = SimpleNamespace(
+            locked=nullcontext, write=lambda _: None, conclude=lambda *stated: self.concluded.append(stated)
+        )
         self.runs: list[object] = []
         self.id = "e1"
         self.ended_at = -1
@@ -154,7 +157,7 @@ def _looked_at(monkeypatch: pytest.MonkeyPatch, experiment: _Experiment, decided
     def compared(runs: object, store: object, how: How) -> object:
         assert how.accepted.margins == MARGINS
         assert how.why is False
-        return runs
+        return SimpleNamespace(verdict=Verdict.PASS, sentence="Equal.", runs=runs)
 
     store: Any = SimpleNamespace(alike=lambda _: [])
     monkeypatch.setattr(experimenting, "machine_to_itself", nullcontext)
@@ -162,7 +165,8 @@ def _looked_at(monkeypatch: pytest.MonkeyPatch, experiment: _Experiment, decided
     monkeypatch.setattr(experimenting, "is_over", over)
     monkeypatch.setattr(experimenting, "compared", compared)
     document: Any = experimenting._until_decided(experiment, store, relay(Reported(), None))  # type: ignore[arg-type]
-    assert document == (experiment.rounds, experiment.rounds)
+    assert document.runs == (experiment.rounds, experiment.rounds)
+    assert experiment.concluded == [(Verdict.PASS, "Equal.")]
     assert experiment.ended_at == experiment.rounds
     return looks
 
