@@ -64,21 +64,9 @@ class Ruling:
         return f"{self.label} ({self.kind})" if self.kind else self.label
 
 
-_SLA_WORDS = {Verdict.PASS: "met", Verdict.FAIL: "missed"}
-
-
 def verdict_text(result: Verdict) -> str:
     """A verdict in the words of an SLA: it is met or missed."""
-    return _SLA_WORDS.get(result, result.value)
-
-
-def verdict_of_text(text: str) -> Verdict:
-    """The verdict that `verdict_text` gives in these words.
-
-    Raises:
-        ValueError: there is none.
-    """
-    return next((result for result, word in _SLA_WORDS.items() if word == text), None) or Verdict(text)
+    return {Verdict.PASS: "met", Verdict.FAIL: "missed"}.get(result, result.value)
 
 
 def level_text(kind: str | None, value: float) -> str:

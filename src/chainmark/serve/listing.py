@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from chainmark.capacity.verdict import verdict_of_text
+from chainmark.capacity.verdict import verdict_text
 from chainmark.core.errors import ChainmarkError
 from chainmark.core.labels import SLA
 from chainmark.core.tool import tool_version
-from chainmark.core.verdict import PRINTED, PROFILED, SYNTHETIC
+from chainmark.core.verdict import PRINTED, PROFILED, SYNTHETIC, Verdict
 from chainmark.serve.reading import Moment, ReadStore
 from chainmark.store.index import DAMAGED, Entry
 from chainmark.store.runs import SealedRun
@@ -20,6 +20,7 @@ from chainmark.store.runs import SealedRun
 PAGE = 100
 UNFINISHED = "unfinished"
 _MEASURED = "measured"
+_OF_LOAD_TESTS = {verdict_text(verdict): verdict.value for verdict in Verdict}  # by the words of their label
 
 
 class ListedRun(BaseModel):
@@ -130,7 +131,7 @@ def _verdict(entry: Entry, moment: Moment) -> str:
     if entry.experiment in moment.verdicts:
         return moment.verdicts[entry.experiment].value
     own = next(iter(entry.known_labels.get(SLA, ())), "")
-    return verdict_of_text(own).value if own else ""
+    return _OF_LOAD_TESTS.get(own, "")  # an imported run may have any label
 
 
 def _source(entry: Entry) -> str:

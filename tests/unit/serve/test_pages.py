@@ -295,7 +295,9 @@ def test_runs_are_filtered_by_the_verdict_of_their_experiment(tmp_path: Path) ->
         assert [run["verdict"] for run in reversed(everything)] == ["pass", "inconclusive", "", ""]
 
 
-@pytest.mark.parametrize(("word", "verdict"), [("met", "pass"), ("missed", "fail"), ("server gone", "server gone")])
+@pytest.mark.parametrize(
+    ("word", "verdict"), [("met", "pass"), ("missed", "fail"), ("server gone", "server gone"), ("gold", "")]
+)
 def test_a_load_test_has_the_verdict_of_its_service_level(tmp_path: Path, word: str, verdict: str) -> None:
     """Without an experiment that was judged as a whole."""
     entry = Entry("a", status="valid", labels=json.dumps({"sla": [word]}), experiment="load-1")
