@@ -19,7 +19,6 @@ from chainmark.store.runs import SealedRun
 
 PAGE = 100
 UNFINISHED = "unfinished"
-_MEASURED = "measured"
 _OF_LOAD_TESTS = {verdict_text(verdict): verdict.value for verdict in Verdict}  # by the words of their label
 
 
@@ -136,7 +135,7 @@ def _verdict(entry: Entry, moment: Moment) -> str:
 
 def _source(entry: Entry) -> str:
     words = entry.badges.split(", ")
-    return next((word.lower() for word in (SYNTHETIC, PRINTED, PROFILED) if word in words), _MEASURED)
+    return next((word.lower() for word in (SYNTHETIC, PRINTED, PROFILED) if word in words), entry.origin)
 
 
 def _fits(run: ListedRun, query: Mapping[str, Sequence[str]], without: str = "") -> bool:

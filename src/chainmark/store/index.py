@@ -31,7 +31,7 @@ SEAL = "SEALED"
 STAGED = "importing-"
 INDEX = "index.json"
 DAMAGED = "damaged"
-_LAYOUT = "index 5"  # an index of another layout is regenerated
+_LAYOUT = "index 6"  # an index of another layout is regenerated
 _NAMED_MOST = 3  # runs in a sentence
 MOST_BUILDS = 64  # in a series of releases
 # A comma separates two terms only if a term follows, so that a value may contain commas.
@@ -56,6 +56,7 @@ class Entry:
         aliases: other names of the version, one per line.
         profiles: kinds of profiles that it has; such runs are not judged, and not used for the noise.
         labels: of the manifest, as JSON; "" without any.
+        origin: "imported" if its raw files were outside the store, otherwise "measured".
     """
 
     run_id: str
@@ -78,6 +79,7 @@ class Entry:
     aliases: str = ""
     profiles: str = ""
     labels: str = ""
+    origin: str = ""
 
     @cached_property
     def known_labels(self) -> dict[str, list[str]]:
@@ -147,6 +149,7 @@ def _entry(path: Path) -> Entry:
             aliases="\n".join(subject.get("aliases", [])),
             profiles=",".join(manifest.get("profiles", [])),
             labels=json.dumps(labels, sort_keys=True, ensure_ascii=False) if labels else "",
+            origin="imported" if any(not path.startswith("raw/") for path, _ in sources) else "measured",
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return Entry(path.name)

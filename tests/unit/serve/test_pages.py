@@ -308,6 +308,17 @@ def test_a_load_test_has_the_verdict_of_its_service_level(tmp_path: Path, word: 
     assert run.verdict == "invalid"
 
 
+def test_imported_runs_are_distinguished_from_measured_ones(tmp_path: Path) -> None:
+    """The logs of an imported run came from elsewhere; those of a measured run are in the store."""
+    (measured,) = filled(tmp_path, releases=1)
+    imported = sealed(Store(tmp_path), Timelines(4, 4).fill()).run_id
+    shipped = {run.id for run in cm.import_samples(tmp_path)}  # measured elsewhere, and complete with their raw files
+    with served(tmp_path) as server:
+        for source, expected in (("imported", {imported}), ("measured", {measured, *shipped})):
+            runs = server.client.get("/runs", params={"source": source, "as": "json"}).json()["runs"]
+            assert {run["run_id"] for run in runs} == expected
+
+
 def test_a_run_in_progress_is_shown_with_its_experiment(tmp_path: Path) -> None:
     root = tmp_path / "store"
     filled(root, releases=1, repetitions=3)
