@@ -7,16 +7,15 @@ import itertools
 import socket
 import time
 
-from chainmark.network.host import pressure_total_us
+from chainmark.lab.processors import probe
 
 # The second numbers of 127.0.0.0/8 that tests may use; runs of users begin at 127.1.0.1.
 CLAIMABLE = range(101, 250)
 CLAIM_PORT = 26000
 # The third numbers: networks use those below this limit, single servers those above.
 FIRST_SERVER = 100
-# The share of time in which some task waits for a processor. Above it, repeating a run would hardly help.
+# The share of the processors that others use. Above it, repeating a run would hardly help.
 CALM = 0.3
-LOOK_S = 3.0
 
 _claims: list[socket.socket] = []
 _servers = itertools.count(FIRST_SERVER)
@@ -48,21 +47,13 @@ def server_address() -> str:
     return f"{own_network()}.{next(_servers)}.1"
 
 
-def is_busy() -> bool:
-    """Whether tasks of other programs wait for processors now; call it while the test itself runs nothing.
-
-    False if the kernel does not report it.
-    """
-    before_us, began = pressure_total_us("cpu"), time.monotonic()
-    time.sleep(LOOK_S)
-    after_us, took_s = pressure_total_us("cpu"), time.monotonic() - began
-    return before_us is not None and after_us is not None and (after_us - before_us) / 1e6 > CALM * took_s
-
-
 def wait_until_calm(timeout_s: float) -> bool:
-    """Wait until the machine has time to spare or the timeout has passed; return whether it has time."""
+    """Wait until the machine has time to spare or the timeout has passed; return whether it has time.
+
+    Processes of a lower priority than this one do not count: they give way. Call it while the test itself runs nothing.
+    """
     deadline = time.monotonic() + timeout_s
-    while is_busy():
+    while probe() > CALM:
         if time.monotonic() > deadline:
             return False
     return True

@@ -109,6 +109,14 @@ def resampled_ranks(
 ) -> None:
     """Write the ranks of quantiles, shape (fractions, resamples), by `chainmark.stats.replicates.resampled_ranks`."""
 
+def weighted_ranks(
+    weights: npt.NDArray[np.int32],
+    unit_of_value: npt.NDArray[np.uint32],
+    fractions: npt.NDArray[np.float64],
+    ranks: npt.NDArray[np.int64],
+) -> None:
+    """Write the ranks of quantiles, shape (resamples, fractions), by `chainmark.stats.bootstrap.resampled_centiles`."""
+
 def read_pprof(
     content: bytes,
 ) -> tuple[list[tuple[str, str]], int, list[str], list[list[int]], list[list[int]]]:

@@ -30,7 +30,7 @@ mod _native {
     #[pymodule_export]
     use super::pprof::read_pprof;
     #[pymodule_export]
-    use super::ranks::resampled_ranks;
+    use super::ranks::{resampled_ranks, weighted_ranks};
     #[pymodule_export]
     use super::simulation::{SimulatedBatches, simulate_batches};
     #[pymodule_export]

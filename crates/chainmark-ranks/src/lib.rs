@@ -1,5 +1,4 @@
-//! The ranks of the nearest-rank quantiles of resamples among the ascending values of a sample, some of which are
-//! known.
+//! The ranks of the nearest-rank quantiles of resamples among the ascending values of a sample.
 
 /// Ranks from 0, fraction by fraction, of every resample; -1 if a resample has no value.
 ///
@@ -37,9 +36,48 @@ pub fn resampled_ranks(at_or_below: &[i64], counts: &[i64], fractions: &[f64]) -
     ranks
 }
 
+/// Ranks from 0, resample by resample and fraction by fraction, if all values are known; -1 if a resample has no value.
+///
+/// # Arguments
+///
+/// * `weights` - how often each unit is drawn, resample by resample
+/// * `units` - number of units
+/// * `unit_of_value` - the unit of each value, in the ascending order of the values
+/// * `fractions` - 0 to 1; ascending ones are fastest
+pub fn weighted_ranks(weights: &[i32], units: usize, unit_of_value: &[u32], fractions: &[f64]) -> Vec<i64> {
+    let mut values_of_unit = vec![0_i64; units];
+    for unit in unit_of_value {
+        values_of_unit[*unit as usize] += 1;
+    }
+    let mut ranks = Vec::with_capacity(weights.len() / units.max(1) * fractions.len());
+    for drawn in weights.chunks_exact(units.max(1)) {
+        let n: i64 = drawn.iter().zip(&values_of_unit).map(|(times, values)| i64::from(*times) * values).sum();
+        if n == 0 {
+            ranks.extend(fractions.iter().map(|_| -1));
+            continue;
+        }
+        let (mut place, mut below) = (0, 0); // the value at this place, and how many are drawn of those before it
+        for fraction in fractions {
+            let rank = ((n as f64 * fraction) as i64).min(n - 1); // rounded down
+            if rank < below {
+                (place, below) = (0, 0);
+            }
+            loop {
+                let at_or_below = below + i64::from(drawn[unit_of_value[place] as usize]);
+                if at_or_below > rank {
+                    break;
+                }
+                (place, below) = (place + 1, at_or_below);
+            }
+            ranks.push(place as i64);
+        }
+    }
+    ranks
+}
+
 #[cfg(test)]
 mod tests {
-    use super::resampled_ranks;
+    use super::{resampled_ranks, weighted_ranks};
 
     /// Of a sample of 100 known at its 20th, 40th and last value.
     const AT_OR_BELOW: [i64; 3] = [20, 40, 100];
@@ -65,5 +103,20 @@ mod tests {
     #[test]
     fn a_sample_without_values_has_no_ranks() {
         assert_eq!(resampled_ranks(&[], &[], &[0.5]), [0_i64; 0]);
+    }
+
+    #[test]
+    fn every_value_counts_as_often_as_its_unit_is_drawn() {
+        // Six values of three units. The resamples hold 0 0 2 2 4 5; 0 1 1 2 3 3; nothing; 4 5.
+        let unit_of_value = [0, 1, 0, 1, 2, 2];
+        let weights = [2, 0, 1, 1, 2, 0, 0, 0, 0, 0, 0, 1];
+        let result = weighted_ranks(&weights, 3, &unit_of_value, &[0.0, 0.6, 1.0, 0.2]);
+        assert_eq!(result, [0, 2, 5, 0, 0, 2, 3, 1, -1, -1, -1, -1, 4, 5, 5, 4]);
+    }
+
+    #[test]
+    fn without_units_or_values_nothing_is_ranked() {
+        assert_eq!(weighted_ranks(&[], 0, &[], &[0.5]), [0_i64; 0]);
+        assert_eq!(weighted_ranks(&[1, 2], 1, &[], &[0.5]), [-1, -1]);
     }
 }

@@ -2,7 +2,7 @@
 
 A resample is described by how often it draws each unit (a row, or all rows of one time value). Because a block is a
 run of neighbours, its contribution is one +1 and one -1 in a difference array: the cost falls with the block length,
-one matrix serves every metric of a population jointly, and a quantile needs a cumulative sum instead of a sort.
+one matrix serves every metric of a population jointly, and a quantile needs a running sum instead of a sort.
 
 Sums avoid BLAS on purpose: its order of summation, and with it the last bit, depends on the number of threads.
 """
@@ -16,12 +16,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from chainmark.stats.centiles import FloatArray, IntArray, centile_indices
+from chainmark._native import weighted_ranks
+from chainmark.stats.centiles import FloatArray, IntArray
 
 RESAMPLES = 1000
 _CHUNK_ELEMENTS = 1_000_000  # of one multiplicity chunk: bounds the memory of a bootstrap to about 100 MB
 
-_LARGEST = np.iinfo(np.int32).max
 _ROUNDING = 1e-12  # of a mean: maximum effect of the order of summation
 
 Multiplicities = npt.NDArray[np.int32]
@@ -157,33 +157,23 @@ def resampled_means(factors: FloatArray, sums: FloatArray, counts: FloatArray) -
     return result
 
 
-def resampled_centiles(weights: Multiplicities, sorted_values: FloatArray, fractions: Sequence[float]) -> FloatArray:
+def resampled_centiles(
+    weights: Multiplicities, sorted_values: FloatArray, sorted_units: npt.NDArray[np.uint32], fractions: Sequence[float]
+) -> FloatArray:
     """Nearest-rank centiles of resamples.
 
     Args:
-        weights: shape (rows, n), multiplicities of the values in their ascending order.
+        weights: shape (rows, units), how often each unit is drawn.
         sorted_values: shape (n,), ascending, in the metric's unit.
+        sorted_units: shape (n,), the unit of each of these values.
         fractions: 0 to 1.
 
     Returns:
         Shape (rows, fractions), in the metric's unit; NaN if a resample holds no value.
     """
-    rows, n = weights.shape
-    result = np.full((rows, len(fractions)), np.nan)
-    if weights.size == 0:
-        return result
-    # All resamples as one ascending row of sums: each begins above the end of the previous one.
-    sums = weights.cumsum(axis=1, dtype=np.int32)
-    totals = sums[:, -1].astype(np.int64)
-    starts = np.arange(rows)[:, None] * (totals.max() + 1)
-    kind = np.dtype(np.int32 if starts[-1, 0] + totals.max() <= _LARGEST else np.int64)  # half the memory to move
-    sums = sums.astype(kind, copy=False)
-    sums += starts.astype(kind)
-    full = np.flatnonzero(totals)
-    wanted = centile_indices(totals[full], np.asarray(fractions, dtype=np.float64)) + starts[full]
-    places = np.searchsorted(sums.ravel(), wanted.astype(kind), side="right") - full[:, None] * n
-    result[full] = sorted_values[places]
-    return result
+    ranks = np.empty((len(weights), len(fractions)), dtype=np.int64)
+    weighted_ranks(weights, sorted_units, np.asarray(fractions, dtype=np.float64), ranks)
+    return np.append(sorted_values, np.nan)[ranks]  # a rank of -1 is the last one
 
 
 def standard_error(replicates: FloatArray) -> float | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from chainmark.core.catalogue import Catalogue
@@ -23,13 +24,11 @@ from chainmark.stats.bootstrap import (
     resampled_means,
     standard_error,
 )
-from chainmark.stats.centiles import FloatArray, IntArray, distribution_of_sorted, estimable_centile, fraction_of
+from chainmark.stats.centiles import FloatArray, distribution_of_sorted, estimable_centile, fraction_of
 from chainmark.stats.keys_apart import keys_apart, of_keys
 from chainmark.stats.samples import OrderedSamples, OrderedSource, SampleSource, ordered_source
 from chainmark.stats.threads import worker_threads
 from chainmark.stats.units import UnitMean, Units, block_length, unit_mean, units_of
-
-_CACHED_ELEMENTS = 300_000  # multiplicities of rows at a time: they fit a CPU's own cache
 
 # Per fraction, and None for the mean: the statistic of every resample.
 Replicates = Mapping[float | None, FloatArray]
@@ -52,7 +51,7 @@ class _Prepared:
     centiles: dict[float, float | None]
     resampled: list[float]
     sorted_values: FloatArray | None = None
-    sorted_units: IntArray | None = None
+    sorted_units: npt.NDArray[np.uint32] | None = None
     reduced: woodruff.Reduced | None = None
 
 
@@ -95,7 +94,7 @@ def _prepare(
         centiles=centiles,
         resampled=resampled,
         sorted_values=None if order is None else ordered,
-        sorted_units=None if order is None else units.of_row[order],
+        sorted_units=None if order is None else units.of_row[order].astype(np.uint32),
         reduced=woodruff.reduced(values, units, mean, ordered, resampled) if is_large else None,
     )
 
@@ -123,14 +122,8 @@ def _replicates(weights: Multiplicities, factors: FloatArray, item: _Prepared) -
     means = resampled_means(factors, item.mean.sums, item.mean.counts)[:, None]
     if not item.resampled or item.sorted_values is None or item.sorted_units is None:
         return means
-    rows = max(1, _CACHED_ELEMENTS // len(item.sorted_units))
-    centiles = [
-        resampled_centiles(
-            np.take(weights[first : first + rows], item.sorted_units, axis=1), item.sorted_values, item.resampled
-        )
-        for first in range(0, len(weights), rows)
-    ]
-    return np.concatenate([means, np.concatenate(centiles)], axis=1)
+    centiles = resampled_centiles(weights, item.sorted_values, item.sorted_units, item.resampled)
+    return np.concatenate([means, centiles], axis=1)
 
 
 def _estimate(prepared: _Prepared, statistic: str, replicates: Replicates | None, method: str) -> Estimate:

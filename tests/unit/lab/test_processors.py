@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
 
 from chainmark.lab import processors
 from chainmark.lab.machine import USE
-from chainmark.lab.processors import FREE_PROBES, LONGEST_WAIT_S, PAUSE_S, Probing, probe, wait_for_processors
-
-SPINS = "while True: pass"
+from chainmark.lab.processors import FREE_PROBES, LONGEST_WAIT_S, PAUSE_S, Probing, wait_for_processors
 
 
 @dataclass
@@ -80,20 +74,3 @@ def test_a_shared_machine_is_not_probed(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv(USE, "shared")
     monkeypatch.setattr(processors, "probe", lambda: pytest.fail("probed"))
     assert wait_for_processors(Heard())
-
-
-@pytest.fixture
-def crowd() -> Iterator[None]:
-    """Four busy processes per processor."""
-    count = 4 * len(os.sched_getaffinity(0))
-    processes = [subprocess.Popen([sys.executable, "-c", SPINS]) for _ in range(count)]
-    yield
-    for process in processes:
-        process.kill()
-        process.wait()
-
-
-@pytest.mark.usefixtures("crowd")
-def test_time_of_other_processes_is_reported_as_lost() -> None:
-    """With equal shares for all processes, the probe gets a fifth."""
-    assert probe(1.0) > 0.3

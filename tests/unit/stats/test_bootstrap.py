@@ -68,7 +68,7 @@ def test_weighted_centiles_equal_centiles_of_repeated_values(rows: int, n: int, 
     values = np.sort(rng.normal(size=n))
     weights = rng.integers(0, most, size=(rows, n), dtype=np.int32)
     weights[rng.random(rows) < 0.2] = 0
-    centiles = resampled_centiles(weights, values, [0.0, 0.5, 0.9, 1.0])
+    centiles = resampled_centiles(weights, values, np.arange(n, dtype=np.uint32), [0.0, 0.5, 0.9, 1.0])
     for own, counts in zip(centiles, weights, strict=True):
         repeated = np.repeat(values, counts)
         if len(repeated) == 0:
@@ -78,8 +78,8 @@ def test_weighted_centiles_equal_centiles_of_repeated_values(rows: int, n: int, 
 
 
 def test_centiles_of_resamples_support_more_draws_than_32_bits() -> None:
-    weights, values = np.full((3, 4), 2**28, dtype=np.int32), np.arange(4.0)
-    assert resampled_centiles(weights, values, [0.0, 0.5, 1.0]).tolist() == [[0.0, 2.0, 3.0]] * 3
+    weights, values, units = np.full((3, 4), 2**30, dtype=np.int32), np.arange(4.0), np.arange(4, dtype=np.uint32)
+    assert resampled_centiles(weights, values, units, [0.0, 0.5, 1.0]).tolist() == [[0.0, 2.0, 3.0]] * 3
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.3, 0.5, 0.8, 0.9])
@@ -110,12 +110,12 @@ def test_standard_errors_agree_with_arch(rho: float, fraction: float | None) -> 
     drawn = StationaryBootstrap(round(length), values, seed=2).apply(statistic, 1000)
     expected = float(np.std(drawn, ddof=1))
     replicates = []
-    order = np.argsort(values)
+    order = np.argsort(values).astype(np.uint32)
     for weights in multiplicities(generator(1, "oracle"), len(values), length):
         if fraction is None:
             replicates.append(resampled_means(weights.astype(float), values, np.ones(len(values))))
         else:
-            replicates.append(resampled_centiles(weights[:, order], values[order], [fraction])[:, 0])
+            replicates.append(resampled_centiles(weights, values[order], order, [fraction])[:, 0])
     assert standard_error(np.concatenate(replicates)) == pytest.approx(expected, rel=0.12)
 
 

@@ -65,6 +65,7 @@ OF_CHECKOUT = {
 }
 
 
+@pytest.mark.quiet
 def test_a_slower_commit_fails_and_the_same_commit_does_not(checkout: Path, tmp_path: Path) -> None:
     """The complete workflow: two commits are built, executed in turn and judged, and the report names the commit."""
     document = cm.experiment(
