@@ -90,12 +90,11 @@ test-quiet:
 	$(TIMED) -m quiet tests/oracle tests/real || \
 	$(AGAIN) -m quiet tests/oracle tests/real; }
 
-# Tests that depend on timing leave most of a machine idle, and unit tests use what they leave. The kernel divides
-# processors among sessions before it looks at a process's priority: the unit tests get a session, of the lowest one.
-UNASKED := echo 19 2>/dev/null >/proc/self/autogroup; exec nice -n 19 $(MAKE) --no-print-directory test-units
+# Tests that depend on timing leave most of a machine idle, and unit tests use what they leave.
 test-quiet-and-units:
 	@mkdir -p build; echo "unit tests run at the lowest priority meanwhile: build/test-units.log"; \
-	setsid sh -c '$(UNASKED)' >build/test-units.log 2>&1 & units=$$!; trap 'kill -- -$$units' INT TERM; \
+	$(BIN)/python -m tests.beside $(MAKE) --no-print-directory test-units >build/test-units.log 2>&1 & units=$$!; \
+	trap "kill $$units" INT TERM; \
 	$(TIMED) -m quiet tests/oracle tests/real; timed=$$?; \
 	echo "waiting for the unit tests …"; wait $$units; units=$$?; cat build/test-units.log; \
 	(exit $$timed) || $(AGAIN) -m quiet tests/oracle tests/real; } && exit $$units
@@ -121,7 +120,7 @@ wheels: setup ## build wheels for x86-64 and arm64 and every Linux since 2018 in
 		|| { echo "error: rustup is not installed"; echo "hint: it adds the other processor's library"; exit 2; }
 	rustup --quiet target add $(WHEEL_TARGETS)
 	for target in $(WHEEL_TARGETS); do \
-		PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin build --quiet --release --locked --zig --target $$target \
+		PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin build --quiet --profile wheel --locked --zig --target $$target \
 			--compatibility manylinux_2_28 --out build/wheels || exit 1; \
 	done
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from chainmark.core.manifest import Gate, GateStatus
 
 import tests.support
 from tests.begin import FIRST
-from tests.support import ATTEMPTS, Lab
+from tests.support import ATTEMPTS, Lab, wait_until
 
+ROOT = Path(__file__).resolve().parents[2]
 DONE, INVALID = 0, 4
 
 
@@ -95,3 +98,35 @@ def test_every_file_scheduled_first_exists() -> None:
     """A renamed file would silently start last and delay the end of the test stage."""
     root = Path(__file__).resolve().parents[2]
     assert [name for name in FIRST if not (root / name).is_file()] == []
+
+
+STARTED_IN_A_SESSION = """
+import os, subprocess, sys
+ask = "import os; input(); print(open('/proc/self/autogroup').read().split()[-1], os.nice(0))"
+with subprocess.Popen([sys.executable, "-c", ask], stdin=subprocess.PIPE, start_new_session=True) as child:
+    while not open(f"/proc/{child.pid}/autogroup").read().endswith(" 19\\n"):
+        pass
+    child.communicate(b"\\n")
+sys.exit(3)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="this kernel has no priorities of sessions")
+def test_low_priority_includes_every_session_that_a_command_starts() -> None:
+    """A browser or a node in a session of its own would take a processor from the measured networks."""
+    before = Path("/proc/self/autogroup").read_text()
+    command = [sys.executable, "-m", "tests.beside", sys.executable, "-c", STARTED_IN_A_SESSION]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout.split(), ended.stderr) == (3, ["19", "19"], "")
+    assert Path("/proc/self/autogroup").read_text() == before
+
+
+def test_low_priority_ends_with_its_command() -> None:
+    """Otherwise an interrupted `make test` would leave unit tests running."""
+    command = [sys.executable, "-m", "tests.beside", "sleep", "87653"]
+    with subprocess.Popen(command, cwd=ROOT) as process:
+        wait_until(lambda: any(child.name() == "sleep" for child in psutil.Process(process.pid).children()), "sleep")
+        (child,) = psutil.Process(process.pid).children()
+        process.terminate()
+        assert process.wait(30) == 143
+    assert not child.is_running()
