@@ -24,7 +24,7 @@ from chainmark.api.context import (
 from chainmark.api.experimenting import is_over, kinds_by_default
 from chainmark.api.noting import noted
 from chainmark.api.releasing import Signature, release
-from chainmark.compare.decide import decide, of_measured
+from chainmark.compare.decide import Decided, decide, of_measured
 from chainmark.compare.qa import qa_report
 from chainmark.compare.qa_scenarios import QaRuns, ScenarioRuns
 from chainmark.core import units
@@ -33,7 +33,7 @@ from chainmark.core.catalogue import Margins
 from chainmark.core.comparison import Outcome
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
-from chainmark.core.qa_plan import Role, ScenarioKind
+from chainmark.core.qa_plan import Role, ScenarioKind, ScenarioPlan
 from chainmark.core.tool import tool_version
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import enumerated
@@ -291,6 +291,14 @@ def _refuse(given: Mapping[str, object], why: str) -> None:
         raise UsageError(f"`{wrong[0]}` {why}", "omit it")
 
 
+def _decided(
+    plan: ScenarioPlan, sides: tuple[Sequence[SealedRun], Sequence[SealedRun]], store: Store, margins: Margins
+) -> Decided:
+    """The verdict of one scenario so far."""
+    runs = [run for side in sides for run in side]
+    return decide(*sides, store.alike(runs), margins=of_measured(margins, runs), judges=plan.judges)
+
+
 @dataclass(frozen=True)
 class _IsSettled:
     """Whether a scenario is decided, or more runs are unlikely to decide it."""
@@ -299,10 +307,9 @@ class _IsSettled:
     listener: Relay
     margins: Margins
 
-    def __call__(self, baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], most: int) -> bool:
-        runs = [*baseline, *candidate]
-        decided = decide(baseline, candidate, self.store.alike(runs), margins=of_measured(self.margins, runs))
-        if is_over(decided, most, self.listener):
+    def __call__(self, plan: ScenarioPlan, baseline: Sequence[SealedRun], candidate: Sequence[SealedRun]) -> bool:
+        decided = _decided(plan, (baseline, candidate), self.store, self.margins)
+        if is_over(decided, plan.planned_runs, self.listener):
             counted = units.plural(min(len(baseline), len(candidate)), "run")
             self.listener.tell(f"after {counted} per side: {decided.finding.verdict}")
             return True
@@ -317,11 +324,12 @@ class _Explains:
     system: QualifiableSystem
     margins: Margins
 
-    def __call__(self, baseline: Sequence[SealedRun], candidate: Sequence[SealedRun]) -> Sequence[str]:
-        runs = [*baseline, *candidate]
-        if len({run.manifest.subject.version for run in runs}) == 1:
+    def __call__(
+        self, plan: ScenarioPlan, baseline: Sequence[SealedRun], candidate: Sequence[SealedRun]
+    ) -> Sequence[str]:
+        if len({run.manifest.subject.version for run in [*baseline, *candidate]}) == 1:
             return ()  # the profiles of one version on both sides are indistinguishable
-        decided = decide(baseline, candidate, self.store.alike(runs), margins=of_measured(self.margins, runs))
+        decided = _decided(plan, (baseline, candidate), self.store, self.margins)
         is_worse = any(judgement.gating and judgement.outcome is Outcome.WORSE for judgement in decided.judgements)
         return kinds_by_default(self.system) if is_worse else ()
 

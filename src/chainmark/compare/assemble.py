@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -174,6 +174,7 @@ def compare(
     why: Profiled | None = None,
     margins: Margins = NO_MARGINS,
     question: Question = Question.WORSE,
+    judges: Collection[str] | None = None,
     tool_version: str,
 ) -> Comparison:
     """Compare a candidate with a baseline.
@@ -190,6 +191,7 @@ def compare(
         why: the results of both sides' profiles, if there are any.
         margins: margins that replace the catalogue's.
         question: whether the candidate is judged, or its costs are reported.
+        judges: the IDs of the metrics that decide; if there are none, only failed runs do. None: all gating ones.
         tool_version: recorded in the result.
 
     Returns:
@@ -201,7 +203,7 @@ def compare(
 
     Source: docs/concepts/verdict.md.
     """
-    decided = decide(baseline, candidate, history, past, margins)
+    decided = decide(baseline, candidate, history, past, margins, judges=judges)
     left, right, catalogue, names = decided.baseline, decided.candidate, decided.catalogue, decided.labels
     finding = costs_of(decided) if question is Question.COST else decided.finding
     judgements = decided.judgements

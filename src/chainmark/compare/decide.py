@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from chainmark.compare.adjusted import Sides, sides_of
@@ -19,7 +19,7 @@ from chainmark.compare.noise import Archive
 from chainmark.compare.past import noise_notes
 from chainmark.compare.releases import Releases
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, check_pair, labels, select
-from chainmark.compare.verdict import OwnMargins, VerdictFinding, adjust, find, problem, with_failures
+from chainmark.compare.verdict import OwnMargins, VerdictFinding, adjust, find, problem, with_failures, without_metrics
 from chainmark.core.catalogue import NO_MARGINS, WIDEST, Bounds, Catalogue, Margins
 from chainmark.core.comparison import ConditionDifference, Judgement, Outcome
 from chainmark.core.epoch import Epoch
@@ -127,6 +127,8 @@ def decide(
     history: Sequence[RunData] = (),
     past: Past | None = None,
     margins: Margins = NO_MARGINS,
+    *,
+    judges: Collection[str] | None = None,
 ) -> Decided:
     """Judge a candidate against a baseline, without reading samples.
 
@@ -136,6 +138,7 @@ def decide(
         history: archived runs; those of equal builds, and those of many releases, show the noise between runs.
         past: how the releases among them are used.
         margins: margins that replace the catalogue's.
+        judges: the IDs of the metrics that decide; if there are none, only failed runs do. None: all gating ones.
 
     Raises:
         UsageError: a side is empty or mixes versions, the sides are of different systems, or a margin is of a metric
@@ -146,7 +149,7 @@ def decide(
     left, right = select(BASELINE, baseline), select(CANDIDATE, candidate)
     check_pair(left, right)
     merged = merged_catalogue((left.included or left.runs)[0].catalogue, (right.included or right.runs)[0].catalogue)
-    merged = _as_printed(merged, [*(left.included or left.runs), *(right.included or right.runs)])
+    merged = _as_printed(merged.judging(judges), [*(left.included or left.runs), *(right.included or right.runs)])
     compared = {run.run_id for side in (left, right) for run in side.runs}
     releases = _releases(left, right, history, past or Past())
     bench = Bench(Archive(compared, left.first, history), looks_of(left, right), releases)
@@ -164,6 +167,8 @@ def decide(
     own = find(
         (judgements, family), gates, (left, right), names, catalogue, by_history=releases is not None, own=chosen
     )
+    if judges is not None and not judges:
+        own = without_metrics(own, names)
     finding = with_failures(own, failures)
     if releases is not None:
         finding = replace(finding, reasons=[*finding.reasons, *noise_notes(releases, judgements, catalogue)])

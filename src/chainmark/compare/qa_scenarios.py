@@ -139,7 +139,8 @@ class Scenarios:
             question=plan.question,
             method=plan.method,
             kind=plan.kind,
-            gating=plan.gating,
+            # Few machines permit every disturbance. The first screen names those that were not tried.
+            gating=plan.gating and not (plan.judges == [] and scenario_runs.lacking),
             profile_name=plan.profile,
             profile_description=scenario_runs.profile_description,
             settings=plan.settings,
@@ -208,6 +209,7 @@ class Scenarios:
             scenario_runs.sides["candidate"],
             history=self.history,
             margins=of_measured(self.made.plan.margins, [run for side in scenario_runs.sides.values() for run in side]),
+            judges=scenario_runs.plan.judges,
             tool_version=self.made.tool_version,
             why=scenario_runs.profiled,
         )
@@ -216,12 +218,13 @@ class Scenarios:
         if scenario_runs.failures:
             reasons = [*_failed(scenario_runs), *reasons]
             result = result if result is Verdict.FAIL else Verdict.INVALID
-        sentence = sentence_of(comparison.sentence)
-        if not scenario_runs.plan.gating:
-            result = Verdict.INFORMATIONAL
-            by_statistic = {(item.metric_id, item.statistic): [item] for item in comparison.judgements}
-            versions = [self.made.baseline.version, self.made.candidate.version]
-            sentence = self._headline(scenario_runs.plan, versions, by_statistic) or sentence
+        by_statistic = {(item.metric_id, item.statistic): [item] for item in comparison.judgements}
+        versions = [self.made.baseline.version, self.made.candidate.version]
+        sentence, values = sentence_of(comparison.sentence), self._headline(scenario_runs.plan, versions, by_statistic)
+        if scenario_runs.plan.gating:
+            sentence = f"{sentence} {values}".rstrip()
+        else:
+            result, sentence = Verdict.INFORMATIONAL, values or sentence
         return _Judged(result, sentence, reasons, list(comparison.advice), comparison)
 
     def _shown(self, scenario_runs: ScenarioRuns, sides: Sequence[tuple[str, str, Sequence[RunData]]]) -> _Judged:

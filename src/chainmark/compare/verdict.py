@@ -407,6 +407,19 @@ def find(
     return VerdictFinding(Verdict.INCONCLUSIVE, sentence, common, [*decide, *advice])
 
 
+def without_metrics(finding: VerdictFinding, labels: tuple[str, str]) -> VerdictFinding:
+    """The verdict if only failed runs decide: a pass, unless the runs must not be compared at all.
+
+    Args:
+        finding: from `find`, without gating metrics.
+        labels: baseline and candidate.
+    """
+    if finding.verdict is Verdict.INVALID:
+        return finding
+    sentence = f"{labels[1]} passed its runs"
+    return VerdictFinding(Verdict.PASS, sentence, ["only failed runs decide here, no metric", *finding.reasons], [])
+
+
 def with_failures(finding: VerdictFinding, failures: RunFailures) -> VerdictFinding:
     """The verdict of the metrics, joined with that of the runs that the subject failed.
 

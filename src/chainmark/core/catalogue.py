@@ -150,6 +150,13 @@ class Catalogue(BaseModel):
         """The metrics sampled over one population, in the catalogue's order."""
         return [metric for metric in self.metrics if metric.population == population_id]
 
+    def judging(self, metric_ids: Collection[str] | None) -> Catalogue:
+        """The catalogue with only these metrics gating, as far as it has them; None: unchanged."""
+        if metric_ids is None:
+            return self
+        metrics = [metric.model_copy(update={"gating": metric.id in metric_ids}) for metric in self.metrics]
+        return self.model_copy(update={"metrics": metrics})
+
     def sampled(self, columns: Mapping[str, Collection[str]]) -> Catalogue:
         """The part of the catalogue with samples in a run, so that what it was not set up to measure is not "no data".
 

@@ -59,6 +59,8 @@ class ScenarioPlan(_Part):
             until it is decided, and anything else has `REPETITIONS`.
         most_runs: of each side of a comparison that continues until it is decided; None: as ordered, or `MOST_RUNS`.
         gating: whether the release can fail by it.
+        judges: of a gating comparison, the IDs of the metrics that decide, besides failed runs; none: only failed runs
+            decide. None: all gating metrics of the catalogue.
         cores: for scenarios about whether and when something happens, not about speed under a load: the number of
             processors that suffices for a run. Two runs are made in parallel if there are twice as
             many. None: a run has the machine to itself.
@@ -80,6 +82,7 @@ class ScenarioPlan(_Part):
     most_runs: Annotated[int, Field(ge=2, le=MOST_REPETITIONS)] | None = None
     sides: Annotated[list[SidePlan], Field(min_length=1)] = _BOTH
     gating: bool = True
+    judges: list[Identifier] | None = None
     cores: Annotated[int, Field(ge=1)] | None = None
     needs: list[str] = []
     beside: str = ""
@@ -96,9 +99,13 @@ class ScenarioPlan(_Part):
             raise ValueError(f"the scenario `{self.id}` is judged, so its sides are `baseline` and `candidate`")
         if self.kind is ScenarioKind.INFORMATIONAL and self.gating:
             raise ValueError(f"the scenario `{self.id}` is informational, so it must have `gating = false`")
-        if self.cores is not None and (self.gating or self.kind is ScenarioKind.SWEEP):
+        if self.judges is not None and not (self.gating and self.kind is ScenarioKind.COMPARISON):
+            raise ValueError(f"the scenario `{self.id}` is not a gating comparison: remove `judges`")
+        all_metrics = self.gating and self.judges is None
+        if self.cores is not None and (all_metrics or self.kind is ScenarioKind.SWEEP):
             raise ValueError(
-                f"the scenario `{self.id}` is gating, so its runs cannot share the machine: remove `cores`"
+                f"the scenario `{self.id}` judges speed, so its runs cannot share the machine: remove `cores`, or list "
+                f"in `judges` what it judges"
             )
         if self.most_runs is not None and not self.goes_on:
             raise ValueError(
@@ -110,7 +117,8 @@ class ScenarioPlan(_Part):
     @property
     def goes_on(self) -> bool:
         """Whether runs are made until the verdict is decided."""
-        return self.kind is ScenarioKind.COMPARISON and self.gating and self.repetitions is None
+        has_metrics = self.gating and self.judges != []
+        return self.kind is ScenarioKind.COMPARISON and has_metrics and self.repetitions is None
 
     @property
     def planned_runs(self) -> int:

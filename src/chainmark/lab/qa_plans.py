@@ -51,14 +51,18 @@ def _content(system: QualifiableSystem, reference: str) -> dict[str, Any]:
 
 
 def _require_measured(plan: QaPlan, system: QualifiableSystem) -> None:
-    """Reject plots, headlines and margins of metrics that the system does not have."""
+    """Reject plots, headlines, judgements and margins of metrics that the system does not have."""
     metrics = {metric.id for metric in system.catalogue().metrics}
     plotted = [(f"the plot `{plot.id}` draws", plot.metric) for plot in plan.plots]
     messages = [
         (f"the scenario `{scenario.id}` reports", name) for scenario in plan.scenarios for name in scenario.headline
     ]
+    judged = [
+        (f"the scenario `{scenario.id}` judges", name) for scenario in plan.scenarios for name in scenario.judges or []
+    ]
     accepted = [("there is a margin for", name) for name in plan.margins]
-    unknown = next(((use, name) for use, name in [*plotted, *messages, *accepted] if name not in metrics), None)
+    uses = [*plotted, *messages, *judged, *accepted]
+    unknown = next(((use, name) for use, name in uses if name not in metrics), None)
     if unknown is not None:
         use, name = unknown
         raise UsageError(

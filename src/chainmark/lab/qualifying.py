@@ -32,11 +32,11 @@ from chainmark.store.experiments import ExperimentFolder, experiment_folder, fin
 from chainmark.store.runs import SealedRun, Store
 
 EXPERIMENT_SCHEMA = 1
-# Whether further runs of the baseline and the candidate would not change the result, given the maximum runs per side.
-IsSettled = Callable[[Sequence[SealedRun], Sequence[SealedRun], int], bool]
+# Whether further runs of the baseline and the candidate would not change the result of a scenario.
+IsSettled = Callable[[ScenarioPlan, Sequence[SealedRun], Sequence[SealedRun]], bool]
 # The kinds of profiles to record of the nodes in one further run per side, which explains the results and is not
 # judged; empty if there is nothing to explain.
-Explains = Callable[[Sequence[SealedRun], Sequence[SealedRun]], Sequence[str]]
+Explains = Callable[[ScenarioPlan, Sequence[SealedRun], Sequence[SealedRun]], Sequence[str]]
 # Suffix of a scenario's experiment name for the runs that explain it.
 EXPLAINING = "profiles"
 # Runs of scenarios that do not use the whole machine.
@@ -98,8 +98,8 @@ class Qualifier:
 
     store: Store
     system: QualifiableSystem
-    is_settled: IsSettled = lambda baseline, candidate, most: False
-    explains: Explains = lambda baseline, candidate: ()
+    is_settled: IsSettled = lambda plan, baseline, candidate: False
+    explains: Explains = lambda plan, baseline, candidate: ()
 
     def make(self, order: QaRequest, listener: QaListener) -> QaMade:
         """Begin a qualification and run it to its end, or until it is interrupted.
@@ -260,9 +260,7 @@ class _Work:
 
         The rest of an incomplete pair, and every repetition, has the machine to itself.
         """
-        steps = [(item, step) for item in scenarios for step in item.steps]
-        for first in range(0, len(steps), AT_A_TIME):
-            pair = steps[first : first + AT_A_TIME]
+        for pair in self._pairs(scenarios):
             possible = [(item, step) for item, step in pair if step.side not in item.failures]
             if len(possible) == AT_A_TIME and all(step.position not in item.done for item, step in possible):
                 self._pair(possible)
@@ -271,6 +269,23 @@ class _Work:
                 self._step(scenario, step)
         for scenario in scenarios:
             self._explain(scenario)
+
+    def _pairs(self, scenarios: Sequence[ScenarioMade]) -> Iterator[Sequence[tuple[ScenarioMade, PlannedRun]]]:
+        """The runs to make at the same time. After each round of a scenario, its results decide whether more follow."""
+        pair: list[tuple[ScenarioMade, PlannedRun]] = []
+        for scenario in scenarios:
+            for step in scenario.steps:
+                if scenario.is_over(step):
+                    break
+                pair.append((scenario, step))
+                is_round = scenario.looks_after(step)
+                if len(pair) == AT_A_TIME or is_round:
+                    yield pair
+                    pair = []
+                if is_round:
+                    self._look(scenario, step.repetition)
+        if pair:
+            yield pair
 
     def _pair(self, pair: Sequence[tuple[ScenarioMade, PlannedRun]]) -> None:
         """Make runs at the same time; the sides alternate places from round to round as they alternate in order."""
@@ -319,11 +334,11 @@ class _Work:
             self._search(scenario, scenario.search)
             return
         for step in scenario.steps:
-            if scenario.rounds is not None and step.repetition > scenario.rounds:
+            if scenario.is_over(step):
                 return
             if step.side not in scenario.failures:
                 self._step(scenario, step)
-            if scenario.plan.goes_on and scenario.rounds is None and step is scenario.of_round(step.repetition)[-1]:
+            if scenario.looks_after(step):
                 self._look(scenario, step.repetition)
 
     def _search(self, scenario: ScenarioMade, search: Bisected) -> None:
@@ -401,7 +416,7 @@ class _Work:
         self._close()
         # A side that cannot be run leaves the scenario undecided, whatever the other side shows.
         sides = scenario.of_side("baseline"), scenario.of_side("candidate")
-        if scenario.failures or self.qualifier.is_settled(*sides, scenario.plan.planned_runs):
+        if scenario.failures or self.qualifier.is_settled(scenario.plan, *sides):
             scenario.rounds = rounds
         if scenario.rounds is not None and not scenario.failures:
             self.record.settled[scenario.plan.id] = rounds
@@ -415,7 +430,7 @@ class _Work:
         if scenario.failures:
             return
         sides = {side.id: scenario.of_side(side.id) for side in scenario.plan.sides}
-        kinds = tuple(self.qualifier.explains(sides["baseline"], sides["candidate"]))
+        kinds = tuple(self.qualifier.explains(scenario.plan, sides["baseline"], sides["candidate"]))
         missing = [side for side, runs in sides.items() if kinds and not self.qualifier.store.profiled(runs)]
         first = self._runs_made() + 1
         self.explaining += len(missing)

@@ -78,7 +78,7 @@ class ScenarioMade:
             made = [step for step in self.steps if step.position in self.done]
             rest = [step for step in self.steps if step.position not in self.done]
             return [*made, *rest[: max(0, self.search.most - len(made))]]
-        return [step for step in self.steps if self.rounds is None or step.repetition <= self.rounds]
+        return [step for step in self.steps if not self.is_over(step)]
 
     @property
     def may_end_sooner(self) -> bool:
@@ -89,6 +89,14 @@ class ScenarioMade:
             return False
         last = self.of_round(self.plan.planned_runs)
         return self.plan.planned_runs > LEAST_ROUNDS and not any(step.position in self.done for step in last)
+
+    def is_over(self, step: PlannedRun) -> bool:
+        """Whether earlier rounds decided the scenario, so this run is unnecessary."""
+        return self.rounds is not None and step.repetition > self.rounds
+
+    def looks_after(self, step: PlannedRun) -> bool:
+        """Whether the results decide, after this run, if another round follows."""
+        return self.plan.goes_on and self.rounds is None and step is self.of_round(step.repetition)[-1]
 
     @property
     def runs(self) -> list[SealedRun]:

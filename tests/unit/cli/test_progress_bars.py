@@ -73,7 +73,7 @@ def test_a_qualification_shows_at_most_until_everything_is_decided(
     plan = two_scenarios(tmp_path)
     goes_on = plan.scenarios[0].model_copy(update={"repetitions": None, "most_runs": 4})
     order = QaRequest(plan.model_copy(update={"scenarios": [goes_on, plan.scenarios[1]]}), "v1", "v2")
-    settled = Qualifier(Store(tmp_path / "store"), StandIn(), lambda baseline, _, __: len(baseline) == 3)
+    settled = Qualifier(Store(tmp_path / "store"), StandIn(), lambda _, baseline, __: len(baseline) == 3)
     settled.make(order, QaProgress(TerminalProgress(None)))
     error_output = capsys.readouterr().err
     most, rest = [f"run {n} of at most 12" for n in range(1, 7)], [f"run {n} of 10" for n in range(7, 11)]

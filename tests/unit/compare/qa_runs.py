@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from chainmark.compare.qa import qa_report
 from chainmark.compare.qa_scenarios import QaRuns, ScenarioRuns
-from chainmark.core.manifest import Fact, Gate, GateStatus, Status, Subject
+from chainmark.core.manifest import Fact, Gate, GateKind, GateStatus, Status, Subject
 from chainmark.core.qa_plan import QaPlan
 from chainmark.core.qa_report import QaReport
 from chainmark.systems.cometbft.ten_percent_rule.rule import TenPerCent
@@ -92,6 +92,22 @@ def invalid(synthetic: SyntheticRun) -> SyntheticRun:
     gate = Gate(id="load_met", label="offered load met", status=GateStatus.FAIL, measured="91 %", limit=">= 98 %")
     synthetic.manifest.gates.append(gate)
     synthetic.manifest.status = Status.INVALID
+    return synthetic
+
+
+def failed(synthetic: SyntheticRun, measured: str) -> SyntheticRun:
+    """The same run, failed by its subject."""
+    gate = Gate(
+        id="recovered",
+        label="recovered",
+        status=GateStatus.FAIL,
+        measured=measured,
+        limit="all",
+        kind=GateKind.SUBJECT,
+        conclusive=True,
+    )
+    synthetic.manifest.gates.append(gate)
+    synthetic.manifest.status = Status.FAILED
     return synthetic
 
 

@@ -68,6 +68,49 @@ def test_a_regression_fails_whatever_else_passes() -> None:
     assert any("tx latency" in reason for reason in report.reasons)
 
 
+def _judging(*metrics: str) -> list[dict[str, object]]:
+    """The scenarios of the sample plan. The first one judges only these metrics."""
+    return [{**qa_runs.SCENARIOS[0], "judges": list(metrics)}, *qa_runs.SCENARIOS[1:]]
+
+
+def test_a_scenario_judges_only_the_metrics_that_it_names() -> None:
+    slower = qa_runs.report({"tx_latency_s": 1.5}, scenarios=_judging("block_interval_s"))
+    assert slower.verdict is Verdict.PASS
+    assert "The only gating metric of v1.0.1" in slower.scenarios[0].sentence
+    assert qa_runs.report({"block_interval_s": 1.5}, scenarios=_judging("block_interval_s")).verdict is Verdict.FAIL
+
+
+@pytest.mark.parametrize(("which", "verdict"), [((), "pass"), ((1,), "fail"), ((0,), "pass"), ((0, 1), "inconclusive")])
+def test_failed_runs_decide_a_scenario_that_judges_no_metric(which: tuple[int, ...], verdict: str) -> None:
+    """A candidate whose nodes do not recover does not pass, although recovery times are not judged."""
+    runs = sides({"tx_latency_s": 1.5}, seconds=qa_runs.SECONDS)
+    for side in which:
+        qa_runs.failed(runs[side][0], "node3 did not recover after kill")
+    report = qa_report(qa_runs.made_of(*runs, scenarios=_judging()))
+    assert (report.scenarios[0].result, report.verdict) == (verdict, verdict)
+    if 1 in which:
+        assert "v1.0.1 failed 1 of 3 runs: node3 did not recover after kill" in report.scenarios[0].sentence
+    else:
+        assert "v1.0.1 passed its runs" in report.scenarios[0].sentence
+
+
+def test_a_disturbance_that_the_machine_does_not_permit_is_named_and_does_not_prevent_a_pass() -> None:
+    """Cutting connections requires root: without it, no release could pass."""
+    big = {**qa_runs.SCENARIOS[2], "gating": True, "judges": []}
+    report = qa_runs.report(scenarios=[*qa_runs.SCENARIOS[:2], big])
+    assert report.verdict is Verdict.PASS
+    assert _scenario(report, "big").result is Verdict.NOT_RUN
+    assert any("200 nodes" in notice for notice in report.notices)
+
+
+def test_failed_runs_do_not_hide_that_a_scenario_was_run_differently() -> None:
+    baseline, candidate = sides(seconds=qa_runs.SECONDS)
+    for synthetic in candidate:
+        synthetic.manifest.workload["load.rate"] = 100
+    report = qa_report(qa_runs.made_of(baseline, candidate, scenarios=_judging()))
+    assert report.scenarios[0].result is Verdict.INVALID
+
+
 def _ten_per_cent(row: OpinionRow) -> TenPercentRow:
     assert isinstance(row, TenPercentRow)
     return row

@@ -233,9 +233,34 @@ def test_an_interruption_ends_both_parallel_runs(tmp_path: Path, shared: QaPlan)
     assert _shape(resumed) == _shape(_make(tmp_path / "other", StandIn(), shared))
 
 
-def test_gating_runs_cannot_share_the_machine(plan: QaPlan) -> None:
-    with pytest.raises(ValueError, match="so its runs cannot share the machine"):
-        ScenarioPlan.model_validate(plan.scenarios[0].model_dump() | {"cores": 1})
+def test_runs_that_are_judged_by_speed_cannot_share_the_machine(plan: QaPlan) -> None:
+    content = plan.scenarios[0].model_dump() | {"cores": 1}
+    with pytest.raises(ValueError, match="judges speed, so its runs cannot share the machine"):
+        ScenarioPlan.model_validate(content)
+    assert ScenarioPlan.model_validate(content | {"judges": ["catch_up_s"]}).cores == 1
+    with pytest.raises(ValueError, match="is not a gating comparison: remove `judges`"):
+        ScenarioPlan.model_validate(content | {"judges": [], "gating": False})
+
+
+@pytest.mark.parametrize(("after", "rounds"), [(2, 2), (4, 4), (9, 5)])
+def test_parallel_runs_continue_until_they_are_decided(tmp_path: Path, shared: QaPlan, after: int, rounds: int) -> None:
+    """After each pair, the results decide whether another one follows."""
+    deciding = {"gating": True, "judges": ["block_interval_s"], "repetitions": None, "most_runs": 5}
+    second = shared.scenarios[1].model_copy(update=deciding)
+    plan = shared.model_copy(update={"scenarios": [shared.scenarios[0], second]})
+    decider, orders = _Asked(after), list[ExecutionRequest]()
+    system = Staged(under_load=lambda order, _: orders.append(order))
+    qualification = Qualifier(Store(tmp_path / "store"), system, decider).make(_order(plan), Followed())
+    assert [len(scenario.runs) for scenario in qualification.scenarios] == [4, 2 * rounds]
+    assert all(order.beside for order in orders[4:])
+    assert decider.requested == [(number, number, 5) for number in range(2, min(rounds, 4) + 1)]
+
+
+def test_a_scenario_without_judged_metrics_makes_a_fixed_number_of_runs(plan: QaPlan) -> None:
+    """Further runs would not change what the failed ones show."""
+    content = plan.scenarios[0].model_dump() | {"judges": [], "repetitions": None}
+    scenario = ScenarioPlan.model_validate(content)
+    assert (scenario.goes_on, scenario.planned_runs) == (False, 3)
 
 
 def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path, plan: QaPlan) -> None:
@@ -407,8 +432,8 @@ class _Asked:
     after: int
     requested: list[tuple[int, int, int]] = field(default_factory=list)
 
-    def __call__(self, baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], most: int) -> bool:
-        self.requested.append((len(baseline), len(candidate), most))
+    def __call__(self, plan: ScenarioPlan, baseline: Sequence[SealedRun], candidate: Sequence[SealedRun]) -> bool:
+        self.requested.append((len(baseline), len(candidate), plan.planned_runs))
         return len(baseline) >= self.after
 
 
@@ -505,7 +530,7 @@ def test_the_standard_plan_takes_no_longer_than_half_an_hour_on_two_processors()
 
 def test_a_regression_is_explained_by_one_additional_unjudged_run_per_side(tmp_path: Path, plan: QaPlan) -> None:
     store, listener, system = Store(tmp_path / "store"), Followed(), StandIn()
-    qualifier = Qualifier(store, system, explains=lambda baseline, candidate: ("cpu",))
+    qualifier = Qualifier(store, system, explains=lambda *_: ("cpu",))
     qualification = qualifier.make(_order(plan), listener)
     assert [len(scenario.runs) for scenario in qualification.scenarios] == [4, 4]
     explaining = [run for run in store.sealed() if run.manifest.profiles]
@@ -548,7 +573,7 @@ def test_explanations_compare_the_baseline_with_the_candidate(tmp_path: Path, pl
     """If the sides were swapped, a regression would look like an improvement and would get no node profiles."""
     versions: list[list[str]] = []
 
-    def explains(*sides: Sequence[SealedRun]) -> tuple[str, ...]:
+    def explains(_: ScenarioPlan, *sides: Sequence[SealedRun]) -> tuple[str, ...]:
         versions.append([run.manifest.subject.version for side in sides for run in side])
         return ()
 
@@ -561,7 +586,7 @@ def test_only_compared_scenarios_are_explained(tmp_path: Path, plan: QaPlan) -> 
     shown = {"kind": ScenarioKind.INFORMATIONAL, "gating": False, "sides": [SidePlan(id="new", version="candidate")]}
     scenarios = [plan.scenarios[0].model_copy(update={"needs": ["wings"]}), plan.scenarios[1].model_copy(update=shown)]
     store, system = Store(tmp_path / "store"), StandIn(lacks="wings")
-    qualifier = Qualifier(store, system, explains=lambda baseline, candidate: ("cpu",))
+    qualifier = Qualifier(store, system, explains=lambda *_: ("cpu",))
     qualification = qualifier.make(_order(plan.model_copy(update={"scenarios": scenarios})), Followed())
     assert [len(scenario.runs) for scenario in qualification.scenarios] == [0, 2]
     assert len(store.sealed()) == 2
@@ -576,9 +601,7 @@ def test_a_failure_to_take_profiles_does_not_change_the_result(tmp_path: Path, p
             raise EnvironmentFailure("no profile")
 
     store, listener = Store(tmp_path / "store"), Followed()
-    qualification = Qualifier(store, StandIn(refuse), explains=lambda baseline, candidate: ("cpu",)).make(
-        _order(plan), listener
-    )
+    qualification = Qualifier(store, StandIn(refuse), explains=lambda *_: ("cpu",)).make(_order(plan), listener)
     assert [len(scenario.runs) for scenario in qualification.scenarios] == [4, 4]
     assert [scenario.failures for scenario in qualification.scenarios] == [{}, {}]
     assert "no node profiles were collected: no profile" in listener.again_because

@@ -548,7 +548,7 @@ def test_explanations_are_reported_under_their_scenario_after_the_pairs(store: S
         by_two.scenarios[0].model_copy(update={"id": name, "repetitions": 1}) for name in ("first", "second")
     ]})  # fmt: skip
     listener = Heard()
-    qualifier = Qualifier(store, Staged(), explains=lambda baseline, candidate: ("cpu",))
+    qualifier = Qualifier(store, Staged(), explains=lambda *_: ("cpu",))
     qualifier.make(_order(plan), listener)
     assert [event[1] for event in listener.of("scenario")] == ["first", "second", "first"]
 

@@ -201,6 +201,16 @@ def test_a_sequential_scenario_ends_with_its_last_round(plan: QaPlan) -> None:
     assert not settled.may_end_sooner
 
 
+def test_the_results_are_considered_after_each_round_until_they_decide(plan: QaPlan) -> None:
+    scenario = _made(plan, repetitions=None, most_runs=3)
+    assert [scenario.looks_after(step) for step in scenario.steps] == [False, True] * 3
+    assert not any(scenario.is_over(step) for step in scenario.steps)
+    scenario.rounds = 2
+    assert not any(scenario.looks_after(step) for step in scenario.steps)
+    assert [scenario.is_over(step) for step in scenario.steps] == [False] * 4 + [True] * 2
+    assert not any(_made(plan).looks_after(step) for step in scenario.steps), "the number of rounds is fixed"
+
+
 def test_a_search_does_not_exceed_its_maximum_number_of_runs(plan: QaPlan) -> None:
     scenario = _made(plan)
     scenario.search = cast(Bisected, SimpleNamespace(most=3))
