@@ -71,9 +71,9 @@ test-python: setup ## oracles and real nodes, then what needs the machine to its
 	@$(MAKE) --no-print-directory --keep-going --jobs 1 test-networks test-quiet-and-units
 
 # As many workers as processors: more threads of polars in each would only wait for each other.
-test-units: export POLARS_MAX_THREADS := 1
+UNITS := env POLARS_MAX_THREADS=1 $(TESTS) --quiet --numprocesses logical --dist worksteal tests/unit tests/golden
 test-units:
-	$(TESTS) --quiet --numprocesses logical --dist worksteal tests/unit tests/golden
+	$(UNITS)
 
 # A machine that is shared may starve a network for some seconds: what fails gets the machine to itself, once. Both
 # outcomes are shown. Unit tests have no such excuse, and a cache of their own.
@@ -93,7 +93,7 @@ test-quiet:
 # Tests that depend on timing leave most of a machine idle, and unit tests use what they leave.
 test-quiet-and-units:
 	@mkdir -p build; echo "unit tests run at the lowest priority meanwhile: build/test-units.log"; \
-	$(BIN)/python -m tests.beside $(MAKE) --no-print-directory test-units >build/test-units.log 2>&1 & units=$$!; \
+	$(BIN)/python -m tests.beside $(UNITS) >build/test-units.log 2>&1 & units=$$!; \
 	trap "kill $$units" INT TERM; \
 	$(TIMED) -m quiet tests/oracle tests/real; timed=$$?; \
 	echo "waiting for the unit tests …"; wait $$units; units=$$?; cat build/test-units.log; \
