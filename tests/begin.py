@@ -17,6 +17,7 @@ FIRST = (
     "tests/real/test_cometbft_shapes.py",
     "tests/oracle/test_two_questions_by_history.py",
     "tests/real/test_cometbft_faults.py",
+    "tests/real/test_cometbft_hosts.py",
     "tests/oracle/test_release_pages.py",
     "tests/real/test_cometbft_applications.py",
     "tests/oracle/test_verify_against.py",

@@ -14,7 +14,7 @@ from chainmark.api.systems import installed
 from chainmark.core.errors import ChainmarkError, UsageError
 from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress
-from chainmark.lab.protocols import ImportableSystem, ImportRequest, SpreadSystem
+from chainmark.lab.protocols import HostedSystem, ImportableSystem, ImportRequest, LaunchableSystem, SpreadSystem
 
 if TYPE_CHECKING:
     from chainmark.capacity.generators import Generators
@@ -58,6 +58,23 @@ def machines_for(
     address = cluster_address(on)
     if address and not (isinstance(system, SpreadSystem) and system.is_spread(order)):
         listener.say(f"{order.source} is read on this machine: the cluster at {address} is not used")
+        address = None
+    with machines_at(address, listener) as machines:
+        yield machines
+
+
+@contextmanager
+def machines_for_nodes(system: LaunchableSystem, on: str | None, listener: Relay) -> Iterator[Machines | None]:
+    """The machines that a network runs on; None if none were requested, or the system cannot use them.
+
+    Raises:
+        UsageError, EnvironmentFailure: as `machines_at`; or they were requested for this command, and are of no use.
+    """
+    address = cluster_address(on)
+    if address and not isinstance(system, HostedSystem):
+        if on:
+            raise UsageError(f"chainmark runs `{system.name}` only on this machine", "omit `--on`")
+        listener.say(f"`{system.name}` runs on this machine: the cluster at {address} is not used")
         address = None
     with machines_at(address, listener) as machines:
         yield machines

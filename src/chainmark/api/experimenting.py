@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from chainmark.api.clusters import machines_for_nodes
 from chainmark.api.comparing import How, compared
 from chainmark.api.context import (
     Accepted,
@@ -73,6 +75,7 @@ def experiment(
     keep_homes: bool = False,
     profiles: str | None = None,
     why: bool = False,
+    on: str | None = None,
     store: Store | Path | str | None = None,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
@@ -92,6 +95,7 @@ def experiment(
         profiles: kinds of profiles to take of the nodes in one further run per side, which is not judged; None: "cpu",
             if the system's nodes support it; "none": no further run.
         why: show the results of profiles even if nothing became worse.
+        on: as in `run`; an experiment that is resumed needs it again.
         seed, keep_homes, store, progress, cancel: as in `run`.
 
     Raises:
@@ -135,7 +139,9 @@ def experiment(
             keep_homes=keep_homes,
             profiles=_profiles(system, profiles),
         )
-    return _until_decided(planned, run_store, listener, why=why)
+    with machines_for_nodes(planned.lab.system, on, listener) as machines:
+        planned.lab = replace(planned.lab, machines=machines)
+        return _until_decided(planned, run_store, listener, why=why)
 
 
 def kinds_by_default(system: LaunchableSystem) -> tuple[str, ...]:
@@ -157,6 +163,7 @@ def aa(
     settings: Settings | None = None,
     seed: int = 1,
     keep_homes: bool = False,
+    on: str | None = None,
     store: Store | Path | str | None = None,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
@@ -169,7 +176,7 @@ def aa(
         profile: a shipped profile's name, or the path of a TOML file.
         version: what to run.
         repeat: number of valid runs, at least four; those in which the measurement fails are repeated.
-        settings, seed, keep_homes, store, progress, cancel: as in `run`.
+        settings, seed, keep_homes, on, store, progress, cancel: as in `run`.
 
     Raises:
         UsageError: the profile, a setting or the version cannot be used.
@@ -186,9 +193,10 @@ def aa(
     system, resolved = resolve_launchable(profile, settings)
     listener = relay(progress, cancel)
     arm = Arm(LONE_SIDE, installed(system, [version], listener, resolved)[version], resolved)
-    lab_runs = Lab(run_store, system).repeat(
-        arm, max(repeat, LEAST_RUNS), seed, listener, keep_homes=keep_homes, tries=MOST_TRIES
-    )
+    with machines_for_nodes(system, on, listener) as machines:
+        lab_runs = Lab(run_store, system, machines).repeat(
+            arm, max(repeat, LEAST_RUNS), seed, listener, keep_homes=keep_homes, tries=MOST_TRIES
+        )
     return noted(document_of(aa_report(lab_runs, run_store.alike(lab_runs), tool_version())), lab_runs, run_store)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from chainmark.api.clusters import machines_for
+from chainmark.api.clusters import machines_for, machines_for_nodes
 from chainmark.api.context import (
     Cancellation,
     Settings,
@@ -42,6 +42,7 @@ def run(
     seed: int = 1,
     keep_homes: bool = False,
     profiles: str = NO_PROFILES,
+    on: str | None = None,
     store: Store | Path | str | None = None,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
@@ -56,6 +57,8 @@ def run(
         seed: of all random draws; a run's index is added to it.
         keep_homes: keep the nodes' homes in the run.
         profiles: kinds of profiles to take of the nodes, "cpu,heap"; a run with profiles is not judged.
+        on: the scheduler of a Dask cluster on whose machines the nodes run, "tcp://10.0.0.1:8786"; the load comes from
+            this machine. `CHAINMARK_CLUSTER` if omitted; without that, the nodes run here.
         store: where the runs are stored.
         progress, cancel: receives progress messages, and ends the work early.
 
@@ -73,7 +76,9 @@ def run(
     listener = relay(progress, cancel)
     names = installed(system, [version], listener, resolved)
     arm = Arm(LONE_SIDE, names[version], resolved)
-    lab_runs = Lab(store_at(store), system).repeat(arm, repeat, seed, listener, keep_homes=keep_homes, profiles=kinds)
+    with machines_for_nodes(system, on, listener) as machines:
+        lab = Lab(store_at(store), system, machines)
+        lab_runs = lab.repeat(arm, repeat, seed, listener, keep_homes=keep_homes, profiles=kinds)
     return [Run(item) for item in lab_runs]
 
 

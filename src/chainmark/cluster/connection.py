@@ -28,8 +28,11 @@ CONNECT_S = 20.0
 # A dead worker is restarted within seconds, by its nanny or by the process that started the nanny.
 LOST_S = 60.0
 LOOK_S = 1.0
+# The longest call of an object on a machine: it may stop fifty nodes, or receive a program.
+CALL_S = 120.0
 CLOSE_S = 2.0
 START_HINT = "start a scheduler with `dask scheduler`, and a worker on every machine with `dask worker tcp://HOST:8786`"
+LOST_HINT = "see its log; `chainmark cluster check` shows the remaining ones"
 TLS_HINT = (
     "set the certificates in Dask's configuration: DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__TLS__CLIENT__CERT and "
     "…__TLS__CLIENT__KEY, or a file in ~/.config/dask"
@@ -237,6 +240,37 @@ class Cluster:
                 watch=look,
                 take=taken,
             )
+
+    @contextmanager
+    def objects(self, make: Callable[[], Any]) -> Iterator[dict[str, Callable[..., Any]]]:
+        """See `Machines`: an actor of the engine on the first worker of each machine."""
+        # Programs of 70 MB do not pass through the scheduler.
+        self._client.direct_to_workers = True
+        first = {worker.machine: worker for worker in reversed(self.workers())}
+        prefix = f"chainmark-{uuid.uuid4().hex}"
+        with self._failures():
+            futures = {
+                machine: self._client.submit(
+                    make, key=f"{prefix}-{machine}", workers=[worker.address], actor=True, pure=False
+                )
+                for machine, worker in first.items()
+            }
+            # The futures keep the actors: when they are released, or this client is gone, the engine drops them.
+            actors = {machine: future.result() for machine, future in futures.items()}
+        yield {machine: partial(self._call, machine, actor) for machine, actor in actors.items()}
+
+    def _call(self, machine: str, actor: Any, *arguments: Any) -> Any:
+        # An actor looks for its client in the context of the calling thread.
+        with self._client.as_current():
+            try:
+                return actor.call(*arguments).result(CALL_S)
+            except (RuntimeError, ValueError, OSError) as error:  # the engine's answers if the worker is gone
+                if isinstance(error, OSError) and error.filename is not None:
+                    raise  # a file of the worker's machine
+                self.workers()  # raises if it is the scheduler that is gone
+                raise EnvironmentFailure(
+                    f"the worker on {machine} is lost, and with it the nodes that ran there", LOST_HINT
+                ) from error
 
     @contextmanager
     def _reports(self, hear: Callable[[Any], None]) -> Iterator[None]:

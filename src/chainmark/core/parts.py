@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Executor, Future, wait
+from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 Part = TypeVar("Part")
@@ -24,6 +25,16 @@ class Machines(Protocol):
 
         Raises:
             ChainmarkError: an error of the function on one of them, or a machine or the network failed.
+        """
+
+    def objects(self, make: Callable[[], Any]) -> AbstractContextManager[dict[str, Callable[..., Any]]]:
+        """One object on each machine while the context lasts: how to call it, by the machine's address.
+
+        Args:
+            make: importable; makes the object where it is called. One thread makes all calls of its method ``call``.
+
+        Raises:
+            ChainmarkError: an error of the object, or a machine or the network failed.
         """
 
     def map(

@@ -78,6 +78,7 @@ class ExecutionRequest:
         quiet: called before the load begins; returns when no work of chainmark itself would disturb it.
         lane: index from 0 of the network among those that run at the same time; unique among them.
         beside: what is measured at the same time; "" if nothing is.
+        machines: on which the nodes run; None: on this one.
     """
 
     version: str
@@ -87,6 +88,7 @@ class ExecutionRequest:
     quiet: Callable[[], None] = lambda: None
     lane: int = 0
     beside: str = ""
+    machines: Machines | None = None
 
 
 @dataclass(frozen=True)
@@ -255,6 +257,15 @@ class LaunchableSystem(System, Protocol):
 
     def execute(self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress) -> Execution:
         """Run the profile once: raw data and events go into ``run``, samples are returned."""
+
+
+@runtime_checkable
+class HostedSystem(Protocol):
+    """A system whose nodes can run on other machines."""
+
+    @property
+    def runs_on_hosts(self) -> bool:
+        """It is true: the requests' machines are used."""
 
 
 @runtime_checkable

@@ -14,6 +14,7 @@ from typing import Protocol, Self
 from pydantic import BaseModel
 
 from chainmark.core.manifest import BESIDE, ExperimentLength, ExperimentPlace, Fact, Status
+from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress, Silent
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.processors import wait_for_processors
@@ -73,10 +74,11 @@ def _give_way() -> None:
 
 @dataclass(frozen=True)
 class Lab:
-    """Makes runs of one system into one store."""
+    """Makes runs of one system into one store, with nodes on this machine or on others."""
 
     store: Store
     system: LaunchableSystem
+    machines: Machines | None = None
 
     def run(
         self, profile: BaseModel, order: ExecutionRequest, progress: Progress, place: ExperimentPlace | None = None
@@ -205,7 +207,9 @@ class RunSeries:
             position=step.position,
             length=self.length,
         )
-        order = ExecutionRequest(step.version, self.seed + step.position, self.keep_homes, self.profiles)
+        order = ExecutionRequest(
+            step.version, self.seed + step.position, self.keep_homes, self.profiles, machines=self.lab.machines
+        )
         if among is not None:
             order = replace(order, quiet=among.quiet, lane=among.lane, beside=among.beside)
         return self.lab.measure(step.profile, order, progress, place)

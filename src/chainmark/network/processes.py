@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
+from typing import Protocol
 
 from chainmark.core.errors import EnvironmentFailure
 from chainmark.core.storage import storage_errors
@@ -52,9 +53,69 @@ def preferred_threads() -> Iterator[None]:
         os.sched_setscheduler(0, policy, usual)
 
 
+class RunningProcess(Protocol):
+    """One process of a network, on this machine or on another one."""
+
+    @property
+    def name(self) -> str:
+        """Its name in messages."""
+
+    @property
+    def pid(self) -> int:
+        """The process id on its machine."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether that is this machine."""
+
+    @property
+    def log_path(self) -> Path:
+        """Its log on this machine."""
+
+    @property
+    def started_ns(self) -> int:
+        """When it was started, by the clock of its machine, in ns since the epoch."""
+
+    def signal(self, number: signal.Signals, *, ends: bool = False) -> None:
+        """Send a signal; after a signal that should end the process, its exit is not a death."""
+
+    def kill(self) -> None:
+        """Kill it, and wait until it has exited; its exit is not a death."""
+
+    def ended(self) -> bool:
+        """Whether it has exited."""
+
+    def death(self) -> str | None:
+        """How the process ended unexpectedly, or None while it runs or if chainmark stopped it."""
+
+    def last_log_lines(self, count: int = 5) -> str:
+        """The end of its log, for an error message."""
+
+
+class RunningProcesses(Protocol):
+    """The processes of one network; leaving the context, however, stops every process."""
+
+    def __enter__(self) -> RunningProcesses: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def start(
+        self, name: str, command: Sequence[str], log_path: Path, environment: Mapping[str, str] | None = None
+    ) -> RunningProcess:
+        """Start one process with its output going to ``log_path``."""
+
+    def deaths(self) -> list[str]:
+        """A sentence for every process that ended unexpectedly."""
+
+    def stop(self) -> list[str]:
+        """Stop all of them; return the names of those that had to be killed."""
+
+
 @dataclass
 class NodeProcess:
-    """One running node."""
+    """One running node on this machine."""
 
     name: str
     log_path: Path
@@ -67,10 +128,22 @@ class NodeProcess:
         """The process id."""
         return self.popen.pid
 
+    @property
+    def is_here(self) -> bool:
+        """It is."""
+        return True
+
     def signal(self, number: signal.Signals, *, ends: bool = False) -> None:
         """Send a signal; after a signal that should end the process, its exit is not a death."""
         self.stopping = self.stopping or ends
         self.popen.send_signal(number)
+
+    def kill(self) -> None:
+        """Kill it, and wait until it has exited; its exit is not a death."""
+        self.stopping = True
+        if not self.ended():
+            self.popen.kill()
+            self.popen.wait()
 
     def ended(self) -> bool:
         """Whether it has exited."""

@@ -18,7 +18,7 @@ from chainmark.core.manifest import Configuration
 from chainmark.network.processes import ProcessGroup
 from chainmark.network.sampling import PROCESS_SCHEMA, read_pages
 from chainmark.systems.cometbft.applications.loading import prepared
-from chainmark.systems.cometbft.launch import CometNetwork, CometNode
+from chainmark.systems.cometbft.launch import CometNetwork, CometNode, NodeEndpoints
 from chainmark.systems.cometbft.profile import CometBFTProfile, NodeConfig, NodeNetwork, Rotating
 from chainmark.systems.cometbft.rpc import RPC_PORT, RpcClient, RpcError
 from chainmark.systems.cometbft.shape import Role
@@ -48,14 +48,14 @@ class NodeStatus:
 
 @dataclass
 class AttachedNode(CometNode):
-    """A node of an external network; its address has a port, and chainmark has no process of it."""
+    """A node of an external network, at any port; chainmark has no process of it."""
 
     page: str = ""
 
     @property
-    def websocket_url(self) -> str:
-        """Where transactions and subscriptions go."""
-        return f"ws://{self.address}/websocket"
+    def rpc_address(self) -> str:
+        """The address for queries."""
+        return self.place.host
 
     @property
     def metrics_url(self) -> str:
@@ -100,11 +100,11 @@ class AttachedNetwork(CometNetwork):
         return super().height_of(pages) if pages else max(self._heights(), default=-1)
 
     def _heights(self) -> list[int]:
-        return [height for node in self.members if (height := height_at(node.address)) is not None]
+        return [height for node in self.members if (height := height_at(node.rpc_address)) is not None]
 
     def silent(self) -> list[str]:
         """The nodes that do not respond now."""
-        return [node.name for node in self.members if height_at(node.address) is None]
+        return [node.name for node in self.members if height_at(node.rpc_address) is None]
 
 
 def height_at(place: str) -> int | None:
@@ -272,7 +272,7 @@ def network_of(
         adapter = adapter.model_copy(update={"chain": adapter.chain.model_copy(update={"id": seen[0].network})})
     whole = list(pages) or [""] * len(seen)
     members: list[CometNode] = [
-        AttachedNode(f"node{index}", Role.FULL, node_status.place, folder, folder, page=page)
+        AttachedNode(f"node{index}", Role.FULL, NodeEndpoints(node_status.place), folder, folder, page=page)
         for index, (node_status, page) in enumerate(zip(seen, whole, strict=True))
     ]
     return AttachedNetwork(

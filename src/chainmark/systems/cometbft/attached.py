@@ -100,7 +100,7 @@ class AttachedCometBft(Described):
         events = collect(measurement, reading, progress)
         progress.stage("analysing")
         events.write(run)
-        sampled = Sampled(processes=process_frame(measurement.scrape_files), pressure=measurement.sampler.pressure())
+        sampled = Sampled(processes=process_frame(measurement.scrape_files), pressure=measurement.pressure)
         window = Window.of_load(measurement.start_ns, comet.load)
         result = samples(events, sampled, window, {})
         accounting = balance(events, measurement, comet.load.offered_for_certain)

@@ -133,7 +133,7 @@ def _failed(measurement: Measurement, blocks: list[Block], places: Mapping[bytes
     """Our transactions that the application failed to execute, in block order."""
     rows: list[tuple[bytes, int, int, int, str, str]] = []
     if measurement.reader is not None:
-        with RpcClient(measurement.reader.address, timeout_s=60.0) as client:
+        with RpcClient(measurement.reader.rpc_address, timeout_s=60.0) as client:
             for block in blocks:
                 hashes = block.hashes()
                 failures: Mapping[int, Failure] = client.failures(block.height) if hashes else {}
@@ -180,7 +180,7 @@ def _read_blocks(measurement: Measurement, progress: Progress) -> tuple[list[Blo
     if measurement.reader is None:
         return [], {}
     first, last = max(1, measurement.first_height), measurement.last_height
-    with RpcClient(measurement.reader.address, timeout_s=60.0) as client:
+    with RpcClient(measurement.reader.rpc_address, timeout_s=60.0) as client:
         blocks = []
         for height in range(first, last + 1):
             blocks.append(client.block(height))

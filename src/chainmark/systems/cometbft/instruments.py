@@ -54,11 +54,12 @@ class Instruments:
     def start(self, node: CometNode) -> None:
         """Start or restart a node and sample its process."""
         self.network.start(node)
-        self.sampler.follow(node.name, node.pids)
+        if node.pids:
+            self.sampler.follow(node.name, node.pids)
 
     def state(self, node: CometNode) -> SyncState | None:
         """The height of a node, or None if it does not respond at once."""
-        client = self._clients.setdefault(node.name, RpcClient(node.address, timeout_s=ANSWER_TIMEOUT_S))
+        client = self._clients.setdefault(node.name, RpcClient(node.rpc_address, timeout_s=ANSWER_TIMEOUT_S))
         try:
             return client.sync_state()
         except RpcError:

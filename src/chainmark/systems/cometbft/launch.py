@@ -9,20 +9,29 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 
+import polars as pl
+
 from chainmark.core import units
-from chainmark.core.errors import EnvironmentFailure
-from chainmark.core.manifest import Configuration, Incident, Scalar
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.manifest import Configuration, Fact, Incident, Scalar
+from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
+from chainmark.lab.hosts import hosts_on
 from chainmark.network.addresses import loopback_addresses, require_free_ports
+from chainmark.network.clocks import ClockOffset
 from chainmark.network.emulation import EmulatedLinks, EmulationPlan, emulated_links
-from chainmark.network.processes import NodeProcess, ProcessGroup
+from chainmark.network.processes import ProcessGroup, RunningProcess, RunningProcesses
+from chainmark.network.remote import RemoteHost, RemoteProcesses, joined_pressure
 from chainmark.network.round_trips import RoundTrip
+from chainmark.network.sampling import ResourceSampler
 from chainmark.network.zones import load_zone_table
 from chainmark.systems.cometbft.applications.adapter import Adapter
 from chainmark.systems.cometbft.applications.homes import (
@@ -53,9 +62,11 @@ from chainmark.systems.cometbft.external import PORT as APPLICATION_PORT
 from chainmark.systems.cometbft.external import ExternalApplication
 from chainmark.systems.cometbft.profile import CometBFTProfile
 from chainmark.systems.cometbft.rpc import RpcClient, RpcError
-from chainmark.systems.cometbft.shape import Member, Role, members_of
+from chainmark.systems.cometbft.shape import Member, Role, members_of, require_capacity
 
 P2P_PORT, RPC_PORT, METRICS_PORT, PPROF_PORT = 26656, 26657, 26660, 6060
+# Distance between the ports of nodes that share an address.
+SHIFT = 10
 TOOL_TIMEOUT_S = 120
 HEALTHY_HEIGHT = 2
 POLL_S = 0.05
@@ -65,11 +76,40 @@ _ZONE_ORDER = (Role.SEED, Role.FULL, Role.VALIDATOR, Role.JOINER)
 
 
 @dataclass(frozen=True)
+class NodeEndpoints:
+    """The addresses of a node: it has the usual ports, or as the ``shift``-th of its host those after them."""
+
+    host: str
+    shift: int = 0
+
+    @property
+    def p2p(self) -> str:
+        """For other nodes."""
+        return f"{self.host}:{P2P_PORT + SHIFT * self.shift}"
+
+    @property
+    def rpc(self) -> str:
+        """For transactions and queries."""
+        return f"{self.host}:{RPC_PORT + SHIFT * self.shift}"
+
+    @property
+    def metrics(self) -> str:
+        """Of its metrics page."""
+        return f"{self.host}:{METRICS_PORT + SHIFT * self.shift}"
+
+    @property
+    def pprof(self) -> str:
+        """Of its pprof pages, if they are open."""
+        return f"{self.host}:{PPROF_PORT + SHIFT * self.shift}"
+
+
+@dataclass(frozen=True)
 class NetworkPlan:
     """The network to make: the version, the profile, the folder, and the seed.
 
     ``binaries`` holds the binary of every version that the profile names; ``links_folder`` stores the links'
-    measurements; ``with_pprof`` opens the nodes' pprof pages; networks of different ``lane`` are isolated.
+    measurements; ``with_pprof`` opens the nodes' pprof pages; networks of different ``lane`` are isolated; the nodes
+    run on these ``machines``, in turn; None: on this one.
     """
 
     version: str
@@ -83,6 +123,7 @@ class NetworkPlan:
     with_pprof: bool = False
     adapter: Adapter | None = None
     lane: int = 0
+    machines: Machines | None = None
 
     @property
     def own_program(self) -> Adapter | None:
@@ -110,17 +151,17 @@ class CometNode:
 
     name: str
     role: Role
-    address: str
+    place: NodeEndpoints
     home: Path
     binary: Path
-    current: NodeProcess | None = None
+    current: RunningProcess | None = None
     command: list[str] | None = None  # None: started as CometBFT's own
-    beside: NodeProcess | None = None  # its application's, if that is a separate process
+    beside: RunningProcess | None = None  # its application's, if that is a separate process
     failed_starts: int = 0
     healthy_ns: int | None = None
 
     @property
-    def process(self) -> NodeProcess:
+    def process(self) -> RunningProcess:
         """Its process, the newest if it was started more than once."""
         if self.current is None:
             raise RuntimeError(f"{self.name} was never started")
@@ -128,23 +169,28 @@ class CometNode:
 
     @property
     def pids(self) -> list[int]:
-        """The IDs of its process, and of its application's if that is separate."""
-        return [self.process.pid, *([] if self.beside is None else [self.beside.pid])]
+        """The IDs of its process, and of its application's if that is separate; none if it is on another machine."""
+        return [each.pid for each in (self.process, self.beside) if each is not None and each.is_here]
+
+    @property
+    def rpc_address(self) -> str:
+        """The address for queries."""
+        return self.place.rpc
 
     @property
     def websocket_url(self) -> str:
         """The address for transactions and subscriptions."""
-        return f"ws://{self.address}:{RPC_PORT}/websocket"
+        return f"ws://{self.rpc_address}/websocket"
 
     @property
     def metrics_url(self) -> str:
         """The address of the node's metrics page."""
-        return f"http://{self.address}:{METRICS_PORT}/metrics"
+        return f"http://{self.place.metrics}/metrics"
 
     @property
     def pprof_address(self) -> str:
         """The address of its pprof pages, if they are open."""
-        return f"{self.address}:{PPROF_PORT}"
+        return self.place.pprof
 
 
 @dataclass
@@ -152,7 +198,7 @@ class CometNetwork:
     """A network. ``members`` are all generated nodes, including offline validators, which have no process."""
 
     members: list[CometNode]
-    processes: ProcessGroup
+    processes: RunningProcesses
     configuration: Configuration
     environment: dict[str, str]
     binaries: Mapping[str, Path]
@@ -164,6 +210,7 @@ class CometNetwork:
     links: EmulatedLinks | None = None
     round_trips: list[RoundTrip] = field(default_factory=list)
     killed: list[str] = field(default_factory=list)
+    clocks: dict[str, ClockOffset] = field(default_factory=dict)
     start_failures: list[Incident] = field(default_factory=list)
 
     @property
@@ -182,11 +229,11 @@ class CometNetwork:
 
     def alive(self) -> list[CometNode]:
         """The validators and full nodes whose process runs."""
-        return [node for node in self.nodes if node.process.popen.poll() is None]
+        return [node for node in self.nodes if not node.process.ended()]
 
     def pids(self) -> dict[str, list[int]]:
-        """The nodes' processes by name, if chainmark started them."""
-        return {node.name: node.pids for node in self.started}
+        """The nodes' processes on this machine by name, if chainmark started them."""
+        return {node.name: pids for node in self.started if (pids := node.pids)}
 
     def pages(self) -> dict[str, str]:
         """The addresses of the nodes' metrics pages, by name."""
@@ -194,13 +241,35 @@ class CometNetwork:
 
     def logs(self) -> dict[str, Path]:
         """The paths of the nodes' logs, by name, as far as available."""
+        if isinstance(self.processes, RemoteProcesses):
+            self.processes.fetch_logs()
         return {node.name: node.home / "node.log" for node in self.nodes}
+
+    def host_facts(self) -> list[Fact]:
+        """The hosts and the number of nodes on each; nothing if all are on this machine."""
+        if not isinstance(self.processes, RemoteProcesses):
+            return []
+        nodes = Counter(self.processes.host_of[node.name].address for node in self.started)
+        value = ", ".join(f"{host} ({units.plural(count, 'node')})" for host, count in sorted(nodes.items()))
+        return [Fact(label="Hosts", value=value)]
+
+    def resources(self, sampler: ResourceSampler) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """The use of resources so far by the nodes, and by their machines.
+
+        Args:
+            sampler: of this machine.
+        """
+        if not isinstance(self.processes, RemoteProcesses):
+            return sampler.processes(), sampler.pressure()
+        self.clocks = self.processes.clocks()
+        processes, hosts = self.processes.samples()
+        return processes, joined_pressure(sampler.pressure(), hosts)
 
     def height_of(self, pages: Mapping[str, bytes]) -> int:
         """The greatest height on the metrics pages; -1 if they report none."""
         return max(heights(pages).values(), default=-1)
 
-    def start(self, node: CometNode) -> NodeProcess:
+    def start(self, node: CometNode) -> RunningProcess:
         """Start a node, or restart it on the same home; also start its application if that does not run."""
         command = node.command or [str(node.binary), "start", "--home", str(node.home)]
         environment = self.environment
@@ -208,14 +277,14 @@ class CometNetwork:
             command = self.application.command(node.home)
             environment = {**environment, **self.application.environment(node.home)}
         if self.external is not None and (node.beside is None or node.beside.ended()):
-            words = self.external.command(node.name, node.address, node.home)
+            words = self.external.command(node.name, node.place.host, node.home)
             node.beside = self._start(node, f"the application of {node.name}", words, "application.log", environment)
         node.current = self._start(node, node.name, command, "node.log", environment)
         return node.current
 
     def _start(
         self, node: CometNode, name: str, command: list[str], log: str, environment: Mapping[str, str]
-    ) -> NodeProcess:
+    ) -> RunningProcess:
         if self.links is not None:
             command = self.links.command(node.name, command)
         return self.processes.start(name, command, node.home / log, environment)
@@ -233,22 +302,24 @@ def running_network(plan: NetworkPlan, progress: Progress) -> Iterator[CometNetw
         UsageError: the profile changes a configuration key that this version does not have.
     """
     members = members_of(plan.profile, plan.version, plan.seed)
-    with _links(plan, members) as links:
-        addresses = _addresses(plan, members, links)
+    with _links(plan, members) as links, hosts_on(plan.machines) as hosts:
+        if hosts:
+            _require_hosts(plan, hosts)
+        places = _places_of(plan, members, links, hosts)
         round_trips = []
         if links is not None:
             progress.stage(f"measuring the round trips between {len(members)} nodes")
             round_trips = links.measure()
         progress.stage(f"generating {len(members)} nodes")
-        homes = generate(plan, members, addresses)
+        homes = generate(plan, members, places)
         defaults = plan.folder / "defaults"
         _make_defaults(plan, defaults)
         load = _prepared(plan, members, homes)
-        with ProcessGroup() as processes:
+        with _processes(members, hosts) as processes:
             network = CometNetwork(
                 members=[
-                    _node(plan, member, address, homes[member.name])
-                    for member, address in zip(members, addresses, strict=True)
+                    _node(plan, member, place, homes[member.name])
+                    for member, place in zip(members, places, strict=True)
                 ],
                 processes=processes,
                 configuration=describe(homes, defaults),
@@ -296,16 +367,46 @@ def _links(plan: NetworkPlan, members: list[Member]) -> Iterator[EmulatedLinks |
         yield links
 
 
-def _addresses(plan: NetworkPlan, members: list[Member], links: EmulatedLinks | None) -> list[str]:
+def _require_hosts(plan: NetworkPlan, hosts: Sequence[RemoteHost]) -> None:
+    """Refuse a network that these hosts cannot run.
+
+    Raises:
+        UsageError: the profile emulates links, or has an application in a process of its own.
+        EnvironmentFailure: the hosts are too small for it.
+    """
+    if plan.profile.network.in_namespaces:
+        raise UsageError(
+            "links between nodes are emulated only on one machine",
+            "omit `--on`, or `network.links` and `network.zones`",
+        )
+    if plan.external is not None or plan.application is not None or plan.own_program is not None:
+        raise UsageError("nodes on other machines run only CometBFT's own application", "omit `--on`")
+    facts = [host.about() for host in hosts]
+    cores, memory_bytes = sum(item.cores for item in facts), sum(item.memory_bytes for item in facts)
+    require_capacity(plan.profile, cores, memory_bytes, units.plural(len(hosts), "host"))
+
+
+def _processes(members: list[Member], hosts: Sequence[RemoteHost]) -> RunningProcesses:
+    if not hosts:
+        return ProcessGroup()
+    return RemoteProcesses({member.name: host for member, host in zip(members, cycle(hosts), strict=False)})
+
+
+def _places_of(
+    plan: NetworkPlan, members: list[Member], links: EmulatedLinks | None, hosts: Sequence[RemoteHost]
+) -> list[NodeEndpoints]:
+    """The nodes' addresses; on hosts in turn, so that consecutive nodes are on different ones."""
+    if hosts:
+        return [NodeEndpoints(hosts[at % len(hosts)].address, at // len(hosts)) for at in range(len(members))]
     if links is not None:
-        return [links.addresses[member.name] for member in members]
+        return [NodeEndpoints(links.addresses[member.name]) for member in members]
     addresses = loopback_addresses(plan.profile.network.first_address, len(members), plan.lane)
     ports = [P2P_PORT, RPC_PORT, METRICS_PORT]
     ports += [APPLICATION_PORT] if plan.external is not None else []
     ports += [PPROF_PORT] if plan.with_pprof else []
     ports += plan.own_program.start.ports if plan.own_program and plan.own_program.start else []
     require_free_ports(addresses, tuple(ports))
-    return addresses
+    return [NodeEndpoints(address) for address in addresses]
 
 
 def _start_order(members: list[Member]) -> list[Member]:
@@ -330,19 +431,19 @@ def _processors(count: int) -> dict[str, str]:
     return {"GOMAXPROCS": str(count)} if count else {}
 
 
-def _node(plan: NetworkPlan, member: Member, address: str, home: Path) -> CometNode:
-    node = CometNode(member.name, member.role, address, home, plan.binaries[member.version])
+def _node(plan: NetworkPlan, member: Member, place: NodeEndpoints, home: Path) -> CometNode:
+    node = CometNode(member.name, member.role, place, home, plan.binaries[member.version])
     if plan.own_program is not None:
-        node.command = start_command(plan.own_program, _home_of(plan, member, address))
+        node.command = start_command(plan.own_program, _home_of(plan, member, place))
     return node
 
 
-def _home_of(plan: NetworkPlan, member: Member, address: str) -> NodeHome:
+def _home_of(plan: NetworkPlan, member: Member, place: NodeEndpoints) -> NodeHome:
     powers = plan.profile.network.voting_powers
     power = 0
     if member.role is Role.VALIDATOR:
         power = powers[int(member.name.removeprefix("node"))] if powers else 1
-    return NodeHome(member.name, plan.folder / member.name, address, plan.binaries[member.version], power)
+    return NodeHome(member.name, plan.folder / member.name, place.host, plan.binaries[member.version], power)
 
 
 def _prepared(plan: NetworkPlan, members: list[Member], homes: Mapping[str, Path]) -> Prepared | None:
@@ -359,7 +460,7 @@ def _prepared(plan: NetworkPlan, members: list[Member], homes: Mapping[str, Path
     return transactions
 
 
-def generate(plan: NetworkPlan, members: list[Member], addresses: list[str]) -> dict[str, Path]:
+def generate(plan: NetworkPlan, members: list[Member], places: list[NodeEndpoints]) -> dict[str, Path]:
     """Generate genesis and configurations with the nodes' own commands, then apply the profile."""
     homes = {member.name: plan.folder / member.name for member in members}
     with storage_errors(plan.folder):
@@ -367,30 +468,30 @@ def generate(plan: NetworkPlan, members: list[Member], addresses: list[str]) -> 
     if plan.own_program is not None:
         make_homes(
             plan.own_program,
-            [_home_of(plan, member, address) for member, address in zip(members, addresses, strict=True)],
+            [_home_of(plan, member, place) for member, place in zip(members, places, strict=True)],
         )
     else:
-        _testnet_homes(plan, members, addresses[0], homes)
-    places = _places(homes, addresses)
+        _testnet_homes(plan, members, homes)
+    peers = _peers(homes, places)
     powers = {} if plan.own_program is not None else _powers(plan, homes)
-    for member, address in zip(members, addresses, strict=True):
-        _apply(plan, member, address, homes[member.name], places)
+    for member, place in zip(members, places, strict=True):
+        _apply(plan, member, place, homes[member.name], peers)
         if powers:
             change_voting_powers(homes[member.name], powers)
     return homes
 
 
-def _apply(plan: NetworkPlan, member: Member, address: str, home: Path, places: Mapping[str, str]) -> None:
+def _apply(plan: NetworkPlan, member: Member, place: NodeEndpoints, home: Path, peers: Mapping[str, str]) -> None:
     """Apply the profile and the application to one node's configuration and genesis."""
     node = plan.profile.node
-    changes = _addresses_of(address, with_pprof=plan.with_pprof) | _topology_of(member, places) | flatten(node.config)
+    changes = _addresses_of(place, with_pprof=plan.with_pprof) | _topology_of(member, peers) | flatten(node.config)
     if (adapter := plan.own_program) is not None:
         # What CometBFT's `testnet` sets for nodes of one machine, and `init` does not.
         changes = {"p2p.addr_book_strict": False, "p2p.allow_duplicate_ip": True} | changes
-        for path, values in file_values(adapter, _home_of(plan, member, address)).items():
+        for path, values in file_values(adapter, _home_of(plan, member, place)).items():
             change_toml(home / path, values, f"{path} of {adapter.name}", f'application.adapter.files."{path}"')
     else:
-        changes = {"proxy_app": node.app if plan.external is None else plan.external.address(address), **changes}
+        changes = {"proxy_app": node.app if plan.external is None else plan.external.address(place.host), **changes}
     change_config(home, changes, member.version)
     change_genesis(home, flatten(node.genesis), plan.version)
     if (application := plan.application) is not None:
@@ -398,14 +499,14 @@ def _apply(plan: NetworkPlan, member: Member, address: str, home: Path, places: 
         application.prepare(home)
 
 
-def _testnet_homes(plan: NetworkPlan, members: list[Member], first_address: str, homes: Mapping[str, Path]) -> None:
+def _testnet_homes(plan: NetworkPlan, members: list[Member], homes: Mapping[str, Path]) -> None:
     """Homes by the nodes' own ``testnet`` command.
 
     Genesis and keys are those of the subject's version; each node's ``config.toml`` is that of the version it runs.
     """
     drafts = {version: plan.folder / f"drafts-{version}" for version in _versions(plan, members)}
     for version, folder in drafts.items():
-        _testnet(plan, members, first_address, version, folder)
+        _testnet(plan, members, version, folder)
     for member in members:
         with storage_errors(homes[member.name]):
             (drafts[plan.version] / member.generated).rename(homes[member.name])
@@ -427,42 +528,42 @@ def _versions(plan: NetworkPlan, members: list[Member]) -> list[str]:
     return list(dict.fromkeys([plan.version, *(member.version for member in members)]))
 
 
-def _testnet(plan: NetworkPlan, members: list[Member], first_address: str, version: str, folder: Path) -> None:
+def _testnet(plan: NetworkPlan, members: list[Member], version: str, folder: Path) -> None:
     validators = sum(member.role is Role.VALIDATOR for member in members)
     arguments = ["testnet", "--v", str(validators), "--n", str(len(members) - validators), "--o", str(folder)]
-    _tool(plan.binaries[version], [*arguments, "--starting-ip-address", first_address, "--home", str(folder / "tool")])
+    # Its addresses are replaced by those of the plan.
+    _tool(plan.binaries[version], [*arguments, "--starting-ip-address", "127.0.0.1", "--home", str(folder / "tool")])
 
 
-def _addresses_of(address: str, *, with_pprof: bool) -> dict[str, Scalar | list[Scalar]]:
+def _addresses_of(place: NodeEndpoints, *, with_pprof: bool) -> dict[str, Scalar | list[Scalar]]:
     return {
         "log_level": "error",  # at "info" the log alone would use part of the node's CPU time
-        "p2p.laddr": f"tcp://{address}:{P2P_PORT}",
-        "p2p.external_address": f"{address}:{P2P_PORT}",
-        "rpc.laddr": f"tcp://{address}:{RPC_PORT}",
-        "rpc.pprof_laddr": f"{address}:{PPROF_PORT}" if with_pprof else "",
+        "p2p.laddr": f"tcp://{place.p2p}",
+        "p2p.external_address": place.p2p,
+        "rpc.laddr": f"tcp://{place.rpc}",
+        "rpc.pprof_laddr": place.pprof if with_pprof else "",
         "instrumentation.prometheus": True,
-        "instrumentation.prometheus_listen_addr": f"{address}:{METRICS_PORT}",
+        "instrumentation.prometheus_listen_addr": place.metrics,
     }
 
 
-def _topology_of(member: Member, places: Mapping[str, str]) -> dict[str, Scalar | list[Scalar]]:
+def _topology_of(member: Member, peers: Mapping[str, str]) -> dict[str, Scalar | list[Scalar]]:
     # With peer exchange on, nodes would soon connect to all others and not keep the requested random topology.
     changes: dict[str, Scalar | list[Scalar]] = {
-        "p2p.persistent_peers": ",".join(places[peer] for peer in member.peers),
+        "p2p.persistent_peers": ",".join(peers[peer] for peer in member.peers),
         "p2p.pex": member.pex,
     }
     if member.seeds:
-        changes["p2p.seeds"] = ",".join(places[seed] for seed in member.seeds)
+        changes["p2p.seeds"] = ",".join(peers[seed] for seed in member.seeds)
     if member.role is Role.SEED:
         changes["p2p.seed_mode"] = True
     return changes
 
 
-def _places(homes: Mapping[str, Path], addresses: list[str]) -> dict[str, str]:
-    """The dial address of each node: its ID, address and port, as in configurations."""
-    ids = [_node_id(home) for home in homes.values()]
-    places = [f"{node_id}@{address}:{P2P_PORT}" for node_id, address in zip(ids, addresses, strict=True)]
-    return dict(zip(homes, places, strict=True))
+def _peers(homes: Mapping[str, Path], places: list[NodeEndpoints]) -> dict[str, str]:
+    """By which address each node is dialled: its ID, address and port, as in configurations."""
+    dialled = [f"{_node_id(home)}@{place.p2p}" for home, place in zip(homes.values(), places, strict=True)]
+    return dict(zip(homes, dialled, strict=True))
 
 
 def _node_id(home: Path) -> str:
@@ -485,7 +586,7 @@ def _tool(binary: Path, arguments: list[str]) -> str:
 def _wait_until_healthy(network: CometNetwork, timeout_s: float, progress: Progress) -> None:
     """Wait until every node responds and has two blocks (not required of a seed); record the time of each."""
     began = time.monotonic()
-    clients = {node.name: RpcClient(node.address, timeout_s=2.0) for node in network.started}
+    clients = {node.name: RpcClient(node.rpc_address, timeout_s=2.0) for node in network.started}
     while waiting := [node for node in network.started if node.healthy_ns is None]:
         _start_the_dead_anew(network)
         if time.monotonic() - began > timeout_s:
@@ -518,20 +619,12 @@ def _start_the_dead_anew(network: CometNetwork) -> None:
         node.failed_starts += 1
         if node.failed_starts == STARTS:
             raise NetworkFailure(network, f"{text}, {STARTS} times", "its last log lines:\n" + _last_lines(processes))
-        _end(processes)
+        for process in processes:  # a node without its application, or the reverse, is of no use
+            process.kill()
         network.start(node)
 
 
-def _end(processes: list[NodeProcess]) -> None:
-    """A node without its application, or the reverse, is of no use; its exit is recorded already."""
-    for process in processes:
-        process.stopping = True
-        if not process.ended():
-            process.popen.kill()
-            process.popen.wait()
-
-
-def _last_lines(processes: list[NodeProcess]) -> str:
+def _last_lines(processes: list[RunningProcess]) -> str:
     return next(process.last_log_lines() for process in processes if process.death())
 
 

@@ -162,13 +162,14 @@ def need_of(profile: CometBFTProfile) -> MachineNeed:
     return MachineNeed(started, cores, started * NODE_BYTES)
 
 
-def require_capacity(profile: CometBFTProfile, cores: int, memory_bytes: int) -> None:
-    """Refuse a network that is too large for this machine: its figures would be those of an overloaded machine.
+def require_capacity(profile: CometBFTProfile, cores: int, memory_bytes: int, place: str = "this machine") -> None:
+    """Refuse a network that is too large for its machines: its figures would be those of an overloaded machine.
 
     Args:
         profile: states whether to check at all.
-        cores: of this machine.
+        cores: of all machines.
         memory_bytes: available memory.
+        place: the machines in a sentence.
 
     Raises:
         EnvironmentFailure: it is too large.
@@ -177,7 +178,7 @@ def require_capacity(profile: CometBFTProfile, cores: int, memory_bytes: int) ->
     if not profile.network.check_capacity or (need.cores <= cores and need.memory_bytes <= memory_bytes):
         return
     raise EnvironmentFailure(
-        f"{need.nodes} nodes are too many for this machine: without load they need about "
+        f"{need.nodes} nodes are too many for {place}: without load they need about "
         f"{units.number(need.cores, 1)} cores and {units.byte_size(need.memory_bytes)} of memory, "
         f"but there are {cores} cores and {units.byte_size(memory_bytes)}",
         "use a smaller profile, or `--set network.check_capacity=false` to try anyway",

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from chainmark.core import units
 from chainmark.core.build import DOCUMENT as BUILD_DOCUMENT
-from chainmark.core.errors import EnvironmentFailure
+from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Grouping, Incident, Subject
 from chainmark.core.profiles import DOCUMENT, EVENTS, KINDS
 from chainmark.core.progress import Progress
@@ -33,6 +33,7 @@ from chainmark.lab.protocols import (
 )
 from chainmark.lab.schedules import Standing, SweepLoad, SweepPlan
 from chainmark.lab.sweeping import SweepTest
+from chainmark.network.clocks import clock_facts, clock_gate
 from chainmark.network.emulation import EmulatedLinks
 from chainmark.network.host import PressureMark
 from chainmark.network.pprof import PROFILE_SCHEMA, read_profiles, record_of
@@ -81,9 +82,10 @@ ADDED_DELAY_MAX_S = 0.005
 
 
 class CometBft(Described):
-    """The system `cometbft`: networks of CometBFT nodes on this machine, found by entry point."""
+    """The system `cometbft`: networks of CometBFT nodes on this machine or on others, found by entry point."""
 
     profile_kinds: Sequence[str] = tuple(KINDS)
+    runs_on_hosts = True
 
     def qa_plans(self) -> list[str]:
         """The plans of ``qa_plans``."""
@@ -145,7 +147,10 @@ class CometBft(Described):
         A network that failed so that nothing could be measured has failed gates and no samples.
         """
         comet = cast(CometBFTProfile, profile)
-        require_capacity(comet, len(os.sched_getaffinity(0)), psutil.virtual_memory().available)
+        if order.machines is not None and order.keep_homes:
+            raise UsageError("homes on other machines are not kept", "omit `--keep-homes` or `--on`")
+        if order.machines is None:
+            require_capacity(comet, len(os.sched_getaffinity(0)), psutil.virtual_memory().available)
         subject = programs.install(order.version, comet.application.adapter)
         plan = _plan(comet, order, run)
         experiment_id = uuid.uuid5(uuid.NAMESPACE_URL, run.run_id).bytes
@@ -273,7 +278,9 @@ def _analysed(
             start_gate(network.start_failures),
             *run_gates(comet, measurement, events, accounting, result),
             *([round_trip_gate(network.round_trips)] if network.round_trips else []),
+            *([clock_gate(network.clocks)] if network.clocks else []),
         ],
+        facts=[*network.host_facts(), *clock_facts(network.clocks)],
         incidents=[*network.start_failures, *measurement.incidents],
         warnings=[*_warnings(network, measurement, comet), *failure_reasons(events)],
         groups=zones(network.links),
@@ -307,6 +314,7 @@ def _plan(profile: CometBFTProfile, order: ExecutionRequest, run: UnfinishedRun)
     return NetworkPlan(
         version=order.version,
         lane=order.lane,
+        machines=order.machines,
         binaries={version: programs.binary_path(version, adapter) for version in versions},
         profile=profile,
         folder=run.path / "homes",
@@ -439,8 +447,8 @@ def _keep_raw(network: CometNetwork, run: UnfinishedRun, keep_homes: bool) -> No
 def _sampled(measurement: Measurement) -> Sampled:
     disturber, rotation = measurement.disturber, measurement.rotation
     return Sampled(
-        processes=measurement.sampler.processes(),
-        pressure=measurement.sampler.pressure(),
+        processes=measurement.processes,
+        pressure=measurement.pressure,
         perturbations=disturber.frame() if disturber else None,
         joiners=rotation.frame() if rotation else None,
         heights=rotation.heights() if rotation else None,

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from chainmark._native import EventObserver, TransactionLoad, ZstdWriter
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, UsageError
@@ -76,7 +78,8 @@ class Measurement:
     start_ns: int
     records: LoadResult
     observed: list[tuple[int, bytes]]
-    sampler: ResourceSampler
+    processes: pl.DataFrame
+    pressure: pl.DataFrame
     scrape_files: dict[str, Path]
     scrapes_missed: int
     first_height: int
@@ -159,12 +162,14 @@ def measure(network: CometNetwork, order: LoadRequest, raw: Path, progress: Prog
         last_height, reader = _furthest(network, reached)
         logs = network.logs()
         broken, stopped = broken_connections(logs), _stopped(before, reached) | consensus_failures(logs)
+    processes, pressure = network.resources(sampler)
     _write_observed(raw / "commits.jsonl.zst", observed)
     return Measurement(
         start_ns=start_ns,
         records=records,
         observed=observed,
-        sampler=sampler,
+        processes=processes,
+        pressure=pressure,
         scrape_files={name: raw / "scrapes" / f"{name}.prom.zst" for name in scraper.stored},
         scrapes_missed=sum(scraper.missed.values()),
         first_height=first_height,
@@ -415,7 +420,7 @@ def heights_of(network: CometNetwork) -> dict[str, int]:
     result = {}
     for node in network.alive():
         try:
-            with RpcClient(node.address, timeout_s=2.0) as client:
+            with RpcClient(node.rpc_address, timeout_s=2.0) as client:
                 result[node.name] = client.height()
         except RpcError:
             continue  # it died between two checks, which the watch records, or hangs
@@ -429,7 +434,7 @@ def _waiting(network: CometNetwork) -> PendingTransactions:
     unseen: int | None = 0
     for node in network.alive():
         try:
-            with RpcClient(node.address, timeout_s=2.0) as client:
+            with RpcClient(node.rpc_address, timeout_s=2.0) as client:
                 result, size = client.mempool()
         except RpcError:
             unseen = None
@@ -473,7 +478,7 @@ def _mempools(network: CometNetwork) -> tuple[int, int]:
     sizes, reached = [0], []
     for node in network.alive():
         try:
-            with RpcClient(node.address, timeout_s=2.0) as client:
+            with RpcClient(node.rpc_address, timeout_s=2.0) as client:
                 sizes.append(client.mempool_size())
                 reached.append(client.height())
         except RpcError:

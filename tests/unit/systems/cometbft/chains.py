@@ -9,7 +9,10 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+import polars as pl
+
 from chainmark._native import encode_transaction
+from chainmark.network.sampling import PRESSURE_SCHEMA, PROCESS_SCHEMA
 from chainmark.systems.cometbft.rpc import METAS_PER_CALL
 from chainmark.systems.cometbft.workload import Measurement, PendingTransactions
 
@@ -114,14 +117,15 @@ def measurement(load: LoadResult, first: int = 7, last: int = 9, **changes: obje
         "start_ns": 0,
         "records": load,
         "observed": [],
-        "sampler": None,
+        "processes": pl.DataFrame(schema=PROCESS_SCHEMA),
+        "pressure": pl.DataFrame(schema=PRESSURE_SCHEMA),
         "scrape_files": {},
         "scrapes_missed": 0,
         "first_height": first,
         "last_height": last,
         "drained": True,
         "waiting": PendingTransactions(),
-        "reader": SimpleNamespace(address="127.0.0.1"),
+        "reader": SimpleNamespace(rpc_address="127.0.0.1"),
         "observer_reconnects": 0,
     }
     return Measurement(**cast("dict[str, Any]", fields | changes))

@@ -158,7 +158,7 @@ def test_results_have_the_timeout_of_blocks_and_dead_nodes_are_not_queried(
 
     monkeypatch.setattr(RpcClient, "call", call)
     reading = ChainReading(OURS, has_results=True)
-    collect(measurement(LOAD, last=10, reader=SimpleNamespace(address="10.1.2.3")), reading, Silent())
+    collect(measurement(LOAD, last=10, reader=SimpleNamespace(rpc_address="10.1.2.3")), reading, Silent())
     assert requests == {("10.1.2.3", 60.0)}
     gone = collect(measurement(LOAD, reader=None), reading, Silent()).failed
     assert gone is not None

@@ -129,7 +129,7 @@ def test_the_chain_is_read_from_a_responding_node_with_a_long_timeout(
         return chain.call(method, **parameters)
 
     monkeypatch.setattr(RpcClient, "call", call)
-    collect(measurement(LOAD, last=10, reader=SimpleNamespace(address="10.1.2.3")), ChainReading(OURS), Silent())
+    collect(measurement(LOAD, last=10, reader=SimpleNamespace(rpc_address="10.1.2.3")), ChainReading(OURS), Silent())
     assert requests == {("10.1.2.3", 60.0)}
 
 

@@ -1,0 +1,215 @@
+"""The part of a network on one host, for a client on another machine: homes, programs, processes, samples, the clock.
+
+An agent belongs to its client. It stops its processes when the client is silent for a while; the kernel kills them if
+the agent itself dies, as :mod:`.processes` describes. So all starts must come from one thread that lives as long.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import signal
+import tarfile
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import psutil
+
+from chainmark.core import units
+from chainmark.core.errors import EnvironmentFailure
+from chainmark.core.storage import storage_errors
+from chainmark.network.processes import NodeProcess, ProcessGroup
+from chainmark.network.sampling import ResourceSampler, Ticker
+
+SILENCE_MAX_S = 20.0
+# In a command, the places of a node's home and of its program, which have other paths on every host.
+HOME, PROGRAM = "{home}", "{program}"
+_LOOK_S = 1.0
+
+
+@dataclass(frozen=True)
+class HostCapacity:
+    """What a host has."""
+
+    cores: int
+    memory_bytes: int
+    free_bytes: int
+
+
+@dataclass(frozen=True)
+class ProcessState:
+    """Whether a process has ended, and how if that was unexpected."""
+
+    ended: bool
+    death: str | None
+
+
+@dataclass(frozen=True)
+class ProcessRequest:
+    """A process of a node to start.
+
+    Attributes:
+        node: whose home it uses.
+        name: in messages; a new process of that name takes the place of the old one.
+        program: the SHA-256 of its program.
+        command: with `HOME` and `PROGRAM` for their paths.
+        log: its name in the home.
+        environment: what differs from the machine's own.
+    """
+
+    node: str
+    name: str
+    program: str
+    command: Sequence[str]
+    log: str
+    environment: Mapping[str, str]
+
+
+class HostAgent:
+    """Runs the nodes of one network on this machine. Every call shows that the client still exists.
+
+    Args:
+        programs: the folder of cached programs, by their SHA-256.
+        silence_max_s: time (seconds) without a call after which everything is stopped.
+    """
+
+    def __init__(self, programs: Path, silence_max_s: float = SILENCE_MAX_S) -> None:
+        self._programs = programs
+        self._folder = Path(tempfile.mkdtemp(prefix="chainmark-host-"))
+        self._silence_max_s = silence_max_s
+        self._heard_s = time.monotonic()
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._group = ProcessGroup()
+        self._group.__enter__()
+        self._processes: dict[str, NodeProcess] = {}
+        self._sampler = ResourceSampler({})
+        self._tickers = [Ticker(self._look, "silence", _LOOK_S)]
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Call a public method: the only way in, so that none forgets that the client was heard."""
+        self._heard_s = time.monotonic()
+        if self._is_closed:
+            raise EnvironmentFailure(
+                f"the host's nodes were stopped: its client was silent for {units.duration(self._silence_max_s)}"
+            )
+        try:
+            return getattr(self, method)(*arguments)
+        finally:
+            self._heard_s = time.monotonic()  # a call may take longer than a silence
+
+    def about(self) -> HostCapacity:
+        """The resources of this machine."""
+        return HostCapacity(
+            cores=len(os.sched_getaffinity(0)),
+            memory_bytes=psutil.virtual_memory().available,
+            free_bytes=shutil.disk_usage(self._folder).free,
+        )
+
+    def now_ns(self) -> int:
+        """The time of this machine's clock, in ns since the epoch."""
+        return time.time_ns()
+
+    def has_program(self, digest: str) -> bool:
+        """Whether the cache has the program with this SHA-256."""
+        return self._program(digest).is_file()
+
+    def take_program(self, digest: str, content: bytes) -> None:
+        """Store a program in the cache.
+
+        Raises:
+            EnvironmentFailure: it was changed on the way, or the disk is full.
+        """
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise EnvironmentFailure("a program was changed on the way to its host")
+        path = self._program(digest)
+        with storage_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_name(f".{path.name}.{os.getpid()}")
+            partial.write_bytes(content)
+            partial.chmod(0o755)
+            partial.replace(path)
+
+    def take_home(self, node: str, content: bytes) -> None:
+        """Unpack a node's home, a tar archive."""
+        home = self._home(node)
+        with storage_errors(home), tarfile.open(fileobj=io.BytesIO(content)) as archive:
+            archive.extractall(home, filter="data")
+
+    def start(self, order: ProcessRequest) -> tuple[int, int]:
+        """Start a process; return its id and the time of its start."""
+        home, program = self._home(order.node), str(self._program(order.program))
+        words = [word.replace(HOME, str(home)).replace(PROGRAM, program) for word in order.command]
+        process = self._group.start(order.name, words, home / order.log, {**os.environ, **order.environment})
+        with self._lock:
+            self._processes[order.name] = process
+            self._sampler.follow(order.node, [process.pid])
+            if len(self._tickers) == 1:
+                self._tickers.append(Ticker(self._sampler.sample, "sample"))
+        return process.pid, process.started_ns
+
+    def signal(self, name: str, number: int, ends: bool) -> None:
+        """Send a signal to a process."""
+        self._processes[name].signal(signal.Signals(number), ends=ends)
+
+    def kill(self, name: str) -> None:
+        """Kill a process and wait for its end."""
+        self._processes[name].kill()
+
+    def states(self) -> dict[str, ProcessState]:
+        """The newest process of each name."""
+        return {name: ProcessState(each.ended(), each.death()) for name, each in self._processes.items()}
+
+    def deaths(self) -> list[str]:
+        """A sentence for every process that ended unexpectedly, earlier ones included."""
+        return self._group.deaths()
+
+    def last_log_lines(self, name: str, count: int) -> str:
+        """The end of a process's log."""
+        return self._processes[name].last_log_lines(count)
+
+    def read(self, node: str, path: str) -> bytes:
+        """A file of a node's home."""
+        with storage_errors(self._home(node)):
+            return (self._home(node) / path).read_bytes()
+
+    def samples(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """What was sampled so far of the processes and of this machine, by its own clock."""
+        return self._sampler.processes(), self._sampler.pressure()
+
+    def stop(self) -> list[str]:
+        """Stop all processes; return the names of those that had to be killed."""
+        for ticker in self._tickers[1:]:
+            ticker.stop()
+        return self._group.stop()
+
+    def close(self) -> None:
+        """Stop everything, and remove the homes."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        try:
+            self.stop()
+        finally:
+            self._group.__exit__(None, None, None)
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _look(self) -> None:
+        """Close if the client is silent: it was killed, or the network between is cut."""
+        if not self._is_closed and time.monotonic() - self._heard_s > self._silence_max_s:
+            self.close()
+
+    def _home(self, node: str) -> Path:
+        return self._folder / node
+
+    def _program(self, digest: str) -> Path:
+        return self._programs / digest

@@ -1,0 +1,249 @@
+"""The processes of a network whose nodes are on other machines, each with an agent."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import signal
+import tarfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from chainmark.core.errors import ChainmarkError
+from chainmark.core.storage import storage_errors
+from chainmark.network.agent import HOME, PROGRAM, HostCapacity, ProcessRequest, ProcessState
+from chainmark.network.clocks import ClockOffset, Exchange, clock_offset
+from chainmark.network.sampling import Ticker
+
+PING_S = 1.0
+STATES_AGE_S = 0.2
+# Counters of which each host has a part, and whether this machine has one, too: it runs no nodes.
+_SUMMED = {
+    "nodes_ran_s": False,
+    "nodes_waited_s": False,
+    "contended_s": True,
+    "cpu_steal_s": True,
+    "cpu_total_s": True,
+}
+# Before the load and after it; during it, every ping is an exchange.
+FIRST_EXCHANGES = 10
+
+
+@dataclass
+class RemoteHost:
+    """One machine with an agent.
+
+    Attributes:
+        address: at which the nodes of other machines reach its nodes.
+        call: a method of the agent, by its name, with its arguments; it raises the agent's errors.
+    """
+
+    address: str
+    call: Callable[..., Any]
+    exchanges: list[Exchange] = field(default_factory=list)
+    _states: dict[str, ProcessState] = field(default_factory=dict)
+    _states_s: float = 0.0
+
+    def about(self) -> HostCapacity:
+        """Its resources."""
+        facts: HostCapacity = self.call("about")
+        return facts
+
+    def ask_time(self, times: int = 1) -> None:
+        """Compare its clock with this machine's."""
+        for _ in range(times):
+            sent_ns = time.time_ns()
+            there_ns = self.call("now_ns")
+            self.exchanges.append(Exchange(sent_ns, there_ns, time.time_ns()))
+
+    def clock(self) -> ClockOffset:
+        """Its clock so far."""
+        return clock_offset(list(self.exchanges))
+
+    def state(self, name: str) -> ProcessState:
+        """The state of a process a moment ago."""
+        if time.monotonic() - self._states_s > STATES_AGE_S:
+            self._states, self._states_s = self.call("states"), time.monotonic()
+        return self._states[name]
+
+    def forget_states(self) -> None:
+        """Ask anew for the next state."""
+        self._states_s = 0.0
+
+    def provide(self, program: Path, digest: str) -> None:
+        """Make sure that it has a program."""
+        if not self.call("has_program", digest):
+            self.call("take_program", digest, program.read_bytes())
+
+
+@dataclass
+class RemoteProcess:
+    """A process on another machine: `chainmark.network.processes.RunningProcess`."""
+
+    name: str
+    pid: int
+    log_path: Path
+    started_ns: int
+    host: RemoteHost
+
+    @property
+    def is_here(self) -> bool:
+        """It is not."""
+        return False
+
+    def signal(self, number: signal.Signals, *, ends: bool = False) -> None:
+        """Send a signal; after a signal that should end the process, its exit is not a death."""
+        self.host.call("signal", self.name, int(number), ends)
+        self.host.forget_states()
+
+    def kill(self) -> None:
+        """Kill it, and wait until it has exited; its exit is not a death."""
+        self.host.call("kill", self.name)
+        self.host.forget_states()
+
+    def ended(self) -> bool:
+        """Whether it has exited."""
+        return self.host.state(self.name).ended
+
+    def death(self) -> str | None:
+        """How the process ended unexpectedly, or None while it runs or if chainmark stopped it."""
+        return self.host.state(self.name).death
+
+    def last_log_lines(self, count: int = 5) -> str:
+        """The end of its log, for an error message."""
+        lines: str = self.host.call("last_log_lines", self.name, count)
+        return lines
+
+
+@dataclass
+class RemoteProcesses:
+    """The processes of one network on several hosts: `chainmark.network.processes.RunningProcesses`.
+
+    A node's home is sent to its host when the node is started first, and nowhere else: it contains the node's keys.
+
+    Attributes:
+        host_of: by the name of a node, which is that of its home's folder.
+    """
+
+    host_of: Mapping[str, RemoteHost]
+    _homes: dict[str, Path] = field(default_factory=dict)
+    _logs: dict[tuple[str, str], Path] = field(default_factory=dict)
+    _digests: dict[Path, str] = field(default_factory=dict)
+    _ticker: Ticker | None = None
+
+    @property
+    def hosts(self) -> list[RemoteHost]:
+        """The hosts, each once."""
+        return list({host.address: host for host in self.host_of.values()}.values())
+
+    def __enter__(self) -> RemoteProcesses:
+        self._on_each(lambda host: host.ask_time(FIRST_EXCHANGES))
+        self._ticker = Ticker(self._ping, "ping", PING_S)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._ticker is not None:
+            with suppress(ChainmarkError, OSError):  # a lost host is reported by what needed it
+                self._ticker.stop()
+        for host in self.hosts:
+            with suppress(ChainmarkError, OSError):
+                host.call("close")
+
+    def start(
+        self, name: str, command: Sequence[str], log_path: Path, environment: Mapping[str, str] | None = None
+    ) -> RemoteProcess:
+        """Start one process of the node with that home, on its host."""
+        home = log_path.parent
+        host, program = self.host_of[home.name], Path(command[0])
+        digest = self._digest(program)
+        if home.name not in self._homes:
+            host.provide(program, digest)
+            host.call("take_home", home.name, _packed(home))
+            self._homes[home.name] = home
+        words = [PROGRAM, *(word.replace(str(home), HOME) for word in command[1:])]
+        changed = {key: value for key, value in (environment or {}).items() if os.environ.get(key) != value}
+        host.provide(program, digest)
+        order = ProcessRequest(home.name, name, digest, words, log_path.name, changed)
+        pid, started_ns = host.call("start", order)
+        host.forget_states()
+        self._logs[home.name, log_path.name] = log_path
+        return RemoteProcess(name, pid, log_path, started_ns, host)
+
+    def deaths(self) -> list[str]:
+        """A sentence for every process that ended unexpectedly."""
+        return [death for host in self.hosts for death in host.call("deaths")]
+
+    def stop(self) -> list[str]:
+        """Stop all of them; return the names of those that had to be killed. Their logs are fetched."""
+        killed = [name for names in self._on_each(lambda host: host.call("stop")) for name in names]
+        self.fetch_logs()
+        return killed
+
+    def fetch_logs(self) -> None:
+        """Copy every log as it is now to its place here."""
+        for (node, name), path in self._logs.items():
+            content = self.host_of[node].call("read", node, name)
+            with storage_errors(path):
+                path.write_bytes(content)
+
+    def clocks(self) -> dict[str, ClockOffset]:
+        """The hosts' clocks so far, by their addresses."""
+        return {host.address: host.clock() for host in self.hosts}
+
+    def samples(self) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
+        """The samples of all processes, and those of each host, in order of time, by this machine's clock."""
+        frames = [(host.clock(), *host.call("samples")) for host in self.hosts]
+        processes = [_by_this_clock(frame, clock) for clock, frame, _ in frames]
+        return pl.concat(processes).sort("time_ns", "host"), [
+            _by_this_clock(frame, clock) for clock, _, frame in frames
+        ]
+
+    def _ping(self) -> None:
+        self._on_each(RemoteHost.ask_time)
+
+    def _digest(self, program: Path) -> str:
+        if program not in self._digests:
+            self._digests[program] = hashlib.sha256(program.read_bytes()).hexdigest()
+        return self._digests[program]
+
+    def _on_each(self, ask: Callable[[RemoteHost], Any]) -> list[Any]:
+        with ThreadPoolExecutor(max(1, len(self.hosts)), "hosts") as pool:
+            return list(pool.map(ask, self.hosts))
+
+
+def joined_pressure(own: pl.DataFrame, hosts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """The samples of this machine, with the nodes' figures and the contention of all hosts at the same times.
+
+    Counters of a host are interpolated between its samples, which are at other moments of the same seconds.
+    """
+    times_ns = own["time_ns"].to_numpy()
+    columns = {}
+    for name, is_own in _SUMMED.items():
+        series = [own[name].cast(pl.Float64).to_numpy()] if is_own else []
+        series += [np.interp(times_ns, frame["time_ns"], frame[name].cast(pl.Float64)) for frame in hosts]
+        columns[name] = np.sum(series, axis=0)
+    return own.with_columns(**{name: pl.Series(values) for name, values in columns.items()})
+
+
+def _packed(home: Path) -> bytes:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        archive.add(home, arcname=".")
+    return content.getvalue()
+
+
+def _by_this_clock(frame: pl.DataFrame, clock: ClockOffset) -> pl.DataFrame:
+    times: np.ndarray = clock.to_here(frame["time_ns"].to_numpy())
+    return frame.with_columns(time_ns=pl.Series(times, dtype=pl.Int64))

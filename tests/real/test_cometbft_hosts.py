@@ -1,0 +1,125 @@
+"""Networks of real validators on the machines of a cluster: a scheduler and workers, each at its own address."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+import chainmark as cm
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.manifest import GateStatus
+from chainmark.core.progress import Silent
+from chainmark.store.runs import Store
+
+from tests.real.dask_cluster import LocalCluster, local_cluster, wait_for_workers, watching
+from tests.support import ANYHOW, QUICK, Lab, wait_until
+
+VERSION = "v1.0.1"
+SHORT = dict(setting.split("=") for setting in (*ANYHOW, QUICK, "load.warm_up_s=1", "load.duration_s=4"))
+HOSTS = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    """A scheduler and three machines."""
+    with _cluster() as dask_cluster:
+        yield dask_cluster
+
+
+@contextmanager
+def _cluster() -> Iterator[LocalCluster]:
+    with local_cluster() as dask_cluster, watching(dask_cluster) as seen:
+        for number in (2, 3, 4):
+            dask_cluster.start_worker(number)
+        wait_for_workers(seen, {"w2", "w3", "w4"})
+        yield dask_cluster
+
+
+def _nodes_on_hosts() -> list[psutil.Process]:
+    """The processes of nodes whose home is an agent's."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        command = process.info["cmdline"] or []
+        if "start" in command and any("/chainmark-host-" in word for word in command):
+            found.append(process)
+    return found
+
+
+def test_five_validators_on_three_hosts_are_measured_like_those_on_one(cluster: LocalCluster, tmp_path: Path) -> None:
+    """Two hosts run two nodes each, at different ports. One node is killed and restarted on its host."""
+    disturbed = {
+        **SHORT,
+        "network.validators": 5,
+        "load.duration_s": 8,
+        "perturbation": "[{kind='kill', nodes=[4], at_s=1}]",
+    }
+    (run,) = cm.run("cometbft/demo", VERSION, settings=disturbed, on=cluster.address, store=tmp_path / "store")
+    manifest = run.manifest
+    assert run.is_valid, [(gate.label, gate.measured) for gate in manifest.failed_gates]
+    facts = {fact.label: fact.value for fact in manifest.facts}
+    assert facts["Hosts"] == "127.0.0.2 (2 nodes), 127.0.0.3 (2 nodes), 127.0.0.4 (1 node)"
+    assert all(f"Clock of {host}" in facts for host in HOSTS)
+    counts = manifest.counts["transactions"]
+    assert counts["committed"] == counts["accepted"] == counts["offered"] == 200 * 9
+    by_node = run.samples("host_second").group_by("host").len()
+    assert set(by_node["host"]) == {f"node{number}" for number in range(5)}
+    assert run.samples("host_second")["node_cpu_cores"].null_count() < by_node["len"].sum()
+    gates = {gate.id: gate.status for gate in manifest.gates}
+    assert (gates["clocks"], gates["recovered"]) == (GateStatus.PASS, GateStatus.PASS)
+    assert run.samples("perturbation")["recovery_kill_s"].null_count() == 0
+    assert {path.name.partition(".")[0] for path in (run.path / "raw" / "logs").iterdir()} == set(by_node["host"])
+    assert _nodes_on_hosts() == []
+
+
+def test_an_experiment_on_hosts_ends_with_a_verdict(cluster: LocalCluster, lab: Lab) -> None:
+    settings = [f"--set={key}={value}" for key, value in SHORT.items()]
+    ended = lab.run(
+        "experiment", "cometbft/demo", "--baseline", VERSION, "--candidate", VERSION, "--repeat", "1",
+        "--profile", "none", "--on", cluster.address, *settings, code={0, 1, 3},
+    )  # fmt: skip
+    assert "A/A" in ended.stdout
+    assert len(lab.store.sealed()) == 2
+    assert _nodes_on_hosts() == []
+
+
+def test_a_lost_host_ends_the_run_with_its_name_and_leaves_no_node(tmp_path: Path) -> None:
+    with _cluster() as own:
+
+        class Killing(Silent):
+            def stage(self, name: str) -> None:
+                if name.startswith("offering"):
+                    own.kill("w3")
+
+        with pytest.raises(EnvironmentFailure, match=r"127\.0\.0\.3 is lost, and with it the nodes"):
+            cm.run(
+                "cometbft/demo", VERSION, settings=SHORT, on=own.address, store=tmp_path / "store", progress=Killing()
+            )
+        wait_until(lambda: _nodes_on_hosts() == [], "the end of the other hosts' nodes")
+    assert Store(tmp_path / "store").sealed() == []
+
+
+def test_a_killed_client_leaves_no_node_on_any_host(cluster: LocalCluster, lab: Lab) -> None:
+    settings = [f"--set={key}={value}" for key, value in {**SHORT, "load.duration_s": 600}.items()]
+    started = lab.start("run", "cometbft/demo", "--version", VERSION, "--on", cluster.address, *settings)
+    started.wait_for_load()
+    assert len(_nodes_on_hosts()) == 4
+    started.process.send_signal(signal.SIGKILL)
+    started.finish()
+    wait_until(lambda: _nodes_on_hosts() == [], "the end of all nodes")
+
+
+def test_what_hosts_cannot_do_is_refused_before_anything_runs(cluster: LocalCluster, tmp_path: Path) -> None:
+    for settings, message in (
+        ({"network.links": "namespaces"}, "links between nodes are emulated only on one machine"),
+        ({"network.validators": 200}, "200 nodes are too many for 3 hosts"),
+    ):
+        with pytest.raises((UsageError, EnvironmentFailure)) as refused:
+            cm.run("cometbft/demo", VERSION, settings=settings, on=cluster.address, store=tmp_path / "store")
+        assert message in refused.value.message
+    with pytest.raises(UsageError, match="only on this machine"):
+        cm.run("benchmark/command", "/bin/true", on=cluster.address, store=tmp_path / "store")

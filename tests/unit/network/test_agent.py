@@ -1,0 +1,159 @@
+"""A host's agent runs processes for a distant client, and leaves none when the client is gone."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import psutil
+import pytest
+
+from chainmark.core.errors import EnvironmentFailure
+from chainmark.network.agent import HostAgent
+from chainmark.network.remote import RemoteHost, RemoteProcess, RemoteProcesses, joined_pressure
+from chainmark.network.sampling import PRESSURE_SCHEMA
+
+from tests.support import wait_until
+
+SCRIPT = """#!{python}
+import os, signal, sys, time
+print("home", sys.argv[1], open(sys.argv[1] + "/key").read(), os.environ["COLOUR"], flush=True)
+time.sleep(float(sys.argv[2]))
+sys.exit("panic: no more blocks")
+"""
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Iterator[HostAgent]:
+    """An agent in this process."""
+    host_agent = HostAgent(tmp_path / "programs")
+    yield host_agent
+    host_agent.close()
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """A program that is not on the host."""
+    path = tmp_path / "here" / "node"
+    path.parent.mkdir()
+    path.write_text(SCRIPT.format(python=sys.executable))
+    return path
+
+
+def _home(folder: Path, node: str) -> Path:
+    home = folder / "homes" / node
+    home.mkdir(parents=True)
+    (home / "key").write_text(f"secret of {node}")
+    return home
+
+
+def _start(processes: RemoteProcesses, program: Path, home: Path, seconds: float) -> RemoteProcess:
+    command = [str(program), str(home), str(seconds)]
+    return processes.start(home.name, command, home / "node.log", {**os.environ, "COLOUR": "red"})
+
+
+def test_a_process_has_its_home_and_program_on_its_host(agent: HostAgent, program: Path, tmp_path: Path) -> None:
+    host = RemoteHost("10.0.0.1", agent.call)
+    home = _home(tmp_path, "node0")
+    with RemoteProcesses({"node0": host}) as processes:
+        process = _start(processes, program, home, 600)
+        wait_until(lambda: host.call("read", "node0", "node.log") != b"", "its output")
+        processes.fetch_logs()
+        word, there, *rest = (home / "node.log").read_text().split()
+        assert (word, rest) == ("home", ["secret", "of", "node0", "red"])
+        assert there != str(home), "the paths of this machine do not exist on the host"
+        assert not process.is_here
+        assert not process.ended()
+        frame, (pressure,) = processes.samples()
+        assert frame.columns[0] == "time_ns"
+        assert pressure.schema == pl.Schema(PRESSURE_SCHEMA)
+        process.signal(signal.SIGKILL, ends=True)
+        wait_until(process.ended, "its end")
+        assert process.death() is None, "it was killed on purpose"
+        assert processes.deaths() == processes.stop() == []
+    assert not Path(there).exists()
+    assert (tmp_path / "programs" / hashlib.sha256(program.read_bytes()).hexdigest()).is_file()
+
+
+def test_an_unexpected_end_is_reported_with_its_reason(agent: HostAgent, program: Path, tmp_path: Path) -> None:
+    home = _home(tmp_path, "node0")
+    with RemoteProcesses({"node0": RemoteHost("10.0.0.1", agent.call)}) as processes:
+        process = _start(processes, program, home, 0)
+        wait_until(process.ended, "its end")
+        assert process.death() == "node0 exited with code 1, last line `panic: no more blocks`"
+        assert processes.deaths() == [process.death()]
+        assert "panic" in process.last_log_lines()
+
+
+def test_a_node_that_is_restarted_keeps_its_home(agent: HostAgent, program: Path, tmp_path: Path) -> None:
+    home = _home(tmp_path, "node0")
+    with RemoteProcesses({"node0": RemoteHost("10.0.0.1", agent.call)}) as processes:
+        first = _start(processes, program, home, 600)
+        first.kill()
+        (home / "key").unlink()
+        second = _start(processes, program, home, 600)
+        assert (second.pid != first.pid, second.ended(), second.started_ns > first.started_ns) == (True, False, True)
+
+
+def test_a_nodes_keys_are_sent_only_to_its_host(program: Path, tmp_path: Path) -> None:
+    agents = [HostAgent(tmp_path / f"programs-{number}") for number in range(2)]
+    hosts = [RemoteHost(f"10.0.0.{number}", agent.call) for number, agent in enumerate(agents)]
+    with RemoteProcesses({"node0": hosts[0], "node1": hosts[1]}) as processes:
+        for node in ("node0", "node1"):
+            _start(processes, program, _home(tmp_path, node), 600)
+        assert hosts[0].call("read", "node0", "key") == b"secret of node0"
+        with pytest.raises(FileNotFoundError):
+            hosts[1].call("read", "node0", "key")
+
+
+def test_a_silent_client_ends_the_processes(program: Path, tmp_path: Path) -> None:
+    """It was killed, or the network between is cut: its nodes would run for ever."""
+    agent = HostAgent(tmp_path / "programs", silence_max_s=0.1)
+    processes = RemoteProcesses({"node0": RemoteHost("10.0.0.1", agent.call)})
+    process = psutil.Process(_start(processes, program, _home(tmp_path, "node0"), 600).pid)
+    wait_until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, "the end of the process")
+
+    def is_refused() -> bool:
+        try:
+            agent.call("now_ns")
+        except EnvironmentFailure as error:
+            return "its client was silent for 100 ms" in error.message
+        return False
+
+    wait_until(is_refused, "the agent's end")
+
+
+def test_a_program_that_was_changed_on_the_way_is_refused(agent: HostAgent) -> None:
+    with pytest.raises(EnvironmentFailure, match="changed on the way"):
+        agent.call("take_program", hashlib.sha256(b"node").hexdigest(), b"edon")
+
+
+def test_the_clock_of_a_host_is_compared_while_it_is_used(agent: HostAgent) -> None:
+    """Here it is the same clock."""
+    with RemoteProcesses({"node0": RemoteHost("10.0.0.1", agent.call)}) as processes:
+        (clock,) = processes.clocks().values()
+    assert abs(clock.offset_ns) <= clock.error_ns < 1e9
+
+
+def test_the_figures_of_all_hosts_are_added_at_the_same_times() -> None:
+    now_ns = time.time_ns()
+
+    def frame(at_s: float, slope: float) -> pl.DataFrame:
+        rows = {name: [None] * 5 for name in PRESSURE_SCHEMA} | {
+            "time_ns": [now_ns + round((at_s + number) * 1e9) for number in range(5)],
+            **{name: [slope * (at_s + number) for number in range(5)] for name in (
+                "nodes_ran_s", "nodes_waited_s", "contended_s", "cpu_steal_s", "cpu_total_s"
+            )},
+        }  # fmt: skip
+        return pl.DataFrame(rows, schema=PRESSURE_SCHEMA)
+
+    joined = joined_pressure(frame(0.5, 1.0), [frame(0.0, 10.0), frame(0.25, 100.0)])
+    assert joined["nodes_ran_s"].to_list()[:3] == pytest.approx([55.0, 165.0, 275.0])
+    assert joined["contended_s"].to_list()[:3] == pytest.approx([55.5, 166.5, 277.5])
+    assert joined.schema == pl.Schema(PRESSURE_SCHEMA)
