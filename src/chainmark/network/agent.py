@@ -191,7 +191,7 @@ class HostAgent:
             ticker.stop()
         return self._group.stop()
 
-    def close(self) -> None:
+    def close(self, *, by_silence: bool = False) -> None:
         """Stop everything, and remove the homes."""
         with self._lock:
             if self._is_closed:
@@ -202,11 +202,13 @@ class HostAgent:
         finally:
             self._group.__exit__(None, None, None)
             shutil.rmtree(self._folder, ignore_errors=True)
+        if not by_silence:  # its thread cannot wait for itself
+            self._tickers[0].stop()
 
     def _look(self) -> None:
         """Close if the client is silent: it was killed, or the network between is cut."""
         if not self._is_closed and time.monotonic() - self._heard_s > self._silence_max_s:
-            self.close()
+            self.close(by_silence=True)
 
     def _home(self, node: str) -> Path:
         return self._folder / node

@@ -35,7 +35,7 @@ _SUMMED = {
     "cpu_steal_s": True,
     "cpu_total_s": True,
 }
-# Before the load and after it; during it, every ping is an exchange.
+# At the start; afterwards every ping is an exchange.
 FIRST_EXCHANGES = 10
 
 
@@ -136,7 +136,7 @@ class RemoteProcesses:
     """
 
     host_of: Mapping[str, RemoteHost]
-    _homes: dict[str, Path] = field(default_factory=dict)
+    _sent: set[str] = field(default_factory=set)
     _logs: dict[tuple[str, str], Path] = field(default_factory=dict)
     _digests: dict[Path, str] = field(default_factory=dict)
     _ticker: Ticker | None = None
@@ -168,10 +168,9 @@ class RemoteProcesses:
         home = log_path.parent
         host, program = self.host_of[home.name], Path(command[0])
         digest = self._digest(program)
-        if home.name not in self._homes:
-            host.provide(program, digest)
+        if home.name not in self._sent:
             host.call("take_home", home.name, _packed(home))
-            self._homes[home.name] = home
+            self._sent.add(home.name)
         words = [PROGRAM, *(word.replace(str(home), HOME) for word in command[1:])]
         changed = {key: value for key, value in (environment or {}).items() if os.environ.get(key) != value}
         host.provide(program, digest)
@@ -229,11 +228,12 @@ def joined_pressure(own: pl.DataFrame, hosts: Sequence[pl.DataFrame]) -> pl.Data
     Counters of a host are interpolated between its samples, which are at other moments of the same seconds.
     """
     times_ns = own["time_ns"].to_numpy()
+    sampled = [frame for frame in hosts if frame.height]  # a host whose nodes never started has no samples
     columns = {}
     for name, is_own in _SUMMED.items():
         series = [own[name].cast(pl.Float64).to_numpy()] if is_own else []
-        series += [np.interp(times_ns, frame["time_ns"], frame[name].cast(pl.Float64)) for frame in hosts]
-        columns[name] = np.sum(series, axis=0)
+        series += [np.interp(times_ns, frame["time_ns"], frame[name].cast(pl.Float64)) for frame in sampled]
+        columns[name] = np.sum(series, axis=0) if series else np.full(len(times_ns), np.nan)
     return own.with_columns(**{name: pl.Series(values) for name, values in columns.items()})
 
 

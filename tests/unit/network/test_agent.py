@@ -157,3 +157,5 @@ def test_the_figures_of_all_hosts_are_added_at_the_same_times() -> None:
     assert joined["nodes_ran_s"].to_list()[:3] == pytest.approx([55.0, 165.0, 275.0])
     assert joined["contended_s"].to_list()[:3] == pytest.approx([55.5, 166.5, 277.5])
     assert joined.schema == pl.Schema(PRESSURE_SCHEMA)
+    never_started = pl.DataFrame(schema=PRESSURE_SCHEMA)
+    assert joined.equals(joined_pressure(frame(0.5, 1.0), [frame(0.0, 10.0), frame(0.25, 100.0), never_started]))
