@@ -101,6 +101,16 @@ def beta_quantile(a: float, b: float, lower: float, upper: float) -> tuple[float
 def gamma_quantile(a: float, lower: float, upper: float) -> float:
     """The x at which the lower incomplete gamma function P(a, x) is `lower`; `upper` is 1 - lower. NaN outside."""
 
+def block_multiplicities(
+    lengths: npt.NDArray[np.int64], first: npt.NDArray[np.int64], multiplicities: npt.NDArray[np.int32]
+) -> None:
+    """Write how often each unit is drawn, shape (resamples, units), by `chainmark.stats.bootstrap.multiplicities`.
+
+    Args:
+        lengths: of blocks, shape (resamples, blocks); a resample's lengths add up to at least the number of units.
+        first: the first unit of each block, shape (resamples, blocks), from 0.
+    """
+
 def resampled_ranks(
     at_or_below: npt.NDArray[np.int64],
     counts: npt.NDArray[np.int64],

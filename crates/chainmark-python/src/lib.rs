@@ -5,7 +5,7 @@ mod http;
 mod load;
 mod net;
 mod pprof;
-mod ranks;
+mod resamples;
 mod simulation;
 mod special;
 mod synth;
@@ -30,7 +30,7 @@ mod _native {
     #[pymodule_export]
     use super::pprof::read_pprof;
     #[pymodule_export]
-    use super::ranks::{resampled_ranks, weighted_ranks};
+    use super::resamples::{block_multiplicities, resampled_ranks, weighted_ranks};
     #[pymodule_export]
     use super::simulation::{SimulatedBatches, simulate_batches};
     #[pymodule_export]

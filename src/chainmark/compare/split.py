@@ -9,9 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-
-import numpy as np
 
 from chainmark.compare.sides import SelectedRuns
 from chainmark.core import units
@@ -19,7 +16,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Judgement, Scale, Split, SplitPart, Splits
 from chainmark.core.errors import InternalError
 from chainmark.core.wording import enumerated
-from chainmark.stats.bootstrap import generator, multiplicities, optimal_block_length, resampled_means, standard_error
+from chainmark.stats.bootstrap import bootstrap_error_of_mean, optimal_block_length
 from chainmark.stats.centiles import FloatArray
 from chainmark.stats.intervals import LEVEL, own_spread
 from chainmark.stats.special import t_quantile
@@ -27,7 +24,6 @@ from chainmark.stats.special import t_quantile
 # Permitted deviation of the sum of a side's parts from its judged value. A larger one is not explained by
 # single blocks with incomplete data.
 TOLERANCE = 0.01
-_RESAMPLES = 200
 
 
 @dataclass(frozen=True)
@@ -127,16 +123,7 @@ def _effect(part: MetricPart, baseline: Sequence[FloatArray], candidate: Sequenc
 
 def _mean_error(series: FloatArray) -> float:
     """Standard error of the mean of samples in time order, which may be autocorrelated."""
-    ones = np.ones(len(series))
-    drawn = _drawn(len(series), optimal_block_length(series))
-    means = [resampled_means(chunk, series, ones) for chunk in drawn]
-    return standard_error(np.concatenate(means)) or 0.0
-
-
-@lru_cache(maxsize=4)  # most series have no memory, and therefore the same resamples
-def _drawn(samples: int, block_length: float) -> list[FloatArray]:
-    drawn = multiplicities(generator(0, "parts"), samples, block_length, _RESAMPLES)
-    return [chunk.astype(np.float64) for chunk in drawn]
+    return bootstrap_error_of_mean(series, optimal_block_length(series))
 
 
 def splits_of(parted: Parted | None, judgements: Sequence[Judgement], catalogue: Catalogue) -> Splits | None:

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from chainmark._native import weighted_ranks
-from chainmark.stats.centiles import FloatArray, IntArray
+from chainmark._native import block_multiplicities, weighted_ranks
+from chainmark.stats.centiles import FloatArray
 
 RESAMPLES = 1000
 _CHUNK_ELEMENTS = 1_000_000  # of one multiplicity chunk: bounds the memory of a bootstrap to about 100 MB
@@ -85,30 +85,52 @@ def optimal_block_length(series: npt.ArrayLike) -> float:
     return float(min(max(length, 1.0), math.ceil(min(3.0 * math.sqrt(n), n / 3.0))))
 
 
-def _independent(rng: np.random.Generator, n: int, rows: int) -> IntArray:
+def bootstrap_error_of_mean(series: FloatArray, block_length: float) -> float:
+    """Standard error of the mean over all resamples of the stationary bootstrap, without drawing any; 0 if it is equal.
+
+    Two draws in one block are as far from one another as their units; others are independent. The series is a circle.
+
+    Args:
+        series: shape (n,), in time order, finite.
+        block_length: mean of the geometric block lengths, in samples, >= 1.
+
+    Returns:
+        In the series' unit.
+
+    Source: Politis and Romano (1994), "The stationary bootstrap", lemma 1.
+    """
+    n = len(series)
+    deviations = series - series.mean() if n else series
+    if not n or float(np.abs(deviations).max()) <= _ROUNDING * float(np.abs(series).max()):
+        return 0.0
+    continued = 1.0 - 1.0 / block_length  # the probability that a block continues
+    twice = np.concatenate([deviations, deviations])
+    variance = float((deviations * deviations).sum()) / n
+    weight = 1.0
+    for lag in range(1, n):
+        weight *= continued
+        if weight < _ROUNDING:
+            break
+        covariance = float((deviations * twice[lag : lag + n]).sum()) / n
+        variance += 2.0 * (1.0 - lag / n) * weight * covariance
+    return math.sqrt(max(variance, 0.0) / n)
+
+
+def _independent(rng: np.random.Generator, n: int, rows: int) -> Multiplicities:
     drawn = rng.integers(0, n, size=(rows, n)) + np.arange(rows)[:, None] * n
-    return np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n)
+    counts = np.bincount(drawn.ravel(), minlength=rows * n)
+    return counts.reshape(rows, n).astype(np.int32)  # half the memory to move, and no sample has 2**31 rows
 
 
-def _blocks(rng: np.random.Generator, n: int, rows: int, block_length: float) -> IntArray:
+def _blocks(rng: np.random.Generator, n: int, rows: int, block_length: float) -> Multiplicities:
     expected = n / block_length
     count = math.ceil(expected + 6.0 * math.sqrt(expected) + 10.0)
-    ends = rng.geometric(1.0 / block_length, size=(rows, count)).cumsum(axis=1)
-    while int(ends[:, -1].min()) < n:
-        further = rng.geometric(1.0 / block_length, size=(rows, count)).cumsum(axis=1)
-        ends = np.concatenate([ends, ends[:, -1:] + further], axis=1)
-    ends = np.minimum(ends, n)
-    lengths = np.diff(ends, axis=1, prepend=0)
-    first = rng.integers(0, n, size=lengths.shape)
-    last = first + lengths
-    wraps = last > n  # the series is a circle: a block that runs past its end continues at its start
-    offset = np.arange(rows)[:, None] * (n + 1)
-    size = rows * (n + 1)
-    begins = np.bincount((first + offset).ravel(), minlength=size)
-    stops = np.bincount((np.where(wraps, last - n, last) + offset).ravel(), minlength=size)
-    steps = (begins - stops).reshape(rows, n + 1)[:, :n]
-    steps[:, 0] += wraps.sum(axis=1)
-    return np.asarray(steps.cumsum(axis=1), dtype=np.int64)
+    lengths = rng.geometric(1.0 / block_length, size=(rows, count))
+    while int(lengths.sum(axis=1).min()) < n:
+        lengths = np.concatenate([lengths, rng.geometric(1.0 / block_length, size=(rows, count))], axis=1)
+    drawn = np.empty((rows, n), dtype=np.int32)
+    block_multiplicities(lengths, rng.integers(0, n, size=lengths.shape), drawn)
+    return drawn
 
 
 def multiplicities(
@@ -135,8 +157,7 @@ def multiplicities(
     rows = max(1, min(resamples, (chunk_elements or _CHUNK_ELEMENTS) // n))
     for start in range(0, resamples, rows):
         size = min(rows, resamples - start)
-        drawn = _independent(rng, n, size) if block_length <= 1.0 else _blocks(rng, n, size, block_length)
-        yield drawn.astype(np.int32)  # half the memory to move, and no sample has 2**31 rows
+        yield _independent(rng, n, size) if block_length <= 1.0 else _blocks(rng, n, size, block_length)
 
 
 def resampled_means(factors: FloatArray, sums: FloatArray, counts: FloatArray) -> FloatArray:

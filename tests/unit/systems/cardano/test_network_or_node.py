@@ -158,7 +158,7 @@ def test_the_parts_add_up_to_the_judged_change_for_every_run(make: Make) -> None
 
 
 def _edited(run: SealedRun, **changes: pl.Expr) -> Ways:
-    timelines = run.scan_events("block_timelines").select(COLUMNS).with_columns(**changes).collect()
+    timelines = run.scan_events("block_timelines").select(COLUMNS).with_columns(**changes)
     return trace(timelines, switches_count=True)
 
 
@@ -180,7 +180,7 @@ def test_few_blocks_or_one_host_are_not_enough(make: Make) -> None:
     assert splits.splits == []
     assert f"at least {BLOCKS_LEAST} are needed" in splits.unknown_reason
     alone = pl.col("host") == "node-0"
-    timelines = make().scan_events("block_timelines").filter(alone).select(COLUMNS).collect()
+    timelines = make().scan_events("block_timelines").filter(alone).select(COLUMNS)
     assert lacks(trace(timelines, switches_count=True))
 
 

@@ -77,7 +77,7 @@ def _rows(
 
 
 def _trace(*timelines: pl.DataFrame, switches_count: bool = True) -> Ways:
-    return trace(pl.concat(timelines), switches_count=switches_count)
+    return trace(pl.concat(timelines).lazy(), switches_count=switches_count)
 
 
 def _changed(times: Sequence[Times], host: str, **changes: Any) -> list[Times]:
@@ -118,7 +118,7 @@ def test_a_forger_that_is_the_centile_announces_and_adopts() -> None:
 def test_the_blocks_of_a_run_are_not_mixed_up() -> None:
     """The same hosts receive two blocks on different paths, in any row order. A third block, on a fork, is ignored."""
     shuffled = pl.concat([_rows(SECOND, 20, block="y"), _rows(FIRST), _rows(SECOND, 15, block="z", accepted=False)])
-    ways = trace(shuffled.sort("host", descending=True), switches_count=True)
+    ways = trace(shuffled.sort("host", descending=True).lazy(), switches_count=True)
     assert (ways.blocks, ways.traced) == (2, 2)
     assert ways.steps[P80].sum(axis=1) == pytest.approx([1.1, 0.7])
     assert ways.steps[P50].sum(axis=1) == pytest.approx([0.9, 0.53])
@@ -185,8 +185,8 @@ def test_hosts_that_adopt_at_the_same_time_are_ordered_by_name() -> None:
 
 
 def test_logs_without_fetch_sources_are_recognised() -> None:
-    assert not trace(_rows(FIRST).with_columns(fetched_host=pl.lit(None, pl.String)), switches_count=True).known
-    assert trace(_rows(FIRST), switches_count=True).known
+    assert not trace(_rows(FIRST).lazy().with_columns(fetched_host=pl.lit(None, pl.String)), switches_count=True).known
+    assert trace(_rows(FIRST).lazy(), switches_count=True).known
 
 
 def test_the_parts_of_an_adoption_match_hand_computed_values() -> None:

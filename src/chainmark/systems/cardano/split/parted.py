@@ -60,7 +60,7 @@ def ways_of(run: LoadedRun) -> Ways | None:
     if events is None or not set(COLUMNS) <= set(events.collect_schema().names()):
         return None
     switches = run.manifest.workload.get("analysis.count_switches", True)
-    return trace(events.select(COLUMNS).collect(), switches_count=bool(switches))
+    return trace(events, switches_count=bool(switches))
 
 
 def lacks(ways: Ways | None) -> str:

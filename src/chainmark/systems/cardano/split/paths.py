@@ -97,16 +97,17 @@ class Ways:
         return np.column_stack([steps[:, BETWEEN] - own, longer, *nodes])
 
 
-def trace(data_frame: pl.DataFrame, *, switches_count: bool) -> Ways:
+def trace(timelines: pl.LazyFrame, *, switches_count: bool) -> Ways:
     """Trace the adoptions of a run's accepted blocks back to their forgers.
 
     Args:
-        data_frame: ``events/block_timelines.parquet``, at least `COLUMNS`.
+        timelines: ``events/block_timelines.parquet``, at least `COLUMNS`.
         switches_count: whether a switch to a block's fork is an adoption, as in the run's own figures.
     """
     adoption = pl.min_horizontal("adopted_ns", "switched_ns") if switches_count else pl.col("adopted_ns")
-    known = data_frame.filter(pl.col("accepted") & pl.col("role").is_in(["forger", "observer"]))
-    known = known.with_columns(adoption_ns=adoption).sort("slot", "block", "host")
+    accepted = timelines.select(COLUMNS).filter(pl.col("accepted") & pl.col("role").is_in(["forger", "observer"]))
+    names = pl.col("block", "host", "fetched_host", "region").cast(pl.Categorical)  # as text, they need most memory
+    known = accepted.with_columns(names, adoption_ns=adoption).sort("slot", "block", "host").collect()
     rows = _Rows(known)
     steps, hops, far_hops, complete = rows.ways()
     chosen, blocks = _adopters(known)
