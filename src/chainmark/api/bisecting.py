@@ -14,7 +14,6 @@ from chainmark.api.context import (
     Relay,
     Settings,
     as_margins,
-    relay,
     resolve_launchable,
     store_at,
 )
@@ -108,7 +107,7 @@ def bisect(
         >>> document.kind, document.result.revisions[0].label
         ('bisect', 'v0.38.17')
     """
-    run_store, listener = store_at(store), relay(progress, cancel)
+    run_store, listener = store_at(store), Relay(progress, cancel)
     if resume is not None:
         _refuse_with_resume(
             resume, {"--good": good, "--bad": bad, "--repo": repo, "--metric": metric, "--set": settings}

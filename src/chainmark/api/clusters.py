@@ -9,7 +9,7 @@ from functools import partial
 from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING, cast
 
-from chainmark.api.context import Cancellation, Relay, relay
+from chainmark.api.context import Cancellation, Relay
 from chainmark.api.systems import installed
 from chainmark.core.errors import ChainmarkError, UsageError
 from chainmark.core.parts import Machines
@@ -144,7 +144,7 @@ def cluster_check(
     from chainmark.cluster.survey import survey  # noqa: PLC0415
     from chainmark.report.layouts import document_of  # noqa: PLC0415 - importing needs no document
 
-    listener = relay(progress, cancel)
+    listener = Relay(progress, cancel)
     listener.stage(f"connecting to {address}")
     with connected(address) as cluster:
         return document_of(survey(cluster, _nodes(cluster), listener))

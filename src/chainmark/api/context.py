@@ -103,11 +103,6 @@ class Relay:
         return self._progress.live(source) if isinstance(self._progress, LiveListener) else nullcontext()
 
 
-def relay(progress: Progress | None, cancel: Cancellation | None) -> Relay:
-    """A listener for every kind of work; only the methods that the given one has are called."""
-    return Relay(progress, cancel)
-
-
 def store_at(store: Store | Path | str | None) -> Store:
     """The store to use; None: the user's own (`CHAINMARK_STORE`, or the data folder)."""
     if isinstance(store, Store):

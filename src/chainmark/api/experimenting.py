@@ -17,7 +17,6 @@ from chainmark.api.context import (
     as_settings,
     installed,
     profiles_of,
-    relay,
     resolve_launchable,
     store_at,
 )
@@ -110,7 +109,7 @@ def experiment(
         >>> document.kind, "tx_latency_s.p50" in document.frame["id"]
         ('comparison', True)
     """
-    listener, run_store = relay(progress, cancel), store_at(store)
+    listener, run_store = Relay(progress, cancel), store_at(store)
     if resume is not None:
         if margins:
             raise UsageError(f"`{resume}` already has margins", "omit `--margin` when you resume")
@@ -191,7 +190,7 @@ def aa(
     """
     run_store = store_at(store)
     system, resolved = resolve_launchable(profile, settings)
-    listener = relay(progress, cancel)
+    listener = Relay(progress, cancel)
     arm = Arm(LONE_SIDE, installed(system, [version], listener, resolved)[version], resolved)
     with machines_for_nodes(system, on, listener) as machines:
         lab_runs = Lab(run_store, system, machines).repeat(

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from chainmark.api.clusters import generators_at
 from chainmark.api.comparing import compared
-from chainmark.api.context import Cancellation, Settings, as_settings, relay, resolve_profile, store_at
+from chainmark.api.context import Cancellation, Relay, Settings, as_settings, resolve_profile, store_at
 from chainmark.api.runs import Run, RunReference, runs_of
 from chainmark.capacity.access import NOBODY, Access, hidden_in_errors
 from chainmark.capacity.model import HTTP_1, UNIX, Target, Tls
@@ -164,7 +164,7 @@ def load(
     former = runs_of(reference, run_store) if reference is not None else []
     if former:
         resolved = at_levels_of(tester.system, resolved, former[0])
-    listener = relay(progress, cancel)
+    listener = Relay(progress, cancel)
     with tempfile.TemporaryDirectory(prefix="chainmark-load-") as folder:
         pinned = Path(folder) / "corpus.json"
         requests = corpus or (recorded_corpus(former[0]) if former else None)
@@ -329,7 +329,7 @@ def corpus(
         content = apply_setting(content, setting)
     order = ServiceRequest(_server(url, ca_file, insecure, access, http_version), corpus=source, pinned=Path(path))
     with hidden_in_errors([order.target.access]):
-        return keeper.keep_corpus(keeper.profile(content), order, relay(progress, cancel))
+        return keeper.keep_corpus(keeper.profile(content), order, Relay(progress, cancel))
 
 
 def check_corpus(
@@ -361,7 +361,7 @@ def check_corpus(
     """
     server = _server(url, ca_file, insecure, access, http_version)
     with hidden_in_errors([server.access]):
-        return corpus_system(system).check_corpus(Path(path), server, relay(progress, cancel))
+        return corpus_system(system).check_corpus(Path(path), server, Relay(progress, cancel))
 
 
 def corpus_system(name: str) -> CorpusSystem:

@@ -9,11 +9,11 @@ from pathlib import Path
 from chainmark.api.clusters import machines_for, machines_for_nodes
 from chainmark.api.context import (
     Cancellation,
+    Relay,
     Settings,
     as_settings,
     installed,
     profiles_of,
-    relay,
     resolve_launchable,
     resolve_profile,
     store_at,
@@ -73,7 +73,7 @@ def run(
     """
     system, resolved = resolve_launchable(profile, settings)
     kinds = profiles_of(system, profiles)
-    listener = relay(progress, cancel)
+    listener = Relay(progress, cancel)
     names = installed(system, [version], listener, resolved)
     arm = Arm(LONE_SIDE, names[version], resolved)
     with machines_for_nodes(system, on, listener) as machines:
@@ -117,7 +117,7 @@ def attach(
         chainmark.core.errors.EnvironmentFailure: 127.0.0.1:1 does not respond ([Errno 111] Connection refused)
     """
     system, resolved = resolve_profile(profile, settings)
-    listener = relay(progress, cancel)
+    listener = Relay(progress, cancel)
     listener.stage(f"connecting to {units.plural(len(nodes), 'node')}")
     attached = attachable(system).attached(resolved, ExistingNetwork(tuple(nodes), tuple(metrics), label))
     arm = Arm(LONE_SIDE, attached.install("").version, resolved)
@@ -196,7 +196,7 @@ def ingest(
         begin_ns=begin_ns,
         end_ns=end_ns,
     )
-    importing_system, listener = importable(load_system(system)), relay(progress, cancel)
+    importing_system, listener = importable(load_system(system)), Relay(progress, cancel)
     with machines_for(importing_system, order, on, listener) as machines:
         order = replace(order, machines=machines)
         imports = Importer(store_at(store), importing_system).make_all(order, listener)

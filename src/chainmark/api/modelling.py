@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from chainmark.api.clusters import cluster_address, machines_at
-from chainmark.api.context import Cancellation, Relay, Settings, as_settings, relay, resolve_profile, store_at
+from chainmark.api.context import Cancellation, Relay, Settings, as_settings, resolve_profile, store_at
 from chainmark.api.noting import noted
 from chainmark.api.runs import RunReference, open_run
 from chainmark.core.errors import UsageError
@@ -64,7 +64,7 @@ def predict(
     """
     system, result = model_source(source, version, settings, store)
     what_ifs = tuple(WhatIf(key, amount) for key, amount in changes)
-    listener = relay(progress, cancel)
+    listener = Relay(progress, cancel)
     with machines_at(cluster_address(on), listener) as machines:
         order = ModelRequest(what_ifs, together=together, blocks=blocks, seed=seed, threads=threads, machines=machines)
         document = system.predict(result, order, listener)
@@ -95,7 +95,7 @@ def explain(
         >>> cm.explain(report, blocks=320).word
         'EXPLAINED'
     """
-    listener = relay(progress, cancel)
+    listener = Relay(progress, cancel)
     with machines_at(cluster_address(on), listener) as machines:
         order = ModelRequest(blocks=blocks, seed=seed, threads=threads, machines=machines)
         if len(sources) == 1 and not Path(str(sources[0])).is_dir():
@@ -188,7 +188,7 @@ def synth(
         threads=threads,
         replace=replace,
     )
-    return synthetic(load_system(system)).synthesise(order, relay(progress, cancel))
+    return synthetic(load_system(system)).synthesise(order, Relay(progress, cancel))
 
 
 def fault_kinds(system: str) -> list[FaultKind]:

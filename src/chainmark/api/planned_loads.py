@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from chainmark.api.clusters import generators_at
-from chainmark.api.context import Cancellation, Settings, as_settings, relay, store_at
+from chainmark.api.context import Cancellation, Relay, Settings, as_settings, store_at
 from chainmark.api.loading import targets_of
 from chainmark.api.noting import noted
 from chainmark.api.qualifying import Experiment
@@ -70,7 +70,7 @@ def load_plan(
         >>> made.document.kind, [(suite.name, len(suite.cases)) for suite in made.document.suites]
         ('load-plan', [('quick on server', 1), ('slow on server', 1)])
     """
-    run_store, listener = store_at(store), relay(progress, cancel)
+    run_store, listener = store_at(store), Relay(progress, cancel)
     if resume is not None:
         if plan or settings or endpoints or corpus or like or version:
             hint = "omit all options except credentials, such as `--header`, when you resume"

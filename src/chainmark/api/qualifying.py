@@ -17,7 +17,6 @@ from chainmark.api.context import (
     as_margins,
     as_settings,
     installed,
-    relay,
     resolve_profile,
     store_at,
 )
@@ -120,7 +119,7 @@ def saturation(
     shown = [_published(lab, str(path)) for path in published]
     if not version_names and not shown:
         raise UsageError("no version was given", "for example `--version v1.0.1`")
-    listener = relay(progress, cancel)
+    listener = Relay(progress, cancel)
     sweep: Sweep | None = None
     if version_names:
         resolved = pinned(lab, resolved)
@@ -239,7 +238,7 @@ def qualify(
         raise UsageError("a plan has only one baseline", f"give one of {enumerated(baselines)}")
     before = baselines[0] if baselines else None
     run_store = store_at(store)
-    listener = relay(progress, cancel)
+    listener = Relay(progress, cancel)
     qualifier = Qualifier(run_store, lab)
     own = {"baseline": as_settings(baseline_settings), "candidate": as_settings(candidate_settings)}
     if resume is None:

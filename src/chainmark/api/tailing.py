@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 
 from chainmark._native import ZstdWriter
-from chainmark.api.context import Cancellation, Settings, as_settings, relay, store_at
+from chainmark.api.context import Cancellation, Relay, Settings, as_settings, store_at
 from chainmark.api.runs import Run
 from chainmark.core.errors import ChainmarkError
 from chainmark.core.progress import Progress
@@ -92,7 +92,7 @@ def follow(
             with ZstdWriter(spool) as writer:
                 _Follower(able, order, writer, Path(folder) / "window.log", show).run(tail, limit_s)
             try:
-                imports = Importer(run_store, able).make_all(replace(order, source=spool), relay(progress, cancel))
+                imports = Importer(run_store, able).make_all(replace(order, source=spool), Relay(progress, cancel))
             except ChainmarkError as error:
                 import_hint = (
                     f"the followed log is not lost: import it with `chainmark ingest {system} {_saved(spool)}`"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from chainmark.capacity.model import LevelKind, Phase, Step, StepCondition
+from chainmark.capacity.summaries import error_share
 from chainmark.core.load_report import Centile, Centiles, ConditionEntry, FixedLevel, Kind, StepEntry, StepFigures
 from chainmark.stats.estimable import has_upper_bound
 
@@ -80,15 +81,13 @@ def fixed_levels(steps: Sequence[StepEntry]) -> list[FixedLevel]:
 
 
 def _fixed_level(steps: Sequence[StepEntry]) -> FixedLevel:
-    failed = sum(step.failed - step.closed_idle for step in steps)
-    sent = failed + sum(step.ok for step in steps)
     return FixedLevel(
         kind=steps[0].kind,
         level=steps[0].level,
         measured=len(steps),
         p50=_median([step.of_due.p50 for step in steps]),
         p99=_median([step.of_due.p99 for step in steps]),
-        error_share=failed / sent if sent else None,
+        error_share=error_share(*steps),
     )
 
 

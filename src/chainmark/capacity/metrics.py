@@ -159,8 +159,8 @@ def capacity_metric(endpoint_id: str, label: str, kind: LevelKind, order: int) -
         population=SEARCHES,
         default_noise=CAPACITY_NOISE,
         gating=True,
-        description=f"The highest level that {label} sustains within its SLA, found by search and "
-        "confirmed by repetition; 0 where the lowest level fails.",
+        description=f"The highest level that {label} sustains within its SLA in most of its repeated measurements; 0 "
+        "where the lowest level fails. If they disagree, the load test itself reports a lower one.",
         source=["load steps"],
     )
 

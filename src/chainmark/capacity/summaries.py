@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from chainmark.capacity.engine import GENERATOR_LIMIT
 from chainmark.core.load_report import CapacityEntry, EndpointEntry, ErrorEntry, Kind, SecondEntry, StepEntry
 
 MOST_BINS = 400  # per time line: more cannot be distinguished
@@ -18,10 +19,11 @@ def non_2xx(step: StepEntry) -> int:
     return sum(error.count for error in step.errors if error.status is not None and not 200 <= error.status < 300)
 
 
-def error_share(step: StepEntry) -> float | None:
-    """Fraction of the sent requests; None if none were sent."""
-    failed = step.failed - step.closed_idle
-    sent = step.ok + failed
+def error_share(*steps: StepEntry) -> float | None:
+    """Failed requests as a fraction of those that reached the server; None if none did."""
+    unmade = sum(error.count for step in steps for error in step.errors if error.kind == GENERATOR_LIMIT)
+    failed = sum(step.failed - step.closed_idle for step in steps) - unmade
+    sent = sum(step.ok for step in steps) + failed
     return failed / sent if sent else None
 
 

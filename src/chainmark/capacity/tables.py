@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from chainmark.capacity.course import Course, Ramp
-from chainmark.capacity.engine import IDLE_CLOSE, RECORD_CLASSES, RIGHT
+from chainmark.capacity.engine import GENERATOR_LIMIT, IDLE_CLOSE, RECORD_CLASSES, RIGHT
 from chainmark.capacity.figures import figures_of
 from chainmark.capacity.loadtest import EndpointResult
 from chainmark.capacity.measured import StepSeries
@@ -226,7 +226,7 @@ def _course_samples(endpoint_result: EndpointResult, course: Course) -> pl.DataF
         if item.course != course or result.note:
             continue
         counts = item.step.result.counts
-        failed = counts.failed - item.step.result.closed_idle
+        failed = counts.failed - item.step.result.generator_limited - item.step.result.closed_idle
         # A server that had not recovered, or an SLA that was never missed, counts with the end.
         end = course.last if isinstance(course, Ramp) else course.after_s
         value = end if result.measured is None else result.measured
@@ -269,8 +269,8 @@ def _records(
     due_s = np.frombuffer(records.due_ns, dtype="<i8") / NS - step.result.warm_up_s
     latency_s = np.frombuffer(records.latency_ns, dtype="<i8") / NS
     classes = np.frombuffer(records.classes, dtype="u1")
-    right, no_error = (classes == RECORD_CLASSES.index(item) for item in (RIGHT, IDLE_CLOSE))
-    failed = ~right & ~no_error
+    right = classes == RECORD_CLASSES.index(RIGHT)
+    failed = ~np.isin(classes, [RECORD_CLASSES.index(item) for item in (RIGHT, GENERATOR_LIMIT, IDLE_CLOSE)])
     rows, due = len(due_s) + step.result.records_left_out, step.result.counts.due
     if rows != due:
         raise EnvironmentFailure(f"the load engine kept {rows} records of the {due} requests at {step.level}")

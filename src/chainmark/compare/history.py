@@ -21,7 +21,7 @@ from chainmark.core.caveats import caveats_of
 from chainmark.core.epoch import Epoch
 from chainmark.core.errors import UsageError
 from chainmark.core.history_report import LEAST_CHANGE, HistoryReport, HistorySeries, LevelChange, MeasuredRelease
-from chainmark.core.metric import Better, Kind, Metric
+from chainmark.core.metric import Kind, Metric
 from chainmark.core.wording import ChangeText, command, first_sentence, judged_name
 from chainmark.stats.change_points import ChangePoint, change_points
 from chainmark.stats.intervals import Working
@@ -110,7 +110,13 @@ def _sentence(
             next_step=f"judge it with {newest}",
         )
     item, change = max(
-        changes, key=lambda pair: (_is_worse(*pair), pair[0].gating, pair[1].release, abs(pair[1].change))
+        changes,
+        key=lambda pair: (
+            pair[0].effect_of(pair[1]) == "worse",
+            pair[0].gating,
+            pair[1].release,
+            abs(pair[1].change),
+        ),
     )
     shown = _noticed(item, change, catalogue.metric(item.metric_id))
     index = change.release
@@ -122,10 +128,6 @@ def _sentence(
         f"{moved} changed over {over}",
         next_step=f"see {purpose} with {_compared(releases, *pair)}",
     )
-
-
-def _is_worse(series: HistorySeries, change: LevelChange) -> bool:
-    return series.better is not Better.NEITHER and (change.change > 0.0) is (series.better is Better.LOWER)
 
 
 def _noticed(series: HistorySeries, change: LevelChange, metric: Metric) -> str:
@@ -144,8 +146,8 @@ def _noticed(series: HistorySeries, change: LevelChange, metric: Metric) -> str:
     reported, *ends = (units.number(end * factor, decimals, signed=True) for end in (change.change, low, high))
     text = ChangeText(reported, ends[0], ends[1], unit)
     words = metric.rises if change.change > 0.0 else metric.falls
-    verb = "became worse" if _is_worse(series, change) else "became better"
-    verb = "changed" if series.better is Better.NEITHER else verb
+    effect = series.effect_of(change)
+    verb = "changed" if effect == "moved" else f"became {effect}"
     return noticed(words, f"{name} {verb} by", text, series.statistic, (low, high))
 
 

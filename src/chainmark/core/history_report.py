@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import not_
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
@@ -82,6 +82,12 @@ class HistorySeries(BaseModel):
     values: list[float | None]
     setups: list[int] = []
     changes: list[LevelChange] = []
+
+    def effect_of(self, change: LevelChange) -> Literal["better", "worse", "moved"]:
+        """What a change of the level means for the metric; "moved": neither direction is better."""
+        if self.better is Better.NEITHER or change.change == 0.0:
+            return "moved"
+        return "better" if (change.change < 0.0) is (self.better is Better.LOWER) else "worse"
 
 
 class HistoryReport(Result):

@@ -238,7 +238,7 @@ class FixedLevel(_Part):
     Attributes:
         measured: number of steps.
         p50, p99: medians of the steps' centiles of all due requests; not estimable if one of them is not.
-        error_share: failed requests over sent requests; None if none were sent.
+        error_share: failed requests as a fraction of those that reached the server; None if none did.
     """
 
     kind: Kind

@@ -80,13 +80,6 @@ class Lab:
     system: LaunchableSystem
     machines: Machines | None = None
 
-    def run(
-        self, profile: BaseModel, order: ExecutionRequest, progress: Progress, place: ExperimentPlace | None = None
-    ) -> SealedRun:
-        """Make one run and seal it; its manifest records whether it is valid."""
-        with machine_to_itself(progress):
-            return self.measure(profile, order, progress, place)(progress)
-
     def measure(
         self, profile: BaseModel, order: ExecutionRequest, progress: Progress, place: ExperimentPlace | None
     ) -> Finish:

@@ -19,10 +19,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from chainmark.core.errors import EnvironmentFailure
 from chainmark.core.storage import storage_errors
+
+if TYPE_CHECKING:  # for the types of what only processes on other machines have
+    import polars as pl
+
+    from chainmark.network.clocks import ClockOffset
 
 STOP_TIMEOUT_S = 20.0
 LOG_TAIL_BYTES = 16_384
@@ -111,6 +116,18 @@ class RunningProcesses(Protocol):
 
     def stop(self) -> list[str]:
         """Stop all of them; return the names of those that had to be killed."""
+
+    def fetch_logs(self) -> None:
+        """Make sure that the logs of other machines are at their places here, as they are now."""
+
+    def address_of(self, node: str) -> str | None:
+        """The address of the machine of that node; None: this one."""
+
+    def clocks(self) -> dict[str, ClockOffset]:
+        """The clocks of other machines so far, by their addresses."""
+
+    def joined(self, processes: pl.DataFrame, pressure: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """This machine's samples of processes and of itself, with those of other machines."""
 
 
 @dataclass
@@ -255,3 +272,17 @@ class ProcessGroup:
                 process.popen.wait()
                 killed.append(process.name)
         return killed
+
+    def fetch_logs(self) -> None:
+        """Nothing: the processes write them here."""
+
+    def address_of(self, node: str) -> None:
+        """All nodes are on this machine."""
+
+    def clocks(self) -> dict[str, ClockOffset]:
+        """None: there is only this machine's clock."""
+        return {}
+
+    def joined(self, processes: pl.DataFrame, pressure: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """The same samples."""
+        return processes, pressure

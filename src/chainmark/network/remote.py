@@ -197,9 +197,18 @@ class RemoteProcesses:
             with storage_errors(path):
                 path.write_bytes(content)
 
+    def address_of(self, node: str) -> str:
+        """The address of a node's host."""
+        return self.host_of[node].address
+
     def clocks(self) -> dict[str, ClockOffset]:
         """The hosts' clocks so far, by their addresses."""
         return {host.address: host.clock() for host in self.hosts}
+
+    def joined(self, processes: pl.DataFrame, pressure: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """The samples of processes here and on all hosts, and of this machine with the contention of all hosts."""
+        elsewhere, hosts = self.samples()
+        return pl.concat([processes, elsewhere]), joined_pressure(pressure, hosts)
 
     def samples(self) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
         """The samples of all processes, and those of each host, in order of time, by this machine's clock."""

@@ -15,7 +15,7 @@ from chainmark.report.blocks import IN_FULL, ON_PAGES, Block, Column, Remarks, S
 from chainmark.report.comparison_document import beside_anchor
 from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.document import Document
-from chainmark.report.judged_rows import INSIDE_NOISE, INSIDE_NOISE_MEANS, JudgedRow, RowMaker, moved_text
+from chainmark.report.judged_rows import INSIDE_NOISE_MEANS, JudgedRow, RowMaker, moved_text
 from chainmark.report.metric_tables import gating_table, metric_tables
 from chainmark.report.phrases import Emphasis
 from chainmark.report.split_parts import split_blocks
@@ -100,7 +100,7 @@ def workload_blocks(place: int, label: str, comparison: Comparison, *, in_full: 
         *split,
         Remarks("why", f"{label}: why", reasons, abreast=True),
     ]
-    if any(row.gating and row.margin.endswith(INSIDE_NOISE) for row in rows):
+    if any(row.is_inside_noise for row in rows):
         blocks.insert(1, Remarks("gating-legend", "", [INSIDE_NOISE_MEANS], media=IN_FULL))
     if in_full and (moved := [moved_text(row) for row in rows if row.moved and not row.gating]):
         blocks.append(Remarks("moved", "Diagnostics that moved (q = 0.05)", moved))

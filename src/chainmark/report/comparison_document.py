@@ -35,7 +35,7 @@ from chainmark.report.chart import Chart
 from chainmark.report.charts import chart_context, comparison_charts, only_value, with_tail_points
 from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.document import Document
-from chainmark.report.judged_rows import INSIDE_NOISE, INSIDE_NOISE_MEANS, JudgedRow, RowMaker, moved_text, ranks_of
+from chainmark.report.judged_rows import INSIDE_NOISE_MEANS, JudgedRow, RowMaker, moved_text, ranks_of
 from chainmark.report.metric_tables import (
     dictionary,
     distributions,
@@ -119,7 +119,7 @@ def _verdict(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Block]:
             f"The bar shows the {units.plain_percent(comparison.confidence)} interval of the change. The shaded band "
             "is the margin, within which a change is acceptable. The axis spans twice the margin."
         )
-        if any(row.gating and row.margin.endswith(INSIDE_NOISE) for row in rows):
+        if any(row.is_inside_noise for row in rows):
             legend += f" {INSIDE_NOISE_MEANS}"
         blocks = [gating, Remarks("gating-legend", "", [legend], media=IN_FULL)]
     if comparison.reasons:

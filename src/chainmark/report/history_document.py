@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from chainmark.core import units
 from chainmark.core.history_report import LEAST_CHANGE, HistoryReport, HistorySeries, LevelChange, MeasuredRelease
-from chainmark.core.metric import Better
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.core.wording import sentence_of
 from chainmark.report.blocks import (
@@ -112,13 +111,6 @@ def _interval(series: HistorySeries, change: LevelChange) -> str:
     return f"{low} … {high}"
 
 
-def _direction(series: HistorySeries, change: LevelChange) -> tuple[str, Emphasis]:
-    if series.better is Better.NEITHER or change.change == 0.0:
-        return "moved", "plain"
-    is_better = (change.change < 0.0) is (series.better is Better.LOWER)
-    return ("better", "better") if is_better else ("worse", "worse")
-
-
 def _moved(report: HistoryReport, moved: Sequence[tuple[LevelChange, HistorySeries]]) -> Block:
     if not moved:
         return Remarks("moved", "", ["No metric changed its level in any release."])
@@ -133,7 +125,8 @@ def _moved(report: HistoryReport, moved: Sequence[tuple[LevelChange, HistorySeri
 
 
 def _moved_row(report: HistoryReport, change: LevelChange, series: HistorySeries) -> TableRow:
-    word, emphasis = _direction(series, change)
+    word = series.effect_of(change)
+    emphasis: Emphasis = "plain" if word == "moved" else word
     return row_of(
         change.label,
         _named(report, series, change.release),

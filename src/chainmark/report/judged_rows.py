@@ -64,8 +64,9 @@ class JudgedRow:
     emphasis: Emphasis
     gating: bool
     moved: bool
+    is_inside_noise: bool
+    is_widened: bool
     bar: IntervalBar | None
-    samples: str
     per_run_baseline: list[str]
     per_run_candidate: list[str]
     facts: list[tuple[str, str]]
@@ -156,8 +157,9 @@ class RowMaker:
             emphasis="caution" if alone else _emphasis(judgement, metric),
             gating=judgement.gating,
             moved=judgement.moved,
+            is_inside_noise=_is_inside_noise(judgement),
+            is_widened=judgement.worse_beyond is not None,
             bar=_bar(judgement, change),
-            samples=f"{units.count(judgement.baseline.samples)} + {units.count(judgement.candidate.samples)}",
             per_run_baseline=[_figure(unit.of(value), decimals) for value in judgement.baseline.per_run],
             per_run_candidate=[_figure(unit.of(value), decimals) for value in judgement.candidate.per_run],
             facts=_facts(judgement, metric, self._effects.get(metric.id), unit),
@@ -207,7 +209,7 @@ def _change(judgement: Judgement, unit: units.DisplayUnit) -> ChangeText:
     return ChangeText(word, "", "", "")
 
 
-INSIDE_NOISE = " *"  # after a margin
+_INSIDE_NOISE = " *"  # after a margin
 INSIDE_NOISE_MEANS = "*: the margin is inside the noise. These runs could not even judge an equal release as equal."
 WIDENED = " †"  # after a margin and its metric; the table's note explains it
 
@@ -216,7 +218,11 @@ def _margin(judgement: Judgement, metric: Metric) -> str:
     margin = margin_of(judgement, metric)
     text = f"±{margin}" if margin and not margin.startswith(units.MINUS) else margin
     text += WIDENED if judgement.worse_beyond is not None else ""
-    return f"{text}{INSIDE_NOISE}" if judgement.inside_noise and judgement.gating else text
+    return f"{text}{_INSIDE_NOISE}" if _is_inside_noise(judgement) else text
+
+
+def _is_inside_noise(judgement: Judgement) -> bool:
+    return judgement.inside_noise and judgement.gating
 
 
 _BEYOND_NOISE = {None: "", True: MetricAnswer.YES.value, False: MetricAnswer.NO.value}

@@ -70,7 +70,7 @@ def _noise_note(rows: Sequence[JudgedRow]) -> list[str]:
 
 
 def _named(row: JudgedRow) -> Phrase:
-    return Phrase(f"{row.label_with_unit}{WIDENED if WIDENED in row.margin else ''}", target=row.anchor)
+    return Phrase(f"{row.label_with_unit}{WIDENED if row.is_widened else ''}", target=row.anchor)
 
 
 def _widened(comparison: Comparison) -> list[str]:

@@ -9,8 +9,6 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.lab.protocols import System
 from chainmark.systems.offered import ENTRY_POINT_GROUP
 
-__all__ = ["ENTRY_POINT_GROUP", "load_system", "system_names"]
-
 
 def system_names() -> list[str]:
     """The names of all registered systems."""

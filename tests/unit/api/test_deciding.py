@@ -13,7 +13,7 @@ import pytest
 import chainmark as cm
 from chainmark.api import experimenting
 from chainmark.api.comparing import How
-from chainmark.api.context import relay
+from chainmark.api.context import Relay
 from chainmark.api.experimenting import HOPELESS, LEAST_BEFORE_GIVING_UP, is_over
 from chainmark.compare.decide import decide
 from chainmark.compare.sides import SelectedRuns
@@ -30,7 +30,7 @@ from tests.unit.lab.stand_in import Profile, StandIn
 
 def _over(pair: tuple[list[SyntheticRun], list[SyntheticRun]], most: int = 8) -> tuple[bool, list[str]]:
     listener = Reported()
-    return is_over(decide(*pair), most, relay(listener, None)), listener.lines
+    return is_over(decide(*pair), most, Relay(listener, None)), listener.lines
 
 
 @pytest.mark.parametrize("factors", [{}, {"tx_latency_s": 3.0}], ids=["equal", "three times as slow"])
@@ -164,7 +164,7 @@ def _looked_at(monkeypatch: pytest.MonkeyPatch, experiment: _Experiment, decided
     monkeypatch.setattr(experimenting, "decide", decided)
     monkeypatch.setattr(experimenting, "is_over", over)
     monkeypatch.setattr(experimenting, "compared", compared)
-    document: Any = experimenting._until_decided(experiment, store, relay(Reported(), None))  # type: ignore[arg-type]
+    document: Any = experimenting._until_decided(experiment, store, Relay(Reported(), None))  # type: ignore[arg-type]
     assert document.runs == (experiment.rounds, experiment.rounds)
     assert experiment.concluded == [(Verdict.PASS, "Equal.")]
     assert experiment.ended_at == experiment.rounds
@@ -215,7 +215,7 @@ def test_an_interruption_shows_how_to_resume_if_any_run_is_stored(
     experiment.interrupted_after = rounds
     monkeypatch.setattr(experimenting, "machine_to_itself", nullcontext)
     with pytest.raises(KeyboardInterrupt):
-        experimenting._until_decided(experiment, SimpleNamespace(), relay(listener, None))  # type: ignore[arg-type]
+        experimenting._until_decided(experiment, SimpleNamespace(), Relay(listener, None))  # type: ignore[arg-type]
     assert listener.lines == messages
 
 
@@ -241,7 +241,7 @@ def test_an_experiment_unlikely_to_be_decided_is_abandoned_after_some_runs(
     runs: int, chance: float, *, over: bool
 ) -> None:
     listener = Reported()
-    assert is_over(_open({7: 1.0, 8: chance}, runs), 8, relay(listener, None)) is over
+    assert is_over(_open({7: 1.0, 8: chance}, runs), 8, Relay(listener, None)) is over
     assert listener.lines[0] == (
         f"after {runs} runs per side undecided: latency; {100 * chance:.0f} % probability of a decision with 8 runs "
         f"per side"
@@ -253,11 +253,11 @@ def test_an_experiment_unlikely_to_be_decided_is_abandoned_after_some_runs(
 
 def test_an_experiment_that_the_planned_runs_cannot_decide_is_abandoned() -> None:
     listener = Reported()
-    assert is_over(_open({7: 1.0}), 8, relay(listener, None))
+    assert is_over(_open({7: 1.0}), 8, Relay(listener, None))
     assert listener.lines[0].endswith("; 0 % probability of a decision with 8 runs per side")
 
 
 def test_no_experiment_is_abandoned_without_a_forecast() -> None:
     listener = Reported()
-    assert not is_over(_open({}, LEAST_BEFORE_GIVING_UP), 8, relay(listener, None))
+    assert not is_over(_open({}, LEAST_BEFORE_GIVING_UP), 8, Relay(listener, None))
     assert listener.lines == [f"after {LEAST_BEFORE_GIVING_UP} runs per side undecided: latency"]

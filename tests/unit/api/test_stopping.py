@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from chainmark.api.context import relay
+from chainmark.api.context import Relay
 from chainmark.api.experimenting import MOST_RUNS, is_over
 from chainmark.compare.decide import Decided, decide
 from chainmark.core.catalogue import Catalogue
@@ -73,7 +73,7 @@ def _experiment(noise: float, seed: int) -> _Ended:
             logs = noise * (math.sqrt(CORRELATION) * shared + math.sqrt(1.0 - CORRELATION) * own)
             runs.append(_run(side, number, logs))
         decision = decide(sides["baseline"], sides["candidate"])
-        if FIRST_LOOK <= number < MOST_RUNS and is_over(decision, MOST_RUNS, relay(listener, None)):
+        if FIRST_LOOK <= number < MOST_RUNS and is_over(decision, MOST_RUNS, Relay(listener, None)):
             break
     return _Ended(number, listener.lines, decision)
 

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from chainmark.capacity.figures import figures_of
 from chainmark.capacity.loadtest import EndpointResult
 from chainmark.capacity.measured import RequestCounts
-from chainmark.capacity.model import GiveUp, LevelKind, LoadLevel, Phase, StepRequest, StepResult
+from chainmark.capacity.model import GiveUp, LevelKind, LoadLevel, Phase, StepCondition, StepRequest, StepResult
 from chainmark.capacity.report import endpoint_entry
 from chainmark.capacity.service_level import Sla
 from chainmark.capacity.sla import judge
+from chainmark.capacity.summaries import error_share
 from chainmark.capacity.tables import STEP_SCHEMA, steps_frame
 from chainmark.core.errors import EnvironmentFailure, InternalError
 
@@ -172,3 +173,15 @@ def test_a_step_has_the_same_figures_in_every_output() -> None:
     [entry] = endpoint_entry(result, {}, read_histogram=Latencies).steps
     assert {name: getattr(entry, name) for name in figures} == figures
     assert (figures["p99_s"], figures["max_s"], figures["due"]) == (0.1, 2.0, 1000)
+
+
+def test_a_limit_of_the_generator_is_an_error_of_the_server_in_no_output() -> None:
+    """The table and the figures of a fixed level must not contradict the condition that decided the outcome."""
+    result = finished([0.1] * 980, failed=20)
+    result["classes"][0]["class"] = "generator"
+    step = judge(StepResult.of(order(), result), Sla(), Phase.FIXED, read_histogram=Latencies)
+    document = endpoint_entry(EndpointResult(ENDPOINT, Sla(), fixed=[step]), {}, read_histogram=Latencies)
+    [entry], errors = document.steps, step.condition(StepCondition.ERRORS)
+    assert errors is not None
+    assert (errors.measured, error_share(entry)) == (0.0, 0.0)
+    assert error_share(entry, entry) == 0.0

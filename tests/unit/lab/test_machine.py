@@ -172,7 +172,8 @@ def test_a_run_of_a_network_locks_the_machine(tmp_path: Path, monkeypatch: pytes
     seen: list[bool] = []
     system = StandIn(lambda _: seen.append(_refused_elsewhere()))
     profile = Profile(system="cometbft", name="short")
-    Lab(Store(tmp_path / "store"), system).run(profile, ExecutionRequest("v1", 1, keep_homes=False), Followed())
+    order, progress = ExecutionRequest("v1", 1, keep_homes=False), Followed()
+    Lab(Store(tmp_path / "store"), system).measure(profile, order, progress, None)(progress)
     assert seen == [True]
     assert not _refused_elsewhere()
 

@@ -29,7 +29,7 @@ from chainmark.network.addresses import loopback_addresses, require_free_ports
 from chainmark.network.clocks import ClockOffset
 from chainmark.network.emulation import EmulatedLinks, EmulationPlan, emulated_links
 from chainmark.network.processes import ProcessGroup, RunningProcess, RunningProcesses
-from chainmark.network.remote import RemoteHost, RemoteProcesses, joined_pressure
+from chainmark.network.remote import RemoteHost, RemoteProcesses
 from chainmark.network.round_trips import RoundTrip
 from chainmark.network.sampling import ResourceSampler
 from chainmark.network.zones import load_zone_table
@@ -241,15 +241,14 @@ class CometNetwork:
 
     def logs(self) -> dict[str, Path]:
         """The paths of the nodes' logs, by name, as far as available."""
-        if isinstance(self.processes, RemoteProcesses):
-            self.processes.fetch_logs()
+        self.processes.fetch_logs()
         return {node.name: node.home / "node.log" for node in self.nodes}
 
     def host_facts(self) -> list[Fact]:
         """The hosts and the number of nodes on each; nothing if all are on this machine."""
-        if not isinstance(self.processes, RemoteProcesses):
+        nodes = Counter(address for node in self.started if (address := self.processes.address_of(node.name)))
+        if not nodes:
             return []
-        nodes = Counter(self.processes.host_of[node.name].address for node in self.started)
         value = ", ".join(f"{host} ({units.plural(count, 'node')})" for host, count in sorted(nodes.items()))
         return [Fact(label="Hosts", value=value)]
 
@@ -259,11 +258,8 @@ class CometNetwork:
         Args:
             sampler: of this machine.
         """
-        if not isinstance(self.processes, RemoteProcesses):
-            return sampler.processes(), sampler.pressure()
         self.clocks = self.processes.clocks()
-        processes, hosts = self.processes.samples()
-        return processes, joined_pressure(sampler.pressure(), hosts)
+        return self.processes.joined(sampler.processes(), sampler.pressure())
 
     def height_of(self, pages: Mapping[str, bytes]) -> int:
         """The greatest height on the metrics pages; -1 if they report none."""
