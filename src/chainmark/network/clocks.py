@@ -31,14 +31,15 @@ class Exchange:
     received_ns: int
 
     @property
-    def at_ns(self) -> float:
+    def at_ns(self) -> int:
         """Its middle, by this machine's clock."""
-        return (self.sent_ns + self.received_ns) / 2.0
+        return (self.sent_ns + self.received_ns) // 2
 
     @property
     def offset_ns(self) -> float:
         """How far the other clock is ahead, if both ways took equally long."""
-        return self.there_ns - self.at_ns
+        # Whole numbers until the difference is formed: as a float, a time since the epoch is known to 256 ns.
+        return (2 * self.there_ns - self.sent_ns - self.received_ns) / 2.0
 
     @property
     def error_ns(self) -> float:
@@ -56,7 +57,7 @@ class ClockOffset:
         exchanges: number of those used.
     """
 
-    at_ns: float
+    at_ns: int
     offset_ns: float
     drift: float
     error_ns: float
@@ -65,7 +66,7 @@ class ClockOffset:
     def to_here(self, there_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Times of the other clock as times of this machine's, shape (n,), in ns since the epoch."""
         # Of the time since `at_ns` itself, the offset is so small a part that the drift over it does not count.
-        since_ns = there_ns - (self.at_ns + self.offset_ns)
+        since_ns = (there_ns - self.at_ns) - self.offset_ns
         offsets = self.offset_ns + self.drift / (1.0 + self.drift) * since_ns
         return np.asarray(there_ns - np.rint(offsets).astype(np.int64), dtype=np.int64)
 
@@ -84,14 +85,14 @@ def clock_offset(exchanges: Sequence[Exchange]) -> ClockOffset:
     at_ns = np.array([exchange.at_ns for exchange in used])
     offsets_ns = np.array([exchange.offset_ns for exchange in used])
     errors_ns = np.array([exchange.error_ns for exchange in used])
-    begin_ns, span_s = float(at_ns.min()), float(np.ptp(at_ns)) / _NS
+    begin_ns, span_s = int(at_ns.min()), float(np.ptp(at_ns)) / _NS
     if len(used) >= _LEAST_EXCHANGES and span_s >= LEAST_SPAN_S:
         drift, at_begin = np.polyfit(at_ns - begin_ns, offsets_ns, 1)
         residuals = offsets_ns - (at_begin + drift * (at_ns - begin_ns))
         error_ns = float((np.abs(residuals) + errors_ns).max())
         return ClockOffset(begin_ns, float(at_begin), float(drift), error_ns, len(used))
     best = int(errors_ns.argmin())
-    return ClockOffset(float(at_ns[best]), float(offsets_ns[best]), 0.0, float(errors_ns[best]), len(used))
+    return ClockOffset(int(at_ns[best]), float(offsets_ns[best]), 0.0, float(errors_ns[best]), len(used))
 
 
 def clock_gate(clocks: Mapping[str, ClockOffset]) -> Gate:

@@ -51,6 +51,13 @@ def test_times_are_converted_within_the_stated_error(
     assert np.abs(clock.to_here(there_ns) - true_ns).max() <= clock.error_ns * (1.0 + 1e-3) + 1000.0
 
 
+def test_offsets_are_exact_to_the_nanosecond() -> None:
+    """As a float, a time since 1970 is known to 256 ns: more than an exchange within a machine takes."""
+    clock = clock_offset([Exchange(EPOCH_NS + 1, EPOCH_NS + 7, EPOCH_NS + 6)])
+    assert (clock.offset_ns, clock.error_ns) == (3.5, 2.5)
+    assert clock.to_here(np.array([EPOCH_NS + 100])).tolist() == [EPOCH_NS + 96]
+
+
 def test_a_drift_is_found_and_followed() -> None:
     """A clock that is 50 ppm fast gains 30 ms in ten minutes."""
     clock = clock_offset(_exchanges(1.5, 5e-5, [(0.001, 0.001)] * 600))
@@ -74,7 +81,7 @@ def test_delayed_exchanges_are_not_used() -> None:
 
 
 def test_a_clock_that_is_not_known_well_enough_makes_a_run_invalid() -> None:
-    near, far = (ClockOffset(0.0, -0.004 * S, 1e-6, error_s * S, 30) for error_s in (0.001, ERROR_MAX_S * 1.01))
+    near, far = (ClockOffset(0, -0.004 * S, 1e-6, error_s * S, 30) for error_s in (0.001, ERROR_MAX_S * 1.01))
     assert clock_gate({"10.0.0.1": near}).status is GateStatus.PASS
     gate = clock_gate({"10.0.0.1": near, "10.0.0.2": far})
     assert (gate.status, gate.measured) == (GateStatus.FAIL, "to 101 ms (10.0.0.2)")
