@@ -14,7 +14,7 @@ import chainmark as cm
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import GateStatus
 from chainmark.core.progress import Silent
-from chainmark.store.runs import Store
+from chainmark.store.runs import SealedRun, Store
 
 from tests.real.dask_cluster import LocalCluster, local_cluster, wait_for_workers, watching
 from tests.support import ANYHOW, QUICK, Lab, wait_until
@@ -22,6 +22,33 @@ from tests.support import ANYHOW, QUICK, Lab, wait_until
 VERSION = "v1.0.1"
 SHORT = dict(setting.split("=") for setting in (*ANYHOW, QUICK, "load.warm_up_s=1", "load.duration_s=4"))
 HOSTS = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
+
+# Two scenarios, one of which needs network namespaces.
+PLAN = """
+system = "cometbft"
+title = "Small"
+description = "Two scenarios."
+
+[[scenario]]
+id = "together"
+title = "Fixed load"
+question = "Is it slower?"
+method = "A short load."
+profile = "cometbft/demo"
+repetitions = 1
+judges = []
+cores = 1
+
+[[scenario]]
+id = "apart"
+title = "Disconnection"
+question = "Do nodes reconnect?"
+method = "Their connections are cut."
+profile = "cometbft/disconnections"
+repetitions = 1
+judges = []
+needs = ["namespaces"]
+"""
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +112,47 @@ def test_an_experiment_on_hosts_ends_with_a_verdict(cluster: LocalCluster, lab: 
     assert "A/A" in ended.stdout
     assert len(lab.store.sealed()) == 2
     assert _nodes_on_hosts() == []
+
+
+def test_the_loads_of_a_saturation_test_run_on_hosts(cluster: LocalCluster, tmp_path: Path) -> None:
+    loads = {**SHORT, "saturation.connections": "[1]", "saturation.rates": "[50, 100]"}
+    made = cm.saturation("cometbft/saturation", VERSION, settings=loads, on=cluster.address, store=tmp_path / "store")
+    assert not made.is_interrupted
+    runs = Store(tmp_path / "store").sealed()
+    assert len(runs) == 2
+    assert all(_hosts_of(run) == set(HOSTS) for run in runs)
+    assert _nodes_on_hosts() == []
+
+
+def test_a_search_for_a_release_runs_on_hosts(cluster: LocalCluster, tmp_path: Path) -> None:
+    found = cm.bisect(
+        "cometbft/demo", good="v0.38.17", bad=VERSION, metric="node_goroutines", most_runs=4, settings=SHORT,
+        on=cluster.address, store=tmp_path / "store",
+    )  # fmt: skip
+    assert found.kind == "bisect"
+    runs = Store(tmp_path / "store").sealed()
+    assert {run.manifest.subject.version for run in runs} == {"v0.38.17", VERSION}
+    assert all(_hosts_of(run) == set(HOSTS) for run in runs)
+
+
+def test_a_qualification_on_hosts_names_what_it_does_not_cover(cluster: LocalCluster, tmp_path: Path) -> None:
+    plan = tmp_path / "small.toml"
+    plan.write_text(PLAN, encoding="utf-8")
+    made = cm.qualify(
+        "cometbft", baseline="v0.38.17", candidate=VERSION, plan=str(plan), settings=SHORT, on=cluster.address,
+        store=tmp_path / "store",
+    )  # fmt: skip
+    assert made.document is not None
+    runs = Store(tmp_path / "store").sealed()
+    assert len(runs) == 2
+    assert all(_hosts_of(run) == set(HOSTS) for run in runs)
+    lacking = {item["id"]: item["lacking"] for item in made.document.result.model_dump()["scenarios"]}
+    assert lacking == {"together": [], "apart": ["all nodes on one machine (namespaces)"]}
+
+
+def _hosts_of(run: SealedRun) -> set[str]:
+    (value,) = [fact.value for fact in run.manifest.facts if fact.label == "Hosts"]
+    return {host.partition(" ")[0] for host in value.split(", ")}
 
 
 def test_a_lost_host_ends_the_run_with_its_name_and_leaves_no_node(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from chainmark.api.clusters import machines_for_nodes
 from chainmark.api.comparing import How, pair_comparison
 from chainmark.api.context import (
     Accepted,
@@ -72,6 +73,7 @@ def bisect(
     margins: Margins | Sequence[str] | None = None,
     seed: int = 1,
     keep_homes: bool = False,
+    on: str | None = None,
     store: Store | Path | str | None = None,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
@@ -92,7 +94,7 @@ def bisect(
         resume: an interrupted search to continue.
         settings: changes of the profile.
         margins: by metric id, the relative change to accept instead of the catalogue's.
-        seed, keep_homes, store, progress, cancel: as in `run`.
+        seed, keep_homes, on, store, progress, cancel: as in `run`.
 
     Raises:
         UsageError: the profile, a setting, a version, the repository or the metric cannot be used.
@@ -131,7 +133,9 @@ def bisect(
         )
         _check_metrics(system, order)
         bisection = Bisector(run_store, system).begin(resolved, line, order, listener)
-    return document_of(_Search(bisection, run_store, listener).report())
+    with machines_for_nodes(bisection.lab.system, on, listener) as machines:
+        bisection.lab = replace(bisection.lab, machines=machines)
+        return document_of(_Search(bisection, run_store, listener).report())
 
 
 def _refuse_with_resume(resume: str, given: Mapping[str, object]) -> None:

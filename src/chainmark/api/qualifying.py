@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from chainmark.api.clusters import machines_for_nodes
 from chainmark.api.comparing import explained_by
 from chainmark.api.context import (
     Cancellation,
@@ -89,6 +90,7 @@ def saturation(
     settings: Settings | None = None,
     seed: int = 1,
     keep_homes: bool = False,
+    on: str | None = None,
     store: Store | Path | str | None = None,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
@@ -102,7 +104,7 @@ def saturation(
         adaptive: search by doubling and halving instead of running the grid.
         published: published tables for comparison, ``FILE`` or ``FILE@VERSION``.
         resume: an interrupted experiment to continue.
-        settings, seed, keep_homes, store, progress, cancel: as in `run`.
+        settings, seed, keep_homes, on, store, progress, cancel: as in `run`.
 
     Raises:
         UsageError: there is nothing to test, or the experiment to resume differs.
@@ -127,7 +129,8 @@ def saturation(
         order = SweepRequest(
             tuple(names[version] for version in version_names), repeat, seed, adaptive, keep_homes, resume
         )
-        sweep = Sweeper(store_at(store), lab).make(resolved, order, listener)
+        with machines_for_nodes(lab, on, listener) as machines:
+            sweep = Sweeper(store_at(store), lab, machines).make(resolved, order, listener)
     measured = [lab.swept_version(version, runs) for version, runs in (sweep.runs if sweep else {}).items() if runs]
     test = _test(lab, resolved, sweep, seed=seed, adaptive=adaptive)
     report = lab.saturation(test, [*measured, *shown])
@@ -182,6 +185,7 @@ def qualify(
     margins: Margins | Sequence[str] | None = None,
     seed: int = 1,
     keep_homes: bool = False,
+    on: str | None = None,
     signature: Signature | None = None,
     store: Store | Path | str | None = None,
     progress: Progress | None = None,
@@ -202,7 +206,7 @@ def qualify(
         settings: changes of every scenario's profile; ``baseline_settings`` and ``candidate_settings`` for one side.
         margins: by metric id, the relative change to accept instead of the plan's or the catalogue's margin; for
             imported runs also ``["learnt"]``.
-        seed, keep_homes, store, progress, cancel: as in `run`.
+        seed, keep_homes, on, store, progress, cancel: as in `run`.
         signature: as in `release`, only for imported runs.
 
     Raises:
@@ -266,9 +270,11 @@ def qualify(
     )
     names = installed(lab, [order.baseline, order.candidate], listener)
     order = replace(order, baseline=names[order.baseline], candidate=names[order.candidate])
-    qualification = (
-        qualifier.resume(resume, listener, keep_homes=keep_homes) if resume else qualifier.make(order, listener)
-    )
+    with machines_for_nodes(lab, on, listener) as machines:
+        qualifier = replace(qualifier, machines=machines)
+        qualification = (
+            qualifier.resume(resume, listener, keep_homes=keep_homes) if resume else qualifier.make(order, listener)
+        )
     if qualification.interrupted:
         return Experiment(qualification.experiment, None, True)
     runs = [run for scenario in qualification.scenarios for run in scenario.runs]

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Launch, On, Output, launches, shows_result
+from chainmark.cli.common import Launch, Output, launches, shows_result
 from chainmark.core.errors import UsageError
 
 
@@ -21,7 +21,6 @@ def aa(
         typer.Option(metavar="RUN", help="Use the existing re-runs of this run or version instead of new runs."),
     ] = None,
     repeat: Annotated[int, typer.Option(min=4, max=100, help="Number of runs.")] = 8,
-    on: On = None,
     *,
     launch: Launch,
     output: Output,
@@ -48,7 +47,6 @@ def aa(
             profile,
             version,
             repeat=repeat,
-            on=on,
             **launch.arguments(),
             progress=listener,
         )

@@ -275,6 +275,7 @@ class Launch:
         keep_homes: whether the nodes' homes are kept in their run.
         no_wait: fail if another measurement runs on the machine.
         expose: address for Prometheus meanwhile; None: none.
+        on: the scheduler of the cluster whose workers run the nodes; None: this machine runs them.
     """
 
     settings: list[str] | None
@@ -282,10 +283,11 @@ class Launch:
     keep_homes: bool
     no_wait: bool
     expose: str | None
+    on: str | None
 
     def arguments(self) -> dict[str, Any]:
         """As arguments of the library's functions."""
-        return {"settings": self.settings, "seed": self.seed, "keep_homes": self.keep_homes}
+        return {"settings": self.settings, "seed": self.seed, "keep_homes": self.keep_homes, "on": self.on}
 
     def progress(self, *, scenarios: bool = False) -> AbstractContextManager[Bars]:
         """A progress listener for as long as the context lasts; see `chainmark.cli.following.progress`."""
@@ -331,9 +333,10 @@ def _launch(
     keep_homes: KeepHomes = False,
     no_wait: NoWait = False,
     expose: Expose = None,
+    on: On = None,
 ) -> Launch:
     adapter = [] if application is None else [f"application={{ adapter = {{ extends = {json.dumps(application)} }} }}"]
-    return Launch([*adapter, *(settings or [])] or None, seed, keep_homes, no_wait, expose)
+    return Launch([*adapter, *(settings or [])] or None, seed, keep_homes, no_wait, expose, on)
 
 
 def _sources(

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Launch, LearntMargins, On, Output, SideSettings, Why, launches, shows_result
+from chainmark.cli.common import Launch, LearntMargins, Output, SideSettings, Why, launches, shows_result
 
 
 @shows_result
@@ -43,7 +43,6 @@ def experiment(
         ),
     ] = None,
     why: Why = False,
-    on: On = None,
     *,
     launch: Launch,
     output: Output,
@@ -70,7 +69,6 @@ def experiment(
             **launch.arguments(),
             profiles=profiles,
             why=why,
-            on=on,
             progress=listener,
         )
     output.finish(document)

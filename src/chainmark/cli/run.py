@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import AsJson, Launch, On, Profile, Profiles, exit_if_not_valid, launches
+from chainmark.cli.common import AsJson, Launch, Profile, Profiles, exit_if_not_valid, launches
 from chainmark.cli.console import out, print_json
 from chainmark.core.errors import UsageError
 
@@ -34,7 +34,6 @@ def run(
     ] = None,
     repeat: Annotated[int, typer.Option(min=1, max=100, help="Number of runs.")] = 1,
     profiles: Profiles = "none",
-    on: On = None,
     as_json: AsJson = False,
     *,
     launch: Launch,
@@ -47,6 +46,7 @@ def run(
         common: dict[str, Any] = {**launch.arguments(), "repeat": repeat, "progress": listener}
         if attach is not None:
             _refuse_what_is_not_ours(keep_homes=common.pop("keep_homes"), profiles=profiles)
+            del common["on"]  # a variable may name a cluster for other commands
             pages = _listed(metrics or "")
             runs = cm.attach(profile, _listed(attach), metrics=pages, label=version, **common)
         elif version is None or metrics is not None:
@@ -55,7 +55,7 @@ def run(
                 "give a version, `--version v1.0.1`, or running nodes, `--attach HOST:26657`",
             )
         else:
-            runs = cm.run(profile, version, profiles=profiles, on=on, **common)
+            runs = cm.run(profile, version, profiles=profiles, **common)
     if as_json:
         print_json([entry.manifest.model_dump(mode="json") for entry in runs])
     else:

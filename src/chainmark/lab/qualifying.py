@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import ExperimentLength, Status, Subject
+from chainmark.core.parts import Machines
 from chainmark.core.qa_plan import QaPlan, Role, ScenarioKind, ScenarioPlan
 from chainmark.core.times import utc_now
 from chainmark.lab.machine import machine_to_itself
@@ -94,12 +95,14 @@ class Qualifier:
     Attributes:
         is_settled: called after every round of a scenario that continues until it is decided.
         explains: called after every scenario that compares two sides.
+        machines: on which the nodes run; None: on this one.
     """
 
     store: Store
     system: QualifiableSystem
     is_settled: IsSettled = lambda plan, baseline, candidate: False
     explains: Explains = lambda plan, baseline, candidate: ()
+    machines: Machines | None = None
 
     def make(self, order: QaRequest, listener: QaListener) -> QaMade:
         """Begin a qualification and run it to its end, or until it is interrupted.
@@ -147,7 +150,10 @@ class Qualifier:
 
     def _execute(self, folder: ExperimentFolder, record: _Record, order: QaRequest, listener: QaListener) -> QaMade:
         """Make the missing runs."""
-        scenarios = [prepared(self.system, order, scenario, folder.experiment_id) for scenario in order.plan.scenarios]
+        scenarios = [
+            prepared(self.system, order, scenario, folder.experiment_id, is_hosted=self.machines is not None)
+            for scenario in order.plan.scenarios
+        ]
         subjects: dict[Role, Subject] = {
             "baseline": self.system.install(order.baseline),
             "candidate": self.system.install(order.candidate),
@@ -241,6 +247,8 @@ class _Work:
     def _shares(self, scenario: ScenarioMade) -> bool:
         """Whether a scenario's runs may be made two at a time, on this machine."""
         cores = scenario.plan.cores
+        if self.qualifier.machines is not None:
+            return False  # the processors of other machines are not known here
         return cores is not None and AT_A_TIME * cores <= host_facts().cores and not scenario.lacking
 
     def _in_turn(self, scenarios: Iterable[ScenarioMade]) -> None:
@@ -446,7 +454,7 @@ class _Work:
                 return
 
     def _series(self, experiment: str, length: ExperimentLength | None, profiles: tuple[str, ...] = ()) -> RunSeries:
-        lab = Lab(self.qualifier.store, self.qualifier.system)
+        lab = Lab(self.qualifier.store, self.qualifier.system, self.qualifier.machines)
         return RunSeries(lab, experiment, self.order.seed, self.order.keep_homes, self.listener, length, profiles)
 
     def _tried(self, scenario: ScenarioMade, step: PlannedRun) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from pydantic import BaseModel
 
@@ -122,9 +123,21 @@ class ScenarioMade:
         return [run for run in self.runs if (place := run.manifest.experiment) and place.side in self.names[side]]
 
 
-def prepared(system: QualifiableSystem, order: QaRequest, scenario: ScenarioPlan, experiment_id: str) -> ScenarioMade:
-    """A scenario with its profiles checked, and its unmet requirements."""
-    lacking = [text for need in scenario.needs if (text := _lack(system, need, order, scenario))]
+def prepared(
+    system: QualifiableSystem,
+    order: QaRequest,
+    scenario: ScenarioPlan,
+    experiment_id: str,
+    *,
+    is_hosted: bool = False,
+) -> ScenarioMade:
+    """A scenario with its profiles checked, and its unmet requirements.
+
+    Args:
+        is_hosted: the nodes run on other machines, which check themselves whether they are large enough.
+    """
+    lack = partial(_lack, system, order=order, scenario=scenario, is_hosted=is_hosted)
+    lacking = [text for need in scenario.needs if (text := lack(need))]
     if scenario.kind is ScenarioKind.SWEEP and order.baseline == order.candidate:
         lacking.append("two different versions")
     sides = {} if lacking else {side.id: profile_of(system, order, scenario, side) for side in scenario.sides}
@@ -149,8 +162,10 @@ def profile_of(system: QualifiableSystem, order: QaRequest, scenario: ScenarioPl
         raise UsageError(f"the scenario `{scenario.id}` cannot be run: {error.message}", error.hint) from error
 
 
-def _lack(system: QualifiableSystem, need: str, order: QaRequest, scenario: ScenarioPlan) -> str:
+def _lack(system: QualifiableSystem, need: str, *, order: QaRequest, scenario: ScenarioPlan, is_hosted: bool) -> str:
     """The missing part of a requirement; "" if none."""
+    if is_hosted:
+        return "" if need.startswith((_CORES, _MEMORY)) else f"all nodes on one machine ({need})"
     host = host_facts()
     if need.startswith(_CORES):
         wanted = _amount(need, _CORES)

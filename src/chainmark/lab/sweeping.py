@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from chainmark.core.errors import ChainmarkError, UsageError
 from chainmark.core.manifest import Fact
+from chainmark.core.parts import Machines
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import SweptSystem
 from chainmark.lab.running import Lab, Listener, RunSeries
@@ -145,10 +146,11 @@ class Bisected:
 
 @dataclass(frozen=True)
 class Sweeper:
-    """Makes saturation tests of one system into one store."""
+    """Makes saturation tests of one system into one store, with nodes on this machine or on others."""
 
     store: Store
     system: SweptSystem
+    machines: Machines | None = None
 
     def make(self, profile: BaseModel, order: SweepRequest, listener: Listener) -> Sweep:
         """Make all runs. Ctrl-C ends it early; finished runs are kept, and the test can be resumed.
@@ -173,7 +175,8 @@ class Sweeper:
         done: Mapping[int, SealedRun],
         listener: Listener,
     ) -> Sweep:
-        series = RunSeries(Lab(self.store, self.system), experiment_id, order.seed, order.keep_homes, listener)
+        lab = Lab(self.store, self.system, self.machines)
+        series = RunSeries(lab, experiment_id, order.seed, order.keep_homes, listener)
         runs: dict[str, list[SealedRun]] = {version: [] for version in order.versions}
         interrupted = False
         try:
