@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
-.PHONY: help demo test check test-rust test-python test-units test-networks test-quiet setup nodes
+.PHONY: help demo demo-cluster test check test-rust test-python test-units test-networks test-quiet setup nodes
 .PHONY: servers example-server golden format docs notice
 .PHONY: bench speed pictures check-truth mutants fuzz wheels clean
 
@@ -34,6 +34,9 @@ demo: setup nodes ## compare CometBFT v1.0.1 with v0.38.17 on real validators (a
 		--html reports/v1.0.1-against-v0.38.17.html --pdf reports/v1.0.1-against-v0.38.17.pdf \
 		--md reports/v1.0.1-against-v0.38.17.md --json-file reports/v1.0.1-against-v0.38.17.json; \
 	code=$$?; [ $$code -le 1 ] || [ $$code -eq 3 ] || exit $$code
+
+demo-cluster: setup nodes ## compare them on eight validators on three machines, each in a network namespace (root)
+	@$(BIN)/python -m tests.real.cluster_demo reports
 
 test: setup nodes servers check test-rust test-python ## set up everything, then run every check and test
 

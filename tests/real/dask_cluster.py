@@ -40,19 +40,25 @@ class LocalCluster:
         address: str = json.loads((self.folder / "scheduler.json").read_text(encoding="utf-8"))["address"]
         return address
 
-    def start_scheduler(self) -> None:
+    def start_scheduler(self, host: str = "127.0.0.1") -> None:
         """Start the scheduler, and wait until it has written its address."""
         file = self.folder / "scheduler.json"
-        self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file))
+        self.scheduler = self._start("scheduler", "--host", host, "--port", "0", "--scheduler-file", str(file))
         wait_until(lambda: file.exists() or self.scheduler.poll() is not None, "the scheduler")
         assert file.exists(), (self.folder / "scheduler.log").read_text(encoding="utf-8")
 
     def start_worker(
-        self, number: int, *, before: Sequence[str] = (), environment: Mapping[str, str] | None = None
+        self,
+        number: int,
+        *,
+        host: str | None = None,
+        before: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
     ) -> str:
-        """Start a worker at 127.0.0.NUMBER and return its name."""
+        """Start a worker at an address, 127.0.0.NUMBER if none is given, and return its name."""
         name = f"w{number}"
-        arguments = ["--scheduler-file", str(self.folder / "scheduler.json"), "--host", f"127.0.0.{number}"]
+        address = host or f"127.0.0.{number}"
+        arguments = ["--scheduler-file", str(self.folder / "scheduler.json"), "--host", address]
         arguments += ["--name", name, "--nthreads", "1", "--no-nanny", "--local-directory", str(self.folder)]
         self.workers[name] = self._start("worker", *arguments, before=before, environment=environment)
         return name
@@ -90,11 +96,11 @@ class LocalCluster:
 
 
 @contextmanager
-def local_cluster(options: Sequence[str] = ()) -> Iterator[LocalCluster]:
+def local_cluster(options: Sequence[str] = (), host: str = "127.0.0.1") -> Iterator[LocalCluster]:
     """A scheduler without workers."""
     with tempfile.TemporaryDirectory(prefix="dask-") as folder:
         cluster = LocalCluster(Path(folder), options)
-        cluster.start_scheduler()
+        cluster.start_scheduler(host)
         try:
             yield cluster
         finally:

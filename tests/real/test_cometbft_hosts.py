@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,8 +16,10 @@ import chainmark as cm
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import GateStatus
 from chainmark.core.progress import Silent
+from chainmark.network.emulation import available
 from chainmark.store.runs import SealedRun, Store
 
+from tests.real.cluster_demo import machines_apart
 from tests.real.dask_cluster import LocalCluster, local_cluster, wait_for_workers, watching
 from tests.support import ANYHOW, QUICK, Lab, wait_until
 
@@ -148,6 +152,30 @@ def test_a_qualification_on_hosts_names_what_it_does_not_cover(cluster: LocalClu
     assert all(_hosts_of(run) == set(HOSTS) for run in runs)
     lacking = {item["id"]: item["lacking"] for item in made.document.result.model_dump()["scenarios"]}
     assert lacking == {"together": [], "apart": ["all nodes on one machine (namespaces)"]}
+
+
+@pytest.mark.skipif(not available().backends, reason=str(available().lacks))
+def test_distant_hosts_with_other_clocks_are_measured(tmp_path: Path) -> None:
+    """Each host has a network namespace, with the delays of its zone. The clock of one is a quarter of a second ahead.
+
+    The nodes are in Go, which reads the kernel's clock itself: only the samples of that host are from its other clock.
+    """
+    package = importlib.util.find_spec("libfaketime")
+    assert package is not None
+    assert package.origin is not None
+    library = Path(package.origin).parent / "vendor/libfaketime/src/libfaketime.so.1"
+    ahead = {"LD_PRELOAD": str(library), "FAKETIME": "+0.25s", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+    with machines_apart({"w2": ahead}) as apart:
+        (run,) = cm.run("cometbft/demo", VERSION, settings=SHORT, on=apart.address, store=tmp_path / "store")
+    clocks = [fact.value for fact in run.manifest.facts if fact.label.startswith("Clock of")]
+    is_ahead = [re.match(r"2(4\d|5\d)(\.\d+)? ms ahead", value) is not None for value in clocks]
+    assert is_ahead == [False, True, False], clocks
+    assert {gate.id: gate.status for gate in run.manifest.gates}["clocks"] is GateStatus.PASS
+    counts = run.manifest.counts["transactions"]
+    assert counts["committed"] == counts["offered"] == 200 * 5
+    # Seconds of the load: those of the host with the other clock are the same ones.
+    seconds = run.samples("host_second").group_by("host").agg("time_s")["time_s"].to_list()
+    assert seconds == [seconds[0]] * 4
 
 
 def _hosts_of(run: SealedRun) -> set[str]:
