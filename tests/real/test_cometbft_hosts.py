@@ -16,6 +16,7 @@ import chainmark as cm
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import GateStatus
 from chainmark.core.progress import Silent
+from chainmark.lab import hosts
 from chainmark.network.emulation import available
 from chainmark.store.runs import SealedRun, Store
 
@@ -183,7 +184,34 @@ def _hosts_of(run: SealedRun) -> set[str]:
     return {host.partition(" ")[0] for host in value.split(", ")}
 
 
-def test_a_lost_host_ends_the_run_with_its_name_and_leaves_no_node(tmp_path: Path) -> None:
+def test_a_run_is_repeated_when_its_lost_host_is_replaced(tmp_path: Path) -> None:
+    seen: list[str] = []
+    with _cluster() as own:
+
+        class Replacing(Silent):
+            def stage(self, name: str) -> None:
+                seen.append(name)
+                if name.startswith("offering") and "w3" in own.workers:
+                    own.kill("w3")
+                elif "waiting for its replacement" in name:
+                    own.start_worker(3)
+                    own.workers["again"] = own.workers.pop("w3")
+
+        (run,) = cm.run(
+            "cometbft/demo", VERSION, settings=SHORT, on=own.address, store=tmp_path / "store", progress=Replacing()
+        )
+        assert run.is_valid
+        assert _hosts_of(Store(tmp_path / "store").select(run.id)[0]) == set(HOSTS)
+        wait_until(lambda: _nodes_on_hosts() == [], "the end of all nodes")
+    [lost] = [name for name in seen if "waiting" in name]
+    assert re.match(r"the worker on 127\.0\.0\.3 is lost, .* \(20\d\d-\d\d-\d\dT.*Z\)", lost), lost
+    assert len(Store(tmp_path / "store").sealed()) == 1
+
+
+def test_a_lost_host_ends_the_run_with_its_name_and_leaves_no_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosts, "REPLACED_WITHIN_S", 0.5)
     with _cluster() as own:
 
         class Killing(Silent):

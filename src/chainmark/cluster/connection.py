@@ -17,8 +17,9 @@ from urllib.parse import urlsplit
 from chainmark.cluster.probe import about
 from chainmark.cluster.working import TOPIC
 from chainmark.core import units
-from chainmark.core.errors import ChainmarkError, EnvironmentFailure, UsageError
+from chainmark.core.errors import ChainmarkError, EnvironmentFailure, LostMachineError, UsageError
 from chainmark.core.parts import Part, Result, Taken, map_parts
+from chainmark.core.times import utc_now
 from chainmark.core.tool import tool_version
 
 if TYPE_CHECKING:
@@ -257,9 +258,22 @@ class Cluster:
             }
             # The futures keep the actors: when they are released, or this client is gone, the engine drops them.
             actors = {machine: future.result() for machine, future in futures.items()}
-        yield {machine: partial(self._call, machine, actor) for machine, actor in actors.items()}
+        yield {machine: partial(self._call, first[machine], actor) for machine, actor in actors.items()}
 
-    def _call(self, machine: str, actor: Any, *arguments: Any) -> Any:
+    def count(self) -> int:
+        """See `Machines`."""
+        return len({worker.machine for worker in self.workers()})
+
+    def wait_for_replacement(self, worker: str, count: int, within_s: float) -> bool:
+        """See `Machines`; workers that have a nanny are restarted by it."""
+        deadline = time.monotonic() + within_s
+        while self.count() < count or worker in {known.address for known in self.workers()}:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(LOOK_S)
+        return True
+
+    def _call(self, worker: Worker, actor: Any, *arguments: Any) -> Any:
         # An actor looks for its client in the context of the calling thread.
         with self._client.as_current():
             try:
@@ -268,8 +282,10 @@ class Cluster:
                 if isinstance(error, OSError) and error.filename is not None:
                     raise  # a file of the worker's machine
                 self.workers()  # raises if it is the scheduler that is gone
-                raise EnvironmentFailure(
-                    f"the worker on {machine} is lost, and with it the nodes that ran there", LOST_HINT
+                raise LostMachineError(
+                    f"the worker on {worker.machine} is lost, and with it the nodes that ran there ({utc_now()})",
+                    LOST_HINT,
+                    worker.address,
                 ) from error
 
     @contextmanager

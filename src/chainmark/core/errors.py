@@ -57,6 +57,18 @@ class EnvironmentFailure(ChainmarkError):  # noqa: N818 - it is the environment 
     exit_code = ExitCode.ENVIRONMENT
 
 
+class LostMachineError(EnvironmentFailure):
+    """A machine of a cluster is gone; the same work may succeed when it is replaced.
+
+    Attributes:
+        worker: the lost worker's own address, which its replacement does not have.
+    """
+
+    def __init__(self, message: str, hint: str, worker: str) -> None:
+        super().__init__(message, hint)
+        self.worker = worker
+
+
 class InternalError(ChainmarkError):
     """Two parts of chainmark are inconsistent: a bug, independent of the input (exit code 5)."""
 

@@ -37,6 +37,12 @@ class Machines(Protocol):
             ChainmarkError: an error of the object, or a machine or the network failed.
         """
 
+    def count(self) -> int:
+        """The number of machines now."""
+
+    def wait_for_replacement(self, worker: str, count: int, within_s: float) -> bool:
+        """Wait until a worker is no longer among them and they are as many again; whether that happened in time."""
+
     def map(
         self,
         function: Callable[[Part], Result],

@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
+from chainmark.core.errors import LostMachineError
 from chainmark.core.parts import Machines
+from chainmark.core.progress import Progress
 from chainmark.network.agent import HostAgent
 from chainmark.network.remote import RemoteHost
 from chainmark.store.paths import cache_directory
+
+# A worker with a nanny is back within seconds; a process that a person must start is not waited for.
+REPLACED_WITHIN_S = 30.0
+
+Made = TypeVar("Made")
+
+
+def repeated_if_lost(make: Callable[[], Made], machines: Machines | None, progress: Progress) -> Made:
+    """Make something on machines, and once more if one of them is lost and soon replaced.
+
+    Networks on fewer machines are not comparable, so it is not repeated on those that remain.
+
+    Raises:
+        LostMachineError: it is not replaced, or a machine is lost again.
+    """
+    if machines is None:
+        return make()
+    count = machines.count()
+    try:
+        return make()
+    except LostMachineError as error:
+        progress.stage(f"{error.message}; waiting for its replacement")
+        if not machines.wait_for_replacement(error.worker, count, REPLACED_WITHIN_S):
+            raise
+    return make()
 
 
 def agent_here() -> HostAgent:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -16,6 +17,7 @@ from pydantic import BaseModel
 from chainmark.core.manifest import BESIDE, ExperimentLength, ExperimentPlace, Fact, Status
 from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress, Silent
+from chainmark.lab.hosts import repeated_if_lost
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.processors import wait_for_processors
 from chainmark.lab.protocols import Execution, ExecutionRequest, LaunchableSystem, StagedSystem
@@ -205,4 +207,5 @@ class RunSeries:
         )
         if among is not None:
             order = replace(order, quiet=among.quiet, lane=among.lane, beside=among.beside)
-        return self.lab.measure(step.profile, order, progress, place)
+        work = partial(self.lab.measure, step.profile, order, progress, place)
+        return repeated_if_lost(work, self.lab.machines, progress)
