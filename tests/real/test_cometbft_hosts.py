@@ -171,6 +171,9 @@ def test_distant_hosts_with_other_clocks_are_measured(tmp_path: Path) -> None:
     clocks = [fact.value for fact in run.manifest.facts if fact.label.startswith("Clock of")]
     is_ahead = [re.match(r"2(4\d|5\d)(\.\d+)? ms ahead", value) is not None for value in clocks]
     assert is_ahead == [False, True, False], clocks
+    [trips] = [fact.value for fact in run.manifest.facts if fact.label == "Round trips between hosts"]
+    moments = r"1\d(\.\d+)? ms to [789]\d(\.\d+)? ms, median [789]\d(\.\d+)? ms, (before|after) the load"
+    assert re.fullmatch(f"{moments}; {moments}", trips), trips
     assert {gate.id: gate.status for gate in run.manifest.gates}["clocks"] is GateStatus.PASS
     counts = run.manifest.counts["transactions"]
     assert counts["committed"] == counts["offered"] == 200 * 5

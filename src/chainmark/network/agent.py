@@ -11,11 +11,14 @@ import io
 import os
 import shutil
 import signal
+import socket
 import tarfile
 import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +36,8 @@ SILENCE_MAX_S = 20.0
 # In a command, the places of a node's home and of its program, which have other paths on every host.
 HOME, PROGRAM = "{home}", "{program}"
 _LOOK_S = 1.0
+_CONNECT_S = 2.0
+_CONNECTED_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,14 @@ class HostAgent:
     def now_ns(self) -> int:
         """The time of this machine's clock, in ns since the epoch."""
         return time.time_ns()
+
+    def connection_times(self, targets: Sequence[tuple[str, int]], times: int) -> list[list[float]]:
+        """Per address and port, the seconds until a connection was accepted, which is one round trip.
+
+        Failed attempts are left out.
+        """
+        with ThreadPoolExecutor(max(1, min(_CONNECTED_AT_ONCE, len(targets))), "connecting") as pool:
+            return list(pool.map(lambda target: _connection_times(target, times), targets))
 
     def has_program(self, digest: str) -> bool:
         """Whether the cache has the program with this SHA-256."""
@@ -215,3 +228,12 @@ class HostAgent:
 
     def _program(self, digest: str) -> Path:
         return self._programs / digest
+
+
+def _connection_times(target: tuple[str, int], times: int) -> list[float]:
+    taken = []
+    for _ in range(times):
+        began = time.perf_counter()
+        with suppress(OSError), socket.create_connection(target, _CONNECT_S):
+            taken.append(time.perf_counter() - began)
+    return taken

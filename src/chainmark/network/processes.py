@@ -123,6 +123,9 @@ class RunningProcesses(Protocol):
     def address_of(self, node: str) -> str | None:
         """The address of the machine of that node; None: this one."""
 
+    def round_trips(self, ports: Mapping[str, int]) -> list[float]:
+        """The round trips between other machines, s; ``ports`` accept connections, by the machines' addresses."""
+
     def clocks(self) -> dict[str, ClockOffset]:
         """The clocks of other machines so far, by their addresses."""
 
@@ -278,6 +281,10 @@ class ProcessGroup:
 
     def address_of(self, node: str) -> None:
         """All nodes are on this machine."""
+
+    def round_trips(self, ports: Mapping[str, int]) -> list[float]:
+        """None: there is only this machine."""
+        return []
 
     def clocks(self) -> dict[str, ClockOffset]:
         """None: there is only this machine's clock."""

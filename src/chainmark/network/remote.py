@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from types import TracebackType
 from typing import Any
 
@@ -37,6 +38,7 @@ _SUMMED = {
 }
 # At the start; afterwards every ping is an exchange.
 FIRST_EXCHANGES = 10
+CONNECTIONS = 5  # per pair of hosts, to measure its round trip
 
 
 @dataclass
@@ -200,6 +202,20 @@ class RemoteProcesses:
     def address_of(self, node: str) -> str:
         """The address of a node's host."""
         return self.host_of[node].address
+
+    def round_trips(self, ports: Mapping[str, int]) -> list[float]:
+        """The median round trip of every ordered pair of hosts that could connect, s.
+
+        Args:
+            ports: by the address of a host, one at which a node of it accepts connections.
+        """
+
+        def from_one(host: RemoteHost) -> list[list[float]]:
+            targets = [(address, port) for address, port in ports.items() if address != host.address]
+            result: list[list[float]] = host.call("connection_times", targets, CONNECTIONS)
+            return result
+
+        return [median(times) for pairs in self._on_each(from_one) for times in pairs if times]
 
     def clocks(self) -> dict[str, ClockOffset]:
         """The hosts' clocks so far, by their addresses."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -132,6 +133,16 @@ def test_a_silent_client_ends_the_processes(program: Path, tmp_path: Path) -> No
 def test_a_program_that_was_changed_on_the_way_is_refused(agent: HostAgent) -> None:
     with pytest.raises(EnvironmentFailure, match="changed on the way"):
         agent.call("take_program", hashlib.sha256(b"node").hexdigest(), b"edon")
+
+
+def test_round_trips_are_measured_to_what_accepts_connections(agent: HostAgent) -> None:
+    hosts = {"a": RemoteHost("127.0.0.2", agent.call), "b": RemoteHost("127.0.0.1", agent.call)}
+    with socket.create_server(("127.0.0.1", 0)) as open_port, socket.create_server(("127.0.0.2", 0)) as closed_port:
+        ports = {"127.0.0.1": open_port.getsockname()[1], "127.0.0.2": closed_port.getsockname()[1]}
+        closed_port.close()
+        trips = RemoteProcesses(hosts).round_trips(ports)
+    assert len(trips) == 1, "of two hosts one is reached from the other, and the other is not"
+    assert 0.0 < trips[0] < 1.0
 
 
 def test_the_clock_of_a_host_is_compared_while_it_is_used(agent: HostAgent) -> None:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
+from statistics import median
 
 import polars as pl
 
@@ -210,6 +211,7 @@ class CometNetwork:
     links: EmulatedLinks | None = None
     round_trips: list[RoundTrip] = field(default_factory=list)
     killed: list[str] = field(default_factory=list)
+    host_round_trips: list[list[float]] = field(default_factory=list)
     clocks: dict[str, ClockOffset] = field(default_factory=dict)
     start_failures: list[Incident] = field(default_factory=list)
 
@@ -250,7 +252,18 @@ class CometNetwork:
         if not nodes:
             return []
         value = ", ".join(f"{host} ({units.plural(count, 'node')})" for host, count in sorted(nodes.items()))
-        return [Fact(label="Hosts", value=value)]
+        moments = zip(("before", "after"), self.host_round_trips, strict=False)
+        trips = [f"{_range(round_trips)} {moment} the load" for moment, round_trips in moments if round_trips]
+        far = [Fact(label="Round trips between hosts", value="; ".join(trips))] if trips else []
+        return [Fact(label="Hosts", value=value), *far]
+
+    def measure_hosts(self) -> None:
+        """Measure the round trips between the hosts, if there are some; once before the load, and once after it."""
+        ports: dict[str, int] = {}
+        for node in self.alive():
+            if (address := self.processes.address_of(node.name)) is not None:
+                ports.setdefault(address, int(node.rpc_address.rpartition(":")[2]))
+        self.host_round_trips.append(self.processes.round_trips(ports))
 
     def resources(self, sampler: ResourceSampler) -> tuple[pl.DataFrame, pl.DataFrame]:
         """The use of resources so far by the nodes, and by their machines.
@@ -284,6 +297,11 @@ class CometNetwork:
         if self.links is not None:
             command = self.links.command(node.name, command)
         return self.processes.start(name, command, node.home / log, environment)
+
+
+def _range(round_trips: Sequence[float]) -> str:
+    low, high = units.duration(min(round_trips)), units.duration(max(round_trips))
+    return f"{low} to {high}, median {units.duration(median(round_trips))},"
 
 
 @contextmanager
@@ -334,7 +352,9 @@ def running_network(plan: NetworkPlan, progress: Progress) -> Iterator[CometNetw
             for node in starting:
                 network.start(node)
             _wait_until_healthy(network, plan.profile.network.start_timeout_s, progress)
+            network.measure_hosts()
             yield network
+            network.measure_hosts()
             progress.stage("stopping the nodes")
             network.killed = processes.stop()
 
