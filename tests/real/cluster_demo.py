@@ -6,13 +6,15 @@ into the folder: `make demo-cluster`.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import chainmark as cm
+from chainmark.cli.console import out
+from chainmark.cli.following import progress
 from chainmark.core.errors import ChainmarkError, ExitCode
 from chainmark.network.emulation import EmulationPlan, emulated_links
 from chainmark.network.namespaces import HOST_NUMBER
@@ -45,21 +47,28 @@ def machines_apart(environments: Mapping[str, Mapping[str, str]] | None = None) 
             yield cluster
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Compare the releases, and return 0 if there is a verdict."""
-    report = Path(arguments[0]) / "v1.0.1-against-v0.38.17-on-three-machines"
-    with machines_apart() as cluster:
-        sys.stderr.write(f"a scheduler at {cluster.address}, and three workers in network namespaces of their own\n")
-        command = [sys.executable, "-m", "chainmark.cli", "experiment", "cometbft/demo", "--on", cluster.address]
-        command += ["--baseline", "v0.38.17", "--candidate", "v1.0.1", "--most-runs", "4", "--profile", "none"]
-        command += ["--set", "network.validators=8", "--set", "load.rate=100"]
-        command += ["--html", f"{report}.html", "--pdf", f"{report}.pdf"]
-        ended = subprocess.run(command, check=False).returncode
-    return 0 if ended in DECIDED else ended
+def main(folder: Path) -> ExitCode | int:
+    """Compare the releases in this process, which also delays the packets: it belongs to the measurement."""
+    with machines_apart() as cluster, progress(None) as listener:
+        document = cm.experiment(
+            "cometbft/demo",
+            baseline="v0.38.17",
+            candidate="v1.0.1",
+            most_runs=4,
+            settings={"network.validators": 8, "load.rate": 100},
+            profiles="none",
+            on=cluster.address,
+            progress=listener,
+        )
+    document.write_all(
+        {kind: folder / f"v1.0.1-against-v0.38.17-on-three-machines{kind}" for kind in (".html", ".pdf")}
+    )
+    document.print(out())
+    return 0 if document.verdict.exit_code in DECIDED else document.verdict.exit_code
 
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(sys.argv[1:]))
+        sys.exit(main(Path(sys.argv[1])))
     except ChainmarkError as error:
         sys.exit(f"error: {error.message}\nhint: {error.hint}")

@@ -66,7 +66,17 @@ class LocalCluster:
     def _start(
         self, kind: str, *arguments: str, before: Sequence[str] = (), environment: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
-        command = [*before, sys.executable, "-m", f"distributed.cli.dask_{kind}", "--no-dashboard"]
+        # The kernel kills it with this process, so that nothing is left of a test or demonstration that was killed.
+        command = [
+            "setpriv",
+            "--pdeathsig",
+            "KILL",
+            *before,
+            sys.executable,
+            "-m",
+            f"distributed.cli.dask_{kind}",
+            "--no-dashboard",
+        ]
         paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
         with (self.folder / f"{kind}.log").open("ab") as log:
             return subprocess.Popen(

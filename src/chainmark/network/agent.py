@@ -29,7 +29,13 @@ import psutil
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure
 from chainmark.core.storage import storage_errors
-from chainmark.network.processes import NodeProcess, ProcessGroup
+from chainmark.network.processes import (
+    NodeProcess,
+    ProcessGroup,
+    add_neighbours,
+    kernel_of_processes,
+    remove_neighbours,
+)
 from chainmark.network.sampling import ResourceSampler, Ticker
 
 SILENCE_MAX_S = 20.0
@@ -96,6 +102,7 @@ class HostAgent:
         self._group = ProcessGroup()
         self._group.__enter__()
         self._processes: dict[str, NodeProcess] = {}
+        self._neighbours: set[int] = set()
         self._sampler = ResourceSampler({})
         self._tickers = [Ticker(self._look, "silence", _LOOK_S)]
 
@@ -130,6 +137,15 @@ class HostAgent:
         """
         with ThreadPoolExecutor(max(1, min(_CONNECTED_AT_ONCE, len(targets))), "connecting") as pool:
             return list(pool.map(lambda target: _connection_times(target, times), targets))
+
+    def identity(self) -> tuple[str, int]:
+        """Where its process IDs are unique, and its own."""
+        return kernel_of_processes(), os.getpid()
+
+    def add_neighbours(self, pids: Sequence[int]) -> None:
+        """Processes of this machine that belong to the same measurement, until the agent is closed."""
+        self._neighbours.update(pids)
+        add_neighbours(pids)
 
     def has_program(self, digest: str) -> bool:
         """Whether the cache has the program with this SHA-256."""
@@ -214,6 +230,7 @@ class HostAgent:
             self.stop()
         finally:
             self._group.__exit__(None, None, None)
+            remove_neighbours(self._neighbours)
             shutil.rmtree(self._folder, ignore_errors=True)
         if not by_silence:  # its thread cannot wait for itself
             self._tickers[0].stop()

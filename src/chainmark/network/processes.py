@@ -14,7 +14,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -201,11 +201,29 @@ class NodeProcess:
 
 # The groups whose context is active: another network of the same measurement is not a foreign process.
 _groups: dict[int, ProcessGroup] = {}
+# Processes of the same measurement that other agents on this machine started.
+_neighbours: set[int] = set()
 
 
 def pids_of_all_networks() -> set[int]:
-    """The processes of all networks that this process runs now."""
-    return {process.pid for group in list(_groups.values()) for process in list(group.processes)}
+    """The processes of all networks that this process runs now, and of their neighbours."""
+    return _neighbours | {process.pid for group in list(_groups.values()) for process in list(group.processes)}
+
+
+def add_neighbours(pids: Iterable[int]) -> None:
+    """Processes of this machine that belong to the measurement: they do not compete with it."""
+    _neighbours.update(pids)
+
+
+def remove_neighbours(pids: Iterable[int]) -> None:
+    """Undo `add_neighbours`."""
+    _neighbours.difference_update(pids)
+
+
+def kernel_of_processes() -> str:
+    """Where process IDs are unique: the running kernel, and the namespace of process IDs."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return f"{boot} {Path('/proc/self/ns/pid').stat().st_ino}"
 
 
 @dataclass

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from statistics import median
 from types import TracebackType
@@ -24,6 +25,7 @@ from chainmark.core.errors import ChainmarkError
 from chainmark.core.storage import storage_errors
 from chainmark.network.agent import HOME, PROGRAM, HostCapacity, ProcessRequest, ProcessState
 from chainmark.network.clocks import ClockOffset, Exchange, clock_offset
+from chainmark.network.processes import add_neighbours, kernel_of_processes, remove_neighbours
 from chainmark.network.sampling import Ticker
 
 PING_S = 1.0
@@ -142,15 +144,24 @@ class RemoteProcesses:
     _logs: dict[tuple[str, str], Path] = field(default_factory=dict)
     _digests: dict[Path, str] = field(default_factory=dict)
     _ticker: Ticker | None = None
+    _neighbours: set[int] = field(default_factory=set)  # on this machine
 
     @property
     def hosts(self) -> list[RemoteHost]:
         """The hosts, each once."""
         return list({host.address: host for host in self.host_of.values()}.values())
 
+    @cached_property
+    def _agents(self) -> dict[str, tuple[str, int]]:
+        """By the address of a host: where its process IDs are unique, and its agent's own."""
+        return {host.address: host.call("identity") for host in self.hosts}
+
     def __enter__(self) -> RemoteProcesses:
         self._on_each(lambda host: host.ask_time(FIRST_EXCHANGES))
         self._ticker = Ticker(self._ping, "ping", PING_S)
+        for kernel, pid in self._agents.values():
+            self._introduce(kernel, pid)
+        self._introduce(kernel_of_processes(), os.getpid())
         return self
 
     def __exit__(
@@ -159,6 +170,7 @@ class RemoteProcesses:
         if self._ticker is not None:
             with suppress(ChainmarkError, OSError):  # a lost host is reported by what needed it
                 self._ticker.stop()
+        remove_neighbours(self._neighbours)
         for host in self.hosts:
             with suppress(ChainmarkError, OSError):
                 host.call("close")
@@ -179,6 +191,7 @@ class RemoteProcesses:
         order = ProcessRequest(home.name, name, digest, words, log_path.name, changed)
         pid, started_ns = host.call("start", order)
         host.forget_states()
+        self._introduce(self._agents[host.address][0], pid)
         self._logs[home.name, log_path.name] = log_path
         return RemoteProcess(name, pid, log_path, started_ns, host)
 
@@ -233,6 +246,15 @@ class RemoteProcesses:
         return pl.concat(processes).sort("time_ns", "host"), [
             _by_this_clock(frame, clock) for clock, _, frame in frames
         ]
+
+    def _introduce(self, kernel: str, pid: int) -> None:
+        """Several hosts, and this machine, may be one: then a process of one is no foreign process for the others."""
+        if kernel == kernel_of_processes():
+            self._neighbours.add(pid)
+            add_neighbours([pid])
+        for host in self.hosts:
+            if self._agents[host.address][0] == kernel:
+                host.call("add_neighbours", [pid])
 
     def _ping(self) -> None:
         self._on_each(RemoteHost.ask_time)

@@ -17,6 +17,7 @@ import pytest
 
 from chainmark.core.errors import EnvironmentFailure
 from chainmark.network.agent import HostAgent
+from chainmark.network.processes import kernel_of_processes, pids_of_all_networks
 from chainmark.network.remote import RemoteHost, RemoteProcess, RemoteProcesses, joined_pressure
 from chainmark.network.sampling import PRESSURE_SCHEMA
 
@@ -133,6 +134,23 @@ def test_a_silent_client_ends_the_processes(program: Path, tmp_path: Path) -> No
 def test_a_program_that_was_changed_on_the_way_is_refused(agent: HostAgent) -> None:
     with pytest.raises(EnvironmentFailure, match="changed on the way"):
         agent.call("take_program", hashlib.sha256(b"node").hexdigest(), b"edon")
+
+
+def test_hosts_that_share_a_machine_do_not_count_as_its_other_users(
+    agent: HostAgent, program: Path, tmp_path: Path
+) -> None:
+    """Otherwise a network on several workers of one machine would compete with itself, and no run would be valid."""
+    home = _home(tmp_path, "node0")
+    with RemoteProcesses({"node0": RemoteHost("10.0.0.1", agent.call)}) as processes:
+        process = _start(processes, program, home, 600)
+        assert {process.pid, os.getpid()} <= pids_of_all_networks()
+        calls: list[tuple[object, ...]] = []
+        processes.host_of = {**processes.host_of, "node1": RemoteHost("10.0.0.2", lambda *call: calls.append(call))}
+        processes._agents["10.0.0.2"] = ("the kernel of another machine", 1)
+        processes._introduce(kernel_of_processes(), 1234)
+        assert calls == [], "process IDs of another machine mean nothing there"
+        processes.host_of = {"node0": processes.host_of["node0"]}
+    assert pids_of_all_networks().isdisjoint({process.pid, 1234})
 
 
 def test_round_trips_are_measured_to_what_accepts_connections(agent: HostAgent) -> None:
