@@ -248,15 +248,15 @@ class Output:
         )
 
     def _write(self, document: cm.Document) -> list[Path]:
-        """Write the requested files, a PDF after everything else; the written paths."""
+        """Write the requested files; the PDF, whose charts are drawn meanwhile, at the end; the paths of all."""
         outputs = {".html": self.html, ".pdf": self.pdf, ".md": self.markdown, ".xml": self.junit}
         outputs[".json"] = self.json_file
         paths = {suffix: path for suffix, path in outputs.items() if path is not None}
         for folder in sorted({path.parent for path in paths.values() if not path.parent.exists()}):
             say(f"the folder {folder} does not exist and is created")
-        document.write_all({suffix: path for suffix, path in paths.items() if suffix != ".pdf"})
         if self.pdf:
             last_step.set(document.paper(), self.pdf)
+        document.write_all({suffix: path for suffix, path in paths.items() if suffix != ".pdf"})
         return list(paths.values())
 
 

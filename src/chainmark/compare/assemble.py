@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -46,6 +47,9 @@ from chainmark.stats.effects import TwoSamples
 from chainmark.stats.estimable import has_rank
 
 Follow = Callable[[Sequence[SelectedRuns], Catalogue], Followed | None]
+_Sides = Callable[[], list[ChartSide]]  # each call makes new ones, which cache the samples of one metric
+
+_METRICS_AT_A_TIME = 2  # more would hold more samples at a time
 
 
 def _mean(metric: Metric, population: Population, samples: SideSamples) -> float:
@@ -113,27 +117,47 @@ def _effect_size(metric: Metric, population: Population, sides: Sequence[ChartSi
     )
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Described:
-    """Distributions of the samples of all metrics, in the report's order."""
+    """Distributions of a metric's samples, in the report's order."""
 
-    distributions: list[DistributionRow] = field(default_factory=list)
-    effect_sizes: list[EffectSize] = field(default_factory=list)
-    charts: list[ChartData] = field(default_factory=list)
-    breakdowns: list[Breakdown] = field(default_factory=list)
+    distributions: list[DistributionRow]
+    effect_sizes: list[EffectSize]
+    charts: list[ChartData]
+    breakdowns: list[Breakdown]
 
 
-def _describe_samples(catalogue: Catalogue, sides: Sequence[ChartSide], seed: int) -> _Described:
-    """Distributions metric by metric, from the descriptions that the runs store."""
-    result = _Described()
-    for metric in catalogue.ordered():
-        population = catalogue.population(metric.population)
-        result.distributions += [_distribution_row(metric, population, side) for side in sides]
-        effect = _effect_size(metric, population, sides)
-        result.effect_sizes += [effect] if effect else []
-        result.charts += charts_of(sides, metric, population, seed)
-        result.breakdowns += breakdowns_of(sides, metric, population)
-    return result
+def _chart_sides(sides: Sequence[SelectedRuns], labels: Sequence[str]) -> list[ChartSide]:
+    both = zip(sides, labels, strict=True)
+    return [ChartSide(side.name, label, side.included or side.runs) for side, label in both]
+
+
+def _describe_samples(catalogue: Catalogue, sides: _Sides, seed: int) -> _Described:
+    """Distributions of all metrics, from the descriptions that the runs store.
+
+    Most of it is arithmetic on arrays, during which another thread can run.
+    """
+    for run in {run for side in sides() for run in side.runs}:
+        run.read_description()  # once, not by every thread
+    with ThreadPoolExecutor(_METRICS_AT_A_TIME) as pool:
+        each = list(pool.map(lambda metric: _describe_metric(metric, catalogue, sides(), seed), catalogue.ordered()))
+    return _Described(
+        [row for metric in each for row in metric.distributions],
+        [effect for metric in each for effect in metric.effect_sizes],
+        [chart for metric in each for chart in metric.charts],
+        [breakdown for metric in each for breakdown in metric.breakdowns],
+    )
+
+
+def _describe_metric(metric: Metric, catalogue: Catalogue, sides: Sequence[ChartSide], seed: int) -> _Described:
+    population = catalogue.population(metric.population)
+    effect = _effect_size(metric, population, sides)
+    return _Described(
+        [_distribution_row(metric, population, side) for side in sides],
+        [effect] if effect else [],
+        charts_of(sides, metric, population, seed),
+        breakdowns_of(sides, metric, population),
+    )
 
 
 def _subtitle(baseline: SelectedRuns, candidate: SelectedRuns, date: str) -> str:
@@ -208,10 +232,7 @@ def compare(
     finding = costs_of(decided) if question is Question.COST else decided.finding
     judgements = decided.judgements
     date = max(run.manifest.started_at for run in [*left.runs, *right.runs])[:10]
-    chart_sides = [
-        ChartSide(side.name, name, side.included or side.runs) for side, name in zip((left, right), names, strict=True)
-    ]
-    described = _describe_samples(catalogue, chart_sides, left.first.seed)
+    described = _describe_samples(catalogue, lambda: _chart_sides((left, right), names), left.first.seed)
     configuration = {BASELINE: left.first.configuration, CANDIDATE: right.first.configuration}
     differences = configuration_differences(configuration[BASELINE], configuration[CANDIDATE])
     builds = build_caveats(left, right, differences)

@@ -194,6 +194,10 @@ class LoadedRun:
             return MetricDescription(metric.id, 0)
         return describe_population(self.catalogue, population, [metric], self, self.manifest.seed)[0]
 
+    def read_description(self) -> None:
+        """Read what `described` needs, or make it for a run that does not store it."""
+        self._descriptions()
+
     def tail(self, metric: Metric, population: Population) -> Sequence[Extreme]:
         """The most extreme of a metric's samples, as in `described`, in less time."""
         if self._defines(metric, population):

@@ -24,12 +24,14 @@ class Paper:
         report: JSON, which the template reads as ``report``.
         drawings: specifications of charts; the template reads them rendered, as the list ``drawings``.
         time: when the file was made, ISO 8601; None: omitted.
+        svgs: the drawings, if they are already rendered.
     """
 
     template: str
     report: str
     drawings: Sequence[Drawing] = ()
     time: str | None = None
+    svgs: Sequence[str] = ()
 
 
 def typeset(paper: Paper) -> bytes:
@@ -38,7 +40,7 @@ def typeset(paper: Paper) -> bytes:
     Raises:
         EnvironmentFailure, InternalError: as `chainmark.report.apart.run_apart`.
     """
-    drawn = svgs_of(paper.drawings)
+    drawn = paper.svgs or svgs_of(paper.drawings)
     order = {"template": paper.template, "time": paper.time, "drawings": json.dumps(drawn)}
     task = "\n".join([json.dumps(order), paper.report]).encode()
     del drawn, order  # it is as large again, while Typst works

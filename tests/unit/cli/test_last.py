@@ -32,8 +32,19 @@ last_step.end_with(code)
 """
 
 
-def _ended(path: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", ENDED, str(path)]
+NOT_DRAWN = """
+from chainmark.core.errors import EnvironmentFailure
+from chainmark.report import drawn
+
+def svgs_apart(drawings):
+    raise EnvironmentFailure("there is no memory", "")
+
+drawn.svgs_apart = svgs_apart
+"""
+
+
+def _ended(path: Path, before: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", before + ENDED, str(path)]
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
 
 
@@ -43,6 +54,13 @@ def test_a_pdf_typeset_last_equals_the_documents_and_the_exit_code_is_that_of_th
     assert (ended.returncode, ended.stderr) == (3, f"\nreport  {path}\n")
     assert path.read_bytes() == document_of(sample()).pdf()
     assert document_of(sample()).word in ended.stdout
+
+
+def test_charts_that_were_not_drawn_beside_the_command_are_drawn_after_it(tmp_path: Path) -> None:
+    path = tmp_path / "last.pdf"
+    ended = _ended(path, NOT_DRAWN)
+    assert (ended.returncode, ended.stderr) == (3, f"\nreport  {path}\n")
+    assert path.read_bytes() == document_of(sample()).pdf()
 
 
 def test_a_pdf_that_cannot_be_written_is_an_error_after_the_output(tmp_path: Path) -> None:
