@@ -201,6 +201,7 @@ class TransactionLoad:
         send_grace_s: float,
         bank_sends: BankSends | None = None,
         given: list[list[bytes]] | None = None,
+        share: tuple[int, int] = (0, 0),
     ) -> None:
         """Check the arguments and fix the schedule.
 
@@ -208,11 +209,15 @@ class TransactionLoad:
         "sync", "async"). `schedule` is "even", "poisson" or "burst". `send_grace_s` is how long after the end of the
         schedule late transactions are still sent; `answer_timeout_s` is how long each waits for its answer. The load
         tool's payload of `size_bytes` is sent, or `bank_sends`, or what is `given` for each connection: what is missing
-        there stays unsent.
+        there stays unsent. `share` is the number of the first of these connections in a load of several generators,
+        and the number of connections of all of them.
         """
 
-    def start(self, start_delay_s: float = 0.1) -> int:
-        """Dial all targets, then start the schedule; return the wall nanoseconds of schedule time 0."""
+    def start(self, start_delay_s: float = 0.1, begin_ns: int | None = None) -> int:
+        """Dial all targets, then start the schedule; return the wall nanoseconds of schedule time 0.
+
+        `begin_ns` is that time if it is given, the same for all generators of a load.
+        """
 
     def progress(self) -> LoadProgress: ...
     def running(self) -> bool:

@@ -54,12 +54,14 @@ class LocalCluster:
         host: str | None = None,
         before: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
+        for_load: bool = False,
     ) -> str:
         """Start a worker at an address, 127.0.0.NUMBER if none is given, and return its name."""
         name = f"w{number}"
         address = host or f"127.0.0.{number}"
         arguments = ["--scheduler-file", str(self.folder / "scheduler.json"), "--host", address]
         arguments += ["--name", name, "--nthreads", "1", "--no-nanny", "--local-directory", str(self.folder)]
+        arguments += ["--resources", "load=1"] if for_load else []
         self.workers[name] = self._start("worker", *arguments, before=before, environment=environment)
         return name
 

@@ -248,6 +248,7 @@ def main() -> None:
         build("rosetta-example")
         build("faulty-app")
         build("simd", SIMD_PACKAGE)
+        build("object-store", "github.com/johannesboyne/gofakes3/cmd/gofakes3")
         return
     if wanted not in servers:
         sys.exit(f"usage: python -m tests.real.mesh_servers build|{'|'.join(servers)}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import polars as pl
 import psutil
 import pytest
 
@@ -22,10 +22,12 @@ from chainmark.store.runs import SealedRun, Store
 
 from tests.real.cluster_demo import machines_apart
 from tests.real.dask_cluster import LocalCluster, local_cluster, wait_for_workers, watching
+from tests.real.shifted_clock import clock_ahead
 from tests.support import ANYHOW, QUICK, Lab, wait_until
 
 VERSION = "v1.0.1"
 SHORT = dict(setting.split("=") for setting in (*ANYHOW, QUICK, "load.warm_up_s=1", "load.duration_s=4"))
+AHEAD_S = 0.25
 HOSTS = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
 
 # Two scenarios, one of which needs network namespaces.
@@ -70,6 +72,17 @@ def _cluster() -> Iterator[LocalCluster]:
             dask_cluster.start_worker(number)
         wait_for_workers(seen, {"w2", "w3", "w4"})
         yield dask_cluster
+
+
+def _killing(cluster: LocalCluster, worker: str) -> Silent:
+    """A listener that kills a worker when the load begins."""
+
+    class Killing(Silent):
+        def stage(self, name: str) -> None:
+            if name.startswith("offering"):
+                cluster.kill(worker)
+
+    return Killing()
 
 
 def _nodes_on_hosts() -> list[psutil.Process]:
@@ -155,18 +168,50 @@ def test_a_qualification_on_hosts_names_what_it_does_not_cover(cluster: LocalClu
     assert lacking == {"together": [], "apart": ["all nodes on one machine (namespaces)"]}
 
 
+def test_generators_on_hosts_of_their_own_offer_one_load_by_one_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two machines run the nodes; two others load them. The clock of one of these is a quarter of a second ahead."""
+    monkeypatch.setattr(hosts, "REPLACED_WITHIN_S", 0.5)
+    settings = {**SHORT, "load.connections": 3, "load.rate": 40}
+    with local_cluster() as own, watching(own) as seen:
+        own.start_worker(2)
+        own.start_worker(3)
+        own.start_worker(4, for_load=True)
+        own.start_worker(5, for_load=True, environment=clock_ahead(tmp_path, AHEAD_S))
+        wait_for_workers(seen, {"w2", "w3", "w4", "w5"})
+        (run,) = cm.run("cometbft/demo", VERSION, settings=settings, on=own.address, store=tmp_path / "store")
+        with pytest.raises(EnvironmentFailure, match=r"127\.0\.0\.5 is lost"):
+            cm.run(
+                "cometbft/demo", VERSION, settings=settings, on=own.address, store=tmp_path / "lost",
+                progress=_killing(own, "w5"),
+            )  # fmt: skip
+        wait_until(lambda: _nodes_on_hosts() == [], "the end of all nodes")
+    facts = {fact.label: fact.value for fact in run.manifest.facts}
+    assert facts["Hosts"] == "127.0.0.2 (2 nodes), 127.0.0.3 (2 nodes)"
+    assert facts["Load from"].startswith("127.0.0.4 and 127.0.0.5; 127.0.0.4 observes the commits; latencies")
+    assert re.match(r"2(4\d|5\d)(\.\d+)? ms ahead", facts["Clock of 127.0.0.5"]), facts
+    counts = run.manifest.counts["transactions"]
+    assert counts["committed"] == counts["offered"] == 3 * 40 * 5
+    sealed = Store(tmp_path / "store").select(run.id)[0]
+    transactions = sealed.events("transactions").join(sealed.events("blocks"), on="height")
+    latency_s = (pl.col("observed_ns") - pl.col("due_ns")).mean() / 1e9
+    latencies = transactions.group_by("connection").agg(latency_s=latency_s).sort("connection")
+    assert latencies["connection"].to_list() == [0, 1, 2]
+    # The connections take turns, so without the conversion two of three latencies would differ by 250 ms.
+    low_s, high_s = latencies["latency_s"].sort().to_list()[::2]
+    assert high_s - low_s < 0.1
+    seconds = run.samples("second")
+    assert seconds["generator_run_queue_share"].null_count() < seconds.height
+
+
 @pytest.mark.skipif(not available().backends, reason=str(available().lacks))
 def test_distant_hosts_with_other_clocks_are_measured(tmp_path: Path) -> None:
     """Each host has a network namespace, with the delays of its zone. The clock of one is a quarter of a second ahead.
 
     The nodes are in Go, which reads the kernel's clock itself: only the samples of that host are from its other clock.
     """
-    package = importlib.util.find_spec("libfaketime")
-    assert package is not None
-    assert package.origin is not None
-    library = Path(package.origin).parent / "vendor/libfaketime/src/libfaketime.so.1"
-    ahead = {"LD_PRELOAD": str(library), "FAKETIME": "+0.25s", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
-    with machines_apart({"w2": ahead}) as apart:
+    with machines_apart({"w2": clock_ahead(tmp_path, AHEAD_S)}) as apart:
         (run,) = cm.run("cometbft/demo", VERSION, settings=SHORT, on=apart.address, store=tmp_path / "store")
     clocks = [fact.value for fact in run.manifest.facts if fact.label.startswith("Clock of")]
     is_ahead = [re.match(r"2(4\d|5\d)(\.\d+)? ms ahead", value) is not None for value in clocks]
@@ -216,16 +261,11 @@ def test_a_lost_host_ends_the_run_with_its_name_and_leaves_no_node(
 ) -> None:
     monkeypatch.setattr(hosts, "REPLACED_WITHIN_S", 0.5)
     with _cluster() as own:
-
-        class Killing(Silent):
-            def stage(self, name: str) -> None:
-                if name.startswith("offering"):
-                    own.kill("w3")
-
-        with pytest.raises(EnvironmentFailure, match=r"127\.0\.0\.3 is lost, and with it the nodes"):
+        with pytest.raises(EnvironmentFailure, match=r"127\.0\.0\.3 is lost, and with it what ran there"):
             cm.run(
-                "cometbft/demo", VERSION, settings=SHORT, on=own.address, store=tmp_path / "store", progress=Killing()
-            )
+                "cometbft/demo", VERSION, settings=SHORT, on=own.address, store=tmp_path / "store",
+                progress=_killing(own, "w3"),
+            )  # fmt: skip
         wait_until(lambda: _nodes_on_hosts() == [], "the end of the other hosts' nodes")
     assert Store(tmp_path / "store").sealed() == []
 

@@ -2,7 +2,7 @@
 //! Usage: `generate URL CONNECTIONS RATE DURATION_S SIZE_BYTES SCHEDULE`.
 
 use chainmark_load::cometbft::BroadcastMethod;
-use chainmark_load::{Class, LoadConfig, LoadResult, ScheduleKind, TransactionLoad, Transactions};
+use chainmark_load::{Begin, Class, LoadConfig, LoadResult, ScheduleKind, Share, TransactionLoad, Transactions};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -11,6 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let load = TransactionLoad::new(LoadConfig {
         targets: vec![url.clone(); connections.parse()?],
+        share: Share::default(),
         rate_per_connection: rate.parse()?,
         duration_ns: duration_s.parse::<i64>()? * 1_000_000_000,
         transactions: Transactions::Payload { size_bytes: size_bytes.parse()?, experiment_id: *b"chainmark--bench" },
@@ -20,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         answer_timeout_ns: 10_000_000_000,
         send_grace_ns: 2_000_000_000,
     })?;
-    load.start(100_000_000)?;
+    load.start(Begin::After(100_000_000))?;
     print_figures(&load.finish()?);
     Ok(())
 }

@@ -23,5 +23,5 @@ pub use error::LoadError;
 pub use observer::{EventObserver, ReceivedEvent};
 pub use record::{Answer, Class, LoadResult, Records};
 pub use schedule::ScheduleKind;
-pub use sender::{LoadConfig, Progress, TransactionLoad};
+pub use sender::{Begin, LoadConfig, Progress, Share, TransactionLoad};
 pub use transactions::Transactions;

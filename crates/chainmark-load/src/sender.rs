@@ -25,8 +25,9 @@ const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// What to send, where and when.
 #[derive(Debug, Clone)]
 pub struct LoadConfig {
-    /// One WebSocket URL per connection.
+    /// One WebSocket URL per connection that this generator makes.
     pub targets: Vec<String>,
+    pub share: Share,
     /// Transactions per second.
     pub rate_per_connection: u32,
     pub duration_ns: i64,
@@ -40,11 +41,30 @@ pub struct LoadConfig {
     pub send_grace_ns: i64,
 }
 
+/// Which connections of a load a generator makes, if several generators offer it together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Share {
+    /// Number of the first one.
+    pub first: u32,
+    /// Connections of all generators; 0: those of this one.
+    pub all: u32,
+}
+
 impl LoadConfig {
+    /// The connections of the whole load.
+    fn connections(&self) -> u32 {
+        if self.share.all == 0 { u32::try_from(self.targets.len()).unwrap_or(u32::MAX) } else { self.share.all }
+    }
+
+    /// The number of one of this generator's connections in the whole load.
+    fn number(&self, index: usize) -> u32 {
+        self.share.first + index as u32
+    }
+
     fn schedule(&self) -> Schedule {
         Schedule {
             kind: self.schedule,
-            connections: u32::try_from(self.targets.len()).unwrap_or(u32::MAX),
+            connections: self.connections(),
             rate_per_connection: self.rate_per_connection,
             duration_ns: self.duration_ns,
             seed: self.seed,
@@ -53,6 +73,14 @@ impl LoadConfig {
 
     fn check(&self) -> Result<(), LoadError> {
         self.schedule().check()?;
+        let end = self.share.first as usize + self.targets.len();
+        if self.targets.is_empty() || end > self.connections() as usize {
+            return Err(LoadError::Argument {
+                name: "the end of this generator's connections",
+                value: end.to_string(),
+                condition: "above their beginning, and at most the number of all connections",
+            });
+        }
         self.targets.iter().try_for_each(|url| check_url(url))?;
         for (name, value_ns) in [("answer_timeout_s", self.answer_timeout_ns), ("send_grace_s", self.send_grace_ns)] {
             if !(0..=86_400 * NS_PER_S).contains(&value_ns) {
@@ -60,8 +88,17 @@ impl LoadConfig {
                 return Err(LoadError::Argument { name, value, condition: "between 0 and 86400 seconds" });
             }
         }
-        self.transactions.check(self.targets.len(), self.rate_per_connection)
+        self.transactions.check(self.connections() as usize, self.rate_per_connection)
     }
+}
+
+/// Schedule time 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begin {
+    /// Nanoseconds after the last handshake.
+    After(i64),
+    /// Wall nanoseconds since 1970, the same for all generators of a load.
+    At(i64),
 }
 
 /// How far a load is, in transactions.
@@ -120,7 +157,8 @@ impl TransactionLoad {
     pub fn new(config: LoadConfig) -> Result<Self, LoadError> {
         config.check()?;
         let schedule = config.schedule();
-        let due_ns = (0..schedule.connections).map(|connection| Arc::new(schedule.due_ns(connection))).collect();
+        let due_of = |index| Arc::new(schedule.due_ns(config.number(index)));
+        let due_ns = (0..config.targets.len()).map(due_of).collect();
         let (command, _) = watch::channel(Command::Run);
         Ok(Self {
             config,
@@ -134,12 +172,11 @@ impl TransactionLoad {
         })
     }
 
-    /// Dials every target and starts the schedule `start_delay_ns` after the last handshake. Returns the wall time in
-    /// nanoseconds of schedule time 0.
+    /// Dials every target and starts the schedule. Returns the wall time in nanoseconds of schedule time 0.
     ///
     /// # Errors
     /// [`LoadError::Connect`] if a target cannot be dialled; no transaction has been sent then.
-    pub fn start(&self, start_delay_ns: i64) -> Result<i64, LoadError> {
+    pub fn start(&self, begin: Begin) -> Result<i64, LoadError> {
         if self.begun.swap(true, Relaxed) {
             return Err(LoadError::State { what: "start", object: "load", state: "has been started already" });
         }
@@ -149,7 +186,7 @@ impl TransactionLoad {
             due_ns: self.due_ns.clone(),
             counters: self.counters.clone(),
             command: self.command.subscribe(),
-            start_delay_ns: start_delay_ns.max(0),
+            begin,
         };
         let running = self.running.clone();
         running.store(true, Release);
@@ -238,7 +275,7 @@ struct Generator {
     due_ns: Vec<Arc<Vec<i64>>>,
     counters: Arc<Counters>,
     command: watch::Receiver<Command>,
-    start_delay_ns: i64,
+    begin: Begin,
 }
 
 impl Generator {
@@ -267,7 +304,10 @@ impl Generator {
         // Gigabytes of columns take a while, which must not make the first transactions late.
         let records = self.due_ns.into_iter().map(ConnectionRecords::new).collect();
         let clock = WallClock::anchor();
-        let start_ns = clock.now_ns() + self.start_delay_ns;
+        let start_ns = match self.begin {
+            Begin::After(delay_ns) => clock.now_ns() + delay_ns.max(0),
+            Begin::At(wall_ns) => wall_ns,
+        };
         let (config, counters, command) = (self.config, self.counters, self.command);
         let plan = Rc::new(Plan { config, clock, start_ns, counters, command });
         let cpu_before_ns = thread_cpu_ns();
@@ -304,7 +344,12 @@ fn merge(plan: &Plan, outcomes: Vec<Outcome>, cpu_ns: i64, wall_ns: i64) -> Load
     let seconds = |time_ns: i64| time_ns as f64 / NS_PER_S as f64;
     let mut result = LoadResult { cpu_s: seconds(cpu_ns), wall_s: seconds(wall_ns), ..LoadResult::default() };
     for (index, outcome) in outcomes.into_iter().enumerate() {
-        result.records.append(index as u32, plan.start_ns, plan.config.transactions.size_bytes(), outcome.records);
+        result.records.append(
+            plan.config.number(index),
+            plan.start_ns,
+            plan.config.transactions.size_bytes(),
+            outcome.records,
+        );
         result.reconnects += outcome.reconnects;
         result.late_answers += outcome.late_answers;
         result.unmatched_answers += outcome.unmatched_answers;

@@ -3,7 +3,7 @@
 use chainmark_load::cometbft::BroadcastMethod;
 use chainmark_load::cometbft::payload::{Payload, check_size};
 use chainmark_load::cosmos::{self, SendConfig};
-use chainmark_load::{Class, LoadConfig, LoadError, LoadResult, ScheduleKind, Transactions};
+use chainmark_load::{Begin, Class, LoadConfig, LoadError, LoadResult, ScheduleKind, Share, Transactions};
 use pyo3::exceptions::{PyConnectionError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -154,7 +154,7 @@ impl TransactionLoad {
     #[expect(clippy::too_many_arguments)]
     #[new]
     #[pyo3(signature = (*, targets, rate_per_connection, duration_s, size_bytes, method, schedule, seed, experiment_id,
-                        answer_timeout_s, send_grace_s, bank_sends = None, given = None))]
+                        answer_timeout_s, send_grace_s, bank_sends = None, given = None, share = (0, 0)))]
     fn new(
         targets: Vec<String>,
         rate_per_connection: u32,
@@ -168,9 +168,11 @@ impl TransactionLoad {
         send_grace_s: f64,
         bank_sends: Option<PyRef<'_, BankSends>>,
         given: Option<Vec<Vec<Vec<u8>>>>,
+        share: (u32, u32),
     ) -> PyResult<Self> {
         let config = LoadConfig {
             targets,
+            share: Share { first: share.0, all: share.1 },
             rate_per_connection,
             duration_ns: to_ns("duration_s", duration_s)?,
             transactions: transactions_of(bank_sends.as_deref(), given, size_bytes, experiment_id)?,
@@ -185,10 +187,13 @@ impl TransactionLoad {
         Ok(Self(chainmark_load::TransactionLoad::new(config).map_err(to_python)?))
     }
 
-    #[pyo3(signature = (start_delay_s = 0.1))]
-    fn start(&self, py: Python<'_>, start_delay_s: f64) -> PyResult<i64> {
-        let start_delay_ns = to_ns("start_delay_s", start_delay_s)?;
-        py.detach(|| self.0.start(start_delay_ns)).map_err(to_python)
+    #[pyo3(signature = (start_delay_s = 0.1, begin_ns = None))]
+    fn start(&self, py: Python<'_>, start_delay_s: f64, begin_ns: Option<i64>) -> PyResult<i64> {
+        let begin = match begin_ns {
+            Some(wall_ns) => Begin::At(wall_ns),
+            None => Begin::After(to_ns("start_delay_s", start_delay_s)?),
+        };
+        py.detach(|| self.0.start(begin)).map_err(to_python)
     }
 
     fn progress<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

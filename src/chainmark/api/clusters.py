@@ -96,18 +96,23 @@ def generators_at(address: str | None, listener: Relay) -> Iterator[Callable[[in
 def _on_workers(cluster: Cluster, count: int | None) -> Generators:
     """This many workers, on different machines if possible; for None one per machine.
 
+    If some are reserved for load, only those.
+
     Raises:
         UsageError: there are fewer workers.
     """
     from chainmark.capacity.generators import MOST, Generators, WorkerPlace  # noqa: PLC0415
 
-    machines = [list(workers) for _, workers in groupby(cluster.workers(), lambda worker: worker.machine)]
+    known = cluster.workers()
+    usable = [worker for worker in known if worker.for_load] or known
+    machines = [list(workers) for _, workers in groupby(usable, lambda worker: worker.machine)]
     wanted = count or min(len(machines), MOST)
     rounds = zip_longest(*machines)
     chosen = [worker for some in rounds for worker in some if worker is not None][:wanted]
     if len(chosen) < wanted:
         raise UsageError(
-            f"{wanted} generators were requested, but the cluster at {cluster.address} has {len(chosen)} workers",
+            f"{wanted} generators were requested, but the cluster at {cluster.address} has {len(chosen)} workers for "
+            "them",
             "start more workers, or request fewer generators",
         )
 

@@ -28,6 +28,7 @@ from chainmark.lab.importing import Importer
 from chainmark.lab.protocols import ChoosingSystem, ExistingNetwork, ImportRequest
 from chainmark.lab.running import Lab
 from chainmark.lab.schedules import LONE_SIDE, Arm
+from chainmark.store.objects import is_address
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import attachable, importable
@@ -58,7 +59,8 @@ def run(
         keep_homes: keep the nodes' homes in the run.
         profiles: kinds of profiles to take of the nodes, "cpu,heap"; a run with profiles is not judged.
         on: the scheduler of a Dask cluster on whose machines the nodes run, "tcp://10.0.0.1:8786"; the load comes from
-            this machine. `CHAINMARK_CLUSTER` if omitted; without that, the nodes run here.
+            this machine unless some are reserved for it. `CHAINMARK_CLUSTER` if omitted; without that, the nodes run
+            here.
         store: where the runs are stored.
         progress, cancel: receives progress messages, and ends the work early.
 
@@ -151,7 +153,7 @@ def ingest(
 
     Args:
         system: the system of the logs.
-        source: a folder, one file, or a server's URL.
+        source: a folder, one file, a server's URL, or the address of a folder in an object store, "s3://bucket/folder".
         version: the measured version, if the logs do not contain it.
         settings: values that no document contains, ``{"genesis.system_start": "…"}``.
         filters: names and expressions; None: as in the logs' documents, an empty sequence: none.
@@ -175,7 +177,7 @@ def ingest(
         >>> run.manifest.subject.system, run.samples("block").height > 0
         ('cardano', True)
     """
-    is_url = isinstance(source, str) and source.startswith(("http://", "https://"))
+    is_url = is_address(source)
     begin_ns, end_ns = time_range(begin, end, duration)
     if begin_ns is not None and not is_url:
         raise UsageError(

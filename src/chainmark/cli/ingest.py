@@ -21,7 +21,10 @@ def ingest(
     system: Annotated[str, typer.Argument(help="The system whose logs these are, e.g. `cardano`.")],
     source: Annotated[
         str,
-        typer.Argument(metavar="DIR|URL", help="A folder of logs or reports, a single file, or a Prometheus server."),
+        typer.Argument(
+            metavar="DIR|URL",
+            help="A folder of logs or reports, one file, a folder in an object store, or a Prometheus server.",
+        ),
     ],
     version: Annotated[
         str | None,
@@ -88,7 +91,7 @@ def ingest(
 
     Example: `chainmark ingest cometbft http://localhost:9090 --from 2026-01-01T10:00:00Z --duration 90s --as v1.0.1`
 
-    Example: `chainmark ingest cardano /var/log/cluster --on tcp://10.0.0.1:8786`
+    Example: `chainmark ingest cardano s3://bucket/10.6.2 --on tcp://10.0.0.1:8786`
 
     Example: `chainmark ingest cardano published-reports`
 

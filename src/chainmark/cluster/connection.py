@@ -32,6 +32,8 @@ LOOK_S = 1.0
 # The longest call of an object on a machine: it may stop fifty nodes, or receive a program.
 CALL_S = 120.0
 CLOSE_S = 2.0
+# The resource of a worker that is reserved for load and observation.
+LOAD = "load"
 START_HINT = "start a scheduler with `dask scheduler`, and a worker on every machine with `dask worker tcp://HOST:8786`"
 LOST_HINT = "see its log; `chainmark cluster check` shows the remaining ones"
 TLS_HINT = (
@@ -106,13 +108,19 @@ def is_open(address: str) -> bool:
 
 @dataclass(frozen=True)
 class Worker:
-    """A worker as its scheduler knows it; ``scratch`` is its folder."""
+    """A worker as its scheduler knows it.
+
+    Attributes:
+        scratch: its folder.
+        for_load: whether it was started with ``--resources load=1``: reserved for load and observation.
+    """
 
     address: str
     name: str
     threads: int
     memory_bytes: int
     scratch: str
+    for_load: bool
 
     @property
     def machine(self) -> str:
@@ -147,7 +155,14 @@ class Cluster:
             known = self._client.scheduler_info(n_workers=-1)["workers"]
         return sorted(
             (
-                Worker(address, str(item["name"]), item["nthreads"], item["memory_limit"] or 0, item["local_directory"])
+                Worker(
+                    address,
+                    str(item["name"]),
+                    item["nthreads"],
+                    item["memory_limit"] or 0,
+                    item["local_directory"],
+                    for_load=item["resources"].get(LOAD, 0) > 0,
+                )
                 for address, item in known.items()
             ),
             key=lambda worker: (worker.machine, worker.name),
@@ -260,6 +275,10 @@ class Cluster:
             actors = {machine: future.result() for machine, future in futures.items()}
         yield {machine: partial(self._call, first[machine], actor) for machine, actor in actors.items()}
 
+    def for_load(self) -> frozenset[str]:
+        """See `Machines`."""
+        return frozenset(worker.machine for worker in self.workers() if worker.for_load)
+
     def count(self) -> int:
         """See `Machines`."""
         return len({worker.machine for worker in self.workers()})
@@ -283,7 +302,7 @@ class Cluster:
                     raise  # a file of the worker's machine
                 self.workers()  # raises if it is the scheduler that is gone
                 raise LostMachineError(
-                    f"the worker on {worker.machine} is lost, and with it the nodes that ran there ({utc_now()})",
+                    f"the worker on {worker.machine} is lost, and with it what ran there ({utc_now()})",
                     LOST_HINT,
                     worker.address,
                 ) from error

@@ -101,6 +101,7 @@ def _worker(worker: Worker, answer: About | Exception | None, own: About, nodes:
         threads=worker.threads,
         memory_bytes=worker.memory_bytes,
         nodes=nodes,
+        for_load=worker.for_load,
         problems=problems,
         remarks=remarks,
         **reported,

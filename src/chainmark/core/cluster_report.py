@@ -21,6 +21,7 @@ class ClusterWorker(BaseModel):
         chainmark, python, engine: versions of chainmark, of Python and of Dask; "" if one is missing or unknown.
         build: the beginning of the hash of chainmark's compiled core.
         nodes: node binaries in its cache.
+        for_load: whether it is reserved for load and observation, and runs no node.
         problems: why it cannot be used, in clauses; ``remarks``: unusual properties.
     """
 
@@ -38,6 +39,7 @@ class ClusterWorker(BaseModel):
     engine: str = ""
     build: str = ""
     nodes: list[str] = []
+    for_load: bool = False
     problems: list[str] = []
     remarks: list[str] = []
 

@@ -37,6 +37,9 @@ class Machines(Protocol):
             ChainmarkError: an error of the object, or a machine or the network failed.
         """
 
+    def for_load(self) -> frozenset[str]:
+        """The addresses of the machines that are reserved for load and observation."""
+
     def count(self) -> int:
         """The number of machines now."""
 

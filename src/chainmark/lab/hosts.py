@@ -55,4 +55,10 @@ def hosts_on(machines: Machines | None) -> Iterator[Sequence[RemoteHost]]:
         yield ()
         return
     with machines.objects(agent_here) as calls:
-        yield [RemoteHost(address, call) for address, call in sorted(calls.items())]
+        reserved = machines.for_load()
+        yield [RemoteHost(address, call, address in reserved) for address, call in sorted(calls.items(), key=_numeric)]
+
+
+def _numeric(named: tuple[str, object]) -> list[tuple[int, int | str]]:
+    """Addresses in the order of their numbers: 10.0.0.9 before 10.0.0.10."""
+    return [(0, int(part)) if part.isdigit() else (1, part) for part in named[0].split(".")]

@@ -16,7 +16,7 @@ import tarfile
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -102,6 +102,7 @@ class HostAgent:
         self._group = ProcessGroup()
         self._group.__enter__()
         self._processes: dict[str, NodeProcess] = {}
+        self._objects: dict[str, Any] = {}
         self._neighbours: set[int] = set()
         self._sampler = ResourceSampler({})
         self._tickers = [Ticker(self._look, "silence", _LOOK_S)]
@@ -181,9 +182,22 @@ class HostAgent:
         with self._lock:
             self._processes[order.name] = process
             self._sampler.follow(order.node, [process.pid])
-            if len(self._tickers) == 1:
-                self._tickers.append(Ticker(self._sampler.sample, "sample"))
+            self._sample()
         return process.pid, process.started_ns
+
+    def hold(self, name: str, make: Callable[..., Any], *arguments: Any) -> None:
+        """Make an object that lives as long as the agent, such as a load generator, and sample this machine."""
+        with self._lock:
+            self._objects[name] = make(*arguments)
+            self._sample()
+
+    def ask(self, name: str, method: str, *arguments: Any) -> Any:
+        """Call a method of an object."""
+        return getattr(self._objects[name], method)(*arguments)
+
+    def _sample(self) -> None:
+        if len(self._tickers) == 1:
+            self._tickers.append(Ticker(self._sampler.sample, "sample"))
 
     def signal(self, name: str, number: int, ends: bool) -> None:
         """Send a signal to a process."""
@@ -226,6 +240,7 @@ class HostAgent:
             if self._is_closed:
                 return
             self._is_closed = True
+            self._objects.clear()  # a generator ends with its object
         try:
             self.stop()
         finally:

@@ -70,6 +70,10 @@ class ClockOffset:
         offsets = self.offset_ns + self.drift / (1.0 + self.drift) * since_ns
         return np.asarray(there_ns - np.rint(offsets).astype(np.int64), dtype=np.int64)
 
+    def to_there(self, here_ns: int) -> int:
+        """A time of this machine's clock as one of the other clock, in ns since the epoch."""
+        return here_ns + round(self.offset_ns + self.drift * (here_ns - self.at_ns))
+
 
 def clock_offset(exchanges: Sequence[Exchange]) -> ClockOffset:
     """The offset and drift by the exchanges with short round trips.

@@ -38,6 +38,8 @@ _SUMMED = {
     "cpu_steal_s": True,
     "cpu_total_s": True,
 }
+# Likewise, if other hosts load and observe.
+_GENERATORS = {"generator_ran_s": False, "generator_waited_s": False, "harness_cpu_s": True}
 # At the start; afterwards every ping is an exchange.
 FIRST_EXCHANGES = 10
 CONNECTIONS = 5  # per pair of hosts, to measure its round trip
@@ -50,10 +52,12 @@ class RemoteHost:
     Attributes:
         address: at which the nodes of other machines reach its nodes.
         call: a method of the agent, by its name, with its arguments; it raises the agent's errors.
+        measures: whether it is reserved for load and observation, and runs no node.
     """
 
     address: str
     call: Callable[..., Any]
+    measures: bool = False
     exchanges: list[Exchange] = field(default_factory=list)
     _states: dict[str, ProcessState] = field(default_factory=dict)
     _states_s: float = 0.0
@@ -137,9 +141,11 @@ class RemoteProcesses:
 
     Attributes:
         host_of: by the name of a node, which is that of its home's folder.
+        measuring: the hosts that load and observe; none: this machine does.
     """
 
     host_of: Mapping[str, RemoteHost]
+    measuring: Sequence[RemoteHost] = ()
     _sent: set[str] = field(default_factory=set)
     _logs: dict[tuple[str, str], Path] = field(default_factory=dict)
     _digests: dict[Path, str] = field(default_factory=dict)
@@ -148,8 +154,8 @@ class RemoteProcesses:
 
     @property
     def hosts(self) -> list[RemoteHost]:
-        """The hosts, each once."""
-        return list({host.address: host for host in self.host_of.values()}.values())
+        """The hosts, each once, those of nodes first."""
+        return list({host.address: host for host in (*self.host_of.values(), *self.measuring)}.values())
 
     @cached_property
     def _agents(self) -> dict[str, tuple[str, int]]:
@@ -237,15 +243,16 @@ class RemoteProcesses:
     def joined(self, processes: pl.DataFrame, pressure: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """The samples of processes here and on all hosts, and of this machine with the contention of all hosts."""
         elsewhere, hosts = self.samples()
-        return pl.concat([processes, elsewhere]), joined_pressure(pressure, hosts)
+        generators = [hosts[host.address] for host in self.measuring]
+        return pl.concat([processes, elsewhere]), joined_pressure(pressure, list(hosts.values()), generators)
 
-    def samples(self) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
-        """The samples of all processes, and those of each host, in order of time, by this machine's clock."""
-        frames = [(host.clock(), *host.call("samples")) for host in self.hosts]
-        processes = [_by_this_clock(frame, clock) for clock, frame, _ in frames]
-        return pl.concat(processes).sort("time_ns", "host"), [
-            _by_this_clock(frame, clock) for clock, _, frame in frames
-        ]
+    def samples(self) -> tuple[pl.DataFrame, dict[str, pl.DataFrame]]:
+        """The samples of all processes, and those of each host by its address, in order of time, by this clock."""
+        frames = {host.address: (host.clock(), *host.call("samples")) for host in self.hosts}
+        processes = [_by_this_clock(frame, clock) for clock, frame, _ in frames.values()]
+        return pl.concat(processes).sort("time_ns", "host"), {
+            address: _by_this_clock(frame, clock) for address, (clock, _, frame) in frames.items()
+        }
 
     def _introduce(self, kernel: str, pid: int) -> None:
         """Several hosts, and this machine, may be one: then a process of one is no foreign process for the others."""
@@ -269,19 +276,30 @@ class RemoteProcesses:
             return list(pool.map(ask, self.hosts))
 
 
-def joined_pressure(own: pl.DataFrame, hosts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+def joined_pressure(
+    own: pl.DataFrame, hosts: Sequence[pl.DataFrame], generators: Sequence[pl.DataFrame] = ()
+) -> pl.DataFrame:
     """The samples of this machine, with the nodes' figures and the contention of all hosts at the same times.
 
     Counters of a host are interpolated between its samples, which are at other moments of the same seconds.
+
+    Args:
+        generators: those of the hosts that load and observe, if this machine does not.
     """
     times_ns = own["time_ns"].to_numpy()
-    sampled = [frame for frame in hosts if frame.height]  # a host whose nodes never started has no samples
-    columns = {}
-    for name, is_own in _SUMMED.items():
-        series = [own[name].cast(pl.Float64).to_numpy()] if is_own else []
-        series += [np.interp(times_ns, frame["time_ns"], frame[name].cast(pl.Float64)) for frame in sampled]
-        columns[name] = np.sum(series, axis=0) if series else np.full(len(times_ns), np.nan)
-    return own.with_columns(**{name: pl.Series(values) for name, values in columns.items()})
+
+    def total(name: str, frames: Sequence[pl.DataFrame], *, with_own: bool) -> pl.Series:
+        # A host on which nothing ever started has no samples.
+        series = [
+            np.interp(times_ns, frame["time_ns"], frame[name].cast(pl.Float64)) for frame in frames if frame.height
+        ]
+        series += [own[name].cast(pl.Float64).to_numpy()] if with_own else []
+        return pl.Series(np.sum(series, axis=0) if series else np.full(len(times_ns), np.nan))
+
+    columns = {name: total(name, hosts, with_own=is_own) for name, is_own in _SUMMED.items()}
+    if generators:
+        columns |= {name: total(name, generators, with_own=is_own) for name, is_own in _GENERATORS.items()}
+    return own.with_columns(**columns)
 
 
 def _packed(home: Path) -> bytes:

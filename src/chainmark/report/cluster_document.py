@@ -10,9 +10,10 @@ from chainmark.report.document import Document
 from chainmark.report.wording import prose
 
 USE = (
-    "`ingest`, `load`, `predict` and `explain` use the workers. All other commands work on this machine, even if they "
-    "start networks: no nodes are started on workers."
+    "`ingest`, `load`, `predict` and `explain` use the workers, and commands that start nodes of CometBFT distribute "
+    "the nodes over them. Workers that are reserved for load run no nodes."
 )
+FOR_LOAD = "reserved for load"
 CLOCKS = (
     "A clock's offset is measured in repeated exchanges. The one with the shortest round trip is used: its offset is "
     "exact to half of that round trip. The offset applies to the time of the check: a clock that drifts by 20 ppm is "
@@ -85,7 +86,7 @@ def _worker(worker: ClusterWorker) -> TableRow:
         units.byte_size(worker.memory_bytes) if worker.memory_bytes else "unlimited",
         units.UNSET if worker.free_bytes is None else units.byte_size(worker.free_bytes),
         *(text or units.UNSET for text in (worker.chainmark, worker.build, worker.python, worker.engine)),
-        ", ".join(worker.nodes) or units.UNSET,
+        ", ".join([*([FOR_LOAD] if worker.for_load else []), *worker.nodes]) or units.UNSET,
         emphasis="worse" if worker.problems else "plain",
     )
 

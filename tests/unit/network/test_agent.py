@@ -72,7 +72,8 @@ def test_a_process_has_its_home_and_program_on_its_host(agent: HostAgent, progra
         assert there != str(home), "the paths of this machine do not exist on the host"
         assert not process.is_here
         assert not process.ended()
-        frame, (pressure,) = processes.samples()
+        frame, hosts = processes.samples()
+        (pressure,) = hosts.values()
         assert frame.columns[0] == "time_ns"
         assert pressure.schema == pl.Schema(PRESSURE_SCHEMA)
         process.signal(signal.SIGKILL, ends=True)
@@ -186,5 +187,10 @@ def test_the_figures_of_all_hosts_are_added_at_the_same_times() -> None:
     assert joined["nodes_ran_s"].to_list()[:3] == pytest.approx([55.0, 165.0, 275.0])
     assert joined["contended_s"].to_list()[:3] == pytest.approx([55.5, 166.5, 277.5])
     assert joined.schema == pl.Schema(PRESSURE_SCHEMA)
+    assert joined["generator_ran_s"].null_count() == 5, "this machine's own, which was not sampled here"
+    loading = frame(0.0, 4.0).with_columns(generator_ran_s="nodes_ran_s", harness_cpu_s="nodes_ran_s")
+    elsewhere = joined_pressure(frame(0.5, 1.0).with_columns(harness_cpu_s=1.0), [frame(0.0, 10.0), loading], [loading])
+    assert elsewhere["generator_ran_s"].to_list()[:3] == pytest.approx([2.0, 6.0, 10.0])
+    assert elsewhere["harness_cpu_s"].to_list()[:3] == pytest.approx([3.0, 7.0, 11.0])
     never_started = pl.DataFrame(schema=PRESSURE_SCHEMA)
     assert joined.equals(joined_pressure(frame(0.5, 1.0), [frame(0.0, 10.0), frame(0.25, 100.0), never_started]))

@@ -65,6 +65,7 @@ def test_a_drift_is_found_and_followed() -> None:
     late_ns = EPOCH_NS + 590 * S
     (here_ns,) = clock.to_here(np.array([_there(late_ns, 1.5, 5e-5)], dtype=np.int64)).tolist()
     assert here_ns == pytest.approx(late_ns, abs=2_000)
+    assert abs(clock.to_there(here_ns) - _there(late_ns, 1.5, 5e-5)) <= 1_000, "the inverse"
 
 
 def test_a_few_exchanges_show_no_drift() -> None:

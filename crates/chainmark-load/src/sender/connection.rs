@@ -63,8 +63,8 @@ pub(super) struct Connection {
 impl Connection {
     pub fn new(plan: Rc<Plan>, index: usize, timer: Timer, records: ConnectionRecords) -> Self {
         let config = &plan.config;
-        let (connections, rate) = (config.targets.len(), config.rate_per_connection);
-        let maker = Maker::new(&config.transactions, connections, rate, config.seed, index);
+        let (connections, number) = (config.connections() as usize, config.number(index) as usize);
+        let maker = Maker::new(&config.transactions, connections, config.rate_per_connection, config.seed, number);
         Self {
             plan,
             index,

@@ -5,7 +5,7 @@ use crate::server::{accepted, answer_all, config, next_request, payload_of, serv
 use base64::{Engine, engine::general_purpose::STANDARD};
 use chainmark_load::cometbft::payload::Payload;
 use chainmark_load::record::NEVER_NS;
-use chainmark_load::{Class, LoadConfig, LoadError, LoadResult, ScheduleKind, TransactionLoad};
+use chainmark_load::{Begin, Class, LoadConfig, LoadError, LoadResult, ScheduleKind, Share, TransactionLoad};
 use futures_util::{FutureExt, SinkExt};
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
@@ -26,7 +26,7 @@ const CLASSES: [Class; 7] = [
 
 fn run(config: LoadConfig) -> LoadResult {
     let load = TransactionLoad::new(config).unwrap();
-    load.start(0).unwrap();
+    load.start(Begin::After(0)).unwrap();
     let offered = load.progress().offered;
     let result = load.finish().unwrap();
     check_sums(&result, offered);
@@ -78,6 +78,40 @@ fn the_node_receives_exactly_the_recorded_transactions() {
 }
 
 #[test]
+fn generators_that_share_a_load_offer_together_what_one_would() {
+    let url = serve(|_, socket| answer_all(socket).boxed_local());
+    let begin_ns = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as i64;
+    let begin = Begin::At(begin_ns + 300_000_000);
+    let offered = |targets: usize, share| {
+        let config = LoadConfig { share, schedule: ScheduleKind::Poisson, ..config(&vec![&*url; targets], 100, 200) };
+        let load = TransactionLoad::new(config).unwrap();
+        let start_ns = load.start(begin).unwrap();
+        assert_eq!(Begin::At(start_ns), begin);
+        load.finish().unwrap().records
+    };
+    let (parts, whole) = std::thread::scope(|scope| {
+        let first = scope.spawn(|| offered(2, Share { first: 0, all: 3 }));
+        let second = scope.spawn(|| offered(1, Share { first: 2, all: 3 }));
+        let whole = offered(3, Share::default());
+        ([first.join().unwrap(), second.join().unwrap()], whole)
+    });
+    assert_eq!(parts.each_ref().map(|part| part.connection.last().copied()), [Some(1), Some(2)]);
+    assert_eq!(parts.each_ref().map(|part| &part.connection[..]).concat(), whole.connection);
+    assert_eq!(parts.each_ref().map(|part| &part.sequence[..]).concat(), whole.sequence);
+    assert_eq!(parts.each_ref().map(|part| &part.due_ns[..]).concat(), whole.due_ns);
+    assert_eq!(parts.each_ref().map(|part| &part.hash[..]).concat(), whole.hash);
+}
+
+#[test]
+fn a_share_beyond_the_load_is_refused() {
+    for share in [Share { first: 2, all: 3 }, Share { first: 3, all: 3 }] {
+        let refused =
+            TransactionLoad::new(LoadConfig { share, ..config(&["ws://127.0.0.1:1/", "ws://127.0.0.1:1/"], 1, 1000) });
+        assert!(matches!(refused, Err(LoadError::Argument { .. })));
+    }
+}
+
+#[test]
 fn a_node_that_stops_reading_delays_only_its_own_connection_whose_responses_are_still_read() {
     let (blocked, release) = mpsc::channel::<()>();
     let release = std::sync::Arc::new(std::sync::Mutex::new(release));
@@ -106,7 +140,7 @@ fn a_node_that_stops_reading_delays_only_its_own_connection_whose_responses_are_
         ..config(&[&stuck, &healthy], 60, 1200)
     })
     .unwrap();
-    load.start(0).unwrap();
+    load.start(Begin::After(0)).unwrap();
     let offered = load.progress().offered;
     wait_until("the end of the schedule", || load.progress().due == offered);
     blocked.send(()).unwrap();
@@ -137,7 +171,7 @@ fn a_slowly_reading_node_delays_transactions_and_drops_none() {
         ..config(&[&url], 40, 1000)
     })
     .unwrap();
-    load.start(0).unwrap();
+    load.start(Begin::After(0)).unwrap();
     let result = load.finish().unwrap();
     check_sums(&result, 40);
     let records = &result.records;
@@ -282,7 +316,7 @@ fn out_of_order_responses_are_matched_by_id() {
 fn stopping_preserves_all_records_and_waits_for_responses() {
     let url = serve(|_, socket| answer_all(socket).boxed_local());
     let load = TransactionLoad::new(config(&[&url, &url], 100, 60_000)).unwrap();
-    load.start(0).unwrap();
+    load.start(Begin::After(0)).unwrap();
     wait_until("some transactions", || load.progress().answered >= 10);
     assert!(load.is_running());
     load.stop();
@@ -311,7 +345,7 @@ fn a_load_that_is_dropped_ends_at_once_even_if_its_socket_is_blocked() {
     let load =
         TransactionLoad::new(LoadConfig { transactions: payload_of(200_000), ..config(&[&url, &url], 60, 60_000) })
             .unwrap();
-    load.start(0).unwrap();
+    load.start(Begin::After(0)).unwrap();
     wait_until("the socket to block", || load.progress().due > load.progress().sent + 5);
     let begin = Instant::now();
     drop(load);
@@ -325,7 +359,7 @@ fn a_target_that_cannot_be_dialled_is_named_and_nothing_is_sent() {
     let closed_port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let dead = format!("ws://{closed_port}/websocket");
     let load = TransactionLoad::new(config(&[&url, &dead], 10, 1000)).unwrap();
-    let error = load.start(0).unwrap_err();
+    let error = load.start(Begin::After(0)).unwrap_err();
     assert!(matches!(&error, LoadError::Connect { url, .. } if *url == dead), "{error}");
     assert_eq!(load.progress().sent, 0);
     assert!(matches!(load.finish(), Err(LoadError::State { .. })));

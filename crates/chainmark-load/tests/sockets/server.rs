@@ -1,7 +1,7 @@
 //! A WebSocket server that misbehaves on demand, which a real node does not.
 
 use chainmark_load::cometbft::BroadcastMethod;
-use chainmark_load::{LoadConfig, ScheduleKind, Transactions};
+use chainmark_load::{LoadConfig, ScheduleKind, Share, Transactions};
 use futures_util::future::LocalBoxFuture;
 use futures_util::{SinkExt, StreamExt};
 use std::net::SocketAddr;
@@ -86,6 +86,7 @@ pub fn payload_of(size_bytes: u32) -> Transactions {
 pub fn config(targets: &[&str], rate_per_connection: u32, duration_ms: i64) -> LoadConfig {
     LoadConfig {
         targets: targets.iter().map(|&url| url.to_owned()).collect(),
+        share: Share::default(),
         rate_per_connection,
         duration_ns: duration_ms * 1_000_000,
         transactions: payload_of(256),

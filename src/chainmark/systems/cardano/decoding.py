@@ -21,6 +21,7 @@ from chainmark.core.errors import ChainmarkError, EnvironmentFailure, UsageError
 from chainmark.core.parts import Machines, map_parts
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
+from chainmark.store.objects import StoredFile
 from chainmark.systems.cardano.accounting import HostSummary, MessageCounts, read_summary
 from chainmark.systems.cardano.analyse import HostTrace
 from chainmark.systems.cardano.documents import Genesis
@@ -101,12 +102,19 @@ def _stem(host: str) -> str:
 
 @dataclass(frozen=True)
 class HostPart:
-    """One host: the decoder's request as JSON, the amount to read, and the machines that can read it."""
+    """One host: the decoder's request as JSON, the amount to read, and the machines that can read it.
+
+    Attributes:
+        stored: where the files of the request are, if they must be copied first.
+        copies: the folder that their paths in the request are below.
+    """
 
     host: str
     order: str
     stored_bytes: int
     at: tuple[str, ...] = ()
+    stored: tuple[StoredFile, ...] = ()
+    copies: str = ""
 
 
 @dataclass(frozen=True)
@@ -139,7 +147,7 @@ def decode(
         with storage_errors(reading.events):
             reading.events.mkdir(exist_ok=True)
     threads = _threads(threads, machines)
-    parts = _parts(cluster.hosts, reading, threads)
+    parts = _parts(cluster, cluster.hosts, reading, threads)
     progress.stage(_stage("reading", parts))
     if machines is None:
         decoders = Decoders(_shown(parts, progress))
@@ -186,7 +194,8 @@ def count_excluded(
     """Count the lines and messages of the excluded hosts; no table is written for them."""
     excluded = Excluded()
     threads = _threads(threads, machines)
-    parts = _parts([host for host in cluster.excluded if host.files], reading, threads, tables=False)
+    hosts = [host for host in cluster.excluded if host.files]
+    parts = _parts(cluster, hosts, reading, threads, tables=False)
     if not parts:
         return excluded
     progress.stage(_stage("counting excluded lines:", parts))
@@ -211,7 +220,9 @@ def _threads(wanted: int, machines: Machines | None) -> int:
     return wanted or (os.cpu_count() or 1 if machines is None else machines.threads)
 
 
-def _parts(hosts: Sequence[HostLogs], reading: Reading, threads: int, *, tables: bool = True) -> list[HostPart]:
+def _parts(
+    cluster: ClusterLogs, hosts: Sequence[HostLogs], reading: Reading, threads: int, *, tables: bool = True
+) -> list[HostPart]:
     # Hosts fill the threads; if there are fewer hosts, each host's files are divided among its threads.
     each = max(1, threads // max(1, len(hosts)))
     parts = []
@@ -220,7 +231,9 @@ def _parts(hosts: Sequence[HostLogs], reading: Reading, threads: int, *, tables:
         wanted = (
             order if tables else {key: None if key.endswith("_out") else reported for key, reported in order.items()}
         )
-        parts.append(HostPart(host.name, json.dumps(wanted), host.stored_bytes, host.at))
+        stored = tuple(file.stored for file in host.files if file.stored is not None)
+        folder = str(cluster.documents) if stored else ""
+        parts.append(HostPart(host.name, json.dumps(wanted), host.stored_bytes, host.at, stored, folder))
     return parts
 
 
@@ -276,9 +289,9 @@ def decode_there(part: HostPart) -> Decoded:
     with TemporaryDirectory(prefix="chainmark-") as folder:
         outs = {key: path for key, path in json.loads(part.order).items() if key.endswith("_out") and path is not None}
         own = {key: str(Path(folder) / Path(path).name) for key, path in outs.items()}
-        decoder = make_decoder(json.dumps({**json.loads(part.order), **own}))
-        with watched(decoder.cancel, decoder.progress):
-            account = run_decoder(decoder, part)
+        reader = HostReader(replace(part, order=json.dumps({**json.loads(part.order), **own})))
+        with watched(reader.cancel, reader.progress):
+            account = reader.read()
         if account is None:
             return Decoded(None)
         return Decoded(account, {key: Path(path).read_bytes() for key, path in own.items()})
@@ -292,37 +305,75 @@ def count_there(part: HostPart) -> Decoded:
         return Decoded(error)
 
 
-def make_decoder(order: str) -> TraceDecoder:
-    """A decoder of one host.
+class HostReader:
+    """Decodes one host's logs, after copying them to this machine if they are in an object store.
 
     Raises:
         UsageError: the request is invalid.
     """
+
+    def __init__(self, part: HostPart) -> None:
+        self._part = part
+        self._is_cancelled = False
+        self._decoder = None if part.stored else _decoder(part.order)
+
+    def read(self) -> str | None:
+        """The host's accounting as JSON, once its tables are written; None if it was stopped.
+
+        Raises:
+            UsageError: the request is invalid.
+            EnvironmentFailure: its files cannot be read, or its tables cannot be written.
+        """
+        if self._decoder is not None:
+            return self._run(self._decoder, self._part.order)
+        with TemporaryDirectory(prefix="chainmark-") as folder:
+            order = json.loads(self._part.order)
+            order["files"] = [self._copied(file, Path(folder)) for file in self._part.stored]
+            decoder = self._decoder = _decoder(json.dumps(order))
+            if self._is_cancelled:
+                return None
+            account = self._run(decoder, json.dumps(order))
+            # The accounting names the files as the request did.
+            return None if account is None else account.replace(folder, self._part.copies)
+
+    def _copied(self, file: StoredFile, folder: Path) -> str:
+        target = folder / file.name
+        with storage_errors(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+        file.copy(target, lambda: self._is_cancelled)
+        return str(target)
+
+    def cancel(self) -> None:
+        """Stop soon; `read` then returns None."""
+        self._is_cancelled = True
+        if self._decoder is not None:
+            self._decoder.cancel()
+
+    def progress(self) -> tuple[int, int]:
+        """The number of stored bytes and of lines that are decoded."""
+        return (0, 0) if self._decoder is None else self._decoder.progress()
+
+    def _run(self, decoder: TraceDecoder, order: str) -> str | None:
+        try:
+            return decoder.run()
+        except ValueError as error:
+            raise UsageError.from_native(error) from error
+        except OSError as error:
+            path = str(error.filename)
+            if path in json.loads(order)["files"]:
+                raise EnvironmentFailure(
+                    f"the log {path} cannot be read: {error.strerror}",
+                    f"`--exclude {self._part.host}` leaves the host out",
+                ) from error
+            with storage_errors(Path(path)):
+                raise
+
+
+def _decoder(order: str) -> TraceDecoder:
     try:
         return TraceDecoder(order)
     except ValueError as error:
         raise UsageError.from_native(error) from error
-
-
-def run_decoder(decoder: TraceDecoder, part: HostPart) -> str | None:
-    """One host's accounting as JSON, once its tables are written; None if it was stopped.
-
-    Raises:
-        UsageError: the request is invalid.
-        EnvironmentFailure: its files cannot be read, or its tables cannot be written.
-    """
-    try:
-        return decoder.run()
-    except ValueError as error:
-        raise UsageError.from_native(error) from error
-    except OSError as error:
-        path = str(error.filename)
-        if path in json.loads(part.order)["files"]:
-            raise EnvironmentFailure(
-                f"the log {path} cannot be read: {error.strerror}", f"`--exclude {part.host}` leaves the host out"
-            ) from error
-        with storage_errors(Path(path)):
-            raise
 
 
 # The number of stored bytes and of lines that each decoder has read.
@@ -349,13 +400,13 @@ class Decoders:
 
     def __init__(self, show: Callable[[Reports], None]) -> None:
         self._show = show
-        self._made: list[TraceDecoder] = []
+        self._made: list[HostReader] = []
         self._lock = threading.Lock()
         self._is_cancelled = False
 
     def decode(self, part: HostPart) -> str | None:
-        """See `run_decoder`."""
-        return run_decoder(self._begin(part), part)
+        """See `HostReader.read`."""
+        return self._begin(part).read()
 
     def count(self, part: HostPart) -> str | ChainmarkError | None:
         """The same of a host whose logs need not be readable."""
@@ -364,23 +415,23 @@ class Decoders:
         except (UsageError, EnvironmentFailure) as error:
             return error
 
-    def _begin(self, part: HostPart) -> TraceDecoder:
-        decoder = make_decoder(part.order)
+    def _begin(self, part: HostPart) -> HostReader:
+        reader = HostReader(part)
         with self._lock:
-            self._made.append(decoder)
+            self._made.append(reader)
             if self._is_cancelled:
-                decoder.cancel()
-        return decoder
+                reader.cancel()
+        return reader
 
     def watch(self) -> None:
         """Show their progress."""
         with self._lock:
-            reports = [decoder.progress() for decoder in self._made]
+            reports = [reader.progress() for reader in self._made]
         self._show(reports)
 
     def cancel(self) -> None:
         """Stop all of them, and those that begin later."""
         with self._lock:
             self._is_cancelled = True
-            for decoder in self._made:
-                decoder.cancel()
+            for reader in self._made:
+                reader.cancel()

@@ -66,9 +66,9 @@ def list_logs(source: Path) -> RemoteSource | UsageError:
         cluster = find_logs(source)
     except UsageError as error:
         return error
-    paths = {name: cluster.folder / name for name in (*GENESIS_FILES, META_FILE, TOPOLOGY_FILE, *PING_FILES)}
+    paths = {name: cluster.documents / name for name in (*GENESIS_FILES, META_FILE, TOPOLOGY_FILE, *PING_FILES)}
     documents = {name: path.read_bytes() for name, path in paths.items() if path.is_file()}
-    if (cluster.folder / TRUTH_FILE).is_file():
+    if (cluster.documents / TRUTH_FILE).is_file():
         documents[TRUTH_FILE] = b""
     return RemoteSource(cluster, source.is_dir(), documents)
 

@@ -22,6 +22,7 @@ from chainmark.core.storage import storage_errors
 from chainmark.lab.profiles import apply_setting, check_profile
 from chainmark.lab.protocols import Imported, ImportRequest
 from chainmark.store.files import hash_file
+from chainmark.store.objects import is_server
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.cardano import facts, gates
 from chainmark.systems.cardano.accounting import HostSummary
@@ -54,6 +55,7 @@ from chainmark.systems.cardano.published.measured import keep_published
 from chainmark.systems.cardano.received import of_a_cluster, of_one_host
 from chainmark.systems.cardano.rules import Rules
 from chainmark.systems.cardano.slots import rows_at_a_time
+from chainmark.systems.cardano.stored import Stored
 from chainmark.systems.cardano.trips import ROUND_TRIP_MAX_S, read_pings, stated_trips
 
 NOT_STATED = "not stated"
@@ -109,13 +111,18 @@ def ingest(order: ImportRequest, run: UnfinishedRun, progress: Progress, catalog
         EnvironmentFailure: they cannot be read, or the run cannot be written.
     """
     with TemporaryDirectory(prefix="chainmark-") as copies:
-        logs = Here(order.path) if order.machines is None else Elsewhere(order.path, order.machines, Path(copies))
-        return _ingest(order, logs, run, progress, catalogue)
+        return _ingest(order, _logs_of(order, Path(copies)), run, progress, catalogue)
+
+
+def _logs_of(order: ImportRequest, copies: Path) -> Here | Elsewhere | Stored:
+    if isinstance(order.source, str) and not is_server(order.source):
+        return Stored(order.source, copies)
+    return Here(order.path) if order.machines is None else Elsewhere(order.path, order.machines, copies)
 
 
 def _ingest(
     order: ImportRequest,
-    logs: Here | Elsewhere,
+    logs: Here | Elsewhere | Stored,
     run: UnfinishedRun,
     progress: Progress,
     catalogue: Catalogue,

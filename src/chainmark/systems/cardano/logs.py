@@ -18,6 +18,7 @@ from pathlib import Path
 
 from chainmark._native import scan_head
 from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.store.objects import StoredFile
 from chainmark.systems.cardano.accounting import Head, read_head
 from chainmark.systems.cardano.unread import HOST_FOLDER, LOG_LIKE, NO_HOST, Unread, find_unread, readable_name, refusal
 
@@ -50,11 +51,13 @@ class LogFile:
 
     Attributes:
         name: its path from the folder that is imported.
+        stored: where it is, if ``path`` is only a copy of its beginning.
     """
 
     path: Path
     name: str
     stored_bytes: int
+    stored: StoredFile | None = None
 
     @cached_property
     def head(self) -> Head:
@@ -117,8 +120,8 @@ class ClusterLogs:
     """The logs of a cluster.
 
     Attributes:
-        folder: that holds the logs.
-        copied: folder of the copies of the documents next to the logs, if the logs are on other machines.
+        folder: that holds the logs, or its address.
+        copied: folder of the copies of the documents next to the logs, if the logs are not on this machine.
         hosts: in lexicographic order of their names.
         left_out: folders that hold logs but are not hosts of the network.
         unread: other files that look like logs.
@@ -126,7 +129,7 @@ class ClusterLogs:
         excluded: hosts excluded on request, whose logs are not read.
     """
 
-    folder: Path
+    folder: Path | str
     hosts: tuple[HostLogs, ...]
     left_out: tuple[str, ...] = ()
     unread: tuple[Unread, ...] = ()
@@ -137,7 +140,7 @@ class ClusterLogs:
     @property
     def documents(self) -> Path:
         """The folder from which the documents next to the logs are read."""
-        return self.copied or self.folder
+        return self.copied or Path(self.folder)
 
     def without(self, names: Sequence[str]) -> ClusterLogs:
         """The cluster without some of its hosts.

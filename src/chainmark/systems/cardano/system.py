@@ -60,7 +60,7 @@ class Cardano:
 
     def is_spread(self, order: ImportRequest) -> bool:
         """Logs are read remotely; published reports are small, and local."""
-        return isinstance(order.source, Path) and not (order.path.exists() and self.parts(order))
+        return isinstance(order.source, str) or not (order.path.exists() and self.parts(order))
 
     def left_out(self, order: ImportRequest) -> str:
         """See `chainmark.lab.protocols.ChoosingSystem`."""

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from chainmark.core.progress import LiveFigures
 
 if TYPE_CHECKING:
-    from chainmark._native import TransactionLoad
+    from chainmark.systems.cometbft.generating import LoadSource
 
 _HEIGHT, _MEMPOOL, _TOTAL = (
     "cometbft_consensus_latest_block_height",
@@ -20,7 +20,7 @@ _HEIGHT, _MEMPOOL, _TOTAL = (
 _FAMILIES = (_HEIGHT, _MEMPOOL, _TOTAL)
 
 
-def current_figures(load: TransactionLoad, rate_per_s: float, pages: Mapping[str, bytes]) -> LiveFigures:
+def current_figures(load: LoadSource, rate_per_s: float, pages: Mapping[str, bytes]) -> LiveFigures:
     """The load's own counts, and figures of the nodes' last pages.
 
     Args:

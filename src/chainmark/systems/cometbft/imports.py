@@ -12,6 +12,7 @@ from pathlib import Path
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.lab.protocols import Imported, ImportRequest
+from chainmark.store.objects import is_server
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.cometbft import prometheus
 from chainmark.systems.cometbft.published import recognises_report
@@ -65,6 +66,10 @@ def reader_of(order: ImportRequest) -> Reader:
         UsageError: there is none.
     """
     if isinstance(order.source, str):
+        if not is_server(order.source):
+            raise UsageError(
+                f"{order.source} is not the address of a Prometheus server", "e.g. `http://localhost:9090`"
+            )
         return SERVER
     path = order.path
     if not path.exists():

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import cycle
 from pathlib import Path
 from statistics import median
 
@@ -25,6 +24,8 @@ from chainmark.core.manifest import Configuration, Fact, Incident, Scalar
 from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
+from chainmark.core.times import NS
+from chainmark.core.wording import enumerated
 from chainmark.lab.hosts import hosts_on
 from chainmark.network.addresses import loopback_addresses, require_free_ports
 from chainmark.network.clocks import ClockOffset
@@ -213,6 +214,7 @@ class CometNetwork:
     killed: list[str] = field(default_factory=list)
     host_round_trips: list[list[float]] = field(default_factory=list)
     clocks: dict[str, ClockOffset] = field(default_factory=dict)
+    measuring: Sequence[RemoteHost] = ()
     start_failures: list[Incident] = field(default_factory=list)
 
     @property
@@ -251,11 +253,22 @@ class CometNetwork:
         nodes = Counter(address for node in self.started if (address := self.processes.address_of(node.name)))
         if not nodes:
             return []
-        value = ", ".join(f"{host} ({units.plural(count, 'node')})" for host, count in sorted(nodes.items()))
+        value = ", ".join(f"{host} ({units.plural(count, 'node')})" for host, count in nodes.items())
         moments = zip(("before", "after"), self.host_round_trips, strict=False)
         trips = [f"{_range(round_trips)} {moment} the load" for moment, round_trips in moments if round_trips]
         far = [Fact(label="Round trips between hosts", value="; ".join(trips))] if trips else []
-        return [Fact(label="Hosts", value=value), *far]
+        return [Fact(label="Hosts", value=value), *self._measuring_facts(), *far]
+
+    def _measuring_facts(self) -> list[Fact]:
+        """The hosts of the load, if this machine is none."""
+        addresses = [host.address for host in self.measuring]
+        if not addresses:
+            return []
+        value = f"{enumerated(addresses)}; {addresses[0]} observes the commits"
+        if len(addresses) > 1 and self.clocks:
+            error_s = sum(sorted(self.clocks[address].error_ns for address in addresses)[-2:]) / NS
+            value += f"; latencies of transactions from the others are known to ± {units.duration(error_s)}"
+        return [Fact(label="Load from", value=value)]
 
     def measure_hosts(self) -> None:
         """Measure the round trips between the hosts, if there are some; once before the load, and once after it."""
@@ -316,9 +329,10 @@ def running_network(plan: NetworkPlan, progress: Progress) -> Iterator[CometNetw
         UsageError: the profile changes a configuration key that this version does not have.
     """
     members = members_of(plan.profile, plan.version, plan.seed)
-    with _links(plan, members) as links, hosts_on(plan.machines) as hosts:
-        if hosts:
-            _require_hosts(plan, hosts)
+    with _links(plan, members) as links, hosts_on(plan.machines) as machines:
+        connections = len(plan.profile.load.targets) * plan.profile.load.connections
+        measuring = [host for host in machines if host.measures][:connections]
+        hosts = _spread(members, _hosts_for(plan, machines))
         places = _places_of(plan, members, links, hosts)
         round_trips = []
         if links is not None:
@@ -329,7 +343,7 @@ def running_network(plan: NetworkPlan, progress: Progress) -> Iterator[CometNetw
         defaults = plan.folder / "defaults"
         _make_defaults(plan, defaults)
         load = _prepared(plan, members, homes)
-        with _processes(members, hosts) as processes:
+        with _processes(members, hosts, measuring) as processes:
             network = CometNetwork(
                 members=[
                     _node(plan, member, place, homes[member.name])
@@ -346,6 +360,7 @@ def running_network(plan: NetworkPlan, progress: Progress) -> Iterator[CometNetw
                 prepared=load,
                 links=links,
                 round_trips=round_trips,
+                measuring=measuring,
             )
             starting = [network.node(member.name) for member in _start_order(members)]
             progress.stage(f"starting {len(starting)} nodes")
@@ -383,13 +398,15 @@ def _links(plan: NetworkPlan, members: list[Member]) -> Iterator[EmulatedLinks |
         yield links
 
 
-def _require_hosts(plan: NetworkPlan, hosts: Sequence[RemoteHost]) -> None:
-    """Refuse a network that these hosts cannot run.
+def _hosts_for(plan: NetworkPlan, machines: Sequence[RemoteHost]) -> list[tuple[RemoteHost, int]]:
+    """The machines that run nodes, with their cores; none if this one does.
 
     Raises:
         UsageError: the profile emulates links, or has an application in a process of its own.
-        EnvironmentFailure: the hosts are too small for it.
+        EnvironmentFailure: the machines are too small for the network, or all are reserved for the load.
     """
+    if not machines:
+        return []
     if plan.profile.network.in_namespaces:
         raise UsageError(
             "links between nodes are emulated only on one machine",
@@ -397,23 +414,41 @@ def _require_hosts(plan: NetworkPlan, hosts: Sequence[RemoteHost]) -> None:
         )
     if plan.external is not None or plan.application is not None or plan.own_program is not None:
         raise UsageError("nodes on other machines run only CometBFT's own application", "omit `--on`")
+    hosts = [host for host in machines if not host.measures]
+    if not hosts:
+        raise EnvironmentFailure(
+            "all workers of the cluster are reserved for the load", "start one without `--resources load=1`"
+        )
     facts = [host.about() for host in hosts]
     cores, memory_bytes = sum(item.cores for item in facts), sum(item.memory_bytes for item in facts)
     require_capacity(plan.profile, cores, memory_bytes, units.plural(len(hosts), "host"))
+    return [(host, item.cores) for host, item in zip(hosts, facts, strict=True)]
 
 
-def _processes(members: list[Member], hosts: Sequence[RemoteHost]) -> RunningProcesses:
+def _spread(members: list[Member], hosts: Sequence[tuple[RemoteHost, int]]) -> list[RemoteHost]:
+    """The host of each node: that with the fewest nodes per core, the first of equal ones; none without hosts."""
+    nodes = [0] * len(hosts)
+    result = []
+    for _ in members if hosts else ():
+        at = min(range(len(hosts)), key=lambda at: (nodes[at] + 1) / hosts[at][1])
+        nodes[at] += 1
+        result.append(hosts[at][0])
+    return result
+
+
+def _processes(members: list[Member], hosts: Sequence[RemoteHost], measuring: Sequence[RemoteHost]) -> RunningProcesses:
     if not hosts:
         return ProcessGroup()
-    return RemoteProcesses({member.name: host for member, host in zip(members, cycle(hosts), strict=False)})
+    return RemoteProcesses({member.name: host for member, host in zip(members, hosts, strict=True)}, measuring)
 
 
 def _places_of(
     plan: NetworkPlan, members: list[Member], links: EmulatedLinks | None, hosts: Sequence[RemoteHost]
 ) -> list[NodeEndpoints]:
-    """The nodes' addresses; on hosts in turn, so that consecutive nodes are on different ones."""
+    """The nodes' addresses; ``hosts`` are those of the nodes in their order, or empty."""
     if hosts:
-        return [NodeEndpoints(hosts[at % len(hosts)].address, at // len(hosts)) for at in range(len(members))]
+        addresses = [host.address for host in hosts]
+        return [NodeEndpoints(address, addresses[:at].count(address)) for at, address in enumerate(addresses)]
     if links is not None:
         return [NodeEndpoints(links.addresses[member.name]) for member in members]
     addresses = loopback_addresses(plan.profile.network.first_address, len(members), plan.lane)

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from chainmark._native import EventObserver, TransactionLoad, ZstdWriter
+from chainmark._native import ZstdWriter
 from chainmark.core import units
-from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.errors import EnvironmentFailure, LostMachineError
 from chainmark.core.manifest import Incident
 from chainmark.core.progress import Progress, live_figures
 from chainmark.core.storage import storage_errors
 from chainmark.core.times import NS
 from chainmark.network.links import LinkStats
 from chainmark.network.pprof import ProfileTaker
-from chainmark.network.processes import preferred_threads
 from chainmark.network.sampling import ResourceSampler, Scraper, Ticker
 from chainmark.systems.cometbft.applications.loading import Prepared
 from chainmark.systems.cometbft.connections import broken_connections, consensus_failures
 from chainmark.systems.cometbft.current import current_figures
 from chainmark.systems.cometbft.disturb import CuttableLinks, Disturber
+from chainmark.systems.cometbft.generating import GeneratorOrder, LoadSource, RemoteGenerators, TransactionGenerator
 from chainmark.systems.cometbft.instruments import Companion, Instruments
 from chainmark.systems.cometbft.launch import CometNetwork, CometNode, NetworkFailure
 from chainmark.systems.cometbft.profile import CometBFTProfile, Load
@@ -37,9 +37,6 @@ from chainmark.systems.cometbft.rpc import RpcClient, RpcError
 if TYPE_CHECKING:
     from chainmark._native import LoadResult
 
-# NewBlockHeader is published right after NewBlock, in the same call, without the block's transactions. So the node need
-# not encode megabytes of JSON per block for us, which would change the measurement.
-COMMIT_QUERY = "tm.event='NewBlockHeader'"
 POLL_S = 0.2
 STALL_LOOK_S = 1.0  # pages are scraped no more often
 BLOCKS_AFTER_DRAIN = 2
@@ -131,9 +128,8 @@ def measure(network: CometNetwork, order: LoadRequest, raw: Path, progress: Prog
     targets = [network.node(f"node{index}") for index in order.load.targets]
     sampler = ResourceSampler(network.pids())
     scraper = Scraper(network.pages(), raw / "scrapes")
-    load = _prepare(order, targets, network.prepared or Prepared())
-    observer = EventObserver(targets[0].websocket_url, COMMIT_QUERY)
-    with _ticking(sampler, scraper) as tickers, _observing(network, observer) as observed:
+    load = _load_source(network, order, targets)
+    with _ticking(sampler, scraper) as tickers, _observing(network, load) as observed:
         first_height, _ = furthest(network)
         start_ns = _start(network, load)
         instruments = Instruments(network, sampler, scraper)
@@ -162,6 +158,7 @@ def measure(network: CometNetwork, order: LoadRequest, raw: Path, progress: Prog
         last_height, reader = _furthest(network, reached)
         logs = network.logs()
         broken, stopped = broken_connections(logs), _stopped(before, reached) | consensus_failures(logs)
+        observer_reconnects = load.reconnects()
     processes, pressure = network.resources(sampler)
     _write_observed(raw / "commits.jsonl.zst", observed)
     return Measurement(
@@ -178,7 +175,7 @@ def measure(network: CometNetwork, order: LoadRequest, raw: Path, progress: Prog
         waiting=waiting,
         stopped=stopped,
         reader=reader,
-        observer_reconnects=observer.reconnects(),
+        observer_reconnects=observer_reconnects,
         broken_off=watch.broken_off,
         incidents=sorted([*watch.incidents, *instruments.incidents], key=lambda incident: incident.time_ns),
         deaths=watch.deaths,
@@ -206,42 +203,43 @@ def _companions(
     return disturber, rotation
 
 
-def _prepare(order: LoadRequest, targets: list[CometNode], prepared: Prepared) -> TransactionLoad:
-    load = order.load
-    try:
-        return TransactionLoad(
-            targets=[node.websocket_url for node in targets for _ in range(load.connections)],
-            rate_per_connection=load.rate,
-            duration_s=load.warm_up_s + load.duration_s,
-            size_bytes=load.size_bytes,
-            method=load.method,
-            schedule=load.schedule,
-            seed=order.seed,
-            experiment_id=order.experiment_id,
-            answer_timeout_s=load.answer_timeout_s,
-            send_grace_s=load.send_grace_s,
-            bank_sends=prepared.bank_sends,
-            given=prepared.given,
-        )
-    except ValueError as error:
-        raise UsageError.from_native(error) from error
+def _load_source(network: CometNetwork, order: LoadRequest, targets: list[CometNode]) -> LoadSource:
+    """The load by the hosts that are reserved for it, or else by this process."""
+    load, prepared = order.load, network.prepared or Prepared()
+    arguments = {
+        "targets": [node.websocket_url for node in targets for _ in range(load.connections)],
+        "rate_per_connection": load.rate,
+        "duration_s": load.warm_up_s + load.duration_s,
+        "size_bytes": load.size_bytes,
+        "method": load.method,
+        "schedule": load.schedule,
+        "seed": order.seed,
+        "experiment_id": order.experiment_id,
+        "answer_timeout_s": load.answer_timeout_s,
+        "send_grace_s": load.send_grace_s,
+        "given": prepared.given,
+    }
+    whole = GeneratorOrder(arguments, targets[0].websocket_url, prepared.bank_sends)
+    return RemoteGenerators(network.measuring, whole) if network.measuring else TransactionGenerator(whole)
 
 
-def _start(network: CometNetwork, load: TransactionLoad) -> int:
-    try:
-        with preferred_threads():
-            return load.start()
-    except ConnectionError as error:
-        raise _unreachable(network, error) from error
+def _start(network: CometNetwork, load: LoadSource) -> int:
+    with _reaching(network):
+        return load.start()
 
 
-def _unreachable(network: CometNetwork, error: ConnectionError) -> NetworkFailure:
+@contextmanager
+def _reaching(network: CometNetwork) -> Iterator[None]:
     """The nodes were healthy just before."""
-    environment_failure = EnvironmentFailure.from_native(error)
-    deaths = network.processes.deaths()
-    return NetworkFailure(
-        network, "; ".join(deaths) or environment_failure.message, environment_failure.hint, died=bool(deaths)
-    )
+    try:
+        yield
+    except LostMachineError:
+        raise
+    except EnvironmentFailure as failure:
+        deaths = network.processes.deaths()
+        raise NetworkFailure(
+            network, "; ".join(deaths) or failure.message, failure.hint, died=bool(deaths)
+        ) from failure
 
 
 @contextmanager
@@ -258,18 +256,15 @@ def _ticking(sampler: ResourceSampler, scraper: Scraper) -> Iterator[list[Ticker
 
 
 @contextmanager
-def _observing(network: CometNetwork, observer: EventObserver) -> Iterator[list[tuple[int, bytes]]]:
+def _observing(network: CometNetwork, load: LoadSource) -> Iterator[list[tuple[int, bytes]]]:
     """The list is filled when the context exits."""
     messages: list[tuple[int, bytes]] = []
-    try:
-        with preferred_threads():
-            observer.start()
-    except ConnectionError as error:
-        raise _unreachable(network, error) from error
+    with _reaching(network):
+        load.observe()
     try:
         yield messages
     finally:
-        messages.extend(observer.stop())
+        messages.extend(load.end_observation())
 
 
 @contextmanager
@@ -381,7 +376,7 @@ class _Watch:
         return all(companion.finished() for companion in self.companions)
 
 
-def _run_load(load: TransactionLoad, watch: _Watch, progress: Progress) -> LoadResult:
+def _run_load(load: LoadSource, watch: _Watch, progress: Progress) -> LoadResult:
     try:
         while load.running() and watch.look():
             state = load.progress()
