@@ -16,8 +16,9 @@ import pytest
 
 import chainmark as cm
 from chainmark.core.cluster_report import ClusterReport
-from chainmark.core.errors import ChainmarkError, EnvironmentFailure, UsageError
+from chainmark.core.errors import ChainmarkError, EnvironmentFailure, LostMachineError, UsageError
 from chainmark.core.verdict import Verdict
+from chainmark.lab.hosts import hosts_on
 from chainmark.store.files import json_bytes
 from chainmark.systems.cardano.simulation import Simulator, simulator_on
 
@@ -239,3 +240,34 @@ def test_a_scheduler_that_exited_or_has_no_workers_ends_an_import_without_leftov
         importing.join()
     assert [str(error.message) for error in failed if "is gone" in error.message]
     assert cm.runs(store=tmp_path).is_empty()
+
+
+def test_the_networks_of_a_command_stay_on_the_machines_of_the_first_one() -> None:
+    """Otherwise a release would be compared on three machines with another one on two or four."""
+    with local_cluster() as own, watching(own) as seen, watching(own) as cluster:
+        own.start_worker(2)
+        own.start_worker(3)
+        own.start_worker(4, for_load=True)
+        wait_for_workers(seen, {"w2", "w3", "w4"})
+
+        def machines() -> list[str]:
+            with hosts_on(cluster) as hosts:
+                found = [f"{host.address[-1]}{'+' if host.measures else ''}" for host in hosts]
+                for host in hosts:
+                    host.call("close")
+            return found
+
+        assert machines() == ["2", "3", "4+"]
+        own.start_worker(5)
+        wait_for_workers(seen, {"w2", "w3", "w4", "w5"})
+        assert machines() == ["2", "3", "4+"]
+        own.kill("w4")
+        wait_for_workers(seen, {"w2", "w3", "w5"})
+        with pytest.raises(LostMachineError, match=r"127\.0\.0\.4 is lost"):
+            machines()
+        assert not cluster.wait_for_replacement("", 0.1), "a machine for nodes does not replace one for load"
+        own.start_worker(6, for_load=True)
+        own.kill("w2")
+        wait_for_workers(seen, {"w3", "w5", "w6"})
+        assert cluster.wait_for_replacement("", 30.0)
+        assert machines() == ["3", "5", "6+"]

@@ -85,7 +85,7 @@ def _killing(cluster: LocalCluster, worker: str) -> Silent:
     return Killing()
 
 
-def _nodes_on_hosts() -> list[psutil.Process]:
+def nodes_on_hosts() -> list[psutil.Process]:
     """The processes of nodes whose home is an agent's."""
     found = []
     for process in psutil.process_iter(["cmdline"]):
@@ -118,7 +118,7 @@ def test_five_validators_on_three_hosts_are_measured_like_those_on_one(cluster: 
     assert (gates["clocks"], gates["recovered"]) == (GateStatus.PASS, GateStatus.PASS)
     assert run.samples("perturbation")["recovery_kill_s"].null_count() == 0
     assert {path.name.partition(".")[0] for path in (run.path / "raw" / "logs").iterdir()} == set(by_node["host"])
-    assert _nodes_on_hosts() == []
+    assert nodes_on_hosts() == []
 
 
 def test_an_experiment_on_hosts_ends_with_a_verdict(cluster: LocalCluster, lab: Lab) -> None:
@@ -129,7 +129,7 @@ def test_an_experiment_on_hosts_ends_with_a_verdict(cluster: LocalCluster, lab: 
     )  # fmt: skip
     assert "A/A" in ended.stdout
     assert len(lab.store.sealed()) == 2
-    assert _nodes_on_hosts() == []
+    assert nodes_on_hosts() == []
 
 
 def test_the_loads_of_a_saturation_test_run_on_hosts(cluster: LocalCluster, tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_the_loads_of_a_saturation_test_run_on_hosts(cluster: LocalCluster, tmp_
     runs = Store(tmp_path / "store").sealed()
     assert len(runs) == 2
     assert all(_hosts_of(run) == set(HOSTS) for run in runs)
-    assert _nodes_on_hosts() == []
+    assert nodes_on_hosts() == []
 
 
 def test_a_search_for_a_release_runs_on_hosts(cluster: LocalCluster, tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_generators_on_hosts_of_their_own_offer_one_load_by_one_clock(
                 "cometbft/demo", VERSION, settings=settings, on=own.address, store=tmp_path / "lost",
                 progress=_killing(own, "w5"),
             )  # fmt: skip
-        wait_until(lambda: _nodes_on_hosts() == [], "the end of all nodes")
+        wait_until(lambda: nodes_on_hosts() == [], "the end of all nodes")
     facts = {fact.label: fact.value for fact in run.manifest.facts}
     assert facts["Hosts"] == "127.0.0.2 (2 nodes), 127.0.0.3 (2 nodes)"
     assert facts["Load from"].startswith("127.0.0.4 and 127.0.0.5; 127.0.0.4 observes the commits; latencies")
@@ -250,7 +250,7 @@ def test_a_run_is_repeated_when_its_lost_host_is_replaced(tmp_path: Path) -> Non
         )
         assert run.is_valid
         assert _hosts_of(Store(tmp_path / "store").select(run.id)[0]) == set(HOSTS)
-        wait_until(lambda: _nodes_on_hosts() == [], "the end of all nodes")
+        wait_until(lambda: nodes_on_hosts() == [], "the end of all nodes")
     [lost] = [name for name in seen if "waiting" in name]
     assert re.match(r"the worker on 127\.0\.0\.3 is lost, .* \(20\d\d-\d\d-\d\dT.*Z\)", lost), lost
     assert len(Store(tmp_path / "store").sealed()) == 1
@@ -266,7 +266,7 @@ def test_a_lost_host_ends_the_run_with_its_name_and_leaves_no_node(
                 "cometbft/demo", VERSION, settings=SHORT, on=own.address, store=tmp_path / "store",
                 progress=_killing(own, "w3"),
             )  # fmt: skip
-        wait_until(lambda: _nodes_on_hosts() == [], "the end of the other hosts' nodes")
+        wait_until(lambda: nodes_on_hosts() == [], "the end of the other hosts' nodes")
     assert Store(tmp_path / "store").sealed() == []
 
 
@@ -274,10 +274,10 @@ def test_a_killed_client_leaves_no_node_on_any_host(cluster: LocalCluster, lab: 
     settings = [f"--set={key}={value}" for key, value in {**SHORT, "load.duration_s": 600}.items()]
     started = lab.start("run", "cometbft/demo", "--version", VERSION, "--on", cluster.address, *settings)
     started.wait_for_load()
-    assert len(_nodes_on_hosts()) == 4
+    assert len(nodes_on_hosts()) == 4
     started.process.send_signal(signal.SIGKILL)
     started.finish()
-    wait_until(lambda: _nodes_on_hosts() == [], "the end of all nodes")
+    wait_until(lambda: nodes_on_hosts() == [], "the end of all nodes")
 
 
 def test_what_hosts_cannot_do_is_refused_before_anything_runs(cluster: LocalCluster, tmp_path: Path) -> None:

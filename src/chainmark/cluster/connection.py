@@ -6,7 +6,8 @@ import ipaddress
 import logging
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -134,6 +135,7 @@ class Cluster:
     def __init__(self, address: str, client: Client) -> None:
         self.address = address
         self._client = client
+        self._used: dict[str, bool] = {}  # the machines of the first objects, and whether they are for load
 
     @property
     def threads(self) -> int:
@@ -187,12 +189,12 @@ class Cluster:
         return results
 
     def check_alike(self) -> None:
-        """Check that every worker has this version of chainmark, so that a part is the same on any of them.
+        """Check that every used worker has this version of chainmark, so that a part is the same on any of them.
 
         Raises:
             EnvironmentFailure: there is no worker, or one is of another version.
         """
-        workers = self.workers()
+        workers = [worker for worker in self.workers() if not self._used or worker.machine in self._used]
         if not workers:
             raise EnvironmentFailure(f"the cluster at {self.address} has no workers", START_HINT)
         own = tool_version()
@@ -263,6 +265,11 @@ class Cluster:
         # Programs of 70 MB do not pass through the scheduler.
         self._client.direct_to_workers = True
         first = {worker.machine: worker for worker in reversed(self.workers())}
+        self._used = self._used or _roles(first.values())
+        lost = sorted(machine for machine, role in self._used.items() if _roles(first.values()).get(machine) != role)
+        if lost:
+            raise LostMachineError(f"the worker on {lost[0]} is lost ({utc_now()})", LOST_HINT, "")
+        first = {machine: worker for machine, worker in first.items() if machine in self._used}
         prefix = f"chainmark-{uuid.uuid4().hex}"
         with self._failures():
             futures = {
@@ -277,19 +284,26 @@ class Cluster:
 
     def for_load(self) -> frozenset[str]:
         """See `Machines`."""
-        return frozenset(worker.machine for worker in self.workers() if worker.for_load)
+        return frozenset(machine for machine, is_for_load in _roles(self.workers()).items() if is_for_load)
 
-    def count(self) -> int:
-        """See `Machines`."""
-        return len({worker.machine for worker in self.workers()})
-
-    def wait_for_replacement(self, worker: str, count: int, within_s: float) -> bool:
-        """See `Machines`; workers that have a nanny are restarted by it."""
+    def wait_for_replacement(self, worker: str, within_s: float) -> bool:
+        """See `Machines`; workers that have a nanny are restarted by it, and others may come at another address."""
         deadline = time.monotonic() + within_s
-        while self.count() < count or worker in {known.address for known in self.workers()}:
+        while True:
+            known = self.workers()
+            roles = _roles(each for each in known if each.address != worker)
+            if worker not in {each.address for each in known} and not Counter(self._used.values()) - Counter(
+                roles.values()
+            ):
+                break
             if time.monotonic() > deadline:
                 return False
             time.sleep(LOOK_S)
+        kept = {machine: role for machine, role in self._used.items() if roles.get(machine) == role}
+        for role in (Counter(self._used.values()) - Counter(kept.values())).elements():
+            kept[next(machine for machine in sorted(roles) if roles[machine] == role and machine not in kept)] = role
+        self._used = kept
+        self.check_alike()
         return True
 
     def _call(self, worker: Worker, actor: Any, *arguments: Any) -> Any:
@@ -381,6 +395,14 @@ class _Lost:
                 "remaining parts need one",
                 f"{START_HINT}; then run the command again",
             )
+
+
+def _roles(workers: Iterable[Worker]) -> dict[str, bool]:
+    """The machines of workers, and whether each is reserved for load."""
+    roles: dict[str, bool] = {}
+    for worker in workers:
+        roles[worker.machine] = roles.get(worker.machine, False) or worker.for_load
+    return roles
 
 
 def _named(function: Callable[[Part], Result], numbered: tuple[int, Part]) -> Result:

@@ -30,21 +30,21 @@ class Machines(Protocol):
     def objects(self, make: Callable[[], Any]) -> AbstractContextManager[dict[str, Callable[..., Any]]]:
         """One object on each machine while the context lasts: how to call it, by the machine's address.
 
+        Later calls use the machines of the first one, so that what is compared ran on the same ones.
+
         Args:
             make: importable; makes the object where it is called. One thread makes all calls of its method ``call``.
 
         Raises:
+            LostMachineError: a machine of the first call is lost.
             ChainmarkError: an error of the object, or a machine or the network failed.
         """
 
     def for_load(self) -> frozenset[str]:
         """The addresses of the machines that are reserved for load and observation."""
 
-    def count(self) -> int:
-        """The number of machines now."""
-
-    def wait_for_replacement(self, worker: str, count: int, within_s: float) -> bool:
-        """Wait until a worker is no longer among them and they are as many again; whether that happened in time."""
+    def wait_for_replacement(self, worker: str, within_s: float) -> bool:
+        """Wait until a worker is no longer among them and its place is filled; whether that happened in time."""
 
     def map(
         self,

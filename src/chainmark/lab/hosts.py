@@ -29,12 +29,11 @@ def repeated_if_lost(make: Callable[[], Made], machines: Machines | None, progre
     """
     if machines is None:
         return make()
-    count = machines.count()
     try:
         return make()
     except LostMachineError as error:
         progress.stage(f"{error.message}; waiting for its replacement")
-        if not machines.wait_for_replacement(error.worker, count, REPLACED_WITHIN_S):
+        if not machines.wait_for_replacement(error.worker, REPLACED_WITHIN_S):
             raise
     return make()
 

@@ -39,6 +39,8 @@ from chainmark.network.processes import (
 from chainmark.network.sampling import ResourceSampler, Ticker
 
 SILENCE_MAX_S = 20.0
+# Below this a node's next block may not fit, and the measurement so far could not be stored.
+FREE_BYTES_MIN = 64 << 20
 # In a command, the places of a node's home and of its program, which have other paths on every host.
 HOME, PROGRAM = "{home}", "{program}"
 _LOOK_S = 1.0

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from chainmark.core.errors import ChainmarkError
+from chainmark.core.errors import ChainmarkError, EnvironmentFailure
 from chainmark.core.storage import storage_errors
-from chainmark.network.agent import HOME, PROGRAM, HostCapacity, ProcessRequest, ProcessState
+from chainmark.core.times import utc_now
+from chainmark.network.agent import FREE_BYTES_MIN, HOME, PROGRAM, HostCapacity, ProcessRequest, ProcessState
 from chainmark.network.clocks import ClockOffset, Exchange, clock_offset
 from chainmark.network.processes import add_neighbours, kernel_of_processes, remove_neighbours
 from chainmark.network.sampling import Ticker
@@ -73,6 +74,19 @@ class RemoteHost:
             sent_ns = time.time_ns()
             there_ns = self.call("now_ns")
             self.exchanges.append(Exchange(sent_ns, there_ns, time.time_ns()))
+
+    def require_space(self) -> None:
+        """Check that its nodes can still write.
+
+        Raises:
+            EnvironmentFailure: its disk is full. Its nodes will fail, which is not their fault.
+        """
+        free_bytes = self.about().free_bytes
+        if free_bytes < FREE_BYTES_MIN:
+            raise EnvironmentFailure(
+                f"the disk of {self.address} is full: {free_bytes >> 20} MiB are left for its nodes ({utc_now()})",
+                "free some space there, or set TMPDIR of its worker to another disk",
+            )
 
     def clock(self) -> ClockOffset:
         """Its clock so far."""
@@ -202,7 +216,13 @@ class RemoteProcesses:
         return RemoteProcess(name, pid, log_path, started_ns, host)
 
     def deaths(self) -> list[str]:
-        """A sentence for every process that ended unexpectedly."""
+        """A sentence for every process that ended unexpectedly.
+
+        Raises:
+            EnvironmentFailure: a host is lost, or its disk is full.
+        """
+        if self._ticker is not None and (error := self._ticker.error()) is not None:
+            raise error
         return [death for host in self.hosts for death in host.call("deaths")]
 
     def stop(self) -> list[str]:
@@ -265,6 +285,7 @@ class RemoteProcesses:
 
     def _ping(self) -> None:
         self._on_each(RemoteHost.ask_time)
+        self._on_each(RemoteHost.require_space)
 
     def _digest(self, program: Path) -> str:
         if program not in self._digests:

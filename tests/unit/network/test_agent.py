@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import signal
 import socket
 import sys
@@ -16,7 +17,7 @@ import psutil
 import pytest
 
 from chainmark.core.errors import EnvironmentFailure
-from chainmark.network.agent import HostAgent
+from chainmark.network.agent import HostAgent, HostCapacity
 from chainmark.network.processes import kernel_of_processes, pids_of_all_networks
 from chainmark.network.remote import RemoteHost, RemoteProcess, RemoteProcesses, joined_pressure
 from chainmark.network.sampling import PRESSURE_SCHEMA
@@ -130,6 +131,25 @@ def test_a_silent_client_ends_the_processes(program: Path, tmp_path: Path) -> No
         return False
 
     wait_until(is_refused, "the agent's end")
+
+
+def test_a_full_disk_of_a_host_is_named(agent: HostAgent, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its nodes fail soon after, which would look like a fault of their release."""
+    with RemoteProcesses({"node0": RemoteHost("10.0.0.1", agent.call)}) as processes:
+        assert processes.deaths() == []
+        monkeypatch.setattr(agent, "about", lambda: HostCapacity(2, 1 << 30, (64 << 20) - 1))
+
+        def is_reported() -> bool:
+            try:
+                processes.deaths()
+            except EnvironmentFailure as error:
+                return (
+                    re.match(r"the disk of 10\.0\.0\.1 is full: 63 MiB are left .* \(20\d\d-", error.message)
+                    is not None
+                )
+            return False
+
+        wait_until(is_reported, "the report")
 
 
 def test_a_program_that_was_changed_on_the_way_is_refused(agent: HostAgent) -> None:

@@ -20,6 +20,7 @@ from chainmark.core.manifest import Incident
 from chainmark.core.progress import Progress, live_figures
 from chainmark.core.storage import storage_errors
 from chainmark.core.times import NS
+from chainmark.network.agent import FREE_BYTES_MIN
 from chainmark.network.links import LinkStats
 from chainmark.network.pprof import ProfileTaker
 from chainmark.network.sampling import ResourceSampler, Scraper, Ticker
@@ -42,8 +43,6 @@ STALL_LOOK_S = 1.0  # pages are scraped no more often
 BLOCKS_AFTER_DRAIN = 2
 # A node may be a block behind when it is queried.
 STOPPED_BLOCKS = 3
-# Below this a node's next block may not fit, and the measurement so far could not be stored.
-FREE_BYTES_MIN = 64 << 20
 
 
 @dataclass(frozen=True)
