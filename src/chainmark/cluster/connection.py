@@ -154,7 +154,9 @@ class Cluster:
             EnvironmentFailure: the scheduler is gone.
         """
         with self._failures():
-            known = self._client.scheduler_info(n_workers=-1)["workers"]
+            known = self._client.scheduler_info(n_workers=-1).get("workers")
+            if known is None:  # what a client that has just lost its scheduler answers
+                raise CancelledError
         return sorted(
             (
                 Worker(

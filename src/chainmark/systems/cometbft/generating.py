@@ -165,6 +165,7 @@ class RemoteGenerators:
     def __init__(self, hosts: Sequence[RemoteHost], order: GeneratorOrder) -> None:
         parts = order.split(len(hosts))
         self._hosts = hosts[: len(parts)]
+        self._last: LoadProgress = {"offered": 0, "due": 0, "sent": 0, "answered": 0, "accepted": 0}
         for host, part in zip(self._hosts, parts, strict=True):
             host.call("hold", GENERATOR, TransactionGenerator, part)
 
@@ -181,14 +182,18 @@ class RemoteGenerators:
 
     def progress(self) -> LoadProgress:
         """See `LoadSource`."""
-        parts: list[LoadProgress] = self._ask("progress")
-        return {
+        try:
+            parts: list[LoadProgress] = self._ask("progress")
+        except EnvironmentFailure:
+            return self._last  # those who show it cannot do more; `running` reports the lost host
+        self._last = {
             "offered": sum(part["offered"] for part in parts),
             "due": sum(part["due"] for part in parts),
             "sent": sum(part["sent"] for part in parts),
             "answered": sum(part["answered"] for part in parts),
             "accepted": sum(part["accepted"] for part in parts),
         }
+        return self._last
 
     def running(self) -> bool:
         """See `LoadSource`."""

@@ -100,8 +100,13 @@ def test_an_impossible_load_is_refused_on_its_host(tmp_path: Path) -> None:
             with pytest.raises(EnvironmentFailure, match=r"127\.0\.0\.1:1"):
                 ask()
         assert not source.running()
+        shown = source.progress()
+        assert shown["offered"] == 50
     finally:
         agent.call("close")
+    assert source.progress() == shown, "the display of a run ends without an error when a host is lost"
+    with pytest.raises(EnvironmentFailure, match="stopped"):
+        source.running()
 
 
 def test_larger_hosts_run_more_nodes() -> None:
