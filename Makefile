@@ -152,6 +152,9 @@ bench: setup ## measure what must be fast beside its peers; needs an idle machin
 	$(BIN)/python benches/trace/run.py
 	$(BIN)/python benches/ingest/run.py
 	$(BIN)/python benches/cluster/run.py
+	$(BIN)/python -m benches.cluster.hosts
+	$(BIN)/python -m benches.cluster.networks
+	$(BIN)/python -m benches.cluster.faults
 	$(BIN)/python benches/compare/run.py
 	$(BIN)/python benches/start/run.py
 
