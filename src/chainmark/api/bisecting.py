@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from chainmark.api.clusters import machines_for_nodes
+from chainmark.api.clusters import machines_for_nodes, requested_cluster
 from chainmark.api.comparing import How, pair_comparison
 from chainmark.api.context import (
     Accepted,
@@ -133,7 +133,7 @@ def bisect(
         )
         _check_metrics(system, order)
         bisection = Bisector(run_store, system).begin(resolved, line, order, listener)
-    with machines_for_nodes(bisection.lab.system, on, listener) as machines:
+    with machines_for_nodes(bisection.lab.system, requested_cluster(on, profile, settings), listener) as machines:
         bisection.lab = replace(bisection.lab, machines=machines)
         return document_of(_Search(bisection, run_store, listener).report())
 

@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import groupby, zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from chainmark.api.context import Cancellation, Relay
+from chainmark.api.context import Cancellation, Relay, Settings, as_settings
 from chainmark.api.systems import installed
 from chainmark.core.errors import ChainmarkError, UsageError
 from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress
+from chainmark.lab.profiles import profile_cluster
 from chainmark.lab.protocols import HostedSystem, ImportableSystem, ImportRequest, LaunchableSystem, SpreadSystem
 
 if TYPE_CHECKING:
@@ -27,6 +29,13 @@ VARIABLE = "CHAINMARK_CLUSTER"
 def cluster_address(on: str | None) -> str | None:
     """The requested scheduler, from an option or the environment."""
     return on or os.environ.get(VARIABLE)
+
+
+def requested_cluster(on: str | None, profile: str | Path | None, settings: Settings | None) -> str | None:
+    """The scheduler of an option, or without one and without the environment's, the profile's."""
+    if on or profile is None or os.environ.get(VARIABLE):
+        return on
+    return profile_cluster(str(profile), as_settings(settings))
 
 
 @contextmanager
@@ -73,7 +82,9 @@ def machines_for_nodes(system: LaunchableSystem, on: str | None, listener: Relay
     address = cluster_address(on)
     if address and not isinstance(system, HostedSystem):
         if on:
-            raise UsageError(f"chainmark runs `{system.name}` only on this machine", "omit `--on`")
+            raise UsageError(
+                f"chainmark runs `{system.name}` only on this machine", "omit `--on`, or `[cluster]` in the profile"
+            )
         listener.say(f"`{system.name}` runs on this machine: the cluster at {address} is not used")
         address = None
     with machines_at(address, listener) as machines:

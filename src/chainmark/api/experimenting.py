@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from chainmark.api.clusters import machines_for_nodes
+from chainmark.api.clusters import machines_for_nodes, requested_cluster
 from chainmark.api.comparing import How, compared
 from chainmark.api.context import (
     Accepted,
@@ -138,7 +138,7 @@ def experiment(
             keep_homes=keep_homes,
             profiles=_profiles(system, profiles),
         )
-    with machines_for_nodes(planned.lab.system, on, listener) as machines:
+    with machines_for_nodes(planned.lab.system, requested_cluster(on, profile, settings), listener) as machines:
         planned.lab = replace(planned.lab, machines=machines)
         return _until_decided(planned, run_store, listener, why=why)
 
@@ -192,7 +192,7 @@ def aa(
     system, resolved = resolve_launchable(profile, settings)
     listener = Relay(progress, cancel)
     arm = Arm(LONE_SIDE, installed(system, [version], listener, resolved)[version], resolved)
-    with machines_for_nodes(system, on, listener) as machines:
+    with machines_for_nodes(system, requested_cluster(on, profile, settings), listener) as machines:
         lab_runs = Lab(run_store, system, machines).repeat(
             arm, max(repeat, LEAST_RUNS), seed, listener, keep_homes=keep_homes, tries=MOST_TRIES
         )

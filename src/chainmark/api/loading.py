@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from pydantic import BaseModel
 
-from chainmark.api.clusters import generators_at
+from chainmark.api.clusters import generators_at, requested_cluster
 from chainmark.api.comparing import compared
 from chainmark.api.context import Cancellation, Relay, Settings, as_settings, resolve_profile, store_at
 from chainmark.api.runs import Run, RunReference, runs_of
@@ -182,7 +182,7 @@ def load(
         with (
             hidden_in_errors(target.access for target in chosen),
             machine_to_itself(listener),
-            generators_at(on, listener) as generators,
+            generators_at(requested_cluster(on, profile, settings), listener) as generators,
         ):
             tester = replace(tester, generators=generators)
             load_tests = _repeated(tester, resolved, orders, repeat=repeat, seed=seed, progress=listener)

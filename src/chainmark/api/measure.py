@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from chainmark.api.clusters import machines_for, machines_for_nodes
+from chainmark.api.clusters import machines_for, machines_for_nodes, requested_cluster
 from chainmark.api.context import (
     Cancellation,
     Relay,
@@ -78,7 +78,7 @@ def run(
     listener = Relay(progress, cancel)
     names = installed(system, [version], listener, resolved)
     arm = Arm(LONE_SIDE, names[version], resolved)
-    with machines_for_nodes(system, on, listener) as machines:
+    with machines_for_nodes(system, requested_cluster(on, profile, settings), listener) as machines:
         lab = Lab(store_at(store), system, machines)
         lab_runs = lab.repeat(arm, repeat, seed, listener, keep_homes=keep_homes, profiles=kinds)
     return [Run(item) for item in lab_runs]

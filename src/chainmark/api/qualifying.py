@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from chainmark.api.clusters import machines_for_nodes
+from chainmark.api.clusters import machines_for_nodes, requested_cluster
 from chainmark.api.comparing import explained_by
 from chainmark.api.context import (
     Cancellation,
@@ -129,7 +129,7 @@ def saturation(
         order = SweepRequest(
             tuple(names[version] for version in version_names), repeat, seed, adaptive, keep_homes, resume
         )
-        with machines_for_nodes(lab, on, listener) as machines:
+        with machines_for_nodes(lab, requested_cluster(on, profile, settings), listener) as machines:
             sweep = Sweeper(store_at(store), lab, machines).make(resolved, order, listener)
     measured = [lab.swept_version(version, runs) for version, runs in (sweep.runs if sweep else {}).items() if runs]
     test = _test(lab, resolved, sweep, seed=seed, adaptive=adaptive)

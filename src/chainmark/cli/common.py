@@ -165,8 +165,9 @@ def cluster_option(what: str, show_default: bool | str = True) -> Any:
     return typer.Option(
         "--on",
         metavar="ADDRESS",
-        envvar="CHAINMARK_CLUSTER",
-        help=f"Scheduler of {what}, e.g. `tcp://10.0.0.1:8786`.",
+        # Not as Typer's `envvar`: the environment's cluster is a default, and not a demand of this command.
+        help=f"Scheduler of {what}, e.g. `tcp://10.0.0.1:8786`. If omitted: the variable CHAINMARK_CLUSTER, then "
+        "`[cluster]` of the profile.",
         show_default=show_default,
     )
 

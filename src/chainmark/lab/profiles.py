@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from chainmark.core.errors import UsageError
 
 Model = TypeVar("Model", bound=BaseModel)
+CLUSTER, SCHEDULER = "cluster", "scheduler"
 
 
 def shipped_profiles() -> list[str]:
@@ -34,10 +35,35 @@ def shipped_profiles() -> list[str]:
 def read_profile(reference: str, settings: Iterable[str] = ()) -> dict[str, Any]:
     """A profile's content, with ``settings`` ("load.rate=400") applied; checked later by its system.
 
+    Where it runs is no part of it, so that runs on other machines remain comparable: see `profile_cluster`.
+
     Raises:
         UsageError: there is no such profile, it is not TOML or has no ``system`` key, or a setting is not
             ``key=value``.
     """
+    content = _content(reference, settings)
+    content.pop(CLUSTER, None)
+    return content
+
+
+def profile_cluster(reference: str, settings: Iterable[str] = ()) -> str | None:
+    """The scheduler that a profile names in its section ``[cluster]``; None if it has none.
+
+    Raises:
+        UsageError: as `read_profile`, or the section is invalid.
+    """
+    section = _content(reference, settings).get(CLUSTER)
+    if section is None:
+        return None
+    if not isinstance(section, dict) or set(section) != {SCHEDULER} or not isinstance(section[SCHEDULER], str):
+        raise UsageError(
+            f"the section `[{CLUSTER}]` of the profile `{reference}` is invalid",
+            f'it has one key, for example `{SCHEDULER} = "tcp://10.0.0.1:8786"`',
+        )
+    return str(section[SCHEDULER])
+
+
+def _content(reference: str, settings: Iterable[str]) -> dict[str, Any]:
     source = _find(reference)
     try:
         content = tomllib.loads(source.read_text(encoding="utf-8"))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import chainmark as cm
-from chainmark.api import experimenting
+from chainmark.api import clusters, experimenting
 from chainmark.api.comparing import How
 from chainmark.api.context import Relay
 from chainmark.api.experimenting import HOPELESS, LEAST_BEFORE_GIVING_UP, is_over
@@ -71,6 +71,7 @@ def test_a_machine_that_is_always_busy_is_reported_as_the_reason(
     system = StandIn(invalid=frozenset(range(1, 99)))
     profile = Profile(system="cometbft", name="p")
     monkeypatch.setattr(experimenting, "resolve_launchable", lambda *_: (system, profile))
+    monkeypatch.setattr(clusters, "profile_cluster", lambda *_: None)
     with pytest.raises(InvalidRunError, match="the measurement failed in each of 3 runs of v1") as failure:
         cm.experiment("p", baseline="v1", candidate="v2", store=tmp_path)
     assert len(Store(tmp_path).sealed()) == 3
@@ -96,6 +97,7 @@ def test_a_branch_is_named_by_its_build_and_an_unchanged_build_is_reported_befor
     """Otherwise later runs would use a branch that has moved, and a user who forgot to commit would measure an A/A."""
     system, listener = _Named(), Reported()
     monkeypatch.setattr(experimenting, "resolve_launchable", lambda *_: (system, Profile(system="cometbft", name="p")))
+    monkeypatch.setattr(clusters, "profile_cluster", lambda *_: None)
     cm.experiment("p", baseline="git:.main", candidate="git:.feature", repeat=1, store=tmp_path, progress=listener)
     assert {run.manifest.subject.version for run in Store(tmp_path).sealed()} == {"main@4f2cb01", "feature@4f2cb01"}
     assert (

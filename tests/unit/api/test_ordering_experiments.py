@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel
 
 import chainmark as cm
-from chainmark.api import experimenting
+from chainmark.api import clusters, experimenting
 from chainmark.api.context import as_settings
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import InvalidRunError, UsageError
@@ -73,6 +73,7 @@ def system(monkeypatch: pytest.MonkeyPatch) -> _Gating:
         return builds, Profile(system="cometbft", name=name, rate=rates[-1] if rates else 1)
 
     monkeypatch.setattr(experimenting, "resolve_launchable", resolved)
+    monkeypatch.setattr(clusters, "profile_cluster", lambda *_: None)
     monkeypatch.setattr(experimenting, "load_system", lambda name: builds)
     monkeypatch.setattr(experimenting, "launchable", lambda loaded: loaded)
     return builds
