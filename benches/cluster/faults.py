@@ -3,8 +3,8 @@
 ``python -m benches.cluster.faults [--seed N] [KIND ...]`` (root) starts a cluster for every kind of fault: a scheduler
 and three workers in namespaces of their own, and one that is reserved for the load. It starts an experiment on it, and
 lets the fault happen at a random moment. Whatever that is, the experiment must end by itself: with a verdict, or with
-an error that names the machine or the scheduler. Every sealed run must be intact, no node may remain, and the files of
-agents that still run must be gone. It prints one line per kind, and fails if one of these is not so.
+an error that names the machine or the scheduler. Every sealed run must be intact, and no node may remain. It prints one
+line per kind, and fails if one of these is not so.
 """
 
 from __future__ import annotations
