@@ -33,6 +33,7 @@ from tests.support import COMMAND_TIMEOUT_S, wait_until
 MODULES = Path(__file__).resolve().parent / "servers"
 BUILD_TIMEOUT_S = 1_800
 SIMD_PACKAGE = "github.com/cosmos/cosmos-sdk/simapp/simd"
+OBJECT_STORE_PACKAGE = "github.com/johannesboyne/gofakes3/cmd/gofakes3"
 CHAIN_ID = "testing"
 NETWORK = {"blockchain": "app", "network": CHAIN_ID}
 KEYS = ("k0", "k1", "k2")
@@ -248,7 +249,7 @@ def main() -> None:
         build("rosetta-example")
         build("faulty-app")
         build("simd", SIMD_PACKAGE)
-        build("object-store", "github.com/johannesboyne/gofakes3/cmd/gofakes3")
+        build("object-store", OBJECT_STORE_PACKAGE)
         return
     if wanted not in servers:
         sys.exit(f"usage: python -m tests.real.mesh_servers build|{'|'.join(servers)}")

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.real.mesh_servers import build
+from tests.real.mesh_servers import OBJECT_STORE_PACKAGE, build
 from tests.support import wait_until
 
-PACKAGE = "github.com/johannesboyne/gofakes3/cmd/gofakes3"
 BUCKET = "logs"
 
 
@@ -24,7 +23,7 @@ def object_store(folder: Path) -> Iterator[dict[str, str]]:
     options = ["-host", address, "-backend", "directfs", "-directfs.path", str(folder), "-directfs.bucket", BUCKET]
     # The kernel ends it with this process.
     process = subprocess.Popen(
-        ["setpriv", "--pdeathsig", "KILL", str(build("object-store", PACKAGE)), *options],
+        ["setpriv", "--pdeathsig", "KILL", str(build("object-store", OBJECT_STORE_PACKAGE)), *options],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -108,6 +108,17 @@ def test_a_log_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
             file.copy(tmp_path / "copy")
 
 
+def test_a_log_that_is_gone_and_a_full_disk_are_told_apart(tmp_path: Path) -> None:
+    log = tmp_path / "stdout"
+    log.write_bytes(b"x" * 20)
+    _, (file,) = listed_files(f"file://{log}", 1)
+    with pytest.raises(EnvironmentFailure, match="/dev/full"):
+        file.copy(Path("/dev/full"))
+    log.unlink()
+    with pytest.raises(UsageError, match=f"there is nothing at file://{log}"):
+        file.copy(tmp_path / "copy")
+
+
 def test_a_copy_consists_of_all_ranges_and_ends_when_nobody_wants_it(tmp_path: Path) -> None:
     log = tmp_path / "node-0" / "stdout"
     log.parent.mkdir()

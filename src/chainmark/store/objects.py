@@ -47,22 +47,24 @@ class StoredFile:
         Raises:
             EnvironmentFailure: it was changed since it was listed, or cannot be read; or the target cannot be written.
         """
+        with storage_errors(target), target.open("wb", buffering=0) as writer:
+            for begin in range(0, self.size_bytes, RANGE_BYTES):
+                if is_cancelled():
+                    return
+                writer.write(self._range(begin, min(begin + RANGE_BYTES, self.size_bytes)))
         with _failures(self.address):
             system, path = _opened(self.address)
-            with storage_errors(target), target.open("wb") as writer:
-                for begin in range(0, self.size_bytes, RANGE_BYTES):
-                    if is_cancelled():
-                        return
-                    end = min(begin + RANGE_BYTES, self.size_bytes)
-                    content = system.cat_file(path, start=begin, end=end)
-                    if len(content) != end - begin:
-                        raise EnvironmentFailure(
-                            f"{self.address} ends at {begin + len(content)} bytes", "repeat the import"
-                        )
-                    writer.write(content)
             system.invalidate_cache()
             if _identity(system.info(path)) != self.identity:
                 raise EnvironmentFailure(f"{self.address} was changed while it was read", "repeat the import")
+
+    def _range(self, begin: int, end: int) -> bytes:
+        with _failures(self.address):  # no error of the storage is one of the target's disk
+            system, path = _opened(self.address)
+            content = bytes(system.cat_file(path, start=begin, end=end))
+            if len(content) != end - begin:
+                raise EnvironmentFailure(f"{self.address} ends at {begin + len(content)} bytes", "repeat the import")
+            return content
 
 
 def is_address(source: Path | str) -> bool:
