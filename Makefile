@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
-.PHONY: help demo demo-cluster test check test-rust test-python test-units test-networks test-quiet setup nodes
+.PHONY: help demo demo-cluster test check test-rust test-units test-networks test-quiet setup nodes
 .PHONY: servers example-server golden format docs notice
 .PHONY: bench speed pictures check-truth mutants fuzz wheels clean
 
@@ -38,7 +38,16 @@ demo: setup nodes ## compare CometBFT v1.0.1 with v0.38.17 on real validators (a
 demo-cluster: setup nodes ## compare them on eight validators on three machines, each in a network namespace (root)
 	@$(BIN)/python -m tests.real.cluster_demo reports
 
-test: setup nodes servers check test-rust test-python ## set up everything, then run every check and test
+# Networks and tests of times wait for blocks much of the time: checks, the crates' tests and unit tests use what they
+# leave, at the lowest priority. Whatever fails, the rest runs. Tests start `make` themselves, which is not of this one.
+SERIALLY := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL $(MAKE) --no-print-directory --keep-going --jobs 1
+test: setup nodes servers ## set up everything, then run every check and test
+	@mkdir -p build; echo "checks, Rust and unit tests run at the lowest priority meanwhile: build/test-meanwhile.log"; \
+	$(BIN)/python -m tests.beside $(SERIALLY) check test-rust test-units >build/test-meanwhile.log 2>&1 & other=$$!; \
+	trap "kill $$other" INT TERM; \
+	$(SERIALLY) test-networks test-quiet MEANWHILE=$$other; timed=$$?; \
+	echo "waiting for checks, Rust and unit tests …"; wait $$other; other=$$?; cat build/test-meanwhile.log; \
+	exit $$(( timed ? timed : other ))
 
 setup: $(VENV)/.built
 
@@ -67,21 +76,16 @@ check: setup ## formatting, lints and types
 test-rust: ## unit, property and socket tests of the crates
 	cargo test --quiet --workspace --locked
 
-# Tests of networks and unit tests one after the other: side by side they fight for the processors, so that both take
-# longer together, and networks that are starved repeat their runs. Whatever fails, the later stages run. The tests
-# start `make` and `cargo` themselves, which are not of this build.
-test-python: setup ## oracles and real nodes, then what needs the machine to itself beside unit tests and golden outputs
-	@$(MAKE) --no-print-directory --keep-going --jobs 1 test-networks test-quiet-and-units
-
 # As many workers as processors: more threads of polars in each would only wait for each other.
 UNITS := env POLARS_MAX_THREADS=1 $(TESTS) --quiet --numprocesses logical --dist worksteal tests/unit tests/golden
 test-units:
 	$(UNITS)
 
-# A machine that is shared may starve a network for some seconds: what fails gets the machine to itself, once. Both
-# outcomes are shown. Unit tests have no such excuse, and a cache of their own.
+# A machine that is shared may starve a network for some seconds: what fails gets the machine to itself, once, when the
+# process MEANWHILE has ended. Both outcomes are shown. Unit tests have no such excuse, and a cache of their own.
 TIMED := $(TESTS) --override-ini cache_dir=.pytest_cache/timed
 AGAIN = { [ $$? -eq 1 ] && echo "trying again, alone, what failed …" && \
+	$(if $(MEANWHILE),tail --follow --pid=$(MEANWHILE) /dev/null &&) \
 	$(TIMED) --last-failed --last-failed-no-failures none --maxfail 5
 
 test-networks:
@@ -92,15 +96,6 @@ test-networks:
 test-quiet:
 	$(TIMED) -m quiet tests/oracle tests/real || \
 	$(AGAIN) -m quiet tests/oracle tests/real; }
-
-# Tests that depend on timing leave most of a machine idle, and unit tests use what they leave.
-test-quiet-and-units:
-	@mkdir -p build; echo "unit tests run at the lowest priority meanwhile: build/test-units.log"; \
-	$(BIN)/python -m tests.beside $(UNITS) >build/test-units.log 2>&1 & units=$$!; \
-	trap "kill $$units" INT TERM; \
-	$(TIMED) -m quiet tests/oracle tests/real; timed=$$?; \
-	echo "waiting for the unit tests …"; wait $$units; units=$$?; cat build/test-units.log; \
-	(exit $$timed) || $(AGAIN) -m quiet tests/oracle tests/real; } && exit $$units
 
 golden: setup ## rewrite the stored outputs that tests/golden compares
 	$(BIN)/python -m tests.golden
