@@ -6,12 +6,12 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from markupsafe import Markup
 
-from chainmark.report.blocks import Block, Column, Remarks, Table, padded
-from chainmark.report.cells import is_prose, plain_rows
+from chainmark.report.blocks import Block, Column, Remarks, Table
+from chainmark.report.cells import is_prose, plain_cells, plain_name
 from chainmark.report.chart import Chart
 from chainmark.report.content import Content
 from chainmark.report.page import (
@@ -103,20 +103,6 @@ def _filled(text: str, parts: Sequence[str]) -> str:
     return _PLACE.sub(lambda place: _filled(parts[int(place[1])], parts), text)
 
 
-class _Padded(NamedTuple):
-    """A column's texts and the texts after them, and the length of the longest of the latter."""
-
-    cells: list[tuple[str, str]]
-    tail: int
-
-
-def _padded_column(table: Table, index: int) -> _Padded:
-    cells = table.column(index)
-    is_padded = table.columns[index].kind == "figures"
-    texts = padded(cells) if is_padded else [(cell.text, cell.tail) for cell in cells]
-    return _Padded(texts, max((len(tail) for _, tail in texts), default=0))
-
-
 def _heads(table: Table) -> list[tuple[str, Column, int]]:
     """The headings, with the number of columns below each."""
     headings: list[tuple[str, Column, int]] = []
@@ -154,8 +140,8 @@ def _abreast(blocks: Sequence[Block]) -> list[tuple[bool, list[Block]]]:
 # Functions that the templates use for blocks; in a fragment everything is in place.
 _HELPERS = {
     "kind": lambda block: type(block).__name__,
-    "padded_column": _padded_column,
-    "plain_rows": lambda table, columns: plain_rows(table, *zip(*columns, strict=True)),
+    "plain_cells": plain_cells,
+    "plain_name": lambda row, code: plain_name(row, code=code),
     "heads": _heads,
     "are_charts": _are_charts,
     "has_heads": _has_heads,

@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure
-from chainmark.report.cells import tail_class, tail_widths, text_class, unbroken
+from chainmark.report.cells import tail_widths, text_class, unbroken
 from chainmark.report.chart import PALETTES, Chart, ColumnOrigin
 from chainmark.report.drawing import VEGA_LITE_VERSION
 from chainmark.report.vega import vega_lite
@@ -149,7 +149,6 @@ def environment(served_by: str = "") -> jinja2.Environment:
         lstrip_blocks=True,
     )
     templates.filters["unbroken"] = unbroken
-    templates.filters["tail_class"] = tail_class
     templates.filters["text_class"] = text_class
     templates.globals["served"] = bool(served_by)
     return templates
