@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from chainmark.api.clusters import machines_for_nodes, requested_cluster
@@ -18,7 +19,7 @@ from chainmark.api.context import (
     resolve_launchable,
     store_at,
 )
-from chainmark.api.experimenting import MOST_RUNS, is_over
+from chainmark.api.experimenting import MOST_RUNS, is_over, kinds_by_default, take_profiles
 from chainmark.compare.bisect import (
     Known,
     SearchTarget,
@@ -82,7 +83,7 @@ def bisect(
 
     First, alternating runs of both ends establish the change. Then the revision that bisects the remaining candidates
     is measured, next to fresh runs of the ends, until its side is known; a revision that turns out doubtful is measured
-    again.
+    again. At the end the two revisions around the result run once more with profiles, if the system supports them.
 
     Args:
         profile: a shipped profile's name, or the path of a TOML file; None to resume.
@@ -226,9 +227,8 @@ class _Search:
         way = Way.UNDECIDED if answer is None else Way.FOUND if answer.at - answer.before == 1 else Way.RANGE
         result = Searched(made, ends, way, known, steps_of(made, followed, archive))
         if answer is not None:
-            result = replace(
-                result, step_across=self._across(answer.before, answer.at), stat=self._stat(answer.at, way)
-            )
+            across = self._across(answer.before, answer.at, followed)
+            result = replace(result, step_across=across, stat=self._stat(answer.at, way))
         return bisect_report(result, tool_version())
 
     def _elsewhere(self) -> list[SealedRun]:
@@ -320,7 +320,7 @@ class _Search:
         pairs = len(made.of(place, len(made.record.visits) - 1))
         self._step(place, known.side_of(place), known.chance_at(place), likely.at - likely.before, pairs)
         left = runs_left(known.row, known.seen, place, made.record.order.most_runs)
-        chance = units.plain_percent(known.chance_at(place))
+        chance = units.chance(known.chance_at(place))
         self.listener.tell(
             f"step {len(made.record.visits) - 1} · {made.record.revisions[place].title}: it contains the change "
             f"with a probability of {chance}; {units.plural(likely.at - likely.before, 'revision')} remaining, about "
@@ -335,12 +335,17 @@ class _Search:
         step = LiveStep(place=place, revision=title, outcome=outcome, chance=chance, left=left, pairs=pairs)
         self.path.append(step)
 
-    def _across(self, before: int, at: int) -> Comparison | None:
-        """The comparison of the two revisions around the result."""
-        sides = [self.made.of(place) for place in (before, at)]
+    def _across(self, before: int, at: int, followed: SearchTarget) -> Comparison | None:
+        """The comparison of the two revisions around the result, with their profiles unless failures were searched."""
+        made = self.made
+        sides = [made.of(place) for place in (before, at)]
         if not all(sides):
             return None
-        return pair_comparison(sides[0], sides[1], self.store, How(accepted=Accepted(self.made.record.order.margins)))
+        kinds = kinds_by_default(made.lab.system) if followed.metric else ()
+        if kinds:
+            take_profiles(partial(made.take_profiles, (before, at), kinds), self.listener)
+        how = How(accepted=Accepted(made.record.order.margins), why=bool(kinds))
+        return pair_comparison(sides[0], sides[1], self.store, how)
 
     def _stat(self, at: int, way: Way) -> list[str]:
         repo, commit = self.made.record.order.repo, self.made.record.revisions[at].commit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,7 +31,7 @@ from chainmark.core import units
 from chainmark.core.catalogue import Margins
 from chainmark.core.errors import EnvironmentFailure, InvalidRunError, UsageError
 from chainmark.core.manifest import ExperimentLength, failed_gates
-from chainmark.core.profiles import CPU
+from chainmark.core.profiles import CPU, HEAP
 from chainmark.core.progress import Progress
 from chainmark.core.question import BaselineKind
 from chainmark.core.tool import tool_version
@@ -91,8 +91,8 @@ def experiment(
         settings: changes of the profile for both sides.
         baseline_settings, candidate_settings: for one side only.
         margins: by metric id, the relative change to accept instead of the catalogue's; fixed at the start.
-        profiles: kinds of profiles to take of the nodes in one further run per side, which is not judged; None: "cpu",
-            if the system's nodes support it; "none": no further run.
+        profiles: kinds of profiles to take of the nodes in one further run per side, which is not judged; None:
+            "cpu,heap", as far as the system's nodes support them; "none": no further run.
         why: show the results of profiles even if nothing became worse.
         on: as in `run`; an experiment that is resumed needs it again.
         seed, keep_homes, store, progress, cancel: as in `run`.
@@ -144,8 +144,8 @@ def experiment(
 
 
 def kinds_by_default(system: LaunchableSystem) -> tuple[str, ...]:
-    """The default: CPU profiles, which cost least, if the system supports them."""
-    return (CPU,) if isinstance(system, ProfiledSystem) and CPU in system.profile_kinds else ()
+    """The default, as far as the system supports it: profiles of the CPU and of the heap, which cost least."""
+    return tuple(kind for kind in (CPU, HEAP) if isinstance(system, ProfiledSystem) and kind in system.profile_kinds)
 
 
 def _profiles(system: LaunchableSystem, text: str | None) -> tuple[str, ...]:
@@ -271,7 +271,7 @@ def _until_decided(made: OpenExperiment, store: Store, listener: Relay, *, why: 
                 if not made.next_round():
                     break
             _check_evidence(made)
-            _take_profiles(made, listener)
+            take_profiles(made.take_profiles, listener)
         except KeyboardInterrupt:
             if made.runs:
                 listener.tell(f"interrupted: the finished runs are kept; continue with `--resume {made.id}`")
@@ -281,10 +281,10 @@ def _until_decided(made: OpenExperiment, store: Store, listener: Relay, *, why: 
     return document
 
 
-def _take_profiles(made: OpenExperiment, listener: Relay) -> None:
-    """The further runs with profiles; a failure does not prevent the verdict."""
+def take_profiles(take: Callable[[], None], listener: Relay) -> None:
+    """Make further runs with profiles; a failure does not prevent the verdict."""
     try:
-        made.take_profiles()
+        take()
     except EnvironmentFailure as error:
         listener.say(f"warning: no profiles were collected: {error.message}")
 

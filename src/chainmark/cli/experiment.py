@@ -39,7 +39,7 @@ def experiment(
             metavar="KINDS",
             help="Go profiles to collect in one extra run per side, which is not judged: any of "
             "`cpu,heap,goroutine,mutex,block`, or `none`.",
-            show_default="cpu, if the nodes support it",
+            show_default="cpu,heap, if the nodes support them",
         ),
     ] = None,
     why: Why = False,

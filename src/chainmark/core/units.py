@@ -20,6 +20,7 @@ _SECONDS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9))
 _BYTE_UNITS = {"B": 1, "byte": 1, "bytes": 1, "Bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _BYTE_STEPS = ("B", "KiB", "MiB", "GiB", "TiB")
 _MOST_DECIMALS = 9
+_LEAST_CHANCE = 0.001
 _LARGEST_FIXED = 1e15  # above, and below the smallest, digits of a fixed notation carry no information
 _SMALLEST_FIXED = 1e-6
 
@@ -158,6 +159,13 @@ def plain_percent(fraction: float, *, decimals: int | None = None) -> str:
     if decimals is None:
         decimals = 0 if math.isclose(fraction * 100.0, round(fraction * 100.0), abs_tol=0.05) else 1
     return f"{number(fraction * 100.0, decimals)} %"
+
+
+def chance(share: float) -> str:
+    """A probability as a percentage; an estimated one is never 0 or 100 %."""
+    if not _LEAST_CHANCE <= share <= 1.0 - _LEAST_CHANCE:
+        return f"< {plain_percent(_LEAST_CHANCE)}" if share < 0.5 else f"> {plain_percent(1.0 - _LEAST_CHANCE)}"
+    return plain_percent(share, decimals=1)
 
 
 def share_beside(limit: float, fraction: float) -> str:

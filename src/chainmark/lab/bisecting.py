@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +17,7 @@ from chainmark.lab.processors import wait_for_processors
 from chainmark.lab.protocols import LaunchableSystem, installed_for
 from chainmark.lab.revisions import RevisionLine
 from chainmark.lab.running import Lab, Listener, RunSeries
-from chainmark.lab.schedules import PlannedRun, Total
+from chainmark.lab.schedules import EXPLAINING, NOT_JUDGED, PlannedRun, Total
 from chainmark.lab.session import finished_runs, name_of, new_experiment_id, remove_dead
 from chainmark.store.experiments import ExperimentFolder, experiment_folder, find_experiment
 from chainmark.store.runs import SealedRun, Store
@@ -197,6 +198,16 @@ class Bisection:
             f"the measurement failed in {MOST_TRIES} consecutive runs of {revision.label}; last failure: {why}",
             f"stop other work on this machine, then continue with `--resume {self.id}`",
         )
+
+    def take_profiles(self, places: Sequence[int], kinds: Sequence[str]) -> None:
+        """One further run of each of these revisions that has none with profiles; it is no part of the search."""
+        missing = [place for place in places if not self.lab.store.profiled(self.of(place))]
+        experiment, order = f"{self.id}-{EXPLAINING}", self.record.order
+        series = RunSeries(self.lab, experiment, order.seed, order.keep_homes, self.listener, None, tuple(kinds))
+        total = Total(len(self.runs) + len(missing), purpose=NOT_JUDGED)
+        for number, place in enumerate(missing, start=len(self.runs) + 1):
+            label, version = self.record.revisions[place].label, self.record.builds[place].version
+            series.make(PlannedRun(label, version, self.profile, 1, place), number, total)
 
     def fails_again(self, place: int) -> str:
         """Why a revision only fails its runs; "" if it does not, or not often enough."""

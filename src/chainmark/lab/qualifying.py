@@ -25,7 +25,7 @@ from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import QualifiableSystem, StagedSystem
 from chainmark.lab.running import Among, Finish, Finisher, Lab, Listener, RunSeries
 from chainmark.lab.scenarios import LEAST_ROUNDS, QaRequest, ScenarioMade, prepared
-from chainmark.lab.schedules import NOT_JUDGED, PlannedRun, Total
+from chainmark.lab.schedules import EXPLAINING, NOT_JUDGED, PlannedRun, Total
 from chainmark.lab.session import finished_runs, new_experiment_id, remove_dead
 from chainmark.lab.sweeping import Bisected
 from chainmark.network.host import host_facts
@@ -38,8 +38,6 @@ IsSettled = Callable[[ScenarioPlan, Sequence[SealedRun], Sequence[SealedRun]], b
 # The kinds of profiles to record of the nodes in one further run per side, which explains the results and is not
 # judged; empty if there is nothing to explain.
 Explains = Callable[[ScenarioPlan, Sequence[SealedRun], Sequence[SealedRun]], Sequence[str]]
-# Suffix of a scenario's experiment name for the runs that explain it.
-EXPLAINING = "profiles"
 # Runs of scenarios that do not use the whole machine.
 AT_A_TIME = 2
 LOOK_S = 0.2

@@ -41,6 +41,8 @@ class PlannedRun(Arm):
     position: int
 
 
+# Runs that explain others are of an experiment of their own, with this suffix.
+EXPLAINING = "profiles"
 NOT_JUDGED = "for profiles, not judged"
 
 

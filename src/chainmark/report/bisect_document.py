@@ -26,6 +26,7 @@ from chainmark.report.document import Document
 from chainmark.report.judged_rows import RowMaker
 from chainmark.report.metric_tables import plain_gating_table
 from chainmark.report.phrases import Emphasis
+from chainmark.report.profile_parts import why_sections
 from chainmark.report.wording import prose
 
 _WORDS = {
@@ -50,6 +51,7 @@ def bisect_document(report: BisectReport) -> Document:
         Section("found", "Result", _result_blocks(report), folded=False),
         Section("path", "Search path", _path(report), folded=False),
         Section("across", "The revision against the previous one", _across(report)),
+        *_causes(report.step_across),
         Section("ends", "The bad revision against the good one", [_judged(report.ends, "ends-metrics")]),
         Section("left-out", "Skipped revisions", _left_out(report)),
         Section("revisions", "All revisions", _revisions(report)),
@@ -115,7 +117,7 @@ def _answer(report: BisectReport) -> Table:
     has_state = any(place in report.skipped for place in shown)
     rows = []
     for place in shown:
-        chance = TableCell(units.plain_percent(report.chances[place - 1], decimals=1))
+        chance = TableCell(units.chance(report.chances[place - 1]))
         state = "could not be measured" if place in report.skipped else ""
         rows.append(row_of(*_named(report, place), chance, *([state] if has_state else [])))
     columns = [*_naming(report), Column("probability"), *words(*[""] * has_state)]
@@ -172,7 +174,7 @@ def _step(report: BisectReport, step: BisectStep) -> list[str | TableCell]:
         TableCell(interval),
         TableCell(bar=_bar(report, step), emphasis=looks),
         TableCell(units.count(step.pairs)),
-        TableCell("" if step.chance is None else units.plain_percent(step.chance, decimals=1)),
+        TableCell("" if step.chance is None else units.chance(step.chance)),
         TableCell(units.count(step.left)),
         TableCell(step.outcome.value, emphasis=looks),
     ]
@@ -266,8 +268,12 @@ def _across(report: BisectReport) -> list[Block]:
         return []
     return [
         _judged(step_across, "across-metrics"),
-        Remarks("across-step", prose(step_across.sentence), step_across.reasons),
+        Remarks("across-step", "Verdict of this comparison", [step_across.sentence, *step_across.reasons]),
     ]
+
+
+def _causes(step_across: Comparison | None) -> list[Section]:
+    return why_sections(step_across, RowMaker(step_across).rows()) if step_across and step_across.profiled else []
 
 
 def _judged(comparison: Comparison, id_: str) -> Block:
@@ -290,7 +296,7 @@ def _revisions(report: BisectReport) -> list[Block]:
             f"{place}",
             *_named(report, place),
             TableCell(units.count(runs[place]) if place in runs else ""),
-            TableCell(units.plain_percent(report.chances[place - 1], decimals=1) if place and report.chances else ""),
+            TableCell(units.chance(report.chances[place - 1]) if place and report.chances else ""),
         )
         for place in range(len(report.revisions))
     ]

@@ -219,7 +219,7 @@ def _search_row(number: int, step: LiveStep) -> TableRow:
     return row_of(
         units.count(number), step.revision, TableCell(units.count(step.pairs)),
         TableCell(step.outcome, emphasis=_OUTCOME_LOOKS.get(step.outcome, "caution")),
-        TableCell(units.plain_percent(step.chance)), TableCell(units.count(step.left)),
+        TableCell(units.chance(step.chance)), TableCell(units.count(step.left)),
     )  # fmt: skip
 
 

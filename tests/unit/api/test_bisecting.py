@@ -11,9 +11,10 @@ import pytest
 
 import chainmark as cm
 from chainmark.core.bisect_report import BisectReport, SideState, Way
-from chainmark.core.errors import InvalidRunError, UsageError
+from chainmark.core.errors import EnvironmentFailure, InvalidRunError, UsageError
 from chainmark.core.verdict import Verdict
 from chainmark.store.live import LiveSearch, live_searches
+from chainmark.store.runs import Store
 from chainmark.systems import base
 
 from tests.unit.api.listening import Reported
@@ -163,6 +164,37 @@ def test_the_first_failing_version_is_found_if_the_bad_side_fails_its_runs(
     assert report.step_across is not None
     assert report.step_across.verdict is Verdict.FAIL
     assert "v31" in document.text()
+
+
+def test_the_revisions_around_the_change_run_once_more_with_profiles(
+    profile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The profiles show why; the runs are not part of the search, and a resumed search does not repeat them."""
+    lab = _Lab(LineSystem(change=23, profile_kinds=("cpu", "heap", "mutex")), profile, monkeypatch)
+    report = _result(lab.search())
+    taken = {run.manifest.subject.version: run.manifest.profiles for run in Store(lab.store).sealed()
+             if run.manifest.profiles}  # fmt: skip
+    assert taken == {"v22": ["cpu", "heap"], "v23": ["cpu", "heap"]}
+    assert lab.system.made[-2:] == [22, 23]
+    assert report.runs == len(lab.system.made) - 2
+    again = _result(cm.bisect(resume=report.experiment, store=lab.store))
+    assert lab.system.made[-2:] == [22, 23]
+    assert (again.runs, again.steps, again.chances) == (report.runs, report.steps, report.chances)
+
+
+def test_a_search_without_its_profiles_has_its_result(
+    whole: _Whole, profile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = _result(whole.document).runs
+
+    def full_disk(run: int) -> None:
+        if run > runs:
+            raise EnvironmentFailure("the disk is full", "")
+
+    lab, listener = _Lab(LineSystem(profile_kinds=("cpu",), on_run=full_disk), profile, monkeypatch), Reported()
+    report = _result(lab.search(progress=listener))
+    assert (report.way, report.first, report.runs) == (Way.FOUND, 23, runs)
+    assert "warning: no profiles were collected: the disk is full" in listener.lines
 
 
 def test_without_a_change_there_is_no_search(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:

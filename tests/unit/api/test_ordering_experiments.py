@@ -150,17 +150,17 @@ def test_what_one_run_per_side_cannot_decide_is_reported_before_it_starts(tmp_pa
     assert warned(tmp_path / "two", 1) == [], "the two existing runs show the noise"
 
 
-def test_profiles_are_taken_as_requested_and_of_the_cpu_by_default(tmp_path: Path, system: _Gating) -> None:
+def test_profiles_are_taken_as_requested_and_of_cpu_and_heap_by_default(tmp_path: Path, system: _Gating) -> None:
     def taken(store: str, **kinds: str) -> list[list[str]]:
         order: dict[str, Any] = {"baseline": "v1", "candidate": "v3", "repeat": 1, "progress": Reported(), **kinds}
         cm.experiment("p", store=tmp_path / store, **order)
         return [run.manifest.profiles for run in _runs(tmp_path / store)]
 
-    assert taken("a") == [[], [], ["cpu"], ["cpu"]]
+    assert taken("a") == [[], [], ["cpu", "heap"], ["cpu", "heap"]]
     assert taken("b", profiles="heap") == [[], [], ["heap"], ["heap"]]
     assert taken("c", profiles="none") == [[], []]
-    system.profile_kinds = ("heap",)
-    assert taken("d") == [[], []]
+    system.profile_kinds = ("cpu", "mutex")
+    assert taken("d") == [[], [], ["cpu"], ["cpu"]]
 
 
 def test_margins_are_used_as_set_and_only_for_judged_metrics(tmp_path: Path, system: _Gating) -> None:

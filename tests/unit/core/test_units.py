@@ -64,6 +64,9 @@ def test_both_ends_of_an_interval_have_the_same_decimals() -> None:
 def test_margins_are_printed_without_useless_decimals() -> None:
     assert units.plain_percent(0.1) == "10 %"
     assert units.plain_percent(0.125) == "12.5 %"
+    assert [units.chance(share) for share in (0.0, 1e-15, 0.001, 0.5, 0.999, 1.0)] == [
+        "< 0.1 %", "< 0.1 %", "0.1 %", "50.0 %", "99.9 %", "> 99.9 %",
+    ]  # fmt: skip
     assert units.tidy_quantity(0.005, "s") == "5 ms"
     assert units.tidy_quantity(10.0, "tx") == "10 tx"
     assert units.tidy_quantity(4.17634, "") == "4.18"

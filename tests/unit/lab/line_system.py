@@ -66,6 +66,7 @@ class LineSystem:
     on_run: Callable[[int], None] = lambda _: None
     name: str = "line"
     title: str = "Line"
+    profile_kinds: tuple[str, ...] = ()
     made: list[int] = field(default_factory=list)
     requested: list[int] = field(default_factory=list)
 
@@ -121,6 +122,7 @@ class LineSystem:
             conditions={},
             counts={},
             gates=gates,
+            profiles=list(order.profiles),
         )
 
     def blocks(self, number: int, seed: int) -> pl.DataFrame:
