@@ -31,7 +31,7 @@ from chainmark.core import units
 from chainmark.core.catalogue import Margins
 from chainmark.core.errors import EnvironmentFailure, InvalidRunError, UsageError
 from chainmark.core.manifest import ExperimentLength, failed_gates
-from chainmark.core.profiles import CPU, HEAP
+from chainmark.core.profiles import CPU, GOROUTINE, HEAP
 from chainmark.core.progress import Progress
 from chainmark.core.question import BaselineKind
 from chainmark.core.tool import tool_version
@@ -92,7 +92,7 @@ def experiment(
         baseline_settings, candidate_settings: for one side only.
         margins: by metric id, the relative change to accept instead of the catalogue's; fixed at the start.
         profiles: kinds of profiles to take of the nodes in one further run per side, which is not judged; None:
-            "cpu,heap", as far as the system's nodes support them; "none": no further run.
+            "cpu,heap,goroutine", as far as the system's nodes support them; "none": no further run.
         why: show the results of profiles even if nothing became worse.
         on: as in `run`; an experiment that is resumed needs it again.
         seed, keep_homes, store, progress, cancel: as in `run`.
@@ -144,8 +144,9 @@ def experiment(
 
 
 def kinds_by_default(system: LaunchableSystem) -> tuple[str, ...]:
-    """The default, as far as the system supports it: profiles of the CPU and of the heap, which cost least."""
-    return tuple(kind for kind in (CPU, HEAP) if isinstance(system, ProfiledSystem) and kind in system.profile_kinds)
+    """The default, as far as the system supports it: where its nodes use the CPU and memory, and where they wait."""
+    kinds = system.profile_kinds if isinstance(system, ProfiledSystem) else ()
+    return tuple(kind for kind in (CPU, HEAP, GOROUTINE) if kind in kinds)
 
 
 def _profiles(system: LaunchableSystem, text: str | None) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ def experiment(
             metavar="KINDS",
             help="Go profiles to collect in one extra run per side, which is not judged: any of "
             "`cpu,heap,goroutine,mutex,block`, or `none`.",
-            show_default="cpu,heap, if the nodes support them",
+            show_default="cpu,heap,goroutine, if the nodes support them",
         ),
     ] = None,
     why: Why = False,

@@ -118,7 +118,8 @@ def _change(kind: str, sides: Sequence[Sequence[RunProfiles]]) -> ProfileChange 
     about = KINDS[kind]
     owners = _Values.of(profiles, kind, "owner")
     intervals, basis = owners.intervals()
-    within = _Values.of(profiles, kind, "within")
+    # The name of a goroutine's place is no function's, so nothing else calls it.
+    within = None if kind == GOROUTINE else _Values.of(profiles, kind, "within")
     grown = None if about.per_work or kind == GOROUTINE else _Values.of(profiles, kind, "owner", grown=True)
     functions = [
         FunctionChange(
@@ -127,8 +128,8 @@ def _change(kind: str, sides: Sequence[Sequence[RunProfiles]]) -> ProfileChange 
             candidate=owners.mean(1, name),
             low=low,
             high=high,
-            within_baseline=within.mean(0, name),
-            within_candidate=within.mean(1, name),
+            within_baseline=within.mean(0, name) if within else 0.0,
+            within_candidate=within.mean(1, name) if within else 0.0,
             grown_baseline=grown.mean(0, name) if grown else None,
             grown_candidate=grown.mean(1, name) if grown else None,
         )

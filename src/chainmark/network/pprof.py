@@ -8,15 +8,17 @@ Source: https://pkg.go.dev/net/http/pprof
 
 from __future__ import annotations
 
+import glob
 import gzip
 import re
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import httpx
 import polars as pl
@@ -64,17 +66,22 @@ _REPOSITORY_PARTS = 3
 _CLOSURE = re.compile(r"(\.func\d+|\.gowrap\d+|\.deferwrap\d+|-fm|-range\d+|(?<=\d)\.\d+)+$")
 # Values that Go's runtime counts since the program's start.
 _SINCE_START = frozenset({MUTEX, BLOCK})
+# Moments of the period at which goroutines are recorded: their mean shows where they wait, which no CPU profile does.
+LOOKS = 20
+_GOLDEN = 0.618034  # multiples of it are spread evenly, and are in step with no period of the program
 
 
 class ProfileTaker:
     """Records profiles of programs over the same period, each on its own thread.
 
-    A CPU profile lasts from the beginning to the end; the others are recorded at both.
+    A CPU profile lasts from the beginning to the end; the others are recorded at both. Goroutines are also recorded in
+    between.
 
     Args:
         places: by host, the address of its pprof pages: "127.1.0.1:6060".
         kinds: to record.
-        folder: gets ``HOST.KIND.pb.gz``, and ``HOST.KIND.begin.pb.gz`` for profiles at the beginning.
+        folder: gets ``HOST.KIND.pb.gz``, and ``HOST.KIND.begin.pb.gz`` for profiles at the beginning, and
+            ``HOST.goroutine.NUMBER.pb.gz`` for those in between.
         window_ns: the period, ns since 1970-01-01 UTC.
         processes: those without such pages, by name: sampled if CPU profiles are recorded, into
             ``NAME.cpu.perf.txt.gz``.
@@ -94,18 +101,22 @@ class ProfileTaker:
         self._stopped = threading.Event()
         sampled = (processes or {}) if CPU in self._kinds else {}
         self._missing: dict[str, dict[str, str]] = {name: {} for name in [*places, *sampled]}
-        work = [(self._take_all, place) for place in places.items()] + [
-            (self._sample, item) for item in sampled.items()
+        looked_at = places if GOROUTINE in self._kinds else {}
+        work: list[tuple[Callable[..., None], tuple[str, Any]]] = [
+            *((self._take_all, place) for place in places.items()),
+            *((self._look, place) for place in looked_at.items()),
+            *((self._sample, item) for item in sampled.items()),
         ]
         self._threads = [
-            threading.Thread(target=target, args=item, name=f"profile {item[0]}", daemon=True) for target, item in work
+            (item[0], threading.Thread(target=target, args=item, name=f"profile {item[0]}", daemon=True))
+            for target, item in work
         ]
 
     def start(self) -> None:
         """Start waiting for the beginning."""
         with storage_errors(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
-        for thread in self._threads:
+        for _, thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
@@ -116,15 +127,25 @@ class ProfileTaker:
         """Wait until all are recorded; returns a sentence per host on what is missing, and why."""
         until = self._end_ns / NS - time.time() + ANSWER_TIMEOUT_S
         deadline = time.monotonic() + max(0.0, until)
-        for host, thread in zip(self._missing, self._threads, strict=True):
+        for host, thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
             if thread.is_alive():
                 self._missing[host].setdefault(self._kinds[-1], "it did not respond in time")
         self.stop()
         return [sentence for host, result in self._missing.items() for sentence in _missing_sentences(host, result)]
 
+    def _look(self, host: str, place: str) -> None:
+        """Record the goroutines between the beginning and the end."""
+        with _client(place) as client:
+            for number in range(1, LOOKS):
+                share = (number - 1 + number * _GOLDEN % 1.0) / LOOKS
+                moment_ns = self._begin_ns + int(share * (self._end_ns - self._begin_ns))
+                if not self._wait_until(moment_ns) or GOROUTINE in self._missing[host]:
+                    return
+                self._take(client, host, GOROUTINE, f"{host}.{GOROUTINE}.{number:02}.pb.gz")
+
     def _take_all(self, host: str, place: str) -> None:
-        with httpx.Client(base_url=f"http://{place}/debug/pprof", timeout=ANSWER_TIMEOUT_S, trust_env=False) as client:
+        with _client(place) as client:
             if self._wait_until(self._begin_ns):
                 for kind in self._kinds:
                     if kind != CPU:
@@ -173,6 +194,10 @@ class ProfileTaker:
             self._missing[host][kind] = str(error) or type(error).__name__
 
 
+def _client(place: str) -> httpx.Client:
+    return httpx.Client(base_url=f"http://{place}/debug/pprof", timeout=ANSWER_TIMEOUT_S, trust_env=False)
+
+
 def _missing_sentences(host: str, result: Mapping[str, str]) -> list[str]:
     """One sentence for the kinds that are missing for the same reason."""
     reasons: dict[str, list[str]] = {}
@@ -190,13 +215,14 @@ def read_profiles(folder: Path, kinds: Sequence[str]) -> pl.DataFrame:
 
     Returns:
         A row for each stack with a value: `PROFILE_SCHEMA`, values in the kind's unit. For values counted since the
-        start of a program it is the growth between the beginning and the end.
+        start of a program it is the growth between the beginning and the end; for goroutines it is their mean number.
     """
     parts = []
     for kind in kinds:
         for path in sorted(folder.glob(f"*.{kind}.pb.gz")):
             host = path.name.removesuffix(f".{kind}.pb.gz")
-            end = _stacks(path, kind, host, END)
+            between = sorted(folder.glob(f"{glob.escape(host)}.{kind}.[0-9]*.pb.gz"))
+            end = _averaged([_stacks(each, kind, host, END) for each in [*between, path]])
             begin_path = path.with_name(f"{host}.{kind}.{BEGIN}.pb.gz")
             if not begin_path.is_file():
                 parts.append(end)
@@ -208,6 +234,15 @@ def read_profiles(folder: Path, kinds: Sequence[str]) -> pl.DataFrame:
     if not parts:
         return pl.DataFrame(schema=PROFILE_SCHEMA)
     return pl.concat(parts).filter(pl.col("value") != 0.0).sort("kind", "moment", "host", "stack")
+
+
+def _averaged(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Several profiles as one: the mean of each stack's values, 0 where it does not occur."""
+    if len(frames) == 1:
+        return frames[0]
+    keys = [name for name in PROFILE_SCHEMA if name != "value"]
+    summed = pl.concat(frames).group_by(keys).agg(pl.col("value").sum() / len(frames))
+    return summed.select(*PROFILE_SCHEMA)
 
 
 def _grown(begin: pl.DataFrame, end: pl.DataFrame) -> pl.DataFrame:

@@ -150,7 +150,9 @@ def test_what_one_run_per_side_cannot_decide_is_reported_before_it_starts(tmp_pa
     assert warned(tmp_path / "two", 1) == [], "the two existing runs show the noise"
 
 
-def test_profiles_are_taken_as_requested_and_of_cpu_and_heap_by_default(tmp_path: Path, system: _Gating) -> None:
+def test_profiles_are_taken_as_requested_and_of_cpu_heap_and_goroutines_by_default(
+    tmp_path: Path, system: _Gating
+) -> None:
     def taken(store: str, **kinds: str) -> list[list[str]]:
         order: dict[str, Any] = {"baseline": "v1", "candidate": "v3", "repeat": 1, "progress": Reported(), **kinds}
         cm.experiment("p", store=tmp_path / store, **order)

@@ -101,6 +101,7 @@ def test_goroutines_are_reported_by_start_and_current_location() -> None:
         ("serve … wait", 7.0),
         ("loop", 1.0),
     ]
+    assert {function.within_candidate for function in change.functions} == {0.0}, "no place calls another one"
 
 
 def test_the_graph_contains_all_calls() -> None:

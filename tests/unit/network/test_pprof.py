@@ -20,7 +20,7 @@ import pytest
 from chainmark._native import read_pprof
 from chainmark.core.errors import UsageError
 from chainmark.core.profiles import KINDS, profile_kinds
-from chainmark.network.pprof import PROFILE_SCHEMA, ProfileTaker, go_name, read_profiles, record_of
+from chainmark.network.pprof import LOOKS, PROFILE_SCHEMA, ProfileTaker, go_name, read_profiles, record_of
 
 FILES = Path(__file__).with_name("profiled")
 ALL = tuple(KINDS)
@@ -46,6 +46,17 @@ def test_memory_and_goroutines_match_the_program() -> None:
     assert _owners(frame, "heap")["main.keeps"] == 8 << 20
     assert "main.keeps" not in _owners(frame, "heap", "begin")
     assert _owners(frame, "goroutine")["main.waits"] == 3.0
+
+
+def test_profiles_within_the_window_are_averaged(tmp_path: Path) -> None:
+    """A function that waits during a quarter of the window has a quarter of a goroutine. Memory replaces them here."""
+    shutil.copyfile(FILES / "node0.heap.pb.gz", tmp_path / "node0.heap.pb.gz")
+    for number in range(1, 4):
+        shutil.copyfile(FILES / "node0.heap.begin.pb.gz", tmp_path / f"node0.heap.{number:02}.pb.gz")
+    end, begin = (_owners(read_profiles(FILES, ALL), "heap", moment) for moment in ("end", "begin"))
+    averaged = _owners(read_profiles(tmp_path, ["heap"]), "heap")
+    assert averaged == {owner: (end.get(owner, 0.0) + 3.0 * begin.get(owner, 0.0)) / 4.0 for owner in {*end, *begin}}
+    assert averaged["main.keeps"] == 2 << 20
 
 
 def test_a_kind_that_a_program_does_not_record_is_reported() -> None:
@@ -122,6 +133,7 @@ def test_profiles_are_stored_unchanged(tmp_path: Path) -> None:
     assert names == {
         "node1.cpu.pb.gz",
         *(f"node1.{kind}{moment}.pb.gz" for kind in ("heap", "goroutine") for moment in ("", ".begin")),
+        *(f"node1.goroutine.{number:02}.pb.gz" for number in range(1, LOOKS)),
     }
     assert (tmp_path / "node1.cpu.pb.gz").read_bytes() == (FILES / "node0.cpu.pb.gz").read_bytes()
 
@@ -147,7 +159,7 @@ def test_a_stopped_taker_takes_no_further_profiles(tmp_path: Path) -> None:
         taker = ProfileTaker({"node0": place}, ("heap",), tmp_path, (later_ns, later_ns))
         taker.start()
         taker.stop()
-        for thread in taker._threads:
+        for _, thread in taker._threads:
             thread.join(timeout=60)
             assert not thread.is_alive()
     assert list(tmp_path.iterdir()) == []

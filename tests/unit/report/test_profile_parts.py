@@ -78,6 +78,23 @@ def test_the_function_is_named_in_every_medium_if_a_metric_is_worse() -> None:
     assert "A note." in shown or "Candidate: a note." in shown
 
 
+def test_a_goroutine_that_waits_longer_is_named_although_their_number_is_unchanged() -> None:
+    places = [
+        FunctionChange(function="state.run", baseline=0.9, candidate=0.6, low=-0.4, high=-0.2),
+        FunctionChange(function="state.run … state.apply", baseline=0.0, candidate=0.29, low=0.2, high=0.38),
+    ]
+    waiting = CHANGE.model_copy(
+        update={"kind": "goroutine", "label": "goroutines", "unit": "", "per": "node", "baseline": 0.9,
+                "candidate": 0.89, "functions": places}
+    )  # fmt: skip
+    comparison = _comparison(worse=True)
+    assert comparison.profiled
+    profiled = comparison.profiled.model_copy(update={"changes": [waiting]})
+    shown = document_of(comparison.model_copy(update={"profiled": profiled})).markdown()
+    assert "the clearest change is in state.run … state.apply (+0.290)" in shown
+    assert "including callees" not in shown
+
+
 def test_if_nothing_is_worse_only_the_existence_of_profiles_is_reported_unless_requested() -> None:
     passed = document_of(_comparison()).markdown().replace("\\", "")
     assert "Profiles of both sides are available: `--why` shows them (runs run-7 and run-8)." in passed
