@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
-.PHONY: help demo demo-cluster test check test-rust test-units test-networks test-quiet setup nodes
+.PHONY: help demo demo-cluster test check build-rust test-rust test-units test-networks test-quiet setup nodes
 .PHONY: servers example-server golden format docs notice
 .PHONY: bench speed pictures check-truth mutants fuzz wheels clean
 
@@ -38,15 +38,15 @@ demo: setup nodes ## compare CometBFT v1.0.1 with v0.38.17 on real validators (a
 demo-cluster: setup nodes ## compare them on eight validators on three machines, each in a network namespace (root)
 	@$(BIN)/python -m tests.real.cluster_demo reports
 
-# Networks and tests of times wait for blocks much of the time: checks, the crates' tests and unit tests use what they
-# leave, at the lowest priority. Whatever fails, the rest runs. Tests start `make` themselves, which is not of this one.
+# Networks and tests of times wait for blocks much of the time: checks, compilers and unit tests use what they leave, at
+# the lowest priority. Whatever fails, the rest runs. Tests start `make` themselves, which is not of this one.
 SERIALLY := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL $(MAKE) --no-print-directory --keep-going --jobs 1
 test: setup nodes servers ## set up everything, then run every check and test
-	@mkdir -p build; echo "checks, Rust and unit tests run at the lowest priority meanwhile: build/test-meanwhile.log"; \
-	$(BIN)/python -m tests.beside $(SERIALLY) check test-rust test-units >build/test-meanwhile.log 2>&1 & other=$$!; \
+	@mkdir -p build; echo "checks and unit tests run at the lowest priority meanwhile: build/test-meanwhile.log"; \
+	$(BIN)/python -m tests.beside $(SERIALLY) check build-rust test-units >build/test-meanwhile.log 2>&1 & other=$$!; \
 	trap "kill $$other" INT TERM; \
-	$(SERIALLY) test-networks test-quiet MEANWHILE=$$other; timed=$$?; \
-	echo "waiting for checks, Rust and unit tests …"; wait $$other; other=$$?; cat build/test-meanwhile.log; \
+	$(SERIALLY) test-networks test-rust test-quiet MEANWHILE=$$other; timed=$$?; \
+	echo "waiting for checks and unit tests …"; wait $$other; other=$$?; cat build/test-meanwhile.log; \
 	exit $$(( timed ? timed : other ))
 
 setup: $(VENV)/.built
@@ -72,6 +72,9 @@ check: setup ## formatting, lints and types
 	flock $(CACHE)/mypy.lock $(BIN)/mypy --cache-dir $(CACHE)/mypy & types=$$!; \
 	cargo clippy --quiet --workspace --all-targets --locked -- -D warnings; lints=$$?; \
 	wait $$types && exit $$lints
+
+build-rust:
+	cargo test --quiet --workspace --locked --no-run
 
 test-rust: ## unit, property and socket tests of the crates
 	cargo test --quiet --workspace --locked
