@@ -246,6 +246,18 @@ class EventObserver:
     def reconnects(self) -> int:
         """How often the subscription was lost and made again."""
 
+@final
+class ReferenceWork:
+    """A fixed amount of work, the same in every process. One thread at a time.
+
+    Raises:
+        OSError: the process may not open two more files, or the kernel refuses a system call.
+    """
+
+    def __init__(self) -> None: ...
+    def perform(self) -> float:
+        """Do it once; return the CPU time of this thread that it took, s."""
+
 def http_record_classes() -> list[str]:
     """Return the names of the classes in records, by number: right answers, the kinds of failures, unsent."""
 

@@ -91,6 +91,7 @@ def test_an_existing_network_is_loaded_and_observed(lab: Lab, tmp_path: Path) ->
     assert run.samples("transaction")["tx_latency_s"].null_count() == 0
     assert run.samples("host_second")["node_rss_bytes"].drop_nulls().to_numpy().min() > 10e6
     assert run.samples("host")["node_cpu_per_transaction_s"].null_count() == 0
+    assert "cpu_time" not in manifest.conditions, "the speed of the nodes' processors is unknown"
     gates = {gate.id: gate.status for gate in manifest.gates}
     unknown = {name for name, status in gates.items() if status is GateStatus.UNKNOWN}
     assert unknown == {"nodes_pressure", "clocks", "links", "configuration"}

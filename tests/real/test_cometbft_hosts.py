@@ -203,6 +203,9 @@ def test_generators_on_hosts_of_their_own_offer_one_load_by_one_clock(
     assert high_s - low_s < 0.1
     seconds = run.samples("second")
     assert seconds["generator_run_queue_share"].null_count() < seconds.height
+    # The processors of every host were measured, so CPU time can be compared with runs on other machines.
+    assert run.manifest.conditions["cpu_time"] == "corrected for the speed of the processors"
+    assert seconds["machine_speed"].drop_nulls().to_numpy().min() > 0.01
 
 
 @pytest.mark.skipif(not available().backends, reason=str(available().lacks))

@@ -11,6 +11,7 @@ pub mod error;
 pub mod http;
 pub mod observer;
 pub mod record;
+pub mod reference;
 mod run_queue;
 pub mod schedule;
 pub mod sender;

@@ -22,8 +22,8 @@ mod _native {
     use super::http::{Histogram, HttpLoad, http_record_classes, merge_http_loads};
     #[pymodule_export]
     use super::load::{
-        BankSends, EventObserver, TransactionLoad, check_transaction_size, decode_transaction, encode_transaction,
-        transaction_classes,
+        BankSends, EventObserver, ReferenceWork, TransactionLoad, check_transaction_size, decode_transaction,
+        encode_transaction, transaction_classes,
     };
     #[pymodule_export]
     use super::net::{DelaySwitch, NetworkNamespace, measure_round_trips};

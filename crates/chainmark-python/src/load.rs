@@ -3,7 +3,7 @@
 use chainmark_load::cometbft::BroadcastMethod;
 use chainmark_load::cometbft::payload::{Payload, check_size};
 use chainmark_load::cosmos::{self, SendConfig};
-use chainmark_load::{Begin, Class, LoadConfig, LoadError, LoadResult, ScheduleKind, Share, Transactions};
+use chainmark_load::{Begin, Class, LoadConfig, LoadError, LoadResult, ScheduleKind, Share, Transactions, reference};
 use pyo3::exceptions::{PyConnectionError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -19,6 +19,22 @@ fn to_python(error: LoadError) -> PyErr {
 
 fn refused(name: &'static str, value: impl ToString, condition: &'static str) -> PyErr {
     to_python(LoadError::Argument { name, value: value.to_string(), condition })
+}
+
+/// A fixed amount of work, and its CPU time.
+#[pyclass(module = "chainmark._native")]
+pub struct ReferenceWork(reference::ReferenceWork);
+
+#[pymethods]
+impl ReferenceWork {
+    #[new]
+    fn new() -> PyResult<Self> {
+        Ok(Self(reference::ReferenceWork::new()?))
+    }
+
+    fn perform(&mut self, py: Python<'_>) -> PyResult<f64> {
+        Ok(py.detach(|| self.0.perform())?.as_secs_f64())
+    }
 }
 
 /// Seconds to nanoseconds; the range is the crate's to check.

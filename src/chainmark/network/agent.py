@@ -199,7 +199,7 @@ class HostAgent:
 
     def _sample(self) -> None:
         if len(self._tickers) == 1:
-            self._tickers.append(Ticker(self._sampler.sample, "sample"))
+            self._tickers += self._sampler.tickers()
 
     def signal(self, name: str, number: int, ends: bool) -> None:
         """Send a signal to a process."""

@@ -21,8 +21,10 @@ from chainmark._native import ZstdWriter
 from chainmark.core.compressed import DamagedFileError, open_zstd
 from chainmark.core.errors import EnvironmentFailure
 from chainmark.core.storage import storage_errors
+from chainmark.network import processor_speed
 from chainmark.network.host import pressure_total_us
 from chainmark.network.processes import pids_of_all_networks
+from chainmark.network.processor_speed import ProcessorSpeed
 from chainmark.network.run_queue import Contention, RunQueue
 
 INTERVAL_S = 1.0
@@ -43,6 +45,8 @@ PROCESS_SCHEMA: dict[str, type[pl.DataType]] = {
     "ran_s": pl.Float64,
     "waited_s": pl.Float64,
     "contended_s": pl.Float64,
+    "reference_cpu_s": pl.Float64,
+    "reference_times": pl.Int64,
 }
 PRESSURE_SCHEMA: dict[str, type[pl.DataType]] = {
     "time_ns": pl.Int64,
@@ -60,6 +64,8 @@ PRESSURE_SCHEMA: dict[str, type[pl.DataType]] = {
     "generator_ran_s": pl.Float64,
     "generator_waited_s": pl.Float64,
     "contended_s": pl.Float64,
+    "reference_cpu_s": pl.Float64,
+    "reference_times": pl.Int64,
 }
 
 
@@ -118,6 +124,14 @@ class ResourceSampler:
         self._queues = {name: RunQueue() for name in self.pids}
         self._generator = RunQueue(MEASURING_THREADS)
         self._contention = Contention()
+        self._speed = ProcessorSpeed()
+
+    def tickers(self) -> list[Ticker]:
+        """Begin to sample, and to measure the speed of the processors, until they are stopped."""
+        return [
+            Ticker(self._speed.measure, "processor speed", processor_speed.INTERVAL_S),
+            Ticker(self.sample, "sample"),
+        ]
 
     def follow(self, name: str, pids: Sequence[int]) -> None:
         """Sample these processes from now on, in place of earlier ones of that name."""
@@ -135,7 +149,7 @@ class ResourceSampler:
             self._queues[name].read([process.pid for process in its])
             if row is not None:
                 times_s = _ran_and_waited(self._queues[name])
-                self._process_rows.append((now_ns, name, *row, *times_s, self._contention.seconds))
+                self._process_rows.append((now_ns, name, *row, *times_s, *self._others_and_speed()))
         self._generator.read([self._harness.pid])
         now_ns = time.time_ns()
         times = psutil.cpu_times()
@@ -154,9 +168,12 @@ class ResourceSampler:
                 psutil.virtual_memory().available,
                 *_ran_and_waited(*self._queues.values()),
                 *_ran_and_waited(self._generator),
-                self._contention.seconds,
+                *self._others_and_speed(),
             )
         )
+
+    def _others_and_speed(self) -> tuple[float, float, int]:
+        return self._contention.seconds, self._speed.cpu_s, self._speed.times
 
     def processes(self) -> pl.DataFrame:
         """All samples of the processes, in order of time."""

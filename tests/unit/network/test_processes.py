@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from chainmark.network.processes import ProcessGroup, pids_of_all_networks, preferred_threads
+from chainmark.network.processor_speed import INTERVAL_S
 from chainmark.network.run_queue import Contention
 from chainmark.network.sampling import ResourceSampler
+
+from tests.support import wait_until
 
 
 def test_a_paused_process_is_terminated_cleanly(tmp_path: Path) -> None:
@@ -78,3 +81,19 @@ def test_a_network_of_the_same_measurement_is_not_contention(tmp_path: Path, mon
         ResourceSampler({"node": pids[:1]}).sample()
         assert set(pids) <= ours[0]
     assert not pids_of_all_networks() & set(pids)
+
+
+def test_the_speed_of_the_processors_is_measured_with_every_sample(tmp_path: Path) -> None:
+    """Otherwise CPU time cannot be corrected for it, and the same work looks like more or less work."""
+    with ProcessGroup() as group:
+        sampler = ResourceSampler({"node": [group.start("node", ["sleep", "60"], tmp_path / "node.log").pid]})
+        tickers = sampler.tickers()
+        try:
+            wait_until(lambda: sampler.processes().height >= 3, "three samples")
+        finally:
+            for ticker in tickers:
+                ticker.stop()
+    for frame in (sampler.processes(), sampler.pressure()):
+        cpu_s, times = frame["reference_cpu_s"].to_list(), frame["reference_times"].to_list()
+        assert 1 <= times[-1] - times[0] <= 1 + (frame["time_ns"][-1] - frame["time_ns"][0]) / 1e9 / INTERVAL_S
+        assert 0.0 < (cpu_s[-1] - cpu_s[0]) / (times[-1] - times[0]) < 1.0

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from chainmark.network.processor_speed import NOMINAL_S
 from chainmark.network.run_queue import LEAST_BUSY_SHARE
 from chainmark.network.sampling import PRESSURE_SCHEMA, PROCESS_SCHEMA
 from chainmark.store.schema import Schema
@@ -279,23 +280,45 @@ def cpu_per_transaction(processes: pl.DataFrame, committed: CountCurve, window: 
 
     The time is that of the process's own counter between the window's edges, not a sum of rounded shares of seconds.
     A process that was first or last seen within the window counts from or until then, with what was committed
-    meanwhile. Null if that is less than half of the window, or if nothing was committed.
+    meanwhile. Null if that is less than half of the window, or if nothing was committed. If the speed of all nodes'
+    processors was measured, the time is the one that processors with a speed of 1 would need.
 
     Args:
-        processes: time_ns, host and cpu_s, a counter of seconds.
+        processes: time_ns, host and cpu_s, a counter of seconds; and, if measured, the counters of reference work.
         committed: transactions of the whole network.
         window: the analysed part.
     """
     rows = []
+    corrects = speed_is_known(processes)
     for part in processes.drop_nulls("cpu_s").sort("time_ns").partition_by("host"):
         times_ns = part["time_ns"].to_numpy()
         used = CountCurve(times_ns, np.concatenate([[0.0], np.cumsum(growth(part["cpu_s"].to_numpy()))]))
         edges_ns = np.clip([window.start_ns, window.end_ns], times_ns[0], times_ns[-1])
         used_s, transactions = (float(np.diff(curve.at(edges_ns))[0]) for curve in (used, committed))
         reported = 2 * (edges_ns[1] - edges_ns[0]) >= window.end_ns - window.start_ns
-        rows.append((part["host"][0], used_s / transactions if reported and transactions > 0 else None))
+        used_s *= _speed(part, edges_ns) if corrects else 1.0
+        per_transaction_s = used_s / transactions if reported and transactions > 0 else None
+        rows.append((part["host"][0], per_transaction_s))
     schema = {"host": pl.String, "node_cpu_per_transaction_s": pl.Float64}
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+REFERENCE = ("reference_cpu_s", "reference_times")
+
+
+def speed_is_known(processes: pl.DataFrame) -> bool:
+    """Whether the speed of the processors of every node was measured."""
+    rows = processes.drop_nulls("cpu_s")
+    return set(REFERENCE) <= set(rows.columns) and all(rows[column].null_count() == 0 for column in REFERENCE)
+
+
+def _speed(processes: pl.DataFrame, edges_ns: np.ndarray) -> float:
+    """The known speed of a node's processors between two times."""
+    times_ns = processes["time_ns"].to_numpy()
+    cpu_s, times = (
+        float(np.diff(CountCurve(times_ns, processes[column].to_numpy()).at(edges_ns))[0]) for column in REFERENCE
+    )
+    return NOMINAL_S * times / cpu_s if cpu_s > 0.0 else 1.0
 
 
 def _by_second(frame: pl.DataFrame, window: Window, *keys: str) -> pl.DataFrame:
@@ -338,6 +361,7 @@ def _pressure_by_second(pressure: pl.DataFrame, window: Window) -> pl.DataFrame:
         nodes_run_queue_share=_lost_share("nodes_ran_s", "nodes_waited_s"),
         generator_run_queue_share=_lost_share("generator_ran_s", "generator_waited_s"),
         machine_steal_share=_rate("cpu_steal_s") / _rate("cpu_total_s"),
+        machine_speed=NOMINAL_S * _rate("reference_times") / _rate("reference_cpu_s"),
     )
     return _by_second(rates, window).drop("time_ns")
 

@@ -42,7 +42,15 @@ from chainmark.store.files import compress_file, write_bytes
 from chainmark.store.runs import SealedRun, UnfinishedRun
 from chainmark.systems.capabilities import FollowRequest
 from chainmark.systems.cometbft import extensions, lifecycle, nodes, programs, qa, sweep
-from chainmark.systems.cometbft.analyse import NS, SAMPLED_SCHEMAS, Sampled, Window, committed_until, samples
+from chainmark.systems.cometbft.analyse import (
+    NS,
+    SAMPLED_SCHEMAS,
+    Sampled,
+    Window,
+    committed_until,
+    samples,
+    speed_is_known,
+)
 from chainmark.systems.cometbft.applications.adapter import Adapter
 from chainmark.systems.cometbft.attached import AttachedCometBft
 from chainmark.systems.cometbft.connections import disconnection_warnings
@@ -272,7 +280,7 @@ def _analysed(
         subject=subject,
         samples=result,
         configuration=network.configuration,
-        conditions=conditions(network) | _run_conditions(comet, order, network),
+        conditions=conditions(network) | _run_conditions(comet, order, network) | _cpu_time(sampled),
         counts=accounting.counts | _dropped_peers(measurement) | _packets(measurement),
         gates=[
             start_gate(network.start_failures),
@@ -388,6 +396,10 @@ def _run_conditions(profile: CometBFTProfile, order: ExecutionRequest, network: 
         else {"application": str(extending_application)}
     )
     return {**application, **_versions(profile, order), "emulation": _emulation(profile, network)}
+
+
+def _cpu_time(sampled: Sampled) -> dict[str, str]:
+    return {"cpu_time": "corrected for the speed of the processors"} if speed_is_known(sampled.processes) else {}
 
 
 def _versions(profile: CometBFTProfile, order: ExecutionRequest) -> dict[str, str]:

@@ -243,7 +243,7 @@ def _reaching(network: CometNetwork) -> Iterator[None]:
 
 @contextmanager
 def _ticking(sampler: ResourceSampler, scraper: Scraper) -> Iterator[list[Ticker]]:
-    tickers = [Ticker(sampler.sample, "sample"), Ticker(scraper.scrape, "scrape")]
+    tickers = [*sampler.tickers(), Ticker(scraper.scrape, "scrape")]
     try:
         yield tickers
     finally:

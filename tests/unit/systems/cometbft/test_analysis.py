@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainmark._native import encode_transaction
+from chainmark.network.processor_speed import NOMINAL_S
 from chainmark.systems.cometbft.analyse import (
     NS,
     Sampled,
@@ -276,6 +277,9 @@ PRESSURE = pl.DataFrame(
         # The generator hardly ran, so its wait of a millisecond is not a meaningful share.
         "generator_ran_s": [0.0, 0.001, 0.002],
         "generator_waited_s": [0.0, 0.001, 0.002],
+        # The reference work takes a quarter more than its nominal time, then a fifth less.
+        "reference_cpu_s": [0.0, 12.5 * NOMINAL_S, 20.5 * NOMINAL_S],
+        "reference_times": [0, 10, 20],
     }
 )
 
@@ -306,6 +310,7 @@ def test_the_seconds_of_the_window_match_hand_computed_values() -> None:
     assert frame["nodes_run_queue_share"].to_list() == [pytest.approx(0.2), 0.0, None]
     assert frame["generator_run_queue_share"].to_list() == [pytest.approx(0.002), 0.0, None]
     assert frame["machine_steal_share"].to_list() == [pytest.approx(0.05), 0.0, None]
+    assert frame["machine_speed"].to_list() == [pytest.approx(0.8), pytest.approx(1.25), None]
 
 
 def test_a_run_has_only_the_populations_that_it_sampled() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from chainmark.compare.judge import judge
 from chainmark.core.comparison import Judgement, Outcome
+from chainmark.network.processor_speed import NOMINAL_S
 from chainmark.systems.cometbft.analyse import (
     NS,
     CountCurve,
@@ -15,6 +16,7 @@ from chainmark.systems.cometbft.analyse import (
     committed_until,
     cpu_per_transaction,
     host_second_samples,
+    speed_is_known,
 )
 from chainmark.systems.cometbft.system import CometBft
 
@@ -77,6 +79,50 @@ def test_a_reading_with_other_missing_figures_has_its_cpu_time() -> None:
     """The kernel refuses some counters of a process but not others."""
     frame = processes([0, 5, 10], [1.0, 3.0, None]).with_columns(disk_read_bytes=pl.Series([1, None, 1]))
     assert per_transaction(frame, Window(0, 8 * NS)) == [pytest.approx(2.0 / 1_000)]
+
+
+def with_speed(frame: pl.DataFrame, reference_cpu_s: list[float | None], times: list[int | None]) -> pl.DataFrame:
+    return frame.with_columns(
+        reference_cpu_s=pl.Series(reference_cpu_s, dtype=pl.Float64), reference_times=pl.Series(times, dtype=pl.Int64)
+    )
+
+
+def test_the_same_work_on_slower_processors_is_not_more_work() -> None:
+    """A node and the reference work both need half as much CPU time again because others use the hardware."""
+    window = Window(0, 10 * NS)
+    usual = with_speed(processes([0, 10], [1.0, 2.0]), [0.0, 100 * NOMINAL_S], [0, 100])
+    slowed = with_speed(processes([0, 10], [1.0, 2.5]), [0.0, 150 * NOMINAL_S], [0, 100])
+    assert per_transaction(usual, window) == [pytest.approx(1.0 / 2_000)]
+    assert per_transaction(slowed, window) == per_transaction(usual, window)
+    # A version that needs a fifth more is found at any speed.
+    worse = with_speed(processes([0, 10], [1.0, 2.8]), [0.0, 150 * NOMINAL_S], [0, 100])
+    assert per_transaction(worse, window) == [pytest.approx(1.2 / 2_000)]
+
+
+def test_only_the_speed_within_the_window_counts() -> None:
+    """The processors were three times slower before it, while the nodes started."""
+    frame = with_speed(processes([0, 10, 20], [0.0, 5.0, 6.0]), [0.0, 300 * NOMINAL_S, 400 * NOMINAL_S], [0, 100, 200])
+    assert per_transaction(frame, Window(10 * NS, 20 * NS)) == [pytest.approx(1.0 / 2_000)]
+
+
+def test_nodes_on_machines_with_different_speeds_are_corrected_each_by_its_own() -> None:
+    here = with_speed(processes([0, 10], [0.0, 1.0]), [0.0, 100 * NOMINAL_S], [0, 100])
+    there = with_speed(processes([0, 10], [0.0, 2.0], host="node1"), [0.0, 200 * NOMINAL_S], [0, 100])
+    both = pl.concat([here, there])
+    assert per_transaction(both, Window(0, 10 * NS)) == [pytest.approx(1.0 / 2_000)] * 2
+    assert speed_is_known(both)
+
+
+def test_without_a_measured_speed_the_time_is_as_counted_and_known_to_be() -> None:
+    """Figures of nodes with a known speed are not comparable with those of others, so the run states which it has."""
+    plain = processes([0, 10], [0.0, 1.0])
+    unknown = with_speed(plain, [None, None], [None, None])
+    assert per_transaction(plain, Window(0, 10 * NS)) == per_transaction(unknown, Window(0, 10 * NS))
+    assert not speed_is_known(plain)
+    assert not speed_is_known(unknown)
+    partly = pl.concat([with_speed(plain, [0.0, NOMINAL_S / 2], [0, 1]), unknown.with_columns(host=pl.lit("node1"))])
+    assert not speed_is_known(partly)
+    assert per_transaction(partly, Window(0, 10 * NS)) == per_transaction(plain, Window(0, 10 * NS)) * 2
 
 
 def test_a_single_committed_transaction_has_a_cost() -> None:
