@@ -6,12 +6,12 @@ import json
 import signal
 from pathlib import Path
 
+from chainmark.core.errors import ExitCode
 from chainmark.core.manifest import Status
 from chainmark.systems.cometbft.saturation.document import SaturationReport
 
 from tests.support import ANYHOW, Lab, changed, wait_until
 
-INTERRUPTED = 130
 SMALL = (
     "cometbft/saturation", "--version", "v1.0.1",
     "--set", "saturation.connections=[1, 2]", "--set", "saturation.rates=[100]",
@@ -27,7 +27,7 @@ def test_an_interrupted_sweep_resumes_where_it_stopped(lab: Lab, tmp_path: Path)
     wait_until(lambda: "run 2 of 2" in started.errors(), "the second load")
     started.process.send_signal(signal.SIGINT)
     ended = started.finish()
-    assert ended.returncode == INTERRUPTED, ended.stderr
+    assert ended.returncode == ExitCode.INCONCLUSIVE, ended.stderr
     first = lab.store.sealed()
     assert len(first) == 1
     place = first[0].manifest.experiment

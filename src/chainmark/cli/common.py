@@ -211,15 +211,17 @@ class Output:
         raise typer.Exit(document.verdict.exit_code)
 
     def finish_experiment(self, made: cm.Experiment) -> NoReturn:
-        """The same for the result of many runs; if it was interrupted, print how to continue."""
+        """The same for the result of many runs; if it was interrupted, print how to continue.
+
+        An interrupted command that has written a document exits by its verdict, too, so that they agree.
+        """
         if made.id:
             say(f"experiment {made.id}")
         if made.document:
             self.present(made.document)
         if made.is_interrupted:
             say(f"interrupted: the finished runs are kept; continue with `--resume {made.id}`")
-            raise typer.Exit(INTERRUPTED)
-        raise typer.Exit(made.verdict.exit_code)
+        raise typer.Exit(made.document.verdict.exit_code if made.document else INTERRUPTED)
 
     def present_all(self, documents: Sequence[cm.Document]) -> None:
         """Write several results, each into files of its own, and print them.
