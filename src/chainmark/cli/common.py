@@ -235,9 +235,9 @@ class Output:
             for document in documents:
                 document.print(out())
         elif len(documents) == 1:
-            print_json(documents[0].result)
+            print_json(documents[0].plain())
         else:
-            print_json([document.result.model_dump(mode="json") for document in documents])
+            print_json([document.plain() for document in documents])
         last_step.tell(written)
 
     def numbered(self, number: int) -> Output:

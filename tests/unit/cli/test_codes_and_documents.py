@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -69,3 +70,19 @@ def test_a_failed_run_outweighs_an_invalid_one(monkeypatch: pytest.MonkeyPatch) 
     runs = [SimpleNamespace(path=Path("run"), document=lambda shown=shown: shown) for shown in documents]
     monkeypatch.setattr(cm, "open_runs", lambda _: runs)
     assert chainmark("runs", "show", "v1").exit_code == ExitCode.FAIL
+
+
+def test_a_pipeline_reads_the_same_verdict_and_cases_on_stdout_and_in_the_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A load test judges while it is laid out: its result alone has no verdict."""
+    result = cm.LoadResult([LoadTest(MISSED, [], interrupted=False)], [])
+    monkeypatch.setattr(cm, "load", lambda *_, **__: result)
+    file = tmp_path / "load.json"
+    shown = chainmark("load", "mesh/quick", "--target", "http://127.0.0.1:1", "--json", "--json-file", str(file))
+    content = json.loads(shown.stdout)
+    assert json.loads(file.read_text(encoding="utf-8")) == content
+    assert content["verdict"] == "fail"
+    (case,) = (case for suite in content["suites"] for case in suite["cases"] if case["verdict"] == "fail")
+    assert (case["gates"], case["figures"]["low"]) == (True, 0.0)
+    assert "clearly missed the SLA" in case["reason"]
