@@ -35,7 +35,7 @@ def junit(document: Document) -> str:
 
 def json_file(document: Document) -> str:
     """The file of `--json-file`, with as many digits as all processors have in common."""
-    return json.dumps(_rounded(json.loads(json_bytes(document.result))), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(_rounded(json.loads(json_bytes(document.plain()))), indent=1, ensure_ascii=False) + "\n"
 
 
 def _undigested(text: str, document: Document) -> str:

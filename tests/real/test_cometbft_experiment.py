@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from chainmark.core.comparison import Comparison
 from chainmark.core.manifest import ExperimentLength, Status
 
-from tests.support import Lab, Started, wait_until
+from tests.support import Lab, Started, result_in, wait_until
 
 # The measured values do not matter here, so the machine may be busy.
 SETTINGS = (
@@ -61,7 +60,7 @@ def test_an_experiment_interrupted_twice_is_resumed_by_command(lab: Lab, tmp_pat
     planned, added = (ExperimentLength(most=most, stops_early=False) for most in (2, 3))
     assert [lengths[position] for position in range(6)] == [planned] * 4 + [added] * 2
     # The planned look used 4.8 %. The added runs decide with the rest, and not with another 5 %.
-    compared = Comparison.model_validate(json.loads(document.read_text(encoding="utf-8")))
+    compared = result_in(document.read_text(encoding="utf-8"), Comparison)
     levels = {item.worse_level for item in compared.judgements if item.p_worse_adjusted is not None}
     assert levels
     assert max(levels) < 0.01

@@ -14,7 +14,7 @@ from chainmark.core.verdict import Verdict
 from chainmark.network.host import host_facts
 
 from tests.support import ANYHOW as WHATEVER_THE_MACHINE_DOES
-from tests.support import QUICK, Lab, Started, changed, wait_until
+from tests.support import QUICK, Lab, Started, changed, result_in, wait_until
 
 PLAN = """
 system = "cometbft"
@@ -92,7 +92,7 @@ def test_two_concurrent_networks_are_interrupted_and_resumed(lab: Lab, tmp_path:
     assert sorted(run.manifest.subject.version for run in runs) == ["v0.38.17", "v1.0.1"]
     began, ended = ([getattr(run.manifest, name) for run in runs] for name in ("started_at", "ended_at"))
     assert max(began) < min(ended)
-    report = QaReport.model_validate(json.loads(document.read_text(encoding="utf-8")))
+    report = result_in(document.read_text(encoding="utf-8"), QaReport)
     assert any(line.startswith("In Halting") for line in report.method)
 
 
@@ -127,7 +127,7 @@ def test_a_qualification_interrupted_twice_in_its_second_run_is_resumed(lab: Lab
     assert "run 2 of 2" in resumed.stderr
     assert "run 1 of 2" not in resumed.stderr
     assert lab.store.unfinished() == []
-    report = QaReport.model_validate(json.loads(names["json"].read_text(encoding="utf-8")))
+    report = result_in(names["json"].read_text(encoding="utf-8"), QaReport)
     fixed, huge = report.scenarios
     assert [(run.side, run.position) for run in fixed.runs] == [("baseline", 0), ("candidate", 1)]
     assert fixed.runs[0].run_id == run_ids[0]

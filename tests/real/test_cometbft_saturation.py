@@ -6,12 +6,12 @@ import json
 import signal
 from pathlib import Path
 
+from chainmark.core.errors import ExitCode
 from chainmark.core.manifest import Status
 from chainmark.systems.cometbft.saturation.document import SaturationReport
 
-from tests.support import ANYHOW, Lab, changed, wait_until
+from tests.support import ANYHOW, Lab, changed, result_in, wait_until
 
-INTERRUPTED = 130
 SMALL = (
     "cometbft/saturation", "--version", "v1.0.1",
     "--set", "saturation.connections=[1, 2]", "--set", "saturation.rates=[100]",
@@ -27,7 +27,7 @@ def test_an_interrupted_sweep_resumes_where_it_stopped(lab: Lab, tmp_path: Path)
     wait_until(lambda: "run 2 of 2" in started.errors(), "the second load")
     started.process.send_signal(signal.SIGINT)
     ended = started.finish()
-    assert ended.returncode == INTERRUPTED, ended.stderr
+    assert ended.returncode == ExitCode.INCONCLUSIVE, ended.stderr
     first = lab.store.sealed()
     assert len(first) == 1
     place = first[0].manifest.experiment
@@ -43,7 +43,7 @@ def test_an_interrupted_sweep_resumes_where_it_stopped(lab: Lab, tmp_path: Path)
     assert all(run.manifest.status is Status.VALID for run in runs)
     assert "sustains every tested load" in " ".join(done.stdout.split())
 
-    report = SaturationReport.model_validate_json(document.read_text(encoding="utf-8"))
+    report = result_in(document.read_text(encoding="utf-8"), SaturationReport)
     (version,) = report.versions
     assert version.chosen.state == "lower bound"
     for cell in version.cells:
@@ -70,7 +70,7 @@ def test_a_binary_search_skips_loads_whose_result_is_known(lab: Lab, tmp_path: P
     settings = ("saturation.tolerance=0.9", "saturation.connections=[1]", "saturation.rates=[50, 100, 150]")
     halves = ("saturation.search=bisect", *settings)
     lab.run("saturation", *SMALL, *changed(*halves), "--json-file", str(document))
-    (version,) = SaturationReport.model_validate_json(document.read_text(encoding="utf-8")).versions
+    (version,) = result_in(document.read_text(encoding="utf-8"), SaturationReport).versions
     assert [cell.load_per_s for cell in version.cells] == [100, 150]
     assert version.chosen.state == "lower bound"
     assert (version.chosen.low_per_s, version.chosen.rate_per_s) == (150, 150)

@@ -27,7 +27,7 @@ from chainmark.systems.trails.trace import SlowestTraces
 
 from tests.real.load_servers import Behaviour, LoadServer, Reply, always, every, nobody_listens, serving
 from tests.real.mesh_servers import MeshServer
-from tests.support import ATTEMPTS, Lab, wait_until
+from tests.support import ATTEMPTS, Lab, result_in, wait_until
 from tests.unit.cli.commands import chainmark as command
 
 PROFILE = """
@@ -95,7 +95,7 @@ def test_the_slowest_requests_are_listed_with_the_duration_of_each_stage(
     with serving(every(40, Reply(after_s=0.3))) as server:
         _load(profile, server.url)
     (run,) = store.sealed()
-    listed = SlowestTraces.model_validate_json(command("request", run.run_id, "--json").stdout)
+    listed = result_in(command("request", run.run_id, "--json").stdout, SlowestTraces)
     assert listed.total == run.events("steps")["due"].sum()
     slowest = listed.slowest[0]
     due_s, sent_s, first_byte_s, finished_s = slowest.places[0].seconds

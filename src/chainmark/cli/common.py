@@ -211,15 +211,17 @@ class Output:
         raise typer.Exit(document.verdict.exit_code)
 
     def finish_experiment(self, made: cm.Experiment) -> NoReturn:
-        """The same for the result of many runs; if it was interrupted, print how to continue."""
+        """The same for the result of many runs; if it was interrupted, print how to continue.
+
+        An interrupted command that has written a document exits by its verdict, too, so that they agree.
+        """
         if made.id:
             say(f"experiment {made.id}")
         if made.document:
             self.present(made.document)
         if made.is_interrupted:
             say(f"interrupted: the finished runs are kept; continue with `--resume {made.id}`")
-            raise typer.Exit(INTERRUPTED)
-        raise typer.Exit(made.verdict.exit_code)
+        raise typer.Exit(made.document.verdict.exit_code if made.document else INTERRUPTED)
 
     def present_all(self, documents: Sequence[cm.Document]) -> None:
         """Write several results, each into files of its own, and print them.
@@ -233,9 +235,9 @@ class Output:
             for document in documents:
                 document.print(out())
         elif len(documents) == 1:
-            print_json(documents[0].result)
+            print_json(documents[0].plain())
         else:
-            print_json([document.result.model_dump(mode="json") for document in documents])
+            print_json([document.plain() for document in documents])
         last_step.tell(written)
 
     def numbered(self, number: int) -> Output:

@@ -22,7 +22,7 @@ from chainmark.cli.common import (
 )
 from chainmark.cli.console import say
 from chainmark.cli.following import progress
-from chainmark.core.errors import ExitCode, UsageError
+from chainmark.core.errors import UsageError
 
 
 @shows_result
@@ -117,8 +117,8 @@ def load(
     target may be `unix:/path/of/a/socket`.
 
     Exit codes: 0 the SLA is met; 1 the SLA is missed, or the server is worse than the one it is compared with; 3
-    undecided; 4 this machine was too busy for the load generator; 5 a server went away. The exit code of a plan is the
-    worst of its runs. Continue an interrupted plan with `--resume`.
+    undecided or interrupted; 4 this machine was too busy for the load generator; 5 a server went away. The exit code of
+    a plan is that of its worst run. Continue an interrupted plan with `--resume`.
     """
     settings = _as_settings(settings, http2=http2, generators=generators)
     if plan or resume:
@@ -180,10 +180,8 @@ def load(
     if result.gone:
         say(f"error: {result.gone}")
         say("hint: the run is stored as a partial run and is never compared; check the server's log")
-        raise typer.Exit(ExitCode.ENVIRONMENT)
-    if result.is_interrupted:
+    elif result.is_interrupted:
         say("interrupted: the measurements are stored as a partial run, which is never compared")
-        raise typer.Exit(ExitCode.INCONCLUSIVE)
     raise typer.Exit(result.verdict.exit_code)
 
 

@@ -11,7 +11,7 @@ class Result(BaseModel):
     """A result that judges nothing itself.
 
     Attributes:
-        schema_version: of its JSON; incremented with every change of it.
+        schema_version: of its JSON; incremented if a key changes its name or its meaning, and not for new keys.
         title: "CometBFT v1.0.1 against v0.38.17".
         subtitle: "profile cometbft/demo · 3 + 3 runs, interleaved · 2026-11-20".
         date: of the newest run, ISO 8601; never the clock.

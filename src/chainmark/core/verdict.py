@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from chainmark.core.errors import ExitCode
 
@@ -73,6 +75,11 @@ class Case:
     figures: dict[str, float | str] = field(default_factory=dict)
     seconds: float = 0.0
 
+    @property
+    def known_figures(self) -> dict[str, float | str]:
+        """The figures that JUnit and JSON can represent: all but infinite ones and those that are not a number."""
+        return {name: value for name, value in self.figures.items() if isinstance(value, str) or math.isfinite(value)}
+
 
 @dataclass(frozen=True)
 class Suite:
@@ -94,6 +101,26 @@ class Suite:
     started_at: str = ""
     output: list[str] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
+
+    def plain(self) -> dict[str, Any]:
+        """As a part of a document's JSON: without the output and the messages, which repeat the result in words."""
+        return {
+            "name": self.name,
+            "started_at": self.started_at,
+            "properties": dict(self.properties),
+            "cases": [
+                {
+                    "id": case.id,
+                    "label": case.label,
+                    "verdict": case.verdict.value,
+                    "gates": case.gates,
+                    "reason": case.reason,
+                    "seconds": case.seconds,
+                    "figures": case.known_figures,
+                }
+                for case in self.cases
+            ],
+        }
 
 
 def shown(title: str, output: Iterable[str] = ()) -> Suite:

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from chainmark.core.caveats import Caveats
 from chainmark.core.verdict import Case, Suite, Verdict
@@ -34,7 +34,7 @@ class Content:
     """The readable form of a result: a verdict, cases, and blocks in reading order.
 
     Attributes:
-        result: its source, whose JSON is the document's.
+        result: its source, whose JSON is the document's, together with the verdict and the cases.
         kind: name of the kind of result.
         word: the verdict in the band; without one there is no band, and the sentence is set like any other.
         suites: the judged cases.
@@ -85,14 +85,27 @@ class Content:
         """Everything that was judged, in reading order."""
         return [case for suite in self.suites for case in suite.cases]
 
+    def plain(self) -> dict[str, Any]:
+        """The document's JSON as data: the result, with the verdict and the cases of every kind of document."""
+        return self.result.model_dump(mode="json", by_alias=True) | self._judged()
+
     @cached_property
     def json(self) -> str:
-        """The result as JSON, which pages embed and from which the digest is made. Lone surrogates become U+FFFD."""
+        """The same as text, which pages embed and from which the digest is made. Lone surrogates become U+FFFD."""
+        judged = self._judged()
         try:
-            return self.result.model_dump_json(by_alias=True)
+            # Not from `plain`: a result serialises itself two to six times as fast.
+            added = to_json(judged, inf_nan_mode="null").decode()
+            return f"{self.result.model_dump_json(by_alias=True)[:-1]},{added[1:]}"
         except PydanticSerializationError:
-            text = json.dumps(self.result.model_dump(mode="python", by_alias=True), default=to_jsonable_python)
+            content = self.result.model_dump(mode="python", by_alias=True) | judged
+            text = json.dumps(content, default=to_jsonable_python)
             return re.sub(r"\\\\ud[89a-f][0-9a-f]{2}", "\\\\ufffd", text)
+
+    def _judged(self) -> dict[str, Any]:
+        """The keys that the document adds to its result, which may have the verdict already."""
+        own = {} if "verdict" in type(self.result).model_fields else {"verdict": self.verdict.value}
+        return own | {"suites": [suite.plain() for suite in self.suites]}
 
     @cached_property
     def digest(self) -> str:

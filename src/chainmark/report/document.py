@@ -96,7 +96,7 @@ class Document(Content):
             ".pdf": self.pdf,
             ".md": lambda: self._markdown_at(path).encode(),
             ".xml": lambda: self.junit().encode(),
-            ".json": lambda: json_bytes(self.result),
+            ".json": lambda: json_bytes(self.plain()),
         }
         write_bytes(path, contents[suffix]())
         return path

@@ -69,11 +69,8 @@ def _properties(suite: Suite) -> Iterator[tuple[str, str]]:
     """The tested subject, then each case's figures as "block.clients.p99_s"."""
     yield from suite.properties
     for case in suite.cases:
-        for name, value in case.figures.items():
-            if isinstance(value, str):
-                yield f"{case.id}.{name}", value
-            elif math.isfinite(value):
-                yield f"{case.id}.{name}", f"{value:.10g}"
+        for name, value in case.known_figures.items():
+            yield f"{case.id}.{name}", value if isinstance(value, str) else f"{value:.10g}"
 
 
 def _case(kind: str, suite: str, label: str, case: Case) -> Xml.Element:

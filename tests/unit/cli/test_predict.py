@@ -11,6 +11,7 @@ import pytest
 from chainmark.core.errors import ExitCode, UsageError
 from chainmark.systems.cardano.model.results import Explanation, ModelRecord, Prediction
 
+from tests.support import result_in
 from tests.unit.cli.commands import chainmark
 from tests.unit.systems.cardano import made_up
 
@@ -29,7 +30,7 @@ def predicted(*arguments: str) -> Prediction:
     """The prediction printed to stdout."""
     result = chainmark("predict", PROFILE, *FEW, "--json", *arguments)
     assert result.exit_code == ExitCode.DONE
-    return Prediction.model_validate_json(result.stdout)
+    return result_in(result.stdout, Prediction)
 
 
 @pytest.fixture(scope="module")
@@ -104,16 +105,16 @@ def test_the_terminal_shows_the_effect_of_a_change() -> None:
 
 def test_a_report_can_be_predicted_from_any_of_its_columns(report: Path) -> None:
     result = chainmark("predict", str(report), *FEW, "--version", "10.5.4", "--json")
-    assert "10.5.4" in Prediction.model_validate_json(result.stdout).title
+    assert "10.5.4" in result_in(result.stdout, Prediction).title
     result = chainmark("predict", str(report), *FEW, "--json")
-    assert "10.6.2" in Prediction.model_validate_json(result.stdout).title
+    assert "10.6.2" in result_in(result.stdout, Prediction).title
 
 
 def test_a_run_of_the_store_can_be_predicted_and_explained(own_store: Path, figures: dict[str, float]) -> None:
     run = made_up.sealed_run(own_store, figures)
     for reference in (run.run_id, run.run_id[:20], "version:10.6.2"):
         result = chainmark("predict", reference, *FEW, "--json")
-        assert Prediction.model_validate_json(result.stdout).source == run.run_id
+        assert result_in(result.stdout, Prediction).source == run.run_id
     assert "EXPLAINED" in chainmark("explain", run.run_id, "--blocks", "320").stdout
 
 
@@ -126,7 +127,7 @@ def test_two_runs_are_rejected_as_a_source(own_store: Path, figures: dict[str, f
 
 def test_an_explanation_that_adds_up_exits_with_0(report: Path) -> None:
     result = chainmark("explain", str(report), "--blocks", "640", "--json")
-    assert Explanation.model_validate_json(result.stdout).explained
+    assert result_in(result.stdout, Explanation).explained
     assert result.exit_code == ExitCode.DONE
 
 
@@ -144,12 +145,12 @@ def test_a_folder_of_reports_gives_a_model_record(report: Path, figures: dict[st
     made_up.write(report.with_name("package.json"), {"name": "something else"})
     result = chainmark("explain", str(report.parent), "--blocks", "64", "--json")
     assert result.exit_code == ExitCode.DONE
-    record = ModelRecord.model_validate_json(result.stdout)
+    record = result_in(result.stdout, ModelRecord)
     assert len(record.runs) == 3
     assert "not published reports: `package.json`" in result.stderr
     both = [str(report), str(report.with_name("release-10.4.1.json"))]
     named = chainmark("explain", *both, "--blocks", "64", "--json")
-    assert len(ModelRecord.model_validate_json(named.stdout).runs) == 3
+    assert len(result_in(named.stdout, ModelRecord).runs) == 3
 
 
 @pytest.mark.parametrize(

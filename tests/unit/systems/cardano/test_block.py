@@ -11,6 +11,7 @@ from chainmark.core.errors import UsageError
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.trails.trace import SlowestTraces, Trace
 
+from tests.support import result_in
 from tests.unit.cli.commands import chainmark
 from tests.unit.store.trail_runs import SLOW, Timelines, key_of, sealed, trail, write_logs
 
@@ -37,7 +38,7 @@ def own_store(run: SealedRun, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def trace_of(*arguments: str) -> Trace:
     """The block trace on stdout."""
-    return Trace.model_validate_json(chainmark(*arguments, "--json").stdout)
+    return result_in(chainmark(*arguments, "--json").stdout, Trace)
 
 
 def test_a_block_is_shown_by_height_and_by_hash(run: SealedRun) -> None:
@@ -52,7 +53,7 @@ def test_a_block_is_shown_by_height_and_by_hash(run: SealedRun) -> None:
 
 def test_without_a_block_the_slowest_are_listed_with_their_last_host(run: SealedRun) -> None:
     trace = trace_of("block", "v1", "3")
-    listed = SlowestTraces.model_validate_json(chainmark("block", "v1", "--slowest", "20", "--json").stdout)
+    listed = result_in(chainmark("block", "v1", "--slowest", "20", "--json").stdout, SlowestTraces)
     ends = {trace.number: max(place.seconds[trace.end] or 0.0 for place in trace.places) for trace in listed.slowest}
     assert len(ends) == 8  # the blocks on the main chain
     assert list(ends.values()) == sorted(ends.values(), reverse=True)
@@ -108,7 +109,7 @@ def test_every_format_is_written_with_the_lines(timelines: Timelines, tmp_path: 
     assert (tmp_path / "b.pdf").read_bytes().startswith(b"%PDF")
     assert f'{{"what":"forged","block":"{key_of("b2")}"}}' in (tmp_path / "b.md").read_text()
     assert "&#34;what&#34;:&#34;forged&#34;" in (tmp_path / "b.html").read_text()
-    assert Trace.model_validate_json((tmp_path / "b.json").read_text()).log_lines
+    assert result_in((tmp_path / "b.json").read_text(), Trace).log_lines
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from chainmark.systems.cardano.published.document import figure_blocks
 from chainmark.systems.cardano.published.part import CardanoPart, cardano_part
 from chainmark.systems.cardano.published.results import PublishedFigure, PublishedLine
 
-from tests.support import Lab
+from tests.support import Lab, result_in
 from tests.unit.systems.cardano import made_reports as reports
 from tests.unit.systems.cardano.clusters import ingest as ingest_logs
 from tests.unit.systems.cardano.clusters import make_cluster
@@ -137,7 +137,7 @@ def test_the_parts_have_the_published_order(store: Path) -> None:
         for text in ("Ada Lovelace · 2026-02-16", "The first release with a new mempool.", "Forging", "PRINTED"):
             assert text in medium
     assert document.pdf() == cm.release("cardano", "10.6.2", signature=signature, store=store).pdf()
-    again = ReleasePage.model_validate_json(document.json)
+    again = result_in(document.json, ReleasePage)
     assert [chapter.model_dump() for chapter in again.text] == [chapter.model_dump() for chapter in page(document).text]
 
 

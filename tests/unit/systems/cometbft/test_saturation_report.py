@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from chainmark.cli.app import app
+from chainmark.core.errors import ExitCode
+from chainmark.core.verdict import Verdict
 from chainmark.report.blocks import Table
 from chainmark.report.chart import Chart
 from chainmark.report.layouts import document_of
@@ -128,3 +131,13 @@ def test_published_tables_alone_can_be_shown(tmp_path: Path) -> None:
     assert "v9.0 (published)" in shown.output
     named = CliRunner().invoke(app, ["saturation", "cometbft/saturation", "--against-published", str(path)])
     assert "v9 (published)" in named.output
+
+
+def test_an_interrupted_test_is_partial_even_if_the_load_was_found() -> None:
+    """The versions that were not tested yet may saturate earlier: the report, JUnit and the exit code must not pass."""
+    test = replace(whole_test(), interrupted=True)
+    document = document_of(saturation_report(test, [version("old", [run(1, 200, 1.0), run(1, 400, 0.5)])], METRICS))
+    assert document.verdict is Verdict.PARTIAL
+    assert document.word == "PARTIAL"
+    assert document.verdict.exit_code is ExitCode.INCONCLUSIVE
+    assert document.cases[-1].verdict is Verdict.PARTIAL

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chainmark.core import units
 from chainmark.core.manifest import Fact
-from chainmark.core.verdict import Case, Suite
+from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report.blocks import Block, Remarks, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
 from chainmark.systems.cometbft.saturation import text
@@ -59,7 +59,7 @@ def saturation_document(report: SaturationResult) -> Document:
         title=report.title,
         subtitle=one_line([versions, profile, report.experiment, units.utc(report.started_at)]),
         verdict=report.verdict,
-        word=text.WORDS[state],
+        word="PARTIAL" if report.verdict is Verdict.PARTIAL else text.WORDS[state],
         sentence=text.sentence(report),
         suites=_suites(report),
         sections=[section for section in sections if section.blocks],
@@ -104,6 +104,8 @@ def _suites(report: SaturationResult) -> list[Suite]:
         )
         for other in versions[1:]
     ]
+    if report.interrupted:
+        cases.append(Case("whole-test", "whole test", Verdict.PARTIAL, "interrupted: runs are missing"))
     return [Suite(report.title, cases, started_at=report.started_at, output=text.reasons(report))]
 
 

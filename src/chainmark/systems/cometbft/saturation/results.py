@@ -338,10 +338,11 @@ class SaturationResult(Attachment):
 
     @property
     def verdict(self) -> Verdict:
-        """The worst finding of each version, and of each comparison with the first."""
+        """The worst finding of each version, and of each comparison with the first; at best partial if interrupted."""
         versions = self.measured
         against = [candidate_verdict(versions[0].chosen, other.chosen) for other in versions[1:]]
-        return worst([*(version.verdict for version in versions), *against])
+        partial = [Verdict.PARTIAL] if self.interrupted else []
+        return worst([*(version.verdict for version in versions), *against, *partial])
 
     def finding(self) -> Finding:
         """Whether the second version sustains what the first one sustains."""
