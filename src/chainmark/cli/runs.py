@@ -101,9 +101,7 @@ def show(reference: RunsReference, *, output: Output) -> None:
     runs = cm.open_runs(reference)
     for run in runs:
         say(f"run     {run.path}")
-    documents = [run.document() for run in runs]
-    output.present_all(documents)
-    raise typer.Exit(max(document.verdict.exit_code for document in documents))
+    output.finish_all([run.document() for run in runs])
 
 
 @app.command("verify", epilog="Example: `chainmark runs verify cometbft-demo-v1.0.1-2026`")
