@@ -126,7 +126,7 @@ def imported(server: str, tmp_path_factory: pytest.TempPathFactory) -> Imported:
     arguments = ("ingest", "cometbft", server, "--from", "2026-01-01T10:00:00Z", "--duration", "80s", "--as", "v1.0.1")
     own = Here(Store(tmp_path_factory.mktemp("imported") / "store"))
     output = own.run(*arguments).stdout
-    assert "every node was scraped throughout" in output
+    assert "gates failed" in output
     return Imported(own.store.sealed()[0], own, arguments)
 
 
@@ -195,8 +195,8 @@ def test_a_partial_response_makes_the_run_invalid(imported: Imported, here: Here
     content = read_recorded(first)
     content["answer"]["warnings"] = ["store-3 did not respond"]
     first.write_bytes(zstandard.compress(json.dumps(content).encode()))
-    error_output = here.run("ingest", "cometbft", str(path), code=4).stderr
-    assert "the server's responses were complete: measured store-3 did not respond" in error_output.replace("\n", " ")
+    output = here.run("ingest", "cometbft", str(path), code=4).stdout
+    assert "the server's responses were complete: store-3 did not respond" in " ".join(output.split())
 
 
 def test_responses_that_are_not_stored_are_not_invented(imported: Imported, here: Here) -> None:
@@ -226,7 +226,7 @@ def test_rates_over_20_s_equal_the_servers_own(server: str, imported: Imported) 
 def test_a_restarted_node_makes_the_run_invalid(server: str, here: Here) -> None:
     result = here.run("ingest", "cometbft", server, "--from", "2026-01-01T10:00:00Z", "--to", "2026-01-01T10:02:00Z",
                    "--as", "v1.0.1", code=4)  # fmt: skip
-    assert "no node restarted: measured node2" in result.stderr.replace("\n", " ")
+    assert "no node restarted: node2" in " ".join(result.stdout.split())
     run = here.store.sealed()[0]
     assert [incident.what for incident in run.manifest.incidents] == ["node2 restarted"]
     # The transaction counter restarted at zero. The rate must not become negative.
@@ -236,8 +236,9 @@ def test_a_restarted_node_makes_the_run_invalid(server: str, here: Here) -> None
 def test_a_range_with_missing_scrapes_is_invalid_and_states_where(server: str, here: Here) -> None:
     result = here.run("ingest", "cometbft", server, "--from", "2026-01-01T09:57:00Z", "--duration", "90s", "--as", "v1",
                    code=4)  # fmt: skip
-    assert "every node was scraped throughout" in result.stderr.replace("\n", " ")
-    assert "node0 was not scraped for 60.0 s" in result.stdout
+    output = " ".join(result.stdout.split())
+    assert "every node was scraped throughout" in output
+    assert "node0 was not scraped for 60.0 s" in output
 
 
 def test_long_ranges_are_queried_in_parts(server: str) -> None:

@@ -378,6 +378,11 @@ def corpus_system(name: str) -> CorpusSystem:
     return system
 
 
+def server_address(url: str) -> str:
+    """The address of a server as a report may show it: without credentials."""
+    return _target("server", url, Tls(), NOBODY).url
+
+
 def _server(url: str, ca_file: Path | None, insecure: bool, access: Access, http_version: WantedVersion) -> Target:
     tls = Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure)
     return speaking(_target("server", url, tls, access), http_version, _CHOICE_TIMEOUT_S)

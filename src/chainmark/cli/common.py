@@ -18,7 +18,7 @@ from chainmark.cli.console import out, print_json, say
 from chainmark.cli.failures import INTERRUPTED
 from chainmark.cli.following import progress
 from chainmark.cli.last import last_step
-from chainmark.core.errors import ExitCode
+from chainmark.core.verdict import worst
 
 if TYPE_CHECKING:
     from chainmark.cli.bars import Bars
@@ -228,9 +228,7 @@ class Output:
 
         Machine-readable output of several results is one list.
         """
-        written = []  # first: the reader may close the pipe early
-        for number, document in enumerate(documents, start=1):
-            written += self.numbered(number)._write(document)
+        written = self._write_all(documents)
         if not self.as_json:
             for document in documents:
                 document.print(out())
@@ -239,6 +237,34 @@ class Output:
         else:
             print_json([document.plain() for document in documents])
         last_step.tell(written)
+
+    def finish_all(self, documents: Sequence[cm.Document]) -> NoReturn:
+        """Write several results, print them, and exit by the worst verdict."""
+        self.present_all(documents)
+        raise typer.Exit(worst(document.verdict for document in documents).exit_code)
+
+    def finish_runs(
+        self, runs: Sequence[cm.Run], printed: dict[str, Any] | list[dict[str, Any]], remedy: str = ""
+    ) -> NoReturn:
+        """Write the documents of new runs, print them in short, and exit by the worst verdict.
+
+        Args:
+            runs: at least one.
+            printed: the JSON for stdout.
+            remedy: what to do if a run is not valid.
+        """
+        from chainmark.report.new_runs import new_runs_document
+
+        documents = [run.document() for run in runs]
+        existing = {run.id for run in runs if not run.is_new}
+        shown = new_runs_document(documents, existing, _next_commands(runs), remedy)
+        written = self._write_all(documents)
+        if self.as_json:
+            print_json(printed)
+        else:
+            shown.print(out())
+        last_step.tell(written)
+        raise typer.Exit(shown.verdict.exit_code)
 
     def numbered(self, number: int) -> Output:
         """The same for one of several results, each with files of its own."""
@@ -249,6 +275,14 @@ class Output:
         return Output(
             own(self.html), own(self.pdf), own(self.markdown), own(self.junit), own(self.json_file), self.as_json
         )
+
+    def _write_all(self, documents: Sequence[cm.Document]) -> list[Path]:
+        """Write the files of each; before anything is printed, because its reader may close the pipe early."""
+        return [
+            path
+            for number, document in enumerate(documents, start=1)
+            for path in self.numbered(number)._write(document)
+        ]
 
     def _write(self, document: cm.Document) -> list[Path]:
         """Write the requested files; the PDF, whose charts are drawn meanwhile, at the end; the paths of all."""
@@ -261,6 +295,17 @@ class Output:
             last_step.set(document.paper(), self.pdf)
         document.write_all({suffix: path for suffix, path in paths.items() if suffix != ".pdf"})
         return list(paths.values())
+
+
+def _next_commands(runs: Sequence[cm.Run]) -> list[tuple[str, str]]:
+    """What to do with new runs, by the example of the first one."""
+    run = next((run for run in runs if run.is_valid), runs[0])
+    commands = [("all counts and metrics", f"chainmark runs show {run.id}")]
+    if run.is_valid:
+        commands.append(("compare with another run", f"chainmark compare BASELINE {run.id} --html report.html"))
+        if run.is_of_one_host:
+            commands.append(("how the host performed", f"chainmark host {run.id} --html host.html"))
+    return commands
 
 
 def numbered(path: Path, number: int) -> Path:
@@ -402,23 +447,3 @@ def connects(command: Callable[..., None]) -> Callable[..., None]:
 def watches_server(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of `ServerSources` to a command, which receives it as its keyword `sources`."""
     return _with_options(command, "sources", _sources)
-
-
-def exit_if_not_valid(runs: Sequence[cm.Run], hint: str) -> None:
-    """Print the failed gates of runs, and exit accordingly: the subject's failures outweigh the measurement's."""
-    reported = [run for run in runs if not run.is_valid]
-    for run in reported:
-        for gate in run.manifest.failed_gates:
-            detail = f": {gate.detail}" if gate.detail else ""
-            missed = f"{gate.label}: measured {gate.measured}, required {gate.limit}{detail}"
-            say(f"{run.id} {_HOW_ENDED[run.manifest.status.value]}: {missed}")
-    statuses = {run.manifest.status.value for run in reported}
-    if "invalid" in statuses:
-        say(f"hint: invalid runs are never compared; {hint}")
-    elif reported:
-        say(f"hint: a failed run counts against its side in a comparison; {hint}")
-    if reported:
-        raise typer.Exit(ExitCode.FAIL if "failed" in statuses else ExitCode.INVALID)
-
-
-_HOW_ENDED = {"failed": "failed", "invalid": "is invalid"}

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
-from rich.table import Column, Table
 
 import chainmark as cm
-from chainmark.cli.common import AsJson, Connection, Settings, connects
-from chainmark.cli.console import out, print_json, say
+from chainmark.cli.common import Connection, Output, Settings, connects, shows_result
 from chainmark.cli.following import progress
-from chainmark.core import units
-from chainmark.core.errors import ExitCode
 from chainmark.systems.offered import offers
 
 if TYPE_CHECKING:
-    from chainmark.lab.corpora import CorpusRecord, WrongRequest
+    from chainmark.lab.corpora import CorpusRecord
 
-_LISTED = 10
 _OFFERED = {offer.system: offer.corpus for offer in offers() if offer.corpus is not None}
 _FIRST = next(iter(_OFFERED), "SYSTEM")
 
@@ -49,6 +43,7 @@ def _version(*, http2: bool) -> Literal["1.1", "2"]:
 def _sampling(system: str) -> Callable[..., None]:
     """The command that samples from servers of one system."""
 
+    @shows_result
     @connects
     def sample(
         url: Annotated[str, typer.Argument(metavar="URL", help="Server to sample from.")],
@@ -57,9 +52,9 @@ def _sampling(system: str) -> Callable[..., None]:
         settings: Settings = None,
         seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 1,
         http2: Http2 = False,
-        as_json: AsJson = False,
         *,
         connection: Connection,
+        output: Output,
     ) -> None:
         with progress() as listener:
             record = cm.corpus(
@@ -73,7 +68,7 @@ def _sampling(system: str) -> Callable[..., None]:
                 **connection.arguments(),
                 progress=listener,
             )
-        _show(record, path, as_json)
+        _finish(record, path, output)
 
     return sample
 
@@ -96,6 +91,7 @@ for _system, _texts in _OFFERED.items():
     ),
     epilog="Example: `chainmark corpus import data.csv --target http://127.0.0.1:8082 --out c.json`",
 )
+@shows_result
 @connects
 def import_(
     source: Annotated[Path, typer.Argument(metavar="CSV", help="A CSV file, or a folder of them.")],
@@ -104,9 +100,9 @@ def import_(
     network: Network = None,
     system: System = _FIRST,
     http2: Http2 = False,
-    as_json: AsJson = False,
     *,
     connection: Connection,
+    output: Output,
 ) -> None:
     """Import the requests of other load tests; the help above lists the supported ones."""
     with progress() as listener:
@@ -120,58 +116,43 @@ def import_(
             **connection.arguments(),
             progress=listener,
         )
-    _show(record, path, as_json)
+    _finish(record, path, output)
 
 
 @app.command("check", epilog="Example: `chainmark corpus check corpus.json --target http://127.0.0.1:8083`")
+@shows_result
 @connects
 def check(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="Corpus file.")],
     target: Server,
     system: System = _FIRST,
     http2: Http2 = False,
-    as_json: AsJson = False,
     *,
     connection: Connection,
+    output: Output,
 ) -> None:
     """Send every request of a corpus to a server once. Exit code 0: all responses are correct; 1: some are not."""
+    from chainmark.api.loading import server_address
+    from chainmark.report.corpus_document import CheckedCorpus, corpus_document
+
     with progress() as listener:
         record, wrong = cm.check_corpus(
             system, path, target, http_version=_version(http2=http2), **connection.arguments(), progress=listener
         )
-    total = sum(sum(counts.values()) for counts in record.requests.values())
-    if as_json:
-        print_json(
-            {"hash": record.hash, "requests": total, "wrong": [asdict(wrong_request) for wrong_request in wrong]}
-        )
-    else:
-        out().print(
-            f"{units.count(total - len(wrong))} of {units.count(total)} requests were answered correctly", markup=False
-        )
-        _list(wrong)
-    raise typer.Exit(ExitCode.FAIL if wrong else ExitCode.DONE)
+    counts = {endpoint: sum(kinds.values()) for endpoint, kinds in record.requests.items()}
+    checked = CheckedCorpus(
+        path=str(path),
+        hash=record.hash,
+        network=record.network,
+        server=server_address(target),
+        requests=sum(counts.values()),
+        by_endpoint=counts,
+        wrong=tuple(wrong),
+    )
+    output.finish(corpus_document(checked))
 
 
-def _show(record: CorpusRecord, path: Path, as_json: bool) -> None:
-    if as_json:
-        print_json({"path": str(path), **asdict(record)})
-        return
-    table = Table("endpoint", Column("requests", justify="right"), Column("kinds", overflow="fold"), box=None)
-    for endpoint, counts in record.requests.items():
-        kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items() if len(counts) > 1)
-        table.add_row(endpoint, units.count(sum(counts.values())), kinds)
-    for endpoint, reason in record.skipped.items():
-        table.add_row(endpoint, "–", reason)
-    out().print(table)
-    if record.refused:
-        out().print(f"\n{units.count(len(record.refused))} were not answered correctly and are not in the corpus:")
-        _list(record.refused)
-    out().print(f"\nnetwork {record.network}\nhash    {record.hash}", markup=False)
-    say(f"corpus  {path}")
+def _finish(record: CorpusRecord, path: Path, output: Output) -> NoReturn:
+    from chainmark.report.corpus_document import StoredCorpus, corpus_document
 
-
-def _list(wrong: Sequence[WrongRequest]) -> None:
-    for wrong_request in wrong[:_LISTED]:
-        out().print(f"  {wrong_request.endpoint}: {wrong_request.reason}", markup=False)
-    if len(wrong) > _LISTED:
-        out().print(f"  and {units.count(len(wrong) - _LISTED)} more; `--json` lists all of them", markup=False)
+    output.finish(corpus_document(StoredCorpus(path=str(path), **vars(record))))

@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import AsJson, On, exit_if_not_valid
-from chainmark.cli.console import print_json
-from chainmark.cli.following import progress
-from chainmark.cli.imported import FollowedRows, print_imported
+from chainmark.cli.common import On, Output, shows_result
+from chainmark.cli.following import FollowedRows, progress
 from chainmark.core.errors import UsageError
 
 
+@shows_result
 def ingest(
     system: Annotated[str, typer.Argument(help="The system whose logs these are, e.g. `cardano`.")],
     source: Annotated[
@@ -83,7 +82,8 @@ def ingest(
         typer.Option("--for", metavar="TIME", help="With `--follow`: how long to follow the log, e.g. `12h`."),
     ] = None,
     on: On = None,
-    as_json: AsJson = False,
+    *,
+    output: Output,
 ) -> None:
     """Import cluster logs, metrics of a Prometheus server, or published reports as sealed runs.
 
@@ -103,6 +103,9 @@ def ingest(
     Every log line is read once and counted in exactly one class. Missing data (a host that ended early, a gap, a
     message that a host never emits) is reported, and the rest is measured. The same logs always give the same run, byte
     for byte.
+
+    The report of a run is that of `chainmark runs show`; several runs have one report each. Exit code 0: every run is
+    valid; 1: the subject failed a run; 4: a run is invalid.
     """
     if filters and no_filters:
         raise UsageError("`--filter` and `--no-filters` contradict each other", "give only one of them")
@@ -112,8 +115,8 @@ def ingest(
             raise UsageError(
                 "`--follow` does not accept other import options", "import the log afterwards with those options"
             )
-        shown = FollowedRows(as_json)
-        imports = cm.follow(
+        shown = FollowedRows(output.as_json)
+        followed = cm.follow(
             system,
             source,
             lasts=lasts,
@@ -123,8 +126,7 @@ def ingest(
             genesis=genesis,
             keep_events=keep_events,
         )
-        finish(imports, as_json)
-        return
+        _finish(followed, output)
     if lasts is not None:
         raise UsageError("`--for` requires `--follow`", "add `--follow`")
     if threads:
@@ -150,14 +152,10 @@ def ingest(
             on=on,
             progress=listener,
         )
-    finish(imports, as_json)
+    _finish(imports, output)
 
 
-def finish(made: Sequence[cm.Run], as_json: bool) -> None:
-    """Print the result of the import, and exit accordingly."""
-    if as_json:
-        entries = [{"is_new": run.is_new, **run.manifest.model_dump(mode="json")} for run in made]
-        print_json(entries[0] if len(entries) == 1 else entries)
-    else:
-        print_imported(made)
-    exit_if_not_valid(made, "add the data that a failed gate requires, or analyse another part of the run")
+def _finish(made: Sequence[cm.Run], output: Output) -> NoReturn:
+    entries = [{"is_new": run.is_new, **run.manifest.model_dump(mode="json")} for run in made]
+    remedy = "Add the data that a failed gate requires, or analyse another part of the run."
+    output.finish_runs(made, entries[0] if len(entries) == 1 else entries, remedy)

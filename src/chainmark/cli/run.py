@@ -7,11 +7,11 @@ from typing import Annotated, Any
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import AsJson, Launch, Profile, Profiles, exit_if_not_valid, launches
-from chainmark.cli.console import out, print_json
+from chainmark.cli.common import Launch, Output, Profile, Profiles, launches, shows_result
 from chainmark.core.errors import UsageError
 
 
+@shows_result
 @launches
 def run(
     profile: Profile,
@@ -34,13 +34,16 @@ def run(
     ] = None,
     repeat: Annotated[int, typer.Option(min=1, max=100, help="Number of runs.")] = 1,
     profiles: Profiles = "none",
-    as_json: AsJson = False,
     *,
     launch: Launch,
+    output: Output,
 ) -> None:
     """Run a profile on a real network of one version and store the measurements.
 
     Example: `chainmark run cometbft/demo --version v1.0.1 --repeat 3 --set load.rate=400`
+
+    The report of a run is that of `chainmark runs show`; several runs have one report each. Exit code 0: every run is
+    valid; 1: the subject failed a run; 4: a run is invalid.
     """
     with launch.progress() as listener:
         common: dict[str, Any] = {**launch.arguments(), "repeat": repeat, "progress": listener}
@@ -56,12 +59,7 @@ def run(
             )
         else:
             runs = cm.run(profile, version, profiles=profiles, **common)
-    if as_json:
-        print_json([entry.manifest.model_dump(mode="json") for entry in runs])
-    else:
-        for item in runs:
-            out().print(item.id, markup=False)
-    exit_if_not_valid(runs, "`chainmark runs show RUN` shows the measurements")
+    output.finish_runs(runs, [entry.manifest.model_dump(mode="json") for entry in runs])
 
 
 def _listed(text: str) -> list[str]:

@@ -13,7 +13,6 @@ from chainmark.cli.common import AsJson, Output, shows_result
 from chainmark.cli.console import out, print_json, say
 from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.labels import SLA, cell_of
-from chainmark.core.verdict import worst
 from chainmark.store.index import Contents, Entry, Index, Selection
 from chainmark.store.paths import data_directory
 
@@ -102,9 +101,7 @@ def show(reference: RunsReference, *, output: Output) -> None:
     runs = cm.open_runs(reference)
     for run in runs:
         say(f"run     {run.path}")
-    documents = [run.document() for run in runs]
-    output.present_all(documents)
-    raise typer.Exit(worst(document.verdict for document in documents).exit_code)
+    output.finish_all([run.document() for run in runs])
 
 
 @app.command("verify", epilog="Example: `chainmark runs verify cometbft-demo-v1.0.1-2026`")

@@ -25,6 +25,8 @@ LAYOUTS = {
     "core.false_alarms.HistoryCheck": "history_check_document",
     "core.bisect_report.BisectReport": "bisect_document",
     "core.cluster_report.ClusterReport": "cluster_document",
+    "report.corpus_document.StoredCorpus": "corpus_document",
+    "report.corpus_document.CheckedCorpus": "corpus_document",
 }
 
 

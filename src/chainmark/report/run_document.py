@@ -42,7 +42,7 @@ _OF_GATE = {
 _OF_KIND = {GateKind.INSTRUMENT: Verdict.INVALID, GateKind.SUBJECT: Verdict.FAIL}
 _MAIN_FIGURES = 3  # in the first sentence
 _OF_STATUS = {Status.VALID: Verdict.PASS, Status.FAILED: Verdict.FAIL, Status.INVALID: Verdict.INVALID}
-_LOOKS: dict[GateStatus, Emphasis] = {
+GATE_LOOKS: dict[GateStatus, Emphasis] = {
     GateStatus.PASS: "better",
     GateStatus.WARN: "caution",
     GateStatus.UNKNOWN: "quiet",
@@ -73,10 +73,10 @@ def run_document(record: RunRecord) -> Document:
         *(incident.what for incident in manifest.incidents),
         *(text for text in manifest.warnings if text not in caveats),
     ]
-    short = in_short(manifest.counts)
+    counts = counts_table(manifest)
     sections = [
         Section("gates-section", "Gates", [_gates(manifest)] if manifest.gates else []),
-        Section("counts-section", "Accounting", [_counts("counts", "Counts by class", short)] if short else []),
+        Section("counts-section", "Accounting", [counts] if counts else []),
         Section("facts", "Manifest", [_facts(manifest)]),
         Section("metrics", "Metrics", _metrics(record)),
         Section("counts-in-full", "Complete accounting", _all_counts(manifest)),
@@ -88,7 +88,7 @@ def run_document(record: RunRecord) -> Document:
         verdict=_OF_STATUS[manifest.status],
         word=manifest.status.value.upper(),
         sentence=_sentence(record),
-        suites=[Suite(manifest.run_id, [_case(gate) for gate in manifest.gates], started_at=manifest.started_at)],
+        suites=[Suite(manifest.run_id, [gate_case(gate) for gate in manifest.gates], started_at=manifest.started_at)],
         sections=[section for section in sections if section.blocks],
         notes=notes,
         result=record,
@@ -130,7 +130,8 @@ def _estimate(record: RunRecord, metric: Metric, name: str) -> Estimate | None:
     return estimate if estimate and estimate.value is not None else None
 
 
-def _case(gate: Gate) -> Case:
+def gate_case(gate: Gate) -> Case:
+    """A gate as a case, with what was measured and required as the reason."""
     text = f"{gate.measured}; required: {gate.limit}"
     reason = f"{text} ({gate.detail})" if gate.detail else text
     verdict = _OF_GATE.get(gate.status, _OF_KIND[gate.kind])
@@ -144,9 +145,15 @@ def _gates(manifest: Manifest) -> Table:
     rows = []
     for gate in manifest.gates:
         cells = [TableCell(getattr(gate, name)) for name in headings[3:]]
-        status = TableCell(gate_word(gate.status), emphasis=_LOOKS[gate.status])
+        status = TableCell(gate_word(gate.status), emphasis=GATE_LOOKS[gate.status])
         rows.append(row_of(gate.label, gate.kind.value, status, *cells))
     return Table("gates", "Gates of the run", words(*headings), rows)
+
+
+def counts_table(manifest: Manifest) -> Table | None:
+    """The totals of everything read and submitted, by class; None if nothing was counted."""
+    short = in_short(manifest.counts)
+    return _counts("counts", "Counts by class", short) if short else None
 
 
 def _counts(id_: str, title: str, accounts: Accounts) -> Table:
@@ -166,7 +173,6 @@ def _all_counts(manifest: Manifest) -> list[Block]:
 
 def _facts(manifest: Manifest) -> Table:
     host, place = manifest.host, manifest.experiment
-    size = sum(source.size_bytes for source in manifest.sources)
     hardware = [units.plural(host.cores, "core"), units.byte_size(host.memory_bytes)] if host.cores else []
     facts = {
         "build": manifest.subject.build or "",
@@ -176,12 +182,18 @@ def _facts(manifest: Manifest) -> Table:
         "time": f"{manifest.started_at} to {manifest.ended_at}",
         "machine": one_line([host.cpu_model, *hardware]),
         "seed": str(manifest.seed),
-        "sources": f"{units.plural(len(manifest.sources), 'file')}, {units.byte_size(size)}",
+        "sources": sources_text(manifest),
         "created by": f"chainmark {manifest.tool_version}",
         **{fact.label: fact.value for fact in manifest.facts},
     }
     rows = [row_of(label, value) for label, value in facts.items() if value]
     return Table("facts", "Subject, time and place", words("", ""), rows)
+
+
+def sources_text(manifest: Manifest) -> str:
+    """The number of files that the run was made from, and their size."""
+    size = sum(source.size_bytes for source in manifest.sources)
+    return f"{units.plural(len(manifest.sources), 'file')}, {units.byte_size(size)}"
 
 
 def _metrics(record: RunRecord) -> list[Table]:

@@ -45,8 +45,9 @@ def folders(cluster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_logs_become_a_run_that_other_commands_accept(lab: Lab, cluster: Path) -> None:
     output = lab.run("ingest", "cardano", str(cluster), "--as", "10.6.2", "--filter", "BFullnessGEq=0.9").stdout
     run_id = lab.store.sealed()[0].run_id
-    for part in (run_id, "Cardano 10.6.2", "blocks of the chain", "hosts log until the end", "pass", "next"):
+    for part in (run_id, "Cardano 10.6.2", "blocks of the chain", "none of 9 gates failed", f"BASELINE {run_id}"):
         assert part in output
+    assert "statistic" not in output, "a terminal shows no metrics here: `runs show` lists hundreds of rows"
     assert run_id in lab.run("runs", "list").stdout
     assert "matches its seal" in lab.run("runs", "verify", run_id).stdout
     again = lab.run("ingest", "cardano", str(cluster), "--as", "10.6.2", "--filter", "BFullnessGEq=0.9").stdout
@@ -58,8 +59,25 @@ def test_a_run_without_blocks_is_reported_and_exits_with_4(lab: Lab, cluster: Pa
     ended = lab.run("ingest", "cardano", str(cluster), "--filter", "epoch5+", "--json", code=4)
     document = json.loads(ended.stdout)
     assert (document["status"], document["is_new"]) == ("invalid", True)
-    assert "blocks analysed: measured 0 of 7 blocks, required at least 1" in ended.stderr
-    assert "EpochGEq 4" in ended.stderr
+    again = lab.run("ingest", "cardano", str(cluster), "--filter", "epoch5+", code=4)
+    output = " ".join(again.stdout.split())
+    assert "blocks analysed: 0 of 7 blocks; required: at least 1 (rejected by: EpochGEq 4 7)" in output
+    assert "Add the data that a failed gate requires" in output
+
+
+def test_an_import_writes_the_reports_of_its_run(lab: Lab, cluster: Path, tmp_path: Path) -> None:
+    """A pipeline sees the failed gate of an import in its list of tests, as it does for `runs show`."""
+    paths = {option: tmp_path / f"report{option[2:]}" for option in ("--junit", "--md", "--html", "--json-file")}
+    options = [part for option, path in paths.items() for part in (option, str(path))]
+    lab.run("ingest", "cardano", str(cluster), "--filter", "epoch5+", *options, code=4)
+    assert 'name="blocks analysed"' in paths["--junit"].read_text(encoding="utf-8")
+    assert "hosts log until the end" in paths["--md"].read_text(encoding="utf-8")
+    shown = tmp_path / "shown"
+    lab.run(
+        "runs", "show", lab.store.sealed()[0].run_id, *[part.replace("report", "shown-") for part in options], code=4
+    )
+    for path in paths.values():
+        assert path.read_bytes() == path.with_name(path.name.replace("report", f"{shown.name}-")).read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -171,6 +171,7 @@ def test_the_command_marks_printed_runs(folder: Path, lab: Lab) -> None:
     done = lab.run("ingest", "cardano", str(folder))
     assert done.returncode == 0, done.stderr
     assert "3 runs, 3 of them new" in done.stdout
+    assert "PRINTED" in done.stdout
     assert lab.run("runs", "list").stdout.count("PRINTED") == 3
     assert "PRINTED" in lab.run("runs", "show", "10.7.1").stdout
     compared = lab.run("compare", str(folder / "release-10.6.2.json"), code=3)
