@@ -266,7 +266,7 @@ def test_the_servers_own_errors_are_reported(server: str) -> None:
     [
         (("--from", "2020-01-01T00:00:00Z", "--duration", "90s"), "has no consensus height of CometBFT"),
         ((), "no time range was given"),
-        (("--exclude", "node2"), "`--exclude` does not apply to measurements of a Prometheus server"),
+        (("--exclude", "node2"), "`--exclude` has no effect on the import of"),
         (("--from", "2026-01-01T10:00:00Z"), "requires two of"),
         (
             ("--from", "2026-01-01T10:00:00Z", "--duration", "80s", "--set", "host_label=chain_id"),

@@ -6,9 +6,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.core.times import utc_text
-from chainmark.lab.protocols import ImportableSystem, Imported, ImportRequest, PartedSystem
+from chainmark.core.wording import enumerated
+from chainmark.lab.protocols import (
+    IMPORT_OPTIONS,
+    ConfigurableImports,
+    ImportableSystem,
+    Imported,
+    ImportRequest,
+    PartedSystem,
+)
 from chainmark.lab.session import RunContent, RunOrigin, StagedSession
 from chainmark.stats.threads import at_most
 from chainmark.store.runs import SealedRun, Store
@@ -32,7 +41,12 @@ class Importer:
     system: ImportableSystem
 
     def make_all(self, order: ImportRequest, progress: Progress) -> list[ImportedRun]:
-        """Make every run of the source, as :meth:`make` does one."""
+        """Make every run of the source, as :meth:`make` does one.
+
+        Raises:
+            UsageError: also if an option was given that the import of this source does not use.
+        """
+        self._check_options(order)
         parts: list[str | None] = [order.part]
         if isinstance(self.system, PartedSystem):
             parts = list(self.system.parts(order)) or parts
@@ -57,6 +71,16 @@ class Importer:
                 return ImportedRun(known, is_new=False)
             return ImportedRun(session.seal(_content(imported), progress), session.is_new)
 
+    def _check_options(self, order: ImportRequest) -> None:
+        used = self.system.import_options(order) if isinstance(self.system, ConfigurableImports) else ()
+        unused = [option for name, option in IMPORT_OPTIONS.items() if name not in used and _is_given(order, name)]
+        if unused:
+            known = enumerated([f"`{option}`" for name, option in IMPORT_OPTIONS.items() if name in used])
+            raise UsageError(
+                f"`{unused[0]}` has no effect on the import of {order.source}",
+                f"omit it; options for this source: {known}" if known else "omit it",
+            )
+
     def _known(self, imported: Imported) -> SealedRun | None:
         """The existing run, if another report contained it under all the names that this one has for it."""
         names = {imported.subject.version, *imported.subject.aliases}
@@ -71,6 +95,12 @@ class Importer:
         }
         del reported["threads"], reported["machines"]
         return {"system": self.system.name, **reported}
+
+
+def _is_given(order: ImportRequest, name: str) -> bool:
+    """Whether an option was given; no filters at all are a choice, too."""
+    value = getattr(order, name)
+    return value is not None if name == "filters" else bool(value)
 
 
 def _content(imported: Imported) -> RunContent:

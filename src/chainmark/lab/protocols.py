@@ -7,7 +7,7 @@ tests (:class:`ServedSystem`). Capabilities that no run needs are in `chainmark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -89,6 +89,20 @@ class ExecutionRequest:
     lane: int = 0
     beside: str = ""
     machines: Machines | None = None
+
+
+# The fields of an import's request that not every source has a use for, and their options.
+IMPORT_OPTIONS: Mapping[str, str] = {
+    "settings": "--set",
+    "filters": "--filter",
+    "exclude": "--exclude",
+    "genesis": "--genesis",
+    "meta": "--meta",
+    "topology": "--topology",
+    "keep_events": "--keep-events",
+    "published_rules": "--published-rules",
+    "begin_ns": "--from",
+}
 
 
 @dataclass(frozen=True)
@@ -369,6 +383,18 @@ class ImportableSystem(System, Protocol):
         Raises:
             UsageError: the logs are of another kind, or required input is missing.
             EnvironmentFailure: they cannot be read, or the run cannot be written.
+        """
+
+
+@runtime_checkable
+class ConfigurableImports(ImportableSystem, Protocol):
+    """An importable system whose imports use options besides the version; without it, they use none."""
+
+    def import_options(self, order: ImportRequest) -> Collection[str]:
+        """The fields of the request, of those in `IMPORT_OPTIONS`, that the import of this source uses.
+
+        Raises:
+            UsageError: the source is of no known kind.
         """
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,6 +57,14 @@ class Cardano:
         if order.machines is not None:
             return []
         return parts_of(order, self.catalogue())
+
+    def import_options(self, order: ImportRequest) -> Collection[str]:
+        """All that concern logs; a published report is read as it is."""
+        from chainmark.lab.protocols import IMPORT_OPTIONS
+
+        if self.is_spread(order):
+            return set(IMPORT_OPTIONS) - {"begin_ns"}
+        return {"published_rules"}
 
     def is_spread(self, order: ImportRequest) -> bool:
         """Logs are read remotely; published reports are small, and local."""

@@ -33,12 +33,14 @@ class Reader:
         recognises: whether a file or folder is of this kind, by its content; false also for an unreadable one.
         ingest: see :meth:`chainmark.lab.protocols.ImportableSystem.ingest`.
         parts: see :meth:`chainmark.lab.protocols.PartedSystem.parts`.
+        options: see :meth:`chainmark.lab.protocols.ConfigurableImports.import_options`.
     """
 
     title: str
     recognises: Callable[[Path], bool]
     ingest: Callable[[ImportRequest, UnfinishedRun, Progress], Imported]
     parts: Callable[[ImportRequest], list[str]] = _no_parts
+    options: frozenset[str] = frozenset()
 
 
 # In the order in which they are tried.
@@ -47,6 +49,7 @@ READERS: tuple[Reader, ...] = (
         "responses of a Prometheus server that an import stored (`raw/prometheus` of its run)",
         prometheus.recognises,
         prometheus.ingest_recorded,
+        options=frozenset({"settings"}),
     ),
     Reader(
         "reports of the load test: the text of the report tool, or the table of a release (`*_report_tabbed.txt`)",
@@ -54,9 +57,14 @@ READERS: tuple[Reader, ...] = (
         ingest_report,
         report_parts,
     ),
-    Reader("the report tool's `raw.csv`", recognises_raw, ingest_raw, raw_parts),
+    Reader("the report tool's `raw.csv`", recognises_raw, ingest_raw, raw_parts, frozenset({"keep_events"})),
 )
-SERVER = Reader("a Prometheus server", lambda _path: False, prometheus.ingest_server)
+SERVER = Reader(
+    "a Prometheus server",
+    lambda _path: False,
+    prometheus.ingest_server,
+    options=frozenset({"settings", "begin_ns"}),
+)
 
 
 def reader_of(order: ImportRequest) -> Reader:

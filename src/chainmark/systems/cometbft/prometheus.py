@@ -61,7 +61,6 @@ def ingest_server(order: ImportRequest, run: UnfinishedRun, progress: Progress) 
         UsageError: there is no version or range, or nothing of CometBFT in it.
         EnvironmentFailure: the server cannot be reached, or does not respond.
     """
-    _refuse_what_means_nothing(order)
     if order.begin_ns is None or order.end_ns is None:
         raise UsageError("no time range was given", "for example `--from 2026-01-01T10:00:00Z --duration 90s`")
     requested = Range(order.begin_ns, order.end_ns, _settings(order.settings))
@@ -74,32 +73,12 @@ def ingest_recorded(order: ImportRequest, run: UnfinishedRun, progress: Progress
     Raises:
         UsageError: they were changed, or others are needed.
     """
-    _refuse_what_means_nothing(order)
     folder = order.path
     content = _read_order(folder / ORDERED)
     settings = _settings(order.settings, content["settings"])
     requested = Range(content["begin_ns"], content["end_ns"], settings)
     source = StoredResponses(folder, content["server"])
     return _ingest(order.version or content["version"], requested, source, run, progress)
-
-
-def _refuse_what_means_nothing(order: ImportRequest) -> None:
-    """Options of other imports: they are rejected because they would have no effect."""
-    given = {
-        "--genesis": order.genesis,
-        "--meta": order.meta,
-        "--topology": order.topology,
-        "--filter": order.filters,
-        "--exclude": order.exclude,
-        "--published-rules": order.published_rules,
-        "--keep-events": order.keep_events,
-    }
-    for option, value in given.items():
-        if value:
-            raise UsageError(
-                f"`{option}` does not apply to measurements of a Prometheus server",
-                "`--set 'select=job!=\"node3\"'` excludes a node; all responses are stored anyway",
-            )
 
 
 def _settings(changes: Iterable[str], content: Mapping[str, Any] | None = None) -> PrometheusSettings:

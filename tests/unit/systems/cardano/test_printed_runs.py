@@ -155,8 +155,8 @@ def test_two_workloads_give_two_comparisons_and_one_verdict(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"filters": ["value"]}, "`--filter` is for logs"),
-        ({"settings": ["genesis.system_start=2026-02-05T18:52:16Z"]}, "`--set` is for logs"),
+        ({"filters": ["value"]}, "`--filter` has no effect"),
+        ({"settings": ["genesis.system_start=2026-02-05T18:52:16Z"]}, "`--set` has no effect"),
         ({"version": "11.0"}, "has no column `11.0`"),
     ],
 )

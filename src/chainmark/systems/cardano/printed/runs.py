@@ -58,7 +58,6 @@ def parts_of(order: ImportRequest, catalogue: Catalogue) -> list[str]:
     """
     if not isinstance(order.source, Path) or not (columns := _columns(order.source, catalogue)):
         return []
-    _check_options(order)
     identities = [column.identity for column in columns if order.version is None or order.version in column.names]
     if not identities:
         versions = ", ".join(dict.fromkeys(name for column in columns for name in column.names))
@@ -95,29 +94,6 @@ def left_beside_reports(order: ImportRequest, catalogue: Catalogue) -> str:
         f"not read, because `{order.source}` contains published reports and these are not: "
         f"{some_of(left, _NAMED_MOST)}; import a folder of logs separately"
     )
-
-
-def _check_options(order: ImportRequest) -> None:
-    """Reject options that concern logs.
-
-    Raises:
-        UsageError: such an option was given.
-    """
-    given = {
-        "--filter": order.filters is not None,
-        "--set": order.settings,
-        "--exclude": order.exclude,
-        "--genesis": order.genesis,
-        "--meta": order.meta,
-        "--topology": order.topology,
-        "--keep-events": order.keep_events,
-    }
-    wrong = next((option for option, value in given.items() if value), None)
-    if wrong is not None:
-        raise UsageError(
-            f"`{wrong}` is for logs, and {order.source} is a published report",
-            "omit it: a report is read as it is",
-        )
 
 
 def ingest_printed(order: ImportRequest, catalogue: Catalogue, progress: Progress) -> Imported:
