@@ -81,6 +81,68 @@ def test_imports_have_one_direction(module: str, path: Path) -> None:
             assert LAYERS[target] < LAYERS[package], f"{module} imports {imported}"
 
 
+# What a layout may import of packages that compute: positions in a drawing, types, limits that a text states.
+LAYOUT_MAY_IMPORT = {
+    "chainmark.stats.centiles.IntArray",
+    "chainmark.stats.estimable",
+    "chainmark.stats.estimable.fewest_for_upper_bound",
+}
+STATISTICS = {
+    *("average", "corrcoef", "cov", "cumsum", "fmean", "histogram", "mean", "median", "percentile", "polyfit"),
+    *("pstdev", "pvariance", "quantile", "quantiles", "std", "stdev", "var", "variance"),
+}
+
+
+MEAN = re.compile(r"(math\.f)?sum\(.*\) / len\(")
+
+
+def _is_layout(module: str, path: Path) -> bool:
+    """Whether a module is of the reports, or makes their blocks or charts."""
+    made = ("chainmark.report.blocks", "chainmark.report.chart")
+    return _package(module) == "report" or any(name.startswith(made) for name in _imports(path))
+
+
+def _computed(path: Path) -> Iterator[str]:
+    """Imports and calls of statistical functions, and means of sums."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr.removeprefix("nan") in STATISTICS:
+                yield f"{path.name}:{node.lineno} calls {node.func.attr}"
+        elif isinstance(node, ast.BinOp) and MEAN.match(ast.unparse(node)):
+            yield f"{path.name}:{node.lineno} computes a mean"
+        for name in names:
+            of_stats = name.startswith("chainmark.stats") and name not in LAYOUT_MAY_IMPORT
+            of_numpy = name.startswith("numpy.") and name.rpartition(".")[2].removeprefix("nan") in STATISTICS
+            if of_stats or of_numpy or name.partition(".")[0] in {"statistics", "scipy"}:
+                yield f"{path.name} imports {name}"
+
+
+def test_layouts_compute_no_statistics() -> None:
+    """A figure that is computed in a layout is not in the document's JSON, and may contradict the report's others."""
+    layouts = [path for module, path in _modules() if _is_layout(module, path)]
+    assert len(layouts) > 100
+    assert [text for path in layouts for text in _computed(path)] == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from statistics import median", "import statistics", "from numpy import nanquantile", "np.quantile(x, 0.99)",
+        "frame.mean()", "sum(row.values) / len(row.values)", "from chainmark.stats.trend import trend_of",
+        "def late():\n    from scipy import stats",
+    ],
+)  # fmt: skip
+def test_statistics_in_a_layout_are_found(code: str, tmp_path: Path) -> None:
+    path = tmp_path / "layout.py"
+    path.write_text(code, encoding="utf-8")
+    assert len(list(_computed(path))) == 1
+
+
 def test_no_system_is_named_in_common_code() -> None:
     """Common code gets metrics from catalogues. A system's name in common code is a special case in the wrong place."""
     for package in ("core", "store", "stats", "network", "cluster", "capacity", "lab", "compare", "report", "serve"):

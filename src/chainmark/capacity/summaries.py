@@ -1,17 +1,36 @@
-"""Summaries of many steps for reports: medians, changes between servers, joined seconds, failures of a kind."""
+"""Summaries of many steps for reports: medians, changes between servers, joined seconds, failures of a kind.
+
+They are figures of the report, which its layouts only read.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from chainmark.capacity.engine import GENERATOR_LIMIT
-from chainmark.core.load_report import CapacityEntry, EndpointEntry, ErrorEntry, Kind, SecondEntry, StepEntry
+from chainmark.core.load_report import (
+    LOAD_REPORT_SCHEMA,
+    CapacityChange,
+    CapacityEntry,
+    EndpointEntry,
+    ErrorEntry,
+    JoinedSeconds,
+    Kind,
+    LevelFigures,
+    LevelUse,
+    LoadReport,
+    ResourceEntry,
+    SecondEntry,
+    StepEntry,
+    TargetEntry,
+)
 
 MOST_BINS = 400  # per time line: more cannot be distinguished
+_KINDS: tuple[Kind, ...] = ("clients", "rate")
 
 
 def non_2xx(step: StepEntry) -> int:
@@ -27,31 +46,80 @@ def error_share(*steps: StepEntry) -> float | None:
     return failed / sent if sent else None
 
 
-def medians_by_level(steps: Sequence[StepEntry], centile: str) -> dict[float, float]:
-    """Per level, the median of its steps' centiles of all due requests, s; steps without the centile are omitted.
+def summarised(report: LoadReport) -> LoadReport:
+    """The report with the summaries of its steps, its seconds and its capacities."""
+    targets = [
+        target.model_copy(update={"endpoints": [_summarised(endpoint) for endpoint in target.endpoints]})
+        for target in report.targets
+    ]
+    update = {"schema_version": LOAD_REPORT_SCHEMA, "targets": targets, "changes": list(_changes(targets))}
+    return report.model_copy(update=update)
 
-    Args:
-        steps: of one endpoint and one kind of load.
-        centile: "p50", "p95" or "p99".
-    """
-    results: dict[float, list[float]] = {}
+
+def _summarised(endpoint: EndpointEntry) -> EndpointEntry:
+    return endpoint.model_copy(
+        update={
+            "levels": list(_levels(endpoint.steps)),
+            "joined": _joined(endpoint.steps, endpoint.seconds),
+            "courses": [
+                course.model_copy(update={"joined": _joined([course.step], course.seconds)})
+                for course in endpoint.courses
+            ],
+            "resources": [_used(resource, endpoint.steps) for resource in endpoint.resources],
+        }
+    )
+
+
+def _by_level(steps: Iterable[StepEntry]) -> list[tuple[Kind, float, list[StepEntry]]]:
+    by_level: dict[tuple[Kind, float], list[StepEntry]] = {}
     for step in steps:
-        value_s: float | None = getattr(step.of_due, centile).value_s
-        if value_s is not None and value_s > 0.0:
-            results.setdefault(step.level, []).append(value_s)
-    return {level: median(values) for level, values in sorted(results.items())}
+        by_level.setdefault((step.kind, step.level), []).append(step)
+    return [(*key, steps) for key, steps in sorted(by_level.items(), key=lambda item: item[0])]
 
 
-@dataclass(frozen=True)
-class CapacityChange:
-    """A relative change, as a fraction, and its bounds; None: open."""
+def _levels(steps: Sequence[StepEntry]) -> Iterator[LevelFigures]:
+    """Steps without a centile are omitted from its median."""
+    for kind, level, together in _by_level(steps):
+        centiles = [step.of_due for step in together]
+        yield LevelFigures(
+            kind=kind,
+            level=level,
+            p50_s=_over([_positive(each.p50.value_s) for each in centiles], median),
+            p95_s=_over([_positive(each.p95.value_s) for each in centiles], median),
+            p99_s=_over([_positive(each.p99.value_s) for each in centiles], median),
+        )
 
-    point: float | None
-    low: float | None
-    high: float | None
+
+def _positive(value: float | None) -> float | None:
+    return value if value is not None and value > 0.0 else None
 
 
-def change_of(base: CapacityEntry, other: CapacityEntry) -> CapacityChange:
+def _used(resource: ResourceEntry, steps: Sequence[StepEntry]) -> ResourceEntry:
+    levels = []
+    for kind, level, together in _by_level(step for step in steps if not step.partial):
+        numbers = {step.number for step in together}
+        uses = [use for use in resource.uses if use.step in numbers]
+        mean, share = _over([use.mean for use in uses], median), _over([use.share for use in uses], median)
+        if mean is not None:
+            levels.append(LevelUse(kind=kind, level=level, mean=mean, share=share))
+    limit = _over([use.limit for use in resource.uses], median)
+    return resource.model_copy(update={"limit": limit, "levels": levels})
+
+
+def _changes(targets: Sequence[TargetEntry]) -> Iterator[CapacityChange]:
+    """The change of every capacity that the first server has as well."""
+    first = {} if not targets else _capacities(targets[0])
+    for place, target in enumerate(targets[1:], start=1):
+        for key, capacity in _capacities(target).items():
+            if key in first:
+                yield _change(place, key[0], first[key], capacity)
+
+
+def _capacities(target: TargetEntry) -> dict[tuple[str, Kind], CapacityEntry]:
+    return {(endpoint.id, capacity.kind): capacity for endpoint in target.endpoints for capacity in endpoint.capacities}
+
+
+def _change(target: int, endpoint: str, base: CapacityEntry, other: CapacityEntry) -> CapacityChange:
     """The change from one interval to another. A lower bound has no point estimate."""
     bound = "lower bound" in (base.finding, other.finding)
     point = None
@@ -59,7 +127,7 @@ def change_of(base: CapacityEntry, other: CapacityEntry) -> CapacityChange:
         point = other.capacity / base.capacity - 1.0
     low = other.low / base.high - 1.0 if base.high and other.low > 0.0 else None
     high = other.high / base.low - 1.0 if other.high is not None and base.low > 0.0 else None
-    return CapacityChange(point, low, high)
+    return CapacityChange(target=target, endpoint=endpoint, kind=other.kind, point=point, low=low, high=high)
 
 
 @dataclass
@@ -84,89 +152,56 @@ def failures_of(endpoint: EndpointEntry) -> list[Failures]:
     return sorted(all_failures.values(), key=lambda failures: -failures.count)
 
 
-@dataclass(frozen=True)
-class StepSpan:
-    """The position of a step on an axis of the seconds of load, step after step; ``warm`` is the end of its warm-up."""
-
-    step: StepEntry
-    begin: int
-    warm: float
-    length: int
-
-
-@dataclass(frozen=True)
-class Bin:
-    """Joined seconds of one step, from ``begin`` to ``end`` on that axis.
-
-    Attributes:
-        latencies_s: the median of the seconds' p50, their worst p99 and max; those without any value are omitted.
-        failed: requests by kind of failure; unknown kinds are "failed".
-        lost: the largest shares of the seconds, by whose time others had.
-    """
-
-    step: StepEntry
-    begin: float
-    end: float
-    latencies_s: dict[str, float]
-    failed: dict[str, int]
-    lost: dict[str, float]
+def _joined(steps: Sequence[StepEntry], seconds: Sequence[SecondEntry]) -> list[JoinedSeconds]:
+    """The seconds of every kind of load with more than `MOST_BINS`, joined into about as many."""
+    joined = []
+    for kind in _KINDS:
+        numbers = {step.number for step in steps if step.kind == kind}
+        by_step: dict[int, list[SecondEntry]] = {}
+        for second in sorted(seconds, key=lambda entry: (entry.step, entry.second)):
+            if second.step in numbers:
+                by_step.setdefault(second.step, []).append(second)
+        size = -(-sum(own[-1].second - own[0].second + 1 for own in by_step.values()) // MOST_BINS)
+        if size > 1:
+            together = [one for own in by_step.values() for one in _in_groups(own, size)]
+            joined.append(JoinedSeconds(kind=kind, size=size, seconds=together))
+    return joined
 
 
-@dataclass(frozen=True)
-class BinnedSeconds:
-    """The seconds of all steps of an endpoint in sequence, ``size`` of them per bin."""
-
-    spans: list[StepSpan]
-    bins: list[Bin]
-    size: int
-
-
-def seconds_of(endpoint: EndpointEntry, kind: Kind) -> BinnedSeconds:
-    """The seconds of the steps of one kind of load, joined into about `MOST_BINS` bins at most."""
-    by_step: dict[int, list[SecondEntry]] = {}
-    for entry in sorted(endpoint.seconds, key=lambda second: second.second):
-        by_step.setdefault(entry.step, []).append(entry)
-    steps = [step for step in endpoint.steps if step.number in by_step and step.kind == kind]
-    lengths = {number: seconds[-1].second - seconds[0].second + 1 for number, seconds in by_step.items()}
-    size = max(1, -(-sum(lengths[step.number] for step in steps) // MOST_BINS))
-    binned_seconds = BinnedSeconds([], [], size)
-    offset = 0
-    for step in steps:
-        seconds, length = by_step[step.number], lengths[step.number]
-        first = seconds[0].second
-        binned_seconds.spans.append(
-            StepSpan(step, offset, offset + min(max(0.0, step.warm_up_s - first), length), length)
-        )
-        for start in range(0, length, size):
-            together = [second for second in seconds if start <= second.second - first < start + size]
-            binned_seconds.bins.append(
-                _bin(step, offset + start, min(offset + start + size, offset + length), together)
-            )
-        offset += length
-    return binned_seconds
+def _in_groups(seconds: Sequence[SecondEntry], size: int) -> Iterator[SecondEntry]:
+    """The seconds of one step, ``size`` of them in one."""
+    first = seconds[0].second
+    groups: dict[int, list[SecondEntry]] = {}
+    for second in seconds:
+        groups.setdefault((second.second - first) // size, []).append(second)
+    for place, group in groups.items():
+        yield _as_one(first + place * size, group)
 
 
-def _bin(step: StepEntry, begin: float, end: float, seconds: Sequence[SecondEntry]) -> Bin:
-    together: dict[str, float | None] = {
-        "p50": _over([item.p50_s for item in seconds], median),
-        "p99": _over([item.p99_s for item in seconds], max),
-        "max": _over([item.max_s for item in seconds], max),
-    }
+def _as_one(begin: int, seconds: Sequence[SecondEntry]) -> SecondEntry:
     failed: Counter[str] = Counter()
     for second in seconds:
-        errors = {kind: count for kind, count in second.errors.items() if count > 0}
-        failed.update(errors)
-        failed["failed"] += max(0, second.failed - sum(errors.values()))
-    reported = {name: value for name, value in together.items() if value is not None and value > 0.0}
-    lost = {
-        "generator": _over([item.generator_lost_share for item in seconds], max),
-        "server": _over([item.server_lost_share for item in seconds], max),
-        "stolen": _over([item.stolen_share for item in seconds], max),
-    }
-    known_lost = {waiting: share for waiting, share in lost.items() if share is not None}
-    return Bin(step, begin, end, reported, dict(sorted((+failed).items())), known_lost)
+        failed.update({kind: count for kind, count in second.errors.items() if count > 0})
+        failed["failed"] += second.failed_otherwise
+    return SecondEntry(
+        step=seconds[0].step,
+        second=begin,
+        started=sum(second.started for second in seconds),
+        ok=sum(second.ok for second in seconds),
+        failed=sum(failed.values()),
+        in_flight=max(second.in_flight for second in seconds),
+        queued=max(second.queued for second in seconds),
+        p50_s=_over([second.p50_s for second in seconds], median),
+        p99_s=_over([second.p99_s for second in seconds], max),
+        max_s=_over([second.max_s for second in seconds], max),
+        errors=dict(sorted((+failed).items())),
+        wake_p99_s=_over([second.wake_p99_s for second in seconds], max),
+        generator_lost_share=_over([second.generator_lost_share for second in seconds], max),
+        server_lost_share=_over([second.server_lost_share for second in seconds], max),
+        stolen_share=_over([second.stolen_share for second in seconds], max),
+    )
 
 
-def _over(values: Sequence[float | None], together: Callable[[list[float]], float]) -> float | None:
-    messages = [value for value in values if value is not None and math.isfinite(value)]
-    return together(messages) if messages else None
+def _over(values: Iterable[float | None], together: Callable[[list[float]], float]) -> float | None:
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    return together(known) if known else None

@@ -103,6 +103,7 @@ def _noise(metric: Metric, statistic: str, runs: Sequence[LoadedRun]) -> NoiseRo
         unit=metric.unit,
         is_relative=working is Working.LOG,
         values=side.values,
+        mean=math.fsum(side.values) / len(side.values),
         deviation=math.sqrt(variance),
         low=math.sqrt(variance * freedom / most),
         high=math.sqrt(variance * freedom / least),

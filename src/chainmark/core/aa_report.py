@@ -13,7 +13,7 @@ class NoiseRow(BaseModel):
     """How much one figure differs between runs of one build.
 
     Attributes:
-        values: one per valid run, in order of execution.
+        values: one per valid run, in order of execution; mean: of them.
         deviation: standard deviation between runs, as a share of the value if `is_relative`, else in the unit.
         low, high: its 90 % interval.
         margin: the worsening that a verdict accepts: a share if `is_relative`, else in the unit.
@@ -25,6 +25,7 @@ class NoiseRow(BaseModel):
     unit: str
     is_relative: bool
     values: list[float]
+    mean: float
     deviation: float
     low: float
     high: float

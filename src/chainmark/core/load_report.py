@@ -15,7 +15,7 @@ from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.former_names import renamed
 from chainmark.core.manifest import Fact, Subject
 
-LOAD_REPORT_SCHEMA = 3
+LOAD_REPORT_SCHEMA = 4
 StepOutcome = Literal["pass", "fail", "inconclusive", "generator-limited"]
 Kind = Literal["clients", "rate"]
 CourseUnit = Literal["s", "clients", "req/s"]
@@ -195,6 +195,34 @@ class SecondEntry(_Part):
     server_lost_share: float | None = None
     stolen_share: float | None = None
 
+    @property
+    def failed_otherwise(self) -> int:
+        """Failed requests of an unknown kind."""
+        return max(0, self.failed - sum(count for count in self.errors.values() if count > 0))
+
+
+class JoinedSeconds(_Part):
+    """The seconds of all steps of one kind of load, if they are too many to draw each: ``size`` of them in one.
+
+    Attributes:
+        seconds: the first of each; their median p50, the maximum of their other latencies, threads, queues and lost
+            shares, the sum of their requests.
+    """
+
+    kind: Kind
+    size: int
+    seconds: list[SecondEntry]
+
+
+class LevelFigures(_Part):
+    """The medians of the centiles of all due requests over the steps at one level; None: no step has the centile."""
+
+    kind: Kind
+    level: float
+    p50_s: float | None
+    p95_s: float | None
+    p99_s: float | None
+
 
 class ContestedLevel(_Part):
     """A level that most of its measurements passed, but not all."""
@@ -292,6 +320,7 @@ class CourseEntry(_Part):
     last: float
     step: StepEntry
     seconds: list[SecondEntry] = []
+    joined: list[JoinedSeconds] = []
     unit: CourseUnit
     measured: float | None
     low: float | None
@@ -332,6 +361,15 @@ class UseEntry(_Part):
     share: float | None = None
 
 
+class LevelUse(_Part):
+    """The use of a resource at one level: the medians over its complete steps of their means and shares."""
+
+    kind: Kind
+    level: float
+    mean: float
+    share: float | None = None
+
+
 class ResourceEntry(_Part):
     """A resource of a server that was used while an endpoint was loaded.
 
@@ -340,6 +378,7 @@ class ResourceEntry(_Part):
         label: its name in a sentence: "the server's CPU".
         sort: "waiting" for a count of what waits for it; a "counter" is reported as its rate per second.
         limit_is: the source of its limit; "" without one.
+        limit: the median over its steps; None: not known.
     """
 
     source: str
@@ -349,7 +388,9 @@ class ResourceEntry(_Part):
     sort: Literal["gauge", "counter", "waiting"]
     limit_is: str = ""
     is_cpu: bool = False
+    limit: float | None = None
     uses: list[UseEntry]
+    levels: list[LevelUse] = []
 
 
 class StatementEntry(_Part):
@@ -398,6 +439,8 @@ class EndpointEntry(_Part):
 
     Attributes:
         sizes: the smallest and the largest counts in the responses before the load ("bytes", "coins").
+        levels: the steps' latencies by kind of load and level, in that order.
+        joined: the seconds for drawing, of each kind of load with too many.
         resources: the server's resource use meanwhile; series_left_out: further series that only the run's tables have.
         exhausted: the resource that was exhausted first, one per kind of load.
     """
@@ -410,10 +453,12 @@ class EndpointEntry(_Part):
     sla: Annotated[ServiceLevel, renamed("sla", "agreement")]
     capacities: list[CapacityEntry]
     steps: list[StepEntry]
+    levels: list[LevelFigures] = []
     fixed: list[FixedLevel] = []
     drifts: list[DriftEntry] = []
     courses: list[CourseEntry] = []
     seconds: list[SecondEntry] = []
+    joined: list[JoinedSeconds] = []
     resources: list[ResourceEntry] = []
     series_left_out: int = 0
     statements: list[StatementEntry] = []
@@ -463,6 +508,22 @@ class TargetEntry(_Part):
         return next((endpoint for endpoint in self.endpoints if endpoint.id == id_), None)
 
 
+class CapacityChange(_Part):
+    """The relative change of a capacity from the first server to another one, and its bounds; None: open.
+
+    Attributes:
+        target: index of the other server.
+        endpoint: its id.
+    """
+
+    target: int
+    endpoint: str
+    kind: Kind
+    point: float | None
+    low: float | None
+    high: float | None
+
+
 class LoadReport(_Part):
     """``load.json``: one load test.
 
@@ -471,6 +532,7 @@ class LoadReport(_Part):
         machine: facts about the machine that generated the load, read from it.
         corpus_hash: BLAKE3 of the stored corpus, None without one.
         required: required capacities, by endpoint id and kind ("block.clients"); they gate.
+        changes: of the capacities, for every further server.
     """
 
     schema_version: int = LOAD_REPORT_SCHEMA
@@ -484,4 +546,5 @@ class LoadReport(_Part):
     corpus_hash: str | None
     required: dict[str, float] = {}
     targets: list[TargetEntry]
+    changes: list[CapacityChange] = []
     caveats: CaveatsField = Caveats()

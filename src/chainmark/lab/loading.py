@@ -33,6 +33,7 @@ from chainmark.capacity.profile import LoadProfile
 from chainmark.capacity.protocol import described, speaking
 from chainmark.capacity.report import endpoint_entry, notes_of
 from chainmark.capacity.step import StepRunner
+from chainmark.capacity.summaries import summarised
 from chainmark.capacity.tables import (
     ERROR_SCHEMA,
     SECOND_SCHEMA,
@@ -70,6 +71,7 @@ from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
 
 REPORT = "load.json"
+_UNSUMMARISED = 3
 CORPUS = "corpus.json"
 STANDARD = "standard"  # the default scenario
 PAGES = "metrics"  # of the server, as received
@@ -191,7 +193,7 @@ class Tester:
             for service, session, server in zip(services, sessions, result.servers, strict=True)
         ]
         names = " and ".join(dict.fromkeys(f"{service.subject.name} {service.subject.version}" for service in services))
-        return LoadReport(
+        report = LoadReport(
             title=f"Load test of {names}",
             system=self.system.name,
             profile_name=load.name,
@@ -204,6 +206,7 @@ class Tester:
             targets=targets,
             caveats=Caveats(sentences=tuple(text for service in services for text in service.contradictions)),
         )
+        return summarised(report)
 
     def _sealed(
         self, session: Session, test: _Test, service: Service, result: ServerResult, place: ExperimentPlace
@@ -491,9 +494,11 @@ def load_report_of(run: SealedRun) -> LoadReport:
     if not path.is_file():
         raise no_load_test(run)
     try:
-        return LoadReport.model_validate_json(path.read_bytes())
+        report = LoadReport.model_validate_json(path.read_bytes())
     except (OSError, ValueError) as error:
         raise InvalidRunError(
             f"the load test of run `{run.run_id}` cannot be read: {path.name} ({type(error).__name__})",
             f"`chainmark runs verify {run.run_id}` shows what changed",
         ) from error
+    # Up to schema 3 the summaries were not stored.
+    return report if report.schema_version > _UNSUMMARISED else summarised(report)

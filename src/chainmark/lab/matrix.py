@@ -447,9 +447,12 @@ def _plain(target: TargetEntry) -> TargetEntry:
         endpoint.model_copy(
             update={
                 "seconds": [],
+                "joined": [],
                 "steps": [step.model_copy(update={"curve": []}) for step in endpoint.steps],
                 "courses": [
-                    course.model_copy(update={"seconds": [], "step": course.step.model_copy(update={"curve": []})})
+                    course.model_copy(
+                        update={"seconds": [], "joined": [], "step": course.step.model_copy(update={"curve": []})}
+                    )
                     for course in endpoint.courses
                 ],
             }

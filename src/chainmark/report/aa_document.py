@@ -66,10 +66,9 @@ def _row(row: NoiseRow) -> TableRow:
     def shown(value: float) -> str:
         return units.plain_percent(value, decimals=1) if row.is_relative else units.quantity(value, row.unit)
 
-    mean = sum(row.values) / len(row.values)
     return row_of(
         f"{row.label}, {row.statistic}",
-        TableCell(units.quantity(mean, row.unit)),
+        TableCell(units.quantity(row.mean, row.unit)),
         TableCell(shown(row.deviation)),
         TableCell(f"{shown(row.low)} … {shown(row.high)}"),
         TableCell(shown(row.margin)),

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chainmark.capacity.summaries import medians_by_level
 from chainmark.core import units
 from chainmark.core.load_report import EndpointEntry, Kind, LoadReport, StepEntry
 from chainmark.report import load_text as text
@@ -237,10 +236,11 @@ def _medians(sides: Sequence[EndpointSide], kind: Kind) -> list[dict[str, Any]]:
     """One point per level of each line."""
     return [
         {"label": name if len(sides) == 1 else side.name, "centile": name, "series": f"{side.name} {name}",
-         "level": level, "value": _in_ms(value_s)}
+         "level": figures.level, "value": _in_ms(value_s)}
         for side in sides
         for name in CENTILES
-        for level, value_s in medians_by_level(side.steps(kind), name).items()
+        for figures in side.endpoint.levels
+        if figures.kind == kind and (value_s := getattr(figures, f"{name}_s")) is not None
     ]  # fmt: skip
 
 

@@ -45,7 +45,9 @@ def course_charts(report: LoadReport) -> list[Chart]:
         for index, side in enumerate(sides_of(report, id_)):
             for turn, course in enumerate(side.endpoint.courses):
                 # As if it were the endpoint's only step.
-                course_step = side.endpoint.model_copy(update={"steps": [course.step], "seconds": course.seconds})
+                course_step = side.endpoint.model_copy(
+                    update={"steps": [course.step], "seconds": course.seconds, "joined": course.joined}
+                )
                 name = f"{f', {side.name}' if several else ''}, {course_text(course)}"
                 charts += timelines_of(
                     EndpointSide(side.name, course_step), course.kind, f"course-{id_}-{index}-{turn}", name

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chainmark.capacity.summaries import CapacityChange, change_of
 from chainmark.capacity.verdict import Ruling, bare_level, level_text, verdict, verdict_text
 from chainmark.core import units
-from chainmark.core.load_report import CapacityEntry, EndpointEntry, ExhaustedEntry, Kind, LoadReport, TargetEntry
+from chainmark.core.load_report import CapacityEntry, EndpointEntry, ExhaustedEntry, LoadReport, TargetEntry
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import enumerated, first_sentence, some_of
 from chainmark.report.load_text import (
     capacity_of,
     condition_text,
-    endpoint_ids,
     interval_text,
-    kinds_of,
     names_of,
     sla_text,
     slas_of,
@@ -73,29 +70,18 @@ def noticed(report: LoadReport, ruling: Ruling) -> str:
 
 def _compared(report: LoadReport) -> list[str]:
     """The change of each server's capacities relative to the first server, if their intervals do not overlap."""
-    first, *others = zip(names_of(report.targets), report.targets, strict=True)
+    first, *others = names_of(report.targets)
     return [
-        f"{name} sustains {share} {word} load than {first[0]} "
+        f"{name} sustains {share} {word} load than {first} "
         f"({len(clear)} of {units.plural(len(changes), 'capacity', 'capacities')})"
-        for name, target in others
-        if (changes := _changes(report, first[1], target))
+        for place, name in enumerate(others, start=1)
+        if (changes := [change for change in report.changes if change.target == place])
         for word, clear in (
             ("less", [change for change in changes if change.high is not None and change.high < 0.0]),
             ("more", [change for change in changes if change.low is not None and change.low > 0.0]),
         )
         if (share := _share([abs(change.point) for change in clear if change.point is not None]))
     ]
-
-
-def _changes(report: LoadReport, first: TargetEntry, other: TargetEntry) -> list[CapacityChange]:
-    keys = [(id_, kind) for id_ in endpoint_ids(report) for kind in kinds_of(report.targets)]
-    pairs = [[_found(target, id_, kind) for target in (first, other)] for id_, kind in keys]
-    return [change_of(base, capacity) for base, capacity in pairs if base is not None and capacity is not None]
-
-
-def _found(target: TargetEntry, id_: str, kind: Kind) -> CapacityEntry | None:
-    endpoint = target.endpoint(id_)
-    return capacity_of(endpoint, kind) if endpoint else None
 
 
 def _share(changes: Sequence[float]) -> str:

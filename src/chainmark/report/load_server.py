@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
 from typing import Any
 
 from chainmark.capacity.verdict import level_text
@@ -11,12 +10,12 @@ from chainmark.core import units
 from chainmark.core.load_report import (
     EndpointEntry,
     Kind,
+    LevelUse,
     LoadReport,
     ResourceEntry,
     StatementEntry,
     StepEntry,
     TargetEntry,
-    UseEntry,
 )
 from chainmark.core.wording import cut
 from chainmark.report import load_text as text
@@ -57,7 +56,7 @@ def use_charts(report: LoadReport, id_: str, kind: Kind) -> list[Chart]:
 
 
 def _use_chart(endpoint: EndpointEntry, kind: Kind, label: str, id_: str) -> Chart | None:
-    limited = [(resource, shares) for resource in endpoint.resources if (shares := _shares(endpoint, resource, kind))]
+    limited = [(resource, shares) for resource in endpoint.resources if (shares := _shares(resource, kind))]
     fullest = sorted(limited, key=lambda item: -max(item[1].values()))[:_MOST_LINES]
     rows: list[dict[str, Any]] = [
         {"label": _short(resource), "level": level, "value": units.rounded(_ALL_PERCENT * share, 4)}
@@ -104,13 +103,9 @@ def _short(resource_entry: ResourceEntry) -> str:
     )
 
 
-def _shares(endpoint: EndpointEntry, resource: ResourceEntry, kind: Kind) -> dict[float, float]:
+def _shares(resource: ResourceEntry, kind: Kind) -> dict[float, float]:
     """The shares by level."""
-    return {
-        level: result
-        for level, steps in _by_level(endpoint, kind).items()
-        if (result := _median([use.share for use in _uses(resource, steps)])) is not None
-    }
+    return {use.level: use.share for use in resource.levels if use.kind == kind and use.share is not None}
 
 
 def _by_level(endpoint: EndpointEntry, kind: Kind) -> dict[float, list[StepEntry]]:
@@ -119,16 +114,6 @@ def _by_level(endpoint: EndpointEntry, kind: Kind) -> dict[float, list[StepEntry
         if step.kind == kind and not step.partial:
             step_entries.setdefault(step.level, []).append(step)
     return dict(sorted(step_entries.items()))
-
-
-def _uses(resource: ResourceEntry, steps: Sequence[StepEntry]) -> list[UseEntry]:
-    numbers = {step.number for step in steps}
-    return [use for use in resource.uses if use.step in numbers]
-
-
-def _median(values: Sequence[float | None]) -> float | None:
-    messages = [value for value in values if value is not None]
-    return median(messages) if messages else None
 
 
 def use_blocks(report: LoadReport) -> list[Block]:
@@ -147,14 +132,14 @@ def use_blocks(report: LoadReport) -> list[Block]:
 
 
 def _use_table(endpoint: EndpointEntry, kind: Kind, title: str, id_: str) -> list[Table]:
-    by_level = _by_level(endpoint, kind)
-    chosen = _levels(endpoint, kind, list(by_level))
+    chosen = _levels(endpoint, kind, list(_by_level(endpoint, kind)))
     rows = []
     for resource in endpoint.resources:
-        cells = [_use_cell(resource, _uses(resource, by_level[level])) for level in chosen]
+        uses = {use.level: use for use in resource.levels if use.kind == kind}
+        cells = [_use_cell(resource, uses.get(level)) for level in chosen]
         if any(cell.text != units.NO_DATA for cell in cells):
-            limit = _median([use.limit for use in resource.uses])
-            reported = f"{amount(limit, resource.unit)} ({resource.limit_is})" if limit is not None else units.UNSET
+            limit = f"{amount(resource.limit, resource.unit)} ({resource.limit_is})"
+            reported = units.UNSET if resource.limit is None else limit
             rows.append(TableRow([TableCell(_short(resource)), *cells, TableCell(reported)]))
     if not rows:
         return []
@@ -181,15 +166,16 @@ def _levels(endpoint: EndpointEntry, kind: Kind, known: Sequence[float]) -> list
     return [level for level in known if level in selected]
 
 
-def _use_cell(resource: ResourceEntry, uses: Sequence[UseEntry]) -> TableCell:
-    mean, share = _median([use.mean for use in uses]), _median([use.share for use in uses])
-    if mean is None:
+def _use_cell(resource: ResourceEntry, use: LevelUse | None) -> TableCell:
+    if use is None:
         return TableCell(units.NO_DATA, emphasis="quiet")
-    reported = amount(mean, resource.unit)
-    if share is None or resource.unit == "fraction":
+    reported = amount(use.mean, resource.unit)
+    if use.share is None or resource.unit == "fraction":
         return TableCell(reported)
-    full = _ALL_PERCENT * share >= _FULL_PERCENT
-    return TableCell(f"{reported}, {units.plain_percent(share, decimals=0)}", emphasis="caution" if full else "plain")
+    share = units.plain_percent(use.share, decimals=0)
+    return TableCell(
+        f"{reported}, {share}", emphasis="caution" if _ALL_PERCENT * use.share >= _FULL_PERCENT else "plain"
+    )
 
 
 def amount(value: float | None, unit: str) -> str:

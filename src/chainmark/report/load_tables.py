@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from chainmark.capacity.summaries import CapacityChange, change_of, error_share, failures_of, non_2xx
+from chainmark.capacity.summaries import error_share, failures_of, non_2xx
 from chainmark.capacity.verdict import Ruling, bare_level, level_text, verdict_text
 from chainmark.core import units
 from chainmark.core.load_report import (
+    CapacityChange,
     CapacityEntry,
     EndpointEntry,
     ErrorEntry,
@@ -156,6 +157,7 @@ def _side_by_side(report: LoadReport, kind: Kind) -> Table:
         columns += [Column(name), Column("p99, ms", follows=True)]
         if index:
             columns += [Column("change", follows=True), Column("range", kind="words", follows=True)]
+    changes = {(change.target, change.endpoint): change for change in report.changes if change.kind == kind}
     rows = []
     for id_, label in text.endpoint_ids(report).items():
         endpoints = [target.endpoint(id_) for target in report.targets]
@@ -167,7 +169,7 @@ def _side_by_side(report: LoadReport, kind: Kind) -> Table:
             best = text.shown_step(endpoint, capacity) if endpoint and capacity else None
             cells += [_capacity_cell(capacity), text.centile_cell(best.of_due.p99) if best else _QUIET]
             if index:
-                cells += _change(entries[0], capacity)
+                cells += _change(changes.get((index, id_)))
         rows.append(TableRow(cells))
     notes = [
         f"Columns of each server: its capacity and the p99 at that level. Change: of the capacity, "
@@ -176,10 +178,9 @@ def _side_by_side(report: LoadReport, kind: Kind) -> Table:
     return Table(f"side-by-side-{kind}", f"{text.KIND_NAMES[kind]}, side by side", columns, rows, notes)
 
 
-def _change(base: CapacityEntry | None, other: CapacityEntry | None) -> list[TableCell]:
-    if base is None or other is None:
+def _change(change: CapacityChange | None) -> list[TableCell]:
+    if change is None:
         return [_QUIET, TableCell()]
-    change = change_of(base, other)
     emphasis: Emphasis = "quiet"
     if change.high is not None and change.high < 0.0:
         emphasis = "worse"

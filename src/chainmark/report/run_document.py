@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import not_
 from typing import Annotated
 
@@ -218,16 +218,18 @@ def _rows(metric: Metric, record: RunRecord) -> list[TableRow]:
     return [
         row_of(
             phrased(Phrase(metric.id, address=computed_address(system, metric.id, name, runs))),
-            metric.unit, n, name, *_figures(estimate, absent),
+            *_figures(metric, estimate, absent, [n, name]),
         )
         for name in metric.statistics
         if (estimate := summary.estimates.get(name))
     ]  # fmt: skip
 
 
-def _figures(estimate: Estimate, absent: str) -> tuple[str, str]:
-    if estimate.value is None:
-        return absent, ""
-    decimals = units.decimals_for([estimate.value], estimate.standard_error)
-    error = "" if estimate.standard_error is None else units.tidy(estimate.standard_error, 2)
-    return units.number(estimate.value, decimals), error
+def _figures(metric: Metric, estimate: Estimate, absent: str, counted: Sequence[str]) -> list[str]:
+    """The cells of a row from its unit on."""
+    unit = units.display_unit(metric.unit, [estimate.value])
+    value, error = unit.of(estimate.value), unit.of(estimate.standard_error)
+    if value is None:
+        return [metric.unit, *counted, absent, ""]
+    shown = units.number(value, units.decimals_for([value], error))
+    return [unit.symbol, *counted, shown, "" if error is None else units.tidy(error, 2)]

@@ -2,53 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from statistics import median
+from collections.abc import Sequence
 from typing import Any
-
-import polars as pl
-from pydantic import BaseModel
 
 from chainmark.core import units
 from chainmark.core.errors import UsageError
-from chainmark.core.tool import tool_version
-from chainmark.lab.stages import has_stages, stages_of
+from chainmark.lab.stages import has_stages
 from chainmark.report.blocks import Block, Section, Table, row_of, words
 from chainmark.report.chart import Axis, Chart, Layer, LegendSeries, Tooltip, columns_of
 from chainmark.report.document import Document
 from chainmark.report.load_text import KIND_AXES, KIND_NAMES, MS
+from chainmark.serve.curves import Curves, CurveStep, curves_of
 from chainmark.serve.pages import own_document
 from chainmark.store.runs import SealedRun
 
-_CONFIRMED = "confirm"
 _WIDE_RATIO = 20.0  # ratio of an axis, from which on it is logarithmic
 _MOST_RELEASES = 8
-# Steps whose load changes while they run have no single level.
-_CHANGING = ("ramp", "spike")
-
-
-class Curves(BaseModel):
-    """``capacity.json``: the steps of the newest run of every release, with their judgements."""
-
-    schema_version: int = 1
-    tool_version: str
-    steps: list[CurveStep]
-
-
-class CurveStep(BaseModel):
-    """A step of load: its level, the p99 of completed requests, its judgement, and whether it was confirmed."""
-
-    run: str
-    version: str
-    endpoint: str
-    kind: str
-    level: float
-    p99_s: float | None
-    outcome: str
-    is_confirmed: bool
-
-
-Curves.model_rebuild()
 
 
 def capacity_document(title: str, runs: Sequence[SealedRun]) -> Document:
@@ -64,7 +33,7 @@ def capacity_document(title: str, runs: Sequence[SealedRun]) -> Document:
     tested = [run for run in runs if has_stages(run)][-_MOST_RELEASES:]
     if not tested:
         raise UsageError("this workload has no load tests", "run one with `chainmark load`")
-    curves = Curves(tool_version=tool_version(), steps=[step for run in tested for step in _steps(run)])
+    curves = curves_of(tested)
     versions = list(dict.fromkeys(run.manifest.subject.version for run in tested))
     pairs = list(dict.fromkeys((step.endpoint, step.kind) for step in curves.steps))
     charts: list[Block] = [chart for pair in pairs if (chart := _chart(curves, versions, *pair)) is not None]
@@ -74,14 +43,6 @@ def capacity_document(title: str, runs: Sequence[SealedRun]) -> Document:
     ]
     subtitle = f"{units.plural(len(versions), 'release')} · {units.plural(len(curves.steps), 'step')}"
     return own_document("capacity", title, subtitle, sections, curves)
-
-
-def _steps(run: SealedRun) -> Iterator[CurveStep]:
-    names = ("endpoint", "kind", "level", "phase", "outcome", "p99_s")
-    at_a_level = ~pl.col("phase").is_in(_CHANGING)
-    for row in stages_of(run).filter(at_a_level).select(pl.col(names)).iter_rows(named=True):
-        is_confirmed = row.pop("phase") == _CONFIRMED
-        yield CurveStep(run=run.run_id, version=run.manifest.subject.version, is_confirmed=is_confirmed, **row)
 
 
 def _chart(curves: Curves, versions: Sequence[str], endpoint: str, kind: str) -> Chart | None:
@@ -108,7 +69,11 @@ def _chart(curves: Curves, versions: Sequence[str], endpoint: str, kind: str) ->
             Layer("points", "confirmed", **look, size=55, tips=tips),
         ],
         data={
-            "lines": columns_of(_medians(own)),
+            "lines": columns_of(
+                {"version": line.version, "level": line.level, "value": _in_ms(line.p99_s)}
+                for line in curves.medians
+                if (line.endpoint, line.kind) == (endpoint, kind)
+            ),
             "tried": columns_of(_point(curve_step) for curve_step in own if not curve_step.is_confirmed),
             "confirmed": columns_of(_point(curve_step) for curve_step in own if curve_step.is_confirmed),
         },
@@ -120,14 +85,6 @@ def _chart(curves: Curves, versions: Sequence[str], endpoint: str, kind: str) ->
 
 def _point(step: CurveStep) -> dict[str, object]:
     return {"version": step.version, "level": step.level, "value": _in_ms(step.p99_s or 0.0), "outcome": step.outcome}
-
-
-def _medians(steps: Sequence[CurveStep]) -> Iterator[dict[str, object]]:
-    results: dict[tuple[str, float], list[float]] = {}
-    for step in steps:
-        results.setdefault((step.version, step.level), []).append(step.p99_s or 0.0)
-    for (version, level), values in sorted(results.items()):
-        yield {"version": version, "level": level, "value": _in_ms(median(values))}
 
 
 def _in_ms(seconds: float) -> float:

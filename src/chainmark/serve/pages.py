@@ -22,8 +22,9 @@ from chainmark.report.document import Document
 from chainmark.report.metric_tables import dictionary
 from chainmark.report.phrases import Phrase
 from chainmark.serve.listing import UNFINISHED, RunList
-from chainmark.serve.live import Sign, Standing, live_section, search_section, signs_of
+from chainmark.serve.live import live_section, search_section
 from chainmark.serve.reading import Moment, ReadStore
+from chainmark.serve.running import LiveDrift, Sign, Standing, drifts_of, signs_of
 from chainmark.serve.workloads import Card
 from chainmark.store.experiments import experiment_folder
 from chainmark.store.live import LiveSearch, LiveState, read_live
@@ -80,6 +81,7 @@ class LiveRun(BaseModel):
         is_alive: its process is alive.
         done: the sealed runs of its experiment.
         state: the state that it publishes; ``signs`` are what that predicts.
+        drifts: the changes since the load's begin.
         decision: how close its experiment is to a decision.
     """
 
@@ -93,6 +95,7 @@ class LiveRun(BaseModel):
     done: str = ""
     state: LiveState | None = None
     signs: list[Sign] = []
+    drifts: list[LiveDrift] = []
     decision: Standing | None = None
 
 
@@ -144,6 +147,7 @@ def _live(run: UnfinishedRun, moment: Moment, store: ReadStore) -> LiveRun:
         done=f"{units.plural(done, 'run')} sealed{_of_most(experiment, store)}" if experiment else "",
         state=shown,
         signs=signs_of(shown, datetime.now(UTC)) if shown else [],
+        drifts=drifts_of(shown.stretches) if shown else [],
     )
 
 
@@ -201,7 +205,9 @@ def live_document(live: Live) -> Document:
                "`chainmark runs remove RUN` deletes them."),
     ]))  # fmt: skip
     sections = [search_section(search) for search in live.searches]
-    sections += [live_section(run.run_id, run.state, run.signs, run.decision) for run in live.runs if run.is_alive]
+    sections += [
+        live_section(run.run_id, run.state, run.signs, run.drifts, run.decision) for run in live.runs if run.is_alive
+    ]
     sections = [section for section in sections if section.blocks]
     sections.append(Section("live", "Unfinished runs", blocks))
     return own_document("live", "Live", "runs and searches in progress", sections, live)

@@ -34,7 +34,6 @@ from chainmark.serve.charts import Painter
 from chainmark.serve.computed import computed_document
 from chainmark.serve.drawn_lines import sparkline
 from chainmark.serve.listing import MachineNames, RunList
-from chainmark.serve.live import standing
 from chainmark.serve.matrix import WHOLE, MatrixRow, comparisons_in, labels_of, matrix, tab_of, tabs_of
 from chainmark.serve.memory import Memory
 from chainmark.serve.one_metric import metric_document, strips, view_of
@@ -42,6 +41,7 @@ from chainmark.serve.pages import Page
 from chainmark.serve.reading import Moment, ReadStore
 from chainmark.serve.rendering import load_templates, part
 from chainmark.serve.replay import replay
+from chainmark.serve.running import standing
 from chainmark.serve.series import series_document
 from chainmark.serve.what_if import changes_of, knobs, predicted, sources
 from chainmark.serve.workloads import Card, GatingFigure, Workload, card_of, workloads_of

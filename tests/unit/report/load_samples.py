@@ -7,6 +7,7 @@ from statistics import NormalDist
 from typing import Any
 
 from chainmark.capacity.figures import centiles_of_due, fixed_levels
+from chainmark.capacity.summaries import summarised
 from chainmark.core.load_report import (
     CapacityEntry,
     ConditionEntry,
@@ -164,7 +165,7 @@ def report(*targets: TargetEntry, **changes: Any) -> LoadReport:
         "corpus_hash": "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262",
         "targets": list(targets) or [target()],
     }  # fmt: skip
-    return LoadReport(**{**values, **changes})
+    return summarised(LoadReport(**{**values, **changes}))
 
 
 def bare(finding: str = "found", **changes: Any) -> CapacityEntry:

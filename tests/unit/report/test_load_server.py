@@ -123,7 +123,8 @@ def test_a_test_without_observations_shows_no_resources() -> None:
 
 
 def test_a_document_of_an_earlier_version_is_read() -> None:
-    content = _report(_watched()).model_dump(mode="json")
+    whole = _report(_watched())
+    content = whole.model_dump(mode="json")
     assert LoadReport.model_validate(content) == _report(_watched())
     for target_entry in content["targets"]:
         del target_entry["sources"]
@@ -131,6 +132,16 @@ def test_a_document_of_an_earlier_version_is_read() -> None:
             for name in ("resources", "series_left_out", "statements", "exhausted"):
                 del each[name]
     assert LoadReport.model_validate(content).targets[0].endpoints[0].resources == []
+
+
+def test_every_shown_figure_of_resources_and_levels_is_in_the_json() -> None:
+    """Otherwise a pipeline that reads the JSON must compute the medians of the report again."""
+    (endpoint_entry,) = _report(_watched()).targets[0].endpoints
+    pool = endpoint_entry.resources[0]
+    assert pool.limit == POOL
+    assert {use.level: (use.mean, use.share) for use in pool.levels}[8.0] == (8.0, 0.5)
+    (step, *_), level = endpoint_entry.steps, endpoint_entry.levels[0]
+    assert (level.kind, level.level, level.p99_s) == ("clients", 1.0, step.of_due.p99.value_s)
 
 
 @pytest.mark.parametrize(

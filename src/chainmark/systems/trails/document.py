@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from statistics import median
-
 from chainmark.core import units
 from chainmark.core.verdict import Verdict, shown
 from chainmark.core.wording import capitalised, cut, first_sentence, some_of
@@ -161,12 +159,11 @@ def _usual_table(trace: Trace) -> list[Table]:
     axis = times_of(trace)
     rows = []
     for stage in reported_stages(trace):
-        usual = trace.usual_s[stage] if stage < len(trace.usual_s) else None
-        own = [second for place in trace.places if (second := place.seconds[stage]) is not None]
-        if usual is not None and own:
-            value = median(own)
-            difference = axis.text(value - usual, signed=True)
-            rows.append(row_of(trace.stages[stage], axis.text(value), axis.text(usual), difference))
+        usual = usual_of(trace, stage)
+        own = trace.medians_s[stage] if stage < len(trace.medians_s) else None
+        if usual is not None and own is not None:
+            difference = axis.text(own - usual, signed=True)
+            rows.append(row_of(trace.stages[stage], axis.text(own), axis.text(usual), difference))
     if not rows:
         return []
     columns = [*words("stage"), *map(Column, (f"this {trace.label}", f"median {trace.label}", "difference"))]

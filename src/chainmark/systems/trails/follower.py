@@ -299,6 +299,7 @@ class Follower:
             stages=[stage.label for stage in trail.stages],
             end=end,
             median_s=median(end_s) if len(end_s) > 2 else None,
+            medians_s=_medians(places, len(trail.stages)) if trail.place_label else [],
             facts=facts,
             place_facts=list(place_facts.values()),
             files=files.names,
@@ -471,6 +472,12 @@ def _order(place: TracePlace, end: int) -> tuple[bool, float, float, str]:
     last = place.seconds[end] if place.seconds else None
     reach = max((time for time in place.seconds if time is not None), default=0.0)
     return (last is None, 0.0 if last is None else last, reach, place.place)
+
+
+def _medians(places: Sequence[TracePlace], stages: int) -> list[float | None]:
+    """The median of each stage over the places that reported it."""
+    reported = [[second for place in places if (second := place.seconds[stage]) is not None] for stage in range(stages)]
+    return [median(seconds) if seconds else None for seconds in reported]
 
 
 def _slowest(places: Sequence[TracePlace], stage: int) -> int | None:

@@ -15,7 +15,7 @@ from chainmark.store.runs import SealedRun
 from chainmark.systems.capabilities import FollowRequest
 from chainmark.systems.trails.document import trail_document
 from chainmark.systems.trails.follower import Follower
-from chainmark.systems.trails.regions import RegionTrip, region_map
+from chainmark.systems.trails.hops import RegionTrip, region_map
 from chainmark.systems.trails.slowest import slowest_document
 from chainmark.systems.trails.trace import LogLine, SlowestTraces, Trace, TracePlace, follow_command
 from chainmark.systems.trails.trail import Trail, trails_of

@@ -122,6 +122,8 @@ class Trace(BaseModel):
         end: index of the stage that the places are sorted by, the last that most of them reported.
         median_s: median over places of the time of that stage, s after the base; None if fewer than three reported it.
         alias: a second identifier: its hash.
+        medians_s: per stage, s after the base, the median over the places that reported it, None if none did; empty for
+            an item without places.
         outcome: how it ended; ``is_done`` if it reached the end, or if the run does not record outcomes.
         usual_s: per stage, s after the base, the median over the run's counted items of their medians over places;
             empty if there are fewer than three. ``counted_label`` says which items are counted.
@@ -155,6 +157,7 @@ class Trace(BaseModel):
     stages: list[str]
     end: int
     median_s: float | None = None
+    medians_s: list[float | None] = Field(default_factory=list, exclude_if=lambda value: not value)
     alias: str = Field(default="", exclude_if=lambda value: not value)
     outcome: str = Field(default="", exclude_if=lambda value: not value)
     is_done: bool = Field(default=True, exclude_if=lambda value: value)

@@ -19,7 +19,7 @@ from chainmark.report.chart import Chart
 from chainmark.store.runs import SealedRun
 from chainmark.systems.cardano.documents import StatedGenesis, epoch_slot, resolve_genesis
 from chainmark.systems.cardano.host.document import host_document
-from chainmark.systems.cardano.host.report import host_report
+from chainmark.systems.cardano.host.report import arrival_curves, host_report
 from chainmark.systems.cardano.host.sample_files import read_samples
 
 from tests.support import Lab, wait_until
@@ -64,6 +64,30 @@ def test_no_curve_leaves_the_plot(run: SealedRun) -> None:
     assert chart.x.domain is not None
     low, high = chart.x.domain
     assert all(low <= x <= high for x in chart.data["points"]["x"])
+
+
+def test_the_curve_of_few_blocks_ends_with_the_last_of_them(run: SealedRun) -> None:
+    """Of five blocks the p99 is not estimable: a curve that is cut there would end at 80 %, and hide one of them."""
+    report = host_report(run, None)
+    few = report.blocks[:5]
+    curves = arrival_curves(few)
+    assert curves.adopted[-1] == (max(block.adopted_s for block in few), 1.0)
+    assert (curves.edge_s, curves.beyond) == (curves.adopted[-1][0], 0)
+    document = host_document(report.model_copy(update={"blocks": few, "curves": curves}))
+    (chart,) = [block for block in document.blocks() if isinstance(block, Chart)]
+    assert chart.note == ""
+    assert chart.data["points"]["y"][-1] == 1.0
+
+
+def test_the_curve_of_many_blocks_ends_at_their_p99_and_the_note_counts_the_rest(run: SealedRun) -> None:
+    report = host_report(run, None)
+    many = [report.blocks[0].model_copy(update={"adopted_s": 1.0 + number / 1000.0}) for number in range(300)]
+    curves = arrival_curves(many)
+    assert curves.edge_s == pytest.approx(1.297)  # nearest rank: the element 297 of 0 to 299
+    assert (curves.beyond, curves.adopted[-1]) == (2, (curves.edge_s, 298 / 300))
+    document = host_document(report.model_copy(update={"blocks": many, "curves": curves}))
+    (chart,) = [block for block in document.blocks() if isinstance(block, Chart)]
+    assert chart.note == "The right edge is the p99 of the adoptions; beyond it: the slowest 2 of 300 blocks."
 
 
 def test_the_deltas_add_up_and_every_block_has_one_class(run: SealedRun) -> None:

@@ -71,6 +71,7 @@ def test_a_block_is_compared_with_the_median_block_of_its_run(tmp_path: Path) ->
     assert trace.usual_s[trace.end] == pytest.approx(usual)
     (table,) = [block for block in trail_document(trace).blocks() if isinstance(block, Table) and block.id == "usual"]
     (own,) = [row.cells for row in table.rows if row.cells[0].text == "adopted"]
+    assert trace.medians_s[trace.end] == trace.median_s
     here, there, difference = (float(cell.text.replace("\u2212", "-")) for cell in own[1:])
     assert here == pytest.approx(1e3 * (trace.median_s or 0.0), abs=0.06)
     assert there == pytest.approx(1e3 * usual, abs=0.06)

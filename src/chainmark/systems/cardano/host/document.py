@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from chainmark.core import units
 from chainmark.core.manifest import Status
 from chainmark.core.verdict import Case, Suite, Verdict, worst
@@ -29,7 +27,6 @@ _DELAYS = (
 _CENTILES = ("p50", "p95", "p99", "max")
 _RESOURCES = ("process_cpu_percent", "gc_cpu_percent", "rss_mib", "heap_mib")
 _PEERS = 3
-_POINTS = 200
 _LISTED = 10
 _CONCLUSIONS = (
     "The header delay depends on the network: it differs for other blocks, forgers and peers. The time after the "
@@ -67,7 +64,7 @@ def host_document(report: HostReport) -> Document:
 def _page(report: HostReport) -> list[Block]:
     return [
         _delay_table(report),
-        *_chart(report.blocks),
+        *_chart(report),
         _chain_table(report),
         _peer_table(report),
         _slowest_table(report),
@@ -156,18 +153,18 @@ def _scaled(unit: str, values: Sequence[float | None]) -> list[TableCell]:
     ]
 
 
-def _chart(blocks: Sequence[SeenBlock]) -> list[Block]:
+def _chart(report: HostReport) -> list[Block]:
     """The share of blocks over time since their slot: header received, and adopted."""
-    if not blocks:
+    curves = report.curves
+    if curves is None:
         return []
-    headers = np.array([block.sample.header_delta / 1e3 for block in blocks])
-    adopted = np.array([block.adopted_s for block in blocks])
-    edge_s = float(np.quantile(adopted, 0.99))
     rows = [
-        {"label": label, "x": units.rounded(float(value)), "y": units.rounded(float(share))}
-        for label, values in (("first header", headers), ("adopted", adopted))
-        for value, share in _curve(values, edge_s)
+        {"label": label, "x": units.rounded(value), "y": units.rounded(share)}
+        for label, points in (("first header", curves.headers), ("adopted", curves.adopted))
+        for value, share in points
     ]
+    total = units.plural(len(report.blocks), "block")
+    beyond = f"the slowest {units.count(curves.beyond)} of {total}" if curves.beyond > 1 else f"the slowest of {total}"
     time = "time since slot start, s"
     tips = [Tooltip("", "label"), Tooltip("blocks", "y", ".0%"), Tooltip(time, "x", ".3g")]
     line = Layer("line", x="x", y="y", colour="label", style="label", order="y", opacity=1, tips=tips, nearest=True)
@@ -175,24 +172,17 @@ def _chart(blocks: Sequence[SeenBlock]) -> list[Block]:
         Chart(
             id="received",
             title="Received and adopted blocks over time since their slots",
-            x=Axis(time, domain=(0.0, edge_s)),
+            x=Axis(time, domain=(0.0, units.rounded(curves.edge_s))),
             y=Axis("share of blocks", numbers="percent", domain=(0, 1)),
             layers=[line],
             data={"points": columns_of(rows)},
             series={"label": LegendSeries(["first header", "adopted"])},
-            note="The slowest 1 % is beyond the right edge.",
+            note=f"The right edge is the p99 of the adoptions; beyond it: {beyond}." if curves.beyond else "",
             wide=True,
             height=220,
             paper=(560, 80),
         )
     ]
-
-
-def _curve(values: np.ndarray, edge_s: float) -> list[tuple[float, float]]:
-    """At most this number of points of the distribution, up to the plot's right edge."""
-    ordered = np.sort(values[values <= edge_s])
-    places = np.unique(np.linspace(0, len(ordered) - 1, min(_POINTS, len(ordered))).astype(int))
-    return [(max(0.0, float(ordered[place])), (place + 1) / len(values)) for place in places]
 
 
 def _chain_table(report: HostReport) -> Table:

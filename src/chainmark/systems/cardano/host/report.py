@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from chainmark.core.caveats import caveats_of
 from chainmark.core.errors import UsageError
+from chainmark.stats.centiles import FloatArray, estimable_centile
 from chainmark.store.runs import SealedRun
 from chainmark.systems.cardano.host.beside import set_beside
-from chainmark.systems.cardano.host.results import HostReport, ObservedChain, PeerRow, SeenBlock
+from chainmark.systems.cardano.host.results import ArrivalCurves, HostReport, ObservedChain, PeerRow, SeenBlock
 from chainmark.systems.cardano.host.sample_files import BlockSample, read_samples
 from chainmark.systems.cardano.received import RECEIVED, SAMPLE, block_class
 from chainmark.systems.cardano.tables import timelines_name
 
 _NS_PER_MS = 10**6
 _SLOWEST = 3
+_POINTS = 200
 CLASSES = "blocks that the host knew"
 
 
@@ -45,11 +49,29 @@ def host_report(run: SealedRun, against: Path | None) -> HostReport:
         catalogue=run.catalogue,
         chain=_chain(run, block_timelines),
         peers=_peers(run),
+        curves=arrival_curves(blocks) if blocks else None,
         blocks=blocks,
         slowest=sorted(blocks, key=lambda block: (-block.adopted_s, block.sample.block_number))[:_SLOWEST],
         beside=comparison,
         caveats=caveats_of([run.manifest]),
     )
+
+
+def arrival_curves(blocks: Sequence[SeenBlock]) -> ArrivalCurves:
+    """The curves of a host's blocks, at least one, without the slowest of many: one of them would take all the room."""
+    headers = np.sort([block.sample.header_delta / 1e3 for block in blocks])
+    adopted = np.sort([block.adopted_s for block in blocks])
+    p99_s = estimable_centile(adopted, 0.99)
+    edge_s = float(adopted[-1]) if p99_s is None else p99_s
+    beyond = int(np.count_nonzero(adopted > edge_s))
+    return ArrivalCurves(headers=_curve(headers, edge_s), adopted=_curve(adopted, edge_s), edge_s=edge_s, beyond=beyond)
+
+
+def _curve(ordered: FloatArray, edge_s: float) -> list[tuple[float, float]]:
+    """At most this number of points of the distribution, up to the edge."""
+    known = int(np.count_nonzero(ordered <= edge_s))
+    places = np.unique(np.linspace(0, known - 1, min(_POINTS, known)).astype(int))
+    return [(max(0.0, float(ordered[place])), float(place + 1) / len(ordered)) for place in places]
 
 
 def is_of_one_host(run: SealedRun) -> bool:

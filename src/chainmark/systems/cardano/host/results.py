@@ -100,10 +100,26 @@ class Beside(BaseModel):
         return self.common > 0 and not self.differences and not self.not_in_log
 
 
+class ArrivalCurves(BaseModel):
+    """The share of all blocks over the time since their slot, s: header received, and adopted.
+
+    Attributes:
+        headers, adopted: pairs of time and share, up to the edge.
+        edge_s: the p99 of the adoptions, the longest one if that is not estimable.
+        beyond: number of blocks that were adopted later.
+    """
+
+    headers: list[tuple[float, float]]
+    adopted: list[tuple[float, float]]
+    edge_s: float
+    beyond: int
+
+
 class HostReport(BaseModel):
     """A run of one host.
 
     Attributes:
+        curves: None without samples.
         blocks: its samples, the oldest first; many, so they are separate files and not in the JSON.
         slowest: those with the longest time from their slot to the adoption.
     """
@@ -114,6 +130,7 @@ class HostReport(BaseModel):
     catalogue: Catalogue = Field(exclude=True)
     chain: ObservedChain
     peers: list[PeerRow]
+    curves: ArrivalCurves | None
     blocks: Sequence[SeenBlock] = Field(exclude=True)
     slowest: list[SeenBlock]
     beside: Beside | None = None
