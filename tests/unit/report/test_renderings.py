@@ -16,9 +16,9 @@ import pytest
 import typst
 from rich.console import Console
 
+from chainmark.core.chart_kind import ChartKind
 from chainmark.core.comparison import (
     ChartData,
-    ChartKind,
     ChartLine,
     Comparison,
     Outcome,
