@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from threading import Timer
 
@@ -55,12 +56,15 @@ def _closed_at_once(workspace: Path, line: Typed, **more: str) -> tuple[int, str
 
 def _retained(name: str) -> tuple[str, int]:
     """The stdout of a command with a reader, and its exit code."""
-    text = next(RETAINED.rglob(f"{name}.100.txt")).read_text(encoding="utf-8")
+    path = next(RETAINED.rglob(f"{name}.100.txt"), None)
+    assert path is not None, f"the output of `{name}` is not stored: `make golden` writes it"
+    text = path.read_text(encoding="utf-8")
     code = re.search(r"^\[exit (\w+)\]$", text, re.MULTILINE)
     assert code is not None
     return text.partition("\n[stderr]\n")[0].partition("\n")[2].strip(), int(code[1].replace("None", "0"))
 
 
+@cache
 def _one_of_each() -> dict[str, Typed]:
     """Two command lines per command, one with output and one without; `--help` if the list has no other.
 
@@ -78,23 +82,26 @@ def _one_of_each() -> dict[str, Typed]:
     return {name: LINES[name] for name in LINES if name in words_of_commands}
 
 
-PIPED = _one_of_each()
-
-
 def test_a_command_with_a_closed_output_pipe_ends_like_sigpipe(workspace: Path) -> None:
     """One test runs them in the order of their dependencies, because every process that runs one runs all of them."""
     wrong = {}
-    ended = closed_at_once(workspace, _environment(workspace), list(PIPED.values()))
-    for name, (code, errors) in zip(PIPED, ended, strict=True):
+    piped = _one_of_each()
+    ended = closed_at_once(workspace, _environment(workspace), list(piped.values()))
+    for name, (code, errors) in zip(piped, ended, strict=True):
         error_output, exit_code = _retained(name)
         if code != (NOBODY_READS if error_output else exit_code) or "Traceback" in errors or "BrokenPipe" in errors:
             wrong[name] = f"exit {code}: {errors}"
     assert wrong == {}
 
 
+def test_a_new_command_is_reported_with_the_way_to_store_its_output() -> None:
+    with pytest.raises(AssertionError, match="the output of `help-new` is not stored: `make golden` writes it"):
+        _retained("help-new")
+
+
 def test_every_command_is_piped() -> None:
     """A new command must be added to the list."""
-    assert {line.arguments[0] for line in PIPED.values() if line.arguments} >= set(COMMANDS)
+    assert {line.arguments[0] for line in _one_of_each().values() if line.arguments} >= set(COMMANDS)
 
 
 def test_completion_with_a_closed_output_pipe_ends_like_sigpipe(workspace: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from chainmark.core.caveats import Caveats
-from chainmark.core.comparison import ChartKind, Comparison
+from chainmark.core.comparison import Comparison
 from chainmark.core.epoch import Annotation
 from chainmark.core.manifest import Manifest
 from chainmark.core.noted import Noted
@@ -91,7 +91,7 @@ def with_notes(comparison: Comparison, manifests: Iterable[Manifest], store: Sto
     text = "; ".join(noted.sentences)
     charts = [
         chart.model_copy(update={"note": f"{chart.note}; {text}" if chart.note else text})
-        if chart.kind is ChartKind.SERIES
+        if chart.kind.needs == "track"
         else chart
         for chart in comparison.charts
     ]

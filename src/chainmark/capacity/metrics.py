@@ -13,7 +13,8 @@ from chainmark.capacity.loadtest import EndpointResult
 from chainmark.capacity.model import Endpoint, LevelKind, LoadLevel
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.metric import Better, Kind, Metric, MetricChart, MetricGroup, Population, SharedFact
+from chainmark.core.chart_kind import ChartKind
+from chainmark.core.metric import Better, Kind, Metric, MetricGroup, Population, SharedFact
 
 SEARCHES = "search"
 ATTEMPT = "attempt"
@@ -246,7 +247,7 @@ def _fixed(endpoint: Endpoint, level: LoadLevel, order: int) -> list[Metric]:
             floor=LATENCY_FLOOR_S,
             default_noise=LATENCY_NOISE,
             gating=True,
-            charts=[MetricChart.CDF, MetricChart.SCATTER],
+            charts=[ChartKind.CDF, ChartKind.SCATTER],
             description=f"Time from {since} to the last byte of its correct response, at {level}.",
             source=["load records"],
         ),

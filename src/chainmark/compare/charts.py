@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from chainmark.compare.bands import Resampler, band
 from chainmark.compare.samples import ChartSide, RunSamples
 from chainmark.core import units
-from chainmark.core.comparison import ChartData, ChartKind, ChartLine
-from chainmark.core.metric import Kind, Metric, MetricChart, Population
+from chainmark.core.chart_kind import ChartKind
+from chainmark.core.comparison import ChartData, ChartLine
+from chainmark.core.metric import Kind, Metric, Population
 from chainmark.stats.centiles import FloatArray
 from chainmark.stats.description import DIGITS, POOLED_POINTS, RUN_POINTS, SHIFT_FRACTIONS, curve_fractions
 from chainmark.stats.estimable import has_rank
@@ -67,20 +70,30 @@ def _run_line(side: ChartSide, number: int, own: RunSamples) -> ChartLine:
     )
 
 
-def cdf_chart(
-    sides: Sequence[ChartSide], metric: Metric, population: Population, resamplers: Sequence[Resampler]
-) -> ChartData | None:
-    """Both sides' distributions with a band, and one thin line per run; None without samples.
+@dataclass(frozen=True)
+class _Charted:
+    """What a metric's charts are computed from."""
 
-    Args:
-        sides: baseline and candidate.
-        metric: the metric.
-        population: of the metric.
-        resamplers: of the sides.
-    """
+    sides: Sequence[ChartSide]
+    metric: Metric
+    population: Population
+    seed: int
+
+    @cached_property
+    def resamplers(self) -> list[Resampler]:
+        """Of the sides, for bands and for intervals between single runs."""
+        return [
+            Resampler(side.samples(self.metric, self.population), side.name, self.metric.id, self.seed)
+            for side in self.sides
+        ]
+
+
+def _cdf_chart(charted: _Charted) -> ChartData | None:
+    """Both sides' distributions with a band, and one thin line per run; None without samples."""
+    sides, metric, population = charted.sides, charted.metric, charted.population
     lines = []
     longest = 0
-    for side, resampler in zip(sides, resamplers, strict=True):
+    for side, resampler in zip(sides, charted.resamplers, strict=True):
         samples = side.samples(metric, population)
         longest = max(longest, samples.pooled.n)
         if samples.pooled.n == 0:
@@ -100,7 +113,7 @@ def cdf_chart(
         x_label=_unit_label(metric),
         y_label="cumulative share",
         lines=lines,
-        note=_band_note(resamplers) + thinned,
+        note=_band_note(charted.resamplers) + thinned,
     )
 
 
@@ -140,17 +153,9 @@ def _shift_by_bootstrap(
     return [(float(c), float(a), float(b)) for c, a, b in zip(change, low, high, strict=True)]
 
 
-def shift_chart(
-    sides: Sequence[ChartSide], metric: Metric, population: Population, resamplers: Sequence[Resampler]
-) -> ChartData | None:
-    """The change of every quantile from p1 to p99 that each run can estimate; None if there is none.
-
-    Args:
-        sides: baseline and candidate.
-        metric: the metric.
-        population: of the metric.
-        resamplers: of the sides, for intervals if a side has one run.
-    """
+def _shift_chart(charted: _Charted) -> ChartData | None:
+    """The change of every quantile from p1 to p99 that each run can estimate; None if there is none."""
+    sides, metric, population = charted.sides, charted.metric, charted.population
     samples = [side.samples(metric, population) for side in sides]
     runs = [[run.knots for run in side.present] for side in samples]
     if not all(runs):
@@ -164,10 +169,10 @@ def shift_chart(
         shifts = _shifts_by_runs(runs[0], runs[1], fractions, ratio=ratio)
         note = f"90 % interval between {len(runs[0])} + {len(runs[1])} runs (Welch), quantile by quantile"
     else:
-        drawn = [resampler.quantiles(fractions) for resampler in resamplers]
+        drawn = [resampler.quantiles(fractions) for resampler in charted.resamplers]
         both = (samples[0].pooled, samples[1].pooled)
         shifts = _shift_by_bootstrap((drawn[0], drawn[1]), both, fractions, ratio=ratio)
-        note = _band_note(resamplers)
+        note = _band_note(charted.resamplers)
     line = ChartLine(
         side="",
         run_id=None,
@@ -189,14 +194,9 @@ def shift_chart(
     )
 
 
-def series_chart(sides: Sequence[ChartSide], metric: Metric, population: Population) -> ChartData | None:
-    """The metric over time, one line per run; None without a time key or samples.
-
-    Args:
-        sides: baseline and candidate.
-        metric: the metric.
-        population: of the metric.
-    """
+def _series_chart(charted: _Charted) -> ChartData | None:
+    """The metric over time, one line per run; None without a time key or samples."""
+    sides, metric, population = charted.sides, charted.metric, charted.population
     lines, widest = [], 1
     for side in sides:
         for number, samples in enumerate(side.samples(metric, population).runs, start=1):
@@ -237,14 +237,9 @@ def series_chart(sides: Sequence[ChartSide], metric: Metric, population: Populat
     )
 
 
-def scatter_chart(sides: Sequence[ChartSide], metric: Metric, population: Population) -> ChartData | None:
-    """One dot per sample over time; None without a time key or samples.
-
-    Args:
-        sides: baseline and candidate.
-        metric: the metric.
-        population: of the metric.
-    """
+def _scatter_chart(charted: _Charted) -> ChartData | None:
+    """One dot per sample over time; None without a time key or samples."""
+    sides, metric, population = charted.sides, charted.metric, charted.population
     if population.time_key is None:
         return None
     lines, widest = [], 1
@@ -272,8 +267,16 @@ def scatter_chart(sides: Sequence[ChartSide], metric: Metric, population: Popula
     )
 
 
+_CHARTS: Mapping[ChartKind, Callable[[_Charted], ChartData | None]] = {
+    ChartKind.CDF: _cdf_chart,
+    ChartKind.SHIFT: _shift_chart,
+    ChartKind.SERIES: _series_chart,
+    ChartKind.SCATTER: _scatter_chart,
+}
+
+
 def charts_of(sides: Sequence[ChartSide], metric: Metric, population: Population, seed: int) -> list[ChartData]:
-    """All charts of a metric; a CDF comes with the shift of its quantiles.
+    """All charts of a metric, each with those that accompany it.
 
     Args:
         sides: baseline and candidate.
@@ -281,13 +284,6 @@ def charts_of(sides: Sequence[ChartSide], metric: Metric, population: Population
         population: of the metric.
         seed: of the bands.
     """
-    charts: list[ChartData | None] = []
-    for kind in metric.charts:
-        if kind is MetricChart.CDF:
-            resamplers = [Resampler(side.samples(metric, population), side.name, metric.id, seed) for side in sides]
-            charts += [chart(sides, metric, population, resamplers) for chart in (cdf_chart, shift_chart)]
-        elif kind is MetricChart.SERIES:
-            charts.append(series_chart(sides, metric, population))
-        else:
-            charts.append(scatter_chart(sides, metric, population))
+    charted = _Charted(sides, metric, population, seed)
+    charts = [_CHARTS[kind](charted) for kind in metric.drawn]
     return [chart for chart in charts if chart is not None]

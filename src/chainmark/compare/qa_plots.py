@@ -11,7 +11,8 @@ import numpy as np
 from chainmark.compare.inputs import LoadedRun
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.comparison import ChartData, ChartKind, ChartLine
+from chainmark.core.chart_kind import ChartKind
+from chainmark.core.comparison import ChartData, ChartLine
 from chainmark.core.metric import Metric, Population
 from chainmark.core.qa_plan import PlotPlan
 from chainmark.core.qa_report import QaPlot

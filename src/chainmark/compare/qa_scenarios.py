@@ -19,7 +19,7 @@ from chainmark.compare.sides import exclusion, joined_conditions, select
 from chainmark.core import units
 from chainmark.core.attachment import Attachment, Opinion, OpinionRow
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.comparison import ChartKind, Comparison, Judgement, Outcome
+from chainmark.core.comparison import Comparison, Judgement, Outcome
 from chainmark.core.manifest import Fact, Scalar, Subject
 from chainmark.core.metric import Metric
 from chainmark.core.profiled import Profiled
@@ -34,8 +34,6 @@ from chainmark.core.qa_report import (
 )
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import capitalised, enumerated, sentence_of
-
-_MOST_CHARTS = (ChartKind.CDF, ChartKind.SHIFT)
 
 
 @dataclass(frozen=True)
@@ -328,7 +326,7 @@ def _swept(plan: ScenarioPlan, sweep: Attachment) -> _Judged:
 def _reduced(comparison: Comparison) -> Comparison:
     """Without the content of the comparison's own report: `chainmark compare` makes that from the same runs."""
     gating = {metric.id for metric in comparison.catalogue.metrics if metric.gating}
-    charts = [chart for chart in comparison.charts if chart.kind in _MOST_CHARTS and chart.metric_id in gating]
+    charts = [chart for chart in comparison.charts if chart.kind.in_summaries and chart.metric_id in gating]
     places = located(comparison.judgements, comparison.breakdowns, comparison.catalogue)
     breakdowns = [item for item in comparison.breakdowns if item.metric_id in places]
     return comparison.model_copy(update={"charts": charts, "followed": None, "breakdowns": breakdowns})

@@ -13,7 +13,7 @@ from chainmark.compare.sides import select
 from chainmark.compare.split import PartsOf
 from chainmark.core.catalogue import NO_MARGINS, Margins
 from chainmark.core.caveats import A_A, Caveats, caveats_of
-from chainmark.core.comparison import ChartData, ChartKind, Comparison
+from chainmark.core.comparison import ChartData, Comparison
 from chainmark.core.errors import UsageError
 from chainmark.core.question import Question
 from chainmark.core.side_by_side import SideBySide
@@ -138,16 +138,21 @@ def _sentence(labels: Sequence[str], comparisons: Sequence[Comparison]) -> str:
 
 
 def _charts(labels: Sequence[str], comparisons: Sequence[Comparison]) -> list[ChartData]:
-    """Every metric's distribution in all versions: the pooled lines of the comparisons, the baseline's once."""
+    """The charts of every metric with all versions: the pooled lines of the comparisons, the baseline's once.
+
+    A kind without pooled lines has its lines of single runs. A line that belongs to both sides, such as a change, is in
+    the comparison of these two versions.
+    """
     charts: dict[str, ChartData] = {}
     for label, comparison in zip(labels[1:], comparisons, strict=True):
         for chart in comparison.charts:
-            if chart.kind is not ChartKind.CDF:
+            lines = [line for line in chart.lines if line.side] if chart.kind.in_summaries else []
+            if not lines:
                 continue
-            lines = {line.side: line for line in chart.lines if line.run_id is None}
+            lines = [line for line in lines if line.run_id is None] or lines
             combined = charts.setdefault(chart.id, chart.model_copy(update={"lines": []}))
             sides = {"baseline": labels[0], "candidate": label}
-            new = [line.model_copy(update={"side": sides[side], "label": sides[side]}) for side, line in lines.items()]
+            new = [line.model_copy(update={"side": sides[line.side], "label": sides[line.side]}) for line in lines]
             drawn = {line.label for line in combined.lines}
             combined.lines.extend(line for line in new if line.label not in drawn)
     rank = {label: index for index, label in enumerate(labels)}

@@ -16,6 +16,7 @@ from chainmark.core.attachment import Attachment
 from chainmark.core.build import BuildDifferences
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import Caveats, CaveatsField
+from chainmark.core.chart_kind import ChartKind
 from chainmark.core.false_alarms import FalseAlarms
 from chainmark.core.former_names import renamed
 from chainmark.core.manifest import ConfigChange, Gate, HostFacts, Incident, Scalar, Status, Subject
@@ -162,15 +163,6 @@ class Judgement(BaseModel):
         adjusted = self.p_worse_adjusted
         is_worse = self.gating and self.outcome is Outcome.WORSE
         return is_worse and adjusted is not None and adjusted > self.worse_level
-
-
-class ChartKind(StrEnum):
-    """The kinds of charts, each drawn the same way for every metric of every system."""
-
-    CDF = "cdf"
-    SHIFT = "shift"
-    SERIES = "series"
-    SCATTER = "scatter"
 
 
 class ChartLine(BaseModel):

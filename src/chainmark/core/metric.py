@@ -11,6 +11,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
+from chainmark.core.chart_kind import ChartKind, ChartSource
+
 
 class Kind(StrEnum):
     """How values of a metric are compared."""
@@ -27,14 +29,6 @@ class Better(StrEnum):
     LOWER = "lower"
     HIGHER = "higher"
     NEITHER = "neither"
-
-
-class MetricChart(StrEnum):
-    """The kinds of chart of a metric; the report draws each kind the same way for every system."""
-
-    CDF = "cdf"  # distribution of all samples, both sides, with a band; and the shift of its quantiles
-    SERIES = "series"  # value over time since the start of the window, one line per run
-    SCATTER = "scatter"  # one dot per sample over time
 
 
 STATISTIC_PATTERN = r"^(mean|min|max|p\d{1,2}(\.\d+)?)$"
@@ -97,7 +91,7 @@ class Metric(BaseModel):
     floor: float = Field(default=0.0, ge=0)
     default_noise: float = Field(default=0.03, gt=0)
     gating: bool = False
-    charts: list[MetricChart] = []
+    charts: list[ChartKind] = []
     adjusted_for: list[str] = []
     published: dict[str, JsonValue] | None = None
     explains: bool = Field(default=False, exclude_if=operator.not_)
@@ -112,9 +106,19 @@ class Metric(BaseModel):
         return max(self.margin, self.widened or 0.0)
 
     @property
+    def drawn(self) -> list[ChartKind]:
+        """The kinds of its charts, each with those that accompany it."""
+        kinds = (kind for named in self.charts for kind in ChartKind if named in {kind, kind.follows})
+        return list(dict.fromkeys(kinds))
+
+    def draws_from(self, source: ChartSource) -> bool:
+        """Whether one of its charts is computed from this part of a run's description."""
+        return any(kind.needs == source for kind in self.drawn)
+
+    @property
     def is_shown_closely(self) -> bool:
         """Whether its breakdowns and its tails are shown: it decides, or its distribution is drawn."""
-        return self.gating or MetricChart.CDF in self.charts
+        return self.gating or self.draws_from("replicates")
 
     @model_validator(mode="after")
     def _judged_statistics_are_shown(self) -> Metric:

@@ -15,8 +15,7 @@ class IntervalBar:
     """Positions as fractions of the axis' width, 0 at its left end and 1 at its right end.
 
     The axis spans twice the margin on either side of no change. ``low`` and ``high`` are clipped to it;
-    ``beyond_low`` and ``beyond_high`` indicate a clipped end, whose value is in the texts. ``point`` is None if
-    it lies off the axis.
+    ``beyond_low`` and ``beyond_high`` indicate a clipped end. ``point`` is None if it lies off the axis.
     """
 
     band_low: float
@@ -27,8 +26,6 @@ class IntervalBar:
     point: float | None
     beyond_low: bool
     beyond_high: bool
-    low_text: str = ""
-    high_text: str = ""
 
 
 def interval_bar(judgement: Judgement) -> IntervalBar | None:

@@ -10,6 +10,7 @@ from itertools import groupby
 from markupsafe import Markup, escape
 
 from chainmark.report.blocks import Column, Table, TableCell, TableRow, padded
+from chainmark.report.phrases import in_spans
 
 Parts = list[Markup | int]
 
@@ -22,9 +23,7 @@ _CODE = Markup("<code>{}</code>")
 @lru_cache(maxsize=10_000)
 def unbroken(text: str) -> Markup:
     """Text in which a figure and its percent sign stay on one line, and what is between two backticks is code."""
-    parts = re.sub(r"(?<=\d) (?=%)", "\u00a0", text).split("`")
-    if len(parts) % 2 == 0:
-        return escape("`".join(parts))
+    parts = in_spans(re.sub(r"(?<=\d) (?=%)", "\u00a0", text))
     return Markup().join(_CODE.format(part) if index % 2 else escape(part) for index, part in enumerate(parts))
 
 

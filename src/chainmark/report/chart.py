@@ -1,7 +1,7 @@
 """A chart as data: columns, and the marks drawn from them. Independent of any renderer.
 
-A new kind of chart is a function that returns a ``Chart``; a new mark is a name here, with its form in
-characters, and its drawing in ``vega``.
+A chart is made by a function that returns a ``Chart``; a new mark is a name here, with its form in characters, and its
+drawing in ``vega``.
 """
 
 from __future__ import annotations

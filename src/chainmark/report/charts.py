@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from chainmark.core import units
-from chainmark.core.comparison import ChartData, ChartKind, ChartLine, Comparison, Scale
+from chainmark.core.comparison import ChartData, ChartLine, Comparison, Scale
 from chainmark.report.chart import (
     GOOD,
     QUIET,
@@ -87,11 +87,11 @@ def sample_chart(data: ChartData, context: ChartContext, path: Sequence[str | in
     """
     samples = _Samples(data, context)
     layers, x, y, limits = {
-        ChartKind.CDF: samples.cdf,
-        ChartKind.SHIFT: samples.shift,
-        ChartKind.SERIES: samples.series,
-        ChartKind.SCATTER: samples.scatter,
-    }[data.kind]()
+        "shares": samples.shares,
+        "changes": samples.changes,
+        "lines": samples.runs,
+        "dots": samples.dots,
+    }[data.kind.look]()
     chart = Chart(
         id=data.id,
         title=data.title,
@@ -109,7 +109,7 @@ def sample_chart(data: ChartData, context: ChartContext, path: Sequence[str | in
         thinning=samples.thinning(),
         origins={} if path is None else {name: samples.origins(name, path) for name in samples.lines},
     )
-    return chart if data.kind is not ChartKind.CDF else _with_tail(chart, samples.bend())
+    return chart if data.kind.look != "shares" else _with_tail(chart, samples.bend())
 
 
 def _with_tail(chart: Chart, bend: tuple[float, float, float] | None) -> Chart:
@@ -158,7 +158,7 @@ def with_tail_points(
 
 def only_value(data: ChartData) -> float | None:
     """The value that all of a chart's samples have; None if they differ and the chart is worth drawing."""
-    along = "x" if data.kind is ChartKind.CDF else "y"
+    along = "x" if data.kind.look == "shares" else "y"
     values = {value for line in data.lines for value in getattr(line, along)}
     return next(iter(values)) if len(values) == 1 else None
 
@@ -181,12 +181,12 @@ def _times(figures: Sequence[float], factor: float) -> Sequence[float]:
 
 
 class _Samples:
-    """One chart's lines, and how each kind is drawn: pooled ones thick with their band, single runs thin behind."""
+    """One chart's lines, and how each look is drawn: pooled ones thick with their band, single runs thin behind."""
 
     def __init__(self, data: ChartData, context: ChartContext) -> None:
         self.data = data
         self.context = context
-        self.horizontal = data.kind is ChartKind.CDF
+        self.horizontal = data.kind.look == "shares"
         # The dashed baseline goes over the solid candidate, so that both are visible where they coincide.
         lines = sorted(data.lines, key=lambda line: line.side != "candidate")
         self.lines = {
@@ -194,7 +194,7 @@ class _Samples:
             "single": [line for line in lines if line.run_id is not None],
         }
         values = [value for line in lines for value in (line.x if self.horizontal else line.y)]
-        relative = data.kind is ChartKind.SHIFT and context.relative
+        relative = data.kind.look == "changes" and context.relative
         self.unit = units.DisplayUnit("%") if relative else units.display_unit(context.unit, values)
         x, y = data.x_label, data.y_label
         self.titles = (self._in_unit(x), y) if self.horizontal else (x, self._in_unit(y))
@@ -255,10 +255,10 @@ class _Samples:
 
     def thinning(self) -> dict[str, Thinning]:
         """How paper thins each set."""
-        if self.data.kind is ChartKind.SCATTER:
+        if self.data.kind.look == "dots":
             most = _PRINT_DOTS // max(1, len(self.data.lines))
             return {"single": Thinning(most, "run", note="thinned evenly for print")} if self.lines["single"] else {}
-        keep = {"keep": "peaks"} if self.data.kind is ChartKind.SERIES else {}
+        keep = {"keep": "peaks"} if self.data.kind.look == "lines" else {}
         by = {"pooled": "side", "single": "run"}
         return {
             name: Thinning(_PRINT_POINTS[name], by[name], **keep)  # type: ignore[arg-type]
@@ -303,13 +303,13 @@ class _Samples:
     def _value_axis(self, title: str) -> Axis:
         return Axis(title, log_beyond=_WIDE_RATIO)
 
-    def cdf(self) -> _Drawn:
+    def shares(self) -> _Drawn:
         """Cumulative shares against the metric."""
         band = Layer("band", "pooled", x="low", x2="high", y="y", colour="side")
         layers = [*([band] if self._banded("pooled") else []), *self._lines("y")]
         return layers, self._value_axis(self.titles[0]), Axis(self.titles[1], numbers="percent", domain=(0, 1)), []
 
-    def shift(self) -> _Drawn:
+    def changes(self) -> _Drawn:
         """The change of each quantile, with no change and the band of irrelevant changes for comparison."""
         margin = self.context.margin * self.unit.factor
         points = [value * self.unit.factor for line in self.data.lines for value in line.y if math.isfinite(value)]
@@ -326,7 +326,7 @@ class _Samples:
         layers = [*([band] if self._banded("pooled") else []), line] if self.lines["pooled"] else []
         return layers, x, y, [Limit(-margin, until=margin, colour=GOOD), Limit(0.0, colour=QUIET, dash=())]
 
-    def series(self) -> _Drawn:
+    def runs(self) -> _Drawn:
         """One line per run, with the range of the averaged values."""
         bands = [
             Layer("band", name, x="x", y="low", y2="high", colour="side", detail="run", opacity=0.1)
@@ -335,10 +335,10 @@ class _Samples:
         ]
         return [*bands, *self._lines("x")], Axis(self.titles[0]), self._value_axis(self.titles[1]), []
 
-    def scatter(self) -> _Drawn:
+    def dots(self) -> _Drawn:
         """One dot per sample; the more there are, the fainter: density shows, and neither side covers the other."""
-        dots = sum(len(line.x) for line in self.lines["single"])
-        size, opacity = next((look[1:] for look in _DOT_LOOKS if dots <= look[0]), _DOT_LOOKS[-1][1:])
+        count = sum(len(line.x) for line in self.lines["single"])
+        size, opacity = next((look[1:] for look in _DOT_LOOKS if count <= look[0]), _DOT_LOOKS[-1][1:])
         layers = []
         if self.lines["pooled"]:
             layers.append(Layer("line", "pooled", "x", "y", colour="side", style="side", width=1.6, opacity=1))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chainmark.core import units
-from chainmark.core.comparison import ChartData, ChartKind, Comparison
+from chainmark.core.comparison import ChartData, Comparison
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import enumerated
 from chainmark.report import side_facts, validity
@@ -325,7 +325,7 @@ def _led(comparison: Comparison, chart: Chart, data: ChartData) -> Chart:
         half=True,
         search_text=" ".join([chart.title, metric.id]),
     )
-    followed = comparison.followed if data.kind is ChartKind.CDF else None
+    followed = comparison.followed if data.kind.look == "shares" else None
     if followed is None:
         return led_chart
     led_chart = replace(led_chart, leads=followed.leads(comparison, metric.id))

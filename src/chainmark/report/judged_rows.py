@@ -159,7 +159,7 @@ class RowMaker:
             moved=judgement.moved,
             is_inside_noise=_is_inside_noise(judgement),
             is_widened=judgement.worse_beyond is not None,
-            bar=_bar(judgement, change),
+            bar=interval_bar(judgement),
             per_run_baseline=[_figure(unit.of(value), decimals) for value in judgement.baseline.per_run],
             per_run_candidate=[_figure(unit.of(value), decimals) for value in judgement.candidate.per_run],
             facts=_facts(judgement, metric, self._effects.get(metric.id), unit),
@@ -183,12 +183,6 @@ class RowMaker:
         nulls = [0 if side is None else side.n_null for side in (baseline, candidate)]
         absent = [CentileRow("without a value", units.count(nulls[0]), units.count(nulls[1]))] if any(nulls) else []
         return [CentileRow("samples", _samples(baseline), _samples(candidate)), *absent, *rows]
-
-
-def _bar(judgement: Judgement, change: ChangeText) -> IntervalBar | None:
-    bar = interval_bar(judgement)
-    ends = [f"{end} {change.unit}".rstrip() for end in (change.low, change.high)]
-    return bar and dataclasses.replace(bar, low_text=ends[0], high_text=ends[1])
 
 
 def _value(side: SideValue, unit: units.DisplayUnit, decimals: int) -> str:

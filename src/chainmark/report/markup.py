@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from chainmark.report.phrases import in_spans
+
 # All characters in a version, a key or a note that Markdown or its HTML could interpret.
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&])")
 
 
 def plain(text: str) -> str:
     """Text that Markdown shows unchanged, on one line; what is between two backticks is code."""
-    parts = " ".join(text.split()).split("`")
-    if len(parts) % 2 == 0:
-        return _SPECIAL.sub(r"\\\1", "`".join(parts))
+    parts = in_spans(" ".join(text.split()))
     return "".join(code(part) if index % 2 else _SPECIAL.sub(r"\\\1", part) for index, part in enumerate(parts))
 
 

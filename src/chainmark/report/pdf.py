@@ -29,7 +29,7 @@ from chainmark.report.chart import Chart
 from chainmark.report.content import Content
 from chainmark.report.drawing import Drawing
 from chainmark.report.page import template_text
-from chainmark.report.phrases import Phrase
+from chainmark.report.phrases import Phrase, in_spans
 from chainmark.report.typeset import Paper, typeset
 from chainmark.report.vega import paper_drawings
 
@@ -76,10 +76,10 @@ def _content(document: Content, drawn: _Drawn) -> dict[str, Any]:
         "subtitle": _words(document.subtitle),
         "tone": document.tone,
         "word": document.word,
-        "sentence": _words(document.sentence),
+        "sentence": _marked(document.sentence),
         "badges": list(document.caveats.badges),
-        "caveats": [_words(text) for text in document.caveats.sentences],
-        "notes": [_words(note) for note in document.notes],
+        "caveats": [_marked(text) for text in document.caveats.sentences],
+        "notes": [_marked(note) for note in document.notes],
         "digest": document.digest,
         "digest-in-parts": _breakable(document.digest, _LONGEST_KEY),
         "author": document.author,
@@ -120,8 +120,16 @@ def _words(text: str) -> str:
     return _breakable(re.sub(r"([0-9]) %", "\\1\u00a0%", text), _LONGEST_WORD)
 
 
+def _marked(text: str) -> str | list[str]:
+    """Words for the template; if some of them are code, in parts that are alternately plain and code."""
+    parts = in_spans(text)
+    if len(parts) == 1:
+        return _words(text)
+    return [_breakable(part, _LONGEST_KEY) if index % 2 else _words(part) for index, part in enumerate(parts)]
+
+
 def _phrase(part: Phrase) -> dict[str, Any]:
-    text = _breakable(part.text, _LONGEST_KEY) if part.literal else _words(part.text)
+    text = _breakable(part.text, _LONGEST_KEY) if part.literal else _marked(part.text)
     return {"text": text, "target": part.target, "emphasis": part.emphasis, "literal": part.literal}
 
 
@@ -175,12 +183,12 @@ def _block(block: Block, drawn: _Drawn) -> dict[str, Any]:
 def _figure(chart: Chart, drawn: _Drawn) -> dict[str, Any]:
     # The links next to a chart on a screen have no targets on paper.
     indices, note = drawn[chart.id]
-    return {"title": _words(chart.title), "drawings": indices, "note": _words(note), "anchor": chart_anchor(chart.id)}
+    return {"title": _words(chart.title), "drawings": indices, "note": _marked(note), "anchor": chart_anchor(chart.id)}
 
 
-def _definition(entry: Definition) -> dict[str, str]:
+def _definition(entry: Definition) -> dict[str, Any]:
     words = {name: _words(text) for name, text in dataclasses.asdict(entry).items()}
-    return words | {"anchor": entry.anchor}
+    return words | {"text": _marked(entry.text), "anchor": entry.anchor}
 
 
 def _table(table: Table) -> dict[str, Any]:
@@ -206,7 +214,7 @@ def _table(table: Table) -> dict[str, Any]:
         "groups": groups,
         "rows": rows,
         "dense": table.dense,
-        "note": _words(" ".join(table.notes)),
+        "note": _marked(" ".join(table.notes)),
     }
 
 
@@ -223,7 +231,7 @@ def _column(column: Column, cells: Sequence[TableCell], longest_key: int) -> dic
     else:
         texts = [(cell.text, cell.tail) for cell in cells]
     has_tails = column.kind == "figures" and any(tail for _, tail in texts)
-    is_plain = column.kind == "words" and not any(cell.phrases or cell.notes for cell in cells)
+    is_plain = column.kind == "words" and not any(cell.phrases or cell.notes or "`" in cell.text for cell in cells)
     return {
         "heading": _words(column.heading),
         "group": _words(column.group),
@@ -261,7 +269,7 @@ def _cell(kind: str, text: str, tail: str | None, cell: TableCell, longest_key: 
         return figure if is_bare else {"text": figure, **looks, "tail": (tail or "").replace(" ", "\u00a0")}
     if kind in {"badge", "intervals"}:
         return {"text": _words(text) if kind == "intervals" else text, **looks}
-    shown = _breakable(text, longest_key) if kind == "code" else _words(text)
+    shown = _breakable(text, longest_key) if kind == "code" else _marked(text)
     if cell.emphasis == "plain" and not cell.phrases and not cell.notes:
         return shown if kind == "words" else {"text": shown, **looks, "phrases": [], "notes": []}
     phrases = [_phrase(part) for part in cell.phrases]

@@ -35,6 +35,12 @@ def unphrased(phrases: Phrases) -> str:
     return "".join(phrase.text for phrase in phrases)
 
 
+def in_spans(text: str) -> list[str]:
+    """A text in parts, which are alternately plain and code: code is between two backticks."""
+    parts = text.split("`")
+    return parts if len(parts) % 2 else [text]
+
+
 def computed_address(system: str, metric_id: str, statistic: str, run_ids: Sequence[str]) -> str:
     """The dashboard's page that explains how a figure of these runs was computed, at its definition."""
     query = urlencode([("statistic", statistic), *(("run", run_id) for run_id in run_ids)])

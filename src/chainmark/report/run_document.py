@@ -41,7 +41,7 @@ _OF_GATE = {
 }
 _OF_KIND = {GateKind.INSTRUMENT: Verdict.INVALID, GateKind.SUBJECT: Verdict.FAIL}
 _MAIN_FIGURES = 3  # in the first sentence
-_OF_STATUS = {Status.VALID: Verdict.PASS, Status.FAILED: Verdict.FAIL, Status.INVALID: Verdict.INVALID}
+OF_STATUS = {Status.VALID: Verdict.PASS, Status.FAILED: Verdict.FAIL, Status.INVALID: Verdict.INVALID}
 GATE_LOOKS: dict[GateStatus, Emphasis] = {
     GateStatus.PASS: "better",
     GateStatus.WARN: "caution",
@@ -85,10 +85,10 @@ def run_document(record: RunRecord) -> Document:
         kind="run",
         title=f"{manifest.subject.name} {manifest.subject.version}",
         subtitle=one_line([manifest.run_id, f"profile {manifest.profile_name}", units.utc(manifest.started_at)]),
-        verdict=_OF_STATUS[manifest.status],
+        verdict=OF_STATUS[manifest.status],
         word=manifest.status.value.upper(),
         sentence=_sentence(record),
-        suites=[Suite(manifest.run_id, [gate_case(gate) for gate in manifest.gates], started_at=manifest.started_at)],
+        suites=[Suite(manifest.run_id, gate_cases(manifest), started_at=manifest.started_at)],
         sections=[section for section in sections if section.blocks],
         notes=notes,
         result=record,
@@ -128,6 +128,11 @@ def _estimate(record: RunRecord, metric: Metric, name: str) -> Estimate | None:
     summary = record.metrics.get(metric.id)
     estimate = summary.estimates.get(name) if summary else None
     return estimate if estimate and estimate.value is not None else None
+
+
+def gate_cases(manifest: Manifest) -> list[Case]:
+    """The gates of a run as cases of every document about it."""
+    return [gate_case(gate) for gate in manifest.gates]
 
 
 def gate_case(gate: Gate) -> Case:

@@ -16,7 +16,7 @@ import polars as pl
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue, FollowedBy
 from chainmark.core.distribution import STANDARD_CENTILES
-from chainmark.core.metric import Better, Metric, MetricChart, Population
+from chainmark.core.metric import Better, Metric, Population
 from chainmark.stats.bootstrap import generator
 from chainmark.stats.centiles import FloatArray, IntArray, finite
 from chainmark.stats.keyed_means import Coded, Means, coded, means_of
@@ -185,7 +185,6 @@ class _Rows:
         knots = knots_of(ascending, _EXACT_FRACTIONS)
         mean, squares = _moments(ascending)
         del ascending
-        drawn = MetricChart.CDF in metric.charts
         rng = generator(self._seed, _BANDS, metric.id)
         return MetricDescription(
             metric_id=metric.id,
@@ -193,9 +192,9 @@ class _Rows:
             mean=mean,
             squares=squares,
             knots=knots,
-            replicates=replicates_of(values, knots, self._bundles, rng) if drawn else None,
-            track=self._track(values) if MetricChart.SERIES in metric.charts else None,
-            dots=self._dots(values) if MetricChart.SCATTER in metric.charts else None,
+            replicates=replicates_of(values, knots, self._bundles, rng) if metric.draws_from("replicates") else None,
+            track=self._track(values) if metric.draws_from("track") else None,
+            dots=self._dots(values) if metric.draws_from("dots") else None,
             **self._closely(metric, values),
         )
 

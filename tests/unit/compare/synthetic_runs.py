@@ -19,6 +19,7 @@ import polars as pl
 
 from chainmark.compare import compare
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.chart_kind import ChartKind
 from chainmark.core.comparison import Comparison
 from chainmark.core.distribution import MetricSummary
 from chainmark.core.manifest import (
@@ -33,7 +34,7 @@ from chainmark.core.manifest import (
     Status,
     Subject,
 )
-from chainmark.core.metric import Better, Kind, Metric, MetricChart, MetricGroup, Population, SharedFact
+from chainmark.core.metric import Better, Kind, Metric, MetricGroup, Population, SharedFact
 from chainmark.stats.samples import FrameSamples
 from chainmark.stats.summarise import summarise
 
@@ -70,7 +71,7 @@ def _metric(  # noqa: PLR0917 - a table of metrics reads best without names
         "better": Better.LOWER,
         "statistics": ["mean", "p50", "p99"],
         "judged_by": ["mean"],
-        "charts": [MetricChart.CDF],
+        "charts": [ChartKind.CDF],
         "description": f"{label}, made up.",
         "source": ["synthetic"],
     }
@@ -91,7 +92,7 @@ def _metric(  # noqa: PLR0917 - a table of metrics reads best without names
 def catalogue() -> Catalogue:
     """Twenty metrics of every kind: 8 gating (metric, statistic) pairs and 15 diagnostics."""
     client, consensus, resources = "client", "consensus", "resources"
-    series = [MetricChart.SERIES]
+    series = [ChartKind.SERIES]
     return Catalogue(
         system="cometbft",
         title="CometBFT",
@@ -107,26 +108,26 @@ def catalogue() -> Catalogue:
         metrics=[
             _metric("tx_latency_s", "tx latency", "s", "transaction", client, 1, gating=True, floor=0.005,
                     statistics=["mean", "min", "p50", "p90", "p99", "p99.9", "max"], judged_by=["p50", "p99"],
-                    charts=[MetricChart.CDF, MetricChart.SCATTER]),
+                    charts=[ChartKind.CDF, ChartKind.SCATTER]),
             _metric("committed_share", "committed share", "1", "transaction", client, 2, gating=True,
                     kind=Kind.PROPORTION, better=Better.HIGHER, statistics=["mean"], charts=[], margin=0.01),
             _metric("committed_tx_per_s", "committed", "tx/s", "second", client, 3, gating=True, better=Better.HIGHER,
                     charts=series),
             _metric("rpc_latency_s", "RPC latency", "s", "transaction", client, 4, statistics=["mean", "p50"]),
             _metric("block_interval_s", "block interval", "s", "block", consensus, 1, gating=True,
-                    charts=[MetricChart.CDF, MetricChart.SERIES]),
+                    charts=[ChartKind.CDF, ChartKind.SERIES]),
             _metric("rounds_extra_count", "extra rounds", "1", "block", consensus, 2, gating=True, kind=Kind.COUNT,
                     statistics=["mean"], charts=[], floor=0.1),
             _metric("block_size_bytes", "block size", "B", "block", consensus, 3, better=Better.NEITHER),
             _metric("block_txs_count", "transactions a block", "1", "block", consensus, 4, better=Better.NEITHER,
-                    charts=[MetricChart.SCATTER]),
+                    charts=[ChartKind.SCATTER]),
             _metric("proposal_delay_s", "proposal delay", "s", "block", consensus, 5),
             _metric("vote_power_late_share", "late votes", "1", "block", consensus, 6, kind=Kind.DIFFERENCE,
                     floor=0.01),
             _metric("clock_offset_s", "clock offset", "s", "node", consensus, 7, kind=Kind.DIFFERENCE,
                     better=Better.NEITHER, floor=0.01, statistics=["mean", "max"], charts=[]),
             _metric("cpu_cores", "CPU", "cores", "node_second", resources, 1, gating=True,
-                    charts=[MetricChart.CDF, MetricChart.SERIES]),
+                    charts=[ChartKind.CDF, ChartKind.SERIES]),
             _metric("rss_bytes", "resident memory", "B", "node_second", resources, 2, gating=True, charts=series),
             _metric("goroutines_count", "goroutines", "1", "node_second", resources, 3, charts=series),
             _metric("p2p_sent_bytes_per_s", "p2p bytes sent", "B/s", "node_second", resources, 4, charts=series),

@@ -12,15 +12,15 @@ import polars as pl
 import pytest
 
 from chainmark.compare import compare
+from chainmark.core.chart_kind import ChartKind
 from chainmark.core.comparison import (
-    ChartKind,
     Comparison,
     Judgement,
     Outcome,
 )
 from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.manifest import ConfigChange, Configuration, Gate, GateStatus
-from chainmark.core.metric import Weighting
+from chainmark.core.metric import Metric, Weighting
 from chainmark.core.verdict import Verdict
 from chainmark.report.comparison_document import comparison_document
 from chainmark.report.validity import summary
@@ -349,6 +349,13 @@ def test_every_chart_that_a_metric_defines_exists(equal: Comparison) -> None:
             expected.add(f"{metric.id}-{kind}")
             expected |= {f"{metric.id}-shift"} if kind == "cdf" else set()
     assert {chart.id for chart in equal.charts} == expected
+    assert {chart.kind for chart in equal.charts} == set(ChartKind)
+
+
+def test_the_shift_of_quantiles_accompanies_the_distribution_and_can_be_drawn_alone() -> None:
+    metric = next(metric for metric in catalogue().metrics if ChartKind.CDF in metric.charts)
+    for named, drawn in ((["cdf", "shift"], ["cdf", "shift"]), (["cdf"], ["cdf", "shift"]), (["shift"], ["shift"])):
+        assert Metric.model_validate({**metric.model_dump(), "charts": named}).drawn == drawn
 
 
 def test_charts_are_well_formed(equal: Comparison) -> None:

@@ -18,7 +18,8 @@ from chainmark.compare.qa_scenarios import (
 )
 from chainmark.core.attachment import Attachment, Finding, Opinion, OpinionRow
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.comparison import Breakdown, ChartData, ChartKind, Comparison, Followed, Outcome
+from chainmark.core.chart_kind import ChartKind
+from chainmark.core.comparison import Breakdown, ChartData, Comparison, Followed, Outcome
 from chainmark.core.distribution import Estimate, MetricSummary
 from chainmark.core.manifest import Gate, GateKind, GateStatus, Incident, Status, Subject
 from chainmark.core.metric import MetricGroup, Population, SharedFact
@@ -424,7 +425,7 @@ def test_a_plot_shows_the_valid_runs_or_all_runs_of_a_side_without_any() -> None
     assert judged(of({**BASE, "plots": ["p"]}, {}, lacking=["x"]), plots=[plot]).plots == []
 
 
-def test_a_comparison_is_stored_without_the_details_of_its_own_report() -> None:
+def test_a_comparison_is_stored_without_the_details_of_its_own_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """The stored comparison has the charts of gating metrics and the breakdowns with changes.
 
     `chainmark compare` computes the rest again.
@@ -447,6 +448,8 @@ def test_a_comparison_is_stored_without_the_details_of_its_own_report() -> None:
     )
     comparison = _reduced(full)
     assert [chart.id for chart in comparison.charts] == ["a_s-cdf", "a_s-shift"]
+    monkeypatch.setattr(ChartKind.SCATTER, "in_summaries", True)
+    assert [chart.id for chart in _reduced(full).charts] == ["a_s-cdf", "a_s-shift", "a_s-scatter"]
     assert (comparison.followed, comparison.breakdowns) == (None, hosts[:1])
     assert comparison.judgements == full.judgements
 

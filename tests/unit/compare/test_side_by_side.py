@@ -6,6 +6,7 @@ import pytest
 
 from chainmark.compare import compare
 from chainmark.compare.side_by_side import compare_side_by_side
+from chainmark.core.chart_kind import ChartKind
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import GateStatus
 from chainmark.core.side_by_side import SideBySide
@@ -65,6 +66,19 @@ def test_all_versions_are_in_one_chart_and_in_the_manifest(comparison: SideBySid
     assert all(comparison.charts == [] for comparison in comparison.comparisons)
     assert comparison.facts[0].label == "Identifier"
     assert comparison.facts[0].values == ["1.0", "1.1", "1.2"]
+
+
+def test_a_kind_of_chart_is_shown_with_all_versions_if_it_is_for_summaries(
+    sides: list[list[SyntheticRun]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The report knows no kind by its name: a new one is shown, too, even if it has only lines of single runs."""
+    monkeypatch.setattr(ChartKind.SERIES, "in_summaries", True)
+    monkeypatch.setattr(ChartKind.SERIES, "follows", "cdf")
+    charts = compare_side_by_side(sides, tool_version="test").charts
+    chart = next(chart for chart in charts if chart.kind is ChartKind.SERIES)
+    assert list(dict.fromkeys(line.side for line in chart.lines)) == ["1.0", "1.1", "1.2"]
+    assert len({(line.side, line.run_id) for line in chart.lines}) == len(chart.lines) == sum(map(len, sides))
+    assert {chart.kind for chart in charts} == {ChartKind.CDF, ChartKind.SERIES}
 
 
 def test_the_same_runs_give_the_same_bytes(sides: list[list[SyntheticRun]], comparison: SideBySide) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.chart_kind import ChartKind
 from chainmark.core.comparison import (
     ChartData,
-    ChartKind,
     ChartLine,
     Comparison,
     ConditionDifference,
@@ -23,7 +23,7 @@ from chainmark.core.comparison import (
 )
 from chainmark.core.distribution import STANDARD_CENTILES
 from chainmark.core.manifest import ConfigChange, Gate, GateStatus, HostFacts, Incident, Subject
-from chainmark.core.metric import Better, Kind, Metric, MetricChart, MetricGroup, Population, SharedFact
+from chainmark.core.metric import Better, Kind, Metric, MetricGroup, Population, SharedFact
 from chainmark.core.verdict import Verdict
 
 
@@ -68,11 +68,11 @@ def catalogue() -> Catalogue:
                 population="transaction",
                 gating=True,
                 floor=0.005,
-                charts=[MetricChart.CDF, MetricChart.SCATTER],
+                charts=[ChartKind.CDF, ChartKind.SCATTER],
             ),
             _metric("committed_tx_per_s", "committed", "tx/s", better=Better.HIGHER, table="end_to_end", gating=True),
             _metric("lost_tx", "lost transactions", "tx", kind=Kind.DIFFERENCE, gating=True, floor=1.0, order=2),
-            _metric("rss_bytes", "resident memory", "B", order=1, charts=[MetricChart.SERIES]),
+            _metric("rss_bytes", "resident memory", "B", order=1, charts=[ChartKind.SERIES]),
             _metric("p2p_bytes_per_s", "p2p bytes sent", "B/s", order=2, better=Better.NEITHER),
             _metric("goroutines", "goroutines", "1", order=3),
             _metric("gc_pauses", "GC pauses", "1", order=4, kind=Kind.COUNT),

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chainmark.core.comparison import Judgement, Outcome, Scale, SideValue
 from chainmark.report.bars import interval_bar, text_bar, text_scale
+from chainmark.report.layouts import document_of
+from chainmark.report.page import template_text
+
+from tests.unit.report.browser import page_without_complaints
+from tests.unit.report.samples import sample
 
 change = st.floats(min_value=-1e6, max_value=1e6)
 margin = st.floats(min_value=1e-6, max_value=1e3)
@@ -76,3 +85,44 @@ def test_the_text_bars_of_three_examples_are_exact() -> None:
     assert text_bar(interval_bar(judgement(-0.05, 0.0, 0.05, 0.1)), 17) == "    · ├─●─┤ ·    "
     assert text_bar(interval_bar(judgement(0.3, 0.4, 0.5, 0.1)), 17) == "    ·   │   ·   ▸"
     assert text_scale("−10 %", "+10 %", 25) == "    −10 %   0   +10 %    "
+
+
+def test_a_change_has_the_same_colour_on_a_page_and_on_paper() -> None:
+    """A reader of the PDF and a reader of the page must see the same changes as better and as worse."""
+    page = dict(re.findall(r"--loud-(\w+): (#\w+);", template_text("document.css").partition("@media")[0]))
+    paper = template_text("document.typ")
+    names = dict(re.findall(r"(\w+): (\w+)", re.findall(r"#let loud = \((.*)\)", paper)[0]))
+    colours = dict(re.findall(r'#let (\w+) = rgb\("(#\w+)"\)', paper))
+    assert page == {outcome: colours[names[outcome]] for outcome in ("worse", "better", "caution")}
+
+
+# Writes the edges of the names over each bar, and the distance of each bar from the middle of its row's line of text.
+_MEASURE = """
+window.addEventListener("load", () => setTimeout(() => {
+  const edges = (item) => { const { left, right } = item.getBoundingClientRect(); return [left, right]; };
+  const middle = ({ top, height }) => top + height / 2;
+  const line = (row) => {
+    const text = document.createRange();
+    text.selectNodeContents(row.querySelector("td.n"));
+    return middle(text.getBoundingClientRect());
+  };
+  const headings = [...document.querySelectorAll(".scale")].map((scale) => [...scale.children].map(edges));
+  const bars = [...document.querySelectorAll("svg.bar")].filter((bar) => bar.getBoundingClientRect().width);
+  const off = bars.map((bar) => middle(bar.getBoundingClientRect()) - line(bar.closest("tr")));
+  const texts = document.querySelectorAll("svg.bar text").length;
+  const result = document.createElement("pre");
+  result.id = "measured";
+  result.textContent = JSON.stringify({ headings, off, texts });
+  document.body.append(result);
+}, 500));
+"""
+
+
+def test_bars_are_readable_in_a_window_of_a_common_width(tmp_path: Path) -> None:
+    """At 1280 pixels, the names above a bar must not overlap, and the bar must be on the line of its figures."""
+    page = page_without_complaints(document_of(sample()).html(), tmp_path, _MEASURE)
+    measured = json.loads(re.findall(r'<pre id="measured">(.*?)</pre>', page)[0])
+    assert (len(measured["headings"]) > 1, len(measured["off"]) > 1, measured["texts"]) == (True, True, 0)
+    names = [(low[1], zero, high[0]) for low, zero, high in measured["headings"]]
+    assert all(low + 2 < zero[0] < zero[1] < high - 2 for low, zero, high in names)
+    assert all(abs(distance) < 2 for distance in measured["off"])

@@ -7,7 +7,8 @@ import hashlib
 import re
 from dataclasses import replace
 
-from chainmark.core.comparison import ChartData, ChartKind, ChartLine
+from chainmark.core.chart_kind import ChartKind
+from chainmark.core.comparison import ChartData, ChartLine
 from chainmark.core.verdict import Verdict
 from chainmark.report.blocks import Details
 from chainmark.report.charts import ChartContext, sample_chart

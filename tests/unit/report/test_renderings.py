@@ -16,9 +16,9 @@ import pytest
 import typst
 from rich.console import Console
 
+from chainmark.core.chart_kind import ChartKind
 from chainmark.core.comparison import (
     ChartData,
-    ChartKind,
     ChartLine,
     Comparison,
     Outcome,
@@ -28,9 +28,11 @@ from chainmark.core.errors import InternalError
 from chainmark.core.manifest import Incident
 from chainmark.core.verdict import Verdict
 from chainmark.report import drawing
+from chainmark.report.blocks import Block, Column, Remarks, Section, Table, row_of, words
 from chainmark.report.chart import paper_charts
 from chainmark.report.charts import chart_context, comparison_charts, sample_chart
 from chainmark.report.comparison_document import comparison_document
+from chainmark.report.content import Content
 from chainmark.report.drawn import svgs_apart
 from chainmark.report.judged_rows import RowMaker
 from chainmark.report.layouts import document_of
@@ -146,6 +148,22 @@ def test_page_one_of_the_pdf_has_the_verdict_and_every_gating_figure(verdict: Ve
         if row.gating:
             for figure in (row.baseline, row.candidate, row.change, row.outcome):
                 assert figure in page
+
+
+def test_a_command_in_a_text_is_code_in_the_pdf(tmp_path: Path) -> None:
+    """Readers of a PDF expect no Markdown marks, wherever a text names a command."""
+    texts = [f"run `chainmark {number}` < 5 % of the time" for number in range(6)]
+    columns = [*words("step"), Column("how", kind="words")]
+    blocks: list[Block] = [
+        Table("steps", "", columns, [row_of(texts[0], texts[1])], [texts[2]]),
+        Remarks("next", "Next", [texts[3]]),
+    ]
+    document = document_of(sample())
+    assert isinstance(document, Content)
+    marked = replace(document, sentence=texts[4], notes=[texts[5]], sections=[Section("steps", "Steps", blocks)])
+    text = " ".join(pdf_text(marked.pdf(), tmp_path).replace("\u200b", "").replace("\u00a0", " ").split())
+    assert "`" not in text
+    assert [text.count(f"run chainmark {number} < 5 % of the time") for number in range(6)] == [1] * 6
 
 
 def test_names_and_figures_can_be_copied_from_the_pdf(tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ import zstandard
 from pydantic import BaseModel
 
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.chart_kind import ChartKind
 from chainmark.core.manifest import HostFacts, Manifest, Source, Status, Subject
-from chainmark.core.metric import Metric, MetricChart, MetricGroup, Population
+from chainmark.core.metric import Metric, MetricGroup, Population
 from chainmark.stats.summarise import summarise
 from chainmark.store.runs import SealedRun, Store
 
@@ -75,7 +76,7 @@ def _metric(id_: str, label: str, population: str, **more: Any) -> Metric:
 
 def catalogue(trails: list[dict[str, Any]] | None = None, *, charts: bool = True) -> Catalogue:
     """Two populations with a trail and one without."""
-    drawn = [MetricChart.CDF] if charts else []
+    drawn = [ChartKind.CDF] if charts else []
     return Catalogue(
         system=SYSTEM,
         title="Toy",

@@ -57,6 +57,13 @@ def test_the_page_shows_delays_under_the_names_that_operators_use(run: SealedRun
     assert document.pdf().count(b"/Type /Page\n") + document.pdf().count(b"/Type /Page ") <= 1
 
 
+def test_a_pipeline_sees_the_same_gates_as_for_the_run(run: SealedRun) -> None:
+    """Which command wrote the JUnit file must not decide whether a missed gate is in it."""
+    cases = cm.host(run).suites[0].cases
+    assert len(cases) > 1
+    assert cases == cm.open_run(run).document().suites[0].cases
+
+
 def test_no_curve_leaves_the_plot(run: SealedRun) -> None:
     """One late block must not stretch the curve across the page."""
     (chart,) = [block for block in host_document(host_report(run, None)).blocks() if isinstance(block, Chart)]

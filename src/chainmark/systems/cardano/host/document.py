@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainmark.core import units
-from chainmark.core.manifest import Status
 from chainmark.core.verdict import Case, Suite, Verdict, worst
 from chainmark.report.blocks import Block, Column, Remarks, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.chart import Axis, Chart, Layer, LegendSeries, Tooltip, columns_of
 from chainmark.report.document import Document
+from chainmark.report.run_document import OF_STATUS, gate_cases
 from chainmark.systems.cardano.host.report import sampled
 from chainmark.systems.cardano.host.results import Beside, HostReport, SeenBlock
 from chainmark.systems.cardano.host.sample_files import BLOCKPERF_NAMES
@@ -43,8 +43,8 @@ def host_document(report: HostReport) -> Document:
         Section("beside", "Comparison with the other tool", _beside(report.beside) if report.beside else []),
         Section("host", "Block delays and their causes", _page(report)),
     ]
-    cases = [_valid(report), *([_beside_case(report.beside)] if report.beside else [])]
-    verdict = worst([case.verdict for case in cases])
+    beside = [_beside_case(report.beside)] if report.beside else []
+    verdict = worst([OF_STATUS[manifest.status], *(case.verdict for case in beside)])
     return Document(
         kind="host",
         title=f"{report.host}: {manifest.subject.name} {manifest.subject.version}",
@@ -52,7 +52,7 @@ def host_document(report: HostReport) -> Document:
         verdict=verdict,
         word=_word(report, verdict),
         sentence=_headline(report),
-        suites=[Suite(manifest.run_id, cases, started_at=manifest.started_at)],
+        suites=[Suite(manifest.run_id, [*gate_cases(manifest), *beside], started_at=manifest.started_at)],
         sections=[section for section in sections if section.blocks],
         notes=[],
         result=report,
@@ -76,13 +76,6 @@ def _word(report: HostReport, verdict: Verdict) -> str:
     if report.beside is not None and verdict in {Verdict.PASS, Verdict.FAIL}:
         return "AGREES" if report.beside.agrees else "DIFFERS"
     return report.manifest.status.value.upper()
-
-
-def _valid(report: HostReport) -> Case:
-    status = report.manifest.status
-    verdicts = {Status.VALID: Verdict.PASS, Status.FAILED: Verdict.FAIL, Status.INVALID: Verdict.INVALID}
-    failed = "; ".join(f"{gate.label}: {gate.measured}" for gate in report.manifest.deciding_gates)
-    return Case("run", "the run", verdicts[status], failed or f"{status.value}; no gate failed")
 
 
 def _beside_case(beside: Beside) -> Case:
