@@ -95,7 +95,15 @@ class Run:
     @property
     def populations(self) -> list[str]:
         """The populations with samples."""
-        return sorted(path.stem for path in (self.path / "samples").glob("*.parquet"))
+        return self._tables("samples")
+
+    @property
+    def event_kinds(self) -> list[str]:
+        """The kinds of events that it has."""
+        return self._tables("events")
+
+    def _tables(self, folder: str) -> list[str]:
+        return sorted(path.stem for path in (self.path / folder).glob("*.parquet"))
 
     def samples(self, population: str) -> pl.DataFrame:
         """The samples of one population: its keys, then a column for each metric, null if it has no value.
@@ -110,7 +118,15 @@ class Run:
         return self.sealed.samples(population)
 
     def events(self, name: str) -> pl.DataFrame:
-        """The typed events of one kind."""
+        """The typed events of one kind.
+
+        Raises:
+            UsageError: it has no such events.
+        """
+        if name not in self.event_kinds:
+            raise UsageError(
+                f"run `{self.id}` has no events `{name}`", f"it has {', '.join(self.event_kinds) or 'none'}"
+            )
         return self.sealed.events(name)
 
     def verify(self) -> list[str]:

@@ -18,6 +18,7 @@ import polars as pl
 import pytest
 
 import chainmark as cm
+from chainmark.core.errors import UsageError
 
 from tests import examples
 from tests.golden.fixed_store import FixedStore
@@ -172,6 +173,13 @@ def test_runs_are_data_frames(known: dict[str, Any]) -> None:
     assert run.samples("block").equals(pl.read_parquet(run.path / "samples" / "block.parquet"))
     with pytest.raises(cm.ChainmarkError, match="has no samples of `slot`"):
         run.samples("slot")
+    # A mistyped name is not a damaged run.
+    followed = cm.open_run("v1")
+    with pytest.raises(UsageError, match="has no events `blocs`") as refused:
+        followed.events("blocs")
+    assert refused.value.hint == f"it has {', '.join(followed.event_kinds)}"
+    assert followed.event_kinds
+    assert all(followed.events(kind).width for kind in followed.event_kinds)
     assert cm.runs()["run_id"].to_list().count(run.id) == 1
 
 
