@@ -183,6 +183,24 @@ def test_runs_are_data_frames(known: dict[str, Any]) -> None:
     assert cm.runs()["run_id"].to_list().count(run.id) == 1
 
 
+def test_changes_of_a_prediction_are_written_like_settings() -> None:
+    predictions = [
+        cm.predict("cardano/value", changes, blocks=64).json
+        for changes in ([("rtt", "+20%")], {"rtt": "+20%"}, ["rtt=+20%"])
+    ]
+    assert len(set(predictions)) == 1
+    assert "rtt +20%" in predictions[0]
+
+
+def test_the_simulation_of_a_network_without_measurements_can_be_cancelled() -> None:
+    """It takes most of the time of a prediction from a profile."""
+    cancel = cm.Cancellation()
+    heard = Heard(cancel)
+    with pytest.raises(KeyboardInterrupt):
+        cm.predict("cardano/value", blocks=64, progress=heard, cancel=cancel)
+    assert heard.stages == ["simulating the network"]
+
+
 class Heard:
     """A listener that records stages and cancels the work at the first one if requested."""
 
