@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from chainmark.api.clusters import generators_at, requested_cluster
 from chainmark.api.comparing import compared
-from chainmark.api.context import Cancellation, Relay, Settings, as_settings, resolve_profile, store_at
+from chainmark.api.context import Cancellation, Relay, Settings, as_settings, check_repeat, resolve_profile, store_at
 from chainmark.api.runs import Run, RunReference, runs_of
 from chainmark.capacity.access import NOBODY, Access, hidden_in_errors
 from chainmark.capacity.model import HTTP_1, UNIX, Target, Tls
@@ -148,6 +148,7 @@ def load(
         >>> result.documents[0].kind, result.documents[0].cases[0].label
         ('load', '/work (clients)')
     """
+    check_repeat(repeat)
     run_store = store_at(store)
     system, resolved = resolve_profile(profile, settings)
     if require is not None:

@@ -17,6 +17,7 @@ from chainmark.api.context import (
     Settings,
     as_margins,
     as_settings,
+    check_repeat,
     installed,
     resolve_profile,
     store_at,
@@ -115,6 +116,7 @@ def saturation(
         >>> made.document.kind, made.id
         ('saturation', '')
     """
+    check_repeat(repeat)
     version_names = [versions] if isinstance(versions, str) else list(versions)
     system, resolved = resolve_profile(profile, settings)
     lab = saturable(system)

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType
@@ -181,6 +181,29 @@ def test_runs_are_data_frames(known: dict[str, Any]) -> None:
     assert followed.event_kinds
     assert all(followed.events(kind).width for kind in followed.event_kinds)
     assert cm.runs()["run_id"].to_list().count(run.id) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        # Each of these was accepted: with the other style, a margin of 1500 %, no run, and four runs instead of one.
+        (lambda: cm.compare("v0.38.17", "v1.0.1", style="pub"), "`pub` is not a valid style"),
+        (lambda: cm.compare("v0.38.17", "v1.0.1", margins={"tx_latency_s": 15}), "margin of `tx_latency_s` is 1500 %"),
+        (lambda: cm.compare("v0.38.17", "v1.0.1", margins=["tx_latency_s=1500%"]), "`tx_latency_s` is 1500 %"),
+        (lambda: cm.run("cometbft/demo", "v1.0.1", repeat=0), "`repeat` is 0"),
+        (lambda: cm.attach("cometbft/demo", ["127.0.0.1:1"], repeat=0), "`repeat` is 0"),
+        (lambda: cm.load("mesh/quick", "http://127.0.0.1:1", repeat=0), "`repeat` is 0"),
+        (lambda: cm.saturation("cometbft/saturation", "v1.0.1", repeat=0), "`repeat` is 0"),
+        (lambda: cm.experiment("cometbft/demo", baseline="a", candidate="b", repeat=0), "`repeat` is 0"),
+        (lambda: cm.aa("cometbft/demo", "v1.0.1", repeat=1), "`repeat` is 1"),
+    ],
+)
+@pytest.mark.usefixtures("known")
+def test_arguments_that_the_commands_refuse_are_refused_before_the_work(
+    call: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        call()
 
 
 def test_changes_of_a_prediction_are_written_like_settings() -> None:
