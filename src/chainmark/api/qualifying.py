@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from pydantic import BaseModel
 
 from chainmark.api.clusters import machines_for_nodes, requested_cluster
@@ -75,6 +76,11 @@ class Experiment:
     def verdict(self) -> Verdict:
         """The document's verdict; without a document, a partial one."""
         return self.document.verdict if self.document else Verdict.PARTIAL
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """The document's cases as a table; empty without a document."""
+        return self.document.frame if self.document else pl.DataFrame()
 
     def _repr_html_(self) -> str:
         return self.document._repr_html_() if self.document else ""

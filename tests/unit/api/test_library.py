@@ -19,10 +19,12 @@ import pytest
 
 import chainmark as cm
 from chainmark.core.errors import UsageError
+from chainmark.lab.loading import LoadTest
 
 from tests import examples
 from tests.golden.fixed_store import FixedStore
 from tests.unit.compare.synthetic_runs import SyntheticRun, sides
+from tests.unit.report.load_samples import report, target
 from tests.unit.store.trail_runs import Timelines, sealed
 from tests.unit.systems.cardano import made_reports, made_up
 from tests.unit.systems.cardano.clusters import SETTINGS, make_cluster
@@ -250,6 +252,31 @@ def test_work_reports_progress_and_can_be_cancelled(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         cm.ingest("cardano", tmp_path / "whole", store=tmp_path / "store", progress=Heard(cancel), cancel=cancel)
     assert cm.runs(tmp_path / "store").is_empty()
+
+
+@pytest.mark.usefixtures("known")
+def test_the_rows_of_documents_without_judged_figures_are_frames() -> None:
+    """Otherwise a notebook gets one row without figures, and no way to the rows that it displays."""
+    slowest = cm.block("v1")
+    shown = slowest.tables["slowest"]
+    assert shown.height == len(slowest.result.slowest)  # type: ignore[attr-defined]
+    assert any(kind.is_numeric() for kind in shown.dtypes)
+    margins = cm.margins("v1.0.1").tables["margins"]
+    assert margins["1 run, %"].dtype == pl.Float64
+    assert {"metric", "margin in force", "1 run, % (2)"} <= set(margins.columns)
+    alarms = cm.aa_of_history("v1.0.1").tables["alarms"]
+    assert alarms["of"].dtype == pl.Float64
+
+
+def test_load_tests_and_unfinished_experiments_have_frames() -> None:
+    tests = [LoadTest(report(target("2.1.0", factor)), [], interrupted=False) for factor in (1.0, 0.9)]
+    result = cm.LoadResult(tests, [])
+    assert result.frame["document"].unique(maintain_order=True).to_list() == [0, 1]
+    assert result.frame.columns[1:] == result.documents[0].frame.columns
+    assert result.frame.height == sum(document.frame.height for document in result.documents)
+    assert repr(result.documents[0]) in repr(result)
+    assert cm.Experiment("", result.documents[0], is_interrupted=False).frame.equals(result.documents[0].frame)
+    assert cm.Experiment("", None, is_interrupted=True).frame.is_empty()
 
 
 def test_omitted_files_are_reported_as_a_warning_without_a_progress_listener(
