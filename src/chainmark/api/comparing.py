@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
+from typing import TypeVar
 
 from chainmark.api.context import Accepted, as_choice, store_at
 from chainmark.api.noting import caveats_noted, with_notes
@@ -23,7 +25,7 @@ from chainmark.core.caveats import Caveats
 from chainmark.core.comparison import Comparison
 from chainmark.core.errors import UsageError
 from chainmark.core.profiled import Profiled
-from chainmark.core.question import BaselineKind, Question
+from chainmark.core.question import BaselineKind, ComparisonStyle, Question
 from chainmark.core.tool import tool_version
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
@@ -31,6 +33,8 @@ from chainmark.store.notes import read_notes
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system, system_names
 from chainmark.systems.capabilities import SplittingSystem, followable
+
+_Named = TypeVar("_Named", bound=StrEnum)
 
 
 def compared(sides: Sequence[Sequence[SealedRun]], store: Store, how: How | None = None) -> Document:
@@ -181,11 +185,17 @@ def compare(
     """
     run_store = store_at(store)
     references = [baseline, *candidates]
-    if style == "published":
+    if _one_of(ComparisonStyle, style, "style") is ComparisonStyle.PUBLISHED:
         return published(references, era, run_store)
     if era is not None:
         raise UsageError("`--era` requires the published style", "add `--style published`, or omit `--era`")
-    how = How(_kind(against), anchor, as_choice(margins), _as_question(question), why)
+    how = How(
+        _one_of(BaselineKind, against, "baseline"),
+        anchor,
+        as_choice(margins),
+        _one_of(Question, question, "question"),
+        why,
+    )
     if any(isinstance(reference, str) and is_document(reference) for reference in references):
         return compared(_with_reports(references, run_store), run_store, how)
     run_store = run_store.held()
@@ -194,16 +204,10 @@ def compare(
     return compared(select(references, run_store), run_store, how)
 
 
-def _kind(against: str) -> BaselineKind:
-    if against not in set(BaselineKind):
-        raise UsageError(f"`{against}` is not a valid baseline", f"valid values: {' and '.join(BaselineKind)}")
-    return BaselineKind(against)
-
-
-def _as_question(question: str) -> Question:
-    if question not in set(Question):
-        raise UsageError(f"`{question}` is not a valid question", f"valid values: {' and '.join(Question)}")
-    return Question(question)
+def _one_of(values: type[_Named], text: str, what: str) -> _Named:
+    if text not in set(values):
+        raise UsageError(f"`{text}` is not a valid {what}", f"valid values: {' and '.join(values)}")
+    return values(text)
 
 
 def _by_workload(baseline: str, candidate: str, store: Store, how: How) -> Document:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from chainmark.core import units
 from chainmark.core.catalogue import NO_MARGINS, WIDEST, Bounds, Margins
 from chainmark.core.errors import UsageError
 from chainmark.core.profiles import NO_PROFILES, profile_kinds
@@ -119,6 +120,16 @@ def as_settings(settings: Settings | None) -> list[str]:
     return list(settings)
 
 
+def check_repeat(repeat: int, least: int = 1) -> None:
+    """Check the number of runs, before anything is installed or started.
+
+    Raises:
+        UsageError: it is too small.
+    """
+    if repeat < least:
+        raise UsageError(f"`repeat` is {repeat}", f"give a number of runs of at least {least}")
+
+
 LEARNT, WIDENED, OWN = "learnt", "widened", "catalogue"
 
 
@@ -141,21 +152,28 @@ def as_margins(margins: Margins | Sequence[str] | None) -> Margins:
     """Margins by metric id: ``["rss_bytes=20%"]`` is ``{"rss_bytes": 0.2}``.
 
     Raises:
-        UsageError: a text is not a metric with a percentage.
+        UsageError: a text is not a metric with a percentage, or a margin is above 100 %.
     """
     if not margins:
         return NO_MARGINS
-    return margins if isinstance(margins, Mapping) else dict(map(_margin, margins))
+    accepted = margins if isinstance(margins, Mapping) else dict(map(_margin, margins))
+    for metric_id, margin in accepted.items():
+        if margin > 1.0:
+            raise UsageError(
+                f"the margin of `{metric_id}` is {units.plain_percent(margin)}, and the largest one is 100 %",
+                "a margin is a share: 0.15 accepts 15 %",
+            )
+    return accepted
 
 
 def as_choice(margins: Margins | Sequence[str] | None) -> Accepted:
     """Parse margins: ``["learnt:5%,15%", "rss_bytes=20%"]``, ``["widened:15%"]`` or ``["catalogue"]``.
 
     Raises:
-        UsageError: a text is none of these, or two of them contradict each other.
+        UsageError: a text is none of these, two of them contradict each other, or a margin is above 100 %.
     """
     if margins is None or isinstance(margins, Mapping):
-        return Accepted(margins or NO_MARGINS)
+        return Accepted(as_margins(margins))
     modes = [text for text in margins if text.partition(":")[0].strip() in (LEARNT, WIDENED, OWN)]
     if len(modes) > 1:
         raise UsageError(

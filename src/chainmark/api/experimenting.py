@@ -15,6 +15,7 @@ from chainmark.api.context import (
     Settings,
     as_choice,
     as_settings,
+    check_repeat,
     installed,
     profiles_of,
     resolve_launchable,
@@ -119,6 +120,8 @@ def experiment(
             raise UsageError(
                 "an experiment requires a profile and two versions", "or continue an experiment: `--resume ID`"
             )
+        if repeat is not None:
+            check_repeat(repeat)
         common = as_settings(settings)
         sides = {
             "baseline": (baseline, [*common, *as_settings(baseline_settings)]),
@@ -179,7 +182,7 @@ def aa(
         settings, seed, keep_homes, on, store, progress, cancel: as in `run`.
 
     Raises:
-        UsageError: the profile, a setting or the version cannot be used.
+        UsageError: the profile, a setting or the version cannot be used, or `repeat` is below four.
         InvalidRunError: fewer than four runs are valid.
         EnvironmentFailure: the machine or a node did not do what the runs need.
 
@@ -189,13 +192,14 @@ def aa(
         >>> document.kind
         'aa'
     """
+    check_repeat(repeat, LEAST_RUNS)
     run_store = store_at(store)
     system, resolved = resolve_launchable(profile, settings)
     listener = Relay(progress, cancel)
     arm = Arm(LONE_SIDE, installed(system, [version], listener, resolved)[version], resolved)
     with machines_for_nodes(system, requested_cluster(on, profile, settings), listener) as machines:
         lab_runs = Lab(run_store, system, machines).repeat(
-            arm, max(repeat, LEAST_RUNS), seed, listener, keep_homes=keep_homes, tries=MOST_TRIES
+            arm, repeat, seed, listener, keep_homes=keep_homes, tries=MOST_TRIES
         )
     return noted(document_of(aa_report(lab_runs, run_store.alike(lab_runs), tool_version())), lab_runs, run_store)
 

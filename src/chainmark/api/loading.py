@@ -6,14 +6,16 @@ import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import unquote
 
+import polars as pl
 from pydantic import BaseModel
 
 from chainmark.api.clusters import generators_at, requested_cluster
 from chainmark.api.comparing import compared
-from chainmark.api.context import Cancellation, Relay, Settings, as_settings, resolve_profile, store_at
+from chainmark.api.context import Cancellation, Relay, Settings, as_settings, check_repeat, resolve_profile, store_at
 from chainmark.api.runs import Run, RunReference, runs_of
 from chainmark.capacity.access import NOBODY, Access, hidden_in_errors
 from chainmark.capacity.model import HTTP_1, UNIX, Target, Tls
@@ -66,6 +68,16 @@ class LoadResult:
         """The worst verdict of all documents."""
         return worst(document.verdict for document in [*self.documents, *self.comparisons])
 
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """The cases of all repetitions as a table: the number of the document from 0, then its columns."""
+        frames = [
+            document.frame.select(pl.lit(number).alias("document"), pl.all())
+            for number, document in enumerate(self.documents)
+            if document.cases
+        ]
+        return pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame()
+
     def requirements(self) -> dict[str, dict[str, float]]:
         """Capacities that an unchanged server reaches with 95 % probability, by endpoint and kind.
 
@@ -94,6 +106,9 @@ class LoadResult:
         text = requirements_text(self.requirements(), (run.id for run in self.runs))
         with storage_errors(path):
             path.write_text(text, encoding="utf-8")
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, [*self.documents, *self.comparisons]))
 
     def _repr_html_(self) -> str:
         return "\n".join(document._repr_html_() for document in [*self.documents, *self.comparisons])
@@ -148,6 +163,7 @@ def load(
         >>> result.documents[0].kind, result.documents[0].cases[0].label
         ('load', '/work (clients)')
     """
+    check_repeat(repeat)
     run_store = store_at(store)
     system, resolved = resolve_profile(profile, settings)
     if require is not None:

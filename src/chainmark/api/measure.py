@@ -12,6 +12,7 @@ from chainmark.api.context import (
     Relay,
     Settings,
     as_settings,
+    check_repeat,
     installed,
     profiles_of,
     resolve_launchable,
@@ -73,6 +74,7 @@ def run(
         >>> run.manifest.subject.version, run.samples("block").height > 0
         ('v1.0.1', True)
     """
+    check_repeat(repeat)
     system, resolved = resolve_launchable(profile, settings)
     kinds = profiles_of(system, profiles)
     listener = Relay(progress, cancel)
@@ -118,6 +120,7 @@ def attach(
         Traceback (most recent call last):
         chainmark.core.errors.EnvironmentFailure: 127.0.0.1:1 does not respond ([Errno 111] Connection refused)
     """
+    check_repeat(repeat)
     system, resolved = resolve_profile(profile, settings)
     listener = Relay(progress, cancel)
     listener.stage(f"connecting to {units.plural(len(nodes), 'node')}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -28,7 +28,7 @@ _LISTED = 5
 
 def predict(
     source: RunReference | Path,
-    changes: Sequence[tuple[str, str]] = (),
+    changes: Mapping[str, object] | Sequence[str | tuple[str, str]] = (),
     *,
     together: bool = False,
     version: str | None = None,
@@ -45,7 +45,8 @@ def predict(
 
     Args:
         source: a published report's path, a profile, or a run.
-        changes: the what-ifs, each a key and an amount: ``[("rtt", "+20%"), ("block-size", "2x")]``.
+        changes: the what-ifs, each a key and an amount: ``[("rtt", "+20%"), ("block-size", "2x")]``,
+            ``["rtt=+20%", "block-size=2x"]`` or ``{"rtt": "+20%", "block-size": "2x"}``.
         together: only all changes at once, not each of them alone.
         version: the column of a published report.
         settings: changes of the profile, if the source is one.
@@ -63,12 +64,19 @@ def predict(
         'prediction'
     """
     system, result = model_source(source, version, settings, store)
-    what_ifs = tuple(WhatIf(key, amount) for key, amount in changes)
+    what_ifs = _what_ifs(changes)
     listener = Relay(progress, cancel)
     with machines_at(cluster_address(on), listener) as machines:
         order = ModelRequest(what_ifs, together=together, blocks=blocks, seed=seed, threads=threads, machines=machines)
         document = system.predict(result, order, listener)
     return noted(document, _measured(result), store_at(store))
+
+
+def _what_ifs(changes: Mapping[str, object] | Sequence[str | tuple[str, str]]) -> tuple[WhatIf, ...]:
+    if isinstance(changes, Mapping):
+        changes = as_settings(changes)
+    pairs = (change.partition("=")[::2] if isinstance(change, str) else change for change in changes)
+    return tuple(WhatIf(key, amount) for key, amount in pairs)
 
 
 def explain(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from pydantic import BaseModel
 
 from chainmark.api.clusters import machines_for_nodes, requested_cluster
@@ -17,6 +18,7 @@ from chainmark.api.context import (
     Settings,
     as_margins,
     as_settings,
+    check_repeat,
     installed,
     resolve_profile,
     store_at,
@@ -75,6 +77,11 @@ class Experiment:
         """The document's verdict; without a document, a partial one."""
         return self.document.verdict if self.document else Verdict.PARTIAL
 
+    @property
+    def frame(self) -> pl.DataFrame:
+        """The document's cases as a table; empty without a document."""
+        return self.document.frame if self.document else pl.DataFrame()
+
     def _repr_html_(self) -> str:
         return self.document._repr_html_() if self.document else ""
 
@@ -115,6 +122,7 @@ def saturation(
         >>> made.document.kind, made.id
         ('saturation', '')
     """
+    check_repeat(repeat)
     version_names = [versions] if isinstance(versions, str) else list(versions)
     system, resolved = resolve_profile(profile, settings)
     lab = saturable(system)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 from collections.abc import Sequence
+from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,12 +13,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from chainmark.api.context import store_at
+from chainmark.api.listing import RunRow, listed_runs
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Manifest, Status
 from chainmark.core.storage import storage_errors
 from chainmark.store.files import write_bytes
-from chainmark.store.index import Index
 from chainmark.store.notes import read_notes
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
 from chainmark.systems.base import load_system
@@ -95,7 +96,15 @@ class Run:
     @property
     def populations(self) -> list[str]:
         """The populations with samples."""
-        return sorted(path.stem for path in (self.path / "samples").glob("*.parquet"))
+        return self._tables("samples")
+
+    @property
+    def event_kinds(self) -> list[str]:
+        """The kinds of events that it has."""
+        return self._tables("events")
+
+    def _tables(self, folder: str) -> list[str]:
+        return sorted(path.stem for path in (self.path / folder).glob("*.parquet"))
 
     def samples(self, population: str) -> pl.DataFrame:
         """The samples of one population: its keys, then a column for each metric, null if it has no value.
@@ -110,7 +119,15 @@ class Run:
         return self.sealed.samples(population)
 
     def events(self, name: str) -> pl.DataFrame:
-        """The typed events of one kind."""
+        """The typed events of one kind.
+
+        Raises:
+            UsageError: it has no such events.
+        """
+        if name not in self.event_kinds:
+            raise UsageError(
+                f"run `{self.id}` has no events `{name}`", f"it has {', '.join(self.event_kinds) or 'none'}"
+            )
         return self.sealed.events(name)
 
     def verify(self) -> list[str]:
@@ -145,24 +162,35 @@ RunReference = Run | SealedRun | str
 _SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 
 
-def runs(store: Store | Path | str | None = None) -> pl.DataFrame:
-    """All runs, the oldest first, unfinished ones at the end.
+def runs(
+    store: Store | Path | str | None = None,
+    *,
+    selector: str | None = None,
+    status: str | None = None,
+    since: str | None = None,
+) -> pl.DataFrame:
+    """The runs of a store, the oldest first, unfinished ones at the end.
+
+    Args:
+        store: where the runs are.
+        selector: only the runs of a version or experiment, or with labels such as "hardware:mid,sla:missed".
+        status: only runs with this status: "valid", "invalid", "failed", "damaged" or "unfinished".
+        since: only runs that began on this day or later, "2026-11-20".
 
     Returns:
-        run_id, system, version, profile, experiment, side, started_at, status, badges ("SYNTHETIC"), notes.
+        run_id, system, version, profile, experiment, side, started_at, status, badges, notes, sla, cell, repetition.
+
+    Raises:
+        UsageError: there is no such status, or the selector matches nothing.
 
     Example:
-        >>> cm.runs().columns[:3]
+        >>> cm.runs(status="valid").columns[:3]
         ['run_id', 'system', 'version']
     """
-    columns = ("run_id", "system", "version", "profile", "experiment", "side", "started_at", "status", "badges")
-    root = store_at(store).root
-    contents, notes = Index(root).contents(), read_notes(root)
-    rows = [
-        [*(getattr(entry, name) for name in columns), "; ".join(notes.of(entry.noted))] for entry in contents.sealed
-    ]
-    rows += [[name, *[""] * 6, "unfinished", "", ""] for name in contents.unfinished]
-    return pl.DataFrame(rows, schema=dict.fromkeys([*columns, "notes"], pl.String), orient="row")
+    listed = listed_runs(store_at(store).root, selector, status, since)
+    types = {item.name: pl.Int64 if item.name == "repetition" else pl.String for item in fields(RunRow)}
+    del types["labels"]
+    return pl.DataFrame([[getattr(run, name) for name in types] for run in listed], schema=types, orient="row")
 
 
 def open_run(reference: RunReference, store: Store | Path | str | None = None) -> Run:

@@ -17,6 +17,7 @@ from pathlib import Path
 from chainmark._native import ZstdWriter
 from chainmark.api.context import Cancellation, Relay, Settings, as_settings, store_at
 from chainmark.api.runs import Run
+from chainmark.core import units
 from chainmark.core.errors import ChainmarkError
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
@@ -58,12 +59,15 @@ def follow(
         source: the growing file.
         lasts: how long to follow it, as "12h"; None: until an interrupt.
         show: receives the last blocks whenever there are new lines about some.
-        version, settings, genesis, keep_events, store, progress, cancel: as in `ingest`.
+        version, settings, genesis, keep_events, store, progress: as in `ingest`.
+        cancel: ends the following, as Ctrl-C does, and the run is sealed. Once the period has ended, it ends the
+            import.
 
     Raises:
         UsageError: it is not such a file, or an input of its import is missing; the hint names the file in the store
             with the followed log.
         EnvironmentFailure: it cannot be read, or the store cannot be written.
+        KeyboardInterrupt: the import was interrupted; its note names the file with the followed log.
 
     Example:
         >>> log = logs / "node-0" / "stdout"
@@ -89,21 +93,25 @@ def follow(
             # A log without a name of its own is named after its folder.
             spool = Path(folder) / order.path.resolve().parent.name / f"{order.path.name}.zst"
             spool.parent.mkdir()
-            with ZstdWriter(spool) as writer:
-                _Follower(able, order, writer, Path(folder) / "window.log", show).run(tail, limit_s)
             try:
-                imports = Importer(run_store, able).make_all(replace(order, source=spool), Relay(progress, cancel))
-            except ChainmarkError as error:
-                import_hint = (
-                    f"the followed log is not lost: import it with `chainmark ingest {system} {_saved(spool)}`"
-                )
-                error.hint = import_hint if error.hint is None else f"{error.hint}; {import_hint}"
+                with ZstdWriter(spool) as writer:
+                    follower = _Follower(able, order, writer, Path(folder) / "window.log", show)
+                    is_interrupted = follower.run(tail, limit_s, Relay(progress, cancel))
+                # The request that ended the following does not end the import, too.
+                listener = Relay(progress, None if is_interrupted else cancel)
+                imports = Importer(run_store, able).make_all(replace(order, source=spool), listener)
+            except BaseException as error:
+                hint = f"the followed log is not lost: import it with `chainmark ingest {system} {_saved(spool)}`"
+                if isinstance(error, ChainmarkError):
+                    error.hint = hint if error.hint is None else f"{error.hint}; {hint}"
+                else:
+                    error.add_note(hint)
                 raise
     return [Run(run.run, is_new=run.is_new) for run in imports]
 
 
 def _saved(spool: Path) -> Path:
-    """The location of the followed log after a failed import, because the log cannot be followed again."""
+    """The location of the followed log after a failure, because the log cannot be followed again."""
     folder = Path(tempfile.mkdtemp(prefix="followed-", dir=spool.parent.parent.parent)) / spool.parent.name
     shutil.move(spool.parent, folder)
     return folder / spool.name
@@ -123,22 +131,38 @@ class _Follower:
         self._system, self._order, self._writer, self._show = system, order, writer, show
         self._window = window
         self._lines: deque[bytes] = deque()
-        self._bytes = 0
+        self._bytes = self._read_bytes = 0
 
-    def run(self, tail: FileTail, limit_s: float | None) -> None:
-        """Follow the log until the end of the period or an interrupt, which ends the following but not the reading."""
-        stop = threading.Event()
+    def run(self, tail: FileTail, limit_s: float | None, progress: Progress) -> bool:
+        """Follow the log until the end of the period or an interrupt, which ends the following but not the reading.
+
+        Args:
+            tail: the log.
+            limit_s: the period; None: until an interrupt.
+            progress: receives the amount read so far; it may raise an interrupt.
+
+        Returns:
+            Whether it was interrupted.
+        """
+        stop, start_s = threading.Event(), time.monotonic()
+        is_interrupted = False
         # Another thread reads, because an interrupt is raised in this one: no line may be lost between two steps.
         with ThreadPoolExecutor(1, thread_name_prefix="follower") as executor:
             reading = executor.submit(self._follow, tail, stop, limit_s)
             try:
+                progress.stage(f"following {self._order.path.name}")
                 # Repeated waits: polars restarts interrupted waits, so that an endless one would not receive the
                 # interrupt.
                 while not reading.done():
                     wait([reading], timeout=_POLL_S)
+                    share = 0.0 if limit_s is None else min(1.0, (time.monotonic() - start_s) / limit_s)
+                    progress.update(share, f"{units.byte_size(self._read_bytes)} read")
             except KeyboardInterrupt:
+                is_interrupted = True
+            finally:
                 stop.set()
             reading.result()
+        return is_interrupted
 
     def _follow(self, tail: FileTail, stop: threading.Event, limit_s: float | None) -> None:
         end_s = math.inf if limit_s is None else time.monotonic() + limit_s
@@ -151,6 +175,7 @@ class _Follower:
         is_new = False
         for piece in pieces:
             self._writer.write(piece)
+            self._read_bytes += len(piece)
             is_new = self._remember(piece) or is_new
         if is_new and self._show is not None:
             self._window.write_bytes(b"".join(self._lines))

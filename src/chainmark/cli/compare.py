@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 import chainmark as cm
 from chainmark.cli.common import LearntMargins, Output, Why, shows_result
-from chainmark.core.question import BaselineKind, Question
-
-
-class Style(StrEnum):
-    """How to show a comparison."""
-
-    OWN = "own"
-    PUBLISHED = "published"
+from chainmark.core.question import BaselineKind, ComparisonStyle, Question
 
 
 @shows_result
@@ -36,9 +28,9 @@ def compare(
         ),
     ] = None,
     style: Annotated[
-        Style,
+        ComparisonStyle,
         typer.Option("--style", help="Report style: chainmark's own, or the style of the system's published reports."),
-    ] = Style.OWN,
+    ] = ComparisonStyle.OWN,
     held_against: Annotated[
         BaselineKind,
         typer.Option(
@@ -89,7 +81,7 @@ def compare(
         baseline,
         *(candidates or []),
         margins=margin,
-        style=style.value,
+        style=style,
         era=era,
         against=held_against,
         anchor=anchor,

@@ -21,6 +21,7 @@ def report_failure(error: BaseException) -> int:
 
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         sys.stderr.write("interrupted: all processes were stopped\n")
+        sys.stderr.writelines(f"hint: {note}\n" for note in getattr(error, "__notes__", []))
         return INTERRUPTED
     if isinstance(error, TyperException):
         error = _usage_error(error.format_message().rstrip("."), sys.argv[1:])

@@ -12,12 +12,10 @@ import chainmark as cm
 from chainmark.cli.common import AsJson, Output, shows_result
 from chainmark.cli.console import out, print_json, say
 from chainmark.core.errors import ExitCode, UsageError
-from chainmark.core.labels import SLA, cell_of
-from chainmark.store.index import Contents, Entry, Index, Selection
 from chainmark.store.paths import data_directory
 
 if TYPE_CHECKING:
-    from chainmark.store.notes import Notes
+    from chainmark.api.listing import RunRow
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -41,7 +39,8 @@ def list_runs(
         ),
     ] = None,
     status: Annotated[
-        str | None, typer.Option(help="List only runs with this status: `valid`, `invalid` or `failed`.")
+        str | None,
+        typer.Option(help="List only runs with this status: `valid`, `invalid`, `failed`, `damaged` or `unfinished`."),
     ] = None,
     since: Annotated[
         str | None, typer.Option(metavar="DATE", help="List only runs that began on this day or later.")
@@ -49,49 +48,46 @@ def list_runs(
     as_json: AsJson = False,
 ) -> None:
     """List runs, oldest first, with unfinished runs at the end."""
-    from chainmark.store.notes import read_notes
+    from chainmark.api.listing import listed_runs
 
-    contents, notes = Index(data_directory()).contents(), read_notes(data_directory())
-    if selector is not None:
-        contents = Contents(Selection(contents).all_of(selector), [])
-    if status is not None or since is not None:
-        sealed = [run for run in contents.sealed if status in {None, run.status} and run.started_at >= (since or "")]
-        contents = Contents(sealed, [])
-    summaries = [_summary(entry, notes) for entry in contents.sealed]
+    runs = listed_runs(data_directory(), selector, status, since)
     if as_json:
-        rows = [
-            {"run_id": entry.run_id, **reported, **({"labels": labels} if (labels := entry.known_labels) else {})}
-            for entry, reported in zip(contents.sealed, summaries, strict=True)
-        ]
-        print_json([*rows, *({"run_id": name, "status": "unfinished"} for name in contents.unfinished)])
+        print_json([_as_json(run) for run in runs])
         return
-    for entry, summary in zip(contents.sealed, summaries, strict=True):
-        summary["date"] = entry.started_at[:10]
-        summary["SLA"] = ", ".join(entry.known_labels.get(SLA, []))
-        summary["cell"] = " · ".join(cell_of(entry.known_labels).values())
-    extra = [name for name in ("SLA", "cell", "badges", "notes") if any(reported[name] for reported in summaries)]
-    columns = ("date", "version", "profile", "side", "status", *extra)
-    lines: list[tuple[str, ...]] = [("run", *columns)]
-    named = zip(contents.sealed, summaries, strict=True)
-    lines += [(entry.run_id, *map(reported.__getitem__, columns)) for entry, reported in named]
-    lines += [(name, "", "", "", "", "unfinished", *([""] * len(extra))) for name in contents.unfinished]
+    rows = [
+        {
+            "run": run.run_id,
+            "date": run.started_at[:10],
+            "version": run.version,
+            "profile": run.profile,
+            "side": _side(run),
+            "status": run.status,
+            "SLA": run.sla,
+            "cell": run.cell,
+            "badges": run.badges,
+            "notes": run.notes,
+        }
+        for run in runs
+    ]
+    extra = [name for name in ("SLA", "cell", "badges", "notes") if any(row[name] for row in rows)]
+    columns = ("run", "date", "version", "profile", "side", "status", *extra)
+    lines = [columns, *(tuple(row[name] for name in columns) for row in rows)]
     # Not a table of rich's: laying out thousands of rows takes it a second.
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         sys.stdout.write(" " + "  ".join(map(str.ljust, line, widths)) + " \n")
 
 
-def _summary(entry: Entry, notes: Notes) -> dict[str, str]:
-    return {
-        "version": entry.version,
-        "profile": entry.profile,
-        "experiment": entry.experiment,
-        "side": f"{entry.side} {entry.repetition}" if entry.experiment else "",
-        "started_at": entry.started_at,
-        "status": entry.status,
-        "badges": entry.badges,
-        "notes": "; ".join(notes.of(entry.noted)),
-    }
+def _side(run: RunRow) -> str:
+    return f"{run.side} {run.repetition}" if run.experiment else ""
+
+
+def _as_json(run: RunRow) -> dict[str, object]:
+    if run.is_unfinished:
+        return {"run_id": run.run_id, "status": run.status}
+    names = ("run_id", "version", "profile", "experiment", "side", "started_at", "status", "badges", "notes")
+    row = {name: getattr(run, name) for name in names} | {"side": _side(run)}
+    return row | ({"labels": run.labels} if run.labels else {})
 
 
 @app.command("show", epilog="Example: `chainmark runs show cometbft-demo-v1.0.1-2026 --html run.html`")

@@ -1,4 +1,4 @@
-"""The question of a comparison, and its reference; the command line needs only these."""
+"""The question of a comparison, its reference and its style; the command line needs only these."""
 
 from __future__ import annotations
 
@@ -17,3 +17,10 @@ class Question(StrEnum):
 
     WORSE = "worse"  # Is the candidate worse than allowed? Judged
     COST = "cost"  # What does a deliberate change cost? Measured, not judged
+
+
+class ComparisonStyle(StrEnum):
+    """How to show a comparison."""
+
+    OWN = "own"
+    PUBLISHED = "published"

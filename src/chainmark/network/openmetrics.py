@@ -18,6 +18,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.manifest import Status
 from chainmark.core.progress import LiveFigures, LiveSource
 from chainmark.network.host import pressure_total_us
 
@@ -25,7 +26,6 @@ DEFAULT_HOST = "127.0.0.1"
 PORT_MAX = 65_535
 PREFIX = "chainmark_"
 _PLACE = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.]+\]|[^:\[\]]*):)?(?P<port>\d+)")
-_STATUSES = ("valid", "invalid")
 _GATES = ("pass", "warn", "unknown", "fail")
 
 
@@ -53,7 +53,7 @@ class ExperimentState(Collector):
     run: dict[str, str] = field(default_factory=dict)
     position: int = 0
     total: int = 0
-    finished: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_STATUSES, 0))
+    finished: dict[str, int] = field(default_factory=lambda: dict.fromkeys(Status, 0))
     gates: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_GATES, 0))
     _sources: list[LiveSource] = field(default_factory=list)
     _last: LiveFigures = field(default_factory=LiveFigures)

@@ -14,6 +14,7 @@ from rich.console import Console
 from chainmark.core.errors import UsageError
 from chainmark.report import html, junit, markdown, pdf, terminal
 from chainmark.report.content import Content
+from chainmark.report.table_frames import frames_of
 from chainmark.report.typeset import Paper
 from chainmark.store.files import json_bytes, write_bytes
 
@@ -26,7 +27,10 @@ class Document(Content):
 
     @cached_property
     def frame(self) -> pl.DataFrame:
-        """The cases as a table: suite, id, label, verdict, gates, reason, seconds and a column for each figure."""
+        """The cases as a table: suite, id, label, verdict, gates, reason, seconds and a column for each figure.
+
+        A document that judges nothing, such as a list of blocks, has only `tables`.
+        """
         rows = [
             {
                 "suite": suite.name,
@@ -42,6 +46,11 @@ class Document(Content):
             for case in suite.cases
         ]
         return pl.DataFrame(rows, infer_schema_length=None)
+
+    @cached_property
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """The shown tables by their ids, with the figures as printed; ``result`` has them unrounded."""
+        return frames_of(self.blocks())
 
     def print(self, console: Console) -> None:
         """Print it. The words suffice without colour."""

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType
@@ -18,10 +18,13 @@ import polars as pl
 import pytest
 
 import chainmark as cm
+from chainmark.core.errors import UsageError
+from chainmark.lab.loading import LoadTest
 
 from tests import examples
 from tests.golden.fixed_store import FixedStore
 from tests.unit.compare.synthetic_runs import SyntheticRun, sides
+from tests.unit.report.load_samples import report, target
 from tests.unit.store.trail_runs import Timelines, sealed
 from tests.unit.systems.cardano import made_reports, made_up
 from tests.unit.systems.cardano.clusters import SETTINGS, make_cluster
@@ -172,7 +175,55 @@ def test_runs_are_data_frames(known: dict[str, Any]) -> None:
     assert run.samples("block").equals(pl.read_parquet(run.path / "samples" / "block.parquet"))
     with pytest.raises(cm.ChainmarkError, match="has no samples of `slot`"):
         run.samples("slot")
+    # A mistyped name is not a damaged run.
+    followed = cm.open_run("v1")
+    with pytest.raises(UsageError, match="has no events `blocs`") as refused:
+        followed.events("blocs")
+    assert refused.value.hint == f"it has {', '.join(followed.event_kinds)}"
+    assert followed.event_kinds
+    assert all(followed.events(kind).width for kind in followed.event_kinds)
     assert cm.runs()["run_id"].to_list().count(run.id) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        # Each of these was accepted: with the other style, a margin of 1500 %, no run, and four runs instead of one.
+        (lambda: cm.compare("v0.38.17", "v1.0.1", style="pub"), "`pub` is not a valid style"),
+        (lambda: cm.compare("v0.38.17", "v1.0.1", margins={"tx_latency_s": 15}), "margin of `tx_latency_s` is 1500 %"),
+        (lambda: cm.compare("v0.38.17", "v1.0.1", margins=["tx_latency_s=1500%"]), "`tx_latency_s` is 1500 %"),
+        (lambda: cm.run("cometbft/demo", "v1.0.1", repeat=0), "`repeat` is 0"),
+        (lambda: cm.attach("cometbft/demo", ["127.0.0.1:1"], repeat=0), "`repeat` is 0"),
+        (lambda: cm.load("mesh/quick", "http://127.0.0.1:1", repeat=0), "`repeat` is 0"),
+        (lambda: cm.saturation("cometbft/saturation", "v1.0.1", repeat=0), "`repeat` is 0"),
+        (lambda: cm.experiment("cometbft/demo", baseline="a", candidate="b", repeat=0), "`repeat` is 0"),
+        (lambda: cm.aa("cometbft/demo", "v1.0.1", repeat=1), "`repeat` is 1"),
+    ],
+)
+@pytest.mark.usefixtures("known")
+def test_arguments_that_the_commands_refuse_are_refused_before_the_work(
+    call: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        call()
+
+
+def test_changes_of_a_prediction_are_written_like_settings() -> None:
+    predictions = [
+        cm.predict("cardano/value", changes, blocks=64).json
+        for changes in ([("rtt", "+20%")], {"rtt": "+20%"}, ["rtt=+20%"])
+    ]
+    assert len(set(predictions)) == 1
+    assert "rtt +20%" in predictions[0]
+
+
+def test_the_simulation_of_a_network_without_measurements_can_be_cancelled() -> None:
+    """It takes most of the time of a prediction from a profile."""
+    cancel = cm.Cancellation()
+    heard = Heard(cancel)
+    with pytest.raises(KeyboardInterrupt):
+        cm.predict("cardano/value", blocks=64, progress=heard, cancel=cancel)
+    assert heard.stages == ["simulating the network"]
 
 
 class Heard:
@@ -201,6 +252,31 @@ def test_work_reports_progress_and_can_be_cancelled(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         cm.ingest("cardano", tmp_path / "whole", store=tmp_path / "store", progress=Heard(cancel), cancel=cancel)
     assert cm.runs(tmp_path / "store").is_empty()
+
+
+@pytest.mark.usefixtures("known")
+def test_the_rows_of_documents_without_judged_figures_are_frames() -> None:
+    """Otherwise a notebook gets one row without figures, and no way to the rows that it displays."""
+    slowest = cm.block("v1")
+    shown = slowest.tables["slowest"]
+    assert shown.height == len(slowest.result.slowest)  # type: ignore[attr-defined]
+    assert any(kind.is_numeric() for kind in shown.dtypes)
+    margins = cm.margins("v1.0.1").tables["margins"]
+    assert margins["1 run, %"].dtype == pl.Float64
+    assert {"metric", "margin in force", "1 run, % (2)"} <= set(margins.columns)
+    alarms = cm.aa_of_history("v1.0.1").tables["alarms"]
+    assert alarms["of"].dtype == pl.Float64
+
+
+def test_load_tests_and_unfinished_experiments_have_frames() -> None:
+    tests = [LoadTest(report(target("2.1.0", factor)), [], interrupted=False) for factor in (1.0, 0.9)]
+    result = cm.LoadResult(tests, [])
+    assert result.frame["document"].unique(maintain_order=True).to_list() == [0, 1]
+    assert result.frame.columns[1:] == result.documents[0].frame.columns
+    assert result.frame.height == sum(document.frame.height for document in result.documents)
+    assert repr(result.documents[0]) in repr(result)
+    assert cm.Experiment("", result.documents[0], is_interrupted=False).frame.equals(result.documents[0].frame)
+    assert cm.Experiment("", None, is_interrupted=True).frame.is_empty()
 
 
 def test_omitted_files_are_reported_as_a_warning_without_a_progress_listener(

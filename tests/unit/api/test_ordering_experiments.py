@@ -233,7 +233,7 @@ def test_one_version_against_itself_makes_at_least_four_valid_runs(
     tmp_path: Path, system: _Gating, invalid: frozenset[int]
 ) -> None:
     system.invalid = invalid
-    document = cm.aa("p", "v1", repeat=1, seed=3, settings={"rate": 4}, store=tmp_path)
+    document = cm.aa("p", "v1", repeat=4, seed=3, settings={"rate": 4}, store=tmp_path)
     assert document.kind == "aa"
     runs = Store(tmp_path).sealed()
     assert sorted(run.manifest.seed for run in runs) == list(range(3, 7 + len(invalid)))

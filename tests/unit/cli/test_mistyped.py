@@ -39,3 +39,11 @@ def _failed(
     with pytest.raises(TyperException) as raised:
         app(arguments, standalone_mode=False)
     return report_failure(raised.value), capsys.readouterr().err
+
+
+def test_an_interruption_names_what_it_left(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without the note, nobody finds the log that was followed for a day."""
+    error = KeyboardInterrupt()
+    error.add_note("the followed log is not lost")
+    report_failure(error)
+    assert "hint: the followed log is not lost" in capsys.readouterr().err

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+import chainmark as cm
+from chainmark.api.listing import STATUSES, UNFINISHED
 from chainmark.core.errors import UsageError
+from chainmark.core.manifest import Status
+from chainmark.store.index import DAMAGED
 from chainmark.store.runs import SealedRun, Store
 
 from tests.unit.cli.commands import chainmark
@@ -41,6 +45,23 @@ def test_a_list_is_filtered_by_status_and_date(run: SealedRun) -> None:
     assert listed("--status", "failed") == []
     assert listed("--since", "9999") == []
     assert day in chainmark("runs", "list").output
+    with pytest.raises(UsageError, match="`vaild` is not a status"):
+        listed("--status", "vaild")
+
+
+def test_the_library_lists_what_the_command_lists(run: SealedRun, tmp_path: Path) -> None:
+    left = Store(tmp_path / "store").create("toy", "toy/demo", "v1", {})
+    version, day = run.manifest.subject.version, run.manifest.started_at[:10]
+    options: list[dict[str, str]] = [{}, {"status": "unfinished"}, {"status": "valid", "since": day}, {"since": "9999"}]
+    for given in [*options, {"selector": version}]:
+        words = [word for name, text in given.items() if name != "selector" for word in (f"--{name}", text)]
+        printed = chainmark("runs", "list", *words, *filter(None, [given.get("selector")]), "--json").stdout
+        frame = cm.runs(**given)
+        assert frame["run_id"].to_list() == [row["run_id"] for row in json.loads(printed)]
+        assert frame["status"].to_list() == [row["status"] for row in json.loads(printed)]
+    assert set(STATUSES) == {*Status, DAMAGED, UNFINISHED}
+    assert cm.runs(selector=version)["run_id"].to_list() == [run.run_id]
+    assert cm.runs(status="unfinished")["run_id"].to_list() == [left.run_id]
 
 
 def test_remove_deletes_one_run_or_all_unfinished_runs(run: SealedRun, tmp_path: Path) -> None:

@@ -70,6 +70,8 @@ def test_the_state_is_exposed(url: str) -> None:
     assert metrics["chainmark_run_position", ""] == 2
     assert metrics["chainmark_runs_planned", ""] == 6
     assert metrics["chainmark_runs_finished_total", "valid"] == 1
+    # An alert for failed runs needs the counter before the first one: its increase from nothing is not seen.
+    assert metrics["chainmark_runs_finished_total", "failed"] == 0
     assert metrics["chainmark_gates_total", "pass"] == 9
     assert metrics["chainmark_gates_total", "fail"] == 0
     assert metrics["chainmark_build_info", "1.2.3"] == 1

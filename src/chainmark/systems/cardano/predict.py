@@ -93,7 +93,11 @@ def predict(
     arms(given.start, order)
     base, calibration = _fitted(given, order, progress, simulate)
     simulator = Simulator(order.blocks, order.threads, simulate=simulate)
-    as_it_is = simulator.run(base) if calibration is None else calibration.simulated
+    if calibration is None:
+        progress.stage("simulating the network")
+        as_it_is = simulator.run(base, progress.update)
+    else:
+        as_it_is = calibration.simulated
     planned = arms(base, order, partial(_fetch_mean, as_it_is))
     results = [as_it_is]
     if len(planned) > 1:

@@ -231,6 +231,69 @@ def test_an_interruption_stops_following_but_completes_the_run(cluster: Path, tm
     assert imported_run.is_valid
 
 
+class CancelAfter:
+    """A listener that requests the end of the work when a stage begins other than the following."""
+
+    def __init__(self, cancel: cm.Cancellation | None = None) -> None:
+        self.stages: list[str] = []
+        self.details: list[str] = []
+        self._cancel = cancel
+
+    def stage(self, name: str) -> None:
+        """Record the stage, and cancel if requested."""
+        self.stages.append(name)
+        if self._cancel is not None and not name.startswith("following"):
+            self._cancel.cancel()
+
+    def update(self, fraction: float, detail: str = "") -> None:
+        """Record the detail."""
+        self.details.append(detail)
+
+
+def test_a_cancellation_ends_following_and_completes_the_run(cluster: Path, tmp_path: Path) -> None:
+    """Without this, a notebook's `cancel` has no effect before the period ends, or none at all without a period."""
+    log, cancel, listener = alone(cluster, tmp_path / "logs"), cm.Cancellation(), CancelAfter()
+    (imported_run,) = cm.follow(
+        "cardano",
+        log,
+        lasts="1h",
+        show=lambda _: cancel.cancel(),
+        genesis=cluster / GENESIS,
+        store=tmp_path / "store",
+        progress=listener,
+        cancel=cancel,
+    )
+    assert imported_run.is_valid
+    assert listener.stages[0] == "following relay.log"
+    assert len(listener.stages) > 1
+
+
+def test_followed_logs_are_kept_if_their_import_is_cancelled(run: SealedRun, cluster: Path, tmp_path: Path) -> None:
+    """The data of a day would be lost: the log cannot be followed again."""
+    log, cancel, store = alone(cluster, tmp_path / "logs"), cm.Cancellation(), tmp_path / "store"
+    listener, genesis = CancelAfter(cancel), cluster / GENESIS
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        cm.follow("cardano", log, lasts="10ms", genesis=genesis, store=store, progress=listener, cancel=cancel)
+    (path,) = store.glob("followed-*/logs/relay.log.zst")
+    assert stopped.value.__notes__ == [
+        f"the followed log is not lost: import it with `chainmark ingest cardano {path}`"
+    ]
+    assert "read" in listener.details[0]
+    (imported_run,) = cm.ingest("cardano", path, genesis=genesis, store=store)
+    assert imported_run.samples("received").equals(run.samples("received"))
+
+
+def test_followed_logs_are_kept_if_showing_them_fails(cluster: Path, tmp_path: Path) -> None:
+    log, store = alone(cluster, tmp_path / "logs"), tmp_path / "store"
+
+    def fail(_: Table) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        cm.follow("cardano", log, show=fail, genesis=cluster / GENESIS, store=store)
+    assert len(list(store.glob("followed-*/logs/relay.log.zst"))) == 1
+
+
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_stops_following_after_blocks_were_shown(lab: Lab, cluster: Path, tmp_path: Path) -> None:
     """Showing blocks loads polars, which resumes interrupted waits."""
