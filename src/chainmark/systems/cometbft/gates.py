@@ -10,6 +10,7 @@ import polars as pl
 
 from chainmark.core import units
 from chainmark.core.manifest import Gate, GateKind, GateStatus, Incident
+from chainmark.core.wording import enumerated
 from chainmark.stats.estimable import has_rank
 from chainmark.systems.cometbft.answers import MEMPOOL_FULL
 from chainmark.systems.cometbft.disturb import planned_starts
@@ -89,13 +90,24 @@ def _named(failures: Sequence[Incident]) -> str:
     return "; ".join(texts) or "all at the first attempt"
 
 
+def _by_reason(deaths: Sequence[str]) -> str:
+    """Each reason once, with the nodes that died for it: a network usually dies for one."""
+    nodes: dict[str, list[str]] = {}
+    for death in deaths:
+        name, _, reason = death.partition(" ")
+        nodes.setdefault(reason, []).append(name)
+    return "; ".join(
+        f"{f'each of {enumerated(names)}' if len(names) > 1 else names[0]} {reason}" for reason, names in nodes.items()
+    )
+
+
 def _node_gates(profile: CometBFTProfile, measurement: Measurement, events: Events) -> list[Gate]:
     """Whether the nodes lived and made blocks."""
     deaths, halt = measurement.deaths, measurement.broken_off
     restarts = restarted_nodes(events.scrapes, planned_starts(profile.perturbation))
     limit = f"a block within {units.duration(profile.gates.no_block_max_s)}"
     return [
-        _conclusive("nodes_alive", "no node died", not deaths, "; ".join(deaths) or "all alive", "all alive"),
+        _conclusive("nodes_alive", "no node died", not deaths, _by_reason(deaths) or "all alive", "all alive"),
         _conclusive("nodes_steady", "no node restarted", not restarts, _anew(restarts), "none"),
         _following_gate(measurement),
         _subjects("going_on", "the network kept making blocks", not halt, halt or "until the end", limit),

@@ -240,7 +240,10 @@ def test_a_sound_run_passes_every_gate() -> None:
 @pytest.mark.parametrize(
     ("broken", "failed"),
     [
-        ({"deaths": ["node1 ended", "node2 ended"]}, {"nodes_alive": "node1 ended; node2 ended"}),
+        (
+            {"deaths": ["node1 ended", "node2 was killed by SIGKILL", "node3 ended"]},
+            {"nodes_alive": "each of node1 and node3 ended; node2 was killed by SIGKILL"},
+        ),
         (
             {"starts": {"node0": [5.0], "node1": [5.0, 6.0], "node2": [1.0, 2.0]}},
             {"nodes_steady": "node1, node2 restarted"},
