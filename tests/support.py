@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,11 +10,9 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import psutil
 import pytest
-from pydantic import BaseModel
 
 from chainmark.core.manifest import Gate, GateStatus
 from chainmark.store.runs import SealedRun, Store
@@ -38,14 +35,6 @@ ANYHOW = (
 QUICK = "node.config.consensus.timeout_commit=300ms"
 # Commands that create networks. Their addresses must differ from those of concurrent tests.
 LAUNCHING = ("run", "experiment", "bisect", "saturation", "qa")
-_Result = TypeVar("_Result", bound=BaseModel)
-
-
-def result_in(text: str, model: type[_Result]) -> _Result:
-    """The result in a document's JSON, without the verdict and the cases that the document adds."""
-    content = json.loads(text)
-    added = {"verdict", "suites"} - set(model.model_fields)
-    return model.model_validate_json(json.dumps({key: value for key, value in content.items() if key not in added}))
 
 
 @dataclass

@@ -9,7 +9,8 @@ from pathlib import Path
 from chainmark.core.comparison import Comparison
 from chainmark.core.manifest import ExperimentLength, Status
 
-from tests.support import Lab, Started, result_in, wait_until
+from tests.results import result_in
+from tests.support import Lab, Started, wait_until
 
 # The measured values do not matter here, so the machine may be busy.
 SETTINGS = (

@@ -10,7 +10,8 @@ from chainmark.core.errors import ExitCode
 from chainmark.core.manifest import Status
 from chainmark.systems.cometbft.saturation.document import SaturationReport
 
-from tests.support import ANYHOW, Lab, changed, result_in, wait_until
+from tests.results import result_in
+from tests.support import ANYHOW, Lab, changed, wait_until
 
 SMALL = (
     "cometbft/saturation", "--version", "v1.0.1",

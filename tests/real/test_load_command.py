@@ -27,7 +27,8 @@ from chainmark.systems.trails.trace import SlowestTraces
 
 from tests.real.load_servers import Behaviour, LoadServer, Reply, always, every, nobody_listens, serving
 from tests.real.mesh_servers import MeshServer
-from tests.support import ATTEMPTS, Lab, result_in, wait_until
+from tests.results import result_in
+from tests.support import ATTEMPTS, Lab, wait_until
 from tests.unit.cli.commands import chainmark as command
 
 PROFILE = """

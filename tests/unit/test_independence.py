@@ -88,6 +88,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for folder in sorted({name.partition("/")[0] for name in TESTED}):
         shutil.copytree(ROOT / "tests" / "unit" / folder, root / "tests" / "unit" / folder, ignore=without)
     shutil.copy(ROOT / "tests" / "property_examples.py", root / "tests" / "conftest.py")
+    shutil.copy(ROOT / "tests" / "results.py", root / "tests")
     return root
 
 
@@ -179,11 +180,21 @@ def test_the_help_of_commands_works_without_a_system_and_omits_its_options(witho
     removed, root = without_one
     shown = "".join(
         process.stdout
-        for command in (["--help"], ["predict", "--help"], ["corpus", "--help"], ["corpus", "import", "--help"])
+        for command in (
+            ["--help"],
+            ["predict", "--help"],
+            ["corpus", "--help"],
+            ["corpus", "import", "--help"],
+            ["run", "--help"],
+        )
         if (process := _ran(root, "-m", "chainmark.cli", *command)).returncode == 0
     )
-    assert shown.count("Usage: ") == 4
-    of_system = {"cardano": ["--fetch-concurrency", "--lose-region"], "mesh": ["Mesh", "rosetta"]}
+    assert shown.count("Usage: ") == 5
+    of_system = {
+        "cardano": ["--fetch-concurrency", "--lose-region"],
+        "cometbft": ["--application"],
+        "mesh": ["Mesh", "rosetta"],
+    }
     for system, words in of_system.items():
         for word in words:
             assert (word in shown) == (system != removed), word

@@ -70,7 +70,7 @@ COMMANDS = {
     ),
     "host": (
         "host:host",
-        "Analyse the log of one relay or pool: block delays, peers, and resource use of the node.",
+        "Analyse the log of one node: block delays, peers, and resource use.",
     ),
     "predict": (
         "predict:predict",

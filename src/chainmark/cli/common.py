@@ -19,6 +19,7 @@ from chainmark.cli.failures import INTERRUPTED
 from chainmark.cli.following import progress
 from chainmark.cli.last import last_step
 from chainmark.core.verdict import worst
+from chainmark.systems.offered import offers
 
 if TYPE_CHECKING:
     from chainmark.cli.bars import Bars
@@ -35,15 +36,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a profile key, e.g. `--set load.rate=400`."),
-]
-Application = Annotated[
-    str | None,
-    typer.Option(
-        "--application",
-        metavar="NAME|FILE",
-        help="Application that the nodes run: a shipped adapter, e.g. `cosmos-sdk`, or a file. Versions are then "
-        "versions of this application.",
-    ),
 ]
 Margins = Annotated[
     list[str] | None,
@@ -72,7 +64,7 @@ Profiles = Annotated[
     typer.Option(
         "--profile",
         metavar="KINDS",
-        help="Go profiles to collect from the nodes during the measurement window: any of "
+        help="Profiles to collect from the nodes during the measurement window: any of "
         "`cpu,heap,goroutine,mutex,block`, or `none`. A profiled run helps to find causes and is not judged.",
     ),
 ]
@@ -318,7 +310,7 @@ class Launch:
     """How to make and measure networks.
 
     Attributes:
-        settings: changes of the profile, with the application that the nodes run before them.
+        settings: changes of the profile; first those of the options that a system adds.
         seed: of all random draws.
         keep_homes: whether the nodes' homes are kept in their run.
         no_wait: fail if another measurement runs on the machine.
@@ -374,17 +366,34 @@ def _connection(
     return Connection(ca_file, insecure, access)
 
 
+def _launch_options() -> list[inspect.Parameter]:
+    """The options that systems add to the commands that start nodes."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return [
+        inspect.Parameter(
+            name,
+            kind,
+            default=None,
+            annotation=Annotated[str | None, typer.Option(f"--{option.name}", metavar=option.amount, help=option.help)],
+        )
+        for name, option in _LAUNCH_OPTIONS.items()
+    ]
+
+
+_LAUNCH_OPTIONS = {option.name.replace("-", "_"): option for offer in offers() for option in offer.launch}
+
+
 def _launch(
-    application: Application = None,
     settings: Settings = None,
     seed: Seed = 1,
     keep_homes: KeepHomes = False,
     no_wait: NoWait = False,
     expose: Expose = None,
     on: On = None,
+    **offered: str | None,
 ) -> Launch:
-    adapter = [] if application is None else [f"application={{ adapter = {{ extends = {json.dumps(application)} }} }}"]
-    return Launch([*adapter, *(settings or [])] or None, seed, keep_homes, no_wait, expose, on)
+    given = [f"{_LAUNCH_OPTIONS[name].key}={json.dumps(value)}" for name, value in offered.items() if value is not None]
+    return Launch([*given, *(settings or [])] or None, seed, keep_homes, no_wait, expose, on)
 
 
 def _sources(
@@ -408,16 +417,25 @@ def _output(
     return Output(html=html, pdf=pdf, markdown=md, junit=junit, json_file=json_file, as_json=as_json)
 
 
-def _with_options(command: Callable[..., None], keyword: str, made: Callable[..., object]) -> Callable[..., None]:
-    """Add the options that ``made`` has to those of a command, which receives its result as a keyword."""
+def _with_options(
+    command: Callable[..., None],
+    keyword: str,
+    made: Callable[..., object],
+    further: Sequence[inspect.Parameter] = (),
+) -> Callable[..., None]:
+    """Add the options that ``made`` has, and ``further`` ones that it accepts, to those of a command.
+
+    The command receives the result of ``made`` as a keyword.
+    """
     own_parameters = inspect.signature(command, eval_str=True).parameters.values()
-    options = inspect.signature(made, eval_str=True).parameters
+    accepted = inspect.signature(made, eval_str=True).parameters.values()
+    options = [*further, *(option for option in accepted if option.kind is not inspect.Parameter.VAR_KEYWORD)]
 
     @functools.wraps(command)
     def with_options(**given: Any) -> None:
-        command(**{keyword: made(**{name: given.pop(name) for name in options})}, **given)
+        command(**{keyword: made(**{option.name: given.pop(option.name) for option in options})}, **given)
 
-    parameters = [*(parameter for parameter in own_parameters if parameter.name != keyword), *options.values()]
+    parameters = [*(parameter for parameter in own_parameters if parameter.name != keyword), *options]
     return declared(with_options, parameters)
 
 
@@ -436,7 +454,7 @@ def shows_result(command: Callable[..., None]) -> Callable[..., None]:
 
 def launches(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of `Launch` to a command, which receives it as its keyword `launch`."""
-    return _with_options(command, "launch", _launch)
+    return _with_options(command, "launch", _launch, _launch_options())
 
 
 def connects(command: Callable[..., None]) -> Callable[..., None]:

@@ -37,7 +37,7 @@ def experiment(
         typer.Option(
             "--profile",
             metavar="KINDS",
-            help="Go profiles to collect in one extra run per side, which is not judged: any of "
+            help="Profiles to collect in one extra run per side, which is not judged: any of "
             "`cpu,heap,goroutine,mutex,block`, or `none`.",
             show_default="cpu,heap,goroutine, if the nodes support them",
         ),

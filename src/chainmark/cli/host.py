@@ -1,4 +1,4 @@
-"""`chainmark host`: one relay's or pool's log for its operator, on one page."""
+"""`chainmark host`: the log of one node for its operator, on one page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def host(
     *,
     output: Output,
 ) -> None:
-    """Analyse the log of one relay or pool: block delays, peers, and resource use of the node.
+    """Analyse the log of one node: block delays, peers, and resource use.
 
     Example: `chainmark host cardano-import-10.5.4-2026 --html relay.html --samples relay.csv`
     """

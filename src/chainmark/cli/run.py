@@ -55,7 +55,7 @@ def run(
         elif version is None or metrics is not None:
             raise UsageError(
                 "`--metrics` requires `--attach`" if metrics else "there is no version to run",
-                "give a version, `--version v1.0.1`, or running nodes, `--attach HOST:26657`",
+                "give a version, `--version v1.0.1`, or running nodes, `--attach HOST:PORT`",
             )
         else:
             runs = cm.run(profile, version, profiles=profiles, **common)

@@ -53,6 +53,23 @@ class ChangeOption:
 
 
 @dataclass(frozen=True)
+class LaunchOption:
+    """An option of the commands that start nodes, which sets a key of a system's profiles.
+
+    Attributes:
+        name: of the option, without its dashes.
+        key: of the profile; dots separate sections.
+        amount: placeholder of its value in the help.
+        help: one sentence with an example.
+    """
+
+    name: str
+    key: str
+    amount: str
+    help: str
+
+
+@dataclass(frozen=True)
 class CorpusTexts:
     """A system's additions to the help of `chainmark corpus`.
 
@@ -72,6 +89,7 @@ class Offer:
     system: str
     changes: tuple[ChangeOption, ...] = ()
     corpus: CorpusTexts | None = None
+    launch: tuple[LaunchOption, ...] = ()
 
 
 @cache
@@ -101,6 +119,7 @@ def _offer(system: str, read: dict[str, Any]) -> Offer:
         system,
         tuple(map(_change, changes)),
         CorpusTexts(**corpus) if corpus is not None else None,
+        tuple(LaunchOption(**option) for option in read.get("launch", {}).get("option", [])),
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from chainmark.core.errors import ExitCode, UsageError
 from chainmark.systems.cardano.model.results import Explanation, ModelRecord, Prediction
 
-from tests.support import result_in
+from tests.results import result_in
 from tests.unit.cli.commands import chainmark
 from tests.unit.systems.cardano import made_up
 

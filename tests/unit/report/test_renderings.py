@@ -40,7 +40,7 @@ from chainmark.report.vega import all_on_paper, on_paper
 from chainmark.report.wording import prose
 from chainmark.store.files import json_bytes
 
-from tests.support import result_in
+from tests.results import result_in
 from tests.unit.report.browser import page_without_complaints
 from tests.unit.report.pages import unpacked
 from tests.unit.report.samples import sample

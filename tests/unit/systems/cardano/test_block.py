@@ -11,7 +11,7 @@ from chainmark.core.errors import UsageError
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.trails.trace import SlowestTraces, Trace
 
-from tests.support import result_in
+from tests.results import result_in
 from tests.unit.cli.commands import chainmark
 from tests.unit.store.trail_runs import SLOW, Timelines, key_of, sealed, trail, write_logs
 

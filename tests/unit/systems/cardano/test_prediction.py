@@ -19,7 +19,7 @@ from chainmark.report.chart import Chart
 from chainmark.report.vega import vega_lite
 from chainmark.systems.cardano.model.results import AdoptionCurve, Explanation, Modelled, ModelRecord, Prediction
 
-from tests.support import result_in
+from tests.results import result_in
 from tests.unit.report.browser import page_without_complaints
 from tests.unit.report.pages import unpacked
 from tests.unit.systems.cardano.prediction_samples import (

@@ -20,7 +20,8 @@ from chainmark.systems.cardano.published.document import figure_blocks
 from chainmark.systems.cardano.published.part import CardanoPart, cardano_part
 from chainmark.systems.cardano.published.results import PublishedFigure, PublishedLine
 
-from tests.support import Lab, result_in
+from tests.results import result_in
+from tests.support import Lab
 from tests.unit.systems.cardano import made_reports as reports
 from tests.unit.systems.cardano.clusters import ingest as ingest_logs
 from tests.unit.systems.cardano.clusters import make_cluster
