@@ -9,15 +9,17 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+import chainmark as cm
 from chainmark.cli.reference import commands_of
 
-from tests.golden import inputs
+from tests.golden import inputs, made_results
 from tests.golden.fixed_store import FixedStore
 from tests.golden.typed import Typed, printed
 from tests.unit.compare.synthetic_runs import SyntheticRun, sides
 from tests.unit.store.trail_runs import Timelines, key_of, sealed, write_logs
 from tests.unit.systems.cardano import made_up
 
+_SEALED_LOAD_TEST = Path(__file__).parents[1] / "sealed_runs" / "http-state-v1-20261127T122718-6edc.tar.xz"
 _CLUSTER = ("--set", "chain.active_slots_coefficient=0.1", "--set", "workload.tps=2.0")
 _FEW = ("--blocks", "64")
 TYPED: dict[str, Typed] = {
@@ -64,8 +66,92 @@ TYPED: dict[str, Typed] = {
     "verify-against-unknown": Typed(["verify-against", "release.json", "10.6.2"], "imported"),
     "run-unknown-profile": Typed(["run", "cometbft/dmeo", "--version", "v1.0.1"]),
     "load-unknown-profile": Typed(["load", "mesh/nothing", "--target", "http://127.0.0.1:1"]),
+    "host": Typed(["host", "cardano-import", "--samples", "relay.csv"], "relay"),
+    "host-against": Typed(["host", "cardano-import", "--against", "relay.csv"], "relay"),
+    "aa-history": Typed(["aa", "--history", "10.6.2"], "releases"),
+    "history-margins": Typed(["history", "margins", "10.6.2", "--margin", "learnt:5%,15%"], "releases"),
+    "history-list": Typed(["history", "list"], "noted"),
+    "publish": Typed(["publish", "mesh", "release:2.1.0,hardware:mid", "--md", "page.md"], "pages", ["page.md"]),
+    "request": Typed(["request", "http-state", "--slowest", "3"], "loaded"),
+    "request-one": Typed(["request", "http-state", "0-1"], "loaded"),
+    "request-unknown": Typed(["request", "http-state", "0-99999"], "loaded"),
 }  # fmt: skip
-NARROW: dict[str, Typed] = {f"metrics-{system}": Typed(["metrics", system]) for system in
+_ONE = "cometbft-demo-v1.0.1-20260101T000000-0006"
+_ONLY_TARGET = ("--target", "http://127.0.0.1:1")
+# Long or without a table: one width is enough.
+ONCE: dict[str, Typed] = {
+    "compare-cost": Typed(["compare", "9.9.0", "10.6.2", "--question", "cost"], "releases"),
+    "compare-run": Typed(["compare", "9.9.0", "10.6.2", "--baseline", "run", "--anchor", "9.1.0"], "releases"),
+    "compare-margins": Typed(["compare", "9.9.0", "10.6.2", "--margin", "learnt:5%,15%"], "releases"),
+    "compare-unknown-margin": Typed(["compare", "9.9.0", "10.6.2", "--margin", "nothing=5%"], "releases"),
+    "compare-why": Typed(["compare", "v1", "v2", "--why"], "followed"),
+    "compare-era-unknown": Typed(["compare", "1.0", "1.1", "--style", "published", "--era", "old"], "published"),
+    "history-show": Typed(["history", "show", "10.6.2"], "releases"),
+    "history-show-unknown": Typed(["history", "show", "11.0"], "releases"),
+    "history-margins-unknown": Typed(["history", "margins", "v1"], "followed"),
+    "aa-history-no-re-runs": Typed(["aa", "--history", "v1"], "followed"),
+    "aa-history-and-profile": Typed(["aa", "cometbft/demo", "--history", "v1"], "followed"),
+    "aa-nothing": Typed(["aa"]),
+    "history-note": Typed(["history", "note", "cardano", "2025-08-01", "new hosts", "--metric", "rss_mib"], "notes"),
+    "history-note-version": Typed(["history", "note", "cardano", "v1", "a clock was late"], "notes"),
+    "history-note-days": Typed(
+        ["history", "note", "cardano", "2025-06-01", "links shared", "--until", "2025-06-03"], "notes"),
+    "history-note-metric": Typed(["history", "note", "cardano", "v1", "late", "--metric", "rss_mib"], "notes"),
+    "history-pin": Typed(["history", "pin", "cardano", "v1"], "notes"),
+    "history-pin-unknown": Typed(["history", "pin", "cardano", "v9"], "notes"),
+    "history-list-json": Typed(["history", "list", "--json"], "notes"),
+    "history-remove": Typed(["history", "remove", "cardano", "2025-08-01"], "notes"),
+    "history-remove-again": Typed(["history", "remove", "cardano", "2025-08-01"], "notes"),
+    "history-pin-none": Typed(["history", "pin", "cardano"], "notes"),
+    "publish-nothing": Typed(["publish", "mesh"]),
+    "publish-no-page": Typed(["publish", "cardano"], "releases"),
+    "transaction": Typed(["transaction", "v1.0.1", "--slowest", "3"], "samples"),
+    "transaction-slowest": Typed(["transaction", "cometbft-demo-v1.0.1-20261127T091712", "--slowest", "3"], "samples"),
+    "transaction-one": Typed(["transaction", "cometbft-demo-v1.0.1-20261127T091712", "0-1020"], "samples"),
+    "transaction-of-none": Typed(["transaction", "v1", "0-1"], "followed"),
+    "request-of-none": Typed(["request", "v1", "0-1"], "followed"),
+    "block-slowest": Typed(["block", "v1", "--slowest", "2"], "followed"),
+    "host-of-cluster": Typed(["host", "v1"], "followed"),
+    "host-samples-unknown": Typed(["host", "cardano-import", "--samples", "relay.txt"], "relay"),
+    "runs-export": Typed(["runs", "export", _ONE, "--to", "exported"], "experiment"),
+    "runs-export-figures": Typed(["runs", "export", "v1", "--figures", "figures.csv"], "followed", ["figures.csv"]),
+    "runs-export-changed": Typed(["runs", "export", "toy", "--to", "exported"], "spoilt"),
+    "runs-import": Typed(["runs", "import", f"exported/{_ONE}.tar"], "copies"),
+    "runs-import-again": Typed(["runs", "import", f"exported/{_ONE}.tar"], "copies"),
+    "runs-import-nothing": Typed(["runs", "import"], "copies"),
+    "runs-import-no-file": Typed(["runs", "import", "nowhere.tar"], "copies"),
+    "runs-import-samples": Typed(["runs", "import", "--samples"], "copies"),
+    "runs-verify-unknown": Typed(["runs", "verify", "nowhere"], "copies"),
+    "runs-remove-nothing": Typed(["runs", "remove"], "copies"),
+    "runs-remove-unfinished": Typed(["runs", "remove", "--unfinished"], "copies"),
+    "runs-show-load": Typed(["runs", "show", "http-state"], "loaded"),
+    "runs-list-labels": Typed(["runs", "list", "hardware:mid"], "pages"),
+    "run-no-binary": Typed(["run", "cometbft/demo", "--version", "./nowhere"]),
+    "run-wrong-key": Typed(["run", "cometbft/demo", "--version", "v1.0.1", "--set", "load.rats=4"]),
+    "run-not-launchable": Typed(["run", "cardano/value", "--version", "10.6.2"]),
+    "load-no-server": Typed(["load", "mesh/quick", *_ONLY_TARGET]),
+    "load-no-target": Typed(["load", "mesh/quick"]),
+    "experiment-no-binary": Typed(["experiment", "cometbft/demo", "--baseline", "./a", "--candidate", "./b"]),
+    "experiment-nothing": Typed(["experiment"]),
+    "experiment-resume-unknown": Typed(["experiment", "--resume", "nowhere"]),
+    "saturation-not-swept": Typed(["saturation", "cardano/value", "--version", "10.6.2"]),
+    "saturation-no-version": Typed(["saturation", "cometbft/saturation"]),
+    "qa-release": Typed(["qa", "cardano", "--candidate", "10.6.2"], "releases"),
+    "qa-unknown-version": Typed(["qa", "cardano", "--candidate", "11.0"], "releases"),
+    "qa-unknown-plan": Typed(["qa", "cometbft", "--baseline", "./a", "--candidate", "./b", "--plan", "quik"]),
+    "qa-nothing": Typed(["qa", "cometbft"]),
+    "bisect-nothing": Typed(["bisect", "cometbft/demo"]),
+    "bisect-no-checkout": Typed(["bisect", "cometbft/demo", "--good", "a", "--bad", "b", "--repo", "nowhere"]),
+    "serve-wrong-port": Typed(["serve", "--port", "70000"]),
+    "serve-no-logs": Typed(["serve", "--logs", "nowhere"]),
+    "nodes-install-unknown": Typed(["nodes", "install", "cardano", "10.6.2"]),
+    "nodes-install-no-binary": Typed(["nodes", "install", "cometbft", "./nowhere"]),
+    "cluster-check-nothing": Typed(["cluster", "check"]),
+    "corpus-check-no-file": Typed(["corpus", "check", "nowhere.json", *_ONLY_TARGET]),
+    "corpus-import-no-file": Typed(["corpus", "import", "nowhere.csv", *_ONLY_TARGET, "--out", "corpus.json"]),
+    "corpus-mesh-no-server": Typed(["corpus", "mesh", "http://127.0.0.1:1", "--out", "corpus.json"]),
+}  # fmt: skip
+NARROW: dict[str, Typed] = ONCE | {f"metrics-{system}": Typed(["metrics", system]) for system in
                             ("cardano", "cometbft", "http", "mesh")} | {
     f"help{path.removeprefix('chainmark').replace(' ', '-')}": Typed([*path.split()[1:], "--help"])
     for path, _ in commands_of()
@@ -76,10 +162,12 @@ BY_WIDTH = {100: TYPED | NARROW, 140: TYPED}
 def normalised(text: str) -> str:
     """The text without the version of chainmark and the digest in an import's id, which depends on the version.
 
-    The digest of a result's JSON is also removed, because its last digits depend on the processor.
+    The digest of a result's JSON is also removed, and numbers are cut, because their last digits depend on the
+    processor.
     """
     text = re.sub(r"\bchainmark \d+\.\d+\.\d+\b", "chainmark VERSION", text)
     text = re.sub(r"(SHA-256 <code>)[0-9a-f]{64}(</code>)", r"\1DIGEST\2", text)
+    text = re.sub(r"(\d\.\d{10})\d+", r"\1", text)
     return re.sub(r"(\d{8}T\d{6})-[0-9a-f]{8}\b", r"\1-IMPORTED", text)
 
 
@@ -109,6 +197,18 @@ def fill(workspace: Path) -> None:
     (changed.path / "metrics.json").write_text("[]", encoding="utf-8")
     _write_theirs(workspace / "cdfBlocksPerHost.json", [1.0, 2.0, 5.0])
     _write_theirs(workspace / "cdfBlockSize.json", [88_963.0] * 6 + [80_000.0])
+    for store in ("notes", "noted", "spoilt"):
+        sealed(FixedStore(workspace / store), Timelines(3, 2).fill())
+    cm.annotate("v1", "the clock of node-2 was late", store=workspace / "noted")
+    cm.note("cardano", "2025-08-01", "new hosts", metrics=["rss_mib"], store=workspace / "noted")
+    cm.pin("cardano", "v1", store=workspace / "noted")
+    (FixedStore(workspace / "spoilt").sealed()[0].path / "metrics.json").write_text("[]", encoding="utf-8")
+    (workspace / "releases").mkdir()
+    inputs.ingest_releases(workspace / "releases", again=True)
+    made_results.fill_load_page(FixedStore(workspace / "pages"), workspace)
+    made_results.ingest_relay(workspace / "relay")
+    cm.import_samples(workspace / "samples")
+    cm.import_run(_SEALED_LOAD_TEST, workspace / "loaded")
     figures = made_up.measured(made_up.profile().scenario(made_up.SEED))
     made_up.write(workspace / "release.json", made_up.report({"10.5.4": figures, "10.6.2": figures}))
 
@@ -128,4 +228,5 @@ def all_printed(width: int) -> dict[str, str]:
     lines = BY_WIDTH[width]
     with tempfile.TemporaryDirectory(prefix="golden-") as folder:
         fill(Path(folder))
-        return dict(zip(lines, map(normalised, printed(Path(folder), width, list(lines.values()))), strict=True))
+        texts = printed(Path(folder), width, list(lines.values()))
+        return {name: normalised(text.replace(folder, "WORKSPACE")) for name, text in zip(lines, texts, strict=True)}

@@ -28,6 +28,7 @@ from chainmark.core.verdict import Verdict
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.store.runs import SealedRun
+from chainmark.systems.cardano.host.document import host_document
 from chainmark.systems.cardano.model.evidence_document import evidence_document
 from chainmark.systems.cardano.model.explanation_document import explanation_document
 from chainmark.systems.cardano.model.prediction_document import prediction_document
@@ -38,12 +39,14 @@ from chainmark.systems.cardano.published.text import worded
 from chainmark.systems.cardano.verified.document import verification_document
 from chainmark.systems.cometbft.saturation.document import SaturationReport
 from chainmark.systems.cometbft.saturation.evaluation import saturation_report
+from chainmark.systems.mesh.page.document import page_document
 from chainmark.systems.trails.document import trail_document
 from chainmark.systems.trails.follower import Follower
 from chainmark.systems.trails.tails import tails_of
 from chainmark.systems.trails.trace import Trace
 from chainmark.systems.trails.trail import trails_of
 
+from tests.golden import made_results
 from tests.golden.fixed_store import FixedStore
 from tests.unit.compare import published_runs, qa_runs, release_histories
 from tests.unit.compare.profiled_runs import profiled_run
@@ -88,7 +91,6 @@ def single() -> Comparison:
     return compare(*sides(repetitions=1, seconds=30), tool_version=VERSION)
 
 
-@cache
 @cache
 def explained() -> Comparison:
     """One run per side with profiles of four nodes. One function uses more CPU time in the candidate."""
@@ -224,18 +226,34 @@ def saturation() -> SaturationReport:
     return saturation_report(saturation_samples.whole_test(), [*all_versions, version], saturation_samples.METRICS)
 
 
+def ingest_releases(store: Path, *, again: bool = False) -> None:
+    """Fill a store with eleven releases under two workloads, of which the last is slower under one.
+
+    Args:
+        store: the folder.
+        again: add runs of two earlier builds, which show the noise.
+    """
+    deviations = (0.004, -0.003, 0.002, -0.004, 0.003, -0.002, 0.004, -0.003, 0.002, -0.001)
+    for workload, start, slow in (("value-only", "18:52:16", "0.41"), ("Plutus countdown loop", "20:00:00", "0.361")):
+        last = made_reports.column("10.6.2", "2026-03-12", "1d697f1", 1.001, **{"Fetch duration": slow})
+        reports = {start: [*made_reports.series(deviations), last]}
+        if again:
+            reports[f"{start}-again"] = [
+                made_reports.column(f"9.{number}.0", f"2024-{number + 1:02}-21", f"{number:07x}", 1.0 + deviation)
+                for number, deviation in ((2, 0.004), (5, -0.005))
+            ]
+        for name, columns in reports.items():
+            for column in columns:
+                column["facts"]["Cluster system start time"] = start
+            report = made_reports.content(*columns, workload=workload)
+            cm.ingest("cardano", made_reports.written(store / f"{name}.json", report), store=store)
+
+
 @cache
 def release_page() -> ReleasePage:
     """A release equal to earlier ones under one workload and slower under another, with a note and a statement."""
     store = Path(tempfile.mkdtemp(prefix="golden-"))
-    deviations = (0.004, -0.003, 0.002, -0.004, 0.003, -0.002, 0.004, -0.003, 0.002, -0.001)
-    for workload, start, slow in (("value-only", "18:52:16", "0.41"), ("Plutus countdown loop", "20:00:00", "0.361")):
-        last = made_reports.column("10.6.2", "2026-03-12", "1d697f1", 1.001, **{"Fetch duration": slow})
-        columns = [*made_reports.series(deviations), last]
-        for column in columns:
-            column["facts"]["Cluster system start time"] = start
-        report = made_reports.content(*columns, workload=workload)
-        cm.ingest("cardano", made_reports.written(store / f"{start}.json", report), store=store)
+    ingest_releases(store)
     cm.annotate("10.6.2", "the clock of node-3 was 40 ms late", store=store)
     signature = cm.Signature("Ada Lovelace", "The first release with the new mempool.", "2026-03-20")
     page = cm.release("cardano", "10.6.2", signature=signature, store=store).result
@@ -252,6 +270,14 @@ def _of_this_version(page: ReleasePage) -> ReleasePage:
         for by_workload in page.against
     ]
     return page.model_copy(update={**own, "against": against})
+
+
+def sealed_run() -> Document:
+    """The document of a sealed run with a note."""
+    store = FixedStore(Path(tempfile.mkdtemp(prefix="golden-")))
+    run = sealed(store, Timelines(3, 4).fill())
+    cm.annotate(run.run_id, "the clock of node-2 was late", store=store)
+    return cm.open_run(run.run_id, store=store).document()
 
 
 @cache
@@ -287,6 +313,11 @@ RESULTS: dict[str, Callable[[], BaseModel]] = {
     "bisect-range": partial(searched, REPORTED),
     "bisect-undecided": partial(searched, noise=0.15, factor=2.0, most_runs=10),
     "bisect-no-change": partial(searched, factor=1.0, noise=0.01),
+    "margins": made_results.margins,
+    "cluster": made_results.cluster_ready,
+    "cluster-not-ready": made_results.cluster_not_ready,
+    "history-check": made_results.history_quiet,
+    "history-check-alarms": made_results.history_alarms,
 }
 
 
@@ -296,6 +327,8 @@ def _laid_out(make: Callable[[], BaseModel], lay_out: Callable[[Any], Document] 
 
 DOCUMENTS: dict[str, Callable[[], Document]] = {
     **{name: partial(_laid_out, make) for name, make in RESULTS.items()},
+    "run": sealed_run,
+    "by-workload": lambda: document_of(release_page().against[0]),
     "block": partial(_laid_out, partial(block_trace, "b4"), trail_document),
     "block-rival": partial(_laid_out, partial(block_trace, "b3"), trail_document),
     "transaction": partial(transactions, "0-1020"),
@@ -307,6 +340,11 @@ DOCUMENTS: dict[str, Callable[[], Document]] = {
     "explanation-explained": partial(_laid_out, partial(prediction_samples.explanation, explained=True),
                                      explanation_document),
     "evidence": partial(_laid_out, prediction_samples.evidence, evidence_document),
+    "host": partial(_laid_out, made_results.host, host_document),
+    "host-beside": partial(_laid_out, made_results.host_beside, host_document),
+    "host-few": partial(_laid_out, made_results.host_few, host_document),
+    "host-none": partial(_laid_out, made_results.host_none, host_document),
+    "load-page": partial(_laid_out, made_results.load_page, page_document),
     "verification": partial(_laid_out, verification, verification_document),
     "verification-differs": partial(_laid_out, partial(verification, differs=True), verification_document),
 }  # fmt: skip

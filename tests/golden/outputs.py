@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+
+from chainmark.report.document import Document
 
 from tests.golden import commands, inputs, texts
 
@@ -13,24 +15,30 @@ WITH_HTML = ("compare-followed", "compare-explained", "sample-fail")
 WITH_JSON = "compare-followed"
 
 
+@cache
+def document(name: str) -> Document:
+    """One of the documents, laid out once for all its renderings."""
+    return inputs.DOCUMENTS[name]()
+
+
 def _terminal(name: str, width: int) -> str:
-    return texts.terminal(inputs.DOCUMENTS[name](), width)
+    return texts.terminal(document(name), width)
 
 
 def _markdown(name: str) -> str:
-    return texts.markdown(inputs.DOCUMENTS[name]())
+    return texts.markdown(document(name))
 
 
 def _html_words(name: str) -> str:
-    return texts.html_words(inputs.DOCUMENTS[name]())
+    return texts.html_words(document(name))
 
 
 def _json(name: str) -> str:
-    return texts.json_file(inputs.DOCUMENTS[name]())
+    return texts.json_file(document(name))
 
 
 def _junit(name: str) -> str:
-    return texts.junit(inputs.DOCUMENTS[name]())
+    return texts.junit(document(name))
 
 
 def _printed(name: str, width: int) -> str:
