@@ -267,7 +267,8 @@ def _beside_sentence(beside: Beside) -> str:
     if beside.only_ours:
         messages.append(f"{units.plural(len(beside.only_ours), 'block')} only here")
     if beside.masked:
-        messages.append(f"{units.plural(beside.masked, 'peer address', 'peer addresses')} differ and may be masked")
+        verb = "differs" if beside.masked == 1 else "differ"
+        messages.append(f"{units.plural(beside.masked, 'peer address', 'peer addresses')} {verb} and may be masked")
     return "; ".join(messages)
 
 
