@@ -1,8 +1,8 @@
 //! A fixed amount of work, whose CPU time shows how fast the processors are at this moment.
 //!
 //! Virtual machines share caches, memory and cores with others, and nodes share caches with whatever else runs: the CPU
-//! time of the same work changes by a third within minutes. Arithmetic in registers shows none of it. The work is like a
-//! node's: memory of several sizes that has to come from slower caches after each pause, and system calls.
+//! time of the same work changes by a third within minutes. Arithmetic in registers shows none of it. This work is like
+//! that of a node: memory of several sizes that comes from slower caches after each pause, and system calls.
 
 use std::hint::black_box;
 use std::io::{self, Read, Write};
