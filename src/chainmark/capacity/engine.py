@@ -8,10 +8,19 @@ from typing import Any, Protocol, cast
 from chainmark import _native
 from chainmark.core.errors import InternalError
 
-# Classes of records by their number: correct responses, the kinds of failures, requests that were never sent.
+# Classes of records by their number.
 RECORD_CLASSES = tuple(_native.http_record_classes())
-RIGHT, *_KINDS, _UNSENT = RECORD_CLASSES
-FAILURES = tuple(_KINDS)
+
+
+def _known_class(name: str) -> str:
+    if name not in RECORD_CLASSES:
+        raise InternalError(f"the load engine has no class of requests `{name}`")
+    return name
+
+
+# Correct responses, and requests that were never sent. All other classes are kinds of failures.
+RIGHT, UNSENT = _known_class("ok"), _known_class("unsent")
+FAILURES = tuple(name for name in RECORD_CLASSES if name not in {RIGHT, UNSENT})
 
 
 def known_failure(name: str) -> str:

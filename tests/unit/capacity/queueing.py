@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import heapq
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
@@ -17,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from chainmark.capacity.engine import RECORD_CLASSES, RIGHT, UNSENT
 from chainmark.capacity.model import Endpoint, LevelKind, Request, Step, StepRequest, StepResult, Target
 from chainmark.capacity.search import Ask
 from chainmark.capacity.service_level import Sla
@@ -126,6 +128,44 @@ def finished(
         "records": None,
         "records_left_out": ok,
     }
+
+
+def recorded(
+    due_s: npt.ArrayLike,
+    latency_s: npt.ArrayLike,
+    kinds: npt.ArrayLike = RIGHT,
+    requests: npt.ArrayLike = 0,
+    window_s: float = 10.0,
+) -> dict[str, Any]:
+    """The engine's `finish()` of a step with a record of every request.
+
+    Args:
+        due_s: when the requests were due, in seconds from the start of the step.
+        latency_s: their latencies, also of failed requests.
+        kinds: the class of each request, or of all of them.
+        requests: the index of each request in the order, or of all of them.
+        window_s: length of the measured window.
+
+    """
+    due_ns = np.round(np.asarray(due_s) * 1e9).astype("<i8")
+    every, indices = (np.broadcast_to(np.asarray(value), len(due_ns)) for value in (kinds, requests))
+    latencies = np.where(every == UNSENT, -1e-9, latency_s)
+    latency_ns = np.round(latencies * 1e9).astype("<i8").tobytes()
+    counts = Counter(str(kind) for kind in every)
+    ok, unsent = counts.pop(RIGHT, 0), counts.pop(UNSENT, 0)
+    result = finished(latencies[every == RIGHT], window_s, len(due_ns) - ok - unsent, unsent)
+    classes = [
+        result["classes"][0] | {"class": kind, "status": 500 if kind == "status" else None, "count": count}
+        for kind, count in sorted(counts.items())
+    ]
+    records = {
+        "due_ns": due_ns.tobytes(),
+        "latency_ns": latency_ns,
+        "service_ns": latency_ns,
+        "request": indices.astype("<u4").tobytes(),
+        "class": np.array([RECORD_CLASSES.index(kind) for kind in every], "u1").tobytes(),
+    }
+    return result | {"classes": classes, "records": records, "records_left_out": 0}
 
 
 Service = Literal["constant", "exponential"]

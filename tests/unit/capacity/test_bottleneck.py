@@ -194,6 +194,13 @@ def test_the_entries_of_a_report() -> None:
     assert (entry.kind, entry.finding, entry.level) == ("clients", "exhausted", 8.0)
 
 
+def test_the_throughput_of_a_level_is_the_median_of_its_steps() -> None:
+    """The first step at the highest level reached more than the server sustains, for example from a cache."""
+    steps = [step(6, "clients", 32.0, 10.0, ok_per_s=3200.0), *_steps(), step(7, "clients", 32.0, 10.0, ok_per_s=800.0)]
+    (entry,) = exhausted_entries(steps, [_resource([0.1, 0.2, 0.5, 1.0, 1.0, 1.0, 1.0, 1.0])])
+    assert (entry.finding, entry.level) == ("exhausted", 8.0)
+
+
 def test_without_observed_resources_nothing_is_reported() -> None:
     assert exhausted_entries(_steps(), []) == []
     assert exhausted_entries(_steps(), [_resource([])]) == []

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainmark.capacity.clustering import FEWEST_BATCHES, design_effect, of_part
-from chainmark.capacity.model import LevelKind, LoadLevel, Phase, StepOutcome
+from chainmark.capacity.clustering import FEWEST_BATCHES, design_effect, of_part, slow_effect
+from chainmark.capacity.model import LevelKind, LoadLevel, Phase, StepOutcome, StepRequest, StepResult
 from chainmark.capacity.search import Ask
 from chainmark.capacity.service_level import Sla
 from chainmark.capacity.sla import share_interval
 
-from tests.unit.capacity.queueing import Server, highest, mm_c_slower
+from tests.unit.capacity.queueing import ENDPOINT, TARGET, Server, finished, highest, mm_c_slower
 
 WORKERS, SERVICE_S, LIMIT_S = 8, 0.005, 0.0325
 LIMIT = highest(lambda rate: mm_c_slower(rate, WORKERS, SERVICE_S, LIMIT_S) <= 0.01, 1.0, WORKERS / SERVICE_S)
@@ -71,6 +71,34 @@ def test_clusters_widen_the_interval(count: int, effect: float) -> None:
     wider_low, wider_high = share_interval(count, 1_000, effect)
     assert wider_low <= low + 1e-12
     assert wider_high >= high - 1e-12
+
+
+def test_the_design_effect_is_the_variance_between_batches_over_the_binomial_one() -> None:
+    """By hand, with the t quantile for 9 degrees of freedom over the normal one for the number of batches."""
+    widening = (2.262157 / 1.959964) ** 2
+    # 5 per second are expected: nine deviate by 5, one by 45. Their mean square is 2,500, the binomial one 47.5.
+    assert design_effect([0] * 9 + [50], [100] * 10) == pytest.approx(2500.0 / 47.5 * widening, rel=1e-5)
+    # A single request of 100: 0.1 per second are expected.
+    assert design_effect([0] * 9 + [1], [10] * 10) == pytest.approx(1.0 / 0.99 * widening, rel=1e-5)
+    # 2 per second of 5 seconds: four deviate by 2, one by 8, and there are 4 degrees of freedom.
+    expected = (80.0 * 5 / 4) / 9.0 * (2.776445 / 1.959964) ** 2
+    assert design_effect([0] * 4 + [10], [20] * 5) == pytest.approx(expected, rel=1e-5)
+
+
+def test_seconds_before_the_first_batch_are_not_counted() -> None:
+    """Of 21 seconds the first is in no batch of two, and no other has a slow request."""
+    assert design_effect([1] + [0] * 20, [10] * 21) == 1.0
+
+
+def test_failed_requests_are_among_the_slow_ones() -> None:
+    """Each has missed the limit: a burst of timeouts is as much a cluster as a burst of slow responses."""
+    whole = finished([0.1], answered=[90] * 20, slow=[0] * 15 + [10] + [0] * 4)
+    whole["series"]["failed"] = [0] * 5 + [40] + [0] * 14
+    order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.RATE, 90.0), 0.0, 20.0)
+    effect = slow_effect(StepResult.of(order, whole | {"window_s": 20.0}))
+    missed = [0] * 5 + [40] + [0] * 9 + [10] + [0] * 4
+    assert effect == design_effect(missed, [90] * 5 + [130] + [90] * 14)
+    assert effect > 30.0
 
 
 def test_a_share_of_the_requests_contains_that_share_of_each_cluster() -> None:

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 
 from chainmark.capacity.course import Course, Ramp, Spike, level_at
-from chainmark.capacity.engine import IDLE_CLOSE, RECORD_CLASSES, RIGHT
+from chainmark.capacity.engine import GENERATOR_LIMIT, IDLE_CLOSE, RIGHT, UNSENT
 from chainmark.capacity.loadtest import EndpointResult
 from chainmark.capacity.metrics import load_catalogue_of
 from chainmark.capacity.model import LevelKind, StepOutcome, StepRequest, StepResult, Waits
@@ -33,7 +33,7 @@ from chainmark.core.verdict import Verdict
 from chainmark.report.blocks import Table
 from chainmark.report.load_document import load_document
 
-from tests.unit.capacity.queueing import ENDPOINT, TARGET, FloatArray, Latencies, finished
+from tests.unit.capacity.queueing import ENDPOINT, TARGET, FloatArray, Latencies, recorded
 from tests.unit.report.load_samples import report, step, target
 
 CAPACITY_PER_S = 200.0
@@ -86,19 +86,9 @@ def _recorded(
     **changed: Any,
 ) -> CourseStep:
     """A run of these requests. ``kinds`` is the class of all requests, or one class per request."""
-    every = np.broadcast_to(kinds, len(due_s))
-    classes = np.array([RECORD_CLASSES.index(kind) for kind in every], "u1")
-    failed = every != RIGHT
-    records = {
-        "due_ns": np.round((due_s + warm_up_s) * 1e9).astype("<i8").tobytes(),
-        "latency_ns": np.round(latency_s * 1e9).astype("<i8").tobytes(),
-        "service_ns": np.round(latency_s * 1e9).astype("<i8").tobytes(),
-        "request": np.zeros(len(due_s), "<u4").tobytes(),
-        "class": classes.tobytes(),
-    }
-    engine_result = finished(latency_s[~failed], course.length_s, int(failed.sum())) | {"records": records}
+    engine_result = recorded(due_s + warm_up_s, latency_s, kinds, window_s=course.length_s)
     order = StepRequest(TARGET, ENDPOINT, course.peak, warm_up_s, course.length_s, course=course.points)
-    result = StepResult.of(order, {**engine_result, "records_left_out": 0, **changed})
+    result = StepResult.of(order, {**engine_result, **changed})
     return CourseStep(course, judge(result, Sla(), course.phase, read_histogram=Latencies, waits=waits))
 
 
@@ -356,6 +346,26 @@ def test_the_report_judges_and_shows_each_course_and_the_comparison_has_its_metr
         values = samples[metric.population][metric.id].to_list()
         assert len(values) == (2 if "spike" in metric.id else 1)
         assert all(value is not None for value in values)
+
+
+def test_a_course_has_the_error_share_of_the_requests_that_the_server_received() -> None:
+    """Of 3,000 requests the generator could not make 3, and the server had closed the connection of 20 while idle."""
+    kinds = np.full(3000, RIGHT, dtype=object)
+    kinds[:3000:300], kinds[7:3000:150], kinds[11:3000:1000] = "status", IDLE_CLOSE, GENERATOR_LIMIT
+    ramp = _even_ramp(np.full(3000, 0.01), kinds=kinds)
+    samples = samples_of([EndpointResult(ENDPOINT, Sla(), courses=[ramp, ramp])])["block_ramp_50_to_450_per_s"]
+    assert samples.rows() == [(attempt, 450.0, pytest.approx(10 / 2977)) for attempt in (1, 2)]
+    unsent = _even_ramp(np.full(WINDOW, 0.01), kinds=np.where(np.arange(WINDOW) < 1, "status", UNSENT))
+    samples = samples_of([EndpointResult(ENDPOINT, Sla(), courses=[unsent])])["block_ramp_50_to_450_per_s"]
+    assert samples.rows() == [(1, 50.0, 1.0)], "only one request was sent, and the SLA was missed from the start"
+
+
+def test_a_course_without_evidence_about_the_server_is_no_sample() -> None:
+    result = EndpointResult(ENDPOINT, Sla(), courses=[_limited(_run(RAMP))])
+    samples = samples_of([result])["block_ramp_50_to_450_per_s"]
+    assert samples.is_empty()
+    metrics = [metric.id for metric in load_catalogue_of("http", "known", [result]).metrics]
+    assert samples.columns == ["attempt", *metrics]
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,14 @@ def test_errors_that_increase_over_time_are_a_drift() -> None:
     assert drifts[Drifting.P50].outcome is StepOutcome.PASS
 
 
+def test_errors_are_a_share_of_all_responses() -> None:
+    """25 of 125 per second, from the start to the end."""
+    drift = _of(_step(lambda times: np.full_like(times, 0.01), lambda times: np.full_like(times, 25.0)))[
+        Drifting.ERRORS
+    ]
+    assert (drift.begin, drift.rise) == pytest.approx((0.2, 0.0))
+
+
 def test_a_drift_without_a_limit_in_the_sla_is_reported_and_fails_nothing() -> None:
     drifts = _of(_step(_noisy(lambda times: 0.01 * (1.0 + times))), Sla())
     assert {(drift.limit, drift.outcome) for drift in drifts.values()} == {(None, StepOutcome.PASS)}

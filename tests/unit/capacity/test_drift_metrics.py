@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import polars as pl
 import pytest
 
 from chainmark.capacity.drift import Drift, Drifting
@@ -89,11 +92,51 @@ def test_only_drifts_limited_by_the_sla_decide() -> None:
     }  # fmt: skip
 
 
+def test_the_metrics_of_a_soak_have_margins_and_noise() -> None:
+    """With one run on each side, the assumed noise and the margin decide."""
+    metrics = {metric.id.removeprefix(f"{NAME}_"): metric for metric in _run("v1.0.1", 1, STEADY).catalogue.metrics}
+    figures = [
+        (name, metric.kind.value, metric.unit, metric.margin, metric.floor, metric.default_noise, metric.order)
+        for name, metric in metrics.items()
+    ]
+    assert sorted(figures) == [
+        ("memory_end_share", "positive", "fraction", 0.1, 0.0, 0.03, 43),
+        ("p50_end_share", "positive", "fraction", 0.1, 0.0, 0.05, 40),
+        ("p99_end_share", "positive", "fraction", 0.1, 0.0, 0.05, 41),
+        ("rise_of_error_share", "difference", "fraction", 0.1, 0.001, 0.03, 42),
+    ]
+    assert {source for metric in metrics.values() for source in metric.source} == {"load steps"}
+    assert metrics["rise_of_error_share"].description.startswith(
+        "The share of failed requests at the end of a line through sixty intervals of the step (Theil-Sen), less that "
+    )
+
+
+def test_every_endpoint_has_the_metrics_of_its_soaks() -> None:
+    results = [EndpointResult(replace(ENDPOINT, id=name), Sla()) for name in ("block", "search")]
+    drifts = {result.endpoint.id: _drifts(STEADY, 1) for result in results}
+    catalogue = with_drifts(load_catalogue_of("http", "API", results), results, drifts)
+    for population in (NAME, "search_soak_at_80_per_s"):
+        metrics = [metric.id for metric in catalogue.metrics if metric.population == population]
+        assert sorted(metrics) == sorted(drift_samples(results, drifts)[population].columns[1:])
+
+
 @pytest.mark.parametrize(("scatter", "is_known"), [(0.02, True), (0.5, False)])
 def test_an_undetermined_line_is_not_a_sample(scatter: float, is_known: bool) -> None:
     """With one run per side its noise would be assumed, and chance would decide whether it is worse or better."""
     samples = _run("v1.0.1", 1, STEADY, scatter).frames[NAME]
     assert (samples[f"{NAME}_p50_end_share"].to_list()[0] is not None) is is_known
+
+
+@pytest.mark.parametrize(("what", "half_width"), [(Drifting.P50, 0.1), (Drifting.ERRORS, 0.001)])
+def test_a_line_is_a_sample_up_to_a_half_width_of_its_interval(what: Drifting, half_width: float) -> None:
+    """10 % of the initial value, or 0.1 percentage points of the requests, on either side."""
+    values = []
+    for width in (0.96 * half_width, 1.04 * half_width):
+        drift = Drift(what, LEVEL, 1, 7200.0, 0.01, 0.5, 0.5 - width, 0.5 + width, None, StepOutcome.PASS)
+        frame = drift_samples([EndpointResult(ENDPOINT, Sla())], {ENDPOINT.id: [drift]})[NAME]
+        values.append(frame.to_series(1).item())
+        assert frame.dtypes == [pl.Int64, pl.Float64], "also without a value"
+    assert values == [0.5 if what is Drifting.ERRORS else 1.5, None]
 
 
 def test_a_step_without_memory_readings_has_a_row_without_memory() -> None:

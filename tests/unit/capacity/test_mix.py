@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from chainmark.capacity.loadtest import EndpointResult
 from chainmark.capacity.mix import MIX, learnt, loosest, mixed
 from chainmark.capacity.model import (
     Endpoint,
@@ -22,6 +23,7 @@ from chainmark.capacity.model import (
     StepRequest,
     StepResult,
 )
+from chainmark.capacity.report import endpoint_entry
 from chainmark.capacity.service_level import Sla
 from chainmark.capacity.sla import judge
 from chainmark.core.errors import UsageError
@@ -176,6 +178,21 @@ def test_each_endpoint_is_judged_by_its_own_sla() -> None:
     wrong = _judged(slas, [_part([0.01] * 1000), _part([0.01] * 950, failed=50)])
     assert (wrong.outcome, wrong.reason, wrong.reason_part) == (StepOutcome.FAIL, StepCondition.ERRORS, "search")
     assert wrong.condition(StepCondition.P99).outcome is StepOutcome.PASS
+
+
+def test_the_report_has_the_figures_of_each_endpoint() -> None:
+    """Of a hundred responses of the search, 6 are slow and 2 very slow; one in ten due requests was never sent."""
+    search = _part([0.01] * 920 + [0.2] * 60 + [0.4] * 20, failed=5)
+    search["counts"] |= {"due": 1105, "unsent": 100}
+    parts = [_part([0.01] * 895), search]
+    step = _judged({"block": Sla(p99_s=0.02), "search": Sla(p99_s=0.3)}, parts)
+    mix = mixed(BOTH, {"block": 1.0, "search": 1.0}, lambda _: Sla(p99_s=0.3))
+    (entry,) = endpoint_entry(EndpointResult(mix, Sla(), fixed=[step]), {}, read_histogram=Latencies).steps
+    assert [part.label for part in entry.parts] == ["/block", "/search"]
+    part = entry.parts[1]
+    assert (part.due, part.ok, part.failed, part.unsent, part.share) == (1105, 1000, 5, 100, 1105 / 2000)
+    assert (part.p50_s, part.p95_s) == (0.01, 0.2)
+    assert (part.p99_limit_s, part.error_share, part.outcome) == (0.3, 5 / 1005, "fail")
 
 
 def test_an_endpoint_with_too_few_requests_leaves_a_step_undecided() -> None:

@@ -130,6 +130,26 @@ def test_a_window_shorter_than_a_second_is_judged_by_its_counts() -> None:
     assert StepResult.of(order(RATE), result).achieved_share() == pytest.approx(0.8)
 
 
+def test_the_busiest_generator_has_the_cpu_share_of_a_step() -> None:
+    """The requests of a generator without processor time are late, however idle the others are."""
+    generators = [{"threads": 2, "cpu_s": cpu_s, "wall_s": 10.0, "lost": ""} for cpu_s in (18.0, 2.0)]
+    assert StepResult.of(order(), finished([0.1]) | {"generators": generators}).generator_cpu_share == 0.9
+
+
+def test_error_responses_end_a_silence() -> None:
+    """A server whose only responses are errors has not gone away, although one request had no response."""
+    result = finished([0.1] * 8, failed=7, answered=[4, 4, 0, 0, 0])
+    [status] = result["classes"]
+    result["classes"] = [status | {"count": 6}, status | {"class": "timeout", "count": 1}]
+    result["series"] |= {
+        "failed": [1, 0, 2, 2, 2],
+        "errors": {"timeout": [1, 0, 0, 0, 0], "status": [0, 0, 2, 2, 2]},
+    }
+    assert StepResult.of(order(), result).silence() is None
+    result["series"]["errors"] = {"timeout": [1, 0, 2, 2, 2]}
+    assert StepResult.of(order(), result).silence() == 2.0
+
+
 def test_levels_are_shown_with_their_unit() -> None:
     assert [str(LoadLevel(LevelKind.CLIENTS, 1.0)), str(CLIENTS), str(RATE)] == ["1 client", "64 clients", "1000.5/s"]
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chainmark.capacity.loadtest import EndpointResult
 from chainmark.capacity.model import (
     LevelKind,
     LoadLevel,
@@ -24,10 +25,12 @@ from chainmark.capacity.model import (
     Waits,
 )
 from chainmark.capacity.plan import LINEAR_LADDER, SearchPlan
+from chainmark.capacity.report import endpoint_entry
 from chainmark.capacity.search import Ask, CapacityFinding, Interrupted, SearchResult, StoppedBy, search
 from chainmark.capacity.service_level import Sla
 from chainmark.capacity.sla import judge
 from chainmark.core.errors import UsageError
+from chainmark.core.load_report import ContestedLevel
 
 from tests.unit.capacity.queueing import (
     ENDPOINT,
@@ -433,6 +436,11 @@ def test_a_capacity_that_failed_once_is_not_confirmed_and_the_worse_figure_is_re
     assert result.contested is not None
     assert (result.contested.at.passed, len(result.contested.at.outcomes)) == (2, 3)
     assert result.contested.capacity == 8.0
+    tested = EndpointResult(ENDPOINT, Sla(), {LevelKind.CLIENTS: result})
+    (entry,) = endpoint_entry(tested, {}, read_histogram=Latencies).capacities
+    assert (entry.capacity, entry.contested) == (8.0, ContestedLevel(level=10.0, passed=2, measured=3))
+    assert entry.best_step is not None
+    assert seen[entry.best_step] == 8.0, "the step shown for a capacity is one at that capacity"
 
 
 def waiting(ask: Ask, share: float) -> Step:

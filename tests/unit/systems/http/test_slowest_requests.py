@@ -1,0 +1,65 @@
+"""The slowest requests of a load test, with the facts about their steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chainmark.capacity.engine import RECORD_CLASSES
+from chainmark.capacity.loadtest import EndpointResult
+from chainmark.capacity.metrics import load_catalogue_of
+from chainmark.capacity.model import LevelKind, LoadLevel, Phase, Step, StepRequest, StepResult
+from chainmark.capacity.service_level import Sla
+from chainmark.capacity.sla import judge
+from chainmark.capacity.tables import SLOWEST_SCHEMA, STEP_SCHEMA, slowest_frame, steps_frame
+from chainmark.store.runs import SealedRun, Store
+from chainmark.systems.capabilities import FollowRequest
+from chainmark.systems.requests import FollowsRequests
+from chainmark.systems.trails.trace import SlowestTraces, Trace
+
+from tests.unit.capacity.queueing import ENDPOINT, TARGET, Latencies, finished
+from tests.unit.compare.synthetic_runs import manifest
+
+
+def _step(level: LoadLevel, result: dict[str, Any], latency_ms: int, kind: str) -> Step:
+    """A step with one stored request."""
+    end_ns = 100 + latency_ms * 1_000_000
+    slow = {"latency_ns": end_ns - 100, "due_ns": 100, "request": 0, "sent_ns": 100, "first_byte_ns": None,
+            "end_ns": end_ns, "status": None, "class": RECORD_CLASSES.index(kind)}  # fmt: skip
+    order = StepRequest(TARGET, ENDPOINT, level, 1.0, 10.0)
+    measured = StepResult.of(order, result | {"slowest": [slow]})
+    return judge(measured, Sla(), Phase.FIXED, read_histogram=Latencies)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> SealedRun:
+    """A run of 300 requests by 4 clients, and of 205 at 12.5 per second."""
+    steps = [
+        _step(LoadLevel(LevelKind.CLIENTS, 4.0), finished([0.25] * 300), 700, "ok"),
+        _step(LoadLevel(LevelKind.RATE, 12.5), finished([0.0625] * 200, failed=5), 900, "timeout"),
+    ]
+    results = [EndpointResult(ENDPOINT, Sla(), fixed=steps)]
+    unfinished = Store(tmp_path).create("http", "known", "v1.0.0", {})
+    unfinished.write_events("steps", steps_frame(results), STEP_SCHEMA)
+    unfinished.write_events("slowest", slowest_frame(results, str), SLOWEST_SCHEMA)
+    return unfinished.seal(manifest("v1.0.0", 1), load_catalogue_of("http", "known", results), [])
+
+
+def test_the_slowest_requests_are_of_all_requests_of_the_run(run: SealedRun) -> None:
+    listed = FollowsRequests().follow(run, FollowRequest(None, "request")).result
+    assert isinstance(listed, SlowestTraces)
+    assert (listed.total, listed.counted) == (505, 505)
+    labels = ("load of the step", "median latency of the step, ms", "requests due in the step", "outcome")
+    facts = [{fact.label: fact.value for fact in trace.facts} for trace in listed.slowest]
+    assert [[each[label] for label in labels] for each in facts] == [
+        ["12.5 requests per second", "62.5", "205", "failed: timeout"],
+        ["4 clients", "250", "300", "right answer"],
+    ]
+
+
+def test_a_request_is_traced_by_its_step_and_rank(run: SealedRun) -> None:
+    trace = FollowsRequests().follow(run, FollowRequest("0-1", "request")).result
+    assert isinstance(trace, Trace)
+    assert trace.places[0].seconds == [0.0, 0.0, None, 0.7]
