@@ -91,7 +91,18 @@ def test_noise_is_not_attributed_to_a_host() -> None:
     assert located([unclear], comparison.breakdowns, comparison.catalogue) == {}
     single = {side: value.model_copy(update={"per_run": value.per_run[:1]})
               for side, value in (("baseline", judgement.baseline), ("candidate", judgement.candidate))}  # fmt: skip
-    undecided = judgement.model_copy(update={**single, "outcome": Outcome.INCONCLUSIVE})
-    assert located([undecided], comparison.breakdowns, comparison.catalogue) == {}
+    for sides_of_one_run in (single, {"baseline": single["baseline"]}, {"candidate": single["candidate"]}):
+        undecided = judgement.model_copy(update={**sides_of_one_run, "outcome": Outcome.INCONCLUSIVE})
+        assert located([undecided], comparison.breakdowns, comparison.catalogue) == {}
     worse = judgement.model_copy(update={**single, "outcome": Outcome.WORSE})
     assert located([worse], comparison.breakdowns, comparison.catalogue)
+
+
+def test_a_change_is_attributed_by_the_first_breakdown_of_its_metric() -> None:
+    """The order of a population's breakdowns is that of its catalogue."""
+    comparison = _compared({**USUAL, "node1": 0.4})
+    (cpu,) = (item for item in comparison.breakdowns if item.metric_id == "cpu_cores")
+    other = cpu.model_copy(update={"values": [f"other {name}" for name in cpu.values]})
+    for first, named in (([cpu, other], "node1"), ([other, cpu], "other node1")):
+        (sentence,) = located(comparison.judgements, first, comparison.catalogue).values()
+        assert f"by means only: {named} (" in sentence

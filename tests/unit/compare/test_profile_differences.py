@@ -48,6 +48,16 @@ def test_the_function_that_changed_comes_first_with_the_interval_over_the_nodes(
     assert change.per == "block and node"
 
 
+def test_a_node_is_compared_with_itself_although_others_have_no_profile() -> None:
+    """A wrong pair would show the difference between two nodes as a change, or hide a change."""
+    before = [{SLOW: 1.0}, {SLOW: 2.0}, {SLOW: 4.0}, {}]
+    after = [{}, {SLOW: 2.5}, {SLOW: 4.7}, {SLOW: 9.0}]
+    (change,) = _results([profiled_run("v0", before)], [profiled_run("v1", after)]).changes
+    oracle = stats.ttest_rel([0.025, 0.047], [0.02, 0.04]).confidence_interval(0.90)
+    assert [change.functions[0].low, change.functions[0].high] == pytest.approx([oracle.low, oracle.high])
+    assert change.basis.startswith("between 2 nodes of one run per side")
+
+
 def test_with_several_runs_per_side_the_interval_is_that_between_runs() -> None:
     before = [
         profiled_run("v0", [{SLOW: value}], number=number) for number, value in enumerate((1.0, 1.3, 0.9), start=1)

@@ -49,3 +49,14 @@ def test_properties_that_a_printed_run_omits_do_not_separate_workloads(printed: 
         for setting in ("on", "off")
     ]
     assert len(matched(old, new).pairs) == pairs
+
+
+def test_of_several_partners_the_newest_is_compared() -> None:
+    """The groups are in order of execution, and the others are reported."""
+    old = [
+        group("v1", {"scenario.profile": "mid", "scenario.pruning": setting}, printed=True) for setting in ("on", "off")
+    ]
+    (new,) = [group("v2", {"scenario.profile": "mid"}, printed=True)]
+    matches = matched(old, [new])
+    assert [(pair.baseline, pair.candidate) for pair in matches.pairs] == [(old[1], new)]
+    assert matches.alone == ["only v1 was run under on"]
