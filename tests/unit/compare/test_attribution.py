@@ -175,11 +175,13 @@ def test_hosts_of_a_metric_that_fell_are_those_that_fell() -> None:
 
 
 def test_absolute_changes_have_a_unit_and_common_decimals() -> None:
-    hosts = _by_host(0.012, 0.002, -0.001, scale=Scale.ABSOLUTE)
-    sentence = "a (+12.00 ms) changed by more than the margin of 5 ms, the other 2 by −1.000 … +2.000 ms"
+    hosts = _by_host(0.012, 0.002, -0.0005, scale=Scale.ABSOLUTE)
+    sentence = "a (+12.00 ms) changed by more than the margin of 5 ms, the other 2 by −0.500 … +2.000 ms"
     assert _located(_judged(0.006, **ABSOLUTE), hosts) == sentence
     hosts = _by_host(0.012, 0.002, -0.031, scale=Scale.ABSOLUTE)
     assert _located(_judged(0.006, **ABSOLUTE), hosts).endswith("the other 2 by −31.00 … +2.00 ms")
+    sentence = "all 2 changed by more than the margin of 5 ms, +6.00 … +12.00 ms"
+    assert _located(_judged(0.009, **ABSOLUTE), _by_host(0.012, 0.006, scale=Scale.ABSOLUTE)) == sentence
     counts = {**ABSOLUTE, "margin_low": -1.0, "margin_high": 1.0}
     sentence = "a (+3.000) changed by more than the margin of 1, the other 1 by 0.0"
     assert _located(_judged(2.0, **counts), _by_host(3.0, 0.0, scale=Scale.ABSOLUTE), "1") == sentence

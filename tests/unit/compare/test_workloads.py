@@ -68,6 +68,12 @@ def _labels(old: list[list[SyntheticRun]], new: list[list[SyntheticRun]]) -> lis
     return [pair.label for pair in matched(old, new).pairs]
 
 
+def test_workloads_are_named_by_all_settings_in_which_they_differ() -> None:
+    settings = [{"load.rate": 1, "load.size": 10, "load.wait": 5}, {"load.rate": 2, "load.size": 20, "load.wait": 5}]
+    old, new = ([group(version, workload) for workload in settings] for version in ("v1", "v2"))
+    assert _labels(old, new) == ["rate 1 · size 10", "rate 2 · size 20"]
+
+
 def test_runs_on_other_machines_or_in_other_cells_are_not_paired() -> None:
     old, elsewhere = group("v1", {"load.rate": 1}), group("v2", {"load.rate": 1}, host=BIGGER)
     assert _labels([old], [elsewhere]) == []
