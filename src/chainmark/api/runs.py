@@ -15,7 +15,7 @@ import polars as pl
 from chainmark.api.context import store_at
 from chainmark.api.listing import RunRow, listed_runs
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.errors import UsageError
+from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import Manifest, Status
 from chainmark.core.storage import storage_errors
 from chainmark.store.files import write_bytes
@@ -135,7 +135,16 @@ class Run:
         return self.sealed.verify()
 
     def export(self, folder: Path | str = ".") -> Path:
-        """Pack it into one file that another store can import; the file's path."""
+        """Pack it into one file that another store can import; the file's path.
+
+        Raises:
+            InvalidRunError: the run differs from its sealed state, so no store would import it.
+        """
+        if problems := self.sealed.verify():
+            raise InvalidRunError(
+                f"run `{self.id}` is not as it was sealed: {problems[0]}",
+                "`chainmark runs verify` lists every difference",
+            )
         target = Path(folder)
         with storage_errors(target):
             target.mkdir(parents=True, exist_ok=True)

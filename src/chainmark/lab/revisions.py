@@ -144,7 +144,7 @@ def _output(repo: Path, *arguments: str) -> str:
 
 def _git(repo: Path, *arguments: str) -> _GitResult:
     if not repo.is_dir():
-        raise UsageError(f"there is no folder {repo}", "give the checkout: `--repo PATH`")
+        raise UsageError(f"there is no folder `{repo}`", "give the checkout: `--repo PATH`")
     ended = git(arguments, repo)
     return _GitResult(
         ended.returncode, ended.stdout.decode("utf-8", "replace"), ended.stderr.decode("utf-8", "replace")

@@ -45,14 +45,20 @@ def history_check_document(check: HistoryCheck) -> Document:
         sections=[Section("alarms", "False alarms", blocks)],
         notes=[
             "Each re-run is judged against the previous run like a release, with the noise of all other runs. The "
-            "check fails if significantly more than 5 % of the re-runs have a gating metric that is judged as moved. "
-            f"{units.plural(false_alarms.set_aside, 'result')} of the re-runs show a change of the set-up "
-            "and are not counted."
+            "check fails if significantly more than 5 % of the re-runs have a gating metric that is judged as moved."
+            + _set_aside(false_alarms.set_aside)
         ],
         result=check,
         date=check.date,
         tool_version=check.tool_version,
     )
+
+
+def _set_aside(count: int) -> str:
+    if not count:
+        return ""
+    verbs = "shows a change of the set-up and is" if count == 1 else "show a change of the set-up and are"
+    return f" {units.plural(count, 'result')} of the re-runs {verbs} not counted."
 
 
 def _share(count: int, total: int) -> str:

@@ -634,9 +634,12 @@ class Store:
                 if is_sealed(self._runs / name):
                     return SealedRun(self._runs / name)
                 return self._unpacked(packed, name)
-        except (FileNotFoundError, tarfile.TarError) as error:
+        except FileNotFoundError as error:
+            raise UsageError(f"there is no file `{archive}`", "`chainmark runs export` writes such files") from error
+        except tarfile.TarError as error:
+            reason = str(error).splitlines()[0]
             raise UsageError(
-                f"{archive} is not an exported run ({error})", "`chainmark runs export` writes such files"
+                f"{archive} is not an exported run ({reason})", "`chainmark runs export` writes such files"
             ) from error
 
     def _unpacked(self, packed: tarfile.TarFile, name: str) -> SealedRun:

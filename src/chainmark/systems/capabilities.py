@@ -333,7 +333,7 @@ class Capability(Generic[Capable]):
         works = [capability.commands for capability in CAPABILITIES if isinstance(system, capability.protocol)]
         raise UsageError(
             f"chainmark {self.verb.format(f'`{system.name}`')}",
-            f"for `{system.name}` there are {', '.join([*works, metrics])}"
+            f"for `{system.name}`, use {'; '.join([*works, metrics])}"
             if self.commands
             else f"{metrics} shows what it measures",
         )

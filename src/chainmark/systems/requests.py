@@ -82,7 +82,13 @@ def request_lifecycles(run: SealedRun, trail: Trail) -> pl.LazyFrame | None:
     """One row per stored request, with the known facts about its step."""
     is_rate, level = pl.col("kind") == LevelKind.RATE.value, pl.col("level").round(3)
     whole = pl.when(level == level.round()).then(level.cast(pl.Int64).cast(pl.String)).otherwise(level.cast(pl.String))
-    unit = pl.when(is_rate).then(pl.lit("requests per second")).otherwise(pl.lit("clients"))
+    unit = (
+        pl.when(is_rate)
+        .then(pl.lit("requests per second"))
+        .when(level == 1.0)
+        .then(pl.lit("client"))
+        .otherwise(pl.lit("clients"))
+    )
     steps = run.scan_events("steps").select(
         "step", "phase", "due", "failed", p50_ms=(1e3 * pl.col("p50_s")).round(3), load=pl.format("{} {}", whole, unit)
     )

@@ -297,7 +297,7 @@ def test_repeated_instrument_failures_end_the_search_with_a_hint_how_to_resume(
         ({"good": "v30", "bad": "v3"}, "`v30` does not come before `v3` among the versions of Line"),
         ({"metric": "nothing_s"}, "`nothing_s` is not a metric of Line"),
         ({"margins": {"nothing_s": 0.2}}, "nothing_s"),
-        ({"repo": "/nowhere/at/all"}, "there is no folder /nowhere/at/all"),
+        ({"repo": "/nowhere/at/all"}, "there is no folder `/nowhere/at/all`"),
     ],
 )
 def test_an_impossible_search_is_rejected_before_any_run(

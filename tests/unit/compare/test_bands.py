@@ -5,12 +5,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainmark.compare.bands import band
+from chainmark.compare.bands import Resampler, band
+from chainmark.compare.inputs import LoadedRun
+from chainmark.compare.samples import SideSamples
+from chainmark.core.metric import Population
 from chainmark.stats import replicates
 from chainmark.stats.bootstrap import multiplicities
 from chainmark.stats.centiles import FloatArray, IntArray, centile
+from chainmark.stats.description import MetricDescription, describe_population
 from chainmark.stats.knots import Knots, knots_of
 from chainmark.stats.replicates import Bundles, Replicates, replicates_of, resampled_counts, resampled_ranks
+
+from tests.unit.compare.metric_cases import loaded_run, metric
+from tests.unit.compare.synthetic_runs import run
 
 FRACTIONS = np.array([0.0, 0.05, 0.1, 1.0 / 3.0, 0.5, 0.7, 0.9, 0.99, 0.999, 1.0])
 
@@ -115,3 +122,52 @@ def test_a_resample_without_a_value_is_excluded_from_the_band() -> None:
     replicates = np.array([[np.nan, np.nan]] * 70 + [[1.0, 2.0]] * 65 + [[3.0, 4.0]] * 65)
     low, high = band(replicates)
     assert (low.tolist(), high.tolist()) == ([1.0, 2.0], [3.0, 4.0])
+
+
+def test_the_edges_of_a_band_are_the_5th_and_95th_centile() -> None:
+    low, high = band(np.arange(200.0)[::-1, None])
+    assert (low.tolist(), high.tolist()) == ([10.0], [189.0])
+
+
+def test_a_resample_without_a_value_has_no_quantiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = np.zeros((replicates.BAND_RESAMPLES, 2), dtype=np.int64)
+    counts[1::2] = [1, 2]
+    knots = knots_of(np.array([3.0, 5.0]), FRACTIONS)
+    described = MetricDescription("x_s", 2, knots=knots, replicates=Replicates(np.array([0, 1]), counts, coarse=False))
+    alone = loaded_run("v1", 1.0, 1)
+    monkeypatch.setattr(alone, "described", lambda *_: described)
+    side = SideSamples([alone], metric(), Population(id="block", label="blocks", keys=["height"]))
+    resampler = Resampler(side, "baseline", "x_s", 1)
+    assert resampler.runs == 1
+    quantiles = resampler.quantiles(np.array([0.0, 1.0]))
+    empty = np.isnan(quantiles)
+    assert empty.sum(axis=0).tolist() == [replicates.BAND_RESAMPLES // 2] * 2
+    assert {tuple(row) for row in quantiles[~empty[:, 0]].tolist()} == {(3.0, 5.0)}
+
+
+def test_two_runs_of_one_seed_vary_independently() -> None:
+    """Their blocks are drawn alike, so the resamples are combined randomly. Otherwise a second run would add nothing.
+
+    Half of the resamples take both runs, with half the variance. The others take one of them twice.
+    """
+    drawn_run = LoadedRun(run("v1", seed=7, drawn=True))
+    metric = drawn_run.catalogue.metric("tx_latency_s")
+    population = drawn_run.catalogue.population(metric.population)
+    fractions = np.linspace(0.2, 0.8, 13)
+    one, two = (
+        Resampler(SideSamples([drawn_run] * runs, metric, population), "baseline", metric.id, 1).quantiles(fractions)
+        for runs in (1, 2)
+    )
+    assert (two.var(axis=0) / one.var(axis=0)).mean() == pytest.approx(0.75, abs=0.1)
+
+
+def test_a_run_is_resampled_by_its_own_seed() -> None:
+    """The stored description contains only the input of the resamples. Another seed would give another band."""
+    drawn_run = LoadedRun(run("v1", seed=7, drawn=True))
+    metric = drawn_run.catalogue.metric("tx_latency_s")
+    population = drawn_run.catalogue.population(metric.population)
+    (described,) = describe_population(drawn_run.catalogue, population, [metric], drawn_run, seed=7)
+    unpacked = drawn_run.described(metric, population)
+    assert described.replicates is not None
+    assert unpacked.replicates is not None
+    assert unpacked.replicates.counts.tolist() == described.replicates.counts.tolist()

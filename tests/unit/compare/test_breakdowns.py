@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainmark.compare import compare
-from chainmark.compare.breakdowns import MOST_VALUES, _spread
-from chainmark.core.comparison import Comparison, Scale
+from chainmark.compare.breakdowns import MOST_VALUES, _joined, _spread
+from chainmark.core.comparison import Breakdown, Comparison, Scale
+from chainmark.core.manifest import Grouping
 from chainmark.stats import description
 from chainmark.stats.description import TAIL_SAMPLES
 from chainmark.stats.keyed_means import Means, coded, means_of
@@ -173,3 +174,52 @@ def test_outliers_of_small_regions_are_judged_by_the_spread_within_all_regions()
     means |= {"b-3": (5.0, 100), "alone-0": (9.0, 100)}
     regions = {name: name.partition("-")[0] for name in means}
     assert _spread(Means(means), metric, regions).outlying == {"b-3"}
+
+
+def test_every_run_has_equal_weight_and_its_samples_are_counted() -> None:
+    """A longer run must not decide alone. A host that is missing in a run has the mean of the others."""
+    runs = [Means({"a": (1.0, 1)}, {"a": 0.5}, 1), Means({"a": (4.0, 9), "b": (7.0, 2)}, {"a": 1.5, "b": 1.0}, 9)]
+    joined = _joined(runs)
+    assert joined.of == {"a": (2.5, 10), "b": (7.0, 2)}
+    assert (joined.squares, joined.freedom) == ({"a": 2.0, "b": 1.0}, 10)
+
+
+def test_each_side_is_judged_within_its_own_groups() -> None:
+    """Hosts may be moved between two runs. A distant host must not be an outlier for the other side's location."""
+    baseline, candidate = (side[0] for side in sides(repetitions=1, seconds=30))
+    means = {f"near-{index}": 1.0 + 0.01 * index for index in range(9)} | {f"far-{index}": 3.0 for index in range(3)}
+    regions = {name: name.partition("-")[0] for name in means}
+    baseline.manifest.groups = {"node": Grouping(label="region", of=regions)}
+    candidate.manifest.groups = {"node": Grouping(label="region", of=dict.fromkeys(means, "near"))}
+    compared = compare([with_hosts(means, baseline)], [with_hosts(means, candidate)], tool_version="0")
+    cpu = next(item for item in compared.breakdowns if item.metric_id == "cpu_cores")
+    outliers = dict(zip(cpu.values, cpu.stands_out, strict=True))
+    assert {name: where for name, where in outliers.items() if where} == {f"far-{i}": "candidate" for i in range(3)}
+    far = cpu.values.index("far-0")
+    assert (cpu.group_medians_baseline[far], cpu.group_medians_candidate[far]) == pytest.approx((3.0, 1.055), abs=1e-5)
+
+
+def _by_node(before: dict[str, float], after: dict[str, float]) -> Breakdown:
+    """The CPU usage of the nodes of two runs."""
+    baseline, candidate = (side[0] for side in sides(repetitions=1, seconds=30))
+    compared = compare([with_hosts(before, baseline)], [with_hosts(after, candidate)], tool_version="0")
+    return next(item for item in compared.breakdowns if item.metric_id == "cpu_cores")
+
+
+def test_a_host_of_one_side_has_no_value_on_the_other() -> None:
+    """Of the outliers, those that changed by more than the margin come first."""
+    usual = dict.fromkeys("abcde", 1.0)
+    cpu = _by_node({**usual, "f": 1.0, "g": 9.0}, {**usual, "f": 1.3, "h": 1.0})
+    assert cpu.values == ["f", "g", *"abcde", "h"]
+    assert cpu.stands_out == ["candidate", "baseline", *[""] * 6]
+    assert cpu.baseline == [1.0, 9.0, *[1.0] * 5, None]
+    assert cpu.candidate == [1.3, None, *[1.0] * 6]
+    assert (cpu.baseline_n, cpu.candidate_n) == ([30] * 7 + [0], [30, 0] + [30] * 6)
+    assert cpu.change == [0.3, None, *[0.0] * 5, None]
+    assert (cpu.scale, cpu.median_baseline, cpu.median_candidate) == (Scale.RELATIVE, 1.0, 1.0)
+    assert (cpu.group_label, cpu.group_medians_baseline, cpu.group_medians_candidate) == ("", [], [])
+
+
+def test_changes_are_absolute_if_a_mean_is_not_positive() -> None:
+    cpu = _by_node({"a": -0.5, "b": 2.0}, {"a": 0.5, "b": 3.0})
+    assert (cpu.scale, cpu.values, cpu.change) == (Scale.ABSOLUTE, ["a", "b"], [1.0, 1.0])

@@ -301,6 +301,10 @@ def test_the_archive_has_runs_of_the_baselines_machine_except_the_compared_ones(
     for other in elsewhere:
         other.manifest.host = other.manifest.host.model_copy(update={"cores": 64})
     assert judged(decide(baseline, candidate, elsewhere), "latency_s").noise.startswith("assumed")
+    # A candidate without recorded hardware is assumed to share the baseline's.
+    unknown = candidate[0].manifest.host.model_copy(update={"cpu_model": "", "cores": 0, "memory_bytes": 0})
+    candidate[0].manifest.host = unknown
+    assert judged(decide(baseline, candidate, quiet), "latency_s").noise == judged(with_archive, "latency_s").noise
 
 
 def test_every_look_at_an_experiment_is_accounted_for() -> None:

@@ -14,7 +14,7 @@ from chainmark.compare.inputs import LoadedRun
 from chainmark.compare.noise import Archive, differs_more
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import Distribution, Estimate, MetricSummary
-from chainmark.core.manifest import Configuration
+from chainmark.core.manifest import Configuration, Status
 from chainmark.core.metric import Kind, MetricGroup, Population, Weighting
 from chainmark.stats.intervals import Spread, Working
 
@@ -138,6 +138,15 @@ def test_runs_with_another_configuration_are_not_repetitions() -> None:
     for run in runs[2:]:
         run.manifest.configuration = Configuration(effective={"config.toml": {"mempool.size": 7}})
     assert noise(runs, DIFFERENCE) == pytest.approx((math.sqrt(0.02), 2.0, 4))
+
+
+@pytest.mark.parametrize("changes", [{"status": Status.INVALID}, {"status": Status.FAILED}, {"profiles": ["cpu"]}])
+def test_runs_that_are_not_judged_do_not_count_as_noise(changes: dict[str, object]) -> None:
+    """Otherwise one broken run in the archive would be so much noise that no regression is found."""
+    runs = group("v1", 1.0, 3.0, 101.0)
+    runs[2].manifest = runs[2].manifest.model_copy(update=changes)
+    assert noise(runs, DIFFERENCE) == pytest.approx((math.sqrt(2.0), 1.0, 2))
+    assert Archive((), manifest("v1", 1), runs).deviations([("x_s", "mean", DIFFERENCE)]).shape == (1, 1)
 
 
 def distribution(n: int, mean: float) -> Distribution:

@@ -100,3 +100,12 @@ def test_pooling_complete_samples_equals_one_sample(runs: list[list[float]]) -> 
     both: Knots = pooled([knots_of(np.sort(np.array(run)), FRACTIONS) for run in runs])
     assert both.is_whole
     assert both.ascending().tolist() == sorted(value for run in runs for value in run)
+
+
+def test_counts_between_two_knots_are_rounded_to_the_nearest() -> None:
+    """Of seven values evenly between 0 and 10, about 6.6 are below 8. Rounding down would bias every pooled sample."""
+    reduced = Knots(np.array([0.0, 10.0]), np.array([0, 8]), np.array([1, 9]))
+    both = pooled([reduced, Knots(np.array([8.0]), np.array([0]), np.array([2]))])
+    assert both.values.tolist() == [0.0, 8.0, 10.0]
+    assert both.below.tolist() == [0, 7, 10]
+    assert both.at_or_below.tolist() == [1, 9, 11]

@@ -115,7 +115,7 @@ def repository_of(path: Path) -> Repository:
         EnvironmentFailure: git is not installed.
     """
     if not path.is_dir():
-        raise UsageError(f"there is no folder {path}", "give a checkout or worktree: `git:PATH@REF`")
+        raise UsageError(f"there is no folder `{path}`", "give a checkout or worktree: `git:PATH@REF`")
     try:
         lines = _run(["rev-parse", "--absolute-git-dir", "--is-inside-work-tree"], cwd=path).splitlines()
     except _GitError as error:

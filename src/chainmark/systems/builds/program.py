@@ -89,7 +89,7 @@ def _module_version(info: BuildInfo | None) -> str:
 
 def _require_executable(path: Path) -> None:
     if not path.exists():
-        raise UsageError(f"there is no binary {path}", "build it first, or give the checkout: `git:PATH`")
+        raise UsageError(f"there is no binary `{path}`", "build it first, or give the checkout: `git:PATH`")
     if path.is_dir():
         raise UsageError(f"{path} is a folder, not a binary", f"for a checkout, write `git:{path}`")
     if not os.access(path, os.X_OK | os.R_OK):

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from chainmark._native import encode_transaction
 from chainmark.network.processor_speed import NOMINAL_S
+from chainmark.systems.cometbft import SYSTEM
 from chainmark.systems.cometbft.analyse import (
     NS,
+    STEPS,
     Sampled,
     Window,
     block_samples,
@@ -409,6 +411,28 @@ def test_every_value_is_a_float_and_every_key_keeps_its_type() -> None:
     # A metric that no page has is a column as well.
     unscraped = host_second_samples(pl.DataFrame(schema=SCRAPES), PROCESSES, Window(NS, 4 * NS))
     assert unscraped.schema == frames["host_second"].schema
+
+
+def test_every_metric_of_the_catalogue_has_a_column() -> None:
+    """A run may omit a column, so a metric that is never written would be "no data" in every run."""
+    kinds = ("kill", "pause", "restart", "disconnect", "upgrade", "partition")
+    joiners = pl.DataFrame([("b", 0, NS, 2 * NS, 40, True)], schema=JOINER_SCHEMA, orient="row")
+    heights = pl.DataFrame([(NS, "b", 3, 5, True)], schema=HEIGHT_SCHEMA, orient="row")
+    rows = [(place, kind, "a", "", NS, 2 * NS, 3 * NS, 20, 24) for place, kind in enumerate(kinds)]
+    perturbations = pl.DataFrame(rows, schema=PERTURBATION_SCHEMA, orient="row")
+    steps = [
+        (time_s * NS, "a", f"{name}:{step}", float(time_s))
+        for step in STEPS
+        for name in (STEP_SUM, STEP_COUNT)
+        for time_s in (1, 3)
+    ]
+    events = replace(_whole([NS], [NS]), scrapes=pl.DataFrame(steps, schema=SCRAPE_SCHEMA, orient="row"))
+    sampled = Sampled(PROCESSES, PRESSURE, perturbations=perturbations, joiners=joiners, heights=heights)
+    frames = samples(events, sampled, Window(NS, 4 * NS), {"a": 1.0})
+    catalogue = SYSTEM.catalogue()
+    for population in catalogue.populations:
+        metrics = {metric.id for metric in catalogue.metrics_of(population.id)}
+        assert set(frames[population.id].columns) == {*population.keys, *metrics}
 
 
 def test_joining_nodes_without_recorded_heights_have_no_samples() -> None:

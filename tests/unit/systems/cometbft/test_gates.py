@@ -126,6 +126,22 @@ def test_a_slow_node_is_distinguished_from_a_slow_generator(
     assert gate.status is status
 
 
+@pytest.mark.parametrize(
+    ("slow", "status"), [(1, GateStatus.FAIL), (24, GateStatus.FAIL), (26, GateStatus.PASS), (49, GateStatus.PASS)]
+)
+def test_a_few_slow_responses_do_not_attribute_the_lateness_to_the_node(slow: int, status: GateStatus) -> None:
+    """Most responses came at once. One slow response must not turn the generator's failure into the subject's."""
+    quick, held_up = _transactions(3.0, 0.001, unsent=0), _transactions(3.0, 3.0, unsent=50)
+    (gate,) = unsent_gate(pl.concat([quick.head(50 - slow), held_up.tail(50 + slow)]), 0.02)
+    assert gate.status is status
+
+
+def test_a_transaction_without_a_response_was_sent() -> None:
+    transactions = _transactions(0.001, 0.001, unsent=0).with_columns(answered_ns=pl.lit(None, dtype=pl.Int64))
+    (gate,) = unsent_gate(transactions, 0.02)
+    assert (gate.status, gate.measured) == (GateStatus.PASS, "0.0 %")
+
+
 def test_a_single_unsent_transaction_is_100_percent() -> None:
     (gate,) = unsent_gate(_transactions(0.001, 0.001).tail(1), 0.99)
     assert (gate.status, gate.measured) == (GateStatus.FAIL, "100.0 %")

@@ -67,6 +67,8 @@ def test_the_first_node_to_report_a_height_counts_and_lagging_nodes_are_ignored(
     rows = [(0.0, "a", LAST_HEIGHT, 5.0), (1.0, "a", LAST_HEIGHT, 6.0), (2.0, "a", LAST_HEIGHT, 7.0)]
     behind = [(0.5, "b", LAST_HEIGHT, 1.0), (1.5, "b", LAST_HEIGHT, 2.0), (2.5, "b", LAST_HEIGHT, 3.0)]
     assert first_sights(_scrapes([*rows, *behind])).equals(first_sights(_scrapes(rows)))
+    together = [(time_s, "b", metric, height - 3.0) for time_s, _, metric, height in rows]
+    assert first_sights(_scrapes([*rows, *together])).equals(first_sights(_scrapes(rows)))
 
 
 def test_a_missing_last_height_is_derived_from_the_next_height() -> None:

@@ -108,6 +108,16 @@ def test_an_adaptive_sweep_runs_the_same_loads_for_every_version(tmp_path: Path)
         assert saturation.load_per_s * 1.1 * 0.9 >= capacity * 0.99
 
 
+def test_versions_take_turns_to_be_first_in_an_adaptive_sweep(tmp_path: Path) -> None:
+    """Otherwise a slow drift of the machine would favour one version at every load."""
+    _, system = _made(tmp_path, SweepRequest(("a", "b"), 2, seed=1, adaptive=True))
+    order = "".join(version for version, _ in system.made)
+    assert order == "abba" * (len(order) // 4)
+    _, system = _made(tmp_path / "single", SweepRequest(("a", "b"), 1, seed=1, adaptive=True))
+    order = "".join(version for version, _ in system.made)
+    assert order == ("abba" * len(order))[: len(order)]
+
+
 def _bisected(share: Callable[[SweepRun], float], versions: tuple[str, ...] = ("a",)) -> dict[str, list[CellRun]]:
     """The runs that a bisection requests."""
     cells = bisected_cells(_LOADS, versions, 1)
