@@ -72,7 +72,8 @@ def matched(baseline: Sequence[Sequence[RunData]], candidate: Sequence[Sequence[
 
 def _by_numbers(pair: Pair) -> list[tuple[int, str]]:
     """Sort key of names in numerical order: a rate of 400 before one of 1600."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", pair.label) if part]
+    parts = filter(None, re.split(r"(\d+)", pair.label))
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
 
 
 def _are_alike(left: Manifest, right: Manifest) -> bool:

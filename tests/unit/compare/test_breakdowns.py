@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chainmark.compare import compare
 from chainmark.compare.breakdowns import MOST_VALUES, _joined, _spread
-from chainmark.core.comparison import Comparison, Scale
+from chainmark.core.comparison import Breakdown, Comparison, Scale
 from chainmark.core.manifest import Grouping
 from chainmark.stats import description
 from chainmark.stats.description import TAIL_SAMPLES
@@ -197,3 +197,29 @@ def test_each_side_is_judged_within_its_own_groups() -> None:
     assert {name: where for name, where in outliers.items() if where} == {f"far-{i}": "candidate" for i in range(3)}
     far = cpu.values.index("far-0")
     assert (cpu.group_medians_baseline[far], cpu.group_medians_candidate[far]) == pytest.approx((3.0, 1.055), abs=1e-5)
+
+
+def _by_node(before: dict[str, float], after: dict[str, float]) -> Breakdown:
+    """The CPU usage of the nodes of two runs."""
+    baseline, candidate = (side[0] for side in sides(repetitions=1, seconds=30))
+    compared = compare([with_hosts(before, baseline)], [with_hosts(after, candidate)], tool_version="0")
+    return next(item for item in compared.breakdowns if item.metric_id == "cpu_cores")
+
+
+def test_a_host_of_one_side_has_no_value_on_the_other() -> None:
+    """Of the outliers, those that changed by more than the margin come first."""
+    usual = dict.fromkeys("abcde", 1.0)
+    cpu = _by_node({**usual, "f": 1.0, "g": 9.0}, {**usual, "f": 1.3, "h": 1.0})
+    assert cpu.values == ["f", "g", *"abcde", "h"]
+    assert cpu.stands_out == ["candidate", "baseline", *[""] * 6]
+    assert cpu.baseline == [1.0, 9.0, *[1.0] * 5, None]
+    assert cpu.candidate == [1.3, None, *[1.0] * 6]
+    assert (cpu.baseline_n, cpu.candidate_n) == ([30] * 7 + [0], [30, 0] + [30] * 6)
+    assert cpu.change == [0.3, None, *[0.0] * 5, None]
+    assert (cpu.scale, cpu.median_baseline, cpu.median_candidate) == (Scale.RELATIVE, 1.0, 1.0)
+    assert (cpu.group_label, cpu.group_medians_baseline, cpu.group_medians_candidate) == ("", [], [])
+
+
+def test_changes_are_absolute_if_a_mean_is_not_positive() -> None:
+    cpu = _by_node({"a": -0.5, "b": 2.0}, {"a": 0.5, "b": 3.0})
+    assert (cpu.scale, cpu.values, cpu.change) == (Scale.ABSOLUTE, ["a", "b"], [1.0, 1.0])

@@ -16,7 +16,7 @@ from chainmark.core.manifest import Gate, GateStatus, Status
 from chainmark.core.profiled import Profiled
 from chainmark.core.profiles import ProfilesRecord
 
-from tests.unit.compare.profiled_runs import ProfiledRun, profiled_run
+from tests.unit.compare.profiled_runs import ProfiledRun, Stacks, profiled_run
 from tests.unit.compare.synthetic_runs import SyntheticRun, catalogue, manifest
 
 
@@ -50,8 +50,8 @@ def test_the_function_that_changed_comes_first_with_the_interval_over_the_nodes(
 
 def test_a_node_is_compared_with_itself_although_others_have_no_profile() -> None:
     """A wrong pair would show the difference between two nodes as a change, or hide a change."""
-    before = [{SLOW: 1.0}, {SLOW: 2.0}, {SLOW: 4.0}, {}]
-    after = [{}, {SLOW: 2.5}, {SLOW: 4.7}, {SLOW: 9.0}]
+    before: list[Stacks] = [{SLOW: 1.0}, {SLOW: 2.0}, {SLOW: 4.0}, {}]
+    after: list[Stacks] = [{}, {SLOW: 2.5}, {SLOW: 4.7}, {SLOW: 9.0}]
     (change,) = _results([profiled_run("v0", before)], [profiled_run("v1", after)]).changes
     oracle = stats.ttest_rel([0.025, 0.047], [0.02, 0.04]).confidence_interval(0.90)
     assert [change.functions[0].low, change.functions[0].high] == pytest.approx([oracle.low, oracle.high])
