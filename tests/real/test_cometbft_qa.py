@@ -13,8 +13,9 @@ from chainmark.core.qa_report import QaReport
 from chainmark.core.verdict import Verdict
 from chainmark.network.host import host_facts
 
+from tests.results import result_in
 from tests.support import ANYHOW as WHATEVER_THE_MACHINE_DOES
-from tests.support import QUICK, Lab, Started, changed, result_in, wait_until
+from tests.support import QUICK, Lab, Started, changed, wait_until
 
 PLAN = """
 system = "cometbft"
