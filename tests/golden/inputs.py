@@ -316,6 +316,8 @@ RESULTS: dict[str, Callable[[], BaseModel]] = {
     "margins": made_results.margins,
     "cluster": made_results.cluster_ready,
     "cluster-not-ready": made_results.cluster_not_ready,
+    "corpus-stored": made_results.corpus_stored,
+    "corpus-checked": made_results.corpus_checked,
     "history-check": made_results.history_quiet,
     "history-check-alarms": made_results.history_alarms,
 }

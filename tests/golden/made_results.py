@@ -13,7 +13,9 @@ from chainmark.core.load_report import LoadReport
 from chainmark.core.manifest import Fact, Manifest, Status, Subject
 from chainmark.core.margin_report import MarginReport, MarginRow
 from chainmark.core.verdict import Verdict
+from chainmark.lab.corpora import WrongRequest
 from chainmark.lab.loading import REPORT
+from chainmark.report.corpus_document import CheckedCorpus, StoredCorpus
 from chainmark.store.files import json_bytes
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.cardano.host.report import host_report
@@ -69,6 +71,26 @@ def _cluster(verdict: Verdict, sentence: str, workers: list[ClusterWorker], **mo
         "python": "3.12.4", "engine": "2025.1.0", "build": "1f2e3d4c", "workers": workers, "clocks": [], "links": [],
         "warnings": [], **more,
     })  # fmt: skip
+
+
+_WRONG = tuple(WrongRequest("/block", f'{{"index": {index}}}', f"block {index} is absent") for index in range(12))
+
+
+def corpus_stored() -> StoredCorpus:
+    """Requests to one endpoint, one that the server refused, and an endpoint that it does not offer."""
+    return StoredCorpus(
+        path="corpus.json", hash="4f2cb01", network="Rosetta/Testnet",
+        requests={"/block": {"recent/small": 3, "old/large": 2}}, refused=_WRONG[:1],
+        skipped={"/search/transactions": "not offered: status 404"},
+    )  # fmt: skip
+
+
+def corpus_checked() -> CheckedCorpus:
+    """More wrong responses of one endpoint than a terminal lists, and an endpoint that answers correctly."""
+    return CheckedCorpus(
+        path="corpus.json", hash="4f2cb01", network="Rosetta/Testnet", server="http://127.0.0.1:8082", requests=30,
+        by_endpoint={"/block": 20, "/account/balance": 10}, wrong=_WRONG,
+    )  # fmt: skip
 
 
 def cluster_ready() -> ClusterReport:

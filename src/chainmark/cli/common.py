@@ -245,11 +245,11 @@ class Output:
             printed: the JSON for stdout.
             remedy: what to do if a run is not valid.
         """
-        from chainmark.report.new_runs import new_runs_document
+        from chainmark.report.new_runs import shown_runs
 
         documents = [run.document() for run in runs]
         existing = {run.id for run in runs if not run.is_new}
-        shown = new_runs_document(documents, existing, _next_commands(runs), remedy)
+        shown = shown_runs(documents, existing, _next_commands(runs), remedy)
         written = self._write_all(documents)
         if self.as_json:
             print_json(printed)

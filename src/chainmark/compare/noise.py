@@ -29,12 +29,18 @@ def differs_more(own: Spread, archive: Spread) -> bool:
 
 
 def build_of(run: LoadedRun) -> str:
-    """Key of a build: runs with the same key repeat one build under one configuration, averaged by the same rules."""
+    """Key of a build: runs with the same key repeat one build with one configuration, and mean the same by a figure."""
     subject = run.manifest.subject
     effective = run.manifest.configuration.effective
     configuration = sorted((file, sorted(keys.items())) for file, keys in effective.items())
     version = subject.release or subject.version
-    return repr((version, subject.build, subject.binary_sha256, configuration, sorted(rules(run.catalogue).items())))
+    meanings = [
+        (condition.id, run.manifest.conditions.get(condition.id))
+        for condition in run.catalogue.conditions
+        if condition.makes_incomparable
+    ]
+    averaging = sorted(rules(run.catalogue).items())
+    return repr((version, subject.build, subject.binary_sha256, configuration, averaging, meanings))
 
 
 def _place(manifest: Manifest) -> str:

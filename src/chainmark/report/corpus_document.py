@@ -86,7 +86,7 @@ def corpus_document(result: StoredCorpus | CheckedCorpus) -> Document:
         for endpoint, count in result.by_endpoint.items()
     ]
     endpoints = Table("endpoints", "", [*words("endpoint"), Column("requests"), Column("wrong")], rows)
-    return _document(
+    return _laid_out(
         result,
         f"Corpus of {result.network} at {result.server}",
         verdict=Verdict.FAIL if wrong else Verdict.PASS,
@@ -118,7 +118,7 @@ def _stored(result: StoredCorpus) -> Document:
     refusals = (
         f"{units.plural(omitted, 'request')} without a correct response {'is' if omitted == 1 else 'are'} omitted"
     )
-    return _document(
+    return _laid_out(
         result,
         f"Corpus of {result.network}",
         verdict=Verdict.PASS,
@@ -132,7 +132,7 @@ def _stored(result: StoredCorpus) -> Document:
     )
 
 
-def _document(
+def _laid_out(
     result: StoredCorpus | CheckedCorpus,
     title: str,
     *,

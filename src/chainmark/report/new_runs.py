@@ -28,7 +28,7 @@ class NewRuns(Result):
     caveats: Caveats
 
 
-def new_runs_document(
+def shown_runs(
     documents: Sequence[Document], existing: Collection[str], commands: Sequence[tuple[str, str]], remedy: str = ""
 ) -> Document:
     """Shorten the document of one run, or list several.

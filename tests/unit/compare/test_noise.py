@@ -15,7 +15,7 @@ from chainmark.compare.noise import Archive, differs_more
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import Distribution, Estimate, MetricSummary
 from chainmark.core.manifest import Configuration, Status
-from chainmark.core.metric import Kind, MetricGroup, Population, Weighting
+from chainmark.core.metric import Kind, MetricGroup, Population, SharedFact, Weighting
 from chainmark.stats.intervals import Spread, Working
 
 from tests.unit.compare.metric_cases import metric, side, stub_run
@@ -137,6 +137,18 @@ def test_runs_with_another_configuration_are_not_repetitions() -> None:
     runs = [stub_run("v1", value, number) for number, value in enumerate((1.0, 1.2, 9.0, 9.2))]
     for run in runs[2:]:
         run.manifest.configuration = Configuration(effective={"config.toml": {"mempool.size": 7}})
+    assert noise(runs, DIFFERENCE) == pytest.approx((math.sqrt(0.02), 2.0, 4))
+
+
+def test_runs_whose_figures_have_another_meaning_are_not_repetitions() -> None:
+    """Otherwise the difference between two definitions of a metric would count as noise and hide a regression."""
+    runs = group("v1", 1.0, 1.2, 9.0, 9.2)
+    fact = SharedFact(id="clock", label="clock", explanation="", makes_incomparable=["x_s"])
+    for run in runs[2:]:
+        run.manifest = run.manifest.model_copy(update={"conditions": {"clock": "another", "weather": "bad"}})
+    assert noise(runs, DIFFERENCE) == noise(group("v1", 1.0, 1.2, 9.0, 9.2), DIFFERENCE)
+    for run in runs:
+        run.catalogue = run.catalogue.model_copy(update={"conditions": [fact]})
     assert noise(runs, DIFFERENCE) == pytest.approx((math.sqrt(0.02), 2.0, 4))
 
 
