@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -234,11 +235,14 @@ def test_an_archive_of_an_invalid_run_is_refused(tmp_path: Path) -> None:
     run = _sealed(store)
     (run.path / "raw" / "log").write_text("changed\n")
     with pytest.raises(InvalidRunError, match="changed after sealing"):
-        other.import_archive(Run(run).export(tmp_path))
+        Run(run).export(tmp_path)
+    packed = shutil.make_archive(str(tmp_path / "packed"), "tar", run.path.parent, run.run_id)
+    with pytest.raises(InvalidRunError, match="changed after sealing"):
+        other.import_archive(Path(packed))
     (tmp_path / "text.tar").write_text("no archive")
     with pytest.raises(UsageError, match="not an exported run"):
         other.import_archive(tmp_path / "text.tar")
-    with pytest.raises(UsageError, match="not an exported run"):
+    with pytest.raises(UsageError, match="there is no file"):
         other.import_archive(tmp_path / "absent.tar")
     assert (other.sealed(), other.unfinished()) == ([], [])
 

@@ -109,7 +109,7 @@ def test_a_system_reports_unsupported_commands() -> None:
 def test_running_a_network_of_cardano_is_refused_with_alternatives(lab: Lab) -> None:
     ended = lab.run("run", "cardano/value", "--version", "10.6.2", code=2)
     assert "chainmark cannot run `cardano` nodes itself" in ended.stderr
-    assert "hint: for `cardano` there are `chainmark ingest`, `chainmark predict`" in ended.stderr
+    assert "hint: for `cardano`, use `chainmark ingest`; `chainmark predict`" in ended.stderr
     assert lab.run("nodes", "list").stdout
 
 
