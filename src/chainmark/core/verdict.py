@@ -80,6 +80,17 @@ class Case:
         """The figures that JUnit and JSON can represent: all but infinite ones and those that are not a number."""
         return {name: value for name, value in self.figures.items() if isinstance(value, str) or math.isfinite(value)}
 
+    def plain(self) -> dict[str, Any]:
+        """Everything but its figures, as a row of a table or a part of a document's JSON."""
+        return {
+            "id": self.id,
+            "label": self.label,
+            "verdict": self.verdict.value,
+            "gates": self.gates,
+            "reason": self.reason,
+            "seconds": self.seconds,
+        }
+
 
 @dataclass(frozen=True)
 class Suite:
@@ -108,18 +119,7 @@ class Suite:
             "name": self.name,
             "started_at": self.started_at,
             "properties": dict(self.properties),
-            "cases": [
-                {
-                    "id": case.id,
-                    "label": case.label,
-                    "verdict": case.verdict.value,
-                    "gates": case.gates,
-                    "reason": case.reason,
-                    "seconds": case.seconds,
-                    "figures": case.known_figures,
-                }
-                for case in self.cases
-            ],
+            "cases": [{**case.plain(), "figures": case.known_figures} for case in self.cases],
         }
 
 

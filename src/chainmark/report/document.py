@@ -34,12 +34,7 @@ class Document(Content):
         rows = [
             {
                 "suite": suite.name,
-                "id": case.id,
-                "label": case.label,
-                "verdict": case.verdict.value,
-                "gates": case.gates,
-                "reason": case.reason,
-                "seconds": case.seconds,
+                **case.plain(),
                 **{name: value for name, value in case.figures.items() if not isinstance(value, str)},
             }
             for suite in self.suites

@@ -309,7 +309,9 @@ REFERENCE = ("reference_cpu_s", "reference_times")
 def speed_is_known(processes: pl.DataFrame) -> bool:
     """Whether the speed of the processors of every node was measured."""
     rows = processes.drop_nulls("cpu_s")
-    return set(REFERENCE) <= set(rows.columns) and all(rows[column].null_count() == 0 for column in REFERENCE)
+    if rows.is_empty() or not set(REFERENCE) <= set(rows.columns):
+        return False
+    return all(rows[column].null_count() == 0 for column in REFERENCE)
 
 
 def _speed(processes: pl.DataFrame, edges_ns: np.ndarray) -> float:

@@ -120,6 +120,7 @@ def test_without_a_measured_speed_the_time_is_as_counted_and_known_to_be() -> No
     assert per_transaction(plain, Window(0, 10 * NS)) == per_transaction(unknown, Window(0, 10 * NS))
     assert not speed_is_known(plain)
     assert not speed_is_known(unknown)
+    assert not speed_is_known(with_speed(plain, [0.0, 1.0], [0, 1]).clear()), "no node was sampled"
     partly = pl.concat([with_speed(plain, [0.0, NOMINAL_S / 2], [0, 1]), unknown.with_columns(host=pl.lit("node1"))])
     assert not speed_is_known(partly)
     assert per_transaction(partly, Window(0, 10 * NS)) == per_transaction(plain, Window(0, 10 * NS)) * 2
