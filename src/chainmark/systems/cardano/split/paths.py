@@ -107,7 +107,7 @@ def trace(timelines: pl.LazyFrame, *, switches_count: bool) -> Ways:
     adoption = pl.min_horizontal("adopted_ns", "switched_ns") if switches_count else pl.col("adopted_ns")
     accepted = timelines.select(COLUMNS).filter(pl.col("accepted") & pl.col("role").is_in(["forger", "observer"]))
     names = pl.col("block", "host", "fetched_host", "region").cast(pl.Categorical)  # as text, they need most memory
-    known = accepted.with_columns(names, adoption_ns=adoption).sort("slot", "block", "host").collect()
+    known = _sorted(accepted.with_columns(names, adoption_ns=adoption).drop("adopted_ns", "switched_ns").collect())
     rows = _Rows(known)
     steps, hops, far_hops, complete = rows.ways()
     chosen, blocks = _adopters(known)
@@ -125,6 +125,20 @@ def trace(timelines: pl.LazyFrame, *, switches_count: bool) -> Ways:
         regions=known["region"].drop_nulls().n_unique(),
         known=known["fetched_host"].null_count() < known.height,
     )
+
+
+def _sorted(known: pl.DataFrame) -> pl.DataFrame:
+    """The rows by slot, block and host. Sorting by numbers instead of by names needs a third of the memory."""
+    blocks = _named(known, "block")
+    hosts = _named(known, "host", "fetched_host")
+    columns = (pl.col("block").cast(blocks), pl.col("host", "fetched_host").cast(hosts))
+    return known.with_columns(*columns).sort("slot", "block", "host")
+
+
+def _named(known: pl.DataFrame, *columns: str) -> pl.Enum:
+    """The names in columns, numbered in alphabetical order."""
+    names = pl.concat([known[column].unique().cast(pl.String).alias("name") for column in columns])
+    return pl.Enum(names.drop_nulls().unique().sort())
 
 
 def _adopters(known: pl.DataFrame) -> tuple[IntArray, int]:
@@ -146,11 +160,11 @@ class _Rows:
     """
 
     def __init__(self, known: pl.DataFrame) -> None:
-        numbers = known.select(pl.struct("slot", "block").rank("dense").cast(pl.Int64) - 1).to_series()
-        self.block: IntArray = numbers.to_numpy()
-        self.blocks = numbers.n_unique()
+        changes = known.select(pl.struct("slot", pl.col("block").to_physical()).rle_id().cast(pl.Int64)).to_series()
+        self.block: IntArray = changes.to_numpy()
+        self.blocks = int(self.block[-1]) + 1 if len(self.block) else 0
         self._forger: BoolArray = (known["role"] == "forger").to_numpy()
-        self._from = _rows_of(known, "fetched_host")
+        self._from = self._rows_of(known)
         region: IntArray = known["region"].rank("dense").cast(pl.Int64).fill_null(-1).to_numpy()
         self._fetched, self._announced, self._adopted = (
             ((known[f"{stage}_ns"] - known["slot_start_ns"]).cast(pl.Float64) / NS).fill_null(np.nan).to_numpy()
@@ -187,10 +201,12 @@ class _Rows:
         steps[:, ADOPTING] = self._adopted - np.where(self._forger, self._announced, self._fetched)
         return steps, hops, far_hops, done & np.isfinite(steps).all(axis=1)
 
-
-def _rows_of(known: pl.DataFrame, column: str) -> IntArray:
-    """Per row, the row of the same block at the host that a column names; -1 if there is none."""
-    places = known.select("block", "slot", pl.col("host").alias(column), place=pl.int_range(pl.len()))
-    keys = ["block", "slot", column]
-    frame = known.select(keys).join(places, on=keys, how="left", maintain_order="left")
-    return frame["place"].fill_null(-1).cast(pl.Int64).to_numpy()
+    def _rows_of(self, known: pl.DataFrame) -> IntArray:
+        """Per row, the row of the same block at the host that sent the body; -1 if there is none."""
+        numbers = known.select(pl.col("host", "fetched_host").to_physical().cast(pl.Int64))
+        hosts = 1 + max((place for place in numbers.max().row(0) if place is not None), default=0)
+        rows = np.full(self.blocks * hosts, -1, dtype=np.int64)
+        rows[self.block * hosts + numbers["host"].to_numpy()] = np.arange(known.height)
+        senders = numbers["fetched_host"]
+        places: IntArray = rows[self.block * hosts + senders.fill_null(0).to_numpy()]
+        return np.where(senders.is_null().to_numpy(), -1, places)
