@@ -151,7 +151,7 @@ def cluster_check(
 
     Example:
         >>> cm.cluster_check(scheduler).word
-        'READY'
+        'PASS'
     """
     address = cluster_address(on)
     if not address:

@@ -101,7 +101,7 @@ def explain(
 
     Example:
         >>> cm.explain(report, blocks=320).word
-        'EXPLAINED'
+        'PASS'
     """
     listener = Relay(progress, cancel)
     with machines_at(cluster_address(on), listener) as machines:

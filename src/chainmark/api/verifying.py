@@ -34,7 +34,7 @@ def verify_against(file: Path | str, run: RunReference, *, store: Store | Path |
     Example:
         >>> (run,) = cm.ingest("cardano", logs)
         >>> cm.verify_against(summary, run).word
-        'AGREES'
+        'PASS'
     """
     path = Path(file)
     if not path.is_file():

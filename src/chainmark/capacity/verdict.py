@@ -64,9 +64,11 @@ class Ruling:
         return f"{self.label} ({self.kind})" if self.kind else self.label
 
 
-def verdict_text(result: Verdict) -> str:
-    """A verdict in the words of an SLA: it is met or missed."""
-    return {Verdict.PASS: "met", Verdict.FAIL: "missed"}.get(result, result.value)
+def sla_label(result: Verdict) -> str:
+    """The value of a run's label `sla`, which selectors use: "met", "missed", or the verdict itself."""
+    if result is Verdict.PASS:
+        return "met"
+    return "missed" if result is Verdict.FAIL else result.value
 
 
 def level_text(kind: str | None, value: float) -> str:

@@ -51,19 +51,19 @@ def aa_report(runs: Sequence[RunData], history: Sequence[RunData], tool_version:
     valid.sort(key=lambda run: (run.manifest.started_at, run.manifest.run_id))
     splits = dict.fromkeys((Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.FAIL), 0)
     for left, right in _halves(valid):
-        verdict = decide(left, right, history).finding.verdict
-        splits[verdict] = splits.get(verdict, 0) + 1
+        result = decide(left, right, history).finding.verdict
+        splits[result] = splits.get(result, 0) + 1
     judged = [(metric, name) for metric in side.included[0].catalogue.ordered() for name in metric.judged_by]
     rows = [row for metric, name in judged if metric.gating and (row := _noise(metric, name, side.included))]
-    manifest, total = side.first, sum(splits.values())
+    manifest, verdict = side.first, _verdict(splits, len(valid) // 2 * 2)
     run_ids = {run.manifest.run_id for run in runs}
     return AAReport(
         tool_version=tool_version,
         title=f"{manifest.subject.name} {manifest.subject.version} against itself",
         subtitle=f"profile {manifest.profile_name} · {len(valid)} runs · {manifest.started_at[:10]}",
         date=max(run.manifest.started_at for run in valid)[:10],
-        verdict=_verdict(splits, total, len(valid) // 2 * 2),
-        sentence=_sentence(splits, total, len(valid) // 2, rows),
+        verdict=verdict,
+        sentence=_sentence(verdict, splits, len(valid) // 2, rows),
         runs=[run.manifest.run_id for run in valid],
         left_out=side.excluded,
         noise=rows,
@@ -128,26 +128,21 @@ def false_alarms_exceed(share: float, runs: int) -> bool:
     return binomial_at_least(math.floor(share * trials + _ROUNDING), trials, LEVEL) <= LEVEL
 
 
-def _verdict(splits: dict[Verdict, int], total: int, runs: int) -> Verdict:
+def _verdict(splits: dict[Verdict, int], runs: int) -> Verdict:
     """A measurement is a result, however small the sample: only too many false alarms are a failure."""
+    total = sum(splits.values())
     if splits.get(Verdict.INVALID) == total:
         return Verdict.INVALID
     return Verdict.FAIL if false_alarms_exceed(splits[Verdict.FAIL] / total, runs) else Verdict.PASS
 
 
-def _counted(count: int, verdict: Verdict) -> str:
-    """How many comparisons have a verdict: "16 pass", "1 fails", "4 are inconclusive"."""
-    verb = {Verdict.PASS: "pass", Verdict.FAIL: "fail"}.get(verdict)
-    if verb is None:
-        return f"{count} {'is' if count == 1 else 'are'} {verdict.value}"
-    return f"{count} {f'{verb}es' if verb == 'pass' and count == 1 else f'{verb}s' if count == 1 else verb}"
-
-
-def _sentence(splits: dict[Verdict, int], total: int, runs: int, rows: Sequence[NoiseRow]) -> str:
-    counts = enumerated([_counted(count, verdict) for verdict, count in splits.items() if count])
+def _sentence(verdict: Verdict, splits: dict[Verdict, int], runs: int, rows: Sequence[NoiseRow]) -> str:
+    total = sum(splits.values())
+    counts = enumerated([f"{count} {result.predicate(count)}" for result, count in splits.items() if count])
     noisy = max(rows, key=lambda row: row.deviation / row.margin if row.margin > 0.0 else 0.0)
+    begin = "Too many false alarms: of" if verdict is Verdict.FAIL else "Of"
     text = (
-        f"Of {total} comparisons of one half of these runs with the other half, {runs} runs per side, {counts}; "
+        f"{begin} {total} comparisons of one half of these runs with the other half, {runs} runs per side, {counts}; "
         f"the noisiest metric relative to its margin is {noisy.label} ({noisy.statistic})"
     )
     all_pass = splits.get(Verdict.PASS) == total

@@ -103,6 +103,13 @@ def undecided(gating: Sequence[Judgement], catalogue: Catalogue, labels: tuple[s
     return "; ".join([*parts, *filter(None, [next_step])])
 
 
+def predicate(verdict: Verdict, count: int = 1) -> str:
+    """How one or several comparisons ended, in a sentence; those that judge nothing show costs."""
+    if verdict is Verdict.INFORMATIONAL:
+        return "is shown with its costs" if count == 1 else "are shown with their costs"
+    return verdict.predicate(count)
+
+
 def most_telling(parts: Sequence[tuple[str, Verdict, str]]) -> str:
     """The sentence of the first of the worst parts of a verdict; of a pass the sentences of all parts, if they are few.
 

@@ -19,6 +19,8 @@ from chainmark.core.qa_report import (
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import capitalised, enumerated
 
+# The results of gating scenarios, as the sentence lists them.
+_SENTENCE_ORDER = (Verdict.FAIL, Verdict.INVALID, Verdict.INCONCLUSIVE, Verdict.NOT_RUN, Verdict.PASS)
 # characters of the checksum of a module with unknown commit, enough to distinguish it
 _SHORT_SUM = 16
 # characters of a commit, next to the whole one in the table of the compared versions, to leave room for the result
@@ -90,22 +92,15 @@ def overall(scenarios: Sequence[QaScenario], candidate: Subject) -> tuple[Verdic
     """The verdict over the gating scenarios: fail, then invalid, then inconclusive; a pass only if all of them pass."""
     gating = [scenario for scenario in scenarios if scenario.gating]
     named = {result: [scenario for scenario in gating if scenario.result is result] for result in Verdict}
-    words = {
-        Verdict.FAIL: "fails",
-        Verdict.INVALID: "could not be judged in",
-        Verdict.INCONCLUSIVE: "is undecided in",
-        Verdict.NOT_RUN: "was not tested in",
-        Verdict.PASS: "passes",
-    }
     parts = [
-        f"{word} {enumerated([scenario.title for scenario in named[result]])}"
-        for result, word in words.items()
+        f"{_predicate(result)} {enumerated([scenario.title for scenario in named[result]])}"
+        for result in _SENTENCE_ORDER
         if named[result]
     ]
     sentence = f"{candidate.name} {candidate.version} {'; it '.join(parts)}." if parts else "Nothing was judged."
     reasons = [
         f"{scenario.title}: {reason}"
-        for result in words
+        for result in _SENTENCE_ORDER
         if result is not Verdict.PASS
         for scenario in named[result]
         for reason in (scenario.reasons or [scenario.sentence])
@@ -118,6 +113,11 @@ def overall(scenarios: Sequence[QaScenario], candidate: Subject) -> tuple[Verdic
         return Verdict.INVALID, sentence, reasons
     undecided = named[Verdict.INCONCLUSIVE] or named[Verdict.NOT_RUN] or not gating
     return Verdict.INCONCLUSIVE if undecided else Verdict.PASS, sentence, reasons
+
+
+def _predicate(result: Verdict) -> str:
+    """Before the names of scenarios: "passes", "is inconclusive in"."""
+    return result.predicate() if result in {Verdict.FAIL, Verdict.PASS} else f"{result.predicate()} in"
 
 
 def advice(scenarios: Sequence[QaScenario], experiment: str) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from chainmark.compare.assemble import Follow, compare
 from chainmark.compare.decide import Past
 from chainmark.compare.facts import facts_beside
-from chainmark.compare.headline import most_telling
+from chainmark.compare.headline import most_telling, predicate
 from chainmark.compare.inputs import RunData
 from chainmark.compare.sides import select
 from chainmark.compare.split import PartsOf
@@ -19,14 +19,6 @@ from chainmark.core.question import Question
 from chainmark.core.side_by_side import SideBySide
 from chainmark.core.verdict import Verdict, worst
 from chainmark.core.wording import enumerated
-
-_VERBS = {
-    Verdict.FAIL: ("fails", "fail"),
-    Verdict.INVALID: ("cannot be judged", "cannot be judged"),
-    Verdict.INCONCLUSIVE: ("is inconclusive", "are inconclusive"),
-    Verdict.PASS: ("passes", "pass"),
-    Verdict.INFORMATIONAL: ("is shown with its costs", "are shown with their costs"),
-}
 
 
 def compare_side_by_side(
@@ -129,10 +121,10 @@ def _labels(versions: Sequence[str]) -> list[str]:
 
 def _sentence(labels: Sequence[str], comparisons: Sequence[Comparison]) -> str:
     parts = []
-    for verdict in _VERBS:
+    for verdict in Verdict:
         results = [label for label, each in zip(labels, comparisons, strict=True) if each.verdict is verdict]
         if results:
-            parts.append(f"{enumerated(results)} {_VERBS[verdict][len(results) > 1]}")
+            parts.append(f"{enumerated(results)} {predicate(verdict, len(results))}")
     sentence = most_telling([("", comparison.verdict, comparison.sentence) for comparison in comparisons])
     return f"{'; '.join(parts)}.{sentence}"
 

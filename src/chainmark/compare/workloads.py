@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chainmark.compare.gates import same_workload
-from chainmark.compare.headline import most_telling
+from chainmark.compare.headline import most_telling, predicate
 from chainmark.compare.inputs import RunData
 from chainmark.core import units
 from chainmark.core.by_workload import ByWorkload
@@ -20,12 +20,6 @@ from chainmark.core.wording import enumerated, name_of
 
 _WORDS_MOST = 4  # of a workload's settings in its name
 _NAMED_MOST = 4  # workloads in a sentence
-_VERBS = {
-    Verdict.FAIL: "fails",
-    Verdict.PASS: "passes",
-    Verdict.INVALID: "cannot be judged",
-    Verdict.INFORMATIONAL: "is shown with its costs",
-}
 
 
 @dataclass(frozen=True)
@@ -156,7 +150,7 @@ def _sentence(labels: Sequence[str], comparisons: Sequence[Comparison]) -> str:
         ]
         if results:
             named = enumerated(results) if len(labels) <= _NAMED_MOST else f"{len(results)} of {len(labels)} workloads"
-            parts.append(f"{_VERBS.get(verdict, f'is {verdict.value}')} under {named}")
+            parts.append(f"{predicate(verdict)} under {named}")
     sentence = most_telling(
         [
             (label, comparison.verdict, comparison.sentence)

@@ -19,7 +19,8 @@ PROFILED = "profiled"
 class Verdict(StrEnum):
     """The outcome of a step, a case or a document, the worst first.
 
-    A found regression outweighs a failed measurement, and that outweighs an undecided one.
+    A found regression outweighs a failed measurement, and that outweighs an undecided one. The value is its only word:
+    in files and tables as it is here, and in capitals in the band of a document.
     """
 
     GONE = "server gone"  # the tested server went away for an unknown reason: the measurements until then count
@@ -37,6 +38,16 @@ class Verdict(StrEnum):
         """The exit code of a command that shows it."""
         return _EXIT_CODES.get(self, ExitCode.INCONCLUSIVE)
 
+    @property
+    def capitals(self) -> str:
+        """Its word in the band of a document and on a badge of a list: "PASS"."""
+        return self.value.upper()
+
+    def predicate(self, count: int = 1) -> str:
+        """What one or several subjects with this verdict do in a sentence: "passes", "are inconclusive"."""
+        one, several = _PREDICATES.get(self, (f"is {self.value}", f"are {self.value}"))
+        return one if count == 1 else several
+
 
 _EXIT_CODES = {
     Verdict.PASS: ExitCode.DONE,
@@ -44,6 +55,12 @@ _EXIT_CODES = {
     Verdict.GONE: ExitCode.ENVIRONMENT,
     Verdict.FAIL: ExitCode.FAIL,
     Verdict.INVALID: ExitCode.INVALID,
+}
+_PREDICATES = {
+    Verdict.FAIL: ("fails", "fail"),
+    Verdict.INVALID: ("cannot be judged", "cannot be judged"),
+    Verdict.NOT_RUN: ("was not run", "were not run"),
+    Verdict.PASS: ("passes", "pass"),
 }
 
 

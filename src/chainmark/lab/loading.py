@@ -45,7 +45,7 @@ from chainmark.capacity.tables import (
     slowest_frame,
     steps_frame,
 )
-from chainmark.capacity.verdict import gone_text, verdict, verdict_text
+from chainmark.capacity.verdict import gone_text, sla_label, verdict
 from chainmark.capacity.watched import WATCH_SCHEMA, drifts_in, source_entries, watch_frame, with_watched
 from chainmark.capacity.witness import MachineWitness
 from chainmark.core import units
@@ -311,7 +311,7 @@ def _findings(test: _Test, service: Service, result: ServerResult, run_id: str) 
             "hardware": server_hardware(load, service.target).value,
             **service.conditions,
         },
-        labels={**_labels(load, service, result), SLA: [verdict_text(outcome)]},
+        labels={**_labels(load, service, result), SLA: [sla_label(outcome)]},
         counts=_counts(result),
         facts=_server_facts(load, service),
         gates=load_gates(result, broken_off=test.broken_off),

@@ -25,7 +25,6 @@ def aa_document(report: AAReport) -> Document:
         title=report.title,
         subtitle=report.subtitle,
         verdict=report.verdict,
-        word="MEASURED" if is_within_limit else "FALSE ALARMS",
         sentence=prose(report.sentence),
         suites=[Suite(report.title, [Case("false-alarms", "False alarms", report.verdict, reason)])],
         sections=[Section("noise", "Measurement noise", blocks)],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from chainmark.core import units
 from chainmark.core.bisect_report import BisectReport, BisectStep, RevisionLevel, SideState, Way
 from chainmark.core.comparison import Comparison, Scale
@@ -29,14 +31,7 @@ from chainmark.report.phrases import Emphasis
 from chainmark.report.profile_parts import why_sections
 from chainmark.report.wording import prose
 
-_WORDS = {
-    Way.FOUND: "FOUND",
-    Way.RANGE: "FOUND",
-    Way.UNDECIDED: "NOT DECIDED",
-    Way.NO_CHANGE: "NO CHANGE",
-    Way.UNCLEAR: "CHANGE NOT CONFIRMED",
-}
-_LOOKS: dict[SideState, Emphasis] = {
+SIDE_LOOKS: Mapping[str, Emphasis] = {
     SideState.GOOD: "better",
     SideState.BAD: "worse",
     SideState.DOUBTFUL: "caution",
@@ -61,7 +56,6 @@ def bisect_document(report: BisectReport) -> Document:
         title=report.title,
         subtitle=report.subtitle,
         verdict=report.verdict,
-        word=_WORDS[report.way],
         sentence=prose(capitalised("; ".join([report.sentence, *report.advice[:1]]))),
         suites=[_suite(report)],
         sections=[section for section in sections if section.blocks],
@@ -166,7 +160,7 @@ def _path(report: BisectReport) -> list[Block]:
 def _step(report: BisectReport, step: BisectStep) -> list[str | TableCell]:
     revision = report.revisions[step.place]
     change, interval = _change(report, step.change, step.low, step.high)
-    looks = _LOOKS[step.outcome]
+    looks = SIDE_LOOKS[step.outcome]
     return [
         revision.label,
         *([revision.subject] if report.revisions[0].commit else []),

@@ -9,7 +9,6 @@ from chainmark.core import units
 from chainmark.core.by_workload import ByWorkload
 from chainmark.core.comparison import Comparison, Outcome
 from chainmark.core.question import Question
-from chainmark.core.verdict import Verdict
 from chainmark.report import validity
 from chainmark.report.blocks import IN_FULL, ON_PAGES, Block, Column, Remarks, Section, Table, TableCell, row_of, words
 from chainmark.report.comparison_document import beside_anchor
@@ -17,11 +16,8 @@ from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.document import Document
 from chainmark.report.judged_rows import INSIDE_NOISE_MEANS, JudgedRow, RowMaker, moved_text
 from chainmark.report.metric_tables import gating_table, metric_tables
-from chainmark.report.phrases import Emphasis
 from chainmark.report.split_parts import split_blocks
-from chainmark.report.wording import VERDICT_WORDS, prose
-
-_LOOKS: dict[Verdict, Emphasis] = {Verdict.FAIL: "worse", Verdict.PASS: "better"}
+from chainmark.report.wording import prose, verdict_cell
 
 
 def by_workload_document(result: ByWorkload) -> Document:
@@ -36,7 +32,6 @@ def by_workload_document(result: ByWorkload) -> Document:
         title=result.title,
         subtitle=result.subtitle,
         verdict=result.verdict,
-        word=VERDICT_WORDS[result.verdict.value],
         sentence=prose(result.sentence),
         suites=[comparison_suite(part, label) for label, part in parts],
         sections=[
@@ -70,10 +65,7 @@ def verdict_cells(comparison: Comparison) -> list[TableCell]:
     """The verdict, and the number of gating metrics with each outcome."""
     judged = [item.outcome for item in comparison.judgements if item.gating]
     counts = [TableCell(units.count(judged.count(outcome))) for outcome in Outcome]
-    return [
-        TableCell(VERDICT_WORDS[comparison.verdict.value], emphasis=_LOOKS.get(comparison.verdict, "caution")),
-        *counts,
-    ]
+    return [verdict_cell(comparison.verdict), *counts]
 
 
 def workload_blocks(place: int, label: str, comparison: Comparison, *, in_full: bool = True) -> list[Block]:

@@ -39,13 +39,11 @@ def cluster_document(report: ClusterReport) -> Document:
         blocks.append(_clocks(report.clocks))
     if report.links:
         blocks.append(_links(report))
-    is_ready = report.verdict is Verdict.PASS
     return Document(
         kind="cluster",
         title=report.title,
         subtitle=report.subtitle,
         verdict=report.verdict,
-        word="READY" if is_ready else "NOT READY",
         sentence=prose(report.sentence),
         suites=[Suite(report.title, [_case(worker) for worker in report.workers], started_at=report.date)],
         sections=[Section("cluster", "The cluster", blocks)] if blocks else [],

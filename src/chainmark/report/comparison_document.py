@@ -48,7 +48,7 @@ from chainmark.report.metric_tables import (
 from chainmark.report.phrases import Phrase
 from chainmark.report.profile_parts import why_sections
 from chainmark.report.split_parts import split_sections
-from chainmark.report.wording import VERDICT_WORDS, prose
+from chainmark.report.wording import prose
 
 _OUTLIERS = 12  # listed in sentences
 _OUTLIERS_ON_TERMINAL = 4
@@ -94,7 +94,6 @@ def comparison_document(comparison: Comparison) -> Document:
         title=comparison.title,
         subtitle=comparison.subtitle,
         verdict=comparison.verdict,
-        word=VERDICT_WORDS[comparison.verdict.value],
         sentence=prose(comparison.sentence),
         suites=[comparison_suite(comparison, rows=rows)],
         sections=[section for section in sections if section.blocks],

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
@@ -17,16 +17,7 @@ from chainmark.core.caveats import Caveats
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.report.blocks import Block, Details, Medium, Section, Table
 from chainmark.report.chart import Chart
-
-Tone = Literal["pass", "fail", "inconclusive", "invalid", "neutral"]
-_TONES: dict[Verdict, Tone] = {
-    Verdict.PASS: "pass",
-    Verdict.FAIL: "fail",
-    Verdict.GONE: "invalid",
-    Verdict.INVALID: "invalid",
-    Verdict.GENERATOR_LIMITED: "invalid",
-    Verdict.INFORMATIONAL: "neutral",
-}
+from chainmark.report.wording import LOOKS, Tone
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,8 +27,9 @@ class Content:
     Attributes:
         result: its source, whose JSON is the document's, together with the verdict and the cases.
         kind: name of the kind of result.
-        word: the verdict in the band; without one there is no band, and the sentence is set like any other.
+        sentence: the particular of this result, in the band next to the verdict's word.
         suites: the judged cases.
+        has_band: whether the verdict is shown in a band; without one, the sentence is set like any other.
         contents: whether paper has a table of contents.
         is_page: as a Markdown file it is a page of a website, with its charts as separate files.
         date: when the document was made; ``tool_version``: by which version.
@@ -47,12 +39,12 @@ class Content:
     title: str
     subtitle: str
     verdict: Verdict
-    word: str
     sentence: str
     suites: list[Suite]
     sections: list[Section]
     notes: list[str]
     result: BaseModel
+    has_band: bool = True
     contents: bool = False
     is_page: bool = False
     date: str = ""
@@ -78,7 +70,12 @@ class Content:
     @property
     def tone(self) -> Tone:
         """The look of the verdict's band."""
-        return _TONES.get(self.verdict, "inconclusive")
+        return LOOKS[self.verdict].tone
+
+    @property
+    def word(self) -> str:
+        """The verdict in the band; "" without a band."""
+        return self.verdict.capitals if self.has_band else ""
 
     @property
     def cases(self) -> list[Case]:

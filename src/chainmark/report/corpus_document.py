@@ -146,7 +146,6 @@ def _laid_out(
         title=title,
         subtitle=one_line([result.path, f"hash {result.hash}"]),
         verdict=verdict,
-        word=verdict.value.upper(),
         sentence=sentence,
         suites=[Suite(title, cases)],
         sections=[Section("requests", "Requests", blocks)],

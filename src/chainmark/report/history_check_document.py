@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chainmark.core import units
 from chainmark.core.false_alarms import HistoryCheck
-from chainmark.core.verdict import Case, Suite, Verdict
+from chainmark.core.verdict import Case, Suite
 from chainmark.report.blocks import Block, Column, Remarks, Section, Table, row_of, words
 from chainmark.report.document import Document
 from chainmark.report.wording import prose
@@ -33,13 +33,11 @@ def history_check_document(check: HistoryCheck) -> Document:
         blocks.append(Remarks("examples", "Judged as moved", false_alarms.examples))
     if splits.runs:
         blocks.append(Remarks("splits", "Split runs", splits.runs))
-    is_within_limit = check.verdict is not Verdict.FAIL
     return Document(
         kind="aa",
         title=check.title,
         subtitle=check.subtitle,
         verdict=check.verdict,
-        word="MEASURED" if is_within_limit else "FALSE ALARMS",
         sentence=prose(check.sentence),
         suites=[Suite(check.title, [Case("false-alarms", "False alarms", check.verdict, check.sentence)])],
         sections=[Section("alarms", "False alarms", blocks)],

@@ -44,7 +44,6 @@ def history_document(report: HistoryReport) -> Document:
         title=report.title,
         subtitle=report.subtitle,
         verdict=Verdict.INFORMATIONAL,
-        word="HISTORY",
         sentence=sentence_of(report.sentence[0].upper() + report.sentence[1:]),
         suites=[Suite(report.title, [_case(series) for series in report.series])],
         sections=[

@@ -5,11 +5,13 @@ from __future__ import annotations
 from chainmark.capacity.verdict import course_figure, course_text, measured_text
 from chainmark.core import units
 from chainmark.core.load_report import CourseEntry, LoadReport, TargetEntry
+from chainmark.core.verdict import Verdict
 from chainmark.report import load_text as text
 from chainmark.report.blocks import Column, Table, TableCell, TableRow, words
 from chainmark.report.chart import Chart
 from chainmark.report.load_charts import EndpointSide, sides_of
 from chainmark.report.load_timelines import timelines_of
+from chainmark.report.wording import LOOKS
 
 _QUIET = TableCell(units.NOT_ESTIMABLE, emphasis="quiet")
 _SPIKE_NOTE = (
@@ -69,7 +71,7 @@ def _common(course: CourseEntry) -> list[TableCell]:
     is_known = not course.note
     return [
         TableCell(units.count(failed), emphasis="worse" if failed else "plain"),
-        TableCell(measured_text(course), emphasis=text.OUTCOMES[course.outcome] if is_known else "quiet"),
+        TableCell(measured_text(course), emphasis=LOOKS[Verdict(course.outcome)].emphasis if is_known else "quiet"),
         TableCell(_interval(course), emphasis="quiet"),
         TableCell(course.note),
     ]

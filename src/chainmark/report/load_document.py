@@ -55,7 +55,6 @@ def load_document(report: LoadReport) -> Document:
         title=report.title,
         subtitle=one_line([servers, *scenario, f"profile {report.profile_name}", units.utc(report.started_at)]),
         verdict=result,
-        word=text.WORDS[result],
         sentence=sentence(report, ruled),
         suites=load_suites(report, ruled),
         sections=[section for section in sections if section.blocks],

@@ -5,10 +5,9 @@ from __future__ import annotations
 from chainmark.capacity.verdict import drift_text, level_text
 from chainmark.core import units
 from chainmark.core.load_report import DriftEntry, TargetEntry
+from chainmark.core.verdict import Verdict
 from chainmark.report.blocks import Column, Table, TableCell, TableRow, words
-from chainmark.report.phrases import Emphasis
-
-_EMPHASIS: dict[str, Emphasis] = {"pass": "plain", "fail": "worse"}
+from chainmark.report.wording import verdict_cell
 
 
 def drift_table(target: TargetEntry, name: str, number: int, *, several: bool) -> Table | None:
@@ -20,7 +19,7 @@ def drift_table(target: TargetEntry, name: str, number: int, *, several: bool) -
         *words("level"),
         Column("metric", kind="words"),
         Column("at the start"),
-        *words("change to the end", "limit met"),
+        *words("change to the end", "outcome"),
     ]
     notes = [
         "Slope of a line through the medians of sixty stretches of the step (Theil and Sen), with its 95 % interval, "
@@ -31,11 +30,6 @@ def drift_table(target: TargetEntry, name: str, number: int, *, several: bool) -
 
 
 def _cells(label: str, drift_entry: DriftEntry) -> list[TableCell]:
-    limit = (
-        {"pass": "yes", "fail": "no"}.get(drift_entry.outcome, "not clear")
-        if drift_entry.limit is not None
-        else "no limit"
-    )
     return [
         TableCell(
             f"{label}, {level_text(drift_entry.kind, drift_entry.level)}, {units.duration(drift_entry.window_s)}"
@@ -43,10 +37,9 @@ def _cells(label: str, drift_entry: DriftEntry) -> list[TableCell]:
         TableCell(drift_entry.what),
         _begin(drift_entry),
         TableCell(drift_text(drift_entry)),
-        TableCell(
-            limit,
-            emphasis=_EMPHASIS.get(drift_entry.outcome, "caution") if drift_entry.limit is not None else "quiet",
-        ),
+        TableCell("no limit", emphasis="quiet")
+        if drift_entry.limit is None
+        else verdict_cell(Verdict(drift_entry.outcome)),
     ]
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from chainmark.core import units
 from chainmark.core.load_report import EndpointEntry, PartEntry, StepEntry, TargetEntry
+from chainmark.core.verdict import Verdict
 from chainmark.report import load_text as text
 from chainmark.report.blocks import Column, Table, TableCell, TableRow, words
-from chainmark.report.phrases import Emphasis
+from chainmark.report.wording import verdict_cell
 
-_EMPHASIS: dict[str, Emphasis] = {"pass": "plain", "fail": "worse"}
 _QUIET = TableCell(units.UNSET, emphasis="quiet")
 
 
@@ -25,8 +25,11 @@ def mix_table(target: TargetEntry, name: str, number: int, *, several: bool) -> 
     if not rows:
         return None
     figures = ("of the requests, %", "requests", "p50, ms", "p95, ms", "p99, ms", "its limit, ms", "error rate, %")
-    columns = [*words("level, endpoint"), *map(Column, figures), *words("meets its SLA")]
-    notes = ["The mix meets its SLA if every endpoint meets its own. p50 and p95: of correct responses."]
+    columns = [*words("level, endpoint"), *map(Column, figures), *words("outcome")]
+    notes = [
+        "Outcome: whether the endpoint meets its SLA. The mix meets its SLA if every endpoint does. p50 and p95: of "
+        "correct responses."
+    ]
     return Table(f"mix-{number}", f"Within the mix{f': {name}' if several else ''}", columns, rows, notes)
 
 
@@ -48,10 +51,7 @@ def _cells(level: str, part: PartEntry) -> list[TableCell]:
         TableCell(units.count(part.due)),
         *(_ms(value_s) for value_s in (part.p50_s, part.p95_s, part.p99_s, part.p99_limit_s)),
         text.percent_figure(part.error_share),
-        TableCell(
-            {"pass": "yes", "fail": "no"}.get(part.outcome, "not clear"),
-            emphasis=_EMPHASIS.get(part.outcome, "caution"),
-        ),
+        verdict_cell(Verdict(part.outcome)),
     ]
 
 

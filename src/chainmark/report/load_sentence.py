@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chainmark.capacity.verdict import Ruling, bare_level, level_text, verdict, verdict_text
+from chainmark.capacity.verdict import Ruling, bare_level, level_text, verdict
 from chainmark.core import units
 from chainmark.core.load_report import CapacityEntry, EndpointEntry, ExhaustedEntry, LoadReport, TargetEntry
 from chainmark.core.verdict import Verdict
@@ -20,11 +20,6 @@ from chainmark.report.load_text import (
 
 _NAMED = 3
 _TOO_SLOW = ("p99", "p95")
-_STEPS = {
-    Verdict.GENERATOR_LIMITED: "run the load generator on a faster machine, because it was the limit",
-    Verdict.INVALID: "repeat the test while nothing else uses the machine",
-    Verdict.PARTIAL: "repeat the test",
-}
 
 
 def sentence(report: LoadReport, ruled: Sequence[Ruling]) -> str:
@@ -41,13 +36,19 @@ def sentence(report: LoadReport, ruled: Sequence[Ruling]) -> str:
     if not gating:
         return first_sentence("Nothing was measured", next_step="repeat the test")
     if result is Verdict.PASS:
-        clauses = [_sustained(report, gating), *_compared(report), *contested_texts(report)]
+        clauses = [f"SLA met: {_sustained(report, gating)}", *_compared(report), *contested_texts(report)]
         return first_sentence(*clauses, next_step=_after_pass(report))
     worst = next((ruling for ruling in gating if ruling.verdict is result), gating[0])
     if result is Verdict.PARTIAL and worst.verdict is not result:
         step = "repeat the test for the rest"
         return first_sentence("The test was interrupted", _counted(report, gating), next_step=step)
-    clauses = [noticed(report, worst), _counted(report, gating, worst), *_compared(report), *contested_texts(report)]
+    missed = "SLA missed: " if result is Verdict.FAIL else ""
+    clauses = [
+        f"{missed}{noticed(report, worst)}",
+        _counted(report, gating, worst),
+        *_compared(report),
+        *contested_texts(report),
+    ]
     return first_sentence(*clauses, next_step=next_step(report, worst))
 
 
@@ -56,8 +57,7 @@ def noticed(report: LoadReport, ruling: Ruling) -> str:
     capacity = _capacity(report, ruling)
     subject = _who(report, ruling)
     if ruling.verdict is not Verdict.FAIL or capacity is None or capacity.high is None:
-        word = {Verdict.FAIL: subject, Verdict.INCONCLUSIVE: f"{subject} is not decided"}
-        return f"{word.get(ruling.verdict, f'{subject} is {ruling.verdict.value}')}: {ruling.reason}"
+        return f"{subject} {ruling.verdict.predicate()}: {ruling.reason}"
     high = level_text(capacity.kind, capacity.high)
     level = f"at {high} or more" if capacity.low > 0.0 else f"even at {high}"
     result = f"{subject} {_effect(capacity, _endpoint(report, ruling))} {level} (95 % confidence)"
@@ -92,10 +92,20 @@ def _share(changes: Sequence[float]) -> str:
 def next_step(report: LoadReport, ruling: Ruling) -> str:
     """The next step for a capacity that is not met, based on the observations."""
     capacity = _capacity(report, ruling)
-    if ruling.verdict is Verdict.INCONCLUSIVE:
-        return _raised_setting(ruling, capacity)
-    if ruling.verdict in _STEPS:
-        return _STEPS[ruling.verdict]
+    match ruling.verdict:
+        case Verdict.INCONCLUSIVE:
+            return _raised_setting(ruling, capacity)
+        case Verdict.GENERATOR_LIMITED:
+            return "run the load generator on a faster machine, because it was the limit"
+        case Verdict.INVALID:
+            return "repeat the test while nothing else uses the machine"
+        case Verdict.PARTIAL:
+            return "repeat the test"
+    return _after_fail(report, ruling)
+
+
+def _after_fail(report: LoadReport, ruling: Ruling) -> str:
+    """Where to look for what limits the server."""
     if ruling.is_of_drift:
         return "look for what grows on the server under load: memory, tables, connections, logs"
     target = _target(report, ruling)
@@ -149,11 +159,8 @@ def _counted(report: LoadReport, gating: Sequence[Ruling], first: Ruling | None 
             for ruling in gating
             if ruling.verdict is result is not Verdict.PASS and ruling is not first
         ]
-        texts += (
-            [f"{'also ' if first and first.verdict is result else ''}{verdict_text(result)}: {some_of(names, _NAMED)}"]
-            if names
-            else []
-        )
+        also = "also " if first and first.verdict is result else ""
+        texts += [f"{also}{result.value}: {some_of(names, _NAMED)}"] if names else []
     return "; ".join(texts)
 
 

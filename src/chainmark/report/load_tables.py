@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chainmark.capacity.summaries import error_share, failures_of, non_2xx
-from chainmark.capacity.verdict import Ruling, bare_level, level_text, verdict_text
+from chainmark.capacity.verdict import Ruling, bare_level, level_text
 from chainmark.core import units
 from chainmark.core.load_report import (
     CapacityChange,
@@ -25,6 +25,7 @@ from chainmark.core.wording import cut
 from chainmark.report import load_text as text
 from chainmark.report.blocks import EVERYWHERE, ON_PAGES, Column, Table, TableCell, TableRow, row_of, words
 from chainmark.report.phrases import Emphasis
+from chainmark.report.wording import LOOKS, verdict_cell
 
 _QUIET = TableCell(units.UNSET, emphasis="quiet")
 _LONGEST_WORDS = 44  # of a cell: longer texts are below the table
@@ -34,7 +35,6 @@ _GENERATOR = (
     "p99 of the delay of the generator's timer. Run queue: share of the time in which the generator or the server was "
     "runnable but other processes used the processors."
 )
-_EMPHASIS: dict[Verdict, Emphasis] = {Verdict.PASS: "plain", Verdict.FAIL: "worse"}
 
 
 def capacity_table(target: TargetEntry, name: str, number: int, *, several: bool) -> Table:
@@ -138,8 +138,8 @@ def _verdict_cell(ruling: Ruling | None) -> TableCell:
     if ruling is None:
         return _QUIET
     if not ruling.gates:
-        return TableCell(f"{verdict_text(ruling.verdict)}, not required", emphasis="quiet")
-    return TableCell(verdict_text(ruling.verdict), emphasis=_EMPHASIS.get(ruling.verdict, "caution"))
+        return TableCell(f"{ruling.verdict.value}, not required", emphasis="quiet")
+    return verdict_cell(ruling.verdict)
 
 
 def side_by_side_tables(report: LoadReport) -> list[Table]:
@@ -288,7 +288,7 @@ def _step_cells(step: StepEntry) -> list[TableCell]:
         TableCell(units.count(step.failed), emphasis="worse" if step.failed else "plain"),
         TableCell(units.count(step.unsent), emphasis="worse" if step.unsent else "plain"),
         text.per_second(step.ok_per_s),
-        TableCell(f"{outcome}{because}", emphasis=text.OUTCOMES[step.outcome]),
+        TableCell(f"{outcome}{because}", emphasis=LOOKS[Verdict(step.outcome)].emphasis),
         _QUIET if achieved is None else text.percent_figure(achieved),
         _QUIET if step.lag_p99_s is None else text.milliseconds(step.lag_p99_s),
         _QUIET if step.wake_p99_s is None else text.milliseconds(step.wake_p99_s),

@@ -15,10 +15,8 @@ from chainmark.core.load_report import (
     LoadReport,
     ServiceLevel,
     StepEntry,
-    StepOutcome,
     TargetEntry,
 )
-from chainmark.core.verdict import Verdict
 from chainmark.report.blocks import TableCell, TableRow
 from chainmark.report.phrases import Emphasis
 from chainmark.stats.estimable import fewest_for_upper_bound
@@ -27,21 +25,6 @@ KINDS: tuple[Kind, ...] = ("clients", "rate")
 KIND_NAMES: dict[Kind, str] = {"clients": "Concurrency", "rate": "Arrival rate"}
 KIND_WORDS: dict[Kind, str] = {"clients": "clients", "rate": "arrival rate"}
 KIND_AXES: dict[Kind, str] = {"clients": "clients", "rate": "requests due per second"}
-WORDS = {
-    Verdict.PASS: "SLA MET",
-    Verdict.GONE: "SERVER GONE",
-    Verdict.FAIL: "SLA MISSED",
-    Verdict.INVALID: "INVALID",
-    Verdict.PARTIAL: "PARTIAL",
-    Verdict.GENERATOR_LIMITED: "GENERATOR-LIMITED",
-    Verdict.INCONCLUSIVE: "INCONCLUSIVE",
-}
-OUTCOMES: dict[StepOutcome, Emphasis] = {
-    "pass": "plain",
-    "fail": "worse",
-    "inconclusive": "caution",
-    "generator-limited": "caution",
-}
 BEYOND = "∞"
 NOT_DECIDED = "not decided"
 MS = units.DisplayUnit("ms", 1e3)

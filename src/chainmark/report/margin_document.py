@@ -26,7 +26,6 @@ def margin_document(report: MarginReport) -> Document:
         title=report.title,
         subtitle=report.subtitle,
         verdict=Verdict.INFORMATIONAL,
-        word="MARGINS",
         sentence=prose(report.sentence),
         suites=[shown(report.title)],
         sections=[Section("margins", "Margins", blocks)] if blocks else [],

@@ -19,10 +19,9 @@ from chainmark.report.load_courses import course_tables
 from chainmark.report.load_sentence import next_step, noticed
 from chainmark.report.load_suites import load_suites
 from chainmark.report.load_tables import basis_table, capacity_table, error_table
-from chainmark.report.phrases import Emphasis
+from chainmark.report.wording import verdict_cell
 
 _NAMED = 4
-_EMPHASIS: dict[Verdict, Emphasis] = {Verdict.PASS: "plain", Verdict.FAIL: "worse", Verdict.GONE: "worse"}
 _NOTHING = TableCell(units.UNSET, emphasis="quiet")
 _HEADINGS: dict[Kind, str] = {"clients": "max clients", "rate": "max rate, /s"}
 
@@ -54,7 +53,6 @@ def matrix_document(report: MatrixReport) -> Document:
         title=report.title,
         subtitle=one_line([f"plan {report.plan}", report.experiment, units.utc(report.date)]),
         verdict=result,
-        word=text.WORDS.get(result, result.value.upper()),
         sentence=_sentence(report, ruled),
         suites=[_suite(item) for item in ruled],
         sections=[section for section in sections if section.blocks],
@@ -93,15 +91,10 @@ def _sentence(report: MatrixReport, ruled: Sequence[_Ruled]) -> str:
     for kind in Verdict:
         names = [item.cell.name for item in gating if item.verdict is kind is not Verdict.PASS and item is not first]
         if names:
-            clauses.append(
-                f"{'also ' if first and first.verdict is kind else ''}{_verdict_text(kind)}: {some_of(names, _NAMED)}"
-            )
+            also = "also " if first and first.verdict is kind else ""
+            clauses.append(f"{also}{kind.value}: {some_of(names, _NAMED)}")
     clauses += ["the plan was interrupted"] if report.interrupted else []
     return first_sentence(*clauses, next_step=step or (resume if report.interrupted else ""))
-
-
-def _verdict_text(result: Verdict) -> str:
-    return {Verdict.PASS: "met", Verdict.FAIL: "missed"}.get(result, result.value)
 
 
 def _suite(ruled: _Ruled) -> Suite:
@@ -120,14 +113,15 @@ def _cells(ruled: Sequence[_Ruled]) -> Table:
         capacities = [ruling for ruling in item.rulings if ruling.gates and not ruling.is_of_levels]
         met = sum(ruling.verdict is Verdict.PASS for ruling in capacities)
         stated = one_line(word for key, word in item.cell.words.items() if key != "scenario")
-        badge = TableCell(_verdict_text(item.verdict), emphasis=_EMPHASIS.get(item.verdict, "caution"))
         counted = f"{met} of {len(capacities)}" if capacities else units.UNSET
         version = item.cell.report.targets[0].subject.version if item.cell.report else units.UNSET
         run = item.cell.run_id or units.UNSET
-        rows.append(row_of(item.cell.server, item.cell.scenario, badge, counted, version, stated, run))
+        rows.append(
+            row_of(item.cell.server, item.cell.scenario, verdict_cell(item.verdict), counted, version, stated, run)
+        )
     columns = [
         *words("server", "scenario"),
-        Column("", kind="badge"),
+        Column("verdict", kind="badge"),
         Column("capacities met"),
         *words("version"),
         Column("labels", kind="words", if_any=True),

@@ -14,8 +14,8 @@ from chainmark.core.verdict import Verdict, worst
 from chainmark.core.wording import enumerated, first_sentence
 from chainmark.report.blocks import Block, Column, Listing, Remark, Remarks, Section, Table, one_line, row_of, words
 from chainmark.report.document import Document
-from chainmark.report.run_document import GATE_LOOKS, RunRecord, counts_table, gate_case, sources_text
-from chainmark.report.wording import GATE_MARKS
+from chainmark.report.run_document import RunRecord, counts_table, gate_case, sources_text
+from chainmark.report.wording import GATE_LOOKS, GATE_MARKS, LOOKS
 
 _NOTES_SHOWN = 12
 _FACTS_SHOWN = 3  # of each run in a list
@@ -73,7 +73,7 @@ def _listed(documents: Sequence[Document], existing: Collection[str], commands: 
             manifest.run_id,
             manifest.status.value,
             "; ".join(fact.value for fact in manifest.facts[:_FACTS_SHOWN]),
-            emphasis="plain" if document.verdict is Verdict.PASS else "worse",
+            emphasis="plain" if document.verdict is Verdict.PASS else LOOKS[document.verdict].emphasis,
         )
         for document, manifest in zip(documents, manifests, strict=True)
     ]
@@ -82,14 +82,17 @@ def _listed(documents: Sequence[Document], existing: Collection[str], commands: 
     verdict = worst(document.verdict for document in documents)
     title = units.plural(len(documents), "run")
     statuses = Counter(manifest.status.value for manifest in manifests)
-    counted = enumerated([f"{count} {status}" for status, count in statuses.items()]) if len(statuses) > 1 else ""
+    counted = (
+        enumerated([f"{count} {status}" for status, count in statuses.items()])
+        if len(statuses) > 1
+        else f"all are {manifests[0].status.value}"
+    )
     tool_version, date = documents[-1].tool_version, documents[-1].date
     return Document(
         kind="runs",
         title=title,
         subtitle="",
         verdict=verdict,
-        word=next(document.word for document in documents if document.verdict is verdict),
         sentence=first_sentence(f"{title}, {new} of them new", counted),
         suites=[suite for document in documents for suite in document.suites],
         sections=_sections([runs, *_missed(manifests)], commands),

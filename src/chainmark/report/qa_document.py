@@ -17,7 +17,6 @@ from chainmark.report.judged_rows import RowMaker
 from chainmark.report.profile_parts import why_sections
 from chainmark.report.qa_charts import scenario_charts
 from chainmark.report.qa_tables import (
-    RESULT_WORDS,
     beside_table,
     comparison_table,
     conditions_table,
@@ -73,7 +72,6 @@ def qa_document(report: QaReport) -> Document:
         title=report.title,
         subtitle=one_line([report.plan_title, f"plan {report.plan}", report.date, report.experiment]),
         verdict=report.verdict,
-        word=report.verdict.value.upper(),
         sentence=prose(report.sentence),
         suites=[_suite(report)],
         sections=[section for section in sections if section.blocks],
@@ -147,7 +145,7 @@ def _scenario(report: QaReport, place: int) -> list[Block]:
         ),
         Remarks(
             f"{scenario.id}-result",
-            f"{scenario.title}: {RESULT_WORDS[scenario.result]}",
+            f"{scenario.title}: {scenario.result.value}",
             [prose(scenario.sentence), *_reasons(scenario)],
         ),
     ]

@@ -16,21 +16,8 @@ from chainmark.report.blocks import ON_PAGES, Column, Table, TableCell, TableRow
 from chainmark.report.breakdown_parts import breakdown_table
 from chainmark.report.judged_rows import JudgedRow, RowMaker
 from chainmark.report.phrases import Emphasis
-from chainmark.report.wording import GATE_MARKS
+from chainmark.report.wording import GATE_MARKS, verdict_cell
 
-RESULT_WORDS = {
-    Verdict.PASS: "Pass",
-    Verdict.FAIL: "Fail",
-    Verdict.INCONCLUSIVE: "Inconclusive",
-    Verdict.INVALID: "Invalid",
-    Verdict.INFORMATIONAL: "N/A",
-    Verdict.NOT_RUN: "Not run",
-}
-_RESULT_LOOKS: dict[Verdict, Emphasis] = {
-    Verdict.PASS: "better",
-    Verdict.FAIL: "worse",
-    Verdict.INFORMATIONAL: "quiet",
-}
 _SHORT_HASH = 16
 _UNBROKEN = "\u00a0"
 
@@ -42,12 +29,12 @@ def verdict_table(report: QaReport) -> Table:
             row.scenario,
             row.date or units.UNSET,
             row.version,
-            TableCell(RESULT_WORDS[row.result], emphasis=_RESULT_LOOKS.get(row.result, "caution")),
+            verdict_cell(row.result),
             row.reason,
         )
         for row in report.rows
     ]
-    notes = ["N/A: for information only. It does not affect the result."]
+    notes = [f"{Verdict.INFORMATIONAL.value.capitalize()}: measured and not judged. It does not affect the result."]
     informational = any(row.result is Verdict.INFORMATIONAL for row in report.rows)
     return Table(
         "results",

@@ -23,7 +23,6 @@ def release_document(page: ReleasePage) -> Document:
         title=page.title,
         subtitle=one_line([page.author, page.date]),
         verdict=page.verdict,
-        word=page.verdict.value.upper(),
         sentence=prose(page.sentence),
         suites=[
             comparison_suite(comparison, f"{label}, against {comparison.labels[0]}")

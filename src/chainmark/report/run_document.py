@@ -31,8 +31,8 @@ from chainmark.report.blocks import (
     words,
 )
 from chainmark.report.document import Document
-from chainmark.report.phrases import Emphasis, Phrase, computed_address
-from chainmark.report.wording import gate_counts, gate_word
+from chainmark.report.phrases import Phrase, computed_address
+from chainmark.report.wording import GATE_LOOKS, gate_counts, gate_word
 
 _OF_GATE = {
     GateStatus.PASS: Verdict.PASS,
@@ -42,11 +42,10 @@ _OF_GATE = {
 _OF_KIND = {GateKind.INSTRUMENT: Verdict.INVALID, GateKind.SUBJECT: Verdict.FAIL}
 _MAIN_FIGURES = 3  # in the first sentence
 OF_STATUS = {Status.VALID: Verdict.PASS, Status.FAILED: Verdict.FAIL, Status.INVALID: Verdict.INVALID}
-GATE_LOOKS: dict[GateStatus, Emphasis] = {
-    GateStatus.PASS: "better",
-    GateStatus.WARN: "caution",
-    GateStatus.UNKNOWN: "quiet",
-    GateStatus.FAIL: "worse",
+STATUS_CLAUSES = {
+    Status.VALID: "The run is valid and can be compared",
+    Status.FAILED: "The subject failed the run, which counts against it in a comparison",
+    Status.INVALID: "The run is invalid and is never compared",
 }
 
 
@@ -86,7 +85,6 @@ def run_document(record: RunRecord) -> Document:
         title=f"{manifest.subject.name} {manifest.subject.version}",
         subtitle=one_line([manifest.run_id, f"profile {manifest.profile_name}", units.utc(manifest.started_at)]),
         verdict=OF_STATUS[manifest.status],
-        word=manifest.status.value.upper(),
         sentence=_sentence(record),
         suites=[Suite(manifest.run_id, gate_cases(manifest), started_at=manifest.started_at)],
         sections=[section for section in sections if section.blocks],
@@ -102,14 +100,10 @@ def _sentence(record: RunRecord) -> str:
     if manifest.status is not Status.VALID:
         deciding = manifest.deciding_gates
         text = "; ".join(f"{gate.label}: {gate.measured}, but {gate.limit} is required" for gate in deciding)
-        meaning = {
-            Status.FAILED: "The subject failed the run, which counts against it in a comparison",
-            Status.INVALID: "The run is invalid and is never compared",
-        }[manifest.status]
-        return f"{meaning}: {text}."
+        return f"{STATUS_CLAUSES[manifest.status]}: {text}."
     others = "".join(f", {count}" for count in gate_counts(manifest.gates))
     gates = f"none of {units.plural(len(manifest.gates), 'gate')} failed{others}"
-    return first_sentence(f"The run is valid and can be compared: {gates}", enumerated(_main_figures(record)))
+    return first_sentence(f"{STATUS_CLAUSES[manifest.status]}: {gates}", enumerated(_main_figures(record)))
 
 
 def _main_figures(record: RunRecord) -> list[str]:

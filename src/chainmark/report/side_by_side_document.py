@@ -65,7 +65,6 @@ def side_by_side_document(document_: SideBySide) -> Document:
         title=document_.title,
         subtitle=document_.subtitle,
         verdict=document_.verdict,
-        word=document_.verdict.value.upper(),
         sentence=prose(document_.sentence),
         suites=[comparison_suite(candidate.comparison, candidate.label) for candidate in candidates],
         sections=[section for section in sections if section.blocks],

@@ -27,15 +27,9 @@ from chainmark.report.blocks import (
 )
 from chainmark.report.phrases import Emphasis, Phrase
 from chainmark.report.side_facts import differs, machine, pairs_table, workload_differences
-from chainmark.report.wording import GATE_MARKS, gate_counts
+from chainmark.report.wording import GATE_LOOKS, GATE_MARKS, gate_counts
 
 _WORST_FIRST = (GateStatus.FAIL, GateStatus.WARN, GateStatus.UNKNOWN, GateStatus.PASS)
-_LOOKS: dict[GateStatus, Emphasis] = {
-    GateStatus.FAIL: "worse",
-    GateStatus.WARN: "caution",
-    GateStatus.UNKNOWN: "quiet",
-    GateStatus.PASS: "plain",
-}
 # Integers by themselves, not as parts of a version, a name, a time or a hash.
 _NUMBER = re.compile(r"(?<![\w.,:-])\d[\d,]*(?![\w.,:-]\d|\w|-)")
 _ACCOUNTS = "Accounting of everything submitted and read"
@@ -147,7 +141,7 @@ def concerns(comparison: Comparison, *, warnings: bool) -> list[Remark]:
     gates = [gate for gate in [*pair, *run_gates(comparison)] if gate.status is not GateStatus.PASS]
     gates.sort(key=lambda gate: _WORST_FIRST.index(gate.status))
     items = [
-        Remark(_missed(gate, comparison, of_the_pair=gate in pair), GATE_MARKS[gate.status], _LOOKS[gate.status])
+        Remark(_missed(gate, comparison, of_the_pair=gate in pair), GATE_MARKS[gate.status], GATE_LOOKS[gate.status])
         for gate in gates
         if gate.status is not GateStatus.UNKNOWN
     ]
@@ -281,7 +275,7 @@ def _gates_table(comparison: Comparison) -> Table:
             gate.limit,
             phrased(*_measured([gate]), notes=[*([gate.detail] if gate.detail else []), "of the pair"]),
             "",
-            emphasis=_LOOKS[gate.status],
+            emphasis=_row_look(gate.status),
         )
         for gate in comparison.gates
     ]
@@ -291,12 +285,17 @@ def _gates_table(comparison: Comparison) -> Table:
             gate.limit,
             phrased(*_measured(gate.baseline)),
             phrased(*_measured(gate.candidate)),
-            emphasis=_LOOKS[gate.status],
+            emphasis=_row_look(gate.status),
         )
         for gate in run_gates(comparison)
     ]
     sides = (f"{side.label}, run by run" for side in (comparison.baseline, comparison.candidate))
     return Table("gates", "Gates", words("gate", "required", *sides), rows, media=IN_FULL)
+
+
+def _row_look(status: GateStatus) -> Emphasis:
+    """Of a whole row: one that passed is not emphasised."""
+    return "plain" if status is GateStatus.PASS else GATE_LOOKS[status]
 
 
 def _measured(gates: Sequence[Gate]) -> list[Phrase]:
@@ -306,7 +305,7 @@ def _measured(gates: Sequence[Gate]) -> list[Phrase]:
         if phrases:
             phrases.append(Phrase(" · "))
         many = f" ({times} runs)" if times > 1 else ""
-        phrases.append(Phrase(f"{GATE_MARKS[status]} {measured}{many}", emphasis=_LOOKS[status]))
+        phrases.append(Phrase(f"{GATE_MARKS[status]} {measured}{many}", emphasis=GATE_LOOKS[status]))
     return phrases
 
 

@@ -5,17 +5,41 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple
 
 from chainmark.core import units
 from chainmark.core.manifest import Gate, GateStatus
 from chainmark.core.metric import Better
+from chainmark.core.verdict import Verdict
+from chainmark.report.blocks import TableCell
+from chainmark.report.phrases import Emphasis
 
-VERDICT_WORDS = {
-    "pass": "PASS",
-    "fail": "FAIL",
-    "inconclusive": "INCONCLUSIVE",
-    "invalid": "INVALID",
-    "informational": "COSTS",
+Tone = Literal["pass", "fail", "inconclusive", "invalid", "neutral"]
+
+
+class Look(NamedTuple):
+    """The colours of a verdict: of a document's band, and of a word in a table."""
+
+    tone: Tone
+    emphasis: Emphasis
+
+
+LOOKS: Mapping[Verdict, Look] = {
+    Verdict.GONE: Look("invalid", "worse"),
+    Verdict.FAIL: Look("fail", "worse"),
+    Verdict.INVALID: Look("invalid", "caution"),
+    Verdict.PARTIAL: Look("inconclusive", "caution"),
+    Verdict.GENERATOR_LIMITED: Look("invalid", "caution"),
+    Verdict.INCONCLUSIVE: Look("inconclusive", "caution"),
+    Verdict.NOT_RUN: Look("inconclusive", "caution"),
+    Verdict.PASS: Look("pass", "better"),
+    Verdict.INFORMATIONAL: Look("neutral", "quiet"),
+}
+GATE_LOOKS: Mapping[GateStatus, Emphasis] = {
+    GateStatus.PASS: "better",
+    GateStatus.WARN: "caution",
+    GateStatus.UNKNOWN: "quiet",
+    GateStatus.FAIL: "worse",
 }
 BETTER_WORDS = {
     Better.LOWER: "lower is better",
@@ -28,6 +52,11 @@ NOT_JUDGED = "not judged"
 
 
 _COUNTED = {GateStatus.FAIL: "failed", GateStatus.WARN: "warned", GateStatus.UNKNOWN: "could not be checked"}
+
+
+def verdict_cell(verdict: Verdict) -> TableCell:
+    """A verdict in a table."""
+    return TableCell(verdict.value, emphasis=LOOKS[verdict].emphasis)
 
 
 def gate_word(status: GateStatus) -> str:

@@ -169,7 +169,7 @@ def _badge(request: Request, site: Site) -> Response:
     card = next((card for card in cards if card.system == system and card.profile == profile), None)
     if card is None:
         return Response(badge(profile, "unknown", ""), 404, media_type="image/svg+xml", headers=_SVG)
-    text = f"{card.newest} {card.word.lower() or 'measured'}"
+    text = f"{card.newest} {card.word.lower() or 'unknown'}"
     return Response(badge(card.profile, text, card.tone), media_type="image/svg+xml", headers=_SVG)
 
 

@@ -28,7 +28,7 @@ def atom(cards: Sequence[Card], base: str) -> str:
     for card in judged:
         entry = _add(feed, "entry", "")
         _add(entry, "id", f"{base}/runs/{card.newest_run}")
-        _add(entry, "title", f"{card.word or 'MEASURED'}: {card.title} {card.newest}")
+        _add(entry, "title", f"{card.word}: {card.title} {card.newest}")
         _add(entry, "updated", card.started_at)
         _add(entry, "summary", card.sentence)
         ET.SubElement(entry, f"{{{_ATOM}}}link", href=f"{base}{card.address}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from chainmark.capacity.verdict import verdict_text
+from chainmark.capacity.verdict import sla_label
 from chainmark.core.errors import ChainmarkError
 from chainmark.core.labels import SLA
 from chainmark.core.tool import tool_version
@@ -19,7 +19,7 @@ from chainmark.store.runs import SealedRun
 
 PAGE = 100
 UNFINISHED = "unfinished"
-_OF_LOAD_TESTS = {verdict_text(verdict): verdict.value for verdict in Verdict}  # by the words of their label
+_OF_LOAD_TESTS = {sla_label(verdict): verdict.value for verdict in Verdict}  # by the words of their label
 
 
 class ListedRun(BaseModel):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from chainmark.core import units
+from chainmark.report.bisect_document import SIDE_LOOKS
 from chainmark.report.blocks import Block, Column, Remarks, Section, Table, TableCell, TableRow, row_of, words
 from chainmark.report.phrases import Emphasis
 from chainmark.serve.running import LiveDrift, Sign, Standing
@@ -87,13 +88,10 @@ def search_section(search: LiveSearch) -> Section:
     return Section(f"search-{search.experiment}-section", f"Search {search.experiment}", blocks)
 
 
-_OUTCOME_LOOKS: dict[str, Emphasis] = {"good": "better", "bad": "worse"}
-
-
 def _search_row(number: int, step: LiveStep) -> TableRow:
     return row_of(
         units.count(number), step.revision, TableCell(units.count(step.pairs)),
-        TableCell(step.outcome, emphasis=_OUTCOME_LOOKS.get(step.outcome, "caution")),
+        TableCell(step.outcome, emphasis=SIDE_LOOKS.get(step.outcome, "caution")),
         TableCell(units.chance(step.chance)), TableCell(units.count(step.left)),
     )  # fmt: skip
 

@@ -167,7 +167,7 @@ def home_document(home: HomePage) -> Document:
         row_of(
             phrased(Phrase(card.title, address=card.address or f"/runs/{quote(card.newest_run)}")),
             card.newest,
-            card.word or "MEASURED",
+            card.word or units.UNSET,
             card.sentence or card.trouble,
             card.size,
         )
@@ -268,11 +268,11 @@ def own_document(kind: str, title: str, subtitle: str, sections: list[Section], 
         title=title,
         subtitle=subtitle,
         verdict=Verdict.INFORMATIONAL,
-        word="",
         sentence="",
         suites=[shown(title)],
         sections=sections,
         notes=[],
+        has_band=False,
         result=result,
         tool_version=tool_version(),
     )

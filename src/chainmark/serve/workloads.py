@@ -17,6 +17,7 @@ from chainmark.core.errors import ChainmarkError
 from chainmark.core.history_report import HistoryReport
 from chainmark.core.labels import cell_of
 from chainmark.core.tool import tool_version
+from chainmark.core.verdict import Verdict
 from chainmark.report.judged_rows import RowMaker
 from chainmark.report.layouts import document_of
 from chainmark.report.phrases import Emphasis, computed_address
@@ -161,6 +162,7 @@ def _with_verdict(card: Card, workload: Workload, store: ReadStore) -> Card:
     releases = list(islice(readable, 2))
     if len(releases) < 2:
         return card.model_copy(update={
+            "word": Verdict.INFORMATIONAL.capitals,
             "sentence": "Only one release was measured. A verdict requires a second one.",
             "address": f"/runs/{card.newest_run}",
         })  # fmt: skip

@@ -87,7 +87,7 @@ def test_the_version_that_introduced_the_change_is_found(whole: _Whole) -> None:
     document = whole.document
     report = _result(document)
     assert (report.way, report.first, report.last) == (Way.FOUND, 23, 23)
-    assert (document.verdict, document.verdict.exit_code, document.word) == (Verdict.PASS, 0, "FOUND")
+    assert (document.verdict, document.verdict.exit_code, document.word) == (Verdict.PASS, 0, "PASS")
     assert report.metric_id == "latency_s"
     assert report.effect is not None
     assert report.effect.low < 0.3 < report.effect.high

@@ -14,8 +14,8 @@ from chainmark.capacity.verdict import (
     gone_text,
     level_text,
     rulings,
+    sla_label,
     verdict,
-    verdict_text,
 )
 from chainmark.core.load_report import CapacityEntry, ConditionEntry, Departure, DriftEntry, LoadReport, StepEntry
 from chainmark.core.verdict import Verdict
@@ -144,7 +144,7 @@ def test_a_fixed_level_whose_steps_all_waited_is_not_measured(searched: bool, re
     assert "not measured at 16 clients: the generator or the server waited" in reasons[0]
     document = load_document(load_report)
     assert document.verdict is Verdict.INVALID
-    assert document.sentence.startswith("/block is invalid: not measured at 16 clients")
+    assert document.sentence.startswith("/block cannot be judged: not measured at 16 clients")
     cases = [case for suite in document.suites for case in suite.cases if case.id != "mempool"]
     assert [case.verdict for case in cases] == [MET, Verdict.INVALID] if searched else [Verdict.INVALID]
     assert len({case.id for case in cases}) == len(cases)
@@ -431,8 +431,9 @@ def test_an_unreachable_server_is_reported_first() -> None:
     )
 
 
-def test_an_sla_is_met_or_missed() -> None:
-    assert [verdict_text(verdict) for verdict in (MET, MISSED, OPEN, LIMITED)] == [
+def test_runs_are_selected_by_whether_their_sla_was_met() -> None:
+    """`sla:missed` selects stored runs: the labels are those of all earlier releases."""
+    assert [sla_label(verdict) for verdict in (MET, MISSED, OPEN, LIMITED)] == [
         "met",
         "missed",
         "inconclusive",
@@ -554,7 +555,7 @@ def test_the_first_sentence_counts_endpoints_and_not_rulings() -> None:
     """A soak without drift was reported as two endpoints: its fixed level and its drift."""
     entry = endpoint("/block", 64, capacities=[], steps=[step(1, "clients", 8.0, 64)], drifts=[drift("p50", "pass")])
     sentence = load_document(report(target("v1", endpoints=[entry]))).sentence
-    assert sentence.startswith("1 endpoint stayed within ")
+    assert sentence.startswith("SLA met: 1 endpoint stayed within ")
     assert " at every fixed level, without drift" in sentence
 
 

@@ -18,7 +18,7 @@ import pytest
 
 import chainmark as cm
 import chainmark.api.planned_loads
-from chainmark.capacity.verdict import verdict, verdict_text
+from chainmark.capacity.verdict import sla_label, verdict
 from chainmark.core.by_workload import ByWorkload
 from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.matrix_report import MatrixReport
@@ -136,7 +136,7 @@ def test_runs_are_listed_and_selected_by_their_sla_result(plan: Path, url: str, 
     (run,) = Store(tmp_path / "store").all_of("system:http")
     load_report = _report(experiment).cells[0].report
     assert load_report is not None
-    result = verdict_text(verdict(load_report)[0])
+    result = sla_label(verdict(load_report)[0])
     assert run.manifest.labels["sla"] == [result]
     assert run.manifest.cell == {"scenario": "standard", "hardware": "entry"}
     assert re.search(rf"valid +{result} ", command("runs", "list", f"sla:{result}").output)

@@ -115,7 +115,7 @@ def test_a_run_of_the_store_can_be_predicted_and_explained(own_store: Path, figu
     for reference in (run.run_id, run.run_id[:20], "version:10.6.2"):
         result = chainmark("predict", reference, *FEW, "--json")
         assert result_in(result.stdout, Prediction).source == run.run_id
-    assert "EXPLAINED" in chainmark("explain", run.run_id, "--blocks", "320").stdout
+    assert " PASS   The stages explain " in chainmark("explain", run.run_id, "--blocks", "320").stdout
 
 
 def test_two_runs_are_rejected_as_a_source(own_store: Path, figures: dict[str, float]) -> None:
@@ -136,8 +136,8 @@ def test_parts_that_do_not_add_up_exit_with_1(tmp_path: Path, figures: dict[str,
     path = made_up.write(tmp_path / "late.json", made_up.report({"10.6.2": late}))
     result = chainmark("explain", str(path), "--blocks", "320", "--html", str(tmp_path / "e.html"))
     assert result.exit_code == ExitCode.FAIL
-    assert "NOT EXPLAINED" in result.stdout
-    assert "NOT EXPLAINED" in (tmp_path / "e.html").read_text(encoding="utf-8")
+    assert " FAIL " in result.stdout
+    assert '<p class="word">FAIL</p>' in (tmp_path / "e.html").read_text(encoding="utf-8")
 
 
 def test_a_folder_of_reports_gives_a_model_record(report: Path, figures: dict[str, float]) -> None:

@@ -128,11 +128,13 @@ def test_more_splits_fail_than_the_stated_error_allows(monkeypatch: pytest.Monke
     monkeypatch.setattr(aa, "decide", lambda *_: _Ended(ended.pop()))
     for failed, verdict in ((11, Verdict.PASS), (12, Verdict.FAIL)):
         ended[:] = [Verdict.FAIL] * failed + [Verdict.PASS] * (40 - failed)
-        assert _report([1.0] * 8).verdict is verdict
+        report = _report([1.0] * 8)
+        assert report.verdict is verdict
+        assert report.sentence.startswith("Too many false alarms: of 40 ") == (verdict is Verdict.FAIL)
     ended[:] = [Verdict.INVALID] * 40
     nothing = _report([1.0] * 8)
     assert (nothing.verdict, nothing.splits[Verdict.INVALID]) == (Verdict.INVALID, 40)
-    assert "per side, 40 are invalid; " in nothing.sentence
+    assert "per side, 40 cannot be judged; " in nothing.sentence
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ def test_every_gating_scenario_is_named_with_its_result_and_reason() -> None:
     ]
     _, sentence, reasons = overall(scenarios, CANDIDATE)
     assert sentence == (
-        "X v2 fails C and F; it could not be judged in D; it is undecided in B; it was not tested in E; it passes A. "
+        "X v2 fails C and F; it cannot be judged in D; it is inconclusive in B; it was not run in E; it passes A. "
         "C: C fail."
     )
     assert reasons == ["C: slower", "C: larger", "F: F fail.", "D: D invalid.", "B: noise", "E: E not run."]
@@ -215,7 +215,7 @@ def test_a_report_of_scenarios_that_could_not_be_run_has_its_plan_and_the_time_o
     assert (report.experiment, report.seed, report.commits, report.machine) == ("qa-1", 7, ("a", "b"), machine)
     assert (report.date, report.started_at, report.ended_at) == ("2026-01-03", times[2], "2026-01-03T09:00:40Z")
     assert (report.baseline.version, report.candidate.version) == ("v1", "v2")
-    assert (report.verdict, report.sentence) == (Verdict.INCONCLUSIVE, "X v2 was not tested in Fixed load.")
+    assert (report.verdict, report.sentence) == (Verdict.INCONCLUSIVE, "X v2 was not run in Fixed load.")
     assert report.reasons == ["Fixed load: it requires a Linux"]
     assert report.advice == ["to test Fixed load, With latency emulation and 200 nodes, provide a Linux"]
     assert [scenario.result for scenario in report.scenarios] == [Verdict.NOT_RUN] * 3

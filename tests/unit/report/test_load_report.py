@@ -100,7 +100,7 @@ def test_the_evidence_for_a_capacity_is_below_it() -> None:
     assert cell_texts[1:3] == ["256", "256 … 288"]
     assert int(cell_texts[3].replace(",", "")) >= 300
     assert cell_texts[4] == "288"
-    assert cell_texts[6:] == ["p99 above 1 s", "yes", "200", "met"]
+    assert cell_texts[6:] == ["p99 above 1 s", "yes", "200", "pass"]
 
 
 def test_a_percentile_of_few_requests_is_unknown_and_never_the_maximum() -> None:
@@ -250,11 +250,12 @@ def test_conditions_name_the_machine_the_corpus_the_sla_and_skipped_endpoints() 
 def test_every_rendering_shows_the_verdict_and_every_capacity() -> None:
     """The terminal, the web page, the pull request comment and the PDF must agree."""
     load_report = report(target(labels=LABELS[:2]), required={"network_status.clients": 100.0})
-    assert load_document(load_report).word == "SLA MISSED"
+    assert load_document(load_report).word == "FAIL"
     page = re.sub(r"<script.*?</script>", "", document_of(load_report).html(), flags=re.S)
     for text in (terminal(load_report), document_of(load_report).markdown(), page):
         plain = text.replace("\\", "").replace("\xa0", " ").replace("\n", " ")
-        assert "SLA MISSED" in plain
+        assert "FAIL" in plain
+        assert "SLA missed: /network/status" in plain
         assert "100 clients required, but 64 clients clearly missed the SLA" in re.sub(r"\s+", " ", plain)
         assert all(value in plain for value in ("60", "128", "p99 above 1 s"))
     assert document_of(load_report).html() == document_of(load_report).html()
@@ -393,7 +394,8 @@ def _shown(**changes: Any) -> tuple[str, str]:
 def test_a_contradicted_capacity_is_marked_on_the_first_screen() -> None:
     contested = ContestedLevel(level=64.0, passed=2, measured=3)
     word, sentence = _shown(capacity=48.0, finding="not confirmed", confirmed=False, contested=contested)
-    assert word == "SLA MET"
+    assert word == "PASS"
+    assert sentence.startswith("SLA met: ")
     assert "not confirmed: /block (clients), 64 clients passed 2 of 3 times" in sentence
 
 
@@ -406,7 +408,7 @@ def test_a_server_that_fails_at_once_is_not_called_slow() -> None:
     """A step ends as soon as its p99 limit cannot be met. A server that closes every connection is not slow."""
     steps = [item.model_copy(update={"ok": 1, "failed": 14}) for item in endpoint("/block", 64, rate=False).steps]
     assert _sentence_of_a_miss(steps=steps).startswith(
-        "/block fails most requests (p99 above 1 s; failed requests count as slower) at "
+        "SLA missed: /block fails most requests (p99 above 1 s; failed requests count as slower) at "
     )
 
 
@@ -416,7 +418,7 @@ def test_a_miss_states_what_is_slow_from_which_load_on_and_what_to_check() -> No
         kind="clients", finding="exhausted", resource="the connection pool", level=16.0, sentence="full"
     )
     sentence = _sentence_of_a_miss(exhausted=[first_exhausted])
-    assert sentence.startswith("/block responds too slowly (p99 above 1 s) at ")
+    assert sentence.startswith("SLA missed: /block responds too slowly (p99 above 1 s) at ")
     assert "of the 1000 clients that are required" in sentence
     assert sentence.endswith("; look at the connection pool first, which limited it from 16 clients on.")
     assert "monitor the server under load" in _sentence_of_a_miss()
@@ -424,7 +426,7 @@ def test_a_miss_states_what_is_slow_from_which_load_on_and_what_to_check() -> No
 
 def test_a_pass_states_the_sustained_load_with_its_interval() -> None:
     sentence = load_document(report(target(endpoints=[endpoint("/block", 64, rate=False)]))).sentence
-    assert re.match(r"/block sustains \d+ clients \(\d+ … \d+\) within p99 ≤ 1 s, errors ≤ 1 %; ", sentence)
+    assert re.match(r"SLA met: /block sustains \d+ clients \(\d+ … \d+\) within p99 ≤ 1 s, errors ≤ 1 %; ", sentence)
     assert sentence.endswith("keep this as the requirement of later tests: `--write-require FILE`.")
 
 

@@ -37,7 +37,6 @@ def trail_document(trace: Trace) -> Document:
         title=f"{trace.name.capitalize()} of {trace.subject}",
         subtitle=one_line([f"{trace.label} {trace.key}", f"run {trace.run_id}"]),
         verdict=Verdict.INFORMATIONAL,
-        word=trace.label.upper(),
         sentence=sentence(trace),
         suites=[shown(f"{trace.name.capitalize()} of {trace.subject}", [sentence(trace)])],
         sections=[section for section in sections if section.blocks],

@@ -30,7 +30,6 @@ def slowest_document(result: SlowestTraces) -> Document:
         title=title,
         subtitle=one_line([f"run {result.run_id}"]),
         verdict=Verdict.INFORMATIONAL,
-        word=f"SLOWEST {result.label.upper()}S",
         sentence=sentence,
         suites=[shown(title, [sentence])],
         sections=[section for section in sections if section.blocks],

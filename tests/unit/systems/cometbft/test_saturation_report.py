@@ -106,7 +106,7 @@ def test_charts_are_drawn_with_error_bars(report: SaturationReport) -> None:
 def test_markdown_pdf_and_json_show_the_result(report: SaturationReport) -> None:
     text = document_of(report).markdown()
     assert "| r | c=1 | c=2 | c=4 |" in text
-    assert "**NOT CLEAR**" in text or "**FOUND**" in text
+    assert f"**{document_of(report).word}**: " in text
     assert document_of(report).pdf().startswith(b"%PDF")
     assert document_of(SaturationReport.model_validate_json(report.model_dump_json())).markdown() == text
 
@@ -118,7 +118,7 @@ def test_the_page_opens_offline(report: SaturationReport, tmp_path: Path) -> Non
 
 def test_an_empty_test_is_reported() -> None:
     nothing = saturation_report(whole_test(), [version("v", [run(1, 200, 0.0, excluded="lost")])], METRICS)
-    assert "NO DATA" in _printed(nothing, 100)
+    assert " INVALID   v has no valid run" in _printed(nothing, 100)
     document_of(nothing).pdf()
     document_of(nothing).html()
 

@@ -9,7 +9,7 @@ from chainmark.core.verdict import Case, Suite, Verdict, worst
 from chainmark.report.blocks import Block, Column, Remarks, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.chart import Axis, Chart, Layer, LegendSeries, Tooltip, columns_of
 from chainmark.report.document import Document
-from chainmark.report.run_document import OF_STATUS, gate_cases
+from chainmark.report.run_document import OF_STATUS, STATUS_CLAUSES, gate_cases
 from chainmark.systems.cardano.host.report import sampled
 from chainmark.systems.cardano.host.results import Beside, HostReport, SeenBlock
 from chainmark.systems.cardano.host.sample_files import BLOCKPERF_NAMES
@@ -50,7 +50,6 @@ def host_document(report: HostReport) -> Document:
         title=f"{report.host}: {manifest.subject.name} {manifest.subject.version}",
         subtitle=one_line([manifest.run_id, f"{units.utc(manifest.started_at)} to {units.utc(manifest.ended_at)}"]),
         verdict=verdict,
-        word=_word(report, verdict),
         sentence=_headline(report),
         suites=[Suite(manifest.run_id, [*gate_cases(manifest), *beside], started_at=manifest.started_at)],
         sections=[section for section in sections if section.blocks],
@@ -72,12 +71,6 @@ def _page(report: HostReport) -> list[Block]:
     ]
 
 
-def _word(report: HostReport, verdict: Verdict) -> str:
-    if report.beside is not None and verdict in {Verdict.PASS, Verdict.FAIL}:
-        return "AGREES" if report.beside.agrees else "DIFFERS"
-    return report.manifest.status.value.upper()
-
-
 def _beside_case(beside: Beside) -> Case:
     verdict = Verdict.PASS if beside.agrees else Verdict.FAIL
     return Case("beside", f"the samples of {beside.file}", verdict, _beside_sentence(beside))
@@ -93,8 +86,9 @@ def _value(report: HostReport, metric_id: str, statistic: str) -> float | None:
 
 
 def _headline(report: HostReport) -> str:
-    """The headline: with another tool's samples, the number of figures that differ."""
-    return f"{_beside_sentence(report.beside)}. {_sentence(report)}" if report.beside else _sentence(report)
+    """The headline: whether the run is valid; with another tool's samples, the number of figures that differ."""
+    begin = _beside_sentence(report.beside) if report.beside else STATUS_CLAUSES[report.manifest.status]
+    return f"{begin}. {_sentence(report)}"
 
 
 def _sentence(report: HostReport) -> str:

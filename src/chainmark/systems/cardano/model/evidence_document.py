@@ -47,7 +47,6 @@ def evidence_document(evidence: ModelRecord) -> Document:
         title=evidence.title,
         subtitle=one_line([of, units.plural(len(evidence.runs), "run"), f"seed {evidence.seed}"]),
         verdict=Verdict.INFORMATIONAL,
-        word="ACCURACY",
         sentence=_sentence(evidence, groups, methods),
         suites=[Suite(evidence.title, [_case(row) for row in evidence.rows])],
         sections=[section for section in sections if section.blocks],

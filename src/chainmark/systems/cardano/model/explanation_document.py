@@ -54,7 +54,6 @@ def explanation_document(explanation: Explanation) -> Document:
         title=explanation.title,
         subtitle=one_line([explanation.source, simulated, f"seed {explanation.seed}"]),
         verdict=Verdict.PASS if explanation.explained else Verdict.FAIL,
-        word="EXPLAINED" if explanation.explained else "NOT EXPLAINED",
         sentence=prose(explanation.sentence),
         suites=[Suite(explanation.title, [_case(explanation, row) for row in explanation.whole])],
         sections=[section for section in sections if section.blocks],

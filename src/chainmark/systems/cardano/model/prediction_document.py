@@ -55,7 +55,6 @@ def prediction_document(prediction: Prediction) -> Document:
         title=prediction.title,
         subtitle=one_line([prediction.source, network(base), f"seed {prediction.seed}"]),
         verdict=Verdict.INFORMATIONAL,
-        word="PREDICTION",
         sentence=_sentence(prediction),
         suites=[Suite(prediction.title, [_case(prediction, index) for index in range(len(prediction.scenarios))])],
         sections=[section for section in sections if section.blocks],

@@ -55,11 +55,11 @@ def published_document(report: PublishedReport) -> Document:
         title=report.title,
         subtitle=one_line([f"{report.workload} workload" if report.workload else "", report.author, report.date]),
         verdict=Verdict.INFORMATIONAL,
-        word="",
         sentence=report.statement,
         suites=[shown(report.title, [report.statement])],
         sections=[section for section in sections if any(_has_content(block) for block in section.blocks)],
         notes=notes_of(report),
+        has_band=False,
         result=report,
         contents=True,
     )

@@ -46,7 +46,6 @@ def verification_document(verification: Verification) -> Document:
         title=f"{verification.subject}: {verification.file} compared with the run",
         subtitle=one_line([f"run {verification.run_id}", verification.rules]),
         verdict=Verdict.FAIL if differing else Verdict.PASS,
-        word="DIFFERS" if differing else "AGREES",
         sentence=_sentence(verification),
         suites=[Suite(verification.file, [_case(verification, tally) for tally in verification.tallies])],
         sections=[section for section in sections if section.blocks],

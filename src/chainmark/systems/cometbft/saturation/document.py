@@ -39,7 +39,6 @@ class SaturationReport(SaturationResult):
 
 def saturation_document(report: SaturationResult) -> Document:
     """Lay out a saturation test."""
-    state = text.state_of(report)
     charts = saturation_charts(report)
     sections = [
         Section(
@@ -59,7 +58,6 @@ def saturation_document(report: SaturationResult) -> Document:
         title=report.title,
         subtitle=one_line([versions, profile, report.experiment, units.utc(report.started_at)]),
         verdict=report.verdict,
-        word="PARTIAL" if report.verdict is Verdict.PARTIAL else text.WORDS[state],
         sentence=text.sentence(report),
         suites=_suites(report),
         sections=[section for section in sections if section.blocks],

@@ -352,11 +352,15 @@ class SaturationResult(Attachment):
         reach = max(base.load_per_s or 0, base.low_per_s)
         sure = f"{names[1]} certainly sustains at least {units.count(other.low_per_s)} per second"
         result = candidate_verdict(base, other)
-        reported = {
-            Verdict.INVALID: "A version has no valid run.",
-            Verdict.FAIL: f"{names[0]} sustains {units.count(base.low_per_s)} per second, which saturate {names[1]}.",
-            Verdict.PASS: f"{sure}, as {names[0]} does with {units.count(reach)}.",
-            Verdict.INCONCLUSIVE: f"{sure}, {names[0]} {units.count(reach)}: the loads and runs do not decide "
-            "whether that is less.",
-        }[result]
+        match result:
+            case Verdict.INVALID:
+                reported = "A version has no valid run."
+            case Verdict.FAIL:
+                reported = f"{names[0]} sustains {units.count(base.low_per_s)} per second, which saturate {names[1]}."
+            case Verdict.PASS:
+                reported = f"{sure}, as {names[0]} does with {units.count(reach)}."
+            case _:
+                reported = (
+                    f"{sure}, {names[0]} {units.count(reach)}: the loads and runs do not decide whether that is less."
+                )
         return Finding(result, reported, reasons)

@@ -53,7 +53,7 @@ def saturation_table(report: SaturationResult) -> Table:
                 TableCell(text.between(saturation)),
                 TableCell(text.configuration(saturation)),
                 TableCell() if is_second else TableCell(text.per_s(knee.load_per_s), interval),
-                TableCell(text.WORDS[saturation.state].lower(), emphasis=emphasis),
+                TableCell(text.state_text(saturation.state), emphasis=emphasis),
                 TableCell("" if is_second else text.runs_of(version)),
             ]
             rows.append(TableRow(cells, second=is_second))

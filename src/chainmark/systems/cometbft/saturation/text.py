@@ -21,15 +21,12 @@ from chainmark.systems.cometbft.saturation.results import (
     candidate_verdict,
 )
 
-WORDS: dict[State, str] = {
-    "found": "FOUND",
-    "lower bound": "LOWER BOUND",
-    "unclear": "NOT CLEAR",
-    "contradictory": "UNDECIDED",
-    "nothing kept up": "NO LOAD SUSTAINED",
-    "no data": "NO DATA",
+# As shown, if not by the value in files.
+_STATE_TEXTS: dict[State, str] = {
+    "unclear": "not clear",
+    "contradictory": "undecided",
+    "nothing kept up": "no load sustained",
 }
-# The worst is the document's own.
 _WORST: tuple[State, ...] = ("no data", "contradictory", "nothing kept up", "unclear", "lower bound", "found")
 STANDINGS: dict[Standing, Emphasis] = {
     "kept up": "plain",
@@ -43,6 +40,11 @@ MEASURES: dict[Measure, str] = {
     "pace": "of the transactions due in the window",
 }
 QUIET = TableCell(units.UNSET, emphasis="quiet")
+
+
+def state_text(state: State) -> str:
+    """The state of a search for the saturation load, in a table."""
+    return _STATE_TEXTS.get(state, state)
 
 
 def state_of(report: SaturationResult) -> State:
