@@ -165,6 +165,18 @@ def test_the_feed_and_the_badge_show_the_verdict(server: Served) -> None:
     assert server.client.get("/badge/cometbft/cometbft/nothing.svg").status_code == 404
 
 
+def test_a_workload_with_one_release_is_informational_everywhere(tmp_path: Path) -> None:
+    """It is not judged: the card, the list, the feed and the badge must not call that by four names."""
+    filled(tmp_path, releases=1)
+    with served(tmp_path) as server:
+        badge = _xml(server.client.get("/badge/cometbft/cometbft/demo.svg").text)
+        assert badge.attrib["aria-label"].endswith(": v1.0.0 informational")
+        assert "INFORMATIONAL: CometBFT" in server.client.get("/feed.atom").text
+        (card,) = server.client.get("/", params={"as": "json"}).json()["cards"]
+        assert (card["word"], card["tone"]) == ("INFORMATIONAL", "neutral")
+        assert '<span class="mark neutral">INFORMATIONAL</span>' in _page(server, "/")
+
+
 def test_a_page_works_without_scripts_and_its_policy_allows_only_its_own_content(server: Served) -> None:
     compared = "/compare?side=v1.2.0&side=v1.3.0"
     for address in (

@@ -170,7 +170,7 @@ def test_the_command_marks_printed_runs(folder: Path, lab: Lab) -> None:
     """The mark appears in the list of runs, on the page of a run and in the output of the import."""
     done = lab.run("ingest", "cardano", str(folder))
     assert done.returncode == 0, done.stderr
-    assert "3 runs, 3 of them new" in done.stdout
+    assert " PASS   3 runs, 3 of them new; all are valid." in done.stdout
     assert "PRINTED" in done.stdout
     assert lab.run("runs", "list").stdout.count("PRINTED") == 3
     assert "PRINTED" in lab.run("runs", "show", "10.7.1").stdout
