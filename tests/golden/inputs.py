@@ -40,11 +40,11 @@ from chainmark.systems.cardano.verified.document import verification_document
 from chainmark.systems.cometbft.saturation.document import SaturationReport
 from chainmark.systems.cometbft.saturation.evaluation import saturation_report
 from chainmark.systems.mesh.page.document import page_document
-from chainmark.systems.trails.document import trail_document
-from chainmark.systems.trails.follower import Follower
-from chainmark.systems.trails.tails import tails_of
-from chainmark.systems.trails.trace import Trace
-from chainmark.systems.trails.trail import trails_of
+from chainmark.trails.document import trail_document
+from chainmark.trails.follower import Follower
+from chainmark.trails.tails import tails_of
+from chainmark.trails.trace import Trace
+from chainmark.trails.trail import trails_of
 
 from tests.golden import made_results
 from tests.golden.fixed_store import FixedStore

@@ -23,7 +23,7 @@ from chainmark.core.errors import EnvironmentFailure, ExitCode, UsageError
 from chainmark.lab import loading
 from chainmark.lab.loading import fixed_levels_of
 from chainmark.store.runs import Store
-from chainmark.systems.trails.trace import SlowestTraces
+from chainmark.trails.trace import SlowestTraces
 
 from tests.real.load_servers import Behaviour, LoadServer, Reply, always, every, nobody_listens, serving
 from tests.real.mesh_servers import MeshServer

@@ -19,11 +19,11 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "chainmark"
 LINE_LENGTH_MAX = 120
 
-# Allowed direction of imports: cli → serve → api → systems → report, compare → lab → capacity → store, stats, network,
-# cluster → core
+# Allowed direction of imports: cli → serve → api → systems → trails → report, compare, builds → lab → capacity → store,
+# stats, network, cluster → core
 LAYERS = {
-    **{"core": 0, "store": 1, "stats": 1, "network": 1, "cluster": 1},
-    **{"capacity": 2, "lab": 3, "compare": 4, "report": 4, "systems": 5, "api": 6, "serve": 7, "cli": 8},
+    **{"core": 0, "store": 1, "stats": 1, "network": 1, "cluster": 1, "capacity": 2, "lab": 3},
+    **{"compare": 4, "report": 4, "builds": 4, "trails": 5, "systems": 6, "api": 7, "serve": 8, "cli": 9},
 }
 # Modules that are run by name instead of imported. Commands are loaded when they are selected.
 ENTRANCES = {

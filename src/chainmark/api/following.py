@@ -11,7 +11,8 @@ from chainmark.api.runs import RunReference, open_run
 from chainmark.report.document import Document
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
-from chainmark.systems.capabilities import FollowRequest, followable, of_hosts
+from chainmark.systems.capabilities import followable, of_hosts
+from chainmark.trails.trail import FollowRequest
 
 
 def block(

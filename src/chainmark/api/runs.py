@@ -18,6 +18,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import Manifest, Status
 from chainmark.core.storage import storage_errors
+from chainmark.lab.registry import folders
 from chainmark.store.files import write_bytes
 from chainmark.store.notes import read_notes
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
@@ -168,7 +169,6 @@ class Run:
 
 
 RunReference = Run | SealedRun | str
-_SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 
 
 def runs(
@@ -277,7 +277,8 @@ def import_samples(store: Store | Path | str | None = None) -> list[Run]:
         >>> sorted({run.manifest.subject.version for run in cm.import_samples(folder / "new")})
         ['v0.38.17', 'v1.0.1']
     """
-    return [import_run(archive, store) for archive in sorted(_SAMPLES.rglob("*.tar.xz"))]
+    archives = (archive for folder in folders().values() for archive in sorted((folder / "samples").glob("*.tar.xz")))
+    return [import_run(archive, store) for archive in archives]
 
 
 def open_runs(reference: str, store: Store | Path | str | None = None) -> list[Run]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -31,12 +29,14 @@ from chainmark.lab.loading import STANDARD, LoadTest, Tester, at_levels_of, load
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.profiles import read_profile
 from chainmark.lab.protocols import ServiceRequest
+from chainmark.lab.registry import shipped
 from chainmark.lab.session import finished_runs, new_experiment_id, remove_dead
 from chainmark.network.host import host_facts
 from chainmark.store.experiments import ExperimentFolder, experiment_folder, find_experiment
 from chainmark.store.runs import SealedRun
 
 KIND = "load plan"
+FOLDER = "plans"  # of a system's folder
 NO_TARGETS: Mapping[str, str] = {}
 _NOT_GIVEN = "no `--target {}=URL` was given"
 
@@ -103,11 +103,8 @@ class MatrixMade:
 
 
 def shipped_plans() -> list[str]:
-    """The plans that come with chainmark: "mesh/matrix"."""
-    root = files("chainmark") / "plans"
-    folders = [folder for folder in root.iterdir() if folder.is_dir()] if root.is_dir() else []
-    named = [f"{folder.name}/{file.name}" for folder in folders for file in folder.iterdir()]
-    return sorted(name.removesuffix(".toml") for name in named if name.endswith(".toml"))
+    """The names of the plans that come with the systems: "NAME/matrix"."""
+    return list(shipped(FOLDER))
 
 
 def read_plan(reference: str) -> MatrixPlan:
@@ -131,13 +128,14 @@ def read_plan(reference: str) -> MatrixPlan:
         raise UsageError(f"the plan `{reference}` cannot be used: {reported}") from error
 
 
-def _source(reference: str) -> Traversable:
-    if reference in shipped_plans():
-        return files("chainmark") / "plans" / f"{reference}.toml"
+def _source(reference: str) -> Path:
+    known = shipped(FOLDER)
+    if reference in known:
+        return known[reference]
     path = Path(reference)
     if path.is_file():
         return path
-    raise UsageError(f"there is no plan `{reference}`", f"shipped: {', '.join(shipped_plans())}; or a TOML file")
+    raise UsageError(f"there is no plan `{reference}`", f"shipped: {', '.join(known) or 'none'}; or a TOML file")
 
 
 def with_targets(plan: MatrixPlan, targets: Mapping[str, str]) -> MatrixPlan:

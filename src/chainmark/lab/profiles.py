@@ -6,8 +6,6 @@ import copy
 import difflib
 import tomllib
 from collections.abc import Iterable, Mapping
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -15,21 +13,16 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from chainmark.core.errors import UsageError
+from chainmark.lab.registry import registered, shipped
 
 Model = TypeVar("Model", bound=BaseModel)
+FOLDER = "profiles"  # of a system's folder
 CLUSTER, SCHEDULER = "cluster", "scheduler"
 
 
 def shipped_profiles() -> list[str]:
-    """The names of the profiles that come with chainmark: "cometbft/demo"."""
-    root = files("chainmark") / "profiles"
-    return sorted(
-        f"{folder.name}/{file.name.removesuffix('.toml')}"
-        for folder in root.iterdir()
-        if folder.is_dir()
-        for file in folder.iterdir()
-        if file.name.endswith(".toml")
-    )
+    """The names of the profiles that come with the systems: "NAME/demo"."""
+    return list(shipped(FOLDER))
 
 
 def read_profile(reference: str, settings: Iterable[str] = ()) -> dict[str, Any]:
@@ -72,7 +65,7 @@ def _content(reference: str, settings: Iterable[str]) -> dict[str, Any]:
     if not isinstance(content.get("system"), str):
         raise UsageError(
             f"the profile {source} does not name its system",
-            'the first line names it, for example `system = "cometbft"`',
+            f'the first line names it, `system = "NAME"`: {", ".join(registered()) or "none is installed"}',
         )
     content.setdefault("name", reference if reference in shipped_profiles() else Path(reference).stem)
     for setting in settings:
@@ -80,14 +73,15 @@ def _content(reference: str, settings: Iterable[str]) -> dict[str, Any]:
     return content
 
 
-def _find(reference: str) -> Traversable:
-    if reference in shipped_profiles():
-        return files("chainmark") / "profiles" / f"{reference}.toml"
+def _find(reference: str) -> Path:
+    known = shipped(FOLDER)
+    if reference in known:
+        return known[reference]
     path = Path(reference)
     if path.is_file():
         return path
-    close = difflib.get_close_matches(reference, shipped_profiles(), n=1)
-    hint = f"did you mean `{close[0]}`?" if close else f"shipped profiles: {', '.join(shipped_profiles())}"
+    close = difflib.get_close_matches(reference, known, n=1)
+    hint = f"did you mean `{close[0]}`?" if close else f"shipped profiles: {', '.join(known) or 'none'}"
     raise UsageError(f"there is no profile `{reference}`", hint)
 
 

@@ -1,18 +1,15 @@
-"""Find systems by the entry points that their packages register."""
+"""Load systems."""
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.lab.protocols import System
-from chainmark.systems.offered import ENTRY_POINT_GROUP
+from chainmark.lab.registry import registered
 
 
 def system_names() -> list[str]:
     """The names of all registered systems."""
-    return sorted(point.name for point in _points())
+    return list(registered())
 
 
 def load_system(name: str) -> System:
@@ -22,19 +19,13 @@ def load_system(name: str) -> System:
         UsageError: no such system is registered.
         EnvironmentFailure: it is registered, but its code cannot be loaded.
     """
-    points = [point for point in _points() if point.name == name]
-    if not points:
+    point = registered().get(name)
+    if point is None:
         raise UsageError(f"there is no system `{name}`", f"known systems: {', '.join(system_names()) or 'none'}")
     try:
-        system: System = points[0].load()
+        system: System = point.load()
     except ImportError as error:
         raise EnvironmentFailure(
             f"the system `{name}` is registered, but its code cannot be loaded ({error})", "reinstall its package"
         ) from error
     return system
-
-
-@cache
-def _points() -> tuple[EntryPoint, ...]:
-    """All registered systems, looked up once: that reads a file of every installed package."""
-    return tuple(entry_points(group=ENTRY_POINT_GROUP))

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from chainmark.core.release_page import PublishedPart
     from chainmark.report.blocks import Table
     from chainmark.report.document import Document
+    from chainmark.trails.trail import FollowRequest
 
 Capable = TypeVar("Capable")
 
@@ -183,25 +184,6 @@ class PagedSystem(System, Protocol):
         Raises:
             UsageError: the runs contain nothing to publish.
         """
-
-
-@dataclass(frozen=True)
-class FollowRequest:
-    """What to follow through a run, and what to show of it.
-
-    Attributes:
-        key: the item's name, a prefix of it, or its number; None lists the slowest.
-        trail: the kind of item, by its name in the run's catalogue.
-        hosts: to show; empty means all.
-        lines: the folder that the run's logs were imported from, to show the lines themselves.
-        most: maximum number of the slowest.
-    """
-
-    key: str | None
-    trail: str
-    hosts: tuple[str, ...] = ()
-    lines: Path | None = None
-    most: int = 10
 
 
 @runtime_checkable

@@ -5,13 +5,10 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib.machinery import ModuleSpec
-from importlib.metadata import entry_points
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
-ENTRY_POINT_GROUP = "chainmark.systems"
+from chainmark.lab.registry import folders
+
 FILE = "commands.toml"
 
 
@@ -95,21 +92,8 @@ class Offer:
 @cache
 def offers() -> tuple[Offer, ...]:
     """The additions of the installed systems, by name; a system without the file adds nothing."""
-    points = sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.name)
-    files = ((point.name, path) for point in points if (path := _file(point.module)) is not None)
-    return tuple(_offer(name, tomllib.loads(path.read_text(encoding="utf-8"))) for name, path in files)
-
-
-def _file(module: str) -> Path | None:
-    """The file next to a module; finding it runs the packages around the module, but not the module."""
-    try:
-        spec: ModuleSpec | None = find_spec(module)
-    except ImportError:
-        return None
-    if spec is None or spec.origin is None:
-        return None
-    path = Path(spec.origin).with_name(FILE)
-    return path if path.is_file() else None
+    files = ((name, folder / FILE) for name, folder in folders().items())
+    return tuple(_offer(name, tomllib.loads(path.read_text(encoding="utf-8"))) for name, path in files if path.exists())
 
 
 def _offer(system: str, read: dict[str, Any]) -> Offer:

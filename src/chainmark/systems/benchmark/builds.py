@@ -16,6 +16,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from chainmark.builds.cache import locked, scratch_in
+from chainmark.builds.checkout import SHORT, SourceTree, repository_of, sha256, sha256_of, tree_at, working_tree
 from chainmark.core.build import Build
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Subject
@@ -24,8 +26,6 @@ from chainmark.lab.versions import BinaryFile, Checkout, DoesNotBuild, parse_ver
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.paths import cache_directory
 from chainmark.systems.benchmark.profile import Command
-from chainmark.systems.builds.cache import locked, scratch_in
-from chainmark.systems.builds.checkout import SHORT, SourceTree, repository_of, sha256, sha256_of, tree_at, working_tree
 
 FORMS = "`./path/to/program`, `git:PATH` or `git:PATH@REF`"
 FILES = "files"  # the scope of the names of versions that are files

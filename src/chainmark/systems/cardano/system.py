@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from chainmark.report.blocks import Table
     from chainmark.report.document import Document
     from chainmark.store.runs import SealedRun, UnfinishedRun
-    from chainmark.systems.capabilities import FollowRequest, ModelRequest, ModelSource, PublishedFile
+    from chainmark.systems.capabilities import ModelRequest, ModelSource, PublishedFile
     from chainmark.systems.cardano.profile import CardanoProfile
     from chainmark.systems.cardano.published.part import CardanoPart
+    from chainmark.trails.trail import FollowRequest
 
 
 class Cardano:
@@ -40,7 +41,7 @@ class Cardano:
     def catalogue(self) -> Catalogue:
         """The metrics of ``catalogue.toml``."""
         from chainmark.systems.cardano.published.entries import checked
-        from chainmark.systems.trails.trail import with_trails
+        from chainmark.trails.trail import with_trails
 
         return with_trails(checked(load_catalogue(Path(__file__).with_name("catalogue.toml"))))
 
@@ -160,21 +161,21 @@ class Cardano:
 
     def followed(self, run: SealedRun) -> Sequence[str]:
         """Blocks, if the run was made from logs."""
-        from chainmark.systems.trails.trail import trails_of
+        from chainmark.trails.trail import trails_of
 
         return [trail.id for trail in trails_of(run.catalogue)]
 
     def follow(self, run: SealedRun, order: FollowRequest) -> Document:
         """What every host did with one block."""
         from chainmark.systems.cardano.network import known_network
-        from chainmark.systems.trails.following import followed
+        from chainmark.trails.following import followed
 
         known = known_network(run)
         return followed(run, order, trips=known.round_trips if known else [])
 
     def tails(self, sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Followed | None:
         """The blocks in the tails of a comparison, and the traces of some of them."""
-        from chainmark.systems.trails.tails import tails_of
+        from chainmark.trails.tails import tails_of
 
         return tails_of(sides, catalogue)
 

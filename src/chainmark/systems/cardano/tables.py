@@ -8,7 +8,7 @@ import polars as pl
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.store.schema import Schema, check_schema
-from chainmark.systems.trails.trail import trails_of
+from chainmark.trails.trail import trails_of
 
 PHASES = ("started", "block_context", "ledger_state", "ledger_view", "leadership", "ticked", "snapshot")
 STAGES = ("forged", "noticed", "requested", "fetched", "announced", "sent", "adopted", "switched")

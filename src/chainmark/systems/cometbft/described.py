@@ -17,7 +17,7 @@ from chainmark.lab.profiles import check_profile
 from chainmark.network.zones import load_zone_table
 from chainmark.systems.cometbft.applications.loading import check_transactions
 from chainmark.systems.cometbft.profile import CometBFTProfile
-from chainmark.systems.trails.trail import with_trails
+from chainmark.trails.trail import with_trails
 
 
 class Described:

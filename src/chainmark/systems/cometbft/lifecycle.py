@@ -13,7 +13,7 @@ from chainmark.store.runs import SealedRun
 from chainmark.systems.cometbft.analyse import NS
 from chainmark.systems.cometbft.answers import ACCEPTED, REJECTED, UNSENT
 from chainmark.systems.cometbft.ingest import PENDING_OR_LOST, TRANSACTION_SCHEMA
-from chainmark.systems.trails.trail import Trail, trails_of
+from chainmark.trails.trail import Trail, trails_of
 
 EVENTS, POPULATION = "transactions", "transaction"
 COMMITTED = "committed"

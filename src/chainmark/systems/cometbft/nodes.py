@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
 
+from chainmark.builds.cache import Cache, CacheRecord, described
+from chainmark.builds.golang import build_info, go, require_go
+from chainmark.builds.program import Program
 from chainmark.core.build import Build
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Subject
 from chainmark.lab.versions import FORMS, Named, Release, parse_version
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.paths import cache_directory
-from chainmark.systems.builds.cache import Cache, CacheRecord, described
-from chainmark.systems.builds.golang import build_info, go, require_go
-from chainmark.systems.builds.program import Program
 
 MODULE = "github.com/cometbft/cometbft"
 PROGRAM = Program(name="cometbft", title="CometBFT", module=MODULE, package="cmd/cometbft")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from chainmark.builds.cache import Cache, CacheRecord
+from chainmark.builds.program import Program
 from chainmark.core.build import Build
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Subject
 from chainmark.lab.versions import FORMS, ModuleVersion, Named, Release, parse_version
 from chainmark.store.paths import cache_directory
-from chainmark.systems.builds.cache import Cache, CacheRecord
-from chainmark.systems.builds.program import Program
 from chainmark.systems.cometbft import nodes
 from chainmark.systems.cometbft.applications.adapter import Adapter, ProgramOf
 

@@ -40,7 +40,6 @@ from chainmark.network.pprof import PROFILE_SCHEMA, read_profiles, record_of
 from chainmark.network.round_trips import ROUND_TRIP_SCHEMA, round_trip_frame, round_trip_gate
 from chainmark.store.files import compress_file, write_bytes
 from chainmark.store.runs import SealedRun, UnfinishedRun
-from chainmark.systems.capabilities import FollowRequest
 from chainmark.systems.cometbft import extensions, lifecycle, nodes, programs, qa, sweep
 from chainmark.systems.cometbft.analyse import (
     NS,
@@ -72,6 +71,7 @@ from chainmark.systems.cometbft.raw_csv import raw_version, recognises_raw
 from chainmark.systems.cometbft.saturation.results import VersionRuns
 from chainmark.systems.cometbft.shape import members_of, require_capacity
 from chainmark.systems.cometbft.workload import LoadRequest, Measurement, measure
+from chainmark.trails.trail import FollowRequest
 
 if TYPE_CHECKING:
     from chainmark.compare.qa_scenarios import SecondRule
@@ -198,7 +198,7 @@ class CometBft(Described):
 
     def follow(self, run: SealedRun, order: FollowRequest) -> Document:
         """The trace of one transaction, or the slowest ones."""
-        from chainmark.systems.trails.following import followed
+        from chainmark.trails.following import followed
 
         return followed(
             run, order, trails=lifecycle.trails(run, self.catalogue()), events_of=lifecycle.transaction_lifecycles
@@ -206,7 +206,7 @@ class CometBft(Described):
 
     def tails(self, sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Followed | None:
         """The transactions in the tails of a comparison, and the traces of some of them."""
-        from chainmark.systems.trails.tails import tails_of
+        from chainmark.trails.tails import tails_of
 
         return tails_of(sides, catalogue, lifecycle.transaction_lifecycles)
 

@@ -32,7 +32,7 @@ from chainmark.core.progress import Progress
 from chainmark.lab.profiles import check_profile
 from chainmark.lab.protocols import Service, ServiceRequest
 from chainmark.systems.http.profile import Cell, HttpProfile, RequestEntry, filled, filled_value
-from chainmark.systems.requests import FollowsRequests
+from chainmark.trails.requests import FollowsRequests
 
 _PRODUCT = re.compile(r"([A-Za-z][\w.-]*)/v?(\d[\w.+-]*)")
 PROBE_WINDOW_S = 0.01

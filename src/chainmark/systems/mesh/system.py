@@ -34,7 +34,7 @@ from chainmark.systems.mesh.pinned import Corpus, Refusal
 from chainmark.systems.mesh.profile import MeshProfile
 from chainmark.systems.mesh.pruning import PRUNING, SPENT, Pruning, pruning_words, read_pruning
 from chainmark.systems.mesh.published_import import ingest_published, parts_of
-from chainmark.systems.requests import FollowsRequests
+from chainmark.trails.requests import FollowsRequests
 
 NODE_VERSION = "node_version"
 _MIDDLEWARE = "middleware_version"

@@ -21,7 +21,7 @@ from chainmark.systems.cardano.filters import parse_conditions
 from chainmark.systems.cardano.received import of_a_cluster
 from chainmark.systems.cardano.rules import Rules
 from chainmark.systems.cardano.tables import STAGES
-from chainmark.systems.trails.trail import trails_of
+from chainmark.trails.trail import trails_of
 
 from tests.unit.systems.cardano.traces import (
     GENESIS,

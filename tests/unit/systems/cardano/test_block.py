@@ -9,7 +9,7 @@ import pytest
 
 from chainmark.core.errors import UsageError
 from chainmark.store.runs import SealedRun, Store
-from chainmark.systems.trails.trace import SlowestTraces, Trace
+from chainmark.trails.trace import SlowestTraces, Trace
 
 from tests.results import result_in
 from tests.unit.cli.commands import chainmark

@@ -15,11 +15,11 @@ from chainmark.report.blocks import Table
 from chainmark.report.chart import SHAPES, Chart, paper_charts
 from chainmark.report.chart_terminal import MARKS, strips_of
 from chainmark.store.runs import Store
-from chainmark.systems.trails.document import trail_document
-from chainmark.systems.trails.follower import Follower
-from chainmark.systems.trails.timeline import MARKS_DATA, SPANS_DATA, timeline_chart
-from chainmark.systems.trails.trace import LogLine, Trace
-from chainmark.systems.trails.trail import trails_of
+from chainmark.trails.document import trail_document
+from chainmark.trails.follower import Follower
+from chainmark.trails.timeline import MARKS_DATA, SPANS_DATA, timeline_chart
+from chainmark.trails.trace import LogLine, Trace
+from chainmark.trails.trail import trails_of
 
 from tests.unit.report.browser import page_without_complaints
 from tests.unit.store.trail_runs import Timelines, key_of, sealed

@@ -17,12 +17,12 @@ from chainmark.report.breakdown_parts import breakdowns, capped, outlier_sentenc
 from chainmark.report.chart import Chart
 from chainmark.report.layouts import document_of
 from chainmark.store.runs import Store
-from chainmark.systems.trails.followed import Tails
-from chainmark.systems.trails.follower import Follower
-from chainmark.systems.trails.results import Tail, TailSample
-from chainmark.systems.trails.timeline import MARKS_DATA, timeline_chart
-from chainmark.systems.trails.trace import Trace
-from chainmark.systems.trails.trail import trails_of
+from chainmark.trails.followed import Tails
+from chainmark.trails.follower import Follower
+from chainmark.trails.results import Tail, TailSample
+from chainmark.trails.timeline import MARKS_DATA, timeline_chart
+from chainmark.trails.trace import Trace
+from chainmark.trails.trail import trails_of
 
 from tests.unit.report.browser import page_without_complaints
 from tests.unit.report.pages import drawn_rows

@@ -10,8 +10,8 @@ import pytest
 import chainmark as cm
 from chainmark.report.blocks import Table
 from chainmark.store.runs import Store
-from chainmark.systems.trails.document import trail_document
-from chainmark.systems.trails.trace import Trace
+from chainmark.trails.document import trail_document
+from chainmark.trails.trace import Trace
 
 from tests.unit.store.trail_runs import Timelines, sealed, trail
 

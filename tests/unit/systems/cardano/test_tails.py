@@ -11,10 +11,10 @@ from chainmark.compare import compare
 from chainmark.core.metric import Better
 from chainmark.stats.description import TAIL_SAMPLES
 from chainmark.store.runs import SealedRun, Store
-from chainmark.systems.trails.followed import Tails
-from chainmark.systems.trails.follower import Follower
-from chainmark.systems.trails.tails import MOST_TRACES, tails_of
-from chainmark.systems.trails.trail import trails_of
+from chainmark.trails.followed import Tails
+from chainmark.trails.follower import Follower
+from chainmark.trails.tails import MOST_TRACES, tails_of
+from chainmark.trails.trail import trails_of
 
 from tests.unit.compare.synthetic_runs import sides
 from tests.unit.store.trail_runs import SLOW, Timelines, catalogue, key_of, sealed

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.store.runs import SealedRun, Store
-from chainmark.systems.trails.follower import Follower, _steps
-from chainmark.systems.trails.trace import Trace, follow_command
-from chainmark.systems.trails.trail import Trail, trails_of
+from chainmark.trails.follower import Follower, _steps
+from chainmark.trails.trace import Trace, follow_command
+from chainmark.trails.trail import Trail, trails_of
 
 from tests.unit.store.trail_runs import SLOT_NS, SLOW, STAGES, START_NS, Timelines, key_of, sealed, trail
 

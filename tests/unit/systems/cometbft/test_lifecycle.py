@@ -18,8 +18,8 @@ from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.cometbft import SYSTEM
 from chainmark.systems.cometbft.ingest import ChainReading, balance, collect
 from chainmark.systems.cometbft.rpc import RpcClient
-from chainmark.systems.trails.followed import Tails
-from chainmark.systems.trails.trace import SlowestTraces, Trace
+from chainmark.trails.followed import Tails
+from chainmark.trails.trace import SlowestTraces, Trace
 
 from tests.unit.cli.commands import chainmark
 from tests.unit.serve.serving import served

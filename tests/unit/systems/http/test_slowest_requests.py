@@ -15,9 +15,9 @@ from chainmark.capacity.service_level import Sla
 from chainmark.capacity.sla import judge
 from chainmark.capacity.tables import SLOWEST_SCHEMA, STEP_SCHEMA, slowest_frame, steps_frame
 from chainmark.store.runs import SealedRun, Store
-from chainmark.systems.capabilities import FollowRequest
-from chainmark.systems.requests import FollowsRequests
-from chainmark.systems.trails.trace import SlowestTraces, Trace
+from chainmark.trails.requests import FollowsRequests
+from chainmark.trails.trace import SlowestTraces, Trace
+from chainmark.trails.trail import FollowRequest
 
 from tests.unit.capacity.queueing import ENDPOINT, TARGET, Latencies, finished
 from tests.unit.compare.synthetic_runs import manifest

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from chainmark.core import units
 from chainmark.report.chart import QUIET, Axis, Chart, Layer, LegendSeries, Limit, Tooltip, columns_of
-from chainmark.systems.trails.trace import Trace, TracePlace
+from chainmark.trails.trace import Trace, TracePlace
 
 MARKS_DATA, SPANS_DATA = "marks", "spans"
 _ROW_PX = 15

@@ -16,7 +16,7 @@ from chainmark.core.caveats import caveats_of
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import Fact, Manifest
 from chainmark.stats.description import joined_key
-from chainmark.systems.trails.trace import (
+from chainmark.trails.trace import (
     MissingStage,
     Neighbour,
     Trace,
@@ -24,7 +24,7 @@ from chainmark.systems.trails.trace import (
     follow_command,
     short_key,
 )
-from chainmark.systems.trails.trail import Trail
+from chainmark.trails.trail import Trail
 
 _NS_PER_S = 1_000_000_000
 _MOST_DIGITS = 18  # of a number that fits a 64-bit column

@@ -11,12 +11,12 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.metric import Better, Metric, Population
 from chainmark.stats.description import TAIL_SAMPLES
 from chainmark.store.runs import SealedRun
-from chainmark.systems.trails.followed import Tails
-from chainmark.systems.trails.follower import Follower
-from chainmark.systems.trails.following import EventsOf, sealed_events
-from chainmark.systems.trails.results import Tail, TailSample
-from chainmark.systems.trails.trace import Trace, follow_command
-from chainmark.systems.trails.trail import Trail, trails_of
+from chainmark.trails.followed import Tails
+from chainmark.trails.follower import Follower
+from chainmark.trails.following import EventsOf, sealed_events
+from chainmark.trails.results import Tail, TailSample
+from chainmark.trails.trace import Trace, follow_command
+from chainmark.trails.trail import Trail, trails_of
 
 MOST_TRACES = 12  # maximum per comparison: one of a cluster of 52 hosts takes 20 kB
 

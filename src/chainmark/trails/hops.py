@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Protocol
 
-from chainmark.systems.trails.trace import RegionHop, RegionMap, RegionOfMap, Trace
+from chainmark.trails.trace import RegionHop, RegionMap, RegionOfMap, Trace
 
 
 class RegionTrip(Protocol):

@@ -12,13 +12,12 @@ from chainmark.core.errors import UsageError
 from chainmark.report.document import Document
 from chainmark.store.log_lines import find_log, read_lines
 from chainmark.store.runs import SealedRun
-from chainmark.systems.capabilities import FollowRequest
-from chainmark.systems.trails.document import trail_document
-from chainmark.systems.trails.follower import Follower
-from chainmark.systems.trails.hops import RegionTrip, region_map
-from chainmark.systems.trails.slowest import slowest_document
-from chainmark.systems.trails.trace import LogLine, SlowestTraces, Trace, TracePlace, follow_command
-from chainmark.systems.trails.trail import Trail, trails_of
+from chainmark.trails.document import trail_document
+from chainmark.trails.follower import Follower
+from chainmark.trails.hops import RegionTrip, region_map
+from chainmark.trails.slowest import slowest_document
+from chainmark.trails.trace import LogLine, SlowestTraces, Trace, TracePlace, follow_command
+from chainmark.trails.trail import FollowRequest, Trail, trails_of
 
 _SLOWEST = 3
 _LISTED = 3

@@ -2,9 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from chainmark.core.catalogue import Catalogue
+
+
+@dataclass(frozen=True)
+class FollowRequest:
+    """What to follow through a run, and what to show of it.
+
+    Attributes:
+        key: the item's name, a prefix of it, or its number; None lists the slowest.
+        trail: the kind of item, by its name in the run's catalogue.
+        hosts: to show; empty means all.
+        lines: the folder that the run's logs were imported from, to show the lines themselves.
+        most: maximum number of the slowest.
+    """
+
+    key: str | None
+    trail: str
+    hosts: tuple[str, ...] = ()
+    lines: Path | None = None
+    most: int = 10
 
 
 class TrailStage(BaseModel):

@@ -21,14 +21,8 @@ from pathlib import Path
 import psutil
 from pydantic import BaseModel, ConfigDict
 
-from chainmark.core.build import Build
-from chainmark.core.errors import EnvironmentFailure, UsageError
-from chainmark.core.manifest import Subject
-from chainmark.core.storage import storage_errors
-from chainmark.lab.versions import BinaryFile, Checkout, DoesNotBuild, ModuleVersion, parse_version
-from chainmark.store.files import json_bytes, write_bytes
-from chainmark.systems.builds.checkout import SHORT, sha256_of
-from chainmark.systems.builds.golang import (
+from chainmark.builds.checkout import SHORT, sha256_of
+from chainmark.builds.golang import (
     BUILD_FLAGS,
     BuildInfo,
     deciding_environment,
@@ -37,8 +31,14 @@ from chainmark.systems.builds.golang import (
     last_lines,
     require_go,
 )
-from chainmark.systems.builds.program import Inspected, Program, inspect
-from chainmark.systems.builds.sources import Sources, from_checkout, from_module
+from chainmark.builds.program import Inspected, Program, inspect
+from chainmark.builds.sources import Sources, from_checkout, from_module
+from chainmark.core.build import Build
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.manifest import Subject
+from chainmark.core.storage import storage_errors
+from chainmark.lab.versions import BinaryFile, Checkout, DoesNotBuild, ModuleVersion, parse_version
+from chainmark.store.files import json_bytes, write_bytes
 
 COMPILER_LINES = 12
 _KEY_DIGITS = 20

@@ -10,8 +10,8 @@ import numpy as np
 from chainmark.core import units
 from chainmark.report.blocks import Block, Column, Section, Table, TableCell, row_of, words
 from chainmark.report.chart import QUIET, Axis, Chart, Layer, columns_of
-from chainmark.systems.trails.timeline import times_of
-from chainmark.systems.trails.trace import RegionHop, RegionMap, RegionOfMap, Trace
+from chainmark.trails.timeline import times_of
+from chainmark.trails.trace import RegionHop, RegionMap, RegionOfMap, Trace
 
 _NAMED_HOPS = 12  # on the map: more would overlap; the table has all
 _SIDE = 0.05  # distance of a hop from the straight line, so that both directions are visible

@@ -8,9 +8,9 @@ from chainmark.core.wording import first_sentence
 from chainmark.report.blocks import Block, Column, Section, Table, TableCell, TableRow, one_line, phrased, row_of, words
 from chainmark.report.document import Document
 from chainmark.report.phrases import Phrase
-from chainmark.systems.trails.document import difference, usual_of
-from chainmark.systems.trails.timeline import Times
-from chainmark.systems.trails.trace import SlowestTraces, Trace, follow_address, follow_command
+from chainmark.trails.document import difference, usual_of
+from chainmark.trails.timeline import Times
+from chainmark.trails.trace import SlowestTraces, Trace, follow_address, follow_command
 
 
 def slowest_document(result: SlowestTraces) -> Document:

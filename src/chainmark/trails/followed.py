@@ -28,10 +28,10 @@ from chainmark.report.blocks import (
     words,
 )
 from chainmark.report.phrases import Phrase, Phrases
-from chainmark.systems.trails.document import missing, places_table, sentence, stages_table
-from chainmark.systems.trails.results import Tail, TailSample
-from chainmark.systems.trails.timeline import timeline_chart
-from chainmark.systems.trails.trace import Trace, short_key
+from chainmark.trails.document import missing, places_table, sentence, stages_table
+from chainmark.trails.results import Tail, TailSample
+from chainmark.trails.timeline import timeline_chart
+from chainmark.trails.trace import Trace, short_key
 
 _TAILS_ON_TERMINAL = 3
 

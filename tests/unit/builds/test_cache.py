@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from chainmark.builds import cache as caches
+from chainmark.builds.cache import Cache, CacheRecord
+from chainmark.builds.program import Program
 from chainmark.core.errors import ChainmarkError, EnvironmentFailure, ExitCode, UsageError
 from chainmark.lab.versions import DoesNotBuild, ModuleVersion, Named, Release, parse_version
-from chainmark.systems.builds import cache as caches
-from chainmark.systems.builds.cache import Cache, CacheRecord
-from chainmark.systems.builds.program import Program
 
 PROGRAM = Program(name="node", title="Node", module="example.com/node", package="cmd/node")
 MAIN = """package main
@@ -289,7 +289,7 @@ def script(path: Path, content: str, mode: int = 0o755) -> str:
 def test_a_binary_of_another_program_is_refused_in_one_sentence(
     kind: str, message: str, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("chainmark.systems.builds.program.VERSION_TIMEOUT_S", 0.5 if kind == "hanging" else 15)
+    monkeypatch.setattr("chainmark.builds.program.VERSION_TIMEOUT_S", 0.5 if kind == "hanging" else 15)
     cache = Cache(tmp_path / "cache", "nodes", PROGRAM)
     place, empty = tmp_path / "one", tmp_path / "empty"
     empty.mkdir()

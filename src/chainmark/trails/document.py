@@ -7,9 +7,9 @@ from chainmark.core.verdict import Verdict, shown
 from chainmark.core.wording import capitalised, cut, first_sentence, some_of
 from chainmark.report.blocks import Block, Column, Listing, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
-from chainmark.systems.trails.regions import regions_section
-from chainmark.systems.trails.timeline import Times, log_place, reported_stages, timeline_chart, times_of
-from chainmark.systems.trails.trace import Neighbour, Trace, follow_command, short_key
+from chainmark.trails.regions import regions_section
+from chainmark.trails.timeline import Times, log_place, reported_stages, timeline_chart, times_of
+from chainmark.trails.trace import Neighbour, Trace, follow_command, short_key
 
 UNSTATED, NOT_REACHED, NOT_OBSERVED = "not logged", "not reached", "not observed"
 _LONGEST = "max"

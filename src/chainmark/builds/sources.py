@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from chainmark.builds.checkout import SHORT, SourceTree, repository_of, sha256, tree_at, working_tree
+from chainmark.builds.golang import go, is_network_failure, last_lines
+from chainmark.builds.program import Program
 from chainmark.core.build import Build
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.lab.versions import Checkout, DoesNotBuild, ModuleVersion, is_folder, plain_name
-from chainmark.systems.builds.checkout import SHORT, SourceTree, repository_of, sha256, tree_at, working_tree
-from chainmark.systems.builds.golang import go, is_network_failure, last_lines
-from chainmark.systems.builds.program import Program
 
 
 @dataclass(frozen=True)

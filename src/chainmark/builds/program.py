@@ -11,9 +11,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from chainmark.builds.golang import BuildInfo, build_info
 from chainmark.core import units
 from chainmark.core.errors import UsageError
-from chainmark.systems.builds.golang import BuildInfo, build_info
 
 VERSION_TIMEOUT_S = 15
 _ELF_MACHINES = {3: "i386", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64", 22: "s390x", 21: "ppc64le"}

@@ -10,8 +10,7 @@ import polars as pl
 from chainmark.capacity.engine import RIGHT
 from chainmark.capacity.model import LevelKind
 from chainmark.store.runs import SealedRun
-from chainmark.systems.capabilities import FollowRequest
-from chainmark.systems.trails.trail import Trail, TrailStage
+from chainmark.trails.trail import FollowRequest, Trail, TrailStage
 
 if TYPE_CHECKING:
     from chainmark.compare.sides import SelectedRuns
@@ -62,7 +61,7 @@ class FollowsRequests:
 
     def follow(self, run: SealedRun, order: FollowRequest) -> Document:
         """The trace of one request, or the slowest ones."""
-        from chainmark.systems.trails.following import followed  # noqa: PLC0415 - imported on demand
+        from chainmark.trails.following import followed  # noqa: PLC0415 - imported on demand
 
         trails = [REQUESTS] if _has_slowest(run) else []
         total = int(run.events("steps")["due"].sum()) if trails else None
