@@ -37,7 +37,8 @@ def make_runs(folder: Path, hosts: int, slots: int) -> list[str]:
     identifiers = []
     for seed, version in enumerate(VERSIONS, start=1):
         logs = folder / f"logs-{version}"
-        order = SyntheticRequest(folder=logs, slots=slots, hosts=hosts, seed=seed, compression="zstd")
+        options = {"slots": slots}
+        order = SyntheticRequest(folder=logs, options=options, hosts=hosts, seed=seed, compression="zstd")
         synthetic(load_system("cardano")).synthesise(order, Silent())
         ran = _chainmark(ROOT, ["ingest", "cardano", str(logs), "--as", version, "--json"], folder)
         identifiers.append(json.loads(ran.output)["run_id"])

@@ -31,7 +31,7 @@ BYTES_PER_SLOT = 16_000
 def write_logs(folder: Path, gigabytes: float, hosts: int, compression: str) -> int:
     """Write logs of about that size; return the bytes of their text."""
     slots = max(60, round(gigabytes * 1e9 / (hosts * BYTES_PER_SLOT)))
-    order = SyntheticRequest(folder=folder, slots=slots, hosts=hosts, compression=compression)
+    order = SyntheticRequest(folder=folder, options={"slots": slots}, hosts=hosts, compression=compression)
     return synthetic(load_system("cardano")).synthesise(order, Silent()).text_bytes
 
 

@@ -55,7 +55,8 @@ CASES = (
 
 def write(case: Case, folder: Path) -> Measured:
     """Write the logs of one case; run it in a separate process, whose memory is then that of this case."""
-    order = SyntheticRequest(folder=folder, slots=case.slots, hosts=case.hosts, compression=case.compression)
+    options = {"slots": case.slots}
+    order = SyntheticRequest(folder=folder, options=options, hosts=case.hosts, compression=case.compression)
     content = json.dumps(log_order(resolve(order), order))
     begin = time.perf_counter()
     summary = json.loads(ClusterLogs(content, str(folder), case.threads, False).run() or "{}")

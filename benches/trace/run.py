@@ -68,7 +68,7 @@ def peers() -> Path:
 def generate(folder: Path, megabytes: int) -> list[Path]:
     """Logs of four hosts under the default load."""
     slots = max(100, megabytes * 10**6 // (HOSTS * BYTES_PER_SLOT))
-    order = SyntheticRequest(folder=folder, slots=slots, hosts=HOSTS)
+    order = SyntheticRequest(folder=folder, options={"slots": slots}, hosts=HOSTS)
     synthetic(load_system("cardano")).synthesise(order, Silent())
     files = sorted(folder.glob("node-*/stdout*"))
     for path in files:

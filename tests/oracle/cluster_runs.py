@@ -8,14 +8,14 @@ from typing import Any
 
 from chainmark.core.progress import Silent
 from chainmark.lab.importing import Importer
-from chainmark.lab.protocols import ImportRequest
-from chainmark.lab.synthetic import SyntheticRequest, synthetic
+from chainmark.lab.synthetic import synthetic
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import importable
 from chainmark.systems.cardano.block_work import METRICS as BLOCK_WORK
 
 from tests.oracle.cluster_analysis import Key
+from tests.unit.systems.cardano.clusters import import_request, logs_request
 
 # Short epochs give several in a run of minutes; frequent blocks give enough of them.
 SETTINGS = (
@@ -40,14 +40,14 @@ Samples = dict[str, dict[Key, float]]
 def generate(folder: Path, **changes: Any) -> Path:
     """Write a small cluster's logs."""
     order = {"slots": 240, "seed": 5, "hosts": 6, "settings": SETTINGS, **changes}
-    synthetic(load_system("cardano")).synthesise(SyntheticRequest(folder=folder, **order), Silent())
+    synthetic(load_system("cardano")).synthesise(logs_request(folder, **order), Silent())
     return folder
 
 
 def ingest(source: Path, store: Path, *, published: bool = False, **changes: Any) -> SealedRun:
     """Import the logs of a cluster."""
     importer = Importer(Store(store), importable(load_system("cardano")))
-    return importer.make(ImportRequest(source=source, published_rules=published, **changes), Silent()).run
+    return importer.make(import_request(source, published_rules=published, **changes), Silent()).run
 
 
 def metric_ids(run: SealedRun) -> dict[str, str]:

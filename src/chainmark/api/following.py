@@ -63,8 +63,8 @@ def transaction(
 
     Args:
         run: the run, by its id, a beginning of it, or a version with one run.
-        key: the transaction's connection and sequence number, as "0-1234", or the beginning of its hash; None: the
-            slowest transactions of the run are listed, with those that were not committed.
+        key: the transaction's key, or the beginning of its hash; None: the slowest transactions of the run are listed,
+            with those that were not committed.
         slowest: number of transactions in the list.
         store: where the run is.
 
@@ -120,9 +120,9 @@ def host(
 
     Args:
         run: of one host's log, by its id, a beginning of it, or a version with one run.
-        against: the samples that blockperf or openblockperf wrote of the same host, for comparison; the verdict is
-            then whether they agree.
-        samples: output file of the samples: `.csv` by blockperf's names, `.jsonl` by openblockperf's.
+        against: the samples that another tool wrote of the same host, for comparison; the verdict is then whether they
+            agree.
+        samples: output file of the samples; its suffix determines the format.
         store: where the run is.
 
     Raises:

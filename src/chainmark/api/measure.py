@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from chainmark.api.clusters import machines_for, machines_for_nodes, requested_cluster
 from chainmark.api.context import (
@@ -105,7 +106,7 @@ def attach(
 
     Args:
         profile: a shipped profile's name, or the path of a TOML file; its network is not used.
-        nodes: RPC addresses, ``"10.0.0.1:26657"``; those that `load.targets` names, by number, receive the load.
+        nodes: addresses, ``"10.0.0.1:26657"``; those that `load.targets` names, by number, receive the load.
         metrics: the nodes' metrics pages in the same order, ``"http://10.0.0.1:26660/metrics"``.
         label: name of the subject, if its reported version is not sufficient.
         repeat: number of runs.
@@ -138,9 +139,6 @@ def ingest(
     settings: Settings | None = None,
     filters: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
-    genesis: Path | None = None,
-    meta: Path | None = None,
-    topology: Path | None = None,
     threads: int = 0,
     keep_events: bool = False,
     published_rules: bool = False,
@@ -151,6 +149,7 @@ def ingest(
     store: Store | Path | str | None = None,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
+    **options: Any,
 ) -> list[Run]:
     """Import a cluster's logs, or the data of a Prometheus server, as sealed runs, usually one.
 
@@ -158,10 +157,9 @@ def ingest(
         system: the system of the logs.
         source: a folder, one file, a server's URL, or the address of a folder in an object store, "s3://bucket/folder".
         version: the measured version, if the logs do not contain it.
-        settings: values that no document contains, ``{"genesis.system_start": "…"}``.
+        settings: values that no document contains.
         filters: names and expressions; None: as in the logs' documents, an empty sequence: none.
         exclude: hosts to exclude.
-        genesis, meta, topology: documents that are not in the folder of the logs.
         threads: 0 means all cores; the run does not depend on it.
         keep_events: store every decoded event, too.
         published_rules: judge and show by the rules of the published reports; a run contains those figures in any case.
@@ -170,9 +168,10 @@ def ingest(
         on: the scheduler of a Dask cluster whose workers read the logs, "tcp://10.0.0.1:8786"; `source` is then a path
             on their machines. `CHAINMARK_CLUSTER` if omitted; without that, this machine. The run is the same.
         store, progress, cancel: as in `run`.
+        options: of the system, as `chainmark ingest --help` lists them.
 
     Raises:
-        UsageError: the source cannot be used; the hint names the missing input.
+        UsageError: the source cannot be used, or an option has no effect; the hint names the missing input.
         EnvironmentFailure: it cannot be read, the store cannot be written, or the cluster cannot be used.
 
     Example:
@@ -192,9 +191,7 @@ def ingest(
         settings=tuple(as_settings(settings)),
         filters=None if filters is None else tuple(filters),
         exclude=tuple(exclude),
-        genesis=genesis,
-        meta=meta,
-        topology=topology,
+        options=options,
         threads=threads,
         keep_events=keep_events,
         published_rules=published_rules,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from chainmark.api.clusters import cluster_address, machines_at
 from chainmark.api.context import Cancellation, Relay, Settings, as_settings, resolve_profile, store_at
@@ -18,6 +18,7 @@ from chainmark.report.document import Document
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system, system_names
 from chainmark.systems.capabilities import ModelledSystem, ModelRequest, ModelSource, WhatIf, predictable
+from chainmark.systems.offered import values_for
 
 SOURCES_HINT = (
     "a source is the path of a published report, a profile (shipped or a .toml file), or a run (`chainmark runs list`)"
@@ -141,62 +142,57 @@ def synth(
     system: str,
     folder: Path | str,
     *,
-    slots: int = 2000,
     hosts: int | None = None,
     seed: int = 1,
     profile: str | None = None,
     settings: Settings | None = None,
-    topology: str | None = None,
-    formats: Sequence[str] = (),
     compression: str = "none",
     rotation: str | None = None,
     faults: Sequence[str] = (),
-    system_start: datetime | None = None,
     threads: int = 0,
     replace: bool = False,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
+    **options: Any,
 ) -> SyntheticLogs:
     """Write the logs of a simulated cluster, and the ground truth.
 
     Args:
         system: the system of the logs.
         folder: the folder to create.
-        slots: length of the simulation; hosts: their number, None: the profile's.
+        hosts: their number, None: the profile's.
         seed: of all random draws; the same arguments give the same bytes.
-        profile, settings, topology: the network.
-        formats, compression, rotation: of the logs, in the form of ``chainmark synth``.
+        profile, settings: the network.
+        compression, rotation: of the logs, in the form of ``chainmark synth``.
         faults: simulated faults: ``["crash:node-3@400"]``.
-        system_start: when the network starts (UTC).
         threads: 0 means all cores.
         replace: replace existing generated logs.
         progress, cancel: as in `run`.
+        options: of the system, as `chainmark synth --help` lists them.
 
     Raises:
-        UsageError: the folder exists, or a request is not possible.
+        UsageError: the folder exists, the system has no such option, or a request is not possible.
 
     Example:
         >>> made = cm.synth("cardano", folder, hosts=3, slots=100, faults=["crash:node-1@60"])
         >>> made.hosts, made.faults[0].fault
         (3, 'crash')
     """
+    able = synthetic(load_system(system))
     order = SyntheticRequest(
         folder=Path(folder),
-        slots=slots,
         seed=seed,
         profile=profile,
         settings=tuple(as_settings(settings)),
         hosts=hosts,
-        topology=topology,
-        formats=tuple(formats),
         compression=compression,
         rotation=rotation,
         faults=tuple(faults),
-        system_start=system_start,
+        options=values_for(system, "synth", options),
         threads=threads,
         replace=replace,
     )
-    return synthetic(load_system(system)).synthesise(order, Relay(progress, cancel))
+    return able.synthesise(order, Relay(progress, cancel))
 
 
 def fault_kinds(system: str) -> list[FaultKind]:

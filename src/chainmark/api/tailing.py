@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from chainmark._native import ZstdWriter
 from chainmark.api.context import Cancellation, Relay, Settings, as_settings, store_at
@@ -43,11 +44,11 @@ def follow(
     show: Callable[[Table], None] | None = None,
     version: str | None = None,
     settings: Settings | None = None,
-    genesis: Path | None = None,
     keep_events: bool = False,
     store: Store | Path | str | None = None,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
+    **options: Any,
 ) -> list[Run]:
     """Read a growing log: to its end, then new lines, until the period ends or Ctrl-C; then seal a run.
 
@@ -59,7 +60,7 @@ def follow(
         source: the growing file.
         lasts: how long to follow it, as "12h"; None: until an interrupt.
         show: receives the last blocks whenever there are new lines about some.
-        version, settings, genesis, keep_events, store, progress: as in `ingest`.
+        version, settings, keep_events, store, progress, options: as in `ingest`.
         cancel: ends the following, as Ctrl-C does, and the run is sealed. Once the period has ended, it ends the
             import.
 
@@ -81,7 +82,7 @@ def follow(
         source=Path(source),
         version=version,
         settings=tuple(as_settings(settings)),
-        genesis=genesis,
+        options=options,
         keep_events=keep_events,
     )
     run_store = store_at(store)

@@ -19,8 +19,7 @@ def verify_against(file: Path | str, run: RunReference, *, store: Store | Path |
     """Compare another analysis with the run's figures by the same rules, figure by figure.
 
     Args:
-        file: the output of the other analysis; for Cardano `blockprop.json`, `clusterperf.json`, `summary.json`, or a
-            CDF.
+        file: the output of the other analysis.
         run: from the same logs, by its id, a beginning of it, or a version with one run.
         store: where the run is.
 

@@ -30,8 +30,6 @@ def aa(
     Later verdicts on the same workload and hardware use the noise of these runs. The exit code is 1 only if there are
     significantly more false alarms than the nominal 5 %.
 
-    Example: `chainmark aa cometbft/demo --version v1.0.1 --repeat 8`
-
     Example: `chainmark aa --history 10.6.2`
     """
     if history is not None:

@@ -116,6 +116,8 @@ def _load(name: str, place: str) -> Any:
         name: its name.
         place: ``module:attribute`` of its function, or of the app of a group; a function's ``command_class`` parses it.
     """
+    from chainmark.systems.offered import full_help
+
     module, _, attribute = place.partition(":")
     result = getattr(import_module(f"chainmark.cli.{module}"), attribute)
     around = typer.Typer(rich_markup_mode="markdown")
@@ -123,9 +125,11 @@ def _load(name: str, place: str) -> Any:
     if isinstance(result, typer.Typer):
         for command in result.registered_commands:
             command.cls = Quick
+            command.help = full_help(f"{name} {command.name}", command.callback.__doc__ or "")
         around.add_typer(result, name=name, cls=QuickGroup)
     else:
-        around.command(name, cls=getattr(result, "command_class", Quick))(result)
+        help_ = full_help(name, result.__doc__ or "")
+        around.command(name, cls=getattr(result, "command_class", Quick), help=help_)(result)
     return typer.main.get_group(around).commands[name]
 
 
@@ -156,7 +160,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"max_content_width": 120},
     help="Measure a release of a blockchain node on a real network and compare it with the previous release.",
-    epilog="Example: `chainmark experiment cometbft/demo --baseline v0.38.17 --candidate v1.0.1 --html report.html`\n\n"
+    epilog="Example: `chainmark experiment PROFILE --baseline v1.0 --candidate v1.1 --html report.html`\n\n"
     "Exit codes: 0 pass or done · 1 fail · 2 usage or bad input · 3 inconclusive · 4 invalid run · "
     "5 environment or internal failure",
 )

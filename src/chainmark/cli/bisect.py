@@ -40,8 +40,6 @@ def bisect(
 ) -> None:
     """Find the first commit or release that changes the verdict, with an error rate of at most 5 %.
 
-    Example: `chainmark bisect cometbft/demo --repo ~/cometbft --good v1.0.1 --bad main --html bisect.html`
-
     The good and the bad version are run alternately until the change is established. Then the search bisects the
     remaining revisions, with new runs of both ends for comparison. Revisions that cannot be built or started are
     skipped, so the answer may be a range. Exit code 0: the change was found; 3: there is no change to search for, or

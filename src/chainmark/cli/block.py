@@ -35,10 +35,7 @@ Lines = Annotated[
 def block(
     run: Run, key: Key = None, hosts: Hosts = None, lines: Lines = None, slowest: Slowest = 10, *, output: Output
 ) -> None:
-    """Show the timeline of one block: when each host processed it, with the log lines.
-
-    Example: `chainmark block cardano-value-10.6.2-2026 1234 --lines logs/ --html block-1234.html`
-    """
+    """Show the timeline of one block: when each host processed it, with the log lines."""
     output.finish(cm.block(run, key, hosts=hosts or [], lines=lines, slowest=slowest))
 
 
@@ -48,18 +45,14 @@ def transaction(
     key: Annotated[
         str | None,
         typer.Argument(
-            metavar="[CONNECTION-SEQUENCE|HASH]",
-            help="Connection and sequence number, e.g. `0-1234`, or a prefix of the hash. Default: list the slowest.",
+            metavar="[KEY|HASH]", help="Key of the transaction, or a prefix of its hash. Default: list the slowest."
         ),
     ] = None,
     slowest: Slowest = 10,
     *,
     output: Output,
 ) -> None:
-    """Show the timeline of one transaction (due, sent, answered, in a block), or list the slowest ones.
-
-    Example: `chainmark transaction cometbft-demo-v1.0.1-2026 0-1234 --html transaction.html`
-    """
+    """Show the timeline of one transaction (due, sent, answered, in a block), or list the slowest ones."""
     output.finish(cm.transaction(run, key, slowest=slowest))
 
 
@@ -76,10 +69,7 @@ def request(
     *,
     output: Output,
 ) -> None:
-    """Show the timeline of a slow request of a load test (due, sent, first byte, finished), or list them.
-
-    Example: `chainmark request http-api-1.4.2-2026 3-1 --html request.html`
-    """
+    """Show the timeline of a slow request of a load test (due, sent, first byte, finished), or list them."""
     output.finish(cm.request(run, key, slowest=slowest))
 
 
@@ -101,8 +91,5 @@ def trail(
     *,
     output: Output,
 ) -> None:
-    """Show the timeline of any object that the run's catalogue can trace, as `chainmark block` does for blocks.
-
-    Example: `chainmark trail cardano-value-10.6.2-2026 block 1234`
-    """
+    """Show the timeline of any object that the run's catalogue can trace, as `chainmark block` does for blocks."""
     output.finish(cm.block(run, key, trail=trail_id, hosts=hosts or [], lines=lines, slowest=slowest))

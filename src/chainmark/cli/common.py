@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -19,7 +20,7 @@ from chainmark.cli.failures import INTERRUPTED
 from chainmark.cli.following import progress
 from chainmark.cli.last import last_step
 from chainmark.core.verdict import worst
-from chainmark.systems.offered import offers
+from chainmark.systems.offered import LAUNCH, SystemOption, options_of
 
 if TYPE_CHECKING:
     from chainmark.cli.bars import Bars
@@ -366,21 +367,36 @@ def _connection(
     return Connection(ca_file, insecure, access)
 
 
-def _launch_options() -> list[inspect.Parameter]:
-    """The options that systems add to the commands that start nodes."""
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+_KINDS: dict[str, type] = {"text": str, "number": int, "file": Path, "time": datetime}
+
+
+def _offered_options(command: str) -> list[inspect.Parameter]:
+    """The options that systems add to a command."""
     return [
         inspect.Parameter(
-            name,
-            kind,
-            default=None,
-            annotation=Annotated[str | None, typer.Option(f"--{option.name}", metavar=option.amount, help=option.help)],
+            name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=_annotation(option, systems)
         )
-        for name, option in _LAUNCH_OPTIONS.items()
+        for name, (option, systems) in options_of(command).items()
     ]
 
 
-_LAUNCH_OPTIONS = {option.name.replace("-", "_"): option for offer in offers() for option in offer.launch}
+def _annotation(option: SystemOption, systems: Sequence[str]) -> Any:
+    kind: Any = _KINDS[option.kind]
+    declared = typer.Option(
+        f"--{option.name}",
+        metavar=option.amount,
+        help=option.help,
+        min=option.minimum,
+        show_default=option.chosen or (False if option.default is None else str(option.default)),
+        rich_help_panel=f"Options for {', '.join(systems)}",
+    )
+    return Annotated[list[kind] | None if option.repeated else kind | None, declared]
+
+
+def _given(command: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of a command's offered options that are given, by their keys."""
+    options = options_of(command)
+    return {options[name][0].target: value for name, value in values.items() if value is not None}
 
 
 def _launch(
@@ -390,9 +406,9 @@ def _launch(
     no_wait: NoWait = False,
     expose: Expose = None,
     on: On = None,
-    **offered: str | None,
+    **offered: Any,
 ) -> Launch:
-    given = [f"{_LAUNCH_OPTIONS[name].key}={json.dumps(value)}" for name, value in offered.items() if value is not None]
+    given = [f"{key}={json.dumps(value)}" for key, value in _given(LAUNCH, offered).items()]
     return Launch([*given, *(settings or [])] or None, seed, keep_homes, no_wait, expose, on)
 
 
@@ -454,7 +470,19 @@ def shows_result(command: Callable[..., None]) -> Callable[..., None]:
 
 def launches(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of `Launch` to a command, which receives it as its keyword `launch`."""
-    return _with_options(command, "launch", _launch, _launch_options())
+    return _with_options(command, "launch", _launch, _offered_options(LAUNCH))
+
+
+def passes_options(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add the options that systems offer for a command, which receives the given ones as its keyword `options`."""
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        def made(**offered: Any) -> dict[str, Any]:
+            return _given(name, offered)
+
+        return _with_options(command, "options", made, _offered_options(name))
+
+    return decorated
 
 
 def connects(command: Callable[..., None]) -> Callable[..., None]:

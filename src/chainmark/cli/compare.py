@@ -66,8 +66,6 @@ def compare(
 
     Example: `chainmark compare v0.38.17 v1.0.1 --html report.html --pdf report.pdf`
 
-    Example: `chainmark compare release-10.6.2.value-only.pdf`
-
     Example: `chainmark compare 10.5.4 10.6.2 --question cost --margin learnt`
 
     Two versions are compared for every combination of workload and machine that both have runs for. The versions of a

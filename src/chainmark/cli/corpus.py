@@ -16,13 +16,14 @@ from chainmark.systems.offered import offers
 if TYPE_CHECKING:
     from chainmark.lab.corpora import CorpusRecord
 
-_OFFERED = {offer.system: offer.corpus for offer in offers() if offer.corpus is not None}
-_FIRST = next(iter(_OFFERED), "SYSTEM")
+# Those that add to the help of a command of their name.
+_SYSTEMS = [offer.system for offer in offers() if f"corpus {offer.system}" in offer.commands]
+_FIRST = next(iter(_SYSTEMS), "SYSTEM")
 
 app = typer.Typer(
     no_args_is_help=True,
     help="Corpora of requests for API load tests: sample, import, check.",
-    epilog=f"Example: `chainmark corpus {_FIRST} http://127.0.0.1:8082 --out corpus.json`",
+    epilog="Example: `chainmark corpus check corpus.json --target http://127.0.0.1:8083`",
 )
 Out = Annotated[Path, typer.Option("--out", metavar="FILE", help="Corpus file to write.")]
 Server = Annotated[str, typer.Option("--target", metavar="URL", help="Server to send the requests to.")]
@@ -56,6 +57,7 @@ def _sampling(system: str) -> Callable[..., None]:
         connection: Connection,
         output: Output,
     ) -> None:
+        """Sample requests from a server; each is sent once and answered correctly."""
         with progress() as listener:
             record = cm.corpus(
                 system,
@@ -73,24 +75,11 @@ def _sampling(system: str) -> Callable[..., None]:
     return sample
 
 
-for _system, _texts in _OFFERED.items():
-    app.command(
-        _system,
-        help=_texts.sample,
-        epilog=f"Example: `chainmark corpus {_system} http://127.0.0.1:8082 --out corpus.json`",
-    )(_sampling(_system))
+for _system in _SYSTEMS:
+    app.command(_system)(_sampling(_system))
 
 
-@app.command(
-    "import",
-    help="\n\n".join(
-        [
-            "Import those requests of other load tests that the server answers correctly.",
-            *(texts.importing for texts in _OFFERED.values()),
-        ]
-    ),
-    epilog="Example: `chainmark corpus import data.csv --target http://127.0.0.1:8082 --out c.json`",
-)
+@app.command("import", epilog="Example: `chainmark corpus import data.csv --target http://127.0.0.1:8082 --out c.json`")
 @shows_result
 @connects
 def import_(
@@ -104,7 +93,7 @@ def import_(
     connection: Connection,
     output: Output,
 ) -> None:
-    """Import the requests of other load tests; the help above lists the supported ones."""
+    """Import those requests of other load tests that the server answers correctly."""
     with progress() as listener:
         record = cm.corpus(
             system,

@@ -49,10 +49,8 @@ def experiment(
 ) -> None:
     """Run two versions alternately (A B B A A B …) until the verdict is decided.
 
-    Example: `chainmark experiment cometbft/demo --baseline v0.38.17 --candidate v1.0.1 --html report.html`
-
-    A configuration change is judged in the same way as a release: `--baseline v1.0.1 --candidate v1.0.1
-    --set-candidate node.config.consensus.timeout_commit=1.5s`
+    A configuration change is judged in the same way as a release: give one version for both sides, and the change with
+    `--set-candidate`.
     """
     with launch.progress() as listener:
         document = cm.experiment(

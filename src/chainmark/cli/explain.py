@@ -29,8 +29,6 @@ def explain(
 ) -> None:
     """Check whether the model, fitted to the measured stages, reproduces the end-to-end figures of one or many reports.
 
-    Example: `chainmark explain reports/release-10.6.2.value-only.json --html explanation.html`
-
     Exit code 0: the model reproduces the measurement; 1: it does not. For a folder or several reports, the command
     shows the accuracy of each method over all of them: `chainmark explain reports/`.
     """

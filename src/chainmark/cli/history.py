@@ -18,7 +18,7 @@ app = typer.Typer(
     help="History: show a workload over its releases, add notes, pin an anchor release, choose margins.",
     epilog="Example: `chainmark history list`",
 )
-System = Annotated[str, typer.Argument(help="The system, e.g. `cardano`.")]
+System = Annotated[str, typer.Argument(help="The system of the runs.")]
 Since = Annotated[
     str,
     typer.Argument(metavar="DAY", help="Start date, `2025-08-01` or `2025-08-01T12:00:00Z`; or a run or version."),
@@ -39,7 +39,7 @@ def show(
     output.present_all(cm.history(reference))
 
 
-@app.command("note", epilog="Example: `chainmark history note cardano 2025-08-01 'new hosts' --metric rss_mib`")
+@app.command("note")
 def note(
     system: System,
     since: Since,
@@ -58,10 +58,6 @@ def note(
     A note with a start DAY marks a change of the set-up: differences across that day do not count as noise, and a
     comparison across it does not judge the given metrics. All other notes change no figures; they are shown wherever
     the runs are listed, shown or compared.
-
-    Example: `chainmark history note cardano 10.5.3 'clock of node-3 40 ms late'`
-
-    Example: `chainmark history note cardano 2025-06-01 'links shared with another test' --until 2025-06-03`
     """
     if until is not None or not DAY.match(since):
         if metrics:
@@ -75,7 +71,7 @@ def note(
     out().print(f"noted: {epoch.system} since {epoch.since}: {epoch.text}", markup=False)
 
 
-@app.command("pin", epilog="Example: `chainmark history pin cardano 10.1.4`")
+@app.command("pin")
 def pin(
     system: System,
     version: Annotated[
@@ -123,7 +119,7 @@ def list_notes(as_json: AsJson = False) -> None:
     out().print(table)
 
 
-@app.command("remove", epilog="Example: `chainmark history remove cardano 2025-08-01`")
+@app.command("remove")
 def remove(system: System, since: Since) -> None:
     """Remove the note of a change."""
     cm.unnote(system, since)

@@ -18,20 +18,17 @@ def host(
     run: Run,
     against: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="blockperf or openblockperf samples of this host to compare with."),
+        typer.Option(metavar="FILE", help="Samples of this host that another tool wrote, to compare with."),
     ] = None,
     samples: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write the samples: `.csv` with blockperf's field names, `.jsonl` with openblockperf's.",
+            help="Write the samples. The suffix determines the format.",
         ),
     ] = None,
     *,
     output: Output,
 ) -> None:
-    """Analyse the log of one node: block delays, peers, and resource use.
-
-    Example: `chainmark host cardano-import-10.5.4-2026 --html relay.html --samples relay.csv`
-    """
+    """Analyse the log of one node: block delays, peers, and resource use."""
     output.finish(cm.host(run, against=against, samples=samples))

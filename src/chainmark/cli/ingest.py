@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import On, Output, shows_result
+from chainmark.cli.common import On, Output, passes_options, shows_result
 from chainmark.cli.following import FollowedRows, progress
 from chainmark.core.errors import UsageError
 
 
 @shows_result
+@passes_options("ingest")
 def ingest(
-    system: Annotated[str, typer.Argument(help="The system whose logs these are, e.g. `cardano`.")],
+    system: Annotated[str, typer.Argument(help="The system whose logs these are.")],
     source: Annotated[
         str,
         typer.Argument(
@@ -31,16 +31,13 @@ def ingest(
             "--as", metavar="V", help="Version label for this run.", show_default="as stated in the logs and documents"
         ),
     ] = None,
-    genesis: Annotated[Path | None, typer.Option(metavar="FILE", help="The network's genesis file.")] = None,
-    meta: Annotated[Path | None, typer.Option(metavar="FILE", help="Description file of the benchmark run.")] = None,
-    topology: Annotated[Path | None, typer.Option(metavar="FILE", help="Topology file (peers and regions).")] = None,
     filters: Annotated[
         list[str] | None,
         typer.Option(
             "--filter",
             metavar="NAME|EXPR",
-            help="Filter for the analysis: a named set (`value`) or a condition (`EpochGEq=2`). May be repeated.",
-            show_default="as stated in the description",
+            help="Filter for the analysis: a named set or a condition. May be repeated.",
+            show_default="as stated in the documents",
         ),
     ] = None,
     no_filters: Annotated[bool, typer.Option("--no-filters", help="Analyse everything, without a filter.")] = False,
@@ -57,7 +54,7 @@ def ingest(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="Set a value that is missing from the documents, e.g. `genesis.system_start=2026-02-05T18:52:16Z`.",
+            help="Set a value that is missing from the documents.",
         ),
     ] = None,
     exclude: Annotated[list[str] | None, typer.Option(metavar="HOST", help="Host to exclude. May be repeated.")] = None,
@@ -83,22 +80,12 @@ def ingest(
     ] = None,
     on: On = None,
     *,
+    options: dict[str, Any],
     output: Output,
 ) -> None:
     """Import cluster logs, metrics of a Prometheus server, or published reports as sealed runs.
 
-    Example: `chainmark ingest cardano cluster-logs --as 10.6.2 --filter value`
-
-    Example: `chainmark ingest cometbft http://localhost:9090 --from 2026-01-01T10:00:00Z --duration 90s --as v1.0.1`
-
-    Example: `chainmark ingest cardano s3://bucket/10.6.2 --on tcp://10.0.0.1:8786`
-
-    Example: `chainmark ingest cardano published-reports`
-
-    Example: `chainmark ingest cardano /var/log/relay.log --genesis shelley-genesis.json --follow --for 24h`
-
-    Each column of a published report (a file or folder; for Cardano JSON, PDF, or text extracted from a PDF) becomes
-    one run, even if several reports show it. The output folder of the published analysis becomes one run.
+    Each column of a published report (a file or a folder of them) becomes one run, even if several reports show it.
 
     Every log line is read once and counted in exactly one class. Missing data (a host that ended early, a gap, a
     message that a host never emits) is reported, and the rest is measured. The same logs always give the same run, byte
@@ -110,7 +97,7 @@ def ingest(
     if filters and no_filters:
         raise UsageError("`--filter` and `--no-filters` contradict each other", "give only one of them")
     if follow:
-        others = [filters, exclude, begin, end, duration, meta, topology, no_filters, published_rules]
+        others = [filters, exclude, begin, end, duration, no_filters, published_rules]
         if any(others):
             raise UsageError(
                 "`--follow` does not accept other import options", "import the log afterwards with those options"
@@ -123,8 +110,8 @@ def ingest(
             show=shown.show,
             version=version,
             settings=settings,
-            genesis=genesis,
             keep_events=keep_events,
+            **options,
         )
         _finish(followed, output)
     if lasts is not None:
@@ -140,9 +127,6 @@ def ingest(
             settings=settings,
             filters=[] if no_filters else filters or None,
             exclude=exclude or [],
-            genesis=genesis,
-            meta=meta,
-            topology=topology,
             threads=threads,
             keep_events=keep_events,
             published_rules=published_rules,
@@ -151,6 +135,7 @@ def ingest(
             duration=duration,
             on=on,
             progress=listener,
+            **options,
         )
     _finish(imports, output)
 

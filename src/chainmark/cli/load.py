@@ -107,10 +107,6 @@ def load(
 ) -> None:
     """Find the highest load that each endpoint of an API sustains within its SLA.
 
-    Example: `chainmark load mesh/quick --target http://127.0.0.1:8082 --html load.html`
-
-    Example: `chainmark load --plan mesh/matrix --target mid=http://10.0.0.1:8082 --target big=http://10.0.0.2:8082`
-
     For every endpoint, it searches for the highest number of clients and the highest request rate that meet the SLA
     (`--set sla.p99_s=0.5`), and then measures at fixed levels. It monitors the resource use of the server if that runs
     on this machine, or through `--scrape` and `--postgres`; the report names the resource that was exhausted first. A

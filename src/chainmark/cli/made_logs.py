@@ -27,12 +27,9 @@ def print_made(made: SyntheticLogs) -> None:
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column(justify="left")
     table.add_column(justify="right")
-    forks = f"{made.blocks_forked} orphaned" if made.blocks_forked else "none orphaned"
     for label, value in (
         ("hosts", f"{made.hosts}"),
-        ("slots", f"{made.slots}"),
-        ("blocks", f"{made.blocks}, {forks}"),
-        ("transactions", f"{made.transactions}"),
+        *made.contents().items(),
         ("lines", f"{made.lines}, {units.number(made.lines_per_host_s, 1)} per second and host"),
         ("text", units.byte_size(made.text_bytes)),
         ("stored", units.byte_size(made.stored_bytes)),

@@ -19,12 +19,9 @@ NEITHER = "neither"
 
 
 def metrics(
-    system: Annotated[str, typer.Argument(help="The system, e.g. `cometbft`.")], as_json: AsJson = False
+    system: Annotated[str, typer.Argument(help="The system whose metrics to print.")], as_json: AsJson = False
 ) -> None:
-    """Print every metric of a system: definition, judging rule and source.
-
-    Example: `chainmark metrics cometbft`
-    """
+    """Print every metric of a system: definition, judging rule and source."""
     catalogue = cm.catalogue(system)
     if as_json:
         print_json(catalogue)

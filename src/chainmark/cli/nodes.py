@@ -14,9 +14,9 @@ from chainmark.cli.console import err, out, print_json
 app = typer.Typer(no_args_is_help=True, help="Node binaries: install, list.", epilog="Example: `chainmark nodes list`")
 
 
-@app.command("install", epilog="Example: `chainmark nodes install cometbft v0.38.17 v1.0.1`")
+@app.command("install")
 def install(
-    system: Annotated[str, typer.Argument(help="The system, e.g. `cometbft`.")],
+    system: Annotated[str, typer.Argument(help="The system of the nodes.")],
     versions: Annotated[list[str], typer.Argument(help="One or more versions, e.g. `v1.0.1`, or `git:PATH@REF`.")],
     as_json: AsJson = False,
 ) -> None:

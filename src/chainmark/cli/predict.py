@@ -35,7 +35,7 @@ def takes_changes(command: Callable[..., None]) -> Callable[..., None]:
     It receives them as its keyword `changes`: each a key and an amount, in the order of the command line.
     """
     parameters = list(inspect.signature(command, eval_str=True).parameters.values())
-    names = {change.name.replace("-", "_"): change for offer in offers() for change in offer.changes}
+    names = {change.name.replace("-", "_"): change for offer in offers() for change in offer.of("predict").changes}
 
     @functools.wraps(command)
     def with_changes(ctx: typer.Context, **given: Any) -> None:
@@ -89,8 +89,6 @@ def predict(
     output: Output,
 ) -> None:
     """Predict metrics of a network, and the effect of changes, with a model fitted to a report, run or profile.
-
-    Example: `chainmark predict cardano/value --rtt +20% --block-size 2x --html prediction.html`
 
     Each change is simulated separately, then all changes combined, with the same random draws as the base network.
     Several values of one option, or of one link, form a sweep: each value is simulated separately and combined with

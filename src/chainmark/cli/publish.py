@@ -27,12 +27,8 @@ def publish(
 ) -> None:
     """Write the load-test page of a system: every release, machine and scenario, measured or published earlier.
 
-    Example: `chainmark publish mesh --md page.md`
-
-    Example: `chainmark publish mesh release:v1.2.9,hardware:mid --html page.html --pdf page.pdf`
-
     The folder `page-stages` next to the page gets one CSV file per run with every step of its load. Tables of imported
-    published pages (`chainmark ingest mesh PAGE`) appear next to the measured ones and are marked.
+    published pages (`chainmark ingest SYSTEM PAGE`) appear next to the measured ones and are marked.
     """
     page = next((path for path in (output.markdown, output.html, output.pdf) if path is not None), None)
     stages = page.with_name(f"{page.stem}-stages") if page else None

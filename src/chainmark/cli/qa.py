@@ -15,7 +15,7 @@ from chainmark.cli.common import Launch, LearntMargins, Output, SideSettings, la
 @shows_result
 @launches
 def qa(
-    system: Annotated[str, typer.Argument(help="The system, e.g. `cometbft`.")],
+    system: Annotated[str, typer.Argument(help="The system whose release to judge.")],
     baseline: Annotated[
         list[str] | None,
         typer.Option(
@@ -69,12 +69,8 @@ def qa(
 ) -> None:
     """Qualify a release: run every scenario of a plan with both versions, judge them, and write the QA report.
 
-    Example: `chainmark qa cometbft --baseline v0.38.17 --candidate v1.0.1 --html qa.html --pdf qa.pdf`
-
-    Example: `chainmark qa cardano --candidate 10.6.2 --author "Ada Lovelace" --pdf release-10.6.2.pdf`
-
-    For a system whose nodes chainmark does not run (`cardano`), the command judges the imported runs of all workloads
-    of the candidate and writes the release page.
+    For a system whose nodes chainmark does not run, the command judges the imported runs of all workloads of the
+    candidate and writes the release page.
 
     A gating scenario makes at least two runs per side and continues until it is decided; `--most-runs 12` raises the
     limit. Scenarios whose requirements this machine does not meet are reported as not run. Continue an interrupted

@@ -40,8 +40,6 @@ def run(
 ) -> None:
     """Run a profile on a real network of one version and store the measurements.
 
-    Example: `chainmark run cometbft/demo --version v1.0.1 --repeat 3 --set load.rate=400`
-
     The report of a run is that of `chainmark runs show`; several runs have one report each. Exit code 0: every run is
     valid; 1: the subject failed a run; 4: a run is invalid.
     """

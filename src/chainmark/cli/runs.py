@@ -90,7 +90,7 @@ def _as_json(run: RunRow) -> dict[str, object]:
     return row | ({"labels": run.labels} if run.labels else {})
 
 
-@app.command("show", epilog="Example: `chainmark runs show cometbft-demo-v1.0.1-2026 --html run.html`")
+@app.command("show", epilog="Example: `chainmark runs show demo-v1.0.1-2026 --html run.html`")
 @shows_result
 def show(reference: RunsReference, *, output: Output) -> None:
     """Show the gates, counts and metrics of a run."""
@@ -100,7 +100,7 @@ def show(reference: RunsReference, *, output: Output) -> None:
     output.finish_all([run.document() for run in runs])
 
 
-@app.command("verify", epilog="Example: `chainmark runs verify cometbft-demo-v1.0.1-2026`")
+@app.command("verify", epilog="Example: `chainmark runs verify demo-v1.0.1-2026`")
 def verify(reference: RunReference) -> None:
     """Verify the seal of a run by hashing all its files."""
     run = cm.open_run(reference)
@@ -112,7 +112,7 @@ def verify(reference: RunReference) -> None:
     out().print(f"{run.id} matches its seal")
 
 
-@app.command("export", epilog="Example: `chainmark runs export cometbft-demo-v1.0.1-2026 --to shared-runs`")
+@app.command("export", epilog="Example: `chainmark runs export demo-v1.0.1-2026 --to shared-runs`")
 def export(
     reference: RunsReference,
     to: Annotated[Path, typer.Option(help="Folder for `RUN.tar`.")] = Path(),
@@ -133,7 +133,7 @@ def export(
         out().print(run.export(to), markup=False, soft_wrap=True)
 
 
-@app.command("import", epilog="Example: `chainmark runs import shared-runs/cometbft-demo-v1.0.1-2026.tar`")
+@app.command("import", epilog="Example: `chainmark runs import shared-runs/demo-v1.0.1-2026.tar`")
 def import_runs(
     archives: Annotated[
         list[Path] | None,
@@ -154,7 +154,7 @@ def import_runs(
         out().print(f"imported {run.id}", markup=False, soft_wrap=True)
 
 
-@app.command("remove", epilog="Example: `chainmark runs remove cometbft-demo-v1.0.1-2026`")
+@app.command("remove", epilog="Example: `chainmark runs remove demo-v1.0.1-2026`")
 def remove(
     reference: Annotated[
         str | None, typer.Argument(metavar="[RUN]", help="A run ID or a prefix of it.", show_default=False)

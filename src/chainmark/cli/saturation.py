@@ -34,7 +34,7 @@ def saturation(
         typer.Option(
             "--against-published",
             metavar="FILE[@VERSION]",
-            help="Published table (`*_report_tabbed.txt`) to show for reference. May be repeated.",
+            help="Published table to show for reference. May be repeated.",
         ),
     ] = None,
     resume: Annotated[
@@ -47,9 +47,7 @@ def saturation(
 ) -> None:
     """Raise the load step by step to find the saturation point of a version.
 
-    Example: `chainmark saturation cometbft/saturation --version v0.38.17 --version v1.0.1 --repeat 3 --html s.html`
-
-    Every load is a sealed run on a fresh network. The profile's `saturation` section lists the connections and rates.
+    Every load is a sealed run on a fresh network. The profile's `saturation` section lists the loads.
     """
     with launch.progress() as listener:
         result = cm.saturation(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import AsJson
+from chainmark.cli.common import AsJson, passes_options
 from chainmark.cli.console import print_json
 from chainmark.cli.following import progress
 from chainmark.cli.made_logs import print_fault_kinds, print_made
@@ -28,33 +27,22 @@ FaultOption = Annotated[
 ]
 
 
+@passes_options("synth")
 def synth(
-    system: Annotated[str, typer.Argument(help="The system, e.g. `cardano`.")],
+    system: Annotated[str, typer.Argument(help="The system whose logs to generate.")],
     folder: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Folder to create; it must not exist yet.")
     ] = None,
-    slots: Annotated[int, typer.Option(min=1, metavar="N", help="Number of slots to simulate.")] = 2000,
     hosts: Annotated[
         int | None, typer.Option(min=2, metavar="N", help="Number of hosts.", show_default="the profile's")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 1,
     profile: Annotated[
-        str | None, typer.Option(metavar="PROFILE", help="A shipped profile or a `.toml` file.", show_default="value")
+        str | None,
+        typer.Option(metavar="PROFILE", help="A shipped profile or a `.toml` file.", show_default="the system's own"),
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a profile key.")
-    ] = None,
-    topology: Annotated[
-        str | None, typer.Option(metavar="RULE|FILE", help="Topology: `torus-dense`, `random:4+1`, or a file.")
-    ] = None,
-    formats: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--format",
-            metavar="FORMAT[:HOSTS]",
-            help="Log format: `10.5` (the default), `10.7`, `10.4` or `legacy`; for some hosts only, "
-            "`legacy:node-3,node-5`.",
-        ),
     ] = None,
     compress: Annotated[str, typer.Option(metavar="none|gzip|zstd", help="Compression of the logs.")] = "none",
     rotate: Annotated[
@@ -64,23 +52,19 @@ def synth(
         ),
     ] = None,
     faults: FaultOption = None,
-    system_start: Annotated[
-        datetime | None, typer.Option(help="Start time of the network (UTC).", show_default="a constant")
-    ] = None,
     threads: Annotated[
         int, typer.Option(min=0, help="Number of threads; 0 means all cores. The output does not depend on it.")
     ] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace existing generated logs.")] = False,
     as_json: AsJson = False,
+    *,
+    options: dict[str, Any],
 ) -> None:
     """Generate the logs of a simulated cluster, with the ground truth, as the folder of a benchmark run.
 
-    Example: `chainmark synth cardano --hosts 52 --slots 4000 --fault crash:node-3@3000 --out cluster-logs`
-
-    The network is simulated from the profile; its hosts write the same logs as real nodes of
-    that version. `truth.parquet` holds every block, slot and fault with true and logged times, to check any analysis
-    against. The same options give the same bytes. A full run of 64000 slots on 52 hosts takes 53 GB, or 4 GB with
-    `--compress zstd`.
+    The network is simulated from the profile; its hosts write the same logs as real nodes of that version.
+    `truth.parquet` holds what happened, with true and logged times, to check any analysis against. The same options
+    give the same bytes.
     """
     if LIST in (faults or []):
         kinds = cm.fault_kinds(system)
@@ -95,20 +79,17 @@ def synth(
         result = cm.synth(
             system,
             folder,
-            slots=slots,
             hosts=hosts,
             seed=seed,
             profile=profile,
             settings=settings,
-            topology=topology,
-            formats=formats or [],
             compression=compress,
             rotation=rotate,
             faults=faults or [],
-            system_start=system_start,
             threads=threads,
             replace=force,
             progress=listener,
+            **options,
         )
     if as_json:
         print_json(result)

@@ -17,7 +17,7 @@ def verify_against(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Output of the other analysis: `blockprop.json`, `clusterperf.json`, `summary.json`, or a CDF.",
+            help="Output of the other analysis.",
         ),
     ],
     run: Annotated[
@@ -27,8 +27,6 @@ def verify_against(
     output: Output,
 ) -> None:
     """Compare the figures of a run with those of another analysis of the same logs.
-
-    Example: `chainmark verify-against analysis/blockprop.json cardano-value-10.6.2-2026 --html verification.html`
 
     Exit code 0: all figures present in both agree within rounding; 1: some differ. Figures that only one side has are
     listed.

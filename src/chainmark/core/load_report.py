@@ -438,7 +438,7 @@ class EndpointEntry(_Part):
     """One endpoint of one server: its SLA, the load, the results.
 
     Attributes:
-        sizes: the smallest and the largest counts in the responses before the load ("bytes", "coins").
+        sizes: the smallest and the largest counts in the responses before the load: "bytes", or the system's own.
         levels: the steps' latencies by kind of load and level, in that order.
         joined: the seconds for drawing, of each kind of load with too many.
         resources: the server's resource use meanwhile; series_left_out: further series that only the run's tables have.

@@ -12,7 +12,7 @@ class Progress(Protocol):
     """A receiver of progress reports: a terminal, a log, a test."""
 
     def stage(self, name: str) -> None:
-        """Start of a stage: "starting 4 validators"."""
+        """Start of a stage: "starting 4 nodes"."""
 
     def update(self, fraction: float, detail: str = "") -> None:
         """Progress of the current stage, ``fraction`` from 0 to 1."""

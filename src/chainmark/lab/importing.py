@@ -73,9 +73,11 @@ class Importer:
 
     def _check_options(self, order: ImportRequest) -> None:
         used = self.system.import_options(order) if isinstance(self.system, ConfigurableImports) else ()
-        unused = [option for name, option in IMPORT_OPTIONS.items() if name not in used and _is_given(order, name)]
+        own = sorted({*order.options, *used} - IMPORT_OPTIONS.keys())
+        options = {**IMPORT_OPTIONS, **{name: f"--{name.replace('_', '-')}" for name in own}}
+        unused = [option for name, option in options.items() if name not in used and _is_given(order, name)]
         if unused:
-            known = enumerated([f"`{option}`" for name, option in IMPORT_OPTIONS.items() if name in used])
+            known = enumerated([f"`{option}`" for name, option in options.items() if name in used])
             raise UsageError(
                 f"`{unused[0]}` has no effect on the import of {order.source}",
                 f"omit it; options for this source: {known}" if known else "omit it",
@@ -90,16 +92,15 @@ class Importer:
 
     def _decisive(self, order: ImportRequest) -> dict[str, object]:
         """The identity of equal requests; the reader of the source does not affect the result."""
-        reported = {
-            name: str(value.resolve()) if isinstance(value, Path) else value for name, value in vars(order).items()
-        }
-        del reported["threads"], reported["machines"]
+        values = {**vars(order), **order.options}
+        del values["threads"], values["machines"], values["options"]
+        reported = {name: str(value.resolve()) if isinstance(value, Path) else value for name, value in values.items()}
         return {"system": self.system.name, **reported}
 
 
 def _is_given(order: ImportRequest, name: str) -> bool:
     """Whether an option was given; no filters at all are a choice, too."""
-    value = getattr(order, name)
+    value = getattr(order, name) if name in IMPORT_OPTIONS else order.options.get(name)
     return value is not None if name == "filters" else bool(value)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import polars as pl
 from pydantic import BaseModel
@@ -91,14 +91,11 @@ class ExecutionRequest:
     machines: Machines | None = None
 
 
-# The fields of an import's request that not every source has a use for, and their options.
+# The fields of an import's request that not every source has a use for, and their options. Systems add further options.
 IMPORT_OPTIONS: Mapping[str, str] = {
     "settings": "--set",
     "filters": "--filter",
     "exclude": "--exclude",
-    "genesis": "--genesis",
-    "meta": "--meta",
-    "topology": "--topology",
     "keep_events": "--keep-events",
     "published_rules": "--published-rules",
     "begin_ns": "--from",
@@ -115,7 +112,7 @@ class ImportRequest:
         settings: of the analysis, and values that override the logs' documents, as for `--set`.
         filters: names and expressions of filters; None uses those of the logs' documents, an empty tuple uses none.
         exclude: hosts to exclude.
-        genesis, meta, topology: documents that are not next to the logs.
+        options: of the system, as it declares them for `chainmark ingest`.
         threads: 0 means all cores. The run does not depend on it.
         keep_events: store every decoded event too.
         published_rules: compute the samples as the incumbent's published reports do, including their quirks.
@@ -129,9 +126,7 @@ class ImportRequest:
     settings: tuple[str, ...] = ()
     filters: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
-    genesis: Path | None = None
-    meta: Path | None = None
-    topology: Path | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
     threads: int = 0
     keep_events: bool = False
     published_rules: bool = False
@@ -205,7 +200,8 @@ class Service:
 
     Attributes:
         strata: by endpoint, the number of requests of each kind.
-        sizes: by endpoint and counted quantity ("bytes", "coins"), the minimum and maximum of its requests' responses.
+        sizes: by endpoint and counted quantity ("bytes", or one of the system's own), the minimum and maximum of its
+            requests' responses.
         skipped: endpoints that are not measured, with the reason.
         corpus_hash: hash of the requests; two tests with the same hash sent the same requests.
         facts: facts about the server for a report, in display order.
@@ -349,7 +345,7 @@ class ExistingNetwork:
     """An external network that is to be loaded and observed as it is.
 
     Attributes:
-        nodes: addresses of its nodes' RPC.
+        nodes: addresses of its nodes.
         metrics: addresses of their metrics pages, one per node; empty if unknown.
         label: name of the subject, if its reported version is not specific enough.
     """
@@ -391,7 +387,7 @@ class ConfigurableImports(ImportableSystem, Protocol):
     """An importable system whose imports use options besides the version; without it, they use none."""
 
     def import_options(self, order: ImportRequest) -> Collection[str]:
-        """The fields of the request, of those in `IMPORT_OPTIONS`, that the import of this source uses.
+        """The fields of the request, of those in `IMPORT_OPTIONS`, and the system's options that this import uses.
 
         Raises:
             UsageError: the source is of no known kind.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
 
@@ -20,32 +20,26 @@ class SyntheticRequest:
 
     Attributes:
         folder: the output folder.
-        slots: duration of the network.
         profile: a profile's name or path; None uses the system's own.
         settings: of the profile, as `--set` takes them.
         hosts: number of hosts; None uses the profile's.
-        topology: a rule's name or a file; None uses the profile's.
-        formats: `FORMAT` for all hosts, or `FORMAT:HOST,HOST`; the last one that names a host counts.
-        compression: "none", "gzip" or "zstd".
+        compression: of the files, by name: "none" if they have none.
         rotation: a number of lines, or of bytes with a unit ("100MB"), after which a file ends; None: never.
         faults: as the system's :meth:`SyntheticSystem.fault_kinds` describes them.
-        system_start: when the network starts; None uses the system's own constant.
+        options: of the system, as it declares them for `chainmark synth`.
         threads: 0 means all cores. The bytes do not depend on it.
         replace: whether a folder that already holds such logs may be replaced.
     """
 
     folder: Path
-    slots: int
     seed: int = 1
     profile: str | None = None
     settings: tuple[str, ...] = ()
     hosts: int | None = None
-    topology: str | None = None
-    formats: tuple[str, ...] = ()
     compression: str = "none"
     rotation: str | None = None
     faults: tuple[str, ...] = ()
-    system_start: datetime | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
     threads: int = 0
     replace: bool = False
 
@@ -79,12 +73,7 @@ class SyntheticFault(BaseModel):
 
 
 class SyntheticLogs(BaseModel):
-    """The result.
-
-    Attributes:
-        blocks_forked: blocks that lost their battle.
-        lines_after_truth: lines about blocks after the ground truth about them was closed; expected to be none.
-    """
+    """The result. A system adds what its network made."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -92,17 +81,15 @@ class SyntheticLogs(BaseModel):
     profile: str
     seed: int
     hosts: int
-    slots: int
-    blocks: int
-    blocks_on_chain: int
-    blocks_forked: int
-    transactions: int
     lines: int
     lines_per_host_s: float
     text_bytes: int
     stored_bytes: int
     faults: list[SyntheticFault]
-    lines_after_truth: int
+
+    def contents(self) -> Mapping[str, str]:
+        """What the simulated network made, as labels and texts."""
+        return {}
 
 
 @runtime_checkable

@@ -114,7 +114,7 @@ def _is_clear(change: FunctionChange) -> bool:
 
 
 def _short(function: str) -> str:
-    """Without the path of its module: "consensus.(*State).finalizeCommit"."""
+    """Without the path of its module: "server.(*Pool).reserve"."""
     return " … ".join(part.rpartition("/")[2] for part in function.split(" … "))
 
 

@@ -55,7 +55,7 @@ def _hindrance(system: ModelledSystem, run_id: str, store: ReadStore) -> str:
 
 def knobs(system: str, query: Mapping[str, Sequence[str]]) -> list[Knob]:
     """The changes that a system's model supports, with their values."""
-    options = [change for offer in offers() if offer.system == system for change in offer.changes]
+    options = [change for offer in offers() if offer.system == system for change in offer.of("predict").changes]
     return [Knob(option.name, option.help, option.amount, option.slider, _set(option, query)) for option in options]
 
 

@@ -50,10 +50,7 @@ def keys_apart(values: FloatArray, key_of_row: IntArray, *, silent_keys_are_zero
 
 
 def of_keys(pooled: Distribution, parts: KeysApart) -> Distribution:
-    """A distribution whose deviation and centiles are computed from the keys', and whose range covers silent ones.
-
-    Source: docs/concepts/cardano-analysis.md, "Where the published rules differ".
-    """
+    """A distribution whose deviation and centiles are computed from the keys', and whose range covers silent ones."""
     zeros = [0.0] if parts.silent else []
     return pooled.model_copy(
         update={

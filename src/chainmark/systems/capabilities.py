@@ -255,7 +255,7 @@ class GrowingLogSystem(ImportableSystem, Protocol):
         """The request with every document next to the log, since what is read of the log is stored elsewhere.
 
         Raises:
-            UsageError: the log cannot be followed, or a document is missing.
+            UsageError: the log cannot be followed, an option has no effect, or a document is missing.
         """
 
     def recent(self, order: ImportRequest, window: Path) -> Table:

@@ -43,7 +43,7 @@ class PlainImports:
 
 @dataclass
 class ImportsWithGenesis(PlainImports):
-    """The same with a genesis file."""
+    """The same with a genesis file, which is an option of its own."""
 
     def import_options(self, order: ImportRequest) -> set[str]:
         """The only one."""
@@ -51,7 +51,10 @@ class ImportsWithGenesis(PlainImports):
 
 
 def _import(system: object, tmp_path: Path, **options: object) -> None:
-    order = ImportRequest(source=tmp_path / "log", **options)  # type: ignore[arg-type]
+    own = {field.name for field in fields(ImportRequest)}
+    further = {name: value for name, value in options.items() if name not in own}
+    known = {name: value for name, value in options.items() if name in own}
+    order = ImportRequest(source=tmp_path / "log", **known, options=further)  # type: ignore[arg-type]
     Importer(Store(tmp_path / "store"), system).make_all(order, Silent())  # type: ignore[arg-type]
 
 
@@ -59,33 +62,34 @@ GIVEN: dict[str, object] = {
     "settings": ("a=1",),
     "filters": (),  # `--no-filters` is a choice, too
     "exclude": ("node-1",),
-    "genesis": Path("genesis.json"),
-    "meta": Path("meta.json"),
-    "topology": Path("topology.json"),
     "keep_events": True,
     "published_rules": True,
     "begin_ns": 1,
 }
 
 
-@pytest.mark.parametrize("name", IMPORT_OPTIONS)
+OWN = {"genesis": Path("genesis.json"), "at_height": 7}
+
+
+@pytest.mark.parametrize("name", [*IMPORT_OPTIONS, *OWN])
 def test_an_option_without_effect_is_refused_before_anything_is_read(name: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=f"`{IMPORT_OPTIONS[name]}` has no effect") as caught:
-        _import(PlainImports(), tmp_path, **{name: GIVEN[name]})
+    option = IMPORT_OPTIONS.get(name) or f"--{name.replace('_', '-')}"
+    with pytest.raises(UsageError, match=f"`{option}` has no effect") as caught:
+        _import(PlainImports(), tmp_path, **{name: {**GIVEN, **OWN}[name]})
     assert caught.value.hint == "omit it"
 
 
 def test_the_options_of_a_source_are_accepted_and_named(tmp_path: Path) -> None:
     with pytest.raises(_Reached):
-        _import(ImportsWithGenesis(), tmp_path, genesis=GIVEN["genesis"], version="1.0", threads=2)
+        _import(ImportsWithGenesis(), tmp_path, genesis=OWN["genesis"], version="1.0", threads=2)
     with pytest.raises(UsageError) as caught:
-        _import(ImportsWithGenesis(), tmp_path, genesis=GIVEN["genesis"], exclude=GIVEN["exclude"])
+        _import(ImportsWithGenesis(), tmp_path, genesis=OWN["genesis"], exclude=GIVEN["exclude"])
     assert caught.value.hint == "omit it; options for this source: `--genesis`"
 
 
 def test_every_option_that_decides_the_result_is_checked() -> None:
     """A new field of the request must be added to the table, or it would be dropped silently."""
-    free = {"source", "version", "threads", "part", "end_ns", "machines"}
+    free = {"source", "version", "threads", "part", "end_ns", "machines", "options"}
     assert {field.name for field in fields(ImportRequest)} - free == set(IMPORT_OPTIONS)
 
 
@@ -95,10 +99,10 @@ def test_logs_accept_what_a_published_page_does_not(tmp_path: Path) -> None:
     page.write_text("no table\n", encoding="utf-8")
     with pytest.raises(UsageError, match="`--genesis` has no effect"):
         Importer(Store(tmp_path / "store"), load_system("mesh")).make_all(  # type: ignore[arg-type]
-            ImportRequest(source=page, genesis=page), Silent()
+            ImportRequest(source=page, options={"genesis": page}), Silent()
         )
     with pytest.raises(UsageError) as caught:
         Importer(Store(tmp_path / "store"), load_system("cardano")).make_all(  # type: ignore[arg-type]
-            ImportRequest(source=tmp_path / "none", genesis=page), Silent()
+            ImportRequest(source=tmp_path / "none", options={"genesis": page}), Silent()
         )
     assert "has no effect" not in caught.value.message

@@ -15,6 +15,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.lab.protocols import ImportRequest
 from chainmark.systems.cardano.topology import ListedTopology, parse_topology
 
 _READ = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
@@ -23,6 +24,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 GENESIS_FILES = ("genesis/genesis.shelley.json", "genesis-shelley.json", "genesis/shelley-genesis.json")
 META_FILE = "meta.json"
 TOPOLOGY_FILE = "topology.json"
+# The options of `chainmark ingest`, in commands.toml, for documents that are not next to the logs.
+DOCUMENT_OPTIONS = GENESIS, META, TOPOLOGY = "genesis", "meta", "topology"
 # File names of the benchmarks' published pings: one row per ping, milliseconds.
 PING_FILES = ("latency.csv", "latency.csv.gz")
 # No chain has shorter or longer slots, or counts beyond a signed 64-bit integer.
@@ -157,6 +160,12 @@ def since_epoch_ns(time: datetime) -> int:
     """Nanoseconds since 1970-01-01 UTC; a time without a zone is UTC."""
     since = (time if time.tzinfo else time.replace(tzinfo=UTC)) - EPOCH
     return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
+
+
+def given_document(order: ImportRequest, name: str) -> Path | None:
+    """The document that is given with one of `DOCUMENT_OPTIONS`."""
+    path = order.options.get(name)
+    return None if path is None else Path(path)
 
 
 def find_genesis(folder: Path, given: Path | None) -> Path | None:

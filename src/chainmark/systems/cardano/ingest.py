@@ -30,7 +30,10 @@ from chainmark.systems.cardano.analyse import AnalysisResult, RecordedChain, ana
 from chainmark.systems.cardano.checks import check_any, check_heads, check_one_network, check_read, genesis_hint
 from chainmark.systems.cardano.decoding import Excluded, Reading, count_excluded, decode
 from chainmark.systems.cardano.documents import (
+    GENESIS,
+    META,
     PACKAGES,
+    TOPOLOGY,
     TRUTH_FILE,
     UNKNOWN,
     Genesis,
@@ -39,6 +42,7 @@ from chainmark.systems.cardano.documents import (
     find_genesis,
     find_meta,
     find_pings,
+    given_document,
     named_as_logged,
     read_meta,
     read_topology,
@@ -214,15 +218,15 @@ def read_documents(order: ImportRequest, settings: IngestSettings, cluster: Clus
         UsageError: there is no genesis, or a document is invalid.
         EnvironmentFailure: a document cannot be read.
     """
-    genesis_file = find_genesis(cluster.documents, order.genesis)
+    genesis_file = find_genesis(cluster.documents, given_document(order, GENESIS))
     if genesis_file is None and settings.genesis.system_start is None and settings.genesis.network is None:
         raise UsageError(
             f"there is no genesis in {cluster.folder}, and the start of the slots is unknown", genesis_hint(cluster)
         )
     genesis, notes = resolve_genesis(genesis_file, settings.genesis)
-    meta_file = find_meta(cluster.documents, order.meta)
+    meta_file = find_meta(cluster.documents, given_document(order, META))
     meta = Meta() if meta_file is None else read_meta(meta_file)
-    topology_file, topology = read_topology(cluster.documents, order.topology)
+    topology_file, topology = read_topology(cluster.documents, given_document(order, TOPOLOGY))
     ping_file = find_pings(cluster.documents) if topology is not None else None
     network = None
     if topology is not None:

@@ -33,6 +33,8 @@ import json
 import math
 import re
 import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -89,12 +91,54 @@ WARM_UP_EPOCHS = 2
 _BYTE_UNITS = {"kB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
+@dataclass(frozen=True)
+class ClusterOptions:
+    """The options that `commands.toml` declares for `chainmark synth`.
+
+    Attributes:
+        slots: duration of the network.
+        topology: a rule's name or a file; None uses the profile's.
+        formats: `FORMAT` for all hosts, or `FORMAT:HOST,HOST`; the last one that names a host counts.
+        system_start: when the network starts; None uses a constant.
+    """
+
+    slots: int
+    topology: str | None = None
+    formats: Sequence[str] = ()
+    system_start: datetime | None = None
+
+
+class ClusterContent(SyntheticLogs):
+    """The result.
+
+    Attributes:
+        blocks_forked: blocks that lost their battle.
+        lines_after_truth: lines about blocks after the ground truth about them was closed; expected to be none.
+    """
+
+    slots: int
+    blocks: int
+    blocks_on_chain: int
+    blocks_forked: int
+    transactions: int
+    lines_after_truth: int
+
+    def contents(self) -> dict[str, str]:
+        """What the simulated network made."""
+        forks = f"{self.blocks_forked} orphaned" if self.blocks_forked else "none orphaned"
+        return {
+            "slots": f"{self.slots}",
+            "blocks": f"{self.blocks}, {forks}",
+            "transactions": f"{self.transactions}",
+        }
+
+
 def fault_kinds() -> list[FaultKind]:
     """Faults on request."""
     return [FaultKind(*kind) for kind in native_fault_kinds()]
 
 
-def synthesise(order: SyntheticRequest, progress: Progress) -> SyntheticLogs:
+def synthesise(order: SyntheticRequest, progress: Progress) -> ClusterContent:
     """Write the requested logs.
 
     Raises:
@@ -110,7 +154,7 @@ def synthesise(order: SyntheticRequest, progress: Progress) -> SyntheticLogs:
     except ValueError as error:
         message, _, hint = str(error).partition("\nhint: ")
         raise UsageError(message, hint or None) from error
-    return SyntheticLogs(folder=order.folder, profile=profile.name, seed=order.seed, **json.loads(summary))
+    return ClusterContent(folder=order.folder, profile=profile.name, seed=order.seed, **json.loads(summary))
 
 
 def _run(logs: ClusterLogs, progress: Progress) -> str:
@@ -150,8 +194,9 @@ def resolve(order: SyntheticRequest) -> CardanoProfile:
         UsageError: there is no such profile, or a value is invalid.
     """
     settings = [*order.settings]
-    if order.topology is not None:
-        settings.append(f"network.topology={json.dumps(order.topology)}")
+    topology = ClusterOptions(**order.options).topology
+    if topology is not None:
+        settings.append(f"network.topology={json.dumps(topology)}")
     if order.hosts is not None:
         settings.append(f"network.hosts={order.hosts}")
     return check_profile(CardanoProfile, read_profile(order.profile or DEFAULT_PROFILE, settings))
@@ -168,15 +213,16 @@ def log_order(profile: CardanoProfile, order: SyntheticRequest) -> dict[str, Any
             f"`{order.compression}` is not a known compression",
             f"choose from {', '.join(f'`{item}`' for item in COMPRESSIONS)}",
         )
-    start = order.system_start or SYSTEM_START
+    options = ClusterOptions(**order.options)
+    start = options.system_start or SYSTEM_START
     if start.tzinfo is None:
         start = start.replace(tzinfo=UTC)
-    formats = [_format(text) for text in order.formats]
+    formats = [_format(text) for text in options.formats]
     main = next((format_name["format"] for format_name in reversed(formats) if not format_name["hosts"]), "10.5")
     since = start - EPOCH
     return {
         "scenario": profile.scenario(order.seed).model_dump(mode="json", exclude_none=True),
-        "slots": order.slots,
+        "slots": options.slots,
         "chain": {
             "slot_length_s": profile.chain.slot_length_s,
             "active_slots_coefficient": profile.chain.active_slots_coefficient,
@@ -189,7 +235,7 @@ def log_order(profile: CardanoProfile, order: SyntheticRequest) -> dict[str, Any
         "compression": order.compression,
         "rotation": None if order.rotation is None else _rotation(order.rotation),
         "faults": [*order.faults],
-        "meta": _meta(profile, order, main),
+        "meta": _meta(profile, order.seed, options.slots, main),
     }
 
 
@@ -233,18 +279,18 @@ def _workload(profile: CardanoProfile) -> dict[str, float]:
     }
 
 
-def _meta(profile: CardanoProfile, order: SyntheticRequest, main_format: str) -> dict[str, Any]:
+def _meta(profile: CardanoProfile, seed: int, slots: int, main_format: str) -> dict[str, Any]:
     """The description of a benchmark run. Every package but the node itself is unknown: none was built."""
     version, compiler = FORMATS[main_format]
     full = _full_blocks(profile)
     filters = ["size-full"] if full else ["size-small"]
-    if order.slots > WARM_UP_EPOCHS * profile.chain.epoch_slots:
+    if slots > WARM_UP_EPOCHS * profile.chain.epoch_slots:
         filters.append("epoch3+")
     inputs = 2 if full else 1
     node = {"name": "cardano-node", "version": version, "commit": "unknown", "branch": None, "status": SYNTHETIC_STATUS}
     others = [{**node, "name": name, "version": "unknown"} for name in PACKAGES]
     return {
-        "tag": f"synthetic-{version}-{profile.workload.name}-{order.seed}",
+        "tag": f"synthetic-{version}-{profile.workload.name}-{seed}",
         "batch": "synthetic",
         "profile": profile.name,
         "era": "babbage" if main_format == "legacy" else "conway",
@@ -258,7 +304,7 @@ def _meta(profile: CardanoProfile, order: SyntheticRequest, main_format: str) ->
                 "inputs_per_tx": inputs,
                 "outputs_per_tx": inputs,
                 "tps": profile.workload.tps,
-                "tx_count": math.ceil(profile.workload.tps * order.slots * profile.chain.slot_length_s),
+                "tx_count": math.ceil(profile.workload.tps * slots * profile.chain.slot_length_s),
                 "era": "conway",
                 "plutus": {"type": None, "script": None} if full else {"type": "LimitSaturationLoop", "script": "Loop"},
             },

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from chainmark.core.comparison import Followed
     from chainmark.core.progress import Progress
     from chainmark.lab.protocols import Imported, ImportRequest
-    from chainmark.lab.synthetic import FaultKind, SyntheticLogs, SyntheticRequest
+    from chainmark.lab.synthetic import FaultKind, SyntheticRequest
     from chainmark.report.blocks import Table
     from chainmark.report.document import Document
     from chainmark.store.runs import SealedRun, UnfinishedRun
     from chainmark.systems.capabilities import ModelRequest, ModelSource, PublishedFile
     from chainmark.systems.cardano.profile import CardanoProfile
     from chainmark.systems.cardano.published.part import CardanoPart
+    from chainmark.systems.cardano.synth import ClusterContent
     from chainmark.trails.trail import FollowRequest
 
 
@@ -62,9 +63,10 @@ class Cardano:
     def import_options(self, order: ImportRequest) -> Collection[str]:
         """All that concern logs; a published report is read as it is."""
         from chainmark.lab.protocols import IMPORT_OPTIONS
+        from chainmark.systems.cardano.documents import DOCUMENT_OPTIONS
 
         if self.is_spread(order):
-            return set(IMPORT_OPTIONS) - {"begin_ns"}
+            return {*IMPORT_OPTIONS, *DOCUMENT_OPTIONS} - {"begin_ns"}
         return {"published_rules"}
 
     def is_spread(self, order: ImportRequest) -> bool:
@@ -229,7 +231,7 @@ class Cardano:
 
         return fault_kinds()
 
-    def synthesise(self, order: SyntheticRequest, progress: Progress) -> SyntheticLogs:
+    def synthesise(self, order: SyntheticRequest, progress: Progress) -> ClusterContent:
         """Write the logs of a simulated cluster, with the ground truth next to them."""
         from chainmark.systems.cardano.synth import synthesise
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +25,30 @@ def make_cluster(
     folder: Path, *, hosts: int | None = 4, slots: int = 160, seed: int = 1, faults: tuple[str, ...] = (), **more: Any
 ) -> Path:
     """Write a cluster's logs: a block every ten slots, few transactions."""
-    order = SyntheticRequest(
-        folder=folder, slots=slots, seed=seed, hosts=hosts, settings=SETTINGS, faults=faults, threads=2, **more
-    )
-    synthesise(order, Silent())
+    values = {"slots": slots, "seed": seed, "hosts": hosts, "settings": SETTINGS, "faults": faults, "threads": 2}
+    synthesise(logs_request(folder, **{**values, **more}), Silent())
     return folder
+
+
+def logs_request(folder: Path, **values: Any) -> SyntheticRequest:
+    """A request for logs; values that are not its own are options of Cardano."""
+    return SyntheticRequest(**_with_options(SyntheticRequest, {"folder": folder, **values}))
+
+
+def import_request(source: Path, **values: Any) -> ImportRequest:
+    """A request for an import; values that are not its own are options of Cardano."""
+    return ImportRequest(**_with_options(ImportRequest, {"source": source, **values}))
+
+
+def _with_options(kind: type[SyntheticRequest | ImportRequest], values: dict[str, Any]) -> dict[str, Any]:
+    names = {field.name for field in fields(kind)}
+    own = {name: value for name, value in values.items() if name in names}
+    return {**own, "options": {name: value for name, value in values.items() if name not in names}}
 
 
 def ingest(store: Path, source: Path, **options: Any) -> ImportedRun:
     """Import logs into a store."""
-    return Importer(Store(store), importable(load_system("cardano"))).make(ImportRequest(source, **options), Silent())
+    return Importer(Store(store), importable(load_system("cardano"))).make(import_request(source, **options), Silent())
 
 
 def changed(source: Path, target: Path, *changes: Callable[[Path], None]) -> Path:

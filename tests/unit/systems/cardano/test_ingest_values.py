@@ -16,13 +16,13 @@ import pytest
 from chainmark.core.distribution import STANDARD_CENTILES
 from chainmark.core.errors import InternalError
 from chainmark.core.progress import Silent
-from chainmark.lab.protocols import Imported, ImportRequest
+from chainmark.lab.protocols import Imported
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.analyse import AnalysisResult
 from chainmark.systems.cardano.decoding import HostPart
 
-from tests.unit.systems.cardano.clusters import changed, edit_json, edit_lines, ingest, make_cluster
+from tests.unit.systems.cardano.clusters import changed, edit_json, edit_lines, import_request, ingest, make_cluster
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -54,7 +54,7 @@ class Listener(Silent):
 def read(folder: Path, source: Path, listener: Silent | None = None, **options: Any) -> Imported:
     """Import logs without sealing the run in the folder."""
     folder.mkdir(parents=True)
-    request = ImportRequest(source, **{"filters": (), **options})
+    request = import_request(source, **{"filters": (), **options})
     return SYSTEM.ingest(request, UnfinishedRun(folder), listener or Silent())
 
 

@@ -13,7 +13,6 @@ from chainmark.compare.decide import decide
 from chainmark.compare.inputs import LoadedRun
 from chainmark.compare.split import PartEffect, splits_of
 from chainmark.core.comparison import Comparison, Split, Splits
-from chainmark.lab.synthetic import SyntheticRequest
 from chainmark.store.runs import SealedRun
 from chainmark.systems.capabilities import ModelRequest, ModelSource, WhatIf
 from chainmark.systems.cardano import SYSTEM
@@ -26,7 +25,7 @@ from chainmark.systems.cardano.split.parted import BLOCKS_LEAST, causes_of, lack
 from chainmark.systems.cardano.split.paths import COLUMNS, Ways, trace
 from chainmark.systems.cardano.synth import synthesise
 
-from tests.unit.systems.cardano.clusters import changed, ingest
+from tests.unit.systems.cardano.clusters import changed, ingest, logs_request
 from tests.unit.systems.cardano.made_up import QUIET, measured, profile, report, write
 
 P50, P80 = ADOPTION[:2]
@@ -53,8 +52,8 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
         key = (settings, seed, hosts, slots)
         if key not in cached_runs:
             folder = tmp_path_factory.mktemp("cluster")
-            order = SyntheticRequest(
-                folder=folder / "logs", slots=slots, seed=seed, hosts=hosts, settings=(*CALM, *settings), threads=2
+            order = logs_request(
+                folder / "logs", slots=slots, seed=seed, hosts=hosts, settings=(*CALM, *settings), threads=2
             )
             synthesise(order, QUIET)
             cached_runs[key] = ingest(folder / "store", folder / "logs", filters=()).run
@@ -195,7 +194,7 @@ def test_single_untraceable_blocks_are_omitted_and_the_sums_still_hold(make: Mak
 
 def test_logs_without_a_topology_of_another_cluster_cannot_be_divided(make: Make, tmp_path: Path) -> None:
     folder = tmp_path / "logs"
-    order = SyntheticRequest(folder=folder, slots=400, seed=1, hosts=4, settings=CALM, threads=2)
+    order = logs_request(folder, slots=400, seed=1, hosts=4, settings=CALM, threads=2)
     synthesise(order, QUIET)
     bare = changed(folder, tmp_path / "bare", lambda path: (path / "topology.json").unlink())
     splits = _splits(ingest(tmp_path / "a", bare, filters=()).run, ingest(tmp_path / "b", folder, filters=()).run)

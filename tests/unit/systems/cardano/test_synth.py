@@ -17,8 +17,11 @@ import zstandard
 
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Silent
-from chainmark.lab.synthetic import SyntheticLogs, SyntheticRequest, synthetic
+from chainmark.lab.synthetic import SyntheticRequest, synthetic
 from chainmark.systems.base import load_system
+from chainmark.systems.cardano.synth import ClusterContent
+
+from tests.unit.systems.cardano.clusters import logs_request
 
 SYSTEM = synthetic(load_system("cardano"))
 HOSTS = 5
@@ -89,13 +92,13 @@ LOOP_KINDS = {
 
 def order(folder: Path, **changes: Any) -> SyntheticRequest:
     settings = ("chain.active_slots_coefficient=0.15", "workload.tps=3")
-    return SyntheticRequest(
-        **{"folder": folder, "slots": 200, "seed": 3, "hosts": HOSTS, "settings": settings, **changes}
-    )
+    return logs_request(folder, **{"slots": 200, "seed": 3, "hosts": HOSTS, "settings": settings, **changes})
 
 
-def make(folder: Path, **changes: Any) -> SyntheticLogs:
-    return SYSTEM.synthesise(order(folder, **changes), Silent())
+def make(folder: Path, **changes: Any) -> ClusterContent:
+    made = SYSTEM.synthesise(order(folder, **changes), Silent())
+    assert isinstance(made, ClusterContent)
+    return made
 
 
 def text_of(path: Path) -> bytes:

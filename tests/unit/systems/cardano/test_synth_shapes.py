@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from chainmark.core.progress import Silent
-from chainmark.lab.synthetic import SyntheticRequest, synthetic
+from chainmark.lab.synthetic import synthetic
 from chainmark.systems.base import load_system
+
+from tests.unit.systems.cardano.clusters import logs_request
 
 pytestmark = pytest.mark.shared_data
 
@@ -66,8 +68,8 @@ def read(path: Path) -> dict[str, dict[Shape, str]]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Logs in all formats, with battles, long enough for a ledger snapshot."""
     path = tmp_path_factory.mktemp("synth") / "logs"
-    order = SyntheticRequest(
-        folder=path,
+    order = logs_request(
+        path,
         slots=500,
         hosts=4,
         formats=("10.7:node-1", "10.4:node-2", "legacy:node-3"),

@@ -16,7 +16,14 @@ from chainmark.lab.protocols import ImportRequest
 from chainmark.report.blocks import Column, Table, TableRow, row_of, words
 from chainmark.systems.cardano.analyse import read_block_timelines
 from chainmark.systems.cardano.decoding import Reading, decode
-from chainmark.systems.cardano.documents import Genesis, StatedGenesis, find_genesis, resolve_genesis
+from chainmark.systems.cardano.documents import (
+    GENESIS,
+    Genesis,
+    StatedGenesis,
+    find_genesis,
+    given_document,
+    resolve_genesis,
+)
 from chainmark.systems.cardano.logs import ClusterLogs, HostLogs, LogFile
 from chainmark.systems.cardano.received import DELAYS, SAMPLE, received_blocks
 from chainmark.systems.cardano.rules import Rules
@@ -37,13 +44,18 @@ def to_follow(order: ImportRequest, stated: StatedGenesis) -> ImportRequest:
     """The request with the genesis next to the log.
 
     Raises:
-        UsageError: it is a folder, or there is no genesis.
+        UsageError: it is a folder, another document is given, or there is no genesis.
     """
+    if order.options.keys() - {GENESIS}:
+        raise UsageError(
+            "`--follow` does not accept other import options", "import the log afterwards with those options"
+        )
     if order.path.is_dir():
         raise UsageError(
             f"`{order.path}` is a folder, but only a file can be followed", "give the log file that is being written"
         )
-    import_request = replace(order, genesis=find_genesis(order.path.parent, order.genesis))
+    genesis = find_genesis(order.path.parent, given_document(order, GENESIS))
+    import_request = replace(order, options={} if genesis is None else {GENESIS: genesis})
     genesis_of(import_request, stated)
     return import_request
 
@@ -54,7 +66,7 @@ def genesis_of(order: ImportRequest, stated: StatedGenesis) -> Genesis:
     Raises:
         UsageError: there is none.
     """
-    return resolve_genesis(order.genesis, stated)[0]
+    return resolve_genesis(given_document(order, GENESIS), stated)[0]
 
 
 def recent_blocks(window: Path, genesis: Genesis) -> Table:
